@@ -5,10 +5,13 @@
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::base::id::Id;
 use crate::base::visible::Shown as _;
 
 /// How long another program's lock is waited for.
@@ -56,7 +59,7 @@ pub struct Source {
     file: File,
     /// For whoever lets reading fail.
     #[cfg(test)]
-    path: std::path::PathBuf,
+    path: PathBuf,
 }
 
 impl Source {
@@ -156,6 +159,55 @@ pub fn replace(path: &Path, temporary: &Path, bytes: &[u8]) -> Result<()> {
     // Where a directory cannot be opened, the system makes the rename durable in its own time.
     let _in_its_own_time = sync_dir(path.parent().unwrap_or(path));
     Ok(())
+}
+
+/// A file that is not in use yet and is written piece by piece, so that it need not be in memory as a whole. What is not
+/// [`Growing::finish`]ed is removed.
+pub struct Growing {
+    file: File,
+    path: PathBuf,
+    sum: Xxh3,
+    is_whole: bool,
+}
+
+impl Growing {
+    /// Begins the file.
+    ///
+    /// # Errors
+    /// See [`write_new`].
+    pub fn begin(path: &Path) -> Result<Self> {
+        Ok(Self { file: create(path)?, path: path.to_owned(), sum: Xxh3::new(), is_whole: false })
+    }
+
+    /// Waits until all is on the disk; gives the hash of all bytes ([`Id::of`]).
+    ///
+    /// # Errors
+    /// Whatever the disk says.
+    pub fn finish(mut self) -> Result<Id> {
+        sync(&self.file, &self.path)?;
+        self.is_whole = true;
+        Ok(Id(self.sum.digest128().to_be_bytes()))
+    }
+}
+
+impl Write for Growing {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize> {
+        write(&mut self.file, &self.path, bytes)?;
+        self.sum.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Growing {
+    fn drop(&mut self) {
+        if !self.is_whole {
+            remove(&self.path);
+        }
+    }
 }
 
 /// Opens a file of devboy's own to write it from its start, private to the user.

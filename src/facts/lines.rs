@@ -47,6 +47,11 @@ impl Lines {
         self.witnesses.is_empty()
     }
 
+    /// The witnesses of some lines that follow each other, as bytes.
+    pub fn witnesses_of(&self, first: u32, count: usize) -> &[u8] {
+        &self.witnesses[8 * first as usize..][..8 * count]
+    }
+
     /// One after the other.
     pub fn iter(&self) -> Unpacked<'_> {
         Unpacked { witnesses: &self.witnesses, sizes: &self.sizes, last: 0 }

@@ -64,7 +64,8 @@ impl Texts {
 
 impl FromIterator<Text> for Texts {
     fn from_iter<I: IntoIterator<Item = Text>>(texts: I) -> Self {
-        let (mut hashes, mut lost) = (Vec::new(), Vec::new());
+        let texts = texts.into_iter();
+        let (mut hashes, mut lost) = (Vec::with_capacity(texts.size_hint().0), Vec::new());
         for (place, Text { hash, lost_in }) in (0..).zip(texts) {
             hashes.push(hash);
             lost.extend((lost_in != 0).then_some((place, lost_in)));

@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +22,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use rayon::prelude::*;
 
 use crate::base::files;
+use crate::base::files::Growing;
 use crate::base::id::{Id, IdSet};
 use crate::base::names::{Names, Sym};
 use crate::base::seal::{Seal, secret_file};
@@ -52,6 +53,8 @@ const MEMOS_MAX: usize = 16;
 const BATCH_ROWS: usize = 1 << 16;
 /// Rows per group when writing.
 const GROUP_ROWS: usize = 1 << 20;
+/// Bytes that go to disk at a time.
+const PIECE_BYTES: usize = 1 << 20;
 /// Columns of hashes and of packed numbers: a dictionary of them only costs time.
 const HASH_COLUMNS: [&str; 15] = [
     "call",
@@ -337,7 +340,7 @@ impl Lake {
     fn load_body_segment(&self, segment: &Segment, formats: &[&str]) -> Result<Vec<BodyFacts>, Trouble> {
         let [bodies_table, encodings_table] = bodies::TABLES;
         let made = |batch: RecordBatch| {
-            let opened = sealed::pass(&batch, &self.seal, Way::FromDisk);
+            let opened = sealed::pass(batch, &self.seal, Way::FromDisk);
             opened.and_then(|batch| bodies::read(&batch)).map_err(|cause| cause.to_string())
         };
         let groups = read_groups(&self.read_file(segment, bodies_table)?, &made);
@@ -362,8 +365,7 @@ impl Lake {
         let [table] = timelines::TABLES;
         let made = |batch: RecordBatch| {
             let mut made = Vec::new();
-            let opened = sealed::pass(&batch, &self.seal, Way::FromDisk);
-            drop(batch);
+            let opened = sealed::pass(batch, &self.seal, Way::FromDisk);
             let read = opened
                 .and_then(|batch| timelines::read(&batch, &mut |row| made.extend(Some(row.source).zip(make(row)))));
             read.map(|()| made).map_err(|cause| cause.to_string())
@@ -571,11 +573,8 @@ impl Lake {
         let written = tables.par_iter().map(|table| {
             let path = self.segment(number, table);
             let parts = (0..).map_while(|part| make(table, part));
-            let sealed = parts.map(|batch| sealed::pass(&batch?, &self.seal, Way::ToDisk));
-            let written = encoded(sealed, group_rows).and_then(|bytes| {
-                files::write_new(&path, &bytes).map_err(|cause| cause.to_string())?;
-                Ok(((*table).to_owned(), Id::of(&bytes)))
-            });
+            let sealed = parts.map(|batch| sealed::pass(batch?, &self.seal, Way::ToDisk));
+            let written = write_batches(sealed, group_rows, &path).map(|sum| ((*table).to_owned(), sum));
             written.map_err(|cause| Trouble::Failed(format!("writing {}: {cause}", path.display())))
         });
         written.collect()
@@ -604,8 +603,8 @@ impl Lake {
 
     /// Batches with their hashes as they were before they went to disk.
     fn opened(&self, batches: Result<Vec<RecordBatch>, String>) -> Result<Vec<RecordBatch>, String> {
-        let opened = |batch: &RecordBatch| sealed::pass(batch, &self.seal, Way::FromDisk);
-        batches?.iter().map(|batch| opened(batch).map_err(|cause| cause.to_string())).collect()
+        let opened = |batch| sealed::pass(batch, &self.seal, Way::FromDisk).map_err(|cause| cause.to_string());
+        batches?.into_iter().map(opened).collect()
     }
 
     /// The bytes of a file of a segment, if they are those that were written.
@@ -738,8 +737,12 @@ fn read_groups<T: Send>(
     Ok(groups.into_iter().flatten().collect())
 }
 
-/// Batches of one schema as a Parquet file.
-fn encoded(mut batches: impl Iterator<Item = Outcome<RecordBatch>>, group_rows: usize) -> Result<Vec<u8>, String> {
+/// Batches of one schema as a new Parquet file; gives its checksum.
+fn write_batches(
+    mut batches: impl Iterator<Item = Outcome<RecordBatch>>,
+    group_rows: usize,
+    path: &Path,
+) -> Result<Id, String> {
     let first = batches.next().ok_or("a table without rows")?.map_err(|cause| cause.to_string())?;
     let level = ZstdLevel::try_new(1).map_err(|cause| cause.to_string())?;
     let mut properties = WriterProperties::builder()
@@ -749,13 +752,17 @@ fn encoded(mut batches: impl Iterator<Item = Outcome<RecordBatch>>, group_rows: 
     for column in HASH_COLUMNS {
         properties = properties.set_column_dictionary_enabled(column.into(), false);
     }
-    let mut writer = ArrowWriter::try_new(Vec::new(), first.schema(), Some(properties.build()))
-        .map_err(|cause| cause.to_string())?;
+    let file = Growing::begin(path).map_err(|cause| cause.to_string())?;
+    let mut writer =
+        ArrowWriter::try_new(BufWriter::with_capacity(PIECE_BYTES, file), first.schema(), Some(properties.build()))
+            .map_err(|cause| cause.to_string())?;
     for batch in std::iter::once(Ok(first)).chain(batches) {
         let written = batch
             .map_err(|cause| cause.to_string())
             .and_then(|batch| writer.write(&batch).map_err(|cause| cause.to_string()));
         written?;
     }
-    writer.into_inner().map_err(|cause| cause.to_string())
+    let file = writer.into_inner().map_err(|cause| cause.to_string())?;
+    let file = file.into_inner().map_err(|cause| cause.error().to_string())?;
+    file.finish().map_err(|cause| cause.to_string())
 }

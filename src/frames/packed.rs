@@ -8,12 +8,13 @@ use crate::base::names::{Names, Sym};
 use crate::base::tokenizer::Tokens;
 use crate::base::varint;
 use crate::logs::timeline::requests::{
-    Added, BlockKind, Marks, Occurrence, ReferenceKind, Setting, StatedCost, Trigger, Utterance, Word,
+    Added, BlockKind, Marks, Occurrence, ReferenceKind, Setting, StatedCost, Trigger, Utterance,
 };
 use crate::logs::timeline::rows::{
     AddedRow, AgentRow, Answer, BlockRow, ClearedRow, FieldRow, FileTimeline, Parent, RecordKind, RecordRow,
     ReferenceRow, SessionSpan, TimelineRows,
 };
+use crate::logs::timeline::words::{Numbered, Words};
 use crate::logs::trace::{ChainKey, Millis, Place, Usage};
 
 /// Raised whenever the layout changes: rows of another edition are made anew.
@@ -49,8 +50,9 @@ pub fn pack(file: &FileTimeline) -> Vec<u8> {
     texts.iter().for_each(|text| put_text(&mut head, text));
     varint::put(&mut head, body.ids.len() as u64);
     body.ids.iter().for_each(|id| head.extend_from_slice(&id.0));
-    varint::put(&mut head, body.hashes.len() as u64);
-    body.hashes.iter().for_each(|hash| head.extend_from_slice(&hash.to_le_bytes()));
+    let hashes = file.rows.words.hashes();
+    varint::put(&mut head, hashes.len() as u64);
+    hashes.iter().for_each(|hash| head.extend_from_slice(&hash.to_le_bytes()));
     head.append(&mut body.out);
     head
 }
@@ -91,8 +93,6 @@ struct Packer {
     out: Vec<u8>,
     ids: Vec<Id>,
     known_ids: IdMap<Id, u64>,
-    hashes: Vec<u64>,
-    known_hashes: IdMap<u64, u64>,
 }
 
 impl Packer {
@@ -106,15 +106,6 @@ impl Packer {
         let number = if id.is_some() { *self.known_ids.entry(id).or_insert(next) } else { 0 };
         if number == next {
             self.ids.push(id);
-        }
-        self.number(number);
-    }
-
-    fn hash(&mut self, hash: u64) {
-        let next = self.hashes.len() as u64;
-        let number = *self.known_hashes.entry(hash).or_insert(next);
-        if number == next {
-            self.hashes.push(hash);
         }
         self.number(number);
     }
@@ -157,7 +148,7 @@ impl Packer {
         } = rows;
         let lengths = [chains.len(), sessions.len(), records.len(), blocks.len(), cleared.len()];
         lengths.iter().for_each(|&length| self.number(length as u64));
-        let lengths = [references.len(), sources.len(), utterances.len(), words.len(), skipped.len()];
+        let lengths = [references.len(), sources.len(), utterances.len(), words.rows().len(), skipped.len()];
         lengths.iter().for_each(|&length| self.number(length as u64));
         [agents.len(), stated_costs.len(), fields.len(), added.len()]
             .iter()
@@ -203,9 +194,9 @@ impl Packer {
         self.column(utterances, |to, row| to.number(row.block));
         self.column(utterances, |to, row| to.length(&row.terms));
         self.column(utterances, |to, row| to.length(&row.words));
-        self.column(words, |to, row| to.hash(row.hash));
-        self.column(words, |to, row| to.number(row.count));
-        self.column(words, |to, row| to.number(row.position));
+        self.column(words.rows(), |to, row| to.number(row.number));
+        self.column(words.rows(), |to, row| to.number(row.count));
+        self.column(words.rows(), |to, row| to.number(row.position));
         self.column(added, |to, row| to.number(row.record));
         self.column(added, |to, row| to.number(row.what as u8));
         self.column(added, |to, row| to.number(row.name.0));
@@ -561,7 +552,7 @@ impl Unpacker<'_> {
         Some(rows)
     }
 
-    fn utterances(&mut self, count: usize, blocks: usize, words: usize) -> Option<(Vec<Utterance>, Vec<Word>)> {
+    fn utterances(&mut self, count: usize, blocks: usize, words: usize) -> Option<(Vec<Utterance>, Words)> {
         let mut rows =
             self.column(count, |from| Some(Utterance { block: from.below(blocks)?, terms: 0..0, words: 0..0 }))?;
         self.fill(&mut rows, |row| &mut row.terms.end, Self::small)?;
@@ -576,10 +567,13 @@ impl Unpacker<'_> {
         if end as usize != words {
             return None;
         }
-        let hash = |from: &mut Self| from.small::<usize>().and_then(|number| from.hashes.get(number).copied());
-        let mut words = self.column(words, |from| Some(Word { hash: hash(from)?, count: 0, position: 0 }))?;
-        self.fill(&mut words, |word| &mut word.count, Self::small)?;
-        self.fill(&mut words, |word| &mut word.position, Self::small)?;
-        Some((rows, words))
+        let mut words = self.column(words, |from| Some(Numbered { number: from.small()?, count: 0, position: 0 }))?;
+        for word in &mut words {
+            word.count = self.small()?;
+        }
+        for word in &mut words {
+            word.position = self.small()?;
+        }
+        Some((rows, Words::of_parts(std::mem::take(&mut self.hashes), words)?))
     }
 }

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::FixedSizeBinaryBuilder;
 use arrow_array::{Array, ArrayRef, BinaryArray, FixedSizeBinaryArray, RecordBatch, UInt32Array, UInt64Array};
+use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_schema::{ArrowError, DataType};
 
 use crate::base::id::Id;
@@ -52,13 +52,19 @@ const LAYOUTS: [Layout; 6] = [
     Layout { column: "near_witness", once: &[Part::Id], each: &[Part::Id, Part::Plain(28)] },
 ];
 
-/// The batch as it stands on disk, or as it was before.
-pub(super) fn pass(batch: &RecordBatch, seal: &Seal, way: Way) -> Outcome<RecordBatch> {
+/// The batch as it stands on disk, or as it was before. Hashes are turned where they stand if nobody else holds the
+/// batch: a single blob may be most of what is in memory.
+pub(super) fn pass(batch: RecordBatch, seal: &Seal, way: Way) -> Outcome<RecordBatch> {
     let turn = Turn { seal, way };
-    let schema = batch.schema();
-    let columns = schema.fields().iter().zip(batch.columns());
+    let (schema, columns, _) = batch.into_parts();
+    let columns = schema.fields().iter().zip(columns);
     let columns = columns.map(|(field, column)| turn.column(field.name(), column)).collect::<Outcome<Vec<_>>>()?;
     RecordBatch::try_new(schema, columns)
+}
+
+/// The bytes to change them: themselves if they are nobody else's.
+fn changeable(bytes: Buffer) -> MutableBuffer {
+    bytes.into_mutable().unwrap_or_else(|shared| MutableBuffer::from(shared.as_slice().to_vec()))
 }
 
 #[derive(Clone, Copy)]
@@ -68,47 +74,38 @@ struct Turn<'s> {
 }
 
 impl Turn<'_> {
-    fn column(self, name: &str, column: &ArrayRef) -> Outcome<ArrayRef> {
-        let any = column.as_any();
+    fn column(self, name: &str, column: ArrayRef) -> Outcome<ArrayRef> {
+        // What is made of the data of a column holds it alone once the column is gone.
+        let data = |column: ArrayRef| column.to_data();
         Ok(match column.data_type() {
-            DataType::FixedSizeBinary(16) => match any.downcast_ref::<FixedSizeBinaryArray>() {
-                Some(ids) => self.ids(ids)?,
-                None => Arc::clone(column),
-            },
-            DataType::UInt64 if HASHES_64.contains(&name) => match any.downcast_ref::<UInt64Array>() {
-                Some(hashes) => Arc::new(hashes.unary::<_, arrow_array::types::UInt64Type>(|hash| self.wide(hash))),
-                None => Arc::clone(column),
-            },
-            DataType::UInt32 if HASHES_32.contains(&name) => match any.downcast_ref::<UInt32Array>() {
-                Some(hashes) => Arc::new(hashes.unary::<_, arrow_array::types::UInt32Type>(|hash| self.narrow(hash))),
-                None => Arc::clone(column),
-            },
-            DataType::Binary => match any.downcast_ref::<BinaryArray>() {
-                Some(blobs) => self.blobs(name, blobs)?,
-                None => Arc::clone(column),
-            },
-            _ => Arc::clone(column),
+            DataType::FixedSizeBinary(16) => self.ids(data(column).into())?,
+            DataType::UInt64 if HASHES_64.contains(&name) => {
+                let hashes = UInt64Array::from(data(column));
+                Arc::new(hashes.unary::<_, arrow_array::types::UInt64Type>(|hash| self.wide(hash)))
+            }
+            DataType::UInt32 if HASHES_32.contains(&name) => {
+                let hashes = UInt32Array::from(data(column));
+                Arc::new(hashes.unary::<_, arrow_array::types::UInt32Type>(|hash| self.narrow(hash)))
+            }
+            DataType::Binary => self.blobs(name, data(column).into())?,
+            _ => column,
         })
     }
 
-    fn ids(self, ids: &FixedSizeBinaryArray) -> Outcome<ArrayRef> {
-        let mut out = FixedSizeBinaryBuilder::with_capacity(ids.len(), 16);
-        for id in ids.iter().map(Option::unwrap_or_default) {
-            let mut turned = [0; 16];
-            turned.copy_from_slice(id);
-            out.append_value(self.id(Id(turned)).0)?;
-        }
-        Ok(Arc::new(out.finish()))
+    fn ids(self, ids: FixedSizeBinaryArray) -> Outcome<ArrayRef> {
+        let (width, bytes, nulls) = ids.into_parts();
+        let mut bytes = changeable(bytes);
+        bytes.as_slice_mut().chunks_exact_mut(16).for_each(|id| self.part(Part::Id, id));
+        Ok(Arc::new(FixedSizeBinaryArray::try_new(width, bytes.into(), nulls)?))
     }
 
-    /// All bytes are copied once and turned where they stand: a single blob may be most of what is in memory.
-    fn blobs(self, name: &str, blobs: &BinaryArray) -> Outcome<ArrayRef> {
+    fn blobs(self, name: &str, blobs: BinaryArray) -> Outcome<ArrayRef> {
         let odd =
             || ArrowError::SchemaError(format!("column {name} holds something that is not laid out as it should be"));
-        let offsets = blobs.offsets();
-        let mut bytes = blobs.value_data()[..offsets[blobs.len()] as usize].to_vec();
+        let (offsets, bytes, nulls) = blobs.into_parts();
+        let mut bytes = changeable(bytes);
         for bounds in offsets.windows(2) {
-            let blob = &mut bytes[bounds[0] as usize..bounds[1] as usize];
+            let blob = &mut bytes.as_slice_mut()[bounds[0] as usize..bounds[1] as usize];
             let laid_out = match LAYOUTS.iter().find(|layout| layout.column == name) {
                 Some(layout) => self.records(layout, blob),
                 None if name == packed::COLUMN => self.packed(blob),
@@ -116,7 +113,7 @@ impl Turn<'_> {
             };
             laid_out.ok_or_else(odd)?;
         }
-        Ok(Arc::new(BinaryArray::try_new(offsets.clone(), bytes.into(), None)?))
+        Ok(Arc::new(BinaryArray::try_new(offsets, bytes.into(), nulls)?))
     }
 
     fn records(self, layout: &Layout, bytes: &mut [u8]) -> Option<()> {

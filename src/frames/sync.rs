@@ -286,6 +286,9 @@ fn told_of_others(scope: &Scope<'_>, plans: &[Plan<'_>]) -> Option<String> {
 impl Loaded {
     /// Adds new facts; they replace what was known of the same bodies.
     fn take_over(&mut self, news: Vec<BodyFacts>) {
+        if news.is_empty() {
+            return;
+        }
         if self.bodies.is_empty() {
             self.bodies = news;
             return;

@@ -78,9 +78,7 @@ fn named<'k>(
 ) -> impl Iterator<Item = String> + use<'k> {
     let place = timeline.utterances.binary_search_by_key(&block, |utterance| utterance.block);
     let words = place.map_or(0..0, |place| timeline.utterances[place].words.clone());
-    timeline.words[words.start as usize..words.end as usize]
-        .iter()
-        .filter_map(|word| known.get(&{ word.hash }).cloned())
+    timeline.words.of(words).filter_map(|word| known.get(&word.hash).cloned())
 }
 
 /// The words that keywords can be, by hash.

@@ -23,7 +23,7 @@ pub struct Windows {
     numbers: Vec<u32>,
     /// Where each body's lines begin; one more than there are bodies.
     starts: Vec<u32>,
-    /// The lines of these bodies, unpacked; nothing of the others.
+    /// By body its lines, unpacked, once somebody asks for them ([`Windows::unpack_lines_of`]); nothing of the others.
     lines: Vec<Box<[Line]>>,
     /// Distinct windows.
     count: u32,
@@ -46,32 +46,33 @@ impl Windows {
         }
         let mut known: HashMap<u64, Known, BuildHasherDefault<IdHasher>> = HashMap::default();
         let mut found: Vec<(u32, u64)> = Vec::new();
-        for row in facts {
+        for (body, row) in (0..).zip(facts) {
             lines.splice(.., row.lines.iter());
             found.clear();
             hashes(&lines, length, |at, hash| found.extend(often.has(hash).then_some((at, hash))));
-            windows.add(if found.is_empty() { &[] } else { &lines }, &found, &mut known);
+            windows.add(facts, body, &found, &mut known);
         }
         windows
     }
 
-    /// Adds a body by its lines and the windows in them that may stand elsewhere, as places and hashes.
+    /// Adds a body by the windows in it that may stand elsewhere, as places and hashes.
     fn add(
         &mut self,
-        lines: &[Line],
+        facts: &[BodyFacts],
+        body: u32,
         found: &[(u32, u64)],
         known: &mut HashMap<u64, Known, BuildHasherDefault<IdHasher>>,
     ) {
-        let (body, start) = (self.lines.len() as u32, self.numbers.len());
-        self.numbers.resize(start + lines.len(), NO_WINDOW);
-        self.lines.push(lines.into());
+        let start = self.numbers.len();
+        let lines = if found.is_empty() { 0 } else { facts[body as usize].lines.len() };
+        self.numbers.resize(start + lines, NO_WINDOW);
         for &(at, hash) in found {
             let here = Known { body, at, number: self.count };
             let first = *known.entry(hash).or_insert(here);
-            let window = |known: Known| &self.lines[known.body as usize][known.at as usize..][..self.length];
-            let texts = window(first).iter().zip(window(here));
+            // The witness of a line covers its number as well.
+            let texts = |known: Known| facts[known.body as usize].lines.witnesses_of(known.at, self.length);
             // Two windows under one hash: the later one is not referred to, rather than taken for the other.
-            if texts.into_iter().all(|(a, b)| a.text == b.text && a.number == b.number) {
+            if texts(first) == texts(here) {
                 self.numbers[start + at as usize] = first.number;
                 self.count = self.count.max(first.number + 1);
             }
@@ -79,7 +80,7 @@ impl Windows {
         self.starts.push(self.numbers.len() as u32);
     }
 
-    /// The lines of a body with windows.
+    /// The lines of a body, if they were unpacked.
     pub fn lines_of(&self, body: u32) -> &[Line] {
         self.lines.get(body as usize).map_or(&[], |lines| lines)
     }
@@ -90,10 +91,11 @@ impl Windows {
         self.lines[body][line].text = text;
     }
 
-    /// Drops the lines of all other bodies.
-    pub fn keep_lines_of(&mut self, bodies: &[bool]) {
-        let others = self.lines.iter_mut().zip(bodies).filter(|(_, kept)| !**kept);
-        others.for_each(|(lines, _)| *lines = Box::default());
+    /// Unpacks the lines of some bodies.
+    pub fn unpack_lines_of(&mut self, facts: &[BodyFacts], wanted: &[bool]) {
+        let lines =
+            |(row, &wanted): (&BodyFacts, &bool)| if wanted { row.lines.iter().collect() } else { Box::default() };
+        self.lines = facts.iter().zip(wanted).map(lines).collect();
     }
 
     /// Lines of a window.

@@ -216,6 +216,11 @@ impl Tape {
         }
         self.windows = Windows::new(&self.facts, self.range_lines_min, &self.repeated());
         let shares = self.shared_lines();
+        let mut wanted = vec![false; self.facts.len()];
+        for (response, _) in self.responses.iter().zip(&shares).filter(|(_, shares)| **shares) {
+            wanted[response.body as usize] = true;
+        }
+        self.windows.unpack_lines_of(&self.facts, &wanted);
         for (response, shares_lines) in self.responses.iter_mut().zip(shares) {
             if let Some(facts) = self.facts.get(response.body as usize) {
                 let encodings = place[response.body as usize];
@@ -226,15 +231,10 @@ impl Tape {
         }
     }
 
-    /// Drops what no replay of this tape asks for: lines of bodies that share none. They are most of what is known of
-    /// bodies.
+    /// Drops what no replay of this tape asks for: lines as they are packed, and those of bodies that share none. They
+    /// are most of what is known of bodies.
     #[must_use]
     pub fn without_spare_lines(mut self) -> Self {
-        let mut shares = vec![false; self.facts.len()];
-        for response in self.responses.iter().filter(|response| response.body_at_hand.shares_lines) {
-            shares[response.body as usize] = true;
-        }
-        self.windows.keep_lines_of(&shares);
         self.facts.iter_mut().for_each(|facts| facts.lines = Lines::default());
         self
     }

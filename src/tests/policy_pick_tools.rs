@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::base::data::fitting;
 use crate::base::words::hash;
 use crate::logs::timeline::requests::Timeline;
-use crate::tests::timeline_builder::Story;
+use crate::tests::timeline_builder::{Story, change_word};
 use crate::whatif::catalog::read::Spec;
 use crate::whatif::catalog::{Catalog, Source};
 use crate::whatif::pick_tools::outcome::{PickTools, RecallAt};
@@ -237,7 +237,7 @@ fn picks_of_every_request_may_use_what_was_said_since() {
 fn words_far_into_a_prompt_do_not_count() {
     let tools = catalog(&[("aa", "weather")]);
     let mut timeline = log(&[(&["weather"], &["aa"])]);
-    timeline.words[0].position = 8;
+    change_word(&mut timeline, 0, |word| word.position = 8);
     assert!(picked(&timeline, &params(), &tools)[0].is_empty());
     assert_eq!(picked(&timeline, &Params { query_chars: 4_001, ..params() }, &tools)[0], ["aa"]);
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::base::data::fitting;
 use crate::logs::timeline::requests::{BlockKind, NONE, SegmentCause, Timeline, Trigger};
-use crate::tests::timeline_builder::Story;
+use crate::tests::timeline_builder::{Story, change_word};
 use crate::whatif::catalog::read::Spec;
 use crate::whatif::catalog::{Catalog, CatalogRules, Source};
 use crate::whatif::prompt_cache::params::{CacheSim, Layout};
@@ -429,7 +429,7 @@ fn tf_cosine_ranks_by_angle_and_keeps_catalog_order() {
     story.human(10).words(&["the"]).ask(100, 10, 1).human(10).words(&["named"]).ask(110, 10, 1);
     story.human(10).ask(120, 10, 1).human(10).ask(130, 10, 1);
     let mut timeline = story.done();
-    timeline.words[1].count = 2;
+    change_word(&mut timeline, 1, |word| word.count = 2);
     let shown = |top_k, min_score| {
         let params = Params { predictor: Predictor::TfCosine, top_k, min_score, ..always(&[]) };
         shown(&filter(&timeline, &params, Some(&tools)), &timeline, 0)

@@ -54,7 +54,7 @@ pub fn told(timeline: &Timeline) -> String {
     let Timeline { names, sessions, chains, segments, requests, blocks, calls, boundaries, clearings, .. } = timeline;
     let Timeline { references, sources, utterances, words, skipped, .. } = timeline;
     // Words of copies may lie between those of the utterances: only the latter are told.
-    let words_of = |range: &Range<u32>| &words[range.start as usize..range.end as usize];
+    let words_of = |range: &Range<u32>| words.of(range.clone()).collect::<Vec<_>>();
     let utterances: Vec<_> =
         utterances.iter().map(|row| (row.block, words_of(&row.terms), words_of(&row.words))).collect();
     format!(
@@ -564,6 +564,6 @@ pub fn check(timeline: &Timeline) {
     for utterance in &timeline.utterances {
         let block = &timeline.blocks[utterance.block as usize];
         assert!(matches!(block.kind, BlockKind::Human | BlockKind::Text));
-        assert!(utterance.terms.end as usize <= timeline.words.len());
+        assert!(utterance.terms.end as usize <= timeline.words.rows().len());
     }
 }

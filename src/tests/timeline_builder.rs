@@ -15,8 +15,9 @@ use crate::base::id::Id;
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{
     Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Occurrence, Reference, ReferenceKind, Request, Segment,
-    SegmentCause, Session, Setting, Timeline, ToolCall, Trigger, Utterance, Word,
+    SegmentCause, Session, Setting, Timeline, ToolCall, Trigger, Utterance,
 };
+use crate::logs::timeline::words::{Word, WordList};
 use crate::logs::trace::{Millis, Place, Usage};
 
 /// Which lifetime the writes have.
@@ -44,6 +45,16 @@ pub struct Story {
     /// Calls that wait for their results.
     open: Vec<u32>,
     messages: u32,
+    words: WordList,
+}
+
+/// Makes another word of one.
+pub fn change_word(timeline: &mut Timeline, place: usize, change: impl Fn(&mut Word)) {
+    let mut words: Vec<Word> = timeline.words.of(0..timeline.words.rows().len() as u32).collect();
+    change(&mut words[place]);
+    let mut list = WordList::default();
+    words.into_iter().for_each(|word| list.push(word));
+    timeline.words = list.finish();
 }
 
 /// The model of a story that names none.
@@ -64,6 +75,7 @@ impl Story {
         let (model, version) = (timeline.names.intern(MODEL), timeline.names.intern("2.1.30"));
         Self {
             timeline,
+            words: WordList::default(),
             now: NOON,
             took: 1_000,
             lifetime: Lifetime::FiveMinutes,
@@ -361,14 +373,12 @@ impl Story {
 
     /// The words of the newest block, each once; terms and words are the same.
     pub fn words(&mut self, words: &[&str]) -> &mut Self {
-        let first = self.timeline.words.len() as u32;
-        let hashed = words.iter().map(|word| Word {
-            hash: xxhash_rust::xxh3::xxh3_64(word.to_lowercase().as_bytes()),
-            count: 1,
-            position: 0,
-        });
-        self.timeline.words.extend(hashed);
-        let range = first..self.timeline.words.len() as u32;
+        let first = self.words.end();
+        for word in words {
+            let hash = xxhash_rust::xxh3::xxh3_64(word.to_lowercase().as_bytes());
+            self.words.push(Word { hash, count: 1, position: 0 });
+        }
+        let range = first..self.words.end();
         let block = self.last_block();
         self.timeline.utterances.push(Utterance { block, terms: range.clone(), words: range });
         self
@@ -393,6 +403,7 @@ impl Story {
     pub fn done(mut self) -> Timeline {
         let used = self.timeline.requests.last().map_or(0, |request| request.outputs.end);
         self.timeline.blocks.truncate(used as usize);
+        self.timeline.words = self.words.finish();
         self.timeline
     }
 }

@@ -144,7 +144,7 @@ fn timeline_of_real_logs() {
             *ages.entry(age).or_default() += 1;
         }
     }
-    println!("utterances {} words {}", timeline.utterances.len(), timeline.words.len());
+    println!("utterances {} words {}", timeline.utterances.len(), timeline.words.rows().len());
     println!("references (all, without source, cut) {references:?}, sources {}", timeline.sources.len());
     println!("edits by age of their newest source {ages:?}");
     for source in input.sources.iter().filter(|source| !source.is_sidecar()) {

@@ -217,8 +217,8 @@ fn words_are_kept_as_hashes_with_their_counts() {
     let timeline =
         one(vec![user("p", long), says("m1", "a snake_case name"), user("q", "<bash-input>ls</bash-input>")]);
     assert_eq!(timeline.utterances.len(), 2);
-    let of = |range: &std::ops::Range<u32>| &timeline.words[range.start as usize..range.end as usize];
-    let find = |range, word: &str| of(range).iter().find(|known| known.hash == words::hash(word)).copied();
+    let of = |range: &std::ops::Range<u32>| timeline.words.of(range.clone()).collect::<Vec<_>>();
+    let find = |range, word: &str| of(range).into_iter().find(|known| known.hash == words::hash(word));
     let [prompt, answer] = &timeline.utterances[..] else { panic!("two texts") };
     assert_eq!(find(&prompt.terms, "fix").unwrap().count, 2);
     assert_eq!(find(&prompt.terms, "tooluse").unwrap().position, 0);

@@ -1,5 +1,6 @@
 //! Runs one stack of policies over the world and makes its report.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
@@ -110,9 +111,9 @@ impl<'w> Scene<'w> {
 
     /// What a stack is held against: a question about the cache against the cache as it was, any other against the same
     /// cache.
-    fn against(&self, stack: &Stack, set: &CacheSim) -> Run {
+    fn against(&self, stack: &Stack, set: &CacheSim) -> Cow<'_, Run> {
         let as_it_was = stack.has(Policy::PromptCache) || *set == *self.ground.oracle;
-        if as_it_was { self.observed.clone() } else { self.ground.under(set).baseline() }
+        if as_it_was { Cow::Borrowed(&self.observed) } else { Cow::Owned(self.ground.under(set).baseline()) }
     }
 }
 
@@ -169,7 +170,7 @@ pub struct Part {
 ///
 /// # Errors
 /// As [`report`].
-pub fn run_of(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Run, Run)> {
+pub fn run_of<'s>(scene: &'s Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Run, Cow<'s, Run>)> {
     let set = oracle(sheets)?;
     let stages = ready(scene, sheets, stack)?.into_iter().filter_map(|(_, one)| one.stage).collect();
     Ok((scene.run(&set, stages).0, scene.against(stack, &set)))

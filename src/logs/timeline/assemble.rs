@@ -6,6 +6,7 @@
 //! the conversation went back.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
@@ -14,6 +15,7 @@ use crate::logs::timeline::layout;
 use crate::logs::timeline::record::SYNTHETIC;
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, SegmentCause, Setting, Timeline};
 use crate::logs::timeline::rows::{AddedRow, Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
+use crate::logs::timeline::words::WordList;
 use crate::logs::trace::{ChainKey, Millis, NO_TIME, Place, Usage, earlier};
 
 /// Where the parent of a record leads is not known: the conversation goes on.
@@ -45,13 +47,9 @@ pub fn assemble(mut sources: Vec<SourceTimeline>, shrink_tokens_min: u64) -> Tim
     sources.sort_by_cached_key(SourceTimeline::age);
     let mut timeline = put_together(&sources, shrink_tokens_min);
     // Words are most of the rows: they are handed over, file by file, instead of copied.
-    for mut words in sources.into_iter().map(|source| source.file.rows.words) {
-        if timeline.words.is_empty() {
-            timeline.words = words;
-        } else {
-            timeline.words.append(&mut words);
-        }
-    }
+    let mut words = WordList::default();
+    sources.into_iter().for_each(|source| words.append(source.file.rows.words));
+    timeline.words = words.finish();
     timeline
 }
 
@@ -68,6 +66,7 @@ fn put_together(sources: &[SourceTimeline], shrink_tokens_min: u64) -> Timeline 
             assembly.take_file(file as u32, place);
         }
     }
+    assembly.forget_ids();
     layout::lay_out(assembly, shrink_tokens_min)
 }
 
@@ -101,6 +100,8 @@ pub(super) struct Node {
     parent: u32,
     /// The request up to whose answer the context goes that this record stands in; [`NONE`] before the first one.
     tip: u32,
+    /// Node of the next part of the same answer, or [`NONE`].
+    next: u32,
 }
 
 impl Node {
@@ -124,10 +125,12 @@ pub(super) struct Draft {
     pub(super) marks: Marks,
     /// Why a segment begins here, and what it goes on from.
     pub(super) opens: Option<(SegmentCause, u32)>,
-    pub(super) inputs: Vec<u32>,
-    pub(super) outputs: Vec<u32>,
-    /// Nodes with what came in beside the conversation.
-    pub(super) added: Vec<u32>,
+    /// What went in: a range of [`Assembly::members`].
+    inputs: Range<u32>,
+    /// The first and the last part of its answer; the others are found one by one ([`Node::next`]).
+    outputs: (u32, u32),
+    /// Nodes with what came in beside the conversation: a range of [`Assembly::members`].
+    added: Range<u32>,
 }
 
 /// Session, whether it is a subagent, which one, and where it was recorded.
@@ -193,6 +196,8 @@ pub(super) struct Assembly<'a> {
     /// Nodes of the records of each file.
     pub(super) local: Vec<Vec<u32>>,
     pub(super) requests: Vec<Draft>,
+    /// Nodes of the requests. There are very many short lists of them, so they stand in one.
+    members: Vec<u32>,
     /// Requests by `message.id`, and by the calls in their answers.
     by_message: IdMap<Id, u32>,
     by_call: IdMap<Id, u32>,
@@ -232,6 +237,7 @@ impl<'a> Assembly<'a> {
             known: IdMap::with_capacity_and_hasher(records, Default::default()),
             local: files.iter().map(|file| vec![NONE; file.rows.rows.records.len()]).collect(),
             requests: Vec::new(),
+            members: Vec::new(),
             by_message: IdMap::default(),
             by_call: IdMap::default(),
             chain_index: BTreeMap::new(),
@@ -239,6 +245,12 @@ impl<'a> Assembly<'a> {
             tracks: Vec::new(),
             skipped,
         }
+    }
+
+    /// By what copies and parents were found is as large as the records themselves.
+    fn forget_ids(&mut self) {
+        (self.known, self.superseded) = Default::default();
+        (self.by_message, self.by_call) = Default::default();
     }
 
     fn skip(&mut self, reason: &str) {
@@ -255,6 +267,28 @@ impl<'a> Assembly<'a> {
         let Node { file, record, .. } = self.nodes[node as usize];
         let file = &self.files[file as usize];
         (file.rows.rows.added_with(record), &file.symbols)
+    }
+
+    fn keep(&mut self, nodes: &[u32]) -> Range<u32> {
+        let start = self.members.len() as u32;
+        self.members.extend_from_slice(nodes);
+        start..self.members.len() as u32
+    }
+
+    /// Nodes of what went into a request.
+    pub(super) fn inputs_of(&self, draft: &Draft) -> &[u32] {
+        &self.members[draft.inputs.start as usize..draft.inputs.end as usize]
+    }
+
+    /// Nodes of what came in beside the conversation.
+    pub(super) fn added_to(&self, draft: &Draft) -> &[u32] {
+        &self.members[draft.added.start as usize..draft.added.end as usize]
+    }
+
+    /// Nodes of the parts of an answer.
+    pub(super) fn outputs_of(&self, draft: &Draft) -> impl Iterator<Item = u32> {
+        let some = |node: u32| (node != NONE).then_some(node);
+        std::iter::successors(some(draft.outputs.0), move |node| some(self.nodes[*node as usize].next))
     }
 
     pub(super) fn blocks_of(&self, node: u32) -> &'a [BlockRow] {
@@ -336,7 +370,7 @@ impl<'a> Assembly<'a> {
             (parent, true) => self.nodes[parent as usize].tip,
         };
         let node = self.nodes.len() as u32;
-        self.nodes.push(Node { file, record, parent, tip });
+        self.nodes.push(Node { file, record, parent, tip, next: NONE });
         self.local[file as usize][record as usize] = node;
         if row.id.is_some() {
             self.known.insert(row.id, node);
@@ -431,7 +465,10 @@ impl<'a> Assembly<'a> {
             self.by_call.entry(call).or_insert(request);
         }
         let draft = &mut self.requests[request as usize];
-        draft.outputs.push(node);
+        match std::mem::replace(&mut draft.outputs.1, node) {
+            NONE => draft.outputs.0 = node,
+            last => self.nodes[last as usize].next = node,
+        }
         draft.end = draft.end.max(row.ts);
         self.tracks[track as usize].marks.set(row.marks);
     }
@@ -469,6 +506,7 @@ impl<'a> Assembly<'a> {
             marks.set(changed(opens.is_some_and(|(cause, _)| cause == SegmentCause::Rewind), Marks::REWIND));
         }
         let inputs = self.inputs(parent, tip, &pending, opens);
+        let (inputs, added) = (self.keep(&inputs), self.keep(&added));
         let mut id = answer.message;
         if id.is_some() {
             self.by_message.insert(id, request);
@@ -490,7 +528,7 @@ impl<'a> Assembly<'a> {
             marks,
             opens,
             inputs,
-            outputs: Vec::new(),
+            outputs: (NONE, NONE),
             added,
         });
         request

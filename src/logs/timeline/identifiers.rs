@@ -5,8 +5,9 @@
 use std::ops::Range;
 
 use crate::base::words::{Piece, terms, words};
-use crate::logs::timeline::requests::{ReferenceKind, Utterance, Word};
+use crate::logs::timeline::requests::{ReferenceKind, Utterance};
 use crate::logs::timeline::rules::IdentifierRules;
+use crate::logs::timeline::words::{Word, WordList};
 
 /// Hands every identifier of a text to `take`, with the byte behind its end.
 pub fn identifiers<'t>(text: &'t [u8], rules: &IdentifierRules, mut take: impl FnMut(ReferenceKind, &'t [u8], usize)) {
@@ -174,7 +175,7 @@ fn is_symbol(part: &[u8], rules: &IdentifierRules) -> bool {
 }
 
 /// The words of the start of a text, at most `chars_max` code points; none if there are none.
-pub fn utterance(block: u32, text: &str, chars_max: usize, out: &mut Vec<Word>) -> Option<Utterance> {
+pub fn utterance(block: u32, text: &str, chars_max: usize, out: &mut WordList) -> Option<Utterance> {
     let end = text.char_indices().nth(chars_max).map_or(text.len(), |(end, _)| end);
     let text = &text[..end];
     let terms = count(terms(text), out);
@@ -183,16 +184,15 @@ pub fn utterance(block: u32, text: &str, chars_max: usize, out: &mut Vec<Word>) 
 }
 
 /// Adds each word once, by hash.
-fn count<'t>(pieces: impl Iterator<Item = Piece<'t>>, out: &mut Vec<Word>) -> Range<u32> {
+fn count<'t>(pieces: impl Iterator<Item = Piece<'t>>, out: &mut WordList) -> Range<u32> {
     let position = |piece: &Piece<'_>| u8::try_from(piece.start_chars / Word::STEP_CHARS).unwrap_or(u8::MAX);
     let mut seen: Vec<(u64, u8)> = pieces.map(|piece| (piece.hash(), position(&piece))).collect();
     // Of one word the first place comes first.
     seen.sort_unstable();
-    let start = out.len() as u32;
-    out.extend(seen.chunk_by(|one, other| one.0 == other.0).map(|same| Word {
-        hash: same[0].0,
-        count: u16::try_from(same.len()).unwrap_or(u16::MAX),
-        position: same[0].1,
-    }));
-    start..out.len() as u32
+    let start = out.end();
+    for same in seen.chunk_by(|one, other| one.0 == other.0) {
+        let (hash, position) = same[0];
+        out.push(Word { hash, count: u16::try_from(same.len()).unwrap_or(u16::MAX), position });
+    }
+    start..out.end()
 }

@@ -139,7 +139,8 @@ impl Layout<'_> {
     fn requests(&mut self, track: u32, chain: u32, place: &[u32]) {
         let mut turn = 0;
         for (count, &index) in self.assembly.tracks[track as usize].requests.iter().enumerate() {
-            let draft = &self.assembly.requests[index as usize];
+            let assembly = self.assembly;
+            let draft = &assembly.requests[index as usize];
             let number = self.out.requests.len() as u32;
             turn += u32::from(count > 0 && draft.marks.has(Marks::HUMAN));
             let mut request = Request {
@@ -169,10 +170,10 @@ impl Layout<'_> {
             }
             request.segment = (self.out.segments.len() - 1) as u32;
             self.out.segments[request.segment as usize].requests.end = number + 1;
-            request.inputs = self.blocks(&draft.inputs);
-            request.outputs = self.blocks(&draft.outputs);
+            request.inputs = self.blocks(assembly.inputs_of(draft).iter().copied());
+            request.outputs = self.blocks(assembly.outputs_of(draft));
             self.out.requests.push(request);
-            self.added(&draft.added, number, true);
+            self.added(assembly.added_to(draft), number, true);
         }
         if let Some(last) = self.out.requests.len().checked_sub(1) {
             self.added(&self.assembly.tracks[track as usize].added, last as u32, false);
@@ -195,9 +196,9 @@ impl Layout<'_> {
         }
     }
 
-    fn blocks(&mut self, nodes: &[u32]) -> Range<u32> {
+    fn blocks(&mut self, nodes: impl Iterator<Item = u32>) -> Range<u32> {
         let start = self.out.blocks.len() as u32;
-        for &node in nodes {
+        for node in nodes {
             let place = &mut self.placed[node as usize];
             if *place == NONE {
                 *place = self.out.blocks.len() as u32;
@@ -294,7 +295,7 @@ impl Layout<'_> {
                 Some(Utterance { block, terms: place(&row.terms), words: place(&row.words) })
             };
             made.extend(rows.utterances.iter().filter_map(own));
-            start += rows.words.len() as u32;
+            start += rows.words.rows().len() as u32;
         }
         made.sort_by_key(|utterance| utterance.block);
         made

@@ -7,6 +7,7 @@
 pub mod requests;
 pub mod rows;
 pub mod window;
+pub mod words;
 
 mod added;
 pub mod assemble;

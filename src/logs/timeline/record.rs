@@ -18,6 +18,7 @@ use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Setting, ToolCall,
 use crate::logs::timeline::rows::{
     AgentRow, Answer, BlockRow, ClearedRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan,
 };
+use crate::logs::timeline::words::WordList;
 use crate::logs::timeline::{TimelineGuide, TokenCounter, added, beside};
 use crate::logs::trace::{
     ChainIndex, ChainKey, Counters, Place, SUMMARY_WITHIN_RECORDS, SessionPlaces, chain_place, earlier,
@@ -58,6 +59,7 @@ pub struct Reader<'g, 'v> {
     fields: Option<Fields<'v>>,
     /// Numbers of messages, to tell an answer from what it answers.
     messages: IdMap<Id, u32>,
+    words: WordList,
 }
 
 impl TakeRecords for Reader<'_, '_> {
@@ -108,6 +110,7 @@ impl<'g, 'v> Reader<'g, 'v> {
             references: References::new(guide.rules),
             fields,
             messages: IdMap::default(),
+            words: WordList::default(),
         }
     }
 
@@ -120,7 +123,7 @@ impl<'g, 'v> Reader<'g, 'v> {
         // Of many small logs the room to grow would be as much as the rows.
         self.out.rows.records.shrink_to_fit();
         self.out.rows.blocks.shrink_to_fit();
-        self.out.rows.words.shrink_to_fit();
+        self.out.rows.words = self.words.finish();
         (self.out, self.counters)
     }
 
@@ -443,7 +446,7 @@ impl<'g, 'v> Reader<'g, 'v> {
                 let rows = &mut self.out.rows;
                 let text = String::from_utf8_lossy(bytes);
                 let chars_max = self.guide.rules.utterance_chars_max;
-                rows.utterances.extend(utterance(rows.blocks.len() as u32, &text, chars_max, &mut rows.words));
+                rows.utterances.extend(utterance(rows.blocks.len() as u32, &text, chars_max, &mut self.words));
             }
             self.out.rows.blocks.push(made);
         }

@@ -10,6 +10,7 @@ use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
 use crate::base::tokenizer::VOCABULARIES;
 use crate::logs::timeline::window as timeline_window;
+use crate::logs::timeline::words::Words;
 use crate::logs::trace::{Millis, Place, Usage};
 
 /// What stands behind the name of a model that answers in fast mode.
@@ -417,23 +418,6 @@ pub struct Utterance {
     pub words: Range<u32>,
 }
 
-/// One word of an utterance. There are very many of them, so no room is left between them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(C, packed(4))]
-pub struct Word {
-    /// XXH3-64 of the word in lower case.
-    pub hash: u64,
-    /// How often it occurs.
-    pub count: u16,
-    /// Where it first occurs, in steps of [`Word::STEP_CHARS`].
-    pub position: u8,
-}
-
-impl Word {
-    /// Code points per step of [`Word::position`].
-    pub const STEP_CHARS: usize = 500;
-}
-
 /// What an [`Addition`] is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(u8)]
@@ -527,7 +511,7 @@ pub struct Timeline {
     /// Words of what people and the model wrote, by block.
     pub utterances: Vec<Utterance>,
     /// Those words.
-    pub words: Vec<Word>,
+    pub words: Words,
     /// What came in beside the conversation, by request.
     pub added: Vec<Addition>,
     /// What was left out, by reason. Records: `attachment:TYPE` (reminders of the client), `no_message`, `duplicate_record`,

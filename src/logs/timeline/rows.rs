@@ -10,8 +10,9 @@ use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
 use crate::base::tokenizer::Tokens;
 use crate::logs::timeline::requests::{
-    Added, BlockKind, Marks, Occurrence, ReferenceKind, Setting, StatedCost, Trigger, Utterance, Word,
+    Added, BlockKind, Marks, Occurrence, ReferenceKind, Setting, StatedCost, Trigger, Utterance,
 };
+use crate::logs::timeline::words::Words;
 use crate::logs::trace::{ChainKey, Millis, Usage};
 
 /// What a record follows.
@@ -234,7 +235,7 @@ pub struct TimelineRows {
     /// Words of what people and the model wrote, by block of this file.
     pub utterances: Vec<Utterance>,
     /// Those words.
-    pub words: Vec<Word>,
+    pub words: Words,
     /// What came in beside the conversation, by record.
     pub added: Vec<AddedRow>,
     /// What was left out, by reason.

@@ -102,14 +102,11 @@ pub(crate) fn select(from: Timeline, window: &Range<Millis>) -> Timeline {
         reference.call = calls.kept_or_none(reference.call);
         out.references.push(reference);
     }
+    out.words = from.words.without_rows();
     for mut utterance in from.utterances {
         if blocks.keeps(utterance.block) {
-            let mut take = |range: &Range<u32>| {
-                let start = out.words.len() as u32;
-                out.words.extend_from_slice(&from.words[range.start as usize..range.end as usize]);
-                start..out.words.len() as u32
-            };
-            (utterance.terms, utterance.words) = (take(&utterance.terms), take(&utterance.words));
+            utterance.terms = out.words.take(&from.words, &utterance.terms);
+            utterance.words = out.words.take(&from.words, &utterance.words);
             utterance.block = blocks.at(utterance.block);
             out.utterances.push(utterance);
         }

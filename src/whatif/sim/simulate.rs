@@ -234,6 +234,8 @@ impl<'a> Ground<'a> {
             aside: StageOutput::default(),
             run: Run::default(),
         };
+        let requests = |chain: u32| self.timeline.chains[chain as usize].requests.len();
+        driver.run.requests.reserve_exact(chains.clone().map(requests).sum());
         for chain in chains {
             driver.chain(chain);
         }

@@ -105,7 +105,8 @@ impl Plan {
         selector: &dyn Selector,
         handling: &Handling,
     ) -> Self {
-        let mut walk = Walk { inventory, handling, learned: Arc::default(), all: Arc::new(inventory.all()) };
+        let mut walk =
+            Walk { inventory, handling, learned: Arc::default(), all: Arc::new(inventory.all()), joined: None };
         let turns = turns(timeline, chain);
         let mut steps = Vec::new();
         for number in 0..turns.len() {
@@ -132,6 +133,8 @@ struct Walk<'a> {
     handling: &'a Handling,
     learned: Arc<ToolSet>,
     all: Arc<ToolSet>,
+    /// The two sets joined last, and what they make: from request to request they seldom change.
+    joined: Option<[Arc<ToolSet>; 3]>,
 }
 
 impl Walk<'_> {
@@ -155,24 +158,39 @@ impl Walk<'_> {
     }
 
     /// One request, given the set of its turn, the tools that came back so far and those that never will.
-    fn request(&self, request: u32, base: &Arc<ToolSet>, back: &mut Arc<ToolSet>, lost: &mut ToolSet) -> Step {
-        let visible = joined(base, back);
+    fn request(&mut self, request: u32, base: &Arc<ToolSet>, back: &mut Arc<ToolSet>, lost: &mut ToolSet) -> Step {
+        let visible = self.joined(base, back);
         let missed = self.missed(request, &visible, lost);
         let recovered = !missed.is_empty() && self.handling.retries > 0 && self.handling.expand != Expand::Fail;
         let before = self.head(base, back);
         if recovered {
-            *back = joined(back, &missed.iter().map(|used| used.tool).collect());
+            *back = Arc::new(back.iter().copied().chain(missed.iter().map(|used| used.tool)).collect());
         } else {
             lost.extend(missed.iter().map(|used| used.tool));
         }
         Step { visible, head: self.head(base, back), head_before: before, missed, recovered }
     }
 
-    fn head(&self, base: &Arc<ToolSet>, back: &ToolSet) -> Arc<ToolSet> {
+    fn head(&mut self, base: &Arc<ToolSet>, back: &Arc<ToolSet>) -> Arc<ToolSet> {
         match self.handling.expand {
-            Expand::RetryRebuild => joined(base, back),
+            Expand::RetryRebuild => self.joined(base, back),
             Expand::RetryAppend | Expand::Fail => Arc::clone(base),
         }
+    }
+
+    fn joined(&mut self, one: &Arc<ToolSet>, other: &Arc<ToolSet>) -> Arc<ToolSet> {
+        if other.is_subset(one) {
+            return Arc::clone(one);
+        }
+        if let Some([first, second, both]) = &self.joined
+            && Arc::ptr_eq(first, one)
+            && Arc::ptr_eq(second, other)
+        {
+            return Arc::clone(both);
+        }
+        let both = Arc::new(one.union(other).copied().collect());
+        self.joined = Some([Arc::clone(one), Arc::clone(other), Arc::clone(&both)]);
+        both
     }
 
     fn missed(&self, request: u32, visible: &ToolSet, lost: &ToolSet) -> Vec<Use> {
@@ -202,8 +220,4 @@ impl Walk<'_> {
         set.extend(fill.take(short));
         set
     }
-}
-
-fn joined(one: &Arc<ToolSet>, other: &ToolSet) -> Arc<ToolSet> {
-    if other.is_subset(one) { Arc::clone(one) } else { Arc::new(one.union(other).copied().collect()) }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::logs::timeline::requests::{BlockKind, Timeline, Utterance, Word};
+use crate::logs::timeline::requests::{BlockKind, Timeline, Utterance};
+use crate::logs::timeline::words::Word;
 use crate::whatif::tools::inventory::StopWords;
 
 /// Steps in which the place of a word is kept, in code points (see [`Word::position`]).
@@ -86,9 +87,8 @@ impl<'a> Queries<'a> {
             Kind::Terms => utterance.terms.clone(),
             Kind::Words => utterance.words.clone(),
         };
-        let near = |word: &&Word| chars.is_none_or(|chars| u32::from(word.position) * POSITION_CHARS < chars);
-        let words = &self.timeline.words[range.start as usize..range.end as usize];
-        for word in words.iter().filter(near).filter(|word| !self.stop.contains(word.hash)) {
+        let near = |word: &Word| chars.is_none_or(|chars| u32::from(word.position) * POSITION_CHARS < chars);
+        for word in self.timeline.words.of(range).filter(near).filter(|word| !self.stop.contains(word.hash)) {
             *bag.entry(word.hash).or_default() += u32::from(word.count);
         }
     }
