@@ -4,6 +4,7 @@ use crate::base::error::Result;
 use crate::commands::input::FromArgs as _;
 use crate::cost::bill::Bill;
 use crate::frames::input::Input;
+use crate::frames::input::timeline::Detail;
 use crate::logs::overview::Holds;
 use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
@@ -32,7 +33,7 @@ impl Books {
         let mut input = Input::read_for_timeline(args, window, 0, output, context)?;
         input.expect_records(args)?;
         input.report_holds(Holds::FirstChunks)?;
-        let timeline = input.timeline(false)?;
+        let timeline = input.timeline(Detail::default())?;
         if timeline.requests.is_empty() && !args.allow_empty {
             return Err(input.nothing_in_window("requests to a model"));
         }

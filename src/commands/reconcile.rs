@@ -6,6 +6,7 @@ use crate::base::error::Result;
 use crate::commands::input::FromArgs as _;
 use crate::commands::mine::tools::called;
 use crate::frames::input::Input;
+use crate::frames::input::timeline::Detail;
 use crate::logs::assemble::standings_of;
 use crate::mine::reconcile::{Books, Sum, reconcile};
 use crate::mine::totals::totals;
@@ -27,7 +28,7 @@ pub fn run(args: &InputArgs, output: &OutputArgs, context: &mut Context<'_>) -> 
     let called = called(&mut input, false, bytes_per_token);
     let tools = input.pool.install(|| tools::uses(&called.calls, &called.servers, &called.names))?;
     let sessions = sessions::sessions(&called.history, &called.names, &input.vocabulary.read_class_tools);
-    let timeline = input.timeline(false)?;
+    let timeline = input.timeline(Detail::default())?;
     let without_timeline = std::mem::take(&mut input.without_timeline);
     input.tell(output, context)?;
     let corpus = input.corpus();

@@ -9,6 +9,7 @@ use crate::commands::input::FromArgs as _;
 use crate::fleet::contribute::Alternative;
 use crate::fleet::limits::{Asked, Limits};
 use crate::frames::input::Input;
+use crate::frames::input::timeline::Detail;
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -34,7 +35,8 @@ pub fn alternatives(
     let mut input = Input::read_for_timeline(args, window::ALL, 0, output, context)?;
     let sheets = Sheets::load(&input.data)?;
     let tools = Tools::read(&[], &input.data)?;
-    let world = Simulation::new(input.timeline(false)?, None, &input.data, false, true)?;
+    let world =
+        Simulation::new(input.timeline(Detail { tokens: false, words: true })?, None, &input.data, false, true)?;
     let cache = oracle(&sheets)?;
     input.pool.install(|| {
         let scene = Scene::new(&world, &tools, &cache, None);

@@ -263,12 +263,13 @@ impl Lake {
         mended
     }
 
-    /// All rows of the live sources, by number.
+    /// All rows of the live sources that are wanted, by number.
     ///
     /// # Errors
     /// If a segment cannot be read.
-    pub fn load(&self, names: &mut Names) -> Result<Vec<(u32, Rows)>, Trouble> {
-        let live = self.manifest.live();
+    pub fn load(&self, names: &mut Names, wanted: &dyn Fn(u32) -> bool) -> Result<Vec<(u32, Rows)>, Trouble> {
+        let mut live = self.manifest.live();
+        live.retain(|&number| wanted(number));
         let mut files: Vec<(u32, Rows)> = live.iter().map(|&number| (number, Rows::default())).collect();
         let place: BTreeMap<u32, usize> = live.iter().enumerate().map(|(index, &number)| (number, index)).collect();
         // Rows come source by source, so the last answer nearly always holds.

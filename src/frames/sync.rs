@@ -246,13 +246,20 @@ fn attempt(scope: &Scope<'_>, lake: Option<&Lake>, want: Want, writes: bool) -> 
     let is_loaded = want.rows || plans.iter().any(|plan| plan.job().is_some());
     let tier = if is_loaded { reading_tier(scope, &plans, want) } else { 0 };
     let mut loaded = Loaded::default();
+    // Rows of what is read anew from its start would be in memory twice.
+    let anew: BTreeSet<u32> = plans.iter().filter_map(Plan::read_anew).collect();
     if let Some(lake) = lake.filter(|_| is_loaded) {
-        load(lake, scope, tier, &mut loaded)?;
+        load(lake, scope, tier, &anew, &mut loaded)?;
     }
     let counted = loaded.bodies.iter().filter(|facts| facts.counted & tier == tier);
     let studies = AnalysisPool::new(tier, scope.params, counted.map(|facts| facts.body));
     let delta = read_into(scope, &plans, (tier, &studies), &mut stored, &mut loaded, &mut known);
     let facts = studies.finish();
+    let stands: BTreeSet<u32> = stored.sources.values().map(|source| source.number).collect();
+    if let Some(lake) = lake.filter(|_| !anew.is_disjoint(&stands)) {
+        let again = |number| anew.contains(&number) && stands.contains(&number);
+        loaded.rows.extend(scope.pool.install(|| lake.load(&mut loaded.names, &again))?);
+    }
     if let Some(lake) = lake {
         known.lake = Some(lake.clone());
         let committed = writes.then(|| scope.pool.install(|| commit(lake, scope, &stored, &delta, &loaded, &facts)));
@@ -312,9 +319,15 @@ fn counted_tier(scope: &Scope<'_>, known: &StoredSource) -> u8 {
     if known.maker.facts == scope.maker.facts { known.tier } else { 0 }
 }
 
-fn load(lake: &Lake, scope: &Scope<'_>, tier: u8, loaded: &mut Loaded) -> std::result::Result<(), Trouble> {
+fn load(
+    lake: &Lake,
+    scope: &Scope<'_>,
+    tier: u8,
+    anew: &BTreeSet<u32>,
+    loaded: &mut Loaded,
+) -> std::result::Result<(), Trouble> {
     scope.pool.install(|| {
-        loaded.rows = lake.load(&mut loaded.names)?.into_iter().collect();
+        loaded.rows = lake.load(&mut loaded.names, &|number| !anew.contains(&number))?.into_iter().collect();
         if tier != 0 {
             loaded.bodies = lake.load_bodies(&encode::ids(), scope.maker.facts)?;
         }
@@ -349,6 +362,12 @@ impl Plan<'_> {
         };
         let Self { file, named, .. } = *self;
         Some(Job { path: &file.path, packing: file.packing, from, to: file.bytes, named })
+    }
+
+    /// The number under which rows are known of a file that is read from its start.
+    fn read_anew(&self) -> Option<u32> {
+        let from_start = matches!(self.fate, Fate::Rewritten | Fate::Studied) && self.job().is_some();
+        self.known.as_ref().filter(|_| from_start).map(|known| known.number)
     }
 }
 

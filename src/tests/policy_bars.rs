@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::timeline_corpus::input;
 use crate::base::data::Data;
+use crate::frames::input::timeline::Detail;
 use crate::whatif::calibration;
 use crate::whatif::prompt_cache;
 use crate::whatif::prompt_cache::Sheet;
@@ -15,7 +16,7 @@ use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
 #[ignore = "needs a folder of logs in DEVBOY_LOGS"]
 fn bars_of_the_cache_on_real_logs() {
     let logs = std::env::var("DEVBOY_LOGS").expect("DEVBOY_LOGS names a folder of logs");
-    let timeline = input(&logs, None).timeline(true).unwrap();
+    let timeline = input(&logs, None).timeline(Detail { tokens: true, words: true }).unwrap();
     let data = Data::default();
     let text = |name: &str| data.text(name).unwrap();
     let prices = Prices::parse(&text("prices.toml"), "prices.toml").unwrap();

@@ -422,7 +422,7 @@ fn segments_stay_as_long_as_somebody_reads_them() {
         append(&home, &session(&format!("s{number}"), 2));
         home.json(&["ingest"]);
     }
-    let rows = reader.load(&mut Default::default()).unwrap();
+    let rows = reader.load(&mut Default::default(), &|_| true).unwrap();
     assert_eq!(rows.iter().map(|(_, rows)| rows.calls.len()).sum::<usize>(), 8);
     let with_reader = segments(&home.lake()).len();
     drop(reader);

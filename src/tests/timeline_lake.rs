@@ -11,6 +11,7 @@ use super::log_builder::*;
 use super::timeline::{check, linked, says, told};
 use crate::commands::input::FromArgs as _;
 use crate::frames::input::Input;
+use crate::frames::input::timeline::Detail;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Millis;
 use crate::shell::arguments::{InputArgs, OutputArgs};
@@ -54,7 +55,7 @@ fn ask(home: &Home, words: &[&str], stdin: &str) -> (Timeline, Vec<String>) {
     };
     let window = Millis::MIN..Millis::MAX;
     let mut input = Input::read_for_timeline(&line.input, window, 0, &line.output, &mut context).unwrap();
-    let timeline = input.timeline(true).unwrap();
+    let timeline = input.timeline(Detail { tokens: true, words: true }).unwrap();
     check(&timeline);
     (timeline, input.notes)
 }

@@ -10,6 +10,7 @@ use crate::cost::findings::sheet::Sheet;
 use crate::cost::findings::{Evidence, Replay};
 use crate::cost::page::Page;
 use crate::frames::input::Input;
+use crate::frames::input::timeline::Detail;
 use crate::logs::trace::Millis;
 use crate::settings::claude::levers::Levers;
 use crate::shell::context::Context;
@@ -60,7 +61,10 @@ pub fn cut(args: &Args, sheet: &Sheet, input: &mut Input, now_ms: Millis) -> Res
 pub fn page(input: &mut Input, is_drawn: bool) -> Result<Page> {
     let sheet = Sheet::load(&input.data)?;
     let levers = Levers::load(&input.data)?;
-    let timeline = input.timeline(false)?;
+    let asked =
+        sheet.replays(|_, _| true).into_iter().map(|(policy, _)| Stack::parse(&policy)).collect::<Result<Vec<_>>>()?;
+    let words = asked.iter().any(Stack::asks_for_tools);
+    let timeline = input.timeline(Detail { tokens: false, words })?;
     let sheets = Sheets::load(&input.data)?;
     let tools = Tools::read(&[], &input.data)?;
     let world = Simulation::new(timeline, None, &input.data, false, true)?;

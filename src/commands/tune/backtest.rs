@@ -14,6 +14,7 @@ use crate::commands::replay::planner;
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::tune::effects;
 use crate::frames::input::Input;
+use crate::frames::input::timeline::Detail;
 use crate::logs::overview::Holds;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::quality;
@@ -68,7 +69,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
     let mut rows = statistics::coverage(&follow_ups, &Sizes::of_history(&history), calls_min, &numbers);
     rows.push(planner::selective_coverage(file.clone(), &mut input, &numbers.backtest)?);
-    let world = Simulation::new(input.timeline(false)?, None, &input.data, false, true)?;
+    let world = Simulation::new(input.timeline(Detail::default())?, None, &input.data, false, true)?;
     rows.extend(input.pool.install(|| backtest::coverage(&world, &input.data, &numbers.backtest))?);
     let effects = statistics::effects(&input.data)?;
     rows.extend(effects::rows(&of_settings(&mut input, &numbers.backtest)?, &numbers.backtest, &effects));
@@ -87,7 +88,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 
 /// What the rules about Claude Code's settings would have predicted, and what came.
 fn of_settings(input: &mut Input, numbers: &BacktestNumbers) -> Result<BTreeMap<String, Vec<Attempt>>> {
-    let timeline = input.timeline(false)?;
+    let timeline = input.timeline(Detail::default())?;
     if timeline.requests.is_empty() {
         return Ok(BTreeMap::new());
     }

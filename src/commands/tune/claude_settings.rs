@@ -13,6 +13,7 @@ use crate::commands::config::config_path;
 use crate::commands::input::FromArgs as _;
 use crate::commands::tune::effects;
 use crate::frames::input::Input;
+use crate::frames::input::timeline::Detail;
 use crate::logs::overview::Holds;
 use crate::logs::timeline::requests::{Marks, Timeline};
 use crate::logs::trace::Place;
@@ -116,7 +117,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut input = Input::read_for_timeline(&args.input, window, 0, &args.report, context)?;
     input.expect_records(&args.input)?;
     input.report_holds(Holds::FirstChunks)?;
-    let timeline = input.timeline(false)?;
+    let timeline = input.timeline(Detail::default())?;
     if timeline.requests.is_empty() && !args.input.allow_empty {
         return Err(match timeline.skipped.get(NO_USAGE) {
             Some(_) => Error::failed("no answer in the window has usage").hint("nothing can be priced without it"),

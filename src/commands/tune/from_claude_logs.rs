@@ -20,6 +20,7 @@ use crate::fleet::lend::Whose;
 use crate::frames::calls::CallFrame;
 use crate::frames::fingerprint::Observed;
 use crate::frames::input::Input;
+use crate::frames::input::timeline::Detail;
 use crate::frames::projection::MinedProjection;
 use crate::logs::overview::{Holds, Overview};
 use crate::mine::follow_ups::{FollowUps, bounds};
@@ -232,7 +233,7 @@ fn mine(input: &mut Input, numbers: Option<&bounds::Numbers>, file: &SettingsFil
 /// Tokenizers held against the bill, over all text of the logs.
 fn measure(input: &mut Input) -> Result<Calibration> {
     let rules = input.data.read(SIZES, SizeRules::parse)?;
-    Ok(calibrate(&input.timeline(true)?, &rules))
+    Ok(calibrate(&input.timeline(Detail { tokens: true, words: false })?, &rules))
 }
 
 /// Classifies every session with the published thresholds.

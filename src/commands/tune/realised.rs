@@ -12,6 +12,7 @@ use crate::commands::tune::history;
 use crate::commands::tune::history::Realised;
 use crate::frames::fingerprint::LayerTokens;
 use crate::frames::input::Input;
+use crate::frames::input::timeline::Detail;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Millis;
 use crate::settings::claude::file::name_of;
@@ -63,7 +64,7 @@ fn billed(config: &Path, args: &history::Args, context: &mut Context<'_>) -> Res
     match Input::read_for_timeline(&asked, window::ALL, 0, &args.report, context) {
         Ok(mut input) => {
             let prices = input.data.read("prices.toml", Prices::parse)?;
-            Ok(Some((input.timeline(false)?, prices)))
+            Ok(Some((input.timeline(Detail::default())?, prices)))
         }
         Err(cause) => {
             writeln!(context.err, "# note: no logs to hold changes of settings against: {}", cause.message)?;

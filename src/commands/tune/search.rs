@@ -12,6 +12,7 @@ use crate::commands::input::FromArgs as _;
 use crate::commands::tune::writing;
 use crate::commands::tune::writing::{Settled, WriteArgs};
 use crate::frames::input::Input;
+use crate::frames::input::timeline::Detail;
 use crate::logs::overview::Holds;
 use crate::mine::quality;
 use crate::replay::input::ReplayInput;
@@ -117,7 +118,7 @@ fn found(
 /// The same of Claude Code's own settings; nothing without requests.
 fn of_client(input: &mut Input) -> Result<Vec<claude::Row>> {
     let make = |input: &mut Input| {
-        let timeline = input.timeline(false)?;
+        let timeline = input.timeline(Detail::default())?;
         if timeline.requests.is_empty() {
             return Ok(Vec::new());
         }

@@ -2,7 +2,7 @@
 //! them.
 
 pub mod answers;
-mod timeline;
+pub mod timeline;
 mod told;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};

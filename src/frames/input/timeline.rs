@@ -36,21 +36,30 @@ const VOCABULARY_BITS: u8 = (1 << VOCABULARIES.len()) - 1;
 /// The data file of numbers and words.
 const RULES: &str = "timeline.toml";
 
+/// What is asked for besides the requests and their blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Detail {
+    /// The tokens of each block in all vocabularies: they take longer than all the rest, and few questions need them.
+    pub tokens: bool,
+    /// The words of what people and the model wrote: they are a third of the rows, and only questions about tools need
+    /// them.
+    pub words: bool,
+}
+
 impl Input {
     /// Every request of the logs within the window, with what it added to its context. Files whose timelines the lake
-    /// does not know as they are now are read as a whole. `counted` asks for the tokens of each block as well, in all
-    /// vocabularies: they take longer than all the rest, and few questions need them.
+    /// does not know as they are now are read as a whole.
     ///
     /// # Errors
     /// If `rules/timeline.toml` does not fit.
-    pub fn timeline(&mut self, counted: bool) -> Result<Timeline> {
+    pub fn timeline(&mut self, detail: Detail) -> Result<Timeline> {
         let rules = self.timeline_rules()?;
         self.held = None;
-        let known = self.file_timelines(&rules, counted)?;
+        let known = self.file_timelines(&rules, detail)?;
         let keys: Vec<Id> = self.sources.iter().map(|source| source.key).collect();
         let standings = standings_of(self.corpus());
         let standing = |key: &Id| standings.get(key).copied().unwrap_or_default();
-        let source = |key, file| SourceTimeline { key, file, standing: standing(&key) };
+        let source = |key, file| SourceTimeline { key, file: in_detail(file, detail), standing: standing(&key) };
         let piped = self.piped_timeline.iter().map(|file| source(Id::NONE, file.clone()));
         // A deleted log whose rows turn out to be damaged only now is no source any more.
         let live: IdSet<Id> = self.sources.iter().map(|source| source.key).collect();
@@ -68,18 +77,19 @@ impl Input {
     /// If `rules/timeline.toml` does not fit.
     pub fn counted_files(&mut self) -> Result<impl Iterator<Item = FileTimeline>> {
         let rules = self.timeline_rules()?;
-        let known = self.file_timelines(&rules, true)?;
+        let known = self.file_timelines(&rules, Detail { tokens: true, words: true })?;
         Ok(known.into_values().chain(self.piped_timeline.clone()))
     }
 
     /// The rows of every source, by its place in `sources`.
-    fn file_timelines(&mut self, rules: &TimelineRules, counted: bool) -> Result<BTreeMap<usize, FileTimeline>> {
+    fn file_timelines(&mut self, rules: &TimelineRules, detail: Detail) -> Result<BTreeMap<usize, FileTimeline>> {
+        let counted = detail.tokens;
         let texts = [self.data.text("logs.toml")?, self.data.text("endpoints.toml")?, self.data.text(RULES)?].concat();
         let versions = format!("{:?}", timelines_table::VERSIONS);
         let name = |counted: &str| Id::pseudonym([texts.as_str(), counted, &versions].concat().as_bytes());
         let (plain, full) = (name(""), name("counted"));
         // Rows with tokens answer either question.
-        let mut known = self.stored_timelines([full, if counted { full } else { plain }]);
+        let mut known = self.stored_timelines([full, if counted { full } else { plain }], detail);
         let news = self.read_timelines(rules, &known, counted);
         self.store_timelines(if counted { full } else { plain }, &news);
         known.extend(news);
@@ -108,14 +118,14 @@ impl Input {
 
     /// What the lake knows of the sources, by their places in `sources`. Of logs that are gone it is used as it is,
     /// also if nobody counted their blocks ([`crate::logs::timeline::requests::Block::is_counted`]).
-    fn stored_timelines(&mut self, words: [Id; 2]) -> BTreeMap<usize, FileTimeline> {
+    fn stored_timelines(&mut self, words: [Id; 2], detail: Detail) -> BTreeMap<usize, FileTimeline> {
         let places = self.sources.iter().zip(&self.selected).enumerate();
         let places: BTreeMap<u32, (usize, u64, bool)> =
             places.map(|(at, (source, stored))| (stored.number, (at, stored.bytes, source.path.is_none()))).collect();
         let make = |row: PackedTimeline<'_>| {
             let &(place, bytes, is_gone) = places.get(&row.source)?;
             let as_it_is = row.bytes == bytes && words.contains(&row.words);
-            if as_it_is || is_gone { Some((place, unpack(&row.rows)?)) } else { None }
+            if as_it_is || is_gone { Some((place, in_detail(unpack(&row.rows)?, detail))) } else { None }
         };
         loop {
             let Some(lake) = &self.lake else { return BTreeMap::new() };
@@ -198,4 +208,12 @@ impl Input {
             Err(why) => self.note([format!("the timelines were not stored: {why}")]),
         }
     }
+}
+
+/// The rows of a file without what nobody asked for.
+fn in_detail(mut file: FileTimeline, detail: Detail) -> FileTimeline {
+    if !detail.words {
+        (file.rows.utterances, file.rows.words) = Default::default();
+    }
+    file
 }

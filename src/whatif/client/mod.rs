@@ -22,7 +22,7 @@ use crate::whatif::client::sheet::{Sheet, Versions, versions};
 use crate::whatif::compaction::params::{Align, Params as CompactionParams};
 use crate::whatif::compaction::{Compaction, Sheet as CompactionSheet};
 use crate::whatif::prompt_cache::params::{CacheSim, Class, Params, Ttl};
-use crate::whatif::sim::bill::Blind;
+use crate::whatif::sim::bill::foretold_cost;
 use crate::whatif::sim::breakage::rows::{Break, Strength};
 use crate::whatif::sim::breakage::tally::penalties;
 use crate::whatif::sim::breakage::{Detectors, Watch};
@@ -216,18 +216,19 @@ pub fn study(ground: &Ground<'_>, world: &Simulation, data: &Data, project: Opti
     let sheet = Sheet::load(data)?;
     let is_all = tried == Tried::All;
     let knob_stages = KnobStages::new(world, &sheet, data)?;
-    let (baseline, blind) = rayon::join(|| ground.baseline(), || Blind::new(ground));
+    let (baseline, blind) = rayon::join(|| ground.baseline(), || foretold_cost(ground));
     let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
     let timeline = &world.timeline;
-    let bench = Bench { ground, detectors: &detectors, baseline: &baseline, blind: &blind.cost };
+    let bench = Bench { ground, detectors: &detectors, baseline: &baseline, blind: &blind };
     let order = order(timeline, project);
-    let mut tries: Vec<(Vec<Knob>, Run, Vec<Break>)> = Vec::new();
+    // A run is as large as the log: of each only what it comes to is kept.
+    let mut trials: Vec<Trial> = Vec::new();
     let ttl: &[Class] = if is_all { &sheet.ttl.values } else { &[] };
-    let of_ttl = ttl.par_iter().map(|&class| {
+    let of_ttl = ttl.par_iter().flat_map_iter(|&class| {
         let run = ground.under(&living(ground.oracle, Some(class))).baseline();
-        (vec![Knob::MainTtl(class), Knob::SubagentTtl(class)], run, Vec::new())
+        [Knob::MainTtl(class), Knob::SubagentTtl(class)].map(|knob| bench.trial(knob, &run, &[], &order))
     });
-    tries.par_extend(of_ttl);
+    trials.par_extend(of_ttl);
     let results = &sheet.results;
     let knobs = sheet.window.tokens.iter().copied().map(Knob::Window);
     let knobs = knobs.chain(results.bash_chars.iter().copied().map(Knob::BashChars));
@@ -235,15 +236,11 @@ pub fn study(ground: &Ground<'_>, world: &Simulation, data: &Data, project: Opti
     let knobs: Vec<Knob> = knobs.chain(results.read_tokens.iter().copied().map(Knob::ReadTokens)).collect();
     let of_stages = knobs.par_iter().filter_map(|&knob| {
         let (run, breaks) = bench.run(ground, vec![knob_stages.stage(knob)?]);
-        Some((vec![knob], run, breaks))
+        Some(bench.trial(knob, &run, &breaks, &order))
     });
-    tries.par_extend(of_stages);
-    let trials = tries.iter().flat_map(|(knobs, run, breaks)| {
-        let sides = |&knob: &Knob| bench.trial(knob, run, breaks, &order);
-        knobs.iter().map(sides).collect::<Vec<_>>()
-    });
+    trials.par_extend(of_stages);
     Ok(Study {
-        trials: trials.collect(),
+        trials,
         sessions: bench.seen(&order, sheet.split.earlier_percent),
         versions: versions(timeline, &order, sheet.split.version_days),
         least_percent: world.winner_percent_min,
@@ -263,9 +260,9 @@ pub fn together(
 ) -> Result<Vec<Sides>> {
     let sheet = Sheet::load(data)?;
     let knob_stages = KnobStages::new(world, &sheet, data)?;
-    let (baseline, blind) = rayon::join(|| ground.baseline(), || Blind::new(ground));
+    let (baseline, blind) = rayon::join(|| ground.baseline(), || foretold_cost(ground));
     let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
-    let bench = Bench { ground, detectors: &detectors, baseline: &baseline, blind: &blind.cost };
+    let bench = Bench { ground, detectors: &detectors, baseline: &baseline, blind: &blind };
     let order = order(&world.timeline, project);
     let lifetime = |part: Part| {
         knobs.iter().find_map(|knob| match knob {

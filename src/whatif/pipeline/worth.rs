@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::base::error::Result;
 use crate::frames::input::Input;
+use crate::frames::input::timeline::Detail;
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reach;
 use crate::report::numbers::percent;
@@ -37,7 +38,7 @@ impl Worth {
     /// # Errors
     /// If a data file does not fit.
     pub fn new(reach: &Reach, settings: &Settings, laid: &ReplayInput, input: &mut Input) -> Result<Option<Self>> {
-        let timeline = input.timeline(false)?;
+        let timeline = input.timeline(Detail::default())?;
         if timeline.requests.is_empty() {
             return Ok(None);
         }

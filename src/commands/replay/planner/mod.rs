@@ -11,6 +11,7 @@ use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::FromArgs as _;
 use crate::commands::replay::{Args, scenarios};
 use crate::frames::input::Input;
+use crate::frames::input::timeline::Detail;
 use crate::logs::overview::Holds;
 use crate::mine::quality;
 use crate::planner::intents::Intents;
@@ -71,7 +72,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let planners = mined_planners::planners(&stage, &input.data)?;
     if args.planning.intent {
         let models = planners.iter().flat_map(|planner| planner.models.iter()).map(|(_, known)| &known.model);
-        stage.intents = Some(Intents::new(&stage.history, &input.timeline(false)?, models));
+        stage.intents =
+            Some(Intents::new(&stage.history, &input.timeline(Detail { tokens: false, words: true })?, models));
     }
     input.tell(&args.output, context)?;
     tell(args, &stage, &planners, context)?;

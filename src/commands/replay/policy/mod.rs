@@ -14,6 +14,7 @@ use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
 use crate::commands::input::FromArgs as _;
 use crate::frames::input::Input;
+use crate::frames::input::timeline::Detail;
 use crate::logs::overview::Holds;
 use crate::logs::timeline::requests::Timeline;
 use crate::replay::input::ReplayInput;
@@ -85,7 +86,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     if rows.iter().any(|row| row.is_named && row.stack.asks_for_tools()) {
         tools.look_in(&mut input);
     }
-    let timeline = input.timeline(needs_tokens(flags, &rows)?)?;
+    let timeline = input.timeline(detail(flags, &rows)?)?;
     // Arguments can be checked without any usage.
     let checks_whole_logs = input.window == window::ALL && rows.iter().any(|row| checks_arguments(flags, row));
     if timeline.requests.is_empty() && !checks_whole_logs && !flags.input.allow_empty {
@@ -224,11 +225,12 @@ fn no_requests(timeline: &Timeline, input: &mut Input) -> Error {
     }
 }
 
-/// Whether blocks have to be counted: for their sizes, or to hold tokenizers against the bill.
-fn needs_tokens(flags: &Flags<'_>, rows: &[Row]) -> Result<bool> {
+/// What the rows need: tokens of blocks for their sizes or to hold tokenizers against the bill, words to choose tools.
+fn detail(flags: &Flags<'_>, rows: &[Row]) -> Result<Detail> {
     let estimator = flags.policy.estimator.as_deref().map(crate::whatif::simulation::estimator_of).transpose()?;
     let by_vocabulary = matches!(estimator, Some(Estimator::Cl100k | Estimator::O200k));
-    Ok(by_vocabulary || rows.iter().any(|row| row.is_named && row.stack.has(Policy::PromptCache)))
+    let tokens = by_vocabulary || rows.iter().any(|row| row.is_named && row.stack.has(Policy::PromptCache));
+    Ok(Detail { tokens, words: rows.iter().any(|row| row.stack.asks_for_tools()) })
 }
 
 /// The sheets with everything that was set.
