@@ -1,6 +1,5 @@
 //! The history as the pipeline would have met it: one response after the other, context by context.
 
-use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use crate::base::id::{Id, IdMap, IdSet};
@@ -311,7 +310,7 @@ fn in_order_of_use(history: &History, mut facts: Vec<BodyFacts>) -> (Vec<BodyFac
 
 /// Drops the texts that no call quotes: of what is known of bodies few are ever asked for.
 fn keep_quoted(facts: &mut [BodyFacts], quotes: &[(u32, Vec<u32>)]) {
-    let wanted: HashSet<u32> = quotes.iter().flat_map(|(_, lines)| lines.iter().copied()).collect();
+    let wanted: IdSet<u32> = quotes.iter().flat_map(|(_, lines)| lines.iter().copied()).collect();
     for texts in facts.iter_mut().map(|facts| &mut facts.texts) {
         *texts = texts.iter().filter(|text| wanted.contains(&text.hash)).collect();
     }
