@@ -1,4 +1,10 @@
-//! What the system's allocator is told before anything is allocated: that memory that is free goes back.
+//! Who allocates, and what the system's allocator is told before anything is allocated: that memory that is free goes back.
+
+/// In place of the allocator of musl, which has one lock for all threads: measured on real logs, replays and the page took
+/// twice the processor time with that one.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Blocks of this size and larger are mapped one by one, so that each goes back to the system when it is freed.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -8,10 +14,25 @@ const MAPPED_BYTES_MIN: libc::c_int = 256 << 10;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const FREE_BYTES_MAX: libc::c_int = 512 << 10;
 
-/// Makes glibc give back what is free. Left alone it learns from the first large block that is freed to keep blocks of
+/// The number of `mi_option_purge_delay` among the options of mimalloc 3 (`mimalloc.h`), which the binding does not name.
+#[cfg(target_env = "musl")]
+const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
+
+/// Makes the allocator give back what is free: mimalloc at once instead of after a second, which takes a fifth off its peaks
+/// and no time.
+///
+/// glibc has to be asked as well. Left alone it learns from the first large block that is freed to keep blocks of
 /// up to 32 MB, and every thread keeps its own: measured on 20,000 sessions and on one log of 2 GB, peaks were higher by
 /// 10 to 90 %, and no command was faster. Other allocators give back by themselves.
 pub fn give_memory_back() {
+    #[cfg(target_env = "musl")]
+    {
+        // SAFETY: it sets a number, before there is a second thread that could read it.
+        #[allow(unsafe_code)]
+        unsafe {
+            libmimalloc_sys::mi_option_set(PURGE_DELAY, 0);
+        }
+    }
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
