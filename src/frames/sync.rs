@@ -255,10 +255,12 @@ fn attempt(scope: &Scope<'_>, lake: Option<&Lake>, want: Want, writes: bool) -> 
     let studies = AnalysisPool::new(tier, scope.params, counted.map(|facts| facts.body));
     let delta = read_into(scope, &plans, (tier, &studies), &mut stored, &mut loaded, &mut known);
     let facts = studies.finish();
-    let stands: BTreeSet<u32> = stored.sources.values().map(|source| source.number).collect();
-    if let Some(lake) = lake.filter(|_| !anew.is_disjoint(&stands)) {
-        let again = |number| anew.contains(&number) && stands.contains(&number);
-        loaded.rows.extend(scope.pool.install(|| lake.load(&mut loaded.names, &again))?);
+    // What could not be read stands as it was known.
+    let stands = stored.sources.values().map(|source| source.number).filter(|number| anew.contains(number));
+    let stands: BTreeSet<u32> = stands.collect();
+    if let Some(lake) = lake.filter(|_| !stands.is_empty()) {
+        let rows = scope.pool.install(|| lake.load(&mut loaded.names, &|number| stands.contains(&number)))?;
+        loaded.rows.extend(rows);
     }
     if let Some(lake) = lake {
         known.lake = Some(lake.clone());

@@ -23,7 +23,7 @@ const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 ///
 /// glibc has to be asked as well. Left alone it learns from the first large block that is freed to keep blocks of
 /// up to 32 MB, and every thread keeps its own: measured on 20,000 sessions and on one log of 2 GB, peaks were higher by
-/// 10 to 90 %, and no command was faster. Other allocators give back by themselves.
+/// 10 to 90 %, and no command was faster.
 pub fn give_memory_back() {
     #[cfg(target_env = "musl")]
     {

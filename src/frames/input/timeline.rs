@@ -55,16 +55,13 @@ impl Input {
     pub fn timeline(&mut self, detail: Detail) -> Result<Timeline> {
         let rules = self.timeline_rules()?;
         self.held = None;
-        let known = self.file_timelines(&rules, detail)?;
-        let keys: Vec<Id> = self.sources.iter().map(|source| source.key).collect();
+        // Rows that turn out to be damaged take deleted logs off the sources: first, since places among these are kept.
         let standings = standings_of(self.corpus());
+        let known = self.file_timelines(&rules, detail)?;
         let standing = |key: &Id| standings.get(key).copied().unwrap_or_default();
         let source = |key, file| SourceTimeline { key, file: in_detail(file, detail), standing: standing(&key) };
         let piped = self.piped_timeline.iter().map(|file| source(Id::NONE, file.clone()));
-        // A deleted log whose rows turn out to be damaged only now is no source any more.
-        let live: IdSet<Id> = self.sources.iter().map(|source| source.key).collect();
-        let known = known.into_iter().map(|(place, file)| (keys[place], file));
-        let named = known.filter(|(key, _)| live.contains(key)).map(|(key, file)| source(key, file));
+        let named = known.into_iter().map(|(place, file)| source(self.sources[place].key, file));
         let files = named.chain(piped).collect::<Vec<_>>();
         let mut timeline = self.pool.install(|| assemble(files, rules.shrink_tokens_min));
         timeline.name_fast();
