@@ -27,7 +27,12 @@ impl Id {
 
     /// The first 128 bits of SHA-256 of `bytes`.
     pub fn pseudonym(bytes: &[u8]) -> Self {
-        let digest = Sha256::digest(bytes);
+        Self::pseudonym_of(Sha256::new_with_prefix(bytes))
+    }
+
+    /// The same of bytes that went by in parts.
+    pub fn pseudonym_of(parts: Sha256) -> Self {
+        let digest = parts.finalize();
         let mut out = [0; 16];
         out.copy_from_slice(&digest[..16]);
         Self(out)

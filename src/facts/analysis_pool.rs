@@ -71,6 +71,17 @@ impl Study for Analyst<'_> {
         }
     }
 
+    fn part(&mut self, text: &[u8], is_first: bool) -> usize {
+        self.desk.as_mut().map_or(text.len(), |desk| desk.part(text, is_first))
+    }
+
+    fn rest(&mut self, id: Id, text: &[u8]) {
+        if let Some(desk) = self.desk.as_mut() {
+            let facts = desk.rest(id, text);
+            self.found.extend(self.studies.is_new(id).then_some(facts));
+        }
+    }
+
     fn quote(&mut self, call: Id, text: &str) {
         if self.studies.is_new(BodyFacts::quoted_by(call)) {
             let facts = BodyFacts::quote(call, self.studies.vocabularies, quotable::quoted_texts(text));

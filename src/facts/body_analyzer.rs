@@ -1,5 +1,7 @@
 //! The facts about one body, all of them made while its text is there.
 
+use sha2::{Digest, Sha256};
+
 use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
 use crate::base::showing::Kept;
@@ -11,12 +13,9 @@ use crate::facts::numbered::{TokenSegment, stretches};
 use crate::facts::quotable::Quotable;
 use crate::facts::subject::Subject;
 use crate::facts::tokens::{Counter, Vocabulary};
-use crate::facts::{encode, inner_formats, legacy, lines, near_ref, shape};
+use crate::facts::{encode, inner_formats, legacy, lines, near_ref, shape, tokens};
 use crate::logs::timeline::TokenCounter;
 
-/// Bodies over this many bytes are counted, not written in other ways: no reader is shown one, and every way of writing
-/// it would hold it in memory once more.
-const ENCODED_BYTES_MAX: usize = 8 << 20;
 /// Recursion depths for which costs are kept; deeper ones cost what the last does.
 const DEPTH_MAX: u8 = 8;
 
@@ -28,13 +27,51 @@ pub struct BodyAnalyzer {
     counters: [Option<Counter>; VOCABULARIES.len()],
     vocabularies: u8,
     params: Params,
+    long: LongBody,
+}
+
+/// What is known so far of a body over [`STUDIED_BYTES`]. It is counted, neither classified nor written in other ways: no
+/// model is shown one, and every way of writing it would hold it in memory once more.
+#[derive(Default)]
+struct LongBody {
+    sha: Sha256,
+    chars: u64,
+    size: Size,
+    preview: bool,
 }
 
 impl BodyAnalyzer {
     /// A desk that counts in the given vocabularies, one bit each.
     pub fn new(vocabularies: u8, params: Params) -> Self {
         let counter = |place: usize| (vocabularies >> place & 1 == 1).then(|| Counter::new(vocabulary(place)));
-        Self { counters: std::array::from_fn(counter), vocabularies, params }
+        Self { counters: std::array::from_fn(counter), vocabularies, params, long: LongBody::default() }
+    }
+
+    /// See [`Study::part`](crate::logs::body::Study::part).
+    pub fn part(&mut self, text: &[u8], is_first: bool) -> usize {
+        let Some(cut) = tokens::last_cut(text) else { return 0 };
+        if is_first {
+            let preview = is_preview(&String::from_utf8_lossy(&text[..cut]));
+            self.long = LongBody { preview, ..LongBody::default() };
+        }
+        self.add_to_long(&text[..cut]);
+        cut
+    }
+
+    /// The facts about the body whose parts were taken.
+    pub fn rest(&mut self, body: Id, text: &[u8]) -> BodyFacts {
+        self.add_to_long(text);
+        let LongBody { sha, chars, size, preview } = std::mem::take(&mut self.long);
+        let (sha, counted, chars) = (Id::pseudonym_of(sha), self.vocabularies, saturate(chars));
+        BodyFacts { body, sha, counted, chars, raw: size, preview, oversize: true, ..BodyFacts::default() }
+    }
+
+    fn add_to_long(&mut self, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        let size = self.measure(&text);
+        self.long.sha.update(bytes);
+        self.long.chars += text.chars().count() as u64;
+        self.long.size = self.long.size.plus(&size);
     }
 
     /// The size of a text.
@@ -49,7 +86,7 @@ impl BodyAnalyzer {
     /// The facts about a body.
     pub fn facts(&mut self, body: Id, bytes: &[u8]) -> BodyFacts {
         let text = String::from_utf8_lossy(bytes);
-        let whole = text.len() == bytes.len() && bytes.len() <= ENCODED_BYTES_MAX;
+        let whole = text.len() == bytes.len();
         let shape = shape::classify(bytes);
         let described = shape::describe(&text, shape);
         let lines = if whole { self.lines(&text) } else { Lines::default() };
@@ -74,8 +111,7 @@ impl BodyAnalyzer {
             columns: described.columns,
             rows: described.rows,
             key_stability: described.key_stability,
-            preview: text.trim_start().starts_with(PREVIEW_START),
-            oversize: bytes.len() > ENCODED_BYTES_MAX,
+            preview: is_preview(&text),
             ..BodyFacts::default()
         };
         // Half a UTF-16 pair cannot be written again as it was: such a body stays as it is.
@@ -142,6 +178,10 @@ impl TokenCounter for BodyAnalyzer {
     fn tokens(&mut self, text: &str) -> Tokens {
         self.measure(text).tokens
     }
+}
+
+fn is_preview(text: &str) -> bool {
+    text.trim_start().starts_with(PREVIEW_START)
 }
 
 fn vocabulary(place: usize) -> Vocabulary {

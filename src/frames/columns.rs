@@ -1,6 +1,7 @@
 //! Arrow columns from plain values and back, for the tables of the lake; and the numbers of a collected Polars frame,
 //! so that queries can return typed rows.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::builder::FixedSizeBinaryBuilder;
@@ -54,6 +55,16 @@ pub(super) fn texts(values: impl Iterator<Item = Sym>, names: &Names) -> ArrayRe
     let keys = UInt32Array::from_iter_values(values.map(|sym| sym.0));
     let texts: ArrayRef = Arc::new(StringArray::from_iter_values(names.texts()));
     Arc::new(DictionaryArray::<UInt32Type>::new(keys, texts))
+}
+
+/// Those rows of some files that stand at these places, from the first file on, each with the number of its source.
+pub(super) fn rows_at<'r, F, R>(
+    files: &'r [(u32, &F)],
+    places: Range<usize>,
+    of: impl Fn(&'r F) -> &'r [R],
+) -> (Vec<u32>, Vec<&'r R>) {
+    let rows = files.iter().flat_map(|&(source, file)| of(file).iter().map(move |row| (source, row)));
+    rows.skip(places.start).take(places.len()).unzip()
 }
 
 /// The columns of a batch by name; one that is missing reads as zeros.

@@ -6,7 +6,6 @@
 //! nobody; a writer holds the lock while it writes, and starts from the lake as it finds it then. What no manifest refers
 //! to is swept away when nobody reads.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind};
@@ -36,7 +35,7 @@ use crate::frames::sealed::Way;
 use crate::frames::tables;
 use crate::frames::tables::{TABLES, Tagged};
 use crate::frames::timelines;
-use crate::frames::timelines::PackedTimeline;
+use crate::frames::timelines::{Joined, PackedTimeline};
 use crate::frames::values;
 use crate::logs::trace::Rows;
 use crate::logs::values::Values;
@@ -51,8 +50,8 @@ const SEGMENTS_MAX: usize = 8;
 const MEMOS_MAX: usize = 16;
 /// Rows per batch when reading.
 const BATCH_ROWS: usize = 1 << 16;
-/// Rows per group when writing.
-const GROUP_ROWS: usize = 1 << 20;
+/// Rows of a table that are laid out and compressed together: what is being written should not need much room besides.
+const GROUP_ROWS: usize = 1 << 14;
 /// Bytes that go to disk at a time.
 const PIECE_BYTES: usize = 1 << 20;
 /// Columns of hashes and of packed numbers: a dictionary of them only costs time.
@@ -363,26 +362,47 @@ impl Lake {
         &self,
         make: &(dyn Fn(PackedTimeline<'_>) -> Option<T> + Sync),
     ) -> Result<BTreeMap<u32, T>, Trouble> {
-        let [table] = timelines::TABLES;
-        let made = |batch: RecordBatch| {
-            let mut made = Vec::new();
-            let opened = sealed::pass(batch, &self.seal, Way::FromDisk);
-            let read = opened
-                .and_then(|batch| timelines::read(&batch, &mut |row| made.extend(Some(row.source).zip(make(row)))));
-            read.map(|()| made).map_err(|cause| cause.to_string())
-        };
         let (mut files, mut damage) = (BTreeMap::new(), Vec::new());
         for segment in &self.manifest.timeline_segments {
-            let groups = self.read_file(segment, table);
-            let groups =
-                groups.and_then(|file| read_groups(&file, &made).map_err(|cause| damaged(segment, table, &cause)));
-            match groups {
-                Ok(groups) => files.extend(groups.into_iter().flatten()),
+            match self.load_timeline_segment(segment, make) {
+                Ok(made) => files.extend(made),
                 Err(Trouble::Damaged(found)) => damage.extend(found),
                 Err(other) => return Err(other),
             }
         }
         if damage.is_empty() { Ok(files) } else { Err(Trouble::Damaged(damage)) }
+    }
+
+    /// The timelines of one segment: first those that stand in one row, by many workers, and then those in several, when
+    /// nothing of the file is in memory any more.
+    fn load_timeline_segment<T: Send>(
+        &self,
+        segment: &Segment,
+        make: &(dyn Fn(PackedTimeline<'_>) -> Option<T> + Sync),
+    ) -> Result<Vec<(u32, T)>, Trouble> {
+        let [table] = timelines::TABLES;
+        let opened = |mut row: PackedTimeline<'_>| {
+            sealed::turn_packed(row.rows.to_mut(), &self.seal, Way::FromDisk);
+            Some((row.source, make(row)?))
+        };
+        let read = |batch: RecordBatch| {
+            let (mut made, mut parts) = (Vec::new(), Vec::new());
+            let mut each = |row: PackedTimeline<'_>, around: (u64, u64)| match around {
+                (0, 0) => made.extend(opened(row)),
+                _ => parts.push((row.owned(), around)),
+            };
+            let batch = sealed::pass(batch, &self.seal, Way::FromDisk);
+            batch.and_then(|batch| timelines::read(&batch, &mut each)).map_err(|cause| cause.to_string())?;
+            Ok((made, parts))
+        };
+        let groups = read_groups(&self.read_file(segment, table)?, &read);
+        let groups = groups.map_err(|cause| damaged(segment, table, &cause))?;
+        let (mut files, mut joined) = (Vec::new(), Joined::default());
+        for (made, parts) in groups {
+            files.extend(made);
+            files.extend(parts.into_iter().filter_map(|(row, around)| joined.add(row, around)).filter_map(opened));
+        }
+        Ok(files)
     }
 
     /// Writes what a run found out, if the lake is still the one it was found out about, and returns the lake as it is
@@ -414,7 +434,7 @@ impl Lake {
     /// See [`Trouble`].
     pub fn commit_timelines(
         &self,
-        news: &[(&StoredSource, PackedTimeline<'_>)],
+        news: Vec<(&StoredSource, PackedTimeline<'_>)>,
         waiting: &dyn Fn(),
     ) -> Result<Self, Trouble> {
         self.write(waiting, |base, next| {
@@ -425,16 +445,12 @@ impl Lake {
                 })
             };
             let mut rows: Vec<PackedTimeline<'_>> =
-                news.iter().filter(|(stored, _)| is_known(stored)).map(|(_, row)| row.lent()).collect();
+                news.into_iter().filter(|(stored, _)| is_known(stored)).map(|(_, row)| row).collect();
             if next.timeline_segments.len() >= SEGMENTS_MAX {
                 let fresh: BTreeSet<u32> = rows.iter().map(|row| row.source).collect();
                 let live = next.live();
-                let owned = |row: PackedTimeline<'_>| {
-                    let rows = Cow::Owned(row.rows.to_vec());
-                    let is_wanted = live.contains(&row.source) && !fresh.contains(&row.source);
-                    is_wanted.then_some(PackedTimeline { rows, ..row })
-                };
-                rows.extend(base.load_timelines(&owned)?.into_values());
+                let is_wanted = |source: &u32| live.contains(source) && !fresh.contains(source);
+                rows.extend(base.load_timelines(&|row| is_wanted(&row.source).then(|| row.owned()))?.into_values());
                 rows.sort_by_key(|row| row.source);
                 next.timeline_segments.clear();
             }
@@ -442,8 +458,10 @@ impl Lake {
                 return Ok(());
             }
             let number = next.take_segment();
-            let make = |_: &str, part| Some(timelines::batch(rows.chunks(timelines::GROUP_ROWS).nth(part)?));
-            let tables = self.write_tables(number, &timelines::TABLES, &make, timelines::GROUP_ROWS)?;
+            rows.par_iter_mut().for_each(|row| sealed::turn_packed(row.rows.to_mut(), &self.seal, Way::ToDisk));
+            let groups = timelines::groups(&rows);
+            let make = |_: &str, part: usize| Some(timelines::batch(&rows, groups.get(part)?));
+            let tables = self.write_tables(number, &timelines::TABLES, &make)?;
             let sources = rows.iter().map(|row| row.source).collect();
             next.timeline_segments.push(Segment { number, tables, sources, ..Segment::default() });
             Ok(())
@@ -506,10 +524,11 @@ impl Lake {
         let values: Vec<(u32, &Values)> =
             kept.iter().chain(news.values).map(|(&source, values)| (source, values)).collect();
         let number = next.take_segment();
-        let make = |table: &str, part| (part == 0).then(|| tables::batch(table, files, news.names)).flatten();
-        let mut tables = self.write_tables(number, &TABLES, &make, GROUP_ROWS)?;
-        let make = |table: &str, part| (part == 0).then(|| values::batch(table, &values, &value_names));
-        tables.extend(self.write_tables(number, &values::TABLES, &make, GROUP_ROWS)?);
+        let group = |part| part * GROUP_ROWS..(part + 1) * GROUP_ROWS;
+        let make = |table: &str, part| tables::batch(table, files, news.names, group(part));
+        let mut tables = self.write_tables(number, &TABLES, &make)?;
+        let make = |table: &str, part| values::batch(table, &values, &value_names, group(part));
+        tables.extend(self.write_tables(number, &values::TABLES, &make)?);
         let sources = files.iter().map(|(source, _)| *source).collect();
         next.segments.push(Segment { number, tables, sources, rows, maker: Id::NONE });
         Ok(())
@@ -535,7 +554,7 @@ impl Lake {
             let facts = facts.chunks(bodies::GROUP_ROWS).nth(part)?;
             Some(bodies::batch(table, facts, news.formats))
         };
-        let tables = self.write_tables(number, &bodies::TABLES, &make, bodies::GROUP_ROWS)?;
+        let tables = self.write_tables(number, &bodies::TABLES, &make)?;
         next.body_segments.push(Segment { number, tables, maker: news.maker, ..Segment::default() });
         Ok(())
     }
@@ -563,19 +582,18 @@ impl Lake {
         self.dir.join(format!("{key}.memo"))
     }
 
-    /// Writes the files of a segment, part by part as `make` gives them; returns their checksums.
+    /// Writes the files of a segment, group by group as `make` gives them; returns their checksums.
     fn write_tables(
         &self,
         number: u32,
         tables: &[&'static str],
         make: &(dyn Fn(&str, usize) -> Option<Outcome<RecordBatch>> + Sync),
-        group_rows: usize,
     ) -> Result<BTreeMap<String, Id>, Trouble> {
         let written = tables.par_iter().map(|table| {
             let path = self.segment(number, table);
             let parts = (0..).map_while(|part| make(table, part));
             let sealed = parts.map(|batch| sealed::pass(batch?, &self.seal, Way::ToDisk));
-            let written = write_batches(sealed, group_rows, &path).map(|sum| ((*table).to_owned(), sum));
+            let written = write_batches(sealed, &path).map(|sum| ((*table).to_owned(), sum));
             written.map_err(|cause| Trouble::Failed(format!("writing {}: {cause}", path.display())))
         });
         written.collect()
@@ -738,18 +756,13 @@ fn read_groups<T: Send>(
     Ok(groups.into_iter().flatten().collect())
 }
 
-/// Batches of one schema as a new Parquet file; gives its checksum.
-fn write_batches(
-    mut batches: impl Iterator<Item = Outcome<RecordBatch>>,
-    group_rows: usize,
-    path: &Path,
-) -> Result<Id, String> {
+/// Batches of one schema as the groups of a new Parquet file; gives its checksum.
+fn write_batches(mut batches: impl Iterator<Item = Outcome<RecordBatch>>, path: &Path) -> Result<Id, String> {
     let first = batches.next().ok_or("a table without rows")?.map_err(|cause| cause.to_string())?;
     let level = ZstdLevel::try_new(1).map_err(|cause| cause.to_string())?;
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
-        .set_statistics_enabled(EnabledStatistics::None)
-        .set_max_row_group_row_count(Some(group_rows));
+        .set_statistics_enabled(EnabledStatistics::None);
     for column in HASH_COLUMNS {
         properties = properties.set_column_dictionary_enabled(column.into(), false);
     }
@@ -760,7 +773,7 @@ fn write_batches(
     for batch in std::iter::once(Ok(first)).chain(batches) {
         let written = batch
             .map_err(|cause| cause.to_string())
-            .and_then(|batch| writer.write(&batch).map_err(|cause| cause.to_string()));
+            .and_then(|batch| writer.write(&batch).and_then(|()| writer.flush()).map_err(|cause| cause.to_string()));
         written?;
     }
     let file = writer.into_inner().map_err(|cause| cause.to_string())?;

@@ -43,12 +43,14 @@ struct Layout {
     each: &'static [Part],
 }
 
-const LAYOUTS: [Layout; 6] = [
+const LAYOUTS: [Layout; 7] = [
     Layout { column: "values", once: &[], each: &[Part::Hash64, Part::Hash32, Part::Plain(2)] },
     Layout { column: "line_witnesses", once: &[], each: &[Part::Hash64] },
     Layout { column: "line_sizes", once: &[], each: &[Part::Plain(1)] },
     Layout { column: "texts", once: &[], each: &[Part::Hash32] },
     Layout { column: "lost", once: &[], each: &[Part::Plain(1)] },
+    // Its hashes are sealed before it is cut in rows, see [`turn_packed`].
+    Layout { column: packed::COLUMN, once: &[], each: &[Part::Plain(1)] },
     Layout { column: "near_witness", once: &[Part::Id], each: &[Part::Id, Part::Plain(28)] },
 ];
 
@@ -60,6 +62,15 @@ pub(super) fn pass(batch: RecordBatch, seal: &Seal, way: Way) -> Outcome<RecordB
     let columns = schema.fields().iter().zip(columns);
     let columns = columns.map(|(field, column)| turn.column(field.name(), column)).collect::<Outcome<Vec<_>>>()?;
     RecordBatch::try_new(schema, columns)
+}
+
+/// Turns the ids and hashes of a packed timeline where they stand; rows of another edition are made anew and stay as they
+/// are.
+pub(super) fn turn_packed(bytes: &mut [u8], seal: &Seal, way: Way) {
+    let turn = Turn { seal, way };
+    let Some((ids, hashes)) = packed::hash_places(bytes) else { return };
+    bytes[ids].chunks_exact_mut(16).for_each(|id| turn.part(Part::Id, id));
+    bytes[hashes].chunks_exact_mut(8).for_each(|hash| turn.part(Part::Hash64, hash));
 }
 
 /// The bytes to change them: themselves if they are nobody else's.
@@ -106,18 +117,15 @@ impl Turn<'_> {
         let mut bytes = changeable(bytes);
         for bounds in offsets.windows(2) {
             let blob = &mut bytes.as_slice_mut()[bounds[0] as usize..bounds[1] as usize];
-            let laid_out = match LAYOUTS.iter().find(|layout| layout.column == name) {
-                Some(layout) => self.records(layout, blob),
-                None if name == packed::COLUMN => self.packed(blob),
-                None => None,
-            };
-            laid_out.ok_or_else(odd)?;
+            let layout = LAYOUTS.iter().find(|layout| layout.column == name);
+            layout.and_then(|layout| self.records(layout, blob)).ok_or_else(odd)?;
         }
         Ok(Arc::new(BinaryArray::try_new(offsets, bytes.into(), nulls)?))
     }
 
     fn records(self, layout: &Layout, bytes: &mut [u8]) -> Option<()> {
-        if bytes.is_empty() {
+        let is_plain = |part: &Part| matches!(part, Part::Plain(1));
+        if bytes.is_empty() || (layout.once.is_empty() && layout.each.iter().all(is_plain)) {
             return Some(());
         }
         let mut rest = self.record(layout.once, bytes)?;
@@ -163,14 +171,6 @@ impl Turn<'_> {
                 }
             }
         }
-    }
-
-    /// The ids and hashes of a packed timeline; rows of another edition are made anew and stay as they are.
-    fn packed(self, bytes: &mut [u8]) -> Option<()> {
-        let Some((ids, hashes)) = packed::hash_places(bytes) else { return Some(()) };
-        bytes[ids].chunks_exact_mut(16).for_each(|id| self.part(Part::Id, id));
-        bytes[hashes].chunks_exact_mut(8).for_each(|hash| self.part(Part::Hash64, hash));
-        Some(())
     }
 
     fn id(self, id: Id) -> Id {

@@ -3,11 +3,13 @@
 //! A new fact is a new column: name it in its table and raise the table's version in
 //! [`VERSIONS`]. Readers give a column that an older segment lacks its default, so rows of deleted logs survive the change.
 
+use std::ops::Range;
+
 use arrow_array::RecordBatch;
 
 use crate::base::names::Names;
 use crate::base::showing::Showing;
-use crate::frames::columns::{Columns, Outcome, Table, field, part, u32s};
+use crate::frames::columns::{Columns, Outcome, Table, field, part, rows_at, u32s};
 use crate::logs::trace::{
     CallRow, ChainKey, MarkKind, MarkRow, MessageRow, Place, ResultKind, Rows, SessionRow, Status, ToolResult, ToolUse,
 };
@@ -19,33 +21,38 @@ pub const SCHEMA_VERSION: u32 = 4;
 pub const TABLES: [&str; 5] = ["chains", "calls", "messages", "marks", "sessions"];
 
 /// Versions of the tables and of the meaning of their columns.
-pub const VERSIONS: [(&str, u32); 5] = [("chains", 1), ("calls", 3), ("messages", 1), ("marks", 2), ("sessions", 1)];
+pub const VERSIONS: [(&str, u32); 5] = [("chains", 1), ("calls", 4), ("messages", 1), ("marks", 2), ("sessions", 1)];
 
 /// Rows of several files, each with the number of its source.
 pub type Tagged<'a> = [(u32, &'a Rows)];
 
-/// The batch of one table, `None` for a table name that does not exist.
-pub fn batch(table: &str, files: &Tagged<'_>, names: &Names) -> Option<Outcome<RecordBatch>> {
-    Some(match table {
-        "chains" => written(&chains(), files, names, |file| &file.chains),
-        "calls" => written(&calls(), files, names, |file| &file.calls),
-        "messages" => written(&messages(), files, names, |file| &file.messages),
-        "marks" => written(&marks(), files, names, |file| &file.marks),
-        "sessions" => written(&sessions(), files, names, |file| &file.sessions),
-        _ => return None,
-    })
+/// Those rows of one table that stand at these places, from the first file on. `None` where no row stands (but at the
+/// start: then a batch of no rows), and for a table name that does not exist.
+pub fn batch(table: &str, files: &Tagged<'_>, names: &Names, places: Range<usize>) -> Option<Outcome<RecordBatch>> {
+    match table {
+        "chains" => written(&chains(), files, names, places, |file| &file.chains),
+        "calls" => written(&calls(), files, names, places, |file| &file.calls),
+        "messages" => written(&messages(), files, names, places, |file| &file.messages),
+        "marks" => written(&marks(), files, names, places, |file| &file.marks),
+        "sessions" => written(&sessions(), files, names, places, |file| &file.sessions),
+        _ => None,
+    }
 }
 
 fn written<R: Clone + Default + 'static>(
     table: &Table<R>,
     files: &Tagged<'_>,
     names: &Names,
+    places: Range<usize>,
     of: fn(&Rows) -> &Vec<R>,
-) -> Outcome<RecordBatch> {
-    let sources = files.iter().flat_map(|(source, file)| std::iter::repeat_n(*source, of(file).len()));
-    let rows: Vec<&R> = files.iter().flat_map(|(_, file)| of(file)).collect();
-    let columns = std::iter::once(("source", u32s(sources), false)).chain(table.columns(&rows, names));
-    RecordBatch::try_from_iter_with_nullable(columns)
+) -> Option<Outcome<RecordBatch>> {
+    let is_start = places.start == 0;
+    let (sources, rows) = rows_at(files, places, |file| of(file));
+    if rows.is_empty() && !is_start {
+        return None;
+    }
+    let sources = ("source", u32s(sources.into_iter()), false);
+    Some(RecordBatch::try_from_iter_with_nullable(std::iter::once(sources).chain(table.columns(&rows, names))))
 }
 
 /// Adds the rows of a batch to the file that each belongs to. `file_of` gives the place of a source in `files`; rows of

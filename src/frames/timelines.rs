@@ -1,7 +1,8 @@
-//! The Arrow schema of timelines: one row per file, its records packed ([`crate::frames::packed`]). They are read only by
-//! who replays a policy.
+//! The Arrow schema of timelines: the records of a file, packed ([`crate::frames::packed`]), in one row, or in several if
+//! they are long. They are read only by who replays a policy.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use arrow_array::RecordBatch;
 
@@ -12,10 +13,12 @@ use crate::frames::columns::{Columns, Outcome, blobs, ids, u32s, u64s};
 pub const TABLES: [&str; 1] = ["timelines"];
 
 /// Versions of the tables and of the meaning of their columns.
-pub const VERSIONS: [(&str, u32); 1] = [("timelines", 4)];
+pub const VERSIONS: [(&str, u32); 1] = [("timelines", 5)];
 
 /// Rows that are compressed together: few, so that reading is spread over the workers.
-pub(super) const GROUP_ROWS: usize = 16;
+const GROUP_ROWS: usize = 16;
+/// Bytes that are compressed together: the records of one large file may be most of what is in memory.
+const GROUP_BYTES: usize = 4 << 20;
 
 /// What one file says for a timeline, packed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,30 +34,77 @@ pub struct PackedTimeline<'a> {
 }
 
 impl PackedTimeline<'_> {
-    /// The same without its own copy of the rows.
-    pub fn lent(&self) -> PackedTimeline<'_> {
-        PackedTimeline { rows: Cow::Borrowed(&self.rows), ..*self }
+    /// The same with its own copy of the rows.
+    pub fn owned(self) -> PackedTimeline<'static> {
+        PackedTimeline { rows: Cow::Owned(self.rows.into_owned()), ..self }
     }
 }
 
-/// The batch of some files.
-pub(super) fn batch(files: &[PackedTimeline<'_>]) -> Outcome<RecordBatch> {
+/// A row of the table: the bytes of a file from one place to another.
+pub type Part = (usize, Range<usize>);
+
+/// The rows of the table for some files, group by group. A file over [`GROUP_BYTES`] has groups of its own.
+pub fn groups(files: &[PackedTimeline<'_>]) -> Vec<Vec<Part>> {
+    let (mut groups, mut bytes) = (vec![Vec::new()], 0);
+    for (file, PackedTimeline { rows, .. }) in files.iter().enumerate() {
+        let parts = rows.len().div_ceil(GROUP_BYTES).max(1);
+        for part in 0..parts {
+            let place = part * GROUP_BYTES..rows.len().min((part + 1) * GROUP_BYTES);
+            let is_full = |group: &Vec<Part>| group.len() == GROUP_ROWS || bytes + place.len() > GROUP_BYTES;
+            if groups.last().is_some_and(|group| !group.is_empty() && is_full(group)) {
+                groups.push(Vec::new());
+                bytes = 0;
+            }
+            bytes += place.len();
+            groups.last_mut().into_iter().for_each(|group: &mut Vec<Part>| group.push((file, place.clone())));
+        }
+    }
+    groups
+}
+
+/// The batch of a group.
+pub fn batch(files: &[PackedTimeline<'_>], group: &[Part]) -> Outcome<RecordBatch> {
+    let each = || group.iter().map(|(file, place)| (&files[*file], place));
     RecordBatch::try_from_iter_with_nullable(vec![
-        ("source", u32s(files.iter().map(|file| file.source)), false),
-        ("bytes", u64s(files.iter().map(|file| file.bytes)), false),
-        ("words", ids(files.iter().map(|file| file.words)), false),
-        ("packed", blobs(files.iter().map(|file| &file.rows)), false),
+        ("source", u32s(each().map(|(file, _)| file.source)), false),
+        ("bytes", u64s(each().map(|(file, _)| file.bytes)), false),
+        ("words", ids(each().map(|(file, _)| file.words)), false),
+        ("earlier", u64s(each().map(|(_, place)| place.start as u64)), false),
+        ("later", u64s(each().map(|(file, place)| (file.rows.len() - place.end) as u64)), false),
+        ("packed", blobs(each().map(|(file, place)| &file.rows[place.clone()])), false),
     ])
 }
 
-/// Hands on the files of a batch.
-pub(super) fn read(batch: &RecordBatch, each: &mut dyn FnMut(PackedTimeline<'_>)) -> Outcome<()> {
+/// Hands on the rows of a batch, each with the bytes of its file that stand in earlier and in later rows.
+pub fn read(batch: &RecordBatch, each: &mut dyn FnMut(PackedTimeline<'_>, (u64, u64))) -> Outcome<()> {
     let columns = Columns(batch);
     let (source, bytes) = (columns.u32("source")?, columns.u64("bytes")?);
+    let (earlier, later) = (columns.u64("earlier")?, columns.u64("later")?);
     let (words, rows) = (columns.ids("words")?, columns.blobs("packed")?);
     for row in 0..batch.num_rows() {
-        let (source, bytes) = (source.value(row), bytes.value(row));
-        each(PackedTimeline { source, bytes, words: words.at(row), rows: Cow::Borrowed(rows.value(row)) });
+        let (source, bytes, words) = (source.value(row), bytes.value(row), words.at(row));
+        let packed = PackedTimeline { source, bytes, words, rows: Cow::Borrowed(rows.value(row)) };
+        each(packed, (earlier.value(row), later.value(row)));
     }
     Ok(())
+}
+
+/// Puts the rows of long files together, in their order.
+#[derive(Default)]
+pub struct Joined<'a>(Option<PackedTimeline<'a>>);
+
+impl<'a> Joined<'a> {
+    /// Adds the next row; gives the file if that is whole now. A row that does not fit to the last one is left out, and
+    /// its file with it.
+    pub fn add(&mut self, row: PackedTimeline<'a>, (earlier, later): (u64, u64)) -> Option<PackedTimeline<'a>> {
+        if earlier == 0 {
+            let mut rows = Vec::with_capacity(row.rows.len() + usize::try_from(later).unwrap_or_default());
+            rows.extend_from_slice(&row.rows);
+            self.0 = Some(PackedTimeline { rows: Cow::Owned(rows), ..row });
+        } else {
+            let file = self.0.as_mut().filter(|file| (file.source, file.rows.len() as u64) == (row.source, earlier))?;
+            file.rows.to_mut().extend_from_slice(&row.rows);
+        }
+        if later == 0 { self.0.take() } else { None }
+    }
 }

@@ -1,11 +1,13 @@
 //! The Arrow schema of values: one row per list of an answer, one per argument of a call. They are read only by who looks
 //! for links between tools.
 
+use std::ops::Range;
+
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 
 use crate::base::names::Names;
-use crate::frames::columns::{Column, Columns, Outcome, blobs, texts, u8s, u16s, u32s, u64s};
+use crate::frames::columns::{Column, Columns, Outcome, blobs, rows_at, texts, u8s, u16s, u32s, u64s};
 use crate::logs::values::{Given, List, ListedValue, ValueKind, Values};
 
 /// The tables, by the name of their files.
@@ -20,10 +22,13 @@ const VALUE_BYTES: usize = 14;
 /// Values of several files, each with the number of its source.
 pub type Tagged<'a> = [(u32, &'a Values)];
 
-/// The batch of one of [`TABLES`].
-pub fn batch(table: &str, files: &Tagged<'_>, names: &Names) -> Outcome<RecordBatch> {
-    let columns = if table == "listed" { list_columns(files, names) } else { given_columns(files, names) };
-    RecordBatch::try_from_iter_with_nullable(columns)
+/// Those rows of one of [`TABLES`] that stand at these places, from the first file on; `None` where no row stands, but at
+/// the start.
+pub fn batch(table: &str, files: &Tagged<'_>, names: &Names, places: Range<usize>) -> Option<Outcome<RecordBatch>> {
+    let is_start = places.start == 0;
+    let (rows, columns) =
+        if table == "listed" { list_columns(files, names, places) } else { given_columns(files, names, places) };
+    (is_start || rows > 0).then(|| RecordBatch::try_from_iter_with_nullable(columns))
 }
 
 /// Adds the rows of a batch to the source that each belongs to; `of` gives none for sources that are dead.
@@ -34,26 +39,28 @@ pub fn read(table: &str, batch: &RecordBatch, names: &mut Names, of: Of<'_>) -> 
 /// Gives the values of a source, if it is alive, to whoever adds to them.
 pub type Of<'f> = &'f mut dyn FnMut(u32, &mut dyn FnMut(&mut Values));
 
-fn list_columns(files: &Tagged<'_>, names: &Names) -> Vec<Column> {
-    let sources = files.iter().flat_map(|(source, file)| std::iter::repeat_n(*source, file.lists.len()));
-    let each = || files.iter().flat_map(|(_, file)| &file.lists);
-    let packed = files.iter().flat_map(|(_, file)| {
+fn list_columns(files: &Tagged<'_>, names: &Names, places: Range<usize>) -> (usize, Vec<Column>) {
+    let rows = files.iter().flat_map(|&(source, file)| {
         let mut rest = &file.listed[..];
         file.lists.iter().map(move |list| {
             let (values, later) = rest.split_at(usize::from(list.kept));
             rest = later;
-            values.iter().flat_map(pack).collect::<Vec<u8>>()
+            (source, list, values)
         })
     });
-    vec![
-        ("source", u32s(sources), false),
+    let rows: Vec<_> = rows.skip(places.start).take(places.len()).collect();
+    let each = || rows.iter().map(|(_, list, _)| list);
+    let packed = rows.iter().map(|(.., values)| values.iter().flat_map(pack).collect::<Vec<u8>>());
+    let columns = vec![
+        ("source", u32s(rows.iter().map(|(source, ..)| *source)), false),
         ("block", u32s(each().map(|row| row.block)), false),
         ("extractor", texts(each().map(|row| row.extractor), names), false),
         ("found", u16s(each().map(|row| row.found)), false),
         ("matches", u32s(each().map(|row| row.matches)), false),
         ("flags", u8s(each().map(|row| row.flags)), false),
         ("values", blobs(packed), false),
-    ]
+    ];
+    (rows.len(), columns)
 }
 
 fn pack(value: &ListedValue) -> [u8; VALUE_BYTES] {
@@ -98,17 +105,17 @@ fn read_lists(columns: &Columns<'_>, names: &mut Names, of: Of<'_>) -> Outcome<(
     Ok(())
 }
 
-fn given_columns(files: &Tagged<'_>, names: &Names) -> Vec<Column> {
-    let sources = files.iter().flat_map(|(source, file)| std::iter::repeat_n(*source, file.given.len()));
-    let each = || files.iter().flat_map(|(_, file)| &file.given);
-    vec![
-        ("source", u32s(sources), false),
-        ("block", u32s(each().map(|row| row.block)), false),
-        ("argument", texts(each().map(|row| row.argument), names), false),
-        ("value", u64s(each().map(|row| row.value)), false),
-        ("parent", u32s(each().map(|row| row.parent)), false),
-        ("leaves", u8s(each().map(|row| row.leaves)), false),
-    ]
+fn given_columns(files: &Tagged<'_>, names: &Names, places: Range<usize>) -> (usize, Vec<Column>) {
+    let (sources, rows) = rows_at(files, places, |file| &file.given[..]);
+    let columns = vec![
+        ("source", u32s(sources.into_iter()), false),
+        ("block", u32s(rows.iter().map(|row| row.block)), false),
+        ("argument", texts(rows.iter().map(|row| row.argument), names), false),
+        ("value", u64s(rows.iter().map(|row| row.value)), false),
+        ("parent", u32s(rows.iter().map(|row| row.parent)), false),
+        ("leaves", u8s(rows.iter().map(|row| row.leaves)), false),
+    ];
+    (rows.len(), columns)
 }
 
 fn read_given(columns: &Columns<'_>, names: &mut Names, of: Of<'_>) -> Outcome<()> {

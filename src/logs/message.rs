@@ -12,7 +12,7 @@ use crate::base::json;
 use crate::base::json::{Cursor, Fault, RawStr, Shape};
 use crate::base::showing::Showing;
 use crate::logs::arguments::quoted;
-use crate::logs::body::{Body, Measured, Study, WINDOW_BYTES};
+use crate::logs::body::{Body, Measured, Study};
 use crate::logs::endpoint::{Endpoints, Input};
 use crate::logs::trace::{Handle, NO_TIME, ResultKind, Status, ToolResult, Usage};
 use crate::logs::value_draft::ValueDraft;
@@ -63,8 +63,7 @@ pub struct Ask {
 /// What the `message` of the record at hand contributes.
 pub struct Draft<'v> {
     guide: Guide<'v>,
-    study: Option<Box<dyn Study + 'v>>,
-    body: Body,
+    body: Body<'v>,
     /// Calls seen so far to tools that are not MCP tools: the shape of their results is not asked for.
     pub builtin_calls: IdSet<Id>,
     /// `message.id`.
@@ -95,8 +94,7 @@ impl<'v> Draft<'v> {
     pub fn new(guide: Guide<'v>) -> Self {
         Self {
             guide,
-            study: guide.study.map(|begin| begin()),
-            body: Body::new(if guide.study.is_some() { usize::MAX } else { WINDOW_BYTES }),
+            body: Body::new(guide.study.map(|begin| begin())),
             builtin_calls: IdSet::default(),
             message: None,
             model: Vec::new(),
@@ -261,12 +259,12 @@ impl<'v> Draft<'v> {
         let endpoint = self.guide.endpoints.class(&tool, words).into_owned();
         let showing = self.guide.endpoints.file_text.showing(&tool, words);
         let path = fields.path().and_then(RawStr::decode).filter(|path| !path.is_empty());
-        let handle = match (&mut self.study, id) {
+        let handle = match (&mut self.body.study, id) {
             (Some(study), Some(id)) => study.call(&id.decode().unwrap_or_default()),
             _ => Handle::default(),
         };
         let call = id.map(id_of).unwrap_or_default();
-        if let Some(study) = &mut self.study
+        if let Some(study) = &mut self.body.study
             && let Some(text) = quoted(input, &self.guide.vocabulary.quoting_arguments)
         {
             study.quote(call, &text);
@@ -288,9 +286,6 @@ impl<'v> Draft<'v> {
         let shape = shape as u8;
         let status = if failed { self.failure() } else { Status::Ok };
         let Measured { id: body, chars, bytes } = self.body.measure();
-        if let (Some(study), Some(text)) = (&mut self.study, self.body.whole()) {
-            study.body(body, text);
-        }
         if let (Status::Ok, Some(text)) = (status, self.body.whole()) {
             self.values.answer(self.answered.len(), text);
         }

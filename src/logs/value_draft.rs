@@ -7,7 +7,6 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::base::id::IdMap;
 use crate::base::names::{Names, Sym};
-use crate::logs::body::WINDOW_BYTES;
 use crate::logs::path::{is_rooted, normal_path_into};
 use crate::logs::value_rules::{ValueRules, is_url, normal_url};
 use crate::logs::values::{Given, List, ListedValue, ValueKind, Values, input_value};
@@ -113,12 +112,8 @@ impl<'v> ValueDraft<'v> {
         self.sheet.start = 0;
     }
 
-    /// Drafts what an answer lists; `answer` is its place in the record. Answers over a mebibyte are passed over, however
-    /// much of them is held.
+    /// Drafts what an answer lists; `answer` is its place in the record.
     pub fn answer(&mut self, answer: usize, text: &[u8]) {
-        if text.len() > WINDOW_BYTES {
-            return;
-        }
         self.open_sheet();
         if leaves::walk(self, text).is_none() {
             self.open_sheet();

@@ -50,6 +50,7 @@ mod log_stories;
 mod log_totals;
 mod log_windows;
 mod log_work;
+mod long_bodies;
 mod mined;
 mod narrow;
 mod no_panic;

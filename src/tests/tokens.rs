@@ -12,7 +12,7 @@ use crate::base::tokenizer::{Bpe, Counting, Size};
 use crate::facts::tokens::automaton::Automaton;
 use crate::facts::tokens::cache::Key;
 use crate::facts::tokens::splitter::Splitter;
-use crate::facts::tokens::{Counter, Vocabulary, automaton, merges, piece};
+use crate::facts::tokens::{Counter, Vocabulary, automaton, last_cut, merges, piece};
 use crate::tests::log_builder::cases;
 
 static O200K_BASE: LazyLock<CoreBPE> = LazyLock::new(|| tiktoken_rs::o200k_base().unwrap());
@@ -231,6 +231,16 @@ proptest! {
         let [o200k, cl100k] = counts(&before);
         let [o200k_after, cl100k_after] = counts(&after);
         prop_assert_eq!(counts(&(before + &after)), [o200k + o200k_after, cl100k + cl100k_after]);
+    }
+
+    #[test]
+    fn counts_add_up_at_the_last_cut_whatever_follows(start in any_text(), end in any_text()) {
+        let whole = start.clone() + &end;
+        for cut in (0..=start.len()).filter(|&cut| last_cut(&start.as_bytes()[..cut]).is_some_and(|at| at + 1 == cut)) {
+            let (before, after) = whole.split_at(cut - 1);
+            let ([o200k, cl100k], [o200k_after, cl100k_after]) = (counts(before), counts(after));
+            prop_assert_eq!(counts(&whole), [o200k + o200k_after, cl100k + cl100k_after], "{:?} | {:?}", before, after);
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub enum Vocabulary {
 /// Counts add up, `count(a + b) == count(a) + count(b)`, if `a` ends in a line break and `b` begins with a character
 /// other than white space and `/`, or with white space that holds no line break before such a character or a `/`. So
 /// any two lines may be counted apart of which the second begins with a number, indented or not, whatever the first one
-/// is. Elsewhere counts need not add up: several line breaks are often one token, o200k_base may join a `/` to the line
+/// is. They also add up at a [`last_cut`]. Elsewhere counts need not add up: several line breaks are often one token, o200k_base may join a `/` to the line
 /// break before it, and cl100k_base joins white space that ends the text to the line break before it.
 pub struct Counter {
     splitter: Splitter,
@@ -70,4 +70,14 @@ fn count_piece(merges: &Merges, cache: &mut Cache, piece: &[u8]) -> u64 {
         cache.put(key, count);
         count
     })
+}
+
+/// The last place in a text at which counts add up whatever follows: between an ASCII letter and an ASCII character that is
+/// neither a letter nor an apostrophe. A run of letters ends there in either pattern, and nothing looks behind.
+pub fn last_cut(text: &[u8]) -> Option<usize> {
+    let ends = |pair: &[u8]| {
+        let [before, after] = [pair[0], pair[1]];
+        before.is_ascii_alphabetic() && after.is_ascii() && !after.is_ascii_alphabetic() && after != b'\''
+    };
+    text.windows(2).rposition(ends).map(|place| place + 1)
 }

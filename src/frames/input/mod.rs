@@ -320,6 +320,13 @@ impl Input {
         corpus
     }
 
+    /// Drops the rows of all files if the lake can give them again: a timeline takes as much room.
+    pub(super) fn let_go_of_rows(&mut self) {
+        if self.lake.is_some() && !self.listing.stdin {
+            self.corpus = None;
+        }
+    }
+
     /// The facts about bodies, by name. Some bodies of deleted logs may have none.
     pub fn bodies(&mut self) -> Vec<BodyFacts> {
         self.corpus();

@@ -57,6 +57,7 @@ impl Input {
         self.held = None;
         // Rows that turn out to be damaged take deleted logs off the sources: first, since places among these are kept.
         let standings = standings_of(self.corpus());
+        self.let_go_of_rows();
         let known = self.file_timelines(&rules, detail)?;
         let standing = |key: &Id| standings.get(key).copied().unwrap_or_default();
         let source = |key, file| SourceTimeline { key, file: in_detail(file, detail), standing: standing(&key) };
@@ -200,7 +201,7 @@ impl Input {
         });
         let packed: Vec<_> = self.pool.install(|| packed.collect());
         let is_shown = self.progress;
-        match self.pool.install(|| lake.commit_timelines(&packed, &|| tell_waiting(is_shown))) {
+        match self.pool.install(|| lake.commit_timelines(packed, &|| tell_waiting(is_shown))) {
             Ok(lake) => self.lake = Some(lake),
             Err(why) => self.note([format!("the timelines were not stored: {why}")]),
         }

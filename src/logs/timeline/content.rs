@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::base::id::Id;
 use crate::base::json::{Cursor, Fault, RawStr, Shape, TextSink, decode_into};
+use crate::logs::body::code_points;
 use crate::logs::message::{id_of, read_usage, span};
 use crate::logs::timeline::beside;
 use crate::logs::trace::Usage;
@@ -43,6 +44,17 @@ pub struct DraftBlock {
     pub is_error: bool,
     /// Images and documents in a result.
     pub media: u64,
+    /// What of a result is not held.
+    pub beyond: Beyond,
+}
+
+/// The end of a result of which not all is held.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Beyond {
+    /// Code points.
+    pub chars: u64,
+    /// Bytes.
+    pub bytes: u64,
 }
 
 /// A message. Kept from record to record for its buffers.
@@ -70,6 +82,25 @@ pub struct Draft {
     pub others_in_results: u64,
     /// Blocks of other types.
     pub other_blocks: u64,
+    /// How much of a result is held.
+    pub held_bytes_max: usize,
+}
+
+/// Holds the start of a result and measures the rest.
+struct ResultSink<'t> {
+    text: &'t mut Vec<u8>,
+    end: usize,
+    beyond: Beyond,
+}
+
+impl TextSink for ResultSink<'_> {
+    fn push(&mut self, piece: &[u8]) {
+        let room = self.end - self.text.len();
+        let (held, rest) = piece.split_at(room.min(piece.len()));
+        self.text.extend_from_slice(held);
+        self.beyond.chars += code_points(rest);
+        self.beyond.bytes += rest.len() as u64;
+    }
 }
 
 struct Sink<'t>(&'t mut Vec<u8>);
@@ -180,6 +211,7 @@ impl Draft {
             is_string,
             is_error: false,
             media: 0,
+            beyond: Beyond::default(),
         });
         self.blocks.last_mut().expect("it was just pushed")
     }
@@ -231,12 +263,13 @@ impl Draft {
             }
             Some(b"tool_result") => {
                 let before = self.media_in_results;
-                let is_string = self.result(content.unwrap_or(b"null"))?;
+                let (is_string, beyond) = self.result(content.unwrap_or(b"null"))?;
                 let media = self.media_in_results - before;
                 let block = self.push(Part::Result, start, is_string);
                 block.call = tool_use_id.map(id_of).unwrap_or_default();
                 block.is_error = failed;
                 block.media = media;
+                block.beyond = beyond;
             }
             Some(b"image" | b"document") => drop(self.push(Part::Media, start, false)),
             _ => self.other_blocks += 1,
@@ -244,16 +277,18 @@ impl Draft {
         Ok(())
     }
 
-    /// Adds the text of a result: a string (true), or its text parts joined by line feeds.
-    fn result(&mut self, content: &[u8]) -> Outcome<bool> {
+    /// Adds the text of a result: a string (true), or its text parts joined by line feeds. Tells what of it is not held.
+    fn result(&mut self, content: &[u8]) -> Outcome<(bool, Beyond)> {
         let mut cursor = Cursor::new(content);
+        let end = self.text.len().saturating_add(self.held_bytes_max);
+        let mut sink = ResultSink { text: &mut self.text, end, beyond: Beyond::default() };
         match cursor.shape()? {
             Shape::String => {
-                cursor.decode_string(&mut Sink(&mut self.text))?;
-                return Ok(true);
+                cursor.decode_string(&mut sink)?;
+                return Ok((true, sink.beyond));
             }
             Shape::Array => cursor.enter()?,
-            _ => return Ok(false),
+            _ => return Ok((false, sink.beyond)),
         }
         let (mut first, mut texts) = (true, 0);
         while cursor.next_element(&mut first)? {
@@ -274,16 +309,16 @@ impl Draft {
             match kind.map(|kind| kind.0) {
                 Some(b"text") => {
                     if texts > 0 {
-                        self.text.push(b'\n');
+                        sink.push(b"\n");
                     }
                     texts += 1;
-                    decode_into(written.unwrap_or_default().0, &mut Sink(&mut self.text))?;
+                    decode_into(written.unwrap_or_default().0, &mut sink)?;
                 }
                 Some(b"image" | b"document") => self.media_in_results += 1,
                 _ => self.others_in_results += 1,
             }
         }
-        Ok(false)
+        Ok((false, sink.beyond))
     }
 }
 

@@ -12,7 +12,7 @@ pub mod words;
 mod added;
 pub mod assemble;
 mod beside;
-mod content;
+pub(crate) mod content;
 mod envelope;
 mod fields;
 mod identifiers;

@@ -4,7 +4,7 @@ use crate::base::id::{Id, IdMap};
 use crate::base::json::{Cursor, RawStr};
 use crate::base::names::Sym;
 use crate::base::tokenizer::Tokens;
-use crate::logs::body::code_points;
+use crate::logs::body::{STUDIED_BYTES, code_points};
 use crate::logs::message::{InputFields, id_of};
 use crate::logs::path::normal_path;
 use crate::logs::take::TakeRecords;
@@ -89,12 +89,14 @@ impl<'g, 'v> Reader<'g, 'v> {
     /// A reader for one file.
     pub fn new(guide: TimelineGuide<'v>, gauge: Option<&'g mut (dyn TokenCounter + 'v)>) -> Self {
         let fields = gauge.is_some().then(|| Fields::new(guide.rules, guide.endpoints));
+        // What is counted has to be held.
+        let held_bytes_max = if gauge.is_some() { usize::MAX } else { STUDIED_BYTES };
         Self {
             guide,
             gauge,
             counters: Counters::default(),
             out: FileTimeline::default(),
-            draft: Draft::default(),
+            draft: Draft { held_bytes_max, ..Draft::default() },
             session: Memo::default(),
             project: Memo::default(),
             above: IdMap::default(),
@@ -430,8 +432,8 @@ impl<'g, 'v> Reader<'g, 'v> {
                 is_error: block.is_error,
                 file: 0,
                 media: block.media.min(15) as u8,
-                chars: u32::try_from(code_points(bytes)).unwrap_or(u32::MAX),
-                bytes: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
+                chars: u32::try_from(code_points(bytes) + block.beyond.chars).unwrap_or(u32::MAX),
+                bytes: u32::try_from(bytes.len() as u64 + block.beyond.bytes).unwrap_or(u32::MAX),
                 tokens: self.tokens(bytes),
                 call: block.call,
                 tool: self.out.names.intern(&String::from_utf8_lossy(&block.tool)),
@@ -452,6 +454,8 @@ impl<'g, 'v> Reader<'g, 'v> {
         }
         let end = self.out.rows.blocks.len() as u32;
         self.out.rows.records[row as usize].blocks.end = end;
+        let cut = draft.blocks.iter().filter(|block| block.beyond.bytes > 0).count();
+        self.skip("end_of_long_result", cut as u64);
         self.skip("media_in_result", draft.media_in_results);
         self.skip("other_in_result", draft.others_in_results);
         self.skip("other_block", draft.other_blocks);

@@ -518,8 +518,9 @@ pub struct Timeline {
     /// `superseded_progress` (of subagents with records of their own), `synthetic` and `no_usage` (messages that are no
     /// request), `duplicate_message` (a copy under other uuids), `abandoned` (not on the way to any request),
     /// `compacted_before_sent`, `never_sent` (behind the last request). Blocks: `media_in_result`, `other_in_result`,
-    /// `other_block`; `orphan_result` is there, but without a call. `forgotten`: lines and identifiers whose places were
-    /// given up for room. `clock_backwards`: requests, kept in the order of the log, that began before the one before.
+    /// `other_block`; `orphan_result` is there, but without a call, `end_of_long_result` is measured, but what it holds is
+    /// not followed. `forgotten`: lines and identifiers whose places were given up for room. `clock_backwards`: requests,
+    /// kept in the order of the log, that began before the one before.
     pub skipped: BTreeMap<String, u64>,
 }
 
