@@ -1,14 +1,12 @@
 //! What every command about money opens: the logs, the simulation of their requests, and the bill.
 
 use crate::base::error::Result;
-use crate::commands::input::FromArgs as _;
+use crate::commands::input::{FromArgs as _, QuestionArgs};
 use crate::cost::bill::Bill;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::Detail;
 use crate::logs::overview::Holds;
-use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
-use crate::shell::window;
 use crate::whatif::chosen::Sheets;
 use crate::whatif::prompt_cache::params::CacheSim;
 use crate::whatif::simulation::{Simulation, oracle};
@@ -27,14 +25,13 @@ impl Books {
     /// Reads the logs.
     ///
     /// # Errors
-    /// If there are none, if no request lies in the window (unless `input` allows that), or if a data file does not fit.
-    pub fn open(args: &InputArgs, of: &WindowArgs, output: &OutputArgs, context: &mut Context<'_>) -> Result<Self> {
-        let window = window::of(of, context.now_ms)?;
-        let mut input = Input::read_for_timeline(args, window, 0, output, context)?;
-        input.expect_records(args)?;
+    /// If there are none, if no request lies in the window (unless `asked` allows that), or if a data file does not fit.
+    pub fn open(asked: &QuestionArgs, context: &mut Context<'_>) -> Result<Self> {
+        let mut input = asked.read_for_timeline(0, context)?;
+        input.expect_records(&asked.input)?;
         input.report_holds(Holds::FirstChunks)?;
         let timeline = input.timeline(Detail::default())?;
-        if timeline.requests.is_empty() && !args.allow_empty {
+        if timeline.requests.is_empty() && !asked.input.allow_empty {
             return Err(input.nothing_in_window("requests to a model"));
         }
         let cache = oracle(&Sheets::load(&input.data)?)?;

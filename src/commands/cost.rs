@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::commands::books::Books;
-use crate::commands::input::FromArgs as _;
+use crate::commands::input::{FromArgs as _, QuestionArgs};
 use crate::commands::shown_names::ShownNames;
 use crate::cost::attribution::Attribution;
 use crate::cost::groups::{By, Label};
@@ -14,7 +14,7 @@ use crate::mine::quality;
 use crate::report::table::Format;
 use crate::report::table::paragraph;
 use crate::report::{envelope, sharing, table};
-use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Rows of a table that nobody asked to be longer.
@@ -40,28 +40,24 @@ pub struct Args {
     #[arg(long, conflicts_with = "names")]
     redact: bool,
     #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
-    #[command(flatten)]
-    output: OutputArgs,
+    asked: QuestionArgs,
 }
 
 /// Reads, shares out, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let keys = keys(&args.by)?;
-    let books = Books::open(&args.input, &args.window, &args.output, context)?;
+    let books = Books::open(&args.asked, context)?;
     let (input, bill) = (&books.input, books.bill());
     let (found, summary) = input.pool.install(|| rayon::join(|| Attribution::new(&bill, &keys), || Summary::of(&bill)));
-    let form = args.output.form();
+    let form = args.asked.output.form();
     let sessions = tables::sessions(&books.world.timeline);
     let projects =
         || found.rows.iter().flat_map(|row| &row.labels).filter_map(|label| Some(&sessions.get(label)?.project));
     let labels = || found.rows.iter().flat_map(|row| &row.labels).chain(projects());
-    let is_redacted = args.redact || (form == Format::Md && !args.output.names);
+    let is_redacted = args.redact || (form == Format::Md && !args.asked.output.names);
     let names = if is_redacted { ShownNames::letters(labels()) } else { ShownNames::real(labels(), input) };
     let (short, full) = (|label: &Label| names.short(label), |label: &Label| names.full(label));
-    input.tell(&args.output, context)?;
+    input.tell(&args.asked.output, context)?;
     let top = args.top.map_or(TOP, |top| top as usize);
     let top = if args.all { found.rows.len() } else { top };
     match form {
@@ -78,7 +74,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             if is_redacted {
                 sharing::hide_places(&mut fields);
             }
-            let document = envelope::envelope("cost", args.output.stamp(context), fields);
+            let document = envelope::envelope("cost", args.asked.output.stamp(context), fields);
             envelope::write(context.out, &document)?;
         }
         Format::Csv => table::table(&tables::listing(&found, &full)).write(context.out, Format::Csv, None)?,

@@ -10,8 +10,41 @@ use crate::logs::discover;
 use crate::logs::trace::Millis;
 use crate::report::numbers;
 use crate::report::table::paragraph;
-use crate::shell::arguments::{InputArgs, OutputArgs};
+use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
+use crate::shell::window;
+
+/// What a question is asked of, and how its answer is shown.
+#[derive(clap::Args, Debug, Clone, Default)]
+pub struct QuestionArgs {
+    /// Which logs.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Which part of them.
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// How results are shown.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl QuestionArgs {
+    /// [`FromArgs::read`] of the window that is asked for.
+    ///
+    /// # Errors
+    /// If there is no such window, else see there.
+    pub fn read(&self, tier: u8, context: &mut Context<'_>) -> Result<Input> {
+        Input::read(&self.input, window::of(&self.window, context.now_ms)?, tier, &self.output, context)
+    }
+
+    /// [`FromArgs::read_for_timeline`] of the window that is asked for.
+    ///
+    /// # Errors
+    /// If there is no such window, else see there.
+    pub fn read_for_timeline(&self, tier: u8, context: &mut Context<'_>) -> Result<Input> {
+        Input::read_for_timeline(&self.input, window::of(&self.window, context.now_ms)?, tier, &self.output, context)
+    }
+}
 
 /// An input as commands see it.
 pub trait FromArgs: Sized {

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use crate::base::error::Result;
+use crate::commands::input::QuestionArgs;
 use crate::commands::replay;
 use crate::commands::replay::planner::PlannerArgs;
-use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Replay the planner: what would have been prefetched, and would the agent have asked for exactly that?
@@ -26,20 +27,16 @@ pub struct Args {
     #[command(flatten)]
     planning: PlannerArgs,
     #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
-    #[command(flatten)]
-    output: OutputArgs,
+    asked: QuestionArgs,
 }
 
 /// Reads, learns, judges, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let Args { config, sweep, emit_telemetry, planning, input, window, output } = args;
-    let asked = replay::Args::for_planner(
+    let Args { config, sweep, emit_telemetry, planning, asked } = args;
+    let args = replay::Args::for_planner(
         (config.clone(), sweep.clone(), emit_telemetry.clone()),
         planning.clone(),
-        (input.clone(), window.clone(), output.clone()),
+        asked.clone(),
     );
-    replay::run(&asked, context)
+    replay::run(&args, context)
 }

@@ -8,11 +8,11 @@ mod show;
 use std::path::PathBuf;
 
 use crate::base::error::Result;
-use crate::commands::input::FromArgs as _;
+use crate::commands::input::{FromArgs as _, QuestionArgs};
 use crate::cost::findings::sheet::Sheet;
 use crate::cost::page::Page;
 use crate::logs::overview::Holds;
-use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Say on one page what was spent, what would have cost less and what to change, and what does not pay.
@@ -43,11 +43,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "names")]
     redact: bool,
     #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
-    #[command(flatten)]
-    output: OutputArgs,
+    asked: QuestionArgs,
 }
 
 /// Reads, asks, shows.
@@ -60,7 +56,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     input.report_holds(Holds::FirstChunks)?;
     let question = if html.is_some() { "the page with plots" } else { "the page" };
     let page: Page = input.remember(question, |input| look::page(input, html.is_some()))?;
-    if page.spent.requests == 0 && !args.input.allow_empty {
+    if page.spent.requests == 0 && !args.asked.input.allow_empty {
         return Err(input.nothing_in_window("requests with usage"));
     }
     let chosen = args.finding.as_deref().map(|id| evidence::chosen(id, &page)).transpose()?;
@@ -70,7 +66,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let telling = told.telling(args, &page, &sheet, is_cut);
     let text = html.as_ref().and_then(|_| file::text(&telling, &follow_ups, &|tool| told.tool(tool)));
     let is_written = html.zip(text).map_or(Ok(false), |(html, text)| html.write(&text, context))?;
-    input.tell(&args.output, context)?;
+    input.tell(&args.asked.output, context)?;
     match chosen {
         _ if is_written => {}
         Some(finding) => evidence::show(args, &telling, finding, &input, context)?,
@@ -87,16 +83,17 @@ impl Args {
 
     /// Arguments with which other commands see the same logs; `since` is the first day of a page that was cut.
     fn same_logs(&self, since: Option<&str>) -> String {
+        let QuestionArgs { input, window, .. } = &self.asked;
         let dir = |path: &PathBuf| format!("--input-dir {}", quoted(&path.to_string_lossy()));
         let named = |flag: &str, value: Option<&str>| value.map(|value| format!("{flag} {}", quoted(value)));
-        let days = self.window.days.map(|days| format!("--days {days}"));
-        let window = [
-            named("--since", self.window.since.as_deref().or(since)),
-            named("--until", self.window.until.as_deref()),
+        let days = window.days.map(|days| format!("--days {days}"));
+        let flags = [
+            named("--since", window.since.as_deref().or(since)),
+            named("--until", window.until.as_deref()),
             days,
-            named("--project", self.input.project.as_deref()),
+            named("--project", input.project.as_deref()),
         ];
-        self.input.input_dir.iter().map(dir).chain(window.into_iter().flatten()).collect::<Vec<_>>().join(" ")
+        input.input_dir.iter().map(dir).chain(flags.into_iter().flatten()).collect::<Vec<_>>().join(" ")
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::commands::books::Books;
-use crate::commands::input::FromArgs as _;
+use crate::commands::input::{FromArgs as _, QuestionArgs};
 use crate::commands::shown_names::ShownNames;
 use crate::cost::groups::Label;
 use crate::cost::session::SessionCost;
@@ -15,7 +15,7 @@ use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::report::numbers::{counted, date};
 use crate::report::table::Format;
 use crate::report::{envelope, sharing, table};
-use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::whatif::sim::simulate::Ground;
 
@@ -40,16 +40,12 @@ pub struct Args {
     #[arg(long, conflicts_with = "names")]
     redact: bool,
     #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
-    #[command(flatten)]
-    output: OutputArgs,
+    asked: QuestionArgs,
 }
 
 /// Reads, looks up, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let mut books = Books::open(&args.input, &args.window, &args.output, context)?;
+    let mut books = Books::open(&args.asked, context)?;
     let Some(index) = chosen(args.id.as_deref(), &books)? else { return Ok(Exit::Done) };
     let own = books.world.timeline.chains.iter().filter(|chain| chain.session == index);
     let in_progress = own.filter(|chain| chain.place == Place::Progress).count() as u64;
@@ -61,10 +57,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let about = &timeline.sessions[index as usize];
     let head = [Label::Session(about.id), Label::Project(about.project)];
     let labels = || head.iter().chain(found.carried.iter().map(|row| &row.label));
-    let form = args.output.form();
-    let is_redacted = args.redact || (form == Format::Md && !args.output.names);
+    let form = args.asked.output.form();
+    let is_redacted = args.redact || (form == Format::Md && !args.asked.output.names);
     let names = if is_redacted { ShownNames::letters(labels()) } else { ShownNames::real(labels(), &books.input) };
-    books.input.tell(&args.output, context)?;
+    books.input.tell(&args.asked.output, context)?;
     let top = if args.all { usize::MAX } else { args.top.map_or(TOP, |top| top as usize) };
     let name = |label: &Label| names.full(label);
     match form {
@@ -85,7 +81,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             if is_redacted {
                 sharing::hide_places(&mut fields);
             }
-            let document = envelope::envelope("session", args.output.stamp(context), fields);
+            let document = envelope::envelope("session", args.asked.output.stamp(context), fields);
             envelope::write(context.out, &document)?;
         }
         form => {

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use crate::base::error::Result;
+use crate::commands::input::QuestionArgs;
 use crate::commands::replay::policy;
 use crate::commands::replay::policy::PolicyArgs;
-use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Send the requests of your logs again under another policy for contexts: what it saves, costs and breaks.
@@ -29,16 +30,12 @@ pub struct Args {
     #[command(flatten)]
     setting: PolicyArgs,
     #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
-    #[command(flatten)]
-    output: OutputArgs,
+    asked: QuestionArgs,
 }
 
 /// Reads, simulates, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let Args { policy, config, sweep, reach, setting, input, window, output } = args;
+    let Args { policy, config, sweep, reach, setting, asked } = args;
     let (config, reach) = (config.as_ref(), reach.as_deref());
-    policy::run(&policy::Flags { name: policy, policy: setting, config, reach, sweep, input, window, output }, context)
+    policy::run(&policy::Flags { name: policy, policy: setting, config, reach, sweep, asked }, context)
 }

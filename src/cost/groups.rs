@@ -13,7 +13,8 @@ use crate::logs::trace::{NO_TIME, Place};
 use crate::whatif::sim::laid_out;
 
 /// A key of a cost table.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, ValueEnum, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum By {
     /// The tool that was called.
     Tool,
@@ -52,24 +53,7 @@ pub enum By {
 impl By {
     /// The name of the key on the command line and in reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Tool => "tool",
-            Self::Server => "server",
-            Self::Content => "content",
-            Self::FileKind => "file-kind",
-            Self::Outcome => "outcome",
-            Self::Project => "project",
-            Self::Session => "session",
-            Self::Branch => "branch",
-            Self::Day => "day",
-            Self::Week => "week",
-            Self::Month => "month",
-            Self::Model => "model",
-            Self::Version => "version",
-            Self::Source => "source",
-            Self::AgentType => "agent-type",
-            Self::Effort => "effort",
-        }
+        self.into()
     }
 
     /// Whether it tells things in one context apart; else it tells requests apart.

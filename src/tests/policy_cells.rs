@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::timeline_builder::Story;
 use crate::base::bootstrap::next;
 use crate::logs::timeline::requests::Timeline;
-use crate::whatif::prompt_cache::outcome::Verdict;
 use crate::whatif::sim::cells::{Cell, CellRules, cells, correct};
 use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
 use crate::whatif::sim::distance::Apart;
+use crate::whatif::sim::figures::Verdict;
 use crate::whatif::sim::figures::{Bill, Sides};
 
 const PROJECTS: u64 = 4;

@@ -12,12 +12,13 @@ use crate::report::table::Format;
 use crate::whatif::history_trim::caps::{Caps, Overrides, cap_at, kept_chars, units};
 use crate::whatif::history_trim::conversation::{Conversation, Message, Reading, boundary, is_continuation};
 use crate::whatif::history_trim::outcome::{
-    AgeRow, BreakCause, BreakCount, Edits, Role, TrimOutcome, TrimReport, Verdict, verdict,
+    AgeRow, BreakCause, BreakCount, Edits, Role, TrimOutcome, TrimReport, verdict,
 };
 use crate::whatif::history_trim::params::{CutStyle, Exchanges, Fidelity};
 use crate::whatif::history_trim::plan::{Fate, Memory, Plan};
 use crate::whatif::history_trim::{HistoryTrim, Params, Rule, Sheet, tables};
 use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::figures::Verdict;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Noticed, Prefix, Stage, StageOutput};
 

@@ -19,9 +19,9 @@ use crate::shell::context::Context;
 /// Runs every cell of the grid and shows them.
 pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mut Context<'_>) -> Result<Exit> {
     let grid = Grid::run(scenarios, input)?;
-    input.tell(&args.output, context)?;
-    tell(scenarios, &args.output, context)?;
-    let (form, reach) = (args.output.form(), scenarios.reaches.chosen());
+    input.tell(&args.asked.output, context)?;
+    tell(scenarios, &args.asked.output, context)?;
+    let (form, reach) = (args.asked.output.form(), scenarios.reaches.chosen());
     if form == Format::Json {
         let fields = json!({
             "window": input.window_json(),
@@ -31,7 +31,7 @@ pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mu
             "reach": reach.id,
             "cells": grid.json(),
         });
-        let document = envelope::envelope("replay", args.output.stamp(context), fields);
+        let document = envelope::envelope("replay", args.asked.output.stamp(context), fields);
         envelope::write(context.out, &document)?;
         return Ok(Exit::Done);
     }
@@ -56,7 +56,7 @@ pub fn against(
     context: &mut Context<'_>,
 ) -> Result<()> {
     let names = [0, 1].map(|index| scenarios.files[index].path.shown());
-    let form = args.output.form();
+    let form = args.asked.output.form();
     if form == Format::Json {
         let fields = json!({
             "window": input.window_json(),
@@ -66,7 +66,7 @@ pub fn against(
             "reaches": [reaches_json(&first.reaches), reaches_json(&second.reaches)],
             "arms": arms_json([first, second]),
         });
-        let document = envelope::envelope("replay", args.output.stamp(context), fields);
+        let document = envelope::envelope("replay", args.asked.output.stamp(context), fields);
         return envelope::write(context.out, &document);
     }
     if form != Format::Csv {

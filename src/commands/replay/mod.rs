@@ -14,7 +14,7 @@ use crate::base::error::Result;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Shown;
 use crate::commands::config::{config_path, warn_unknown};
-use crate::commands::input::FromArgs as _;
+use crate::commands::input::{FromArgs as _, QuestionArgs};
 use crate::frames::input::Input;
 use crate::logs::overview::Holds;
 use crate::mine::quality;
@@ -26,9 +26,8 @@ use crate::report::numbers::counted;
 use crate::report::table::Format;
 use crate::settings::formats::load_config;
 use crate::settings::write_private;
-use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;
-use crate::shell::window;
 use crate::telemetry::log::EventLog;
 use crate::whatif::pipeline::worth::Worth;
 
@@ -87,11 +86,7 @@ pub struct Args {
     #[command(flatten)]
     setting: policy::PolicyArgs,
     #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
-    #[command(flatten)]
-    output: OutputArgs,
+    asked: QuestionArgs,
 }
 
 impl Args {
@@ -99,9 +94,9 @@ impl Args {
     pub fn for_planner(
         (config, sweep, emit_telemetry): (Option<PathBuf>, Vec<String>, Option<PathBuf>),
         planning: planner::PlannerArgs,
-        (input, window, output): (InputArgs, WindowArgs, OutputArgs),
+        asked: QuestionArgs,
     ) -> Self {
-        Self { planner: true, config, sweep, emit_telemetry, planning, input, window, output, ..Self::default() }
+        Self { planner: true, config, sweep, emit_telemetry, planning, asked, ..Self::default() }
     }
 }
 
@@ -129,28 +124,24 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return planner::run(args, context);
     }
     if let Some(name) = &args.policy {
-        let Args { setting, config, sweep, input, window, output, reach, .. } = args;
+        let Args { setting, config, sweep, asked, reach, .. } = args;
         let (config, reach) = (config.as_ref(), reach.as_deref());
-        return policy::run(
-            &policy::Flags { name, policy: setting, config, reach, sweep, input, window, output },
-            context,
-        );
+        return policy::run(&policy::Flags { name, policy: setting, config, reach, sweep, asked }, context);
     }
     let scenarios = scenarios(args, context)?;
-    let window = window::of(&args.window, context.now_ms)?;
     // What a place is worth in money is asked of the requests, too.
     let asks_worth = args.reach.is_some() && !scenarios.is_sweep() && args.against.is_none() && args.baseline.is_none();
-    let read = if asks_worth { Input::read_for_timeline } else { Input::read };
-    let mut input = read(&args.input, window, scenarios.tier(), &args.output, context)?;
-    input.expect_calls(&args.input)?;
+    let read = if asks_worth { QuestionArgs::read_for_timeline } else { QuestionArgs::read };
+    let mut input = read(&args.asked, scenarios.tier(), context)?;
+    input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     if scenarios.is_sweep() {
         return compare::sweep(args, &scenarios, &mut input, context);
     }
     let mut laid = None;
     let reports = study::reports(&scenarios, &mut input, &mut laid)?;
-    input.tell(&args.output, context)?;
-    tell(&scenarios, &args.output, context)?;
+    input.tell(&args.asked.output, context)?;
+    tell(&scenarios, &args.asked.output, context)?;
     if laid.is_none() && (args.emit_telemetry.is_some() || asks_worth) {
         laid = Some(ReplayInput::new(scenarios.model.as_deref(), &mut input)?);
     }
@@ -167,7 +158,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         path,
         max_regression_pct: args.max_regression,
         is_renewed: args.update_baseline,
-        is_named: args.output.names,
+        is_named: args.asked.output.names,
     };
     let held = |path| gate::Gate::of(&bar(path), report, &context.pseudonyms);
     let gate = args.baseline.as_deref().map(held).transpose()?;
@@ -179,7 +170,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         write_private(path, &report::html(report))?;
     }
     show(args, report, (gate.as_ref(), worth.as_ref()), &input, context)?;
-    gate.map_or(Ok(Exit::Done), |gate| conclude(&gate, &args.output, context))
+    gate.map_or(Ok(Exit::Done), |gate| conclude(&gate, &args.asked.output, context))
 }
 
 /// The exit code of a gate, and the reason on stderr.
@@ -213,7 +204,7 @@ fn scenarios(args: &Args, context: &Context<'_>) -> Result<Scenarios> {
         model: args.model.as_deref(),
         reach: args.reach.as_deref(),
     };
-    Scenarios::new(files, &asked, &Data::new(args.input.rules_dir.as_deref())?)
+    Scenarios::new(files, &asked, &Data::new(args.asked.input.rules_dir.as_deref())?)
 }
 
 /// Tells which files hold and what in them has no effect.
@@ -232,7 +223,7 @@ fn tell(scenarios: &Scenarios, output: &OutputArgs, context: &mut Context<'_>) -
 /// Writes events, and says how many.
 fn emit(dir: &Path, log: &EventLog, laid: &ReplayInput, args: &Args, context: &mut Context<'_>) -> Result<()> {
     let files = emit::write(dir, log, laid, &context.pseudonyms)?;
-    if !args.output.quiet {
+    if !args.asked.output.quiet {
         let (events, files) = (counted(log.events.len() as u64, "event"), counted(files, "file"));
         let planned = match log.planned.len() {
             0 => String::new(),
@@ -250,7 +241,7 @@ fn show(
     input: &Input,
     context: &mut Context<'_>,
 ) -> Result<()> {
-    match args.output.form() {
+    match args.asked.output.form() {
         Format::Json => {
             let mut fields = json!({
                 "window": input.window_json(),
@@ -264,7 +255,7 @@ fn show(
             if let Some(worth) = worth {
                 fields["worth"] = worth.json();
             }
-            let document = envelope::envelope("replay", args.output.stamp(context), fields);
+            let document = envelope::envelope("replay", args.asked.output.stamp(context), fields);
             envelope::write(context.out, &document)
         }
         Format::Csv => report::table(report).write(context.out, Format::Csv, context.width),
@@ -278,7 +269,7 @@ fn show(
             if let Some(worth) = worth {
                 writeln!(context.out, "{}\n", worth.words())?;
             }
-            if form == Format::Md && !args.output.names {
+            if form == Format::Md && !args.asked.output.names {
                 return report::write(context.out, &without_projects(report, &context.pseudonyms), form, context.width);
             }
             report::write(context.out, report, form, context.width)

@@ -39,7 +39,7 @@ pub fn show(
     input: &Input,
     context: &mut Context<'_>,
 ) -> Result<()> {
-    let form = args.output.form();
+    let form = args.asked.output.form();
     match form {
         Format::Json => {
             let mut fields = json(telling, finding);
@@ -49,7 +49,7 @@ pub fn show(
             if args.redact {
                 hide_places(&mut fields);
             }
-            let document: Value = envelope::envelope("report", args.output.stamp(context), fields);
+            let document: Value = envelope::envelope("report", args.asked.output.stamp(context), fields);
             envelope::write(context.out, &document)
         }
         Format::Csv => looks(telling, finding).write(context.out, form, context.width),

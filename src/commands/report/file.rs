@@ -37,7 +37,7 @@ impl<'p> Target<'p> {
     pub fn of(path: &'p Path, args: &Args) -> Result<Self> {
         let place = path.shown();
         if path == Path::new("-") {
-            if args.output.form() == Format::Table {
+            if args.asked.output.form() == Format::Table {
                 return Ok(Self::Stdout);
             }
             return Err(

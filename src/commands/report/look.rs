@@ -29,9 +29,8 @@ use crate::whatif::tools::Tools;
 /// # Errors
 /// If there is none; the error lists the places looked at.
 pub fn input(args: &Args, context: &mut Context<'_>) -> Result<Input> {
-    let window = window::of(&args.window, context.now_ms)?;
-    let input = Input::read_for_timeline(&args.input, window, 0, &args.output, context)?;
-    input.expect_records(&args.input)?;
+    let input = args.asked.read_for_timeline(0, context)?;
+    input.expect_records(&args.asked.input)?;
     Ok(input)
 }
 
@@ -41,7 +40,8 @@ pub fn input(args: &Args, context: &mut Context<'_>) -> Result<Input> {
 /// # Errors
 /// None of its own.
 pub fn cut(args: &Args, sheet: &Sheet, input: &mut Input, now_ms: Millis) -> Result<bool> {
-    let is_asked = args.window.since.is_some() || args.window.until.is_some() || args.window.days.is_some();
+    let is_asked =
+        args.asked.window.since.is_some() || args.asked.window.until.is_some() || args.asked.window.days.is_some();
     if is_asked {
         return Ok(false);
     }

@@ -36,7 +36,7 @@ pub fn told(
     input: &Input,
     is_cut: bool,
 ) -> Names {
-    let is_shared = args.redact || (args.output.form() == Format::Md && !args.output.names);
+    let is_shared = args.redact || (args.asked.output.form() == Format::Md && !args.asked.output.names);
     let projects = by_money(page).into_iter().map(|id| (id, Label::Project as fn(Id) -> Label));
     let drawn = page.plots.iter().flat_map(|plots| &plots.sessions).map(|trace| &trace.session);
     let listed = chosen.into_iter().flat_map(|finding| finding.largest.iter().map(|one| &one.session));
@@ -85,7 +85,7 @@ pub fn tool_label(tool: &str) -> Label {
 
 /// Writes the page.
 pub fn show(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Context<'_>) -> Result<()> {
-    let form = args.output.form();
+    let form = args.asked.output.form();
     match form {
         Format::Json => document(args, telling, input, context),
         Format::Csv => table(telling).write(context.out, form, context.width),
@@ -107,7 +107,7 @@ const LABEL: usize = 10;
 fn words(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Context<'_>) -> Result<()> {
     let width = context.width;
     let damaged = quality::of(&input.sources);
-    if !damaged.is_empty() && !args.output.quiet {
+    if !damaged.is_empty() && !args.asked.output.quiet {
         let damaged = format!("{} (`devboy doctor` says where)", quality::in_a_line(&damaged));
         write!(context.err, "{}", paragraph("# malformed lines: ", &damaged, width))?;
     }
@@ -265,6 +265,6 @@ fn document(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Con
     if args.redact {
         crate::report::sharing::hide_places(&mut fields);
     }
-    let document = envelope::envelope("report", args.output.stamp(context), fields);
+    let document = envelope::envelope("report", args.asked.output.stamp(context), fields);
     envelope::write(context.out, &document)
 }

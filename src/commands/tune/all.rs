@@ -3,6 +3,7 @@
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
+use crate::commands::input::QuestionArgs;
 use crate::commands::responses::surroundings;
 use crate::commands::tune::writing::WriteArgs;
 use crate::commands::tune::{analyze, claude_settings, from_claude_logs};
@@ -10,7 +11,7 @@ use crate::logs::trace::Millis;
 use crate::report::table::Format;
 use crate::settings::formats::load_config;
 use crate::settings::{Effective, SettingsFile};
-use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::arguments::{Exit, InputArgs};
 use crate::shell::context::Context;
 use crate::telemetry;
 
@@ -28,16 +29,12 @@ pub struct Args {
     #[arg(long)]
     explain: bool,
     #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
-    #[command(flatten)]
-    report: OutputArgs,
+    asked: QuestionArgs,
 }
 
 /// Tunes what is there.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    if args.report.form() != Format::Table {
+    if args.asked.output.form() != Format::Table {
         return Err(Error::usage(
             "`devboy tune` alone may report about two files: one form for both is only the table",
         )
@@ -52,19 +49,16 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 fn pipeline(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(None, context)?;
     let write = WriteArgs { output: None, dry_run: args.dry_run, check: args.check, explain: args.explain };
-    let (window, report) = (args.window.clone(), args.report.clone());
     if has_telemetry(&load_config(&path, false)?, context)? {
         // The logs that were named are not telemetry.
-        let input = InputArgs { input_dir: Vec::new(), project: None, ..args.input.clone() };
-        return analyze::run(&analyze::Args::of_telemetry(write, input, window, report), context);
+        let input = InputArgs { input_dir: Vec::new(), project: None, ..args.asked.input.clone() };
+        let asked = QuestionArgs { input, ..args.asked.clone() };
+        return analyze::run(&analyze::Args::of_telemetry(write, asked), context);
     }
     if path.exists() {
-        return from_claude_logs::run(
-            &from_claude_logs::Args::plain(write, args.input.clone(), window, report),
-            context,
-        );
+        return from_claude_logs::run(&from_claude_logs::Args::plain(write, args.asked.clone()), context);
     }
-    if !args.report.quiet {
+    if !args.asked.output.quiet {
         let place = path.shown();
         writeln!(
             context.err,
@@ -85,7 +79,7 @@ fn has_telemetry(file: &SettingsFile, context: &Context<'_>) -> Result<bool> {
 fn settings(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let home = context.env.claude_places().home;
     if !home.as_ref().is_some_and(|home| home.is_dir()) {
-        if !args.report.quiet {
+        if !args.asked.output.quiet {
             let place = home.as_ref().map_or_else(|| "no home".to_owned(), |home| format!("no {}", home.shown()));
             writeln!(
                 context.err,
@@ -101,9 +95,7 @@ fn settings(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         dry_run: args.dry_run,
         check: args.check,
         explain: args.explain,
-        input: args.input.clone(),
-        window: args.window.clone(),
-        report: args.report.clone(),
+        asked: args.asked.clone(),
     };
     claude_settings::run(&args, context)
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, warn_unknown};
+use crate::commands::input::QuestionArgs;
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::tune::gate::Gate;
 use crate::commands::tune::lenders::TeamArgs;
@@ -21,7 +22,7 @@ use crate::rules::proposal::{Proposal, View, proposed, settle};
 use crate::rules::{Speaks, judge_events, r7_speculation, report as findings, statistics};
 use crate::settings::formats::load_config;
 use crate::settings::{Effective, SettingsFile};
-use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 
@@ -35,7 +36,7 @@ const TOP_ENDPOINTS: usize = 10;
 /// is held; if all together would, nothing is written and the exit code is 3. The previous file stays beside the new one
 /// as pipeline_config.toml.bak, and each change is noted in tuning-journal.jsonl (`devboy tune history`, `devboy tune
 /// undo`). A key or table marked `# pin` is never touched. Exit code 4 with --check means that changes are pending.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, Default)]
 pub struct Args {
     /// Read Claude Code logs instead of telemetry; --input-dir then names logs.
     #[arg(long)]
@@ -48,25 +49,13 @@ pub struct Args {
     #[command(flatten)]
     write: WriteArgs,
     #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
-    #[command(flatten)]
-    report: OutputArgs,
+    asked: QuestionArgs,
 }
 
 impl Args {
     /// What recorded telemetry says, without R7.
-    pub fn of_telemetry(write: WriteArgs, input: InputArgs, window: WindowArgs, report: OutputArgs) -> Self {
-        Self {
-            from_claude_logs: false,
-            auto_enrichment: false,
-            others: TeamArgs::default(),
-            write,
-            input,
-            window,
-            report,
-        }
+    pub fn of_telemetry(write: WriteArgs, asked: QuestionArgs) -> Self {
+        Self { write, asked, ..Self::default() }
     }
 }
 
@@ -88,12 +77,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     // A broken configuration ends the command before any work is done.
     let file = load_config(&path, false)?;
     let effective = Effective::resolve(&file)?;
-    let window = window::of(&args.window, context.now_ms)?;
+    let window = window::of(&args.asked.window, context.now_ms)?;
     let wanted = Wanted {
-        input: &args.input,
+        input: &args.asked.input,
         window,
         settings: &effective.settings,
-        output: &args.report,
+        output: &args.asked.output,
         planner: args.auto_enrichment.then_some(&file),
     };
     let mut responses = if args.from_claude_logs {
@@ -102,7 +91,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Responses::from_telemetry(&wanted, context)?
     };
     let coverage = responses.observe(&context.pseudonyms, Some(&statistics::numbers(&responses.data)?))?;
-    if responses.log.is_empty() && !args.input.allow_empty {
+    if responses.log.is_empty() && !args.asked.input.allow_empty {
         return Err(responses.nothing_found());
     }
     let others = args.others.read(&responses.data, context)?;
@@ -144,16 +133,16 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 
 fn show(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Result<()> {
     let Analysis { file, responses, proposal, .. } = analysis;
-    if !args.report.quiet {
-        responses.tell(&args.report, context)?;
+    if !args.asked.output.quiet {
+        responses.tell(&args.asked.output, context)?;
         warn_unknown(file, context)?;
         summarise(args, context, analysis)?;
     }
-    if args.report.form() == Format::Json {
-        let document = envelope::envelope("tune analyze", args.report.stamp(context), json_fields(analysis));
+    if args.asked.output.form() == Format::Json {
+        let document = envelope::envelope("tune analyze", args.asked.output.stamp(context), json_fields(analysis));
         return envelope::write(context.out, &document);
     }
-    writing::show(&args.write, &args.report, proposal, context)
+    writing::show(&args.write, &args.asked.output, proposal, context)
 }
 
 /// What was read and how it was answered, in the order and with the labels of the published tool.
@@ -280,5 +269,5 @@ fn conclude(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> 
     }
     let inputs = responses.inputs();
     let settled = Settled { command: "tune analyze", file, proposal, gate: Some(gate), inputs };
-    writing::conclude(&args.write, args.report.quiet, settled, context)
+    writing::conclude(&args.write, args.asked.output.quiet, settled, context)
 }

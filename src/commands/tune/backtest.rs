@@ -9,7 +9,7 @@ use crate::base::backtest::{BacktestNumbers, Coverage};
 use crate::base::error::Result;
 use crate::base::forecast::Attempt;
 use crate::commands::config::config_path;
-use crate::commands::input::FromArgs as _;
+use crate::commands::input::{FromArgs as _, QuestionArgs};
 use crate::commands::replay::planner;
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::tune::effects;
@@ -24,7 +24,7 @@ use crate::report::table::Format;
 use crate::rules::{backtest_report, claude, statistics, t1_tools};
 use crate::settings::Effective;
 use crate::settings::formats::load_config;
-use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::backtest;
@@ -46,20 +46,16 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
-    #[command(flatten)]
-    output: OutputArgs,
+    asked: QuestionArgs,
 }
 
 /// Reads, judges, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(args.config.as_ref(), context)?;
     let file = load_config(&path, args.config.is_some())?;
-    let window = window::of(&args.window, context.now_ms)?;
-    let mut input = Input::read_for_timeline(&args.input, window.clone(), 0, &args.output, context)?;
-    input.expect_calls(&args.input)?;
+    let window = window::of(&args.asked.window, context.now_ms)?;
+    let mut input = Input::read_for_timeline(&args.asked.input, window.clone(), 0, &args.asked.output, context)?;
+    input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     let numbers = statistics::numbers(&input.data)?;
     let calls_min = t1_tools::calls_min(&input.data)?;
@@ -77,11 +73,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         input.notes.push("effects of R1 to R5: standard input cannot be replayed".to_owned());
     } else {
         let settings = Effective::resolve(&file)?.settings;
-        let wanted = Wanted { input: &args.input, window, settings: &settings, output: &args.output, planner: None };
+        let wanted =
+            Wanted { input: &args.asked.input, window, settings: &settings, output: &args.asked.output, planner: None };
         let responses = Responses::from_logs(&wanted, context)?;
         rows.extend(effects::of_pipeline(&file, &responses, context)?);
     }
-    input.tell(&args.output, context)?;
+    input.tell(&args.asked.output, context)?;
     show(args, &rows, numbers.backtest.tolerance, &input, context)?;
     Ok(Exit::Done)
 }
@@ -100,7 +97,7 @@ fn of_settings(input: &mut Input, numbers: &BacktestNumbers) -> Result<BTreeMap<
 }
 
 fn show(args: &Args, rows: &[Coverage], tolerance: f64, input: &Input, context: &mut Context<'_>) -> Result<()> {
-    let form = args.output.form();
+    let form = args.asked.output.form();
     if form == Format::Json {
         let fields = json!({
             "window": input.window_json(),
@@ -108,11 +105,11 @@ fn show(args: &Args, rows: &[Coverage], tolerance: f64, input: &Input, context: 
             "data_quality": quality::json(&quality::of(&input.sources)),
             "statistics": backtest_report::json(rows),
         });
-        let document = envelope::envelope("tune backtest", args.output.stamp(context), fields);
+        let document = envelope::envelope("tune backtest", args.asked.output.stamp(context), fields);
         return envelope::write(context.out, &document);
     }
     backtest_report::table(rows).write(context.out, form, context.width)?;
-    if !args.output.quiet {
+    if !args.asked.output.quiet {
         backtest_report::notes(tolerance).iter().try_for_each(|note| writeln!(context.err, "# {note}"))?;
     }
     Ok(())

@@ -10,7 +10,7 @@ use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
-use crate::commands::input::FromArgs as _;
+use crate::commands::input::{FromArgs as _, QuestionArgs};
 use crate::commands::tune::effects;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::Detail;
@@ -30,7 +30,7 @@ use crate::settings::claude::reversal::claude_entry;
 use crate::settings::entries::{Forecast, JournalChange};
 use crate::settings::finding::{Finding, Verdict};
 use crate::settings::{journal_path, unified_diff, write_noted};
-use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::chosen::Sheets;
@@ -64,11 +64,7 @@ pub struct Args {
     #[arg(long)]
     pub explain: bool,
     #[command(flatten)]
-    pub input: InputArgs,
-    #[command(flatten)]
-    pub window: WindowArgs,
-    #[command(flatten)]
-    pub report: OutputArgs,
+    pub asked: QuestionArgs,
 }
 
 /// Whose settings can be written.
@@ -113,12 +109,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let journal = journal_path(&config_path(None, context)?);
     // Broken settings end the command before any work is done.
     let layers = Layers::load(&places, scope, &path)?;
-    let window = window::of(&args.window, context.now_ms)?;
-    let mut input = Input::read_for_timeline(&args.input, window, 0, &args.report, context)?;
-    input.expect_records(&args.input)?;
+    let mut input = args.asked.read_for_timeline(0, context)?;
+    input.expect_records(&args.asked.input)?;
     input.report_holds(Holds::FirstChunks)?;
     let timeline = input.timeline(Detail::default())?;
-    if timeline.requests.is_empty() && !args.input.allow_empty {
+    if timeline.requests.is_empty() && !args.asked.input.allow_empty {
         return Err(match timeline.skipped.get(NO_USAGE) {
             Some(_) => Error::failed("no answer in the window has usage").hint("nothing can be priced without it"),
             None => input.nothing_in_window("requests to a model"),
@@ -127,7 +122,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let found = judged(scope, layers, &places, timeline, &input)?;
     // Whoever stops reading has seen enough; what was asked for is done all the same.
     let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };
-    input.tell(&args.report, context)?;
+    input.tell(&args.asked.output, context)?;
     show(args, context, &found, &input).or_else(unread)?;
     context.out.flush().map_err(Into::into).or_else(unread)?;
     conclude(args, context, &found, &journal, &input)
@@ -224,7 +219,7 @@ fn uses(timeline: &Timeline, project: Option<Id>, servers: Option<Vec<String>>) 
 
 fn show(args: &Args, context: &mut Context<'_>, found: &Found, input: &Input) -> Result<()> {
     let Found { scope, layers, study, findings: all, together, diff, .. } = found;
-    if !args.report.quiet {
+    if !args.asked.output.quiet {
         let state = if args.dry_run || args.check { " (not written)" } else { "" };
         writeln!(context.err, "# settings: {} ({}){state}", layers.file.path.shown(), scope.key())?;
         let earlier = study.sessions.iter().filter(|seen| seen.is_earlier).count() as u64;
@@ -238,7 +233,7 @@ fn show(args: &Args, context: &mut Context<'_>, found: &Found, input: &Input) ->
             versions.join(", ")
         )?;
     }
-    match args.report.form() {
+    match args.asked.output.form() {
         Format::Json => {
             let fields = json!({
                 "window": input.window_json(),
@@ -252,12 +247,12 @@ fn show(args: &Args, context: &mut Context<'_>, found: &Found, input: &Input) ->
                 "changes": all.iter().filter_map(proposed).count(),
                 "diff": diff,
             });
-            let document = envelope::envelope("tune claude-settings", args.report.stamp(context), fields);
+            let document = envelope::envelope("tune claude-settings", args.asked.output.stamp(context), fields);
             envelope::write(context.out, &document)
         }
         Format::Table => {
             if !diff.is_empty() {
-                let colored = context.colored(args.report.color);
+                let colored = context.colored(args.asked.output.color);
                 findings::write_diff(context.out, diff, colored)?;
                 writeln!(context.out)?;
             }
@@ -274,7 +269,7 @@ fn conclude(args: &Args, context: &mut Context<'_>, found: &Found, journal: &Pat
     let held = all.iter().filter(|finding| matches!(finding.verdict, Verdict::Hold(_))).count() as u64;
     let aside = if held > 0 && !args.explain { format!("; {held} held, see --explain") } else { String::new() };
     let count = all.iter().filter_map(proposed).count() as u64;
-    let (now_ms, quiet) = (context.now_ms, args.report.quiet);
+    let (now_ms, quiet) = (context.now_ms, args.asked.output.quiet);
     let mut tell = |words: String| if quiet { Ok(()) } else { writeln!(context.err, "# {words}{aside}") };
     if diff.is_empty() {
         tell("no change of Claude Code's settings is proposed: nothing to change".to_owned())?;

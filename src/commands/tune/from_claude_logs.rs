@@ -9,7 +9,7 @@ use crate::base::names::Names;
 use crate::base::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::{config_path, warn_unknown};
-use crate::commands::input::FromArgs as _;
+use crate::commands::input::{FromArgs as _, QuestionArgs};
 use crate::commands::mine::{fields as mine_fields, projections};
 use crate::commands::responses::Wanted;
 use crate::commands::tune::lenders::TeamArgs;
@@ -37,7 +37,7 @@ use crate::rules::prefetching::Prefetching;
 use crate::rules::proposal::{Proposal, View, settle};
 use crate::rules::{Facts, Speaks, judge_all, paying, prefetching, report as findings, statistics, t1_tools};
 use crate::settings::{Effective, SettingsFile, classify_agent};
-use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::calibration::outcome::Calibration;
@@ -56,7 +56,7 @@ const SIZES: &str = "policies/sizes.toml";
 /// The diff and the evidence of every change go to stdout, everything else to stderr. The previous file stays beside
 /// the new one as pipeline_config.toml.bak. Keys that stand in the file are kept; a key or table marked `# pin` is never
 /// touched. Exit code 4 with --check means that changes are pending.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, Default)]
 pub struct Args {
     /// Also mine a `[tools.<name>]` value model for every tool that was used.
     #[arg(long)]
@@ -73,26 +73,13 @@ pub struct Args {
     #[command(flatten)]
     write: WriteArgs,
     #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
-    #[command(flatten)]
-    report: OutputArgs,
+    asked: QuestionArgs,
 }
 
 impl Args {
     /// What logs say, without value models and without measuring tokenizers.
-    pub fn plain(write: WriteArgs, input: InputArgs, window: WindowArgs, report: OutputArgs) -> Self {
-        Self {
-            tools: false,
-            fields: false,
-            calibrate: false,
-            others: TeamArgs::default(),
-            write,
-            input,
-            window,
-            report,
-        }
+    pub fn plain(write: WriteArgs, asked: QuestionArgs) -> Self {
+        Self { write, asked, ..Self::default() }
     }
 }
 
@@ -122,12 +109,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     // A broken configuration ends the command before any work is done.
     let file = SettingsFile::load(&path)?;
     let effective = Effective::resolve(&file)?;
-    let window = window::of(&args.window, context.now_ms)?;
     let mut input = match args.calibrate || args.fields {
-        true => Input::read_for_timeline(&args.input, window, 0, &args.report, context)?,
-        false => Input::read(&args.input, window, 0, &args.report, context)?,
+        true => args.asked.read_for_timeline(0, context)?,
+        false => args.asked.read(0, context)?,
     };
-    input.expect_records(&args.input)?;
+    input.expect_records(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     let numbers = args.tools.then(|| statistics::numbers(&input.data)).transpose()?;
     let words = &input.vocabulary;
@@ -135,7 +121,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let settled = numbers.as_ref().map(|_| file.text.as_str());
     let question = format!("mined {numbers:?} {:?} {sheet} {settled:?}", words.read_class_tools);
     let mut mined = input.remember(&question, |input| mine(input, numbers.as_ref(), &file))?;
-    if mined.overview.calls == 0 && mined.models.is_empty() && !args.input.allow_empty {
+    if mined.overview.calls == 0 && mined.models.is_empty() && !args.asked.input.allow_empty {
         return Err(input.nothing_in_window("tool calls and no API messages"));
     }
     classify(&mut mined.sessions);
@@ -180,10 +166,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         prefetching::gate(&mut found, judged, &view);
     }
     let wanted = Wanted {
-        input: &args.input,
+        input: &args.asked.input,
         window: input.window.clone(),
         settings: &effective.settings,
-        output: &args.report,
+        output: &args.asked.output,
         planner: None,
     };
     let found = profiles::gate(&file, &effective.settings, &wanted, &mut input, found, context)?;
@@ -197,7 +183,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     context.out.flush().map_err(Into::into).or_else(unread)?;
     let inputs = window::inputs("logs", mined.overview.calls, mined.overview.sessions, &input.window);
     let settled = Settled { command: "tune from-claude-logs", file: &file, proposal: &proposal, gate: None, inputs };
-    writing::conclude(&args.write, args.report.quiet, settled, context)
+    writing::conclude(&args.write, args.asked.output.quiet, settled, context)
 }
 
 /// Mines the input; follow-ups, projections and how well they hold only if a rule asks for them.
@@ -252,12 +238,12 @@ fn show(
     file: &SettingsFile,
     proposal: &Proposal,
 ) -> Result<()> {
-    input.tell(&args.report, context)?;
-    if !args.report.quiet {
+    input.tell(&args.asked.output, context)?;
+    if !args.asked.output.quiet {
         warn_unknown(file, context)?;
         summarise(args, context, input, mined, file)?;
     }
-    if args.report.form() == Format::Json {
+    if args.asked.output.form() == Format::Json {
         let mut fields = json!({
             "window": input.window_json(),
             "inputs": input.json(),
@@ -274,18 +260,18 @@ fn show(
         if let Some(found) = &mined.calibration {
             fields["calibration"] = calibration::json(found);
         }
-        let document = envelope::envelope("tune from-claude-logs", args.report.stamp(context), fields);
+        let document = envelope::envelope("tune from-claude-logs", args.asked.output.stamp(context), fields);
         return envelope::write(context.out, &document);
     }
-    writing::show(&args.write, &args.report, proposal, context)?;
+    writing::show(&args.write, &args.asked.output, proposal, context)?;
     // A CSV file holds one table, and that is the changes.
-    let told = mined.calibration.as_ref().filter(|_| args.report.form() != Format::Csv);
+    let told = mined.calibration.as_ref().filter(|_| args.asked.output.form() != Format::Csv);
     told.map_or(Ok(()), |found| show_calibration(args, found, context))
 }
 
 /// What was measured, and how far the estimators are from it.
 fn show_calibration(args: &Args, found: &Calibration, context: &mut Context<'_>) -> Result<()> {
-    let form = args.report.form();
+    let form = args.asked.output.form();
     writeln!(context.out, "\n# what came in within a turn without thinking, against what was billed for it:")?;
     calibration::families(&found.families).write(context.out, form, context.width)?;
     writeln!(context.out, "\n# estimates of the same, by increment, framing included:")?;
@@ -298,7 +284,7 @@ fn summarise(args: &Args, context: &mut Context<'_>, input: &Input, mined: &Mine
     for root in &input.roots {
         writeln!(err, "# input:   {} ({})", root.path.shown(), root.origin)?;
     }
-    if let Some(project) = &args.input.project {
+    if let Some(project) = &args.asked.input.project {
         writeln!(err, "# project: {}", visible(project))?;
     }
     writeln!(err, "# output:  {}{}", file.path.shown(), args.write.state())?;

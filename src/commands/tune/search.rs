@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, warn_unknown};
-use crate::commands::input::FromArgs as _;
+use crate::commands::input::{FromArgs as _, QuestionArgs};
 use crate::commands::tune::writing;
 use crate::commands::tune::writing::{Settled, WriteArgs};
 use crate::frames::input::Input;
@@ -26,7 +26,7 @@ use crate::rules::search;
 use crate::rules::search::{Ground, Search, Sheet};
 use crate::settings::formats::{load_config, vocabularies};
 use crate::settings::{Effective, Settings};
-use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::simulation::Simulation;
@@ -52,11 +52,7 @@ pub struct Args {
     #[command(flatten)]
     write: WriteArgs,
     #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
-    #[command(flatten)]
-    report: OutputArgs,
+    asked: QuestionArgs,
 }
 
 /// Reads, searches, shows, writes.
@@ -66,11 +62,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let effective = Effective::resolve(&file)?;
     let against = args.against.as_ref().map(|path| load_config(path, true)).transpose()?;
     let against = against.as_ref().map(Effective::resolve).transpose()?.map(|other| other.settings);
-    let window = window::of(&args.window, context.now_ms)?;
+    let window = window::of(&args.asked.window, context.now_ms)?;
     let configurations = std::iter::once(&effective.settings).chain(&against);
     let tier = configurations.fold(0, |bits, settings| bits | vocabularies(settings, None));
-    let mut input = Input::read_for_timeline(&args.input, window, tier, &args.report, context)?;
-    input.expect_calls(&args.input)?;
+    let mut input = Input::read_for_timeline(&args.asked.input, window, tier, &args.asked.output, context)?;
+    input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     let reaches = Reaches::choose(Some(&args.reach), &input.data)?;
     let found = found(args, &file, against.as_ref(), &reaches, &mut input)?;
@@ -78,8 +74,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let view = View::new(&file, &effective);
     let precedence = Precedence::load(&input.data, &file, None)?;
     let proposal = Proposal::new(&file, settle(&view, &precedence, search::findings(&found, &view)?))?;
-    input.tell(&args.report, context)?;
-    if !args.report.quiet {
+    input.tell(&args.asked.output, context)?;
+    if !args.asked.output.quiet {
         warn_unknown(&file, context)?;
         writeln!(context.err, "# output: {}{}", file.path.shown(), args.write.state())?;
     }
@@ -87,7 +83,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let calls = input.overview()?;
     let inputs = window::inputs("logs", calls.calls, calls.sessions, &input.window);
     let settled = Settled { command: "tune search", file: &file, proposal: &proposal, gate: None, inputs };
-    writing::conclude(&args.write, args.report.quiet, settled, context)
+    writing::conclude(&args.write, args.asked.output.quiet, settled, context)
 }
 
 fn found(
@@ -135,7 +131,7 @@ fn show(
     (reaches, input): (&Reaches, &Input),
     context: &mut Context<'_>,
 ) -> Result<()> {
-    let form = args.report.form();
+    let form = args.asked.output.form();
     if form == Format::Json {
         let fields = json!({
             "window": input.window_json(),
@@ -147,7 +143,7 @@ fn show(
             "changes": proposal.count(),
             "diff": proposal.diff,
         });
-        let document = envelope::envelope("tune search", args.report.stamp(context), fields);
+        let document = envelope::envelope("tune search", args.asked.output.stamp(context), fields);
         return envelope::write(context.out, &document);
     }
     let tables = search::tables(found, args.write.explain);
@@ -170,5 +166,5 @@ fn show(
     if proposal.is_change() {
         writeln!(context.out)?;
     }
-    writing::show(&args.write, &args.report, proposal, context)
+    writing::show(&args.write, &args.asked.output, proposal, context)
 }

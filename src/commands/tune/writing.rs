@@ -17,7 +17,7 @@ use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;
 
 /// Which configuration is written, and whether.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, Default)]
 pub struct WriteArgs {
     /// The configuration to read and write. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
     #[arg(long, short, value_name = "FILE", visible_alias = "config")]

@@ -15,9 +15,9 @@ use crate::cost::findings::made::Made;
 use crate::cost::findings::{Basis, Case, Evidence, cases};
 use crate::logs::trace::NO_TIME;
 use crate::report::numbers::{date, thousands};
-use crate::whatif::prompt_cache::outcome::Verdict;
 use crate::whatif::sim::cells::{Cell, Places, cells, correct, whole};
 use crate::whatif::sim::distance::Apart;
+use crate::whatif::sim::figures::Verdict;
 
 /// A change that saves money, and where.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cost::findings::Evidence;
 use crate::cost::findings::sheet::Tried;
-use crate::whatif::prompt_cache::outcome::Verdict;
 use crate::whatif::sim::cells::{Cell, correct};
+use crate::whatif::sim::figures::Verdict;
 
 /// Something that costs more.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use crate::cost::findings::search::{Finding, InSession, Looked};
 use crate::cost::page::words::{Telling, sized};
 use crate::report::numbers::{percent, thousands, usd};
 use crate::report::table::Table;
-use crate::whatif::prompt_cache::outcome::Verdict;
+use crate::whatif::sim::figures::Verdict;
 
 /// The whole and its parts.
 pub fn looks(telling: &Telling<'_>, finding: &Finding) -> Table {

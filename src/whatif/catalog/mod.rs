@@ -18,7 +18,8 @@ use crate::whatif::arg_check::outcome::{Provider, ProviderSizes, ShapedTool};
 use crate::whatif::catalog::read::{Shape, Spec, provider_walk};
 
 /// Where definitions come from (policies.md 5.2), best first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// Files that the user brought.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::whatif::history_trim::sheet::ReportNumbers;
 use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::figures::Verdict;
 
 /// Who speaks in a message.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
@@ -140,29 +141,6 @@ impl TrimOutcome {
     /// Breaks of all causes.
     pub fn breaks_total(&self) -> u64 {
         self.breaks.values().map(|count| count.events).sum()
-    }
-}
-
-/// Whether it paid.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// It costs less.
-    Cheaper,
-    /// It costs more.
-    Dearer,
-    /// The difference is within the error of the simulation.
-    NoClearWinner,
-}
-
-impl Verdict {
-    /// The words for reports.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Cheaper => "cheaper",
-            Self::Dearer => "more expensive",
-            Self::NoClearWinner => "no clear winner",
-        }
     }
 }
 

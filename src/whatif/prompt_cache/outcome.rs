@@ -9,6 +9,7 @@ use crate::base::id::Id;
 use crate::whatif::prompt_cache::reference::Own;
 use crate::whatif::prompt_cache::stated::Stated;
 use crate::whatif::sim::cost::{Cost, Total};
+use crate::whatif::sim::figures::Verdict;
 
 /// So many of so many.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
@@ -78,29 +79,6 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 0.0 } else { part / whole }
 }
 
-/// Who is better, if the difference is more than the model's own error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// The variant costs less than the baseline.
-    Cheaper,
-    /// It costs more.
-    Dearer,
-    /// The difference is within what the simulation itself is off.
-    NoClearWinner,
-}
-
-impl Verdict {
-    /// The words in reports.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Cheaper => "cheaper",
-            Self::Dearer => "more expensive",
-            Self::NoClearWinner => "no clear winner",
-        }
-    }
-}
-
 /// One way to cache, beside the simulated baseline.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Arm {
@@ -139,52 +117,47 @@ pub struct IdleReads {
 }
 
 /// Why a prefix was lost, in the order in which causes are looked for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Cause {
     /// The context was compacted.
-    #[serde(rename = "compaction")]
     Compaction,
     /// Results were cleared.
-    #[serde(rename = "microcompact")]
     Microcompact,
     /// Another model.
-    #[serde(rename = "model_swap")]
     ModelSwap,
     /// More time passed than it lived.
     #[serde(rename = "cache_expired")]
+    #[strum(serialize = "cache_expired")]
     TtlExpiry,
     /// Another version of the client.
-    #[serde(rename = "version_change")]
     VersionChange,
     /// The client was left and came back.
-    #[serde(rename = "resume")]
     Resume,
     /// A meta record or an expanded skill came in.
-    #[serde(rename = "meta_injection")]
     MetaInjection,
     /// Plan mode was entered or left.
-    #[serde(rename = "plan_mode")]
     PlanMode,
     /// The conversation went back, or shrank.
     #[serde(rename = "rewind/shrink")]
+    #[strum(serialize = "rewind/shrink")]
     RewindOrShrink,
     /// A workspace file was written.
-    #[serde(rename = "workspace_edit")]
     WorkspaceEdit,
     /// Not known, where a person wrote.
     #[serde(rename = "prefix_mutation@human")]
+    #[strum(serialize = "prefix_mutation@human")]
     MutationAtHuman,
     /// Not known, within a turn.
     #[serde(rename = "prefix_mutation@tool")]
+    #[strum(serialize = "prefix_mutation@tool")]
     MutationAtTool,
     /// Nothing was there to be lost: a session begins.
-    #[serde(rename = "session_start")]
     SessionStart,
     /// A subagent begins.
-    #[serde(rename = "agent_start")]
     AgentStart,
     /// A chain begins with the context of another.
-    #[serde(rename = "fork")]
     Fork,
 }
 
@@ -212,23 +185,7 @@ impl Cause {
 
     /// The word in data.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Compaction => "compaction",
-            Self::Microcompact => "microcompact",
-            Self::ModelSwap => "model_swap",
-            Self::TtlExpiry => "cache_expired",
-            Self::VersionChange => "version_change",
-            Self::Resume => "resume",
-            Self::MetaInjection => "meta_injection",
-            Self::PlanMode => "plan_mode",
-            Self::RewindOrShrink => "rewind/shrink",
-            Self::WorkspaceEdit => "workspace_edit",
-            Self::MutationAtHuman => "prefix_mutation@human",
-            Self::MutationAtTool => "prefix_mutation@tool",
-            Self::SessionStart => "session_start",
-            Self::AgentStart => "agent_start",
-            Self::Fork => "fork",
-        }
+        self.into()
     }
 }
 

@@ -118,32 +118,27 @@ impl<'de> Deserialize<'de> for Ttl {
 }
 
 /// Where breakpoints stand.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Layout {
     /// The tail is marked at every request, as logs show.
     #[default]
-    #[serde(rename = "claude-code")]
     ClaudeCode,
     /// The static prefix only; the conversation is billed in full.
-    #[serde(rename = "agent-runtime")]
     AgentRuntime,
     /// The static prefix for an hour, the tail for five minutes.
     #[serde(rename = "static+tail")]
+    #[strum(serialize = "static+tail")]
     StaticAndTail,
     /// No caching.
-    #[serde(rename = "none")]
     None,
 }
 
 impl Layout {
     /// The name in reports.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude-code",
-            Self::AgentRuntime => "agent-runtime",
-            Self::StaticAndTail => "static+tail",
-            Self::None => "none",
-        }
+        self.into()
     }
 }
 

@@ -4,11 +4,12 @@ use crate::report::numbers::{counted, percent, signed, thousands};
 use crate::report::table::{Rows, Table};
 use crate::whatif::calibration::outcome as calibration;
 use crate::whatif::calibration::outcome::Calibration;
-use crate::whatif::prompt_cache::outcome::{AgainstBill, Count, IdleReads, PromptCache, Verdict};
+use crate::whatif::prompt_cache::outcome::{AgainstBill, Count, IdleReads, PromptCache};
 use crate::whatif::prompt_cache::reference::Study;
 use crate::whatif::prompt_cache::{reference, stated};
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::distance::Losses;
+use crate::whatif::sim::figures::Verdict;
 
 /// What the figures rest on, and in which direction they err.
 const NOTES: [&str; 3] = [

@@ -5,12 +5,13 @@ use std::io::Write;
 use crate::base::error::Result;
 use crate::report::numbers::{counted, known, percent, signed as figure, thousands};
 use crate::report::table::{Format, Rows, Table};
-use crate::whatif::prompt_cache::outcome::{Count, Verdict};
+use crate::whatif::prompt_cache::outcome::Count;
 use crate::whatif::report::{Detail, PolicyReport};
 use crate::whatif::sim::breakage::rows::{ClassCount, Strength};
 use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance::{Apart, Distance, Losses};
+use crate::whatif::sim::figures::Verdict;
 use crate::whatif::sim::figures::{Outcome, Sides};
 
 /// Writes the report: first the answer, then what it rests on, then the tables.
@@ -381,11 +382,7 @@ fn broken(report: &PolicyReport) -> Option<String> {
         return Some("broken: nothing was found missing".into());
     }
     let one = |class: &ClassCount| {
-        let sure = match class.strength {
-            Strength::Hard => "hard",
-            Strength::Soft => "soft",
-            Strength::Bug => "bug",
-        };
+        let sure: &str = class.strength.into();
         let (events, word) = (thousands(class.events), class.class.word());
         // It must not be added to the other.
         let of = if class.class.is_part_of_another() { "of these " } else { "" };

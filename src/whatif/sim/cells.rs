@@ -16,10 +16,9 @@ use crate::base::error::{Error, Result};
 use crate::base::names::Sym;
 use crate::base::significance::benjamini_hochberg;
 use crate::logs::timeline::requests::Timeline;
-use crate::whatif::prompt_cache::outcome::Verdict;
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::distance::Apart;
-use crate::whatif::sim::figures::Sides;
+use crate::whatif::sim::figures::{Sides, Verdict};
 
 /// The sheet `rules/policies/cells.toml`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::names::Sym;
 use crate::base::sums::adds_up;
@@ -53,6 +53,29 @@ impl Sides {
     /// The same in input-equivalent tokens.
     pub fn iet_change(&self) -> Option<f64> {
         self.baseline.cost.units_change_to(&self.policy.cost)
+    }
+}
+
+/// Who is better, if the difference is more than the model's own error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The policy costs less than the log.
+    Cheaper,
+    /// It costs more.
+    Dearer,
+    /// The difference is within what the simulation itself is off.
+    NoClearWinner,
+}
+
+impl Verdict {
+    /// The words in reports.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Cheaper => "cheaper",
+            Self::Dearer => "more expensive",
+            Self::NoClearWinner => "no clear winner",
+        }
     }
 }
 

@@ -234,12 +234,7 @@ fn regret(tool: &crate::whatif::tools::inventory::Tool) -> ToolRegret {
 }
 
 pub(crate) fn facts(inventory: &Inventory) -> CatalogFacts {
-    let source = match inventory.source {
-        Source::Given => "given",
-        Source::Logged => "logged",
-        Source::Inferred => "inferred",
-        Source::Names => "names",
-    };
+    let source: &str = inventory.source.into();
     CatalogFacts {
         source: source.into(),
         tools: inventory.tools.len() as u64,

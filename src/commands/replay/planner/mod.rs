@@ -56,16 +56,16 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(args.config.as_ref(), context)?;
     let file = load_config(&path, args.config.is_some())?;
     let grid = sweep::Grid::parse(&args.sweep, &file)?;
-    let window = window::of(&args.window, context.now_ms)?;
+    let window = window::of(&args.asked.window, context.now_ms)?;
     // Events tell what answers cost, so that bodies have to be counted.
     let tier = if args.emit_telemetry.is_some() { scenarios(args, context)?.tier() } else { 0 };
-    let mut input = Input::read(&args.input, window, tier, &args.output, context)?;
-    input.expect_calls(&args.input)?;
+    let mut input = Input::read(&args.asked.input, window, tier, &args.asked.output, context)?;
+    input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     let until = args.planning.train_until.as_deref();
     let until = until.map(|text| window::end_of("--train-until", text, context.now_ms)).transpose()?;
     let mut stage = Stage::new(file, &mut input, until)?;
-    if stage.split.judged() == 0 && !args.input.allow_empty {
+    if stage.split.judged() == 0 && !args.asked.input.allow_empty {
         return Err(Error::failed("no session is left to be judged")
             .hint("name an earlier day with --train-until, or read more logs"));
     }
@@ -75,7 +75,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         stage.intents =
             Some(Intents::new(&stage.history, &input.timeline(Detail { tokens: false, words: true })?, models));
     }
-    input.tell(&args.output, context)?;
+    input.tell(&args.asked.output, context)?;
     tell(args, &stage, &planners, context)?;
     for planner in &planners {
         planner.models.accept()?;
@@ -106,7 +106,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 
 /// Tells which file holds, and what is odd about it and its value models.
 fn tell(args: &Args, stage: &Stage, planners: &[Planner], context: &mut Context<'_>) -> Result<()> {
-    if args.output.quiet {
+    if args.asked.output.quiet {
         return Ok(());
     }
     let file = &stage.file;
@@ -140,7 +140,7 @@ fn named<'p, T>(all: &'p [T], name_of: impl Fn(&'p T) -> &'p str, name: &str) ->
 }
 
 fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Context<'_>) -> Result<()> {
-    match args.output.form() {
+    match args.asked.output.form() {
         Format::Json => {
             let fields = json!({
                 "window": input.window_json(),
@@ -148,7 +148,7 @@ fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Conte
                 "data_quality": quality::json(&quality::of(&input.sources)),
                 "planner": report::json(planned),
             });
-            let document = envelope::envelope("replay --planner", args.output.stamp(context), fields);
+            let document = envelope::envelope("replay --planner", args.asked.output.stamp(context), fields);
             envelope::write(context.out, &document)
         }
         Format::Csv => {
@@ -166,7 +166,7 @@ fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Conte
 
 /// Shows one row per cell and planner.
 fn show_sweep(args: &Args, keys: &[String], rows: &[SweepRow], input: &Input, context: &mut Context<'_>) -> Result<()> {
-    if args.output.form() == Format::Json {
+    if args.asked.output.form() == Format::Json {
         let fields = json!({
             "window": input.window_json(),
             "inputs": input.json(),
@@ -174,11 +174,11 @@ fn show_sweep(args: &Args, keys: &[String], rows: &[SweepRow], input: &Input, co
             "keys": keys,
             "cells": report::sweep_json(keys, rows),
         });
-        let document = envelope::envelope("replay --planner", args.output.stamp(context), fields);
+        let document = envelope::envelope("replay --planner", args.asked.output.stamp(context), fields);
         return envelope::write(context.out, &document);
     }
-    report::sweep(keys, rows).write(context.out, args.output.form(), context.width)?;
-    if args.output.form() != Format::Csv {
+    report::sweep(keys, rows).write(context.out, args.asked.output.form(), context.width)?;
+    if args.asked.output.form() != Format::Csv {
         for arm in rows.chunk_by(|a, b| a.arm == b.arm).filter(|arm| arm.len() > 1) {
             if arm.windows(2).all(|pair| pair[0].tally == pair[1].tally) {
                 writeln!(context.out, "{}: no effect", arm[0].arm)?;

@@ -12,7 +12,7 @@ use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
-use crate::commands::input::FromArgs as _;
+use crate::commands::input::{FromArgs as _, QuestionArgs};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::Detail;
 use crate::logs::overview::Holds;
@@ -22,7 +22,7 @@ use crate::replay::reach::{Reach, Reaches};
 use crate::report::numbers::counted as counted_noun;
 use crate::settings::formats::{load_config, vocabularies};
 use crate::settings::{Effective, Settings};
-use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::arg_check::checked as arg_check;
@@ -51,17 +51,13 @@ pub struct Flags<'a> {
     pub reach: Option<&'a str>,
     /// `KEY=A,B,…`
     pub sweep: &'a [String],
-    /// Which logs.
-    pub input: &'a InputArgs,
-    /// Which part of them.
-    pub window: &'a WindowArgs,
-    /// How results are shown.
-    pub output: &'a OutputArgs,
+    /// Which logs, and how results are shown.
+    pub asked: &'a QuestionArgs,
 }
 
 /// Reads, simulates the log, simulates the policies, shows.
 pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
-    let data = Data::new(flags.input.rules_dir.as_deref())?;
+    let data = Data::new(flags.asked.input.rules_dir.as_deref())?;
     let rows = crate::whatif::chosen::rows(flags.name, &flags.policy.compare, &data)?;
     check(flags, &rows)?;
     if flags.policy.from_telemetry {
@@ -71,13 +67,13 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let shipped = Sheets::load(&data)?;
     let sheets = sheets(flags, &rows, &shipped)?;
     rows.iter().try_for_each(|row| sheets.with(row)?.check(&row.stack.0))?;
-    let window = window::of(flags.window, context.now_ms)?;
+    let window = window::of(&flags.asked.window, context.now_ms)?;
     // Only the pipeline needs to know what is in the results.
     let layered = rows.iter().any(|row| row.stack.has(Policy::Pipeline));
     let settings = layered.then(|| settings(context)).transpose()?;
     let tier = settings.as_ref().map_or(0, |settings| vocabularies(settings, None));
-    let mut input = Input::read_for_timeline(flags.input, window, tier, flags.output, context)?;
-    input.expect_records(flags.input)?;
+    let mut input = Input::read_for_timeline(&flags.asked.input, window, tier, &flags.asked.output, context)?;
+    input.expect_records(&flags.asked.input)?;
     input.report_holds(Holds::FirstChunks)?;
     let reach = flags.reach.map(|id| Reaches::choose(Some(id), &input.data)).transpose()?;
     let reach = reach.map(|reaches| reaches.chosen().clone());
@@ -89,7 +85,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let timeline = input.timeline(detail(flags, &rows)?)?;
     // Arguments can be checked without any usage.
     let checks_whole_logs = input.window == window::ALL && rows.iter().any(|row| checks_arguments(flags, row));
-    if timeline.requests.is_empty() && !checks_whole_logs && !flags.input.allow_empty {
+    if timeline.requests.is_empty() && !checks_whole_logs && !flags.asked.input.allow_empty {
         return Err(no_requests(&timeline, &mut input));
     }
     if let Some(path) = &flags.policy.per_request {
@@ -106,7 +102,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
         let mut swept = input.pool.install(|| sweep::run(flags.sweep, &scene, &sheets, &rows, &counted))?;
         correct(swept.cells.iter_mut().flat_map(|cell| &mut cell.report.cells), &world.cells);
         check_prices(flags, swept.cells.iter().map(|cell| &cell.report))?;
-        input.tell(flags.output, context)?;
+        input.tell(&flags.asked.output, context)?;
         show::sweep(flags, &swept, &input, context)?;
         return Ok(Exit::Done);
     }
@@ -133,7 +129,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     if let Some(path) = &flags.policy.per_request {
         requests::write(path, &scene, &sheets, rows.iter().zip(&reports))?;
     }
-    input.tell(flags.output, context)?;
+    input.tell(&flags.asked.output, context)?;
     show::tell(flags, &mut reports, &input);
     show::show(flags, &reports, &input, context)?;
     Ok(Exit::Done)

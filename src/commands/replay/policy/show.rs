@@ -26,7 +26,7 @@ fn aliases(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Context<'_
         .iter()
         .find_map(of)
         .ok_or_else(|| Error::usage("--alias tells figures of the cache").hint("add --policy prompt-cache"))?;
-    let document = envelope::envelope("replay", flags.output.stamp(context), json!({ "metrics": figures }));
+    let document = envelope::envelope("replay", flags.asked.output.stamp(context), json!({ "metrics": figures }));
     envelope::write(context.out, &document)
 }
 
@@ -35,7 +35,7 @@ pub fn show(flags: &Flags<'_>, reports: &[PolicyReport], input: &Input, context:
     if flags.policy.alias.is_some() {
         return aliases(flags, reports, context);
     }
-    if flags.output.form() == Format::Json {
+    if flags.asked.output.form() == Format::Json {
         return document(
             flags,
             input_fields(input),
@@ -49,7 +49,7 @@ pub fn show(flags: &Flags<'_>, reports: &[PolicyReport], input: &Input, context:
 
 /// The same about telemetry.
 pub fn recorded(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Context<'_>) -> Result<()> {
-    if flags.output.form() == Format::Json {
+    if flags.asked.output.form() == Format::Json {
         let fields = json!({ "basis": "telemetry" });
         return document(
             flags,
@@ -64,7 +64,7 @@ pub fn recorded(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Conte
 
 /// Writes a sweep.
 pub fn sweep(flags: &Flags<'_>, swept: &Swept, input: &Input, context: &mut Context<'_>) -> Result<()> {
-    if flags.output.form() == Format::Json {
+    if flags.asked.output.form() == Format::Json {
         let cell = |cell: &crate::whatif::sweep::Cell| {
             let values = swept.keys.iter().cloned().zip(cell.values.iter().map(|value| json!(value)));
             json!({ "values": values.collect::<serde_json::Map<String, Value>>(), "policy": report::json(&cell.report, flags.policy.per_session) })
@@ -73,7 +73,7 @@ pub fn sweep(flags: &Flags<'_>, swept: &Swept, input: &Input, context: &mut Cont
     }
     let rows: Vec<(&[String], &PolicyReport)> =
         swept.cells.iter().map(|cell| (cell.values.as_slice(), &cell.report)).collect();
-    let form = flags.output.form();
+    let form = flags.asked.output.form();
     if form == Format::Csv {
         return csv::sweep(&swept.keys, &rows).write(context.out, form, context.width);
     }
@@ -105,7 +105,7 @@ fn input_fields(input: &Input) -> Value {
 fn document(flags: &Flags<'_>, fields: Value, name: &str, rows: Vec<Value>, context: &mut Context<'_>) -> Result<()> {
     let mut fields = fields;
     fields[name] = Value::Array(rows);
-    let document = envelope::envelope("replay", flags.output.stamp(context), fields);
+    let document = envelope::envelope("replay", flags.asked.output.stamp(context), fields);
     envelope::write(context.out, &document)
 }
 
@@ -115,13 +115,13 @@ fn in_words(
     input: Option<&Input>,
     context: &mut Context<'_>,
 ) -> Result<()> {
-    let form = flags.output.form();
+    let form = flags.asked.output.form();
     if form == Format::Csv {
         let table = if flags.policy.per_session { csv::sessions(reports) } else { csv::comparison(reports) };
         return table.write(context.out, form, context.width);
     }
     let damaged = input.map(|input| quality::of(&input.sources)).unwrap_or_default();
-    if !damaged.is_empty() && !flags.output.quiet {
+    if !damaged.is_empty() && !flags.asked.output.quiet {
         writeln!(context.err, "# malformed lines: {} (`devboy doctor` says where)", quality::in_a_line(&damaged))?;
     }
     if let [one] = reports {
@@ -179,7 +179,7 @@ const BY_SESSION: &str = "by session, in input-equivalent tokens";
 
 /// Puts names in place of pseudonyms. Data keeps these: what is joined by them has them too.
 pub fn tell(flags: &Flags<'_>, reports: &mut [PolicyReport], input: &Input) {
-    let form = flags.output.form();
+    let form = flags.asked.output.form();
     if matches!(form, Format::Json | Format::Csv) {
         return;
     }
@@ -191,7 +191,7 @@ pub fn tell(flags: &Flags<'_>, reports: &mut [PolicyReport], input: &Input) {
         .chain(sessions.map(|id| (id, Label::Session as fn(Id) -> Label)))
         .filter_map(|(id, label)| Some((id.clone(), label(Id::from_hex(id)?))))
         .collect();
-    let is_shared = flags.policy.redact || (form == Format::Md && !flags.output.names);
+    let is_shared = flags.policy.redact || (form == Format::Md && !flags.asked.output.names);
     let names = if is_shared { ShownNames::letters(labels.values()) } else { ShownNames::real(labels.values(), input) };
     for report in reports {
         for cell in report.cells.iter_mut().filter(|cell| cell.by == "project") {

@@ -22,13 +22,14 @@ pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result
             .hint("leave --from-telemetry out: the logs have what is missing"));
     }
     let settings = settings(context)?;
-    let window = window::of(flags.window, context.now_ms)?;
-    let wanted = Wanted { input: flags.input, window, settings: &settings, output: flags.output, planner: None };
+    let window = window::of(&flags.asked.window, context.now_ms)?;
+    let wanted =
+        Wanted { input: &flags.asked.input, window, settings: &settings, output: &flags.asked.output, planner: None };
     let mut responses = Responses::from_telemetry(&wanted, context)?;
-    if responses.log.is_empty() && !flags.input.allow_empty {
+    if responses.log.is_empty() && !flags.asked.input.allow_empty {
         return Err(responses.nothing_found());
     }
-    responses.tell(flags.output, context)?;
+    responses.tell(&flags.asked.output, context)?;
     let shipped = Sheets::load(&responses.data)?;
     let sheets = sheets(flags, rows, &shipped)?;
     let tools = Tools::read(&flags.policy.tool_catalog, &responses.data)?;

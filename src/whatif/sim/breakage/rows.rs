@@ -5,7 +5,8 @@ use serde::Serialize;
 use crate::base::stats::Share;
 
 /// How sure it is that something broke.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Strength {
     /// The log's next step would have been refused, or would have needed another request.
