@@ -48,7 +48,9 @@ impl ReplayInput {
         }
         let window = input.window.clone();
         let repeats = totals::repeats(input.corpus(), window);
+        let projects = input.projects(&history);
         let bodies = input.bodies();
+        input.let_go_of_rows();
         let words = &input.vocabulary;
         let models = match model {
             Some(model) => vec![model.to_owned(); history.sessions.len()],
@@ -70,7 +72,6 @@ impl ReplayInput {
             input.formats.range_lines_min,
         )
         .without_spare_lines();
-        let projects = input.projects(&history);
         Ok(Self {
             tape,
             projects,

@@ -320,8 +320,8 @@ impl Input {
         corpus
     }
 
-    /// Drops the rows of all files if the lake can give them again: a timeline takes as much room.
-    pub(super) fn let_go_of_rows(&mut self) {
+    /// Drops the rows of all files if the lake can give them again: what is made next takes as much room.
+    pub fn let_go_of_rows(&mut self) {
         if self.lake.is_some() && !self.listing.stdin {
             self.corpus = None;
         }

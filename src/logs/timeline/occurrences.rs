@@ -8,23 +8,34 @@ use crate::logs::timeline::requests::Occurrence;
 
 type Table<V> = HashMap<u64, V, BuildHasherDefault<IdHasher>>;
 
-/// What is known of one text.
+/// What is known of one text. There are millions of them, and most texts have one place: what others have besides stands
+/// elsewhere.
 #[derive(Default, Clone)]
 pub struct Entry {
-    /// The first place: most texts have no other, and need no memory of their own.
     first: Option<Occurrence>,
-    /// The latest ones, in order.
-    latest: Vec<Occurrence>,
-    /// Whether places between them were left out.
-    pub cut: bool,
     /// Whether the model wrote it.
     pub written: bool,
+    later: Option<Box<Later>>,
+}
+
+/// The places of a text behind the first one.
+#[derive(Default, Clone)]
+struct Later {
+    /// The latest ones, in order.
+    places: Vec<Occurrence>,
+    /// Whether places between them and the first one were left out.
+    cut: bool,
 }
 
 impl Entry {
     /// Where it stood: the first place and the latest ones, in order.
     pub fn places(&self) -> impl Iterator<Item = Occurrence> {
-        self.first.into_iter().chain(self.latest.iter().copied())
+        self.first.into_iter().chain(self.later.iter().flat_map(|later| &later.places).copied())
+    }
+
+    /// Whether places between the first and the latest ones were left out.
+    pub fn is_cut(&self) -> bool {
+        self.later.as_ref().is_some_and(|later| later.cut)
     }
 
     /// Adds a place; of several in one block the first stands. At most `places_max` are kept.
@@ -33,14 +44,16 @@ impl Entry {
             self.first = Some(place);
             return;
         };
-        if self.latest.last().unwrap_or(&first).block == place.block {
+        let latest = self.later.as_ref().and_then(|later| later.places.last()).unwrap_or(&first);
+        if latest.block == place.block {
             return;
         }
-        if self.latest.len() + 1 >= places_max.max(2) {
-            self.latest.remove(0);
-            self.cut = true;
+        let later = self.later.get_or_insert_default();
+        if later.places.len() + 1 >= places_max.max(2) {
+            later.places.remove(0);
+            later.cut = true;
         }
-        self.latest.push(place);
+        later.places.push(place);
     }
 }
 

@@ -153,7 +153,7 @@ impl<'r> References<'r> {
         if spot.message != NONE && !std::mem::replace(&mut entry.written, true) {
             let sources = add_sources(&mut self.sources, entry.places(), &self.messages, spot);
             if !sources.is_empty() {
-                self.found.push(ReferenceRow { kind, block: spot.block, sources, cut: entry.cut });
+                self.found.push(ReferenceRow { kind, block: spot.block, sources, cut: entry.is_cut() });
             }
         }
         let place = Occurrence { block: spot.block, end_chars };
@@ -170,7 +170,7 @@ impl<'r> References<'r> {
         let entry = self.lines.get(line_hash(line, spot));
         let places = entry.into_iter().flat_map(Entry::places);
         let sources = add_sources(&mut self.sources, places, &self.messages, spot);
-        let cut = entry.is_some_and(|entry| entry.cut);
+        let cut = entry.is_some_and(Entry::is_cut);
         self.found.push(ReferenceRow { kind: ReferenceKind::EditSource, block: spot.block, sources, cut });
     }
 
