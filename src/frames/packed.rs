@@ -53,8 +53,10 @@ pub fn pack(file: &FileTimeline) -> Vec<u8> {
     let hashes = file.rows.words.hashes();
     varint::put(&mut head, hashes.len() as u64);
     hashes.iter().for_each(|hash| head.extend_from_slice(&hash.to_le_bytes()));
-    head.append(&mut body.out);
-    head
+    // Put before what stands there already: a second copy of that would be the most that a long session needs.
+    let mut out = body.out;
+    out.splice(0..0, head);
+    out
 }
 
 /// The rows that [`pack`] wrote; none if these bytes are not such rows, or those of another edition.
