@@ -33,10 +33,10 @@ mod rules;
 mod commands;
 mod shell;
 
+pub use crate::base::allocator::give_memory_back;
 pub use crate::base::pseudonyms::Pseudonyms;
 pub use crate::commands::cli;
 pub use crate::report::table::terminal_width;
-pub use crate::shell::allocator::give_memory_back;
 pub use crate::shell::context::{Context, Env};
 
 /// Where fuzzers come in.

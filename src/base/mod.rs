@@ -1,5 +1,6 @@
 //! What every room stands on: names, files, text, statistics, errors.
 
+pub mod allocator;
 pub mod backtest;
 pub mod body_shape;
 pub mod bootstrap;

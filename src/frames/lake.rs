@@ -536,8 +536,10 @@ impl Lake {
 
     /// Writes the new facts that some call refers to; merges segments when there are many.
     fn add_facts(&self, next: &mut Manifest, news: &News<'_>) -> Result<(), Trouble> {
-        let answers = news.all.iter().flat_map(|(_, rows)| &rows.calls).filter_map(|row| row.answered);
-        let live: IdSet<Id> = answers.map(|answered| answered.body).collect();
+        let calls = || news.all.iter().flat_map(|(_, rows)| &rows.calls);
+        let answers = calls().filter_map(|row| row.answered).map(|answered| answered.body);
+        let quotes = calls().filter(|row| row.asked.is_some()).map(|row| BodyFacts::quoted_by(row.call));
+        let live: IdSet<Id> = answers.chain(quotes).collect();
         let mut facts: Vec<&BodyFacts> = news.facts.iter().filter(|row| live.contains(&row.body)).collect();
         let known;
         if next.body_segments.len() >= SEGMENTS_MAX {

@@ -2,6 +2,7 @@
 //! checked, so that bytes of any kind give rows that hold together, or none.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
@@ -42,21 +43,26 @@ pub fn hash_places(bytes: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
 
 /// The rows as bytes.
 pub fn pack(file: &FileTimeline) -> Vec<u8> {
-    let mut body = Packer::default();
-    body.rows(&file.rows);
+    let (mut out, ids) = packed_rows(&file.rows);
     let mut head = vec![EDITION];
     let texts = &file.names.texts()[1..];
     varint::put(&mut head, texts.len() as u64);
     texts.iter().for_each(|text| put_text(&mut head, text));
-    varint::put(&mut head, body.ids.len() as u64);
-    body.ids.iter().for_each(|id| head.extend_from_slice(&id.0));
+    varint::put(&mut head, ids.len() as u64);
+    ids.into_iter().for_each(|id| head.extend_from_slice(&id.0));
     let hashes = file.rows.words.hashes();
     varint::put(&mut head, hashes.len() as u64);
     hashes.iter().for_each(|hash| head.extend_from_slice(&hash.to_le_bytes()));
     // Put before what stands there already: a second copy of that would be the most that a long session needs.
-    let mut out = body.out;
     out.splice(0..0, head);
     out
+}
+
+/// The rows, and the ids that their numbers stand for. By what these were numbered takes as much room, and goes.
+fn packed_rows(rows: &TimelineRows) -> (Vec<u8>, Vec<Id>) {
+    let mut to = Packer::default();
+    to.rows(rows);
+    (to.out, to.ids)
 }
 
 /// The rows that [`pack`] wrote; none if these bytes are not such rows, or those of another edition.
@@ -436,7 +442,7 @@ impl Unpacker<'_> {
 
     fn records(&mut self, count: usize, chains: usize, blocks: usize, cleared: usize) -> Option<Vec<RecordRow>> {
         let mut rows = self.column(count, |from| Some(RecordRow { id: from.id()?, ..RecordRow::default() }))?;
-        let (mut time, mut end, mut calls) = (0, 0, 0);
+        let (mut time, mut end, mut calls, mut answered) = (0, 0, 0, None);
         self.fill(&mut rows, |row| &mut row.chain, |from| from.below(chains))?;
         self.fill(&mut rows, |row| &mut row.ts, |from| from.time(&mut time))?;
         self.fill(&mut rows, |row| &mut row.version, Self::sym)?;
@@ -450,11 +456,11 @@ impl Unpacker<'_> {
                 back => Parent::Record(u32::try_from(index.checked_sub(back)?).ok()?),
             };
         }
-        self.fill(&mut rows, |row| &mut row.kind, |from| from.record_kind(&mut calls))?;
+        self.fill(&mut rows, |row| &mut row.kind, |from| from.record_kind(&mut calls, &mut answered))?;
         (end as usize == blocks && calls as usize == cleared).then_some(rows)
     }
 
-    fn record_kind(&mut self, calls: &mut u32) -> Option<RecordKind> {
+    fn record_kind(&mut self, calls: &mut u32, answered: &mut Option<Arc<Answer>>) -> Option<RecordKind> {
         Some(match self.number()? {
             0 => RecordKind::Said,
             1 => RecordKind::Noted,
@@ -464,7 +470,7 @@ impl Unpacker<'_> {
                 let (effort, speed, miss_reason) = (self.sym()?, self.sym()?, self.sym()?);
                 let setting = Setting { effort, speed, miss_reason, branch: self.id()? };
                 let is_request = kind == 3;
-                RecordKind::Answer(Box::new(Answer { message, model, usage, setting, is_request }))
+                RecordKind::Answer(Answer { message, model, usage, setting, is_request }.shared(answered))
             }
             4 => {
                 let trigger = Trigger::from_number(self.small()?)?;

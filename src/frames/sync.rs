@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::base::allocator;
 use crate::base::damage::Reason;
 use crate::base::error::{Error, Result};
 use crate::base::id::Id;
@@ -128,7 +129,9 @@ pub struct Scope<'a> {
 pub struct Want {
     /// The rows.
     pub rows: bool,
-    /// The facts about bodies, in these vocabularies, one bit each.
+    /// The facts about bodies. What counts them is [`Want::tier`]: a lake that has them can give them later.
+    pub bodies: bool,
+    /// The vocabularies in which bodies are to be counted, one bit each.
     pub tier: u8,
 }
 
@@ -139,8 +142,6 @@ pub struct Loaded {
     pub names: Names,
     /// The rows.
     pub rows: BTreeMap<u32, Rows>,
-    /// The facts about bodies, by name; there if they were wanted.
-    pub bodies: Vec<BodyFacts>,
     /// What symbols in the values mean.
     pub value_names: Names,
     /// Values that were read in this run and that the lake does not hold.
@@ -156,6 +157,8 @@ pub struct Known {
     pub kept: Vec<StoredSource>,
     /// The rows; none when nothing changed and nobody asked for them.
     pub loaded: Option<Loaded>,
+    /// The facts about bodies, by name; none if nobody wants them yet and the lake can give them.
+    pub bodies: Option<Vec<BodyFacts>>,
     /// Files not opened because they are older than the window.
     pub pruned: u64,
     /// Files that could not be read, and why. What was known of them before stands.
@@ -243,15 +246,20 @@ fn attempt(scope: &Scope<'_>, lake: Option<&Lake>, want: Want, writes: bool) -> 
     let plans = plan(scope, &mut stored, lake.is_none(), want.tier);
     known.pruned = (scope.listing.files.len() - plans.len()) as u64;
     known.notes.extend(told_of_others(scope, &plans));
-    let is_loaded = want.rows || plans.iter().any(|plan| plan.job().is_some());
-    let tier = if is_loaded { reading_tier(scope, &plans, want) } else { 0 };
+    let is_read = plans.iter().any(|plan| plan.job().is_some());
+    let tier = if is_read { reading_tier(scope, &plans, want) } else { want.tier };
     let mut loaded = Loaded::default();
     // Rows of what is read anew from its start would be in memory twice.
     let anew: BTreeSet<u32> = plans.iter().filter_map(Plan::read_anew).collect();
-    if let Some(lake) = lake.filter(|_| is_loaded) {
-        load(lake, scope, tier, &anew, &mut loaded)?;
+    if let Some(lake) = lake.filter(|_| want.rows || is_read) {
+        let rows = scope.pool.install(|| lake.load(&mut loaded.names, &|number| !anew.contains(&number)))?;
+        loaded.rows = rows.into_iter().collect();
     }
-    let counted = loaded.bodies.iter().filter(|facts| facts.counted & tier == tier);
+    let facts_in = |lake: Option<&Lake>| match lake.filter(|_| tier != 0) {
+        Some(lake) => scope.pool.install(|| lake.load_bodies(&encode::ids(), scope.maker.facts)),
+        None => Ok(Vec::new()),
+    };
+    let counted = facts_in(lake.filter(|_| is_read))?.into_iter().filter(|facts| facts.counted & tier == tier);
     let studies = AnalysisPool::new(tier, scope.params, counted.map(|facts| facts.body));
     let delta = read_into(scope, &plans, (tier, &studies), &mut stored, &mut loaded, &mut known);
     let facts = studies.finish();
@@ -262,6 +270,7 @@ fn attempt(scope: &Scope<'_>, lake: Option<&Lake>, want: Want, writes: bool) -> 
         let rows = scope.pool.install(|| lake.load(&mut loaded.names, &|number| stands.contains(&number)))?;
         loaded.rows.extend(rows);
     }
+    let mut is_kept = false;
     if let Some(lake) = lake {
         known.lake = Some(lake.clone());
         let committed = writes.then(|| scope.pool.install(|| commit(lake, scope, &stored, &delta, &loaded, &facts)));
@@ -269,14 +278,21 @@ fn attempt(scope: &Scope<'_>, lake: Option<&Lake>, want: Want, writes: bool) -> 
             Some(Ok(lake)) => {
                 known.lake = Some(lake);
                 loaded.values.clear();
+                is_kept = true;
             }
             Some(Err(Trouble::Failed(why))) => known.notes.push(format!("the lake was not updated: {why}")),
             Some(Err(trouble)) => return Err(trouble),
-            None => {}
+            None => is_kept = facts.is_empty(),
         }
     }
-    loaded.take_over(facts);
-    known.loaded = is_loaded.then_some(loaded);
+    // What the lake keeps now is let go of until somebody asks: it may be most of what is in memory.
+    if want.bodies || !is_kept {
+        known.bodies = Some(with_known(facts, facts_in(known.lake.as_ref())?));
+    } else if !facts.is_empty() {
+        drop(facts);
+        allocator::give_back_small_blocks();
+    }
+    known.loaded = (want.rows || is_read).then_some(loaded);
     known.kept = match lake.filter(|lake| lake.is_foreign()) {
         Some(lake) => lake.manifest().sources.values().cloned().collect(),
         None => stored.kept(scope.roots, &plans),
@@ -292,21 +308,15 @@ fn told_of_others(scope: &Scope<'_>, plans: &[Plan<'_>]) -> Option<String> {
     (others > 0).then(|| format!("{files} read anew: the lake was made by another devboy or with other data files"))
 }
 
-impl Loaded {
-    /// Adds new facts; they replace what was known of the same bodies.
-    fn take_over(&mut self, news: Vec<BodyFacts>) {
-        if news.is_empty() {
-            return;
-        }
-        if self.bodies.is_empty() {
-            self.bodies = news;
-            return;
-        }
-        let known = std::mem::take(&mut self.bodies);
-        self.bodies = news.into_iter().chain(known).collect();
-        self.bodies.sort_by_key(|facts| facts.body);
-        self.bodies.dedup_by_key(|facts| facts.body);
+/// New facts with those that were known, by name; they replace what was known of the same bodies.
+pub fn with_known(mut news: Vec<BodyFacts>, known: Vec<BodyFacts>) -> Vec<BodyFacts> {
+    if news.is_empty() {
+        return known;
     }
+    news.extend(known);
+    news.sort_by_key(|facts| facts.body);
+    news.dedup_by_key(|facts| facts.body);
+    news
 }
 
 /// The vocabularies in which this run counts: those wanted, and those in which a file that has grown was counted so far,
@@ -319,22 +329,6 @@ fn reading_tier(scope: &Scope<'_>, plans: &[Plan<'_>], want: Want) -> u8 {
 /// The vocabularies in which the bodies of a source were counted as this devboy counts.
 fn counted_tier(scope: &Scope<'_>, known: &StoredSource) -> u8 {
     if known.maker.facts == scope.maker.facts { known.tier } else { 0 }
-}
-
-fn load(
-    lake: &Lake,
-    scope: &Scope<'_>,
-    tier: u8,
-    anew: &BTreeSet<u32>,
-    loaded: &mut Loaded,
-) -> std::result::Result<(), Trouble> {
-    scope.pool.install(|| {
-        loaded.rows = lake.load(&mut loaded.names, &|number| !anew.contains(&number))?.into_iter().collect();
-        if tier != 0 {
-            loaded.bodies = lake.load_bodies(&encode::ids(), scope.maker.facts)?;
-        }
-        Ok(())
-    })
 }
 
 /// What has to happen with one file.

@@ -98,9 +98,7 @@ impl<'a> Joined<'a> {
     /// its file with it.
     pub fn add(&mut self, row: PackedTimeline<'a>, (earlier, later): (u64, u64)) -> Option<PackedTimeline<'a>> {
         if earlier == 0 {
-            let mut rows = Vec::with_capacity(row.rows.len() + usize::try_from(later).unwrap_or_default());
-            rows.extend_from_slice(&row.rows);
-            self.0 = Some(PackedTimeline { rows: Cow::Owned(rows), ..row });
+            self.0 = Some(row);
         } else {
             let file = self.0.as_mut().filter(|file| (file.source, file.rows.len() as u64) == (row.source, earlier))?;
             file.rows.to_mut().extend_from_slice(&row.rows);

@@ -364,6 +364,16 @@ pub struct Rows {
     pub sessions: Vec<SessionRow>,
 }
 
+/// Puts rows behind others. Where there are none yet they are taken over as they stand: of a long log a copy would be
+/// the most that is in memory.
+pub(super) fn put_behind<T>(rows: &mut Vec<T>, mut later: Vec<T>) {
+    if rows.capacity() == 0 {
+        *rows = later;
+    } else {
+        rows.append(&mut later);
+    }
+}
+
 /// Where each chain stands in a list of chains.
 pub type ChainIndex = IdMap<ChainKey, u32>;
 
@@ -378,11 +388,11 @@ pub fn chain_place(chains: &mut Vec<ChainKey>, index: &mut ChainIndex, key: Chai
 impl Rows {
     /// Appends the rows of the piece that follows. `names` says where each symbol of `later` went, `before` how much
     /// of the file came earlier.
-    pub fn append(&mut self, later: Self, names: &[Sym], before: &Counters) {
+    pub fn append(&mut self, mut later: Self, names: &[Sym], before: &Counters) {
         let places = self.chains.iter().zip(0..);
         let mut index: ChainIndex = places.map(|(&key, place)| (key, place)).collect();
         let chains: Vec<u32> = later.chains.iter().map(|&key| chain_place(&mut self.chains, &mut index, key)).collect();
-        self.calls.extend(later.calls.into_iter().map(|mut row| {
+        for row in &mut later.calls {
             if let Some(asked) = &mut row.asked {
                 asked.record += before.items;
                 asked.block += before.blocks;
@@ -394,23 +404,23 @@ impl Rows {
                 answered.record += before.items;
                 answered.block += before.blocks;
             }
-            row
-        }));
-        self.messages.extend(later.messages.into_iter().map(|mut row| {
+        }
+        for row in &mut later.messages {
             row.model = names[row.model.0 as usize];
             row.chain = chains[row.chain as usize];
-            row
-        }));
-        self.marks.extend(later.marks.into_iter().map(|mut row| {
+        }
+        for row in &mut later.marks {
             row.record += before.items;
             row.chain = chains[row.chain as usize];
-            row
-        }));
-        self.sessions.extend(later.sessions.into_iter().map(|mut row| {
+        }
+        for row in &mut later.sessions {
             row.version = names[row.version.0 as usize];
             row.project_record = row.project_record.saturating_add(before.items);
-            row
-        }));
+        }
+        put_behind(&mut self.calls, later.calls);
+        put_behind(&mut self.messages, later.messages);
+        put_behind(&mut self.marks, later.marks);
+        put_behind(&mut self.sessions, later.sessions);
     }
 
     /// Adds rows that know these chains already.
@@ -425,7 +435,7 @@ impl Rows {
     /// Brings together what belongs together: the halves of each call, the copies of each message, the rows of each
     /// session.
     pub fn fold(&mut self, names: &Names) {
-        self.calls = join_halves(std::mem::take(&mut self.calls));
+        join_halves(&mut self.calls);
         for row in &mut self.calls {
             // Whether a result was classified before its tool was known depends on how the file was cut.
             let builtin = row.asked.is_some_and(|asked| !names.text(asked.tool).starts_with("mcp__"));
@@ -433,7 +443,7 @@ impl Rows {
                 answered.shape = 0;
             }
         }
-        self.messages = merge_copies(std::mem::take(&mut self.messages), &self.chains, names);
+        merge_copies(&mut self.messages, &self.chains, names);
         let (mut sessions, mut places) = (Vec::new(), SessionPlaces::default());
         for row in std::mem::take(&mut self.sessions) {
             merge_session(&mut sessions, &mut places, row, names);
@@ -527,51 +537,50 @@ pub fn compare_versions(a: &str, b: &str) -> std::cmp::Ordering {
 }
 
 /// Pairs the first asking half of each id with the first answering half behind it; whatever has no partner stays a row of its own.
-/// The result is a function of the halves alone, however they were joined before.
-fn join_halves(rows: Vec<CallRow>) -> Vec<CallRow> {
-    let mut out: Vec<CallRow> = Vec::with_capacity(rows.len());
-    let mut answers = Vec::with_capacity(rows.len());
-    for row in rows {
-        if row.asked.is_some() {
-            out.push(CallRow { answered: None, ..row });
-        }
-        answers.extend(row.answered.map(|answered| (row.call, row.progress, answered)));
-    }
+/// The result is a function of the halves alone, however they were joined before. A block has a number of its own, and a half
+/// is a block: there are no ties.
+fn join_halves(rows: &mut Vec<CallRow>) {
+    let answer = |row: &mut CallRow| Some((row.call, row.progress, row.answered.take()?));
+    let mut answers: Vec<_> = rows.iter_mut().filter_map(answer).collect();
+    rows.retain(|row| row.asked.is_some());
     let block = |row: &CallRow| row.asked.map(|half| half.block).or(row.answered.map(|half| half.block));
-    out.sort_by_key(block);
-    answers.sort_by_key(|(.., answered)| answered.block);
-    let mut open: IdMap<(Id, bool), usize> = IdMap::with_capacity_and_hasher(out.len(), Default::default());
-    for (index, row) in out.iter().enumerate() {
+    rows.sort_unstable_by_key(block);
+    answers.sort_unstable_by_key(|(.., answered)| answered.block);
+    let mut open: IdMap<(Id, bool), usize> = IdMap::with_capacity_and_hasher(rows.len(), Default::default());
+    for (index, row) in rows.iter().enumerate() {
         open.entry((row.call, row.progress)).or_insert(index);
     }
     for (call, progress, answered) in answers {
         match open.get(&(call, progress)) {
-            Some(&index) if out[index].answered.is_none() && block(&out[index]) < Some(answered.block) => {
-                out[index].answered = Some(answered);
+            Some(&index) if rows[index].answered.is_none() && block(&rows[index]) < Some(answered.block) => {
+                rows[index].answered = Some(answered);
             }
-            _ => out.push(CallRow { call, asked: None, answered: Some(answered), progress }),
+            _ => rows.push(CallRow { call, asked: None, answered: Some(answered), progress }),
         }
     }
-    out.sort_by_key(block);
-    out
+    rows.sort_unstable_by_key(block);
+    rows.shrink_to_fit();
 }
 
 /// Merges the copies of each message; what progress records repeat stays apart from records of their own, and so does
 /// each message without any id.
-fn merge_copies(rows: Vec<MessageRow>, chains: &[ChainKey], names: &Names) -> Vec<MessageRow> {
+fn merge_copies(rows: &mut Vec<MessageRow>, chains: &[ChainKey], names: &Names) {
     let mut index: IdMap<(Id, bool), usize> = IdMap::default();
-    let mut out: Vec<MessageRow> = Vec::with_capacity(rows.len());
-    for row in rows {
+    let mut kept = 0;
+    for place in 0..rows.len() {
+        let row = rows[place];
         let progress = chains[row.chain as usize].place == Place::Progress;
         match index.get(&(row.id, progress)).filter(|_| row.id.is_some()) {
-            Some(&known) => out[known].merge(&row, names),
+            Some(&known) => rows[known].merge(&row, names),
             None => {
-                index.insert((row.id, progress), out.len());
-                out.push(row);
+                index.insert((row.id, progress), kept);
+                rows[kept] = row;
+                kept += 1;
             }
         }
     }
-    out
+    rows.truncate(kept);
+    rows.shrink_to_fit();
 }
 
 impl MessageRow {

@@ -12,7 +12,7 @@ use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
 use crate::logs::corpus::Corpus;
 use crate::logs::history::History;
-use crate::logs::trace::{CallRow, Status};
+use crate::logs::trace::{CallRow, Status, put_behind};
 
 /// How a value stood in an answer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -123,13 +123,17 @@ pub struct Values {
 impl Values {
     /// Appends what follows in the file. `names` says where each symbol of `later` went, `blocks` how many blocks came
     /// earlier.
-    pub fn append(&mut self, later: Self, names: &[Sym], blocks: u32) {
+    pub fn append(&mut self, mut later: Self, names: &[Sym], blocks: u32) {
         let name = |sym: Sym| names[sym.0 as usize];
-        let lists = later.lists.into_iter();
-        self.lists.extend(lists.map(|row| List { block: row.block + blocks, extractor: name(row.extractor), ..row }));
-        self.listed.extend(later.listed);
-        let given = later.given.into_iter();
-        self.given.extend(given.map(|row| Given { block: row.block + blocks, argument: name(row.argument), ..row }));
+        for row in &mut later.lists {
+            *row = List { block: row.block + blocks, extractor: name(row.extractor), ..*row };
+        }
+        for row in &mut later.given {
+            *row = Given { block: row.block + blocks, argument: name(row.argument), ..*row };
+        }
+        put_behind(&mut self.lists, later.lists);
+        put_behind(&mut self.listed, later.listed);
+        put_behind(&mut self.given, later.given);
     }
 
     /// Drops the JSON lists of answers to tools in whose answers keys are data. Whether the tool was known when an

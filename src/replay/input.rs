@@ -49,8 +49,8 @@ impl ReplayInput {
         let window = input.window.clone();
         let repeats = totals::repeats(input.corpus(), window);
         let projects = input.projects(&history);
-        let bodies = input.bodies();
         input.let_go_of_rows();
+        let bodies = input.bodies();
         let words = &input.vocabulary;
         let models = match model {
             Some(model) => vec![model.to_owned(); history.sessions.len()],

@@ -1,6 +1,5 @@
 //! What all commands share: arguments, exit codes, streams and progress.
 
-pub mod allocator;
 pub mod arguments;
 pub mod context;
 pub mod window;

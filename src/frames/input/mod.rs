@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::base::allocator;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::id::{Id, IdMap, IdSet};
@@ -24,7 +25,7 @@ use crate::facts::shape;
 use crate::frames::lake::Lake;
 use crate::frames::manifest::{Maker, StoredSource};
 use crate::frames::sync::{
-    Known, Loaded, Scope, Tally, Want, bring_up_to_date, directory_of, root_id, slug, thread_pool,
+    Known, Loaded, Scope, Tally, Want, bring_up_to_date, directory_of, root_id, slug, thread_pool, with_known,
 };
 use crate::logs::assemble::assemble;
 use crate::logs::corpus::{Corpus, Source, SourceRows};
@@ -108,8 +109,8 @@ pub struct Input {
     corpus: Option<Corpus>,
     /// The history of a window that was asked for last, until somebody takes it.
     pub(super) held: Option<(Range<Millis>, History)>,
-    /// Facts about bodies, by name.
-    bodies: Vec<BodyFacts>,
+    /// Facts about bodies, by name, until somebody takes them; none as long as they are left to the lake.
+    bodies: Option<Vec<BodyFacts>>,
     /// Values that the lake does not hold, by number of the source, and what their symbols mean.
     fresh: (Names, BTreeMap<u32, Values>),
     /// Those of standard input.
@@ -117,7 +118,9 @@ pub struct Input {
     /// Standard input as a source.
     piped_source: Option<Source>,
     /// What came from standard input.
-    piped: Option<(FileTrace, Vec<BodyFacts>)>,
+    piped: Option<FileTrace>,
+    /// The facts about its bodies.
+    piped_bodies: Vec<BodyFacts>,
     /// What it says for a timeline, if one is wanted.
     pub(super) piped_timeline: Option<FileTimeline>,
     /// Logs that are gone and left no timeline, once one was asked for.
@@ -155,18 +158,19 @@ impl Input {
             selected: Vec::new(),
             corpus: None,
             held: None,
-            bodies: Vec::new(),
+            bodies: None,
             fresh: Default::default(),
             piped_values: Default::default(),
             piped_source: None,
             piped: None,
+            piped_bodies: Vec::new(),
             piped_timeline: None,
             without_timeline: IdSet::default(),
             in_progress: None,
             progress,
         };
         input.open_lake(lake);
-        input.refresh(false);
+        input.tally = input.refresh(false, false);
         if input.listing.stdin {
             input.read_pipe(stdin, timeline)?;
         }
@@ -196,7 +200,7 @@ impl Input {
         let source = Source { key: Id::NONE, path: Some("-".into()), bytes: 0, counters: counters.into() };
         self.sources.push(source.clone());
         self.piped_source = Some(source);
-        self.piped = Some((trace, studies.finish()));
+        (self.piped, self.piped_bodies) = (Some(trace), studies.finish());
         Ok(())
     }
 
@@ -215,8 +219,8 @@ impl Input {
         }
     }
 
-    /// Brings the logs and the lake up to date and takes over what is known then.
-    fn refresh(&mut self, want_rows: bool) {
+    /// Brings the logs and the lake up to date and takes over what is known then; tells what had to be done for it.
+    fn refresh(&mut self, rows: bool, bodies: bool) -> Tally {
         let lake = self.lake.take();
         let is_shown = self.progress;
         let waiting = || tell_waiting(is_shown);
@@ -232,13 +236,13 @@ impl Input {
             progress: self.progress,
             waiting: &waiting,
         };
-        let mut known = bring_up_to_date(&scope, lake, Want { rows: want_rows, tier: self.tier });
+        let mut known = bring_up_to_date(&scope, lake, Want { rows, bodies, tier: self.tier });
         self.lake = known.lake.take();
         self.note(std::mem::take(&mut known.notes));
         let told: HashSet<PathBuf> = self.listing.unreadable.iter().map(|(path, _)| path.clone()).collect();
         let news = std::mem::take(&mut known.unreadable).into_iter().filter(|(path, _)| !told.contains(path));
         self.listing.unreadable.extend(news);
-        self.select(known);
+        self.select(known)
     }
 
     /// Takes down which files a second reading lacks.
@@ -254,7 +258,7 @@ impl Input {
     }
 
     /// Picks the files of the project asked for.
-    fn select(&mut self, known: Known) {
+    fn select(&mut self, known: Known) -> Tally {
         let wanted = self.project.as_deref().map(slug);
         let directories = self.listing.files.iter().map(|file| (&file.path, slug(&directory_of(file, &self.listing))));
         let inside: HashSet<&PathBuf> = directories
@@ -262,7 +266,7 @@ impl Input {
             .map(|(path, _)| path)
             .collect();
         let on_disk: Vec<_> = known.files.into_iter().filter(|file| inside.contains(&file.path)).collect();
-        self.tally = Tally::of(&on_disk, known.pruned);
+        let tally = Tally::of(&on_disk, known.pruned);
         // The name of a deleted project is known by its pseudonym only.
         let named = |stored: &StoredSource| {
             wanted.as_ref().is_none_or(|wanted| stored.directory == Id::pseudonym(wanted.as_bytes()))
@@ -278,15 +282,12 @@ impl Input {
             .unzip();
         self.sources.extend(self.piped_source.clone());
         self.note(self.sources.iter().filter_map(Source::cut_short).collect::<Vec<_>>());
-        if let Some(loaded) = known.loaded {
-            self.take(loaded);
+        if let Some(mut loaded) = known.loaded {
+            self.fresh = (std::mem::take(&mut loaded.value_names), std::mem::take(&mut loaded.values));
+            self.corpus = Some(self.corpus_of(loaded));
         }
-    }
-
-    fn take(&mut self, mut loaded: Loaded) {
-        self.bodies = std::mem::take(&mut loaded.bodies);
-        self.fresh = (std::mem::take(&mut loaded.value_names), std::mem::take(&mut loaded.values));
-        self.corpus = Some(self.corpus_of(loaded));
+        self.bodies = known.bodies.or(self.bodies.take());
+        tally
     }
 
     fn corpus_of(&self, loaded: Loaded) -> Corpus {
@@ -306,14 +307,11 @@ impl Input {
     /// The rows of all files.
     pub fn corpus(&mut self) -> &Corpus {
         if self.corpus.is_none() {
-            self.refresh(true);
+            self.refresh(true, false);
         }
         let corpus = self.corpus.as_mut().expect("it was just loaded");
-        if let Some((mut trace, bodies)) = self.piped.take() {
+        if let Some(mut trace) = self.piped.take() {
             self.piped_values = (std::mem::take(&mut trace.value_names), std::mem::take(&mut trace.values));
-            self.bodies.extend(bodies);
-            self.bodies.sort_by_key(|facts| facts.body);
-            self.bodies.dedup_by_key(|facts| facts.body);
             let source = self.sources.last().cloned().unwrap_or_default();
             corpus.push(source, trace);
         }
@@ -324,13 +322,16 @@ impl Input {
     pub fn let_go_of_rows(&mut self) {
         if self.lake.is_some() && !self.listing.stdin {
             self.corpus = None;
+            allocator::give_back_small_blocks();
         }
     }
 
     /// The facts about bodies, by name. Some bodies of deleted logs may have none.
     pub fn bodies(&mut self) -> Vec<BodyFacts> {
-        self.corpus();
-        std::mem::take(&mut self.bodies)
+        if self.bodies.is_none() {
+            self.refresh(false, true);
+        }
+        with_known(std::mem::take(&mut self.piped_bodies), self.bodies.take().unwrap_or_default())
     }
 
     /// The project directory of each session, as a pseudonym; of several the first.

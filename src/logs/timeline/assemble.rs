@@ -253,6 +253,12 @@ impl<'a> Assembly<'a> {
         (self.by_message, self.by_call) = Default::default();
     }
 
+    /// What was put together in them stands in the timeline now. Tells how many nodes no request sent.
+    pub(super) fn forget_drafts(&mut self) -> u64 {
+        (self.requests, self.members) = Default::default();
+        std::mem::take(&mut self.tracks).iter().map(|track| track.pending.len() as u64).sum()
+    }
+
     fn skip(&mut self, reason: &str) {
         *self.skipped.entry(reason.to_owned()).or_default() += 1;
     }

@@ -14,7 +14,7 @@ use crate::logs::timeline::rows::{AddedRow, BlockRow, ClearedRow, RecordKind};
 use crate::logs::trace::{Millis, NO_TIME, earlier};
 
 /// Lays everything out but the words, which stay where they are.
-pub(super) fn lay_out(assembly: Assembly<'_>, shrink_tokens_min: u64) -> Timeline {
+pub(super) fn lay_out(mut assembly: Assembly<'_>, shrink_tokens_min: u64) -> Timeline {
     let mut layout = Layout {
         assembly: &assembly,
         shrink_tokens_min,
@@ -24,14 +24,16 @@ pub(super) fn lay_out(assembly: Assembly<'_>, shrink_tokens_min: u64) -> Timelin
         results: Vec::new(),
     };
     layout.all();
+    let Layout { out, placed, backwards, results, .. } = layout;
+    let never_sent = assembly.forget_drafts();
+    let mut layout = Layout { assembly: &assembly, shrink_tokens_min, out, placed, backwards, results };
     let (references, utterances) = rayon::join(|| layout.references(), || layout.utterances());
     (layout.out.references, layout.out.sources) = references;
     layout.out.utterances = utterances;
     let orphans = layout.answer_calls();
-    let backwards = layout.backwards;
     let mut out = layout.out;
-    let Assembly { names, mut skipped, tracks, .. } = assembly;
-    skipped.insert("never_sent".to_owned(), tracks.iter().map(|track| track.pending.len() as u64).sum());
+    let Assembly { names, mut skipped, .. } = assembly;
+    skipped.insert("never_sent".to_owned(), never_sent);
     skipped.insert("orphan_result".to_owned(), orphans);
     skipped.insert("clock_backwards".to_owned(), backwards);
     skipped.retain(|_, count| *count > 0);
@@ -303,7 +305,7 @@ impl Layout<'_> {
 
     /// What answers took up, each where its own record counts; places in copies are those of what they repeat.
     fn references(&self) -> (Vec<Reference>, Vec<Occurrence>) {
-        let mut made: Vec<(u32, Reference, Vec<Occurrence>)> = Vec::new();
+        let (mut made, mut found): (Vec<(u32, Reference)>, Vec<Occurrence>) = Default::default();
         for (index, file) in self.assembly.files.iter().enumerate() {
             let rows = &file.rows.rows;
             for row in &rows.references {
@@ -314,23 +316,26 @@ impl Layout<'_> {
                     let end_chars = source.end_chars.min(self.out.blocks[block as usize].chars);
                     Some(Occurrence { block, end_chars })
                 };
-                let mut sources: Vec<Occurrence> = sources.iter().filter_map(place).collect();
-                sources.sort_by_key(|source| (source.block, source.end_chars));
-                if sources.is_empty() && row.kind != ReferenceKind::EditSource {
+                let start = found.len();
+                found.extend(sources.iter().filter_map(place));
+                found[start..].sort_by_key(|source| (source.block, source.end_chars));
+                if found.len() == start && row.kind != ReferenceKind::EditSource {
                     continue;
                 }
                 let request = self.request_of(block);
                 let call = self.out.blocks[block as usize].call;
-                made.push((block, Reference { kind: row.kind, request, call, sources: 0..0, cut: row.cut }, sources));
+                let sources = start as u32..found.len() as u32;
+                made.push((block, Reference { kind: row.kind, request, call, sources, cut: row.cut }));
             }
         }
         // Those of one block stay in the order of its text.
         made.sort_by_key(|(block, ..)| *block);
-        let (mut references, mut all) = (Vec::with_capacity(made.len()), Vec::new());
-        for (_, reference, sources) in made {
-            let start = all.len() as u32;
-            all.extend(sources);
-            references.push(Reference { sources: start..all.len() as u32, ..reference });
+        let (mut references, mut all) = (Vec::with_capacity(made.len()), Vec::with_capacity(found.len()));
+        for (_, mut reference) in made {
+            let sources = std::mem::replace(&mut reference.sources, all.len() as u32..0);
+            all.extend_from_slice(&found[sources.start as usize..sources.end as usize]);
+            reference.sources.end = all.len() as u32;
+            references.push(reference);
         }
         (references, all)
     }

@@ -1,5 +1,7 @@
 //! One record of a log to rows of a timeline: what it said, answered or did to the context, and what it follows.
 
+use std::sync::Arc;
+
 use crate::base::id::{Id, IdMap};
 use crate::base::json::{Cursor, RawStr};
 use crate::base::names::Sym;
@@ -57,6 +59,8 @@ pub struct Reader<'g, 'v> {
     references: References<'v>,
     /// Followed where tokens are counted.
     fields: Option<Fields<'v>>,
+    /// The last answer.
+    answered: Option<Arc<Answer>>,
     /// Numbers of messages, to tell an answer from what it answers.
     messages: IdMap<Id, u32>,
     words: WordList,
@@ -111,6 +115,7 @@ impl<'g, 'v> Reader<'g, 'v> {
             sessions: SessionPlaces::default(),
             references: References::new(guide.rules),
             fields,
+            answered: None,
             messages: IdMap::default(),
             words: WordList::default(),
         }
@@ -123,8 +128,13 @@ impl<'g, 'v> Reader<'g, 'v> {
         self.out.rows.sources = self.references.sources;
         self.out.rows.fields = self.fields.map(|fields| fields.found).unwrap_or_default();
         // Of many small logs the room to grow would be as much as the rows.
-        self.out.rows.records.shrink_to_fit();
-        self.out.rows.blocks.shrink_to_fit();
+        let rows = &mut self.out.rows;
+        rows.records.shrink_to_fit();
+        rows.blocks.shrink_to_fit();
+        rows.references.shrink_to_fit();
+        rows.sources.shrink_to_fit();
+        rows.utterances.shrink_to_fit();
+        rows.added.shrink_to_fit();
         self.out.rows.words = self.words.finish();
         (self.out, self.counters)
     }
@@ -400,7 +410,8 @@ impl<'g, 'v> Reader<'g, 'v> {
             setting: self.setting(envelope, &draft),
             is_request: draft.usage.is_some() && draft.model != SYNTHETIC.as_bytes(),
         };
-        let row = self.push(envelope, parent, chain, marks, RecordKind::Answer(Box::new(answer)));
+        let kind = RecordKind::Answer(answer.shared(&mut self.answered));
+        let row = self.push(envelope, parent, chain, marks, kind);
         let kind = |block: &DraftBlock| match block.part {
             Part::Text => BlockKind::Text,
             _ => self.kind_of(envelope, &draft, block),

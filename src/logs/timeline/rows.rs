@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
@@ -35,7 +36,7 @@ pub enum RecordKind {
     /// Something for the model: a prompt, a result, a summary.
     Said,
     /// A part of an answer.
-    Answer(Box<Answer>),
+    Answer(Arc<Answer>),
     /// A compaction.
     Compacted {
         /// Who asked for it.
@@ -74,6 +75,16 @@ pub struct Answer {
     pub setting: Setting,
     /// Whether it is an API call with usage; synthetic messages are none.
     pub is_request: bool,
+}
+
+impl Answer {
+    /// This answer, or the last one if that says the same: the parts of a message mostly do, and there are many.
+    pub fn shared(self, last: &mut Option<Arc<Self>>) -> Arc<Self> {
+        match last {
+            Some(last) if **last == self => Arc::clone(last),
+            _ => Arc::clone(last.insert(Arc::new(self))),
+        }
+    }
 }
 
 /// A record.

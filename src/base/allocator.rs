@@ -1,4 +1,4 @@
-//! Who allocates, and what the system's allocator is told before anything is allocated: that memory that is free goes back.
+//! Who allocates, and what the system's allocator is told: that memory that is free goes back.
 
 /// In place of the allocator of musl, which has one lock for all threads: measured on real logs, replays and the page took
 /// twice the processor time with that one.
@@ -48,5 +48,24 @@ pub fn give_memory_back() {
             #[allow(unsafe_code)]
             let _advice = unsafe { libc::mallopt(what, value) };
         }
+    }
+}
+
+/// Gives back what is free in the midst of what is not. Allocators do that by themselves only for large blocks: facts
+/// and rows are millions of small ones, and what comes after them is allocated elsewhere.
+pub fn give_back_small_blocks() {
+    #[cfg(target_env = "musl")]
+    {
+        // SAFETY: it takes no pointer, and may be called at any time by any thread.
+        #[allow(unsafe_code)]
+        unsafe {
+            libmimalloc_sys::mi_collect(true);
+        }
+    }
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // SAFETY: it takes no pointer, and locks each heap while it looks for free pages. Whether it found some is told.
+        #[allow(unsafe_code)]
+        let _found = unsafe { libc::malloc_trim(0) };
     }
 }
