@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value as Json;
 
 use crate::base::json::{Cursor, Shape};
-use crate::logs::message::Outcome;
+use crate::logs::field::Outcome;
 use crate::logs::value_draft::{Argument, Value, ValueDraft};
 use crate::logs::values::name_value;
 

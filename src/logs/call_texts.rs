@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::base::damage::Reason;
 use crate::base::id::Id;
-use crate::base::json::{Cursor, Fault, RawStr, Shape};
-use crate::logs::message::id_of;
+use crate::base::json::{Cursor, Fault, RawStr, TextSink};
+use crate::logs::content::{Block, TakeContent};
+use crate::logs::envelope::{Envelope, Progress};
+use crate::logs::field::id_of;
 use crate::logs::read;
 use crate::logs::read::{Failure, Job};
 use crate::logs::take::TakeRecords;
@@ -55,10 +58,60 @@ struct Reader<'c, T> {
 }
 
 /// The blocks of a record, before it is known to be whole.
-#[derive(Default)]
 struct Blocks<'a> {
     asked: Vec<(Id, RawStr<'a>, &'a [u8])>,
-    answered: Vec<(Id, bool, &'a [u8])>,
+    /// Calls with whether they failed, and the start of what came back.
+    answered: Vec<(Id, bool, String)>,
+    start: Start,
+}
+
+/// The start of a text.
+struct Start {
+    text: Vec<u8>,
+    bytes_max: usize,
+}
+
+impl TextSink for Start {
+    fn push(&mut self, piece: &[u8]) {
+        let room = self.bytes_max - self.text.len();
+        self.text.extend_from_slice(&piece[..room.min(piece.len())]);
+    }
+}
+
+impl<'a> TakeContent<'a> for Blocks<'a> {
+    type Text = Start;
+
+    fn odd(&mut self, _reason: Reason) {}
+
+    fn begin(&mut self) {
+        self.asked.clear();
+        self.answered.clear();
+    }
+
+    fn string(&mut self, _text: RawStr<'a>) {}
+
+    fn begin_result(&mut self) {
+        self.start.text.clear();
+    }
+
+    fn result_text(&mut self) -> &mut Start {
+        &mut self.start
+    }
+
+    fn block(&mut self, block: &Block<'a>) {
+        match block.kind.map(|kind| kind.0) {
+            Some(b"tool_use") => {
+                let call = block.id.map(id_of).zip(block.name).zip(block.input);
+                self.asked.extend(call.map(|((id, name), input)| (id, name, input)));
+            }
+            Some(b"tool_result") => {
+                let text = if block.result.is_some() { String::from_utf8_lossy(&self.start.text) } else { "".into() };
+                let answer = |id| (id_of(id), block.failed, text.into_owned());
+                self.answered.extend(block.tool_use_id.map(answer));
+            }
+            _ => {}
+        }
+    }
 }
 
 impl<'c, T> Reader<'c, T> {
@@ -74,24 +127,11 @@ impl<'c, T> Reader<'c, T> {
             let checked = (self.check)(&tool, version.as_deref(), input);
             self.calls.asked.entry(id).or_insert((tool, checked));
         }
-        for (id, is_error, content) in blocks.answered {
+        for (id, is_error, start) in blocks.answered {
             // Only the words of errors tell something.
-            let text = if is_error { self.start_of(content) } else { String::new() };
+            let text = if is_error { start.chars().take(self.answer_chars).collect() } else { String::new() };
             self.calls.answered.entry(id).or_insert((is_error, text));
         }
-    }
-
-    /// The first characters of a result's text.
-    fn start_of(&self, content: &[u8]) -> String {
-        let value: serde_json::Value = serde_json::from_slice(content).unwrap_or_default();
-        let text = match &value {
-            serde_json::Value::String(text) => text.clone(),
-            serde_json::Value::Array(parts) => {
-                parts.iter().filter_map(|part| part.get("text")?.as_str()).collect::<Vec<_>>().join("\n")
-            }
-            _ => String::new(),
-        };
-        text.chars().take(self.answer_chars).collect()
     }
 }
 
@@ -101,93 +141,15 @@ impl<T> TakeRecords for Reader<'_, T> {
     }
 
     fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
-        let (mut version, mut blocks) = (None, Blocks::default());
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            match (key.0, cursor.shape()?) {
-                (b"version", Shape::String) => version = Some(cursor.string()?),
-                (b"message", Shape::Object) => message(cursor, &mut blocks)?,
-                (b"data", Shape::Object) => progress(cursor, &mut blocks)?,
-                _ => cursor.skip_value()?,
-            }
+        // A character has four bytes at most.
+        let start = Start { text: Vec::new(), bytes_max: self.answer_chars.saturating_mul(4) };
+        let mut blocks = Blocks { asked: Vec::new(), answered: Vec::new(), start };
+        let envelope = Envelope::read(cursor, &mut blocks)?;
+        if let Some(data) = envelope.data {
+            // The record of a subagent that its parent repeats; data that break off say nothing.
+            Progress::read(data, &mut blocks).map(drop).unwrap_or_default();
         }
-        self.take(version, blocks);
+        self.take(envelope.version, blocks);
         Ok(())
     }
-}
-
-/// The record of a subagent that its parent repeats: `data.message.message`.
-fn progress<'a>(cursor: &mut Cursor<'a>, blocks: &mut Blocks<'a>) -> Result<(), Fault> {
-    cursor.enter()?;
-    let mut first = true;
-    while let Some(key) = cursor.next_key(&mut first)? {
-        if key.0 != b"message" || cursor.shape()? != Shape::Object {
-            cursor.skip_value()?;
-            continue;
-        }
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            match (key.0, cursor.shape()?) {
-                (b"message", Shape::Object) => message(cursor, blocks)?,
-                _ => cursor.skip_value()?,
-            }
-        }
-    }
-    Ok(())
-}
-
-fn message<'a>(cursor: &mut Cursor<'a>, blocks: &mut Blocks<'a>) -> Result<(), Fault> {
-    cursor.enter()?;
-    let mut first = true;
-    while let Some(key) = cursor.next_key(&mut first)? {
-        if key.0 != b"content" || cursor.shape()? != Shape::Array {
-            cursor.skip_value()?;
-            continue;
-        }
-        cursor.enter()?;
-        let mut first = true;
-        while cursor.next_element(&mut first)? {
-            if cursor.shape()? == Shape::Object {
-                block(cursor, blocks)?;
-            } else {
-                cursor.skip_value()?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn block<'a>(cursor: &mut Cursor<'a>, blocks: &mut Blocks<'a>) -> Result<(), Fault> {
-    let (mut kind, mut id, mut name, mut input) = (None, None, None, None);
-    let (mut answers, mut is_error, mut content) = (None, false, &b"null"[..]);
-    cursor.enter()?;
-    let mut first = true;
-    while let Some(key) = cursor.next_key(&mut first)? {
-        match (key.0, cursor.shape()?) {
-            (b"type", Shape::String) => kind = Some(cursor.string()?.0),
-            (b"id", Shape::String) => id = Some(id_of(cursor.string()?)),
-            (b"name", Shape::String) => name = Some(cursor.string()?),
-            (b"tool_use_id", Shape::String) => answers = Some(id_of(cursor.string()?)),
-            (b"is_error", Shape::Bool) => is_error = cursor.boolean()?,
-            (b"input", _) => input = Some(spanned(cursor)?),
-            (b"content", _) => content = spanned(cursor)?,
-            _ => cursor.skip_value()?,
-        }
-    }
-    match (kind, id.zip(name).zip(input), answers) {
-        (Some(b"tool_use"), Some(((id, name), input)), _) => blocks.asked.push((id, name, input)),
-        (Some(b"tool_result"), _, Some(id)) => blocks.answered.push((id, is_error, content)),
-        _ => {}
-    }
-    Ok(())
-}
-
-/// The bytes of the value at the cursor.
-fn spanned<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
-    cursor.skip_space();
-    let start = cursor.pos();
-    cursor.skip_value()?;
-    Ok(cursor.since(start))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::base::id::{Id, IdSet};
 use crate::base::json::{Cursor, Fault, Shape};
-use crate::logs::message::{id_of, span};
+use crate::logs::field::{id_of, span};
 use crate::logs::read;
 use crate::logs::read::{Failure, Job};
 use crate::logs::take::TakeRecords;

@@ -7,7 +7,7 @@ use memchr::memmem;
 use serde_json::Value;
 
 use crate::base::json::{Cursor, Fault};
-use crate::logs::message::span;
+use crate::logs::field::span;
 use crate::logs::read;
 use crate::logs::read::{Failure, Job};
 use crate::logs::take::TakeRecords;

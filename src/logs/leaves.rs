@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::base::json::{Cursor, Fault, RawStr, Shape, TextSink, decode_into};
-use crate::logs::message::Outcome;
+use crate::logs::field::Outcome;
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::values::List;
 

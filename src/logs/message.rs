@@ -1,4 +1,5 @@
-//! The `message` of a record: usage, calls and results, drafted until the record around it is known to be whole.
+//! What the light reading keeps of the `message` of a record: calls and results, drafted until the record around it is known to
+//! be whole.
 //!
 //! Prompts, answers and thinking are stepped over; inputs of tools are measured, results are decoded, measured and
 //! named.
@@ -8,22 +9,20 @@ use memchr::memmem;
 use crate::base::body_shape::BodyShape;
 use crate::base::damage::Reason;
 use crate::base::id::{Id, IdSet};
-use crate::base::json;
-use crate::base::json::{Cursor, Fault, RawStr, Shape};
+use crate::base::json::{Cursor, RawStr, Shape};
 use crate::base::showing::Showing;
 use crate::logs::arguments::quoted;
 use crate::logs::body::{Body, Measured, Study};
+use crate::logs::content::{Block, Content, ResultForm, TakeContent};
 use crate::logs::endpoint::{Endpoints, Input};
-use crate::logs::trace::{Handle, NO_TIME, ResultKind, Status, ToolResult, Usage};
+use crate::logs::field::{Outcome, id_of, span};
+use crate::logs::trace::{Handle, NO_TIME, ResultKind, Status, ToolResult};
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
 
 /// A tool name longer than this, or with control characters, is damage (it is counted under its text all the same).
 const TOOL_NAME_BYTES_MAX: usize = 128;
-
-/// No message has more tokens than this (2^32): a larger number is damage. Sums over all logs of a disk stay exact with it.
-pub const TOKENS_MAX: u64 = 1 << 32;
 
 /// What extraction needs to know from outside.
 #[derive(Clone, Copy)]
@@ -66,16 +65,8 @@ pub struct Draft<'v> {
     body: Body<'v>,
     /// Calls seen so far to tools that are not MCP tools: the shape of their results is not asked for.
     pub builtin_calls: IdSet<Id>,
-    /// `message.id`.
-    pub message: Option<Id>,
-    /// Model.
-    pub model: Vec<u8>,
-    /// Tokens.
-    pub usage: Option<Usage>,
-    /// Whether there is a `stop_reason`.
-    pub finished: bool,
-    /// Whether the content is what a person may have typed: no result, and no wrapper at its start.
-    pub typed: bool,
+    /// Whether the first text begins like something that no person types.
+    wrapped: Option<bool>,
     /// Calls.
     pub asked: Vec<Ask>,
     /// Results with the calls that they answer.
@@ -86,9 +77,6 @@ pub struct Draft<'v> {
     pub damage: Vec<Reason>,
 }
 
-/// Result of reading a part of a record.
-pub type Outcome<T> = Result<T, Fault>;
-
 impl<'v> Draft<'v> {
     /// An empty draft.
     pub fn new(guide: Guide<'v>) -> Self {
@@ -96,11 +84,7 @@ impl<'v> Draft<'v> {
             guide,
             body: Body::new(guide.study.map(|begin| begin())),
             builtin_calls: IdSet::default(),
-            message: None,
-            model: Vec::new(),
-            usage: None,
-            finished: false,
-            typed: false,
+            wrapped: None,
             asked: Vec::new(),
             answered: Vec::new(),
             values: ValueDraft::new(guide.values),
@@ -110,97 +94,13 @@ impl<'v> Draft<'v> {
 
     /// Forgets the record before.
     pub fn clear(&mut self) {
-        self.message = None;
-        self.model.clear();
-        self.usage = None;
-        self.finished = false;
-        self.typed = false;
-        self.asked.clear();
-        self.answered.clear();
-        self.values.clear();
+        self.begin();
         self.damage.clear();
     }
 
-    /// A string; null counts as absent, anything else as mistyped.
-    pub fn text<'a>(&mut self, cursor: &mut Cursor<'a>) -> Outcome<Option<RawStr<'a>>> {
-        match cursor.shape()? {
-            Shape::String => return cursor.string().map(Some),
-            Shape::Null => {}
-            _ => self.damage.push(Reason::MistypedField),
-        }
-        cursor.skip_value()?;
-        Ok(None)
-    }
-
-    /// A boolean; null and absence count as false, anything else as mistyped.
-    pub fn flag(&mut self, cursor: &mut Cursor<'_>) -> Outcome<bool> {
-        match cursor.shape()? {
-            Shape::Bool => return cursor.boolean(),
-            Shape::Null => {}
-            _ => self.damage.push(Reason::MistypedField),
-        }
-        cursor.skip_value()?;
-        Ok(false)
-    }
-
-    /// The `message` of a record; false if it is no object.
-    pub fn message(&mut self, cursor: &mut Cursor<'_>) -> Outcome<bool> {
-        // Of a repeated key the last one stands, so what an earlier one gave is forgotten.
-        let damage = std::mem::take(&mut self.damage);
-        self.clear();
-        self.damage = damage;
-        if cursor.shape()? != Shape::Object {
-            cursor.skip_value()?;
-            return Ok(false);
-        }
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            match key.0 {
-                b"id" => self.message = self.text(cursor)?.filter(|id| !id.0.is_empty()).map(id_of),
-                b"model" => {
-                    let model = self.text(cursor)?.and_then(RawStr::decode).unwrap_or_default();
-                    self.model = model;
-                }
-                b"stop_reason" => {
-                    self.finished = cursor.shape()? == Shape::String;
-                    cursor.skip_value()?;
-                }
-                b"usage" => self.usage = read_usage(cursor, &mut self.damage)?,
-                b"content" => self.content(cursor)?,
-                _ => cursor.skip_value()?,
-            }
-        }
-        Ok(true)
-    }
-
-    /// The content of a message: text (only its start is looked at) or blocks.
-    fn content(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
-        self.asked.clear();
-        self.answered.clear();
-        self.values.clear();
-        self.typed = false;
-        match cursor.shape()? {
-            Shape::Array => cursor.enter()?,
-            Shape::String => {
-                self.typed = !self.is_wrapper(cursor.string()?);
-                return Ok(());
-            }
-            _ => return cursor.skip_value(),
-        }
-        let mut first = true;
-        let mut begins = None;
-        while cursor.next_element(&mut first)? {
-            if cursor.shape()? == Shape::Object {
-                begins = begins.or(self.block(cursor)?);
-            } else {
-                self.damage.push(Reason::MistypedField);
-                cursor.skip_value()?;
-            }
-        }
-        let speaks = begins.is_none_or(|text| !self.is_wrapper(text));
-        self.typed = !first && self.answered.is_empty() && speaks;
-        Ok(())
+    /// Whether content is what a person may have typed: no result, and no wrapper at its start.
+    pub fn is_typed(&self, content: Content) -> bool {
+        matches!(content, Content::Text | Content::Blocks) && self.answered.is_empty() && !self.wrapped.unwrap_or(false)
     }
 
     /// Whether a text begins like something that no person types.
@@ -208,38 +108,6 @@ impl<'v> Draft<'v> {
         let prefixes = || self.guide.vocabulary.wrapper_prefixes.iter().map(String::as_bytes);
         let head = text.head(prefixes().map(<[u8]>::len).max().unwrap_or_default());
         prefixes().any(|prefix| head.starts_with(prefix))
-    }
-
-    /// A block; gives the text that it holds, if it is one of text.
-    fn block<'a>(&mut self, cursor: &mut Cursor<'a>) -> Outcome<Option<RawStr<'a>>> {
-        let mut text = None;
-        let (mut kind, mut id, mut name, mut tool_use_id) = (None, None, None, None);
-        let mut input: &[u8] = b"";
-        let mut failed = false;
-        let mut result_kind = ResultKind::Empty;
-        self.body.clear();
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            match key.0 {
-                b"type" => kind = self.text(cursor)?,
-                b"id" => id = self.text(cursor)?,
-                b"name" => name = self.text(cursor)?,
-                b"tool_use_id" => tool_use_id = self.text(cursor)?,
-                b"is_error" => failed = self.flag(cursor)?,
-                b"input" => input = span(cursor)?,
-                b"content" => result_kind = self.result_content(cursor)?,
-                b"text" if cursor.shape()? == Shape::String => text = Some(cursor.string()?),
-                _ => cursor.skip_value()?,
-            }
-        }
-        match kind.map(|kind| kind.0) {
-            Some(b"tool_use") => self.draft_asked(id, name, input),
-            Some(b"tool_result") => self.draft_answered(tool_use_id, failed, result_kind),
-            Some(_) => {}
-            None => self.damage.push(Reason::MissingField),
-        }
-        Ok(text)
     }
 
     fn draft_asked(&mut self, id: Option<RawStr<'_>>, name: Option<RawStr<'_>>, input: &[u8]) {
@@ -274,7 +142,12 @@ impl<'v> Draft<'v> {
         self.asked.push(Ask { call, tool, input_bytes, endpoint, path, handle, showing, lines });
     }
 
-    fn draft_answered(&mut self, id: Option<RawStr<'_>>, failed: bool, kind: ResultKind) {
+    fn draft_answered(&mut self, block: &Block<'_>) {
+        let Block { tool_use_id: id, failed, result, .. } = *block;
+        if result.is_none() {
+            self.body.clear();
+        }
+        let kind = self.result_kind(result.unwrap_or_default());
         if id.is_none() {
             self.damage.push(Reason::MissingField);
         }
@@ -292,6 +165,15 @@ impl<'v> Draft<'v> {
         let (chars, bytes) = (saturate(chars), saturate(bytes));
         let answered = ToolResult { record: 0, block: 0, ts: NO_TIME, chars, bytes, body, kind, status, shape };
         self.answered.push((call, answered));
+    }
+
+    fn result_kind(&self, form: ResultForm) -> ResultKind {
+        match (self.body.head().is_empty(), form.texts, form.media + form.others) {
+            (_, 0, 1..) => ResultKind::NonText,
+            (_, 1.., 1..) => ResultKind::Mixed,
+            (true, _, _) => ResultKind::Empty,
+            (false, _, _) => ResultKind::Text,
+        }
     }
 
     fn shape(&self) -> BodyShape {
@@ -313,117 +195,43 @@ impl<'v> Draft<'v> {
             Status::Error
         }
     }
+}
 
-    /// The content of a result, decoded into `self.body`: a string, or text blocks joined by line feeds.
-    fn result_content(&mut self, cursor: &mut Cursor<'_>) -> Outcome<ResultKind> {
-        let (mut texts, mut others) = (0, 0);
+impl<'a, 'v> TakeContent<'a> for Draft<'v> {
+    type Text = Body<'v>;
+
+    fn odd(&mut self, reason: Reason) {
+        self.damage.push(reason);
+    }
+
+    fn begin(&mut self) {
+        self.wrapped = None;
+        self.asked.clear();
+        self.answered.clear();
+        self.values.clear();
+    }
+
+    fn string(&mut self, text: RawStr<'a>) {
+        self.wrapped = Some(self.is_wrapper(text));
+    }
+
+    fn begin_result(&mut self) {
         self.body.clear();
-        match cursor.shape()? {
-            Shape::String => {
-                cursor.decode_string(&mut self.body)?;
-                texts = 1;
-            }
-            Shape::Array => {
-                cursor.enter()?;
-                let mut first = true;
-                while cursor.next_element(&mut first)? {
-                    if cursor.shape()? != Shape::Object {
-                        self.damage.push(Reason::MistypedField);
-                        cursor.skip_value()?;
-                    } else if self.result_item(cursor, texts > 0)? {
-                        texts += 1;
-                    } else {
-                        others += 1;
-                    }
-                }
-            }
-            shape => {
-                if shape != Shape::Null {
-                    self.damage.push(Reason::MistypedField);
-                }
-                cursor.skip_value()?;
-            }
-        }
-        Ok(match (self.body.head().is_empty(), texts, others) {
-            (_, 0, 1..) => ResultKind::NonText,
-            (_, 1.., 1..) => ResultKind::Mixed,
-            (true, _, _) => ResultKind::Empty,
-            (false, _, _) => ResultKind::Text,
-        })
     }
 
-    /// One item of a result's content list; true if it is text.
-    fn result_item(&mut self, cursor: &mut Cursor<'_>, join: bool) -> Outcome<bool> {
-        let (mut kind, mut text) = (None, None);
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            match key.0 {
-                b"type" => kind = self.text(cursor)?,
-                b"text" => text = self.text(cursor)?,
-                _ => cursor.skip_value()?,
-            }
-        }
-        if kind.is_none_or(|kind| kind.0 != b"text") {
-            return Ok(false);
-        }
-        if join {
-            json::TextSink::push(&mut self.body, b"\n");
-        }
-        json::decode_into(text.unwrap_or_default().0, &mut self.body)?;
-        Ok(true)
+    fn result_text(&mut self) -> &mut Body<'v> {
+        &mut self.body
     }
-}
 
-/// The `usage` of a message; what is odd in it is added to `damage`.
-pub fn read_usage(cursor: &mut Cursor<'_>, damage: &mut Vec<Reason>) -> Outcome<Option<Usage>> {
-    if cursor.shape()? != Shape::Object {
-        cursor.skip_value()?;
-        return Ok(None);
-    }
-    let mut usage = Usage::default();
-    cursor.enter()?;
-    let mut first = true;
-    while let Some(key) = cursor.next_key(&mut first)? {
-        match key.0 {
-            b"input_tokens" => usage.input = read_tokens(cursor, damage)?,
-            b"output_tokens" => usage.output = read_tokens(cursor, damage)?,
-            b"cache_creation_input_tokens" => usage.cache_creation = read_tokens(cursor, damage)?,
-            b"cache_read_input_tokens" => usage.cache_read = read_tokens(cursor, damage)?,
-            b"cache_creation" if cursor.shape()? == Shape::Object => {
-                cursor.enter()?;
-                let mut first = true;
-                while let Some(key) = cursor.next_key(&mut first)? {
-                    match key.0 {
-                        b"ephemeral_5m_input_tokens" => usage.cache_creation_5m = read_tokens(cursor, damage)?,
-                        b"ephemeral_1h_input_tokens" => usage.cache_creation_1h = read_tokens(cursor, damage)?,
-                        _ => cursor.skip_value()?,
-                    }
-                }
-            }
-            _ => cursor.skip_value()?,
+    fn block(&mut self, block: &Block<'a>) {
+        self.wrapped = self.wrapped.or_else(|| block.text.map(|text| self.is_wrapper(text)));
+        match block.kind.map(|kind| kind.0) {
+            Some(b"tool_use") => self.draft_asked(block.id, block.name, block.input.unwrap_or_default()),
+            Some(b"tool_result") => self.draft_answered(block),
+            Some(_) => {}
+            None => self.damage.push(Reason::MissingField),
         }
     }
-    Ok(Some(usage))
-}
-
-fn read_tokens(cursor: &mut Cursor<'_>, damage: &mut Vec<Reason>) -> Outcome<u64> {
-    match cursor.shape()? {
-        Shape::Number => {
-            let literal = std::str::from_utf8(cursor.number()?).unwrap_or_default();
-            let whole = |number: f64| (0.0..=TOKENS_MAX as f64).contains(&number).then_some(number as u64);
-            // Whole numbers are read as they stand; 1e3 and 10.0 are numbers as well.
-            let tokens = literal.parse::<u64>().map_or_else(|_| literal.parse().ok(), |whole| Some(whole as f64));
-            return Ok(tokens.and_then(whole).unwrap_or_else(|| {
-                damage.push(Reason::MistypedField);
-                0
-            }));
-        }
-        Shape::Null => {}
-        _ => damage.push(Reason::MistypedField),
-    }
-    cursor.skip_value()?;
-    Ok(0)
 }
 
 /// The fields of a tool's input that tell what it works on, escapes not yet resolved.
@@ -505,22 +313,6 @@ fn whole(cursor: &mut Cursor<'_>) -> Outcome<u32> {
 /// A string as text.
 fn text_of(raw: RawStr<'_>) -> Option<String> {
     raw.decode().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// The bytes of the value that stands at the cursor.
-pub fn span<'a>(cursor: &mut Cursor<'a>) -> Outcome<&'a [u8]> {
-    cursor.skip_space();
-    let start = cursor.pos();
-    cursor.skip_value()?;
-    Ok(cursor.since(start))
-}
-
-/// Names a string by its decoded text.
-pub fn id_of(text: RawStr<'_>) -> Id {
-    match text.plain() {
-        Some(plain) => Id::of(plain),
-        None => Id::of(&text.decode().unwrap_or_default()),
-    }
 }
 
 fn saturate(value: u64) -> u32 {

@@ -8,9 +8,12 @@ use memchr::memmem;
 
 use crate::base::damage::Reason;
 use crate::base::id::Id;
-use crate::base::json::{Cursor, RawStr, Shape};
+use crate::base::json::{Cursor, RawStr};
 use crate::base::names::Sym;
-use crate::logs::message::{Ask, Draft, Guide, Outcome, id_of, span};
+use crate::logs::content::Message;
+use crate::logs::envelope::{Attachment, Envelope, Metadata, Progress};
+use crate::logs::field::{Outcome, id_of};
+use crate::logs::message::{Ask, Draft, Guide};
 use crate::logs::path::normal_path;
 use crate::logs::shared_line::may_hold_another;
 use crate::logs::take::TakeRecords;
@@ -32,36 +35,6 @@ pub struct Extractor<'v> {
     project: Memo<(Id, Id)>,
     chains: ChainIndex,
     sessions: SessionPlaces,
-}
-
-/// The outer fields of a record.
-#[derive(Default, Clone, Copy)]
-struct Envelope<'a> {
-    kind: Option<RawStr<'a>>,
-    subtype: Option<RawStr<'a>>,
-    session: Option<RawStr<'a>>,
-    session_snake: Option<RawStr<'a>>,
-    agent: Option<RawStr<'a>>,
-    uuid: Option<RawStr<'a>>,
-    parent: Option<RawStr<'a>>,
-    request: Option<RawStr<'a>>,
-    cwd: Option<RawStr<'a>>,
-    version: Option<RawStr<'a>>,
-    timestamp: Option<RawStr<'a>>,
-    sidechain: Option<bool>,
-    summary: bool,
-    meta: bool,
-    has_message: bool,
-    /// Spans that are looked into once the type is known.
-    data: Option<&'a [u8]>,
-    evicted: Option<&'a [u8]>,
-    attachment: Option<&'a [u8]>,
-}
-
-impl Envelope<'_> {
-    fn is_sidechain(&self) -> bool {
-        self.sidechain.unwrap_or_default()
-    }
 }
 
 impl<'v> Extractor<'v> {
@@ -86,31 +59,6 @@ impl<'v> Extractor<'v> {
         self.trace
     }
 
-    fn field<'a>(&mut self, key: &[u8], cursor: &mut Cursor<'a>, envelope: &mut Envelope<'a>) -> Outcome<()> {
-        match key {
-            b"type" => envelope.kind = self.draft.text(cursor)?,
-            b"subtype" => envelope.subtype = self.draft.text(cursor)?,
-            b"sessionId" => envelope.session = self.draft.text(cursor)?,
-            b"session_id" => envelope.session_snake = self.draft.text(cursor)?,
-            b"agentId" => envelope.agent = self.draft.text(cursor)?,
-            b"uuid" => envelope.uuid = self.draft.text(cursor)?,
-            b"parentUuid" => envelope.parent = self.draft.text(cursor)?,
-            b"requestId" => envelope.request = self.draft.text(cursor)?,
-            b"cwd" => envelope.cwd = self.draft.text(cursor)?,
-            b"version" => envelope.version = self.draft.text(cursor)?,
-            b"timestamp" => envelope.timestamp = self.draft.text(cursor)?,
-            b"isSidechain" => envelope.sidechain = Some(self.draft.flag(cursor)?),
-            b"isCompactSummary" => envelope.summary = self.draft.flag(cursor)?,
-            b"isMeta" => envelope.meta = self.draft.flag(cursor)?,
-            b"message" => envelope.has_message = self.draft.message(cursor)?,
-            b"data" => envelope.data = Some(span(cursor)?),
-            b"attachment" => envelope.attachment = Some(span(cursor)?),
-            b"microcompactMetadata" => envelope.evicted = Some(span(cursor)?),
-            _ => cursor.skip_value()?,
-        }
-        Ok(())
-    }
-
     /// The record is whole: turn what was drafted into rows.
     fn commit(&mut self, envelope: &Envelope<'_>) {
         let record = self.trace.counters.items;
@@ -124,7 +72,7 @@ impl<'v> Extractor<'v> {
         self.session_row(envelope, record, ts);
         match kind {
             b"assistant" | b"user" => {
-                if !envelope.has_message || envelope.session.is_none() || ts == NO_TIME {
+                if envelope.message.is_none() || envelope.session.is_none() || ts == NO_TIME {
                     self.damage(Reason::MissingField);
                 }
                 self.speech(envelope, record, ts);
@@ -217,8 +165,9 @@ impl<'v> Extractor<'v> {
         match envelope.kind.map(|kind| kind.0) {
             Some(b"assistant") => self.assistant_rows(chain, record, ts, envelope, false),
             _ => {
+                let is_typed = self.draft.is_typed(envelope.message.unwrap_or_default().content);
                 self.user_rows(record, ts, envelope, false);
-                if self.draft.typed && !envelope.meta && !envelope.summary {
+                if is_typed && !envelope.meta && !envelope.summary {
                     self.prompt(envelope, record);
                 }
             }
@@ -237,10 +186,11 @@ impl<'v> Extractor<'v> {
     }
 
     fn assistant_rows(&mut self, chain: u32, record: u32, ts: Millis, envelope: &Envelope<'_>, progress: bool) {
-        let message = self.draft.message.unwrap_or_else(|| fallback_id(envelope));
-        let synthetic = self.draft.model == b"<synthetic>";
-        let model = self.trace.names.intern(&String::from_utf8_lossy(&self.draft.model));
-        let has_usage = self.draft.usage.is_some() && !synthetic && !progress;
+        let Message { id, model, usage, finished, .. } = envelope.message.unwrap_or_default();
+        let message = envelope.message_id();
+        let model = model.and_then(RawStr::decode).unwrap_or_default();
+        let has_usage = usage.is_some() && model != b"<synthetic>" && !progress;
+        let model = self.trace.names.intern(&String::from_utf8_lossy(&model));
         self.trace.rows.messages.push(MessageRow {
             id: message,
             model,
@@ -248,10 +198,10 @@ impl<'v> Extractor<'v> {
             ts,
             copies: 1,
             // What is no API call adds nothing to one that happens to share its id.
-            usage: self.draft.usage.filter(|_| has_usage || progress).unwrap_or_default(),
+            usage: usage.filter(|_| has_usage || progress).unwrap_or_default(),
             has_usage,
-            has_id: self.draft.message.is_some(),
-            finished: self.draft.finished,
+            has_id: id.is_some(),
+            finished,
         });
         let mut blocks = Vec::with_capacity(self.draft.asked.len());
         for ask in std::mem::take(&mut self.draft.asked) {
@@ -320,7 +270,7 @@ impl<'v> Extractor<'v> {
             }
             Some(b"microcompact_boundary") => {
                 let chain = self.chain_of(envelope);
-                for call in envelope.evicted.map(compacted_ids).unwrap_or_default() {
+                for call in envelope.metadata.map(Metadata::of).unwrap_or_default().calls {
                     self.trace.rows.marks.push(MarkRow {
                         record,
                         kind: MarkKind::Evicted,
@@ -339,13 +289,18 @@ impl<'v> Extractor<'v> {
     fn progress(&mut self, envelope: &Envelope<'_>, record: u32, ts: Millis) {
         let Some(data) = envelope.data else { return };
         self.draft.clear();
-        let Ok(Some(inner)) = self.agent_progress(data) else { return };
-        let inner = Envelope { cwd: inner.cwd.or(envelope.cwd), ..inner };
+        let Ok(Progress { kind, agent, record: Some(inner), .. }) = Progress::read(data, &mut self.draft) else {
+            return;
+        };
+        if kind.is_none_or(|kind| kind.0 != b"agent_progress") {
+            return;
+        }
+        let inner = Envelope { cwd: inner.cwd.or(envelope.cwd), agent, ..inner };
         for reason in std::mem::take(&mut self.draft.damage) {
             self.damage(reason);
         }
         let session = self.session_id(envelope);
-        let agent = inner.agent.map(id_of).unwrap_or_default();
+        let agent = agent.map(id_of).unwrap_or_default();
         let chain = self.chain(ChainKey { session, agent, place: Place::Progress });
         let ts = inner.timestamp.and_then(|text| parse_millis(text.0)).unwrap_or(ts);
         match inner.kind.map(|kind| kind.0) {
@@ -353,34 +308,6 @@ impl<'v> Extractor<'v> {
             Some(b"user") => self.user_rows(record, ts, &inner, true),
             _ => {}
         }
-    }
-
-    /// The record inside `agent_progress` data; `None` for progress of any other kind.
-    fn agent_progress<'a>(&mut self, data: &'a [u8]) -> Outcome<Option<Envelope<'a>>> {
-        let mut cursor = Cursor::new(data);
-        if cursor.shape()? != Shape::Object {
-            return Ok(None);
-        }
-        let (mut inner, mut agent, mut is_agent) = (None, None, false);
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            match key.0 {
-                b"type" => is_agent = self.draft.text(&mut cursor)?.is_some_and(|kind| kind.0 == b"agent_progress"),
-                b"agentId" => agent = self.draft.text(&mut cursor)?,
-                b"message" if cursor.shape()? == Shape::Object => {
-                    let mut envelope = Envelope::default();
-                    cursor.enter()?;
-                    let mut first = true;
-                    while let Some(key) = cursor.next_key(&mut first)? {
-                        self.field(key.0, &mut cursor, &mut envelope)?;
-                    }
-                    inner = Some(envelope);
-                }
-                _ => cursor.skip_value()?,
-            }
-        }
-        Ok(inner.filter(|_| is_agent).map(|envelope| Envelope { agent, ..envelope }))
     }
 
     /// Marks that any record may carry: a compaction summary, a link of an inline side chain.
@@ -391,7 +318,7 @@ impl<'v> Extractor<'v> {
         }
         let chain = self.chain_of(envelope);
         let id = envelope.uuid.map(id_of).unwrap_or_default();
-        let other = envelope.parent.map(id_of).unwrap_or_default();
+        let other = envelope.parent.id();
         if envelope.summary {
             self.trace.rows.marks.push(MarkRow { record, kind: MarkKind::Summary, id, other, chain, ts: NO_TIME });
         }
@@ -408,15 +335,7 @@ impl TakeRecords for Extractor<'_> {
 
     fn record(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
         self.draft.clear();
-        let mut envelope = Envelope::default();
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            self.field(key.0, cursor, &mut envelope)?;
-            if matches!(key.0, b"type" | b"sessionId") && skip_rest(&envelope, cursor) {
-                break;
-            }
-        }
+        let envelope = Envelope::read_until(cursor, &mut self.draft, skip_rest)?;
         self.commit(&envelope);
         Ok(())
     }
@@ -449,54 +368,8 @@ fn skip_rest(envelope: &Envelope<'_>, cursor: &mut Cursor<'_>) -> bool {
 
 /// Whether an attachment is a prompt that was sent while the assistant worked.
 fn is_queued_prompt(attachment: &[u8]) -> bool {
-    let walk = || -> Outcome<bool> {
-        let mut cursor = Cursor::new(attachment);
-        let (mut queued, mut prompt, mut first) = (false, false, true);
-        cursor.enter()?;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            let text = match key.0 {
-                b"type" | b"commandMode" if cursor.shape()? == Shape::String => cursor.string()?.0,
-                _ => {
-                    cursor.skip_value()?;
-                    continue;
-                }
-            };
-            queued |= key.0 == b"type" && text == b"queued_command";
-            prompt |= key.0 == b"commandMode" && text == b"prompt";
-        }
-        Ok(queued && prompt)
-    };
-    // An attachment of another form is no prompt.
-    attachment.first() == Some(&b'{') && walk().unwrap_or_default()
-}
-
-/// The `compactedToolIds` of a micro-compaction's metadata.
-fn compacted_ids(metadata: &[u8]) -> Vec<Id> {
-    let mut ids = Vec::new();
-    let mut walk = || -> Outcome<()> {
-        let mut cursor = Cursor::new(metadata);
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            if key.0 != b"compactedToolIds" || cursor.shape()? != Shape::Array {
-                cursor.skip_value()?;
-                continue;
-            }
-            cursor.enter()?;
-            let mut first = true;
-            while cursor.next_element(&mut first)? {
-                if cursor.shape()? == Shape::String {
-                    ids.push(id_of(cursor.string()?));
-                } else {
-                    cursor.skip_value()?;
-                }
-            }
-        }
-        Ok(())
-    };
-    // Metadata of another form lists nothing.
-    walk().unwrap_or_default();
-    ids
+    let Attachment { kind, mode, .. } = Attachment::of(attachment);
+    kind.is_some_and(|kind| kind.0 == b"queued_command") && mode.is_some_and(|mode| mode.0 == b"prompt")
 }
 
 /// Pseudonym of a text as it stands in the JSON.
@@ -508,12 +381,6 @@ fn decoded_pseudonym(raw: &[u8]) -> Id {
 fn path_id(path: &[u8], envelope: &Envelope<'_>) -> Id {
     let cwd = envelope.cwd.and_then(RawStr::decode);
     Id::pseudonym(&normal_path(path, cwd.as_deref()))
-}
-
-/// Names a message without an id by its request, else by its record; never equal to a `message.id`.
-fn fallback_id(envelope: &Envelope<'_>) -> Id {
-    let text = envelope.request.or(envelope.uuid);
-    text.map_or(Id::NONE, |text| Id::of(&[b"without message.id: ", text.0].concat()))
 }
 
 /// Pseudonyms of a working directory (as it stands in the JSON) and of its last component.

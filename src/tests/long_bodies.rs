@@ -7,11 +7,12 @@ use proptest::prelude::*;
 
 use super::log_builder::cases;
 use crate::base::id::Id;
-use crate::base::json::TextSink;
+use crate::base::json::{Cursor, TextSink};
 use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::encode::Params;
 use crate::frames::timelines::{Joined, PackedTimeline, batch, groups, read};
 use crate::logs::body::{Body, Measured, STUDIED_BYTES, Study, WINDOW_BYTES, code_points};
+use crate::logs::content::read_message;
 use crate::logs::timeline::content::Draft;
 use crate::logs::trace::Handle;
 
@@ -132,8 +133,8 @@ proptest! {
         let block = serde_json::json!({"type": "tool_result", "tool_use_id": "c", "content": parts});
         let message = serde_json::json!({"role": "user", "content": [block]}).to_string();
         let whole = texts.join("\n");
-        let mut draft = Draft { held_bytes_max, ..Draft::default() };
-        prop_assert!(draft.read(message.as_bytes()).unwrap());
+        let mut draft = Draft::holding(held_bytes_max);
+        prop_assert!(read_message(&mut Cursor::new(message.as_bytes()), &mut draft).unwrap().is_some());
         let block = &draft.blocks[0];
         let held = draft.text_of(block);
         prop_assert_eq!(held, &whole.as_bytes()[..held_bytes_max.min(whole.len())]);

@@ -228,6 +228,12 @@ fn replayed(logs: &str) -> Value {
     let home = Home::new();
     home.write(".claude/projects/p/s.jsonl", logs);
     let first = home.json(&["replay", "--reproducible"])["replay"].clone();
+    for entry in std::fs::read_dir(home.lake()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "memo") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
     let again = home.json(&["replay", "--reproducible"])["replay"].clone();
     assert_eq!(first, again, "from the lake");
     first

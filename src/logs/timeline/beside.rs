@@ -5,9 +5,7 @@ use std::path::Path;
 use crate::base::id::Id;
 use crate::base::json::{Cursor, RawStr, Shape};
 use crate::base::names::{Names, Sym};
-use crate::logs::message::id_of;
-use crate::logs::timeline::content::{Outcome, text};
-use crate::logs::timeline::envelope::{each_field, whole_number};
+use crate::logs::field::{Outcome, each_field, id_of, text, whole_number};
 use crate::logs::timeline::requests::StatedCost;
 use crate::logs::timeline::rows::{AgentRow, FileTimeline};
 use crate::logs::trace::Place;
@@ -90,16 +88,6 @@ pub(super) fn miss_reason(diagnostics: &[u8]) -> Option<RawStr<'_>> {
         Ok(())
     });
     read.map_or(None, |()| reason)
-}
-
-/// `usage.speed`.
-pub(super) fn speed(usage: &[u8]) -> Option<RawStr<'_>> {
-    let mut speed = None;
-    let read = each_field(usage, |key, cursor| match key {
-        b"speed" => text(cursor).map(|word| speed = word),
-        _ => cursor.skip_value(),
-    });
-    read.map_or(None, |()| speed)
 }
 
 /// The running totals of a `cost-state`, model by model.

@@ -13,7 +13,6 @@ mod added;
 pub mod assemble;
 mod beside;
 pub(crate) mod content;
-mod envelope;
 mod fields;
 mod identifiers;
 mod layout;

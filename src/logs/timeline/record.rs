@@ -7,12 +7,14 @@ use crate::base::json::{Cursor, RawStr};
 use crate::base::names::Sym;
 use crate::base::tokenizer::Tokens;
 use crate::logs::body::{STUDIED_BYTES, code_points};
-use crate::logs::message::{InputFields, id_of};
+use crate::logs::content::{Message, read_content};
+use crate::logs::envelope::{Attachment, Envelope, Metadata, ParentField, Progress};
+use crate::logs::field::{Outcome, id_of};
+use crate::logs::message::InputFields;
 use crate::logs::path::normal_path;
 use crate::logs::take::TakeRecords;
 use crate::logs::time::Memo;
-use crate::logs::timeline::content::{Draft, DraftBlock, Outcome, Part};
-use crate::logs::timeline::envelope::{Attachment, Envelope, Metadata, ParentField, Progress};
+use crate::logs::timeline::content::{Draft, DraftBlock, Part};
 use crate::logs::timeline::fields::Fields;
 use crate::logs::timeline::identifiers::utterance;
 use crate::logs::timeline::references::{References, Spot};
@@ -72,16 +74,12 @@ impl TakeRecords for Reader<'_, '_> {
     }
 
     fn record(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
-        let envelope = Envelope::read(cursor)?;
-        let has_message = match (envelope.kind(), envelope.message) {
-            (b"user" | b"assistant", Some(message)) => self.draft.read(message)?,
-            _ => false,
-        };
+        let envelope = Envelope::read(cursor, &mut self.draft)?;
         self.counters.items += 1;
         self.counters.records += 1;
         let parent = self.parent(&envelope);
         self.side_chain(&envelope);
-        let kept = self.commit(&envelope, parent, has_message);
+        let kept = self.commit(&envelope, parent);
         if let Some(uuid) = envelope.uuid {
             self.above.insert(id_of(uuid), kept.map_or(parent, Parent::Record));
         }
@@ -100,7 +98,7 @@ impl<'g, 'v> Reader<'g, 'v> {
             gauge,
             counters: Counters::default(),
             out: FileTimeline::default(),
-            draft: Draft { held_bytes_max, ..Draft::default() },
+            draft: Draft::holding(held_bytes_max),
             session: Memo::default(),
             project: Memo::default(),
             above: IdMap::default(),
@@ -162,8 +160,8 @@ impl<'g, 'v> Reader<'g, 'v> {
     }
 
     /// The record is whole: its row, if it becomes one.
-    fn commit(&mut self, envelope: &Envelope<'_>, parent: Parent, has_message: bool) -> Option<u32> {
-        let kind = envelope.kind();
+    fn commit(&mut self, envelope: &Envelope<'_>, parent: Parent) -> Option<u32> {
+        let (kind, has_message) = (envelope.kind(), envelope.message.is_some());
         if matches!(kind, b"user" | b"assistant" | b"system") {
             self.session_span(envelope);
         }
@@ -222,7 +220,7 @@ impl<'g, 'v> Reader<'g, 'v> {
 
     fn chain_of(&mut self, envelope: &Envelope<'_>) -> u32 {
         let session = self.session_id(envelope);
-        if !envelope.sidechain {
+        if !envelope.is_sidechain() {
             return self.chain(ChainKey { session, agent: Id::NONE, place: Place::Main });
         }
         if let Some(agent) = envelope.agent {
@@ -249,8 +247,8 @@ impl<'g, 'v> Reader<'g, 'v> {
     /// Remembers which inline side chain a record belongs to, of whatever type it is: others may follow it.
     fn side_chain(&mut self, envelope: &Envelope<'_>) {
         let uuid = envelope.uuid();
-        if envelope.sidechain && envelope.agent.is_none() && uuid.is_some() {
-            let above = if let ParentField::Uuid(parent) = envelope.parent { id_of(parent) } else { Id::NONE };
+        if envelope.is_sidechain() && envelope.agent.is_none() && uuid.is_some() {
+            let above = envelope.parent.id();
             let agent = self.roots.get(&above).copied().unwrap_or(uuid);
             self.roots.insert(uuid, agent);
         }
@@ -363,7 +361,7 @@ impl<'g, 'v> Reader<'g, 'v> {
                 let wrappers = &self.guide.vocabulary.wrapper_prefixes;
                 let wrapped = wrappers.iter().any(|prefix| text.starts_with(prefix.as_bytes()));
                 // In a side chain the parent speaks.
-                let person = !envelope.meta && !envelope.sidechain && !wrapped;
+                let person = !envelope.meta && !envelope.is_sidechain() && !wrapped;
                 if person { BlockKind::Human } else { BlockKind::Injected }
             }
         }
@@ -372,7 +370,7 @@ impl<'g, 'v> Reader<'g, 'v> {
     /// A summary without the boundary that belongs to it stands for both.
     fn lone_summary(&mut self, envelope: &Envelope<'_>, parent: Parent, chain: u32) {
         let record = self.counters.items;
-        let above = if let ParentField::Uuid(parent) = envelope.parent { id_of(parent) } else { Id::NONE };
+        let above = envelope.parent.id();
         let belongs = self.compacted[chain as usize]
             .is_some_and(|(number, id)| record - number <= SUMMARY_WITHIN_RECORDS || (id.is_some() && id == above));
         if !belongs {
@@ -403,12 +401,14 @@ impl<'g, 'v> Reader<'g, 'v> {
                 self.asked_for.insert(block.call, kind.0.to_vec());
             }
         }
+        let message = envelope.message.unwrap_or_default();
+        let model = message.model.and_then(RawStr::decode).unwrap_or_default();
         let answer = Answer {
-            message: draft.message.unwrap_or_else(|| fallback_id(envelope)),
-            model: self.out.names.intern(&String::from_utf8_lossy(&draft.model)),
-            usage: draft.usage.unwrap_or_default(),
-            setting: self.setting(envelope, &draft),
-            is_request: draft.usage.is_some() && draft.model != SYNTHETIC.as_bytes(),
+            message: envelope.message_id(),
+            model: self.out.names.intern(&String::from_utf8_lossy(&model)),
+            usage: message.usage.unwrap_or_default(),
+            setting: self.setting(envelope, &message),
+            is_request: message.usage.is_some() && model != SYNTHETIC.as_bytes(),
         };
         let kind = RecordKind::Answer(answer.shared(&mut self.answered));
         let row = self.push(envelope, parent, chain, marks, kind);
@@ -422,13 +422,16 @@ impl<'g, 'v> Reader<'g, 'v> {
         row
     }
 
-    fn setting(&mut self, envelope: &Envelope<'_>, draft: &Draft) -> Setting {
+    fn setting(&mut self, envelope: &Envelope<'_>, message: &Message<'_>) -> Setting {
         let names = &mut self.out.names;
-        let mut word = |text: RawStr<'_>| if text.0.is_empty() { Sym::default() } else { beside::word(names, text) };
+        let mut word = |text: Option<RawStr<'_>>| match text.unwrap_or_default() {
+            RawStr(b"") => Sym::default(),
+            text => beside::word(names, text),
+        };
         Setting {
-            effort: word(envelope.effort.unwrap_or(RawStr(&draft.effort))),
-            speed: word(RawStr(&draft.speed)),
-            miss_reason: word(RawStr(&draft.miss_reason)),
+            effort: word(envelope.effort.or(message.effort)),
+            speed: word(message.speed),
+            miss_reason: word(message.diagnostics.and_then(beside::miss_reason)),
             branch: envelope.branch.map_or(Id::NONE, |name| self.branch.get(name.0, |raw| beside::branch(RawStr(raw)))),
         }
     }
@@ -566,8 +569,7 @@ impl<'g, 'v> Reader<'g, 'v> {
         if kind.0 == b"queued_command"
             && let Some(prompt) = attachment.prompt
         {
-            self.draft.clear();
-            self.draft.content(&mut Cursor::new(prompt)).ok()?;
+            read_content(&mut Cursor::new(prompt), &mut self.draft).ok()?;
             let typed = attachment.mode.is_some_and(|mode| mode.0 == b"prompt");
             let envelope = Envelope { meta: envelope.meta || !typed, ..*envelope };
             return Some(self.user(&envelope, parent, None));
@@ -600,7 +602,8 @@ impl<'g, 'v> Reader<'g, 'v> {
 
     /// A subagent's own record as its parent saw it, or a hook that says that the session was taken up.
     fn progress(&mut self, envelope: &Envelope<'_>, parent: Parent) -> Option<u32> {
-        let progress = Progress::of(envelope.data?);
+        // Data that break off say nothing.
+        let progress = Progress::read(envelope.data?, &mut self.draft).unwrap_or_default();
         match progress.kind.unwrap_or_default().0 {
             b"hook_progress" => {
                 let hook = progress.hook.unwrap_or_default();
@@ -616,18 +619,14 @@ impl<'g, 'v> Reader<'g, 'v> {
     }
 
     fn agent_progress(&mut self, envelope: &Envelope<'_>, progress: &Progress<'_>) {
-        let Some(Ok(inner)) = progress.message.map(|message| Envelope::read(&mut Cursor::new(message))) else { return };
-        let read = inner.message.map(|message| self.draft.read(message));
-        if !matches!(read, Some(Ok(true))) {
-            return;
-        }
+        let Some(inner) = progress.record.filter(|record| record.message.is_some()) else { return };
         let inner = Envelope {
             cwd: inner.cwd.or(envelope.cwd),
             version: inner.version.or(envelope.version),
             branch: inner.branch.or(envelope.branch),
             timestamp: inner.timestamp.or(envelope.timestamp),
             parent: ParentField::Absent,
-            sidechain: true,
+            sidechain: Some(true),
             ..inner
         };
         let session = self.session_id(envelope);
@@ -661,10 +660,4 @@ fn path_of(envelope: &Envelope<'_>, block: &DraftBlock, input: &[u8]) -> Option<
 
 fn pseudonym_of_raw(raw: &[u8]) -> Id {
     Id::pseudonym(&RawStr(raw).decode().unwrap_or_default())
-}
-
-/// Names a message without an id by its request, else by its record; never equal to a `message.id`.
-fn fallback_id(envelope: &Envelope<'_>) -> Id {
-    let text = envelope.request.or(envelope.uuid);
-    text.map_or(Id::NONE, |text| Id::of(&[b"without message.id: ", text.0].concat()))
 }

@@ -1,11 +1,11 @@
-//! The outer fields of records, and the small objects in them that say what happened.
+//! The outer fields of records, and the small objects in them that say what happened: read once, for every reader.
 
 use crate::base::id::Id;
 use crate::base::json::{Cursor, RawStr, Shape};
 use crate::base::numbers::DAY_MS;
-use crate::logs::message::{TOKENS_MAX, id_of, span};
+use crate::logs::content::{Message, TOKENS_MAX, TakeContent, expected, read_message};
+use crate::logs::field::{Outcome, each_field, flag_or, id_of, span, text, whole_number};
 use crate::logs::time::parse_millis;
-use crate::logs::timeline::content::{Outcome, flag, text};
 use crate::logs::trace::{Millis, NO_TIME};
 
 /// No hook runs for longer than a day; a larger number of milliseconds is none.
@@ -20,38 +20,69 @@ pub(super) enum ParentField<'a> {
     Uuid(RawStr<'a>),
 }
 
+impl ParentField<'_> {
+    /// The `uuid`, or none.
+    pub(super) fn id(self) -> Id {
+        if let Self::Uuid(uuid) = self { id_of(uuid) } else { Id::NONE }
+    }
+}
+
 /// The outer fields of a record.
 #[derive(Default, Clone, Copy)]
 pub(super) struct Envelope<'a> {
+    /// `type`.
     pub(super) kind: Option<RawStr<'a>>,
+    /// `subtype`.
     pub(super) subtype: Option<RawStr<'a>>,
+    /// `sessionId`.
     pub(super) session: Option<RawStr<'a>>,
+    /// `session_id`.
     pub(super) session_snake: Option<RawStr<'a>>,
+    /// `agentId`.
     pub(super) agent: Option<RawStr<'a>>,
+    /// `uuid`.
     pub(super) uuid: Option<RawStr<'a>>,
+    /// `parentUuid`.
     pub(super) parent: ParentField<'a>,
+    /// `requestId`.
     pub(super) request: Option<RawStr<'a>>,
+    /// `cwd`.
     pub(super) cwd: Option<RawStr<'a>>,
+    /// `version`.
     pub(super) version: Option<RawStr<'a>>,
+    /// `timestamp`.
     pub(super) timestamp: Option<RawStr<'a>>,
+    /// `permissionMode`.
     pub(super) permission_mode: Option<RawStr<'a>>,
-    pub(super) sidechain: bool,
+    /// `isSidechain`, once it was seen.
+    pub(super) sidechain: Option<bool>,
+    /// `isCompactSummary`.
     pub(super) summary: bool,
+    /// `isMeta`.
     pub(super) meta: bool,
-    pub(super) message: Option<&'a [u8]>,
+    /// `message`, if it is an object; its content went to whoever takes it.
+    pub(super) message: Option<Message<'a>>,
+    /// `data`.
     pub(super) data: Option<&'a [u8]>,
+    /// `attachment`.
     pub(super) attachment: Option<&'a [u8]>,
     /// `compactMetadata` or `microcompactMetadata`.
     pub(super) metadata: Option<&'a [u8]>,
+    /// `gitBranch`.
     pub(super) branch: Option<RawStr<'a>>,
+    /// `effort`.
     pub(super) effort: Option<RawStr<'a>>,
+    /// `sessionKind`.
     pub(super) session_kind: Option<RawStr<'a>>,
     /// Of an `agent-setting`: the agent that the main thread was started as.
     pub(super) agent_setting: Option<RawStr<'a>>,
+    /// `teamName`.
     pub(super) team: Option<RawStr<'a>>,
+    /// `agentName`.
     pub(super) agent_name: Option<RawStr<'a>>,
     /// The call that a progress record is about.
     pub(super) parent_call: Option<RawStr<'a>>,
+    /// `toolUseResult`.
     pub(super) tool_result: Option<&'a [u8]>,
     /// Of a `cost-state`: tokens and cost by model.
     pub(super) model_usage: Option<&'a [u8]>,
@@ -69,66 +100,105 @@ pub(super) struct Metadata {
 }
 
 impl<'a> Envelope<'a> {
-    pub(super) fn read(cursor: &mut Cursor<'a>) -> Outcome<Self> {
+    /// Reads the record at the cursor; the content of its message goes to `sink`.
+    ///
+    /// # Errors
+    /// Where it breaks off.
+    pub(super) fn read<S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<Self> {
+        Self::read_until(cursor, sink, |_, _| false)
+    }
+
+    /// The same for who may have seen enough once type and session are known.
+    ///
+    /// # Errors
+    /// Where it breaks off.
+    pub(super) fn read_until<S: TakeContent<'a>>(
+        cursor: &mut Cursor<'a>,
+        sink: &mut S,
+        is_enough: impl Fn(&Self, &mut Cursor<'a>) -> bool,
+    ) -> Outcome<Self> {
         let mut envelope = Self::default();
         cursor.enter()?;
         let mut first = true;
         while let Some(key) = cursor.next_key(&mut first)? {
-            match key.0 {
-                b"type" => envelope.kind = text(cursor)?,
-                b"subtype" => envelope.subtype = text(cursor)?,
-                b"sessionId" => envelope.session = text(cursor)?,
-                b"session_id" => envelope.session_snake = text(cursor)?,
-                b"agentId" => envelope.agent = text(cursor)?,
-                b"uuid" => envelope.uuid = text(cursor)?,
-                b"parentUuid" => envelope.parent = parent_field(cursor)?,
-                b"requestId" => envelope.request = text(cursor)?,
-                b"cwd" => envelope.cwd = text(cursor)?,
-                b"version" => envelope.version = text(cursor)?,
-                b"timestamp" => envelope.timestamp = text(cursor)?,
-                b"permissionMode" => envelope.permission_mode = text(cursor)?,
-                b"isSidechain" => envelope.sidechain = flag(cursor)?,
-                b"isCompactSummary" => envelope.summary = flag(cursor)?,
-                b"isMeta" => envelope.meta = flag(cursor)?,
-                b"message" => envelope.message = Some(span(cursor)?),
-                b"data" => envelope.data = Some(span(cursor)?),
-                b"attachment" => envelope.attachment = Some(span(cursor)?),
-                b"compactMetadata" | b"microcompactMetadata" => envelope.metadata = Some(span(cursor)?),
-                b"gitBranch" => envelope.branch = text(cursor)?,
-                b"effort" => envelope.effort = text(cursor)?,
-                b"sessionKind" => envelope.session_kind = text(cursor)?,
-                b"teamName" => envelope.team = text(cursor)?,
-                b"agentName" => envelope.agent_name = text(cursor)?,
-                b"agentSetting" => envelope.agent_setting = text(cursor)?,
-                b"parentToolUseID" => envelope.parent_call = text(cursor)?,
-                b"toolUseResult" => envelope.tool_result = Some(span(cursor)?),
-                b"hookInfos" => envelope.hook_infos = Some(span(cursor)?),
-                b"modelUsage" => envelope.model_usage = Some(span(cursor)?),
-                _ => cursor.skip_value()?,
+            envelope.field(key.0, cursor, sink)?;
+            if matches!(key.0, b"type" | b"sessionId") && is_enough(&envelope, cursor) {
+                break;
             }
         }
         Ok(envelope)
     }
 
+    fn field<S: TakeContent<'a>>(&mut self, key: &[u8], cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<()> {
+        match key {
+            b"type" => self.kind = expected(cursor, sink)?,
+            b"subtype" => self.subtype = expected(cursor, sink)?,
+            b"sessionId" => self.session = expected(cursor, sink)?,
+            b"session_id" => self.session_snake = expected(cursor, sink)?,
+            b"agentId" => self.agent = expected(cursor, sink)?,
+            b"uuid" => self.uuid = expected(cursor, sink)?,
+            b"parentUuid" => self.parent = parent_field(cursor, sink)?,
+            b"requestId" => self.request = expected(cursor, sink)?,
+            b"cwd" => self.cwd = expected(cursor, sink)?,
+            b"version" => self.version = expected(cursor, sink)?,
+            b"timestamp" => self.timestamp = expected(cursor, sink)?,
+            b"permissionMode" => self.permission_mode = text(cursor)?,
+            b"isSidechain" => self.sidechain = Some(flag_or(cursor, &mut |reason| sink.odd(reason))?),
+            b"isCompactSummary" => self.summary = flag_or(cursor, &mut |reason| sink.odd(reason))?,
+            b"isMeta" => self.meta = flag_or(cursor, &mut |reason| sink.odd(reason))?,
+            b"message" => self.message = read_message(cursor, sink)?,
+            b"data" => self.data = Some(span(cursor)?),
+            b"attachment" => self.attachment = Some(span(cursor)?),
+            b"compactMetadata" | b"microcompactMetadata" => self.metadata = Some(span(cursor)?),
+            b"gitBranch" => self.branch = text(cursor)?,
+            b"effort" => self.effort = text(cursor)?,
+            b"sessionKind" => self.session_kind = text(cursor)?,
+            b"teamName" => self.team = text(cursor)?,
+            b"agentName" => self.agent_name = text(cursor)?,
+            b"agentSetting" => self.agent_setting = text(cursor)?,
+            b"parentToolUseID" => self.parent_call = text(cursor)?,
+            b"toolUseResult" => self.tool_result = Some(span(cursor)?),
+            b"hookInfos" => self.hook_infos = Some(span(cursor)?),
+            b"modelUsage" => self.model_usage = Some(span(cursor)?),
+            _ => cursor.skip_value()?,
+        }
+        Ok(())
+    }
+
+    /// Its type; empty without one.
     pub(super) fn kind(&self) -> &'a [u8] {
         self.kind.map_or(b"", |kind| kind.0)
     }
 
+    /// Hash of its `uuid`, or none.
     pub(super) fn uuid(&self) -> Id {
         self.uuid.map(id_of).unwrap_or_default()
     }
 
+    /// When it was written.
     pub(super) fn ts(&self) -> Millis {
         self.timestamp.and_then(|text| parse_millis(text.0)).unwrap_or(NO_TIME)
     }
+
+    /// Whether it stands in a side chain.
+    pub(super) fn is_sidechain(&self) -> bool {
+        self.sidechain.unwrap_or_default()
+    }
+
+    /// Names a message without an id by its request, else by its record; never equal to a `message.id`.
+    pub(super) fn message_id(&self) -> Id {
+        let text = self.request.or(self.uuid);
+        let fallback = || text.map_or(Id::NONE, |text| Id::of(&[b"without message.id: ", text.0].concat()));
+        self.message.and_then(|message| message.id).unwrap_or_else(fallback)
+    }
 }
 
-fn parent_field<'a>(cursor: &mut Cursor<'a>) -> Outcome<ParentField<'a>> {
+fn parent_field<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<ParentField<'a>> {
     if cursor.shape()? == Shape::Null {
         cursor.skip_value()?;
         return Ok(ParentField::Null);
     }
-    Ok(text(cursor)?.map_or(ParentField::Absent, ParentField::Uuid))
+    Ok(expected(cursor, sink)?.map_or(ParentField::Absent, ParentField::Uuid))
 }
 
 /// The fields of an attachment that tell what it is.
@@ -181,31 +251,35 @@ impl<'a> Attachment<'a> {
 /// The fields of progress data.
 #[derive(Default, Clone, Copy)]
 pub(super) struct Progress<'a> {
+    /// `type`.
     pub(super) kind: Option<RawStr<'a>>,
+    /// `hookName`.
     pub(super) hook: Option<RawStr<'a>>,
+    /// `agentId`.
     pub(super) agent: Option<RawStr<'a>>,
-    pub(super) message: Option<&'a [u8]>,
+    /// The record of a subagent that its parent repeats.
+    pub(super) record: Option<Envelope<'a>>,
 }
 
 impl<'a> Progress<'a> {
-    /// See [`Attachment::of`].
-    pub(super) fn of(span: &'a [u8]) -> Self {
+    /// Reads the `data` of a progress record; the content of the record in it goes to `sink`. Data of another form say
+    /// nothing.
+    ///
+    /// # Errors
+    /// If the content of that record breaks off.
+    pub(super) fn read<S: TakeContent<'a>>(data: &'a [u8], sink: &mut S) -> Outcome<Self> {
         let mut fields = Self::default();
-        fields.read(span).unwrap_or_default();
-        fields
-    }
-
-    fn read(&mut self, bytes: &'a [u8]) -> Outcome<()> {
-        each_field(bytes, |key, cursor| {
+        each_field(data, |key, cursor| {
             match key {
-                b"type" => self.kind = text(cursor)?,
-                b"hookName" => self.hook = text(cursor)?,
-                b"agentId" => self.agent = text(cursor)?,
-                b"message" => self.message = Some(span(cursor)?),
+                b"type" => fields.kind = expected(cursor, sink)?,
+                b"hookName" => fields.hook = text(cursor)?,
+                b"agentId" => fields.agent = expected(cursor, sink)?,
+                b"message" if cursor.shape()? == Shape::Object => fields.record = Some(Envelope::read(cursor, sink)?),
                 _ => cursor.skip_value()?,
             }
             Ok(())
-        })
+        })?;
+        Ok(fields)
     }
 }
 
@@ -241,33 +315,4 @@ impl Metadata {
             Ok(())
         })
     }
-}
-
-/// Walks the fields of an object.
-pub(super) fn each_field<'a>(
-    bytes: &'a [u8],
-    mut take: impl FnMut(&[u8], &mut Cursor<'a>) -> Outcome<()>,
-) -> Outcome<()> {
-    let mut cursor = Cursor::new(bytes);
-    if cursor.shape()? != Shape::Object {
-        return Ok(());
-    }
-    cursor.enter()?;
-    let mut first = true;
-    while let Some(key) = cursor.next_key(&mut first)? {
-        take(key.0, &mut cursor)?;
-    }
-    Ok(())
-}
-
-/// A whole number; one above `max` is none.
-pub(super) fn whole_number(cursor: &mut Cursor<'_>, max: u64) -> Outcome<Option<u64>> {
-    if cursor.shape()? == Shape::Number {
-        return Ok(std::str::from_utf8(cursor.number()?)
-            .ok()
-            .and_then(|digits| digits.parse().ok())
-            .filter(|&number| number <= max));
-    }
-    cursor.skip_value()?;
-    Ok(None)
 }

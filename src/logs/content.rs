@@ -1,0 +1,290 @@
+//! The `message` of a record, walked once for every reader: its usage, and its content block by block. What of it is kept
+//! is the reader's own ([`TakeContent`]).
+
+use crate::base::damage::Reason;
+use crate::base::id::Id;
+use crate::base::json::{Cursor, RawStr, Shape, TextSink, decode_into};
+use crate::logs::field::{Outcome, flag_or, id_of, span, text, text_or};
+use crate::logs::trace::Usage;
+
+/// No message has more tokens than this (2^32): a larger number is damage. Sums over all logs of a disk stay exact with it.
+pub const TOKENS_MAX: u64 = 1 << 32;
+
+/// Takes content part by part, before it is known whether the record around it is whole. Of a repeated key the last one
+/// stands: whatever begins anew is forgotten first.
+pub trait TakeContent<'a> {
+    /// Where the text of a result goes.
+    type Text: TextSink;
+
+    /// Something is not as it should be.
+    fn odd(&mut self, reason: Reason);
+    /// Content begins.
+    fn begin(&mut self);
+    /// All of it is one string.
+    fn string(&mut self, text: RawStr<'a>);
+    /// The text of a result begins; its block comes when it is over.
+    fn begin_result(&mut self);
+    /// Where that text goes.
+    fn result_text(&mut self) -> &mut Self::Text;
+    /// A block.
+    fn block(&mut self, block: &Block<'a>);
+}
+
+/// What a message says besides its blocks.
+#[derive(Default, Clone, Copy)]
+pub struct Message<'a> {
+    /// `id`.
+    pub id: Option<Id>,
+    /// `model`.
+    pub model: Option<RawStr<'a>>,
+    /// `usage`.
+    pub usage: Option<Usage>,
+    /// `usage.speed`.
+    pub speed: Option<RawStr<'a>>,
+    /// `effort`.
+    pub effort: Option<RawStr<'a>>,
+    /// `diagnostics`.
+    pub diagnostics: Option<&'a [u8]>,
+    /// Whether there is a `stop_reason`.
+    pub finished: bool,
+    /// What its content is.
+    pub content: Content,
+}
+
+/// What the content of a message is.
+#[derive(Default, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Content {
+    /// Nothing, or no content.
+    #[default]
+    None,
+    /// One string.
+    Text,
+    /// A list without an element.
+    Empty,
+    /// A list.
+    Blocks,
+}
+
+/// The fields of a block.
+#[derive(Default, Clone, Copy)]
+pub struct Block<'a> {
+    /// `type`.
+    pub kind: Option<RawStr<'a>>,
+    /// `id`.
+    pub id: Option<RawStr<'a>>,
+    /// `name`.
+    pub name: Option<RawStr<'a>>,
+    /// `tool_use_id`.
+    pub tool_use_id: Option<RawStr<'a>>,
+    /// `text`.
+    pub text: Option<RawStr<'a>>,
+    /// `thinking`.
+    pub thinking: Option<RawStr<'a>>,
+    /// `input`.
+    pub input: Option<&'a [u8]>,
+    /// `is_error`.
+    pub failed: bool,
+    /// What its `content` is, if it has one; its text went by before.
+    pub result: Option<ResultForm>,
+}
+
+/// What the content of a result consists of.
+#[derive(Default, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ResultForm {
+    /// Whether it is one string.
+    pub is_string: bool,
+    /// Its texts.
+    pub texts: u32,
+    /// Images and documents.
+    pub media: u32,
+    /// Parts of other types.
+    pub others: u32,
+}
+
+/// Walks the message at the cursor; none if it is no object.
+///
+/// # Errors
+/// Where it breaks off; a malformed escape in a result does that, too.
+pub fn read_message<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<Option<Message<'a>>> {
+    sink.begin();
+    if cursor.shape()? != Shape::Object {
+        cursor.skip_value()?;
+        return Ok(None);
+    }
+    let mut message = Message::default();
+    cursor.enter()?;
+    let mut first = true;
+    while let Some(key) = cursor.next_key(&mut first)? {
+        match key.0 {
+            b"id" => message.id = expected(cursor, sink)?.filter(|id| !id.0.is_empty()).map(id_of),
+            b"model" => message.model = expected(cursor, sink)?,
+            b"stop_reason" => {
+                message.finished = cursor.shape()? == Shape::String;
+                cursor.skip_value()?;
+            }
+            b"usage" => (message.usage, message.speed) = read_usage(cursor, sink)?,
+            b"effort" => message.effort = text(cursor)?,
+            b"diagnostics" => message.diagnostics = Some(span(cursor)?),
+            b"content" => message.content = read_content(cursor, sink)?,
+            _ => cursor.skip_value()?,
+        }
+    }
+    Ok(Some(message))
+}
+
+/// A string that is told as mistyped if it is none.
+pub(super) fn expected<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<Option<RawStr<'a>>> {
+    text_or(cursor, &mut |reason| sink.odd(reason))
+}
+
+/// Walks the content at the cursor: a text, or blocks.
+///
+/// # Errors
+/// See [`read_message`].
+pub fn read_content<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<Content> {
+    sink.begin();
+    match cursor.shape()? {
+        Shape::Array => cursor.enter()?,
+        Shape::String => {
+            sink.string(cursor.string()?);
+            return Ok(Content::Text);
+        }
+        _ => return cursor.skip_value().map(|()| Content::None),
+    }
+    let mut first = true;
+    while cursor.next_element(&mut first)? {
+        if cursor.shape()? == Shape::Object {
+            let block = read_block(cursor, sink)?;
+            sink.block(&block);
+        } else {
+            sink.odd(Reason::MistypedField);
+            cursor.skip_value()?;
+        }
+    }
+    Ok(if first { Content::Empty } else { Content::Blocks })
+}
+
+fn read_block<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<Block<'a>> {
+    let mut block = Block::default();
+    cursor.enter()?;
+    let mut first = true;
+    while let Some(key) = cursor.next_key(&mut first)? {
+        match key.0 {
+            b"type" => block.kind = expected(cursor, sink)?,
+            b"id" => block.id = expected(cursor, sink)?,
+            b"name" => block.name = expected(cursor, sink)?,
+            b"tool_use_id" => block.tool_use_id = expected(cursor, sink)?,
+            b"text" => block.text = text(cursor)?,
+            b"thinking" => block.thinking = text(cursor)?,
+            b"is_error" => block.failed = flag_or(cursor, &mut |reason| sink.odd(reason))?,
+            b"input" => block.input = Some(span(cursor)?),
+            b"content" => block.result = Some(read_result(cursor, sink)?),
+            _ => cursor.skip_value()?,
+        }
+    }
+    Ok(block)
+}
+
+/// Walks the content of a result: a string, or parts, whose texts are joined by line feeds.
+fn read_result<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<ResultForm> {
+    let mut form = ResultForm::default();
+    sink.begin_result();
+    match cursor.shape()? {
+        Shape::String => {
+            cursor.decode_string(sink.result_text())?;
+            return Ok(ResultForm { is_string: true, texts: 1, ..form });
+        }
+        Shape::Array => cursor.enter()?,
+        shape => {
+            if shape != Shape::Null {
+                sink.odd(Reason::MistypedField);
+            }
+            return cursor.skip_value().map(|()| form);
+        }
+    }
+    let mut first = true;
+    while cursor.next_element(&mut first)? {
+        if cursor.shape()? != Shape::Object {
+            sink.odd(Reason::MistypedField);
+            cursor.skip_value()?;
+            continue;
+        }
+        let (mut kind, mut written) = (None, None);
+        cursor.enter()?;
+        let mut first = true;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            match key.0 {
+                b"type" => kind = expected(cursor, sink)?,
+                b"text" => written = expected(cursor, sink)?,
+                _ => cursor.skip_value()?,
+            }
+        }
+        match kind.map(|kind| kind.0) {
+            Some(b"text") => {
+                if form.texts > 0 {
+                    sink.result_text().push(b"\n");
+                }
+                form.texts += 1;
+                decode_into(written.unwrap_or_default().0, sink.result_text())?;
+            }
+            Some(b"image" | b"document") => form.media += 1,
+            _ => form.others += 1,
+        }
+    }
+    Ok(form)
+}
+
+/// The `usage` of a message, and its `speed`.
+fn read_usage<'a, S: TakeContent<'a>>(
+    cursor: &mut Cursor<'a>,
+    sink: &mut S,
+) -> Outcome<(Option<Usage>, Option<RawStr<'a>>)> {
+    if cursor.shape()? != Shape::Object {
+        cursor.skip_value()?;
+        return Ok((None, None));
+    }
+    let (mut usage, mut speed) = (Usage::default(), None);
+    cursor.enter()?;
+    let mut first = true;
+    while let Some(key) = cursor.next_key(&mut first)? {
+        match key.0 {
+            b"input_tokens" => usage.input = read_tokens(cursor, sink)?,
+            b"output_tokens" => usage.output = read_tokens(cursor, sink)?,
+            b"cache_creation_input_tokens" => usage.cache_creation = read_tokens(cursor, sink)?,
+            b"cache_read_input_tokens" => usage.cache_read = read_tokens(cursor, sink)?,
+            b"speed" => speed = text(cursor)?,
+            b"cache_creation" if cursor.shape()? == Shape::Object => {
+                cursor.enter()?;
+                let mut first = true;
+                while let Some(key) = cursor.next_key(&mut first)? {
+                    match key.0 {
+                        b"ephemeral_5m_input_tokens" => usage.cache_creation_5m = read_tokens(cursor, sink)?,
+                        b"ephemeral_1h_input_tokens" => usage.cache_creation_1h = read_tokens(cursor, sink)?,
+                        _ => cursor.skip_value()?,
+                    }
+                }
+            }
+            _ => cursor.skip_value()?,
+        }
+    }
+    Ok((Some(usage), speed))
+}
+
+fn read_tokens<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<u64> {
+    match cursor.shape()? {
+        Shape::Number => {
+            let literal = std::str::from_utf8(cursor.number()?).unwrap_or_default();
+            let whole = |number: f64| (0.0..=TOKENS_MAX as f64).contains(&number).then_some(number as u64);
+            // Whole numbers are read as they stand; 1e3 and 10.0 are numbers as well.
+            let tokens = literal.parse::<u64>().map_or_else(|_| literal.parse().ok(), |whole| Some(whole as f64));
+            return Ok(tokens.and_then(whole).unwrap_or_else(|| {
+                sink.odd(Reason::MistypedField);
+                0
+            }));
+        }
+        Shape::Null => {}
+        _ => sink.odd(Reason::MistypedField),
+    }
+    cursor.skip_value()?;
+    Ok(0)
+}

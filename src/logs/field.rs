@@ -1,0 +1,77 @@
+//! Single fields of a record: a text, a flag, a number, or the bytes of whatever stands there.
+
+use crate::base::damage::Reason;
+use crate::base::id::Id;
+use crate::base::json::{Cursor, Fault, RawStr, Shape};
+
+/// Result of reading a part of a record.
+pub type Outcome<T> = Result<T, Fault>;
+
+/// A string, or nothing where something else stands.
+pub fn text<'a>(cursor: &mut Cursor<'a>) -> Outcome<Option<RawStr<'a>>> {
+    text_or(cursor, &mut |_| {})
+}
+
+/// A string; null counts as absent, anything else is told as mistyped.
+pub fn text_or<'a>(cursor: &mut Cursor<'a>, odd: &mut impl FnMut(Reason)) -> Outcome<Option<RawStr<'a>>> {
+    match cursor.shape()? {
+        Shape::String => return cursor.string().map(Some),
+        Shape::Null => {}
+        _ => odd(Reason::MistypedField),
+    }
+    cursor.skip_value()?;
+    Ok(None)
+}
+
+/// A boolean; null and absence count as false, anything else is told as mistyped.
+pub fn flag_or(cursor: &mut Cursor<'_>, odd: &mut impl FnMut(Reason)) -> Outcome<bool> {
+    match cursor.shape()? {
+        Shape::Bool => return cursor.boolean(),
+        Shape::Null => {}
+        _ => odd(Reason::MistypedField),
+    }
+    cursor.skip_value()?;
+    Ok(false)
+}
+
+/// A whole number; one above `max` is none.
+pub fn whole_number(cursor: &mut Cursor<'_>, max: u64) -> Outcome<Option<u64>> {
+    if cursor.shape()? == Shape::Number {
+        return Ok(std::str::from_utf8(cursor.number()?)
+            .ok()
+            .and_then(|digits| digits.parse().ok())
+            .filter(|&number| number <= max));
+    }
+    cursor.skip_value()?;
+    Ok(None)
+}
+
+/// The bytes of the value that stands at the cursor.
+pub fn span<'a>(cursor: &mut Cursor<'a>) -> Outcome<&'a [u8]> {
+    cursor.skip_space();
+    let start = cursor.pos();
+    cursor.skip_value()?;
+    Ok(cursor.since(start))
+}
+
+/// Names a string by its decoded text.
+pub fn id_of(text: RawStr<'_>) -> Id {
+    match text.plain() {
+        Some(plain) => Id::of(plain),
+        None => Id::of(&text.decode().unwrap_or_default()),
+    }
+}
+
+/// Walks the fields of an object; of anything else none.
+pub fn each_field<'a>(bytes: &'a [u8], mut take: impl FnMut(&[u8], &mut Cursor<'a>) -> Outcome<()>) -> Outcome<()> {
+    let mut cursor = Cursor::new(bytes);
+    if cursor.shape()? != Shape::Object {
+        return Ok(());
+    }
+    cursor.enter()?;
+    let mut first = true;
+    while let Some(key) = cursor.next_key(&mut first)? {
+        take(key.0, &mut cursor)?;
+    }
+    Ok(())
+}
