@@ -25,6 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
         values: &VALUES,
         classify: shape::classify,
         study: None,
+        timeline: None,
     };
     let reading = read::read_stream(bytes, guide);
     let counters = reading.trace.counters.clone();

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
+use crate::frames::input::timeline::Detail;
 use crate::frames::input::{Asked, Input};
 use crate::logs::discover;
 use crate::logs::trace::Millis;
@@ -41,8 +42,9 @@ impl QuestionArgs {
     ///
     /// # Errors
     /// If there is no such window, else see there.
-    pub fn read_for_timeline(&self, tier: u8, context: &mut Context<'_>) -> Result<Input> {
-        Input::read_for_timeline(&self.input, window::of(&self.window, context.now_ms)?, tier, &self.output, context)
+    pub fn read_for_timeline(&self, tier: u8, detail: Detail, context: &mut Context<'_>) -> Result<Input> {
+        let window = window::of(&self.window, context.now_ms)?;
+        Input::read_for_timeline(&self.input, window, (tier, detail), &self.output, context)
     }
 }
 
@@ -61,14 +63,14 @@ pub trait FromArgs: Sized {
         context: &mut Context<'_>,
     ) -> Result<Self>;
 
-    /// [`FromArgs::read`] for who will ask for [`Input::timeline`], too.
+    /// [`FromArgs::read`] for who will ask for [`Input::timeline`], too, in this detail.
     ///
     /// # Errors
     /// See [`FromArgs::read`].
     fn read_for_timeline(
         args: &InputArgs,
         window: Range<Millis>,
-        tier: u8,
+        wanted: (u8, Detail),
         output: &OutputArgs,
         context: &mut Context<'_>,
     ) -> Result<Self>;
@@ -100,17 +102,18 @@ impl FromArgs for Input {
         output: &OutputArgs,
         context: &mut Context<'_>,
     ) -> Result<Self> {
-        Self::open(asked(args, window, (tier, false), output, context)?)
+        Self::open(asked(args, window, (tier, None), output, context)?)
     }
 
     fn read_for_timeline(
         args: &InputArgs,
         window: Range<Millis>,
-        tier: u8,
+        wanted: (u8, Detail),
         output: &OutputArgs,
         context: &mut Context<'_>,
     ) -> Result<Self> {
-        Self::open(asked(args, window, (tier, true), output, context)?)
+        let (tier, detail) = wanted;
+        Self::open(asked(args, window, (tier, Some(detail)), output, context)?)
     }
 
     fn tell(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
@@ -150,7 +153,7 @@ impl FromArgs for Input {
 fn asked<'a>(
     args: &InputArgs,
     window: Range<Millis>,
-    (tier, timeline): (u8, bool),
+    (tier, timeline): (u8, Option<Detail>),
     output: &OutputArgs,
     context: &'a mut Context<'_>,
 ) -> Result<Asked<'a>> {

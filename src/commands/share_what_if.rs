@@ -32,7 +32,7 @@ pub fn alternatives(
     limits: &Limits,
     context: &mut Context<'_>,
 ) -> Result<Vec<Alternative>> {
-    let mut input = Input::read_for_timeline(args, window::ALL, 0, output, context)?;
+    let mut input = Input::read_for_timeline(args, window::ALL, (0, Detail::default()), output, context)?;
     let sheets = Sheets::load(&input.data)?;
     let tools = Tools::read(&[], &input.data)?;
     let world =

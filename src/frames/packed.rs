@@ -12,8 +12,8 @@ use crate::logs::timeline::requests::{
     Added, BlockKind, Marks, Occurrence, ReferenceKind, Setting, StatedCost, Trigger, Utterance,
 };
 use crate::logs::timeline::rows::{
-    AddedRow, AgentRow, Answer, BlockRow, ClearedRow, FieldRow, FileTimeline, Parent, RecordKind, RecordRow,
-    ReferenceRow, SessionSpan, TimelineRows,
+    AddedRow, AgentRow, Answer, BlockRow, ClearedRow, CompactedRow, FieldRow, FileTimeline, Parent, RecordKind,
+    RecordRow, ReferenceRow, SessionSpan, TimelineRows,
 };
 use crate::logs::timeline::words::{Numbered, Words};
 use crate::logs::trace::{ChainKey, Millis, Place, Usage};
@@ -144,6 +144,7 @@ impl Packer {
             agents,
             stated_costs,
             records,
+            outside,
             blocks,
             cleared,
             references,
@@ -184,7 +185,7 @@ impl Packer {
             to.usage(&row.usage);
             to.number(row.nanodollars);
         });
-        self.records(records);
+        self.records(records, outside);
         self.blocks(blocks);
         self.column(cleared, |to, id| to.id(*id));
         self.column(references, |to, row| to.number(row.kind as u8));
@@ -217,7 +218,7 @@ impl Packer {
         }
     }
 
-    fn records(&mut self, records: &[RecordRow]) {
+    fn records(&mut self, records: &[RecordRow], outside: &[Id]) {
         let mut time = 0;
         self.column(records, |to, row| to.id(row.id));
         self.column(records, |to, row| to.number(row.chain));
@@ -229,9 +230,9 @@ impl Packer {
             match row.parent {
                 Parent::Nothing => self.number(0_u8),
                 Parent::Unknown => self.number(1_u8),
-                Parent::Outside(id) => {
+                Parent::Outside(place) => {
                     self.number(2_u8);
-                    self.id(id);
+                    self.id(outside[place as usize]);
                 }
                 // Nearly always the record before.
                 Parent::Record(parent) => self.number(2 + index as u64 - u64::from(parent)),
@@ -241,10 +242,10 @@ impl Packer {
             RecordKind::Said => to.number(0_u8),
             RecordKind::Noted => to.number(1_u8),
             RecordKind::Answer(answer) => to.answer(answer),
-            RecordKind::Compacted { trigger, pre_tokens } => {
+            RecordKind::Compacted(compacted) => {
                 to.number(4_u8);
-                to.number(*trigger as u8);
-                to.optional(*pre_tokens);
+                to.number(compacted.trigger as u8);
+                to.optional(compacted.pre_tokens);
             }
             RecordKind::Cleared(cleared) => {
                 to.number(5_u8);
@@ -413,7 +414,7 @@ impl Unpacker<'_> {
             let (session, model) = (from.id()?, from.sym()?);
             Some(StatedCost { session, model, usage: from.usage()?, nanodollars: from.number()? })
         })?;
-        let records = self.records(records, chains.len(), blocks, cleared)?;
+        let (records, outside) = self.records(records, chains.len(), blocks, cleared)?;
         let blocks = self.blocks(blocks)?;
         let cleared = self.column(cleared, Self::id)?;
         let references = self.references(references, blocks.len(), sources)?;
@@ -428,6 +429,7 @@ impl Unpacker<'_> {
             agents,
             stated_costs,
             records,
+            outside,
             blocks,
             cleared,
             references,
@@ -440,7 +442,13 @@ impl Unpacker<'_> {
         })
     }
 
-    fn records(&mut self, count: usize, chains: usize, blocks: usize, cleared: usize) -> Option<Vec<RecordRow>> {
+    fn records(
+        &mut self,
+        count: usize,
+        chains: usize,
+        blocks: usize,
+        cleared: usize,
+    ) -> Option<(Vec<RecordRow>, Vec<Id>)> {
         let mut rows = self.column(count, |from| Some(RecordRow { id: from.id()?, ..RecordRow::default() }))?;
         let (mut time, mut end, mut calls, mut answered) = (0, 0, 0, None);
         self.fill(&mut rows, |row| &mut row.chain, |from| from.below(chains))?;
@@ -448,16 +456,20 @@ impl Unpacker<'_> {
         self.fill(&mut rows, |row| &mut row.version, Self::sym)?;
         self.fill(&mut rows, |row| &mut row.marks, |from| Some(Marks(from.small()?)))?;
         self.fill(&mut rows, |row| &mut row.blocks, |from| from.range(&mut end))?;
+        let mut outside = Vec::new();
         for (index, row) in (2_u64..).zip(&mut rows) {
             row.parent = match self.number()? {
                 0 => Parent::Nothing,
                 1 => Parent::Unknown,
-                2 => Parent::Outside(self.id()?),
+                2 => {
+                    outside.push(self.id()?);
+                    Parent::Outside(outside.len() as u32 - 1)
+                }
                 back => Parent::Record(u32::try_from(index.checked_sub(back)?).ok()?),
             };
         }
         self.fill(&mut rows, |row| &mut row.kind, |from| from.record_kind(&mut calls, &mut answered))?;
-        (end as usize == blocks && calls as usize == cleared).then_some(rows)
+        (end as usize == blocks && calls as usize == cleared).then_some((rows, outside))
     }
 
     fn record_kind(&mut self, calls: &mut u32, answered: &mut Option<Arc<Answer>>) -> Option<RecordKind> {
@@ -474,7 +486,7 @@ impl Unpacker<'_> {
             }
             4 => {
                 let trigger = Trigger::from_number(self.small()?)?;
-                RecordKind::Compacted { trigger, pre_tokens: self.optional()? }
+                RecordKind::Compacted(Box::new(CompactedRow { trigger, pre_tokens: self.optional()? }))
             }
             5 => {
                 let (pre_tokens, tokens_saved) = (self.optional()?, self.optional()?);

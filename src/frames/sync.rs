@@ -26,6 +26,7 @@ use crate::logs::discover::{Listing, LogFile};
 use crate::logs::message::Guide;
 use crate::logs::read;
 use crate::logs::read::{Job, Reading};
+use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::trace::{Millis, Rows};
 use crate::logs::values::Values;
 
@@ -146,6 +147,8 @@ pub struct Loaded {
     pub value_names: Names,
     /// Values that were read in this run and that the lake does not hold.
     pub values: BTreeMap<u32, Values>,
+    /// What files say for a timeline, of those that were read both ways.
+    pub timelines: BTreeMap<u32, FileTimeline>,
 }
 
 /// What is known now.
@@ -491,7 +494,9 @@ fn read_into(
             _ => stored.fresh(),
         };
         let named = reading.as_ref().and_then(|reading| reading.content);
-        if let Some(reading) = reading {
+        if let Some(mut reading) = reading {
+            let timeline = reading.timeline.take();
+            loaded.timelines.extend(timeline.map(|file| (source.number, file)));
             // What a file holds already was counted as it was; this run counts at least as much.
             if plan.fate != Fate::Grown {
                 source.maker = scope.maker;

@@ -105,7 +105,7 @@ impl<'a> Envelope<'a> {
     /// # Errors
     /// Where it breaks off.
     pub(super) fn read<S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<Self> {
-        Self::read_until(cursor, sink, |_, _| false)
+        Self::read_until(cursor, sink, |_, _, _| false)
     }
 
     /// The same for who may have seen enough once type and session are known.
@@ -115,14 +115,14 @@ impl<'a> Envelope<'a> {
     pub(super) fn read_until<S: TakeContent<'a>>(
         cursor: &mut Cursor<'a>,
         sink: &mut S,
-        is_enough: impl Fn(&Self, &mut Cursor<'a>) -> bool,
+        mut is_enough: impl FnMut(&Self, &mut Cursor<'a>, &mut S) -> bool,
     ) -> Outcome<Self> {
         let mut envelope = Self::default();
         cursor.enter()?;
         let mut first = true;
         while let Some(key) = cursor.next_key(&mut first)? {
             envelope.field(key.0, cursor, sink)?;
-            if matches!(key.0, b"type" | b"sessionId") && is_enough(&envelope, cursor) {
+            if matches!(key.0, b"type" | b"sessionId") && is_enough(&envelope, cursor, sink) {
                 break;
             }
         }

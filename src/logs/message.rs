@@ -16,6 +16,7 @@ use crate::logs::body::{Body, Measured, Study};
 use crate::logs::content::{Block, Content, ResultForm, TakeContent};
 use crate::logs::endpoint::{Endpoints, Input};
 use crate::logs::field::{Outcome, id_of, span};
+use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::trace::{Handle, NO_TIME, ResultKind, Status, ToolResult};
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::value_rules::ValueRules;
@@ -37,6 +38,8 @@ pub struct Guide<'v> {
     pub classify: fn(&[u8]) -> BodyShape,
     /// Whoever looks closer at bodies; nobody in a light reading.
     pub study: Option<&'v (dyn Fn() -> Box<dyn Study + 'v> + Sync)>,
+    /// For who needs the timeline as well: files that go by in one piece are read both ways at once.
+    pub timeline: Option<&'v TimelineRules>,
 }
 
 /// A drafted call.

@@ -33,6 +33,7 @@ pub mod shell;
 pub mod take;
 pub mod time;
 pub mod timeline;
+mod twofold;
 pub mod value_draft;
 pub mod value_rules;
 pub mod vocabulary;

@@ -16,8 +16,12 @@ use crate::base::unpack::{Packing, unpack};
 use crate::logs::digest::Naming;
 use crate::logs::message::Guide;
 use crate::logs::record::Extractor;
-use crate::logs::take::{Both, TakeLines};
+use crate::logs::take::TakeLines;
+use crate::logs::timeline::beside::add_agent_file;
+use crate::logs::timeline::rows::FileTimeline;
+use crate::logs::timeline::{Reader, TimelineGuide};
 use crate::logs::trace::FileTrace;
+use crate::logs::twofold::Twofold;
 
 /// Size of the pieces into which a large file is cut.
 pub const PIECE_BYTES: u64 = 16 << 20;
@@ -42,6 +46,11 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
+    /// Whether a piece is all of the file.
+    fn is_whole(&self, piece: &Piece) -> bool {
+        piece.start == 0 && (self.packing != Packing::Plain || piece.end == self.to)
+    }
+
     /// Whether all of the file goes by in one piece, as it stands on the disk.
     pub fn is_one_piece(&self) -> bool {
         self.packing == Packing::Plain && self.from == 0 && self.to <= PIECE_BYTES
@@ -59,6 +68,8 @@ pub struct Reading {
     pub failure: Option<String>,
     /// Name of all of the file, if that was wanted and all of it went by in one piece.
     pub content: Option<Id>,
+    /// What it says for a timeline, if that was wanted and all of it went by in one piece.
+    pub timeline: Option<FileTimeline>,
 }
 
 /// How reading a stream ended.
@@ -72,7 +83,13 @@ pub struct End {
 
 impl End {
     fn reading(self, extractor: Extractor<'_>) -> Reading {
-        Reading { trace: extractor.finish(), open_tail: self.open_tail, failure: self.failure, content: None }
+        Reading { trace: extractor.finish(), open_tail: self.open_tail, failure: self.failure, ..Reading::default() }
+    }
+
+    fn twofold(self, reader: Twofold<'_, '_, '_>) -> Reading {
+        let (trace, timeline) = reader.finish();
+        let (open_tail, failure) = (self.open_tail, self.failure);
+        Reading { trace, open_tail, failure, content: None, timeline: Some(timeline) }
     }
 }
 
@@ -130,11 +147,11 @@ pub fn read_stream(source: impl Read, guide: Guide<'_>) -> Reading {
     end.reading(extractor)
 }
 
-/// The same, while another reader takes the lines as well.
-pub fn read_stream_with(source: impl Read, guide: Guide<'_>, other: &mut impl TakeLines) -> Reading {
-    let mut extractor = Extractor::new(guide);
-    let end = read_stream_into(source, &mut Both(&mut extractor, other));
-    end.reading(extractor)
+/// The same, both ways.
+pub fn read_stream_twofold(source: impl Read, guide: Guide<'_>, timeline: Reader<'_, '_>) -> Reading {
+    let mut reader = Twofold { light: Extractor::new(guide), timeline };
+    let end = read_stream_into(source, &mut reader);
+    end.twofold(reader)
 }
 
 /// The same for any reader.
@@ -183,6 +200,16 @@ fn cut(jobs: &[Job<'_>]) -> Vec<Piece> {
 }
 
 fn read_piece(job: &Job<'_>, piece: &Piece, guide: Guide<'_>, buffer: &mut LineBuffer) -> Reading {
+    // A timeline is made from the first line to the last.
+    let guide = Guide { timeline: guide.timeline.filter(|_| job.is_whole(piece)), ..guide };
+    let mut reading = read_rows(job, piece, guide, buffer);
+    if let Some(file) = &mut reading.timeline {
+        add_agent_file(job.path, file);
+    }
+    reading
+}
+
+fn read_rows(job: &Job<'_>, piece: &Piece, guide: Guide<'_>, buffer: &mut LineBuffer) -> Reading {
     if job.named && job.is_one_piece() {
         return read_named(job, piece, guide, buffer).unwrap_or_else(|cause| unreadable(&cause));
     }
@@ -221,9 +248,16 @@ fn open(job: &Job<'_>, piece: &Piece) -> std::io::Result<Box<dyn Read>> {
 
 /// Takes all lines that begin before the offset `owned` of the stream; a failing stream is counted.
 fn read_lines<R: Read>(lines: Lines<'_, R>, owned: u64, guide: Guide<'_>, packing: Packing) -> Reading {
-    let mut extractor = Extractor::new(guide);
-    let end = take_lines(lines, owned, packing, &mut extractor);
-    end.reading(extractor)
+    let mut light = Extractor::new(guide);
+    let Some(rules) = guide.timeline else {
+        let end = take_lines(lines, owned, packing, &mut light);
+        return end.reading(light);
+    };
+    let Guide { vocabulary, endpoints, .. } = guide;
+    let timeline = Reader::new(TimelineGuide { vocabulary, endpoints, rules, gauge: None }, None);
+    let mut reader = Twofold { light, timeline };
+    let end = take_lines(lines, owned, packing, &mut reader);
+    end.twofold(reader)
 }
 
 /// Hands the lines that begin before the offset `owned` to `reader`.

@@ -30,7 +30,8 @@ pub struct Extractor<'v> {
     vocabulary: &'v Vocabulary,
     values: &'v ValueRules,
     trace: FileTrace,
-    draft: Draft<'v>,
+    /// What the record at hand contributes.
+    pub(super) draft: Draft<'v>,
     session: Memo<Id>,
     project: Memo<(Id, Id)>,
     chains: ChainIndex,
@@ -60,7 +61,7 @@ impl<'v> Extractor<'v> {
     }
 
     /// The record is whole: turn what was drafted into rows.
-    fn commit(&mut self, envelope: &Envelope<'_>) {
+    pub(super) fn commit(&mut self, envelope: &Envelope<'_>) {
         let record = self.trace.counters.items;
         self.trace.counters.items += 1;
         self.trace.counters.records += 1;
@@ -335,7 +336,13 @@ impl TakeRecords for Extractor<'_> {
 
     fn record(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
         self.draft.clear();
-        let envelope = Envelope::read_until(cursor, &mut self.draft, skip_rest)?;
+        let envelope = Envelope::read_until(cursor, &mut self.draft, |envelope, cursor, _| {
+            let is_enough = is_passed_over(envelope, cursor.rest());
+            if is_enough {
+                cursor.jump_to_end();
+            }
+            is_enough
+        })?;
         self.commit(&envelope);
         Ok(())
     }
@@ -343,7 +350,7 @@ impl TakeRecords for Extractor<'_> {
 
 /// Decides, at the moment the type or the session of a record becomes known, whether the rest of the line can be
 /// passed over unread: nobody needs the type, the line ends like a record, and nothing is glued on behind.
-fn skip_rest(envelope: &Envelope<'_>, cursor: &mut Cursor<'_>) -> bool {
+pub(super) fn is_passed_over(envelope: &Envelope<'_>, rest: &[u8]) -> bool {
     let kind = envelope.kind.map(|kind| kind.0);
     let unneeded = match kind {
         None | Some(b"user" | b"assistant" | b"system") => false,
@@ -351,19 +358,14 @@ fn skip_rest(envelope: &Envelope<'_>, cursor: &mut Cursor<'_>) -> bool {
         Some(b"file-history-snapshot" | b"summary") => true,
         Some(_) => envelope.session.is_some(),
     };
-    let rest = cursor.rest();
-    let skipped = unneeded
+    unneeded
         && rest.last() == Some(&b'}')
         && !may_hold_another(rest)
         // A record inside a side chain may be the parent of one that counts.
         && envelope.sidechain.map_or_else(|| memmem::find(rest, b"\"isSidechain\"").is_none(), |is| !is)
         // Last, so that a line of many glued records is not searched to its end for each of them.
         && (kind != Some(b"progress") || memmem::find(rest, b"\"agent_progress\"").is_none())
-        && (kind != Some(b"attachment") || memmem::find(rest, b"\"queued_command\"").is_none());
-    if skipped {
-        cursor.jump_to_end();
-    }
-    skipped
+        && (kind != Some(b"attachment") || memmem::find(rest, b"\"queued_command\"").is_none())
 }
 
 /// Whether an attachment is a prompt that was sent while the assistant worked.

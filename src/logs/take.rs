@@ -61,26 +61,6 @@ impl<R: TakeRecords> TakeLines for R {
     }
 }
 
-/// Two readers of one stream that can be read only once.
-pub struct Both<'r, A, B>(pub &'r mut A, pub &'r mut B);
-
-impl<A: TakeLines, B: TakeLines> TakeLines for Both<'_, A, B> {
-    fn line(&mut self, line: &[u8], last: bool) {
-        self.0.line(line, last);
-        self.1.line(line, last);
-    }
-
-    fn oversize_line(&mut self) {
-        self.0.oversize_line();
-        self.1.oversize_line();
-    }
-
-    fn file_damage(&mut self, reason: Reason) {
-        self.0.file_damage(reason);
-        self.1.file_damage(reason);
-    }
-}
-
 fn damage(counters: &mut Counters, reason: Reason) {
     counters.damage.add(reason, counters.lines);
 }

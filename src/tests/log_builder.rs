@@ -229,6 +229,7 @@ pub fn guide() -> Guide<'static> {
         values: VALUES.get_or_init(ValueRules::shipped),
         classify: shape::classify,
         study: None,
+        timeline: None,
     }
 }
 

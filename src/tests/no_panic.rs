@@ -8,6 +8,7 @@ use crate::logs::record::Extractor;
 use crate::logs::take::TakeLines;
 use crate::mine::totals::totals;
 use crate::tests::log_builder::*;
+use crate::tests::timeline_damage::one_walk_is_as_good_as_two;
 
 /// One line of each kind that is looked into.
 fn valid_lines() -> Vec<Vec<u8>> {
@@ -139,6 +140,7 @@ fn check(log: &[u8]) -> Result<(), TestCaseError> {
     prop_assert!(counters.bad_fragments <= lines, "a line is broken once");
     prop_assert!(counters.damage.0.values().all(|spot| spot.count > 0 && (1..=lines).contains(&spot.line)));
     prop_assert_eq!(streamed.open_tail, log.last().is_some_and(|&byte| byte != b'\n'));
+    one_walk_is_as_good_as_two(log)?;
     let told = Told::from_traces([("a", by_hand), ("b", streamed.trace)]);
     let sums = totals(&told.corpus);
     prop_assert_eq!(sums.tool_uses, sums.paired + sums.unanswered);

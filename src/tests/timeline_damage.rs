@@ -10,9 +10,10 @@ use crate::base::damage::Reason::*;
 use crate::base::id::Id;
 use crate::frames::packed::{pack, unpack};
 use crate::logs::copies::Standing;
-use crate::logs::timeline;
+use crate::logs::read;
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 use crate::logs::timeline::rows::FileTimeline;
+use crate::logs::timeline::{self, Reader, TimelineGuide};
 
 const LINE: &str = "let total = first_part + second_part;";
 
@@ -91,6 +92,23 @@ fn changed(text: &str, changes: &[(usize, Option<u8>, usize)]) -> Vec<u8> {
     bytes
 }
 
+/// One walk gives what two walks give.
+pub fn one_walk_is_as_good_as_two(log: &[u8]) -> Result<(), TestCaseError> {
+    let plain = TimelineGuide { gauge: None, ..timeline_guide() };
+    let mut alone = Reader::new(plain, None);
+    read::read_stream_into(log, &mut alone);
+    let light = read::read_stream(log, guide());
+    let both = read::read_stream_twofold(log, guide(), Reader::new(plain, None));
+    prop_assert_eq!(&both.trace.counters, &light.trace.counters);
+    prop_assert_eq!(&both.trace.rows, &light.trace.rows);
+    prop_assert_eq!(&both.trace.values, &light.trace.values);
+    prop_assert_eq!(both.trace.names.texts(), light.trace.names.texts());
+    let (alone, file) = (alone.finish().0, both.timeline.unwrap_or_default());
+    prop_assert_eq!(&file.rows, &alone.rows);
+    prop_assert_eq!(file.names.texts(), alone.names.texts());
+    Ok(())
+}
+
 /// Reads a log, takes it through all stages and back from the lake.
 fn whole_way(log: &[u8]) -> Result<(), TestCaseError> {
     let (file, counters) = timeline::read_stream(log, timeline_guide());
@@ -101,6 +119,7 @@ fn whole_way(log: &[u8]) -> Result<(), TestCaseError> {
     }
     // The light reading does not look at the rest of a record whose type nobody needs.
     prop_assert!(counters.bad_fragments >= light.bad_fragments);
+    one_walk_is_as_good_as_two(log)?;
     let again = unpack(&pack(&file));
     prop_assert_eq!(again.as_ref().map(|file| &file.rows), Some(&file.rows));
     prop_assert_eq!(again.as_ref().map(|file| file.names.texts()), Some(file.names.texts()));

@@ -54,7 +54,8 @@ fn ask(home: &Home, words: &[&str], stdin: &str) -> (Timeline, Vec<String>) {
         err_is_terminal: false,
     };
     let window = Millis::MIN..Millis::MAX;
-    let mut input = Input::read_for_timeline(&line.input, window, 0, &line.output, &mut context).unwrap();
+    let mut input =
+        Input::read_for_timeline(&line.input, window, (0, Detail::default()), &line.output, &mut context).unwrap();
     let timeline = input.timeline(Detail { tokens: true, words: true }).unwrap();
     check(&timeline);
     (timeline, input.notes)

@@ -11,6 +11,7 @@ use crate::commands::mine::export::{ExportArgs, Form, no_graph};
 use crate::commands::mine::logs;
 use crate::frames::export as parquet_listing;
 use crate::frames::input::Input;
+use crate::frames::input::timeline::Detail;
 use crate::logs::overview::Holds;
 use crate::mine::fields::{CallFields, FieldUse, FieldUses, GroupNumbers, ToolFields};
 use crate::mine::{field_tables as tables, fields};
@@ -49,7 +50,8 @@ pub struct Args {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let output = args.export.shared();
     let window = window::of(&args.window, context.now_ms)?;
-    let mut input = Input::read_for_timeline(&args.input, window, 0, &output, context)?;
+    let counted = Detail { tokens: true, words: true };
+    let mut input = Input::read_for_timeline(&args.input, window, (0, counted), &output, context)?;
     input.expect_records(&args.input)?;
     input.expect_calls(&args.input)?;
     input.report_holds(Holds::Calls)?;

@@ -16,6 +16,7 @@ use crate::base::visible::Shown;
 use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::{FromArgs as _, QuestionArgs};
 use crate::frames::input::Input;
+use crate::frames::input::timeline::Detail;
 use crate::logs::overview::Holds;
 use crate::mine::quality;
 use crate::replay::input::ReplayInput;
@@ -131,8 +132,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let scenarios = scenarios(args, context)?;
     // What a place is worth in money is asked of the requests, too.
     let asks_worth = args.reach.is_some() && !scenarios.is_sweep() && args.against.is_none() && args.baseline.is_none();
-    let read = if asks_worth { QuestionArgs::read_for_timeline } else { QuestionArgs::read };
-    let mut input = read(&args.asked, scenarios.tier(), context)?;
+    let mut input = match asks_worth {
+        true => args.asked.read_for_timeline(scenarios.tier(), Detail::default(), context)?,
+        false => args.asked.read(scenarios.tier(), context)?,
+    };
     input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     if scenarios.is_sweep() {

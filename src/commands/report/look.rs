@@ -29,7 +29,7 @@ use crate::whatif::tools::Tools;
 /// # Errors
 /// If there is none; the error lists the places looked at.
 pub fn input(args: &Args, context: &mut Context<'_>) -> Result<Input> {
-    let input = args.asked.read_for_timeline(0, context)?;
+    let input = args.asked.read_for_timeline(0, Detail::default(), context)?;
     input.expect_records(&args.asked.input)?;
     Ok(input)
 }
@@ -75,12 +75,13 @@ pub fn page(input: &mut Input, is_drawn: bool) -> Result<Page> {
         let is_told = is_told(&study);
         // A curve has every value.
         let wanted = sheet.replays(|setting, value| is_drawn || is_told(setting, value));
-        // Those that take longest stand first.
-        let replays: Vec<Replay> = wanted
-            .par_iter()
-            .with_max_len(1)
-            .map(|(policy, set)| replay(&scene, &sheets, policy, set))
+        // One after the other is handed to whoever is free: split in halves, the longest one would come last.
+        let numbered = wanted.iter().enumerate().par_bridge();
+        let mut replays: Vec<(usize, Replay)> = numbered
+            .map(|(place, (policy, set))| Ok((place, replay(&scene, &sheets, policy, set)?)))
             .collect::<Result<_>>()?;
+        replays.sort_by_key(|(place, _)| *place);
+        let replays: Vec<Replay> = replays.into_iter().map(|(_, replay)| replay).collect();
         let evidence = Evidence {
             world: &world,
             ground: &scene.ground,

@@ -54,7 +54,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(args.config.as_ref(), context)?;
     let file = load_config(&path, args.config.is_some())?;
     let window = window::of(&args.asked.window, context.now_ms)?;
-    let mut input = Input::read_for_timeline(&args.asked.input, window.clone(), 0, &args.asked.output, context)?;
+    let mut input = Input::read_for_timeline(
+        &args.asked.input,
+        window.clone(),
+        (0, Detail::default()),
+        &args.asked.output,
+        context,
+    )?;
     input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     let numbers = statistics::numbers(&input.data)?;

@@ -109,7 +109,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let journal = journal_path(&config_path(None, context)?);
     // Broken settings end the command before any work is done.
     let layers = Layers::load(&places, scope, &path)?;
-    let mut input = args.asked.read_for_timeline(0, context)?;
+    let mut input = args.asked.read_for_timeline(0, Detail::default(), context)?;
     input.expect_records(&args.asked.input)?;
     input.report_holds(Holds::FirstChunks)?;
     let timeline = input.timeline(Detail::default())?;

@@ -103,6 +103,9 @@ struct Mined {
     calibration: Option<Calibration>,
 }
 
+/// What calibration needs of a timeline.
+const COUNTED: Detail = Detail { tokens: true, words: false };
+
 /// Reads, mines, judges, shows, writes.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(args.write.output.as_ref(), context)?;
@@ -110,7 +113,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let file = SettingsFile::load(&path)?;
     let effective = Effective::resolve(&file)?;
     let mut input = match args.calibrate || args.fields {
-        true => args.asked.read_for_timeline(0, context)?,
+        true => args.asked.read_for_timeline(0, COUNTED, context)?,
         false => args.asked.read(0, context)?,
     };
     input.expect_records(&args.asked.input)?;
@@ -219,7 +222,7 @@ fn mine(input: &mut Input, numbers: Option<&bounds::Numbers>, file: &SettingsFil
 /// Tokenizers held against the bill, over all text of the logs.
 fn measure(input: &mut Input) -> Result<Calibration> {
     let rules = input.data.read(SIZES, SizeRules::parse)?;
-    Ok(calibrate(&input.timeline(Detail { tokens: true, words: false })?, &rules))
+    Ok(calibrate(&input.timeline(COUNTED)?, &rules))
 }
 
 /// Classifies every session with the published thresholds.

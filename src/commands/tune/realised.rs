@@ -61,7 +61,7 @@ fn billed(config: &Path, args: &history::Args, context: &mut Context<'_>) -> Res
         return Ok(None);
     }
     let asked = InputArgs { input_dir: args.log_dir.clone(), allow_empty: true, ..args.input.clone() };
-    match Input::read_for_timeline(&asked, window::ALL, 0, &args.report, context) {
+    match Input::read_for_timeline(&asked, window::ALL, (0, Detail::default()), &args.report, context) {
         Ok(mut input) => {
             let prices = input.data.read("prices.toml", Prices::parse)?;
             Ok(Some((input.timeline(Detail::default())?, prices)))

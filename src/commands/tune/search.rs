@@ -65,7 +65,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let window = window::of(&args.asked.window, context.now_ms)?;
     let configurations = std::iter::once(&effective.settings).chain(&against);
     let tier = configurations.fold(0, |bits, settings| bits | vocabularies(settings, None));
-    let mut input = Input::read_for_timeline(&args.asked.input, window, tier, &args.asked.output, context)?;
+    let mut input =
+        Input::read_for_timeline(&args.asked.input, window, (tier, Detail::default()), &args.asked.output, context)?;
     input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     let reaches = Reaches::choose(Some(&args.reach), &input.data)?;

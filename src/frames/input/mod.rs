@@ -22,6 +22,7 @@ use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::BodyFacts;
 use crate::facts::encode::FormatRules;
 use crate::facts::shape;
+use crate::frames::input::timeline::Detail;
 use crate::frames::lake::Lake;
 use crate::frames::manifest::{Maker, StoredSource};
 use crate::frames::sync::{
@@ -36,6 +37,7 @@ use crate::logs::message::Guide;
 use crate::logs::overview::InProgress;
 use crate::logs::read::{Failure, Job};
 use crate::logs::timeline::rows::FileTimeline;
+use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::trace::{FileTrace, Millis};
 use crate::logs::value_rules::ValueRules;
 use crate::logs::values::Values;
@@ -60,8 +62,9 @@ pub struct Asked<'a> {
     pub lake: Option<PathBuf>,
     /// The vocabularies in which the facts about bodies are wanted, one bit each, 0 for none.
     pub tier: u8,
-    /// Whether [`Input::timeline`] will be asked for: standard input can be read only once.
-    pub timeline: bool,
+    /// In what detail [`Input::timeline`] will be asked for, if it will: standard input can be read only once, and other logs
+    /// need not be read twice.
+    pub timeline: Option<Detail>,
     /// Whether progress may be shown.
     pub progress: bool,
     /// Whether finding nothing is no error.
@@ -100,6 +103,12 @@ pub struct Input {
     pub(super) lake: Option<Lake>,
     /// Names what makes rows and facts.
     maker: Maker,
+    /// Numbers and words of timelines.
+    pub(super) timeline_rules: TimelineRules,
+    /// Whether logs are read for the timeline as well.
+    is_twofold: bool,
+    /// What they said for it, by number of the source.
+    pub(super) fresh_timelines: BTreeMap<u32, FileTimeline>,
     /// Names the data files in place of shipped ones.
     overrides: Id,
     /// Part of the names of the projects asked for.
@@ -151,6 +160,9 @@ impl Input {
             tier,
             overrides: data.overrides()?,
             maker: maker(&data)?,
+            timeline_rules: data.read("timeline.toml", TimelineRules::parse)?,
+            is_twofold: timeline.is_some_and(|detail| !detail.tokens),
+            fresh_timelines: BTreeMap::new(),
             project,
             data,
             pool: thread_pool(threads)?,
@@ -172,7 +184,7 @@ impl Input {
         input.open_lake(lake);
         input.tally = input.refresh(false, false);
         if input.listing.stdin {
-            input.read_pipe(stdin, timeline)?;
+            input.read_pipe(stdin, timeline.is_some())?;
         }
         if input.sources.is_empty() && !allow_empty {
             return Err(input.nothing_found());
@@ -181,8 +193,9 @@ impl Input {
     }
 
     fn guide(&self) -> Guide<'_> {
-        let Self { vocabulary, endpoints, value_rules: values, .. } = self;
-        Guide { vocabulary, endpoints, values, classify: shape::classify, study: None }
+        let Self { vocabulary, endpoints, value_rules: values, timeline_rules, .. } = self;
+        let timeline = self.is_twofold.then_some(timeline_rules);
+        Guide { vocabulary, endpoints, values, classify: shape::classify, study: None, timeline }
     }
 
     fn read_pipe(&mut self, source: &mut dyn Read, timeline: bool) -> Result<()> {
@@ -190,9 +203,9 @@ impl Input {
         let begin = || studies.begin();
         let guide = Guide { study: if self.tier == 0 { None } else { Some(&begin) }, ..self.guide() };
         let trace = if timeline {
-            let (trace, rows) = self.read_twofold(source, guide)?;
-            self.piped_timeline = Some(rows);
-            trace
+            let reading = self.read_twofold(source, guide);
+            self.piped_timeline = reading.timeline;
+            reading.trace
         } else {
             read::read_stream(source, guide).trace
         };
@@ -283,6 +296,7 @@ impl Input {
         self.sources.extend(self.piped_source.clone());
         self.note(self.sources.iter().filter_map(Source::cut_short).collect::<Vec<_>>());
         if let Some(mut loaded) = known.loaded {
+            self.fresh_timelines.append(&mut loaded.timelines);
             self.fresh = (std::mem::take(&mut loaded.value_names), std::mem::take(&mut loaded.values));
             self.corpus = Some(self.corpus_of(loaded));
         }

@@ -347,7 +347,10 @@ impl<'a> Assembly<'a> {
                 let node = self.local[file as usize][record as usize];
                 (node, node != NONE)
             }
-            Parent::Outside(id) => self.known.get(&id).map_or((NONE, false), |&node| (node, true)),
+            Parent::Outside(place) => {
+                let id = &self.files[file as usize].rows.rows.outside[place as usize];
+                self.known.get(id).map_or((NONE, false), |&node| (node, true))
+            }
         }
     }
 
@@ -387,7 +390,7 @@ impl<'a> Assembly<'a> {
         match &row.kind {
             RecordKind::Said => self.said(node, row, track),
             RecordKind::Answer(answer) => self.answered(node, row, answer, track),
-            RecordKind::Compacted { .. } => {
+            RecordKind::Compacted(_) => {
                 self.nodes[node as usize].tip = NONE;
                 let track = &mut self.tracks[track as usize];
                 track.marks.set(row.marks);
@@ -550,7 +553,7 @@ impl<'a> Assembly<'a> {
         let mut at = parent;
         while at != NONE && path.len() <= self.nodes.len() {
             let row = self.row(at);
-            if matches!(row.kind, RecordKind::Compacted { .. })
+            if matches!(row.kind, RecordKind::Compacted(_))
                 || matches!(&row.kind, RecordKind::Answer(answer) if answer.is_request)
             {
                 break;

@@ -136,7 +136,7 @@ fn nanodollars(cursor: &mut Cursor<'_>) -> Outcome<u64> {
 }
 
 /// Adds what the file beside a subagent's log (`agent-<id>.meta.json`) says about it, if there is one.
-pub(super) fn add_agent_file(log: &Path, file: &mut FileTimeline) {
+pub fn add_agent_file(log: &Path, file: &mut FileTimeline) {
     let Some(name) = log.file_name().and_then(|name| name.to_str()) else { return };
     let Some(stem) = name.find(".jsonl").map(|end| &name[..end]).filter(|stem| stem.starts_with("agent-")) else {
         return;

@@ -10,7 +10,7 @@ use crate::logs::timeline::requests::{
     Addition, Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Occurrence, Reference, ReferenceKind, Request,
     Segment, SegmentCause, Session, StatedCost, Timeline, ToolCall, Utterance,
 };
-use crate::logs::timeline::rows::{AddedRow, BlockRow, ClearedRow, RecordKind};
+use crate::logs::timeline::rows::{AddedRow, BlockRow, ClearedRow, CompactedRow, RecordKind};
 use crate::logs::trace::{Millis, NO_TIME, earlier};
 
 /// Lays everything out but the words, which stay where they are.
@@ -349,7 +349,8 @@ impl Layout<'_> {
     fn boundaries(&mut self, track: u32, chain: u32, requests: &Range<u32>) {
         let track = &self.assembly.tracks[track as usize];
         for &(node, count) in &track.compactions {
-            let RecordKind::Compacted { trigger, pre_tokens } = self.assembly.row(node).kind else { continue };
+            let RecordKind::Compacted(compacted) = &self.assembly.row(node).kind else { continue };
+            let CompactedRow { trigger, pre_tokens } = **compacted;
             let request = requests.start + count;
             let inputs = self.out.requests.get(request as usize).map_or(0..0, |request| request.inputs.clone());
             let summary = inputs.into_iter().find(|&block| self.out.blocks[block as usize].kind == BlockKind::Summary);

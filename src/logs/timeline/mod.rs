@@ -11,7 +11,7 @@ pub mod words;
 
 mod added;
 pub mod assemble;
-mod beside;
+pub(super) mod beside;
 pub(crate) mod content;
 mod fields;
 mod identifiers;

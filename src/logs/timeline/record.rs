@@ -20,7 +20,7 @@ use crate::logs::timeline::identifiers::utterance;
 use crate::logs::timeline::references::{References, Spot};
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Setting, ToolCall, Trigger};
 use crate::logs::timeline::rows::{
-    AgentRow, Answer, BlockRow, ClearedRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan,
+    AgentRow, Answer, BlockRow, ClearedRow, CompactedRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan,
 };
 use crate::logs::timeline::words::WordList;
 use crate::logs::timeline::{TimelineGuide, TokenCounter, added, beside};
@@ -35,13 +35,15 @@ pub const SYNTHETIC: &str = "<synthetic>";
 pub struct Reader<'g, 'v> {
     guide: TimelineGuide<'v>,
     gauge: Option<&'g mut (dyn TokenCounter + 'v)>,
-    counters: Counters,
+    pub(in crate::logs) counters: Counters,
     out: FileTimeline,
-    draft: Draft,
+    /// What the record at hand says.
+    pub(in crate::logs) draft: Draft,
     session: Memo<Id>,
     project: Memo<Id>,
-    /// By `uuid`: the nearest kept record at or above each record.
+    /// By `uuid`: the nearest kept record at or above each record. What stands outside is found in the list behind.
     above: IdMap<Id, Parent>,
+    outside: Vec<Id>,
     /// By `uuid` of inline side-chain records: the record that began the side chain.
     roots: IdMap<Id, Id>,
     /// Number and `uuid` of the last compaction of each chain.
@@ -75,14 +77,7 @@ impl TakeRecords for Reader<'_, '_> {
 
     fn record(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
         let envelope = Envelope::read(cursor, &mut self.draft)?;
-        self.counters.items += 1;
-        self.counters.records += 1;
-        let parent = self.parent(&envelope);
-        self.side_chain(&envelope);
-        let kept = self.commit(&envelope, parent);
-        if let Some(uuid) = envelope.uuid {
-            self.above.insert(id_of(uuid), kept.map_or(parent, Parent::Record));
-        }
+        self.take(&envelope);
         Ok(())
     }
 }
@@ -102,6 +97,7 @@ impl<'g, 'v> Reader<'g, 'v> {
             session: Memo::default(),
             project: Memo::default(),
             above: IdMap::default(),
+            outside: Vec::new(),
             roots: IdMap::default(),
             compacted: Vec::new(),
             planning: Vec::new(),
@@ -137,13 +133,28 @@ impl<'g, 'v> Reader<'g, 'v> {
         (self.out, self.counters)
     }
 
-    fn parent(&self, envelope: &Envelope<'_>) -> Parent {
+    /// Takes a record, whose content was drafted.
+    pub(in crate::logs) fn take(&mut self, envelope: &Envelope<'_>) {
+        self.counters.items += 1;
+        self.counters.records += 1;
+        let parent = self.parent(envelope);
+        self.side_chain(envelope);
+        let kept = self.commit(envelope, parent);
+        if let Some(uuid) = envelope.uuid {
+            self.above.insert(id_of(uuid), kept.map_or(parent, Parent::Record));
+        }
+    }
+
+    fn parent(&mut self, envelope: &Envelope<'_>) -> Parent {
         match envelope.parent {
             ParentField::Absent => Parent::Unknown,
             ParentField::Null => Parent::Nothing,
             ParentField::Uuid(uuid) => {
                 let uuid = id_of(uuid);
-                self.above.get(&uuid).copied().unwrap_or(Parent::Outside(uuid))
+                self.above.get(&uuid).copied().unwrap_or_else(|| {
+                    self.outside.push(uuid);
+                    Parent::Outside(self.outside.len() as u32 - 1)
+                })
             }
         }
     }
@@ -268,6 +279,12 @@ impl<'g, 'v> Reader<'g, 'v> {
         let version = self.out.names.intern(version.as_deref().unwrap_or_default());
         let rows = &mut self.out.rows;
         let blocks = rows.blocks.len() as u32..rows.blocks.len() as u32;
+        let parent = if let Parent::Outside(place) = parent {
+            rows.outside.push(self.outside[place as usize]);
+            Parent::Outside(rows.outside.len() as u32 - 1)
+        } else {
+            parent
+        };
         let (id, ts) = (envelope.uuid(), envelope.ts());
         rows.records.push(RecordRow { id, parent, chain, ts, version, marks, kind, blocks });
         (rows.records.len() - 1) as u32
@@ -376,7 +393,8 @@ impl<'g, 'v> Reader<'g, 'v> {
         if !belongs {
             self.compacted[chain as usize] = Some((record, envelope.uuid()));
             let nameless = Envelope { uuid: None, ..*envelope };
-            let kind = RecordKind::Compacted { trigger: Trigger::Unknown, pre_tokens: None };
+            let kind = CompactedRow { trigger: Trigger::Unknown, pre_tokens: None };
+            let kind = RecordKind::Compacted(Box::new(kind));
             self.push(&nameless, parent, chain, Marks::COMPACTION, kind);
         }
     }
@@ -536,7 +554,7 @@ impl<'g, 'v> Reader<'g, 'v> {
                     Some(false) => Trigger::Auto,
                     None => Trigger::Unknown,
                 };
-                let kind = RecordKind::Compacted { trigger, pre_tokens };
+                let kind = RecordKind::Compacted(Box::new(CompactedRow { trigger, pre_tokens }));
                 Some(self.push(envelope, parent, chain, Marks::COMPACTION, kind))
             }
             Some(b"microcompact_boundary") => {

@@ -24,8 +24,8 @@ pub enum Parent {
     Nothing,
     /// The nearest kept record above it: index into [`TimelineRows::records`].
     Record(u32),
-    /// A record that does not stand before it in this file.
-    Outside(Id),
+    /// A record that does not stand before it in this file: index into [`TimelineRows::outside`].
+    Outside(u32),
     /// The log does not say.
     Unknown,
 }
@@ -38,17 +38,21 @@ pub enum RecordKind {
     /// A part of an answer.
     Answer(Arc<Answer>),
     /// A compaction.
-    Compacted {
-        /// Who asked for it.
-        trigger: Trigger,
-        /// `preTokens`.
-        pre_tokens: Option<u64>,
-    },
+    Compacted(Box<CompactedRow>),
     /// A micro-compaction.
     Cleared(Box<ClearedRow>),
     /// Nothing but its marks.
     #[default]
     Noted,
+}
+
+/// What a compaction says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CompactedRow {
+    /// Who asked for it.
+    pub trigger: Trigger,
+    /// `preTokens`.
+    pub pre_tokens: Option<u64>,
 }
 
 /// What a micro-compaction says.
@@ -233,6 +237,8 @@ pub struct TimelineRows {
     pub stated_costs: Vec<StatedCost>,
     /// Records, in order.
     pub records: Vec<RecordRow>,
+    /// What those follow that follow no record before them, in their order.
+    pub outside: Vec<Id>,
     /// Their blocks.
     pub blocks: Vec<BlockRow>,
     /// Calls whose results were cleared.
@@ -265,7 +271,7 @@ impl TimelineRows {
     pub fn is_made_up(&self, record: usize) -> bool {
         let [compaction, summary] = [record, record + 1].map(|at| self.records.get(at));
         let (Some(compaction), Some(summary)) = (compaction, summary) else { return false };
-        let is_nameless = matches!(compaction.kind, RecordKind::Compacted { .. }) && !compaction.id.is_some();
+        let is_nameless = matches!(compaction.kind, RecordKind::Compacted(_)) && !compaction.id.is_some();
         let mut blocks = self.blocks[summary.blocks.start as usize..summary.blocks.end as usize].iter();
         is_nameless && summary.chain == compaction.chain && blocks.any(|block| block.kind == BlockKind::Summary)
     }

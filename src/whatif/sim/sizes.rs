@@ -386,12 +386,27 @@ pub fn apportioned(whole: u64, weights: &[u64]) -> Vec<u64> {
     if all == 0 {
         return vec![0; weights.len()];
     }
-    let scaled = |weight: u64| u128::from(whole) * u128::from(weight);
-    let mut parts: Vec<u64> = weights.iter().map(|&weight| (scaled(weight) / all) as u64).collect();
-    let missing = whole - parts.iter().sum::<u64>();
-    let mut order: Vec<usize> = (0..weights.len()).collect();
-    order.sort_by_key(|&at| (std::cmp::Reverse(scaled(weights[at]) % all), at));
-    order.into_iter().take(missing as usize).for_each(|at| parts[at] += 1);
+    // Dividing numbers of 128 bits takes many times as long, and is hardly ever needed.
+    let narrow = u64::try_from(all).ok();
+    let divided = |weight: u64| match (whole.checked_mul(weight), narrow) {
+        (Some(scaled), Some(all)) => (scaled / all, u128::from(scaled % all)),
+        _ => {
+            let scaled = u128::from(whole) * u128::from(weight);
+            ((scaled / all) as u64, scaled % all)
+        }
+    };
+    let (mut parts, mut rests) = (Vec::with_capacity(weights.len()), Vec::with_capacity(weights.len()));
+    for (at, &weight) in weights.iter().enumerate() {
+        let (part, rest) = divided(weight);
+        parts.push(part);
+        rests.push((std::cmp::Reverse(rest), at));
+    }
+    let missing = (whole - parts.iter().sum::<u64>()) as usize;
+    if missing > 0 {
+        // Fewer are missing than there are parts: each lacks less than one.
+        rests.select_nth_unstable(missing - 1);
+        rests[..missing].iter().for_each(|&(_, at)| parts[at] += 1);
+    }
     parts
 }
 

@@ -72,7 +72,8 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let layered = rows.iter().any(|row| row.stack.has(Policy::Pipeline));
     let settings = layered.then(|| settings(context)).transpose()?;
     let tier = settings.as_ref().map_or(0, |settings| vocabularies(settings, None));
-    let mut input = Input::read_for_timeline(&flags.asked.input, window, tier, &flags.asked.output, context)?;
+    let detail = detail(flags, &rows)?;
+    let mut input = Input::read_for_timeline(&flags.asked.input, window, (tier, detail), &flags.asked.output, context)?;
     input.expect_records(&flags.asked.input)?;
     input.report_holds(Holds::FirstChunks)?;
     let reach = flags.reach.map(|id| Reaches::choose(Some(id), &input.data)).transpose()?;
@@ -82,7 +83,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     if rows.iter().any(|row| row.is_named && row.stack.asks_for_tools()) {
         tools.look_in(&mut input);
     }
-    let timeline = input.timeline(detail(flags, &rows)?)?;
+    let timeline = input.timeline(detail)?;
     // Arguments can be checked without any usage.
     let checks_whole_logs = input.window == window::ALL && rows.iter().any(|row| checks_arguments(flags, row));
     if timeline.requests.is_empty() && !checks_whole_logs && !flags.asked.input.allow_empty {
