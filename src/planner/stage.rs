@@ -49,9 +49,7 @@ impl Stage {
     /// Learns from the sessions that began before `until`, else from the earlier ones.
     pub fn new(file: SettingsFile, input: &mut Input, until: Option<Millis>) -> Result<Self> {
         let numbers = input.data.parsed::<Numbers>(NUMBERS)?;
-        let mut history = input.history();
-        let mut tools = input.corpus().names.clone();
-        input.rename_aliases(&mut history, &mut tools);
+        let (history, tools) = input.named_history();
         let values = input.values(&history);
         let split = match until {
             Some(until) => Split::by_time(&history, until),

@@ -39,13 +39,7 @@ impl ReplayInput {
     /// # Errors
     /// If a data file does not fit.
     pub fn new(model: Option<&str>, input: &mut Input) -> Result<Self> {
-        let mut history = input.history();
-        let mut names = input.corpus().names.clone();
-        for (old, new) in &input.vocabulary.tool_aliases {
-            if let Some(old) = names.find(old) {
-                history.rename_tool(old, names.intern(new));
-            }
-        }
+        let (history, names) = input.named_history();
         let window = input.window.clone();
         let repeats = totals::repeats(input.corpus(), window);
         let projects = input.projects(&history);

@@ -151,7 +151,7 @@ fn of_logs(input: &mut Input, concurrency: Concurrency, args: &Args, names: &Pse
             chars.entry(shown(corpus.names.text(tool))).or_default().extend(sizes);
         }
     } else {
-        let (history, names) = logs::history(input);
+        let (history, names) = input.named_history();
         for call in history.calls.iter().filter(|call| call.ran() && call.kind != ResultKind::NonText) {
             chars.entry(shown(names.text(call.tool))).or_default().push(call.chars);
         }

@@ -229,7 +229,7 @@ pub fn sums(
     input.remember(&question, |input| {
         let (activities, names) = match concurrency {
             Concurrency::Message => {
-                let (history, names) = logs::history(input);
+                let (history, names) = input.named_history();
                 (edges::by_message(&history), names)
             }
             Concurrency::Flat => {

@@ -120,7 +120,7 @@ pub fn of_input(input: &mut Input) -> Result<FieldUses> {
     let rules = input.data.text("timeline.toml")?;
     input.remember(&format!("fields {words} {rules}"), |input| {
         let found = CallFields::of(input.counted_files()?);
-        let (history, names) = logs::history(input);
+        let (history, names) = input.named_history();
         Ok(fields::uses(&history, &names, &found))
     })
 }

@@ -3,12 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::base::error::Result;
-use crate::base::names::Names;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::input::FromArgs as _;
 use crate::commands::mine::export::ExportArgs;
 use crate::frames::input::Input;
-use crate::logs::history::History;
 use crate::logs::overview::Holds;
 use crate::mine::quality;
 use crate::report::numbers::counted;
@@ -28,18 +26,6 @@ pub fn read(
     input.expect_records(args)?;
     input.report_holds(Holds::Calls)?;
     Ok(input)
-}
-
-/// What happened, with renamed tools under their present name.
-pub fn history(input: &mut Input) -> (History, Names) {
-    let mut history = input.history();
-    let mut names = input.corpus().names.clone();
-    for (old, new) in &input.vocabulary.tool_aliases {
-        if let Some(old) = names.find(old) {
-            history.rename_tool(old, names.intern(new));
-        }
-    }
-    (history, names)
 }
 
 /// The name under which a tool is shown.

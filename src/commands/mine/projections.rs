@@ -84,9 +84,7 @@ pub fn about(data: &Data, input: &Input) -> Result<String> {
 
 /// Mines the input.
 fn mine(input: &mut Input) -> Result<Vec<MinedProjection>> {
-    let mut history = input.history();
-    let mut names = input.corpus().names.clone();
-    input.rename_aliases(&mut history, &mut names);
+    let (history, names) = input.named_history();
     let values = input.values(&history);
     of_history(input, &history, &values, &names)
 }

@@ -40,7 +40,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let words = &input.vocabulary;
     let question = format!("sessions {:?} {:?}", words.read_class_tools, words.tool_aliases);
     let rows: Vec<SessionSummary> = input.remember(&question, |input| {
-        let (history, names) = logs::history(input);
+        let (history, names) = input.named_history();
         Ok(sessions::sessions(&history, &names, &input.vocabulary.read_class_tools))
     })?;
     if rows.is_empty() && !args.input.allow_empty {

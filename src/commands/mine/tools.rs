@@ -121,7 +121,7 @@ pub struct Called {
 
 /// Looks at every call of the input.
 pub fn called(input: &mut Input, exact: bool, bytes_per_token: f64) -> Called {
-    let (history, names) = logs::history(input);
+    let (history, names) = input.named_history();
     let bodies = if exact { input.bodies() } else { Vec::new() };
     let counted = bodies.iter().filter(|body| body.counted & EXACT_TIER != 0);
     let exact: IdMap<Id, u32> = counted.map(|body| (body.body, body.raw.tokens[0])).collect();

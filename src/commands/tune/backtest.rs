@@ -65,9 +65,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     input.report_holds(Holds::Calls)?;
     let numbers = statistics::numbers(&input.data)?;
     let calls_min = t1_tools::calls_min(&input.data)?;
-    let mut history = input.history();
-    let mut names = input.corpus().names.clone();
-    input.rename_aliases(&mut history, &mut names);
+    let (history, _) = input.named_history();
     let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
     let mut rows = statistics::coverage(&follow_ups, &Sizes::of_history(&history), calls_min, &numbers);
     rows.push(planner::selective_coverage(file.clone(), &mut input, &numbers.backtest)?);

@@ -191,9 +191,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 
 /// Mines the input; follow-ups, projections and how well they hold only if a rule asks for them.
 fn mine(input: &mut Input, numbers: Option<&bounds::Numbers>, file: &SettingsFile) -> Result<Mined> {
-    let mut history = input.history();
-    let mut names = input.corpus().names.clone();
-    input.rename_aliases(&mut history, &mut names);
+    let (history, names) = input.named_history();
     let mut mined = Mined {
         overview: Overview::of(&history),
         models: uses::models(&history, &names),

@@ -389,13 +389,16 @@ impl Input {
         history.within(&self.window)
     }
 
-    /// Gives tools that were renamed their present names.
-    pub fn rename_aliases(&self, history: &mut History, names: &mut Names) {
+    /// [`Input::history`] with what its symbols mean; tools that were renamed have their present names.
+    pub fn named_history(&mut self) -> (History, Names) {
+        let mut history = self.history();
+        let mut names = self.corpus().names.clone();
         for (old, new) in &self.vocabulary.tool_aliases {
             if let Some(old) = names.find(old) {
                 history.rename_tool(old, names.intern(new));
             }
         }
+        (history, names)
     }
 
     /// The logs on disk, each as a whole, in the order of `sources`: for whoever has to read text again.
