@@ -1,4 +1,5 @@
-//! The timeline of an input: a reading of its own, made for policies and calibrations and kept in the lake.
+//! The timeline of an input: made for policies and calibrations, together with the rows where these are read anew, and kept in
+//! the lake.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

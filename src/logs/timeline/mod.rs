@@ -1,8 +1,8 @@
 //! Logs to a timeline: every request with the blocks that it added to its context.
 //!
-//! This is a reading of its own, made only for policies and calibrations: it looks at all text, while the light reading
-//! steps over prompts and answers. One worker reads one file from its first line to its last, the largest first, so
-//! that what the model writes can be followed to where it stood before; a file that has grown is read again as a whole.
+//! This is made only for who asks, since it looks at all text, while the light reading steps over prompts and answers. One
+//! worker reads one file from its first line to its last, the largest first, so that what the model writes can be followed
+//! to where it stood before; a file that has grown is read again as a whole.
 
 pub mod requests;
 pub mod rows;
