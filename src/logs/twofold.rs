@@ -71,7 +71,9 @@ struct Drafts<'d, 'v> {
 
 impl TextSink for Drafts<'_, '_> {
     fn push(&mut self, piece: &[u8]) {
-        TakeContent::result_text(self.light).push(piece);
+        if !self.is_passed_over {
+            TakeContent::result_text(self.light).push(piece);
+        }
         TakeContent::result_text(self.timeline).push(piece);
     }
 
@@ -90,17 +92,23 @@ impl<'a> TakeContent<'a> for Drafts<'_, '_> {
     }
 
     fn begin(&mut self) {
-        self.light.begin();
+        if !self.is_passed_over {
+            self.light.begin();
+        }
         self.timeline.begin();
     }
 
     fn string(&mut self, text: RawStr<'a>) {
-        self.light.string(text);
+        if !self.is_passed_over {
+            self.light.string(text);
+        }
         self.timeline.string(text);
     }
 
     fn begin_result(&mut self) {
-        self.light.begin_result();
+        if !self.is_passed_over {
+            self.light.begin_result();
+        }
         self.timeline.begin_result();
     }
 
@@ -109,7 +117,9 @@ impl<'a> TakeContent<'a> for Drafts<'_, '_> {
     }
 
     fn block(&mut self, block: &Block<'a>) {
-        self.light.block(block);
+        if !self.is_passed_over {
+            self.light.block(block);
+        }
         self.timeline.block(block);
     }
 }
