@@ -262,7 +262,8 @@ fn attempt(scope: &Scope<'_>, lake: Option<&Lake>, want: Want, writes: bool) -> 
         Some(lake) => scope.pool.install(|| lake.load_bodies(&encode::ids(), scope.maker.facts)),
         None => Ok(Vec::new()),
     };
-    let counted = facts_in(lake.filter(|_| is_read))?.into_iter().filter(|facts| facts.counted & tier == tier);
+    let held = facts_in(lake.filter(|_| is_read || want.bodies))?;
+    let counted = held.iter().filter(|facts| facts.counted & tier == tier);
     let studies = AnalysisPool::new(tier, scope.params, counted.map(|facts| facts.body));
     let delta = read_into(scope, &plans, (tier, &studies), &mut stored, &mut loaded, &mut known);
     let facts = studies.finish();
@@ -288,9 +289,10 @@ fn attempt(scope: &Scope<'_>, lake: Option<&Lake>, want: Want, writes: bool) -> 
             None => is_kept = facts.is_empty(),
         }
     }
-    // What the lake keeps now is let go of until somebody asks: it may be most of what is in memory.
-    if want.bodies || !is_kept {
-        known.bodies = Some(with_known(facts, facts_in(known.lake.as_ref())?));
+    // What was made for the first time and the lake keeps now is let go of until somebody asks: it may be most of what is in
+    // memory.
+    if want.bodies || !is_kept || !held.is_empty() {
+        known.bodies = Some(with_known(facts, held));
     } else if !facts.is_empty() {
         drop(facts);
         allocator::give_back_small_blocks();

@@ -105,8 +105,10 @@ impl<'a> TakeContent<'a> for Blocks<'a> {
                 self.asked.extend(call.map(|((id, name), input)| (id, name, input)));
             }
             Some(b"tool_result") => {
-                let text = if block.result.is_some() { String::from_utf8_lossy(&self.start.text) } else { "".into() };
-                let answer = |id| (id_of(id), block.failed, text.into_owned());
+                // Only the words of errors tell something.
+                let tells = block.failed && block.result.is_some();
+                let text = if tells { String::from_utf8_lossy(&self.start.text).into_owned() } else { String::new() };
+                let answer = |id| (id_of(id), block.failed, text);
                 self.answered.extend(block.tool_use_id.map(answer));
             }
             _ => {}
@@ -128,8 +130,7 @@ impl<'c, T> Reader<'c, T> {
             self.calls.asked.entry(id).or_insert((tool, checked));
         }
         for (id, is_error, start) in blocks.answered {
-            // Only the words of errors tell something.
-            let text = if is_error { start.chars().take(self.answer_chars).collect() } else { String::new() };
+            let text = start.chars().take(self.answer_chars).collect();
             self.calls.answered.entry(id).or_insert((is_error, text));
         }
     }

@@ -36,12 +36,11 @@ impl TakeRecords for Twofold<'_, '_, '_> {
     fn record(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
         self.light.draft.clear();
         let mut passed_over = None;
-        let mut drafts =
-            Drafts { light: &mut self.light.draft, timeline: &mut self.timeline.draft, is_passed_over: false };
+        let mut drafts = Drafts { light: Some(&mut self.light.draft), timeline: &mut self.timeline.draft };
         let read = Envelope::read_until(cursor, &mut drafts, |envelope, cursor, drafts| {
-            if passed_over.is_none() && is_passed_over(envelope, cursor.rest()) {
+            if drafts.light.is_some() && is_passed_over(envelope, cursor.rest()) {
                 passed_over = Some(*envelope);
-                drafts.is_passed_over = true;
+                drafts.light = None;
             }
             false
         });
@@ -63,52 +62,42 @@ impl TakeRecords for Twofold<'_, '_, '_> {
 
 /// What both keep of a message.
 struct Drafts<'d, 'v> {
-    light: &'d mut message::Draft<'v>,
+    /// None once the light reading passes over the rest.
+    light: Option<&'d mut message::Draft<'v>>,
     timeline: &'d mut content::Draft,
-    /// Whether the light reading looks away.
-    is_passed_over: bool,
 }
 
 impl TextSink for Drafts<'_, '_> {
     fn push(&mut self, piece: &[u8]) {
-        if !self.is_passed_over {
-            TakeContent::result_text(self.light).push(piece);
-        }
-        TakeContent::result_text(self.timeline).push(piece);
+        self.light.iter_mut().for_each(|light| light.result_text().push(piece));
+        self.timeline.result_text().push(piece);
     }
 
     fn lone_surrogate(&mut self) {
-        TakeContent::result_text(self.light).lone_surrogate();
+        self.light.iter_mut().for_each(|light| light.result_text().lone_surrogate());
     }
 }
 
 impl<'a> TakeContent<'a> for Drafts<'_, '_> {
     type Text = Self;
 
+    /// What is odd is counted by the light reading.
     fn odd(&mut self, reason: Reason) {
-        if !self.is_passed_over {
-            self.light.odd(reason);
-        }
+        self.light.iter_mut().for_each(|light| light.odd(reason));
     }
 
     fn begin(&mut self) {
-        if !self.is_passed_over {
-            self.light.begin();
-        }
+        self.light.iter_mut().for_each(|light| light.begin());
         self.timeline.begin();
     }
 
     fn string(&mut self, text: RawStr<'a>) {
-        if !self.is_passed_over {
-            self.light.string(text);
-        }
+        self.light.iter_mut().for_each(|light| light.string(text));
         self.timeline.string(text);
     }
 
     fn begin_result(&mut self) {
-        if !self.is_passed_over {
-            self.light.begin_result();
-        }
+        self.light.iter_mut().for_each(|light| light.begin_result());
         self.timeline.begin_result();
     }
 
@@ -117,9 +106,7 @@ impl<'a> TakeContent<'a> for Drafts<'_, '_> {
     }
 
     fn block(&mut self, block: &Block<'a>) {
-        if !self.is_passed_over {
-            self.light.block(block);
-        }
+        self.light.iter_mut().for_each(|light| light.block(block));
         self.timeline.block(block);
     }
 }

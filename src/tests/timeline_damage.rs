@@ -101,6 +101,7 @@ pub fn one_walk_is_as_good_as_two(log: &[u8]) -> Result<(), TestCaseError> {
     let both = read::read_stream_twofold(log, guide(), Reader::new(plain, None));
     prop_assert_eq!(&both.trace.counters, &light.trace.counters);
     prop_assert_eq!(&both.trace.rows, &light.trace.rows);
+    prop_assert_eq!(&both.trace.values, &light.trace.values);
     prop_assert_eq!(both.trace.names.texts(), light.trace.names.texts());
     let (alone, file) = (alone.finish().0, both.timeline.unwrap_or_default());
     prop_assert_eq!(&file.rows, &alone.rows);

@@ -50,8 +50,7 @@ pub struct Args {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let output = args.export.shared();
     let window = window::of(&args.window, context.now_ms)?;
-    let counted = Detail { tokens: true, words: true };
-    let mut input = Input::read_for_timeline(&args.input, window, (0, counted), &output, context)?;
+    let mut input = Input::read_for_timeline(&args.input, window, (0, Detail::ALL), &output, context)?;
     input.expect_records(&args.input)?;
     input.expect_calls(&args.input)?;
     input.report_holds(Holds::Calls)?;

@@ -103,10 +103,8 @@ pub struct Input {
     pub(super) lake: Option<Lake>,
     /// Names what makes rows and facts.
     maker: Maker,
-    /// Numbers and words of timelines.
-    pub(super) timeline_rules: TimelineRules,
-    /// Whether logs are read for the timeline as well.
-    is_twofold: bool,
+    /// Numbers and words of timelines, if logs are read for these as well.
+    twofold: Option<TimelineRules>,
     /// What they said for it, by number of the source.
     pub(super) fresh_timelines: BTreeMap<u32, FileTimeline>,
     /// Names the data files in place of shipped ones.
@@ -160,8 +158,7 @@ impl Input {
             tier,
             overrides: data.overrides()?,
             maker: maker(&data)?,
-            timeline_rules: data.read("timeline.toml", TimelineRules::parse)?,
-            is_twofold: timeline.is_some_and(|detail| !detail.tokens),
+            twofold: timeline.filter(|detail| !detail.tokens).map(|_| timeline::rules(&data)).transpose()?,
             fresh_timelines: BTreeMap::new(),
             project,
             data,
@@ -193,8 +190,8 @@ impl Input {
     }
 
     fn guide(&self) -> Guide<'_> {
-        let Self { vocabulary, endpoints, value_rules: values, timeline_rules, .. } = self;
-        let timeline = self.is_twofold.then_some(timeline_rules);
+        let Self { vocabulary, endpoints, value_rules: values, .. } = self;
+        let timeline = self.twofold.as_ref();
         Guide { vocabulary, endpoints, values, classify: shape::classify, study: None, timeline }
     }
 
@@ -203,7 +200,7 @@ impl Input {
         let begin = || studies.begin();
         let guide = Guide { study: if self.tier == 0 { None } else { Some(&begin) }, ..self.guide() };
         let trace = if timeline {
-            let reading = self.read_twofold(source, guide);
+            let reading = self.read_twofold(source, guide)?;
             self.piped_timeline = reading.timeline;
             reading.trace
         } else {

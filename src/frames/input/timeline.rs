@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use crate::base::allocator;
 use crate::base::damage::Reason;
+use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::id::{Id, IdSet};
 use crate::base::numbers;
@@ -28,11 +29,14 @@ use crate::logs::read::{Job, Reading};
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::timeline::rows::FileTimeline;
+use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::timeline::{Reader, TimelineGuide, TokenCounter};
 use crate::logs::{read, timeline as timelines};
 
 /// Both vocabularies, one bit each.
 const VOCABULARY_BITS: u8 = (1 << VOCABULARIES.len()) - 1;
+/// The data file of numbers and words.
+const RULES: &str = "timeline.toml";
 
 /// What is asked for besides the requests and their blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -44,24 +48,35 @@ pub struct Detail {
     pub words: bool,
 }
 
+impl Detail {
+    /// Everything.
+    pub const ALL: Self = Self { tokens: true, words: true };
+}
+
+/// Numbers and words of timelines.
+pub(super) fn rules(data: &Data) -> Result<TimelineRules> {
+    data.read(RULES, TimelineRules::parse)
+}
+
 impl Input {
     /// Every request of the logs within the window, with what it added to its context. Files whose timelines the lake
     /// does not know as they are now, and that were not read both ways, are read as a whole.
     ///
     /// # Errors
-    /// If a data file is gone.
+    /// If `rules/timeline.toml` does not fit.
     pub fn timeline(&mut self, detail: Detail) -> Result<Timeline> {
+        let rules = rules(&self.data)?;
         self.held = None;
         // Rows that turn out to be damaged take deleted logs off the sources: first, since places among these are kept.
         let standings = standings_of(self.corpus());
         self.let_go_of_rows();
-        let known = self.file_timelines(detail)?;
+        let known = self.file_timelines(&rules, detail)?;
         let standing = |key: &Id| standings.get(key).copied().unwrap_or_default();
         let source = |key, file| SourceTimeline { key, file: in_detail(file, detail), standing: standing(&key) };
         let piped = self.piped_timeline.iter().map(|file| source(Id::NONE, file.clone()));
         let named = known.into_iter().map(|(place, file)| source(self.sources[place].key, file));
         let files = named.chain(piped).collect::<Vec<_>>();
-        let mut timeline = self.pool.install(|| assemble(files, self.timeline_rules.shrink_tokens_min));
+        let mut timeline = self.pool.install(|| assemble(files, rules.shrink_tokens_min));
         timeline.name_fast();
         Ok(timeline.within(&self.window))
     }
@@ -69,36 +84,36 @@ impl Input {
     /// The rows behind [`Input::timeline`] of every file, with the tokens of each block.
     ///
     /// # Errors
-    /// If a data file is gone.
+    /// If `rules/timeline.toml` does not fit.
     pub fn counted_files(&mut self) -> Result<impl Iterator<Item = FileTimeline>> {
-        let known = self.file_timelines(Detail { tokens: true, words: true })?;
+        let known = self.file_timelines(&rules(&self.data)?, Detail::ALL)?;
         Ok(known.into_values().chain(self.piped_timeline.clone()))
     }
 
     /// The rows of every source, by its place in `sources`.
-    fn file_timelines(&mut self, detail: Detail) -> Result<BTreeMap<usize, FileTimeline>> {
+    fn file_timelines(&mut self, rules: &TimelineRules, detail: Detail) -> Result<BTreeMap<usize, FileTimeline>> {
         let counted = detail.tokens;
-        let texts = [self.data.text("logs.toml")?, self.data.text("endpoints.toml")?, self.data.text("timeline.toml")?]
-            .concat();
+        let texts = [self.data.text("logs.toml")?, self.data.text("endpoints.toml")?, self.data.text(RULES)?].concat();
         let versions = format!("{:?}", timelines_table::VERSIONS);
         let name = |counted: &str| Id::pseudonym([texts.as_str(), counted, &versions].concat().as_bytes());
         let (plain, full) = (name(""), name("counted"));
         // Rows with tokens answer either question.
         let mut known = self.stored_timelines([full, if counted { full } else { plain }], detail);
-        let news = self.read_timelines(&known, counted);
+        let news = self.read_timelines(rules, &known, counted);
         self.store_timelines(if counted { full } else { plain }, &news);
         known.extend(news);
         Ok(known)
     }
 
     /// Reads a stream that can be read only once, both ways.
-    pub(super) fn read_twofold(&self, source: &mut dyn Read, guide: Guide<'_>) -> Reading {
+    pub(super) fn read_twofold(&self, source: &mut dyn Read, guide: Guide<'_>) -> Result<Reading> {
+        let rules = rules(&self.data)?;
         let mut desk = BodyAnalyzer::new(VOCABULARY_BITS, self.formats.params());
         let params = self.formats.params();
         let make = || -> Box<dyn TokenCounter> { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, params)) };
-        let Self { vocabulary, endpoints, timeline_rules: rules, .. } = self;
-        let timeline_guide = TimelineGuide { vocabulary, endpoints, rules, gauge: Some(&make) };
-        read::read_stream_twofold(source, guide, Reader::new(timeline_guide, Some(&mut desk)))
+        let Self { vocabulary, endpoints, .. } = self;
+        let timeline_guide = TimelineGuide { vocabulary, endpoints, rules: &rules, gauge: Some(&make) };
+        Ok(read::read_stream_twofold(source, guide, Reader::new(timeline_guide, Some(&mut desk))))
     }
 
     /// What the lake knows of the sources, by their places in `sources`. Of logs that are gone it is used as it is,
@@ -132,7 +147,12 @@ impl Input {
     }
 
     /// Reads the sources on disk that are not known; tells of those that are gone.
-    fn read_timelines(&mut self, known: &BTreeMap<usize, FileTimeline>, counted: bool) -> Vec<(usize, FileTimeline)> {
+    fn read_timelines(
+        &mut self,
+        rules: &TimelineRules,
+        known: &BTreeMap<usize, FileTimeline>,
+        counted: bool,
+    ) -> Vec<(usize, FileTimeline)> {
         let listed: BTreeMap<&Path, &LogFile> =
             self.listing.files.iter().map(|file| (file.path.as_path(), file)).collect();
         let sources = self.sources.iter().zip(&self.selected).enumerate();
@@ -156,12 +176,7 @@ impl Input {
         let params = self.formats.params();
         let gauge = || -> Box<dyn TokenCounter> { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, params)) };
         let gauge = counted.then_some(&gauge as _);
-        let guide = TimelineGuide {
-            vocabulary: &self.vocabulary,
-            endpoints: &self.endpoints,
-            rules: &self.timeline_rules,
-            gauge,
-        };
+        let guide = TimelineGuide { vocabulary: &self.vocabulary, endpoints: &self.endpoints, rules, gauge };
         let progress = Progress::new(jobs.iter().map(|job| job.to).sum(), self.progress);
         let read = timelines::read_all(&jobs, guide, &self.pool, &|bytes| progress.advance(bytes));
         drop(progress);
