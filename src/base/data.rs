@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::base::id::Id;
+use crate::base::toml;
 use crate::base::visible::Shown as _;
 
 /// The annotations that the published planner came with.
@@ -224,6 +225,6 @@ impl DataFile {
 /// # Errors
 /// If it does not fit.
 pub fn fitting<T: DeserializeOwned>(text: &str, place: &str) -> Result<T> {
-    toml_edit::de::from_str(text)
-        .map_err(|cause| Error::failed(format!("{place}: {cause}")).hint("compare it with the file that devboy ships"))
+    toml::parsed(text)
+        .map_err(|fault| Error::failed(fault.at(place)).hint("compare it with the file that devboy ships"))
 }

@@ -1,7 +1,6 @@
 //! Contributions of people and pools of them as Parquet: tall tables of integer counts. Reading is strict, since such a
 //! file may come from anybody.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -15,6 +14,7 @@ use parquet::basic::Compression;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
+use crate::base::contained::contained;
 use crate::base::error::{Error, Result};
 
 /// Version of the columns and of what they mean.
@@ -260,9 +260,9 @@ impl Table {
 
 /// A file with exactly these columns. A reader that panics on hostile bytes has refused them.
 fn table(bytes: Vec<u8>, what: &str, fields: &[Field], rows_max: usize) -> Outcome<Table> {
-    let read = || batches_of(bytes.into(), what, fields, rows_max);
-    let (about, batches) =
-        catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err("it is no Parquet file: damaged".to_owned()))?;
+    let (what, fields) = (what.to_owned(), fields.to_vec());
+    let read = move || batches_of(bytes.into(), &what, &fields, rows_max);
+    let (about, batches) = contained(read).unwrap_or_else(|| Err("it is no Parquet file: damaged".to_owned()))?;
     Ok(Table { about, batches })
 }
 

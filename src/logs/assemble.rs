@@ -5,13 +5,13 @@
 //! (place, time, ids), never by the order in which files were read.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
-use crate::logs::copies::{At, Facts, Standing, standings};
+use crate::logs::copies::{At, Facts, Recorded, Standing, standings};
 use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::{Call, Chain, Eviction, History, Merged, Message, Session};
 use crate::logs::trace::{
@@ -25,7 +25,7 @@ pub fn assemble(corpus: &Corpus) -> History {
     let sessions = sessions(&files, &corpus.names);
     let session_index: IdMap<Id, u32> =
         sessions.iter().enumerate().map(|(index, session)| (session.id, index as u32)).collect();
-    let recorded = better_recorded(&files);
+    let recorded = Recorded::of(files.iter().flat_map(|file| &file.rows.rows.chains));
     for file in &mut files {
         file.resolve(&session_index, &recorded);
     }
@@ -129,14 +129,10 @@ impl<'a> File<'a> {
     }
 
     /// Looks up the sessions of the file's chains.
-    fn resolve(&mut self, sessions: &IdMap<Id, u32>, recorded: &BTreeSet<(Id, Id)>) {
+    fn resolve(&mut self, sessions: &IdMap<Id, u32>, recorded: &Recorded) {
         let keys = self.rows.rows.chains.iter();
-        self.chains = keys
-            .map(|key| {
-                let superseded = key.place == Place::Progress && recorded.contains(&(key.session, key.agent));
-                if superseded { None } else { sessions.get(&self.session(key)).copied() }
-            })
-            .collect();
+        self.chains =
+            keys.map(|key| sessions.get(&self.session(key)).copied().filter(|_| !recorded.sets_aside(key))).collect();
     }
 
     fn session(&self, key: &ChainKey) -> Id {
@@ -280,14 +276,7 @@ fn nameless_session(file: &File<'_>) -> SessionRow {
     }
 }
 
-/// Subagents that have records of their own: what their parents' progress records repeat is set aside.
-fn better_recorded(files: &[File<'_>]) -> BTreeSet<(Id, Id)> {
-    let chains = files.iter().flat_map(|file| &file.rows.rows.chains);
-    chains.filter(|key| key.place == Place::AgentFile).map(|key| (key.session, key.agent)).collect()
-}
-
-/// Calls and messages in progress records that are set aside. A fork repeats them in the name of another session, where
-/// nobody recorded the subagent: there they are set aside, too.
+/// Calls and messages in progress records that are set aside, also where a fork repeats them.
 fn superseded(files: &[File<'_>]) -> IdSet<Id> {
     let mut out = IdSet::default();
     for file in files.iter().filter(|file| !file.is_repeated) {

@@ -3,8 +3,28 @@
 //! They must not take part in deciding which copy counts. A part may lack the compaction between two calls, or look
 //! older than the whole because it ends earlier. What is decided here serves the history and the timeline alike.
 
+use std::collections::BTreeSet;
+
 use crate::base::id::{Id, IdMap, IdSet};
-use crate::logs::trace::{Millis, NO_TIME, earlier};
+use crate::logs::trace::{ChainKey, Millis, NO_TIME, Place, earlier};
+
+/// Subagents that have records of their own, by session and agent.
+#[derive(Default)]
+pub struct Recorded(BTreeSet<(Id, Id)>);
+
+impl Recorded {
+    /// Those of all files.
+    pub fn of<'c>(chains: impl Iterator<Item = &'c ChainKey>) -> Self {
+        let own = chains.filter(|key| key.place == Place::AgentFile);
+        Self(own.map(|key| (key.session, key.agent)).collect())
+    }
+
+    /// Whether a chain is what progress records of a parent repeat of such a subagent: it is set aside. So is what a fork
+    /// repeats of it in the name of another session, where nobody recorded the subagent.
+    pub fn sets_aside(&self, key: &ChainKey) -> bool {
+        key.place == Place::Progress && self.0.contains(&(key.session, key.agent))
+    }
+}
 
 /// Where a fact stands in its file. Records and messages are numbered each by themselves.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

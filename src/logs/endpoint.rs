@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use crate::base::error::{Error, Result};
+use crate::base::toml;
 use crate::logs::file_text::FileText;
 use crate::logs::shell::Commands;
 
@@ -93,8 +94,7 @@ impl Endpoints {
     /// # Errors
     /// If the text does not fit, or a program is in two classes.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
-        let lists: Lists =
-            toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{origin}: {cause}")))?;
+        let lists: Lists = toml::parsed(text).map_err(|fault| Error::failed(fault.at(origin)))?;
         let mut programs = BTreeMap::new();
         let one_class = lists.one_class.iter().map(|(class, words)| (class, words, false));
         let per_word = lists.class_per_word.iter().map(|(class, words)| (class, words, true));

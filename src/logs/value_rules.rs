@@ -5,6 +5,7 @@ use memchr::{memchr, memmem, memrchr};
 use serde::Deserialize;
 
 use crate::base::error::{Error, Result};
+use crate::base::toml;
 use crate::logs::path::has_drive;
 
 /// The shipped rules.
@@ -60,7 +61,7 @@ impl ValueRules {
     /// # Errors
     /// If the text does not fit, or a word is longer than 16 bytes.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
-        toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{origin}: {cause}")))
+        toml::parsed(text).map_err(|fault| Error::failed(fault.at(origin)))
     }
 
     /// The rules compiled into this program.

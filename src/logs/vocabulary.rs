@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::base::error::{Error, Result};
 use crate::base::id::Id;
+use crate::base::toml;
 
 /// The shipped vocabulary.
 #[cfg(test)]
@@ -69,7 +70,7 @@ impl EmptyAnswers {
 impl Vocabulary {
     /// Reads a vocabulary file; `origin` names it in errors.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
-        toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{origin}: {cause}")))
+        toml::parsed(text).map_err(|fault| Error::failed(fault.at(origin)))
     }
 
     /// The names of the answers by which a tool says that there was nothing.

@@ -92,7 +92,7 @@ impl Scenario {
         Self {
             lru_size: settings.shared_lru_size(),
             verbosity: settings.dedup.hint_verbosity,
-            endpoints: tape.endpoints.iter().map(|endpoint| endpoint_policy(settings, tape, endpoint)).collect(),
+            endpoints: endpoint_policies(settings, tape),
             sessions: session_policies(settings, tape, options.counting),
             thresholds: settings.mckp.shape_thresholds.clone(),
             router: router(settings, options.extended),
@@ -231,7 +231,18 @@ fn router(settings: &Settings, extended: bool) -> Vec<Routed> {
     encode::REGISTER.iter().map(routed).collect()
 }
 
-fn endpoint_policy(settings: &Settings, tape: &Tape, endpoint: &Endpoint) -> EndpointPolicy {
+/// Endpoints of a tool, by number.
+type ByTool<'t> = BTreeMap<&'t str, Vec<u32>>;
+
+fn endpoint_policies(settings: &Settings, tape: &Tape) -> Vec<EndpointPolicy> {
+    let mut by_tool = ByTool::new();
+    for (number, endpoint) in (0..).zip(&tape.endpoints) {
+        by_tool.entry(&endpoint.tool).or_default().push(number);
+    }
+    tape.endpoints.iter().map(|endpoint| endpoint_policy(settings, &by_tool, endpoint)).collect()
+}
+
+fn endpoint_policy(settings: &Settings, by_tool: &ByTool<'_>, endpoint: &Endpoint) -> EndpointPolicy {
     let keys = endpoint.keys();
     let own = || keys.iter().filter_map(|key| settings.endpoint_overrides.get(key));
     let switched = keys.iter().find_map(|key| settings.dedup.enabled_per_endpoint.get(key).copied());
@@ -243,8 +254,11 @@ fn endpoint_policy(settings: &Settings, tape: &Tape, endpoint: &Endpoint) -> End
             .iter()
             .any(|active| encode::find(active).is_some_and(|(_, known)| known.id == format.id))
     });
-    let stale = settings.tool_model_for(&endpoint.tool).map(|model| model.invalidates.as_slice()).unwrap_or_default();
-    let invalidates = (0..).zip(&tape.endpoints).filter(|(_, other)| stale.contains(&other.tool));
+    let stale: BTreeSet<&String> =
+        settings.tool_model_for(&endpoint.tool).map(|model| model.invalidates.iter().collect()).unwrap_or_default();
+    let mut invalidates: Vec<u32> =
+        stale.into_iter().filter_map(|tool| by_tool.get(tool.as_str())).flatten().copied().collect();
+    invalidates.sort_unstable();
     EndpointPolicy {
         dedup: own().find_map(|own| own.dedup_enabled).or(switched).unwrap_or(true),
         body_bytes_min: u32::try_from(
@@ -253,7 +267,7 @@ fn endpoint_policy(settings: &Settings, tape: &Tape, endpoint: &Endpoint) -> End
         .unwrap_or(u32::MAX),
         template: template.map(|(number, _)| number),
         mutates_files: endpoint.kind == ToolKind::FileMutate,
-        invalidates: invalidates.map(|(number, _)| number).collect(),
+        invalidates,
         reached: Reached::Changes,
     }
 }
@@ -261,20 +275,18 @@ fn endpoint_policy(settings: &Settings, tape: &Tape, endpoint: &Endpoint) -> End
 fn session_policies(settings: &Settings, tape: &Tape, counting: Option<Counting>) -> Vec<SessionPolicy> {
     // Most sessions share a handful of profiles.
     let mut known = BTreeMap::new();
-    let policy = |profile: &crate::replay::tape::SessionProfile| {
-        *known.entry((profile.model.clone(), profile.class)).or_insert_with(|| {
-            let model = Some(profile.model.as_str()).filter(|model| !model.is_empty());
-            let view = settings.for_session(model, profile.class);
-            let tokenizer = &view.tokenizer.profile;
-            let near = settings.dedup.near_ref_enabled || view.agent.profile.near_ref_enabled;
-            let allowed = settings.hint_allowed(NEAR_REF, &profile.model);
-            let cap = settings.hints.types.get(NEAR_REF).and_then(|policy| policy.max_per_session);
-            SessionPolicy {
-                counting: counting.unwrap_or_else(|| Counting::new(tokenizer.bpe, tokenizer.chars_per_token)),
-                depth: u8::try_from(view.mckp.recursion_depth).unwrap_or(u8::MAX),
-                near_refs_max: if near && allowed { cap.unwrap_or(u32::MAX) } else { 0 },
-            }
-        })
+    let policy = |model: &str, class| {
+        let view = settings.for_session(Some(model).filter(|model| !model.is_empty()), class);
+        let tokenizer = &view.tokenizer.profile;
+        let near = settings.dedup.near_ref_enabled || view.agent.profile.near_ref_enabled;
+        let allowed = settings.hint_allowed(NEAR_REF, model);
+        let cap = settings.hints.types.get(NEAR_REF).and_then(|policy| policy.max_per_session);
+        SessionPolicy {
+            counting: counting.unwrap_or_else(|| Counting::new(tokenizer.bpe, tokenizer.chars_per_token)),
+            depth: u8::try_from(view.mckp.recursion_depth).unwrap_or(u8::MAX),
+            near_refs_max: if near && allowed { cap.unwrap_or(u32::MAX) } else { 0 },
+        }
     };
-    tape.sessions.iter().map(policy).collect()
+    let profiles = tape.sessions.iter().map(|profile| (profile.model.as_str(), profile.class));
+    profiles.map(|profile| *known.entry(profile).or_insert_with(|| policy(profile.0, profile.1))).collect()
 }

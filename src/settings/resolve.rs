@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{AgentProfile, DataProfile, Hints, LlmProfile, Mckp, Settings, TokenizerProfile, effective};
 use crate::base::key_path::KeyPath;
 use crate::base::model_id::normalise;
+use crate::base::toml;
 use crate::settings::tool_model::ToolModel;
 
 /// The value of an axis that lets the session decide.
@@ -22,7 +23,7 @@ const ANY: &str = "*";
 
 static THRESHOLDS: LazyLock<Thresholds> = LazyLock::new(|| {
     let text = include_str!("../../rules/settings/agent_thresholds.toml");
-    toml_edit::de::from_str(text).expect("the shipped thresholds fit their type; a test reads them")
+    toml::parsed(text).expect("the shipped thresholds fit their type; a test reads them")
 });
 
 #[derive(Deserialize)]

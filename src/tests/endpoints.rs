@@ -218,7 +218,7 @@ fn every_listed_word_has_a_class_of_its_own_making() {
     let error = |text: &str| Endpoints::parse(text, "words.toml").unwrap_err().message;
     let twice = SHIPPED.replace("jq = [\"jq\"", "jq = [\"jq\", \"curl\"");
     assert_eq!(error(&twice), "words.toml: `curl` is in two classes");
-    assert!(error("hosts = 1").starts_with("words.toml: "));
+    assert!(error("hosts = 1").starts_with("words.toml:1: "));
     assert!(Endpoints::parse(SHIPPED, "rules/endpoints.toml").is_ok());
     let lists: toml_edit::DocumentMut = SHIPPED.parse().unwrap();
     // What can be passed over but not named would be reported as somebody's own program.

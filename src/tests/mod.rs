@@ -68,6 +68,7 @@ mod planner_vectors;
 mod planner_walk;
 mod planted;
 mod policy_arg_check;
+mod policy_arg_check_schema;
 mod policy_bars;
 mod policy_breakage;
 mod policy_carry;

@@ -844,6 +844,6 @@ fn a_refusal_ends() {
 fn misspelled_numbers_are_an_error_with_a_hint() {
     let text = include_str!("../../rules/planner.toml").replace("per_host_max", "per_host");
     let error = fitting::<Numbers>(&text, "mine/planner.toml").unwrap_err();
-    assert!(error.message.starts_with("mine/planner.toml: "), "{error}");
+    assert!(error.message.starts_with("mine/planner.toml:71: "), "{error}");
     assert!(error.hint.is_some());
 }

@@ -325,7 +325,7 @@ fn knobs_are_read_as_written_and_senseless_ones_named() {
         "cross_session = \"maybe\"",
         "slack_s = -1",
     ] {
-        assert!(params(wrong).unwrap_err().to_string().starts_with("p.toml: "), "{wrong}");
+        assert!(params(wrong).unwrap_err().to_string().starts_with("p.toml:"), "{wrong}");
     }
     let check = |change: fn(&mut Params)| {
         let mut params = shipped().params;

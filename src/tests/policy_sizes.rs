@@ -125,7 +125,7 @@ fn sheets_with_senseless_ratios_are_refused() {
         [("text = 4.14", "text = 0"), ("stretch_max = 1.6", "stretch_max = -1"), ("text = 4.14", "txt = 4")]
     {
         let error = SizeRules::parse(&shipped.replace(from, to), "s.toml").unwrap_err().to_string();
-        assert!(error.starts_with("s.toml: "), "{error}");
+        assert!(error.starts_with("s.toml:"), "{error}");
     }
 }
 

@@ -10,13 +10,13 @@ use std::ops::Range;
 
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
-use crate::logs::copies::Standing;
+use crate::logs::copies::{Recorded, Standing};
 use crate::logs::timeline::layout;
 use crate::logs::timeline::record::SYNTHETIC;
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, SegmentCause, Setting, Timeline};
 use crate::logs::timeline::rows::{AddedRow, Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
 use crate::logs::timeline::words::WordList;
-use crate::logs::trace::{ChainKey, Millis, NO_TIME, Place, Usage, earlier};
+use crate::logs::trace::{Millis, NO_TIME, Place, Usage, earlier};
 
 /// Where the parent of a record leads is not known: the conversation goes on.
 const UNKNOWN: u32 = NONE - 1;
@@ -187,7 +187,7 @@ fn agent_types(files: &[File<'_>]) -> BTreeMap<(bool, Id), Sym> {
 pub(super) struct Assembly<'a> {
     pub(super) files: &'a [File<'a>],
     pub(super) names: Names,
-    recorded: BTreeSet<(Id, Id)>,
+    recorded: Recorded,
     /// Progress records that are set aside, by `uuid`: a fork repeats them in the name of another session.
     superseded: IdSet<Id>,
     pub(super) nodes: Vec<Node>,
@@ -211,19 +211,15 @@ pub(super) struct Assembly<'a> {
 impl<'a> Assembly<'a> {
     fn new(files: &'a [File<'a>], names: Names) -> Self {
         let mut skipped: BTreeMap<String, u64> = BTreeMap::new();
-        let mut recorded = BTreeSet::new();
         for file in files {
             for (reason, count) in &file.rows.rows.skipped {
                 *skipped.entry(reason.clone()).or_default() += count;
             }
-            let own = file.rows.rows.chains.iter().filter(|key| key.place == Place::AgentFile);
-            recorded.extend(own.map(|key| (key.session, key.agent)));
         }
+        let recorded = Recorded::of(files.iter().flat_map(|file| &file.rows.rows.chains));
         let mut superseded = IdSet::default();
         for rows in files.iter().map(|file| &file.rows.rows) {
-            let is_aside =
-                |key: &ChainKey| key.place == Place::Progress && recorded.contains(&(key.session, key.agent));
-            let is_aside: Vec<bool> = rows.chains.iter().map(is_aside).collect();
+            let is_aside: Vec<bool> = rows.chains.iter().map(|key| recorded.sets_aside(key)).collect();
             superseded.extend(rows.records.iter().filter(|row| is_aside[row.chain as usize]).map(|row| row.id));
         }
         superseded.remove(&Id::NONE);
@@ -314,8 +310,8 @@ impl<'a> Assembly<'a> {
             .iter()
             .map(|key| {
                 let session = self.files[file as usize].session(key.session);
-                let superseded = place == Place::Progress && self.recorded.contains(&(key.session, key.agent));
-                (!superseded).then(|| self.track((session, place != Place::Main, key.agent, key.place)))
+                let is_aside = self.recorded.sets_aside(key);
+                (!is_aside).then(|| self.track((session, place != Place::Main, key.agent, key.place)))
             })
             .collect();
         for (index, row) in rows.records.iter().enumerate() {

@@ -6,6 +6,7 @@ use memchr::memmem;
 use serde::Deserialize;
 
 use crate::base::error::{Error, Result};
+use crate::base::toml;
 
 /// The shipped rules.
 #[cfg(test)]
@@ -187,7 +188,7 @@ impl TimelineRules {
     /// # Errors
     /// If the text does not fit.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
-        toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{origin}: {cause}")))
+        toml::parsed(text).map_err(|fault| Error::failed(fault.at(origin)))
     }
 
     /// The rules compiled into this program.

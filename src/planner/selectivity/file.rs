@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::{Error, Result};
+use crate::base::toml;
 use crate::planner::selectivity::Numbers;
 use crate::planner::selectivity::features::{Cell, Feature};
 use crate::planner::selectivity::table::{Counts, Link, Table};
@@ -132,10 +133,9 @@ impl Selectivity {
         struct Inner {
             selectivity: Section,
         }
-        let fault = |cause: String| {
-            Error::failed(format!("{place}: {cause}")).hint("`devboy planner --write-selectivity FILE` writes it anew")
-        };
-        let outer: Outer = toml_edit::de::from_str(text).map_err(|cause| fault(cause.to_string()))?;
+        let hinted = |message| Error::failed(message).hint("`devboy planner --write-selectivity FILE` writes it anew");
+        let fault = |cause: String| hinted(format!("{place}: {cause}"));
+        let outer: Outer = toml::parsed(text).map_err(|fault| hinted(fault.at(place)))?;
         let Section { threshold, cells } = outer.enrichment.selectivity;
         let mut table = Table::default();
         for (position, row) in cells.into_iter().enumerate() {

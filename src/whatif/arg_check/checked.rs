@@ -62,6 +62,11 @@ pub fn report(input: &Input, world: &Simulation, sheets: &Sheets, tools: &Tools)
     tables.retain(|(_, table)| !table.is_empty());
     let mut notes = Vec::from_iter(tools.provider_note());
     notes.extend(failures.iter().map(missing));
+    let unmatched: Vec<&str> = checker.unmatched().collect();
+    if !unmatched.is_empty() {
+        let tools = unmatched.join(", ");
+        notes.push(format!("patterns that look ahead or behind are not checked, and whatever they meet fits: {tools}"));
+    }
     if unread > 0 {
         notes.push(format!("{unread} deleted logs live on in the lake only, which holds no arguments: not checked"));
     }

@@ -1,22 +1,22 @@
 //! Checks the arguments of logged calls against the schemas of their tools: parse, validate, would it run.
 //!
 //! The class of a call is a function of its schema and its input alone. Schemas are never fetched: a reference to
-//! another document is refused, and a loop of references ends where the library ends it. Errors name places and
-//! keywords, never values.
+//! another document is refused. Errors name places and keywords, never values.
 
 pub mod checked;
 pub mod outcome;
+pub mod pattern;
+pub mod schema;
 pub mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::{JsonType, ReferencingError, Retrieve, Uri, ValidationError, Validator};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::base::error::{Error, Result};
 use crate::whatif::arg_check::outcome::{ArgCheck, Class, Truth};
+use crate::whatif::arg_check::schema::{Fault, Refusal, Schema};
 use crate::whatif::catalog::{Catalog, Definition, Version};
 
 /// What the user may set.
@@ -105,7 +105,7 @@ impl TruthRules {
 pub struct Verdict {
     /// The class.
     pub class: Class,
-    /// In the order of the schema's own report; empty unless the call does not fit.
+    /// In the order of the schema's keywords; empty unless the call does not fit.
     pub errors: Vec<Misfit>,
 }
 
@@ -133,7 +133,7 @@ struct Entry {
 enum Compiled {
     None,
     Remote,
-    Ready(Box<Validator>),
+    Ready(Box<Schema>),
 }
 
 impl Checker {
@@ -155,25 +155,30 @@ impl Checker {
         Ok(Self { tools, params: *params, unparsed_key: rules.client.unparsed_key.clone() })
     }
 
+    /// Tools with patterns that are not checked, in the order of their names.
+    pub fn unmatched(&self) -> impl Iterator<Item = &str> {
+        let has =
+            |entry: &Entry| matches!(&entry.schema, Compiled::Ready(schema) if schema.unmatched().next().is_some());
+        self.tools.iter().filter(move |(_, entries)| entries.iter().any(has)).map(|(tool, _)| tool.as_str())
+    }
+
     /// Checks a call by a client of some version; `input` is JSON as it stands in the log.
     pub fn check(&self, tool: &str, version: Option<&str>, input: &[u8]) -> Verdict {
         let Some(entry) = self.entry(tool, version) else { return Verdict::of(Class::UnknownTool) };
         let Some((arguments, class)) = self.parsed(input) else { return Verdict::of(Class::ParseError) };
-        let validator = match &entry.schema {
+        let schema = match &entry.schema {
             Compiled::None => return Verdict::of(self.params.no_schema_mode.class()),
             Compiled::Remote => return Verdict::of(Class::RemoteRefRefused),
-            Compiled::Ready(validator) => validator,
+            Compiled::Ready(schema) => schema,
         };
-        if validator.is_valid(&arguments) {
+        let faults = schema.faults(&arguments);
+        if faults.is_empty() {
             return Verdict::of(class);
         }
-        if self.params.coerce && coerces(validator, &arguments) {
+        if self.params.coerce && coerces(schema, &arguments) {
             return Verdict::of(Class::Coercible);
         }
-        Verdict {
-            class: Class::Invalid,
-            errors: validator.iter_errors(&arguments).map(|error| misfit(&error)).collect(),
-        }
+        Verdict { class: Class::Invalid, errors: faults.into_iter().map(misfit).collect() }
     }
 
     /// The definition in force; where none covers the version, the newest.
@@ -220,43 +225,27 @@ impl Misfit {
     }
 }
 
-/// Nothing is ever fetched.
-struct Refusing;
-
-impl Retrieve for Refusing {
-    fn retrieve(&self, uri: &Uri<String>) -> std::result::Result<Value, Box<dyn std::error::Error + Send + Sync>> {
-        Err(format!("{uri} is another document").into())
-    }
-}
-
 fn compiled(schema: Option<&Value>) -> std::result::Result<Compiled, String> {
     let Some(schema) = schema else { return Ok(Compiled::None) };
-    match jsonschema::options().with_retriever(Refusing).build(schema) {
-        Ok(validator) => Ok(Compiled::Ready(Box::new(validator))),
-        Err(error) if is_remote(&error) => Ok(Compiled::Remote),
-        Err(error) => Err(error.to_string()),
+    match Schema::new(schema) {
+        Ok(schema) => Ok(Compiled::Ready(Box::new(schema))),
+        Err(Refusal::Remote) => Ok(Compiled::Remote),
+        Err(Refusal::Broken(cause)) => Err(cause),
     }
 }
 
-fn is_remote(error: &ValidationError<'_>) -> bool {
-    let elsewhere = |cause: &ReferencingError| {
-        matches!(cause, ReferencingError::Unretrievable { .. } | ReferencingError::UnknownSpecification { .. })
-    };
-    matches!(error.kind(), ValidationErrorKind::Referencing(cause) if elsewhere(cause))
-}
-
-fn misfit(error: &ValidationError<'_>) -> Misfit {
-    Misfit { pointer: error.instance_path().to_string(), keyword: error.kind().keyword().to_owned() }
+fn misfit(fault: Fault<'_>) -> Misfit {
+    Misfit { pointer: fault.pointer, keyword: fault.keyword.to_owned() }
 }
 
 /// Whether the arguments fit once texts are read as the numbers and booleans that the schema wants in their places.
 /// Each round changes at least one text into something else, so the rounds end.
-fn coerces(validator: &Validator, arguments: &Value) -> bool {
+fn coerces(schema: &Schema, arguments: &Value) -> bool {
     let mut candidate = arguments.clone();
     loop {
-        let changes = validator.iter_errors(&candidate).filter_map(|error| coercion(&error)).collect::<Vec<_>>();
+        let changes = schema.faults(&candidate).iter().filter_map(coercion).collect::<Vec<_>>();
         if changes.is_empty() {
-            return validator.is_valid(&candidate);
+            return schema.is_valid(&candidate);
         }
         for (pointer, value) in changes {
             if let Some(place) = candidate.pointer_mut(&pointer) {
@@ -267,12 +256,11 @@ fn coerces(validator: &Validator, arguments: &Value) -> bool {
 }
 
 /// What a text should have been, and where.
-fn coercion(error: &ValidationError<'_>) -> Option<(String, Value)> {
-    let ValidationErrorKind::Type { kind } = error.kind() else { return None };
-    let text = error.instance().as_str()?.trim();
-    let wanted = |wanted: JsonType| match kind {
-        TypeKind::Single(kind) => *kind == wanted,
-        TypeKind::Multiple(kinds) => kinds.contains(wanted),
+fn coercion(fault: &Fault<'_>) -> Option<(String, Value)> {
+    let text = fault.value.as_str().filter(|_| fault.keyword == "type")?.trim();
+    let wanted = |name: &str| match fault.wanted {
+        Value::Array(types) => types.iter().any(|one| one == name),
+        one => one == name,
     };
     let number = || serde_json::from_str::<Value>(text).ok().filter(Value::is_number);
     let truth = || match text {
@@ -281,9 +269,9 @@ fn coercion(error: &ValidationError<'_>) -> Option<(String, Value)> {
         _ => None,
     };
     let value = match () {
-        () if wanted(JsonType::Integer) || wanted(JsonType::Number) => number(),
-        () if wanted(JsonType::Boolean) => truth(),
+        () if wanted("integer") || wanted("number") => number(),
+        () if wanted("boolean") => truth(),
         () => None,
     };
-    Some((error.instance_path().to_string(), value?))
+    Some((fault.pointer.clone(), value?))
 }

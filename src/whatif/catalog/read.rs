@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::base::error::{Error, Result};
+use crate::base::toml;
 use crate::whatif::catalog::{Definition, Version};
 
 /// How calls name tools of MCP servers: this, the server, `__`, the tool.
@@ -92,7 +93,7 @@ pub fn definitions(spec: &Spec, text: &str) -> Result<(Shape, Vec<Definition>)> 
 /// If it does not fit.
 pub fn sheet(text: &str, place: &str) -> Result<Vec<Definition>> {
     let fault = |cause: String| Error::failed(format!("{place}: {cause}"));
-    let value: Value = toml_edit::de::from_str(text).map_err(|cause| fault(cause.to_string()))?;
+    let value: Value = toml::parsed(text).map_err(|fault| Error::failed(fault.at(place)))?;
     let entries = value.get("tool").and_then(Value::as_array).ok_or_else(|| fault("no [[tool]]".into()))?;
     let mut found = Vec::new();
     for entry in entries {

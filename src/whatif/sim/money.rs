@@ -124,8 +124,8 @@ struct Table {
 #[serde(deny_unknown_fields)]
 struct Entry {
     models: Vec<String>,
-    from: Option<toml_edit::Datetime>,
-    to: Option<toml_edit::Datetime>,
+    from: Option<String>,
+    to: Option<String>,
     prompt_above: Option<u64>,
     prompt_up_to: Option<u64>,
     input: f64,
@@ -255,11 +255,10 @@ fn nano_of(usd: f64) -> Option<u64> {
 }
 
 /// Midnight (UTC) of a day, or of one after it.
-fn midnight(day: &toml_edit::Datetime, days_later: i64, place: &str) -> Result<Millis> {
-    let fault = || Error::failed(format!("{place}: `{day}` is no day")).hint("write a date without quotes: 2026-10-07");
-    let date = day.date.filter(|_| day.time.is_none()).ok_or_else(fault)?;
-    let date = Date::new(date.year.cast_signed(), date.month.cast_signed(), date.day.cast_signed());
-    let start = date.ok().and_then(|date| date.to_zoned(TimeZone::UTC).ok()).ok_or_else(fault)?;
+fn midnight(day: &str, days_later: i64, place: &str) -> Result<Millis> {
+    let fault = || Error::failed(format!("{place}: `{day}` is no day")).hint("write a date as 2026-10-07");
+    let date: Date = day.parse().ok().filter(|date: &Date| date.to_string() == day).ok_or_else(fault)?;
+    let start = date.to_zoned(TimeZone::UTC).map_err(|_| fault())?;
     Ok(start.timestamp().as_millisecond() + days_later * DAY_MS)
 }
 

@@ -7,6 +7,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 
 use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
+use crate::base::toml;
 
 /// One `key=value` of the user.
 #[derive(Debug, Clone)]
@@ -127,13 +128,13 @@ impl Sheet {
         *alone.as_table_mut() =
             self.document.get("params").and_then(Item::as_table).cloned().unwrap_or_else(Table::new);
         let text = alone.to_string();
-        toml_edit::de::from_str(&text).map_err(|cause| self.fault(&text, &cause))
+        toml::parsed(&text).map_err(|cause| self.fault(&text, &cause))
     }
 
     /// What is wrong with the parameters. Their text was put together here, so its line numbers mean nothing to anybody: the
     /// line itself is shown, and where it was set.
-    fn fault(&self, text: &str, cause: &toml_edit::de::Error) -> Error {
-        let start = cause.span().map_or(0, |span| text[..span.start].rfind('\n').map_or(0, |at| at + 1));
+    fn fault(&self, text: &str, cause: &toml::Fault) -> Error {
+        let start = cause.span.as_ref().map_or(0, |span| text[..span.start].rfind('\n').map_or(0, |at| at + 1));
         let line = text[start..].lines().next().unwrap_or_default().trim();
         let name = line.split(['=', ' ']).next().unwrap_or_default();
         let set = self.set.iter().rev().find(|(key, _)| key.iter().any(|part| part == name));
@@ -141,7 +142,7 @@ impl Sheet {
         Error::usage(format!(
             "{place}: the parameters of {} do not fit: `{line}`: {}",
             self.policy,
-            plain(cause.message())
+            plain(&cause.message)
         ))
         .hint(format!("its parameters: {}", self.names().join(", ")))
     }

@@ -1,0 +1,43 @@
+//! Code of others that may panic on hostile bytes runs here in a thread of its own: a panic stops that thread and is told
+//! to who waits for it. Nothing is unwound, so it also holds in a release, which ends at any other panic.
+
+use std::cell::RefCell;
+use std::panic;
+use std::sync::{Once, mpsc};
+use std::thread;
+
+thread_local! {
+    /// Tells who waits that this thread panicked; only threads of [`contained`] have it.
+    static STOP: RefCell<Option<Box<dyn Fn()>>> = const { RefCell::new(None) };
+}
+
+/// What some work gives; none if it panicked or no thread could be had. The thread of a panic sleeps until the program
+/// ends and keeps what it holds, so work is given no more than a few megabytes.
+pub fn contained<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(stop_where_contained);
+    let (tell, told) = mpsc::channel();
+    let run = move || {
+        let stopped = tell.clone();
+        STOP.set(Some(Box::new(move || drop(stopped.send(None)))));
+        let done = work();
+        STOP.take();
+        drop(tell.send(Some(done)));
+    };
+    thread::Builder::new().spawn(run).ok()?;
+    told.recv().ok().flatten()
+}
+
+/// The hook runs on the thread that panics and before anything is unwound or ended: it does not come back.
+fn stop_where_contained() {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| match STOP.take() {
+        Some(stop) => {
+            stop();
+            loop {
+                thread::park();
+            }
+        }
+        None => usual(panic),
+    }));
+}

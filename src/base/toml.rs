@@ -1,0 +1,202 @@
+//! TOML as types: small, since it is compiled once for every type that is read. What does not fit is told with its line.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{
+    self, DeserializeOwned, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor,
+};
+use serde::forward_to_deserialize_any;
+use toml_edit::{Document, Item, TableLike, Value};
+
+/// Why a text does not fit.
+#[derive(Debug)]
+pub struct Fault {
+    /// What is wrong.
+    pub message: String,
+    /// The bytes that it is about.
+    pub span: Option<Range<usize>>,
+    /// Its line, from 1 on.
+    pub line: usize,
+}
+
+impl Fault {
+    /// `place:line: message`.
+    pub fn at(&self, place: &str) -> String {
+        format!("{place}:{}: {}", self.line, self.message)
+    }
+
+    /// The place of a value, unless a part of it is to blame.
+    fn within(mut self, span: Option<Range<usize>>) -> Self {
+        self.span = self.span.or(span);
+        self
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl de::Error for Fault {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self { message: message.to_string(), span: None, line: 1 }
+    }
+}
+
+/// A text as a type.
+///
+/// # Errors
+/// If it is no TOML, or does not fit.
+pub fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
+    let numbered = |mut fault: Fault| {
+        let before = fault.span.as_ref().map_or(0, |span| span.start);
+        fault.line = 1 + text.as_bytes()[..before].iter().filter(|byte| **byte == b'\n').count();
+        fault
+    };
+    let document = Document::parse(text).map_err(|cause| {
+        numbered(Fault { message: cause.message().replace('\n', ", "), span: cause.span(), line: 1 })
+    })?;
+    T::deserialize(Node::Table(document.as_table())).map_err(numbered)
+}
+
+/// A value, or a table of them.
+#[derive(Clone, Copy)]
+enum Node<'a> {
+    Value(&'a Value),
+    Table(&'a dyn TableLike),
+    Tables(&'a toml_edit::ArrayOfTables),
+}
+
+impl<'a> Node<'a> {
+    /// None for a key without a value, which no text has.
+    fn of(item: &'a Item) -> Option<Self> {
+        Some(match item {
+            Item::None => return None,
+            Item::Value(Value::InlineTable(table)) => Node::Table(table),
+            Item::Value(value) => Node::Value(value),
+            Item::Table(table) => Node::Table(table),
+            Item::ArrayOfTables(tables) => Node::Tables(tables),
+        })
+    }
+
+    fn of_value(value: &'a Value) -> Self {
+        value.as_inline_table().map_or(Node::Value(value), |table| Node::Table(table))
+    }
+
+    fn parts(self) -> Parts<'a> {
+        match self {
+            Node::Value(Value::Array(items)) => {
+                Parts(Box::new(items.iter().map(|item| (Node::of_value(item), item.span()))))
+            }
+            Node::Tables(tables) => Parts(Box::new(tables.iter().map(|table| (Node::Table(table), table.span())))),
+            Node::Value(_) | Node::Table(_) => Parts(Box::new(std::iter::empty())),
+        }
+    }
+
+    fn span(self) -> Option<Range<usize>> {
+        match self {
+            Node::Value(value) => value.span(),
+            Node::Tables(tables) => tables.span(),
+            Node::Table(_) => None,
+        }
+    }
+}
+
+impl<'de> Deserializer<'de> for Node<'_> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let visited = match self {
+            Node::Table(table) => return visitor.visit_map(Members::of(table)),
+            Node::Value(Value::Array(_)) | Node::Tables(_) => visitor.visit_seq(self.parts()),
+            Node::Value(Value::String(text)) => visitor.visit_str(text.value()),
+            Node::Value(Value::Integer(number)) => visitor.visit_i64(*number.value()),
+            Node::Value(Value::Float(number)) => visitor.visit_f64(*number.value()),
+            Node::Value(Value::Boolean(truth)) => visitor.visit_bool(*truth.value()),
+            Node::Value(other) => visitor.visit_str(other.to_string().trim()),
+        };
+        visited.map_err(|fault| fault.within(self.span()))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let visited = match self {
+            Node::Table(table) => visitor.visit_enum(MapAccessDeserializer::new(Members::of(table))),
+            Node::Value(Value::String(name)) => visitor.visit_enum(name.value().as_str().into_deserializer()),
+            Node::Value(_) | Node::Tables(_) => Err(de::Error::custom("expected a name")),
+        };
+        visited.map_err(|fault| fault.within(self.span()))
+    }
+
+    forward_to_deserialize_any! {
+        bool u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 char str string seq bytes byte_buf map unit ignored_any unit_struct
+        tuple_struct tuple identifier struct
+    }
+}
+
+/// The parts of a list, each with its place.
+struct Parts<'a>(Box<dyn Iterator<Item = (Node<'a>, Option<Range<usize>>)> + 'a>);
+
+impl<'de> SeqAccess<'de> for Parts<'_> {
+    type Error = Fault;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Fault> {
+        let Some((part, span)) = self.0.next() else { return Ok(None) };
+        seed.deserialize(part).map(Some).map_err(|fault| fault.within(span))
+    }
+}
+
+/// The members of a table.
+struct Members<'a> {
+    table: &'a dyn TableLike,
+    rest: Box<dyn Iterator<Item = (&'a str, &'a Item)> + 'a>,
+    /// The member whose key was read.
+    open: Option<(Node<'a>, Option<Range<usize>>)>,
+}
+
+impl<'a> Members<'a> {
+    fn of(table: &'a dyn TableLike) -> Self {
+        Self { table, rest: table.iter(), open: None }
+    }
+
+    /// The next key, with its place; its value waits.
+    fn step(&mut self) -> Option<(&'a str, Option<Range<usize>>)> {
+        let (key, value) = self.rest.by_ref().find_map(|(key, item)| Some((key, Node::of(item)?)))?;
+        let span = self.table.key(key).and_then(toml_edit::Key::span);
+        self.open = Some((value, span.clone()));
+        Some((key, span))
+    }
+}
+
+impl<'de> MapAccess<'de> for Members<'_> {
+    type Error = Fault;
+
+    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Fault> {
+        let Some((key, span)) = self.step() else { return Ok(None) };
+        seed.deserialize(IntoDeserializer::<Fault>::into_deserializer(key))
+            .map(Some)
+            .map_err(|fault| fault.within(span))
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {
+        let (value, span) = self.open.take().ok_or_else(|| de::Error::custom("a value without a key"))?;
+        seed.deserialize(value).map_err(|fault| fault.within(span))
+    }
+}
