@@ -8,7 +8,7 @@ use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::facts::encode;
 use crate::facts::encode::Family;
 use crate::replay::reach::{Reach, Reached};
-use crate::replay::tape::{Endpoint, Outcome, Response, Tape, ToolKind};
+use crate::replay::tape::{Endpoint, Outcome, Response, SessionProfile, Tape, ToolKind};
 use crate::settings::{Settings, ShapeThresholds, Verbosity};
 
 /// The hint type of near-references in `[hints.types]`.
@@ -88,7 +88,6 @@ enum Routed {
 impl Scenario {
     /// Resolves a configuration for a history.
     pub fn new(settings: &Settings, tape: &Tape, options: Options) -> Self {
-        let number = |id: &str| encode::find(id).map_or(u8::MAX, |(number, _)| number);
         Self {
             lru_size: settings.shared_lru_size(),
             verbosity: settings.dedup.hint_verbosity,
@@ -97,8 +96,8 @@ impl Scenario {
             thresholds: settings.mckp.shape_thresholds.clone(),
             router: router(settings, options.extended),
             previews: true,
-            csv: number("csv"),
-            kv: number("kv"),
+            csv: number_of("csv"),
+            kv: number_of("kv"),
             options,
         }
     }
@@ -214,13 +213,17 @@ impl Scenario {
     }
 }
 
+/// The number of a format; that of none for a name that nobody knows.
+fn number_of(name: &str) -> u8 {
+    encode::find(name).map_or(u8::MAX, |(number, _)| number)
+}
+
 fn router(settings: &Settings, extended: bool) -> Vec<Routed> {
-    let enabled: BTreeSet<&str> = settings.mckp.formats_enabled.iter().map(String::as_str).collect();
-    let deep = enabled.contains(DEEP);
-    let listed = |id: &str| {
-        let named = enabled.iter().any(|name| encode::find(name).is_some_and(|(_, format)| format.id == id));
-        named || deep && encode::is_deep(id)
-    };
+    let enabled = &settings.mckp.formats_enabled;
+    let deep = enabled.iter().any(|name| name == DEEP);
+    let named: BTreeSet<&str> =
+        enabled.iter().filter_map(|name| encode::find(name)).map(|(_, format)| format.id).collect();
+    let listed = |id: &str| named.contains(id) || deep && encode::is_deep(id);
     let routed = |format: &encode::Format| match format.family {
         Family::Baseline => Routed::Never,
         Family::Extended if extended => Routed::Extended,
@@ -247,13 +250,8 @@ fn endpoint_policy(settings: &Settings, by_tool: &ByTool<'_>, endpoint: &Endpoin
     let own = || keys.iter().filter_map(|key| settings.endpoint_overrides.get(key));
     let switched = keys.iter().find_map(|key| settings.dedup.enabled_per_endpoint.get(key).copied());
     let template = keys.iter().find_map(|key| settings.preferred_format_for(key));
-    let template = template.and_then(encode::find).filter(|(_, format)| {
-        settings
-            .templates
-            .active
-            .iter()
-            .any(|active| encode::find(active).is_some_and(|(_, known)| known.id == format.id))
-    });
+    let is_active = |number: u8| settings.templates.active.iter().any(|name| number_of(name) == number);
+    let template = template.map(number_of).filter(|number| *number != u8::MAX && is_active(*number));
     let stale: BTreeSet<&String> =
         settings.tool_model_for(&endpoint.tool).map(|model| model.invalidates.iter().collect()).unwrap_or_default();
     let mut invalidates: Vec<u32> =
@@ -265,7 +263,7 @@ fn endpoint_policy(settings: &Settings, by_tool: &ByTool<'_>, endpoint: &Endpoin
             own().find_map(|own| own.min_body_chars).unwrap_or(settings.dedup.min_body_chars),
         )
         .unwrap_or(u32::MAX),
-        template: template.map(|(number, _)| number),
+        template,
         mutates_files: endpoint.kind == ToolKind::FileMutate,
         invalidates,
         reached: Reached::Changes,
@@ -275,7 +273,7 @@ fn endpoint_policy(settings: &Settings, by_tool: &ByTool<'_>, endpoint: &Endpoin
 fn session_policies(settings: &Settings, tape: &Tape, counting: Option<Counting>) -> Vec<SessionPolicy> {
     // Most sessions share a handful of profiles.
     let mut known = BTreeMap::new();
-    let policy = |model: &str, class| {
+    let policy_of = |model: &str, class| {
         let view = settings.for_session(Some(model).filter(|model| !model.is_empty()), class);
         let tokenizer = &view.tokenizer.profile;
         let near = settings.dedup.near_ref_enabled || view.agent.profile.near_ref_enabled;
@@ -287,6 +285,11 @@ fn session_policies(settings: &Settings, tape: &Tape, counting: Option<Counting>
             near_refs_max: if near && allowed { cap.unwrap_or(u32::MAX) } else { 0 },
         }
     };
-    let profiles = tape.sessions.iter().map(|profile| (profile.model.as_str(), profile.class));
-    profiles.map(|profile| *known.entry(profile).or_insert_with(|| policy(profile.0, profile.1))).collect()
+    let mut policies: Vec<SessionPolicy> = Vec::with_capacity(tape.sessions.len());
+    for same in tape.sessions.chunk_by(|before, next| before == next) {
+        let SessionProfile { class, model } = &same[0];
+        let policy = known.entry((*class, model)).or_insert_with(|| policy_of(model, *class));
+        policies.extend(std::iter::repeat_n(*policy, same.len()));
+    }
+    policies
 }

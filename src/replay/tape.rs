@@ -128,10 +128,10 @@ impl Endpoint {
 /// What decides which profiles a session gets.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SessionProfile {
+    /// Its way of working. Compared first: texts take longer.
+    pub class: crate::settings::AgentClass,
     /// The model that answered most often; empty if none is known.
     pub model: String,
-    /// Its way of working.
-    pub class: crate::settings::AgentClass,
 }
 
 /// Everything that a replay reads.

@@ -329,16 +329,15 @@ impl EventLog {
     /// The log of some sessions, as [`Self::starts`] lists them; the others stay as names without events.
     #[must_use]
     pub fn part(&self, sessions: &[Start]) -> Self {
-        let mut is_kept = vec![false; self.sessions.len()];
-        sessions.iter().for_each(|(_, session)| is_kept[*session as usize] = true);
-        let of = |events: &[Event]| -> Vec<Event> {
-            events.iter().filter(|event| is_kept[event.session as usize]).copied().collect()
-        };
+        let mut kept: Vec<u32> = sessions.iter().map(|(_, session)| *session).collect();
+        kept.sort_unstable();
+        let of = |events: &[Event]| kept.iter().flat_map(|session| of_session(events, *session)).copied().collect();
         Self {
             names: Arc::clone(&self.names),
             sessions: Arc::clone(&self.sessions),
             events: of(&self.events),
-            planned: of(&self.planned),
+            // In the order in which the planner came to them.
+            planned: self.planned.iter().filter(|event| kept.binary_search(&event.session).is_ok()).copied().collect(),
             beside: of(&self.beside),
             encodings: Arc::clone(&self.encodings),
         }
@@ -358,11 +357,9 @@ impl EventLog {
 
     /// The last of some sessions, in order, with no more than so many responses together, and so many sessions at least.
     pub fn latest<'s>(&self, sessions: &'s [Start], responses_max: usize, sessions_min: usize) -> &'s [Start] {
-        let mut counts = vec![0; self.sessions.len()];
-        self.events.iter().for_each(|event| counts[event.session as usize] += 1);
         let mut responses = 0;
         let fits = |&&(_, session): &&Start| {
-            responses += counts[session as usize];
+            responses += of_session(&self.events, session).len();
             responses <= responses_max
         };
         let fitting = sessions.iter().rev().take_while(fits).count();
@@ -387,6 +384,13 @@ impl EventLog {
         let (start, count) = event.encodings;
         &self.encodings[start as usize..start as usize + count as usize]
     }
+}
+
+/// The events of a session, among those of all in order.
+fn of_session(events: &[Event], session: u32) -> &[Event] {
+    let start = events.partition_point(|event| event.session < session);
+    let length = events[start..].partition_point(|event| event.session == session);
+    &events[start..start + length]
 }
 
 /// Some sessions of a log, where they stand: a copy of most of a log takes as much memory again.

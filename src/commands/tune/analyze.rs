@@ -115,7 +115,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let (mut gate, mut found) = Gate::pass(&file, &effective.settings, &responses, judged_on, found)?;
     // What was predicted in the weeks of the past has to have come true.
     if later.is_some() && found.iter().any(|finding| finding.effect.is_some() && proposed(finding).is_some()) {
-        let rows = effects::of_pipeline(&file, &responses, context)?;
+        let rows = effects::of_pipeline(&file, &responses, &context.pseudonyms)?;
         if effects::hold_broken(&mut found, &rows) {
             (gate, found) = Gate::pass(&file, &effective.settings, &responses, judged_on, found)?;
         }

@@ -80,7 +80,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         let wanted =
             Wanted { input: &args.asked.input, window, settings: &settings, output: &args.asked.output, planner: None };
         let responses = Responses::from_logs(&wanted, context)?;
-        rows.extend(effects::of_pipeline(&file, &responses, context)?);
+        rows.extend(effects::of_pipeline(&file, &responses, &context.pseudonyms)?);
     }
     input.tell(&args.asked.output, context)?;
     show(args, &rows, numbers.backtest.tolerance, &input, context)?;

@@ -1,13 +1,15 @@
 //! The backtest of effects: at every week the rules speak of what was known, the gate judges it, and what it predicts is held
 //! against the next weeks.
 
-use crate::settings::{Effective, Settings, SettingsFile, what_if};
 use std::collections::BTreeMap;
+
+use rayon::prelude::*;
 
 use crate::base::backtest::{BacktestNumbers, Coverage, Cut, cuts};
 use crate::base::error::Result;
 use crate::base::forecast::{Attempt, Part, coverage};
 use crate::base::key_path::KeyPath;
+use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::responses::Responses;
 use crate::commands::tune::gate::Gate;
 use crate::logs::trace::Millis;
@@ -19,7 +21,7 @@ use crate::rules::proposal::{View, proposed, settle};
 use crate::rules::statistics::{Effects, effects as effect_numbers};
 use crate::rules::{Speaks, judge_events, r6_cost_models, statistics};
 use crate::settings::finding::{Delta, Finding, Verdict};
-use crate::shell::context::Context;
+use crate::settings::{Effective, Settings, SettingsFile, what_if};
 use crate::telemetry::log::{EventLog, Start};
 
 /// The name of the row about everything together.
@@ -29,25 +31,27 @@ const WHOLE: &str = "effects of R1 to R5 together";
 ///
 /// # Errors
 /// If a data file does not fit.
-pub fn of_pipeline(file: &SettingsFile, responses: &Responses, context: &Context<'_>) -> Result<Vec<Coverage>> {
+pub fn of_pipeline(file: &SettingsFile, responses: &Responses, pseudonyms: &Pseudonyms) -> Result<Vec<Coverage>> {
     let numbers = statistics::numbers(&responses.data)?.backtest;
     let effects = effect_numbers(&responses.data)?;
     let starts = responses.log.starts();
     let times: Vec<Millis> = starts.iter().map(|(start, _)| *start).collect();
-    let mut attempts: BTreeMap<String, Vec<Attempt>> = BTreeMap::new();
-    for cut in cuts(&times, &numbers) {
+    let attempts_of = |cut: &Cut| {
         let (known, later) = starts.split_at(cut.known);
         let until_ms = cut.week_ms + effects.horizon_ms();
         let later = &later[..later.partition_point(|(start, _)| *start < until_ms)];
         if later.len() < numbers.later_min {
-            continue;
+            return Ok(Vec::new());
         }
         let [known, later] =
             [known, later].map(|starts| responses.log.latest(starts, numbers.responses_max, numbers.known_min));
-        let week = Week { file, responses, context, cut, until_ms };
-        for (name, attempt) in week.attempts(known, later)? {
-            attempts.entry(name).or_default().push(attempt);
-        }
+        Week { file, responses, pseudonyms, cut: *cut, until_ms }.attempts(known, later)
+    };
+    let weeks = cuts(&times, &numbers);
+    let of_weeks: Result<Vec<_>> = responses.install(|| weeks.par_iter().map(attempts_of).collect());
+    let mut attempts: BTreeMap<String, Vec<Attempt>> = BTreeMap::new();
+    for (name, attempt) in of_weeks?.into_iter().flatten() {
+        attempts.entry(name).or_default().push(attempt);
     }
     Ok(rows(&attempts, &numbers, &effects))
 }
@@ -71,15 +75,15 @@ pub fn hold_broken(findings: &mut [Finding], rows: &[Coverage]) -> bool {
 }
 
 /// A week of the past.
-struct Week<'w, 'c> {
+struct Week<'w> {
     file: &'w SettingsFile,
     responses: &'w Responses,
-    context: &'w Context<'c>,
+    pseudonyms: &'w Pseudonyms,
     cut: Cut,
     until_ms: Millis,
 }
 
-impl Week<'_, '_> {
+impl Week<'_> {
     /// What was predicted for the rules, and for all of them, with what came.
     fn attempts(&self, known: &[Start], later: &[Start]) -> Result<Vec<(String, Attempt)>> {
         let log = &self.responses.log;
@@ -108,7 +112,7 @@ impl Week<'_, '_> {
         let data = &self.responses.data;
         let effective = Effective::resolve(self.file)?;
         let view = View::new(self.file, &effective);
-        let observed = self.responses.observe_part(&earlier.whole(), &self.context.pseudonyms, None)?;
+        let observed = self.responses.observe_part(&earlier.whole(), self.pseudonyms, None)?;
         let found = judge_events(&observed, &[], data, &view, &[Speaks::Events])?;
         let found = settle(&view, &Default::default(), found);
         // Those of the planner are judged by another replay.
