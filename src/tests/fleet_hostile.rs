@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::fleet::{SECRET, WEEK, naming, of_person, pool, put, row, rows};
 use super::harness::Home;
+use crate::base::contained::contained;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::fleet::folder::place;
 use crate::fleet::naming::Naming;
@@ -164,4 +165,12 @@ fn flipped_bytes_are_refused_or_read_as_counts_within_bounds() {
         }
     }
     assert!(naming().is_possible("Read") && !naming().is_possible("k0123"));
+}
+
+#[test]
+fn a_panic_of_others_ends_their_work_and_nothing_else() {
+    for at in 0..3_usize {
+        assert_eq!(contained(move || at), Some(at));
+        assert_eq!(contained(move || vec![0; at][at + 1]), None::<u8>);
+    }
 }

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use crate::base::error::Result;
-use crate::commands::mine::export::{ExportArgs, Form, Layout, Mined};
+use crate::commands::mine::export::{Form, Layout, Mined, MinedArgs};
 use crate::commands::mine::logs;
 use crate::frames::edge::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, Turns};
 use crate::frames::input::Input;
@@ -16,7 +16,7 @@ use crate::report::numbers::counted;
 use crate::report::table;
 use crate::report::table::Table;
 use crate::settings::write_private;
-use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// How calls of one message are taken.
@@ -96,11 +96,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     layout: Layout,
     #[command(flatten)]
-    export: ExportArgs,
-    #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
+    asked: MinedArgs,
 }
 
 impl Args {
@@ -116,8 +112,8 @@ impl Args {
 
 /// Reads, counts, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let export = args.export.in_layout(args.layout)?;
-    let mut input = logs::read(&args.input, &args.window, 0, &export, context)?;
+    let export = args.asked.export.in_layout(args.layout)?;
+    let mut input = logs::read(&args.asked.input, &args.asked.window, 0, &export, context)?;
     let mut lags = args.lags.clone();
     lags.sort_unstable();
     lags.dedup();
@@ -125,7 +121,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         input.report_holds(Holds::Nothing)?;
     }
     let sums = sums(&mut input, args.concurrency(), &lags, args.eventually, args.turns.into())?;
-    if sums.ends.is_empty() && !args.input.allow_empty {
+    if sums.ends.is_empty() && !args.asked.input.allow_empty {
         return Err(input.nothing_in_window("tool calls"));
     }
     let thresholds = input.data.parsed::<EdgeThresholds>("edges.toml")?;

@@ -13,7 +13,7 @@ use crate::frames::export as parquet_listing;
 use crate::report::table::{Color, Format, Table};
 use crate::report::{envelope, sharing, table};
 use crate::settings::write_private_bytes;
-use crate::shell::arguments::OutputArgs;
+use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 
 /// How an aggregate is written.
@@ -62,6 +62,20 @@ pub struct Mined<'a> {
     pub graph: Option<&'a dyn Fn(Form) -> String>,
     /// What Parquet files say about themselves besides.
     pub about: Vec<(&'static str, String)>,
+}
+
+/// What an aggregate is made of, and how it is shown.
+#[derive(clap::Args, Debug, Default)]
+pub struct MinedArgs {
+    /// How it is shown.
+    #[command(flatten)]
+    pub export: ExportArgs,
+    /// Which logs.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Which part of them.
+    #[command(flatten)]
+    pub window: WindowArgs,
 }
 
 /// How results are shown.

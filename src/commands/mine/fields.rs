@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::commands::input::FromArgs as _;
-use crate::commands::mine::export::{ExportArgs, Form, no_graph};
+use crate::commands::mine::export::{Form, MinedArgs, no_graph};
 use crate::commands::mine::logs;
 use crate::frames::export as parquet_listing;
 use crate::frames::input::Input;
@@ -18,7 +18,7 @@ use crate::mine::{field_tables as tables, fields};
 use crate::report::numbers::counted;
 use crate::report::table::Format;
 use crate::report::{envelope, table};
-use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 
@@ -39,30 +39,26 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     top: u32,
     #[command(flatten)]
-    export: ExportArgs,
-    #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
+    asked: MinedArgs,
 }
 
 /// Reads, sums up, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let output = args.export.shared();
-    let window = window::of(&args.window, context.now_ms)?;
-    let mut input = Input::read_for_timeline(&args.input, window, (0, Detail::ALL), &output, context)?;
-    input.expect_records(&args.input)?;
-    input.expect_calls(&args.input)?;
+    let output = args.asked.export.shared();
+    let window = window::of(&args.asked.window, context.now_ms)?;
+    let mut input = Input::read_for_timeline(&args.asked.input, window, (0, Detail::ALL), &output, context)?;
+    input.expect_records(&args.asked.input)?;
+    input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     let numbers = numbers(&input.data)?;
     let mut uses = of_input(&mut input)?;
-    let name = |tool: &str| logs::shown(&args.export, &context.pseudonyms, tool);
+    let name = |tool: &str| logs::shown(&args.asked.export, &context.pseudonyms, tool);
     uses.tools.iter_mut().for_each(|row| row.tool = name(&row.tool));
     uses.fields.iter_mut().for_each(|row| row.tool = name(&row.tool));
     let summary = tables::summary(&uses);
-    let (tools, tools_out) = logs::keep_k(uses.tools, &args.export, |row: &ToolFields| row.sessions);
-    let (rows, rows_out) = logs::keep_k(uses.fields, &args.export, |row: &FieldUse| row.sessions);
-    logs::tell(&input, &args.export, if args.explain { rows_out } else { tools_out }, context)?;
+    let (tools, tools_out) = logs::keep_k(uses.tools, &args.asked.export, |row: &ToolFields| row.sessions);
+    let (rows, rows_out) = logs::keep_k(uses.fields, &args.asked.export, |row: &FieldUse| row.sessions);
+    logs::tell(&input, &args.asked.export, if args.explain { rows_out } else { tools_out }, context)?;
     let (of_tools, of_fields) = (tables::tools(&tools), tables::fields(&rows, &numbers));
     let shown = if args.explain { &of_fields } else { &of_tools };
     let mut fields = logs::fields(&input, tools_out + rows_out);
@@ -70,10 +66,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     fields["sessions"] = json!(uses.sessions);
     fields["tools"] = table::json(&of_tools);
     fields["fields"] = table::json(&of_fields);
-    args.export.hide_places(&mut fields);
+    args.asked.export.hide_places(&mut fields);
     let stamp = output.stamp(context);
     let top = args.top as usize;
-    args.export.send(context, |out, width| match args.export.form() {
+    args.asked.export.send(context, |out, width| match args.asked.export.form() {
         Form::Table => {
             summary.iter().try_for_each(|line| writeln!(out, "{line}"))?;
             if tools.is_empty() {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::commands::config::config_path;
-use crate::commands::mine::export::{ExportArgs, Form, no_graph};
+use crate::commands::mine::export::{Form, MinedArgs, no_graph};
 use crate::commands::responses::{Responses, Wanted};
 use crate::frames::endpoints;
 use crate::frames::fingerprint::Fingerprint;
@@ -13,7 +13,7 @@ use crate::report::envelope;
 use crate::report::table::Format;
 use crate::settings::Effective;
 use crate::settings::formats::load_config;
-use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 
@@ -27,32 +27,32 @@ pub struct Args {
     #[arg(long)]
     from_telemetry: bool,
     #[command(flatten)]
-    export: ExportArgs,
-    #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
+    asked: MinedArgs,
 }
 
 /// Reads, sums up, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let settings = Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings;
-    let window = window::of(&args.window, context.now_ms)?;
-    let output = args.export.shared();
-    let wanted = Wanted { input: &args.input, window, settings: &settings, output: &output, planner: None };
+    let window = window::of(&args.asked.window, context.now_ms)?;
+    let output = args.asked.export.shared();
+    let wanted = Wanted { input: &args.asked.input, window, settings: &settings, output: &output, planner: None };
     let mut responses = if args.from_telemetry {
         Responses::from_telemetry(&wanted, context)?
     } else {
         Responses::from_logs(&wanted, context)?
     };
     responses.observe(&context.pseudonyms, None)?;
-    if responses.log.is_empty() && !args.input.allow_empty {
+    if responses.log.is_empty() && !args.asked.input.allow_empty {
         return Err(responses.nothing_found());
     }
     responses.tell(&output, context)?;
     let (rows, left_out) = chosen(args, &responses);
     if left_out > 0 && !output.quiet {
-        writeln!(context.err, "# {left_out} endpoints left out: fewer than {} sessions", args.export.k_anonymity)?;
+        writeln!(
+            context.err,
+            "# {left_out} endpoints left out: fewer than {} sessions",
+            args.asked.export.k_anonymity
+        )?;
     }
     let mut fields = json!({
         "window": responses.window_json(),
@@ -62,9 +62,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         "left_out": left_out,
         "fingerprints": fingerprints::json(&rows),
     });
-    args.export.hide_places(&mut fields);
+    args.asked.export.hide_places(&mut fields);
     let stamp = output.stamp(context);
-    args.export.send(context, |out, width| match args.export.form() {
+    args.asked.export.send(context, |out, width| match args.asked.export.form() {
         Form::Table => fingerprints::overview(&rows).write(out, Format::Table, width),
         Form::Csv => fingerprints::table(&rows).write(out, Format::Csv, width),
         Form::Md => fingerprints::table(&rows).write(out, Format::Md, width),
@@ -79,10 +79,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 fn chosen(args: &Args, responses: &Responses) -> (Vec<Fingerprint>, usize) {
     let all = &responses.observed.endpoints;
     let named = |row: &Fingerprint| {
-        let live = row.key.clone().filter(|_| args.export.names);
+        let live = row.key.clone().filter(|_| args.asked.export.names);
         Fingerprint { endpoint: live.unwrap_or_else(|| row.endpoint.clone()), ..row.clone() }
     };
-    let rows: Vec<Fingerprint> = all.iter().filter(|row| row.sessions >= args.export.k_anonymity).map(named).collect();
+    let rows: Vec<Fingerprint> =
+        all.iter().filter(|row| row.sessions >= args.asked.export.k_anonymity).map(named).collect();
     let left_out = all.len() - rows.len();
     (rows, left_out)
 }

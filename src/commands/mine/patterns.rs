@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::base::error::Result;
-use crate::commands::mine::export::{ExportArgs, Mined};
+use crate::commands::mine::export::{Mined, MinedArgs};
 use crate::commands::mine::tools::Called;
 use crate::commands::mine::{logs, tools};
 use crate::mine::patterns::PatternCount;
 use crate::mine::{patterns, tables as mined};
-use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Print how often the nine patterns of Paper 3 occur, what they cost, and what answers them.
@@ -18,11 +18,7 @@ use crate::shell::context::Context;
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(flatten)]
-    export: ExportArgs,
-    #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
+    asked: MinedArgs,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -34,8 +30,8 @@ struct Counted {
 
 /// Reads, searches, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let export = &args.export;
-    let mut input = logs::read(&args.input, &args.window, 0, export, context)?;
+    let export = &args.asked.export;
+    let mut input = logs::read(&args.asked.input, &args.asked.window, 0, export, context)?;
     let wanted = input.data.parsed::<patterns::Patterns>("patterns.toml")?.pattern;
     let bytes_per_token = input.data.parsed::<crate::mine::tools::ToolUseRules>("tool_use.toml")?.bytes_per_token;
     let words = &input.vocabulary;
@@ -51,7 +47,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             response_tokens: calls.iter().map(|call| u64::from(call.tokens)).sum(),
         })
     })?;
-    if counted.calls == 0 && !args.input.allow_empty {
+    if counted.calls == 0 && !args.asked.input.allow_empty {
         return Err(input.nothing_in_window("tool calls"));
     }
     // A pattern that nobody has tells nothing about anybody.

@@ -7,7 +7,7 @@ use crate::base::error::Result;
 use crate::base::names::Names;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::input::FromArgs as _;
-use crate::commands::mine::export::{ExportArgs, Form, no_graph};
+use crate::commands::mine::export::{Form, MinedArgs, no_graph};
 use crate::commands::mine::logs;
 use crate::frames;
 use crate::frames::input::Input;
@@ -19,7 +19,7 @@ use crate::mine::projections;
 use crate::mine::projections::{Thresholds, tables as shown};
 use crate::report::envelope;
 use crate::report::table::Format;
-use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 
@@ -36,32 +36,28 @@ pub struct Args {
     #[arg(long)]
     explain: bool,
     #[command(flatten)]
-    export: ExportArgs,
-    #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
+    asked: MinedArgs,
 }
 
 /// Reads, mines, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let output = args.export.shared();
-    let window = window::of(&args.window, context.now_ms)?;
-    let mut input = Input::read(&args.input, window, 0, &output, context)?;
-    input.expect_calls(&args.input)?;
+    let output = args.asked.export.shared();
+    let window = window::of(&args.asked.window, context.now_ms)?;
+    let mut input = Input::read(&args.asked.input, window, 0, &output, context)?;
+    input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     let question = format!("projections {}", about(&input.data, &input)?);
     let mined = input.remember(&question, mine)?;
     input.tell(&output, context)?;
     let (rows, left_out) = chosen(args, &context.pseudonyms, mined);
     if left_out > 0 && !output.quiet {
-        writeln!(context.err, "# {left_out} left out: fewer than {} sessions", args.export.k_anonymity)?;
+        writeln!(context.err, "# {left_out} left out: fewer than {} sessions", args.asked.export.k_anonymity)?;
     }
     let mut fields = logs::fields(&input, left_out as u64);
     fields["projections"] = shown::json(&rows);
-    args.export.hide_places(&mut fields);
+    args.asked.export.hide_places(&mut fields);
     let stamp = output.stamp(context);
-    args.export.send(context, |out, width| match args.export.form() {
+    args.asked.export.send(context, |out, width| match args.asked.export.form() {
         Form::Table => {
             shown::overview(&rows).write(out, Format::Table, width)?;
             let links = rows.iter().filter(|row| row.held.is_none()).map(shown::words);
@@ -107,8 +103,8 @@ fn chosen(args: &Args, names: &Pseudonyms, mined: Vec<MinedProjection>) -> (Vec<
         row.held != Some(Hold::Sessions) || !(row.extractor.starts_with('$') || row.to.starts_with("mcp__"))
     };
     let wanted = mined.into_iter().filter(|row| row.held.is_none() || args.explain && is_known(row));
-    let (rows, few): (Vec<_>, Vec<_>) = wanted.partition(|row| row.sessions >= args.export.k_anonymity);
-    let name = |tool: &str| logs::shown(&args.export, names, tool);
+    let (rows, few): (Vec<_>, Vec<_>) = wanted.partition(|row| row.sessions >= args.asked.export.k_anonymity);
+    let name = |tool: &str| logs::shown(&args.asked.export, names, tool);
     let named = |row: MinedProjection| MinedProjection { from: name(&row.from), to: name(&row.to), ..row };
     (rows.into_iter().map(named).collect(), few.len())
 }

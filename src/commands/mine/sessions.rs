@@ -2,7 +2,7 @@
 
 use crate::base::error::Result;
 use crate::base::id::Id;
-use crate::commands::mine::export::{ExportArgs, Mined};
+use crate::commands::mine::export::{Mined, MinedArgs};
 use crate::commands::mine::logs;
 use crate::commands::shown_names::ShownNames;
 use crate::cost::groups::Label;
@@ -10,7 +10,7 @@ use crate::frames::input::Input;
 use crate::frames::tool_use::SessionSummary;
 use crate::mine::{sessions, tables as mined};
 use crate::settings::classify_agent;
-use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Print one row per session: span, calls, chains, compactions, turns, models, tokens, class.
@@ -23,11 +23,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "names")]
     redact: bool,
     #[command(flatten)]
-    export: ExportArgs,
-    #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
+    asked: MinedArgs,
 }
 
 /// Hex digits that tell the sessions of one person apart.
@@ -35,15 +31,15 @@ const DIGITS: usize = 16;
 
 /// Reads, sums up, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let export = &args.export;
-    let mut input = logs::read(&args.input, &args.window, 0, export, context)?;
+    let export = &args.asked.export;
+    let mut input = logs::read(&args.asked.input, &args.asked.window, 0, export, context)?;
     let words = &input.vocabulary;
     let question = format!("sessions {:?} {:?}", words.read_class_tools, words.tool_aliases);
     let rows: Vec<SessionSummary> = input.remember(&question, |input| {
         let (history, names) = input.named_history();
         Ok(sessions::sessions(&history, &names, &input.vocabulary.read_class_tools))
     })?;
-    if rows.is_empty() && !args.input.allow_empty {
+    if rows.is_empty() && !args.asked.input.allow_empty {
         return Err(input.nothing_in_window("tool calls"));
     }
     let classed = rows.into_iter().map(|row| {

@@ -6,7 +6,7 @@ use crate::base::error::Result;
 use crate::base::id::{Id, IdMap};
 use crate::base::names::Names;
 use crate::base::pseudonyms::Pseudonyms;
-use crate::commands::mine::export::{ExportArgs, Layout, Mined};
+use crate::commands::mine::export::{ExportArgs, Layout, Mined, MinedArgs};
 use crate::commands::mine::logs;
 use crate::frames::input::Input;
 use crate::frames::tool_use::{ToolCall, ToolUsage, ToolUsages, Volume};
@@ -15,7 +15,7 @@ use crate::logs::overview::Holds;
 use crate::mine::tools::{BUILT_IN, Guide};
 use crate::mine::{tables as mined, tools};
 use crate::report::table;
-use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// The vocabulary in which `--exact` counts, as a tier: `o200k_base`.
@@ -36,18 +36,14 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     layout: Layout,
     #[command(flatten)]
-    export: ExportArgs,
-    #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
+    asked: MinedArgs,
 }
 
 /// Reads, sums up, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let export = args.export.in_layout(args.layout)?;
+    let export = args.asked.export.in_layout(args.layout)?;
     let tier = if args.exact { EXACT_TIER } else { 0 };
-    let mut input = logs::read(&args.input, &args.window, tier, &export, context)?;
+    let mut input = logs::read(&args.asked.input, &args.asked.window, tier, &export, context)?;
     if args.layout == Layout::Published {
         return published(&mut input, &export, context);
     }
@@ -61,7 +57,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         let Called { calls, servers, names, .. } = called(input, args.exact, bytes_per_token);
         input.pool.install(|| tools::uses(&calls, &servers, &names))
     })?;
-    if uses.tools.is_empty() && !args.input.allow_empty {
+    if uses.tools.is_empty() && !args.asked.input.allow_empty {
         return Err(input.nothing_in_window("tool calls"));
     }
     let sum = |of: fn(&ToolUsage) -> u64| uses.tools.iter().map(of).sum::<u64>();
