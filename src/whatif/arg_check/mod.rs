@@ -4,10 +4,12 @@
 //! another document is refused. Errors name places and keywords, never values.
 
 pub mod checked;
+mod keyword;
 pub mod outcome;
-pub mod pattern;
+mod pattern;
 pub mod schema;
 pub mod tables;
+mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +18,8 @@ use serde_json::Value;
 
 use crate::base::error::{Error, Result};
 use crate::whatif::arg_check::outcome::{ArgCheck, Class, Truth};
-use crate::whatif::arg_check::schema::{Fault, Refusal, Schema};
+use crate::whatif::arg_check::schema::{Refusal, Schema};
+use crate::whatif::arg_check::walk::Fault;
 use crate::whatif::catalog::{Catalog, Definition, Version};
 
 /// What the user may set.

@@ -1,0 +1,327 @@
+//! A schema walked beside the value that has to fit it.
+
+use std::collections::BTreeSet;
+use std::ptr;
+
+use serde_json::{Map, Value};
+
+use crate::whatif::arg_check::keyword;
+use crate::whatif::arg_check::schema::{Schema, escaped};
+
+/// Schemas inside each other, counting references that were followed.
+const DEPTH_MAX: usize = 200;
+/// Schemas that one value is held against: a ladder of alternatives doubles them with each rung.
+const STEPS_MAX: usize = 1_000_000;
+
+/// What does not fit.
+#[derive(Clone, Debug)]
+pub struct Fault<'v> {
+    /// JSON pointer to it; empty for the whole.
+    pub pointer: String,
+    /// Keyword that it does not fit.
+    pub keyword: &'v str,
+    /// What the keyword asks for.
+    pub wanted: &'v Value,
+    /// The value that does not fit.
+    pub value: &'v Value,
+}
+
+/// What of a value some keywords looked at: `unevaluated…` is about the rest.
+#[derive(Default)]
+pub(super) struct Seen<'v> {
+    names: BTreeSet<&'v str>,
+    items: BTreeSet<usize>,
+}
+
+impl Seen<'_> {
+    fn add(&mut self, other: Self) {
+        self.names.extend(other.names);
+        self.items.extend(other.items);
+    }
+}
+
+/// A schema beside the value that has to fit it.
+pub(super) struct Walk<'v> {
+    schema: &'v Schema,
+    /// What did not fit so far.
+    pub(super) faults: Vec<Fault<'v>>,
+    pointer: String,
+    /// Schemas that are being held against values, outermost first: a reference back to one of them is a loop.
+    open: Vec<(*const Value, *const Value)>,
+    steps: usize,
+}
+
+impl<'v> Walk<'v> {
+    /// A walk that has not begun.
+    pub(super) fn over(schema: &'v Schema) -> Self {
+        Self { schema, faults: Vec::new(), pointer: String::new(), open: Vec::new(), steps: 0 }
+    }
+
+    fn fault(&mut self, keyword: &'v str, wanted: &'v Value, value: &'v Value) {
+        self.faults.push(Fault { pointer: self.pointer.clone(), keyword, wanted, value });
+    }
+
+    /// Holds a value against a schema.
+    pub(super) fn hold(&mut self, schema: &'v Value, value: &'v Value) -> Seen<'v> {
+        let mut seen = Seen::default();
+        let keywords = match schema {
+            Value::Object(keywords) => keywords,
+            Value::Bool(false) => {
+                self.fault("falseSchema", schema, value);
+                return seen;
+            }
+            _ => return seen,
+        };
+        let pair = (ptr::from_ref(schema), ptr::from_ref(value));
+        self.steps += 1;
+        if self.open.contains(&pair) {
+            return seen;
+        }
+        if self.open.len() >= DEPTH_MAX || self.steps > STEPS_MAX {
+            self.fault("$ref", schema, value);
+            return seen;
+        }
+        self.open.push(pair);
+        match keywords.get("$ref").filter(|_| self.schema.lone_references) {
+            Some(reference) => self.follow(reference, value, &mut seen),
+            None => self.keywords(keywords, value, &mut seen),
+        }
+        self.open.pop();
+        seen
+    }
+
+    fn keywords(&mut self, schema: &'v Map<String, Value>, value: &'v Value, seen: &mut Seen<'v>) {
+        for (key, wanted) in schema {
+            if !keyword::fits(key, wanted, schema, value, self.schema) {
+                self.fault(key, wanted, value);
+            }
+            self.applied(key, wanted, schema, value, seen);
+            match value {
+                Value::Object(members) => self.of_object(key, wanted, schema, (value, members), seen),
+                Value::Array(items) => self.of_array(key, wanted, schema, (value, items), seen),
+                _ => {}
+            }
+        }
+        match value {
+            Value::Object(members) => self.other_members(schema, (value, members), seen),
+            Value::Array(items) => self.other_items(schema, (value, items), seen),
+            _ => {}
+        }
+    }
+
+    fn follow(&mut self, reference: &'v Value, value: &'v Value, seen: &mut Seen<'v>) {
+        let schema = self.schema;
+        if let Ok(part) = schema.reach(reference) {
+            let inner = self.hold(part, value);
+            seen.add(inner);
+        }
+    }
+
+    /// What a schema looked at in a value that fits it; none if it does not fit.
+    fn fits(&mut self, schema: &'v Value, value: &'v Value) -> Option<Seen<'v>> {
+        let before = self.faults.len();
+        let seen = self.hold(schema, value);
+        let fits = self.faults.len() == before;
+        self.faults.truncate(before);
+        fits.then_some(seen)
+    }
+
+    /// Keywords that hold other schemas against the same value.
+    fn applied(
+        &mut self,
+        key: &'v str,
+        wanted: &'v Value,
+        schema: &'v Map<String, Value>,
+        value: &'v Value,
+        seen: &mut Seen<'v>,
+    ) {
+        let list = || wanted.as_array().into_iter().flatten();
+        match key {
+            "$ref" | "$dynamicRef" | "$recursiveRef" => self.follow(wanted, value, seen),
+            "allOf" => list().for_each(|inner| seen.add(self.hold(inner, value))),
+            "anyOf" | "oneOf" => {
+                let fitting: Vec<_> = list().filter_map(|inner| self.fits(inner, value)).collect();
+                if fitting.is_empty() || (key == "oneOf" && fitting.len() > 1) {
+                    self.fault(key, wanted, value);
+                }
+                fitting.into_iter().for_each(|inner| seen.add(inner));
+            }
+            "not" if self.fits(wanted, value).is_some() => self.fault(key, wanted, value),
+            "if" => {
+                let condition = self.fits(wanted, value);
+                let next = schema.get(if condition.is_some() { "then" } else { "else" });
+                condition.into_iter().for_each(|inner| seen.add(inner));
+                next.into_iter().for_each(|next| seen.add(self.hold(next, value)));
+            }
+            _ => {}
+        }
+    }
+
+    fn of_object(
+        &mut self,
+        key: &'v str,
+        wanted: &'v Value,
+        schema: &'v Map<String, Value>,
+        (value, members): (&'v Value, &'v Map<String, Value>),
+        seen: &mut Seen<'v>,
+    ) {
+        let (rules, named) = (self.schema, || wanted.as_object().into_iter().flatten());
+        match key {
+            "required" => self.missing(key, wanted, (value, members)),
+            "properties" => {
+                for (name, inner) in named() {
+                    if let Some((name, member)) = members.get_key_value(name) {
+                        self.inside(inner, name, member);
+                        seen.names.insert(name);
+                    }
+                }
+            }
+            "patternProperties" => {
+                for (pattern, inner) in named() {
+                    for (name, member) in members.iter().filter(|(name, _)| rules.matches(pattern, name) == Some(true))
+                    {
+                        self.inside(inner, name, member);
+                        seen.names.insert(name);
+                    }
+                }
+            }
+            "additionalProperties" => self.other_named(key, wanted, schema, (value, members), seen),
+            "propertyNames" => {
+                let unfit = members.keys().filter(|name| !self.name_fits(wanted, name)).count();
+                let keyword = if wanted.is_boolean() { "falseSchema" } else { key };
+                (0..unfit).for_each(|_| self.fault(keyword, wanted, value));
+            }
+            "dependentRequired" | "dependencies" | "dependentSchemas" => {
+                for (_, inner) in named().filter(|(name, _)| members.contains_key(*name)) {
+                    match inner {
+                        Value::Array(_) => self.missing("required", inner, (value, members)),
+                        schema => seen.add(self.hold(schema, value)),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Names of a list that are not there.
+    fn missing(&mut self, key: &'v str, wanted: &'v Value, (value, members): (&'v Value, &'v Map<String, Value>)) {
+        let names = wanted.as_array().into_iter().flatten().filter_map(Value::as_str);
+        names.filter(|name| !members.contains_key(*name)).for_each(|_| self.fault(key, wanted, value));
+    }
+
+    /// Members that no other keyword names.
+    fn other_named(
+        &mut self,
+        key: &'v str,
+        wanted: &'v Value,
+        schema: &'v Map<String, Value>,
+        (value, members): (&'v Value, &'v Map<String, Value>),
+        seen: &mut Seen<'v>,
+    ) {
+        let rules = self.schema;
+        let known = |name: &String| {
+            let in_list = schema.get("properties").is_some_and(|listed| listed.get(name).is_some());
+            let patterns = schema.get("patternProperties").and_then(Value::as_object).into_iter().flatten();
+            in_list || patterns.map(|(pattern, _)| pattern).any(|pattern| rules.matches(pattern, name) != Some(false))
+        };
+        let others: Vec<_> = members.iter().filter(|(name, _)| !known(name)).collect();
+        if *wanted != Value::Bool(false) {
+            others.iter().for_each(|(name, member)| self.inside(wanted, name, member));
+        } else if !others.is_empty() {
+            self.fault(key, wanted, value);
+        }
+        seen.names.extend(others.iter().map(|(name, _)| name.as_str()));
+    }
+
+    fn of_array(
+        &mut self,
+        key: &'v str,
+        wanted: &'v Value,
+        schema: &'v Map<String, Value>,
+        (value, items): (&'v Value, &'v [Value]),
+        seen: &mut Seen<'v>,
+    ) {
+        let first = ["prefixItems", "items"].iter().find_map(|key| schema.get(*key).and_then(Value::as_array));
+        let (positions, first) = (items.iter().enumerate(), first.map_or(0, Vec::len));
+        let mut inside = |walk: &mut Self, inner: &'v Value, (index, item): (usize, &'v Value)| {
+            walk.inside(inner, &index.to_string(), item);
+            seen.items.insert(index);
+        };
+        match (key, wanted) {
+            ("prefixItems" | "items", Value::Array(schemas)) => {
+                schemas.iter().zip(positions).for_each(|(inner, item)| inside(self, inner, item));
+            }
+            ("additionalItems", Value::Bool(false)) if schema.get("items").is_some_and(Value::is_array) => {
+                if items.len() > first {
+                    self.fault(key, wanted, value);
+                }
+            }
+            ("additionalItems", inner) if schema.get("items").is_some_and(Value::is_array) => {
+                positions.skip(first).for_each(|item| inside(self, inner, item));
+            }
+            ("items", inner) => positions.skip(first).for_each(|item| inside(self, inner, item)),
+            ("contains", inner) => {
+                let fitting: Vec<usize> =
+                    positions.filter(|(_, item)| self.fits(inner, item).is_some()).map(|(index, _)| index).collect();
+                let bound = |key| schema.get(key).and_then(Value::as_f64);
+                if (fitting.len() as f64) < bound("minContains").unwrap_or(1.0) {
+                    self.fault(key, wanted, value);
+                }
+                if let Some((key, wanted)) = schema.get_key_value("maxContains")
+                    && bound(key).is_some_and(|most| fitting.len() as f64 > most)
+                {
+                    self.fault("contains", wanted, value);
+                }
+                seen.items.extend(fitting);
+            }
+            _ => {}
+        }
+    }
+
+    /// Members that nothing looked at.
+    fn other_members(
+        &mut self,
+        schema: &'v Map<String, Value>,
+        (value, members): (&'v Value, &'v Map<String, Value>),
+        seen: &mut Seen<'v>,
+    ) {
+        let Some((key, wanted)) = schema.get_key_value("unevaluatedProperties") else { return };
+        let mut others = members.iter().filter(|(name, _)| !seen.names.contains(name.as_str()));
+        if others.any(|(_, member)| self.fits(wanted, member).is_none()) {
+            self.fault(key, wanted, value);
+        }
+        seen.names.extend(members.keys().map(String::as_str));
+    }
+
+    /// Items that nothing looked at.
+    fn other_items(
+        &mut self,
+        schema: &'v Map<String, Value>,
+        (value, items): (&'v Value, &'v [Value]),
+        seen: &mut Seen<'v>,
+    ) {
+        let Some((key, wanted)) = schema.get_key_value("unevaluatedItems") else { return };
+        let mut others = items.iter().enumerate().filter(|(index, _)| !seen.items.contains(index));
+        if others.any(|(_, item)| self.fits(wanted, item).is_none()) {
+            self.fault(key, wanted, value);
+        }
+        seen.items.extend(0..items.len());
+    }
+
+    /// Holds a part of a value against a schema.
+    fn inside(&mut self, schema: &'v Value, step: &str, part: &'v Value) {
+        let before = self.pointer.len();
+        self.pointer.push('/');
+        self.pointer.push_str(&escaped(step));
+        self.hold(schema, part);
+        self.pointer.truncate(before);
+    }
+
+    /// Whether a name fits a schema. It is no value of the arguments, so it is walked by itself.
+    fn name_fits(&self, schema: &Value, name: &str) -> bool {
+        let name = Value::String(name.to_owned());
+        let mut walk = Walk { steps: self.steps, ..Walk::over(self.schema) };
+        walk.hold(schema, &name);
+        walk.faults.is_empty()
+    }
+}
