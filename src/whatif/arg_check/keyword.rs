@@ -85,7 +85,7 @@ fn ordered(number: &Number, other: &Value) -> Option<std::cmp::Ordering> {
 fn is_multiple(number: &Number, step: &Number) -> bool {
     let (Some((number, places)), Some((step, step_places))) = (decimal(number), decimal(step)) else {
         let ratio = number.as_f64().zip(step.as_f64()).map(|(number, step)| number / step);
-        return ratio.is_some_and(|ratio| is_whole(ratio));
+        return ratio.is_some_and(is_whole);
     };
     let scaled = |digits: i128, by: u32| 10_i128.checked_pow(by).and_then(|power| digits.checked_mul(power));
     let most = places.max(step_places);

@@ -153,6 +153,24 @@ fn unescaped(pointer: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// Keywords with schemas by name.
+const BY_NAME: [&str; 6] =
+    ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
+/// Keywords with one schema.
+const SINGLE: [&str; 11] = [
+    "items",
+    "additionalItems",
+    "additionalProperties",
+    "propertyNames",
+    "contains",
+    "not",
+    "if",
+    "then",
+    "else",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+
 /// Every schema in a schema, with its place.
 fn subschemas<'v>(
     schema: &'v Value,
@@ -168,35 +186,17 @@ fn subschemas<'v>(
     for (key, value) in keywords {
         let at = format!("{place}/{key}");
         match (key.as_str(), value) {
-            ("items", Value::Array(list)) | ("allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(list)) => {
+            ("items" | "allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(list)) => {
                 let mut inner = list.iter().enumerate();
                 inner.try_for_each(|(index, inner)| subschemas(inner, format!("{at}/{index}"), parts))?;
             }
-            ("allOf" | "anyOf" | "oneOf" | "prefixItems", _) => named(key, false)?,
-            (
-                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies",
-                Value::Object(named),
-            ) => {
+            (key, Value::Object(named)) if BY_NAME.contains(&key) => {
                 let mut inner = named.iter().filter(|(_, inner)| key != "dependencies" || !inner.is_array());
                 inner.try_for_each(|(name, inner)| subschemas(inner, format!("{at}/{}", escaped(name)), parts))?;
             }
-            ("properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies", _) => {
-                named(key, false)?
-            }
-            (
-                "items"
-                | "additionalItems"
-                | "additionalProperties"
-                | "propertyNames"
-                | "contains"
-                | "not"
-                | "if"
-                | "then"
-                | "else"
-                | "unevaluatedItems"
-                | "unevaluatedProperties",
-                inner,
-            ) => subschemas(inner, at, parts)?,
+            ("allOf" | "anyOf" | "oneOf" | "prefixItems", _) => return named(key, false),
+            (key, _) if BY_NAME.contains(&key) => return named(key, false),
+            (key, inner) if SINGLE.contains(&key) => subschemas(inner, at, parts)?,
             _ => {}
         }
     }

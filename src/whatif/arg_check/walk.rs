@@ -243,6 +243,7 @@ impl<'v> Walk<'v> {
     ) {
         let first = ["prefixItems", "items"].iter().find_map(|key| schema.get(*key).and_then(Value::as_array));
         let (positions, first) = (items.iter().enumerate(), first.map_or(0, Vec::len));
+        let is_tuple = schema.get("items").is_some_and(Value::is_array);
         let mut inside = |walk: &mut Self, inner: &'v Value, (index, item): (usize, &'v Value)| {
             walk.inside(inner, &index.to_string(), item);
             seen.items.insert(index);
@@ -251,12 +252,10 @@ impl<'v> Walk<'v> {
             ("prefixItems" | "items", Value::Array(schemas)) => {
                 schemas.iter().zip(positions).for_each(|(inner, item)| inside(self, inner, item));
             }
-            ("additionalItems", Value::Bool(false)) if schema.get("items").is_some_and(Value::is_array) => {
-                if items.len() > first {
-                    self.fault(key, wanted, value);
-                }
+            ("additionalItems", Value::Bool(false)) if is_tuple && items.len() > first => {
+                self.fault(key, wanted, value)
             }
-            ("additionalItems", inner) if schema.get("items").is_some_and(Value::is_array) => {
+            ("additionalItems", inner) if is_tuple => {
                 positions.skip(first).for_each(|item| inside(self, inner, item));
             }
             ("items", inner) => positions.skip(first).for_each(|item| inside(self, inner, item)),
