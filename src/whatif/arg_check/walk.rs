@@ -253,7 +253,7 @@ impl<'v> Walk<'v> {
                 schemas.iter().zip(positions).for_each(|(inner, item)| inside(self, inner, item));
             }
             ("additionalItems", Value::Bool(false)) if is_tuple && items.len() > first => {
-                self.fault(key, wanted, value)
+                self.fault(key, wanted, value);
             }
             ("additionalItems", inner) if is_tuple => {
                 positions.skip(first).for_each(|item| inside(self, inner, item));
