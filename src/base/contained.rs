@@ -1,5 +1,5 @@
 //! Code of others that may panic on hostile bytes runs here in a thread of its own: a panic stops that thread and is told
-//! to who waits for it. Nothing is unwound, so it also holds in a release, which ends at any other panic.
+//! to who waits for it, also in a release, which unwinds nothing and ends at any other panic.
 
 use std::cell::RefCell;
 use std::panic;
@@ -11,8 +11,8 @@ thread_local! {
     static STOP: RefCell<Option<Box<dyn Fn()>>> = const { RefCell::new(None) };
 }
 
-/// What some work gives; none if it panicked or no thread could be had. The thread of a panic sleeps until the program
-/// ends and keeps what it holds, so work is given no more than a few megabytes.
+/// What some work gives; none if it panicked or no thread could be had. In a release the thread of a panic sleeps until the
+/// program ends and keeps what it holds, so work is given no more than a few megabytes.
 pub fn contained<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(stop_where_contained);
@@ -28,13 +28,14 @@ pub fn contained<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
     told.recv().ok().flatten()
 }
 
-/// The hook runs on the thread that panics and before anything is unwound or ended: it does not come back.
+/// The hook runs on the thread that panics. Where nothing is unwound it does not come back: the program would end. Nobody can
+/// take the hook away from then on, so elsewhere it does, and the thread unwinds.
 fn stop_where_contained() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |panic| match STOP.take() {
         Some(stop) => {
             stop();
-            loop {
+            while cfg!(panic = "abort") {
                 thread::park();
             }
         }
