@@ -85,7 +85,9 @@ fn two_files_know_the_system() {
     let apart = ["base/files.rs", "base/allocator.rs"];
     for (name, text) in sources().into_iter().filter(|(name, _)| !apart.contains(&name.as_str())) {
         for word in ["cfg(unix)", "cfg(not(unix))", "cfg!(", "cfg(windows)", "target_os", "std::os::", "rustix::"] {
-            assert!(!text.contains(word), "{name} asks for the system: {word}");
+            // How a panic ends is no property of the system.
+            let asks = text.replace("cfg!(panic = ", "").contains(word);
+            assert!(!asks, "{name} asks for the system: {word}");
         }
     }
 }
