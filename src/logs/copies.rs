@@ -9,7 +9,6 @@ use crate::base::id::{Id, IdMap, IdSet};
 use crate::logs::trace::{ChainKey, Millis, NO_TIME, Place, earlier};
 
 /// Subagents that have records of their own, by session and agent.
-#[derive(Default)]
 pub struct Recorded(BTreeSet<(Id, Id)>);
 
 impl Recorded {
@@ -19,8 +18,7 @@ impl Recorded {
         Self(own.map(|key| (key.session, key.agent)).collect())
     }
 
-    /// Whether a chain is what progress records of a parent repeat of such a subagent: it is set aside. So is what a fork
-    /// repeats of it in the name of another session, where nobody recorded the subagent.
+    /// Whether a chain is what progress records of a parent repeat of such a subagent: it is set aside.
     pub fn sets_aside(&self, key: &ChainKey) -> bool {
         key.place == Place::Progress && self.0.contains(&(key.session, key.agent))
     }

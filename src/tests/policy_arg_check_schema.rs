@@ -178,6 +178,10 @@ fn ladders_of_references_end() {
     parts.insert(format!("r{rungs}"), json!(false));
     let ladder = json!({ "$defs": parts, "$ref": "#/$defs/r0" });
     assert!(!found(&ladder, &json!(1)).is_empty());
+    // All names of an object together have no more steps than one value.
+    let named = json!({ "$defs": ladder["$defs"], "propertyNames": { "$ref": "#/$defs/r0" } });
+    let names: Map<String, Value> = (0..500).map(|at| (format!("n{at}"), json!(1))).collect();
+    assert!(!found(&named, &Value::Object(names)).is_empty());
     let long: Map<String, Value> = (0..20_000)
         .map(|at| (format!("r{at}"), json!({ "$ref": format!("#/$defs/r{}", (at + 1) % 20_000) })))
         .collect();

@@ -317,10 +317,11 @@ impl<'v> Walk<'v> {
     }
 
     /// Whether a name fits a schema. It is no value of the arguments, so it is walked by itself.
-    fn name_fits(&self, schema: &Value, name: &str) -> bool {
+    fn name_fits(&mut self, schema: &Value, name: &str) -> bool {
         let name = Value::String(name.to_owned());
         let mut walk = Walk { steps: self.steps, ..Walk::over(self.schema) };
         walk.hold(schema, &name);
+        self.steps = walk.steps;
         walk.faults.is_empty()
     }
 }
