@@ -1,6 +1,7 @@
 //! Recorded responses to what rules R1 to R7 read: endpoint fingerprints, costs of tools, and the whole.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use rayon::prelude::*;
 
@@ -11,6 +12,7 @@ use crate::base::names::Sym;
 use crate::base::stats::SessionUse;
 use crate::frames::events::{EndpointSpan, EndpointSum, EventFrame, STABILITY_PARTS};
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
+use crate::logs::trace::Millis;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::follow_ups::bounds;
 use crate::mine::repeats::{NO_REPEAT, repeats};
@@ -83,30 +85,46 @@ pub fn observe(part: &Part<'_>, guide: &Guide<'_>) -> Result<Observed> {
 /// The sums and spans of all endpoints, added up over pieces of whole sessions: a frame of all events would take as much
 /// room again as they do.
 fn sums(part: &Part<'_>, distances: &[u32]) -> Result<(Vec<EndpointSum>, Vec<EndpointSpan>)> {
+    let frame = |piece: Vec<Range<usize>>| {
+        let places = piece.into_iter().flatten();
+        EventFrame::new(&places.map(|at| (&part.log.events[at], distances[at])).collect::<Vec<_>>())
+    };
+    let mut pieces = pieces(part).into_iter();
     let (mut sums, mut spans) = (Vec::new(), BTreeMap::new());
-    let mut rows = part.log.events.iter().zip(distances.iter().copied());
-    let mut rows = rows.by_ref().filter(|(event, _)| part.has(event.session)).peekable();
-    let mut piece: Vec<(&Event, u32)> = Vec::with_capacity(PIECE_EVENTS);
-    while rows.peek().is_some() {
-        piece.clear();
-        while let Some(row) = rows.next_if(|(event, _)| !is_full(&piece, event)) {
-            piece.push(row);
-        }
-        let frame = EventFrame::new(&piece)?;
-        sums.extend(frame.endpoint_sums()?);
-        for span in frame.endpoint_spans()? {
+    let mut at_hand = pieces.next().map(frame);
+    while let Some(piece) = at_hand {
+        let piece = piece?;
+        // The next frame is made meanwhile; more of them would take too much room.
+        let query = || (piece.endpoint_sums(), piece.endpoint_spans());
+        let ((sums_of_piece, spans_of_piece), next) = rayon::join(query, || pieces.next().map(frame));
+        sums.extend(sums_of_piece?);
+        for span in spans_of_piece? {
             let whole = spans.entry(span.endpoint).or_insert(EndpointSpan { sessions: 0, ..span });
             whole.sessions += span.sessions;
             whole.first_ms = whole.first_ms.min(span.first_ms);
             whole.last_ms = whole.last_ms.max(span.last_ms);
         }
+        at_hand = next;
     }
     Ok((merged(sums), spans.into_values().collect()))
 }
 
-/// Whether a piece ends before an event: it has enough, and another session begins.
-fn is_full(piece: &[(&Event, u32)], next: &Event) -> bool {
-    piece.len() >= PIECE_EVENTS && piece.last().is_some_and(|(last, _)| last.session != next.session)
+/// The places of whole sessions, [`PIECE_EVENTS`] events together.
+fn pieces(part: &Part<'_>) -> Vec<Vec<Range<usize>>> {
+    let (mut pieces, mut held) = (Vec::<Vec<Range<usize>>>::new(), 0);
+    for places in part.places() {
+        match pieces.last_mut().filter(|_| held < PIECE_EVENTS) {
+            Some(piece) => {
+                held += places.len();
+                piece.push(places);
+            }
+            None => {
+                held = places.len();
+                pieces.push(vec![places]);
+            }
+        }
+    }
+    pieces
 }
 
 /// One sum for each endpoint, weight, shape, layer and set of inner formats.
@@ -277,42 +295,51 @@ fn add_plan(costs: &mut ToolCosts, event: &Event) {
 fn profile(part: &Part<'_>, guide: &Guide<'_>, sums: &[EndpointSum], bytes: &[ValueCount]) -> EventProfile {
     let mut tokens = LayerTokens::default();
     sums.iter().for_each(|sum| tokens.absorb(&layer_tokens(sum)));
-    let times = || part.events().map(|event| event.ts);
-    let mut profile = EventProfile {
-        events: part.events().count() as u64,
+    let sessions: Vec<&[Event]> = part.sessions().collect();
+    let is_nested = |event: &&Event| event.shape == BodyShape::NestedObject as u8 && event.depth > 0;
+    let nested = sessions.par_iter().flat_map_iter(|session| session.iter().filter(is_nested));
+    let nested = value_counts(nested.map(|event| (Sym::default(), event.depth.into(), event.weight)));
+    let contexts: Vec<Contexts> = sessions.par_iter().map(|session| Contexts::of(session)).collect();
+    let compactions = (0..).zip(part.log.compactions());
+    let mut variants: BTreeMap<&'static str, u64> = BTreeMap::new();
+    let used = || guide.sessions.iter().filter(|session| session.calls > 0);
+    used().for_each(|session| *variants.entry((guide.classify)(session)).or_default() += 1);
+    EventProfile {
+        events: sessions.iter().map(|session| session.len() as u64).sum(),
         calls: sums.iter().map(|sum| sum.weight * sum.events as f64).sum(),
         bytes_p25: quantile(&weighted(bytes.iter()), 0.25),
+        nested: nested.iter().map(|count| count.events).sum(),
+        nested_depth_p95: quantile(&weighted(nested.iter()), 0.95),
         tokens,
-        span_ms: times().min().zip(times().max()),
-        ..EventProfile::default()
-    };
-    nesting(part, &mut profile);
-    sessions(part, guide, &mut profile);
-    profile
+        span_ms: contexts.iter().map(|of| of.first_ms).min().zip(contexts.iter().map(|of| of.last_ms).max()),
+        contexts: contexts.iter().map(|of| of.contexts).sum(),
+        partitions: contexts.iter().map(|of| of.partitions).sum(),
+        compactions: compactions.filter(|(session, _)| part.has(*session)).map(|(_, count)| count).sum(),
+        sessions: used().count() as u64,
+        agent_variants: variants.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+    }
 }
 
-fn nesting(part: &Part<'_>, profile: &mut EventProfile) {
-    let mut depths: BTreeMap<u32, f64> = BTreeMap::new();
-    let nested = |event: &&Event| event.shape == BodyShape::NestedObject as u8 && event.depth > 0;
-    for event in part.events().filter(nested) {
-        profile.nested += 1;
-        *depths.entry(event.depth.into()).or_default() += event.weight;
-    }
-    profile.nested_depth_p95 = quantile(&depths.into_iter().collect::<Vec<_>>(), 0.95);
+/// The contexts of a session, and when it took place.
+struct Contexts {
+    contexts: u64,
+    partitions: u64,
+    first_ms: Millis,
+    last_ms: Millis,
 }
 
-/// Counts sessions, contexts, partitions and compactions, and classifies the sessions.
-fn sessions(part: &Part<'_>, guide: &Guide<'_>, profile: &mut EventProfile) {
-    for chain in part.sessions().flat_map(|session| session.chunk_by(|a, b| a.chain == b.chain)) {
-        profile.contexts += 1;
-        profile.partitions += chain.chunk_by(|a, b| a.partition == b.partition).count() as u64;
+impl Contexts {
+    fn of(session: &[Event]) -> Self {
+        let mut of = Self { contexts: 0, partitions: 0, first_ms: Millis::MAX, last_ms: Millis::MIN };
+        for chain in session.chunk_by(|a, b| a.chain == b.chain) {
+            of.contexts += 1;
+            for partition in chain.chunk_by(|a, b| a.partition == b.partition) {
+                of.partitions += 1;
+                let times = || partition.iter().map(|event| event.ts);
+                of.first_ms = times().min().unwrap_or(Millis::MAX).min(of.first_ms);
+                of.last_ms = times().max().unwrap_or(Millis::MIN).max(of.last_ms);
+            }
+        }
+        of
     }
-    let compactions = (0..).zip(part.log.compactions());
-    profile.compactions = compactions.filter(|(session, _)| part.has(*session)).map(|(_, count)| count).sum();
-    let mut variants: BTreeMap<&'static str, u64> = BTreeMap::new();
-    for session in guide.sessions.iter().filter(|session| session.calls > 0) {
-        profile.sessions += 1;
-        *variants.entry((guide.classify)(session)).or_default() += 1;
-    }
-    profile.agent_variants = variants.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
 }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
+
 use crate::base::names::Names;
 use crate::base::stats::{ModelUse, SessionUse};
 use crate::logs::history::History;
@@ -45,12 +47,16 @@ pub fn sessions_of_events(part: &Part<'_>, read_class: &BTreeSet<String>) -> Vec
     for ((session, row), compactions) in (0..).zip(&mut uses).zip(log.compactions()) {
         row.compactions = if part.has(session) { compactions } else { 0 };
     }
-    for session in part.sessions() {
-        let row = &mut uses[session[0].session as usize];
+    let counted = |session: &[Event]| {
         let weight = |event: &Event| event.weight;
-        row.calls = session.iter().map(weight).sum::<f64>().round() as u64;
-        row.read_calls =
-            session.iter().filter(|event| reads[event.tool.0 as usize]).map(weight).sum::<f64>().round() as u64;
+        let read = session.iter().filter(|event| reads[event.tool.0 as usize]);
+        [session.iter().map(weight).sum::<f64>(), read.map(weight).sum()].map(|calls| calls.round() as u64)
+    };
+    let sessions: Vec<&[Event]> = part.sessions().collect();
+    let counts: Vec<[u64; 2]> = sessions.par_iter().map(|session| counted(session)).collect();
+    for (session, [calls, read_calls]) in sessions.iter().zip(counts) {
+        let row = &mut uses[session[0].session as usize];
+        (row.calls, row.read_calls) = (calls, read_calls);
     }
     uses
 }

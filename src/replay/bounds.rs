@@ -44,7 +44,7 @@ fn one_context(
             let response = &tape.responses[index];
             let text = response.outcome != Outcome::Silent;
             if text {
-                let counting = scenario.sessions[response.session as usize].counting;
+                let counting = scenario.session(response).counting;
                 bounds.baseline += counting.tokens(&tape.facts_of(response).raw);
             }
             let known = scenario.endpoints[response.endpoint as usize].reached != Reached::Misses;
@@ -89,7 +89,7 @@ fn saved(tape: &Tape, scenario: &Scenario, index: usize, shown: usize) -> u64 {
     if !scenario.reaches(response) {
         return 0;
     }
-    let counting = scenario.sessions[response.session as usize].counting;
+    let counting = scenario.session(response).counting;
     let frame = hints::reference_size(Shown::AsIs, Wording::Terse);
     let hint = counting.tokens(&frame.plus(&tape.responses[shown].handle.size()));
     counting.tokens(&tape.facts_of(response).raw).saturating_sub(hint)

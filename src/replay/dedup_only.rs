@@ -72,7 +72,7 @@ impl<'t> DedupOnlyReplay<'t> {
             let shown = if matches!(fallback.what, What::Encoded(_)) { Shown::Encoded } else { Shown::AsIs };
             let kind = tape.endpoints[response.endpoint as usize].kind;
             let frame = hints::reference_size(shown, wording(now.verbosity, kind));
-            let counting = now.sessions[response.session as usize].counting;
+            let counting = now.session(response).counting;
             steps.push(Step {
                 body: response.body,
                 endpoint: response.endpoint,

@@ -150,7 +150,7 @@ impl ReplayInput {
     pub fn plain_event(&self, names: &mut Names, scenario: &Scenario, index: u32) -> Option<Event> {
         let response = &self.tape.responses[index as usize];
         let is_text = matches!(response.outcome, Outcome::Answer | Outcome::Mixed);
-        let counting = scenario.sessions[response.session as usize].counting;
+        let counting = scenario.session(response).counting;
         let tokens = counting.tokens(&self.tape.facts_of(response).raw);
         let decision = Decision { layer: LayerId::L3, what: What::AsIs, tokens };
         is_text.then(|| self.event(names, scenario, index, &decision))
@@ -161,7 +161,7 @@ impl ReplayInput {
         let facts = self.tape.facts_of(response);
         let call = &self.history.calls[index as usize];
         let endpoint = &self.tape.endpoints[response.endpoint as usize];
-        let counting = scenario.sessions[response.session as usize].counting;
+        let counting = scenario.session(response).counting;
         let tokens = |tokens: u64| u32::try_from(tokens).unwrap_or(u32::MAX);
         let [a, b, c, d, ..] = response.path.0;
         let is_array = facts.shape == BodyShape::ArrayOfObjects as u8;
@@ -204,7 +204,7 @@ impl ReplayInput {
     /// What the published formats would cost for a response.
     fn encoded_tokens(&self, scenario: &Scenario, index: u32) -> Vec<EncodedTokens> {
         let response = &self.tape.responses[index as usize];
-        let counting = scenario.sessions[response.session as usize].counting;
+        let counting = scenario.session(response).counting;
         let published = |format: u8| encode::REGISTER[format as usize].family == Family::Published;
         let showing = response.body_at_hand.showing;
         let eligible = |row: &&Encoding| published(row.format) && row.kept.suits(showing);

@@ -37,7 +37,7 @@ impl Ledger {
             total: Tally::default(),
             endpoints: vec![Tally::default(); tape.endpoints.len()],
             shapes: vec![Tally::default(); BodyShape::COUNT],
-            sessions: vec![Tally::default(); tape.sessions.len()],
+            sessions: vec![Tally::default(); tape.sessions.profile_of.len()],
             formats: vec![Tally::default(); encode::REGISTER.len()],
             references: 0,
             near_refs: 0,

@@ -84,7 +84,7 @@ impl Host<'_> {
             return;
         }
         let facts = self.tape.facts_of(response);
-        let counting = self.scenario.sessions[response.session as usize].counting;
+        let counting = self.scenario.session(response).counting;
         let tokens = counting.tokens(&facts.raw);
         sums.events += 1;
         sums.baseline += tokens;

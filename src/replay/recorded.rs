@@ -17,7 +17,7 @@ use crate::facts::encode;
 use crate::logs::trace::Handle;
 use crate::replay::effects::Piece;
 use crate::replay::runs::Windows;
-use crate::replay::tape::{BodyAtHand, Endpoint, Outcome, Response, SessionProfile, Tape, ToolKind};
+use crate::replay::tape::{BodyAtHand, Endpoint, Outcome, Response, SessionProfile, Sessions, Tape, ToolKind};
 use crate::telemetry::log::{Event, EventLog, NO_FORMAT, What};
 
 /// Responses of a piece, apart from the rest of its last session: enough pieces for all threads, few enough tables of endpoints.
@@ -27,7 +27,7 @@ const PIECE_EVENTS: usize = 10_000;
 pub struct Recorded<'l> {
     log: &'l EventLog,
     endpoints: Vec<Endpoint>,
-    sessions: Vec<SessionProfile>,
+    sessions: Sessions,
     number: HashMap<(Sym, Sym), u32, BuildHasherDefault<IdHasher>>,
     /// Tokens of a call's name in a hint where the recorder did not say.
     handle_tokens: u8,
@@ -52,7 +52,7 @@ impl<'l> Recorded<'l> {
                 endpoints.len() as u32 - 1
             });
         }
-        Self { log, endpoints, sessions, number, handle_tokens }
+        Self { log, endpoints, sessions: Sessions::new(&sessions), number, handle_tokens }
     }
 
     /// A tape without responses, from which scenarios are made.
@@ -95,7 +95,7 @@ impl<'l> Recorded<'l> {
             evictions: evictions(&rows, beside),
             facts: Vec::new(),
             endpoints: self.endpoints.clone(),
-            sessions: Vec::new(),
+            sessions: Sessions::default(),
             range_lines_min: usize::MAX,
             encodings: Vec::new(),
             windows: Windows::default(),

@@ -1,6 +1,7 @@
 //! A configuration resolved for one history: what holds for each endpoint and each session, as numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::base::body_shape::BodyShape;
 use crate::base::tokenizer::Counting;
@@ -64,8 +65,10 @@ pub struct Scenario {
     pub verbosity: Verbosity,
     /// By endpoint.
     pub endpoints: Vec<EndpointPolicy>,
-    /// By session.
+    /// By profile of sessions.
     pub sessions: Vec<SessionPolicy>,
+    /// See [`Sessions`].
+    profile_of: Arc<[u32]>,
     /// Whether whoever runs the pipeline may change previews.
     pub previews: bool,
     /// See [`Options`].
@@ -93,6 +96,7 @@ impl Scenario {
             verbosity: settings.dedup.hint_verbosity,
             endpoints: endpoint_policies(settings, tape),
             sessions: session_policies(settings, tape, options.counting),
+            profile_of: Arc::clone(&tape.sessions.profile_of),
             thresholds: settings.mckp.shape_thresholds.clone(),
             router: router(settings, options.extended),
             previews: true,
@@ -118,6 +122,11 @@ impl Scenario {
         scenario
     }
 
+    /// What holds for the session of a response.
+    pub fn session(&self, response: &Response) -> &SessionPolicy {
+        &self.sessions[self.profile_of[response.session as usize] as usize]
+    }
+
     /// Whether a response may be changed.
     pub fn reaches(&self, response: &Response) -> bool {
         let policy = &self.endpoints[response.endpoint as usize];
@@ -128,7 +137,7 @@ impl Scenario {
     pub fn tokens_reached(&self, tape: &Tape) -> u64 {
         let answers = tape.responses.iter().filter(|response| response.outcome == Outcome::Answer);
         let reached = answers.filter(|response| self.reaches(response));
-        reached.map(|one| self.sessions[one.session as usize].counting.tokens(&one.body_at_hand.raw)).sum()
+        reached.map(|one| self.session(one).counting.tokens(&one.body_at_hand.raw)).sum()
     }
 
     /// Whether the same holds in both, apart from what is said for single endpoints and sessions.
@@ -152,13 +161,13 @@ impl Scenario {
 
     /// How tokens are counted, by name, with the number of sessions that have any text.
     pub fn counters(&self, tape: &Tape) -> BTreeMap<String, u64> {
-        let mut has_text = vec![false; self.sessions.len()];
+        let mut has_text = vec![false; self.profile_of.len()];
         for response in tape.responses.iter().filter(|response| response.body != u32::MAX) {
             has_text[response.session as usize] = true;
         }
         let mut counters = BTreeMap::new();
-        for (session, _) in self.sessions.iter().zip(has_text).filter(|(_, has_text)| *has_text) {
-            *counters.entry(session.counting.name()).or_default() += 1;
+        for (&profile, _) in self.profile_of.iter().zip(has_text).filter(|(_, has_text)| *has_text) {
+            *counters.entry(self.sessions[profile as usize].counting.name()).or_default() += 1;
         }
         counters
     }
@@ -166,14 +175,14 @@ impl Scenario {
     /// The encoding of L1 for an endpoint, if its template applies to the body.
     pub fn template<'t>(&self, tape: &'t Tape, response: &Response) -> Option<&'t Encoding> {
         let format = self.endpoints[response.endpoint as usize].template?;
-        let depth = self.sessions[response.session as usize].depth;
+        let depth = self.session(response).depth;
         let rows = tape.encodings_of(response).iter().filter(|row| row.format == format && row.depth <= depth);
         rows.max_by_key(|row| row.depth).filter(|row| row.kept.suits(response.body_at_hand.showing))
     }
 
     /// The cheapest encoding that the router may choose for a body, with its tokens.
     pub fn route<'t>(&self, tape: &'t Tape, response: &Response) -> Option<(&'t Encoding, u64)> {
-        let policy = &self.sessions[response.session as usize];
+        let policy = self.session(response);
         let encodings = tape.encodings_of(response);
         let mut best: Option<(&Encoding, u64)> = None;
         for (place, encoding) in encodings.iter().enumerate() {
@@ -271,10 +280,9 @@ fn endpoint_policy(settings: &Settings, by_tool: &ByTool<'_>, endpoint: &Endpoin
 }
 
 fn session_policies(settings: &Settings, tape: &Tape, counting: Option<Counting>) -> Vec<SessionPolicy> {
-    // Most sessions share a handful of profiles.
-    let mut known = BTreeMap::new();
-    let policy_of = |model: &str, class| {
-        let view = settings.for_session(Some(model).filter(|model| !model.is_empty()), class);
+    let policy_of = |profile: &SessionProfile| {
+        let SessionProfile { class, model } = profile;
+        let view = settings.for_session(Some(model.as_str()).filter(|model| !model.is_empty()), *class);
         let tokenizer = &view.tokenizer.profile;
         let near = settings.dedup.near_ref_enabled || view.agent.profile.near_ref_enabled;
         let allowed = settings.hint_allowed(NEAR_REF, model);
@@ -285,11 +293,5 @@ fn session_policies(settings: &Settings, tape: &Tape, counting: Option<Counting>
             near_refs_max: if near && allowed { cap.unwrap_or(u32::MAX) } else { 0 },
         }
     };
-    let mut policies: Vec<SessionPolicy> = Vec::with_capacity(tape.sessions.len());
-    for same in tape.sessions.chunk_by(|before, next| before == next) {
-        let SessionProfile { class, model } = &same[0];
-        let policy = known.entry((*class, model)).or_insert_with(|| policy_of(model, *class));
-        policies.extend(std::iter::repeat_n(*policy, same.len()));
-    }
-    policies
+    tape.sessions.profiles.iter().map(policy_of).collect()
 }

@@ -179,7 +179,7 @@ impl<'t> Stack<'t> {
 
     /// A response, with what the layers ask about it.
     fn offer(&self, index: u32, response: &'t Response) -> Offer<'t> {
-        let session = &self.scenario.sessions[response.session as usize];
+        let session = self.scenario.session(response);
         let baseline = session.counting.tokens(&response.body_at_hand.raw);
         let endpoint = &self.scenario.endpoints[response.endpoint as usize];
         let (scenario, tape) = (self.scenario, self.tape);

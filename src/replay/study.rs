@@ -172,7 +172,7 @@ fn add_json(json: &mut JsonBaselines, tape: &Tape, scenario: &Scenario, index: u
     if decision.layer == LayerId::L0 || !BodyShape::from_number(facts.shape).is_json() {
         return;
     }
-    let counting = scenario.sessions[response.session as usize].counting;
+    let counting = scenario.session(response).counting;
     let raw = counting.tokens(&facts.raw);
     let written = |id: &str| {
         let number = encode::find(id).map(|(number, _)| number);

@@ -1,6 +1,6 @@
 //! The history as the pipeline would have met it: one response after the other, context by context.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
@@ -134,6 +134,31 @@ pub struct SessionProfile {
     pub model: String,
 }
 
+/// The profiles of all sessions, each different one once: most sessions share a handful.
+#[derive(Clone, Default)]
+pub struct Sessions {
+    /// What differs.
+    pub profiles: Vec<SessionProfile>,
+    /// By session, the index of its profile.
+    pub profile_of: Arc<[u32]>,
+}
+
+impl Sessions {
+    /// The profiles of sessions, in their order.
+    pub fn new(profiles: &[SessionProfile]) -> Self {
+        let mut known: Vec<SessionProfile> = Vec::new();
+        let mut numbers = Vec::with_capacity(profiles.len());
+        for same in profiles.chunk_by(|before, next| before == next) {
+            let number = known.iter().position(|profile| *profile == same[0]).unwrap_or_else(|| {
+                known.push(same[0].clone());
+                known.len() - 1
+            });
+            numbers.extend(std::iter::repeat_n(number as u32, same.len()));
+        }
+        Self { profiles: known, profile_of: numbers.into() }
+    }
+}
+
 /// Everything that a replay reads.
 #[derive(Clone)]
 pub struct Tape {
@@ -146,7 +171,7 @@ pub struct Tape {
     /// Endpoints.
     pub endpoints: Vec<Endpoint>,
     /// Profiles of the sessions.
-    pub sessions: Vec<SessionProfile>,
+    pub sessions: Sessions,
     /// Lines that a reference to lines stands for at least.
     pub range_lines_min: usize,
     /// The encodings of all bodies, in the order of the facts; see [`Tape::derive`].
@@ -199,6 +224,7 @@ impl Tape {
             history.evictions.iter().map(|eviction| (eviction.before as u32, eviction.call as u32)).collect();
         evictions.sort_unstable();
         let (encodings, windows) = (Vec::new(), Windows::default());
+        let sessions = Sessions::new(&sessions);
         let mut tape =
             Self { responses, evictions, facts, endpoints, sessions, range_lines_min, encodings, windows, quotes };
         tape.derive();

@@ -70,17 +70,14 @@ impl Gathered {
         });
         let sessions = number_sessions(&mut events, sessions.texts(), recycled_gap_ms);
         sort(&mut events, sessions.len(), &encodings);
-        number_chains(&mut events);
         let encodings = in_order(&mut events, &encodings);
-        let mut log = EventLog {
+        EventLog {
             names: names.into(),
             sessions: sessions.into(),
             events,
             encodings: encodings.into(),
             ..EventLog::default()
-        };
-        log.sort();
-        log
+        }
     }
 }
 
@@ -99,7 +96,8 @@ fn sorted(names: &Names) -> (Names, Vec<u32>) {
     (sorted, ranks)
 }
 
-/// Puts the events in order: sessions first, which mostly stand in one piece each, then each one by itself.
+/// Puts the events in order and numbers the chains: sessions first, which mostly stand in one piece each, then each one by
+/// itself.
 fn sort(events: &mut [Event], sessions: usize, encodings: &[EncodedTokens]) {
     let mut runs: Vec<Range<usize>> = Vec::new();
     let mut start = 0;
@@ -109,16 +107,25 @@ fn sort(events: &mut [Event], sessions: usize, encodings: &[EncodedTokens]) {
     }
     if runs.len() > 2 * sessions + RUNS_MIN {
         // Sessions that are mixed with each other, event by event.
-        return events.par_sort_unstable_by(|a, b| order(a, b, encodings));
+        events.par_sort_unstable_by(|a, b| order(a, b, encodings));
+    } else {
+        bring_together(events, runs);
     }
-    bring_together(events, runs);
-    let sessions: Vec<&mut [Event]> = events.chunk_by_mut(|a, b| a.session == b.session).collect();
-    sessions.into_par_iter().for_each(|session| {
+    let mut sessions: Vec<&mut [Event]> = events.chunk_by_mut(|a, b| a.session == b.session).collect();
+    let chains = sessions.par_iter_mut().map(|session| {
         let order = |a: &Event, b: &Event| order(a, b, encodings);
         if !session.is_sorted_by(|a, b| order(a, b).is_le()) {
             session.sort_unstable_by(order);
         }
+        number_chains(session)
     });
+    let mut next = 0;
+    let first = chains.collect::<Vec<u32>>().into_iter().map(|chains| {
+        next += chains;
+        next - chains
+    });
+    let numbered: Vec<(u32, &mut [Event])> = first.zip(sessions).collect();
+    numbered.into_par_iter().for_each(|(first, session)| session.iter_mut().for_each(|event| event.chain += first));
 }
 
 /// Moves whole runs to their places by session, in place: there is no room for a second copy of all events.
@@ -176,14 +183,14 @@ fn slice<'e>(event: &Event, encodings: &'e [EncodedTokens]) -> &'e [EncodedToken
     &encodings[start as usize..][..count.into()]
 }
 
-/// Gives each chain a number of its own, in the order of the events.
-fn number_chains(events: &mut [Event]) {
-    let chains = events.chunk_by_mut(|a, b| (a.session, a.chain) == (b.session, b.chain));
-    for (number, chain) in (0..).zip(chains) {
-        for event in chain {
-            event.chain = number;
-        }
+/// Gives each chain of a session a number of its own, in the order of the events; how many there are.
+fn number_chains(session: &mut [Event]) -> u32 {
+    let mut chains = 0;
+    for chain in session.chunk_by_mut(|a, b| a.chain == b.chain) {
+        chain.iter_mut().for_each(|event| event.chain = chains);
+        chains += 1;
     }
+    chains
 }
 
 /// The encodings in the order of their events.

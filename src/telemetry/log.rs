@@ -2,7 +2,10 @@
 //! when it replays the logs. Fingerprints, rules R1 to R7 and their gate are made from these rows alone.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
+
+use rayon::prelude::*;
 
 use crate::base::body_shape::LayerId;
 use crate::base::id::Id;
@@ -283,11 +286,15 @@ impl EventLog {
 
     /// Compactions of each session: of each of its chains the largest partition.
     pub fn compactions(&self) -> Vec<u64> {
+        let largest_of = |chain: &[Event]| {
+            let partition = chain.iter().map(|event| event.partition).max().unwrap_or_default();
+            ((chain[0].session, chain[0].chain), partition)
+        };
         let mut largest: BTreeMap<(u32, u32), u32> = BTreeMap::new();
         for events in [&self.events, &self.beside] {
-            for chain in events.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
-                let partition = chain.iter().map(|event| event.partition).max().unwrap_or_default();
-                let known = largest.entry((chain[0].session, chain[0].chain)).or_default();
+            let chains = events.par_chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain));
+            for (chain, partition) in chains.map(largest_of).collect::<Vec<_>>() {
+                let known = largest.entry(chain).or_default();
                 *known = partition.max(*known);
             }
         }
@@ -305,11 +312,11 @@ impl EventLog {
     /// is no example of how large an answer is. And what is no response.
     pub fn set_aside(&mut self) {
         let is_beside = |event: &Event| event.stand.what != What::Response;
-        if self.events.iter().any(is_beside) {
+        if self.events.par_iter().any(is_beside) {
             self.beside.extend(self.events.iter().filter(|event| is_beside(event)));
             self.events.retain(|event| !is_beside(event));
         }
-        if self.events.iter().any(Event::is_planned) {
+        if self.events.par_iter().any(Event::is_planned) {
             self.planned.extend(self.events.iter().filter(|event| event.is_planned()));
             self.events.retain(|event| !event.is_planned());
         }
@@ -368,12 +375,11 @@ impl EventLog {
 
     /// The sessions with responses, earliest first, each with its first response.
     pub fn starts(&self) -> Vec<Start> {
-        let mut starts: BTreeMap<u32, Millis> = BTreeMap::new();
-        for event in &self.events {
-            let start = starts.entry(event.session).or_insert(event.ts);
-            *start = event.ts.min(*start);
-        }
-        let mut starts: Vec<Start> = starts.into_iter().map(|(session, start)| (start, session)).collect();
+        let start = |places: Range<usize>| {
+            let session = &self.events[places];
+            (session.iter().map(|event| event.ts).min().unwrap_or(Millis::MAX), session[0].session)
+        };
+        let mut starts: Vec<Start> = places_of_sessions(&self.events).map(start).collect();
         // Sessions are numbered as files are read; names order ties whatever files are called.
         starts.sort_by_key(|(start, session)| (*start, &self.sessions[*session as usize]));
         starts
@@ -393,6 +399,25 @@ fn of_session(events: &[Event], session: u32) -> &[Event] {
     &events[start..start + length]
 }
 
+/// Where the events of each session stand among those of all in order. The end is looked for in steps that double: looking
+/// at each event takes as long as reading it.
+fn places_of_sessions(events: &[Event]) -> impl Iterator<Item = Range<usize>> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let rest = &events[start..];
+        let session = rest.first()?.session;
+        let is_within = |event: &Event| event.session == session;
+        let mut step = 1;
+        while rest.get(step).is_some_and(is_within) {
+            step *= 2;
+        }
+        let (known, next) = (step / 2, step.min(rest.len()));
+        let places = start..start + known + rest[known..next].partition_point(is_within);
+        start = places.end;
+        Some(places)
+    })
+}
+
 /// Some sessions of a log, where they stand: a copy of most of a log takes as much memory again.
 pub struct Part<'l> {
     /// The log.
@@ -408,12 +433,12 @@ impl<'l> Part<'l> {
 
     /// Its responses, session by session.
     pub fn sessions(&self) -> impl Iterator<Item = &'l [Event]> {
-        let sessions = self.log.events.chunk_by(|a, b| a.session == b.session);
-        sessions.filter(|session| self.has(session[0].session))
+        self.places().map(|places| &self.log.events[places])
     }
 
-    /// Its responses.
-    pub fn events(&self) -> impl Iterator<Item = &'l Event> {
-        self.sessions().flatten()
+    /// Where those of each session stand in the log.
+    pub fn places(&self) -> impl Iterator<Item = Range<usize>> {
+        let events = &self.log.events;
+        places_of_sessions(events).filter(|places| self.has(events[places.start].session))
     }
 }

@@ -1,6 +1,7 @@
 //! Where telemetry may lie, and every file of it below those places once.
 
 use std::collections::BTreeSet;
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -113,23 +114,29 @@ impl Walk {
     fn directory(&mut self, path: &Path, canonical: PathBuf) {
         let mut open = vec![(path.to_owned(), canonical)];
         while let Some((path, canonical)) = open.pop() {
-            if !self.directories.insert(canonical) {
+            if !self.directories.insert(canonical.clone()) {
                 continue;
             }
             match entries(&path) {
                 Err(cause) => self.odd(&path, &cause),
-                Ok(entries) => entries.into_iter().for_each(|entry| self.entry(entry, &mut open)),
+                Ok(entries) => entries.iter().for_each(|entry| self.entry(entry, &canonical, &mut open)),
             }
         }
     }
 
-    fn entry(&mut self, path: PathBuf, open: &mut Vec<(PathBuf, PathBuf)>) {
+    /// Takes an entry of the directory with this canonical path.
+    fn entry(&mut self, entry: &DirEntry, directory: &Path, open: &mut Vec<(PathBuf, PathBuf)>) {
+        let path = entry.path();
         let packing = Packing::of(&path);
-        let is_directory = path.is_dir();
+        let kind = entry.file_type();
+        let is_plain = kind.as_ref().is_ok_and(|kind| !kind.is_symlink());
+        let is_directory = if is_plain { kind.is_ok_and(|kind| kind.is_dir()) } else { path.is_dir() };
         if !is_directory && packing.is_none() {
             return;
         }
-        match (std::fs::canonicalize(&path), packing) {
+        // Where no link leads anywhere else, asking the system for every file is most of the work.
+        let canonical = if is_plain { Ok(directory.join(entry.file_name())) } else { std::fs::canonicalize(&path) };
+        match (canonical, packing) {
             (Err(cause), _) => self.odd(&path, &cause),
             (Ok(canonical), _) if is_directory => open.push((path, canonical)),
             (Ok(canonical), Some(packing)) => self.file(&path, canonical, packing),
@@ -157,9 +164,8 @@ impl Walk {
 }
 
 /// What a directory holds, by name: of two links to the same directory always the same one is followed.
-fn entries(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut paths =
-        std::fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
-    paths.sort();
-    Ok(paths)
+fn entries(directory: &Path) -> std::io::Result<Vec<DirEntry>> {
+    let mut entries = std::fs::read_dir(directory)?.collect::<std::io::Result<Vec<DirEntry>>>()?;
+    entries.sort_by_key(DirEntry::file_name);
+    Ok(entries)
 }

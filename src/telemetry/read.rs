@@ -1,4 +1,4 @@
-//! Reads telemetry in parallel: pieces of at most [`PIECE_BYTES`], largest first, each with one reused buffer per worker.
+//! Reads telemetry in parallel: pieces of at most [`PIECE_BYTES`], each with one reused buffer per worker.
 //! A piece owns the lines that begin in it, and rows are ordered when all are there: neither the cutting nor the number
 //! of threads shows in what comes out.
 
@@ -23,6 +23,9 @@ use crate::telemetry::select::{Selection, select};
 
 /// Size of the pieces into which a large file is cut.
 const PIECE_BYTES: u64 = 16 << 20;
+
+/// From this size on a piece is read before all smaller ones, so that none of them keeps one thread at the end.
+const LARGE_BYTES: u64 = 1 << 20;
 
 /// What is wanted of the telemetry.
 #[derive(Clone, Debug)]
@@ -150,7 +153,7 @@ struct Done {
     counts: Counts,
 }
 
-/// Largest pieces first.
+/// Large pieces first, the others as their files are listed: mostly that is the order of sessions, in which events end.
 fn cut(files: &[EventFile], piece_bytes: u64) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for (place, file) in files.iter().enumerate() {
@@ -165,7 +168,8 @@ fn cut(files: &[EventFile], piece_bytes: u64) -> Vec<Piece> {
             }
         }
     }
-    pieces.sort_by_key(|piece| (std::cmp::Reverse(piece.end - piece.start), piece.file, piece.start));
+    let size = |piece: &Piece| (piece.end - piece.start).max(LARGE_BYTES);
+    pieces.sort_by_key(|piece| (std::cmp::Reverse(size(piece)), piece.file, piece.start));
     pieces
 }
 

@@ -46,6 +46,9 @@ fn is_process_id(session: &str) -> bool {
 /// so that none falls where nobody can tell.
 fn recycled_rows(events: &[Event], names: &[String]) -> Vec<u32> {
     let recycled: Vec<bool> = names.iter().map(|name| is_process_id(name)).collect();
+    if !recycled.contains(&true) {
+        return Vec::new();
+    }
     let mut rows: Vec<u32> =
         (0..).zip(events).filter(|(_, event)| recycled[event.session as usize]).map(|(row, _)| row).collect();
     rows.sort_unstable_by_key(|&row| {

@@ -25,7 +25,7 @@ use crate::logs::trace::Handle;
 use crate::replay::reach::Reach;
 use crate::replay::runs::Windows;
 use crate::replay::savings::{Tally, total};
-use crate::replay::tape::{BodyAtHand, Endpoint, Response};
+use crate::replay::tape::{BodyAtHand, Endpoint, Response, Sessions};
 use crate::replay::{
     Decision, Ground, Ledger, Options, Outcome, Piece, Scenario, SessionProfile, Tape, ToolKind, What, bounds, replay,
     replay_each,
@@ -81,7 +81,7 @@ impl Story {
             evictions,
             facts,
             endpoints,
-            sessions,
+            sessions: Sessions::new(&sessions),
             range_lines_min,
             encodings,
             windows,

@@ -18,7 +18,7 @@ use crate::facts::numbered::stretches;
 use crate::logs::trace::Handle;
 use crate::replay::runs::{Run, Windows};
 use crate::replay::savings::Expanded;
-use crate::replay::tape::{BodyAtHand, Endpoint, Response};
+use crate::replay::tape::{BodyAtHand, Endpoint, Response, Sessions};
 use crate::replay::{
     Decision, Options, Outcome, Scenario, SessionProfile, Tape, ToolKind, What, replay, replay_expanded,
 };
@@ -69,7 +69,7 @@ impl Read {
             evictions: Vec::new(),
             facts,
             endpoints: vec![endpoint],
-            sessions: vec![SessionProfile { model: String::new(), class: AgentClass::Default }],
+            sessions: Sessions::new(&[SessionProfile { model: String::new(), class: AgentClass::Default }]),
             range_lines_min: RANGE_LINES_MIN,
             encodings: Vec::new(),
             windows: Windows::default(),

@@ -111,10 +111,13 @@ impl Responses {
         let mut log = std::mem::take(&mut telemetry.log);
         let lake = wanted.input.lake.clone().or_else(|| context.env.lake_dir()).filter(|_| !wanted.input.no_lake);
         live_names::restore(&mut log, wanted.settings, &context.pseudonyms, lake.as_deref());
-        log.set_aside();
         let words = data.read("logs.toml", Vocabulary::parse)?;
+        let sessions = pool.install(|| {
+            log.set_aside();
+            sessions_of_events(&log.whole(), &words.read_class_tools)
+        });
         Ok(Self {
-            sessions: sessions_of_events(&log.whole(), &words.read_class_tools),
+            sessions,
             log,
             observed: Observed::default(),
             words,
@@ -186,7 +189,8 @@ impl Responses {
         names: &Pseudonyms,
         numbers: Option<&bounds::Numbers>,
     ) -> Result<Observed> {
-        self.summed(part, &sessions_of_events(part, &self.words.read_class_tools), names, numbers)
+        let sessions = self.pool.install(|| sessions_of_events(part, &self.words.read_class_tools));
+        self.summed(part, &sessions, names, numbers)
     }
 
     fn summed(

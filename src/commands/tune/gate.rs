@@ -210,6 +210,7 @@ impl Bench<'_> {
         cells.push(self.with(&every)?);
         let mut effects = self.effects(self.grounds, &cells);
         let mut together = effects.pop().flatten();
+        let (whole, by_themselves) = (self.groups.clone(), effects.clone());
         let (mut held, mut made): (Vec<usize>, Vec<usize>) =
             every.iter().partition(|&&group| lost(&effects[group]).is_some());
         if !held.is_empty() {
@@ -222,16 +223,21 @@ impl Bench<'_> {
         }
         let idle = self.reduce(&made, &effects)?;
         made.retain(|&group| !self.groups[group].is_empty());
-        let cells = made.iter().map(|&group| self.with(&[group])).collect::<Result<Vec<_>>>()?;
         let mut alone = effects.clone();
-        for (&group, effect) in made.iter().zip(self.effects(self.grounds, &cells)) {
+        // Of some groups a part is left.
+        let (parts, same): (Vec<usize>, Vec<usize>) =
+            made.iter().partition(|&&group| self.groups[group] != whole[group]);
+        same.into_iter().for_each(|group| alone[group].clone_from(&by_themselves[group]));
+        let cells = parts.iter().map(|&group| self.with(&[group])).collect::<Result<Vec<_>>>()?;
+        for (group, effect) in parts.into_iter().zip(self.effects(self.grounds, &cells)) {
             alone[group] = effect;
         }
-        self.drop_needless(&mut made, &alone, &mut fates)?;
+        let mut lasts = self.drop_needless(&mut made, &alone, &mut fates)?;
         together = self.together(&made)?;
         // Without what may be chance the others have other shares.
         loop {
-            let shares = self.shares(&made, &alone, together.as_ref())?;
+            let firsts: Vec<Pair> = made.iter().map(|&group| alone[group].clone().unwrap_or_default()).collect();
+            let shares = shared(&firsts, &lasts, &together.clone().unwrap_or_default());
             for (&group, share) in made.iter().zip(shares) {
                 effects[group] = alone[group].is_some().then_some(share);
             }
@@ -245,6 +251,7 @@ impl Bench<'_> {
             }
             chance.into_iter().for_each(|group| fates[group] = Fate::Chance);
             made = rest;
+            lasts = self.lasts(&made)?;
             together = self.together(&made)?;
         }
         let present = self.grounds.each_ref().map(Ground::present);
@@ -311,20 +318,15 @@ impl Bench<'_> {
         Ok(last.into_iter().map(|pair| pair.unwrap_or_default().map(negated)).collect())
     }
 
-    /// What of all together each does, by what it does alone and as the last one.
-    fn shares(&self, made: &[usize], alone: &[Option<Pair>], together: Option<&Pair>) -> Result<Vec<Pair>> {
-        let firsts: Vec<Pair> = made.iter().map(|&group| alone[group].clone().unwrap_or_default()).collect();
-        Ok(shared(&firsts, &self.lasts(made)?, &together.cloned().unwrap_or_default()))
-    }
-
-    /// Takes out what the others do as well without it: one after the other, first what saves least by itself.
-    fn drop_needless(&self, made: &mut Vec<usize>, alone: &[Option<Pair>], fates: &mut [Fate]) -> Result<()> {
+    /// Takes out what the others do as well without it: one after the other, first what saves least by itself. Tells what
+    /// the others do, each as the last one.
+    fn drop_needless(&self, made: &mut Vec<usize>, alone: &[Option<Pair>], fates: &mut [Fate]) -> Result<Vec<Pair>> {
         loop {
             let lasts = self.lasts(made)?;
             let gains = |place: &usize| lasts[*place].iter().any(|effect| total(effect) > TOKENS_MIN);
             let needless = (0..made.len()).filter(|place| alone[made[*place]].is_some() && !gains(place));
             let least_of = |place: &usize| least(&alone[made[*place]]);
-            let Some(place) = needless.min_by(|a, b| least_of(a).total_cmp(&least_of(b))) else { return Ok(()) };
+            let Some(place) = needless.min_by(|a, b| least_of(a).total_cmp(&least_of(b))) else { return Ok(lasts) };
             fates[made.remove(place)] = Fate::Needless;
         }
     }

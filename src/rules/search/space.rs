@@ -71,7 +71,7 @@ fn named(key: &KeyPath, endpoint: &str) -> KeyPath {
 fn endpoints(sheet: &Sheet, tape: &Tape, now: &Scenario) -> Vec<String> {
     let mut tokens: BTreeMap<String, u64> = BTreeMap::new();
     for response in tape.responses.iter().filter(|response| now.reaches(response)) {
-        let counting = &now.sessions[response.session as usize].counting;
+        let counting = &now.session(response).counting;
         *tokens.entry(tape.endpoints[response.endpoint as usize].name()).or_default() +=
             counting.tokens(&response.body_at_hand.raw);
     }

@@ -63,7 +63,7 @@ fn sent(laid: &ReplayInput, scenario: &Scenario, calls: &IdMap<Id, u32>) -> Vec<
     let mut sent = Vec::new();
     replay_each(&laid.tape, scenario, &mut |index, decision| {
         let response = &laid.tape.responses[index as usize];
-        let counting = scenario.sessions[response.session as usize].counting;
+        let counting = scenario.session(response).counting;
         let baseline = counting.tokens(&laid.tape.facts_of(response).raw);
         let points = match decision.what {
             What::Reference(target) | What::NearReference(target) => call_of(target).map(Points::At),
