@@ -24,9 +24,6 @@ use crate::telemetry::select::{Selection, select};
 /// Size of the pieces into which a large file is cut.
 const PIECE_BYTES: u64 = 16 << 20;
 
-/// From this size on a piece is read before all smaller ones, so that none of them keeps one thread at the end.
-const LARGE_BYTES: u64 = 1 << 20;
-
 /// What is wanted of the telemetry.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -153,7 +150,8 @@ struct Done {
     counts: Counts,
 }
 
-/// Large pieces first, the others as their files are listed: mostly that is the order of sessions, in which events end.
+/// In the order of the files: mostly that is the order of sessions, in which events end, and pieces are small enough that the
+/// last one keeps no thread alone for long.
 fn cut(files: &[EventFile], piece_bytes: u64) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for (place, file) in files.iter().enumerate() {
@@ -168,8 +166,6 @@ fn cut(files: &[EventFile], piece_bytes: u64) -> Vec<Piece> {
             }
         }
     }
-    let size = |piece: &Piece| (piece.end - piece.start).max(LARGE_BYTES);
-    pieces.sort_by_key(|piece| (std::cmp::Reverse(size(piece)), piece.file, piece.start));
     pieces
 }
 
