@@ -34,6 +34,7 @@ pub struct Extractor<'v> {
     pub(super) draft: Draft<'v>,
     session: Memo<Id>,
     project: Memo<(Id, Id)>,
+    version: Memo<Sym>,
     chains: ChainIndex,
     sessions: SessionPlaces,
 }
@@ -48,6 +49,7 @@ impl<'v> Extractor<'v> {
             draft: Draft::new(guide),
             session: Memo::default(),
             project: Memo::default(),
+            version: Memo::default(),
             chains: ChainIndex::default(),
             sessions: SessionPlaces::default(),
         }
@@ -126,7 +128,9 @@ impl<'v> Extractor<'v> {
         let talks = matches!(envelope.kind.map(|kind| kind.0), Some(b"user" | b"assistant" | b"system"));
         let cwd = envelope.cwd.filter(|cwd| talks && !cwd.0.is_empty());
         let (project, project_name) = cwd.map_or((Id::NONE, Id::NONE), |cwd| self.project.get(cwd.0, project_of));
-        let version = envelope.version.map_or(Sym(0), |text| self.trace.names.intern(&String::from_utf8_lossy(text.0)));
+        let Self { version, trace, .. } = self;
+        let intern = |text: &[u8]| trace.names.intern(&String::from_utf8_lossy(text));
+        let version = envelope.version.map_or(Sym(0), |text| version.get(text.0, intern));
         let ts = if talks { ts } else { NO_TIME };
         let row = SessionRow {
             session,

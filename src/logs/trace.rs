@@ -508,7 +508,8 @@ impl SessionRow {
             self.project_name = row.project_name;
             self.project_record = row.project_record;
         }
-        if compare_versions(names.text(row.version), names.text(self.version)).is_gt() {
+        let is_newer = || compare_versions(names.text(row.version), names.text(self.version)).is_gt();
+        if row.version != self.version && is_newer() {
             self.version = row.version;
         }
         self.ts_first = earlier(self.ts_first, row.ts_first);

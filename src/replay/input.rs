@@ -57,15 +57,10 @@ impl ReplayInput {
             SessionProfile { model, class }
         };
         let profiles = models.into_iter().zip(uses).map(profile).collect();
-        let tape = Tape::new(
-            &history,
-            &names,
-            bodies,
-            profiles,
-            &|tool| tool_kind(words, tool),
-            input.formats.range_lines_min,
-        )
-        .without_spare_lines();
+        let lines_min = input.formats.range_lines_min;
+        let kind = |tool: &str| tool_kind(words, tool);
+        let lay_out = || Tape::new(&history, &names, bodies, profiles, &kind, lines_min);
+        let tape = input.pool.install(lay_out).without_spare_lines();
         Ok(Self {
             tape,
             projects,

@@ -4,6 +4,9 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
 
 use crate::base::id::IdHasher;
 use crate::facts::body_facts::BodyFacts;
@@ -13,6 +16,9 @@ use crate::facts::lines::Line;
 pub const NO_WINDOW: u32 = u32::MAX;
 /// Base of the rolling hash by which windows are looked up; equality is decided by the lines.
 const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Bodies whose windows are looked for at once: enough for all threads, few enough that what is found takes little room.
+const BODIES_AT_ONCE: usize = 4096;
 
 /// The windows of all bodies of a tape.
 #[derive(Clone, Debug, Default)]
@@ -38,19 +44,23 @@ impl Windows {
     pub fn new(facts: &[BodyFacts], length: usize, repeats: &[bool]) -> Self {
         let length = length.max(2);
         let mut windows = Self { length, starts: vec![0], ..Self::default() };
-        let mut often = Often::with_room_for(facts.iter().map(|row| row.lines.len()).sum());
-        let mut lines: Vec<Line> = Vec::new();
-        for (row, &repeats) in facts.iter().zip(repeats) {
-            lines.splice(.., row.lines.iter());
-            hashes(&lines, length, |_, hash| often.add(hash, repeats));
-        }
+        let often = Often::with_room_for(facts.iter().map(|row| row.lines.len()).sum());
+        facts.par_iter().zip(repeats).for_each_init(Vec::new, |lines, (row, &repeats)| {
+            hashes(row, length, lines, |_, hash| often.add(hash, repeats));
+        });
         let mut known: HashMap<u64, Known, BuildHasherDefault<IdHasher>> = HashMap::default();
-        let mut found: Vec<(u32, u64)> = Vec::new();
-        for (body, row) in (0..).zip(facts) {
-            lines.splice(.., row.lines.iter());
-            found.clear();
-            hashes(&lines, length, |at, hash| found.extend(often.has(hash).then_some((at, hash))));
-            windows.add(facts, body, &found, &mut known);
+        let often_in = |lines: &mut Vec<Line>, row: &BodyFacts| {
+            let mut found: Vec<(u32, u64)> = Vec::new();
+            hashes(row, length, lines, |at, hash| found.extend(often.has(hash).then_some((at, hash))));
+            found
+        };
+        let mut body = 0;
+        for rows in facts.chunks(BODIES_AT_ONCE) {
+            let found: Vec<Vec<(u32, u64)>> = rows.par_iter().map_init(Vec::new, often_in).collect();
+            for found in found {
+                windows.add(facts, body, &found, &mut known);
+                body += 1;
+            }
         }
         windows
     }
@@ -95,7 +105,7 @@ impl Windows {
     pub fn unpack_lines_of(&mut self, facts: &[BodyFacts], wanted: &[bool]) {
         let lines =
             |(row, &wanted): (&BodyFacts, &bool)| if wanted { row.lines.iter().collect() } else { Box::default() };
-        self.lines = facts.iter().zip(wanted).map(lines).collect();
+        self.lines = facts.par_iter().zip(wanted).map(lines).collect();
     }
 
     /// Lines of a window.
@@ -140,15 +150,15 @@ impl Windows {
 
 /// Which hashes came twice: some that came once may be among them, none that came twice is missing.
 struct Often {
-    once: Vec<u64>,
-    twice: Vec<u64>,
+    once: Vec<AtomicU64>,
+    twice: Vec<AtomicU64>,
 }
 
 impl Often {
     /// Eight bits for each hash.
     fn with_room_for(hashes: usize) -> Self {
-        let words = (hashes / 8).next_power_of_two();
-        Self { once: vec![0; words], twice: vec![0; words] }
+        let words = || (0..(hashes / 8).next_power_of_two()).map(|_| AtomicU64::new(0)).collect();
+        Self { once: words(), twice: words() }
     }
 
     /// The word and the bit of a hash.
@@ -157,18 +167,18 @@ impl Often {
         ((place >> 6) as usize & (self.once.len() - 1), 1 << (place & 63))
     }
 
-    fn add(&mut self, hash: u64, repeats: bool) {
+    /// Whoever comes second finds the first, in whatever order they come.
+    fn add(&self, hash: u64, repeats: bool) {
         let (word, bit) = self.place(hash);
-        let before = self.once[word];
-        self.once[word] |= bit;
+        let before = self.once[word].fetch_or(bit, Ordering::Relaxed);
         if repeats || before & bit != 0 {
-            self.twice[word] |= bit;
+            self.twice[word].fetch_or(bit, Ordering::Relaxed);
         }
     }
 
     fn has(&self, hash: u64) -> bool {
         let (word, bit) = self.place(hash);
-        self.twice[word] & bit != 0
+        self.twice[word].load(Ordering::Relaxed) & bit != 0
     }
 }
 
@@ -180,8 +190,10 @@ struct Known {
     number: u32,
 }
 
-/// Hands on where windows begin in some lines, with the hash of each.
-fn hashes(lines: &[Line], length: usize, mut each: impl FnMut(u32, u64)) {
+/// Hands on where windows begin in a body, with the hash of each. `lines` has room for its lines.
+fn hashes(row: &BodyFacts, length: usize, lines: &mut Vec<Line>, mut each: impl FnMut(u32, u64)) {
+    lines.clear();
+    lines.extend(row.lines.iter());
     let drop = (0..length).fold(1_u64, |power, _| power.wrapping_mul(BASE));
     let (mut run, mut sum, mut last) = (0, 0_u64, 0);
     for (at, line) in lines.iter().enumerate() {

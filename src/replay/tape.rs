@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
+use rayon::prelude::*;
+
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
 use crate::base::showing::Showing;
@@ -337,9 +339,9 @@ fn in_order_of_use(history: &History, mut facts: Vec<BodyFacts>) -> (Vec<BodyFac
 /// Drops the texts that no call quotes: of what is known of bodies few are ever asked for.
 fn keep_quoted(facts: &mut [BodyFacts], quotes: &[(u32, Vec<u32>)]) {
     let wanted: IdSet<u32> = quotes.iter().flat_map(|(_, lines)| lines.iter().copied()).collect();
-    for texts in facts.iter_mut().map(|facts| &mut facts.texts) {
+    facts.par_iter_mut().map(|facts| &mut facts.texts).for_each(|texts| {
         *texts = texts.iter().filter(|text| wanted.contains(&text.hash)).collect();
-    }
+    });
 }
 
 fn outcome(call: &Call, studied: bool) -> Outcome {
