@@ -1,7 +1,7 @@
 //! What is said of a tool response in published words: its shape (Paper 2), and the layer that sent it.
 
 /// The eleven shapes (published spellings in [`BodyShape::key`]); 0 stands for "not looked at".
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, strum::IntoStaticStr)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum BodyShape {
@@ -34,19 +34,7 @@ impl BodyShape {
     /// How many there are.
     pub const COUNT: usize = 11;
 
-    const ALL: [Self; Self::COUNT] = [
-        Self::Unknown,
-        Self::Empty,
-        Self::Prose,
-        Self::NumberedList,
-        Self::BulletList,
-        Self::CodeBlock,
-        Self::MarkdownTable,
-        Self::NestedObject,
-        Self::FlatObject,
-        Self::ArrayOfObjects,
-        Self::ArrayOfPrimitives,
-    ];
+    const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The shape with this number.
     pub fn from_number(number: u8) -> Self {
@@ -55,7 +43,7 @@ impl BodyShape {
 
     /// The shape with this published name.
     pub fn from_key(key: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|shape| shape.key() == key)
+        Self::ALL.iter().copied().find(|shape| shape.key() == key)
     }
 
     /// Whether a body of this shape is one JSON value.

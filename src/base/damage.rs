@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Why a piece of input was not taken as it stands.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Reason {
     /// Two or more JSON objects on one line; all were recovered.
@@ -56,31 +56,7 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in the order of reports.
-    pub const ALL: [Self; 23] = [
-        Self::Glued,
-        Self::TornTail,
-        Self::TornRecord,
-        Self::ParseError,
-        Self::InvalidUtf8,
-        Self::Bom,
-        Self::Crlf,
-        Self::Nul,
-        Self::LoneSurrogate,
-        Self::BlankLine,
-        Self::Array,
-        Self::Scalar,
-        Self::MissingField,
-        Self::MistypedField,
-        Self::OutOfRange,
-        Self::UnknownValue,
-        Self::UnknownType,
-        Self::Oversize,
-        Self::TooDeep,
-        Self::OddToolName,
-        Self::BrokenCompression,
-        Self::UnpacksTooLarge,
-        Self::Unreadable,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The key of this reason in JSON reports and in the lake.
     pub fn key(self) -> &'static str {
@@ -89,7 +65,7 @@ impl Reason {
 
     /// The reason with this key.
     pub fn from_key(key: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|reason| reason.key() == key)
+        Self::ALL.iter().copied().find(|reason| reason.key() == key)
     }
 
     /// What became of the input, in a few words.

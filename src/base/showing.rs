@@ -4,7 +4,7 @@
 //! encoding as it stands in the file.
 
 /// How the lines of a file stand in a result, strictest first; 0 also where nobody looked.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, strum::FromRepr)]
 #[repr(u8)]
 pub enum Showing {
     /// Each line may be one of a file as a whole: `cat`, diffs.
@@ -19,12 +19,12 @@ pub enum Showing {
 impl Showing {
     /// The showing with this number; the strictest for one that does not exist.
     pub fn from_number(number: u8) -> Self {
-        [Self::Lines, Self::Rows, Self::Nothing].get(number as usize).copied().unwrap_or_default()
+        Self::from_repr(number).unwrap_or_default()
     }
 }
 
 /// What stands in an encoding byte for byte, line by line and in order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, strum::FromRepr)]
 #[repr(u8)]
 pub enum Kept {
     /// Some line does not.
@@ -39,7 +39,7 @@ pub enum Kept {
 impl Kept {
     /// What is kept by number; nothing for one that does not exist.
     pub fn from_number(number: u8) -> Self {
-        [Self::Nothing, Self::Texts, Self::Lines].get(number as usize).copied().unwrap_or_default()
+        Self::from_repr(number).unwrap_or_default()
     }
 
     /// Whether an agent can quote from the encoding whatever it could quote from the result.

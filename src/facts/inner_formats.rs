@@ -25,7 +25,7 @@ const INLINE_JSON_BYTES_MIN: usize = 20;
 const TAGS_TRIED_MAX: usize = 32;
 
 /// One inner format; the order is the published one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum InnerFormat {
@@ -61,26 +61,11 @@ pub enum InnerFormat {
 
 impl InnerFormat {
     /// All of them, in the published order.
-    pub const ALL: [Self; 14] = [
-        Self::Url,
-        Self::Log,
-        Self::Hash,
-        Self::Diff,
-        Self::Md,
-        Self::MdTable,
-        Self::MdWithCode,
-        Self::CodeFence,
-        Self::XmlHtml,
-        Self::Yaml,
-        Self::StackTrace,
-        Self::NumberedList,
-        Self::InlineJson,
-        Self::Prose,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The format with this published name.
     pub fn from_key(key: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.key() == key)
+        Self::ALL.iter().copied().find(|format| format.key() == key)
     }
 
     /// The bit that stands for it in a set.
@@ -111,7 +96,7 @@ impl InnerFormats {
 
     /// The formats in the published order.
     pub fn iter(self) -> impl Iterator<Item = InnerFormat> {
-        InnerFormat::ALL.into_iter().filter(move |format| self.contains(*format))
+        InnerFormat::ALL.iter().copied().filter(move |format| self.contains(*format))
     }
 
     fn without(self, formats: &[InnerFormat]) -> Self {

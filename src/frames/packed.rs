@@ -1,5 +1,8 @@
 //! Rows of a timeline as bytes: columns of small numbers, with every id and every word written once. What is read back is
 //! checked, so that bytes of any kind give rows that hold together, or none.
+//!
+//! One walk over the columns serves both ways ([`Way`]): whoever writes puts down what stands in a field, whoever reads
+//! fills it in.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,15 +11,12 @@ use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
 use crate::base::tokenizer::Tokens;
 use crate::base::varint;
-use crate::logs::timeline::requests::{
-    Added, BlockKind, Marks, Occurrence, ReferenceKind, Setting, StatedCost, Trigger, Utterance,
-};
+use crate::logs::timeline::requests::{Added, BlockKind, ReferenceKind, Setting, Trigger, Utterance};
 use crate::logs::timeline::rows::{
-    AddedRow, AgentRow, Answer, BlockRow, ClearedRow, CompactedRow, FieldRow, FileTimeline, Parent, RecordKind,
-    RecordRow, ReferenceRow, SessionSpan, TimelineRows,
+    AddedRow, Answer, BlockRow, FieldRow, FileTimeline, Parent, RecordKind, ReferenceRow, TimelineRows,
 };
 use crate::logs::timeline::words::{Numbered, Words};
-use crate::logs::trace::{ChainKey, Millis, Place, Usage};
+use crate::logs::trace::{Millis, Place, Usage};
 
 /// Raised whenever the layout changes: rows of another edition are made anew.
 const EDITION: u8 = 6;
@@ -26,13 +26,8 @@ pub const COLUMN: &str = "packed";
 
 /// Where the ids and the hashes stand in what [`pack`] wrote; none in anything else.
 pub fn hash_places(bytes: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
-    let mut from = Unpacker { bytes, ..Unpacker::default() };
-    if from.byte()? != EDITION {
-        return None;
-    }
-    for _ in 0..from.count(1)? {
-        from.text()?;
-    }
+    let mut from = Reading { bytes, ..Reading::default() };
+    from.texts()?;
     let ids = 16 * from.count(16)?;
     let start = bytes.len() - from.bytes.len();
     from.bytes = from.bytes.get(ids..)?;
@@ -41,9 +36,9 @@ pub fn hash_places(bytes: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     Some((start..start + ids, later..later + hashes))
 }
 
-/// The rows as bytes.
-pub fn pack(file: &FileTimeline) -> Vec<u8> {
-    let (mut out, ids) = packed_rows(&file.rows);
+/// The rows as bytes; they stay as they are.
+pub fn pack(file: &mut FileTimeline) -> Vec<u8> {
+    let (mut out, ids) = packed_rows(&mut file.rows);
     let mut head = vec![EDITION];
     let texts = &file.names.texts()[1..];
     varint::put(&mut head, texts.len() as u64);
@@ -59,34 +54,30 @@ pub fn pack(file: &FileTimeline) -> Vec<u8> {
 }
 
 /// The rows, and the ids that their numbers stand for. By what these were numbered takes as much room, and goes.
-fn packed_rows(rows: &TimelineRows) -> (Vec<u8>, Vec<Id>) {
-    let mut to = Packer::default();
-    to.rows(rows);
+fn packed_rows(rows: &mut TimelineRows) -> (Vec<u8>, Vec<Id>) {
+    let mut to = Writing::default();
+    walk(&mut to, rows).expect("rows that hold together can be written");
     (to.out, to.ids)
 }
 
 /// The rows that [`pack`] wrote; none if these bytes are not such rows, or those of another edition.
 pub fn unpack(bytes: &[u8]) -> Option<FileTimeline> {
-    let mut from = Unpacker { bytes, ..Unpacker::default() };
-    if from.byte()? != EDITION {
-        return None;
-    }
-    let mut texts = vec![String::new()];
-    for _ in 0..from.count(1)? {
-        texts.push(from.text()?);
-    }
+    let mut from = Reading { bytes, ..Reading::default() };
+    let texts = from.texts()?;
     from.names = texts.len();
     for _ in 0..from.count(16)? {
         let (id, rest) = from.bytes.split_first_chunk()?;
         from.bytes = rest;
         from.ids.push(Id(*id));
     }
+    let mut hashes = Vec::new();
     for _ in 0..from.count(8)? {
         let (hash, rest) = from.bytes.split_first_chunk()?;
         from.bytes = rest;
-        from.hashes.push(u64::from_le_bytes(*hash));
+        hashes.push(u64::from_le_bytes(*hash));
     }
-    let rows = from.rows()?;
+    let mut rows = TimelineRows { words: Words::of_parts(hashes, Vec::new())?, ..TimelineRows::default() };
+    walk(&mut from, &mut rows)?;
     let names = Names::from_texts(texts);
     (from.bytes.is_empty() && names.texts().len() == from.names).then_some(FileTimeline { names, rows })
 }
@@ -96,504 +87,421 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
+/// To bytes or from them, field by field. None where bytes are not what was written.
+trait Way {
+    /// A number.
+    fn whole(&mut self, number: u64) -> Option<u64>;
+    /// An id.
+    fn id(&mut self, id: &mut Id) -> Option<()>;
+    /// A text.
+    fn text(&mut self, text: &mut String) -> Option<()>;
+    /// How many rows there are; of what is read each takes a byte at least.
+    fn length(&mut self, rows: usize) -> Option<usize>;
+    /// A name.
+    fn sym(&mut self, sym: &mut Sym) -> Option<()>;
+
+    fn lengths<const N: usize>(&mut self, mut rows: [usize; N]) -> Option<[usize; N]> {
+        for rows in &mut rows {
+            *rows = self.length(*rows)?;
+        }
+        Some(rows)
+    }
+
+    fn number<T: Copy + Into<u64> + TryFrom<u64>>(&mut self, number: &mut T) -> Option<()> {
+        *number = T::try_from(self.whole((*number).into())?).ok()?;
+        Some(())
+    }
+
+    /// A number of something of which there are so many.
+    fn place(&mut self, place: &mut u32, count: usize) -> Option<()> {
+        self.number(place)?;
+        ((*place as usize) < count).then_some(())
+    }
+
+    fn flag(&mut self, flag: &mut bool) -> Option<()> {
+        let number = self.whole((*flag).into())?;
+        *flag = number == 1;
+        (number < 2).then_some(())
+    }
+
+    /// Something that a number stands for.
+    fn coded<T: Copy>(&mut self, value: &mut T, number: fn(T) -> u8, known: fn(u8) -> Option<T>) -> Option<()> {
+        let mut code = number(*value);
+        self.number(&mut code)?;
+        *value = known(code)?;
+        Some(())
+    }
+
+    fn optional(&mut self, number: &mut Option<u64>) -> Option<()> {
+        let mut is_some = number.is_some();
+        self.flag(&mut is_some)?;
+        let value = self.whole(number.unwrap_or(0))?;
+        *number = is_some.then_some(value);
+        Some(())
+    }
+
+    /// A time as the step from the one before; steps wrap, so any two times have one.
+    fn time(&mut self, before: &mut Millis, now: &mut Millis) -> Option<()> {
+        let step = now.wrapping_sub(*before);
+        let folded = self.whole(((step << 1) ^ (step >> 63)) as u64)?;
+        *before = before.wrapping_add((folded >> 1) as i64 ^ -((folded & 1) as i64));
+        *now = *before;
+        Some(())
+    }
+
+    /// The range that follows one that ended at `end`.
+    fn range(&mut self, end: &mut u32, range: &mut Range<u32>) -> Option<()> {
+        let mut length = range.end - range.start;
+        self.number(&mut length)?;
+        let start = std::mem::replace(end, end.checked_add(length)?);
+        *range = start..*end;
+        Some(())
+    }
+
+    fn usage(&mut self, usage: &mut Usage) -> Option<()> {
+        let Usage { input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h } = usage;
+        let tokens = [input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h];
+        tokens.into_iter().try_for_each(|tokens| self.number(tokens))
+    }
+
+    fn tokens(&mut self, tokens: &mut Tokens) -> Option<()> {
+        tokens.iter_mut().try_for_each(|count| self.number(count))
+    }
+
+    fn setting(&mut self, setting: &mut Setting) -> Option<()> {
+        let Setting { effort, speed, branch, miss_reason } = setting;
+        [effort, speed, miss_reason].into_iter().try_for_each(|word| self.sym(word))?;
+        self.id(branch)
+    }
+}
+
+/// One column of some rows.
+fn column<W: Way, T>(way: &mut W, rows: &mut [T], mut each: impl FnMut(&mut W, &mut T) -> Option<()>) -> Option<()> {
+    rows.iter_mut().try_for_each(|row| each(way, row))
+}
+
+/// Rows to be filled in column by column: beside each other, columns would take more than all rows.
+fn room_for<T: Clone + Default>(rows: &mut Vec<T>, count: usize) {
+    rows.resize(count, T::default());
+}
+
+/// All tables in their order, behind their lengths.
+fn walk<W: Way>(way: &mut W, rows: &mut TimelineRows) -> Option<()> {
+    let (hashes, mut words) = std::mem::take(&mut rows.words).into_parts();
+    let mut skipped: Vec<(String, u64)> = std::mem::take(&mut rows.skipped).into_iter().collect();
+    let [chains, sessions, records] = way.lengths([rows.chains.len(), rows.sessions.len(), rows.records.len()])?;
+    let [blocks, cleared, references] = way.lengths([rows.blocks.len(), rows.cleared.len(), rows.references.len()])?;
+    let [sources, utterances] = way.lengths([rows.sources.len(), rows.utterances.len()])?;
+    let [word_count, reasons] = way.lengths([words.len(), skipped.len()])?;
+    let [agents, stated_costs] = way.lengths([rows.agents.len(), rows.stated_costs.len()])?;
+    let [fields, added] = way.lengths([rows.fields.len(), rows.added.len()])?;
+
+    room_for(&mut rows.chains, chains);
+    column(way, &mut rows.chains, |way, row| {
+        way.id(&mut row.session)?;
+        way.id(&mut row.agent)?;
+        way.coded(&mut row.place, |place| place as u8, Place::from_repr)
+    })?;
+    room_for(&mut rows.sessions, sessions);
+    let mut time = 0;
+    column(way, &mut rows.sessions, |way, row| {
+        way.id(&mut row.session)?;
+        way.id(&mut row.project)?;
+        way.time(&mut time, &mut row.ts_first)?;
+        way.flag(&mut row.is_background)
+    })?;
+    room_for(&mut rows.agents, agents);
+    column(way, &mut rows.agents, |way, row| {
+        way.id(&mut row.session)?;
+        way.id(&mut row.agent)?;
+        way.sym(&mut row.kind)
+    })?;
+    room_for(&mut rows.stated_costs, stated_costs);
+    column(way, &mut rows.stated_costs, |way, row| {
+        way.id(&mut row.session)?;
+        way.sym(&mut row.model)?;
+        way.usage(&mut row.usage)?;
+        way.number(&mut row.nanodollars)
+    })?;
+    room_for(&mut rows.records, records);
+    walk_records(way, rows, [blocks, cleared])?;
+    room_for(&mut rows.blocks, blocks);
+    walk_blocks(way, &mut rows.blocks)?;
+    room_for(&mut rows.cleared, cleared);
+    column(way, &mut rows.cleared, |way, id| way.id(id))?;
+    room_for(&mut rows.references, references);
+    walk_references(way, &mut rows.references, [blocks, sources])?;
+    room_for(&mut rows.sources, sources);
+    column(way, &mut rows.sources, |way, row| way.place(&mut row.block, blocks))?;
+    column(way, &mut rows.sources, |way, row| way.number(&mut row.end_chars))?;
+    room_for(&mut rows.fields, fields);
+    walk_fields(way, &mut rows.fields, blocks)?;
+    room_for(&mut rows.utterances, utterances);
+    walk_utterances(way, &mut rows.utterances, [blocks, word_count])?;
+    room_for(&mut words, word_count);
+    walk_words(way, &mut words)?;
+    rows.words = Words::of_parts(hashes, words)?;
+    room_for(&mut rows.added, added);
+    walk_added(way, &mut rows.added, records)?;
+    room_for(&mut skipped, reasons);
+    column(way, &mut skipped, |way, (reason, count)| {
+        way.text(reason)?;
+        way.number(count)
+    })?;
+    rows.skipped = skipped.into_iter().collect();
+    Some(())
+}
+
+fn walk_records<W: Way>(way: &mut W, rows: &mut TimelineRows, [blocks, cleared]: [usize; 2]) -> Option<()> {
+    let TimelineRows { records, outside, chains, .. } = rows;
+    let (mut time, mut end, mut calls, mut answered) = (0, 0, 0, None);
+    column(way, records, |way, row| way.id(&mut row.id))?;
+    column(way, records, |way, row| way.place(&mut row.chain, chains.len()))?;
+    column(way, records, |way, row| way.time(&mut time, &mut row.ts))?;
+    column(way, records, |way, row| way.sym(&mut row.version))?;
+    column(way, records, |way, row| way.number(&mut row.marks.0))?;
+    column(way, records, |way, row| way.range(&mut end, &mut row.blocks))?;
+    let mut ids = 0;
+    for (index, row) in (2_u64..).zip(&mut *records) {
+        let code = match row.parent {
+            Parent::Nothing => 0,
+            Parent::Unknown => 1,
+            Parent::Outside(_) => 2,
+            // Nearly always the record before.
+            Parent::Record(above) => index - u64::from(above),
+        };
+        row.parent = match way.whole(code)? {
+            0 => Parent::Nothing,
+            1 => Parent::Unknown,
+            2 => {
+                outside.resize(outside.len().max(ids + 1), Id::NONE);
+                way.id(&mut outside[ids])?;
+                ids += 1;
+                Parent::Outside(ids as u32 - 1)
+            }
+            back => Parent::Record(u32::try_from(index.checked_sub(back)?).ok()?),
+        };
+    }
+    column(way, records, |way, row| walk_kind(way, &mut row.kind, &mut calls, &mut answered))?;
+    (end as usize == blocks && calls as usize == cleared).then_some(())
+}
+
+/// What a record is. Answers that are equal and follow each other are one.
+fn walk_kind<W: Way>(
+    way: &mut W,
+    kind: &mut RecordKind,
+    calls: &mut u32,
+    answered: &mut Option<Arc<Answer>>,
+) -> Option<()> {
+    let code = match kind {
+        RecordKind::Said => 0,
+        RecordKind::Noted => 1,
+        RecordKind::Answer(answer) => 2 + u64::from(answer.is_request),
+        RecordKind::Compacted(_) => 4,
+        RecordKind::Cleared(_) => 5,
+    };
+    let code = way.whole(code)?;
+    match code {
+        0 => *kind = RecordKind::Said,
+        1 => *kind = RecordKind::Noted,
+        2 | 3 => {
+            let mut answer = if let RecordKind::Answer(answer) = kind { **answer } else { Answer::default() };
+            answer.is_request = code == 3;
+            way.id(&mut answer.message)?;
+            way.sym(&mut answer.model)?;
+            way.usage(&mut answer.usage)?;
+            way.setting(&mut answer.setting)?;
+            *kind = RecordKind::Answer(answer.shared(answered));
+        }
+        4 => {
+            let mut row = if let RecordKind::Compacted(row) = kind { std::mem::take(row) } else { Box::default() };
+            way.coded(&mut row.trigger, |trigger| trigger as u8, Trigger::from_repr)?;
+            way.optional(&mut row.pre_tokens)?;
+            *kind = RecordKind::Compacted(row);
+        }
+        5 => {
+            let mut row = if let RecordKind::Cleared(row) = kind { std::mem::take(row) } else { Box::default() };
+            way.optional(&mut row.pre_tokens)?;
+            way.optional(&mut row.tokens_saved)?;
+            way.range(calls, &mut row.calls)?;
+            *kind = RecordKind::Cleared(row);
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+fn walk_blocks<W: Way>(way: &mut W, blocks: &mut [BlockRow]) -> Option<()> {
+    column(way, blocks, |way, row| way.coded(&mut row.kind, |kind| kind as u8, BlockKind::from_repr))?;
+    column(way, blocks, |way, row| {
+        let mut flags = u8::from(row.is_string) | u8::from(row.is_error) << 1 | row.file << 2 | row.media << 4;
+        way.number(&mut flags)?;
+        (row.is_string, row.is_error) = (flags & 1 == 1, flags & 2 == 2);
+        (row.file, row.media) = (flags >> 2 & 3, flags >> 4);
+        Some(())
+    })?;
+    column(way, blocks, |way, row| way.number(&mut row.chars))?;
+    column(way, blocks, |way, row| way.number(&mut row.bytes))?;
+    column(way, blocks, |way, row| way.tokens(&mut row.tokens))?;
+    column(way, blocks, |way, row| way.id(&mut row.call))?;
+    column(way, blocks, |way, row| way.sym(&mut row.tool))?;
+    column(way, blocks, |way, row| way.id(&mut row.path))?;
+    column(way, blocks, |way, row| way.sym(&mut row.file_kind))
+}
+
+fn walk_references<W: Way>(way: &mut W, rows: &mut [ReferenceRow], [blocks, sources]: [usize; 2]) -> Option<()> {
+    let mut end = 0;
+    column(way, rows, |way, row| way.coded(&mut row.kind, |kind| kind as u8, ReferenceKind::from_repr))?;
+    column(way, rows, |way, row| way.place(&mut row.block, blocks))?;
+    column(way, rows, |way, row| way.range(&mut end, &mut row.sources))?;
+    column(way, rows, |way, row| way.flag(&mut row.cut))?;
+    (end as usize == sources).then_some(())
+}
+
+fn walk_fields<W: Way>(way: &mut W, rows: &mut [FieldRow], blocks: usize) -> Option<()> {
+    column(way, rows, |way, row| way.place(&mut row.block, blocks))?;
+    column(way, rows, |way, row| way.sym(&mut row.name))?;
+    column(way, rows, |way, row| way.tokens(&mut row.tokens))?;
+    column(way, rows, |way, row| way.number(&mut row.values))?;
+    column(way, rows, |way, row| way.number(&mut row.used))?;
+    column(way, rows, |way, row| way.number(&mut row.how))
+}
+
+fn walk_utterances<W: Way>(way: &mut W, rows: &mut [Utterance], [blocks, words]: [usize; 2]) -> Option<()> {
+    column(way, rows, |way, row| way.place(&mut row.block, blocks))?;
+    // Terms and words of one utterance stand one behind the other.
+    column(way, rows, |way, row| way.range(&mut 0, &mut row.terms))?;
+    let mut end = 0_u32;
+    column(way, rows, |way, row| {
+        let middle = end.checked_add(row.terms.end - row.terms.start)?;
+        row.terms = end..middle;
+        end = middle;
+        way.range(&mut end, &mut row.words)
+    })?;
+    (end as usize == words).then_some(())
+}
+
+fn walk_words<W: Way>(way: &mut W, words: &mut [Numbered]) -> Option<()> {
+    // The fields of a packed row have no address.
+    column(way, words, |way, row| {
+        let mut number = row.number;
+        way.number(&mut number)?;
+        row.number = number;
+        Some(())
+    })?;
+    column(way, words, |way, row| {
+        let mut count = row.count;
+        way.number(&mut count)?;
+        row.count = count;
+        Some(())
+    })?;
+    column(way, words, |way, row| way.number(&mut row.position))
+}
+
+fn walk_added<W: Way>(way: &mut W, rows: &mut [AddedRow], records: usize) -> Option<()> {
+    column(way, rows, |way, row| way.place(&mut row.record, records))?;
+    column(way, rows, |way, row| way.coded(&mut row.what, |what| what as u8, Added::from_repr))?;
+    column(way, rows, |way, row| way.sym(&mut row.name))?;
+    column(way, rows, |way, row| way.id(&mut row.run))?;
+    column(way, rows, |way, row| way.number(&mut row.chars))?;
+    column(way, rows, |way, row| way.number(&mut row.millis))
+}
+
+/// To bytes.
 #[derive(Default)]
-struct Packer {
+struct Writing {
     out: Vec<u8>,
     ids: Vec<Id>,
     known_ids: IdMap<Id, u64>,
 }
 
-impl Packer {
-    fn number(&mut self, number: impl Into<u64>) {
-        varint::put(&mut self.out, number.into());
+impl Way for Writing {
+    fn whole(&mut self, number: u64) -> Option<u64> {
+        varint::put(&mut self.out, number);
+        Some(number)
+    }
+
+    fn length(&mut self, rows: usize) -> Option<usize> {
+        self.whole(rows as u64)?;
+        Some(rows)
     }
 
     /// The number of an id, 0 for none.
-    fn id(&mut self, id: Id) {
+    fn id(&mut self, id: &mut Id) -> Option<()> {
         let next = self.ids.len() as u64 + 1;
-        let number = if id.is_some() { *self.known_ids.entry(id).or_insert(next) } else { 0 };
+        let number = if id.is_some() { *self.known_ids.entry(*id).or_insert(next) } else { 0 };
         if number == next {
-            self.ids.push(id);
+            self.ids.push(*id);
         }
-        self.number(number);
+        self.whole(number).map(drop)
     }
 
-    fn optional(&mut self, number: Option<u64>) {
-        self.number(u64::from(number.is_some()));
-        self.number(number.unwrap_or(0));
+    fn sym(&mut self, sym: &mut Sym) -> Option<()> {
+        self.whole(sym.0.into()).map(drop)
     }
 
-    /// A time as the step from the one before; steps wrap, so any two times have one.
-    fn time(&mut self, before: &mut Millis, now: Millis) {
-        let step = now.wrapping_sub(std::mem::replace(before, now));
-        self.number(((step << 1) ^ (step >> 63)) as u64);
-    }
-
-    fn length(&mut self, range: &Range<u32>) {
-        self.number(range.end - range.start);
-    }
-
-    fn column<T>(&mut self, rows: &[T], mut each: impl FnMut(&mut Self, &T)) {
-        rows.iter().for_each(|row| each(self, row));
-    }
-
-    fn rows(&mut self, rows: &TimelineRows) {
-        let TimelineRows {
-            chains,
-            sessions,
-            agents,
-            stated_costs,
-            records,
-            outside,
-            blocks,
-            cleared,
-            references,
-            sources,
-            fields,
-            utterances,
-            words,
-            added,
-            skipped,
-        } = rows;
-        let lengths = [chains.len(), sessions.len(), records.len(), blocks.len(), cleared.len()];
-        lengths.iter().for_each(|&length| self.number(length as u64));
-        let lengths = [references.len(), sources.len(), utterances.len(), words.rows().len(), skipped.len()];
-        lengths.iter().for_each(|&length| self.number(length as u64));
-        [agents.len(), stated_costs.len(), fields.len(), added.len()]
-            .iter()
-            .for_each(|&length| self.number(length as u64));
-        self.column(chains, |to, row| {
-            to.id(row.session);
-            to.id(row.agent);
-            to.number(row.place as u8);
-        });
-        let mut time = 0;
-        self.column(sessions, |to, row| {
-            to.id(row.session);
-            to.id(row.project);
-            to.time(&mut time, row.ts_first);
-            to.number(row.is_background);
-        });
-        self.column(agents, |to, row| {
-            to.id(row.session);
-            to.id(row.agent);
-            to.number(row.kind.0);
-        });
-        self.column(stated_costs, |to, row| {
-            to.id(row.session);
-            to.number(row.model.0);
-            to.usage(&row.usage);
-            to.number(row.nanodollars);
-        });
-        self.records(records, outside);
-        self.blocks(blocks);
-        self.column(cleared, |to, id| to.id(*id));
-        self.column(references, |to, row| to.number(row.kind as u8));
-        self.column(references, |to, row| to.number(row.block));
-        self.column(references, |to, row| to.length(&row.sources));
-        self.column(references, |to, row| to.number(row.cut));
-        self.column(sources, |to, row| to.number(row.block));
-        self.column(sources, |to, row| to.number(row.end_chars));
-        self.column(fields, |to, row| to.number(row.block));
-        self.column(fields, |to, row| to.number(row.name.0));
-        self.column(fields, |to, row| row.tokens.into_iter().for_each(|tokens| to.number(tokens)));
-        self.column(fields, |to, row| to.number(row.values));
-        self.column(fields, |to, row| to.number(row.used));
-        self.column(fields, |to, row| to.number(row.how));
-        self.column(utterances, |to, row| to.number(row.block));
-        self.column(utterances, |to, row| to.length(&row.terms));
-        self.column(utterances, |to, row| to.length(&row.words));
-        self.column(words.rows(), |to, row| to.number(row.number));
-        self.column(words.rows(), |to, row| to.number(row.count));
-        self.column(words.rows(), |to, row| to.number(row.position));
-        self.column(added, |to, row| to.number(row.record));
-        self.column(added, |to, row| to.number(row.what as u8));
-        self.column(added, |to, row| to.number(row.name.0));
-        self.column(added, |to, row| to.id(row.run));
-        self.column(added, |to, row| to.number(row.chars));
-        self.column(added, |to, row| to.number(row.millis));
-        for (reason, &count) in skipped {
-            put_text(&mut self.out, reason);
-            self.number(count);
-        }
-    }
-
-    fn records(&mut self, records: &[RecordRow], outside: &[Id]) {
-        let mut time = 0;
-        self.column(records, |to, row| to.id(row.id));
-        self.column(records, |to, row| to.number(row.chain));
-        self.column(records, |to, row| to.time(&mut time, row.ts));
-        self.column(records, |to, row| to.number(row.version.0));
-        self.column(records, |to, row| to.number(row.marks.0));
-        self.column(records, |to, row| to.length(&row.blocks));
-        for (index, row) in records.iter().enumerate() {
-            match row.parent {
-                Parent::Nothing => self.number(0_u8),
-                Parent::Unknown => self.number(1_u8),
-                Parent::Outside(place) => {
-                    self.number(2_u8);
-                    self.id(outside[place as usize]);
-                }
-                // Nearly always the record before.
-                Parent::Record(parent) => self.number(2 + index as u64 - u64::from(parent)),
-            }
-        }
-        self.column(records, |to, row| match &row.kind {
-            RecordKind::Said => to.number(0_u8),
-            RecordKind::Noted => to.number(1_u8),
-            RecordKind::Answer(answer) => to.answer(answer),
-            RecordKind::Compacted(compacted) => {
-                to.number(4_u8);
-                to.number(compacted.trigger as u8);
-                to.optional(compacted.pre_tokens);
-            }
-            RecordKind::Cleared(cleared) => {
-                to.number(5_u8);
-                to.optional(cleared.pre_tokens);
-                to.optional(cleared.tokens_saved);
-                to.length(&cleared.calls);
-            }
-        });
-    }
-
-    fn answer(&mut self, answer: &Answer) {
-        self.number(2 + u8::from(answer.is_request));
-        self.id(answer.message);
-        self.number(answer.model.0);
-        self.usage(&answer.usage);
-        let Setting { effort, speed, branch, miss_reason } = answer.setting;
-        [effort, speed, miss_reason].into_iter().for_each(|word| self.number(word.0));
-        self.id(branch);
-    }
-
-    fn usage(&mut self, usage: &Usage) {
-        let Usage { input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h } = *usage;
-        for tokens in [input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h] {
-            self.number(tokens);
-        }
-    }
-
-    fn blocks(&mut self, blocks: &[BlockRow]) {
-        self.column(blocks, |to, row| to.number(row.kind as u8));
-        self.column(blocks, |to, row| {
-            to.number(u8::from(row.is_string) | u8::from(row.is_error) << 1 | row.file << 2 | row.media << 4);
-        });
-        self.column(blocks, |to, row| to.number(row.chars));
-        self.column(blocks, |to, row| to.number(row.bytes));
-        self.column(blocks, |to, row| row.tokens.into_iter().for_each(|tokens| to.number(tokens)));
-        self.column(blocks, |to, row| to.id(row.call));
-        self.column(blocks, |to, row| to.number(row.tool.0));
-        self.column(blocks, |to, row| to.id(row.path));
-        self.column(blocks, |to, row| to.number(row.file_kind.0));
+    fn text(&mut self, text: &mut String) -> Option<()> {
+        put_text(&mut self.out, text);
+        Some(())
     }
 }
 
+/// From bytes.
 #[derive(Default)]
-struct Unpacker<'b> {
+struct Reading<'b> {
     bytes: &'b [u8],
     ids: Vec<Id>,
-    hashes: Vec<u64>,
     /// How many names there are.
     names: usize,
 }
 
-impl Unpacker<'_> {
-    fn byte(&mut self) -> Option<u8> {
-        let (&byte, rest) = self.bytes.split_first()?;
-        self.bytes = rest;
-        Some(byte)
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        varint::take(&mut self.bytes)
-    }
-
-    fn small<T: TryFrom<u64>>(&mut self) -> Option<T> {
-        T::try_from(self.number()?).ok()
-    }
-
-    /// How many rows follow, of which each takes at least some bytes.
+impl Reading<'_> {
+    /// How many of something follow, of which each takes at least some bytes.
     fn count(&mut self, bytes_each: usize) -> Option<usize> {
-        let count: usize = self.small()?;
+        let count = usize::try_from(varint::take(&mut self.bytes)?).ok()?;
         (count <= self.bytes.len() / bytes_each).then_some(count)
     }
 
-    fn text(&mut self) -> Option<String> {
+    fn string(&mut self) -> Option<String> {
         let length = self.count(1)?;
         let (text, rest) = self.bytes.split_at(length);
         self.bytes = rest;
         String::from_utf8(text.to_vec()).ok()
     }
 
-    fn id(&mut self) -> Option<Id> {
-        match self.small::<usize>()? {
-            0 => Some(Id::NONE),
-            number => self.ids.get(number - 1).copied(),
+    /// The names, behind the edition; none of another edition.
+    fn texts(&mut self) -> Option<Vec<String>> {
+        let (edition, rest) = self.bytes.split_first()?;
+        self.bytes = rest;
+        if *edition != EDITION {
+            return None;
         }
+        let names = (0..self.count(1)?).map(|_| self.string());
+        std::iter::once(Some(String::new())).chain(names).collect()
+    }
+}
+
+impl Way for Reading<'_> {
+    fn whole(&mut self, _number: u64) -> Option<u64> {
+        varint::take(&mut self.bytes)
     }
 
-    fn sym(&mut self) -> Option<Sym> {
-        let number: u32 = self.small()?;
-        ((number as usize) < self.names).then_some(Sym(number))
+    fn length(&mut self, _rows: usize) -> Option<usize> {
+        self.count(1)
     }
 
-    fn below(&mut self, limit: usize) -> Option<u32> {
-        let number: u32 = self.small()?;
-        ((number as usize) < limit).then_some(number)
-    }
-
-    fn flag(&mut self) -> Option<bool> {
-        match self.number()? {
-            0 => Some(false),
-            1 => Some(true),
-            _ => None,
-        }
-    }
-
-    fn optional(&mut self) -> Option<Option<u64>> {
-        let is_some = self.flag()?;
-        let number = self.number()?;
-        Some(is_some.then_some(number))
-    }
-
-    fn time(&mut self, before: &mut Millis) -> Option<Millis> {
-        let folded = self.number()?;
-        let step = (folded >> 1) as i64 ^ -((folded & 1) as i64);
-        *before = before.wrapping_add(step);
-        Some(*before)
-    }
-
-    /// Rows that are made of one column.
-    fn column<T>(&mut self, count: usize, mut each: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
-        let mut rows = Vec::with_capacity(count);
-        for _ in 0..count {
-            rows.push(each(self)?);
-        }
-        Some(rows)
-    }
-
-    /// Fills in a further column, where the rows are: beside each other, columns would take more than all rows.
-    fn fill<T, V>(
-        &mut self,
-        rows: &mut [T],
-        field: impl Fn(&mut T) -> &mut V,
-        mut read: impl FnMut(&mut Self) -> Option<V>,
-    ) -> Option<()> {
-        for row in rows {
-            *field(row) = read(self)?;
-        }
+    fn id(&mut self, id: &mut Id) -> Option<()> {
+        let number = usize::try_from(self.whole(0)?).ok()?;
+        *id = if number == 0 { Id::NONE } else { *self.ids.get(number - 1)? };
         Some(())
     }
 
-    /// The range that follows one that ended at `end`.
-    fn range(&mut self, end: &mut u32) -> Option<Range<u32>> {
-        let start = std::mem::replace(end, end.checked_add(self.small()?)?);
-        Some(start..*end)
+    fn sym(&mut self, sym: &mut Sym) -> Option<()> {
+        self.place(&mut sym.0, self.names)
     }
 
-    fn rows(&mut self) -> Option<TimelineRows> {
-        let mut lengths = [0; 10];
-        for length in &mut lengths {
-            *length = self.count(1)?;
-        }
-        let (agents, stated_costs) = (self.count(1)?, self.count(1)?);
-        let (fields, added) = (self.count(1)?, self.count(1)?);
-        let [chains, sessions, records, blocks, cleared, references, sources, utterances, words, skipped] = lengths;
-        let chains = self.column(chains, |from| {
-            let (session, agent) = (from.id()?, from.id()?);
-            Some(ChainKey { session, agent, place: Place::from_number(from.small()?)? })
-        })?;
-        let mut time = 0;
-        let sessions = self.column(sessions, |from| {
-            let (session, project, ts_first) = (from.id()?, from.id()?, from.time(&mut time)?);
-            Some(SessionSpan { session, project, ts_first, is_background: from.flag()? })
-        })?;
-        let agents =
-            self.column(agents, |from| Some(AgentRow { session: from.id()?, agent: from.id()?, kind: from.sym()? }))?;
-        let stated_costs = self.column(stated_costs, |from| {
-            let (session, model) = (from.id()?, from.sym()?);
-            Some(StatedCost { session, model, usage: from.usage()?, nanodollars: from.number()? })
-        })?;
-        let (records, outside) = self.records(records, chains.len(), blocks, cleared)?;
-        let blocks = self.blocks(blocks)?;
-        let cleared = self.column(cleared, Self::id)?;
-        let references = self.references(references, blocks.len(), sources)?;
-        let sources = self.sources(sources, blocks.len())?;
-        let fields = self.fields(fields, blocks.len())?;
-        let (utterances, words) = self.utterances(utterances, blocks.len(), words)?;
-        let added = self.added(added, records.len())?;
-        let skipped = self.column(skipped, |from| Some((from.text()?, from.number()?)))?.into_iter().collect();
-        Some(TimelineRows {
-            chains,
-            sessions,
-            agents,
-            stated_costs,
-            records,
-            outside,
-            blocks,
-            cleared,
-            references,
-            sources,
-            fields,
-            utterances,
-            words,
-            added,
-            skipped,
-        })
-    }
-
-    fn records(
-        &mut self,
-        count: usize,
-        chains: usize,
-        blocks: usize,
-        cleared: usize,
-    ) -> Option<(Vec<RecordRow>, Vec<Id>)> {
-        let mut rows = self.column(count, |from| Some(RecordRow { id: from.id()?, ..RecordRow::default() }))?;
-        let (mut time, mut end, mut calls, mut answered) = (0, 0, 0, None);
-        self.fill(&mut rows, |row| &mut row.chain, |from| from.below(chains))?;
-        self.fill(&mut rows, |row| &mut row.ts, |from| from.time(&mut time))?;
-        self.fill(&mut rows, |row| &mut row.version, Self::sym)?;
-        self.fill(&mut rows, |row| &mut row.marks, |from| Some(Marks(from.small()?)))?;
-        self.fill(&mut rows, |row| &mut row.blocks, |from| from.range(&mut end))?;
-        let mut outside = Vec::new();
-        for (index, row) in (2_u64..).zip(&mut rows) {
-            row.parent = match self.number()? {
-                0 => Parent::Nothing,
-                1 => Parent::Unknown,
-                2 => {
-                    outside.push(self.id()?);
-                    Parent::Outside(outside.len() as u32 - 1)
-                }
-                back => Parent::Record(u32::try_from(index.checked_sub(back)?).ok()?),
-            };
-        }
-        self.fill(&mut rows, |row| &mut row.kind, |from| from.record_kind(&mut calls, &mut answered))?;
-        (end as usize == blocks && calls as usize == cleared).then_some((rows, outside))
-    }
-
-    fn record_kind(&mut self, calls: &mut u32, answered: &mut Option<Arc<Answer>>) -> Option<RecordKind> {
-        Some(match self.number()? {
-            0 => RecordKind::Said,
-            1 => RecordKind::Noted,
-            kind @ (2 | 3) => {
-                let (message, model) = (self.id()?, self.sym()?);
-                let usage = self.usage()?;
-                let (effort, speed, miss_reason) = (self.sym()?, self.sym()?, self.sym()?);
-                let setting = Setting { effort, speed, miss_reason, branch: self.id()? };
-                let is_request = kind == 3;
-                RecordKind::Answer(Answer { message, model, usage, setting, is_request }.shared(answered))
-            }
-            4 => {
-                let trigger = Trigger::from_number(self.small()?)?;
-                RecordKind::Compacted(Box::new(CompactedRow { trigger, pre_tokens: self.optional()? }))
-            }
-            5 => {
-                let (pre_tokens, tokens_saved) = (self.optional()?, self.optional()?);
-                RecordKind::Cleared(Box::new(ClearedRow { pre_tokens, tokens_saved, calls: self.range(calls)? }))
-            }
-            _ => return None,
-        })
-    }
-
-    fn usage(&mut self) -> Option<Usage> {
-        Some(Usage {
-            input: self.number()?,
-            output: self.number()?,
-            cache_creation: self.number()?,
-            cache_read: self.number()?,
-            cache_creation_5m: self.number()?,
-            cache_creation_1h: self.number()?,
-        })
-    }
-
-    fn blocks(&mut self, count: usize) -> Option<Vec<BlockRow>> {
-        let kind = |from: &mut Self| BlockKind::from_number(from.small()?);
-        let mut rows = self.column(count, |from| Some(BlockRow { kind: kind(from)?, ..BlockRow::default() }))?;
-        for row in &mut rows {
-            let flags: u8 = self.small()?;
-            (row.is_string, row.is_error) = (flags & 1 == 1, flags & 2 == 2);
-            (row.file, row.media) = (flags >> 2 & 3, flags >> 4);
-        }
-        self.fill(&mut rows, |row| &mut row.chars, Self::small)?;
-        self.fill(&mut rows, |row| &mut row.bytes, Self::small)?;
-        self.fill(&mut rows, |row| &mut row.tokens, Self::tokens)?;
-        self.fill(&mut rows, |row| &mut row.call, Self::id)?;
-        self.fill(&mut rows, |row| &mut row.tool, Self::sym)?;
-        self.fill(&mut rows, |row| &mut row.path, Self::id)?;
-        self.fill(&mut rows, |row| &mut row.file_kind, Self::sym)?;
-        Some(rows)
-    }
-
-    fn tokens(&mut self) -> Option<Tokens> {
-        let mut tokens = Tokens::default();
-        for count in &mut tokens {
-            *count = self.small()?;
-        }
-        Some(tokens)
-    }
-
-    fn fields(&mut self, count: usize, blocks: usize) -> Option<Vec<FieldRow>> {
-        let mut rows =
-            self.column(count, |from| Some(FieldRow { block: from.below(blocks)?, ..FieldRow::default() }))?;
-        self.fill(&mut rows, |row| &mut row.name, Self::sym)?;
-        self.fill(&mut rows, |row| &mut row.tokens, Self::tokens)?;
-        self.fill(&mut rows, |row| &mut row.values, Self::small)?;
-        self.fill(&mut rows, |row| &mut row.used, Self::small)?;
-        self.fill(&mut rows, |row| &mut row.how, Self::small)?;
-        Some(rows)
-    }
-
-    fn added(&mut self, count: usize, records: usize) -> Option<Vec<AddedRow>> {
-        let mut rows =
-            self.column(count, |from| Some(AddedRow { record: from.below(records)?, ..AddedRow::default() }))?;
-        self.fill(&mut rows, |row| &mut row.what, |from| Added::from_number(from.small()?))?;
-        self.fill(&mut rows, |row| &mut row.name, Self::sym)?;
-        self.fill(&mut rows, |row| &mut row.run, Self::id)?;
-        self.fill(&mut rows, |row| &mut row.chars, Self::small)?;
-        self.fill(&mut rows, |row| &mut row.millis, Self::small)?;
-        Some(rows)
-    }
-
-    fn references(&mut self, count: usize, blocks: usize, sources: usize) -> Option<Vec<ReferenceRow>> {
-        let kind = |from: &mut Self| ReferenceKind::from_number(from.small()?);
-        let mut rows =
-            self.column(count, |from| Some(ReferenceRow { kind: kind(from)?, block: 0, sources: 0..0, cut: false }))?;
-        let mut end = 0;
-        self.fill(&mut rows, |row| &mut row.block, |from| from.below(blocks))?;
-        self.fill(&mut rows, |row| &mut row.sources, |from| from.range(&mut end))?;
-        self.fill(&mut rows, |row| &mut row.cut, Self::flag)?;
-        (end as usize == sources).then_some(rows)
-    }
-
-    fn sources(&mut self, count: usize, blocks: usize) -> Option<Vec<Occurrence>> {
-        let mut rows = self.column(count, |from| Some(Occurrence { block: from.below(blocks)?, end_chars: 0 }))?;
-        self.fill(&mut rows, |row| &mut row.end_chars, Self::small)?;
-        Some(rows)
-    }
-
-    fn utterances(&mut self, count: usize, blocks: usize, words: usize) -> Option<(Vec<Utterance>, Words)> {
-        let mut rows =
-            self.column(count, |from| Some(Utterance { block: from.below(blocks)?, terms: 0..0, words: 0..0 }))?;
-        self.fill(&mut rows, |row| &mut row.terms.end, Self::small)?;
-        // Terms and words of one utterance stand one behind the other.
-        let mut end = 0_u32;
-        for row in &mut rows {
-            let middle = end.checked_add(row.terms.end)?;
-            row.terms = end..middle;
-            end = middle;
-            row.words = self.range(&mut end)?;
-        }
-        if end as usize != words {
-            return None;
-        }
-        let mut words = self.column(words, |from| Some(Numbered { number: from.small()?, count: 0, position: 0 }))?;
-        for word in &mut words {
-            word.count = self.small()?;
-        }
-        for word in &mut words {
-            word.position = self.small()?;
-        }
-        Some((rows, Words::of_parts(std::mem::take(&mut self.hashes), words)?))
+    fn text(&mut self, text: &mut String) -> Option<()> {
+        *text = self.string()?;
+        Some(())
     }
 }

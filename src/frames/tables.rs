@@ -93,7 +93,7 @@ fn scatter<R>(
 fn chains() -> Table<ChainKey> {
     Table::<ChainKey>::new().column("session", field!(session)).column("agent", field!(agent)).coded(
         "place",
-        Place::from_number,
+        Place::from_repr,
         |row| row.place as u8,
         |row, place| row.place = place,
     )
@@ -144,13 +144,13 @@ fn calls() -> Table<CallRow> {
         .column("body", part!(answered.body))
         .coded(
             "kind",
-            ResultKind::from_number,
+            ResultKind::from_repr,
             |row| row.answered.map_or(0, |half| half.kind as u8),
             |row, kind| row.answered.iter_mut().for_each(|half| half.kind = kind),
         )
         .coded(
             "status",
-            Status::from_number,
+            Status::from_repr,
             |row| row.answered.map_or(0, |half| half.status as u8),
             |row, status| row.answered.iter_mut().for_each(|half| half.status = status),
         )
@@ -178,7 +178,7 @@ fn messages() -> Table<MessageRow> {
 fn marks() -> Table<MarkRow> {
     Table::<MarkRow>::new()
         .column("record", field!(record))
-        .coded("kind", MarkKind::from_number, |row| row.kind as u8, |row, kind| row.kind = kind)
+        .coded("kind", MarkKind::from_repr, |row| row.kind as u8, |row, kind| row.kind = kind)
         .column("id", field!(id))
         .column("other", field!(other))
         .column("chain", field!(chain))

@@ -76,7 +76,7 @@ fn unpack(bytes: &[u8]) -> Option<ListedValue> {
     let (value, rest) = bytes.split_first_chunk()?;
     let (parent, rest) = rest.split_first_chunk()?;
     let [count, kind] = *rest else { return None };
-    let kind = ValueKind::from_number(kind)?;
+    let kind = ValueKind::from_repr(kind)?;
     Some(ListedValue { value: u64::from_le_bytes(*value), parent: u32::from_le_bytes(*parent), count, kind })
 }
 

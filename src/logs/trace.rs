@@ -23,7 +23,7 @@ pub const NO_TIME: Millis = i64::MIN;
 pub const SUMMARY_WITHIN_RECORDS: u32 = 3;
 
 /// Where a chain of calls was recorded, best place first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, strum::FromRepr)]
 #[repr(u8)]
 pub enum Place {
     /// The main thread of a session.
@@ -37,15 +37,8 @@ pub enum Place {
     Progress = 3,
 }
 
-impl Place {
-    /// The place with this number.
-    pub fn from_number(number: u8) -> Option<Self> {
-        [Self::Main, Self::AgentFile, Self::Inline, Self::Progress].get(number as usize).copied()
-    }
-}
-
 /// What kind of content a result carried.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, strum::FromRepr)]
 #[repr(u8)]
 pub enum ResultKind {
     /// No result was seen.
@@ -61,15 +54,8 @@ pub enum ResultKind {
     Mixed = 4,
 }
 
-impl ResultKind {
-    /// The kind with this number.
-    pub fn from_number(number: u8) -> Option<Self> {
-        [Self::Absent, Self::Empty, Self::Text, Self::NonText, Self::Mixed].get(number as usize).copied()
-    }
-}
-
 /// How a call ended.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, strum::IntoStaticStr)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, strum::IntoStaticStr, strum::FromRepr)]
 #[strum(serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum Status {
@@ -89,11 +75,6 @@ pub enum Status {
 impl Status {
     /// All states, in the order of reports.
     pub const ALL: [Self; 5] = [Self::Ok, Self::Error, Self::Rejected, Self::Cancelled, Self::Unanswered];
-
-    /// The state with this number.
-    pub fn from_number(number: u8) -> Option<Self> {
-        [Self::Unanswered, Self::Ok, Self::Error, Self::Rejected, Self::Cancelled].get(number as usize).copied()
-    }
 
     /// The name of the state in reports.
     pub fn key(self) -> &'static str {
@@ -248,7 +229,7 @@ pub struct MessageRow {
 }
 
 /// What a [`MarkRow`] says.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, strum::FromRepr)]
 #[repr(u8)]
 pub enum MarkKind {
     /// `compact_boundary`; `id` is its uuid.
@@ -262,13 +243,6 @@ pub enum MarkKind {
     Link = 3,
     /// A person wrote: a prompt, also one sent while the assistant worked; `id` is its uuid.
     Prompt = 4,
-}
-
-impl MarkKind {
-    /// The kind with this number.
-    pub fn from_number(number: u8) -> Option<Self> {
-        [Self::Boundary, Self::Summary, Self::Evicted, Self::Link, Self::Prompt].get(number as usize).copied()
-    }
 }
 
 /// Something that shapes a chain without being a call.

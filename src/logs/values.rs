@@ -15,7 +15,7 @@ use crate::logs::history::History;
 use crate::logs::trace::{CallRow, Status, put_behind};
 
 /// How a value stood in an answer.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::FromRepr)]
 #[repr(u8)]
 pub enum ValueKind {
     /// A line of its own.
@@ -26,13 +26,6 @@ pub enum ValueKind {
     Token = 2,
     /// A scalar of JSON.
     Leaf = 3,
-}
-
-impl ValueKind {
-    /// The kind with this number.
-    pub fn from_number(number: u8) -> Option<Self> {
-        [Self::Line, Self::Head, Self::Token, Self::Leaf].get(number as usize).copied()
-    }
 }
 
 /// One value of a list.

@@ -11,7 +11,7 @@ use crate::base::sums::adds_up;
 use crate::telemetry::log::{Decline, Plan};
 
 /// How a planned call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum End {
     /// The agent asked for exactly this, and the answer was there: its own call did not run.
@@ -39,18 +39,7 @@ pub enum End {
 
 impl End {
     /// All ends, in the order of reports.
-    pub const ALL: [Self; 10] = [
-        Self::Won,
-        Self::Late,
-        Self::Target,
-        Self::Wasted,
-        Self::Stale,
-        Self::Cancelled,
-        Self::Failed,
-        Self::HostSaturated,
-        Self::MaxParallelReached,
-        Self::AlreadyFetched,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The name in reports.
     pub fn key(self) -> &'static str {
@@ -64,7 +53,7 @@ impl End {
 }
 
 /// Why a call was not planned. The first four are declines (published words); the others were never candidates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum DeclineReason {
     /// Did not fit the budget.
@@ -89,17 +78,7 @@ pub enum DeclineReason {
 
 impl DeclineReason {
     /// All reasons, in the order of reports.
-    pub const ALL: [Self; 9] = [
-        Self::Budget,
-        Self::LowProbability,
-        Self::Preempted,
-        Self::PrereqMissing,
-        Self::AlreadyRead,
-        Self::NoArgument,
-        Self::NotSpeculatable,
-        Self::UnknownArgument,
-        Self::MissingArgument,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The name in reports.
     pub fn key(self) -> &'static str {
@@ -242,12 +221,12 @@ pub struct Tally {
 impl Tally {
     /// Planned calls.
     pub fn planned(&self) -> u64 {
-        End::ALL.into_iter().map(|end| self.ends[end]).sum()
+        End::ALL.iter().copied().map(|end| self.ends[end]).sum()
     }
 
     /// Planned calls that were sent out.
     pub fn sent(&self) -> u64 {
-        End::ALL.into_iter().filter(|end| end.was_sent()).map(|end| self.ends[end]).sum()
+        End::ALL.iter().copied().filter(|end| end.was_sent()).map(|end| self.ends[end]).sum()
     }
 
     /// Prefetches that nobody could use.
@@ -257,17 +236,17 @@ impl Tally {
 
     /// Calls that were candidates and not planned.
     pub fn declined(&self) -> u64 {
-        DeclineReason::ALL.into_iter().filter(|held| held.is_decline()).map(|held| self.held[held]).sum()
+        DeclineReason::ALL.iter().copied().filter(|held| held.is_decline()).map(|held| self.held[held]).sum()
     }
 
     /// Of these, asked for exactly soon after.
     pub fn declined_needed(&self) -> u64 {
-        DeclineReason::ALL.into_iter().map(|held| self.late_exact[held]).sum()
+        DeclineReason::ALL.iter().copied().map(|held| self.late_exact[held]).sum()
     }
 
     /// The same by name of the tool.
     pub fn declined_needed_by_name(&self) -> u64 {
-        DeclineReason::ALL.into_iter().map(|held| self.late_name[held]).sum()
+        DeclineReason::ALL.iter().copied().map(|held| self.late_name[held]).sum()
     }
 
     /// Calls of the agent that need not have run: won prefetches and rightly refused repeats.
@@ -289,14 +268,14 @@ impl AddAssign<&Self> for Tally {
         self.plans += other.plans;
         self.plans_with_intent += other.plans_with_intent;
         self.plans_by_intent += other.plans_by_intent;
-        End::ALL.into_iter().for_each(|end| self.ends[end] += other.ends[end]);
+        End::ALL.iter().copied().for_each(|end| self.ends[end] += other.ends[end]);
         self.near += &other.near;
         self.far += &other.far;
         self.steps += &other.steps;
         self.across_shell += other.across_shell;
         self.cited += other.cited;
         self.name_by_chance += other.name_by_chance;
-        for held in DeclineReason::ALL {
+        for &held in DeclineReason::ALL {
             self.held[held] += other.held[held];
             self.late_exact[held] += other.late_exact[held];
             self.late_name[held] += other.late_name[held];

@@ -46,7 +46,7 @@ fn names_and_bits_are_stable() {
                  xml_html yaml stack_trace numbered_list inline_json prose";
     let all = InnerFormats((1 << 14) - 1);
     assert!(all.iter().map(InnerFormat::key).eq(names.split(' ')));
-    for (bit, format) in InnerFormat::ALL.into_iter().enumerate() {
+    for (bit, format) in InnerFormat::ALL.iter().copied().enumerate() {
         assert!(InnerFormats(1 << bit).iter().eq([format]));
     }
 }

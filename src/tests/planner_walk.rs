@@ -100,7 +100,7 @@ fn tally(script: Script) -> Tally {
 }
 
 fn ends(tally: &Tally) -> BTreeMap<&'static str, u64> {
-    End::ALL.into_iter().filter(|end| tally.ends[*end] > 0).map(|end| (end.key(), tally.ends[end])).collect()
+    End::ALL.iter().copied().filter(|end| tally.ends[*end] > 0).map(|end| (end.key(), tally.ends[end])).collect()
 }
 
 fn edit(file: &str) -> (&'static str, Value, &'static str) {

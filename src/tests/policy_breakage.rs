@@ -205,7 +205,7 @@ fn what_stages_notice_is_counted_by_its_word() {
     let timeline = edited();
     let tokens = sizes(&timeline);
     let detectors = Detectors::new(&timeline, &tokens, Sheet::shipped());
-    for class in Class::ALL {
+    for &class in Class::ALL {
         let found = detectors.noticed(1, &Noticed { class: class.word(), call: NONE });
         assert_eq!(found.map(|event| event.class), Some(class));
         assert_eq!(serde_json::to_value(class).unwrap(), class.word());

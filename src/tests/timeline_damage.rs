@@ -111,7 +111,7 @@ pub fn one_walk_is_as_good_as_two(log: &[u8]) -> Result<(), TestCaseError> {
 
 /// Reads a log, takes it through all stages and back from the lake.
 fn whole_way(log: &[u8]) -> Result<(), TestCaseError> {
-    let (file, counters) = timeline::read_stream(log, timeline_guide());
+    let (mut file, counters) = timeline::read_stream(log, timeline_guide());
     let light = trace(log).counters;
     prop_assert_eq!(counters.lines, light.lines);
     for reason in [InvalidUtf8, Bom, Crlf, Nul, BlankLine, Array, Scalar] {
@@ -120,7 +120,7 @@ fn whole_way(log: &[u8]) -> Result<(), TestCaseError> {
     // The light reading does not look at the rest of a record whose type nobody needs.
     prop_assert!(counters.bad_fragments >= light.bad_fragments);
     one_walk_is_as_good_as_two(log)?;
-    let again = unpack(&pack(&file));
+    let again = unpack(&pack(&mut file));
     prop_assert_eq!(again.as_ref().map(|file| &file.rows), Some(&file.rows));
     prop_assert_eq!(again.as_ref().map(|file| file.names.texts()), Some(file.names.texts()));
     let source = |name: &str, file: &FileTimeline| {
@@ -188,7 +188,7 @@ proptest! {
 
     #[test]
     fn foreign_bytes_give_rows_that_can_be_put_together_or_none(changes in prop::collection::vec((any::<usize>(), any::<u8>()), 1..5)) {
-        let mut packed = pack(&rows(log(&conversation())));
+        let mut packed = pack(&mut rows(log(&conversation())));
         for (at, byte) in changes {
             let at = at % packed.len();
             packed[at] = byte;

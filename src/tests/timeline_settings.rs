@@ -134,8 +134,8 @@ fn packed_rows_come_back_whole() {
     let first = says("m1", "one").set("effort", "high").set("gitBranch", "main").set("sessionKind", "bg");
     let records = log(&[user("p", "go"), delegation("c1", "Explore"), first.message("usage", usage("fast"))]);
     let result = answers("c1", "done").set("toolUseResult", json!({ "agentId": "aa11" }));
-    let file = rows(records + &result.line() + &cost_state("claude-opus-5", 7, 1.5));
-    let back = unpack(&pack(&file)).expect("it was packed here");
+    let mut file = rows(records + &result.line() + &cost_state("claude-opus-5", 7, 1.5));
+    let back = unpack(&pack(&mut file)).expect("it was packed here");
     assert_eq!(back.rows, file.rows);
     assert_eq!(back.names.texts(), file.names.texts());
     assert_eq!((file.rows.agents.len(), file.rows.stated_costs.len()), (1, 1));

@@ -14,7 +14,7 @@ use crate::whatif::simulation::oracle;
 use crate::whatif::{arg_check, compaction, history_trim, pick_tools, pipeline, tool_filter};
 
 /// A policy.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, strum::IntoStaticStr)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Policy {
     /// A fixed list of tools.
@@ -35,15 +35,7 @@ pub enum Policy {
 
 impl Policy {
     /// All policies, in the order in which they act on a context.
-    pub const ALL: [Self; 7] = [
-        Self::ToolFilter,
-        Self::PickTools,
-        Self::Pipeline,
-        Self::Compaction,
-        Self::HistoryTrim,
-        Self::PromptCache,
-        Self::ArgCheck,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -64,7 +56,7 @@ impl Policy {
     }
 
     fn parse(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|policy| policy.name() == name).ok_or_else(|| {
+        Self::ALL.iter().copied().find(|policy| policy.name() == name).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|policy| policy.name()).collect();
             Error::usage(format!("there is no policy `{name}`"))
                 .hint(format!("policies: {}, several joined by `+`, or all", names.join(", ")))
@@ -188,7 +180,7 @@ impl Sheets {
             let parse = |text: &str, place: &str| Sheet::parse(policy.name(), text, place);
             Ok((policy, data.read(policy.sheet(), parse)?))
         };
-        Policy::ALL.into_iter().map(sheet).collect::<Result<_>>().map(Self)
+        Policy::ALL.iter().copied().map(sheet).collect::<Result<_>>().map(Self)
     }
 
     /// Lays a setting over the sheet that it means: the policy that it names, else the only one of `asked` that has the
@@ -293,7 +285,7 @@ impl Sheets {
 
 /// The policy that a setting names.
 fn named(setting: &Setting) -> Option<Policy> {
-    Policy::ALL.into_iter().find(|policy| policy.name() == setting.key[0])
+    Policy::ALL.iter().copied().find(|policy| policy.name() == setting.key[0])
 }
 
 /// The settings of a file: one table per policy, or parameters alone.

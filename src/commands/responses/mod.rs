@@ -201,8 +201,9 @@ impl Responses {
         numbers: Option<&bounds::Numbers>,
     ) -> Result<Observed> {
         let is_recorded = matches!(self.origin, Origin::Telemetry(_));
+        let inner_formats: Vec<&str> = InnerFormat::ALL.iter().map(|format| format.key()).collect();
         let guide = Guide {
-            inner_formats: &InnerFormat::ALL.map(InnerFormat::key),
+            inner_formats: &inner_formats,
             pseudonym: &|name| names.tool(name),
             is_pseudonym: &|name| is_recorded && is_pseudonym(name),
             sessions,

@@ -99,8 +99,8 @@ impl Input {
         let (plain, full) = (name(""), name("counted"));
         // Rows with tokens answer either question.
         let mut known = self.stored_timelines([full, if counted { full } else { plain }], detail);
-        let news = self.read_timelines(rules, &known, counted);
-        self.store_timelines(if counted { full } else { plain }, &news);
+        let mut news = self.read_timelines(rules, &known, counted);
+        self.store_timelines(if counted { full } else { plain }, &mut news);
         known.extend(news);
         Ok(known)
     }
@@ -198,10 +198,10 @@ impl Input {
         files
     }
 
-    fn store_timelines(&mut self, words: Id, news: &[(usize, FileTimeline)]) {
+    fn store_timelines(&mut self, words: Id, news: &mut [(usize, FileTimeline)]) {
         let Some(lake) = self.lake.as_ref().filter(|_| !news.is_empty()) else { return };
         let selected = &self.selected;
-        let packed = news.par_iter().map(|(index, file)| {
+        let packed = news.par_iter_mut().map(|(index, file)| {
             let stored = &selected[*index];
             let rows = Cow::Owned(pack(file));
             (stored, PackedTimeline { source: stored.number, bytes: stored.bytes, words, rows })

@@ -20,7 +20,7 @@ pub const FAST: &str = "[fast]";
 pub const NONE: u32 = u32::MAX;
 
 /// What a block is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, strum::FromRepr)]
 #[repr(u8)]
 pub enum BlockKind {
     /// Text that a person wrote.
@@ -43,22 +43,6 @@ pub enum BlockKind {
 }
 
 impl BlockKind {
-    const ALL: [Self; 8] = [
-        Self::Human,
-        Self::Injected,
-        Self::Summary,
-        Self::Text,
-        Self::Thinking,
-        Self::ToolUsage,
-        Self::ToolResult,
-        Self::Media,
-    ];
-
-    /// The kind with this number.
-    pub fn from_number(number: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(number)).copied()
-    }
-
     /// Whether the model wrote it.
     pub fn is_output(self) -> bool {
         matches!(self, Self::Text | Self::Thinking | Self::ToolUsage)
@@ -294,22 +278,16 @@ pub struct Segment {
 }
 
 /// Who asked for a compaction.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, strum::FromRepr)]
 #[repr(u8)]
 pub enum Trigger {
     /// The client.
+    #[default]
     Auto = 0,
     /// The person.
     Manual = 1,
     /// The log does not say.
     Unknown = 2,
-}
-
-impl Trigger {
-    /// The trigger with this number.
-    pub fn from_number(number: u8) -> Option<Self> {
-        [Self::Auto, Self::Manual, Self::Unknown].get(usize::from(number)).copied()
-    }
 }
 
 /// A compaction.
@@ -350,10 +328,11 @@ pub struct Clearing {
 }
 
 /// What an answer took up from its context.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, strum::FromRepr)]
 #[repr(u8)]
 pub enum ReferenceKind {
     /// The longest line of at least 20 characters of an edit's old text.
+    #[default]
     EditSource = 0,
     /// A path in the input of a call that reads or edits a file.
     ReadPath = 1,
@@ -369,16 +348,6 @@ pub enum ReferenceKind {
     Ticket = 6,
     /// A name of 12 characters or more that mixes case, underscores or digits.
     Symbol = 7,
-}
-
-impl ReferenceKind {
-    const ALL: [Self; 8] =
-        [Self::EditSource, Self::ReadPath, Self::Path, Self::Hex, Self::Uuid, Self::Url, Self::Ticket, Self::Symbol];
-
-    /// The kind with this number.
-    pub fn from_number(number: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(number)).copied()
-    }
 }
 
 /// Something that the model wrote at a request and that stood in its context before. Identifiers count where the model
@@ -399,7 +368,7 @@ pub struct Reference {
 }
 
 /// One occurrence.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Occurrence {
     /// Index into [`Timeline::blocks`].
     pub block: u32,
@@ -408,7 +377,7 @@ pub struct Occurrence {
 }
 
 /// The words of one text, as hashes without order.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Utterance {
     /// Index into [`Timeline::blocks`]: a [`BlockKind::Human`] or a [`BlockKind::Text`].
     pub block: u32,
@@ -419,7 +388,7 @@ pub struct Utterance {
 }
 
 /// What an [`Addition`] is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, strum::FromRepr)]
 #[repr(u8)]
 pub enum Added {
     /// A hook ran.
@@ -427,13 +396,6 @@ pub enum Added {
     Hook = 0,
     /// Instructions of an MCP server, or names of its tools.
     Server = 1,
-}
-
-impl Added {
-    /// What has this number.
-    pub fn from_number(number: u8) -> Option<Self> {
-        [Self::Hook, Self::Server].get(usize::from(number)).copied()
-    }
 }
 
 /// Something that the client put into a context, or did, beside the conversation: no block shows it.
@@ -469,7 +431,7 @@ pub struct Session {
 
 /// What the client itself says that a session has cost so far with a model (`cost-state`): a running total, with calls to
 /// helper models that no record shows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StatedCost {
     /// Pseudonym of the session.
     pub session: Id,

@@ -47,7 +47,7 @@ pub enum RecordKind {
 }
 
 /// What a compaction says.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CompactedRow {
     /// Who asked for it.
     pub trigger: Trigger,
@@ -56,7 +56,7 @@ pub struct CompactedRow {
 }
 
 /// What a micro-compaction says.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ClearedRow {
     /// `preTokens`.
     pub pre_tokens: Option<u64>,
@@ -67,7 +67,7 @@ pub struct ClearedRow {
 }
 
 /// The message that a record is a part of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Answer {
     /// `message.id`, or what stands for it.
     pub message: Id,
@@ -142,7 +142,7 @@ pub struct BlockRow {
 }
 
 /// Something that the model wrote and that stood in its context before.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ReferenceRow {
     /// What it is.
     pub kind: ReferenceKind,
@@ -184,7 +184,7 @@ impl FieldRow {
 }
 
 /// What a file says about a session.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SessionSpan {
     /// Pseudonym of `sessionId`.
     pub session: Id,
@@ -197,7 +197,7 @@ pub struct SessionSpan {
 }
 
 /// What kind of agent a chain is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AgentRow {
     /// Pseudonym of `sessionId`.
     pub session: Id,

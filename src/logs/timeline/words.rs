@@ -22,7 +22,7 @@ impl Word {
 }
 
 /// A [`Word`] with the number of its hash.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C, packed)]
 pub struct Numbered {
     /// Index into [`Words::hashes`].
@@ -44,6 +44,11 @@ impl Words {
     /// Words of these hashes; none if one has a number that is no hash's.
     pub fn of_parts(hashes: Vec<u64>, rows: Vec<Numbered>) -> Option<Self> {
         rows.iter().all(|row| (row.number as usize) < hashes.len()).then_some(Self { hashes, rows })
+    }
+
+    /// Their hashes, and themselves.
+    pub fn into_parts(self) -> (Vec<u64>, Vec<Numbered>) {
+        (self.hashes, self.rows)
     }
 
     /// The hashes, in the order in which words first have them.

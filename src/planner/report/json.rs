@@ -86,7 +86,7 @@ fn asked(asked: &Asked) -> Value {
 
 fn tally(tally: &Tally) -> Value {
     let ends: Map<String, Value> =
-        End::ALL.into_iter().map(|end| (end.key().to_owned(), json!(tally.ends[end]))).collect();
+        End::ALL.iter().copied().map(|end| (end.key().to_owned(), json!(tally.ends[end]))).collect();
     let held = |held: DeclineReason| {
         let count = json!({
             "count": tally.held[held],
@@ -110,7 +110,7 @@ fn tally(tally: &Tally) -> Value {
         "name_only_by_chance": (sent > 0).then(|| tally.name_by_chance / sent as f64),
         "cited": tally.cited,
         "exact_across_shell": tally.across_shell,
-        "not_planned": DeclineReason::ALL.into_iter().map(held).collect::<Map<String, Value>>(),
+        "not_planned": DeclineReason::ALL.iter().copied().map(held).collect::<Map<String, Value>>(),
         "predicted_tokens": tally.predicted_tokens,
         "unused_tokens": tally.unused_tokens,
         "hint_tokens": tally.hint_tokens,

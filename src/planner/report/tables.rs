@@ -200,7 +200,7 @@ fn declines(report: &PlannerReport) -> Table {
     let names: Vec<String> = report.arms.iter().map(|arm| format!("#{}", arm.name)).collect();
     let headers: Vec<&str> = std::iter::once("reason").chain(names.iter().map(String::as_str)).collect();
     let mut table = Table::new(&headers);
-    for held in DeclineReason::ALL {
+    for &held in DeclineReason::ALL {
         let cell = |arm: &Arm| {
             let Tally { held: all, late_exact, late_name, .. } = &arm.total;
             match (all[held], held.is_decline()) {

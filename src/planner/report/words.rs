@@ -127,6 +127,6 @@ fn bound(bound: &Bound) -> String {
 
 /// Ways in which prefetches ended, those that occurred.
 pub fn ends(arm: &Arm) -> String {
-    let some = End::ALL.into_iter().filter(|end| arm.total.ends[*end] > 0);
+    let some = End::ALL.iter().copied().filter(|end| arm.total.ends[*end] > 0);
     some.map(|end| format!("{} {}", end.key(), thousands(arm.total.ends[end]))).collect::<Vec<_>>().join(", ")
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// What would have become of a call.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr, strum::VariantArray,
+)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
@@ -35,19 +37,7 @@ pub enum Class {
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 11] = [
-        Self::Valid,
-        Self::ParsedString,
-        Self::Coercible,
-        Self::ParseError,
-        Self::Invalid,
-        Self::UnknownTool,
-        Self::NoSchemaBlocked,
-        Self::NoSchemaReadOnly,
-        Self::NoSchemaHumanApproval,
-        Self::NoSchemaFull,
-        Self::RemoteRefRefused,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// Whether the call would not have run.
     pub fn is_refused(self) -> bool {

@@ -18,7 +18,9 @@ pub enum Strength {
 }
 
 /// Kinds of breaks (policies.md 1.7).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr, strum::VariantArray,
+)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
@@ -46,18 +48,7 @@ pub enum Class {
 
 impl Class {
     /// All classes, in the order of reports.
-    pub const ALL: [Self; 10] = [
-        Self::EditSourceLost,
-        Self::RefLost,
-        Self::RereadPredicted,
-        Self::ToolMiss,
-        Self::Unrecovered,
-        Self::ClearedBeforeSeen,
-        Self::ProtectedDropped,
-        Self::OrphanPair,
-        Self::Overflow,
-        Self::DanglingRef,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The word in reports; stages notice breaks by it.
     pub fn word(self) -> &'static str {
@@ -66,7 +57,7 @@ impl Class {
 
     /// The class of a word.
     pub fn of(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|class| class.word() == word)
+        Self::ALL.iter().copied().find(|class| class.word() == word)
     }
 
     /// Whether all its events are events of another class as well.

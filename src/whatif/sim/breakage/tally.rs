@@ -21,7 +21,7 @@ pub fn tally(
 ) -> Breakage {
     let mut breaks = breaks.to_vec();
     breaks.sort_unstable();
-    let classes = Class::ALL.into_iter().filter_map(|class| {
+    let classes = Class::ALL.iter().copied().filter_map(|class| {
         let events: Vec<&Break> = breaks.iter().filter(|event| event.class == class).collect();
         (!events.is_empty()).then(|| count(detectors, timeline, class, &events, requests, sheet))
     });
