@@ -4,8 +4,10 @@
 //! written out here ([`visible`]), so that no report ever meets it.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::base::visible::visible;
 
@@ -17,12 +19,30 @@ pub struct Sym(pub u32);
 #[derive(Debug, Clone)]
 pub struct Names {
     texts: Vec<String>,
-    index: HashMap<String, Sym>,
+    index: HashMap<String, Sym, BuildHasherDefault<TextHasher>>,
+}
+
+/// Hashes texts: several are looked up for every record.
+#[derive(Default)]
+struct TextHasher(u64);
+
+impl Hasher for TextHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64_with_seed(bytes, self.0);
+    }
+
+    /// The end of a text, which tells nothing where it is all that is hashed.
+    fn write_u8(&mut self, _byte: u8) {}
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl Default for Names {
     fn default() -> Self {
-        Self { texts: vec![String::new()], index: HashMap::from([(String::new(), Sym(0))]) }
+        let (empty, text) = (Sym(0), String::new());
+        Self { texts: vec![text.clone()], index: [(text, empty)].into_iter().collect() }
     }
 }
 

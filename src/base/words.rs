@@ -66,31 +66,29 @@ struct Runs<'a, I, B> {
     breaks: B,
 }
 
-impl<I: Fn(char) -> bool, B: Fn(char, char, Option<char>) -> bool> Runs<'_, I, B> {
-    /// Length of the run at the start of `rest`, in bytes.
-    fn run_bytes(&self) -> usize {
-        let mut before = None;
-        let mut chars = self.rest.char_indices().peekable();
-        while let Some((at, this)) = chars.next() {
-            let after = chars.peek().map(|&(_, after)| after);
-            if !(self.inside)(this) || before.is_some_and(|before| (self.breaks)(before, this, after)) {
-                return at;
-            }
-            before = Some(this);
-        }
-        self.rest.len()
-    }
-}
-
 impl<'a, I: Fn(char) -> bool, B: Fn(char, char, Option<char>) -> bool> Iterator for Runs<'a, I, B> {
     type Item = Piece<'a>;
 
     fn next(&mut self) -> Option<Piece<'a>> {
-        let (gap, rest) = self.rest.split_at(self.rest.find(&self.inside)?);
-        (self.rest, self.chars) = (rest, self.chars + gap.chars().count());
-        let (run, rest) = self.rest.split_at(self.run_bytes());
+        let mut chars = self.rest.char_indices().peekable();
+        while chars.next_if(|&(_, outside)| !(self.inside)(outside)).is_some() {
+            self.chars += 1;
+        }
+        let (start, mut before) = chars.next()?;
         let start_chars = self.chars;
-        (self.rest, self.chars) = (rest, self.chars + run.chars().count());
+        self.chars += 1;
+        let mut end = self.rest.len();
+        while let Some((at, this)) = chars.next() {
+            let after = chars.peek().map(|&(_, after)| after);
+            if !(self.inside)(this) || (self.breaks)(before, this, after) {
+                end = at;
+                break;
+            }
+            before = this;
+            self.chars += 1;
+        }
+        let run = &self.rest[start..end];
+        self.rest = &self.rest[end..];
         Some(Piece { text: lower(run), start_chars })
     }
 }

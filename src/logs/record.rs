@@ -181,13 +181,16 @@ impl<'v> Extractor<'v> {
 
     /// A person wrote. In side chains it is the parent that writes.
     fn prompt(&mut self, envelope: &Envelope<'_>, record: u32) {
-        if envelope.is_sidechain() {
-            return;
+        if !envelope.is_sidechain() {
+            self.mark(envelope, MarkRow { record, kind: MarkKind::Prompt, ts: envelope.ts(), ..MarkRow::default() });
         }
+    }
+
+    /// A mark of what the record itself is: its chain, and its uuid where the mark names nothing else.
+    fn mark(&mut self, envelope: &Envelope<'_>, mark: MarkRow) {
         let chain = self.chain_of(envelope);
-        let id = envelope.uuid.map(id_of).unwrap_or_default();
-        let ts = envelope.timestamp.and_then(|text| parse_millis(text.0)).unwrap_or(NO_TIME);
-        self.trace.rows.marks.push(MarkRow { record, kind: MarkKind::Prompt, id, other: Id::NONE, chain, ts });
+        let id = if mark.id.is_some() { mark.id } else { envelope.uuid() };
+        self.trace.rows.marks.push(MarkRow { id, chain, ..mark });
     }
 
     fn assistant_rows(&mut self, chain: u32, record: u32, ts: Millis, envelope: &Envelope<'_>, progress: bool) {
@@ -260,31 +263,14 @@ impl<'v> Extractor<'v> {
     }
 
     fn system(&mut self, envelope: &Envelope<'_>, record: u32) {
-        let uuid = envelope.uuid.map(id_of).unwrap_or_default();
+        let mark = MarkRow { record, ts: NO_TIME, ..MarkRow::default() };
         match envelope.subtype.map(|subtype| subtype.0) {
-            Some(b"compact_boundary") => {
-                let chain = self.chain_of(envelope);
-                self.trace.rows.marks.push(MarkRow {
-                    record,
-                    kind: MarkKind::Boundary,
-                    id: uuid,
-                    other: Id::NONE,
-                    chain,
-                    ts: NO_TIME,
-                });
-            }
+            Some(b"compact_boundary") => self.mark(envelope, MarkRow { kind: MarkKind::Boundary, ..mark }),
             Some(b"microcompact_boundary") => {
                 let chain = self.chain_of(envelope);
-                for call in envelope.metadata.map(Metadata::of).unwrap_or_default().calls {
-                    self.trace.rows.marks.push(MarkRow {
-                        record,
-                        kind: MarkKind::Evicted,
-                        id: call,
-                        other: uuid,
-                        chain,
-                        ts: NO_TIME,
-                    });
-                }
+                let evicted = MarkRow { kind: MarkKind::Evicted, other: envelope.uuid(), chain, ..mark };
+                let calls = envelope.metadata.map(Metadata::of).unwrap_or_default().calls;
+                self.trace.rows.marks.extend(calls.into_iter().map(|id| MarkRow { id, ..evicted }));
             }
             _ => {}
         }
@@ -317,18 +303,12 @@ impl<'v> Extractor<'v> {
 
     /// Marks that any record may carry: a compaction summary, a link of an inline side chain.
     fn chain_marks(&mut self, envelope: &Envelope<'_>, record: u32) {
-        let linked = envelope.is_sidechain() && envelope.agent.is_none() && envelope.uuid.is_some();
-        if !envelope.summary && !linked {
-            return;
-        }
-        let chain = self.chain_of(envelope);
-        let id = envelope.uuid.map(id_of).unwrap_or_default();
-        let other = envelope.parent.id();
+        let mark = |kind| MarkRow { record, kind, other: envelope.parent.id(), ts: NO_TIME, ..MarkRow::default() };
         if envelope.summary {
-            self.trace.rows.marks.push(MarkRow { record, kind: MarkKind::Summary, id, other, chain, ts: NO_TIME });
+            self.mark(envelope, mark(MarkKind::Summary));
         }
-        if linked {
-            self.trace.rows.marks.push(MarkRow { record, kind: MarkKind::Link, id, other, chain, ts: NO_TIME });
+        if envelope.is_sidechain() && envelope.agent.is_none() && envelope.uuid.is_some() {
+            self.mark(envelope, mark(MarkKind::Link));
         }
     }
 }

@@ -64,18 +64,18 @@ pub fn observe(part: &Part<'_>, guide: &Guide<'_>) -> Result<Observed> {
         let repeated = log.events.par_iter().zip(&distances).filter(|(_, distance)| **distance != NO_REPEAT);
         value_counts(repeated.map(|(event, distance)| (event.endpoint, *distance, event.weight)))
     };
-    let counts = || rayon::join(of_tools, of_repeats);
+    // Before the sums, not beside them: together they would need the more room.
+    let (bytes, repeated) = rayon::join(of_tools, of_repeats);
     let follow_ups = || {
         let rows = |numbers: &bounds::Numbers| FollowUps::of_events(part, &numbers.links.lags).rows(numbers);
         guide.follow_ups.map(rows).unwrap_or_default()
     };
-    let ((found, follow_ups), (bytes, distances)) =
-        rayon::join(|| rayon::join(|| sums(part, &distances), follow_ups), counts);
+    let (found, follow_ups) = rayon::join(|| sums(part, &distances), follow_ups);
     let (sums, spans) = found?;
     let (profile, tools) = rayon::join(|| profile(part, guide, &sums, &bytes), || tool_costs(log, guide, &bytes));
     Ok(Observed {
         profile,
-        endpoints: fingerprints(log, guide, &sums, &spans, &distances),
+        endpoints: fingerprints(log, guide, &sums, &spans, &repeated),
         tools,
         names: log.names.texts().to_vec(),
         follow_ups,

@@ -36,7 +36,8 @@ pub fn add(stage: &Stage, planner: &Planner, laid: &ReplayInput, scenario: &Scen
             ts: if call.ts == NO_TIME { 0 } else { call.ts },
             call: name(&trace),
             plan: Plan { predicted, ..trace.plan },
-            encodings: (0, 0),
+            encodings_start: 0,
+            encodings_count: 0,
             ..answer
         }
     };

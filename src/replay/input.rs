@@ -87,9 +87,10 @@ impl ReplayInput {
             let response = &self.tape.responses[index as usize];
             if matches!(response.outcome, Outcome::Answer | Outcome::Mixed) {
                 let known = self.encoded_tokens(scenario, index);
-                let place = (encodings.len() as u32, known.len() as u8);
+                let (start, count) = (encodings.len() as u32, known.len() as u8);
                 encodings.extend(known);
-                events.push(Event { encodings: place, ..self.event(&mut names, scenario, index, decision) });
+                let event = self.event(&mut names, scenario, index, decision);
+                events.push(Event { encodings_start: start, encodings_count: count, ..event });
             }
         });
         let beside = self.beside(&mut names, scenario);
@@ -192,7 +193,8 @@ impl ReplayInput {
                 what: Kind::Response,
             },
             plan: Plan::default(),
-            encodings: (0, 0),
+            encodings_start: 0,
+            encodings_count: 0,
         }
     }
 

@@ -126,7 +126,7 @@ impl<'l> Recorded<'l> {
         let mut numbers: IdMap<Id, u32> = IdMap::default();
         let mut encoded = Vec::new();
         for event in events.iter().filter(|event| event.body.is_some()) {
-            let is_silent = event.encodings.1 == 0 && !matches!(event.layer, LayerId::L1 | LayerId::L2);
+            let is_silent = event.encodings_count == 0 && !matches!(event.layer, LayerId::L1 | LayerId::L2);
             if is_silent || numbers.contains_key(&event.body) {
                 continue;
             }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::base::names::{Names, Sym};
-use crate::telemetry::log::{EncodedTokens, Event, EventLog};
+use crate::telemetry::log::{EncodedTokens, Event, EventLog, encodings_of};
 use crate::telemetry::parse::{Rows, SIDE, Texts};
 use crate::telemetry::runs::number_sessions;
 
@@ -45,8 +45,8 @@ impl Gathered {
             if event.chain > SIDE {
                 event.chain = to(&routes.agents, event.chain - SIDE) + SIDE;
             }
-            if event.encodings.1 > 0 {
-                event.encodings.0 += encodings_before;
+            if event.encodings_count > 0 {
+                event.encodings_start += encodings_before;
             }
             event
         }));
@@ -172,15 +172,10 @@ fn order(a: &Event, b: &Event, encodings: &[EncodedTokens]) -> Ordering {
         )
     };
     let encoded = |event: &Event| {
-        let costs = slice(event, encodings).iter();
+        let costs = encodings_of(event, encodings).iter();
         costs.map(|cost| (cost.format, cost.depth, cost.tokens))
     };
     a.key().cmp(&b.key()).then_with(|| rest(a).cmp(&rest(b))).then_with(|| encoded(a).cmp(encoded(b)))
-}
-
-fn slice<'e>(event: &Event, encodings: &'e [EncodedTokens]) -> &'e [EncodedTokens] {
-    let (start, count) = event.encodings;
-    &encodings[start as usize..][..count.into()]
 }
 
 /// Gives each chain of a session a number of its own, in the order of the events; how many there are.
@@ -200,10 +195,10 @@ fn in_order(events: &mut [Event], encodings: &[EncodedTokens]) -> Vec<EncodedTok
         return ordered;
     }
     ordered.reserve_exact(encodings.len());
-    for event in events.iter_mut().filter(|event| event.encodings.1 > 0) {
+    for event in events.iter_mut().filter(|event| event.encodings_count > 0) {
         let start = u32::try_from(ordered.len()).expect("as many encodings as before");
-        ordered.extend_from_slice(slice(event, encodings));
-        event.encodings.0 = start;
+        ordered.extend_from_slice(encodings_of(event, encodings));
+        event.encodings_start = start;
     }
     ordered
 }

@@ -141,8 +141,10 @@ pub struct Event {
     pub stand: Stand,
     /// What the planner recorded.
     pub plan: Plan,
-    /// First of the known encodings in [`EventLog::encodings`], and how many there are.
-    pub encodings: (u32, u8),
+    /// First of the known encodings in [`EventLog::encodings`].
+    pub encodings_start: u32,
+    /// How many there are.
+    pub encodings_count: u8,
 }
 
 /// Nothing known of a response.
@@ -177,7 +179,8 @@ impl Default for Event {
             handle_tokens: 0,
             stand: Stand::default(),
             plan: Plan::default(),
-            encodings: (0, 0),
+            encodings_start: 0,
+            encodings_count: 0,
         }
     }
 }
@@ -270,7 +273,7 @@ pub struct EventLog {
     pub planned: Vec<Event>,
     /// What else happened in the contexts, once it is set aside, in the same order.
     pub beside: Vec<Event>,
-    /// Known encodings; see [`Event::encodings`].
+    /// Known encodings; see [`Event::encodings_start`].
     pub encodings: Arc<Vec<EncodedTokens>>,
 }
 
@@ -387,9 +390,13 @@ impl EventLog {
 
     /// The encodings known of an event.
     pub fn encodings_of(&self, event: &Event) -> &[EncodedTokens] {
-        let (start, count) = event.encodings;
-        &self.encodings[start as usize..start as usize + count as usize]
+        encodings_of(event, &self.encodings)
     }
+}
+
+/// The encodings known of an event, among those of all.
+pub(super) fn encodings_of<'e>(event: &Event, encodings: &'e [EncodedTokens]) -> &'e [EncodedTokens] {
+    &encodings[event.encodings_start as usize..][..event.encodings_count.into()]
 }
 
 /// The events of a session, among those of all in order.

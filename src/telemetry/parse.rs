@@ -267,7 +267,7 @@ impl<'r> Parser<'r> {
         let path = u32::from_be_bytes(hash_of(fields.text(Field::Path), odd)?);
         let body = Id(hash_of(fields.text(Field::Content), odd)?);
         let inner_formats = self.inner_formats(fields.span(Field::InnerFormats), odd)?;
-        let encodings = self.encodings(fields.span(Field::Encodings), odd)?;
+        let (encodings_start, encodings_count) = self.encodings(fields.span(Field::Encodings), odd)?;
         let mut text = |field| text(fields.text(field), odd);
         let (session, agent, tool) = (text(Field::Session)?, text(Field::Agent)?, text(Field::Tool)?);
         let is_tool = fields.text(Field::Endpoint) == fields.text(Field::Tool);
@@ -325,7 +325,8 @@ impl<'r> Parser<'r> {
                 cited: fields.flag(Field::Cited),
                 declined,
             },
-            encodings,
+            encodings_start,
+            encodings_count,
         })
     }
 

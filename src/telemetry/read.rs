@@ -151,7 +151,7 @@ struct Done {
 }
 
 /// In the order of the files: mostly that is the order of sessions, in which events end, and pieces are small enough that the
-/// last one keeps no thread alone for long.
+/// last one keeps no thread alone for long. But for packed files, which are one piece each: the largest come first.
 fn cut(files: &[EventFile], piece_bytes: u64) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for (place, file) in files.iter().enumerate() {
@@ -166,6 +166,7 @@ fn cut(files: &[EventFile], piece_bytes: u64) -> Vec<Piece> {
             }
         }
     }
+    pieces.sort_by_key(|piece| std::cmp::Reverse((piece.end - piece.start).max(PIECE_BYTES)));
     pieces
 }
 

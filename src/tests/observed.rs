@@ -42,7 +42,8 @@ pub fn event(chain: u32, partition: u32, step: u32, tool: u32, body: u8, place: 
         stand: Stand::default(),
         handle_tokens: 0,
         plan: Plan::default(),
-        encodings: (0, 0),
+        encodings_start: 0,
+        encodings_count: 0,
     }
 }
 

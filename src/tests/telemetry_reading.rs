@@ -652,7 +652,8 @@ fn the_published_example_is_read_as_it_stands() {
         stand: Stand::default(),
         handle_tokens: 0,
         plan: Plan::default(),
-        encodings: (0, 0),
+        encodings_start: 0,
+        encodings_count: 0,
     };
     assert!(event.key_stability.is_nan());
     assert_eq!(Event { key_stability: 0.0, ..event }, expected);
