@@ -32,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(counters.lines, bytes.split_inclusive(|&byte| byte == b'\n').count() as u64);
     assert_eq!(u64::from(counters.items), counters.records + counters.bad_fragments + counters.non_objects);
     let mut corpus = Corpus::default();
-    corpus.push(Source { counters, ..Source::default() }, reading.trace);
+    corpus.push(Source { counters: counters.into(), ..Source::default() }, reading.trace);
     let history = assemble(&corpus);
     assert_eq!(history.calls.len(), history.chains.iter().map(|chain| chain.calls.len()).sum::<usize>());
     let sums = totals(&corpus);

@@ -36,9 +36,9 @@ fn put_together(file: FileTimeline) {
 fuzz_target!(|bytes: &[u8]| {
     let gauge = || -> Box<dyn TokenCounter> { Box::new(Bytes) };
     let guide = TimelineGuide { vocabulary: &WORDS, endpoints: &ENDPOINTS, rules: &RULES, gauge: Some(&gauge) };
-    let (file, counters) = read_stream(bytes, guide);
+    let (mut file, counters) = read_stream(bytes, guide);
     assert_eq!(counters.lines, bytes.split_inclusive(|&byte| byte == b'\n').count() as u64);
-    let again = unpack(&pack(&file)).expect("what was packed can be unpacked");
+    let again = unpack(&pack(&mut file)).expect("what was packed can be unpacked");
     assert_eq!(again.rows, file.rows);
     put_together(file);
     if let Some(foreign) = unpack(bytes) {

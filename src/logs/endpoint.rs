@@ -14,7 +14,7 @@ use crate::logs::file_text::FileText;
 use crate::logs::shell::Commands;
 
 /// The shipped list of words.
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub const SHIPPED: &str = include_str!("../../rules/endpoints.toml");
 
 /// Longest word that can name a program (published constant).
@@ -121,7 +121,7 @@ impl Endpoints {
     }
 
     /// The list compiled into this program.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub fn shipped() -> Self {
         Self::parse(SHIPPED, "rules/endpoints.toml").expect("the shipped rules/endpoints.toml parses; a test reads it")
     }

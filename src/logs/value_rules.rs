@@ -9,7 +9,7 @@ use crate::base::toml;
 use crate::logs::path::has_drive;
 
 /// The shipped rules.
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub const SHIPPED: &str = include_str!("../../rules/projections.toml");
 
 /// Longest word that a list of words can hold, in bytes.
@@ -65,7 +65,7 @@ impl ValueRules {
     }
 
     /// The rules compiled into this program.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub fn shipped() -> Self {
         Self::parse(SHIPPED, "rules/projections.toml")
             .expect("the shipped rules/projections.toml parses; a test reads it")

@@ -9,7 +9,7 @@ use crate::base::id::Id;
 use crate::base::toml;
 
 /// The shipped vocabulary.
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub const SHIPPED: &str = include_str!("../../rules/logs.toml");
 
 /// Record types, tool classes and the standard phrases by which a result tells how its call ended.
@@ -80,7 +80,7 @@ impl Vocabulary {
     }
 
     /// The vocabulary compiled into this program.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub fn shipped() -> Self {
         Self::parse(SHIPPED, "rules/logs.toml").expect("the shipped rules/logs.toml parses; a test reads it")
     }

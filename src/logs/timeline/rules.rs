@@ -9,7 +9,7 @@ use crate::base::error::{Error, Result};
 use crate::base::toml;
 
 /// The shipped rules.
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub const SHIPPED: &str = include_str!("../../../rules/timeline.toml");
 
 /// `rules/timeline.toml`.
@@ -192,7 +192,7 @@ impl TimelineRules {
     }
 
     /// The rules compiled into this program.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub fn shipped() -> Self {
         Self::parse(SHIPPED, "rules/timeline.toml").expect("the shipped rules/timeline.toml parses; a test reads it")
     }
