@@ -1,7 +1,19 @@
 //! What is said of a tool response in published words: its shape (Paper 2), and the layer that sent it.
 
 /// The eleven shapes (published spellings in [`BodyShape::key`]); 0 stands for "not looked at".
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Debug,
+    Default,
+    strum::IntoStaticStr,
+    strum::FromRepr,
+    strum::VariantArray,
+)]
 #[strum(serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum BodyShape {
@@ -31,14 +43,14 @@ pub enum BodyShape {
 }
 
 impl BodyShape {
-    /// How many there are.
-    pub const COUNT: usize = 11;
-
     const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
+
+    /// How many there are.
+    pub const COUNT: usize = Self::ALL.len();
 
     /// The shape with this number.
     pub fn from_number(number: u8) -> Self {
-        Self::ALL.get(number as usize).copied().unwrap_or_default()
+        Self::from_repr(number).unwrap_or_default()
     }
 
     /// The shape with this published name.

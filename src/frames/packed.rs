@@ -107,8 +107,13 @@ trait Way {
         Some(rows)
     }
 
+    /// A number of its own size; what stands in the field from now on.
+    fn small<T: Into<u64> + TryFrom<u64>>(&mut self, number: T) -> Option<T> {
+        T::try_from(self.whole(number.into())?).ok()
+    }
+
     fn number<T: Copy + Into<u64> + TryFrom<u64>>(&mut self, number: &mut T) -> Option<()> {
-        *number = T::try_from(self.whole((*number).into())?).ok()?;
+        *number = self.small(*number)?;
         Some(())
     }
 
@@ -126,9 +131,7 @@ trait Way {
 
     /// Something that a number stands for.
     fn coded<T: Copy>(&mut self, value: &mut T, number: fn(T) -> u8, known: fn(u8) -> Option<T>) -> Option<()> {
-        let mut code = number(*value);
-        self.number(&mut code)?;
-        *value = known(code)?;
+        *value = known(self.small(number(*value))?)?;
         Some(())
     }
 
@@ -151,8 +154,7 @@ trait Way {
 
     /// The range that follows one that ended at `end`.
     fn range(&mut self, end: &mut u32, range: &mut Range<u32>) -> Option<()> {
-        let mut length = range.end - range.start;
-        self.number(&mut length)?;
+        let length = self.small(range.end - range.start)?;
         let start = std::mem::replace(end, end.checked_add(length)?);
         *range = start..*end;
         Some(())
@@ -334,8 +336,8 @@ fn walk_kind<W: Way>(
 fn walk_blocks<W: Way>(way: &mut W, blocks: &mut [BlockRow]) -> Option<()> {
     column(way, blocks, |way, row| way.coded(&mut row.kind, |kind| kind as u8, BlockKind::from_repr))?;
     column(way, blocks, |way, row| {
-        let mut flags = u8::from(row.is_string) | u8::from(row.is_error) << 1 | row.file << 2 | row.media << 4;
-        way.number(&mut flags)?;
+        let flags = u8::from(row.is_string) | u8::from(row.is_error) << 1 | row.file << 2 | row.media << 4;
+        let flags = way.small(flags)?;
         (row.is_string, row.is_error) = (flags & 1 == 1, flags & 2 == 2);
         (row.file, row.media) = (flags >> 2 & 3, flags >> 4);
         Some(())
@@ -384,15 +386,11 @@ fn walk_utterances<W: Way>(way: &mut W, rows: &mut [Utterance], [blocks, words]:
 fn walk_words<W: Way>(way: &mut W, words: &mut [Numbered]) -> Option<()> {
     // The fields of a packed row have no address.
     column(way, words, |way, row| {
-        let mut number = row.number;
-        way.number(&mut number)?;
-        row.number = number;
+        row.number = way.small(row.number)?;
         Some(())
     })?;
     column(way, words, |way, row| {
-        let mut count = row.count;
-        way.number(&mut count)?;
-        row.count = count;
+        row.count = way.small(row.count)?;
         Some(())
     })?;
     column(way, words, |way, row| way.number(&mut row.position))

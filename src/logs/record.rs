@@ -186,11 +186,10 @@ impl<'v> Extractor<'v> {
         }
     }
 
-    /// A mark of what the record itself is: its chain, and its uuid where the mark names nothing else.
+    /// A mark of what the record itself is.
     fn mark(&mut self, envelope: &Envelope<'_>, mark: MarkRow) {
         let chain = self.chain_of(envelope);
-        let id = if mark.id.is_some() { mark.id } else { envelope.uuid() };
-        self.trace.rows.marks.push(MarkRow { id, chain, ..mark });
+        self.trace.rows.marks.push(MarkRow { id: envelope.uuid(), chain, ..mark });
     }
 
     fn assistant_rows(&mut self, chain: u32, record: u32, ts: Millis, envelope: &Envelope<'_>, progress: bool) {

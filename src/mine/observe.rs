@@ -64,7 +64,7 @@ pub fn observe(part: &Part<'_>, guide: &Guide<'_>) -> Result<Observed> {
         let repeated = log.events.par_iter().zip(&distances).filter(|(_, distance)| **distance != NO_REPEAT);
         value_counts(repeated.map(|(event, distance)| (event.endpoint, *distance, event.weight)))
     };
-    // Before the sums, not beside them: together they would need the more room.
+    // Before the sums, not beside them: at once they would need more room.
     let (bytes, repeated) = rayon::join(of_tools, of_repeats);
     let follow_ups = || {
         let rows = |numbers: &bounds::Numbers| FollowUps::of_events(part, &numbers.links.lags).rows(numbers);

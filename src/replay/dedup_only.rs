@@ -50,14 +50,14 @@ impl<'t> DedupOnlyReplay<'t> {
     /// Whether L0 can do nothing but refer to equal bodies, so that there can be a lane.
     pub fn suits(tape: &Tape, now: &Scenario) -> bool {
         let no_near_refs = || tape.facts.iter().all(|facts| facts.near.is_none());
-        let switched_off = now.sessions.iter().all(|session| session.near_refs_max == 0);
+        let switched_off = now.profiles.iter().all(|profile| profile.near_refs_max == 0);
         !now.options.extended && (switched_off || no_near_refs())
     }
 
     /// Whether a lane made under `now` can tell what a change does.
     pub fn serves(now: &Scenario, change: &Scenario) -> bool {
         let templates = || now.endpoints.iter().zip(&change.endpoints).all(|(a, b)| a.template == b.template);
-        now.encodes_like(change) && now.sessions == change.sessions && templates()
+        now.encodes_like(change) && now.profiles == change.profiles && templates()
     }
 
     /// Works out what the layers behind L0 answer now. `weights` are the responses that each one stands for, empty if

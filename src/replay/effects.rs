@@ -200,9 +200,9 @@ impl Scope {
         if !now.is_alike_for_all(change) {
             return Self::Everywhere;
         }
-        let endpoints = differing(&now.endpoints, &change.endpoints);
-        let sessions = differing(&now.sessions, &change.sessions);
-        Self::Some { endpoints, sessions }
+        let endpoints = (0..).zip(now.endpoints.iter().zip(&change.endpoints));
+        let endpoints = endpoints.filter(|(_, (now, change))| now != change).map(|(endpoint, _)| endpoint).collect();
+        Self::Some { endpoints, sessions: now.sessions_unlike(change) }
     }
 
     /// Whether that is in this stretch.
@@ -215,9 +215,4 @@ impl Scope {
             }
         }
     }
-}
-
-fn differing<T: PartialEq>(now: &[T], change: &[T]) -> Vec<u32> {
-    let pairs = (0..).zip(now.iter().zip(change));
-    pairs.filter(|(_, (now, change))| now != change).map(|(number, _)| number).collect()
 }

@@ -65,9 +65,8 @@ pub struct Scenario {
     pub verbosity: Verbosity,
     /// By endpoint.
     pub endpoints: Vec<EndpointPolicy>,
-    /// By profile of sessions.
-    pub sessions: Vec<SessionPolicy>,
-    /// See [`Sessions`].
+    /// By profile of sessions, as [`Sessions`] numbers them.
+    pub(super) profiles: Vec<SessionPolicy>,
     profile_of: Arc<[u32]>,
     /// Whether whoever runs the pipeline may change previews.
     pub previews: bool,
@@ -95,7 +94,7 @@ impl Scenario {
             lru_size: settings.shared_lru_size(),
             verbosity: settings.dedup.hint_verbosity,
             endpoints: endpoint_policies(settings, tape),
-            sessions: session_policies(settings, tape, options.counting),
+            profiles: profile_policies(settings, tape, options.counting),
             profile_of: Arc::clone(&tape.sessions.profile_of),
             thresholds: settings.mckp.shape_thresholds.clone(),
             router: router(settings, options.extended),
@@ -124,7 +123,17 @@ impl Scenario {
 
     /// What holds for the session of a response.
     pub fn session(&self, response: &Response) -> &SessionPolicy {
-        &self.sessions[self.profile_of[response.session as usize] as usize]
+        &self.profiles[self.profile_of[response.session as usize] as usize]
+    }
+
+    /// The sessions for which something else holds in the other, in order.
+    pub(super) fn sessions_unlike(&self, other: &Self) -> Vec<u32> {
+        let differs: Vec<bool> = self.profiles.iter().zip(&other.profiles).map(|(own, other)| own != other).collect();
+        if !differs.contains(&true) {
+            return Vec::new();
+        }
+        let sessions = (0..).zip(&*self.profile_of).filter(|(_, profile)| differs[**profile as usize]);
+        sessions.map(|(session, _)| session).collect()
     }
 
     /// Whether a response may be changed.
@@ -156,7 +165,7 @@ impl Scenario {
 
     /// Whether the same holds in both.
     pub fn is_same(&self, other: &Self) -> bool {
-        self.is_alike_for_all(other) && self.endpoints == other.endpoints && self.sessions == other.sessions
+        self.is_alike_for_all(other) && self.endpoints == other.endpoints && self.profiles == other.profiles
     }
 
     /// How tokens are counted, by name, with the number of sessions that have any text.
@@ -167,7 +176,7 @@ impl Scenario {
         }
         let mut counters = BTreeMap::new();
         for (&profile, _) in self.profile_of.iter().zip(has_text).filter(|(_, has_text)| *has_text) {
-            *counters.entry(self.sessions[profile as usize].counting.name()).or_default() += 1;
+            *counters.entry(self.profiles[profile as usize].counting.name()).or_default() += 1;
         }
         counters
     }
@@ -279,7 +288,7 @@ fn endpoint_policy(settings: &Settings, by_tool: &ByTool<'_>, endpoint: &Endpoin
     }
 }
 
-fn session_policies(settings: &Settings, tape: &Tape, counting: Option<Counting>) -> Vec<SessionPolicy> {
+fn profile_policies(settings: &Settings, tape: &Tape, counting: Option<Counting>) -> Vec<SessionPolicy> {
     let policy_of = |profile: &SessionProfile| {
         let SessionProfile { class, model } = profile;
         let view = settings.for_session(Some(model.as_str()).filter(|model| !model.is_empty()), *class);

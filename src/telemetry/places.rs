@@ -166,6 +166,6 @@ impl Walk {
 /// What a directory holds, by name: of two links to the same directory always the same one is followed.
 fn entries(directory: &Path) -> std::io::Result<Vec<DirEntry>> {
     let mut entries = std::fs::read_dir(directory)?.collect::<std::io::Result<Vec<DirEntry>>>()?;
-    entries.sort_by_key(DirEntry::file_name);
+    entries.sort_by_cached_key(DirEntry::file_name);
     Ok(entries)
 }

@@ -653,10 +653,20 @@ proptest! {
     ) {
         let mut facts: Vec<BodyFacts> = (0..5).map(|name| prose(name, 8 + 30 * u32::from(name))).collect();
         facts.push(encoded(prose(5, 300), BodyShape::ArrayOfObjects, "csv", 18));
+        // Known to sessions that look as deep: of the profiles of agents only one does.
+        facts[5].encodings[0].depth = 6;
         let mut story = Story::new(facts).set("tools.Bash.invalidates", "[\"Read\"]");
+        // The number of a session is not that of its profile.
+        let profile = |class| SessionProfile { model: String::new(), class };
+        story.tape.sessions = Sessions::new(&[
+            profile(AgentClass::Default),
+            profile(AgentClass::Default),
+            profile(AgentClass::MarathonRefactor),
+            profile(AgentClass::Default),
+        ]);
         for ((body, session, chain, partition, failed), (endpoint, path, other)) in rows.into_iter().zip(kinds) {
             story = story.show(body, |r| {
-                (r.session, r.chain, r.partition) = (session, session * 2 + chain, partition);
+                (r.session, r.chain, r.partition) = (2 * session, session * 2 + chain, partition);
                 (r.endpoint, r.path) = (endpoint, if path == 0 { Id::NONE } else { Id([path; 16]) });
                 r.outcome = match other {
                     0 => Outcome::Mixed,
@@ -680,6 +690,8 @@ proptest! {
             ("mckp.formats_enabled", "[]"),
             ("dedup.hint_verbosity", "\"verbose\""),
             ("dedup.near_ref_enabled", "true"),
+            ("profiles.agent.variants.marathon_refactor.mckp_recursion_depth", "5"),
+            ("profiles.agent.variants.default.mckp_recursion_depth", "7"),
         ];
         let scenario = |settings: &Settings| Scenario::new(settings, &story.tape, OPTIONS).within(&reach, &story.tape);
         let file = SettingsFile::missing(std::path::Path::new("x.toml"));

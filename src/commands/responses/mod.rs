@@ -149,8 +149,9 @@ impl Responses {
                 "the planner was replayed over the {judged} latest sessions; `devboy planner` shows how it did"
             ));
         }
+        let pool = thread_pool(wanted.input.threads)?;
         Ok(Self {
-            sessions: sessions_of_events(&log.whole(), &words.read_class_tools),
+            sessions: pool.install(|| sessions_of_events(&log.whole(), &words.read_class_tools)),
             log,
             observed: Observed::default(),
             words,
@@ -158,7 +159,7 @@ impl Responses {
             data,
             origin: Origin::Logs(Box::new(input)),
             window: wanted.window.clone(),
-            pool: thread_pool(wanted.input.threads)?,
+            pool,
         })
     }
 

@@ -223,10 +223,10 @@ impl Bench<'_> {
         }
         let idle = self.reduce(&made, &effects)?;
         made.retain(|&group| !self.groups[group].is_empty());
-        let mut alone = effects.clone();
         // Of some groups a part is left.
         let (parts, same): (Vec<usize>, Vec<usize>) =
             made.iter().partition(|&&group| self.groups[group] != whole[group]);
+        let mut alone = effects.clone();
         same.into_iter().for_each(|group| alone[group].clone_from(&by_themselves[group]));
         let cells = parts.iter().map(|&group| self.with(&[group])).collect::<Result<Vec<_>>>()?;
         for (group, effect) in parts.into_iter().zip(self.effects(self.grounds, &cells)) {
