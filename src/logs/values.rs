@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -169,8 +170,8 @@ struct Place {
 #[derive(Clone, Default, Debug)]
 pub struct CallValues {
     /// Extractors and arguments.
-    pub names: Names,
-    files: Vec<Values>,
+    pub names: Arc<Names>,
+    files: Vec<Arc<Values>>,
     answers: Vec<Place>,
     inputs: Vec<Place>,
 }
@@ -181,9 +182,10 @@ pub type Copied = (usize, u32);
 impl CallValues {
     /// Puts together the values of files whose symbols refer to `names`. By call of the history: the copy whose answer,
     /// and the one whose input counts.
-    pub fn new(names: Names, files: Vec<Values>, answers: &[Option<Copied>], inputs: &[Option<Copied>]) -> Self {
-        let lists: Vec<IdMap<u64, Place>> = files.iter().enumerate().map(lists_by_block).collect();
-        let given: Vec<IdMap<u64, Place>> = files.iter().enumerate().map(given_by_block).collect();
+    fn new(names: Arc<Names>, files: Vec<Arc<Values>>, answers: &[Option<Copied>], inputs: &[Option<Copied>]) -> Self {
+        let numbered = || files.iter().map(Arc::as_ref).enumerate();
+        let lists: Vec<IdMap<u64, Place>> = numbered().map(lists_by_block).collect();
+        let given: Vec<IdMap<u64, Place>> = numbered().map(given_by_block).collect();
         let find = |places: &[IdMap<u64, Place>], copy: &Option<Copied>| {
             let place = copy.and_then(|(file, block)| places[file].get(&u64::from(block)).cloned());
             place.unwrap_or_default()
@@ -198,7 +200,7 @@ impl CallValues {
     pub fn select(&self, calls: &[usize]) -> Self {
         let of = |places: &[Place]| calls.iter().map(|&call| places[call].clone()).collect();
         Self {
-            names: self.names.clone(),
+            names: Arc::clone(&self.names),
             files: self.files.clone(),
             answers: of(&self.answers),
             inputs: of(&self.inputs),
@@ -264,7 +266,7 @@ type Rank = (bool, Id, u32);
 
 /// Finds the values of each call. `values` has those of each file of the corpus, `names` what their symbols mean. Calls
 /// without an id have none: nobody can tell which answer is theirs.
-pub fn gather(corpus: &Corpus, history: &History, names: Names, values: Vec<Values>) -> CallValues {
+pub fn gather(corpus: &Corpus, history: &History, names: Arc<Names>, values: Vec<Arc<Values>>) -> CallValues {
     let index: IdMap<Id, usize> = history.calls.iter().enumerate().map(|(index, call)| (call.id, index)).collect();
     let mut answers: Vec<Option<(Rank, Copied)>> = vec![None; history.calls.len()];
     let mut inputs = answers.clone();

@@ -20,13 +20,7 @@ use crate::settings::{Effective, SettingsFile};
 ///
 /// # Errors
 /// If a data file or the value models do not fit.
-pub fn prefetching(file: &SettingsFile, input: &mut Input) -> Result<Prefetching> {
-    let stage = Stage::new(file.clone(), input, None)?;
-    let data = input.data.clone();
-    input.pool.install(|| of_stage(&stage, &data))
-}
-
-fn of_stage(stage: &Stage, data: &Data) -> Result<Prefetching> {
+pub fn prefetching(stage: &Stage, data: &Data) -> Result<Prefetching> {
     let judge = Judge { stage, trained: Trained::new(stage) };
     let judged_on = stage.split.judged();
     let found = Prefetching {

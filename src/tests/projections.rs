@@ -1,6 +1,7 @@
 //! Mined projections: planted links are found, decoys and shuffled logs give nothing, whatever way the logs are read.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -34,13 +35,13 @@ fn mined(files: impl IntoIterator<Item = (String, FileTrace)>) -> Vec<MinedProje
         let symbols = names.absorb(&trace.value_names);
         let mut own = Values::default();
         own.append(std::mem::take(&mut trace.values), &symbols, 0);
-        values.push(own);
+        values.push(Arc::new(own));
         let key = Id::pseudonym(name.as_bytes());
         let source = Source { key, path: Some(name.into()), bytes: 0, counters: trace.counters.clone().into() };
         corpus.push(source, trace);
     }
     let history = assemble(&corpus);
-    let values = gather(&corpus, &history, names, values);
+    let values = gather(&corpus, &history, Arc::new(names), values);
     mine(&history, &values, &corpus.names, &thresholds())
 }
 
@@ -315,6 +316,16 @@ fn tune_writes_mined_projections_and_says_so() {
     assert!(report["prefetching"]["links"]["Grep"]["Read"]["sent"].is_u64(), "{}", report["prefetching"]);
     // An issue is asked for by its project, too, which no list says: such a call cannot be made ahead.
     assert!(!report["prefetching"].to_string().contains("issue"), "{}", report["prefetching"]);
+    // Several parts of one run ask for the values of the calls, wherever these were read from.
+    let logs: String = planted::logs(&planted::history(5, 60)).into_iter().map(|(_, log)| log).collect();
+    let piped = home
+        .run_with(&["tune", "from-claude-logs", "--tools", "--dry-run", "--json", "--input-dir", "-"], logs.as_bytes());
+    let piped: Value = serde_json::from_str(&piped.out).unwrap();
+    let unstored = home.json(&["tune", "from-claude-logs", "--tools", "--dry-run", "--no-lake"]);
+    for other in [piped, unstored] {
+        assert_eq!(other["findings"], report["findings"]);
+        assert_eq!(other["prefetching"], report["prefetching"]);
+    }
     let sparse = Home::new();
     for number in 0..8 {
         sparse.write(&format!(".claude/projects/-home-u-p/s{number}.jsonl"), session(&format!("s{number}"), 20));

@@ -1,6 +1,7 @@
 //! Sessions written step by step, read from log text into a history with its values.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -113,13 +114,13 @@ impl Scene {
             let symbols = names.absorb(&trace.value_names);
             let mut own = Values::default();
             own.append(std::mem::take(&mut trace.values), &symbols, 0);
-            values.push(own);
+            values.push(Arc::new(own));
             let (key, name) = (Id::pseudonym(script.session.as_bytes()), format!("{}.jsonl", script.session));
             let source = Source { key, path: Some(name.into()), bytes: 0, counters: trace.counters.clone().into() };
             corpus.push(source, trace);
         }
         let history = assemble(&corpus);
-        let values = gather(&corpus, &history, names, values);
+        let values = gather(&corpus, &history, Arc::new(names), values);
         Self { history, values, tools: corpus.names }
     }
 

@@ -22,12 +22,15 @@ use crate::frames::fingerprint::Observed;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::Detail;
 use crate::frames::projection::MinedProjection;
+use crate::logs::history::History;
 use crate::logs::overview::{Holds, Overview};
 use crate::mine::follow_ups::{FollowUps, bounds};
 use crate::mine::runnable::Runnable;
 use crate::mine::sizes::Sizes;
 use crate::mine::{quality, uses};
+use crate::planner::contexts::Told;
 use crate::planner::numbers::Numbers;
+use crate::planner::stage::Stage;
 use crate::report::envelope;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Format;
@@ -84,7 +87,7 @@ impl Args {
 }
 
 /// Everything the rules read, mined.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct Mined {
     /// Names of the tools in the rows below.
     names: Vec<String>,
@@ -191,30 +194,34 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 
 /// Mines the input; follow-ups, projections and how well they hold only if a rule asks for them.
 fn mine(input: &mut Input, numbers: Option<&bounds::Numbers>, file: &SettingsFile) -> Result<Mined> {
-    let (history, names) = input.named_history();
-    let mut mined = Mined {
-        overview: Overview::of(&history),
-        models: uses::models(&history, &names),
-        sessions: uses::sessions(&history, &names, &input.vocabulary.read_class_tools),
-        tools: CallFrame::new(&history)?.tool_stats()?,
-        follow_ups: Vec::new(),
-        projections: Vec::new(),
-        runnable: Runnable::default(),
-        coverage: Vec::new(),
-        prefetching: numbers.map(|_| paying::prefetching(file, input)).transpose()?,
-        names: names.texts().to_vec(),
-        calibration: None,
+    let Some(numbers) = numbers else {
+        let (history, names) = input.named_history();
+        return used(input, &history, &names);
     };
-    if let Some(numbers) = numbers {
-        let values = input.values(&history);
-        mined.projections = projections::of_history(input, &history, &values, &names)?;
-        mined.runnable = Runnable::shipped(&input.data)?.learned(&history, &values, &names, &[]);
-        let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
-        mined.follow_ups = follow_ups.rows(numbers);
-        let calls_min = t1_tools::calls_min(&input.data)?;
-        mined.coverage = statistics::coverage(&follow_ups, &Sizes::of_history(&history), calls_min, numbers);
-    }
-    Ok(mined)
+    let stage = Stage::new(file.clone(), input, None)?;
+    let Told { history, values, tools } = stage.told();
+    let follow_ups = FollowUps::of_history(history, &numbers.links.lags);
+    let calls_min = t1_tools::calls_min(&input.data)?;
+    Ok(Mined {
+        follow_ups: follow_ups.rows(numbers),
+        projections: projections::of_history(input, history, values, tools)?,
+        runnable: Runnable::shipped(&input.data)?.learned(history, values, tools, &[]),
+        coverage: statistics::coverage(&follow_ups, &Sizes::of_history(history), calls_min, numbers),
+        prefetching: Some(input.pool.install(|| paying::prefetching(&stage, &input.data))?),
+        ..used(input, history, tools)?
+    })
+}
+
+/// What was used, and how often.
+fn used(input: &Input, history: &History, names: &Names) -> Result<Mined> {
+    Ok(Mined {
+        overview: Overview::of(history),
+        models: uses::models(history, names),
+        sessions: uses::sessions(history, names, &input.vocabulary.read_class_tools),
+        tools: CallFrame::new(history)?.tool_stats()?,
+        names: names.texts().to_vec(),
+        ..Mined::default()
+    })
 }
 
 /// Tokenizers held against the bill, over all text of the logs.

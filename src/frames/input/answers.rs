@@ -1,6 +1,7 @@
 //! What is worked out of an input, and answers that the lake remembers.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,22 +15,39 @@ use crate::frames::manifest::StoredSource;
 use crate::logs::history::History;
 use crate::logs::values::{CallValues, Values, gather};
 
+/// The values of every file of the corpus, in its order, and what their symbols mean.
+#[derive(Clone)]
+pub(super) struct FileValues {
+    names: Arc<Names>,
+    files: Vec<Arc<Values>>,
+}
+
 impl Input {
     /// The values of every call of a history of this input.
     pub fn values(&mut self, history: &History) -> CallValues {
         self.corpus();
+        let known = match self.file_values.take() {
+            Some(known) => known,
+            None => self.put_values_together(),
+        };
+        let FileValues { names, files } = self.file_values.insert(known).clone();
+        gather(self.corpus.as_ref().expect("it was just loaded"), history, names, files)
+    }
+
+    /// Those of the lake, those that were read now, and those of standard input.
+    fn put_values_together(&mut self) -> FileValues {
         let (mut names, mut known) = self.stored_values();
         let symbols = names.absorb(&self.fresh.0);
         for (number, values) in std::mem::take(&mut self.fresh.1) {
             known.entry(number).or_default().append(values, &symbols, 0);
         }
-        let mut values: Vec<Values> =
-            self.selected.iter().map(|stored| known.remove(&stored.number).unwrap_or_default()).collect();
+        let mut files: Vec<Arc<Values>> =
+            self.selected.iter().map(|stored| Arc::new(known.remove(&stored.number).unwrap_or_default())).collect();
         let symbols = names.absorb(&self.piped_values.0);
         let mut piped = Values::default();
-        piped.append(std::mem::take(&mut self.piped_values.1), &symbols, 0);
-        values.push(piped);
-        gather(self.corpus.as_ref().expect("it was just loaded"), history, names, values)
+        piped.append(self.piped_values.1.clone(), &symbols, 0);
+        files.push(Arc::new(piped));
+        FileValues { names: Arc::new(names), files }
     }
 
     /// The values in the lake, and what their symbols mean. What is damaged is made anew from the logs.

@@ -44,6 +44,7 @@ use crate::logs::values::Values;
 use crate::logs::vocabulary::Vocabulary;
 use crate::logs::{discover, read, window};
 
+use answers::FileValues;
 pub use told::missing;
 
 /// Which logs a question is about, and how they are read.
@@ -118,8 +119,10 @@ pub struct Input {
     pub(super) held: Option<(Range<Millis>, History)>,
     /// Facts about bodies, by name, until somebody takes them; none as long as they are left to the lake.
     bodies: Option<Vec<BodyFacts>>,
-    /// Values that the lake does not hold, by number of the source, and what their symbols mean.
+    /// Values that the lake does not hold, by number of the source, and what their symbols mean; until they are put together.
     fresh: (Names, BTreeMap<u32, Values>),
+    /// The values of all files, once somebody asked for them.
+    file_values: Option<FileValues>,
     /// Those of standard input.
     piped_values: (Names, Values),
     /// Standard input as a source.
@@ -169,6 +172,7 @@ impl Input {
             held: None,
             bodies: None,
             fresh: Default::default(),
+            file_values: None,
             piped_values: Default::default(),
             piped_source: None,
             piped: None,
@@ -295,6 +299,7 @@ impl Input {
         if let Some(mut loaded) = known.loaded {
             self.fresh_timelines.append(&mut loaded.timelines);
             self.fresh = (std::mem::take(&mut loaded.value_names), std::mem::take(&mut loaded.values));
+            self.file_values = None;
             self.corpus = Some(self.corpus_of(loaded));
         }
         self.bodies = known.bodies.or(self.bodies.take());
