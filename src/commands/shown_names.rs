@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
+
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::unpack::Packing;
 use crate::base::visible::visible;
@@ -15,6 +17,8 @@ use crate::logs::named::look_up;
 /// Bytes at the start of a log that are searched for the directory and the session: they stand in its first records, behind
 /// at most one long prompt or a few pasted images.
 const HEAD_BYTES: u64 = 1 << 20;
+/// Logs that are searched before it is seen what is still wanted.
+const FILES_AT_ONCE: usize = 16;
 /// Characters of a session's id that tell the sessions of one person apart.
 const ID_CHARS: usize = 8;
 /// Letters of the alphabet.
@@ -144,7 +148,7 @@ fn short_paths(paths: &BTreeMap<Id, &str>) -> BTreeMap<Id, String> {
 impl Input {
     /// The texts behind pseudonyms, as far as the logs on disk have them: of directories and sessions, which stand at the head
     /// of a log, and of branches, which stand anywhere.
-    fn texts(&self, mut wanted: IdSet<Id>, mut branches: IdSet<Id>) -> IdMap<Id, String> {
+    fn texts(&self, mut wanted: IdSet<Id>, branches: IdSet<Id>) -> IdMap<Id, String> {
         let mut found = IdMap::default();
         let (mut files, mut rest): (Vec<&LogFile>, Vec<&LogFile>) = (Vec::new(), Vec::new());
         let mut directories: BTreeSet<String> = BTreeSet::new();
@@ -160,12 +164,29 @@ impl Input {
             if is_first { files.push(file) } else { rest.push(file) }
         }
         files.append(&mut rest);
-        for file in &files {
-            look_up(&file.path, file.packing, HEAD_BYTES, &mut wanted, &mut found);
-        }
-        for file in &files {
-            look_up(&file.path, file.packing, u64::MAX, &mut branches, &mut found);
-        }
+        let naming = self.logs_naming(&wanted);
+        let likely = naming.iter().map(|(file, ids)| (*file, ids)).collect();
+        found.extend(self.texts_in(likely, HEAD_BYTES));
+        wanted.retain(|id| !found.contains_key(id));
+        self.look_through(&files, HEAD_BYTES, wanted, &mut found);
+        self.look_through(&files, u64::MAX, branches, &mut found);
         found
+    }
+
+    /// Looks through logs, a few at a time, until everything is found.
+    fn look_through(&self, files: &[&LogFile], bytes: u64, mut wanted: IdSet<Id>, found: &mut IdMap<Id, String>) {
+        for some in files.chunks(FILES_AT_ONCE) {
+            if wanted.is_empty() {
+                return;
+            }
+            found.extend(self.texts_in(some.iter().map(|file| (*file, &wanted)).collect(), bytes));
+            wanted.retain(|id| !found.contains_key(id));
+        }
+    }
+
+    /// What logs have of the texts wanted of each, in their first so many bytes.
+    fn texts_in(&self, logs: Vec<(&LogFile, &IdSet<Id>)>, bytes: u64) -> Vec<(Id, String)> {
+        let look = |(file, wanted): (&LogFile, &IdSet<Id>)| look_up(&file.path, file.packing, bytes, wanted);
+        self.pool.install(|| logs.into_par_iter().flat_map_iter(look).collect())
     }
 }

@@ -174,13 +174,14 @@ fn request_label(timeline: &Timeline, request: &Request, key: By, dates: &mut Da
 
 /// Dates of times that mostly come in order: the zone is asked once a day.
 #[derive(Default)]
-struct Dates {
+pub struct Dates {
     /// First and last-plus-one millisecond, and the name.
     last: Option<(i64, i64, String)>,
 }
 
 impl Dates {
-    fn of(&mut self, ms: i64, key: By) -> &str {
+    /// The name of the local day, week or month that a time lies in; empty for none.
+    pub fn of(&mut self, ms: i64, key: By) -> &str {
         if ms == NO_TIME {
             return "";
         }

@@ -14,32 +14,32 @@ use crate::base::unpack::{Packing, unpack};
 /// Fields of records that hold such a text.
 const FIELDS: [&[u8]; 3] = [b"\"cwd\"", b"\"gitBranch\"", b"\"sessionId\""];
 
-/// Looks for texts in the first so many bytes of a log; what is found is taken off `wanted`. A log that cannot be read tells
-/// nothing.
-pub fn look_up(path: &Path, packing: Packing, bytes: u64, wanted: &mut IdSet<Id>, found: &mut IdMap<Id, String>) {
-    if wanted.is_empty() {
-        return;
-    }
-    let Ok(source) = files::open(path) else { return };
-    let Ok(source) = unpack(packing, source) else { return };
+/// Looks for texts in the first so many bytes of a log. A log that cannot be read tells nothing.
+pub fn look_up(path: &Path, packing: Packing, bytes: u64, wanted: &IdSet<Id>) -> IdMap<Id, String> {
+    let mut found = IdMap::default();
+    let Ok(source) = files::open(path) else { return found };
+    let Ok(source) = unpack(packing, source) else { return found };
     let finders = FIELDS.map(|field| (Finder::new(field), None));
     let mut fields: [(Finder<'_>, Option<Vec<u8>>); 3] = finders;
     let mut buffer = LineBuffer::default();
     let mut lines = Lines::new(source, &mut buffer);
-    while !wanted.is_empty() && lines.offset() < bytes {
+    while found.len() < wanted.len() && lines.offset() < bytes {
         match lines.next_line() {
-            Ok(Some(Line::Text { bytes, .. })) => fields.iter_mut().for_each(|field| take(bytes, field, wanted, found)),
+            Ok(Some(Line::Text { bytes, .. })) => {
+                fields.iter_mut().for_each(|field| take(bytes, field, wanted, &mut found));
+            }
             Ok(Some(Line::Oversize { .. })) => {}
-            Ok(None) | Err(_) => return,
+            Ok(None) | Err(_) => break,
         }
     }
+    found
 }
 
 /// Takes the text of one field of a record, unless it is that of the record before.
 fn take(
     line: &[u8],
     (finder, last): &mut (Finder<'_>, Option<Vec<u8>>),
-    wanted: &mut IdSet<Id>,
+    wanted: &IdSet<Id>,
     found: &mut IdMap<Id, String>,
 ) {
     let value = |at: usize| start_of(line, at + finder.needle().len());
@@ -52,8 +52,8 @@ fn take(
     }
     if let Some(text) = RawStr(raw).decode() {
         let id = Id::pseudonym(&text);
-        if wanted.remove(&id) {
-            found.insert(id, String::from_utf8_lossy(&text).into_owned());
+        if wanted.contains(&id) {
+            found.entry(id).or_insert_with(|| String::from_utf8_lossy(&text).into_owned());
         }
     }
     *last = Some(raw.to_owned());

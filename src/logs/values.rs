@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::base::id::{Id, IdMap, IdSet};
@@ -183,12 +184,11 @@ impl CallValues {
     /// Puts together the values of files whose symbols refer to `names`. By call of the history: the copy whose answer,
     /// and the one whose input counts.
     fn new(names: Arc<Names>, files: Vec<Arc<Values>>, answers: &[Option<Copied>], inputs: &[Option<Copied>]) -> Self {
-        let numbered = || files.iter().map(Arc::as_ref).enumerate();
-        let lists: Vec<IdMap<u64, Place>> = numbered().map(lists_by_block).collect();
-        let given: Vec<IdMap<u64, Place>> = numbered().map(given_by_block).collect();
-        let find = |places: &[IdMap<u64, Place>], copy: &Option<Copied>| {
-            let place = copy.and_then(|(file, block)| places[file].get(&u64::from(block)).cloned());
-            place.unwrap_or_default()
+        let numbered = || files.par_iter().map(Arc::as_ref).enumerate();
+        let lists: Vec<Blocks> = numbered().map(lists_by_block).collect();
+        let given: Vec<Blocks> = numbered().map(given_by_block).collect();
+        let find = |places: &[Blocks], copy: &Option<Copied>| {
+            copy.and_then(|(file, block)| places[file].get(block).cloned()).unwrap_or_default()
         };
         let answers = answers.iter().map(|copy| find(&lists, copy)).collect();
         let inputs = inputs.iter().map(|copy| find(&given, copy)).collect();
@@ -237,27 +237,43 @@ impl CallValues {
     }
 }
 
-fn lists_by_block((file, values): (usize, &Values)) -> IdMap<u64, Place> {
+/// Where the values of each block of a file stand, by block.
+struct Blocks(Vec<(u32, Place)>);
+
+impl Blocks {
+    fn of(places: impl Iterator<Item = (u32, Place)>) -> Self {
+        let mut places: Vec<(u32, Place)> = places.collect();
+        // They stand in order already, but where a file was written by somebody else.
+        places.sort_by_key(|(block, _)| *block);
+        Self(places)
+    }
+
+    /// The last place of a block.
+    fn get(&self, block: u32) -> Option<&Place> {
+        let until = self.0.partition_point(|(other, _)| *other <= block);
+        self.0[..until].last().filter(|(other, _)| *other == block).map(|(_, place)| place)
+    }
+}
+
+fn lists_by_block((file, values): (usize, &Values)) -> Blocks {
     let (mut row, mut listed) = (0, 0);
     let answers = values.lists.chunk_by(|a, b| a.block == b.block);
-    let places = answers.map(|lists| {
+    Blocks::of(answers.map(|lists| {
         let place = Place { file, rows: row..row + lists.len(), listed };
         row += lists.len();
         listed += lists.iter().map(|list| usize::from(list.kept)).sum::<usize>();
-        (u64::from(lists[0].block), place)
-    });
-    places.collect()
+        (lists[0].block, place)
+    }))
 }
 
-fn given_by_block((file, values): (usize, &Values)) -> IdMap<u64, Place> {
+fn given_by_block((file, values): (usize, &Values)) -> Blocks {
     let mut row = 0;
     let calls = values.given.chunk_by(|a, b| a.block == b.block);
-    let places = calls.map(|given| {
+    Blocks::of(calls.map(|given| {
         let place = Place { file, rows: row..row + given.len(), listed: 0 };
         row += given.len();
-        (u64::from(given[0].block), place)
-    });
-    places.collect()
+        (given[0].block, place)
+    }))
 }
 
 /// Rank of a copy, smaller is better: a record of its own before a progress record; then whatever does not depend on the

@@ -30,6 +30,34 @@ struct Seen {
     beside: bool,
 }
 
+/// The same while calls are counted.
+#[derive(Default)]
+struct Arguments<'a> {
+    calls: u64,
+    /// Calls all of whose values are kept.
+    whole: u64,
+    /// By argument: how many of these had it. One that only other calls had is here as well.
+    having: BTreeMap<&'a str, u64>,
+    /// Calls with several arguments, one without a value that is kept among them.
+    beside: u64,
+}
+
+impl<'a> Arguments<'a> {
+    /// Adds a call with these arguments, each once, and so many values that are not kept.
+    fn add(&mut self, names: &[&'a str], unkept: usize) {
+        let is_whole = unkept == 0;
+        self.calls += 1;
+        self.whole += u64::from(is_whole);
+        self.beside += u64::from(!is_whole && names.len() + unkept > 1);
+        names.iter().for_each(|name| *self.having.entry(name).or_default() += u64::from(is_whole));
+    }
+
+    fn seen(self) -> Seen {
+        let always = self.having.iter().filter(|(_, calls)| **calls == self.whole);
+        Seen { always: always.map(|(name, _)| (*name).to_owned()).collect(), beside: self.beside == self.calls }
+    }
+}
+
 #[derive(Deserialize)]
 struct Catalog {
     tool: Vec<Tool>,
@@ -65,23 +93,20 @@ impl Runnable {
     #[must_use]
     pub fn learned(self, history: &History, values: &CallValues, tools: &Names, wanted: &[bool]) -> Self {
         let is_wanted = |chain: u32| wanted.is_empty() || wanted[history.chains[chain as usize].session as usize];
-        let mut calls: BTreeMap<&str, Vec<(BTreeSet<&str>, usize)>> = BTreeMap::new();
+        let tops: Vec<&str> = values.names.texts().iter().map(|path| top(path)).collect();
+        let mut seen: BTreeMap<&str, Arguments<'_>> = BTreeMap::new();
+        let mut names = Vec::new();
         for (index, call) in history.calls.iter().enumerate().filter(|(_, call)| is_wanted(call.chain) && call.ran()) {
             let Some(input) = values.input(index) else { continue };
             let given = values.given(index);
-            let names = given.iter().map(|given| top(values.names.text(given.argument))).collect();
+            names.clear();
+            names.extend(given.iter().map(|given| tops[given.argument.0 as usize]));
+            names.sort_unstable();
+            names.dedup();
             let unkept = usize::from(input.leaves).saturating_sub(given.len());
-            calls.entry(tools.text(call.tool)).or_default().push((names, unkept));
+            seen.entry(tools.text(call.tool)).or_default().add(&names, unkept);
         }
-        let seen = |calls: Vec<(BTreeSet<&str>, usize)>| {
-            let all: BTreeSet<&str> = calls.iter().flat_map(|(names, _)| names.iter().copied()).collect();
-            let may_have = |name: &&str| calls.iter().all(|(names, unkept)| *unkept > 0 || names.contains(name));
-            Seen {
-                always: all.into_iter().filter(may_have).map(str::to_owned).collect(),
-                beside: calls.iter().all(|(names, unkept)| *unkept > 0 && names.len() + unkept > 1),
-            }
-        };
-        Self { seen: calls.into_iter().map(|(tool, calls)| (tool.to_owned(), seen(calls))).collect(), ..self }
+        Self { seen: seen.into_iter().map(|(tool, seen)| (tool.to_owned(), seen.seen())).collect(), ..self }
     }
 
     /// Whether a call of a tool with this argument alone can run. A tool of which nothing is known may.

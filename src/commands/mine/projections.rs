@@ -93,7 +93,7 @@ pub fn of_history(
     names: &Names,
 ) -> Result<Vec<MinedProjection>> {
     let thresholds: Thresholds = input.data.parsed(SHEET)?;
-    Ok(projections::mine(history, values, names, &thresholds))
+    Ok(input.pool.install(|| projections::mine(history, values, names, &thresholds)))
 }
 
 /// The rows to show, under the names to show, and how many are left out for being of too few sessions.

@@ -200,16 +200,20 @@ fn mine(input: &mut Input, numbers: Option<&bounds::Numbers>, file: &SettingsFil
     };
     let stage = Stage::new(file.clone(), input, None)?;
     let Told { history, values, tools } = stage.told();
-    let follow_ups = FollowUps::of_history(history, &numbers.links.lags);
-    let calls_min = t1_tools::calls_min(&input.data)?;
-    Ok(Mined {
-        follow_ups: follow_ups.rows(numbers),
-        projections: projections::of_history(input, history, values, tools)?,
-        runnable: Runnable::shipped(&input.data)?.learned(history, values, tools, &[]),
-        coverage: statistics::coverage(&follow_ups, &Sizes::of_history(history), calls_min, numbers),
-        prefetching: Some(input.pool.install(|| paying::prefetching(&stage, &input.data))?),
-        ..used(input, history, tools)?
-    })
+    let input = &*input;
+    let of_all = || -> Result<Mined> {
+        let follow_ups = FollowUps::of_history(history, &numbers.links.lags);
+        let calls_min = t1_tools::calls_min(&input.data)?;
+        Ok(Mined {
+            follow_ups: follow_ups.rows(numbers),
+            projections: projections::of_history(input, history, values, tools)?,
+            runnable: Runnable::shipped(&input.data)?.learned(history, values, tools, &[]),
+            coverage: statistics::coverage(&follow_ups, &Sizes::of_history(history), calls_min, numbers),
+            ..used(input, history, tools)?
+        })
+    };
+    let (mined, prefetching) = input.pool.install(|| rayon::join(of_all, || paying::prefetching(&stage, &input.data)));
+    Ok(Mined { prefetching: Some(prefetching?), ..mined? })
 }
 
 /// What was used, and how often.

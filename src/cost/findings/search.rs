@@ -13,8 +13,9 @@ use crate::base::bootstrap::{TAIL, sum_interval};
 use crate::base::names::Sym;
 use crate::cost::findings::made::Made;
 use crate::cost::findings::{Basis, Case, Evidence, cases};
+use crate::cost::groups::{By, Dates};
 use crate::logs::trace::NO_TIME;
-use crate::report::numbers::{date, thousands};
+use crate::report::numbers::thousands;
 use crate::whatif::sim::cells::{Cell, Places, cells, correct, whole};
 use crate::whatif::sim::distance::Apart;
 use crate::whatif::sim::figures::Verdict;
@@ -151,7 +152,8 @@ pub fn findings(evidence: &Evidence<'_>) -> Vec<Finding> {
     let all = looks.iter_mut().flatten().flat_map(|look| std::iter::once(&mut look.whole).chain(&mut look.parts));
     correct(all, &evidence.world.cells);
     let places = Places::of(&evidence.world.timeline, &evidence.world.cells);
-    let found = cases.iter().zip(&looks).filter_map(|(case, look)| finding(evidence, &places, case, look.as_ref()?));
+    let looked_at = cases.par_iter().zip(&looks);
+    let found = looked_at.filter_map(|(case, look)| finding(evidence, &places, case, look.as_ref()?));
     let mut findings: Vec<Finding> = found.collect();
     let ids: BTreeSet<String> = findings.iter().map(|finding| finding.id.clone()).collect();
     let beside: BTreeMap<&str, &str> =
@@ -244,8 +246,14 @@ fn waited(evidence: &Evidence<'_>, case: &Case) -> Option<Waited> {
     let waits = case.waits.as_ref()?;
     let timeline = &evidence.world.timeline;
     let rules = &evidence.world.cells;
-    let days: BTreeSet<String> =
-        timeline.requests.iter().filter(|one| one.start != NO_TIME).map(|one| date(one.start)).collect();
+    let mut dates = Dates::default();
+    let mut days: BTreeSet<String> = BTreeSet::new();
+    for start in timeline.requests.iter().map(|one| one.start).filter(|start| *start != NO_TIME) {
+        let day = dates.of(start, By::Day);
+        if !days.contains(day) {
+            days.insert(day.to_owned());
+        }
+    }
     let seconds: Vec<f64> = waits.by_session.values().map(|millis| *millis as f64 / 1e3).collect();
     let total: f64 = seconds.iter().sum();
     let (lower, upper) = sum_interval(&seconds, timeline.sessions.len(), &rules.resampling, TAIL)?;

@@ -33,12 +33,8 @@ pub struct Page {
 impl Page {
     /// Makes the page, to be drawn or not. `off_bill`: what the simulated log costs more than the bill, as a share.
     pub fn of(evidence: &Evidence<'_>, off_bill: f64, is_drawn: bool) -> Self {
-        Self {
-            spent: Spent::of(evidence.ground),
-            findings: findings(evidence),
-            not_worth: losers(evidence),
-            off_bill,
-            plots: is_drawn.then(|| Plots::of(evidence)),
-        }
+        let (spent, (findings, not_worth)) =
+            rayon::join(|| Spent::of(evidence.ground), || rayon::join(|| findings(evidence), || losers(evidence)));
+        Self { spent, findings, not_worth, off_bill, plots: is_drawn.then(|| Plots::of(evidence)) }
     }
 }

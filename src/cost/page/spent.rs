@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::cost::groups::{By, Dates};
 use crate::logs::timeline::requests::Request;
 use crate::logs::trace::NO_TIME;
 use crate::report::numbers::date;
@@ -78,6 +79,7 @@ impl Spent {
         let mut spent = Self::default();
         let mut sessions: BTreeSet<u32> = BTreeSet::new();
         let mut span: Option<(i64, i64)> = None;
+        let mut dates = Dates::default();
         for request in &timeline.requests {
             if request.context() == 0 {
                 spent.without_usage += 1;
@@ -90,7 +92,7 @@ impl Spent {
                     (first.min(request.start), last.max(request.start))
                 }));
             }
-            spent.add(ground, request);
+            spent.add(ground, request, &mut dates);
         }
         spent.sessions = sessions.len() as u64;
         spent.days = span.map(|(first, last)| (date(first), date(last)));
@@ -105,12 +107,12 @@ impl Spent {
         spent
     }
 
-    fn add(&mut self, ground: &Ground<'_>, request: &Request) {
+    fn add(&mut self, ground: &Ground<'_>, request: &Request, dates: &mut Dates) {
         let timeline = ground.timeline;
         let (input, output) = costs(ground, request);
         let project = timeline.session_of(request).project.to_string();
         let model = timeline.names.text(request.model).to_owned();
-        let day = if request.start == NO_TIME { "?".to_owned() } else { date(request.start) };
+        let day = Some(dates.of(request.start, By::Day)).filter(|day| !day.is_empty()).unwrap_or("?").to_owned();
         self.input.add(&input);
         self.output.add(&output);
         let by_model = self.by_day_model.entry(day.clone()).or_default();

@@ -5,7 +5,7 @@ pub mod answers;
 pub mod timeline;
 mod told;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -362,6 +362,22 @@ impl Input {
             }
         }
         history.sessions.iter().map(|session| known.get(&session.id).copied().unwrap_or(session.project)).collect()
+    }
+
+    /// The first log on disk whose rows name each of these sessions and directories; none while rows are left to the lake.
+    pub fn logs_naming(&self, ids: &IdSet<Id>) -> Vec<(&LogFile, IdSet<Id>)> {
+        let mut wanted = ids.clone();
+        let mut naming: HashMap<&Path, IdSet<Id>> = HashMap::new();
+        for file in self.corpus.iter().flat_map(|corpus| &corpus.files) {
+            let Some(path) = file.source.path.as_deref() else { continue };
+            for id in file.rows.sessions.iter().flat_map(|row| [row.session, row.project]) {
+                if wanted.remove(&id) {
+                    naming.entry(path).or_default().insert(id);
+                }
+            }
+        }
+        let logs = self.listing.files.iter();
+        logs.filter_map(|file| Some((file, naming.remove(file.path.as_path())?))).collect()
     }
 
     /// The names of project directories that are on disk, by pseudonym.

@@ -13,6 +13,7 @@ mod verdicts;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use rayon::prelude::*;
 use serde::Deserialize;
 
 use crate::base::id::{IdMap, IdSet};
@@ -69,32 +70,46 @@ struct Told<'a> {
 pub fn mine(history: &History, values: &CallValues, tools: &Names, thresholds: &Thresholds) -> Vec<MinedProjection> {
     let told = Told { history, values };
     let keys = frequent(told, thresholds);
-    let mut cells = count(told, thresholds, &keys);
-    read_backwards(told, thresholds, &mut cells);
+    let (mut cells, backward) =
+        rayon::join(|| count(told, thresholds, &keys), || read_backwards(told, thresholds, &keys));
+    for (cell, passed) in cells.values_mut().zip(backward.into_values()) {
+        cell.backward = passed;
+    }
     verdicts::judge(told, tools, thresholds, cells)
 }
 
 /// Combinations with enough hits to be looked at.
 fn frequent(told: Told<'_>, thresholds: &Thresholds) -> BTreeSet<Key> {
-    let mut hits: HashMap<Key, u64> = HashMap::new();
-    each_passage(told, thresholds, Direction::Forward, &mut |chain, passage| {
-        let wanted = passage.values();
-        for (list, values) in told.values.lists(passage.answer) {
-            let stand =
-                |value: &u64| values.iter().any(|listed| listed.value == *value) && chain.is_new(*value, passage);
-            let standing: Vec<u64> = wanted.iter().copied().filter(stand).collect();
-            if standing.is_empty() {
-                continue;
-            }
-            for (&(to, argument), uses) in &passage.uses {
-                if uses.iter().any(|used| standing.contains(&used.value)) {
-                    let from = told.history.calls[passage.answer].tool;
-                    *hits.entry(Key { from, extractor: list.extractor, to, argument }).or_default() += 1;
-                }
+    let of_chain = |mut hits: HashMap<Key, u64>, index| {
+        let chain = Chain::of(told, index, Direction::Forward);
+        chain.each_passage(told, thresholds.steps_max, &mut |passage| add_hits(told, &chain, passage, &mut hits));
+        hits
+    };
+    let both = |mut hits: HashMap<Key, u64>, others: HashMap<Key, u64>| {
+        others.into_iter().for_each(|(key, count)| *hits.entry(key).or_default() += count);
+        hits
+    };
+    let chains = (0..told.history.chains.len()).into_par_iter();
+    let hits = chains.fold(HashMap::new, of_chain).reduce(HashMap::new, both);
+    hits.into_iter().filter(|(_, hits)| *hits >= thresholds.hits_min).map(|(key, _)| key).collect()
+}
+
+/// Counts, of the lists of one answer, those that have a value which is used soon after.
+fn add_hits(told: Told<'_>, chain: &Chain, passage: &Passage, hits: &mut HashMap<Key, u64>) {
+    let wanted = passage.values();
+    for (list, values) in told.values.lists(passage.answer) {
+        let stand = |value: &u64| values.iter().any(|listed| listed.value == *value) && chain.is_new(*value, passage);
+        let standing: Vec<u64> = wanted.iter().copied().filter(stand).collect();
+        if standing.is_empty() {
+            continue;
+        }
+        for (&(to, argument), uses) in &passage.uses {
+            if uses.iter().any(|used| standing.contains(&used.value)) {
+                let from = told.history.calls[passage.answer].tool;
+                *hits.entry(Key { from, extractor: list.extractor, to, argument }).or_default() += 1;
             }
         }
-    });
-    hits.into_iter().filter(|(_, hits)| *hits >= thresholds.hits_min).map(|(key, _)| key).collect()
+    }
 }
 
 /// Counts everything about these combinations.
@@ -116,17 +131,23 @@ fn count(told: Told<'_>, thresholds: &Thresholds, keys: &BTreeSet<Key>) -> BTree
     cells
 }
 
-/// Counts the values that pass when every chain is read backwards.
-fn read_backwards(told: Told<'_>, thresholds: &Thresholds, cells: &mut BTreeMap<Key, Cell>) {
+/// The values that pass when every chain is read backwards, by chain.
+fn read_backwards(
+    told: Told<'_>,
+    thresholds: &Thresholds,
+    keys: &BTreeSet<Key>,
+) -> BTreeMap<Key, BTreeSet<(usize, u64)>> {
+    let mut backward: BTreeMap<Key, BTreeSet<(usize, u64)>> = keys.iter().map(|key| (*key, BTreeSet::new())).collect();
     each_passage(told, thresholds, Direction::Backward, &mut |chain, passage| {
-        each_cell(told, passage, cells, &mut |_, cell, uses, list| {
+        each_cell(told, passage, &mut backward, &mut |_, backward, uses, list| {
             let passed = uses
                 .iter()
                 .map(|used| used.value)
                 .filter(|value| list.iter().any(|listed| listed.value == *value) && chain.is_new(*value, passage));
-            cell.backward.extend(passed.map(|value| (chain.index, value)));
+            backward.extend(passed.map(|value| (chain.index, value)));
         });
     });
+    backward
 }
 
 type EachPassage<'f> = &'f mut dyn FnMut(&Chain, &Passage);
@@ -138,10 +159,10 @@ fn each_passage(told: Told<'_>, thresholds: &Thresholds, direction: Direction, s
     }
 }
 
-type EachCell<'f> = &'f mut dyn FnMut(Key, &mut Cell, &[value_flows::Use], &[ListedValue]);
+type EachCell<'f, C> = &'f mut dyn FnMut(Key, &mut C, &[value_flows::Use], &[ListedValue]);
 
 /// The combinations of one answer that are counted.
-fn each_cell(told: Told<'_>, passage: &Passage, cells: &mut BTreeMap<Key, Cell>, see: EachCell<'_>) {
+fn each_cell<C>(told: Told<'_>, passage: &Passage, cells: &mut BTreeMap<Key, C>, see: EachCell<'_, C>) {
     let from = told.history.calls[passage.answer].tool;
     for (list, values) in told.values.lists(passage.answer) {
         for (&(to, argument), uses) in &passage.uses {

@@ -1,6 +1,7 @@
 //! One chain: where each value is born and first used, and which new values are used soon after an answer.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::base::names::Sym;
 use crate::mine::projections::{ByValue, Told};
@@ -12,15 +13,32 @@ pub(super) enum Direction {
     Backward,
 }
 
+impl Direction {
+    fn time(self, told: Told<'_>, call: usize) -> i64 {
+        let step = i64::from(told.history.calls[call].step);
+        if self == Self::Forward { step } else { -step }
+    }
+}
+
 /// A chain read in one direction. Times are step numbers, negative backwards.
 pub(super) struct Chain {
     pub index: usize,
     pub session: u32,
     direction: Direction,
-    /// When a list first had a value.
-    born: ByValue<i64>,
-    /// When a call first had it as an argument.
+    /// When a call first had a value as an argument.
     used: ByValue<i64>,
+    /// Call by call, the arguments that had a value first.
+    firsts: Vec<First>,
+    /// Where those of each call stand, from the first call of the chain on.
+    places: Vec<Range<usize>>,
+}
+
+/// An argument with a value that no earlier call had.
+struct First {
+    argument: Sym,
+    value: u64,
+    /// When a list first had the value; [`i64::MAX`] if none did.
+    born: i64,
 }
 
 /// An answer, and the new values that calls of the next steps were given.
@@ -43,23 +61,35 @@ impl Chain {
     /// Reads a chain of the history.
     pub fn of(told: Told<'_>, index: usize, direction: Direction) -> Self {
         let chain = &told.history.chains[index];
-        let (born, used) = Default::default();
-        let mut read = Self { index, session: chain.session, direction, born, used };
+        let time = |call| direction.time(told, call);
+        let mut used: ByValue<i64> = ByValue::default();
         for call in chain.calls.clone() {
-            let time = read.time(told, call);
-            let earliest = |times: &mut ByValue<i64>, value: u64| {
-                times.entry(value).and_modify(|known| *known = time.min(*known)).or_insert(time);
-            };
-            told.values.given(call).iter().for_each(|given| earliest(&mut read.used, given.value));
-            let listed = told.values.lists(call).flat_map(|(_, values)| values);
-            listed.for_each(|listed| earliest(&mut read.born, listed.value));
+            for given in told.values.given(call) {
+                used.entry(given.value).and_modify(|known| *known = time(call).min(*known)).or_insert(time(call));
+            }
         }
-        read
-    }
-
-    fn time(&self, told: Told<'_>, call: usize) -> i64 {
-        let step = i64::from(told.history.calls[call].step);
-        if self.direction == Direction::Forward { step } else { -step }
+        // Most of what is listed is never an argument.
+        let mut born: ByValue<i64> = ByValue::default();
+        for call in chain.calls.clone() {
+            let listed = told.values.lists(call).flat_map(|(_, values)| values).map(|listed| listed.value);
+            for value in listed.filter(|value| used.contains_key(value)) {
+                born.entry(value).and_modify(|known| *known = time(call).min(*known)).or_insert(time(call));
+            }
+        }
+        let mut firsts = Vec::new();
+        let mut place = |call| {
+            let start = firsts.len();
+            let given = told.values.given(call).iter().filter(|given| used.get(&given.value) == Some(&time(call)));
+            let born = |value| born.get(&value).copied().unwrap_or(i64::MAX);
+            firsts.extend(given.map(|given| First {
+                argument: given.argument,
+                value: given.value,
+                born: born(given.value),
+            }));
+            start..firsts.len()
+        };
+        let places = chain.calls.clone().map(&mut place).collect();
+        Self { index, session: chain.session, direction, used, firsts, places }
     }
 
     /// Whether a value had not been used when the answer came.
@@ -77,7 +107,7 @@ impl Chain {
             if told.values.lists(answer).next().is_none() {
                 continue;
             }
-            let mut passage = Passage { answer, time: self.time(told, answer), uses: BTreeMap::new() };
+            let mut passage = Passage { answer, time: self.direction.time(told, answer), uses: BTreeMap::new() };
             let near = |call: &usize| calls[*call].step.abs_diff(calls[answer].step) <= steps_max;
             // Calls stand in the order of their steps.
             let later: Vec<usize> = match self.direction {
@@ -95,18 +125,14 @@ impl Chain {
     }
 
     fn take(&self, told: Told<'_>, call: usize, passage: &mut Passage) {
-        let time = self.time(told, call);
         let (then, now) = (&told.history.calls[passage.answer], &told.history.calls[call]);
-        if time <= passage.time || then.partition != now.partition {
+        if self.direction.time(told, call) <= passage.time || then.partition != now.partition {
             return;
         }
-        for given in told.values.given(call) {
-            let is_first = self.used.get(&given.value) == Some(&time);
-            let was_listed = self.born.get(&given.value).is_some_and(|born| *born < passage.time);
-            if is_first && !was_listed {
-                let uses = passage.uses.entry((now.tool, given.argument)).or_default();
-                uses.push(Use { value: given.value, call });
-            }
+        let place = &self.places[call - told.history.chains[self.index].calls.start];
+        for first in self.firsts[place.clone()].iter().filter(|first| first.born >= passage.time) {
+            let uses = passage.uses.entry((now.tool, first.argument)).or_default();
+            uses.push(Use { value: first.value, call });
         }
     }
 }

@@ -99,11 +99,6 @@ struct Sent {
     class: Class,
 }
 
-/// Static prefixes by request, each known only from what was billed before.
-pub fn stills(timeline: &Timeline, rules: &SizeRules) -> Vec<u64> {
-    learn(timeline, rules, Class::FiveMinutes).into_iter().map(|prior| prior.still).collect()
-}
-
 /// Learns all priors; `unknown` is the lifetime of writes whose usage does not say it.
 pub fn learn(timeline: &Timeline, rules: &SizeRules, unknown: Class) -> Vec<Prior> {
     let classes = classes(timeline, unknown);

@@ -19,7 +19,7 @@ use crate::whatif::sim::money::{Prices, Tariff};
 use crate::whatif::sim::priors::{Prior, Warm};
 use crate::whatif::sim::sizes::Sizes;
 use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Key, Moment, Noticed, Prefix, Stage, StageOutput};
-use crate::whatif::sim::{laid_out, priors, sizes};
+use crate::whatif::sim::{laid_out, sizes};
 
 /// One request as it was sent and billed in this run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -161,7 +161,7 @@ impl<'a> Ground<'a> {
             sizes,
             oracle,
             tariff: Tariff::new(prices, &timeline.names),
-            priors: priors::learn(timeline, &sizes.rules, oracle.cache.class_unknown).into(),
+            priors: sizes.priors(timeline, oracle.cache.class_unknown),
             answers: false,
             min_cacheable: minima(timeline, oracle),
             largest: laid_out::largest(timeline, sizes).into(),

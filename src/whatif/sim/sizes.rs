@@ -5,6 +5,7 @@
 //! the residual of the request that brought it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,8 @@ use crate::base::error::{Error, Result};
 use crate::base::tokenizer::Bpe;
 use crate::logs::timeline::requests::{Block, BlockKind, Chain, Marks, NONE, Request, Segment, SegmentCause, Timeline};
 use crate::logs::trace::Millis;
+use crate::whatif::prompt_cache::params::Class;
+use crate::whatif::sim::priors::Prior;
 use crate::whatif::sim::view::{Item, Key};
 use crate::whatif::sim::{laid_out, priors};
 
@@ -154,18 +157,21 @@ pub struct Sizes {
     /// By request: blocks and residuals that had been in the context and went before it, in order. The bill says that
     /// something went, the log not what.
     pub gone: BTreeMap<u32, Vec<Key>>,
+    /// By request: what is known before its bill if writes whose usage does not say it live for five minutes.
+    pub priors: Arc<[Prior]>,
 }
 
 impl Sizes {
     /// Sizes by an estimator.
     pub fn new(timeline: &Timeline, estimator: Estimator, rules: &SizeRules) -> Self {
-        let stills = priors::stills(timeline, rules);
+        let priors: Arc<[Prior]> = priors::learn(timeline, rules, Class::FiveMinutes).into();
         let raw = |block: &Block| rules.raw(estimator, block).round() as u32;
         let mut sizes = Self {
             rules: rules.clone(),
             tokens: timeline.blocks.iter().map(raw).collect(),
             residual: vec![0; timeline.requests.len()],
-            prefix: prefixes(timeline, &stills),
+            prefix: prefixes(timeline, &priors),
+            priors,
             anchored: vec![false; timeline.requests.len()],
             gone: BTreeMap::new(),
         };
@@ -174,6 +180,14 @@ impl Sizes {
                 .all();
         }
         sizes
+    }
+
+    /// By request: what is known before its bill; `unknown` is the lifetime of writes whose usage does not say it.
+    pub fn priors(&self, timeline: &Timeline, unknown: Class) -> Arc<[Prior]> {
+        match unknown {
+            Class::FiveMinutes => Arc::clone(&self.priors),
+            Class::Hour => priors::learn(timeline, &self.rules, unknown).into(),
+        }
     }
 
     /// Share of requests whose increment was measured, as k of n.
@@ -191,10 +205,10 @@ pub fn opening(timeline: &Timeline, request: &Request, rules: &SizeRules) -> u64
 
 /// Static prefixes by chain: what is known of each in the end, but never more than a context that begins with nothing. A
 /// chain that was forked off another has that one's.
-fn prefixes(timeline: &Timeline, stills: &[u64]) -> Vec<u64> {
+fn prefixes(timeline: &Timeline, priors: &[Prior]) -> Vec<u64> {
     let of = |chain: &Chain| {
         let known = chain.requests.clone().rev().find(|&index| timeline.requests[index as usize].context() > 0);
-        let still = known.map_or(0, |index| stills[index as usize]);
+        let still = known.map_or(0, |index| priors[index as usize].still);
         let contexts = chain.requests.clone().map(|index| timeline.requests[index as usize].context());
         contexts.filter(|&context| context > 0).fold(still, u64::min)
     };
