@@ -256,7 +256,10 @@ impl<'a> Assembly<'a> {
     }
 
     fn skip(&mut self, reason: &str) {
-        *self.skipped.entry(reason.to_owned()).or_default() += 1;
+        match self.skipped.get_mut(reason) {
+            Some(count) => *count += 1,
+            None => drop(self.skipped.insert(reason.to_owned(), 1)),
+        }
     }
 
     pub(super) fn row(&self, node: u32) -> &'a RecordRow {
