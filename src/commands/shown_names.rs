@@ -17,8 +17,6 @@ use crate::logs::named::look_up;
 /// Bytes at the start of a log that are searched for the directory and the session: they stand in its first records, behind
 /// at most one long prompt or a few pasted images.
 const HEAD_BYTES: u64 = 1 << 20;
-/// Logs that are searched before it is seen what is still wanted.
-const FILES_AT_ONCE: usize = 16;
 /// Characters of a session's id that tell the sessions of one person apart.
 const ID_CHARS: usize = 8;
 /// Letters of the alphabet.
@@ -173,9 +171,9 @@ impl Input {
         found
     }
 
-    /// Looks through logs, a few at a time, until everything is found.
+    /// Looks through logs, one for each thread, until everything is found.
     fn look_through(&self, files: &[&LogFile], bytes: u64, mut wanted: IdSet<Id>, found: &mut IdMap<Id, String>) {
-        for some in files.chunks(FILES_AT_ONCE) {
+        for some in files.chunks(self.pool.current_num_threads()) {
             if wanted.is_empty() {
                 return;
             }

@@ -31,7 +31,8 @@ impl Input {
             None => self.put_values_together(),
         };
         let FileValues { names, files } = self.file_values.insert(known).clone();
-        gather(self.corpus.as_ref().expect("it was just loaded"), history, names, files)
+        let corpus = self.corpus.as_ref().expect("it was just loaded");
+        self.pool.install(|| gather(corpus, history, names, files))
     }
 
     /// Those of the lake, those that were read now, and those of standard input.
