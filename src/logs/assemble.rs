@@ -62,10 +62,10 @@ fn facts(file: &SourceRows, names: &Names) -> Facts {
     let rows = &file.rows;
     let mut facts = Facts::default();
     for row in &rows.sessions {
-        facts.session(row.session);
+        facts.session(row.session, Some((row.ts_first, row.ts_last)));
     }
     for key in &rows.chains {
-        facts.session(key.session);
+        facts.session(key.session, None);
     }
     let reader = |chain: u32| {
         let ChainKey { agent, place, .. } = rows.chains[chain as usize];

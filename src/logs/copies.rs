@@ -40,8 +40,10 @@ pub struct Facts {
     said: Vec<(Id, At)>,
     /// The sessions that the file speaks of. A fork says the same in the name of another session.
     sessions: Vec<Id>,
-    /// When the model was asked for something; none if it was not.
-    asked: Option<(Millis, Millis)>,
+    /// Whether the model was asked for something.
+    asks: bool,
+    /// When something was said first and last; none if no record says when.
+    said_at: Option<(Millis, Millis)>,
 }
 
 impl Facts {
@@ -52,13 +54,22 @@ impl Facts {
 
     /// Says that the model was asked for something, or answered, at a time.
     pub fn asked(&mut self, ts: Millis) {
-        let (first, last) = self.asked.unwrap_or((ts, ts));
-        self.asked = Some((earlier(first, ts), last.max(ts)));
+        self.asks = true;
+        self.spoke(ts, ts);
     }
 
-    /// Adds a session.
-    pub fn session(&mut self, session: Id) {
+    /// Says that somebody spoke between two times.
+    fn spoke(&mut self, from: Millis, to: Millis) {
+        let (first, last) = self.said_at.unwrap_or((from, to));
+        self.said_at = Some((earlier(first, from), last.max(to)));
+    }
+
+    /// Adds a session, and when it spoke first and last as far as the file shows.
+    pub fn session(&mut self, session: Id, spoke: Option<(Millis, Millis)>) {
         self.sessions.push(session);
+        if let Some((from, to)) = spoke {
+            self.spoke(from, to);
+        }
     }
 
     /// Brings the facts into order and tells the second saying of a fact from the first.
@@ -84,17 +95,15 @@ impl Facts {
 }
 
 /// What is known of a file once all files were looked at. The smallest one owns what several files say: the file that
-/// says something of its own, that asks the model for something, that began first, that ended first; where times do not
-/// tell, what the files say decides, never their names.
+/// says something of its own, that began first, that ended first; where times do not tell, what the files say decides,
+/// never their names.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Standing {
     /// Whether another file says all of it.
     pub is_repeated: bool,
-    /// Whether the model was asked for nothing in it.
-    pub asks_nothing: bool,
-    /// When the model was first asked for something.
+    /// When something was first said in it.
     pub first: Millis,
-    /// When it was last asked for something.
+    /// When something was last said in it.
     pub last: Millis,
     /// Names what the file says.
     pub digest: Id,
@@ -102,8 +111,8 @@ pub struct Standing {
 
 impl Standing {
     fn of(facts: &Facts) -> Self {
-        let (first, last) = facts.asked.unwrap_or((NO_TIME, NO_TIME));
-        Self { is_repeated: false, asks_nothing: facts.asked.is_none(), first, last, digest: facts.digest() }
+        let (first, last) = facts.said_at.unwrap_or((NO_TIME, NO_TIME));
+        Self { is_repeated: false, first, last, digest: facts.digest() }
     }
 }
 
@@ -180,5 +189,5 @@ fn says_all(part: &Facts, whole: &Facts, places: &Places) -> bool {
         Some(end) => records(part) < up_to(whole, end) - messages(whole),
         None => records(whole) > 0,
     };
-    is_of(part, whole) || part.asked.is_none() || lacks_messages || lacks_records
+    is_of(part, whole) || !part.asks || lacks_messages || lacks_records
 }

@@ -1,9 +1,14 @@
 //! Copies of logs, whole ones and any part of them, are seen through: what happened is the same without them.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
+use serde_json::Value;
 
 use crate::base::id::Id;
-use crate::logs::timeline::requests::Timeline;
+use crate::logs::history::{Call, Chain, Message};
+use crate::logs::timeline::requests::{self, Request, Timeline, ToolCall};
+use crate::logs::trace::Place;
 use crate::tests::log_builder::*;
 use crate::tests::log_stories::{Folder, any_folder, texts};
 use crate::tests::timeline;
@@ -160,4 +165,74 @@ fn a_fork_of_nothing_but_a_compaction_leaves_it_where_it_happened() {
     let fork: Vec<Record> = compaction.iter().map(|record| record.clone().session("s-fork")).collect();
     let told = Told::of(&[("main", &log(&main)), ("fork", &log(&fork))]);
     assert_eq!(told.chain("c1").compactions, [1]);
+}
+
+/// Where each request and each call was made, and what the request used: as the history has it, and as the timeline does.
+/// What progress records alone tell of is left out: the history knows no usage of it.
+fn whereabouts(folder: &Folder) -> (Vec<String>, Vec<String>) {
+    let texts = texts(folder);
+    let files: Vec<_> = texts.iter().map(|(name, log)| (name.as_str(), log.as_str())).collect();
+    let (told, timeline) = (Told::of(&files), timeline::timeline_of(&files));
+    let history = &told.history;
+    let message = |row: &Message| {
+        let session = history.sessions[row.session as usize].id;
+        let is_known = row.billed && row.place != Place::Progress;
+        is_known.then(|| format!("{} {session} {} {:?} {:?}", row.id, row.agent, row.place, row.usage))
+    };
+    let call = |row: &Call| {
+        let Chain { session, agent, place, .. } = history.chains[row.chain as usize];
+        let session = history.sessions[session as usize].id;
+        let agent = if place == Place::Inline { Id::NONE } else { agent };
+        (place != Place::Progress).then(|| format!("{} {session} {agent} {place:?}", row.id))
+    };
+    let of_history = history.messages.iter().filter_map(message).chain(history.calls.iter().filter_map(call));
+    let chain = |index: u32| {
+        let requests::Chain { session, agent, place, .. } = &timeline.chains[index as usize];
+        // Which inline side chain it was is told by its first record, which the timeline must have seen before.
+        let agent = if *place == Place::Inline { Id::NONE } else { *agent };
+        (*place != Place::Progress).then(|| (timeline.sessions[*session as usize].id, agent, *place))
+    };
+    let request = |row: &Request| {
+        let (session, agent, place) = chain(row.chain)?;
+        Some(format!("{} {session} {agent} {place:?} {:?}", row.id, row.usage))
+    };
+    let call = |row: &ToolCall| {
+        let asking = timeline.requests.iter().find(|request| request.outputs.contains(&row.asked))?;
+        let (session, agent, place) = chain(asking.chain)?;
+        Some(format!("{} {session} {agent} {place:?}", row.id))
+    };
+    let of_timeline = timeline.requests.iter().filter_map(request).chain(timeline.calls.iter().filter_map(call));
+    let sorted = |lines: Vec<String>| lines.into_iter().collect::<BTreeSet<String>>().into_iter().collect();
+    (sorted(of_history.collect()), sorted(of_timeline.collect()))
+}
+
+proptest! {
+    #![proptest_config(cases(400))]
+
+    #[test]
+    fn history_and_timeline_tell_the_same_of_every_request_and_call(
+        folder in any_folder(),
+        of in any::<prop::sample::Index>(),
+        part in any_part(),
+        is_fork in any::<bool>(),
+    ) {
+        // What stands for the id of a message without any is the view's own.
+        let is_named = |record: &Record| {
+            let record: Value = serde_json::from_str(&record.to_string()).unwrap();
+            record["type"] != "assistant" || record["message"]["id"].is_string()
+        };
+        prop_assume!(folder.iter().flat_map(|(_, records)| records).all(is_named));
+        let mut folder = with_copy(&folder, &of, &part, "copy");
+        if is_fork {
+            let copy = folder.last_mut().unwrap();
+            copy.1 = copy.1.iter().map(|record| record.clone().session("another")).collect();
+        }
+        let (mut history, mut timeline) = whereabouts(&folder);
+        if is_fork || folder.iter().any(|(name, _)| name == "fork") {
+            // A fork that ends within a message has the message, but not the calls behind that place.
+            history.retain(|line| line.contains("Usage"));
+            timeline.retain(|line| line.contains("Usage"));
+        }
+        prop_assert_eq!(history, timeline);
+    }
 }

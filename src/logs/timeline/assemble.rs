@@ -16,7 +16,7 @@ use crate::logs::timeline::record::SYNTHETIC;
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, SegmentCause, Setting, Timeline};
 use crate::logs::timeline::rows::{AddedRow, Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
 use crate::logs::timeline::words::WordList;
-use crate::logs::trace::{Millis, NO_TIME, Place, Usage, earlier};
+use crate::logs::trace::{Millis, NO_TIME, Place, Usage};
 
 /// Where the parent of a record leads is not known: the conversation goes on.
 const UNKNOWN: u32 = NONE - 1;
@@ -27,24 +27,13 @@ pub struct SourceTimeline {
     pub key: Id,
     /// Its rows.
     pub file: FileTimeline,
-    /// Whether another file says all that it says, as in the history ([`crate::logs::assemble::standings_of`]).
+    /// What it owns of what several files say, as in the history ([`crate::logs::assemble::standings_of`]).
     pub standing: Standing,
-}
-
-impl SourceTimeline {
-    /// The file that began first, then the one that ended first: what stands before what. Whose every record is a copy
-    /// comes last.
-    fn age(&self) -> (bool, Millis, Millis, Id) {
-        // Also a file that asks for nothing may hold what an answer in another one goes back to: all its records count.
-        let times = || self.file.rows.records.iter().map(|row| row.ts);
-        let (first, last) = (times().fold(NO_TIME, earlier), times().max().unwrap_or(NO_TIME));
-        (self.standing.is_repeated, first, last, self.standing.digest)
-    }
 }
 
 /// Builds the timeline of all files; `shrink_tokens_min` is the number of that name in `rules/timeline.toml`.
 pub fn assemble(mut sources: Vec<SourceTimeline>, shrink_tokens_min: u64) -> Timeline {
-    sources.sort_by_cached_key(SourceTimeline::age);
+    sources.sort_by_key(|source| source.standing);
     let mut timeline = put_together(&sources, shrink_tokens_min);
     // Words are most of the rows: they are handed over, file by file, instead of copied.
     let mut words = WordList::default();
