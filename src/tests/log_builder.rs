@@ -30,6 +30,11 @@ pub const START_MS: Millis = 1_767_322_800_000;
 pub struct Record(Vec<(String, Value)>);
 
 impl Record {
+    /// Its fields; of a field that is there twice the last one.
+    pub fn json(&self) -> Value {
+        Value::Object(self.0.iter().cloned().collect())
+    }
+
     /// A record with the fields that records of the conversation have; `name` becomes its uuid.
     pub fn new(kind: &str, name: &str) -> Self {
         let fields = [

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use serde_json::Value;
 
 use crate::base::id::Id;
 use crate::logs::history::{Call, Chain, Message};
@@ -167,8 +166,8 @@ fn a_fork_of_nothing_but_a_compaction_leaves_it_where_it_happened() {
     assert_eq!(told.chain("c1").compactions, [1]);
 }
 
-/// Where each request and each call was made, and what the request used: as the history has it, and as the timeline does.
-/// What progress records alone tell of is left out: the history knows no usage of it.
+/// Where each request and each call was made, what the request used, and how often each thread that made calls was
+/// compacted: as the history has it, and as the timeline does. What progress records alone tell of is left out: the history knows no usage of it.
 fn whereabouts(folder: &Folder) -> (Vec<String>, Vec<String>) {
     let texts = texts(folder);
     let files: Vec<_> = texts.iter().map(|(name, log)| (name.as_str(), log.as_str())).collect();
@@ -185,7 +184,13 @@ fn whereabouts(folder: &Folder) -> (Vec<String>, Vec<String>) {
         let agent = if place == Place::Inline { Id::NONE } else { agent };
         (place != Place::Progress).then(|| format!("{} {session} {agent} {place:?}", row.id))
     };
+    let compacted = |row: &Chain| {
+        let session = history.sessions[row.session as usize].id;
+        let is_told = matches!(row.place, Place::Main | Place::AgentFile);
+        is_told.then(|| format!("{session} {} {} compactions", row.agent, row.compactions.len()))
+    };
     let of_history = history.messages.iter().filter_map(message).chain(history.calls.iter().filter_map(call));
+    let of_history = of_history.chain(history.chains.iter().filter_map(compacted));
     let chain = |index: u32| {
         let requests::Chain { session, agent, place, .. } = &timeline.chains[index as usize];
         // Which inline side chain it was is told by its first record, which the timeline must have seen before.
@@ -196,43 +201,55 @@ fn whereabouts(folder: &Folder) -> (Vec<String>, Vec<String>) {
         let (session, agent, place) = chain(row.chain)?;
         Some(format!("{} {session} {agent} {place:?} {:?}", row.id, row.usage))
     };
+    let asking = |call: &ToolCall| timeline.requests.iter().find(|request| request.outputs.contains(&call.asked));
     let call = |row: &ToolCall| {
-        let asking = timeline.requests.iter().find(|request| request.outputs.contains(&row.asked))?;
+        let asking = asking(row)?;
         let (session, agent, place) = chain(asking.chain)?;
         Some(format!("{} {session} {agent} {place:?}", row.id))
     };
+    let calling: BTreeSet<u32> = timeline.calls.iter().filter_map(asking).map(|request| request.chain).collect();
+    let compacted = |&index: &u32| {
+        let (session, agent, place) = chain(index)?;
+        let count = timeline.boundaries.iter().filter(|boundary| boundary.chain == index).count();
+        let is_told = matches!(place, Place::Main | Place::AgentFile);
+        is_told.then(|| format!("{session} {agent} {count} compactions"))
+    };
     let of_timeline = timeline.requests.iter().filter_map(request).chain(timeline.calls.iter().filter_map(call));
+    let of_timeline = of_timeline.chain(calling.iter().filter_map(compacted));
     let sorted = |lines: Vec<String>| lines.into_iter().collect::<BTreeSet<String>>().into_iter().collect();
     (sorted(of_history.collect()), sorted(of_timeline.collect()))
 }
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(cases(300))]
 
     #[test]
-    fn history_and_timeline_tell_the_same_of_every_request_and_call(
+    fn history_and_timeline_tell_the_same_of_every_request_call_and_compaction(
         folder in any_folder(),
         of in any::<prop::sample::Index>(),
         part in any_part(),
         is_fork in any::<bool>(),
     ) {
         // What stands for the id of a message without any is the view's own.
-        let is_named = |record: &Record| {
-            let record: Value = serde_json::from_str(&record.to_string()).unwrap();
-            record["type"] != "assistant" || record["message"]["id"].is_string()
-        };
+        let is_named = |record: &Record| record.json()["type"] != "assistant" || record.json()["message"]["id"].is_string();
         prop_assume!(folder.iter().flat_map(|(_, records)| records).all(is_named));
+        let is_in_order = |records: &[Record]| records.is_sorted_by_key(|record| record.json()["timestamp"].to_string());
+        let is_orderly = named(&folder) && folder.iter().all(|(_, records)| is_in_order(records));
+        let has_fork = is_fork || folder.iter().any(|(name, _)| name == "fork");
         let mut folder = with_copy(&folder, &of, &part, "copy");
         if is_fork {
             let copy = folder.last_mut().unwrap();
             copy.1 = copy.1.iter().map(|record| record.clone().session("another")).collect();
         }
-        let (mut history, mut timeline) = whereabouts(&folder);
-        if is_fork || folder.iter().any(|(name, _)| name == "fork") {
+        let is_asked = |line: &String| match () {
+            () if line.contains("Usage") => true,
             // A fork that ends within a message has the message, but not the calls behind that place.
-            history.retain(|line| line.contains("Usage"));
-            timeline.retain(|line| line.contains("Usage"));
-        }
-        prop_assert_eq!(history, timeline);
+            () if has_fork => false,
+            // A summary that stands before its boundary is one more compaction for the timeline.
+            () => is_orderly || !line.contains("compactions"),
+        };
+        let (history, timeline) = whereabouts(&folder);
+        let asked = |lines: Vec<String>| lines.into_iter().filter(is_asked).collect::<Vec<String>>();
+        prop_assert_eq!(asked(history), asked(timeline));
     }
 }
