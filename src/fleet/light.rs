@@ -139,7 +139,7 @@ impl Draft<'_> {
                 tool: names[event.tool.0 as usize].clone(),
                 ..LightCall::default()
             };
-            call.set(Number::Position, event.stand.order);
+            call.set(Number::Position, event.order);
             call.set(Number::Distance, NONE);
             call.set(Number::Latency, NONE);
             call.set(Number::Gap, gap(&log.events[..=index], guide.limits));

@@ -204,7 +204,7 @@ fn numbers_of(event: &Event, rate: u32) -> [u32; NUMBERS.len()] {
         event.bytes,
         event.baseline,
         event.sent,
-        if is_table { event.columns } else { 0 },
+        if is_table { event.columns.into() } else { 0 },
         if is_table { event.rows } else { 0 },
         if is_array { stability } else { u32::MAX },
         u32::from(event.plan.prefetched) + u32::from(is_cited(event)),

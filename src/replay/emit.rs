@@ -84,7 +84,7 @@ impl<'l> Behind<'l> {
 
 /// The name of the content; empty where nobody knows what the planner would have got.
 fn content(event: &Event, names: &Pseudonyms) -> String {
-    let is_response = !event.is_planned() && event.stand.what == What::Response;
+    let is_response = !event.is_planned() && event.what == What::Response;
     if !is_response && !event.body.is_some() { String::new() } else { names.id(event.body).to_string() }
 }
 
@@ -115,7 +115,7 @@ fn recorded(event: &Event, log: &EventLog, laid: &ReplayInput, names: &Pseudonym
         sample_rate_applied: 1.0,
         l2_format: format(event.format).filter(|_| event.layer == LayerId::L2),
         depth_max: event.depth.into(),
-        n_cols: event.columns,
+        n_cols: event.columns.into(),
         n_rows: event.rows,
         key_stability: (!event.key_stability.is_nan()).then(|| f64::from(event.key_stability)),
         // A side chain has no id of its own in some logs; its place among the session's chains tells it apart.
@@ -129,7 +129,7 @@ fn recorded(event: &Event, log: &EventLog, laid: &ReplayInput, names: &Pseudonym
         enricher_predicted_cost_tokens: event.plan.predicted,
         enricher_decline_reason: event.plan.declined.map(|reason| reason.key().to_owned()),
         cited_in_next_n_turns: event.plan.cited,
-        call_order: (event.stand.order != NO_ORDER).then_some(event.stand.order),
-        what: (event.stand.what != What::Response).then(|| event.stand.what.key().to_owned()),
+        call_order: (event.order != NO_ORDER).then_some(event.order),
+        what: (event.what != What::Response).then(|| event.what.key().to_owned()),
     }
 }

@@ -15,7 +15,7 @@ use crate::mine::{sessions, totals, uses};
 use crate::replay::savings::PaperClaim;
 use crate::replay::{Decision, Options, Outcome, Scenario, SessionProfile, Tape, ToolKind, What, replay_each};
 use crate::settings::classify_agent;
-use crate::telemetry::log::{EncodedTokens, Event, EventLog, NO_FORMAT, NO_LATENCY, Plan, Stand, What as Kind};
+use crate::telemetry::log::{EncodedTokens, Event, EventLog, NO_FORMAT, NO_LATENCY, Plan, What as Kind};
 
 /// A history laid out, with what reports need besides.
 pub struct ReplayInput {
@@ -107,9 +107,9 @@ impl ReplayInput {
             let nothing = Decision { layer: LayerId::L3, what: What::AsIs, tokens: 0 };
             let event = self.event(names, scenario, index as u32, &nothing);
             let Event { session, chain, partition, step, ts, call, tool, endpoint, path, .. } = event;
-            let Event { baseline, bytes, handle_tokens, stand, .. } = event;
+            let Event { baseline, bytes, handle_tokens, order, what, .. } = event;
             let known = Event { session, chain, partition, step, ts, call, tool, endpoint, path, ..Event::default() };
-            Event { baseline, sent: baseline, bytes, handle_tokens, stand, ..known }
+            Event { baseline, sent: baseline, bytes, handle_tokens, order, what, ..known }
         };
         let mut beside = Vec::new();
         for (index, response) in self.tape.responses.iter().enumerate() {
@@ -123,20 +123,20 @@ impl ReplayInput {
             };
             let event = bare(names, index);
             let event = if is_shown { event } else { Event { baseline: 0, sent: 0, bytes: 0, ..event } };
-            beside.push(Event { stand: Stand { what, ..event.stand }, ..event });
+            beside.push(Event { what, ..event });
         }
         for eviction in &self.history.evictions {
             let event = bare(names, eviction.call);
-            let stand = Stand { order: order(event.chain, eviction.before), what: Kind::Cleared };
-            beside.push(Event { stand, baseline: 0, sent: 0, bytes: 0, ..event });
+            let (order, what) = (order(event.chain, eviction.before), Kind::Cleared);
+            beside.push(Event { order, what, baseline: 0, sent: 0, bytes: 0, ..event });
         }
         for (number, chain) in (0..).zip(&self.history.chains) {
             let last = self.history.calls[chain.calls.clone()].last();
             let partition = chain.compactions.iter().copied().max().unwrap_or(0);
             if partition > last.map_or(0, |call| call.partition) {
-                let stand = Stand { order: chain.calls.len() as u32, what: Kind::Compacted };
+                let (order, what) = (chain.calls.len() as u32, Kind::Compacted);
                 let (session, ts) = (chain.session, last.map_or(0, |call| time(call.ts)));
-                beside.push(Event { session, chain: number, partition, ts, stand, ..Event::default() });
+                beside.push(Event { session, chain: number, partition, ts, order, what, ..Event::default() });
             }
         }
         beside
@@ -176,8 +176,8 @@ impl ReplayInput {
             bytes: facts.raw.bytes,
             shape: facts.shape,
             inner_formats: facts.inner_formats,
-            depth: facts.depth,
-            columns: facts.columns,
+            depth: facts.depth.try_into().unwrap_or(u8::MAX),
+            columns: facts.columns.try_into().unwrap_or(u16::MAX),
             rows: facts.rows,
             items: facts.items.max(facts.fields),
             key_stability: if is_array { facts.key_stability } else { f32::NAN },
@@ -188,10 +188,8 @@ impl ReplayInput {
             weight: 1.0,
             mixed: response.outcome == Outcome::Mixed,
             handle_tokens: counting.tokens(&response.handle.size()).try_into().unwrap_or(u8::MAX),
-            stand: Stand {
-                order: index - self.history.chains[response.chain as usize].calls.start as u32,
-                what: Kind::Response,
-            },
+            order: index - self.history.chains[response.chain as usize].calls.start as u32,
+            what: Kind::Response,
             plan: Plan::default(),
             encodings_start: 0,
             encodings_count: 0,

@@ -87,7 +87,7 @@ impl<'l> Recorded<'l> {
             &events[place(sessions.start)..place(sessions.end)]
         };
         let (events, beside) = (within(&self.log.events), within(&self.log.beside));
-        let mut rows: Vec<&Event> = beside.iter().filter(|event| event.stand.what.is_call()).collect();
+        let mut rows: Vec<&Event> = beside.iter().filter(|event| event.what.is_call()).collect();
         rows.extend(events);
         rows.sort_by_key(|event| event.key());
         let mut tape = Tape {
@@ -145,7 +145,7 @@ impl<'l> Recorded<'l> {
         let tokens = if event.handle_tokens > 0 { event.handle_tokens } else { self.handle_tokens };
         let mut path = Id::NONE;
         path.0[..4].copy_from_slice(&event.path.to_be_bytes());
-        let (outcome, ran) = match event.stand.what {
+        let (outcome, ran) = match event.what {
             What::Response if event.mixed => (Outcome::Mixed, true),
             What::Response => (Outcome::Answer, true),
             What::Failed => (Outcome::Failure, true),
@@ -198,15 +198,13 @@ impl<'l> Recorded<'l> {
 
 /// What was cleared from contexts, by the index of the next response and of the one cleared.
 fn evictions(rows: &[&Event], beside: &[Event]) -> Vec<(u32, u32)> {
-    let cleared: Vec<&Event> = beside.iter().filter(|event| event.stand.what == What::Cleared).collect();
+    let cleared: Vec<&Event> = beside.iter().filter(|event| event.what == What::Cleared).collect();
     if cleared.is_empty() {
         return Vec::new();
     }
     let chain = |event: &Event| (event.session, event.chain);
     let shown: HashMap<_, u32> = (0..).zip(rows).map(|(index, event)| ((chain(event), event.call), index)).collect();
-    let next = |event: &Event| {
-        rows.partition_point(|row| (chain(row), row.stand.order) < (chain(event), event.stand.order)) as u32
-    };
+    let next = |event: &Event| rows.partition_point(|row| (chain(row), row.order) < (chain(event), event.order)) as u32;
     let known = |event: &&Event| Some((next(event), *shown.get(&(chain(event), event.call))?));
     let mut evictions: Vec<(u32, u32)> = cleared.iter().filter_map(known).collect();
     evictions.sort_unstable();
@@ -242,10 +240,10 @@ fn body_facts(event: &Event) -> BodyFacts {
         raw: raw(event),
         shape: event.shape,
         inner_formats: event.inner_formats,
-        depth: event.depth,
+        depth: event.depth.into(),
         items,
         fields: items,
-        columns: if event.columns > 0 { event.columns } else { u32::MAX },
+        columns: if event.columns > 0 { event.columns.into() } else { u32::MAX },
         rows: event.rows,
         key_stability: if event.key_stability.is_nan() { 1.0 } else { event.key_stability },
         ..BodyFacts::default()

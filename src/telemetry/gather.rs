@@ -160,15 +160,7 @@ fn order(a: &Event, b: &Event, encodings: &[EncodedTokens]) -> Ordering {
             (event.step, event.tool, event.endpoint, event.path, event.bytes, event.shape, event.inner_formats),
             (event.depth, event.columns, event.rows, event.items, event.key_stability.to_bits()),
             (event.layer, event.format, event.baseline, event.sent, event.weight.to_bits()),
-            (
-                event.mixed,
-                event.handle_tokens,
-                event.stand.what,
-                plan.prefetched,
-                plan.predicted,
-                plan.cited,
-                plan.declined,
-            ),
+            (event.mixed, event.handle_tokens, event.what, plan.prefetched, plan.predicted, plan.cited, plan.declined),
         )
     };
     let encoded = |event: &Event| {

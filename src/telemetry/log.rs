@@ -67,22 +67,7 @@ impl What {
     }
 }
 
-/// What a record is, and where it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stand {
-    /// Number of the call within its chain, from 0 on; [`NO_ORDER`] if unknown.
-    pub order: u32,
-    /// What it is.
-    pub what: What,
-}
-
-impl Default for Stand {
-    fn default() -> Self {
-        Self { order: NO_ORDER, what: What::Response }
-    }
-}
-
-/// One recorded response.
+/// One recorded response. A log holds millions: 120 bytes each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
     /// Index into [`EventLog::sessions`].
@@ -113,10 +98,10 @@ pub struct Event {
     pub shape: u8,
     /// Inner formats, one bit each.
     pub inner_formats: u16,
-    /// Nesting of JSON containers; 0 if there are none or the recorder did not say.
-    pub depth: u16,
-    /// Columns of the first Markdown table; 0 if unknown.
-    pub columns: u32,
+    /// Nesting of JSON containers, 255 for more; 0 if there are none or the recorder did not say.
+    pub depth: u8,
+    /// Columns of the first Markdown table, 65,535 for more; 0 if unknown.
+    pub columns: u16,
     /// Rows of the same.
     pub rows: u32,
     /// Elements of a JSON array or fields of an object; 0 if unknown.
@@ -137,8 +122,10 @@ pub struct Event {
     pub mixed: bool,
     /// Tokens of the call's name in a hint; 0 if unknown.
     pub handle_tokens: u8,
-    /// Where it stands among the calls of its chain.
-    pub stand: Stand,
+    /// Number of the call within its chain, from 0 on; [`NO_ORDER`] if unknown.
+    pub order: u32,
+    /// What it is.
+    pub what: What,
     /// What the planner recorded.
     pub plan: Plan,
     /// First of the known encodings in [`EventLog::encodings`].
@@ -146,6 +133,8 @@ pub struct Event {
     /// How many there are.
     pub encodings_count: u8,
 }
+
+const _: () = assert!(size_of::<Event>() == 120);
 
 /// Nothing known of a response.
 impl Default for Event {
@@ -177,7 +166,8 @@ impl Default for Event {
             weight: 1.0,
             mixed: false,
             handle_tokens: 0,
-            stand: Stand::default(),
+            order: NO_ORDER,
+            what: What::Response,
             plan: Plan::default(),
             encodings_start: 0,
             encodings_count: 0,
@@ -193,7 +183,7 @@ impl Event {
 
     /// The order of a log: by context, then as the calls were made, or where nobody said so by time.
     pub fn key(&self) -> (u32, u32, u32, u32, Millis, u32, Id) {
-        (self.session, self.chain, self.partition, self.stand.order, self.ts, self.call, self.body)
+        (self.session, self.chain, self.partition, self.order, self.ts, self.call, self.body)
     }
 }
 
@@ -314,7 +304,7 @@ impl EventLog {
     /// Takes what the planner did out of the responses: nobody asked for it, so it repeats nothing, follows nothing and
     /// is no example of how large an answer is. And what is no response.
     pub fn set_aside(&mut self) {
-        let is_beside = |event: &Event| event.stand.what != What::Response;
+        let is_beside = |event: &Event| event.what != What::Response;
         if self.events.par_iter().any(is_beside) {
             self.beside.extend(self.events.iter().filter(|event| is_beside(event)));
             self.events.retain(|event| !is_beside(event));

@@ -14,9 +14,7 @@ use crate::base::json::{Cursor, Fault, RawStr, Shape};
 use crate::base::names::{Names, Sym};
 use crate::logs::trace::Millis;
 use crate::telemetry::field::{Field, Fields, Value, whole};
-use crate::telemetry::log::{
-    Decline, EncodedTokens, Event, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, Plan, Stand, What,
-};
+use crate::telemetry::log::{Decline, EncodedTokens, Event, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, Plan, What};
 use crate::telemetry::{CONTEXT_EVENT, SessionSummary};
 
 /// Places on one line at which a record is looked for behind a broken one.
@@ -252,7 +250,7 @@ impl<'r> Parser<'r> {
         let mut odd = Odd { mistyped: fields.has_mistyped(), ..Odd::default() };
         let event = self.row(fields, ts, &mut odd)?;
         self.rows.events.push(event);
-        self.rows.counts.events += u64::from(event.stand.what == What::Response);
+        self.rows.counts.events += u64::from(event.what == What::Response);
         for (reason, seen) in odd.reasons() {
             if seen {
                 self.damage(reason);
@@ -306,8 +304,8 @@ impl<'r> Parser<'r> {
             bytes: fields.count(Field::Bytes),
             shape,
             inner_formats,
-            depth: fields.count(Field::Depth) as u16,
-            columns: fields.count(Field::Columns),
+            depth: fields.count(Field::Depth).try_into().unwrap_or(u8::MAX),
+            columns: fields.count(Field::Columns).try_into().unwrap_or(u16::MAX),
             rows: fields.count(Field::Rows),
             items: fields.count(Field::Items),
             key_stability: fields.real(Field::KeyStability).map_or(f32::NAN, |share| share as f32),
@@ -318,7 +316,8 @@ impl<'r> Parser<'r> {
             weight: 1.0 / fields.real(Field::Rate).unwrap_or(1.0),
             mixed: fields.flag(Field::Mixed) == Some(true),
             handle_tokens: fields.count(Field::HandleTokens) as u8,
-            stand: Stand { order, what },
+            order,
+            what,
             plan: Plan {
                 prefetched: fields.flag(Field::Prefetched) == Some(true),
                 predicted: fields.count(Field::Predicted),

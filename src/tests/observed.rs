@@ -8,7 +8,7 @@ use crate::base::body_shape::LayerId;
 use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
 use crate::mine::observe::{Guide, observe};
-use crate::telemetry::log::{Event, EventLog, NO_FORMAT, NO_LATENCY, NO_STEP, Plan, Stand};
+use crate::telemetry::log::{Event, EventLog, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, Plan, What};
 
 const TOOLS: [&str; 4] = ["", "A", "B", "C"];
 
@@ -39,7 +39,8 @@ pub fn event(chain: u32, partition: u32, step: u32, tool: u32, body: u8, place: 
         sent: 25,
         weight: 1.0,
         mixed: false,
-        stand: Stand::default(),
+        order: NO_ORDER,
+        what: What::Response,
         handle_tokens: 0,
         plan: Plan::default(),
         encodings_start: 0,

@@ -21,7 +21,7 @@ use crate::base::lines::LINE_BYTES_MAX;
 use crate::base::names::Sym;
 use crate::base::visible::visible;
 use crate::logs::trace::Millis;
-use crate::telemetry::log::{Decline, EncodedTokens, Event, NO_FORMAT, NO_LATENCY, NO_STEP, Plan, Stand};
+use crate::telemetry::log::{Decline, EncodedTokens, Event, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, Plan, What};
 use crate::telemetry::{
     Listing, PipelineEvent, Place, Request, SummaryLine, Surroundings, Telemetry, Vocabulary, places,
 };
@@ -221,8 +221,8 @@ fn said(telemetry: &Telemetry) -> Vec<Said> {
             event.bytes,
             BodyShape::from_number(event.shape).key(),
             TAGS.into_iter().filter(|tag| event.inner_formats & inner_format(tag).unwrap() != 0).collect(),
-            event.depth,
-            event.columns,
+            event.depth.into(),
+            event.columns.into(),
             event.rows,
             event.items,
             (!event.key_stability.is_nan()).then_some(event.key_stability),
@@ -279,8 +279,8 @@ fn expected(events: &[PipelineEvent]) -> Vec<Said> {
             event.response_chars as u32,
             (0..=10).map(|number| BodyShape::from_number(number).key()).find(|key| *key == event.shape).unwrap(),
             TAGS.into_iter().filter(|tag| event.inner_formats.iter().any(|other| other == tag)).collect(),
-            event.depth_max as u16,
-            event.n_cols,
+            event.depth_max.min(255) as u16,
+            event.n_cols.min(u16::MAX.into()),
             event.n_rows,
             event.n_items,
             event.key_stability.map(|share| share as f32),
@@ -649,7 +649,8 @@ fn the_published_example_is_read_as_it_stands() {
         sent: 13,
         weight: 1.0,
         mixed: false,
-        stand: Stand::default(),
+        order: NO_ORDER,
+        what: What::Response,
         handle_tokens: 0,
         plan: Plan::default(),
         encodings_start: 0,
