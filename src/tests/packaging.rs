@@ -157,3 +157,14 @@ fn a_binary_with_a_path_of_its_builder_is_refused() {
     assert!(!check(b"\x7fELF /home/builder/.cargo/registry", "1"));
     assert!(!check(&vec![0; 2 * 1024 * 1024], "1"));
 }
+
+#[cfg(unix)]
+#[test]
+fn what_static_binaries_have_in_place_of_musl_copies_and_compares_as_the_system_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("memory");
+    let mut compile = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    compile.args(["-O2", "-fno-builtin", "-Wall", "-Wextra", "-Wno-sign-compare", "-Werror"]).arg("-o").arg(&program);
+    assert!(compile.arg(root().join("src/tests/memory.c")).status().unwrap().success());
+    assert_eq!(Command::new(&program).status().unwrap().code(), Some(0));
+}

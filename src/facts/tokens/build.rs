@@ -8,7 +8,7 @@
 //! - `classes`: for every 256 code points the number of their block, one byte; then the blocks, one [`Class`] per code
 //!   point.
 //!
-//! It also names the build: the variable `DEVBOY_BUILD` is a hash of everything that decides what devboy answers, so
+//! For musl it compiles `base/memory.c`. It also names the build: the variable `DEVBOY_BUILD` is a hash of everything that decides what devboy answers, so
 //! that an answer remembered by another build is not taken for this one's.
 
 use std::collections::HashMap;
@@ -34,6 +34,12 @@ fn main() -> Result<()> {
         println!("cargo::rerun-if-changed={source}");
     }
     println!("cargo::rustc-env=DEVBOY_BUILD={:016x}", build_hash()?);
+    if env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|libc| libc == "musl") {
+        // The compiler must not make a call of the function out of the function.
+        let mut memory = cc::Build::new();
+        memory.file("src/base/memory.c").opt_level(2).flag("-fno-builtin");
+        memory.flag_if_supported("-fno-tree-loop-distribute-patterns").try_compile("devboy_memory")?;
+    }
     let out = env::var("OUT_DIR")?;
     let out = Path::new(&out);
     // The tables take a while and hang on nothing but this script: they are made once per version of it.
