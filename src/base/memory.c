@@ -12,7 +12,7 @@ typedef uint64_t block __attribute__((vector_size(16), aligned(1), may_alias));
 #define AT(type, start, offset) (*(type *)((uint8_t *)(start) + (offset)))
 #define COPY(type, offset) AT(type, to, offset) = AT(const type, from, offset)
 
-/* Up to 16 bytes in two moves that may overlap. Both are read before anything is written. */
+/* Fewer than 16 bytes in two moves that may overlap. Both are read before anything is written. */
 static void copy_short(void *to, const void *from, size_t bytes) {
     if (bytes >= 8) {
         word last = AT(const word, from, bytes - 8);

@@ -1,6 +1,7 @@
-//! Which files say nothing that another file does not say as well: whole copies of a log, and parts of copies.
+//! Which files say nothing that another file does not say as well (whole copies of a log, and parts of copies), and which
+//! of several files owns what they all say.
 //!
-//! They must not take part in deciding which copy counts. A part may lack the compaction between two calls, or look
+//! The copies must not take part in deciding which copy counts. A part may lack the compaction between two calls, or look
 //! older than the whole because it ends earlier. What is decided here serves the history and the timeline alike.
 
 use std::collections::BTreeSet;

@@ -167,7 +167,8 @@ fn a_fork_of_nothing_but_a_compaction_leaves_it_where_it_happened() {
 }
 
 /// Where each request and each call was made, what the request used, and how often each thread that made calls was
-/// compacted: as the history has it, and as the timeline does. What progress records alone tell of is left out: the history knows no usage of it.
+/// compacted: as the history has it, and as the timeline does. What progress records alone tell of is left out: the
+/// history knows no usage of it.
 fn whereabouts(folder: &Folder) -> (Vec<String>, Vec<String>) {
     let texts = texts(folder);
     let files: Vec<_> = texts.iter().map(|(name, log)| (name.as_str(), log.as_str())).collect();
@@ -216,7 +217,10 @@ fn whereabouts(folder: &Folder) -> (Vec<String>, Vec<String>) {
     };
     let of_timeline = timeline.requests.iter().filter_map(request).chain(timeline.calls.iter().filter_map(call));
     let of_timeline = of_timeline.chain(calling.iter().filter_map(compacted));
-    let sorted = |lines: Vec<String>| lines.into_iter().collect::<BTreeSet<String>>().into_iter().collect();
+    let sorted = |mut lines: Vec<String>| {
+        lines.sort();
+        lines
+    };
     (sorted(of_history.collect()), sorted(of_timeline.collect()))
 }
 
