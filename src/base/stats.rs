@@ -21,14 +21,6 @@ pub struct ToolStats {
     pub ran: u64,
     /// Of these, with an answer that is text or empty: the base of sizes. Images and references have no text size.
     pub sized: u64,
-    /// Of these, failed.
-    pub failed: u64,
-    /// Calls the user or a rule refused.
-    pub rejected: u64,
-    /// Calls without an answer, or cancelled with a sibling.
-    pub open: u64,
-    /// Answers without any content (images and references are content).
-    pub empty: u64,
     /// Median response size in bytes (lower element), over `sized`.
     pub bytes_p50: u64,
     /// 99th percentile of the same.

@@ -1,4 +1,5 @@
-//! Which tool followed which: the uses of tools in steps, and what came so many steps after them. Step, lag and partition mean what they mean in [`crate::frames::calls::CallFrame::follow_ups`].
+//! Which tool followed which: the uses of tools in steps, and what came so many steps after them. Step, lag and
+//! partition mean what they mean in [`crate::mine::follow_ups`].
 
 use crate::base::names::Sym;
 use crate::telemetry::log::{Event, EventLog, NO_STEP};

@@ -11,7 +11,7 @@ use crate::base::names::Sym;
 use crate::base::stats::ToolStats;
 use crate::frames::columns::{Collected, fault};
 use crate::logs::history::History;
-use crate::logs::trace::{ResultKind, Status};
+use crate::logs::trace::ResultKind;
 
 /// One row per call.
 pub struct CallFrame {
@@ -30,9 +30,7 @@ impl CallFrame {
         let frame = df!(
             "tool" => of(|call| call.tool.0),
             "session" => calls.iter().map(|call| session(call.chain)).collect::<Vec<u32>>(),
-            "status" => of(|call| call.status as u32),
             "ran" => calls.iter().map(|call| call.ran()).collect::<Vec<bool>>(),
-            "is_empty" => calls.iter().map(|call| call.is_empty()).collect::<Vec<bool>>(),
             "kind" => of(|call| call.kind as u32),
             "bytes" => of(|call| call.bytes),
             "latency_ms" => calls.iter().map(|call| call.latency_ms).collect::<Vec<Option<u32>>>(),
@@ -46,7 +44,6 @@ impl CallFrame {
     /// # Errors
     /// If Polars refuses the query, which is a fault of devboy.
     pub fn tool_stats(&self) -> Result<Vec<ToolStats>> {
-        let status = |wanted: Status| col("status").eq(lit(wanted as u32)).sum().cast(DataType::UInt64);
         let sized = || col("ran").and(col("kind").neq(lit(ResultKind::NonText as u32)));
         let quantile = |share: f64| {
             col("bytes").filter(sized()).quantile(lit(share), QuantileMethod::Lower).cast(DataType::UInt64)
@@ -61,10 +58,6 @@ impl CallFrame {
                 col("session").n_unique().cast(DataType::UInt64).alias("sessions"),
                 col("ran").sum().cast(DataType::UInt64).alias("ran_calls"),
                 sized().sum().cast(DataType::UInt64).alias("sized"),
-                status(Status::Error).alias("failed"),
-                status(Status::Rejected).alias("rejected"),
-                (status(Status::Unanswered) + status(Status::Cancelled)).alias("open"),
-                col("is_empty").sum().cast(DataType::UInt64).alias("empty"),
                 quantile(0.5).alias("bytes_p50"),
                 quantile(0.99).alias("bytes_p99"),
                 timed().len().cast(DataType::UInt64).alias("timed"),
@@ -84,10 +77,6 @@ impl CallFrame {
                     sessions: columns.number("sessions", row)?,
                     ran: columns.number("ran_calls", row)?,
                     sized: columns.number("sized", row)?,
-                    failed: columns.number("failed", row)?,
-                    rejected: columns.number("rejected", row)?,
-                    open: columns.number("open", row)?,
-                    empty: columns.number("empty", row)?,
                     bytes_p50: columns.number("bytes_p50", row)?,
                     bytes_p99: columns.number("bytes_p99", row)?,
                     timed: columns.number("timed", row)?,

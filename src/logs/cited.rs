@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::base::id::{Id, IdSet};
-use crate::base::json::{Cursor, Fault, Shape};
-use crate::logs::field::{id_of, span};
+use crate::base::json::{Cursor, Fault};
+use crate::logs::content::Unread;
+use crate::logs::envelope::Envelope;
 use crate::logs::read;
 use crate::logs::read::{Failure, Job};
 use crate::logs::take::TakeRecords;
@@ -57,39 +58,15 @@ impl TakeRecords for Reader<'_> {
     }
 
     fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
-        let (mut uuid, mut message) = (None, &b""[..]);
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            match (key.0, cursor.shape()?) {
-                (b"uuid", Shape::String) => uuid = Some(cursor.string()?),
-                (b"message", Shape::Object) => message = span(cursor)?,
-                _ => cursor.skip_value()?,
-            }
-        }
-        if let Some((id, uuid)) = uuid.map(|uuid| (id_of(uuid), uuid)).filter(|(id, _)| self.wanted.contains(id)) {
-            let uuid = String::from_utf8_lossy(uuid.0).into_owned();
-            let start = content(message).chars().take(self.chars).collect();
+        let envelope = Envelope::read(cursor, &mut Unread)?;
+        let id = envelope.uuid();
+        if self.wanted.contains(&id) {
+            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+            let uuid = text(envelope.uuid.unwrap_or_default().0);
+            let content = text(envelope.message.unwrap_or_default().content_json);
+            let start = content.chars().take(self.chars).collect();
             self.found.push((id, Cited { job: self.job, line: self.counters.lines, uuid, start }));
         }
         Ok(())
     }
-}
-
-/// The `content` of a message as it stands there.
-fn content(message: &[u8]) -> String {
-    let walk = || -> Result<&[u8], Fault> {
-        let mut cursor = Cursor::new(message);
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            if key.0 == b"content" {
-                return span(&mut cursor);
-            }
-            cursor.skip_value()?;
-        }
-        Ok(b"")
-    };
-    // A record without a message, or with one of another form, shows nothing.
-    String::from_utf8_lossy(walk().unwrap_or_default()).into_owned()
 }

@@ -26,8 +26,33 @@ pub trait TakeContent<'a> {
     fn begin_result(&mut self);
     /// Where that text goes.
     fn result_text(&mut self) -> &mut Self::Text;
+    /// Another text of the same result begins.
+    fn next_text(&mut self) {
+        self.result_text().push(b"\n");
+    }
     /// A block.
     fn block(&mut self, block: &Block<'a>);
+}
+
+/// For who wants nothing of the content.
+pub(super) struct Unread;
+
+impl TextSink for Unread {
+    fn push(&mut self, _piece: &[u8]) {}
+}
+
+impl<'a> TakeContent<'a> for Unread {
+    type Text = Self;
+
+    fn odd(&mut self, _reason: Reason) {}
+    fn begin(&mut self) {}
+    fn string(&mut self, _text: RawStr<'a>) {}
+    fn begin_result(&mut self) {}
+    fn block(&mut self, _block: &Block<'a>) {}
+
+    fn result_text(&mut self) -> &mut Self {
+        self
+    }
 }
 
 /// What a message says besides its blocks.
@@ -49,6 +74,8 @@ pub struct Message<'a> {
     pub finished: bool,
     /// What its content is.
     pub content: Content,
+    /// The content as it stands there.
+    pub content_json: &'a [u8],
 }
 
 /// What the content of a message is.
@@ -125,7 +152,12 @@ pub fn read_message<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut 
             b"usage" => (message.usage, message.speed) = read_usage(cursor, sink)?,
             b"effort" => message.effort = text(cursor)?,
             b"diagnostics" => message.diagnostics = Some(span(cursor)?),
-            b"content" => message.content = read_content(cursor, sink)?,
+            b"content" => {
+                cursor.skip_space();
+                let start = cursor.pos();
+                message.content = read_content(cursor, sink)?;
+                message.content_json = cursor.since(start);
+            }
             _ => cursor.skip_value()?,
         }
     }
@@ -222,7 +254,7 @@ fn read_result<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) ->
         match kind.map(|kind| kind.0) {
             Some(b"text") => {
                 if form.texts > 0 {
-                    sink.result_text().push(b"\n");
+                    sink.next_text();
                 }
                 form.texts += 1;
                 decode_into(written.unwrap_or_default().0, sink.result_text())?;

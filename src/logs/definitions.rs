@@ -1,13 +1,15 @@
 //! Texts in which logs quote tool definitions: what a tool search brought, and what a client attached. Handed on one by
 //! one and not kept.
 
-use std::collections::BTreeSet;
-
 use memchr::memmem;
 use serde_json::Value;
 
-use crate::base::json::{Cursor, Fault};
-use crate::logs::field::span;
+use crate::base::damage::Reason;
+use crate::base::id::{Id, IdSet};
+use crate::base::json::{Cursor, Fault, RawStr, TextSink};
+use crate::logs::content::{Block, TakeContent};
+use crate::logs::envelope::{Envelope, Progress};
+use crate::logs::field::{id_of, span};
 use crate::logs::read;
 use crate::logs::read::{Failure, Job};
 use crate::logs::take::TakeRecords;
@@ -41,38 +43,89 @@ struct Reader<'t, T> {
     searches: &'t [String],
     take: &'t Take<'t, T>,
     counters: Counters,
-    /// Searches of this file, by `tool_use` id.
-    asked: BTreeSet<String>,
+    /// Searches of this file.
+    asked: IdSet<Id>,
     found: Vec<T>,
+}
+
+/// The blocks of a record, before it is known to be whole.
+struct Blocks<'t> {
+    searches: &'t [String],
+    asked: Vec<Id>,
+    /// Calls with the texts of their results.
+    answered: Vec<(Id, Vec<Vec<u8>>)>,
+    texts: Texts,
+}
+
+/// The texts of a result.
+#[derive(Default)]
+struct Texts(Vec<Vec<u8>>);
+
+impl TextSink for Texts {
+    fn push(&mut self, piece: &[u8]) {
+        self.0.last_mut().iter_mut().for_each(|text| text.extend_from_slice(piece));
+    }
+}
+
+impl<'a> TakeContent<'a> for Blocks<'_> {
+    type Text = Texts;
+
+    fn odd(&mut self, _reason: Reason) {}
+
+    fn begin(&mut self) {
+        self.asked.clear();
+        self.answered.clear();
+    }
+
+    fn string(&mut self, _text: RawStr<'a>) {}
+
+    fn begin_result(&mut self) {
+        self.texts.0 = vec![Vec::new()];
+    }
+
+    fn result_text(&mut self) -> &mut Texts {
+        &mut self.texts
+    }
+
+    fn next_text(&mut self) {
+        self.texts.0.push(Vec::new());
+    }
+
+    fn block(&mut self, block: &Block<'a>) {
+        let name = block.name.and_then(RawStr::decode);
+        if self.searches.iter().any(|search| name.as_deref() == Some(search.as_bytes())) {
+            self.asked.extend(block.id.map(id_of));
+        }
+        let texts = std::mem::take(&mut self.texts.0);
+        self.answered.extend(block.tool_use_id.map(|id| (id_of(id), texts)));
+    }
 }
 
 impl<'t, T> Reader<'t, T> {
     fn new(searches: &'t [String], take: &'t Take<'t, T>) -> Self {
-        Self { searches, take, counters: Counters::default(), asked: BTreeSet::new(), found: Vec::new() }
+        Self { searches, take, counters: Counters::default(), asked: IdSet::default(), found: Vec::new() }
     }
 
     /// Whether a record may be worth a closer look. A name that is spelled with escapes is passed over.
     fn is_about_tools(&self, record: &[u8]) -> bool {
         let has = |word: &str| memmem::find(record, word.as_bytes()).is_some();
-        let is_attachment = has("\"attachment\"") && has("chema\"") || has("\"attachment\"") && has("\"parameters\"");
+        let is_attachment = has("\"attachment\"") && (has("chema\"") || has("\"parameters\""));
         is_attachment || self.searches.iter().any(|name| has(name)) || (!self.asked.is_empty() && has("tool_result"))
     }
 
-    fn look(&mut self, record: &Value) {
-        if let Some(attachment) = record.get("attachment") {
-            self.found.extend((self.take)(Quote::Attached(attachment)));
+    fn blocks(&self) -> Blocks<'t> {
+        Blocks { searches: self.searches, asked: Vec::new(), answered: Vec::new(), texts: Texts::default() }
+    }
+
+    fn look(&mut self, envelope: &Envelope<'_>, blocks: Blocks<'_>) {
+        let attachment = envelope.attachment.and_then(|json| serde_json::from_slice::<Value>(json).ok());
+        if let Some(attachment) = attachment {
+            self.found.extend((self.take)(Quote::Attached(&attachment)));
         }
-        let blocks = record.pointer("/message/content").and_then(Value::as_array).into_iter().flatten();
-        for block in blocks {
-            let text = |key: &str| block.get(key).and_then(Value::as_str);
-            if let Some(id) = text("id").filter(|_| self.searches.iter().any(|name| text("name") == Some(name))) {
-                self.asked.insert(id.to_owned());
-            }
-            if text("tool_use_id").is_some_and(|id| self.asked.contains(id)) {
-                for text in texts(block.get("content")) {
-                    self.found.extend((self.take)(Quote::Searched(text)));
-                }
-            }
+        self.asked.extend(blocks.asked);
+        let searched = blocks.answered.into_iter().filter(|(call, _)| self.asked.contains(call));
+        for text in searched.flat_map(|(_, texts)| texts) {
+            self.found.extend((self.take)(Quote::Searched(&String::from_utf8_lossy(&text))));
         }
     }
 }
@@ -84,22 +137,19 @@ impl<T> TakeRecords for Reader<'_, T> {
 
     fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
         let record = span(cursor)?;
-        if self.is_about_tools(record)
-            && let Ok(record) = serde_json::from_slice::<Value>(record)
+        if !self.is_about_tools(record) {
+            return Ok(());
+        }
+        let mut blocks = self.blocks();
+        let envelope = Envelope::read(&mut Cursor::new(record), &mut blocks)?;
+        self.look(&envelope, blocks);
+        // The record of a subagent that its parent repeats; data that break off say nothing.
+        let mut inner = self.blocks();
+        if let Some(data) = envelope.data
+            && let Ok(Progress { record: Some(repeated), .. }) = Progress::read(data, &mut inner)
         {
-            self.look(&record);
-            // The record of a subagent that its parent repeats.
-            record.pointer("/data/message").into_iter().for_each(|inner| self.look(inner));
+            self.look(&repeated, inner);
         }
         Ok(())
-    }
-}
-
-/// The texts of a result: one string, or a list of parts.
-fn texts(content: Option<&Value>) -> Vec<&str> {
-    match content {
-        Some(Value::String(text)) => vec![text],
-        Some(Value::Array(parts)) => parts.iter().filter_map(|part| part.get("text")?.as_str()).collect(),
-        _ => Vec::new(),
     }
 }

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use crate::base::id::IdSet;
 use crate::base::names::Sym;
-use crate::logs::trace::{Millis, Status};
+use crate::logs::trace::Status;
 use crate::logs::values::ValueKind;
 use crate::planner::contexts::{Context, Told};
 use crate::planner::known_tools::{Change, KnownTools, Link};
@@ -41,8 +41,6 @@ pub struct Opportunity {
     pub trigger: u32,
     /// Its session, as an index into the history.
     pub session: u32,
-    /// Start of that session.
-    pub session_start: Millis,
     /// The tool that answered.
     pub from: Sym,
     /// Number of the link among those of that tool.
@@ -65,8 +63,6 @@ pub struct Opportunity {
     pub found: u16,
     /// How often it stands in the list, up to 255.
     pub matches: u8,
-    /// Occurrences of all values of the list.
-    pub list_matches: u32,
     /// Flags of the list ([`crate::logs::values::List`]).
     pub flags: u8,
     /// How it stands in the answer.
@@ -239,7 +235,6 @@ impl<'a, 'm> Reader<'a, 'm> {
             found.push(Opportunity {
                 trigger,
                 session: self.session,
-                session_start: self.told.history.sessions[self.session as usize].ts_first,
                 from: row.tool,
                 link: number,
                 to: link.to,
@@ -251,7 +246,6 @@ impl<'a, 'm> Reader<'a, 'm> {
                 new_rank: if already_read { 0 } else { new_rank },
                 found: list.found,
                 matches: value.count,
-                list_matches: list.matches,
                 flags: list.flags,
                 kind: value.kind,
                 same_parent: value.parent != 0 && self.parents.contains(&value.parent),

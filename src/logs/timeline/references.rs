@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use memchr::{memchr, memchr_iter};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::base::json::{Cursor, RawStr};
@@ -142,9 +143,9 @@ impl<'r> References<'r> {
         });
         let mut ruler = Ruler::new(text, fixed);
         let mut start = 0;
-        for line in text.split(|&byte| byte == b'\n') {
-            self.line(spot, line, start, &mut ruler);
-            start += line.len() + 1;
+        for end in memchr_iter(b'\n', text).chain([text.len()]) {
+            self.line(spot, &text[start..end], start, &mut ruler);
+            start = end + 1;
         }
     }
 
@@ -254,7 +255,7 @@ fn behind_prefix(line: &[u8], prefix_bytes_max: usize) -> Option<BehindPrefix<'_
 
 /// The next string at or behind a byte of JSON, and where it ends.
 fn next_string(json: &[u8], from: usize) -> Option<(RawStr<'_>, usize)> {
-    let start = from + memchr::memchr(b'"', json.get(from..)?)?;
+    let start = from + memchr(b'"', json.get(from..)?)?;
     let mut cursor = Cursor::at(json, start);
     let string = cursor.string().ok()?;
     Some((string, cursor.pos()))
