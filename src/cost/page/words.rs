@@ -187,7 +187,13 @@ impl Telling<'_> {
             Basis::Replayed => format!("{} less", percent(finding.saved_usd / finding.before_usd)),
             Basis::Billed | Basis::Shared | Basis::Priced => format!("at most {}", usd(finding.saved_usd)),
         };
-        let interval = self.interval(finding, (finding.lower_usd, finding.upper_usd), finding.before_usd);
+        let ends = (finding.lower_usd, finding.upper_usd);
+        // Another price may spare the same share of every session: chance has no part in it.
+        let interval = if matches!(finding.basis, Basis::Priced) && usd(ends.0) == usd(ends.1) {
+            String::new()
+        } else {
+            format!(" {}", self.interval(finding, ends, finding.before_usd))
+        };
         let breaks = finding.breaks.as_ref().map(|words| format!("; {words}")).unwrap_or_default();
         let (saved, before) = (usd(finding.saved_usd), usd(finding.before_usd));
         let waited = finding.waited.as_ref();
@@ -210,7 +216,7 @@ impl Telling<'_> {
         Told {
             what: finding.what.replace("{made}", &made),
             holds,
-            advice: format!("{advice}; effect: {spared}{saves} {interval}, {basis}"),
+            advice: format!("{advice}; effect: {spared}{saves}{interval}, {basis}"),
             command: self.command(&evidence, self.own_flags),
             source: self.command(&finding.source, self.same_logs),
         }
