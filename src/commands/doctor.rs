@@ -1,9 +1,11 @@
 //! `devboy doctor`: places looked at, what was found there, damage, retention.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use crate::base::damage::Reason;
 use crate::base::error::Result;
 use crate::base::numbers::DAY_MS;
 use crate::base::unpack::Packing;
@@ -17,6 +19,7 @@ use crate::logs::discover::Root;
 use crate::logs::overview::Overview;
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::quality;
+use crate::mine::quality::Quality;
 use crate::report::envelope;
 use crate::report::numbers::{bytes, counted, date, thousands};
 use crate::report::table::{Format, Table};
@@ -52,23 +55,41 @@ struct Line {
     told: String,
 }
 
+/// What an examination found.
+struct Examined {
+    lines: Vec<Line>,
+    /// The logs, if they could be read.
+    read: Result<Input>,
+    damage: BTreeMap<Reason, Quality>,
+}
+
 /// Examines everything and prints it. Fails if there is nothing to read.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if args.reconcile {
         return reconcile::run(&args.input, &args.output, context);
     }
+    let examined = examine(args, context)?;
+    let exit = if examined.read.is_ok() { Exit::Done } else { Exit::Failed };
+    match args.output.form() {
+        Format::Json => examined.write_json(args, context)?,
+        Format::Table => examined.write_text(context)?,
+        form => examined.write_table(form, context)?,
+    }
+    Ok(exit)
+}
+
+fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
     let mut lines = places(args, context);
     lines.push(configuration(args, context));
     lines.extend(recorded(args, context));
     let mut read = window::of(&args.window, context.now_ms)
         .and_then(|window| Input::read(&args.input, window, 0, &args.output, context));
-    let mut damage = None;
-    let exit = match &mut read {
+    let mut damage = BTreeMap::new();
+    match &mut read {
         Err(error) => {
             lines.push(Line { state: "fail", what: "logs".into(), told: error.message.clone() });
             let hints = error.hint.iter().flat_map(|hint| hint.lines()).filter(|hint| !hint.contains("devboy doctor"));
             lines.extend(hints.map(|hint| Line { state: "", what: "".into(), told: hint.to_owned() }));
-            Exit::Failed
         }
         Ok(input) => {
             // The reach of the logs is judged against the window, so it is not cut to it.
@@ -76,48 +97,50 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             let overview = input.overview()?;
             lines.extend(found(input, &overview));
             lines.push(reach(args, context, &input.vocabulary, &overview));
-            damage = Some(quality::of(&input.sources));
-            Exit::Done
+            damage = quality::of(&input.sources);
         }
-    };
-    if args.output.form() == Format::Json {
-        let document = envelope::envelope(
-            "doctor",
-            args.output.stamp(context),
-            json!({
-                "checks": lines.iter().map(|line| json!({
-                    "state": line.state, "what": line.what, "told": line.told,
-                })).collect::<Vec<_>>(),
-                "inputs": read.as_ref().map_or(Value::Null, Input::json),
-                "data_quality": damage.as_ref().map_or(Value::Null, quality::json),
-            }),
-        );
-        envelope::write(context.out, &document)?;
-        return Ok(exit);
     }
-    let damage = damage.unwrap_or_default();
-    if args.output.form() != Format::Table {
-        let odd = damage.iter().map(|(reason, row)| Line {
+    Ok(Examined { lines, read, damage })
+}
+
+impl Examined {
+    fn write_json(&self, args: &Args, context: &mut Context<'_>) -> Result<()> {
+        let check = |line: &Line| json!({ "state": line.state, "what": line.what, "told": line.told });
+        let read = self.read.as_ref().ok();
+        let fields = json!({
+            "checks": self.lines.iter().map(check).collect::<Vec<_>>(),
+            "inputs": read.map_or(Value::Null, Input::json),
+            "data_quality": read.map_or(Value::Null, |_| quality::json(&self.damage)),
+        });
+        let stamp = args.output.stamp(context);
+        envelope::write(context.out, &envelope::envelope("doctor", stamp, fields))
+    }
+
+    /// One table, malformed lines in it.
+    fn write_table(self, form: Format, context: &mut Context<'_>) -> Result<()> {
+        let odd = self.damage.iter().map(|(reason, row)| Line {
             state: "warn",
             what: reason.key().to_owned(),
             told: format!("{} in {}, first at {}", thousands(row.count), counted(row.files, "file"), row.first),
         });
         let mut table = Table::new(&["state", "what", "told"]);
-        for line in lines.into_iter().chain(odd) {
+        for line in self.lines.into_iter().chain(odd) {
             table.row([line.state.to_owned(), line.what, line.told]);
         }
-        table.write(context.out, args.output.form(), context.width)?;
-        return Ok(exit);
+        table.write(context.out, form, context.width)
     }
-    for line in &lines {
-        writeln!(context.out, "{:<4}  {:<14} {}", line.state, line.what, visible(&line.told))?;
+
+    fn write_text(&self, context: &mut Context<'_>) -> Result<()> {
+        for line in &self.lines {
+            writeln!(context.out, "{:<4}  {:<14} {}", line.state, line.what, visible(&line.told))?;
+        }
+        if !self.damage.is_empty() {
+            writeln!(context.out, "\nMalformed lines, and what became of it:")?;
+            quality::table(&self.damage).write(context.out, Format::Table, context.width)?;
+            quality::write_places(context.out, &self.damage)?;
+        }
+        Ok(())
     }
-    if !damage.is_empty() {
-        writeln!(context.out, "\nMalformed lines, and what became of it:")?;
-        quality::table(&damage).write(context.out, Format::Table, context.width)?;
-        quality::write_places(context.out, &damage)?;
-    }
-    Ok(exit)
 }
 
 fn places(args: &Args, context: &Context<'_>) -> Vec<Line> {

@@ -2,6 +2,7 @@
 //! what the agent did next. A planner in the walk sees the past only.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 
 use rayon::prelude::*;
 
@@ -119,6 +120,9 @@ struct Planned {
     moment: Opportunity,
     predicted_tokens: u64,
 }
+
+/// A link with the places of what it is offered.
+type Offered<'a> = (&'a Link<'a>, Range<usize>);
 
 /// The walk over one context.
 struct Walk<'a> {
@@ -291,29 +295,15 @@ impl<'a> Walk<'a> {
         probability_min: f64,
         odds: Option<&dyn Odds>,
     ) -> Vec<Planned> {
-        let numbers = self.policy.numbers;
-        let (mut offered, mut ranges) = (Vec::new(), Vec::new());
-        for (number, link) in self.reader.links(trigger) {
-            let start = offered.len();
-            self.reader.offers(trigger, number, link, numbers.judge.ranks_max, &mut offered);
-            let edge = (self.told.history.calls[trigger as usize].tool, link.to);
-            let read = offered[start..].iter().filter(|moment| moment.already_read).count() as u64;
-            self.hold(edge, DeclineReason::AlreadyRead, read);
-            let mut fresh: Vec<Opportunity> = offered.drain(start..).filter(|moment| !moment.already_read).collect();
-            fresh.truncate(link.arguments_max);
-            offered.extend(fresh);
-            if offered.len() == start {
-                self.hold(edge, DeclineReason::NoArgument, u64::from(read == 0));
-            }
-            ranges.push((link.follow_up, link, start..offered.len()));
-        }
+        let (offered, ranges) = self.fresh(trigger);
         if offered.is_empty() {
             return Vec::new();
         }
         self.total.plans += 1;
+        let numbers = self.policy.numbers;
         let project = |follow_up: &FollowUp| -> Vec<Projected> {
-            let range = ranges.iter().find(|(known, ..)| std::ptr::eq(*known, follow_up));
-            let Some((_, link, range)) = range else { return Vec::new() };
+            let range = ranges.iter().find(|(link, _)| std::ptr::eq(link.follow_up, follow_up));
+            let Some((link, range)) = range else { return Vec::new() };
             let argument = |moment: &Opportunity| Argument::hash(link.argument_name.unwrap_or_default(), moment.value);
             let mut projected = Projected::evenly(offered[range.clone()].iter().map(argument).collect());
             for (projected, moment) in projected.iter_mut().zip(&offered[range.clone()]) {
@@ -347,28 +337,50 @@ impl<'a> Walk<'a> {
             self.total.plans_by_intent += u64::from(calls(&plan) != calls(&without));
         }
         self.total += &compared.unwrap_or_default();
+        let names = &self.policy.known.names;
         let find = |tool: &str, argument: &Argument| {
             let ArgumentValue::Hash(value) = argument.value else { return None };
-            let known = &self.policy.known.names;
-            offered.iter().find(|moment| moment.value == value && known.text(moment.to) == tool).copied()
+            offered.iter().find(|moment| moment.value == value && names.text(moment.to) == tool).copied()
         };
         for declined in &plan.declined {
-            let Some(moment) = declined.argument.as_ref().and_then(|argument| find(&declined.tool, argument)) else {
-                continue;
-            };
-            let (edge, held) = ((moment.from, moment.to), held(declined.reason));
-            self.hold(edge, held, 1);
-            if held.is_decline() {
-                let input = self.link(&moment).sole_input(moment.value);
-                self.watch.decline(edge, held, input);
+            if let Some(moment) = declined.argument.as_ref().and_then(|argument| find(&declined.tool, argument)) {
+                self.decline(&moment, held(declined.reason));
             }
         }
-        let calls = plan.calls.iter();
-        let planned = calls.filter_map(|call| {
+        let planned = plan.calls.iter().filter_map(|call| {
             let moment = find(&call.request.tool, &call.request.argument)?;
             Some(Planned { moment, predicted_tokens: call.cost.tokens })
         });
         planned.collect()
+    }
+
+    /// What the answer offers to each link and was not read before.
+    fn fresh(&mut self, trigger: u32) -> (Vec<Opportunity>, Vec<Offered<'a>>) {
+        let (mut offered, mut ranges) = (Vec::new(), Vec::new());
+        for (number, link) in self.reader.links(trigger) {
+            let start = offered.len();
+            self.reader.offers(trigger, number, link, self.policy.numbers.judge.ranks_max, &mut offered);
+            let edge = (self.told.history.calls[trigger as usize].tool, link.to);
+            let read = offered[start..].iter().filter(|moment| moment.already_read).count() as u64;
+            self.hold(edge, DeclineReason::AlreadyRead, read);
+            let mut fresh: Vec<Opportunity> = offered.drain(start..).filter(|moment| !moment.already_read).collect();
+            fresh.truncate(link.arguments_max);
+            offered.extend(fresh);
+            if offered.len() == start {
+                self.hold(edge, DeclineReason::NoArgument, u64::from(read == 0));
+            }
+            ranges.push((link, start..offered.len()));
+        }
+        (offered, ranges)
+    }
+
+    fn decline(&mut self, moment: &Opportunity, reason: DeclineReason) {
+        let edge = (moment.from, moment.to);
+        self.hold(edge, reason, 1);
+        if reason.is_decline() {
+            let input = self.link(moment).sole_input(moment.value);
+            self.watch.decline(edge, reason, input);
+        }
     }
 
     /// The published planner, in the wiring of its host: it reads the answer as text whatever it is, so that only the

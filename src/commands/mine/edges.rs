@@ -108,6 +108,25 @@ impl Args {
     fn shows(&self, edge: &Edge) -> bool {
         edge.sum.count >= self.min_count && (edge.significant || !self.significant)
     }
+
+    fn rows_max(&self) -> usize {
+        if self.top == 0 { usize::MAX } else { self.top }
+    }
+
+    /// Says how many of so many edges are shown, and what a mark behind one means.
+    fn tell(&self, edges: usize, thresholds: &EdgeThresholds, context: &mut Context<'_>) -> Result<()> {
+        if self.asked.export.in_layout(self.layout)?.form() == Form::Table && edges > self.rows_max() {
+            writeln!(context.err, "# the first {} of {edges} edges; --top 0 shows all", self.top)?;
+        }
+        let EdgeThresholds { q_max, count_min, sessions_min } = thresholds;
+        let whole = if self.concurrency() == Concurrency::Flat { "file" } else { "context" };
+        writeln!(
+            context.err,
+            "# * more often than in another order of the messages of each {whole} (q ≤ {q_max} over all edges, {count_min} \
+             pairs, {sessions_min} sessions)"
+        )?;
+        Ok(())
+    }
 }
 
 /// Reads, counts, prints.
@@ -125,36 +144,17 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Err(input.nothing_in_window("tool calls"));
     }
     let thresholds = input.data.parsed::<EdgeThresholds>("edges.toml")?;
+    let shown = |name: &str| logs::shown(&export, &context.pseudonyms, name);
     // What is left out is tested all the same: the rate of false discoveries is that of all edges.
     let all = edges::edges(&sums, &thresholds).into_iter().filter(|edge| args.shows(edge));
-    let named = all.map(|edge| {
-        let (from, to) = (
-            logs::shown(&export, &context.pseudonyms, &edge.from),
-            logs::shown(&export, &context.pseudonyms, &edge.to),
-        );
-        Edge { from, to, ..edge }
-    });
-    let (rows, mut left_out) = logs::keep_k(named.collect(), &export, |edge: &Edge| edge.sum.sessions);
-    let named = |end: &EndSum| (logs::shown(&export, &context.pseudonyms, &sums.names[end.tool.0 as usize]), *end);
-    let (ends, ends_left_out) =
-        logs::keep_k(by_calls(sums.ends.iter().map(named).collect()), &export, |(_, end)| end.sessions);
-    if args.ends {
-        left_out = ends_left_out;
-    }
+    let named = all.map(|edge| Edge { from: shown(&edge.from), to: shown(&edge.to), ..edge });
+    let (rows, edges_out) = logs::keep_k(named.collect(), &export, |edge: &Edge| edge.sum.sessions);
+    let named = sums.ends.iter().map(|end| (shown(&sums.names[end.tool.0 as usize]), *end));
+    let (ends, ends_out) = logs::keep_k(by_calls(named.collect()), &export, |(_, end)| end.sessions);
+    let left_out = if args.ends { ends_out } else { edges_out };
     logs::tell(&input, &export, left_out, context)?;
-    let top = if args.top == 0 { usize::MAX } else { args.top };
-    if !args.ends && export.form() == Form::Table && rows.len() > top && !export.quiet {
-        writeln!(context.err, "# the first {top} of {} edges; --top 0 shows all", rows.len())?;
-    }
     if !args.ends && !export.quiet {
-        writeln!(
-            context.err,
-            "# * more often than in another order of the messages of each {} (q ≤ {} over all edges, {} pairs, {} sessions)",
-            if args.concurrency() == Concurrency::Flat { "file" } else { "context" },
-            thresholds.q_max,
-            thresholds.count_min,
-            thresholds.sessions_min
-        )?;
+        args.tell(rows.len(), &thresholds, context)?;
     }
     let (mut fields, ends) = (logs::fields(&input, left_out), mined::ends(&ends));
     fields["concurrency"] = json!(args.concurrency().key());
@@ -174,7 +174,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let about =
         vec![("concurrency", args.concurrency().key().to_owned()), ("turns", Turns::from(args.turns).key().to_owned())];
     let of_edges = if args.layout == Layout::Published { mined::edges_published(&rows) } else { mined::edges(&rows) };
-    let overview: Table = if args.ends { table::table(&ends) } else { mined::edges_overview(&rows, top) };
+    let overview: Table = if args.ends { table::table(&ends) } else { mined::edges_overview(&rows, args.rows_max()) };
     export.send_mined(
         context,
         Mined {

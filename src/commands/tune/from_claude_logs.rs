@@ -38,7 +38,8 @@ use crate::rules::annotations::Annotations;
 use crate::rules::precedence::Precedence;
 use crate::rules::prefetching::Prefetching;
 use crate::rules::proposal::{Proposal, View, settle};
-use crate::rules::{Facts, Speaks, judge_all, paying, prefetching, report as findings, statistics, t1_tools};
+use crate::rules::{Facts, Speaks, judge_all, p1_model, paying, prefetching, report as findings, statistics, t1_tools};
+use crate::settings::finding::Finding;
 use crate::settings::{Effective, SettingsFile, classify_agent};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
@@ -121,18 +122,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     };
     input.expect_records(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
-    let numbers = args.tools.then(|| statistics::numbers(&input.data)).transpose()?;
-    let words = &input.vocabulary;
-    let sheet = projections::about(&input.data, &input)?;
-    let settled = numbers.as_ref().map(|_| file.text.as_str());
-    let question = format!("mined {numbers:?} {:?} {sheet} {settled:?}", words.read_class_tools);
-    let mut mined = input.remember(&question, |input| mine(input, numbers.as_ref(), &file))?;
-    if mined.overview.calls == 0 && mined.models.is_empty() && !args.asked.input.allow_empty {
-        return Err(input.nothing_in_window("tool calls and no API messages"));
-    }
-    classify(&mut mined.sessions);
-    mined.calibration = args.calibrate.then(|| measure(&mut input)).transpose()?;
-    let fields = if args.fields { mine_fields::of_input(&mut input)?.fields } else { Vec::new() };
+    let mut mined = recalled(args, &file, &mut input)?;
     let whose = match args.others.read(&input.data, context)? {
         Some(others) if args.tools => {
             others.lenders().lend_stats(&mut mined.names, &mut mined.tools, &mut mined.follow_ups)
@@ -140,32 +130,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         _ => Whose::default(),
     };
     let view = View::new(&file, &effective);
-    let facts = Facts {
-        names: &Names::from_texts(mined.names.clone()),
-        models: &mined.models,
-        sessions: &mined.sessions,
-        tools: &mined.tools,
-        follow_ups: &mined.follow_ups,
-        projections: &mined.projections,
-        projecting: &input.data.parsed::<Numbers>(PLANNER)?.projection,
-        runnable: &mined.runnable,
-        coverage: &mined.coverage,
-        calibration: mined.calibration.as_ref().map_or(&[], |found| &found.families),
-        fields: &fields,
-        annotations: &Annotations::load(&input.data)?,
-        families: &crate::rules::p1_model::families(&input.data)?,
-        observed: &Observed::default(),
-        current: &view,
-    };
-    let more = [
-        (args.tools, Speaks::LogsWithTools),
-        (args.fields, Speaks::LogsWithFields),
-        (args.calibrate, Speaks::LogsCalibrated),
-    ];
-    let more = more.into_iter().filter_map(|(is_asked, speaks)| is_asked.then_some(speaks));
-    let asked: Vec<Speaks> = std::iter::once(Speaks::Logs).chain(more).collect();
-    let mut found = judge_all(&facts, &input.data, &asked)?;
-    whose.tell(&mut found);
+    let found = judged(args, &mined, &whose, &view, &mut input)?;
     let precedence = Precedence::load(&input.data, &file, mined.overview.span_ms.map(|(_, last)| last))?;
     let mut found = settle(&view, &precedence, found);
     if let Some(judged) = &mined.prefetching {
@@ -190,6 +155,53 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let inputs = window::inputs("logs", mined.overview.calls, mined.overview.sessions, &input.window);
     let settled = Settled { command: "tune from-claude-logs", file: &file, proposal: &proposal, gate: None, inputs };
     writing::conclude(&args.write, args.asked.output.quiet, settled, context)
+}
+
+/// What was mined, from the lake if it was mined before.
+fn recalled(args: &Args, file: &SettingsFile, input: &mut Input) -> Result<Mined> {
+    let numbers = args.tools.then(|| statistics::numbers(&input.data)).transpose()?;
+    let sheet = projections::about(&input.data, input)?;
+    let settled = numbers.as_ref().map(|_| file.text.as_str());
+    let question = format!("mined {numbers:?} {:?} {sheet} {settled:?}", input.vocabulary.read_class_tools);
+    let mut mined = input.remember(&question, |input| mine(input, numbers.as_ref(), file))?;
+    if mined.overview.calls == 0 && mined.models.is_empty() && !args.asked.input.allow_empty {
+        return Err(input.nothing_in_window("tool calls and no API messages"));
+    }
+    classify(&mut mined.sessions);
+    mined.calibration = args.calibrate.then(|| measure(input)).transpose()?;
+    Ok(mined)
+}
+
+/// What the rules say that were asked for.
+fn judged(args: &Args, mined: &Mined, whose: &Whose, view: &View<'_>, input: &mut Input) -> Result<Vec<Finding>> {
+    let fields = if args.fields { mine_fields::of_input(input)?.fields } else { Vec::new() };
+    let facts = Facts {
+        names: &Names::from_texts(mined.names.clone()),
+        models: &mined.models,
+        sessions: &mined.sessions,
+        tools: &mined.tools,
+        follow_ups: &mined.follow_ups,
+        projections: &mined.projections,
+        projecting: &input.data.parsed::<Numbers>(PLANNER)?.projection,
+        runnable: &mined.runnable,
+        coverage: &mined.coverage,
+        calibration: mined.calibration.as_ref().map_or(&[], |found| &found.families),
+        fields: &fields,
+        annotations: &Annotations::load(&input.data)?,
+        families: &p1_model::families(&input.data)?,
+        observed: &Observed::default(),
+        current: view,
+    };
+    let more = [
+        (args.tools, Speaks::LogsWithTools),
+        (args.fields, Speaks::LogsWithFields),
+        (args.calibrate, Speaks::LogsCalibrated),
+    ];
+    let more = more.into_iter().filter_map(|(is_asked, speaks)| is_asked.then_some(speaks));
+    let asked: Vec<Speaks> = std::iter::once(Speaks::Logs).chain(more).collect();
+    let mut found = judge_all(&facts, &input.data, &asked)?;
+    whose.tell(&mut found);
+    Ok(found)
 }
 
 /// Mines the input; follow-ups, projections and how well they hold only if a rule asks for them.

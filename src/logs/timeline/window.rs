@@ -2,116 +2,133 @@
 
 use std::ops::Range;
 
-use crate::logs::timeline::requests::{NONE, Occurrence, Request, StatedCost, Timeline};
+use crate::logs::timeline::requests::{NONE, Occurrence, Reference, Request, StatedCost, Timeline};
 use crate::logs::trace::{Millis, is_within};
 
 /// Keeps the requests that began within the window, and what belongs to them.
 pub(crate) fn select(from: Timeline, window: &Range<Millis>) -> Timeline {
-    let kept = |request: &Request| is_within(window, request.start);
-    let requests = Places::of(from.requests.iter().map(kept));
-    let mut blocks = vec![false; from.blocks.len()];
-    for request in from.requests.iter().filter(|request| kept(request)) {
-        blocks[request.inputs.start as usize..request.outputs.end as usize].fill(true);
-    }
-    let blocks = Places::of(blocks.into_iter());
-    let calls = Places::of(from.calls.iter().map(|call| blocks.keeps(call.asked)));
-    let segments = Places::of(from.segments.iter().map(|segment| requests.any(&segment.requests)));
-    let chains = Places::of(from.chains.iter().map(|chain| requests.any(&chain.requests)));
-    let mut sessions = vec![false; from.sessions.len()];
-    for chain in from.chains.iter().filter(|chain| requests.any(&chain.requests)) {
-        sessions[chain.session as usize] = true;
-    }
-    let sessions = Places::of(sessions.into_iter());
-    let mut out = Timeline { names: from.names, skipped: from.skipped, ..Timeline::default() };
-    // A running total cannot be cut in time: it stands where all of its session does.
-    let whole = |row: &StatedCost| {
-        let place = from.sessions.iter().position(|session| session.id == row.session);
-        place.is_some_and(|place| {
-            let mut own = from.chains.iter().filter(|chain| chain.session as usize == place);
-            own.all(|chain| requests.all(&chain.requests))
-        })
-    };
-    out.stated_costs = from.stated_costs.iter().copied().filter(whole).collect();
-    out.sessions = sessions.pick(from.sessions).collect();
-    for mut chain in chains.pick(from.chains) {
-        chain.session = sessions.at(chain.session);
-        chain.segments = segments.range(&chain.segments);
+    let kept = Kept::of(&from, window);
+    let mut out = Timeline { stated_costs: kept.stated_costs(&from), ..Timeline::default() };
+    out.sessions = kept.sessions.pick(from.sessions).collect();
+    for mut chain in kept.chains.pick(from.chains) {
+        chain.session = kept.sessions.at(chain.session);
+        chain.segments = kept.segments.range(&chain.segments);
         // A boundary behind the last request stands at the end of the chain.
-        chain.requests = requests.range(&chain.requests);
+        chain.requests = kept.requests.range(&chain.requests);
         out.chains.push(chain);
     }
-    for mut segment in segments.pick(from.segments) {
-        segment.chain = chains.at(segment.chain);
-        segment.requests = requests.range(&segment.requests);
-        segment.after = requests.kept_or_none(segment.after);
+    for mut segment in kept.segments.pick(from.segments) {
+        segment.chain = kept.chains.at(segment.chain);
+        segment.requests = kept.requests.range(&segment.requests);
+        segment.after = kept.requests.kept_or_none(segment.after);
         out.segments.push(segment);
     }
-    for mut request in requests.pick(from.requests) {
-        request.chain = chains.at(request.chain);
-        request.segment = segments.at(request.segment);
-        request.inputs = blocks.range(&request.inputs);
-        request.outputs = blocks.range(&request.outputs);
+    for mut request in kept.requests.pick(from.requests) {
+        request.chain = kept.chains.at(request.chain);
+        request.segment = kept.segments.at(request.segment);
+        request.inputs = kept.blocks.range(&request.inputs);
+        request.outputs = kept.blocks.range(&request.outputs);
         out.requests.push(request);
     }
-    for mut block in blocks.pick(from.blocks) {
-        block.call = calls.kept_or_none(block.call);
+    for mut block in kept.blocks.pick(from.blocks) {
+        block.call = kept.calls.kept_or_none(block.call);
         out.blocks.push(block);
     }
-    for mut call in calls.pick(from.calls) {
-        call.asked = blocks.at(call.asked);
-        call.answered = blocks.kept_or_none(call.answered);
+    for mut call in kept.calls.pick(from.calls) {
+        call.asked = kept.blocks.at(call.asked);
+        call.answered = kept.blocks.kept_or_none(call.answered);
         out.calls.push(call);
     }
-    let is_inside = |chain: u32, request: u32| {
-        chains.keeps(chain) && (requests.keeps(request) || request.checked_sub(1).is_some_and(|r| requests.keeps(r)))
-    };
-    for mut boundary in from.boundaries {
-        if is_inside(boundary.chain, boundary.request) {
-            boundary.chain = chains.at(boundary.chain);
-            boundary.request = requests.at(boundary.request);
-            boundary.summary = blocks.kept_or_none(boundary.summary);
-            out.boundaries.push(boundary);
-        }
+    for mut boundary in from.boundaries.into_iter().filter(|row| kept.is_inside(row.chain, row.request)) {
+        boundary.chain = kept.chains.at(boundary.chain);
+        boundary.request = kept.requests.at(boundary.request);
+        boundary.summary = kept.blocks.kept_or_none(boundary.summary);
+        out.boundaries.push(boundary);
     }
-    for mut clearing in from.clearings {
-        if is_inside(clearing.chain, clearing.request) {
-            clearing.chain = chains.at(clearing.chain);
-            clearing.request = requests.at(clearing.request);
-            out.clearings.push(clearing);
-        }
+    for mut clearing in from.clearings.into_iter().filter(|row| kept.is_inside(row.chain, row.request)) {
+        clearing.chain = kept.chains.at(clearing.chain);
+        clearing.request = kept.requests.at(clearing.request);
+        out.clearings.push(clearing);
     }
-    for mut addition in from.added {
-        if requests.keeps(addition.request) {
-            addition.request = requests.at(addition.request);
-            out.added.push(addition);
-        }
+    for mut addition in from.added.into_iter().filter(|row| kept.requests.keeps(row.request)) {
+        addition.request = kept.requests.at(addition.request);
+        out.added.push(addition);
     }
-    for mut reference in from.references {
-        if !requests.keeps(reference.request) {
-            continue;
-        }
-        let sources = &from.sources[reference.sources.start as usize..reference.sources.end as usize];
-        let start = out.sources.len() as u32;
-        let kept = sources.iter().filter(|source| blocks.keeps(source.block));
-        out.sources.extend(kept.map(|source| Occurrence { block: blocks.at(source.block), ..*source }));
-        reference.sources = start..out.sources.len() as u32;
-        if reference.sources.is_empty() && !sources.is_empty() {
-            continue;
-        }
-        reference.request = requests.at(reference.request);
-        reference.call = calls.kept_or_none(reference.call);
-        out.references.push(reference);
-    }
+    kept.references(from.references, &from.sources, &mut out);
     out.words = from.words.without_rows();
-    for mut utterance in from.utterances {
-        if blocks.keeps(utterance.block) {
-            utterance.terms = out.words.take(&from.words, &utterance.terms);
-            utterance.words = out.words.take(&from.words, &utterance.words);
-            utterance.block = blocks.at(utterance.block);
-            out.utterances.push(utterance);
+    for mut utterance in from.utterances.into_iter().filter(|row| kept.blocks.keeps(row.block)) {
+        utterance.terms = out.words.take(&from.words, &utterance.terms);
+        utterance.words = out.words.take(&from.words, &utterance.words);
+        utterance.block = kept.blocks.at(utterance.block);
+        out.utterances.push(utterance);
+    }
+    Timeline { names: from.names, skipped: from.skipped, ..out }
+}
+
+/// Where the rows go that are kept.
+struct Kept {
+    requests: Places,
+    blocks: Places,
+    calls: Places,
+    segments: Places,
+    chains: Places,
+    sessions: Places,
+}
+
+impl Kept {
+    fn of(from: &Timeline, window: &Range<Millis>) -> Self {
+        let kept = |request: &Request| is_within(window, request.start);
+        let requests = Places::of(from.requests.iter().map(kept));
+        let mut blocks = vec![false; from.blocks.len()];
+        for request in from.requests.iter().filter(|request| kept(request)) {
+            blocks[request.inputs.start as usize..request.outputs.end as usize].fill(true);
+        }
+        let blocks = Places::of(blocks.into_iter());
+        let calls = Places::of(from.calls.iter().map(|call| blocks.keeps(call.asked)));
+        let segments = Places::of(from.segments.iter().map(|segment| requests.any(&segment.requests)));
+        let chains = Places::of(from.chains.iter().map(|chain| requests.any(&chain.requests)));
+        let mut sessions = vec![false; from.sessions.len()];
+        for chain in from.chains.iter().filter(|chain| requests.any(&chain.requests)) {
+            sessions[chain.session as usize] = true;
+        }
+        let sessions = Places::of(sessions.into_iter());
+        Self { requests, blocks, calls, segments, chains, sessions }
+    }
+
+    /// A running total cannot be cut in time: it stands where all of its session does.
+    fn stated_costs(&self, from: &Timeline) -> Vec<StatedCost> {
+        let whole = |row: &StatedCost| {
+            let place = from.sessions.iter().position(|session| session.id == row.session);
+            place.is_some_and(|place| {
+                let mut own = from.chains.iter().filter(|chain| chain.session as usize == place);
+                own.all(|chain| self.requests.all(&chain.requests))
+            })
+        };
+        from.stated_costs.iter().copied().filter(whole).collect()
+    }
+
+    /// Whether what stands before this request of a chain belongs to what is kept.
+    fn is_inside(&self, chain: u32, request: u32) -> bool {
+        let keeps = |request| self.requests.keeps(request);
+        self.chains.keeps(chain) && (keeps(request) || request.checked_sub(1).is_some_and(keeps))
+    }
+
+    /// References with those of their sources that are kept; one that has lost all of them goes.
+    fn references(&self, references: Vec<Reference>, sources: &[Occurrence], out: &mut Timeline) {
+        for mut reference in references.into_iter().filter(|row| self.requests.keeps(row.request)) {
+            let sources = &sources[reference.sources.start as usize..reference.sources.end as usize];
+            let start = out.sources.len() as u32;
+            let kept = sources.iter().filter(|source| self.blocks.keeps(source.block));
+            out.sources.extend(kept.map(|source| Occurrence { block: self.blocks.at(source.block), ..*source }));
+            reference.sources = start..out.sources.len() as u32;
+            if reference.sources.is_empty() && !sources.is_empty() {
+                continue;
+            }
+            reference.request = self.requests.at(reference.request);
+            reference.call = self.calls.kept_or_none(reference.call);
+            out.references.push(reference);
         }
     }
-    out
 }
 
 /// Where each row of a list goes when only some are kept.

@@ -8,10 +8,11 @@ use serde_json::json;
 use crate::base::error::{Error, Result};
 use crate::logs::trace::NO_TIME;
 use crate::whatif::chosen::{Policy, Sheets};
-use crate::whatif::clearing::Micro;
 use crate::whatif::clearing::replayed::{clearings, replayed};
+use crate::whatif::clearing::{Cleared, Micro};
 use crate::whatif::compaction::context_sizes::{after_sizes, growth};
 use crate::whatif::compaction::figures::compactions;
+use crate::whatif::compaction::outcome::Compactions;
 use crate::whatif::compaction::params::{Params, Tier};
 use crate::whatif::compaction::placement::placement;
 use crate::whatif::compaction::real::real_compactions;
@@ -45,90 +46,107 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let params: Params = sheet.params()?;
     check_summarizer(&params, &world.prices)?;
     let sheet = Sheet::parse(&sheet.text(), sheet.place())?;
-    let tokens: Arc<[u32]> = world.sizes.tokens.as_slice().into();
     if params.tier == Tier::Micro {
         let journal = Journal::default();
         let stage = Micro::new(params.micro.clone(), sheet.clone(), journal.clone());
-        let conclude = move |finished: &Finished<'_>| {
-            let found = replayed(&finished.scene.world.timeline, &params.micro, &sheet);
-            let done = clearings(&finished.scene.world.timeline, &journal.take(), finished.run);
-            Part {
-                tables: vec![("clearings of tool results in the log".to_owned(), report::clearings(&found))],
-                details: json!({ "cleared": done, "logged": found }),
-                ..Part::default()
-            }
-        };
+        let conclude = move |finished: &Finished<'_>| cleared(finished, &journal, &params, &sheet);
         return Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) });
     }
     let journal = Journal::default();
+    let tokens: Arc<[u32]> = world.sizes.tokens.as_slice().into();
     let stage = Compaction::new(params.clone(), sheet.clone(), tokens, journal.clone());
     let conclude = move |finished: &Finished<'_>| {
-        let Finished { scene, run, breaks, is_named, .. } = *finished;
-        let (world, detectors) = (scene.world, &scene.detectors);
-        let timeline = &world.timeline;
-        let broken = Some((detectors, breaks, &world.breakage));
-        let done = compactions(timeline, &journal.take(), run, broken, &sheet);
-        if !world.is_billed {
-            let growth = growth(timeline);
-            return Part {
-                tables: report::telemetry_tables(&done, &growth),
-                details: json!({ "compactions": done, "growth": growth }),
-                notes: vec![report::TELEMETRY_NOTE.to_owned()],
-                ..Part::default()
-            };
-        }
-        let real = real_compactions(timeline, &world.sizes.tokens, detectors, &sheet, &world.breakage);
-        let placed = placement(timeline, &params, &sheet);
-        let after = after_sizes(timeline, &world.sizes, &params, &sheet);
-        let ages = edit_ages(timeline, &world.breakage);
-        let cleared = replayed(timeline, &params.micro, &sheet);
-        let requests = scene.ground.under(finished.oracle);
-        let ground = Ground { requests: &requests, detectors, breakage: &world.breakage };
-        let points = if is_named { points(&params, &sheet) } else { Vec::new() };
-        let swept: Vec<_> = points.par_iter().map(|point| row(&ground, point, &sheet)).collect();
-        let found = report::Found {
-            done: &done,
-            real: &real,
-            placed: &placed,
-            after: &after,
-            ages: &ages,
-            cleared: &cleared,
-            swept: &swept,
-            bars: report::Bars {
-                placed: sheet.bars.placed_percent,
-                false_firings: sheet.bars.false_firings_percent,
-                tolerance: sheet.bars.after_size_tolerance_percent,
-                after_size: sheet.bars.after_size_percent,
-                clearings: sheet.bars.clearings_percent,
-                rereads_elsewhere: sheet.bars.rereads_elsewhere_percent,
-                with_reread_elsewhere: sheet.bars.with_reread_elsewhere_percent,
-            },
-        };
-        let setting = report::Setting {
-            trigger_tokens: params.trigger_tokens(&sheet, NEWEST),
-            tail_keep_tokens: params.tail_keep_tokens,
-            summary_tokens: params.summary_tokens.into(),
-            acknowledgement_tokens: sheet.client.acknowledgement_tokens.into(),
-            reattach_tokens: params.reattach_tokens.into(),
-        };
-        Part {
-            formulas: report::formulas(&setting),
-            tables: report::tables(&found),
-            details: json!({
-                "compactions": done,
-                "real": real,
-                "placement": placed,
-                "after_size": after,
-                "edit_ages": ages,
-                "clearings": cleared,
-                "sweep": swept,
-            }),
-            notes: report::notes(&placed, params.window)
-                .into_iter()
-                .chain(report::NOTES.iter().map(|note| (*note).to_owned()))
-                .collect(),
-            ..Part::default()
-        }
+        let world = finished.scene.world;
+        let broken = Some((&finished.scene.detectors, finished.breaks, &world.breakage));
+        let done = compactions(&world.timeline, &journal.take(), finished.run, broken, &sheet);
+        if world.is_billed { compacted(finished, &done, &params, &sheet) } else { of_telemetry(finished, &done) }
     };
     Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) })
+}
+
+/// What clearing tool results did, beside the clearings of the log.
+fn cleared(finished: &Finished<'_>, journal: &Journal<Cleared>, params: &Params, sheet: &Sheet) -> Part {
+    let timeline = &finished.scene.world.timeline;
+    let found = replayed(timeline, &params.micro, sheet);
+    let done = clearings(timeline, &journal.take(), finished.run);
+    Part {
+        tables: vec![("clearings of tool results in the log".to_owned(), report::clearings(&found))],
+        details: json!({ "cleared": done, "logged": found }),
+        ..Part::default()
+    }
+}
+
+/// What compaction did where nothing is known but the sizes of tool results.
+fn of_telemetry(finished: &Finished<'_>, done: &Compactions) -> Part {
+    let growth = growth(&finished.scene.world.timeline);
+    Part {
+        tables: report::telemetry_tables(done, &growth),
+        details: json!({ "compactions": done, "growth": growth }),
+        notes: vec![report::TELEMETRY_NOTE.to_owned()],
+        ..Part::default()
+    }
+}
+
+/// What compaction did, beside the compactions of the log and other thresholds.
+fn compacted(finished: &Finished<'_>, done: &Compactions, params: &Params, sheet: &Sheet) -> Part {
+    let Finished { scene, is_named, .. } = *finished;
+    let (world, detectors) = (scene.world, &scene.detectors);
+    let timeline = &world.timeline;
+    let real = real_compactions(timeline, &world.sizes.tokens, detectors, sheet, &world.breakage);
+    let placed = placement(timeline, params, sheet);
+    let after = after_sizes(timeline, &world.sizes, params, sheet);
+    let ages = edit_ages(timeline, &world.breakage);
+    let cleared = replayed(timeline, &params.micro, sheet);
+    let requests = scene.ground.under(finished.oracle);
+    let ground = Ground { requests: &requests, detectors, breakage: &world.breakage };
+    let points = if is_named { points(params, sheet) } else { Vec::new() };
+    let swept: Vec<_> = points.par_iter().map(|point| row(&ground, point, sheet)).collect();
+    let found = report::Found {
+        done,
+        real: &real,
+        placed: &placed,
+        after: &after,
+        ages: &ages,
+        cleared: &cleared,
+        swept: &swept,
+        bars: bars(sheet),
+    };
+    let notes = report::NOTES.iter().map(|note| (*note).to_owned());
+    Part {
+        formulas: report::formulas(&setting(params, sheet)),
+        tables: report::tables(&found),
+        details: json!({
+            "compactions": done,
+            "real": real,
+            "placement": placed,
+            "after_size": after,
+            "edit_ages": ages,
+            "clearings": cleared,
+            "sweep": swept,
+        }),
+        notes: report::notes(&placed, params.window).into_iter().chain(notes).collect(),
+        ..Part::default()
+    }
+}
+
+fn bars(sheet: &Sheet) -> report::Bars {
+    report::Bars {
+        placed: sheet.bars.placed_percent,
+        false_firings: sheet.bars.false_firings_percent,
+        tolerance: sheet.bars.after_size_tolerance_percent,
+        after_size: sheet.bars.after_size_percent,
+        clearings: sheet.bars.clearings_percent,
+        rereads_elsewhere: sheet.bars.rereads_elsewhere_percent,
+        with_reread_elsewhere: sheet.bars.with_reread_elsewhere_percent,
+    }
+}
+
+fn setting(params: &Params, sheet: &Sheet) -> report::Setting {
+    report::Setting {
+        trigger_tokens: params.trigger_tokens(sheet, NEWEST),
+        tail_keep_tokens: params.tail_keep_tokens,
+        summary_tokens: params.summary_tokens.into(),
+        acknowledgement_tokens: sheet.client.acknowledgement_tokens.into(),
+        reattach_tokens: params.reattach_tokens.into(),
+    }
 }

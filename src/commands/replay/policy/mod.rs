@@ -78,11 +78,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     input.report_holds(Holds::FirstChunks)?;
     let reach = flags.reach.map(|id| Reaches::choose(Some(id), &input.data)).transpose()?;
     let reach = reach.map(|reaches| reaches.chosen().clone());
-    let mut tools = Tools::read(&flags.policy.tool_catalog, &input.data)?;
-    tools.provider = flags.policy.provider;
-    if rows.iter().any(|row| row.is_named && row.stack.asks_for_tools()) {
-        tools.look_in(&mut input);
-    }
+    let tools = tools(flags, &rows, &mut input)?;
     let timeline = input.timeline(detail)?;
     // Arguments can be checked without any usage.
     let checks_whole_logs = input.window == window::ALL && rows.iter().any(|row| checks_arguments(flags, row));
@@ -109,12 +105,10 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     }
     let one = |row: &Row| {
         let sheets = sheets.with(row)?;
-        let report = if row.stack.has(Policy::ArgCheck) && !checks_arguments(flags, row) {
-            arg_check::put_off()
-        } else if row.stack.has(Policy::ArgCheck) {
-            arg_check::report(&input, &world, &sheets, &tools)?
-        } else {
-            stacked::report(&scene, &sheets, &row.stack, row.is_named)?
+        let report = match row.stack.has(Policy::ArgCheck) {
+            true if checks_arguments(flags, row) => arg_check::report(&input, &world, &sheets, &tools)?,
+            true => arg_check::put_off(),
+            false => stacked::report(&scene, &sheets, &row.stack, row.is_named)?,
         };
         let report = PolicyReport { policy: row.name.clone(), ..report };
         let report = if flags.policy.per_session { report } else { report.without_sessions() };
@@ -134,6 +128,16 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     show::tell(flags, &mut reports, &input);
     show::show(flags, &reports, &input, context)?;
     Ok(Exit::Done)
+}
+
+/// Definitions of tools, from the logs where a row was asked for that needs them.
+fn tools(flags: &Flags<'_>, rows: &[Row], input: &mut Input) -> Result<Tools> {
+    let mut tools = Tools::read(&flags.policy.tool_catalog, &input.data)?;
+    tools.provider = flags.policy.provider;
+    if rows.iter().any(|row| row.is_named && row.stack.asks_for_tools()) {
+        tools.look_in(input);
+    }
+    Ok(tools)
 }
 
 /// The configuration of the pipeline.
