@@ -3,6 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::base::data::fitting;
+use crate::base::unpack::Packing;
+use crate::logs::definitions::{Quote, read_all};
+use crate::logs::read::Job;
+use crate::tests::log_builder::{agent_progress, answers, asks, log, user};
 use crate::whatif::arg_check::outcome::Provider;
 use crate::whatif::catalog::read::{Shape, Spec, attached, definitions, quoted};
 use crate::whatif::catalog::{Catalog, CatalogRules, Definition, Version};
@@ -188,6 +192,37 @@ fn definitions_that_a_log_quotes_are_found_and_other_text_is_not() {
     assert!(found[0].schema.is_some() && !found[0].is_real, "it was searched for, so no list held it");
     assert_eq!(quoted(&format!("[{tool}]"))[0].name, "mcp__git__get", "a list is understood as well");
     assert!(quoted("no function here").is_empty());
+}
+
+/// A result of several texts is told text by text; what no search asked for, and what a torn record holds, is not told.
+#[test]
+fn quotes_are_the_texts_of_searches_and_what_was_attached() {
+    let parts =
+        |texts: &[&str]| -> Value { texts.iter().map(|text| json!({ "type": "text", "text": text })).collect() };
+    let records = [
+        asks("m-1", "search", "ToolSearch"),
+        asks("m-2", "other", "Grep"),
+        answers("search", parts(&["[one]", "\"two\""])),
+        answers("other", "ToolSearch is not what was asked"),
+        asks("m-3", "torn", "ToolSearch"),
+        user("listed", "see").set("attachment", json!({ "tools": [{ "input_schema": {} }] })),
+        agent_progress("sub", &asks("m-4", "inner", "ToolSearch")),
+        agent_progress("sub", &answers("inner", "three")),
+    ];
+    let torn = answers("torn", "four").line();
+    let text = log(&records) + &torn[..torn.len() - 9];
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("one.jsonl");
+    std::fs::write(&path, &text).unwrap();
+    let job = Job { path: &path, packing: Packing::Plain, from: 0, to: text.len() as u64, named: false };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let told = |quote: Quote<'_>| match quote {
+        Quote::Searched(text) => vec![text.to_owned()],
+        Quote::Attached(value) => vec![value.to_string()],
+    };
+    let (found, failures) = read_all(&[job], &["ToolSearch".to_owned()], &pool, &told);
+    assert_eq!(found, ["[one]", "\"two\"", r#"{"tools":[{"input_schema":{}}]}"#, "three"]);
+    assert!(failures.is_empty(), "{failures:?}");
 }
 
 #[test]
