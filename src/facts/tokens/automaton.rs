@@ -85,7 +85,7 @@ impl Automaton {
 }
 
 /// What the open piece is so far. "Cut off" means that the cut before it may be taken back.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, strum::VariantArray)]
 #[repr(u8)]
 enum State {
     /// Nothing can be added to it.
@@ -303,35 +303,7 @@ impl Pattern {
     }
 }
 
-const STATES: [State; 24] = {
-    use State::*;
-    [
-        Complete,
-        Word,
-        Capitals,
-        Caseless,
-        CapitalsCutOff,
-        Apostrophe,
-        ApostropheLowerR,
-        ApostropheUpperR,
-        ApostropheLowerL,
-        ApostropheUpperL,
-        Digit,
-        Digits,
-        Symbol,
-        Symbols,
-        SymbolsBreak,
-        Break,
-        Blank,
-        Space,
-        Blanks,
-        Spaces,
-        LineBlank,
-        LineSpace,
-        LineBlanks,
-        LineSpaces,
-    ]
-};
+const STATES: &[State] = <State as strum::VariantArray>::VARIANTS;
 
 const CLASSES: [Class; 19] = {
     use Class::*;
