@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::de::{self, Deserializer, Visitor};
+use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::{Error, Result};
@@ -155,8 +155,19 @@ pub enum HiddenForks {
     Off,
 }
 
+/// What a parameter is given as where one type does not hold all that is understood.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Given {
+    Flag(bool),
+    Number(u64),
+    Word(String),
+    Other(de::IgnoredAny),
+}
+
 /// `on` or `off`; `true` and `false` are understood.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", try_from = "Given")]
 pub enum Switch {
     /// On.
     On,
@@ -172,42 +183,23 @@ impl Switch {
     }
 }
 
-impl Serialize for Switch {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        serializer.serialize_str(if self.is_on() { "on" } else { "off" })
-    }
-}
+impl TryFrom<Given> for Switch {
+    type Error = String;
 
-impl<'de> Deserialize<'de> for Switch {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        deserializer.deserialize_any(SwitchVisitor)
-    }
-}
-
-struct SwitchVisitor;
-
-impl Visitor<'_> for SwitchVisitor {
-    type Value = Switch;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("on or off")
-    }
-
-    fn visit_bool<E: de::Error>(self, on: bool) -> std::result::Result<Switch, E> {
-        Ok(if on { Switch::On } else { Switch::Off })
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> std::result::Result<Switch, E> {
-        match text {
-            "on" => Ok(Switch::On),
-            "off" => Ok(Switch::Off),
-            _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+    fn try_from(given: Given) -> std::result::Result<Self, String> {
+        match given {
+            Given::Flag(true) => Ok(Self::On),
+            Given::Flag(false) => Ok(Self::Off),
+            Given::Word(word) if word == "on" => Ok(Self::On),
+            Given::Word(word) if word == "off" => Ok(Self::Off),
+            _ => Err("expected on or off".to_owned()),
         }
     }
 }
 
 /// Below how many tokens nothing is cached.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(try_from = "Given")]
 pub enum MinCacheable {
     /// What the sheet says of the model.
     #[default]
@@ -225,31 +217,15 @@ impl Serialize for MinCacheable {
     }
 }
 
-impl<'de> Deserialize<'de> for MinCacheable {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        deserializer.deserialize_any(MinCacheableVisitor)
-    }
-}
+impl TryFrom<Given> for MinCacheable {
+    type Error = String;
 
-struct MinCacheableVisitor;
-
-impl Visitor<'_> for MinCacheableVisitor {
-    type Value = MinCacheable;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("\"table\" or a number of tokens")
-    }
-
-    fn visit_i64<E: de::Error>(self, tokens: i64) -> std::result::Result<MinCacheable, E> {
-        u64::try_from(tokens).map(MinCacheable::Tokens).map_err(E::custom)
-    }
-
-    fn visit_u64<E: de::Error>(self, tokens: u64) -> std::result::Result<MinCacheable, E> {
-        Ok(MinCacheable::Tokens(tokens))
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> std::result::Result<MinCacheable, E> {
-        if text == "table" { Ok(MinCacheable::Table) } else { Err(E::invalid_value(de::Unexpected::Str(text), &self)) }
+    fn try_from(given: Given) -> std::result::Result<Self, String> {
+        match given {
+            Given::Number(tokens) => Ok(Self::Tokens(tokens)),
+            Given::Word(word) if word == "table" => Ok(Self::Table),
+            _ => Err("expected \"table\" or a number of tokens".to_owned()),
+        }
     }
 }
 
