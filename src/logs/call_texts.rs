@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::damage::Reason;
 use crate::base::id::Id;
 use crate::base::json::{Cursor, Fault, RawStr, TextSink};
 use crate::logs::content::{Block, TakeContent};
@@ -81,14 +80,10 @@ impl TextSink for Start {
 impl<'a> TakeContent<'a> for Blocks<'a> {
     type Text = Start;
 
-    fn odd(&mut self, _reason: Reason) {}
-
     fn begin(&mut self) {
         self.asked.clear();
         self.answered.clear();
     }
-
-    fn string(&mut self, _text: RawStr<'a>) {}
 
     fn begin_result(&mut self) {
         self.start.text.clear();

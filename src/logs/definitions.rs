@@ -4,7 +4,6 @@
 use memchr::memmem;
 use serde_json::Value;
 
-use crate::base::damage::Reason;
 use crate::base::id::{Id, IdSet};
 use crate::base::json::{Cursor, Fault, RawStr, TextSink};
 use crate::logs::content::{Block, TakeContent};
@@ -70,14 +69,10 @@ impl TextSink for Texts {
 impl<'a> TakeContent<'a> for Blocks<'_> {
     type Text = Texts;
 
-    fn odd(&mut self, _reason: Reason) {}
-
     fn begin(&mut self) {
         self.asked.clear();
         self.answered.clear();
     }
-
-    fn string(&mut self, _text: RawStr<'a>) {}
 
     fn begin_result(&mut self) {
         self.texts.0 = vec![Vec::new()];
