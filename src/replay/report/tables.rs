@@ -103,12 +103,39 @@ fn write_summary(out: &mut dyn Write, report: &ReplayReport, format: Format) -> 
 
 /// What was replayed and what came of it, in sentences.
 pub(super) fn summary(report: &ReplayReport) -> Vec<String> {
+    let mut lines = scope(report);
+    lines.extend(report.arms.iter().map(|arm| {
+        let Savings { dedup, encoder, combined } = arm.total.savings();
+        format!(
+            "{} formats, {}: dedup {} of all tokens, encoders {} of what missed L0, combined {}",
+            arm.name,
+            report.reach_name(),
+            figure(dedup),
+            figure(encoder),
+            figure(combined)
+        )
+    }));
+    lines.extend(proofs(report));
     let input = &report.input;
-    let baseline = report.arms.first().map_or(0, |arm| arm.total.baseline());
+    let as_they_are = [
+        (input.failures, "failed, refused or cancelled calls are shown as they are"),
+        (input.mixed, "answers with images are shown as they are"),
+        (input.oversize, "bodies are too large to be written in other ways"),
+        (input.unstudied, "answers of deleted logs have no facts and are left out"),
+    ];
+    let counted = as_they_are.into_iter().filter(|(count, _)| *count > 0);
+    lines.extend(counted.map(|(count, what)| format!("{} {what}", thousands(count))));
+    lines
+}
+
+/// What was replayed, and what part of the contexts that is.
+fn scope(report: &ReplayReport) -> Vec<String> {
+    let input = &report.input;
+    let (responses, baseline) = report.arms.first().map_or((0, 0), |arm| (arm.total.count(), arm.total.baseline()));
     let mut lines = vec![
         format!(
             "{} tool responses with text in {} contexts of {} sessions, {} tokens",
-            thousands(report.arms.first().map_or(0, |arm| arm.total.count())),
+            thousands(responses),
             thousands(input.contexts),
             thousands(input.sessions),
             thousands(baseline)
@@ -126,23 +153,18 @@ pub(super) fn summary(report: &ReplayReport) -> Vec<String> {
             "tool responses are {share} of the {entered} tokens that entered a context (estimated from usage)"
         ));
     }
-    for arm in &report.arms {
-        let Savings { dedup, encoder, combined } = arm.total.savings();
-        lines.push(format!(
-            "{} formats, {}: dedup {} of all tokens, encoders {} of what missed L0, combined {}",
-            arm.name,
-            report.reach_name(),
-            figure(dedup),
-            figure(encoder),
-            figure(combined)
-        ));
-    }
-    lines.push(format!(
+    lines
+}
+
+/// What was read back, and what later edits quote.
+fn proofs(report: &ReplayReport) -> Vec<String> {
+    let input = &report.input;
+    let mut lines = vec![format!(
         "proofs: {} encodings of {} bodies were read back and say the same; {} did not and are not used",
         thousands(input.proven),
         thousands(input.bodies),
         thousands(input.unproven)
-    ));
+    )];
     for arm in report.arms.iter().filter(|arm| arm.expanded != Expanded::default()) {
         let Expanded { same, different } = arm.expanded;
         lines.push(format!(
@@ -160,16 +182,6 @@ pub(super) fn summary(report: &ReplayReport) -> Vec<String> {
             thousands(arm.quotes.edits),
             thousands(arm.quotes.at_risk)
         ));
-    }
-    for (count, what) in [
-        (input.failures, "failed, refused or cancelled calls are shown as they are"),
-        (input.mixed, "answers with images are shown as they are"),
-        (input.oversize, "bodies are too large to be written in other ways"),
-        (input.unstudied, "answers of deleted logs have no facts and are left out"),
-    ] {
-        if count > 0 {
-            lines.push(format!("{} {what}", thousands(count)));
-        }
     }
     lines
 }

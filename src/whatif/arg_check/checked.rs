@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::base::error::Result;
 use crate::base::id::{Id, IdSet};
 use crate::frames::input::{Input, missing};
+use crate::logs::read::Failure;
 use crate::logs::{call_texts, window};
 use crate::whatif::arg_check::outcome::{ArgCheck, Truth};
 use crate::whatif::arg_check::tables::{PROVIDER_TITLE, classes, errors, formulas, headline, provider, summary};
@@ -39,19 +40,7 @@ pub fn report(input: &Input, world: &Simulation, sheets: &Sheets, tools: &Tools)
         None => tools.shipped.clone(),
     };
     let checker = Checker::new(&catalog, &params, &rules)?;
-    let check = |tool: &str, version: Option<&str>, input: &[u8]| checker.check(tool, version, input);
-    let unread = input.sources.iter().filter(|source| source.path.is_none() && !source.is_sidecar()).count();
-    let (calls, failures) = call_texts::read_all(&input.jobs(), rules.truth.chars, &input.pool, &check);
-    let mut found = ArgCheck::default();
-    // A window is one of requests: calls count with the request that made them.
-    let within: Option<IdSet<Id>> =
-        (input.window != window::ALL).then(|| world.timeline.calls.iter().map(|call| call.id).collect());
-    for (id, (tool, verdict)) in calls.asked.iter().filter(|(id, _)| within.as_ref().is_none_or(|set| set.contains(id)))
-    {
-        let answer = calls.answered.get(id);
-        let truth = answer.map_or(Truth::Unanswered, |(is_error, text)| rules.truth.of(Some((*is_error, text))));
-        tally(&mut found, tool, verdict, truth);
-    }
+    let (found, failures) = checked(input, world, &rules, &checker);
     let mut details = json!({ "arg_check": found });
     let mut tables =
         vec![("calls by class".to_owned(), classes(&found)), ("where arguments do not fit".to_owned(), errors(&found))];
@@ -60,19 +49,7 @@ pub fn report(input: &Input, world: &Simulation, sheets: &Sheets, tools: &Tools)
         details["provider"] = json!(sizes);
     }
     tables.retain(|(_, table)| !table.is_empty());
-    let mut notes = Vec::from_iter(tools.provider_note());
-    notes.extend(failures.iter().map(missing));
-    let unmatched: Vec<&str> = checker.unmatched().collect();
-    if !unmatched.is_empty() {
-        let tools = unmatched.join(", ");
-        notes.push(format!("patterns that look ahead or behind are not checked, and whatever they meet fits: {tools}"));
-    }
-    if unread > 0 {
-        notes.push(format!("{unread} deleted logs live on in the lake only, which holds no arguments: not checked"));
-    }
-    if input.listing.stdin {
-        notes.push(PIPED.to_owned());
-    }
+    let notes = tools.provider_note().into_iter().chain(failures.iter().map(missing)).chain(unchecked(input, &checker));
     let nothing_else = input.listing.stdin && found.calls() == 0;
     let not_estimated =
         if nothing_else { PIPED } else { "it changes no context; it says which calls would not have run" };
@@ -85,7 +62,7 @@ pub fn report(input: &Input, world: &Simulation, sheets: &Sheets, tools: &Tools)
         formulas: formulas(&found),
         bias: world.bias.of(&[Policy::ArgCheck.name()], false),
         tables,
-        notes,
+        notes: notes.collect(),
         fidelity: Fidelity {
             tool_catalog_source: match &tools.catalog {
                 Some((_, Source::Given)) => "given, shipped",
@@ -98,4 +75,39 @@ pub fn report(input: &Input, world: &Simulation, sheets: &Sheets, tools: &Tools)
         not_estimated: Some(not_estimated.to_owned()),
         ..PolicyReport::default()
     })
+}
+
+/// Every call of the window by what its arguments are to the schema and what came back, and the files that could not be read.
+fn checked(input: &Input, world: &Simulation, rules: &Rules, checker: &Checker) -> (ArgCheck, Vec<Failure>) {
+    let check = |tool: &str, version: Option<&str>, input: &[u8]| checker.check(tool, version, input);
+    let (calls, failures) = call_texts::read_all(&input.jobs(), rules.truth.chars, &input.pool, &check);
+    let mut found = ArgCheck::default();
+    // A window is one of requests: calls count with the request that made them.
+    let within: Option<IdSet<Id>> =
+        (input.window != window::ALL).then(|| world.timeline.calls.iter().map(|call| call.id).collect());
+    for (id, (tool, verdict)) in calls.asked.iter().filter(|(id, _)| within.as_ref().is_none_or(|set| set.contains(id)))
+    {
+        let answer = calls.answered.get(id);
+        let truth = answer.map_or(Truth::Unanswered, |(is_error, text)| rules.truth.of(Some((*is_error, text))));
+        tally(&mut found, tool, verdict, truth);
+    }
+    (found, failures)
+}
+
+/// What could not be checked, in sentences.
+fn unchecked(input: &Input, checker: &Checker) -> Vec<String> {
+    let mut notes = Vec::new();
+    let unmatched: Vec<&str> = checker.unmatched().collect();
+    if !unmatched.is_empty() {
+        let tools = unmatched.join(", ");
+        notes.push(format!("patterns that look ahead or behind are not checked, and whatever they meet fits: {tools}"));
+    }
+    let unread = input.sources.iter().filter(|source| source.path.is_none() && !source.is_sidecar()).count();
+    if unread > 0 {
+        notes.push(format!("{unread} deleted logs live on in the lake only, which holds no arguments: not checked"));
+    }
+    if input.listing.stdin {
+        notes.push(PIPED.to_owned());
+    }
+    notes
 }
