@@ -12,7 +12,6 @@ use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
 use crate::commands::responses::surroundings;
 use crate::logs::vocabulary::Vocabulary;
-use crate::report::envelope;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Format, Table};
 use crate::settings::formats::load_config;
@@ -124,8 +123,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     match args.output.form() {
         Format::Json => {
             let fields = json_fields(args, &inputs, &done, &total);
-            let document = envelope::envelope("annotate", args.output.stamp(context), fields);
-            envelope::write(context.out, &document)?;
+            args.output.write_json("annotate", fields, context)?;
         }
         form => {
             let table = table(&done, &total);

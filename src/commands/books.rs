@@ -1,7 +1,7 @@
 //! What every command about money opens: the logs, the simulation of their requests, and the bill.
 
 use crate::base::error::Result;
-use crate::commands::input::{FromArgs as _, QuestionArgs};
+use crate::commands::input::QuestionArgs;
 use crate::cost::bill::Bill;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::Detail;

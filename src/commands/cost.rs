@@ -4,16 +4,15 @@ use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::commands::books::Books;
-use crate::commands::input::{FromArgs as _, QuestionArgs};
+use crate::commands::input::QuestionArgs;
 use crate::commands::shown_names::ShownNames;
 use crate::cost::attribution::Attribution;
 use crate::cost::groups::{By, Label};
 use crate::cost::summary::Summary;
 use crate::cost::tables;
-use crate::mine::quality;
 use crate::report::table::Format;
 use crate::report::table::paragraph;
-use crate::report::{envelope, sharing, table};
+use crate::report::{sharing, table};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
@@ -62,20 +61,15 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let top = if args.all { found.rows.len() } else { top };
     match form {
         Format::Json => {
-            let mut fields = json!({
-                "window": input.window_json(),
-                "inputs": input.json(),
-                "data_quality": quality::json(&quality::of(&input.sources)),
-                "by": found.keys.iter().map(|key| key.name()).collect::<Vec<_>>(),
+            let mut fields = input.fields(json!({ "by": found.keys.iter().map(|key| key.name()).collect::<Vec<_>>(),
                 "summary": summary,
                 "total": tables::json(&found.total),
                 "rows": table::json(&tables::listing(&found, &full)),
-            });
+            }));
             if is_redacted {
                 sharing::hide_places(&mut fields);
             }
-            let document = envelope::envelope("cost", args.asked.output.stamp(context), fields);
-            envelope::write(context.out, &document)?;
+            args.asked.output.write_json("cost", fields, context)?;
         }
         Format::Csv => table::table(&tables::listing(&found, &full)).write(context.out, Format::Csv, None)?,
         form => {

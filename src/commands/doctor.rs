@@ -10,7 +10,6 @@ use crate::base::error::Result;
 use crate::base::numbers::DAY_MS;
 use crate::base::unpack::Packing;
 use crate::base::visible::{Shown as _, visible};
-use crate::commands::input::FromArgs as _;
 use crate::commands::reconcile;
 use crate::commands::responses::surroundings;
 use crate::frames::input::Input;
@@ -113,7 +112,7 @@ impl Examined {
             "data_quality": read.map_or(Value::Null, |_| quality::json(&self.damage)),
         });
         let stamp = args.output.stamp(context);
-        envelope::write(context.out, &envelope::envelope("doctor", stamp, fields))
+        envelope::write(context.out, "doctor", stamp, fields)
     }
 
     /// One table, malformed lines in it.

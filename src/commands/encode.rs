@@ -15,7 +15,6 @@ use crate::facts::subject::Subject;
 use crate::facts::tokens::{Counter, Vocabulary};
 use crate::facts::{budget, encode, inner_formats, knapsack, shape};
 use crate::logs::endpoint::{Endpoints, Input};
-use crate::report::envelope;
 use crate::report::numbers::thousands;
 use crate::report::table::{Format, Table};
 use crate::shell::arguments::{Exit, OutputArgs};
@@ -157,8 +156,7 @@ fn fit(args: &Args, request: &Request<'_>, counter: &mut Counter, context: &mut 
             "value_total": fitted.value_total, "value_upper_bound": fitted.upper_bound, "gap": fitted.gap(),
             "text": fitted.text,
         });
-        let document = envelope::envelope("encode", args.output.stamp(context), fields);
-        envelope::write(context.out, &document)?;
+        args.output.write_json("encode", fields, context)?;
         return Ok(Exit::Done);
     }
     context.out.write_all(fitted.text.as_bytes())?;
@@ -313,10 +311,7 @@ fn write_json(
         })
     };
     let described = shape::describe(subject.text, subject.shape);
-    let document = envelope::envelope(
-        "encode",
-        args.output.stamp(context),
-        json!({
+    args.output.write_json("encode", json!({
             "shape": subject.shape.key(),
             "inner_formats": inner_formats::find(subject.text, subject.shape).iter().map(InnerFormat::key).collect::<Vec<_>>(),
             "depth": described.depth,
@@ -332,7 +327,5 @@ fn write_json(
             "candidates": candidates.iter().map(row).collect::<Vec<_>>(),
             "winner": winner.map(|winner| winner.id),
             "text": winner.and_then(Candidate::text),
-        }),
-    );
-    envelope::write(context.out, &document)
+        }), context)
 }

@@ -5,14 +5,12 @@ use serde_json::json;
 
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::commands::input::FromArgs as _;
 use crate::commands::prune::prune;
 use crate::frames::input::Input;
 use crate::logs::overview::{Holds, Overview};
 use crate::logs::trace::Status;
 use crate::mine::quality;
 use crate::mine::totals::{Totals, totals};
-use crate::report::envelope;
 use crate::report::numbers::{bytes, counted, date, thousands};
 use crate::report::table::{Format, Table};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
@@ -56,17 +54,16 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     input.tell(&args.output, context)?;
     let damage = quality::of(&input.sources);
     if args.output.form() == Format::Json {
-        let document = envelope::envelope(
+        args.output.write_json(
             "ingest",
-            args.output.stamp(context),
             json!({
                     "inputs": input.json(),
                 "data_quality": quality::json(&damage),
                 "totals": said.totals,
                 "history": said.overview,
             }),
-        );
-        envelope::write(context.out, &document)?;
+            context,
+        )?;
         return Ok(Exit::Done);
     }
     let mut summary = summary(&input, &said);

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde_json::{Value, json};
+
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
@@ -9,6 +11,7 @@ use crate::frames::input::timeline::Detail;
 use crate::frames::input::{Asked, Input};
 use crate::logs::discover;
 use crate::logs::trace::Millis;
+use crate::mine::quality;
 use crate::report::numbers;
 use crate::report::table::paragraph;
 use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs};
@@ -30,7 +33,7 @@ pub struct QuestionArgs {
 }
 
 impl QuestionArgs {
-    /// [`FromArgs::read`] of the window that is asked for.
+    /// [`Input::read`] of the window that is asked for.
     ///
     /// # Errors
     /// If there is no such window, else see there.
@@ -38,7 +41,7 @@ impl QuestionArgs {
         Input::read(&self.input, window::of(&self.window, context.now_ms)?, tier, &self.output, context)
     }
 
-    /// [`FromArgs::read_for_timeline`] of the window that is asked for.
+    /// [`Input::read_for_timeline`] of the window that is asked for.
     ///
     /// # Errors
     /// If there is no such window, else see there.
@@ -49,53 +52,13 @@ impl QuestionArgs {
 }
 
 /// An input as commands see it.
-pub trait FromArgs: Sized {
+impl Input {
     /// Finds the logs that `args` ask for and brings what is known of them up to date; `tier` are the vocabularies in
     /// which the facts about bodies are wanted, one bit each, 0 for none.
     ///
     /// # Errors
     /// If no log can be found; the error lists the places looked at.
-    fn read(
-        args: &InputArgs,
-        window: Range<Millis>,
-        tier: u8,
-        output: &OutputArgs,
-        context: &mut Context<'_>,
-    ) -> Result<Self>;
-
-    /// [`FromArgs::read`] for who will ask for [`Input::timeline`], too, in this detail.
-    ///
-    /// # Errors
-    /// See [`FromArgs::read`].
-    fn read_for_timeline(
-        args: &InputArgs,
-        window: Range<Millis>,
-        wanted: (u8, Detail),
-        output: &OutputArgs,
-        context: &mut Context<'_>,
-    ) -> Result<Self>;
-
-    /// Tells the user what is worth knowing about the input.
-    ///
-    /// # Errors
-    /// If that cannot be written.
-    fn tell(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()>;
-
-    /// Whether there is a session log among the files.
-    ///
-    /// # Errors
-    /// If there is none, unless `args` allow that.
-    fn expect_records(&self, args: &InputArgs) -> Result<()>;
-
-    /// Whether there is a tool call in the window.
-    ///
-    /// # Errors
-    /// If there is none, unless `args` allow that.
-    fn expect_calls(&mut self, args: &InputArgs) -> Result<()>;
-}
-
-impl FromArgs for Input {
-    fn read(
+    pub fn read(
         args: &InputArgs,
         window: Range<Millis>,
         tier: u8,
@@ -105,18 +68,38 @@ impl FromArgs for Input {
         Self::open(asked(args, window, (tier, None), output, context)?)
     }
 
-    fn read_for_timeline(
+    /// [`Input::read`] for who will ask for [`Input::timeline`], too, in this detail.
+    ///
+    /// # Errors
+    /// See [`Input::read`].
+    pub fn read_for_timeline(
         args: &InputArgs,
         window: Range<Millis>,
-        wanted: (u8, Detail),
+        (tier, detail): (u8, Detail),
         output: &OutputArgs,
         context: &mut Context<'_>,
     ) -> Result<Self> {
-        let (tier, detail) = wanted;
         Self::open(asked(args, window, (tier, Some(detail)), output, context)?)
     }
 
-    fn tell(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
+    /// The fields of a JSON document about this input: what it was and what was damaged, then those of the command.
+    pub fn fields(&self, own: Value) -> Value {
+        let mut fields = json!({
+            "window": self.window_json(),
+            "inputs": self.json(),
+            "data_quality": quality::json(&quality::of(&self.sources)),
+        });
+        if let (Value::Object(fields), Value::Object(own)) = (&mut fields, own) {
+            fields.extend(own);
+        }
+        fields
+    }
+
+    /// Tells the user what is worth knowing about the input.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn tell(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
         if output.quiet {
             return Ok(());
         }
@@ -136,11 +119,19 @@ impl FromArgs for Input {
         Ok(())
     }
 
-    fn expect_records(&self, args: &InputArgs) -> Result<()> {
+    /// Whether there is a session log among the files.
+    ///
+    /// # Errors
+    /// If there is none, unless `args` allow that.
+    pub fn expect_records(&self, args: &InputArgs) -> Result<()> {
         if args.allow_empty || self.has_records() { Ok(()) } else { Err(self.no_records()) }
     }
 
-    fn expect_calls(&mut self, args: &InputArgs) -> Result<()> {
+    /// Whether there is a tool call in the window.
+    ///
+    /// # Errors
+    /// If there is none, unless `args` allow that.
+    pub fn expect_calls(&mut self, args: &InputArgs) -> Result<()> {
         self.expect_records(args)?;
         if args.allow_empty || self.overview()?.calls > 0 {
             return Ok(());

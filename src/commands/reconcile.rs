@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use crate::base::error::Result;
-use crate::commands::input::FromArgs as _;
 use crate::commands::mine::tools::called;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::Detail;
@@ -11,7 +10,6 @@ use crate::logs::assemble::standings_of;
 use crate::mine::reconcile::{Books, Sum, reconcile};
 use crate::mine::totals::totals;
 use crate::mine::{sessions, tools};
-use crate::report::envelope;
 use crate::report::numbers::thousands;
 use crate::report::table::{Format, Table};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
@@ -52,8 +50,7 @@ pub fn run(args: &InputArgs, output: &OutputArgs, context: &mut Context<'_>) -> 
                 fields
             })
             .collect();
-        let document = envelope::envelope("doctor", output.stamp(context), json!({ "sums": sums }));
-        envelope::write(context.out, &document)?;
+        output.write_json("doctor", json!({ "sums": sums }), context)?;
         return Ok(exit);
     }
     table(&sums).write(context.out, output.form(), context.width)?;

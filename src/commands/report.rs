@@ -8,7 +8,7 @@ mod show;
 use std::path::PathBuf;
 
 use crate::base::error::Result;
-use crate::commands::input::{FromArgs as _, QuestionArgs};
+use crate::commands::input::QuestionArgs;
 use crate::cost::findings::sheet::Sheet;
 use crate::cost::page::Page;
 use crate::logs::overview::Holds;

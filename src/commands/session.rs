@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::commands::books::Books;
-use crate::commands::input::{FromArgs as _, QuestionArgs};
+use crate::commands::input::QuestionArgs;
 use crate::commands::shown_names::ShownNames;
 use crate::cost::groups::Label;
 use crate::cost::session::SessionCost;
@@ -14,7 +14,7 @@ use crate::logs::timeline::requests::{Session, Timeline};
 use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::report::numbers::{counted, date};
 use crate::report::table::Format;
-use crate::report::{envelope, sharing, table};
+use crate::report::{sharing, table};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::whatif::sim::simulate::Ground;
@@ -81,8 +81,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             if is_redacted {
                 sharing::hide_places(&mut fields);
             }
-            let document = envelope::envelope("session", args.asked.output.stamp(context), fields);
-            envelope::write(context.out, &document)?;
+            args.asked.output.write_json("session", fields, context)?;
         }
         form => {
             let title = format!("Session {} in {}", names.short(&head[0]), names.short(&head[1]));

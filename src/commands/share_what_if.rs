@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use crate::base::error::Result;
-use crate::commands::input::FromArgs as _;
 use crate::fleet::contribute::Alternative;
 use crate::fleet::limits::{Asked, Limits};
 use crate::frames::input::Input;

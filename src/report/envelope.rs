@@ -9,24 +9,20 @@ use crate::base::visible::visible_json;
 /// new fields do not raise it.
 pub const SCHEMA_VERSION: u32 = 2;
 
-/// Puts the command's fields into the envelope. `generated_at` is left out of reproducible reports.
-pub fn envelope(command: &str, generated_at_ms: Option<i64>, fields: Value) -> Value {
-    let mut out = Map::new();
-    out.insert("schema_version".into(), json!(SCHEMA_VERSION));
-    out.insert("command".into(), json!(command));
-    out.insert("tool_version".into(), json!(env!("CARGO_PKG_VERSION")));
+/// Writes the fields of a command in the envelope, indented, with a final line feed. `generated_at` is left out of
+/// reproducible reports.
+pub fn write(out: &mut dyn std::io::Write, command: &str, generated_at_ms: Option<i64>, fields: Value) -> Result<()> {
+    let mut document = Map::new();
+    document.insert("schema_version".into(), json!(SCHEMA_VERSION));
+    document.insert("command".into(), json!(command));
+    document.insert("tool_version".into(), json!(env!("CARGO_PKG_VERSION")));
     let time = generated_at_ms.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     if let Some(time) = time {
-        out.insert("generated_at".into(), json!(time.to_string()));
+        document.insert("generated_at".into(), json!(time.to_string()));
     }
     if let Value::Object(fields) = fields {
-        out.extend(fields);
+        document.extend(fields);
     }
-    Value::Object(out)
-}
-
-/// Writes a document, indented, with a final line feed.
-pub fn write(out: &mut dyn std::io::Write, document: &Value) -> Result<()> {
-    let text = serde_json::to_string_pretty(document).expect("a JSON value prints");
+    let text = serde_json::to_string_pretty(&document).expect("a JSON value prints");
     Ok(writeln!(out, "{}", visible_json(&text))?)
 }

@@ -3,8 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::Value;
 
+use crate::base::error::Result;
 use crate::logs::trace::Millis;
+use crate::report::envelope;
 use crate::report::table::{Color, Format};
 use crate::shell::context::Context;
 
@@ -98,6 +101,15 @@ impl OutputArgs {
     /// The time that a report carries; none if it is to be reproducible.
     pub fn stamp(&self, context: &Context<'_>) -> Option<Millis> {
         (!self.reproducible && !context.env.reproducible).then_some(context.now_ms)
+    }
+
+    /// Writes the fields of a command as its JSON document.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn write_json(&self, command: &str, fields: Value, context: &mut Context<'_>) -> Result<()> {
+        let stamp = self.stamp(context);
+        envelope::write(context.out, command, stamp, fields)
     }
 
     /// The form asked for.

@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use clap::Parser;
 
-use crate::commands::input::FromArgs as _;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::Detail;
 use crate::logs::timeline;

@@ -9,7 +9,6 @@ use clap::Parser;
 use super::harness::{Home, NOW_MS, all_bytes};
 use super::log_builder::*;
 use super::timeline::{check, linked, says, told};
-use crate::commands::input::FromArgs as _;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::Detail;
 use crate::logs::timeline::requests::Timeline;

@@ -7,7 +7,6 @@ use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::base::pseudonyms::Pseudonyms;
-use crate::commands::input::FromArgs as _;
 use crate::commands::mine::edges::{ConcurrencyArg, sums};
 use crate::commands::mine::export::{ExportArgs, Form, Mined};
 use crate::commands::mine::logs;

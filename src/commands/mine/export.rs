@@ -165,7 +165,7 @@ impl ExportArgs {
             Form::Json => {
                 self.hide_places(&mut mined.fields);
                 mined.fields[mined.rows] = table::json(&mined.listing);
-                envelope::write(out, &envelope::envelope(mined.command, stamp, mined.fields))
+                envelope::write(out, mined.command, stamp, mined.fields)
             }
         })
     }

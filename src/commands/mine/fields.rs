@@ -6,7 +6,6 @@ use serde_json::json;
 
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::commands::input::FromArgs as _;
 use crate::commands::mine::export::{Form, MinedArgs, no_graph};
 use crate::commands::mine::logs;
 use crate::frames::export as parquet_listing;
@@ -91,7 +90,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Form::Md => table::table(shown).write(out, Format::Md, width),
         Form::Parquet => parquet_listing::write_listing(out, shown, &[]),
         Form::Dot | Form::Mermaid => Err(no_graph()),
-        Form::Json => envelope::write(out, &envelope::envelope("mine fields", stamp, fields)),
+        Form::Json => envelope::write(out, "mine fields", stamp, fields),
     })?;
     Ok(Exit::Done)
 }

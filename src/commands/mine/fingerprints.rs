@@ -70,7 +70,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Form::Md => fingerprints::table(&rows).write(out, Format::Md, width),
         Form::Dot | Form::Mermaid => Err(no_graph()),
         Form::Parquet => endpoints::write(out, &rows, &responses.about()),
-        Form::Json => envelope::write(out, &envelope::envelope("mine fingerprints", stamp, fields)),
+        Form::Json => envelope::write(out, "mine fingerprints", stamp, fields),
     })?;
     Ok(Exit::Done)
 }

@@ -4,11 +4,9 @@ use serde_json::{Value, json};
 
 use crate::base::error::Result;
 use crate::base::pseudonyms::Pseudonyms;
-use crate::commands::input::FromArgs as _;
 use crate::commands::mine::export::ExportArgs;
 use crate::frames::input::Input;
 use crate::logs::overview::Holds;
-use crate::mine::quality;
 use crate::report::numbers::counted;
 use crate::shell::arguments::{InputArgs, WindowArgs};
 use crate::shell::context::Context;
@@ -53,10 +51,6 @@ pub fn tell(input: &Input, export: &ExportArgs, left_out: u64, context: &mut Con
 
 /// The fields of every report about logs.
 pub fn fields(input: &Input, left_out: u64) -> Value {
-    json!({
-        "window": input.window_json(),
-        "inputs": input.json(),
-        "data_quality": quality::json(&quality::of(&input.sources)),
-        "left_out": left_out,
-    })
+    input.fields(json!({ "left_out": left_out,
+    }))
 }

@@ -6,7 +6,6 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::names::Names;
 use crate::base::pseudonyms::Pseudonyms;
-use crate::commands::input::FromArgs as _;
 use crate::commands::mine::export::{Form, MinedArgs, no_graph};
 use crate::commands::mine::logs;
 use crate::frames;
@@ -68,7 +67,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Form::Md => shown::table(&rows).write(out, Format::Md, width),
         Form::Dot | Form::Mermaid => Err(no_graph()),
         Form::Parquet => frames::export::write_projections(out, &rows, &[]),
-        Form::Json => envelope::write(out, &envelope::envelope("mine projections", stamp, fields)),
+        Form::Json => envelope::write(out, "mine projections", stamp, fields),
     })?;
     Ok(Exit::Done)
 }

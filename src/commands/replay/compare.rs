@@ -4,14 +4,11 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
-use crate::commands::input::FromArgs as _;
 use crate::commands::replay::{Args, tell};
 use crate::frames::input::Input;
-use crate::mine::quality;
 use crate::replay::compare::{Grid, arms, arms_json};
 use crate::replay::report::{ReplayReport, reaches, reaches_json};
 use crate::replay::scenarios::Scenarios;
-use crate::report::envelope;
 use crate::report::table::Format;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
@@ -23,16 +20,11 @@ pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mu
     tell(scenarios, &args.asked.output, context)?;
     let (form, reach) = (args.asked.output.form(), scenarios.reaches.chosen());
     if form == Format::Json {
-        let fields = json!({
-            "window": input.window_json(),
-            "inputs": input.json(),
-            "data_quality": quality::json(&quality::of(&input.sources)),
-            "keys": scenarios.keys,
+        let fields = input.fields(json!({ "keys": scenarios.keys,
             "reach": reach.id,
             "cells": grid.json(),
-        });
-        let document = envelope::envelope("replay", args.asked.output.stamp(context), fields);
-        envelope::write(context.out, &document)?;
+        }));
+        args.asked.output.write_json("replay", fields, context)?;
         return Ok(Exit::Done);
     }
     if form != Format::Csv {
@@ -66,8 +58,7 @@ pub fn against(
             "reaches": [reaches_json(&first.reaches), reaches_json(&second.reaches)],
             "arms": arms_json([first, second]),
         });
-        let document = envelope::envelope("replay", args.asked.output.stamp(context), fields);
-        return envelope::write(context.out, &document);
+        return args.asked.output.write_json("replay", fields, context);
     }
     if form != Format::Csv {
         let [first_name, second_name] = names;

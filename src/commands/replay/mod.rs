@@ -14,15 +14,13 @@ use crate::base::error::Result;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Shown;
 use crate::commands::config::{config_path, warn_unknown};
-use crate::commands::input::{FromArgs as _, QuestionArgs};
+use crate::commands::input::QuestionArgs;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::Detail;
 use crate::logs::overview::Holds;
-use crate::mine::quality;
 use crate::replay::input::ReplayInput;
 use crate::replay::scenarios::{Asked, Scenarios};
 use crate::replay::{Scenario, emit, gate, report, study};
-use crate::report::envelope;
 use crate::report::numbers::counted;
 use crate::report::table::Format;
 use crate::settings::formats::load_config;
@@ -246,20 +244,15 @@ fn show(
 ) -> Result<()> {
     match args.asked.output.form() {
         Format::Json => {
-            let mut fields = json!({
-                "window": input.window_json(),
-                "inputs": input.json(),
-                "data_quality": quality::json(&quality::of(&input.sources)),
-                "replay": report::json(report),
-            });
+            let mut fields = input.fields(json!({ "replay": report::json(report),
+            }));
             if let Some(gate) = gate {
                 fields["gate"] = gate.json();
             }
             if let Some(worth) = worth {
                 fields["worth"] = worth.json();
             }
-            let document = envelope::envelope("replay", args.asked.output.stamp(context), fields);
-            envelope::write(context.out, &document)
+            args.asked.output.write_json("replay", fields, context)
         }
         Format::Csv => report::table(report).write(context.out, Format::Csv, context.width),
         form => {

@@ -1,7 +1,5 @@
 //! `devboy report --finding ID`: what one finding stands on.
 
-use serde_json::Value;
-
 use crate::base::error::{Error, Result};
 use crate::commands::report::{Args, show};
 use crate::cost::findings::search::Finding;
@@ -9,7 +7,6 @@ use crate::cost::page::Page;
 use crate::cost::page::evidence::{caption, json, looks, made_of, sessions};
 use crate::cost::page::words::Telling;
 use crate::frames::input::Input;
-use crate::report::envelope;
 use crate::report::sharing::hide_places;
 use crate::report::table::{Format, paragraph};
 use crate::shell::context::Context;
@@ -49,8 +46,7 @@ pub fn show(
             if args.redact {
                 hide_places(&mut fields);
             }
-            let document: Value = envelope::envelope("report", args.asked.output.stamp(context), fields);
-            envelope::write(context.out, &document)
+            args.asked.output.write_json("report", fields, context)
         }
         Format::Csv => looks(telling, finding).write(context.out, form, context.width),
         _ => words(telling, finding, form, context),

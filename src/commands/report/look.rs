@@ -3,7 +3,6 @@
 use rayon::prelude::*;
 
 use crate::base::error::Result;
-use crate::commands::input::FromArgs as _;
 use crate::commands::report::Args;
 use crate::cost::findings::replayed::is_told;
 use crate::cost::findings::sheet::Sheet;

@@ -15,7 +15,6 @@ use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, Telling, Told};
 use crate::cost::page::{Page, names};
 use crate::frames::input::Input;
 use crate::mine::quality;
-use crate::report::envelope;
 use crate::report::numbers::date;
 use crate::report::table::{Format, Table, paragraph};
 use crate::shell::context::Context;
@@ -247,11 +246,7 @@ fn document(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Con
         }
     }
     spent["by_project"] = json!(named);
-    let mut fields = json!({
-        "window": input.window_json(),
-        "inputs": input.json(),
-        "data_quality": quality::json(&quality::of(&input.sources)),
-        "spent": spent,
+    let mut fields = input.fields(json!({ "spent": spent,
         "findings": telling.findings().map(|finding| row(telling, finding)).collect::<Vec<Value>>(),
         "nothing_to_set": page.findings.iter().filter(|one| !one.is_actionable).map(|one| row(telling, one))
             .collect::<Vec<Value>>(),
@@ -261,10 +256,9 @@ fn document(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Con
         })).collect::<Vec<Value>>(),
         "simulation_off_bill": page.off_bill,
         "same_logs": telling.same_logs,
-    });
+    }));
     if args.redact {
         crate::report::sharing::hide_places(&mut fields);
     }
-    let document = envelope::envelope("report", args.asked.output.stamp(context), fields);
-    envelope::write(context.out, &document)
+    args.asked.output.write_json("report", fields, context)
 }

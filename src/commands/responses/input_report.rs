@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use crate::base::damage::Reason;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
-use crate::commands::input::FromArgs as _;
 use crate::commands::responses::{Origin, Responses};
 use crate::mine::quality;
 use crate::mine::quality::Quality;

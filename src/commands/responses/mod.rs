@@ -15,7 +15,6 @@ use crate::base::error::{Error, Result};
 use crate::base::pseudonyms::{Pseudonyms, is_pseudonym};
 use crate::base::stats::SessionUse;
 use crate::base::tokenizer::Counting;
-use crate::commands::input::FromArgs as _;
 use crate::commands::replay::planner;
 use crate::facts::encode;
 use crate::facts::inner_formats::InnerFormat;

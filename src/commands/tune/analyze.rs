@@ -14,7 +14,6 @@ use crate::commands::tune::warnings::warnings_json;
 use crate::commands::tune::writing::{Settled, WriteArgs};
 use crate::commands::tune::{effects, refreshed, writing};
 use crate::mine::fingerprint_tables as fingerprints;
-use crate::report::envelope;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Format;
 use crate::rules::precedence::Precedence;
@@ -139,8 +138,7 @@ fn show(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Resu
         summarise(args, context, analysis)?;
     }
     if args.asked.output.form() == Format::Json {
-        let document = envelope::envelope("tune analyze", args.asked.output.stamp(context), json_fields(analysis));
-        return envelope::write(context.out, &document);
+        return args.asked.output.write_json("tune analyze", json_fields(analysis), context);
     }
     writing::show(&args.write, &args.asked.output, proposal, context)
 }

@@ -9,7 +9,7 @@ use crate::base::backtest::{BacktestNumbers, Coverage};
 use crate::base::error::Result;
 use crate::base::forecast::Attempt;
 use crate::commands::config::config_path;
-use crate::commands::input::{FromArgs as _, QuestionArgs};
+use crate::commands::input::QuestionArgs;
 use crate::commands::replay::planner;
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::tune::effects;
@@ -17,9 +17,7 @@ use crate::frames::input::Input;
 use crate::frames::input::timeline::Detail;
 use crate::logs::overview::Holds;
 use crate::mine::follow_ups::FollowUps;
-use crate::mine::quality;
 use crate::mine::sizes::Sizes;
-use crate::report::envelope;
 use crate::report::table::Format;
 use crate::rules::{backtest_report, claude, statistics, t1_tools};
 use crate::settings::Effective;
@@ -103,14 +101,9 @@ fn of_settings(input: &mut Input, numbers: &BacktestNumbers) -> Result<BTreeMap<
 fn show(args: &Args, rows: &[Coverage], tolerance: f64, input: &Input, context: &mut Context<'_>) -> Result<()> {
     let form = args.asked.output.form();
     if form == Format::Json {
-        let fields = json!({
-            "window": input.window_json(),
-            "inputs": input.json(),
-            "data_quality": quality::json(&quality::of(&input.sources)),
-            "statistics": backtest_report::json(rows),
-        });
-        let document = envelope::envelope("tune backtest", args.asked.output.stamp(context), fields);
-        return envelope::write(context.out, &document);
+        let fields = input.fields(json!({ "statistics": backtest_report::json(rows),
+        }));
+        return args.asked.output.write_json("tune backtest", fields, context);
     }
     backtest_report::table(rows).write(context.out, form, context.width)?;
     if !args.asked.output.quiet {

@@ -10,14 +10,13 @@ use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
-use crate::commands::input::{FromArgs as _, QuestionArgs};
+use crate::commands::input::QuestionArgs;
 use crate::commands::tune::effects;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::Detail;
 use crate::logs::overview::Holds;
 use crate::logs::timeline::requests::{Marks, Timeline};
 use crate::logs::trace::Place;
-use crate::report::envelope;
 use crate::report::numbers::counted;
 use crate::report::table::Format;
 use crate::rules::claude::{Facts, Uses, judge_all};
@@ -247,8 +246,7 @@ fn show(args: &Args, context: &mut Context<'_>, found: &Found, input: &Input) ->
                 "changes": all.iter().filter_map(proposed).count(),
                 "diff": diff,
             });
-            let document = envelope::envelope("tune claude-settings", args.asked.output.stamp(context), fields);
-            envelope::write(context.out, &document)
+            args.asked.output.write_json("tune claude-settings", fields, context)
         }
         Format::Table => {
             if !diff.is_empty() {

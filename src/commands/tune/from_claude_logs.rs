@@ -9,7 +9,7 @@ use crate::base::names::Names;
 use crate::base::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::{config_path, warn_unknown};
-use crate::commands::input::{FromArgs as _, QuestionArgs};
+use crate::commands::input::QuestionArgs;
 use crate::commands::mine::{fields as mine_fields, projections};
 use crate::commands::responses::Wanted;
 use crate::commands::tune::lenders::TeamArgs;
@@ -31,7 +31,6 @@ use crate::mine::{quality, uses};
 use crate::planner::contexts::Told;
 use crate::planner::numbers::Numbers;
 use crate::planner::stage::Stage;
-use crate::report::envelope;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Format;
 use crate::rules::annotations::Annotations;
@@ -268,24 +267,19 @@ fn show(
         summarise(args, context, input, mined, file)?;
     }
     if args.asked.output.form() == Format::Json {
-        let mut fields = json!({
-            "window": input.window_json(),
-            "inputs": input.json(),
-            "data_quality": quality::json(&quality::of(&input.sources)),
-            "config": file.path.shown(),
+        let mut fields = input.fields(json!({ "config": file.path.shown(),
             "warnings": warnings_json(file),
             "findings": findings::json(&proposal.findings),
             "changes": proposal.count(),
             "diff": proposal.diff,
-        });
+        }));
         if let Some(judged) = &mined.prefetching {
             fields["prefetching"] = json!(judged);
         }
         if let Some(found) = &mined.calibration {
             fields["calibration"] = calibration::json(found);
         }
-        let document = envelope::envelope("tune from-claude-logs", args.asked.output.stamp(context), fields);
-        return envelope::write(context.out, &document);
+        return args.asked.output.write_json("tune from-claude-logs", fields, context);
     }
     writing::show(&args.write, &args.asked.output, proposal, context)?;
     // A CSV file holds one table, and that is the changes.

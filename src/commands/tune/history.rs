@@ -10,7 +10,6 @@ use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::config_path;
 use crate::frames::fingerprint::LayerTokens;
 use crate::logs::trace::Millis;
-use crate::report::envelope;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::{Format, Table};
 use crate::rules::report as findings;
@@ -98,8 +97,7 @@ pub fn run(
                 "damaged_lines": journal.damaged_lines,
                 "entries": rows.iter().map(|row| row_json(row, &journal)).collect::<Vec<_>>(),
             });
-            let document = envelope::envelope("tune history", args.report.stamp(context), fields);
-            envelope::write(context.out, &document)?;
+            args.report.write_json("tune history", fields, context)?;
         }
         Format::Table if rows.is_empty() => {}
         Format::Table => {

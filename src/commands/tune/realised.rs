@@ -6,7 +6,6 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::commands::config::config_path;
-use crate::commands::input::FromArgs as _;
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::tune::history;
 use crate::commands::tune::history::Realised;

@@ -8,16 +8,14 @@ use serde_json::json;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, warn_unknown};
-use crate::commands::input::{FromArgs as _, QuestionArgs};
+use crate::commands::input::QuestionArgs;
 use crate::commands::tune::writing;
 use crate::commands::tune::writing::{Settled, WriteArgs};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::Detail;
 use crate::logs::overview::Holds;
-use crate::mine::quality;
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reaches;
-use crate::report::envelope;
 use crate::report::table::Format;
 use crate::rules::claude::search as claude;
 use crate::rules::precedence::Precedence;
@@ -134,18 +132,13 @@ fn show(
 ) -> Result<()> {
     let form = args.asked.output.form();
     if form == Format::Json {
-        let fields = json!({
-            "window": input.window_json(),
-            "inputs": input.json(),
-            "data_quality": quality::json(&quality::of(&input.sources)),
-            "reach": reaches.chosen().id,
+        let fields = input.fields(json!({ "reach": reaches.chosen().id,
             "search": search::json(found),
             "claude_settings": claude::json(of_client),
             "changes": proposal.count(),
             "diff": proposal.diff,
-        });
-        let document = envelope::envelope("tune search", args.asked.output.stamp(context), fields);
-        return envelope::write(context.out, &document);
+        }));
+        return args.asked.output.write_json("tune search", fields, context);
     }
     let tables = search::tables(found, args.write.explain);
     if form == Format::Csv {

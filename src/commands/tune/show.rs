@@ -8,7 +8,6 @@ use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
-use crate::report::envelope;
 use crate::report::table::{Format, Table};
 use crate::rules::report as findings;
 use crate::settings::{Effective, Origin, SettingsFile};
@@ -48,16 +47,15 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
                 json!({ "key": key.to_string(), "value": findings::plain(value), "origin": origin_word(origin),
                         "line": if let Origin::File { line } = origin { Some(line) } else { None } })
             };
-            let document = envelope::envelope(
+            args.output.write_json(
                 "tune show",
-                args.output.stamp(context),
                 json!({
                     "config": path.shown(),
                     "exists": file.existed,
                     "values": rows.iter().map(value).collect::<Vec<_>>(),
                 }),
-            );
-            envelope::write(context.out, &document)?;
+                context,
+            )?;
         }
         Format::Table => {
             // Dotted keys with their origin as a comment: readable, and valid TOML.

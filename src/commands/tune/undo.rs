@@ -8,7 +8,6 @@ use super::history::tell_damaged;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::config_path;
-use crate::report::envelope;
 use crate::report::numbers::{counted, date};
 use crate::report::table::{Format, Table};
 use crate::rules::report as findings;
@@ -189,8 +188,7 @@ fn show(args: &Args, context: &mut Context<'_>, target: &Target, entry: &Entry, 
                     .collect::<Vec<_>>(),
                 "diff": diff,
             });
-            let document = envelope::envelope("tune undo", args.report.stamp(context), fields);
-            envelope::write(context.out, &document)
+            args.report.write_json("tune undo", fields, context)
         }
         Format::Table => {
             let colored = context.colored(args.report.color);

@@ -8,12 +8,10 @@ use serde_json::json;
 use crate::base::error::{Error, Result};
 use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::{config_path, warn_unknown};
-use crate::commands::input::FromArgs as _;
 use crate::commands::replay::{Args, scenarios};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::Detail;
 use crate::logs::overview::Holds;
-use crate::mine::quality;
 use crate::planner::intents::Intents;
 use crate::planner::report::{PlannerReport, SweepRow};
 use crate::planner::stage::{CONFIGURED, Planner, Stage};
@@ -21,7 +19,6 @@ use crate::planner::value_models::{Severity, ValueModels};
 use crate::planner::{judged, report, sweep, trail};
 use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
-use crate::report::envelope;
 use crate::report::table::Format;
 use crate::rules::{mined_planners, planner_advice};
 use crate::settings::formats::load_config;
@@ -142,14 +139,9 @@ fn named<'p, T>(all: &'p [T], name_of: impl Fn(&'p T) -> &'p str, name: &str) ->
 fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Context<'_>) -> Result<()> {
     match args.asked.output.form() {
         Format::Json => {
-            let fields = json!({
-                "window": input.window_json(),
-                "inputs": input.json(),
-                "data_quality": quality::json(&quality::of(&input.sources)),
-                "planner": report::json(planned),
-            });
-            let document = envelope::envelope("replay --planner", args.asked.output.stamp(context), fields);
-            envelope::write(context.out, &document)
+            let fields = input.fields(json!({ "planner": report::json(planned),
+            }));
+            args.asked.output.write_json("replay --planner", fields, context)
         }
         Format::Csv => {
             let arm = named(&planned.arms, |arm| &arm.name, args.planning.arm.as_deref().unwrap_or(CONFIGURED))?;
@@ -167,15 +159,10 @@ fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Conte
 /// Shows one row per cell and planner.
 fn show_sweep(args: &Args, keys: &[String], rows: &[SweepRow], input: &Input, context: &mut Context<'_>) -> Result<()> {
     if args.asked.output.form() == Format::Json {
-        let fields = json!({
-            "window": input.window_json(),
-            "inputs": input.json(),
-            "data_quality": quality::json(&quality::of(&input.sources)),
-            "keys": keys,
+        let fields = input.fields(json!({ "keys": keys,
             "cells": report::sweep_json(keys, rows),
-        });
-        let document = envelope::envelope("replay --planner", args.asked.output.stamp(context), fields);
-        return envelope::write(context.out, &document);
+        }));
+        return args.asked.output.write_json("replay --planner", fields, context);
     }
     report::sweep(keys, rows).write(context.out, args.asked.output.form(), context.width)?;
     if args.asked.output.form() != Format::Csv {

@@ -12,7 +12,7 @@ use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
-use crate::commands::input::{FromArgs as _, QuestionArgs};
+use crate::commands::input::QuestionArgs;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::Detail;
 use crate::logs::overview::Holds;
@@ -67,13 +67,12 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let shipped = Sheets::load(&data)?;
     let sheets = sheets(flags, &rows, &shipped)?;
     rows.iter().try_for_each(|row| sheets.with(row)?.check(&row.stack.0))?;
-    let window = window::of(&flags.asked.window, context.now_ms)?;
     // Only the pipeline needs to know what is in the results.
     let layered = rows.iter().any(|row| row.stack.has(Policy::Pipeline));
     let settings = layered.then(|| settings(context)).transpose()?;
-    let tier = settings.as_ref().map_or(0, |settings| vocabularies(settings, None));
     let detail = detail(flags, &rows)?;
-    let mut input = Input::read_for_timeline(&flags.asked.input, window, (tier, detail), &flags.asked.output, context)?;
+    let tier = settings.as_ref().map_or(0, |settings| vocabularies(settings, None));
+    let mut input = flags.asked.read_for_timeline(tier, detail, context)?;
     input.expect_records(&flags.asked.input)?;
     input.report_holds(Holds::FirstChunks)?;
     let reach = flags.reach.map(|id| Reaches::choose(Some(id), &input.data)).transpose()?;
@@ -92,41 +91,64 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let estimator = flags.policy.estimator.as_deref();
     let world = Simulation::new(timeline, estimator, &input.data, flags.policy.strict_pricing, true)?;
     let world = Simulation { with_output: flags.policy.include_output.is_some(), ..world };
-    let counted = counted(&world, input.sources.len() as u64);
     let cache = crate::whatif::simulation::oracle(&shipped)?;
     let scene = input.pool.install(|| Scene::new(&world, &tools, &cache, replayed.as_ref()));
-    if !flags.sweep.is_empty() {
-        let mut swept = input.pool.install(|| sweep::run(flags.sweep, &scene, &sheets, &rows, &counted))?;
-        correct(swept.cells.iter_mut().flat_map(|cell| &mut cell.report.cells), &world.cells);
-        check_prices(flags, swept.cells.iter().map(|cell| &cell.report))?;
-        input.tell(&flags.asked.output, context)?;
-        show::sweep(flags, &swept, &input, context)?;
-        return Ok(Exit::Done);
+    match flags.sweep.is_empty() {
+        true => replay_rows(flags, &rows, (&scene, &sheets), &mut input, context),
+        false => replay_sweep(flags, &rows, (&scene, &sheets), &input, context),
     }
+}
+
+/// Every value asked for, each against the log.
+fn replay_sweep(
+    flags: &Flags<'_>,
+    rows: &[Row],
+    (scene, sheets): (&Scene<'_>, &Sheets),
+    input: &Input,
+    context: &mut Context<'_>,
+) -> Result<Exit> {
+    let counted = counted(scene.world, input.sources.len() as u64);
+    let mut swept = input.pool.install(|| sweep::run(flags.sweep, scene, sheets, rows, &counted))?;
+    correct(swept.cells.iter_mut().flat_map(|cell| &mut cell.report.cells), &scene.world.cells);
+    check_prices(flags, swept.cells.iter().map(|cell| &cell.report))?;
+    input.tell(&flags.asked.output, context)?;
+    show::sweep(flags, &swept, input, context)?;
+    Ok(Exit::Done)
+}
+
+/// Every policy asked for, once.
+fn replay_rows(
+    flags: &Flags<'_>,
+    rows: &[Row],
+    (scene, sheets): (&Scene<'_>, &Sheets),
+    input: &mut Input,
+    context: &mut Context<'_>,
+) -> Result<Exit> {
+    let counted = counted(scene.world, input.sources.len() as u64);
     let one = |row: &Row| {
         let sheets = sheets.with(row)?;
         let report = match row.stack.has(Policy::ArgCheck) {
-            true if checks_arguments(flags, row) => arg_check::report(&input, &world, &sheets, &tools)?,
+            true if checks_arguments(flags, row) => arg_check::report(input, scene.world, &sheets, scene.tools)?,
             true => arg_check::put_off(),
-            false => stacked::report(&scene, &sheets, &row.stack, row.is_named)?,
+            false => stacked::report(scene, &sheets, &row.stack, row.is_named)?,
         };
         let report = PolicyReport { policy: row.name.clone(), ..report };
         let report = if flags.policy.per_session { report } else { report.without_sessions() };
-        framed(report, &scene, counted.clone(), &sheets)
+        framed(report, scene, counted.clone(), &sheets)
     };
     let mut reports: Vec<PolicyReport> =
         input.pool.install(|| rows.par_iter().with_max_len(1).map(one).collect::<Result<_>>())?;
-    correct(reports.iter_mut().flat_map(|report| &mut report.cells), &world.cells);
+    correct(reports.iter_mut().flat_map(|report| &mut report.cells), &scene.world.cells);
     check_prices(flags, reports.iter())?;
     if flags.policy.show_content {
-        requests::add(&mut reports, &mut input);
+        requests::add(&mut reports, input);
     }
     if let Some(path) = &flags.policy.per_request {
-        requests::write(path, &scene, &sheets, rows.iter().zip(&reports))?;
+        requests::write(path, scene, sheets, rows.iter().zip(&reports))?;
     }
     input.tell(&flags.asked.output, context)?;
-    show::tell(flags, &mut reports, &input);
-    show::show(flags, &reports, &input, context)?;
+    show::tell(flags, &mut reports, input);
+    show::show(flags, &reports, Some(input), context)?;
     Ok(Exit::Done)
 }
 

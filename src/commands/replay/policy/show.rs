@@ -12,7 +12,6 @@ use crate::commands::shown_names::ShownNames;
 use crate::cost::groups::Label;
 use crate::frames::input::Input;
 use crate::mine::quality;
-use crate::report::envelope;
 use crate::report::table::Format;
 use crate::shell::context::Context;
 use crate::whatif::report;
@@ -26,40 +25,28 @@ fn aliases(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Context<'_
         .iter()
         .find_map(of)
         .ok_or_else(|| Error::usage("--alias tells figures of the cache").hint("add --policy prompt-cache"))?;
-    let document = envelope::envelope("replay", flags.asked.output.stamp(context), json!({ "metrics": figures }));
-    envelope::write(context.out, &document)
+    flags.asked.output.write_json("replay", json!({ "metrics": figures }), context)
 }
 
-/// Writes one report, or several side by side.
-pub fn show(flags: &Flags<'_>, reports: &[PolicyReport], input: &Input, context: &mut Context<'_>) -> Result<()> {
-    if flags.policy.alias.is_some() {
+/// Writes one report, or several side by side; without an input they are about telemetry.
+pub fn show(
+    flags: &Flags<'_>,
+    reports: &[PolicyReport],
+    input: Option<&Input>,
+    context: &mut Context<'_>,
+) -> Result<()> {
+    if flags.policy.alias.is_some() && input.is_some() {
         return aliases(flags, reports, context);
     }
     if flags.asked.output.form() == Format::Json {
-        return document(
-            flags,
-            input_fields(input),
-            "policies",
-            reports.iter().map(|one| report::json(one, flags.policy.per_session)).collect(),
-            context,
-        );
+        let rows: Vec<Value> = reports.iter().map(|one| report::json(one, flags.policy.per_session)).collect();
+        let fields = match input {
+            Some(input) => input.fields(json!({ "policies": rows })),
+            None => json!({ "basis": "telemetry", "policies": rows }),
+        };
+        return flags.asked.output.write_json("replay", fields, context);
     }
-    in_words(flags, reports, Some(input), context)
-}
-
-/// The same about telemetry.
-pub fn recorded(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Context<'_>) -> Result<()> {
-    if flags.asked.output.form() == Format::Json {
-        let fields = json!({ "basis": "telemetry" });
-        return document(
-            flags,
-            fields,
-            "policies",
-            reports.iter().map(|one| report::json(one, flags.policy.per_session)).collect(),
-            context,
-        );
-    }
-    in_words(flags, reports, None, context)
+    in_words(flags, reports, input, context)
 }
 
 /// Writes a sweep.
@@ -69,7 +56,8 @@ pub fn sweep(flags: &Flags<'_>, swept: &Swept, input: &Input, context: &mut Cont
             let values = swept.keys.iter().cloned().zip(cell.values.iter().map(|value| json!(value)));
             json!({ "values": values.collect::<serde_json::Map<String, Value>>(), "policy": report::json(&cell.report, flags.policy.per_session) })
         };
-        return document(flags, input_fields(input), "cells", swept.cells.iter().map(cell).collect(), context);
+        let cells: Vec<Value> = swept.cells.iter().map(cell).collect();
+        return flags.asked.output.write_json("replay", input.fields(json!({ "cells": cells })), context);
     }
     let rows: Vec<(&[String], &PolicyReport)> =
         swept.cells.iter().map(|cell| (cell.values.as_slice(), &cell.report)).collect();
@@ -92,21 +80,6 @@ pub fn sweep(flags: &Flags<'_>, swept: &Swept, input: &Input, context: &mut Cont
         writeln!(context.out, "\n{basis}")?;
     }
     Ok(())
-}
-
-fn input_fields(input: &Input) -> Value {
-    json!({
-        "window": input.window_json(),
-        "inputs": input.json(),
-        "data_quality": quality::json(&quality::of(&input.sources)),
-    })
-}
-
-fn document(flags: &Flags<'_>, fields: Value, name: &str, rows: Vec<Value>, context: &mut Context<'_>) -> Result<()> {
-    let mut fields = fields;
-    fields[name] = Value::Array(rows);
-    let document = envelope::envelope("replay", flags.asked.output.stamp(context), fields);
-    envelope::write(context.out, &document)
 }
 
 fn in_words(

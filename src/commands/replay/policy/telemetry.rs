@@ -48,7 +48,7 @@ pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result
         let fidelity = Fidelity { estimator: TELEMETRY.into(), ..Fidelity::default() };
         reports.push(PolicyReport { policy: row.name.clone(), not_estimated, fidelity, ..PolicyReport::default() });
     }
-    show::recorded(flags, &reports, context)?;
+    show::show(flags, &reports, None, context)?;
     Ok(Exit::Done)
 }
 
