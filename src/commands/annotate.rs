@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::base::data::Data;
@@ -42,7 +41,7 @@ pub struct Args {
     lookahead: u32,
     /// What counts as used. Both are counted and printed, one is written.
     #[arg(long, value_enum, default_value_t)]
-    definition: Wanted,
+    definition: Definition,
     /// Also judge events that say already whether they were used.
     #[arg(long)]
     overwrite: bool,
@@ -54,33 +53,6 @@ pub struct Args {
     rules_dir: Option<PathBuf>,
     #[command(flatten)]
     output: OutputArgs,
-}
-
-/// A definition as it is asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Wanted {
-    /// The agent itself soon got the same answer of the same tool, before the file was changed.
-    #[default]
-    Answer,
-    /// A tool of the same name was soon called, whatever it answered.
-    #[value(alias = "name")]
-    Published,
-}
-
-impl Wanted {
-    fn definition(self) -> Definition {
-        match self {
-            Self::Answer => Definition::Answer,
-            Self::Published => Definition::Name,
-        }
-    }
-
-    fn key(self) -> &'static str {
-        match self {
-            Self::Answer => "answer",
-            Self::Published => "published",
-        }
-    }
 }
 
 /// A file that was looked through.
@@ -109,7 +81,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let data = Data::new(args.rules_dir.as_deref())?;
     let words = data.read("logs.toml", Vocabulary::parse)?;
     let pass = Pass {
-        definition: args.definition.definition(),
+        definition: args.definition,
         lookahead: args.lookahead,
         overwrite: args.overwrite,
         mutates: &|tool| words.file_mutate_tools.contains(tool),
@@ -206,12 +178,12 @@ fn tell(args: &Args, inputs: &Inputs, done: &[Done], total: &Citations, context:
         }
     }
     for (wanted, within) in [
-        (Wanted::Answer, format!("the same answer within {} of the agent", counted(args.lookahead.into(), "call"))),
-        (Wanted::Published, format!("the same tool within {}", counted(args.lookahead.into(), "event"))),
+        (Definition::Answer, format!("the same answer within {} of the agent", counted(args.lookahead.into(), "call"))),
+        (Definition::Published, format!("the same tool within {}", counted(args.lookahead.into(), "event"))),
     ] {
         let mark = if wanted == args.definition { "written" } else { "for comparison" };
-        let share = share_words(&total.share(wanted.definition()));
-        writeln!(err, "# used by `{}` ({within}; {mark}): {share}", wanted.key())?;
+        let share = share_words(&total.share(wanted));
+        writeln!(err, "# used by `{}` ({within}; {mark}): {share}", <&str>::from(wanted))?;
     }
     let counts = [
         (total.set, "set"),
@@ -261,8 +233,8 @@ fn table(done: &[Done], total: &Citations) -> Table {
 }
 
 fn json_fields(args: &Args, inputs: &Inputs, done: &[Done], total: &Citations) -> Value {
-    let share = |wanted: Wanted| {
-        let Share { k, n, lower, upper } = total.share(wanted.definition());
+    let share = |wanted: Definition| {
+        let Share { k, n, lower, upper } = total.share(wanted);
         json!({ "k": k, "n": n, "value": (n > 0).then(|| k as f64 / n as f64), "lower": lower, "upper": upper })
     };
     let file = |file: &Done| {
@@ -273,13 +245,13 @@ fn json_fields(args: &Args, inputs: &Inputs, done: &[Done], total: &Citations) -
         })
     };
     json!({
-        "definition": args.definition.key(),
+        "definition": <&str>::from(args.definition),
         "lookahead": args.lookahead,
         "written": !args.dry_run,
         "files": done.iter().map(file).collect::<Vec<_>>(),
         "annotated_left_out": inputs.annotated,
         "compressed_left_out": inputs.packed,
         "total": total,
-        "used": { "answer": share(Wanted::Answer), "published": share(Wanted::Published) },
+        "used": { "answer": share(Definition::Answer), "published": share(Definition::Published) },
     })
 }

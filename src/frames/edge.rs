@@ -8,13 +8,13 @@ use crate::base::stats::Share;
 use crate::logs::trace::Millis;
 
 /// What follows what: how calls of one message are taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, strum::IntoStaticStr, clap::ValueEnum)]
 #[strum(serialize_all = "snake_case")]
 pub enum Concurrency {
-    /// Calls of one message are concurrent; every call of a message is followed by every call of the next one.
+    /// As concurrent: each is followed by every call of the next message, within a context.
     #[default]
     Message,
-    /// The published definition: a file is a session, its calls stand in line order, nothing breaks the row.
+    /// As a sequence, one file being one session, nothing breaking it: the published definition.
     Flat,
 }
 
@@ -26,15 +26,15 @@ impl Concurrency {
 }
 
 /// Which pairs count with regard to what a person wrote between the two calls.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, strum::IntoStaticStr, clap::ValueEnum)]
 #[strum(serialize_all = "snake_case")]
 pub enum Turns {
     /// All.
     #[default]
     All,
-    /// Only pairs within one turn.
+    /// Only those without a prompt of a person between the calls.
     Within,
-    /// Only pairs with a prompt between them.
+    /// Only those with one.
     Across,
 }
 

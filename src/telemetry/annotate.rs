@@ -21,16 +21,21 @@ const CITED: &str = "cited_in_next_n_turns";
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// What makes a response that was prefetched a used one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, clap::ValueEnum)]
+#[strum(serialize_all = "snake_case")]
 pub enum Definition {
-    /// The agent was soon shown the same answer of the same tool in the same context (session, and main thread or
-    /// subagent), and the file was not changed in between. Answers are compared by their content; where one was recorded
-    /// without, by the file that they name. Only what the agent asked for counts towards the lookahead, and one of its
-    /// calls uses at most one response.
+    /// The agent itself soon got the same answer of the same tool, before the file was changed.
+    ///
+    /// In the same context (session, and main thread or subagent). Answers are compared by their content; where one was
+    /// recorded without, by the file that they name. Only what the agent asked for counts towards the lookahead, and one of
+    /// its calls uses at most one response.
+    #[default]
     Answer,
-    /// One of the next events of the session, of whatever kind, is of the same tool and was not prefetched itself
-    /// (published).
-    Name,
+    /// A tool of the same name was soon called, whatever it answered.
+    ///
+    /// One of the next events of the session, of whatever kind, is of the same tool and was not prefetched itself.
+    #[value(alias = "name")]
+    Published,
 }
 
 /// What is looked for.
@@ -57,7 +62,7 @@ pub struct Citations {
     pub events: u64,
     /// Of these, prefetched.
     pub prefetches: u64,
-    /// Of these, used by [`Definition::Name`].
+    /// Of these, used by [`Definition::Published`].
     pub cited_by_name: u64,
     /// Of [`Self::prefetches`], those that [`Definition::Answer`] can judge.
     pub judged_by_answer: u64,
@@ -82,7 +87,7 @@ impl Citations {
     pub fn share(&self, definition: Definition) -> Share {
         match definition {
             Definition::Answer => Share::new(self.cited_by_answer, self.judged_by_answer),
-            Definition::Name => Share::new(self.cited_by_name, self.prefetches),
+            Definition::Published => Share::new(self.cited_by_name, self.prefetches),
         }
     }
 
@@ -151,7 +156,7 @@ pub fn annotate(text: &[u8], pass: &Pass<'_>) -> Annotated {
         counts.tally(record, by_name[at], by_answer[at]);
         let wanted = match pass.definition {
             Definition::Answer => by_answer[at],
-            Definition::Name => Some(by_name[at]),
+            Definition::Published => Some(by_name[at]),
         };
         if record.cited.is_some() && (wanted.is_none() || !pass.overwrite) {
             counts.kept += 1;
@@ -297,7 +302,7 @@ struct Open {
     left: u32,
 }
 
-/// Whether each prefetch was used, by [`Definition::Name`].
+/// Whether each prefetch was used, by [`Definition::Published`].
 fn cited_by_name(records: &[Record<'_>], lookahead: u32) -> Vec<bool> {
     let mut cited = vec![false; records.len()];
     let mut open: BTreeMap<&[u8], Vec<Open>> = BTreeMap::new();

@@ -92,7 +92,7 @@ fn cited(annotated: &Annotated) -> Vec<Option<bool>> {
 /// The judgement of each event by both definitions, within three.
 fn judged(said: &[Said]) -> (Vec<Option<bool>>, Vec<Option<bool>>) {
     let by = |definition| cited(&annotate(lines(said).as_bytes(), &pass(definition, 3)));
-    (by(Definition::Answer), by(Definition::Name))
+    (by(Definition::Answer), by(Definition::Published))
 }
 
 /// The judgement of the first event, which was prefetched, by both definitions.
@@ -233,7 +233,7 @@ fn a_file_that_ends_early_is_said_to() {
 fn the_lookahead_is_as_long_as_asked_for() {
     let text = lines(&[AHEAD, BASH, READ]);
     let used = |definition, lookahead| cited(&annotate(text.as_bytes(), &pass(definition, lookahead)))[0];
-    for definition in [Definition::Answer, Definition::Name] {
+    for definition in [Definition::Answer, Definition::Published] {
         assert_eq!((used(definition, 1), used(definition, 2), used(definition, 1_000)), (NO, YES, YES));
     }
 }
@@ -291,7 +291,7 @@ fn what_cannot_be_judged_keeps_what_it_says_even_if_it_may_be_overwritten() {
     let text = lines(&[Said { sampled: true, cited: NO, ..AHEAD }, READ]);
     let pass = |definition| Pass { overwrite: true, ..pass(definition, 3) };
     assert_eq!(annotate(text.as_bytes(), &pass(Definition::Answer)).text, text.as_bytes());
-    assert_eq!(cited(&annotate(text.as_bytes(), &pass(Definition::Name)))[0], YES);
+    assert_eq!(cited(&annotate(text.as_bytes(), &pass(Definition::Published)))[0], YES);
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn summaries_other_records_and_damage_stay_byte_for_byte() {
 #[test]
 fn nothing_gives_nothing() {
     for text in ["", "\n", "\n\n  \n"] {
-        let Annotated { text: annotated, counts } = annotate(text.as_bytes(), &pass(Definition::Name, 3));
+        let Annotated { text: annotated, counts } = annotate(text.as_bytes(), &pass(Definition::Published, 3));
         assert_eq!((annotated, counts.events), (text.as_bytes().to_vec(), 0));
     }
 }
@@ -415,13 +415,13 @@ proptest! {
         let names: Vec<_> = (0..said.len())
             .map(|at| chosen(said[at].cited, said[at].prefetched.then(|| used_by_name(&said, at, lookahead))))
             .collect();
-        prop_assert_eq!(cited(&by(Definition::Name)), names);
+        prop_assert_eq!(cited(&by(Definition::Published)), names);
         let used = used_by_answer(&said, lookahead);
         let answers: Vec<_> = said.iter().zip(&used).map(|(said, used)| chosen(said.cited, *used)).collect();
         let annotated = by(Definition::Answer);
         prop_assert_eq!(cited(&annotated), answers);
         let counts = annotated.counts;
-        prop_assert_eq!(counts, Citations { set: counts.set, kept: counts.kept, ..by(Definition::Name).counts });
+        prop_assert_eq!(counts, Citations { set: counts.set, kept: counts.kept, ..by(Definition::Published).counts });
         prop_assert_eq!(counts.judged_by_answer, used.iter().flatten().count() as u64);
         prop_assert_eq!(counts.cited_by_answer, used.iter().filter(|used| **used == YES).count() as u64);
         prop_assert_eq!(counts.prefetches, counts.judged_by_answer + counts.sampled + counts.untraced);
@@ -438,7 +438,7 @@ proptest! {
         for (place, text) in junk {
             all.insert(place.min(all.len()), text + "\n");
         }
-        let definition = if by_name { Definition::Name } else { Definition::Answer };
+        let definition = if by_name { Definition::Published } else { Definition::Answer };
         let pass = Pass { overwrite, ..pass(definition, 3) };
         let text = all.concat();
         let once = annotate(text.as_bytes(), &pass);
@@ -464,7 +464,7 @@ proptest! {
     fn no_bytes_break_it(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0..400_usize) {
         let text = lines(&[AHEAD, READ]);
         let mixed = [&text.as_bytes()[..cut.min(text.len())], &bytes, text.as_bytes()].concat();
-        let annotated = annotate(&mixed, &pass(Definition::Name, 3)).text;
+        let annotated = annotate(&mixed, &pass(Definition::Published, 3)).text;
         prop_assert!(annotated.len() >= mixed.len());
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::base::pseudonyms::Pseudonyms;
-use crate::commands::mine::edges::{ConcurrencyArg, sums};
+use crate::commands::mine::edges::sums;
 use crate::commands::mine::export::{ExportArgs, Form, Mined};
 use crate::commands::mine::logs;
 use crate::frames::edge::{Concurrency, Turns};
@@ -35,7 +35,7 @@ pub struct Args {
     lags: Vec<u32>,
     /// How calls of one message are taken. Default: message; flat if a side is a table.
     #[arg(long, value_enum)]
-    concurrency: Option<ConcurrencyArg>,
+    concurrency: Option<Concurrency>,
     /// Only what changed beyond chance.
     #[arg(long)]
     changed: bool,

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
 use serde_json::json;
 
 use crate::base::error::Result;
@@ -19,45 +18,6 @@ use crate::settings::write_private;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
-/// How calls of one message are taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum ConcurrencyArg {
-    /// As concurrent: each is followed by every call of the next message, within a context.
-    Message,
-    /// As a sequence, one file being one session, nothing breaking it: the published definition.
-    Flat,
-}
-
-impl From<ConcurrencyArg> for Concurrency {
-    fn from(arg: ConcurrencyArg) -> Self {
-        match arg {
-            ConcurrencyArg::Message => Self::Message,
-            ConcurrencyArg::Flat => Self::Flat,
-        }
-    }
-}
-
-/// Which pairs count.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum TurnsArg {
-    /// All.
-    All,
-    /// Only those without a prompt of a person between the calls.
-    Within,
-    /// Only those with one.
-    Across,
-}
-
-impl From<TurnsArg> for Turns {
-    fn from(arg: TurnsArg) -> Self {
-        match arg {
-            TurnsArg::All => Self::All,
-            TurnsArg::Within => Self::Within,
-            TurnsArg::Across => Self::Across,
-        }
-    }
-}
-
 /// Print which tool follows which: counts, intervals, lift, dependency, significance, time between.
 ///
 /// Pairs are counted within a context (a chain between compactions). Names of MCP servers are pseudonyms unless --names
@@ -72,10 +32,10 @@ pub struct Args {
     eventually: bool,
     /// How calls of one message are taken. Default: message; with --layout published flat.
     #[arg(long, value_enum)]
-    concurrency: Option<ConcurrencyArg>,
+    concurrency: Option<Concurrency>,
     /// Which pairs count with regard to prompts between them.
     #[arg(long, value_enum, default_value = "all", conflicts_with = "eventually")]
-    turns: TurnsArg,
+    turns: Turns,
     /// Only edges that are more than chance.
     #[arg(long)]
     significant: bool,
@@ -159,7 +119,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let (mut fields, ends) = (logs::fields(&input, left_out), mined::ends(&ends));
     fields["concurrency"] = json!(args.concurrency().key());
     fields["lags"] = json!(lags);
-    fields["turns"] = json!(Turns::from(args.turns).key());
+    fields["turns"] = json!(args.turns.key());
     fields["cases"] = json!(sums.cases);
     fields["sessions"] = json!(sums.sessions);
     fields["thresholds"] = json!(thresholds);
@@ -171,8 +131,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let all: Vec<&Edge> = rows.iter().collect();
     let draw = |form: Form| if form == Form::Dot { edge_graph::dot(&all) } else { edge_graph::mermaid(&all) };
-    let about =
-        vec![("concurrency", args.concurrency().key().to_owned()), ("turns", Turns::from(args.turns).key().to_owned())];
+    let about = vec![("concurrency", args.concurrency().key().to_owned()), ("turns", args.turns.key().to_owned())];
     let of_edges = if args.layout == Layout::Published { mined::edges_published(&rows) } else { mined::edges(&rows) };
     let overview: Table = if args.ends { table::table(&ends) } else { mined::edges_overview(&rows, args.rows_max()) };
     export.send_mined(

@@ -9,6 +9,7 @@ use crate::commands::tune::writing::WriteArgs;
 use crate::commands::tune::{analyze, claude_settings, from_claude_logs};
 use crate::logs::trace::Millis;
 use crate::report::table::Format;
+use crate::settings::claude::levers::Scope;
 use crate::settings::formats::load_config;
 use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::{Exit, InputArgs};
@@ -90,7 +91,7 @@ fn settings(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let args = claude_settings::Args {
-        scope: claude_settings::ScopeName::User,
+        scope: Scope::User,
         output: None,
         dry_run: args.dry_run,
         check: args.check,

@@ -49,7 +49,7 @@ pub struct Args {
     /// Whose settings: of all your projects, of this project for everybody, or of this project for you. The last two look at
     /// the sessions of the current directory only.
     #[arg(long, value_enum, default_value_t)]
-    pub scope: ScopeName,
+    pub scope: Scope,
     /// The file to read and write, if it lies elsewhere.
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -66,28 +66,6 @@ pub struct Args {
     pub asked: QuestionArgs,
 }
 
-/// Whose settings can be written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum ScopeName {
-    /// ~/.claude/settings.json
-    #[default]
-    User,
-    /// .claude/settings.json
-    Project,
-    /// .claude/settings.local.json
-    Local,
-}
-
-impl From<ScopeName> for Scope {
-    fn from(name: ScopeName) -> Self {
-        match name {
-            ScopeName::User => Self::User,
-            ScopeName::Project => Self::Project,
-            ScopeName::Local => Self::Local,
-        }
-    }
-}
-
 /// What was found, and what it comes to.
 struct Found {
     scope: Scope,
@@ -102,7 +80,7 @@ struct Found {
 
 /// Reads, simulates, judges, shows, writes.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let (scope, places) = (Scope::from(args.scope), context.env.claude_places());
+    let (scope, places) = (args.scope, context.env.claude_places());
     let no_place = || Error::failed("no place for the settings: HOME is not set").hint("--output names the file");
     let path = args.output.clone().or_else(|| places.file(scope)).ok_or_else(no_place)?;
     let journal = journal_path(&config_path(None, context)?);

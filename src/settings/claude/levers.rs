@@ -102,17 +102,21 @@ pub enum Kind {
 }
 
 /// Whose file of settings it is; the later wins over the earlier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, strum::IntoStaticStr)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, strum::IntoStaticStr, clap::ValueEnum,
+)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// `settings.json` of the user, for all projects.
+    /// ~/.claude/settings.json
+    #[default]
     User,
-    /// `.claude/settings.json` of a project, for all who work on it.
+    /// .claude/settings.json
     Project,
-    /// `.claude/settings.local.json` of a project, for one person.
+    /// .claude/settings.local.json
     Local,
-    /// What an organisation sets for its machines.
+    /// What an organisation sets for its machines; nothing of ours writes it.
+    #[value(skip)]
     Managed,
 }
 
