@@ -12,7 +12,7 @@ use crate::cost::{session, session_tables as tables};
 use crate::logs::overview::Holds;
 use crate::logs::timeline::requests::{Session, Timeline};
 use crate::logs::trace::{Millis, NO_TIME, Place};
-use crate::report::numbers::{counted, date};
+use crate::report::numbers::date;
 use crate::report::table::Format;
 use crate::report::{sharing, table};
 use crate::shell::arguments::Exit;
@@ -84,7 +84,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             args.asked.output.write_json("session", fields, context)?;
         }
         form => {
-            let title = format!("Session {} in {}", names.short(&head[0]), names.short(&head[1]));
+            let session = names.short(&head[0]);
+            let title = format!("Session {} in {}", session.trim_start_matches("session "), names.short(&head[1]));
             show(&title, &found, (top, &name), form, context)?;
         }
     }
@@ -159,10 +160,7 @@ fn show(
     let events = tables::events(found);
     let dearest = tables::dearest(found, top);
     let sections = [
-        (
-            format!("{} and cache misses", counted(found.compactions(), "compaction")),
-            tables::moments(found, &events[..events.len().min(top)]),
-        ),
+        ("Compactions and cache misses".to_owned(), tables::moments(found, &events[..events.len().min(top)])),
         ("Most expensive requests".to_owned(), tables::moments(found, &dearest)),
         ("What was most expensive to carry".to_owned(), tables::carried(&found.carried, top, name)),
     ];

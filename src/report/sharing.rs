@@ -159,6 +159,16 @@ pub fn hide_places(fields: &mut Value) {
     reasons.for_each(|(_, row)| hide(row, "first"));
 }
 
+/// Puts pseudonyms in place of the names of MCP servers, wherever a value of a document is the name of one of their tools.
+pub fn hide_servers(value: &mut Value, names: &Pseudonyms) {
+    match value {
+        Value::String(text) if text.starts_with(MCP) => *text = names.tool(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| hide_servers(value, names)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| hide_servers(value, names)),
+        _ => {}
+    }
+}
+
 fn hide(object: &mut Value, field: &str) {
     if let Some(value) = object.get_mut(field) {
         *value = Value::Null;

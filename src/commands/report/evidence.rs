@@ -68,6 +68,8 @@ fn words(telling: &Telling<'_>, finding: &Finding, form: Format, context: &mut C
     }
     writeln!(out, "\nSessions with most of it (devboy session ID shows one)\n")?;
     sessions(telling, finding).write(out, form, width)?;
-    write!(out, "\n{}", paragraph("", &format!("The figures come from: {}", told.source), width))?;
+    if !finding.source.is_empty() {
+        write!(out, "\n{}", paragraph("", &format!("The figures come from: {}", told.source), width))?;
+    }
     Ok(())
 }

@@ -91,7 +91,7 @@ pub fn page(input: &mut Input, is_drawn: bool) -> Result<Page> {
             study: &study,
             sheet: &sheet,
         };
-        Ok(Page::of(&evidence, scene.accuracy.cost_error, is_drawn))
+        Ok(Page::of(&evidence, &scene.accuracy, is_drawn))
     })
 }
 

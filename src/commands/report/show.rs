@@ -151,6 +151,9 @@ fn footer(args: &Args, telling: &Telling<'_>) -> Vec<String> {
     if shown > 1 {
         lines.push("Findings overlap: their savings do not add up.".to_owned());
     }
+    if shown > 0 || telling.not_worth().is_some() {
+        lines.extend(telling.off_the_bar());
+    }
     if args.explain {
         lines.extend(telling.explained());
     }

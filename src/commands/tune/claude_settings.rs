@@ -243,7 +243,7 @@ fn show(args: &Args, context: &mut Context<'_>, found: &Found, input: &Input) ->
 fn conclude(args: &Args, context: &mut Context<'_>, found: &Found, journal: &Path, input: &Input) -> Result<Exit> {
     let Found { layers, findings: all, text, diff, .. } = found;
     let held = all.iter().filter(|finding| matches!(finding.verdict, Verdict::Hold(_))).count() as u64;
-    let aside = if held > 0 && !args.explain { format!("; {held} held, see --explain") } else { String::new() };
+    let aside = if held > 0 && !args.explain { format!("; {held} not proposed, see --explain") } else { String::new() };
     let count = all.iter().filter_map(proposed).count() as u64;
     let (now_ms, quiet) = (context.now_ms, args.asked.output.quiet);
     let mut tell = |words: String| if quiet { Ok(()) } else { writeln!(context.err, "# {words}{aside}") };

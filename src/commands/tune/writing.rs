@@ -99,7 +99,7 @@ pub fn conclude(args: &WriteArgs, quiet: bool, settled: Settled<'_>, context: &m
 /// How many proposals were held, if that was not printed.
 pub fn aside(args: &WriteArgs, proposal: &Proposal) -> String {
     let held = proposal.findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Hold(_))).count() as u64;
-    if held > 0 && !args.explain { format!("; {} held, see --explain", thousands(held)) } else { String::new() }
+    if held > 0 && !args.explain { format!("; {} not proposed, see --explain", thousands(held)) } else { String::new() }
 }
 
 /// What the journal beside the configuration says about the proposal.

@@ -1,5 +1,6 @@
 //! What a person can change to spend less, each with its effect on these very logs. One file for each way to look.
 
+pub mod breaks;
 pub mod carried;
 pub mod levers;
 pub mod made;
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
 use crate::cost::bill::Bill;
+use crate::cost::findings::breaks::Breaks;
 use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::sheet::Sheet;
 use crate::settings::claude::levers::Levers;
@@ -106,14 +108,14 @@ pub struct Case {
     pub advice: String,
     /// The same where it holds in parts of one kind only, by kind.
     pub advice_in: BTreeMap<&'static str, String>,
-    /// Arguments of the command that its figures come from.
+    /// Arguments of the command that its figures come from; none where the evidence is all there is.
     pub source: Vec<String>,
     /// On what it rests.
     pub basis: Basis,
     /// How often it happened, by session and model.
     pub counts: BTreeMap<(u32, Sym), u64>,
     /// What it breaks.
-    pub breaks: Option<String>,
+    pub breaks: Breaks,
     /// Not told beside the finding of this name.
     pub unless: Option<String>,
     /// Whether something follows from it.
@@ -137,7 +139,7 @@ impl Case {
             source: source.iter().map(|&word| word.to_owned()).collect(),
             basis,
             counts: BTreeMap::new(),
-            breaks: None,
+            breaks: Breaks::default(),
             unless: None,
             is_actionable: true,
             sides: BTreeMap::new(),

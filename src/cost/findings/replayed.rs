@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
+use crate::cost::findings::breaks::Breaks;
 use crate::cost::findings::levers::Settable;
 use crate::cost::findings::sheet::{Counts, Replayed};
 use crate::cost::findings::{Basis, Case, Evidence, Replay};
 use crate::logs::timeline::requests::Request;
-use crate::report::numbers::{counted, thousands, usd};
-use crate::whatif::client::{Knob, Study};
+use crate::report::numbers::thousands;
+use crate::whatif::client::{Knob, Study, Trial};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::Cause;
-use crate::whatif::sim::breakage::rows::Strength;
 
 /// A case for each value of each setting.
 pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
@@ -31,9 +31,8 @@ pub fn is_told(study: &Study) -> impl Fn(&Replayed, &str) -> bool + use<> {
 }
 
 fn case(evidence: &Evidence<'_>, setting: &Replayed, value: &str) -> Option<Case> {
-    let set = format!("{}={value}", setting.key);
-    let replay =
-        evidence.replays.iter().find(|replay| replay.policy == setting.policy && replay.set == [set.as_str()])?;
+    let set = setting.set(value);
+    let replay = evidence.replays.iter().find(|replay| replay.policy == setting.policy && replay.set == set)?;
     let outcome = replay.report.outcome.as_ref().filter(|_| replay.report.not_estimated.is_none())?;
     let shown = value.parse().map_or_else(|_| value.to_owned(), thousands);
     let levers = Settable {
@@ -48,10 +47,17 @@ fn case(evidence: &Evidence<'_>, setting: &Replayed, value: &str) -> Option<Case
         advice,
         advice_in,
         counts: counts(evidence, setting.counts, value),
-        breaks: breaks(replay),
+        breaks: breaks(evidence, replay, value),
         sides: outcome.by_session.clone(),
-        ..Case::of(Basis::Replayed, &["what-if", &setting.policy, "--set", &set])
+        source: source(setting, &set),
+        ..Case::of(Basis::Replayed, &[])
     })
+}
+
+/// The command that replays it.
+fn source(setting: &Replayed, set: &[String]) -> Vec<String> {
+    let words = ["what-if".to_owned(), setting.policy.clone()].into_iter();
+    words.chain(set.iter().flat_map(|one| ["--set".to_owned(), one.clone()])).collect()
 }
 
 fn counts(evidence: &Evidence<'_>, counts: Counts, value: &str) -> BTreeMap<(u32, Sym), u64> {
@@ -72,21 +78,9 @@ fn counts(evidence: &Evidence<'_>, counts: Counts, value: &str) -> BTreeMap<(u32
     }
 }
 
-/// What would have been missed: edits of text that was gone, and mentions of it.
-fn breaks(replay: &Replay) -> Option<String> {
-    let classes = &replay.report.breakage.as_ref()?.classes;
-    let sum = |strength| classes.iter().filter(|class| class.strength == strength).map(|class| class.events).sum();
-    let (hard, soft): (u64, u64) = (sum(Strength::Hard), sum(Strength::Soft));
-    let again = replay.report.reread.usd().unwrap_or_default();
-    dropped(hard, soft).map(|words| format!("{words} (reading it again: {})", usd(again)))
-}
-
-/// What goes missing, in words; none if nothing does.
-pub fn dropped(hard: u64, soft: u64) -> Option<String> {
-    let parts = [
-        (hard > 0).then(|| counted(hard, "edit")),
-        (soft > 0).then(|| format!("{} that only name it", counted(soft, "later step"))),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| format!("it would have dropped text that is needed by {}", parts.join(" and ")))
+/// What would have been missed, as `tune claude-settings` counts it, and what reading it again costs.
+fn breaks(evidence: &Evidence<'_>, replay: &Replay, value: &str) -> Breaks {
+    let is_this = |trial: &&Trial| matches!(trial.knob, Knob::Window(tokens) if tokens.to_string() == value);
+    let trial = evidence.study.trials.iter().find(is_this);
+    trial.map_or_else(Breaks::default, |trial| Breaks::of(trial, replay.report.reread.usd()))
 }

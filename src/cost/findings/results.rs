@@ -1,13 +1,13 @@
 //! Results of tools that are longer than need be: what a limit of the client would have saved, as `tune claude-settings`
 //! tries it.
 
+use crate::cost::findings::breaks::Breaks;
 use crate::cost::findings::levers::Settable;
-use crate::cost::findings::replayed::dropped;
 use crate::cost::findings::sheet::{LongResult, ResultOf};
 use crate::cost::findings::{Basis, Case, Evidence};
 use crate::report::numbers::thousands;
 use crate::whatif::client::capped::{Capped, Limit};
-use crate::whatif::client::{Knob, Sides as Tried, Trial};
+use crate::whatif::client::{Knob, Sides as Tried};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::figures::{Bill, Sides};
 
@@ -32,9 +32,9 @@ fn case(evidence: &Evidence<'_>, result: &LongResult) -> Option<Case> {
         advice,
         advice_in,
         counts: evidence.counts(cut(evidence, trial.knob)?.into_iter()),
-        breaks: breaks(trial),
+        breaks: Breaks::of(trial, None),
         sides: trial.by_model.iter().map(|(key, tried)| (*key, sides(tried))).collect(),
-        ..Case::of(Basis::Replayed, &["tune", "claude-settings", "--dry-run", "--explain"])
+        ..Case::of(Basis::Replayed, &[])
     })
 }
 
@@ -56,11 +56,4 @@ fn cut(evidence: &Evidence<'_>, knob: Knob) -> Option<Vec<u32>> {
 fn sides(tried: &Tried) -> Sides {
     let bill = |cost: Cost| Bill { cost, ..Bill::default() };
     Sides { requests: tried.requests, unpriced_requests: 0, baseline: bill(tried.before), policy: bill(tried.after) }
-}
-
-/// What would have been missed; reading it again is in the figures.
-fn breaks(trial: &Trial) -> Option<String> {
-    let mut all = Tried::default();
-    trial.by_model.values().for_each(|tried| all.join(tried));
-    dropped(all.hard, all.soft)
 }

@@ -222,7 +222,7 @@ fn finding(evidence: &Evidence<'_>, places: &Places<'_>, case: &Case, look: &Loo
         source: case.source.clone(),
         basis: case.basis,
         count,
-        breaks: case.breaks.clone(),
+        breaks: case.breaks.told(&inside, is_whole),
         is_actionable: case.is_actionable,
         before_usd: cell.before.nano_usd as f64 / 1e9,
         saved_usd,

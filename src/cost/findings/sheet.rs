@@ -76,6 +76,9 @@ pub struct Replayed {
     /// Values of that. Without any they are those that `tune claude-settings` tries, and the one that it chooses is told.
     #[serde(default)]
     pub values: Vec<String>,
+    /// What is set besides, so that the policy does what the client does.
+    #[serde(default)]
+    pub with: Vec<String>,
     /// What is counted.
     pub counts: Counts,
     /// What happens.
@@ -89,6 +92,13 @@ pub struct Replayed {
     /// Whether the value is the one that `tune claude-settings` chooses.
     #[serde(skip)]
     pub is_chosen: bool,
+}
+
+impl Replayed {
+    /// What is set to replay a value.
+    pub fn set(&self, value: &str) -> Vec<String> {
+        std::iter::once(format!("{}={value}", self.key)).chain(self.with.iter().cloned()).collect()
+    }
 }
 
 /// What a replayed finding counts.
@@ -304,7 +314,7 @@ impl Sheet {
 
     /// Every replay that is wanted, each once: the policy and what is set.
     pub fn replays(&self, is_wanted: impl Fn(&Replayed, &str) -> bool) -> Vec<(String, Vec<String>)> {
-        let replay = |one: &Replayed, value: &str| (one.policy.clone(), vec![format!("{}={value}", one.key)]);
+        let replay = |one: &Replayed, value: &str| (one.policy.clone(), one.set(value));
         let settings = self.replayed.iter().flat_map(|one| {
             one.values.iter().filter(|value| is_wanted(one, value)).map(|value| replay(one, value)).collect::<Vec<_>>()
         });

@@ -42,7 +42,7 @@ fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Cheaper => "holds",
         Verdict::Dearer => "costs more",
-        Verdict::NoClearWinner => "may be chance",
+        Verdict::NoClearWinner => "too small, or may be chance",
     }
 }
 

@@ -161,8 +161,17 @@ fn traces(html: &mut Html, telling: &Telling<'_>, sessions: &[Trace]) {
             thousands(trace.misses),
         ]
     };
-    let header =
-        ["", "project", "first day", "#cost", "#requests", "#largest context", "#compactions", "#cache misses"];
+    let header = [
+        "",
+        "session",
+        "project",
+        "first day",
+        "#cost",
+        "#requests",
+        "#largest context",
+        "#compactions",
+        "#cache misses",
+    ];
     html.table(&header, &(1..).zip(sessions).map(row).collect::<Vec<_>>());
 }
 

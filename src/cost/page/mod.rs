@@ -14,6 +14,7 @@ use crate::cost::findings::search::{Finding, findings};
 use crate::cost::findings::tried::{Loser, losers};
 use crate::cost::page::plots::Plots;
 use crate::cost::page::spent::Spent;
+use crate::whatif::report::Accuracy;
 
 /// All that the page says, without any name of a person's: projects are pseudonyms.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -26,15 +27,18 @@ pub struct Page {
     pub not_worth: Vec<Loser>,
     /// Simulated cost of the log over its bill, less one: what replays are off.
     pub off_bill: f64,
+    /// The most that may be, either way.
+    pub bar: f64,
     /// Figures of the plots, where the page is drawn: they take more replays than the words.
     pub plots: Option<Plots>,
 }
 
 impl Page {
-    /// Makes the page, to be drawn or not. `off_bill`: what the simulated log costs more than the bill, as a share.
-    pub fn of(evidence: &Evidence<'_>, off_bill: f64, is_drawn: bool) -> Self {
+    /// Makes the page, to be drawn or not.
+    pub fn of(evidence: &Evidence<'_>, accuracy: &Accuracy, is_drawn: bool) -> Self {
         let (spent, (findings, not_worth)) =
             rayon::join(|| Spent::of(evidence.ground), || rayon::join(|| findings(evidence), || losers(evidence)));
-        Self { spent, findings, not_worth, off_bill, plots: is_drawn.then(|| Plots::of(evidence)) }
+        let (off_bill, bar) = (accuracy.cost_error, accuracy.cost_bar);
+        Self { spent, findings, not_worth, off_bill, bar, plots: is_drawn.then(|| Plots::of(evidence)) }
     }
 }

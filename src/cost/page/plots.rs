@@ -104,8 +104,8 @@ fn curves(evidence: &Evidence<'_>) -> Vec<Curve> {
     let mut by_key: BTreeMap<String, Vec<(String, f64)>> = BTreeMap::new();
     for setting in &evidence.sheet.replayed {
         for value in &setting.values {
-            let set = format!("{}={value}", setting.key);
-            let replay = evidence.replays.iter().find(|one| one.policy == setting.policy && one.set == [set.as_str()]);
+            let set = setting.set(value);
+            let replay = evidence.replays.iter().find(|one| one.policy == setting.policy && one.set == set);
             let change = replay.and_then(|replay| replay.report.outcome.as_ref()?.total.change());
             if let Some(change) = change {
                 let name = format!("{} {}", setting.policy, setting.key);

@@ -185,14 +185,19 @@ impl Telling<'_> {
         };
         let saves = match finding.basis {
             Basis::Replayed => format!("{} less", percent(finding.saved_usd / finding.before_usd)),
-            Basis::Billed | Basis::Shared | Basis::Priced => format!("at most {}", usd(finding.saved_usd)),
+            Basis::Billed | Basis::Shared | Basis::Priced => format!("at most {} here", usd(finding.saved_usd)),
         };
         let ends = (finding.lower_usd, finding.upper_usd);
         // Another price may spare the same share of every session: chance has no part in it.
         let interval = if matches!(finding.basis, Basis::Priced) && usd(ends.0) == usd(ends.1) {
             String::new()
         } else {
-            format!(" {}", self.interval(finding, ends, finding.before_usd))
+            let interval = self.interval(finding, ends, finding.before_usd);
+            if finding.basis == Basis::Replayed {
+                format!(" {interval}")
+            } else {
+                format!(" ({interval} in sessions like these)")
+            }
         };
         let breaks = finding.breaks.as_ref().map(|words| format!("; {words}")).unwrap_or_default();
         let (saved, before) = (usd(finding.saved_usd), usd(finding.before_usd));
@@ -209,7 +214,7 @@ impl Telling<'_> {
         let advice = finding.advice.replace("{parts}", &parts).replace("{made}", &made);
         let spared = waited.map(|time| {
             let [all, lower, upper] = [time.seconds_a_day, time.lower, time.upper].map(lasting);
-            format!("at most {all} a day [{lower} … {upper}] and ")
+            format!("at most {all} a day here ([{lower} … {upper}] in sessions like these) and ")
         });
         let spared = spared.unwrap_or_default();
         let evidence = ["report", "--finding", finding.id.as_str()].map(str::to_owned);
@@ -218,7 +223,10 @@ impl Telling<'_> {
             holds,
             advice: format!("{advice}; effect: {spared}{saves}{interval}, {basis}"),
             command: self.command(&evidence, self.own_flags),
-            source: self.command(&finding.source, self.same_logs),
+            source: match finding.source.is_empty() {
+                true => self.command(&evidence, self.own_flags),
+                false => self.command(&finding.source, self.same_logs),
+            },
         }
     }
 
@@ -298,6 +306,19 @@ impl Telling<'_> {
         }
     }
 
+    /// How far the simulation is from the bill, if that is more than it may be.
+    pub fn off_the_bar(&self) -> Option<String> {
+        let Page { off_bill, bar, .. } = self.page;
+        let way = if *off_bill < 0.0 { "below" } else { "above" };
+        (off_bill.abs() > *bar).then(|| {
+            format!(
+                "What is replayed is simulated, and here the simulation is {} {way} the bill (its bar: {}).",
+                percent(off_bill.abs()),
+                percent(*bar)
+            )
+        })
+    }
+
     /// What does not pay, in a line.
     pub fn not_worth(&self) -> Option<String> {
         let one = |loser: &Loser| {
@@ -327,8 +348,9 @@ impl Telling<'_> {
             "on the bill: what the bill shows that the cause cost; nobody can save more than that.".to_owned(),
             "at list prices: the same tokens as another model charges for them; what it would have answered is in no log."
                 .to_owned(),
-            "[…]: 95 % interval over sessions (bootstrap), after correction for all findings, projects, models and sizes that \
-             were looked at (Benjamini and Hochberg, 5 %)."
+            "[…]: 95 % interval over sessions (bootstrap). What holds was told apart from chance after a correction for all \
+             findings, projects, models and sizes that were looked at (Benjamini and Hochberg, 5 %); the intervals are not \
+             corrected."
                 .to_owned(),
         ];
         lines.into_iter().chain(losers).collect()

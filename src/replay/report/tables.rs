@@ -242,10 +242,10 @@ pub fn reaches(reaches: &[Reached]) -> Table {
 
 pub(super) fn layer_word(layer: LayerId) -> &'static str {
     match layer {
-        LayerId::L0 => "hints",
+        LayerId::L0 => "deduplication",
         LayerId::L1 => "templates",
-        LayerId::L2 => "router",
-        LayerId::L3 => "as it is",
+        LayerId::L2 => "encoding",
+        LayerId::L3 => "unchanged",
     }
 }
 

@@ -66,7 +66,7 @@ pub fn curves(html: &mut Html, label: &str, curves: &[Curve], band: Option<f64>,
     html.element("div", &[("class", "plot")], |html| {
         drawing(html, label, |html| {
             if let Some(band) = band {
-                let title = format!("the simulation's own error: ± {}", write(band));
+                let title = format!("the simulation's own error: ± {}", write(band).trim_start_matches('+'));
                 rectangle(html, (0.0, y(band), SIZE.0, y(-band) - y(band)), "var(--line)", &title);
             }
             for (index, curve) in curves.iter().enumerate() {

@@ -65,6 +65,7 @@ impl Html {
 
     /// A table with its title; columns whose name starts with `#` hold numbers.
     pub fn table(&mut self, columns: &[&str], rows: &[Vec<String>]) -> &mut Self {
+        debug_assert!(rows.iter().all(|row| row.len() == columns.len()), "a cell for every column: {columns:?}");
         let class = |name: &str| if name.starts_with('#') { "n" } else { "" };
         self.element("div", &[("class", "scroll")], |html| {
             html.element("table", &[], |html| {

@@ -52,8 +52,8 @@ pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Resul
         .first()
         .map_or([0, 0], |(trial, _)| [true, false].map(|side| facts.study.concerned(trial, side).count() as u64));
     let [earlier, later] = sessions;
-    let mut evidence =
-        Evidence::of(format!("chosen on {earlier} earlier sessions, judged on {later} later ones"), earlier + later);
+    let counts = |listed: &str| format!("chosen on {earlier} earlier sessions{listed}, judged on {later} later ones");
+    let mut evidence = Evidence::of(counts(""), earlier + later);
     let finding = |verdict, evidence| Finding::new(question.rule, question.subject, verdict, evidence);
     if earlier.min(later) < thresholds.sessions_min {
         let reason = format!("too few sessions that it concerns ({})", sheet.cite("sessions_min"));
@@ -61,7 +61,7 @@ pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Resul
     }
     let tried = trials.iter().filter_map(|(trial, value)| Some((facts.study.sum(trial, true).change()?, value)));
     let listed = tried.map(|(change, value)| format!("{} {:+.1} %", plain(value), 100.0 * change));
-    evidence.counts += &format!(" (there: {})", listed.collect::<Vec<_>>().join(", "));
+    evidence.counts = counts(&format!(" ({})", listed.collect::<Vec<_>>().join(", ")));
     let best = facts.study.chosen(trials.iter().map(|(trial, _)| *trial));
     let best =
         best.and_then(|(change, best)| Some((change, trials.iter().find(|(trial, _)| trial.knob == best.knob)?)));
@@ -163,7 +163,7 @@ pub(super) fn forecast(study: &Study, resampling: &Resampling, trial: &Trial) ->
         upper: drawn.upper,
         of_bill: if bill > 0.0 { saved / bill } else { 0.0 },
         usd: in_money.then_some(-saved / 1e9),
-        error: (all.error_units as f64 / all.before.units.max(1) as f64).abs(),
+        error: all.error(),
         chosen_on: study.concerned(trial, true).count() as u64,
         sessions: pairs.len() as u64,
         span_ms: (times().map(|seen| seen.first).min()?, times().map(|seen| seen.last).max()?),

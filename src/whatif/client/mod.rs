@@ -114,6 +114,11 @@ impl Sides {
         *self += other;
     }
 
+    /// How far the simulation is from the bill, as a share of it.
+    pub fn error(&self) -> f64 {
+        (self.error_units as f64 / self.before.units.max(1) as f64).abs()
+    }
+
     /// The change of cost, as a share; none without cost.
     pub fn change(&self) -> Option<f64> {
         self.before.change_to(&self.after)
@@ -191,10 +196,13 @@ impl Study {
         tried.min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    /// The chosen one of some settings and its value; none if no value is cheaper than the log.
+    /// The chosen one of some settings and its value; none if no value is cheaper than the log, where it is chosen and, by
+    /// more than the simulation is off, on the later sessions.
     pub fn paying(&self, value: impl Fn(Knob) -> Option<u64>) -> Option<(u64, &Trial)> {
         let (change, trial) = self.chosen(self.trials.iter().filter(|trial| value(trial.knob).is_some()))?;
-        Some((value(trial.knob)?, trial)).filter(|_| change < 0.0)
+        let later = self.sum(trial, false);
+        let holds = later.change()? < -later.error().max(self.least_percent / 100.0);
+        Some((value(trial.knob)?, trial)).filter(|_| change < 0.0 && holds)
     }
 }
 

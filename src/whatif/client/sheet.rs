@@ -105,8 +105,11 @@ pub fn known<'l>(levers: &[&'l Lever], versions: &Versions) -> std::result::Resu
     }
     let seen = levers.iter().filter_map(|lever| unknowing(lever, versions)).max_by_key(|(_, last)| *last);
     let Some((version, last)) = seen else { return Err("no lever takes that value".to_owned()) };
-    let needs = |lever: &&Lever| match (lever.first_version(), &lever.until) {
-        (Some(first), None) => format!("{} needs {first} or newer", lever.name),
+    let needs = |lever: &&Lever| match (&lever.since, &lever.documented, &lever.until) {
+        (Some(since), _, None) => format!("{} needs {since} or newer", lever.name),
+        (None, Some(documented), None) => {
+            format!("{} is documented for {documented} and may not be in older ones", lever.name)
+        }
         _ => format!("{} needs {}", lever.name, lever.versions()),
     };
     let needs: Vec<String> = levers.iter().map(needs).collect();

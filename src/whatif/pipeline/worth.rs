@@ -77,7 +77,8 @@ impl Worth {
     /// One or two lines for people.
     pub fn words(&self) -> String {
         let [published, extended] = self.saved().map(percent);
-        let usd = self.bill.usd().map_or_else(String::new, |usd| format!(" of ${usd:.2}"));
+        let usd =
+            self.bill.usd().map_or_else(String::new, |usd| format!(" (as simulated, answers estimated: ${usd:.2})"));
         let verdict = match self.is_worth_it() {
             true => String::new(),
             false => format!("; less than {} % of the bill, so it does not pay to build one", self.worth_percent_min),

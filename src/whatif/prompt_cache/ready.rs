@@ -37,7 +37,7 @@ pub fn ready<'s>(sheets: &Sheets) -> Result<Ready<'s>> {
             summary: report::summary(&found),
             tables: report::tables(&found, &calibration, &shipped.reference)
                 .into_iter()
-                .chain([("prefixes lost for no reason in the log".to_owned(), report::losses(&scene.distance.losses))])
+                .chain([("cache misses for no reason in the log".to_owned(), report::losses(&scene.distance.losses))])
                 .chain([(unlogged_report::TITLE.to_owned(), unlogged_report::table(&hidden))])
                 .collect(),
             formulas: report::formulas(&found),

@@ -272,7 +272,12 @@ fn verdict(report: &PolicyReport, outcome: &Outcome, change: f64) -> String {
     let money = dollars(&outcome.total)
         .map_or_else(|| " in input-equivalent tokens".to_owned(), |money| format!(" ({money} at API list prices)"));
     if unsure {
-        format!("no clear winner: {size}{money}, which is within the simulation's own error")
+        let error = report.accuracy.map_or(0.0, |accuracy| accuracy.cost_error.abs());
+        let why = match change.abs() <= error {
+            true => "which is within the simulation's own error".to_owned(),
+            false => format!("and less than {} is not told from nothing", percent(report.winner_min)),
+        };
+        format!("no clear winner: {size}{money}, {why}")
     } else {
         format!("{size}{money}")
     }
@@ -445,7 +450,7 @@ fn lost(losses: &[Losses]) -> Option<String> {
         )
     };
     let rates: Vec<String> = losses.iter().filter(|losses| losses.occasion.is_none()).map(rate).collect();
-    (!rates.is_empty()).then(|| format!("; prefixes lost for no reason in the log: {}", rates.join(", ")))
+    (!rates.is_empty()).then(|| format!("; cache misses for no reason in the log: {}", rates.join(", ")))
 }
 
 fn in_tokens(cost: &Cost) -> String {

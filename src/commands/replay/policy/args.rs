@@ -32,7 +32,7 @@ pub struct PolicyArgs {
     /// In whose shape tool definitions are measured.
     #[arg(long, value_enum, value_name = "NAME")]
     pub provider: Option<Provider>,
-    /// Count answers as well, at what the log says of their length (a lower bound).
+    /// Count answers as well, by the longer of what the log says of their length and the sizes of their blocks.
     #[arg(long, value_name = "HOW", value_parser = ["estimated"])]
     pub include_output: Option<String>,
     /// Fail if a model has no known price.
@@ -53,7 +53,7 @@ pub struct PolicyArgs {
     /// All rows and tables, and what is to be read beside them.
     #[arg(long, conflicts_with = "top")]
     pub all: bool,
-    /// Letters instead of the names of projects and sessions.
+    /// Letters instead of the names of projects and sessions; in JSON no places, and pseudonyms of MCP servers.
     #[arg(long)]
     pub redact: bool,
     /// Every formula with your numbers in it.

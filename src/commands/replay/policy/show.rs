@@ -12,6 +12,7 @@ use crate::commands::shown_names::ShownNames;
 use crate::cost::groups::Label;
 use crate::frames::input::Input;
 use crate::mine::quality;
+use crate::report::sharing;
 use crate::report::table::Format;
 use crate::shell::context::Context;
 use crate::whatif::report;
@@ -40,10 +41,14 @@ pub fn show(
     }
     if flags.asked.output.form() == Format::Json {
         let rows: Vec<Value> = reports.iter().map(|one| report::json(one, flags.policy.per_session)).collect();
-        let fields = match input {
+        let mut fields = match input {
             Some(input) => input.fields(json!({ "policies": rows })),
             None => json!({ "basis": "telemetry", "policies": rows }),
         };
+        if flags.policy.redact {
+            sharing::hide_places(&mut fields);
+            sharing::hide_servers(&mut fields, &context.pseudonyms);
+        }
         return flags.asked.output.write_json("replay", fields, context);
     }
     in_words(flags, reports, input, context)
