@@ -136,7 +136,7 @@ impl Kept {
         let form = matches.try_get_raw("format").ok().flatten().and_then(|mut words| words.next());
         let names = matches.try_get_one::<bool>("names").ok().flatten().is_some_and(|names| *names);
         match (command, form.and_then(OsStr::to_str)) {
-            ("encode" | "completions" | "man", _) | (_, Some("parquet")) => Self::Data,
+            ("encode" | "decode" | "completions" | "man", _) | (_, Some("parquet")) => Self::Data,
             (_, Some("md")) if !names => {
                 Self::Shared { has_pseudonyms: ["mine", "cost", "session"].contains(&command) }
             }
@@ -168,7 +168,10 @@ fn execute(command: Command, context: &mut Context<'_>) -> Exit {
     match outcome {
         // A reader that went away does not change what the command found.
         Ok(exit) => match context.out.flush() {
-            Err(cause) if cause.kind() != std::io::ErrorKind::BrokenPipe => Exit::Failed,
+            Err(cause) if cause.kind() != std::io::ErrorKind::BrokenPipe => {
+                let _unheard = writeln!(context.err, "devboy: writing output: {cause}");
+                Exit::Failed
+            }
             _ => exit,
         },
         Err(error) if error.kind == Kind::BrokenPipe => Exit::Done,

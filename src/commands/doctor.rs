@@ -19,9 +19,9 @@ use crate::logs::overview::Overview;
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::quality;
 use crate::mine::quality::Quality;
-use crate::report::envelope;
 use crate::report::numbers::{bytes, counted, date, thousands};
 use crate::report::table::{Format, Table};
+use crate::report::{envelope, sharing};
 use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
@@ -68,11 +68,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return reconcile::run(&args.input, &args.output, context);
     }
     let examined = examine(args, context)?;
-    let exit = if examined.read.is_ok() { Exit::Done } else { Exit::Failed };
+    let exit = if examined.lines.iter().any(|line| line.state == "fail") { Exit::Failed } else { Exit::Done };
     match args.output.form() {
         Format::Json => examined.write_json(args, context)?,
         Format::Table => examined.write_text(context)?,
-        form => examined.write_table(form, context)?,
+        _ => examined.write_table(&args.output, context)?,
     }
     Ok(exit)
 }
@@ -95,6 +95,10 @@ fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
             input.window = window::ALL;
             let overview = input.overview()?;
             lines.extend(found(input, &overview));
+            if !input.has_records() && !args.input.allow_empty {
+                let told = "no session record in any of these files".to_owned();
+                lines.push(Line { state: "fail", what: "logs".into(), told });
+            }
             lines.push(reach(args, context, &input.vocabulary, &overview));
             damage = quality::of(&input.sources);
         }
@@ -116,11 +120,14 @@ impl Examined {
     }
 
     /// One table, malformed lines in it.
-    fn write_table(self, form: Format, context: &mut Context<'_>) -> Result<()> {
+    fn write_table(self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
+        let form = output.form();
+        let is_shared = form == Format::Md && !output.names;
+        let place = |first: &str| if is_shared { sharing::hidden_place(first) } else { first.to_owned() };
         let odd = self.damage.iter().map(|(reason, row)| Line {
             state: "warn",
             what: reason.key().to_owned(),
-            told: format!("{} in {}, first at {}", thousands(row.count), counted(row.files, "file"), row.first),
+            told: format!("{} in {}, first at {}", thousands(row.count), counted(row.files, "file"), place(&row.first)),
         });
         let mut table = Table::new(&["state", "what", "told"]);
         for line in self.lines.into_iter().chain(odd) {

@@ -12,6 +12,7 @@ use crate::logs::trace::Status;
 use crate::mine::quality;
 use crate::mine::totals::{Totals, totals};
 use crate::report::numbers::{bytes, counted, date, thousands};
+use crate::report::sharing;
 use crate::report::table::{Format, Table};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
 use crate::shell::context::Context;
@@ -69,8 +70,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut summary = summary(&input, &said);
     if args.output.form() != Format::Table {
         // One table for a machine to read.
+        let is_shared = args.output.form() == Format::Md && !args.output.names;
         for (reason, row) in &damage {
-            summary.row([format!("malformed lines: {}", reason.key()), thousands(row.count), row.first.clone()]);
+            let first = if is_shared { sharing::hidden_place(&row.first) } else { row.first.clone() };
+            summary.row([format!("malformed lines: {}", reason.key()), thousands(row.count), first]);
         }
         summary.write(context.out, args.output.form(), context.width)?;
         return Ok(Exit::Done);

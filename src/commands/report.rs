@@ -4,6 +4,7 @@ mod evidence;
 mod file;
 mod look;
 mod show;
+mod standing;
 
 use std::path::PathBuf;
 
@@ -62,7 +63,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let chosen = args.finding.as_deref().map(|id| evidence::chosen(id, &page)).transpose()?;
     let follow_ups = if html.is_some() { file::follow_ups(&mut input, &sheet)? } else { Vec::new() };
     let tools = file::tools(&page, &follow_ups);
-    let told = show::told(args, &page, (&tools, chosen), &input, is_cut);
+    let told = show::told(args, &page, (&tools, chosen), &input, is_cut, context);
     let telling = told.telling(args, &page, &sheet, is_cut);
     let text = html.as_ref().and_then(|_| file::text(&telling, &follow_ups, &|tool| told.tool(tool)));
     let is_written = html.zip(text).map_or(Ok(false), |(html, text)| html.write(&text, context))?;

@@ -8,13 +8,15 @@ use serde_json::{Value, json};
 
 use crate::base::numbers::counted;
 use crate::logs::history::{History, Merged};
-use crate::logs::trace::{Millis, Place, Status};
+use crate::logs::trace::{Millis, NO_TIME, Place, Status};
 
 /// Counts after every copy was merged.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overview {
     /// First and last timestamp of all sessions.
     pub span_ms: Option<(Millis, Millis)>,
+    /// Earliest record of the newest API message.
+    pub newest_message_ms: Option<Millis>,
     /// Sessions.
     pub sessions: u64,
     /// Main threads and subagents with calls.
@@ -52,6 +54,7 @@ impl Overview {
         let billed = || history.messages.iter().filter(|message| message.billed);
         Self {
             span_ms: history.span(),
+            newest_message_ms: billed().map(|message| message.ts).filter(|ts| *ts != NO_TIME).max(),
             sessions: history.sessions.len() as u64,
             chains: history.chains.len() as u64,
             subagents_in_files: chains(Place::AgentFile),

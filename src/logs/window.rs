@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use jiff::civil::Date;
+use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, ToSpan};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ pub fn days_before(last: Millis, days: u32) -> Millis {
 pub fn parse(flag: &str, text: &str, now: Timestamp, zone: &TimeZone) -> Result<(Millis, Millis)> {
     let odd = || {
         Error::usage(format!("{flag} {text}: not a time"))
-            .hint("write 2026-01-31, 20260131, 2026-01-31T12:00:00Z, or 7d / 4w for so long ago")
+            .hint("write 2026-01-31, 20260131, 2026-01-31T12:00 (local time), 2026-01-31T12:00:00Z, or 7d / 4w for so long ago")
     };
     if let Some(span) = ago(text) {
         let at = now.to_zoned(zone.clone()).checked_sub(span).map_err(|_| odd())?.timestamp().as_millisecond();
@@ -44,6 +44,12 @@ pub fn parse(flag: &str, text: &str, now: Timestamp, zone: &TimeZone) -> Result<
     }
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok((at.as_millisecond(), at.as_millisecond() + 1));
+    }
+    let has_time = text.len() > 10 || text.contains(['T', ' ', ':']);
+    if has_time {
+        let local = text.parse::<DateTime>().and_then(|local| local.to_zoned(zone.clone()));
+        let at = local.map_err(|_| odd())?.timestamp().as_millisecond();
+        return Ok((at, at + 1));
     }
     let compact = text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit());
     let date = if compact { Date::strptime("%Y%m%d", text) } else { text.parse::<Date>() };

@@ -143,6 +143,11 @@ fn path_start(text: &str) -> Option<usize> {
     text.match_indices('/').map(|(at, _)| at).find(starts)
 }
 
+/// What is told of a place in a file where paths are not: ":12" of it.
+pub fn hidden_place(place: &str) -> String {
+    format!("{PATH}{}", line_number(place))
+}
+
 /// Takes every place on disk out of the fields of a JSON document about logs or telemetry.
 pub fn hide_places(fields: &mut Value) {
     if let Some(inputs) = fields.get_mut("inputs") {

@@ -260,6 +260,9 @@ fn section(lever: &Lever) -> String {
         format!("- {}, by {}", lever.place.key(), scopes.join(", ")),
         format!("- client versions: {}", lever.versions()),
     ];
+    if !lever.off_by.is_empty() {
+        lines.push(format!("- does nothing where one of these switches it off: {}", lever.off_by.join(", ")));
+    }
     if !lever.gives_way_to.is_empty() {
         lines.push(format!("- gives way to {}", lever.gives_way_to.join(", ")));
     }

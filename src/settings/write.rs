@@ -71,6 +71,9 @@ pub fn write_private(path: &Path, new: &str) -> Result<()> {
 /// # Errors
 /// Whatever the disk says; the file is then as it was.
 pub fn write_private_bytes(path: &Path, new: &[u8]) -> Result<()> {
+    if path == Path::new("-") {
+        return Err(Error::usage("- stands for stdout, and this goes to a file").hint("name one"));
+    }
     create_private(directory_of(path))?;
     remove_left_over(path);
     Staged::new(path, new, None)?.commit()

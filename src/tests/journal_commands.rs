@@ -82,7 +82,7 @@ fn history_lists_the_newest_last_and_says_why_nothing_was_realised() {
     let outcome = home.run(&["tune", "history", "--format", "csv"]);
     assert_eq!(outcome.exit, Exit::Done);
     let lines: Vec<&str> = outcome.out.lines().collect();
-    assert_eq!(lines[0], "id,when,command,keys,predicted,realised,events,state");
+    assert_eq!(lines[0], "id,when,command,keys,predicted,actual,events,state");
     let row = |entry: &Entry, keys: usize| {
         let when = crate::report::numbers::date(entry.at_ms);
         format!("{},{when},analyze,{keys},10.0 % → 15.0 %,–,0,", entry.id)
@@ -177,16 +177,16 @@ fn realised_is_what_was_recorded_from_one_change_to_the_next() {
     });
     let rows = report["entries"].as_array().unwrap();
     // 100 tokens, of which 65 were sent; L0 saved 30, and the encoders 5 of the 60 that missed it.
-    let realised = &rows[0]["realised"];
-    assert_eq!((&realised["combined_savings"], &realised["events"]), (&0.35.into(), &7.into()));
-    assert_eq!((&realised["dedup_savings"], &realised["baseline_tokens"]), (&0.3.into(), &100.0.into()));
-    assert!((realised["encoder_savings"].as_f64().unwrap() - 5.0 / 60.0).abs() < 1e-12);
-    assert_eq!((&rows[0]["realised_until"], &rows[1]["realised_until"]), (&rows[1]["at"], &serde_json::Value::Null));
-    assert_eq!(rows[1]["realised"], serde_json::Value::Null);
+    let actual = &rows[0]["actual"];
+    assert_eq!((&actual["combined_savings"], &actual["events"]), (&0.35.into(), &7.into()));
+    assert_eq!((&actual["dedup_savings"], &actual["baseline_tokens"]), (&0.3.into(), &100.0.into()));
+    assert!((actual["encoder_savings"].as_f64().unwrap() - 5.0 / 60.0).abs() < 1e-12);
+    assert_eq!((&rows[0]["actual_until"], &rows[1]["actual_until"]), (&rows[1]["at"], &serde_json::Value::Null));
+    assert_eq!(rows[1]["actual"], serde_json::Value::Null);
     assert_eq!(rows[1]["predicted"]["combined_savings_after"], 0.15);
     let nothing = Realised { tokens: LayerTokens::default(), events: 3 };
     let empty = history_with(&home, &|_, _| Some(nothing));
-    assert_eq!(empty["entries"][0]["realised"], serde_json::Value::Null, "no share without tokens");
+    assert_eq!(empty["entries"][0]["actual"], serde_json::Value::Null, "no share without tokens");
 }
 
 // --- Undo ------------------------------------------------------------------------------------------------------------

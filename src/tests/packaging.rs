@@ -7,7 +7,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use super::harness::Home;
 use crate::commands::cli;
+use crate::shell::arguments::Exit;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -84,6 +86,27 @@ fn skills_have_known_fields_and_ask_only_what_reads() {
         }
     }
     assert_eq!(skill("pipeline-tune").0["disable-model-invocation"], "true");
+}
+
+/// What the first skill may ask without a question becomes a part of a conversation: no server, project or place is in it.
+#[test]
+fn what_a_skill_reads_names_nobody() {
+    let home = Home::new();
+    let logs = root().join("testdata/claude-home");
+    let (fields, _) = skill("devboy");
+    for allowed in fields["allowed-tools"].split(", ") {
+        let command = allowed.strip_prefix("Bash(devboy ").and_then(|rest| rest.strip_suffix(')')).unwrap();
+        if ["--version", "tune rules"].contains(&command) {
+            continue;
+        }
+        let words = command.split(' ').chain(["--input-dir", logs.to_str().unwrap()]);
+        let said = home.run(&words.collect::<Vec<_>>());
+        assert_eq!(said.exit, Exit::Done, "{command}: {}", said.err);
+        assert!(said.out.len() > 500, "{command}");
+        for name in ["gitlab", "lantern", "harbor", "orchard", "testdata", "/home/"] {
+            assert!(!said.out.contains(name), "{command}: {name}");
+        }
+    }
 }
 
 #[test]

@@ -1103,8 +1103,8 @@ fn a_verdict_needs_a_difference_above_the_error_of_the_simulation() {
     assert_eq!(verdict(1_000, 971, 30), Verdict::NoClearWinner);
     assert_eq!(verdict(1_000, 970, 30), Verdict::Cheaper);
     assert_eq!(verdict(1_000, 1_029, 30), Verdict::NoClearWinner);
-    assert_eq!(verdict(1_000, 1_030, 30), Verdict::Dearer);
-    assert_eq!(verdict(0, 1, 30), Verdict::Dearer);
+    assert_eq!(verdict(1_000, 1_030, 30), Verdict::MoreExpensive);
+    assert_eq!(verdict(0, 1, 30), Verdict::MoreExpensive);
     let cost = |units| Cost { units, ..Cost::default() };
     let sides = sheet().report.sides((cost(200_000), cost(150_000)), 0.0);
     assert_eq!((sides.verdict, sides.policy.units), (Verdict::Cheaper, 150_000));

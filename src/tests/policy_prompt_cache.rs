@@ -200,7 +200,7 @@ fn differences_within_the_error_have_no_winner() {
     assert_eq!(verdict(cost(971), cost(1_000), 0.03), Verdict::NoClearWinner);
     assert_eq!(verdict(cost(1_030), cost(1_000), 0.03), Verdict::NoClearWinner);
     assert_eq!(verdict(cost(969), cost(1_000), 0.03), Verdict::Cheaper);
-    assert_eq!(verdict(cost(1_031), cost(1_000), 0.03), Verdict::Dearer);
+    assert_eq!(verdict(cost(1_031), cost(1_000), 0.03), Verdict::MoreExpensive);
 }
 
 /// field-notes.md 3.3: the worked example, to the cent.
@@ -292,7 +292,7 @@ fn the_report_holds_the_run_against_the_bill() {
         ]
     );
     let none = found.arms.iter().find(|arm| arm.name == "layout=none").unwrap();
-    assert_eq!((none.verdict, none.sessions_worse), (Verdict::Dearer, 1));
+    assert_eq!((none.verdict, none.sessions_worse), (Verdict::MoreExpensive, 1));
     let five = found.arms.iter().find(|arm| arm.name == "ttl=5m").unwrap();
     // No pause: an hour is paid for nothing. But the simulation missed a whole re-write, more than any difference.
     assert_eq!((five.verdict, five.sessions_better), (Verdict::NoClearWinner, 1));
@@ -308,7 +308,7 @@ fn knobs_change_the_simulated_run_and_not_the_baseline() {
     let timeline = log.done();
     let found = found(&timeline, |params| params.layout = Layout::None);
     assert_eq!(found.simulated.spent.uncached, 101_000);
-    assert_eq!((found.baseline.spent.read, found.verdict), (50_000, Verdict::Dearer));
+    assert_eq!((found.baseline.spent.read, found.verdict), (50_000, Verdict::MoreExpensive));
     let named = prompt_cache::aliases(&found, &Calibration::default());
     assert_eq!(named["llm_prompt_tokens_estimated"], 101_000);
     assert_eq!(named["llm_cache_hit_ratio"], 0.0);

@@ -33,7 +33,7 @@ pub fn input(args: &Args, context: &mut Context<'_>) -> Result<Input> {
     Ok(input)
 }
 
-/// Cuts the page to its last days if no window was asked for and there are more: up to the newest record, or up to now if a
+/// Cuts the page to its last days if no window was asked for and there are more: up to the newest request, or up to now if a
 /// clock ran ahead. Whether it was cut.
 ///
 /// # Errors
@@ -44,7 +44,9 @@ pub fn cut(args: &Args, sheet: &Sheet, input: &mut Input, now_ms: Millis) -> Res
     if is_asked {
         return Ok(false);
     }
-    let Some((first, last)) = input.overview()?.span_ms else { return Ok(false) };
+    let overview = input.overview()?;
+    let Some((first, last)) = overview.span_ms else { return Ok(false) };
+    let last = overview.newest_message_ms.unwrap_or(last);
     let start = window::days_before(last.min(now_ms), sheet.days);
     if start <= first || start > last {
         return Ok(false);

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use crate::base::error::Result;
 use crate::base::id::Id;
-use crate::commands::report::Args;
+use crate::commands::report::{Args, standing};
 use crate::commands::shown_names::ShownNames;
 use crate::cost::findings::search::Finding;
 use crate::cost::findings::sheet::Sheet;
 use crate::cost::groups::Label;
-use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, Telling, Told};
+use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, Standing, Telling, Told};
 use crate::cost::page::{Page, names};
 use crate::frames::input::Input;
 use crate::mine::quality;
@@ -25,6 +25,7 @@ pub struct Names {
     shown: ShownNames,
     same_logs: String,
     own_flags: String,
+    standing: BTreeMap<String, Standing>,
 }
 
 /// Names for a page: letters if it is shared. `tools` are those that it will name, `chosen` is the finding asked for.
@@ -34,6 +35,7 @@ pub fn told(
     (tools, chosen): (&[Label], Option<&Finding>),
     input: &Input,
     is_cut: bool,
+    context: &Context<'_>,
 ) -> Names {
     let is_shared = args.redact || (args.asked.output.form() == Format::Md && !args.asked.output.names);
     let projects = by_money(page).into_iter().map(|id| (id, Label::Project as fn(Id) -> Label));
@@ -50,7 +52,9 @@ pub fn told(
     let since = is_cut.then(|| date(input.window.start));
     let flags = |since: Option<&str>| if is_shared { String::new() } else { args.same_logs(since) };
     let (same_logs, own_flags) = (flags(since.as_deref()), flags(None));
-    Names { projects: names::Names(named.collect()), shown, same_logs, own_flags }
+    // Settings that cannot be read say nothing here; `devboy doctor` tells of them.
+    let standing = standing::of(page, &input.data, is_shared, context).unwrap_or_default();
+    Names { projects: names::Names(named.collect()), shown, same_logs, own_flags, standing }
 }
 
 /// What people may have named themselves in a finding.
@@ -68,7 +72,8 @@ impl Names {
     /// The page under these names.
     pub fn telling<'p>(&'p self, args: &Args, page: &'p Page, sheet: &'p Sheet, is_cut: bool) -> Telling<'p> {
         let Self { projects, same_logs, own_flags, .. } = self;
-        Telling { page, names: projects, sheet, top: args.top(), same_logs, own_flags, is_cut }
+        let standing = &self.standing;
+        Telling { page, names: projects, sheet, top: args.top(), same_logs, own_flags, is_cut, standing }
     }
 
     /// The name of a tool, if it is one of those that were to be named.

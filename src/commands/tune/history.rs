@@ -23,8 +23,8 @@ use crate::whatif::client::realised::{CameTrue, Realised as Came};
 /// List the changes that devboy wrote, with what each was expected to save and what was saved until the next one.
 ///
 /// Savings of the pipeline are shares of all tool-response tokens: predicted by replay, with the configuration before and
-/// after the change; realised in the telemetry, which --input-dir names if it lies elsewhere. Changes of Claude Code's settings
-/// are changes of cost with their 95 % intervals: predicted on sessions that they were not chosen on; realised in the bills of
+/// after the change; the actual one in the telemetry, which --input-dir names if it lies elsewhere. Changes of Claude Code's settings
+/// are changes of cost with their 95 % intervals: predicted on sessions that they were not chosen on; the actual one in the bills of
 /// later sessions over earlier ones, against requests that the change does not concern.
 #[derive(clap::Args, Debug)]
 pub struct Args {
@@ -151,14 +151,17 @@ fn tell(rows: &[Row<'_>], args: &Args, config: &Path, journal: &Path, context: &
     if args.report.form() == Format::Json {
         return Ok(());
     }
-    writeln!(err, "# predicted: share of tool-response tokens saved, before → after the change, by replay")?;
+    writeln!(
+        err,
+        "# predicted: share of tool-response tokens saved, before → after, by replay, if every answer could be changed"
+    )?;
     if rows.iter().any(|row| row.entry.is_about_claude()) {
         writeln!(err, "#            of settings: change of cost of the requests concerned, with its 95 % interval")?;
     }
     if rows.iter().any(|row| row.entry.predicted.is_none() && !row.entry.is_about_claude()) {
         writeln!(err, "#            – where nothing was replayed")?;
     }
-    writeln!(err, "# realised:  the same share, in the events recorded from this change to the next")?;
+    writeln!(err, "# actual:    the same share, in the events recorded from this change to the next")?;
     if rows.iter().any(|row| row.realised.is_none() && !row.entry.is_about_claude()) {
         writeln!(err, "#            – where no event was recorded; `telemetry.enabled = true` records them")?;
     }
@@ -166,7 +169,7 @@ fn tell(rows: &[Row<'_>], args: &Args, config: &Path, journal: &Path, context: &
 }
 
 fn table(rows: &[Row<'_>]) -> Table {
-    let mut table = Table::new(&["id", "when", "command", "#keys", "predicted", "#realised", "#events", "state"]);
+    let mut table = Table::new(&["id", "when", "command", "#keys", "predicted", "#actual", "#events", "state"]);
     for row in rows {
         let entry = row.entry;
         table.row([
@@ -311,8 +314,8 @@ fn row_json(row: &Row<'_>, journal: &Journal) -> Value {
             "combined_savings_before": shares.map(|(before, _)| before),
             "combined_savings_after": shares.map(|(_, after)| after),
         })),
-        "realised_until": row.until_ms.and_then(instant),
-        "realised": row.realised.map(|realised| json!({
+        "actual_until": row.until_ms.and_then(instant),
+        "actual": row.realised.map(|realised| json!({
             "basis": "measured",
             "events": realised.events,
             "baseline_tokens": realised.tokens.total(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::cost::findings::Evidence;
@@ -40,19 +41,37 @@ impl Settable<'_> {
         }
         (words(USER, &self.groups), parts)
     }
+
+    /// The same for programs.
+    pub fn sets(&self, evidence: &Evidence<'_>, value: &str) -> Vec<Assignment> {
+        let value = value.parse::<i64>().map_or_else(|_| json!(value), |number| json!(number));
+        let levers = self.groups.iter().filter_map(|group| preferred(evidence, group));
+        levers.map(|lever| Assignment { lever: lever.name.clone(), value: lever.spelled(&value) }).collect()
+    }
+}
+
+/// A lever and the value that it is to get.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Assignment {
+    /// Its name.
+    pub lever: String,
+    /// As it stands in a file.
+    pub value: Value,
 }
 
 /// One sentence: of each group the lever that every client knows; if there is none, what to update, and the preferred one.
 fn sentence(evidence: &Evidence<'_>, groups: &[Vec<&Lever>], value: &Value, file: &str, so: Option<&str>) -> String {
-    let mut update = None;
-    let mut set: Vec<String> = Vec::new();
-    for group in groups {
-        let lever = known(group, &evidence.study.versions).map_err(|why| _ = update.get_or_insert(why));
-        set.extend(lever.ok().or(group.first().copied()).map(|lever| assignment(lever, value)));
-    }
+    let update = groups.iter().find_map(|group| known(group, &evidence.study.versions).err());
+    let set: Vec<String> =
+        groups.iter().filter_map(|group| preferred(evidence, group)).map(|lever| assignment(lever, value)).collect();
     let before = update.map(|why| format!("{why}. Then ")).unwrap_or_default();
     let so = so.map(|so| format!(" ({so})")).unwrap_or_default();
     format!("{before}in {file} set {}{so}", set.join(" and "))
+}
+
+/// Of a group the lever that every client knows, else its first one.
+fn preferred<'l>(evidence: &Evidence<'_>, group: &[&'l Lever]) -> Option<&'l Lever> {
+    known(group, &evidence.study.versions).ok().or(group.first().copied())
 }
 
 /// As it stands in the file.

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use crate::base::names::Sym;
 use crate::cost::bill::Bill;
 use crate::cost::findings::breaks::Breaks;
+use crate::cost::findings::levers::Assignment;
 use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::sheet::Sheet;
 use crate::settings::claude::levers::Levers;
@@ -108,6 +109,8 @@ pub struct Case {
     pub advice: String,
     /// The same where it holds in parts of one kind only, by kind.
     pub advice_in: BTreeMap<&'static str, String>,
+    /// What is to be set, if it is one setting for everything.
+    pub sets: Vec<Assignment>,
     /// Arguments of the command that its figures come from; none where the evidence is all there is.
     pub source: Vec<String>,
     /// On what it rests.
@@ -136,6 +139,7 @@ impl Case {
             what: String::new(),
             advice: String::new(),
             advice_in: BTreeMap::new(),
+            sets: Vec::new(),
             source: source.iter().map(|&word| word.to_owned()).collect(),
             basis,
             counts: BTreeMap::new(),

@@ -46,6 +46,7 @@ fn case(evidence: &Evidence<'_>, setting: &Replayed, value: &str) -> Option<Case
         what: setting.what.replace("{value}", &shown),
         advice,
         advice_in,
+        sets: levers.sets(evidence, value),
         counts: counts(evidence, setting.counts, value),
         breaks: breaks(evidence, replay, value),
         sides: outcome.by_session.clone(),

@@ -31,6 +31,7 @@ fn case(evidence: &Evidence<'_>, result: &LongResult) -> Option<Case> {
         what: result.what.replace("{value}", &thousands(most)),
         advice,
         advice_in,
+        sets: settable.sets(evidence, &most.to_string()),
         counts: evidence.counts(cut(evidence, trial.knob)?.into_iter()),
         breaks: Breaks::of(trial, None),
         sides: trial.by_model.iter().map(|(key, tried)| (*key, sides(tried))).collect(),

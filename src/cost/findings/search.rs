@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::bootstrap::{TAIL, sum_interval};
 use crate::base::names::Sym;
+use crate::cost::findings::levers::Assignment;
 use crate::cost::findings::made::Made;
 use crate::cost::findings::{Basis, Case, Evidence, cases};
 use crate::cost::groups::{By, Dates};
@@ -29,6 +30,8 @@ pub struct Finding {
     pub what: String,
     /// What to do about it; `{parts}` stands for the names of the parts where it holds.
     pub advice: String,
+    /// What is to be set, if it is one setting for everything.
+    pub sets: Vec<Assignment>,
     /// Arguments of the command that its figures come from.
     pub source: Vec<String>,
     /// On what it rests.
@@ -211,14 +214,16 @@ fn finding(evidence: &Evidence<'_>, places: &Places<'_>, case: &Case, look: &Loo
         is_most.then(|| Part { by: (*by).to_owned(), name: most.name.clone(), share: share.min(1.0) })
     });
     let projects = look.parts.iter().filter(|part| part.by == "project" && part.in_money);
-    let advice = match &scope {
-        Scope::Parts(by, _) => case.advice_in.get(by.as_str()).unwrap_or(&case.advice),
-        Scope::Everywhere => &case.advice,
+    let in_parts = match &scope {
+        Scope::Parts(by, _) => case.advice_in.get(by.as_str()),
+        Scope::Everywhere => None,
     };
+    let advice = in_parts.unwrap_or(&case.advice);
     is_told.then(|| Finding {
         id: case.id.clone(),
         what: case.what.replace("{count}", &thousands(count)),
         advice: advice.clone(),
+        sets: if in_parts.is_none() { case.sets.clone() } else { Vec::new() },
         source: case.source.clone(),
         basis: case.basis,
         count,
@@ -230,7 +235,7 @@ fn finding(evidence: &Evidence<'_>, places: &Places<'_>, case: &Case, look: &Loo
         upper_usd: dollars(cell.lower.unwrap_or_default()),
         sessions: cell.sessions,
         mostly: mostly.collect(),
-        except: clear("project", Verdict::Dearer).map(|part| part.name.clone()).collect(),
+        except: clear("project", Verdict::MoreExpensive).map(|part| part.name.clone()).collect(),
         by_project: projects.map(|part| (part.name.clone(), saved_in(part))).collect(),
         looks: looks(places, case, look, &scope, &cell),
         largest: largest(evidence, case, &inside),

@@ -50,6 +50,7 @@ fn case(evidence: &Evidence<'_>, sheet: &Subagents) -> Option<Case> {
         what: sheet.what.clone(),
         advice,
         advice_in,
+        sets: settable.sets(evidence, &sheet.value),
         counts,
         sides,
         made_of,

@@ -33,7 +33,7 @@ pub fn losers(evidence: &Evidence<'_>) -> Vec<Loser> {
     let mut tried: Vec<(&Tried, Cell)> =
         evidence.sheet.tried.iter().filter_map(|tried| Some((tried, replayed(tried)?))).collect();
     correct(tried.iter_mut().map(|(_, cell)| cell), &evidence.world.cells);
-    let lost = tried.iter().filter(|(_, cell)| cell.verdict == Verdict::Dearer);
+    let lost = tried.iter().filter(|(_, cell)| cell.verdict == Verdict::MoreExpensive);
     let mut losers: Vec<Loser> = lost.filter_map(|(tried, cell)| loser(tried, cell)).collect();
     losers.sort_by(|a, b| b.change.total_cmp(&a.change));
     losers

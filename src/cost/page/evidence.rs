@@ -41,7 +41,7 @@ fn place(telling: &Telling<'_>, look: &Looked) -> String {
 fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Cheaper => "holds",
-        Verdict::Dearer => "costs more",
+        Verdict::MoreExpensive => "costs more",
         Verdict::NoClearWinner => "too small, or may be chance",
     }
 }

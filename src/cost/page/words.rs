@@ -31,6 +31,18 @@ pub struct Telling<'p> {
     pub own_flags: &'p str,
     /// Whether the page was cut to its last days.
     pub is_cut: bool,
+    /// What the user's settings say already about what a finding would set, by its id.
+    pub standing: &'p BTreeMap<String, Standing>,
+}
+
+/// What stands already.
+pub enum Standing {
+    /// The same value, in words.
+    Same(String),
+    /// Another value, in words.
+    Other(String),
+    /// Something because of which it would have no effect, in words.
+    Off(String),
 }
 
 /// A finding in three lines.
@@ -221,7 +233,14 @@ impl Telling<'_> {
         Told {
             what: finding.what.replace("{made}", &made),
             holds,
-            advice: format!("{advice}; effect: {spared}{saves}{interval}, {basis}"),
+            advice: match self.standing.get(&finding.id) {
+                Some(Standing::Same(words)) => format!("{words}: done; what is told here happened without it"),
+                Some(Standing::Off(words)) => format!("nothing to set: {words}"),
+                Some(Standing::Other(words)) => {
+                    format!("{advice}; {words} now; effect: {spared}{saves}{interval}, {basis}")
+                }
+                None => format!("{advice}; effect: {spared}{saves}{interval}, {basis}"),
+            },
             command: self.command(&evidence, self.own_flags),
             source: match finding.source.is_empty() {
                 true => self.command(&evidence, self.own_flags),

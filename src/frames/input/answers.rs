@@ -102,7 +102,9 @@ impl Input {
             return None;
         }
         let Self { tier, overrides, window, maker, .. } = self;
-        let mut text = format!("{overrides} {maker:?} {tier} {about} {window:?}");
+        // Days are those of the local time zone.
+        let zone = jiff::tz::TimeZone::system();
+        let mut text = format!("{overrides} {maker:?} {tier} {about} {window:?} {zone:?}");
         for stored in &self.selected {
             let StoredSource { key, number, bytes, readings, content, .. } = stored;
             text += &format!(" {key} {number} {bytes} {readings} {content}");

@@ -99,6 +99,10 @@ pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Resul
     if let Some(reason) = facts.layers.overridden(lever, &key, facts.levers)? {
         return Ok(held(format!("`{key}` is {reason}"), evidence));
     }
+    let standing = trials.iter().find(|(_, value)| from.as_ref() == Some(&lever.spelled(value)));
+    if let Some(reason) = standing.and_then(|(standing, _)| as_good(facts.study, standing, trial, told)) {
+        return Ok(held(format!("`{key}` is {}: {reason}", plain(from.as_ref().unwrap_or(&to))), evidence));
+    }
     evidence.threshold = Some(sheet.cite("of_bill_percent_min"));
     let verdict = Verdict::Propose(Delta { key, from: from.as_ref().map(as_toml), to: as_toml(&to) });
     Ok(Finding { forecast, ..finding(verdict, evidence) })
@@ -123,6 +127,16 @@ fn too_little(told: &Forecast, thresholds: &Thresholds, least_percent: f64, shee
     let share = -100.0 * told.of_bill;
     (share < thresholds.of_bill_percent_min)
         .then(|| format!("{words} are {share:.2} % of the whole bill ({})", sheet.cite("of_bill_percent_min")))
+}
+
+/// Why another value than the one that stands is not worth a change; none if it is.
+fn as_good(study: &Study, standing: &Trial, trial: &Trial, told: &Forecast) -> Option<String> {
+    let change = study.sum(standing, false).after.change_to(&study.sum(trial, false).after)?;
+    let margin = told.error.max(study.least_percent / 100.0);
+    (change >= -margin).then(|| {
+        let (change, margin) = (100.0 * change, 100.0 * margin);
+        format!("the best value is {change:+.1} % beside it on later sessions, and {margin:.1} % is no difference")
+    })
 }
 
 /// The settings that are proposed.

@@ -104,6 +104,28 @@ impl Layers {
                 }
             }
         }
+        self.switched_off(lever, levers)
+    }
+
+    /// What switches off all that a lever sets; none if nothing does.
+    fn switched_off(&self, lever: &Lever, levers: &Levers) -> Result<Option<String>> {
+        for switch in lever.off_by.iter().filter_map(|name| levers.named(name)) {
+            if switch.place == Place::Variable && self.variables.contains(&switch.name) {
+                return Ok(Some(format!("without effect: the variable {} is set", switch.name)));
+            }
+            let Some(key) = switch.key(None) else { continue };
+            for file in self.above.iter().map(|(_, file)| file).chain([&self.file]) {
+                let is_off = match file.get(&key)? {
+                    None => false,
+                    Some(Value::Bool(value)) => value == (switch.place == Place::Variable),
+                    Some(Value::String(text)) => !["", "0", "false"].contains(&text.as_str()),
+                    Some(_) => switch.place == Place::Variable,
+                };
+                if is_off {
+                    return Ok(Some(format!("without effect: see {} in {}", switch.name, file.path.shown())));
+                }
+            }
+        }
         Ok(None)
     }
 }

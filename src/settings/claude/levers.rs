@@ -51,6 +51,9 @@ pub struct Lever {
     /// Levers that win over it wherever they are set, strongest first.
     #[serde(default)]
     pub gives_way_to: Vec<String>,
+    /// Levers without which it does nothing: a setting that is false, a variable that is set.
+    #[serde(default)]
+    pub off_by: Vec<String>,
     /// What it does, in a sentence.
     pub does: String,
     /// How it shows in a log.
@@ -203,10 +206,11 @@ impl Levers {
                 levers.0.push(lever);
             }
         }
-        let unknown = |lever: &Lever| lever.gives_way_to.iter().find(|name| levers.named(name).is_none()).cloned();
+        let others = |lever: &Lever| lever.gives_way_to.iter().chain(&lever.off_by).cloned().collect::<Vec<_>>();
+        let unknown = |lever: &Lever| others(lever).into_iter().find(|name| levers.named(name).is_none());
         match levers.0.iter().find_map(|lever| Some((lever, unknown(lever)?))) {
             Some((lever, other)) => {
-                Err(Error::failed(format!("levers: {} gives way to {other}, which is no lever", lever.name)))
+                Err(Error::failed(format!("levers: {} depends on {other}, which is no lever", lever.name)))
             }
             None => Ok(levers),
         }

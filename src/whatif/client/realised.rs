@@ -199,7 +199,7 @@ fn sides(timeline: &Timeline, prices: &Prices, change: &Change<'_>) -> (Vec<Sums
     (before, after)
 }
 
-/// By how much what the change concerns became dearer, over what it does not concern, less one.
+/// By how much what the change concerns became more expensive, over what it does not concern, less one.
 fn difference(before: &[Sums], after: &[Sums]) -> Option<f64> {
     let ratio = |sessions: &[Sums], side: fn(&Sums) -> [f64; 2]| {
         let (cost, by) = sessions.iter().map(side).fold((0.0, 0.0), |sum, one| (sum.0 + one[0], sum.1 + one[1]));

@@ -275,6 +275,6 @@ pub fn verdict(baseline: u128, policy: u128, margin_permille: u32) -> Verdict {
     } else if policy < baseline {
         Verdict::Cheaper
     } else {
-        Verdict::Dearer
+        Verdict::MoreExpensive
     }
 }

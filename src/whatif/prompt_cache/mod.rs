@@ -161,7 +161,7 @@ pub fn verdict(variant: Cost, baseline: Cost, error: f64) -> Verdict {
     match baseline.change_to(&variant).unwrap_or_default() {
         change if change.abs() <= error => Verdict::NoClearWinner,
         change if change < 0.0 => Verdict::Cheaper,
-        _ => Verdict::Dearer,
+        _ => Verdict::MoreExpensive,
     }
 }
 

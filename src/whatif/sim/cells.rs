@@ -175,7 +175,7 @@ fn cell(
     let verdict = match change {
         _ if !beyond => Verdict::NoClearWinner,
         change if change < 0.0 => Verdict::Cheaper,
-        _ => Verdict::Dearer,
+        _ => Verdict::MoreExpensive,
     };
     let p = drawn.as_ref().map_or(1.0, |drawn| drawn.p_beyond(change.abs() - margin));
     Some(Cell {

@@ -63,7 +63,8 @@ pub enum Verdict {
     /// The policy costs less than the log.
     Cheaper,
     /// It costs more.
-    Dearer,
+    #[serde(rename = "more expensive")]
+    MoreExpensive,
     /// The difference is within what the simulation itself is off.
     NoClearWinner,
 }
@@ -73,7 +74,7 @@ impl Verdict {
     pub fn words(self) -> &'static str {
         match self {
             Self::Cheaper => "cheaper",
-            Self::Dearer => "more expensive",
+            Self::MoreExpensive => "more expensive",
             Self::NoClearWinner => "no clear winner",
         }
     }
