@@ -26,7 +26,7 @@ fn billed(evidence: &Evidence<'_>) -> BTreeMap<(u32, Sym), Sides> {
         let one = Bill { spent, cost: evidence.ground.tariff.cost(request.model, request.start, &spent) };
         let unpriced = u64::from(one.cost.unpriced_tokens > 0);
         let sides = Sides { requests: 1, unpriced_requests: unpriced, baseline: one, policy: one };
-        sums.entry(evidence.key(index)).or_default().join(&sides);
+        *sums.entry(evidence.key(index)).or_default() += sides;
     }
     sums
 }

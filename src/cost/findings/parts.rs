@@ -96,7 +96,7 @@ fn whole(evidence: &Evidence<'_>) -> BTreeMap<(u32, Sym), Sides> {
         let one = Bill { spent: charge.spent, cost: charge.cost };
         let unpriced = u64::from(one.cost.unpriced_tokens > 0);
         let sides = Sides { requests: 1, unpriced_requests: unpriced, baseline: one, policy: one };
-        sums.entry(evidence.key(index)).or_default().join(&sides);
+        *sums.entry(evidence.key(index)).or_default() += sides;
     }
     sums
 }

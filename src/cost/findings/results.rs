@@ -61,6 +61,6 @@ fn sides(tried: &Tried) -> Sides {
 /// What would have been missed; reading it again is in the figures.
 fn breaks(trial: &Trial) -> Option<String> {
     let mut all = Tried::default();
-    trial.by_model.values().for_each(|tried| all.join(tried));
+    trial.by_model.values().for_each(|tried| all += tried);
     dropped(all.hard, all.soft)
 }

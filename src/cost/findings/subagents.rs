@@ -36,7 +36,7 @@ fn case(evidence: &Evidence<'_>, sheet: &Subagents) -> Option<Case> {
             let [baseline, policy] = [charge.cost, after].map(|cost| Bill { spent: charge.spent, cost });
             let key = evidence.key(index);
             let one = Sides { requests: 1, unpriced_requests: 0, baseline, policy };
-            sides.entry(key).or_default().join(&one);
+            *sides.entry(key).or_default() += one;
             *counts.entry(key).or_default() += 1;
             let model = timeline.names.text(request.model).to_owned();
             made_of.add(vec![kind.to_owned(), model], key, 1, charge.cost, after);

@@ -105,7 +105,7 @@ fn case(evidence: &Evidence<'_>, sheet: &OldVersions, versions: &BTreeMap<Versio
             let after = less(sum.input, sum.lost) + sum.input.part(theirs.1);
             let [baseline, policy] = [sum.input, after].map(|cost| Bill { cost, ..Bill::default() });
             let one = Sides { requests: sum.requests, unpriced_requests: 0, baseline, policy };
-            sides.entry(key).or_default().join(&one);
+            *sides.entry(key).or_default() += one;
             *counts.entry(key).or_default() += sum.times;
             made_of.add(vec![old.name.clone()], key, sum.times, sum.input, after);
         }

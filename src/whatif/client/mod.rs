@@ -109,11 +109,6 @@ pub struct Sides {
 adds_up!(Sides: requests, before, after, hard, soft, error_units);
 
 impl Sides {
-    /// Adds another session.
-    pub fn join(&mut self, other: &Self) {
-        *self += other;
-    }
-
     /// The change of cost, as a share; none without cost.
     pub fn change(&self) -> Option<f64> {
         self.before.change_to(&self.after)
@@ -170,7 +165,7 @@ impl Study {
     /// What a setting comes to on one side: the earlier sessions, or the later ones.
     pub fn sum(&self, trial: &Trial, is_earlier: bool) -> Sides {
         let mut all = Sides::default();
-        self.concerned(trial, is_earlier).for_each(|(_, sides)| all.join(sides));
+        self.concerned(trial, is_earlier).for_each(|(_, sides)| all += sides);
         all
     }
 
@@ -280,7 +275,7 @@ pub fn together(
         in_order(&bench.sides(part, &run, &breaks), &order)
     };
     let (mut all, subagents) = rayon::join(|| of_part(Part::Main), || of_part(Part::Subagents));
-    all.iter_mut().zip(&subagents).for_each(|(all, more)| all.join(more));
+    all.iter_mut().zip(&subagents).for_each(|(all, more)| *all += more);
     Ok(all)
 }
 
@@ -353,7 +348,7 @@ fn order(timeline: &Timeline, project: Option<Id>) -> Vec<u32> {
 /// Both sides of each session, whatever the model, in this order.
 fn in_order(by_model: &BTreeMap<(u32, Sym), Sides>, order: &[u32]) -> Vec<Sides> {
     let mut sessions: BTreeMap<u32, Sides> = BTreeMap::new();
-    by_model.iter().for_each(|(key, sides)| sessions.entry(key.0).or_default().join(sides));
+    by_model.iter().for_each(|(key, sides)| *sessions.entry(key.0).or_default() += sides);
     order.iter().map(|session| sessions.get(session).copied().unwrap_or_default()).collect()
 }
 

@@ -12,8 +12,9 @@ use crate::base::id::Id;
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::pick_tools::tables::{formulas, recall, scores, summary};
 use crate::whatif::pick_tools::{Params, PickPolicy, Rules};
+use crate::whatif::sim::figures::Portion;
 use crate::whatif::stacked::{Finished, Part, Ready, Scene};
-use crate::whatif::tool_filter::result::{CatalogFacts, Portion};
+use crate::whatif::tool_filter::result::CatalogFacts;
 
 /// Bins of scores: 0, up to 10 %, …, up to 100 %.
 pub const SCORE_BINS: usize = 11;

@@ -141,9 +141,9 @@ pub fn hot_cache(ground: &Ground<'_>, rules: &HotCacheRules) -> HotCache {
             let hot = model == Some(request.model) && now.is_some_and(|age| rules.is_hot(age));
             let warm = request.usage.cache_read > 0;
             if hot {
-                found.hot.add(warm);
+                found.hot.count(warm);
             } else {
-                found.cold_but_warm.add(warm);
+                found.cold_but_warm.count(warm);
             }
             age = Some(if hot { now.unwrap_or(0) } else { 0 } + took);
             model = Some(request.model);
@@ -211,7 +211,7 @@ fn followed(ground: &Ground<'_>, index: u32, found: &mut Workspace) {
     let end = ground.timeline.chains[request.chain as usize].requests.end;
     let next = (index + 1..end).find(|&next| ground.timeline.requests[next as usize].context() > 0);
     let Some(next) = next.filter(|_| request.context() > 0) else { return };
-    found.followed_by_break.add(causes::of(ground, request, next).is_some());
+    found.followed_by_break.count(causes::of(ground, request, next).is_some());
     let prior = &ground.priors[next as usize];
     let at_risk = (request.usage.cache_read + request.usage.cache_creation).saturating_sub(prior.still);
     let request = &ground.timeline.requests[next as usize];

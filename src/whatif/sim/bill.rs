@@ -33,8 +33,8 @@ pub fn with_and_without_cache(ground: &Ground<'_>) -> (Total, Total) {
         let plain_cost = ground.tariff.cost(request.model, request.start, &plain);
         let is_priced = cost.unpriced_tokens + plain_cost.unpriced_tokens == 0;
         let told = |cost: Cost, spent: &Spent| if is_priced { cost } else { cost.unpriced(spent) };
-        with.add(1, spent, told(cost, &spent));
-        without.add(1, plain, told(plain_cost, &plain));
+        with += Total { requests: 1, spent, cost: told(cost, &spent) };
+        without += Total { requests: 1, spent: plain, cost: told(plain_cost, &plain) };
     }
     (with, without)
 }
@@ -67,11 +67,11 @@ pub fn compare(ground: &Ground<'_>, run: &Blind, counts: impl Fn(&Request) -> bo
         let Some(before) = before else { continue };
         let exact = billed.read == priced.spent.read;
         if request.marks.has(Marks::HUMAN) {
-            found.human_turns_exact.add(exact);
+            found.human_turns_exact.count(exact);
             let off = billed.read.abs_diff(priced.spent.read);
-            found.human_turns_close.add(off * CLOSE <= request.context());
+            found.human_turns_close.count(off * CLOSE <= request.context());
         } else if is_warm(ground, before, priced.request) {
-            found.warm_tool_turns.add(exact);
+            found.warm_tool_turns.count(exact);
             let late = before.usage.cache_creation > 0 && billed.read == before.usage.cache_read;
             found.late_writes += u64::from(!exact && late);
         }

@@ -49,7 +49,7 @@ impl Cells {
 
     fn fold(self, timeline: &Timeline, out: &mut Outcome) {
         for ((session, model, version, class), cell) in self.0 {
-            out.by_session.entry((session, model)).or_default().join(&cell);
+            *out.by_session.entry((session, model)).or_default() += cell;
             let session = &timeline.sessions[session as usize];
             let groups = [
                 ("model", timeline.names.text(model).to_owned()),
@@ -58,9 +58,9 @@ impl Cells {
                 ("ttl_class", class.to_owned()),
                 ("version", timeline.names.text(version).to_owned()),
             ];
-            out.total.join(&cell);
+            out.total += cell;
             for (dimension, group) in groups {
-                out.by.entry(dimension).or_default().entry(group).or_default().join(&cell);
+                *out.by.entry(dimension).or_default().entry(group).or_default() += cell;
             }
         }
     }

@@ -111,10 +111,12 @@ impl Run {
         let mut sums: BTreeMap<K, Total> = BTreeMap::new();
         let of = |index: u32| key(&timeline.requests[index as usize]);
         for priced in &self.requests {
-            sums.entry(of(priced.request)).or_default().add(1, priced.spent, priced.cost);
+            let (spent, cost) = (priced.spent, priced.cost);
+            *sums.entry(of(priced.request)).or_default() += Total { requests: 1, spent, cost };
         }
         for extra in &self.extra {
-            sums.entry(of(extra.request)).or_default().add(0, extra.spent, extra.cost);
+            let (spent, cost) = (extra.spent, extra.cost);
+            *sums.entry(of(extra.request)).or_default() += Total { requests: 0, spent, cost };
         }
         sums
     }
