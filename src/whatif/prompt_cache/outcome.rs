@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::base::forecast::Forecast;
-use crate::base::id::Id;
 use crate::whatif::prompt_cache::reference::Own;
 use crate::whatif::prompt_cache::stated::Stated;
 use crate::whatif::sim::cost::{Cost, Total};
@@ -240,32 +239,6 @@ pub struct ThresholdModel {
     pub written: u64,
     /// Of these, tokens written after a gap that an hour would have bridged.
     pub recoverable: u64,
-}
-
-/// One request, predicted and billed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Prediction {
-    /// `message.id`.
-    #[serde(serialize_with = "as_hex")]
-    pub id: Id,
-    /// Tokens of its context.
-    pub context: u64,
-    /// Leading tokens that could be read.
-    pub shared: u64,
-    /// Tokens read in the simulation.
-    pub read: u64,
-    /// Tokens read by the bill.
-    pub read_billed: u64,
-    /// Tokens written in the simulation.
-    pub write: u64,
-    /// Tokens written by the bill.
-    pub write_billed: u64,
-    /// Why the bill shows a break here, if it does.
-    pub cause: Option<Cause>,
-}
-
-fn as_hex<S: serde::Serializer>(id: &Id, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(id)
 }
 
 /// What the simulation is held against, in percent.

@@ -1,8 +1,9 @@
 //! The bill of the log, and how far a simulated run is from it.
 
+use crate::base::id::Id;
 use crate::logs::timeline::requests::{Marks, Request, Timeline};
 use crate::whatif::prompt_cache::causes;
-use crate::whatif::prompt_cache::outcome::{AgainstBill, Prediction};
+use crate::whatif::prompt_cache::outcome::{AgainstBill, Cause};
 use crate::whatif::prompt_cache::params::{Class, HiddenForks, Params, Switch};
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::simulate::{Ground, Priced, Run};
@@ -135,20 +136,9 @@ fn paired<'t>(
     })
 }
 
-/// Request by request.
-pub fn predictions(ground: &Ground<'_>, run: &Run) -> Vec<Prediction> {
-    let predict = |((before, request), priced): ((Option<&Request>, &Request), &Priced)| {
-        let cause = before.and_then(|before| causes::of(ground, before, priced.request));
-        Prediction {
-            id: request.id,
-            context: priced.spent.prompt(),
-            shared: priced.shared,
-            read: priced.spent.read,
-            read_billed: request.usage.cache_read,
-            write: priced.spent.write(),
-            write_billed: request.usage.cache_creation,
-            cause,
-        }
-    };
-    paired(ground.timeline, run).map(predict).collect()
+/// Why the bill shows a cache miss at each request of a run, if it does.
+pub fn causes<'t>(ground: &'t Ground<'_>, run: &'t Run) -> impl Iterator<Item = (Id, Option<Cause>)> {
+    paired(ground.timeline, run).map(|((before, request), priced)| {
+        (request.id, before.and_then(|before| causes::of(ground, before, priced.request)))
+    })
 }

@@ -137,6 +137,7 @@ pub trait Observer {
 }
 
 /// What all runs over one timeline share.
+#[derive(Clone)]
 pub struct Ground<'a> {
     /// The requests.
     pub timeline: &'a Timeline,
@@ -175,16 +176,7 @@ impl<'a> Ground<'a> {
     where
         'a: 'b,
     {
-        Ground {
-            timeline: self.timeline,
-            sizes: self.sizes,
-            oracle,
-            tariff: self.tariff.clone(),
-            priors: Arc::clone(&self.priors),
-            answers: self.answers,
-            min_cacheable: minima(self.timeline, oracle),
-            largest: Arc::clone(&self.largest),
-        }
+        Ground { oracle, min_cacheable: minima(self.timeline, oracle), ..self.clone() }
     }
 
     /// The same ground, on which answers count or do not.
