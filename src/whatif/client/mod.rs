@@ -43,12 +43,8 @@ pub enum Knob {
     SubagentTtl(Class),
     /// The window that automatic compaction goes by, in tokens.
     Window(u64),
-    /// Characters of shell output.
-    BashChars(u64),
-    /// Tokens of results of MCP tools.
-    McpTokens(u64),
-    /// Tokens of readings.
-    ReadTokens(u64),
+    /// How long results of tools may be.
+    Result(Limit),
 }
 
 /// Which requests a lever concerns.
@@ -225,10 +221,11 @@ pub fn study(ground: &Ground<'_>, world: &Simulation, data: &Data, project: Opti
     });
     trials.par_extend(of_ttl);
     let results = &sheet.results;
-    let knobs = sheet.window.tokens.iter().copied().map(Knob::Window);
-    let knobs = knobs.chain(results.bash_chars.iter().copied().map(Knob::BashChars));
-    let knobs = knobs.chain(results.mcp_tokens.iter().copied().map(Knob::McpTokens));
-    let knobs: Vec<Knob> = knobs.chain(results.read_tokens.iter().copied().map(Knob::ReadTokens)).collect();
+    let limits = results.bash_chars.iter().copied().map(Limit::BashChars);
+    let limits = limits.chain(results.mcp_tokens.iter().copied().map(Limit::McpTokens));
+    let limits = limits.chain(results.read_tokens.iter().copied().map(Limit::ReadTokens));
+    let windows = sheet.window.tokens.iter().copied().map(Knob::Window);
+    let knobs: Vec<Knob> = windows.chain(limits.map(Knob::Result)).collect();
     let of_stages = knobs.par_iter().filter_map(|&knob| {
         let (run, breaks) = bench.run(ground, vec![knob_stages.stage(knob)?]);
         Some(bench.trial(knob, &run, &breaks, &order))
@@ -308,14 +305,9 @@ impl<'s> KnobStages<'s> {
 
     /// None of a lifetime, which is the cache's.
     fn stage(&self, knob: Knob) -> Option<Box<dyn Stage>> {
-        let capped = |limit| -> Option<Box<dyn Stage>> {
-            Some(Box::new(Capped::new(limit, self.sheet.results.clone(), self.sizes.clone())))
-        };
         match knob {
             Knob::MainTtl(_) | Knob::SubagentTtl(_) => None,
-            Knob::BashChars(most) => capped(Limit::BashChars(most)),
-            Knob::McpTokens(most) => capped(Limit::McpTokens(most)),
-            Knob::ReadTokens(most) => capped(Limit::ReadTokens(most)),
+            Knob::Result(limit) => Some(Box::new(Capped::new(limit, self.sheet.results.clone(), self.sizes.clone()))),
             Knob::Window(window) => {
                 // As the client compacts: it keeps no tail, and does not count turns.
                 let params = CompactionParams {
