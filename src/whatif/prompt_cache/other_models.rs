@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
+use crate::base::forecast::at_share;
 use crate::logs::timeline::requests::{Request, ToolCall};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::prompt_cache::causes;
@@ -25,8 +26,10 @@ pub fn threshold(ground: &Ground<'_>) -> ThresholdModel {
     for chain in &ground.timeline.chains {
         let requests: Vec<u32> = chain.requests.clone().filter(|&index| request(ground, index).context() > 0).collect();
         let warm = |(place, &index): (usize, &u32)| place > 0 && gap(ground, index) == Gap::Warm;
-        let warm: Vec<u32> = requests.iter().enumerate().filter(|&pair| warm(pair)).map(|(_, &index)| index).collect();
-        let usual = median(warm.iter().map(|&index| request(ground, index).usage.cache_creation).collect());
+        let warm = requests.iter().enumerate().filter(|&pair| warm(pair));
+        let mut written: Vec<u64> = warm.map(|(_, &index)| request(ground, index).usage.cache_creation).collect();
+        written.sort_unstable();
+        let usual = at_share(&written, 0.5);
         for (place, &index) in requests.iter().enumerate() {
             let gap = if place == 0 { Gap::Cold } else { gap(ground, index) };
             charge(ground, index, gap, usual, &mut model);
@@ -52,12 +55,6 @@ fn gap(ground: &Ground<'_>, index: u32) -> Gap {
         idle if idle <= Class::Hour.millis() => Gap::Recoverable,
         _ => Gap::Cold,
     }
-}
-
-/// The lower median; none of nothing.
-fn median(mut values: Vec<u64>) -> Option<u64> {
-    values.sort_unstable();
-    values.get(values.len().saturating_sub(1) / 2).copied()
 }
 
 fn charge(ground: &Ground<'_>, index: u32, gap: Gap, usual: Option<u64>, model: &mut ThresholdModel) {
