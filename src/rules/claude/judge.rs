@@ -14,7 +14,7 @@ use crate::settings::claude::levers::Lever;
 use crate::settings::entries::Forecast;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::whatif::client::sheet::known;
-use crate::whatif::client::{Knob, Sides, Study, Trial};
+use crate::whatif::client::{Knob, Part, Sides, Study, Trial};
 use crate::whatif::sim::cells::Drawn;
 use crate::whatif::sim::cost::Cost;
 
@@ -48,9 +48,9 @@ pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Resul
     let thresholds: Thresholds = sheet.thresholds()?;
     let trials = facts.study.trials.iter().filter_map(|trial| Some((trial, (question.value)(trial.knob)?)));
     let trials: Vec<(&Trial, Value)> = trials.collect();
-    let sessions = trials
-        .first()
-        .map_or([0, 0], |(trial, _)| [true, false].map(|side| facts.study.concerned(trial, side).count() as u64));
+    let sessions = trials.first().map_or([0, 0], |(trial, _)| {
+        [true, false].map(|side| facts.study.concerned(&trial.sessions, side).count() as u64)
+    });
     let [earlier, later] = sessions;
     let mut evidence =
         Evidence::of(format!("chosen on {earlier} earlier sessions, judged on {later} later ones"), earlier + later);
@@ -59,7 +59,8 @@ pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Resul
         let reason = format!("too few sessions that it concerns ({})", sheet.cite("sessions_min"));
         return Ok(finding(Verdict::Skip(reason), evidence));
     }
-    let tried = trials.iter().filter_map(|(trial, value)| Some((facts.study.sum(trial, true).change()?, value)));
+    let tried =
+        trials.iter().filter_map(|(trial, value)| Some((facts.study.sum(&trial.sessions, true).change()?, value)));
     let listed = tried.map(|(change, value)| format!("{} {:+.1} %", plain(value), 100.0 * change));
     evidence.counts += &format!(" (there: {})", listed.collect::<Vec<_>>().join(", "));
     let best = facts.study.chosen(trials.iter().map(|(trial, _)| *trial));
@@ -68,7 +69,7 @@ pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Resul
     let Some((change, (trial, value))) = best else {
         return Ok(finding(Verdict::Skip("nothing was billed".to_owned()), evidence));
     };
-    let forecast = forecast(facts.study, facts.resampling, trial);
+    let forecast = of_trial(facts.study, facts.resampling, trial);
     let held = |reason: String, evidence: Evidence| Finding {
         forecast: forecast.clone(),
         ..finding(Verdict::Hold(reason), evidence)
@@ -133,23 +134,28 @@ pub fn knobs(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Knob> {
             .study
             .trials
             .iter()
-            .find(|trial| forecast(facts.study, facts.resampling, trial) == finding.forecast)?;
+            .find(|trial| of_trial(facts.study, facts.resampling, trial) == finding.forecast)?;
         Some(trial.knob)
     };
     proposed.filter_map(knob).collect()
 }
 
 /// What several settings together, replayed session by session, say of the later sessions.
-pub fn together(facts: &Facts<'_>, sessions: Vec<Sides>) -> Option<Forecast> {
-    forecast(facts.study, facts.resampling, &Trial::of_all(sessions))
+pub fn together(facts: &Facts<'_>, sessions: &[Sides]) -> Option<Forecast> {
+    forecast(facts.study, facts.resampling, Part::All, sessions)
 }
 
 /// What a trial says of the later sessions.
-pub(super) fn forecast(study: &Study, resampling: &Resampling, trial: &Trial) -> Option<Forecast> {
-    let all = study.sum(trial, false);
+pub(super) fn of_trial(study: &Study, resampling: &Resampling, trial: &Trial) -> Option<Forecast> {
+    forecast(study, resampling, trial.knob.part(), &trial.sessions)
+}
+
+/// What was tried session by session says of the later ones; `part` are the requests that it concerns.
+pub(super) fn forecast(study: &Study, resampling: &Resampling, part: Part, tried: &[Sides]) -> Option<Forecast> {
+    let all = study.sum(tried, false);
     let in_money = all.before.nano_usd > 0;
     let measure = |cost: &Cost| if in_money { cost.nano_usd } else { cost.units } as f64;
-    let later = || study.concerned(trial, false);
+    let later = || study.concerned(tried, false);
     let pairs: Vec<(f64, f64)> = later().map(|(_, sides)| (measure(&sides.before), measure(&sides.after))).collect();
     let drawn = Drawn::new(&pairs, resampling)?;
     let bill: f64 = study.sessions.iter().filter(|seen| !seen.is_earlier).map(|seen| measure(&seen.cost)).sum();
@@ -157,14 +163,14 @@ pub(super) fn forecast(study: &Study, resampling: &Resampling, trial: &Trial) ->
     let thousand = all.requests.max(1) as f64 / 1_000.0;
     let times = || later().map(|(seen, _)| seen);
     Some(Forecast {
-        part: trial.knob.part().key().to_owned(),
+        part: part.key().to_owned(),
         change: all.change()?,
         lower: drawn.lower,
         upper: drawn.upper,
         of_bill: if bill > 0.0 { saved / bill } else { 0.0 },
         usd: in_money.then_some(-saved / 1e9),
         error: (all.error_units as f64 / all.before.units.max(1) as f64).abs(),
-        chosen_on: study.concerned(trial, true).count() as u64,
+        chosen_on: study.concerned(tried, true).count() as u64,
         sessions: pairs.len() as u64,
         span_ms: (times().map(|seen| seen.first).min()?, times().map(|seen| seen.last).max()?),
         hard_breaks: all.hard as f64 / thousand,

@@ -9,11 +9,11 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::report::numbers::{counted, known, thousands};
 use crate::report::table::{Rows, Table};
-use crate::rules::claude::judge::forecast;
+use crate::rules::claude::judge::{forecast, of_trial};
 use crate::settings::entries::Forecast;
 use crate::whatif::chosen::Sheets;
 use crate::whatif::client::capped::Limit;
-use crate::whatif::client::{Knob, Study, Trial, Tried, study, together};
+use crate::whatif::client::{Knob, Part, Study, Trial, Tried, study, together};
 use crate::whatif::simulation::{Simulation, oracle};
 
 /// A setting at the value that was chosen, or all of them.
@@ -45,13 +45,13 @@ pub fn search(world: &Simulation, data: &Data) -> Result<Vec<Row>> {
         best.iter().map(|(tried, change, trial)| row(&study, resampling, *tried, *change, trial)).collect();
     let saving: Vec<Knob> = best.iter().filter(|(_, change, _)| *change < 0.0).map(|(.., trial)| trial.knob).collect();
     if saving.len() > 1 {
-        let all = Trial::of_all(together(&ground, world, data, None, &saving)?);
+        let all = together(&ground, world, data, None, &saving)?;
         rows.push(Row {
             setting: "all that saved on the earlier sessions".to_owned(),
             value: counted(saving.len() as u64, "setting"),
             tried: 1,
             earlier: study.sum(&all, true).change(),
-            later: forecast(&study, resampling, &all),
+            later: forecast(&study, resampling, Part::All, &all),
         });
     }
     Ok(rows)
@@ -75,7 +75,7 @@ fn chosen(study: &Study) -> Vec<(u64, f64, &Trial)> {
 
 fn row(study: &Study, resampling: &Resampling, tried: u64, change: f64, trial: &Trial) -> Row {
     let (setting, value) = words(trial.knob);
-    let later = forecast(study, resampling, trial);
+    let later = of_trial(study, resampling, trial);
     Row { setting: setting.to_owned(), value, tried, earlier: Some(change), later }
 }
 
