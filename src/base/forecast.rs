@@ -114,8 +114,8 @@ pub fn week_of(ms: i64) -> i64 {
     ms.div_euclid(WEEK_MS)
 }
 
-/// The value at a share of sorted values, by the nearest rank; none of nothing.
-pub fn at_share(sorted: &[f64], share: f64) -> Option<f64> {
+/// The value at a share of sorted values, by the nearest rank: at a half the lower of two in the middle. None of nothing.
+pub fn at_share<T: Copy>(sorted: &[T], share: f64) -> Option<T> {
     let rank = (sorted.len() as f64 * share).ceil().max(1.0) as usize;
     sorted.get(rank.min(sorted.len()).checked_sub(1)?).copied()
 }

@@ -5,10 +5,10 @@
 //! grouping add up to [`Bill::total`] in tokens and in nano-dollars.
 
 use std::collections::BTreeMap;
-use std::ops::AddAssign;
 
 use rayon::prelude::*;
 
+use crate::base::sums::adds_up;
 use crate::cost::bill::Bill;
 use crate::cost::groups;
 use crate::cost::groups::{By, Label, Things};
@@ -49,15 +49,7 @@ impl Entry {
     }
 }
 
-impl AddAssign for Entry {
-    fn add_assign(&mut self, other: Self) {
-        self.calls += other.calls;
-        self.spent += other.spent;
-        self.first += other.first;
-        self.carried += other.carried;
-        self.again += other.again;
-    }
-}
+adds_up!(Entry: calls, spent, first, carried, again);
 
 /// A row of a cost table.
 #[derive(Clone, PartialEq, Eq, Debug)]

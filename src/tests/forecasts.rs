@@ -17,5 +17,5 @@ fn weeks_begin_on_thursdays() {
     const WEEK_MS: i64 = 604_800_000;
     assert_eq!([0, WEEK_MS - 1, WEEK_MS, -1].map(week_of), [0, 0, 1, -1]);
     assert_eq!(at_share(&[1.0, 2.0, 3.0], 0.5), Some(2.0));
-    assert_eq!(at_share(&[], 0.5), None);
+    assert_eq!(at_share::<f64>(&[], 0.5), None);
 }

@@ -327,15 +327,23 @@ fn models_without_price_or_minimum_are_named() {
 }
 
 #[test]
-fn predictions_name_what_the_bill_says() {
+fn a_run_reads_what_can_be_read_and_names_what_the_bill_says() {
     let mut log = Story::new();
     log.session("a", "/p").human(10).ask(0, 50_000, 5).calls("Bash", "", 10).wait(1);
     log.result(10).ask(50_000, 1_000, 5).says(10).wait(400).human(10).ask(0, 51_100, 5);
     let timeline = log.done();
-    let predicted = on_ground(&timeline, |_| {}, |ground| bill::predictions(ground, &ground.baseline()));
-    let [_, warm, cold] = predicted.as_slice() else { panic!("{predicted:?}") };
-    assert_eq!((warm.read, warm.read_billed, warm.write, warm.cause), (50_000, 50_000, 1_000, None));
-    assert_eq!((cold.read, cold.read_billed, cold.cause), (0, 0, Some(Cause::TtlExpiry)));
+    let (run, causes) = on_ground(
+        &timeline,
+        |_| {},
+        |ground| {
+            let run = ground.baseline();
+            let causes: Vec<Option<Cause>> = bill::causes(ground, &run).map(|(_, cause)| cause).collect();
+            (run, causes)
+        },
+    );
+    let [_, warm, cold] = run.requests.as_slice() else { panic!("{:?}", run.requests) };
+    assert_eq!((warm.spent.read, warm.spent.write(), cold.spent.read), (50_000, 1_000, 0));
+    assert_eq!(causes, [None, None, Some(Cause::TtlExpiry)]);
 }
 
 #[test]

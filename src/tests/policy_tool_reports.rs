@@ -5,7 +5,8 @@ use crate::whatif::arg_check::outcome::{ArgCheck, Class, Truth};
 use crate::whatif::arg_check::tables as arg_check;
 use crate::whatif::pick_tools::outcome::PickTools;
 use crate::whatif::pick_tools::tables as pick_tools;
-use crate::whatif::tool_filter::result::{BreakEven, Portion, ToolFilter};
+use crate::whatif::sim::figures::Portion;
+use crate::whatif::tool_filter::result::{BreakEven, ToolFilter};
 use crate::whatif::tool_filter::tables as tool_filter;
 
 #[test]

@@ -86,7 +86,7 @@ struct Own {
 
 impl Own {
     fn new(scene: &Scene<'_>, sheets: &Sheets, row: &Row, run: &Run) -> Result<Self> {
-        let causes = || bill::predictions(&scene.ground, run).into_iter().map(|one| (one.id, one.cause)).collect();
+        let causes = || bill::causes(&scene.ground, run).collect();
         let picker = row.stack.has(Policy::PickTools).then(|| outcome::policy(scene, sheets)).transpose()?;
         Ok(Self {
             causes: row.stack.has(Policy::PromptCache).then(causes),

@@ -126,7 +126,7 @@ fn judged(scope: Scope, layers: Layers, places: &ClaudePlaces, timeline: Timelin
         0 | 1 => None,
         _ => {
             let sides = input.pool.install(|| together(&ground, &world, &input.data, project, &knobs))?;
-            claude::together(&facts, sides)
+            claude::together(&facts, &sides)
         }
     };
     let together = together.filter(|together| !hold_what_the_best_does_alone(&mut findings, together));

@@ -9,26 +9,17 @@ use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::causes::Loss;
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::figures::{Bill, Sides};
+use crate::whatif::sim::figures::Sides;
 
 /// A case for each cause that the sheet has words for.
 pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
     let losses = causes::losses(evidence.ground);
-    let billed = billed(evidence);
+    let (class_unknown, tariff) = (evidence.ground.oracle.cache.class_unknown, &evidence.ground.tariff);
+    let billed = evidence.charged(|request| {
+        let spent = bill::spent(request, class_unknown);
+        (request.context() > 0).then(|| (spent, tariff.cost(request.model, request.start, &spent)))
+    });
     evidence.sheet.miss.iter().filter_map(|miss| case(evidence, miss, &losses, &billed)).collect()
-}
-
-/// The bill by session and model, on both sides.
-fn billed(evidence: &Evidence<'_>) -> BTreeMap<(u32, Sym), Sides> {
-    let mut sums: BTreeMap<(u32, Sym), Sides> = BTreeMap::new();
-    for (index, request) in (0..).zip(&evidence.world.timeline.requests).filter(|(_, one)| one.context() > 0) {
-        let spent = bill::spent(request, evidence.ground.oracle.cache.class_unknown);
-        let one = Bill { spent, cost: evidence.ground.tariff.cost(request.model, request.start, &spent) };
-        let unpriced = u64::from(one.cost.unpriced_tokens > 0);
-        let sides = Sides { requests: 1, unpriced_requests: unpriced, baseline: one, policy: one };
-        sums.entry(evidence.key(index)).or_default().join(&sides);
-    }
-    sums
 }
 
 fn case(evidence: &Evidence<'_>, miss: &Miss, losses: &[Loss], billed: &BTreeMap<(u32, Sym), Sides>) -> Option<Case> {

@@ -22,10 +22,13 @@ use crate::cost::findings::breaks::Breaks;
 use crate::cost::findings::levers::Assignment;
 use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::sheet::Sheet;
+use crate::logs::timeline::requests::Request;
 use crate::settings::claude::levers::Levers;
 use crate::whatif::client::Study;
 use crate::whatif::report::PolicyReport;
+use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance::Apart;
+use crate::whatif::sim::figures;
 use crate::whatif::sim::figures::Sides;
 use crate::whatif::sim::simulate::Ground;
 use crate::whatif::simulation::Simulation;
@@ -91,6 +94,18 @@ impl<'e> Evidence<'e> {
         counts
     }
 
+    /// What requests are charged, on both sides, by session and model.
+    fn charged(&self, charge: impl Fn(&Request) -> Option<(Spent, Cost)>) -> BTreeMap<(u32, Sym), Sides> {
+        let mut sums: BTreeMap<(u32, Sym), Sides> = BTreeMap::new();
+        for (index, request) in (0..).zip(&self.world.timeline.requests) {
+            let Some((spent, cost)) = charge(request) else { continue };
+            let (one, unpriced_requests) = (figures::Bill { spent, cost }, u64::from(cost.unpriced_tokens > 0));
+            let sides = Sides { requests: 1, unpriced_requests, baseline: one, policy: one };
+            *sums.entry(self.key(index)).or_default() += sides;
+        }
+        sums
+    }
+
     /// Session and model of a request.
     fn key(&self, index: u32) -> (u32, Sym) {
         let timeline = &self.world.timeline;
@@ -150,6 +165,13 @@ impl Case {
             made_of: MadeOf::default(),
             waits: None,
         }
+    }
+
+    /// Adds what happened so often under some names, with both sides of it.
+    fn add(&mut self, names: Vec<String>, key: (u32, Sym), count: u64, sides: &Sides) {
+        *self.counts.entry(key).or_default() += count;
+        *self.sides.entry(key).or_default() += sides;
+        self.made_of.add(names, key, count, sides.baseline.cost, sides.policy.cost);
     }
 }
 

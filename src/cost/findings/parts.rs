@@ -13,7 +13,7 @@ use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::misses::less;
 use crate::cost::findings::{Basis, Case, Evidence, Waits};
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::figures::{Bill, Sides};
+use crate::whatif::sim::figures::Sides;
 
 /// Every kind of part. A new one is one line here.
 const KINDS: &[fn(&Evidence<'_>, &mut Carried<'_>) -> Vec<Parts>] =
@@ -51,7 +51,11 @@ pub struct PartItem {
 pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
     let mut carried = Carried::new(evidence);
     let parts: Vec<Parts> = KINDS.iter().flat_map(|kind| kind(evidence, &mut carried)).collect();
-    let (costs, whole) = (carried.costs(), whole(evidence));
+    let (costs, bill) = (carried.costs(), evidence.bill());
+    let whole = evidence.charged(|request| {
+        let charge = bill.charge(request);
+        Some((charge.spent, charge.cost))
+    });
     parts.into_iter().filter_map(|parts| case(parts, &costs, &whole)).collect()
 }
 
@@ -85,18 +89,4 @@ fn case(parts: Parts, costs: &[Costs], whole: &BTreeMap<(u32, Sym), Sides>) -> O
         waits: parts.waits,
         ..Case::of(Basis::Shared, &["cost", "--by", parts.by])
     })
-}
-
-/// The whole bill on both sides, by session and model.
-fn whole(evidence: &Evidence<'_>) -> BTreeMap<(u32, Sym), Sides> {
-    let bill = evidence.bill();
-    let mut sums: BTreeMap<(u32, Sym), Sides> = BTreeMap::new();
-    for (index, request) in (0..).zip(&evidence.world.timeline.requests) {
-        let charge = bill.charge(request);
-        let one = Bill { spent: charge.spent, cost: charge.cost };
-        let unpriced = u64::from(one.cost.unpriced_tokens > 0);
-        let sides = Sides { requests: 1, unpriced_requests: unpriced, baseline: one, policy: one };
-        sums.entry(evidence.key(index)).or_default().join(&sides);
-    }
-    sums
 }

@@ -18,8 +18,9 @@ pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
 
 fn case(evidence: &Evidence<'_>, result: &LongResult) -> Option<Case> {
     let value = |knob| match (result.of, knob) {
-        (ResultOf::Bash, Knob::BashChars(most)) => Some(most),
-        (ResultOf::Mcp, Knob::McpTokens(most)) | (ResultOf::Read, Knob::ReadTokens(most)) => Some(most),
+        (ResultOf::Bash, Knob::Result(Limit::BashChars(most)))
+        | (ResultOf::Mcp, Knob::Result(Limit::McpTokens(most)))
+        | (ResultOf::Read, Knob::Result(Limit::ReadTokens(most))) => Some(most),
         _ => None,
     };
     let (most, trial) = evidence.study.paying(value)?;
@@ -41,12 +42,7 @@ fn case(evidence: &Evidence<'_>, result: &LongResult) -> Option<Case> {
 
 /// The requests that results came in with which would have been cut.
 fn cut(evidence: &Evidence<'_>, knob: Knob) -> Option<Vec<u32>> {
-    let limit = match knob {
-        Knob::BashChars(most) => Limit::BashChars(most),
-        Knob::McpTokens(most) => Limit::McpTokens(most),
-        Knob::ReadTokens(most) => Limit::ReadTokens(most),
-        _ => return None,
-    };
+    let Knob::Result(limit) = knob else { return None };
     let (timeline, sizes) = (&evidence.world.timeline, &evidence.world.sizes);
     let capped = Capped::new(limit, evidence.sheet.limits.clone()?, sizes.rules.clone());
     let is_cut = |block: &u32| capped.cut(timeline, *block, sizes.tokens[*block as usize]).is_some();

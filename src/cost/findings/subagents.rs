@@ -1,9 +1,6 @@
 //! Subagents on expensive models: what the same tokens cost at the list prices of a cheaper one. Whether that one would have
 //! done the work is in no log, so it is a bound.
 
-use std::collections::BTreeMap;
-
-use crate::base::names::Sym;
 use crate::cost::bill;
 use crate::cost::findings::levers::Settable;
 use crate::cost::findings::made::MadeOf;
@@ -21,9 +18,18 @@ pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
 
 fn case(evidence: &Evidence<'_>, sheet: &Subagents) -> Option<Case> {
     let (bill, timeline) = (evidence.bill(), &evidence.world.timeline);
-    let mut sides: BTreeMap<(u32, Sym), Sides> = BTreeMap::new();
-    let mut counts: BTreeMap<(u32, Sym), u64> = BTreeMap::new();
-    let mut made_of = MadeOf::by(&["agent type", "model"]);
+    let lever = evidence.levers.named(&sheet.lever)?;
+    let settable = Settable { groups: vec![vec![lever]], for_model: None, so: Some(&sheet.so) };
+    let (advice, advice_in) = settable.advice(evidence, &sheet.value);
+    let mut case = Case {
+        id: sheet.id.clone(),
+        what: sheet.what.clone(),
+        advice,
+        advice_in,
+        sets: settable.sets(evidence, &sheet.value),
+        made_of: MadeOf::by(&["agent type", "model"]),
+        ..Case::of(Basis::Priced, &["cost", "--by", "agent-type,model"])
+    };
     for chain in timeline.chains.iter().filter(|chain| is_own(evidence, sheet, chain)) {
         let kind = match timeline.names.text(chain.agent_type) {
             "" => "(kind not logged)",
@@ -34,28 +40,11 @@ fn case(evidence: &Evidence<'_>, sheet: &Subagents) -> Option<Case> {
             let charge = bill.charge(request);
             let Some(after) = cheaper(evidence, sheet, request, &charge) else { continue };
             let [baseline, policy] = [charge.cost, after].map(|cost| Bill { spent: charge.spent, cost });
-            let key = evidence.key(index);
-            let one = Sides { requests: 1, unpriced_requests: 0, baseline, policy };
-            sides.entry(key).or_default().join(&one);
-            *counts.entry(key).or_default() += 1;
-            let model = timeline.names.text(request.model).to_owned();
-            made_of.add(vec![kind.to_owned(), model], key, 1, charge.cost, after);
+            let names = vec![kind.to_owned(), timeline.names.text(request.model).to_owned()];
+            case.add(names, evidence.key(index), 1, &Sides { requests: 1, unpriced_requests: 0, baseline, policy });
         }
     }
-    let lever = evidence.levers.named(&sheet.lever)?;
-    let settable = Settable { groups: vec![vec![lever]], for_model: None, so: Some(&sheet.so) };
-    let (advice, advice_in) = settable.advice(evidence, &sheet.value);
-    (!sides.is_empty()).then(|| Case {
-        id: sheet.id.clone(),
-        what: sheet.what.clone(),
-        advice,
-        advice_in,
-        sets: settable.sets(evidence, &sheet.value),
-        counts,
-        sides,
-        made_of,
-        ..Case::of(Basis::Priced, &["cost", "--by", "agent-type,model"])
-    })
+    (!case.sides.is_empty()).then_some(case)
 }
 
 /// Whether a chain is a subagent with a context of its own. One that goes on from another context lives off the cache of that

@@ -92,9 +92,12 @@ fn case(evidence: &Evidence<'_>, sheet: &OldVersions, versions: &BTreeMap<Versio
     let (_, newest) = versions.last_key_value()?;
     let last = versions.values().map(|seen| seen.last).max()?;
     let is_in_use = |seen: &Seen| last.saturating_sub(seen.last) <= sheet.in_use_days * DAY_MS;
-    let mut sides: BTreeMap<(u32, Sym), Sides> = BTreeMap::new();
-    let mut counts: BTreeMap<(u32, Sym), u64> = BTreeMap::new();
-    let mut made_of = MadeOf::by(&["version"]);
+    let mut case = Case {
+        id: sheet.id.clone(),
+        what: sheet.what.clone(),
+        made_of: MadeOf::by(&["version"]),
+        ..Case::of(Basis::Billed, &["cost", "--by", "version"])
+    };
     let mut shares: Vec<(f64, f64)> = Vec::new();
     for (version, old) in versions.iter().filter(|(_, seen)| is_in_use(seen)) {
         let newer = || versions.iter().filter(|(other, _)| *other > version).map(|(_, seen)| seen);
@@ -104,22 +107,12 @@ fn case(evidence: &Evidence<'_>, sheet: &OldVersions, versions: &BTreeMap<Versio
         for (&key, sum) in &old.sums {
             let after = less(sum.input, sum.lost) + sum.input.part(theirs.1);
             let [baseline, policy] = [sum.input, after].map(|cost| Bill { cost, ..Bill::default() });
-            let one = Sides { requests: sum.requests, unpriced_requests: 0, baseline, policy };
-            sides.entry(key).or_default().join(&one);
-            *counts.entry(key).or_default() += sum.times;
-            made_of.add(vec![old.name.clone()], key, sum.times, sum.input, after);
+            let sides = Sides { requests: sum.requests, unpriced_requests: 0, baseline, policy };
+            case.add(vec![old.name.clone()], key, sum.times, &sides);
         }
     }
     let (own, theirs) = shares.into_iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
-    Some(Case {
-        id: sheet.id.clone(),
-        what: sheet.what.clone(),
-        advice: advice(&sheet.advice, &newest.name, own, theirs),
-        counts,
-        sides,
-        made_of,
-        ..Case::of(Basis::Billed, &["cost", "--by", "version"])
-    })
+    Some(Case { advice: advice(&sheet.advice, &newest.name, own, theirs), ..case })
 }
 
 /// The advice, with the newest version and the largest share that one in use loses, beside that of newer ones.

@@ -6,6 +6,7 @@ use crate::base::backtest::{BacktestNumbers, Cut, cuts};
 use crate::base::forecast::{Attempt, Part};
 use crate::logs::trace::Millis;
 use crate::rules::statistics::Effects;
+use crate::whatif::client::capped::Limit;
 use crate::whatif::client::{Knob, Sides, Study, Trial};
 
 /// What one lever is asked about: its rule, and which values belong together.
@@ -14,9 +15,9 @@ fn question(knob: Knob) -> (&'static str, u8) {
         Knob::MainTtl(_) => ("S1", 0),
         Knob::SubagentTtl(_) => ("S2", 0),
         Knob::Window(_) => ("S3", 0),
-        Knob::BashChars(_) => ("S4", 0),
-        Knob::McpTokens(_) => ("S4", 1),
-        Knob::ReadTokens(_) => ("S4", 2),
+        Knob::Result(Limit::BashChars(_)) => ("S4", 0),
+        Knob::Result(Limit::McpTokens(_)) => ("S4", 1),
+        Knob::Result(Limit::ReadTokens(_)) => ("S4", 2),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::settings::claude::levers::Lever;
 use crate::settings::entries::Forecast;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::whatif::client::sheet::known;
-use crate::whatif::client::{Knob, Sides, Study, Trial};
+use crate::whatif::client::{Knob, Part, Sides, Study, Trial};
 use crate::whatif::sim::cells::Drawn;
 use crate::whatif::sim::cost::Cost;
 
@@ -48,9 +48,9 @@ pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Resul
     let thresholds: Thresholds = sheet.thresholds()?;
     let trials = facts.study.trials.iter().filter_map(|trial| Some((trial, (question.value)(trial.knob)?)));
     let trials: Vec<(&Trial, Value)> = trials.collect();
-    let sessions = trials
-        .first()
-        .map_or([0, 0], |(trial, _)| [true, false].map(|side| facts.study.concerned(trial, side).count() as u64));
+    let sessions = trials.first().map_or([0, 0], |(trial, _)| {
+        [true, false].map(|side| facts.study.concerned(&trial.sessions, side).count() as u64)
+    });
     let [earlier, later] = sessions;
     let counts = |listed: &str| format!("chosen on {earlier} earlier sessions{listed}, judged on {later} later ones");
     let mut evidence = Evidence::of(counts(""), earlier + later);
@@ -59,7 +59,8 @@ pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Resul
         let reason = format!("too few sessions that it concerns ({})", sheet.cite("sessions_min"));
         return Ok(finding(Verdict::Skip(reason), evidence));
     }
-    let tried = trials.iter().filter_map(|(trial, value)| Some((facts.study.sum(trial, true).change()?, value)));
+    let tried =
+        trials.iter().filter_map(|(trial, value)| Some((facts.study.sum(&trial.sessions, true).change()?, value)));
     let listed = tried.map(|(change, value)| format!("{} {:+.1} %", plain(value), 100.0 * change));
     evidence.counts = counts(&format!(" ({})", listed.collect::<Vec<_>>().join(", ")));
     let best = facts.study.chosen(trials.iter().map(|(trial, _)| *trial));
@@ -68,7 +69,7 @@ pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Resul
     let Some((change, (trial, value))) = best else {
         return Ok(finding(Verdict::Skip("nothing was billed".to_owned()), evidence));
     };
-    let forecast = forecast(facts.study, facts.resampling, trial);
+    let forecast = of_trial(facts.study, facts.resampling, trial);
     let held = |reason: String, evidence: Evidence| Finding {
         forecast: forecast.clone(),
         ..finding(Verdict::Hold(reason), evidence)
@@ -131,7 +132,7 @@ fn too_little(told: &Forecast, thresholds: &Thresholds, least_percent: f64, shee
 
 /// Why another value than the one that stands is not worth a change; none if it is.
 fn as_good(study: &Study, standing: &Trial, trial: &Trial, told: &Forecast) -> Option<String> {
-    let change = study.sum(standing, false).after.change_to(&study.sum(trial, false).after)?;
+    let change = study.sum(&standing.sessions, false).after.change_to(&study.sum(&trial.sessions, false).after)?;
     let margin = told.error.max(study.least_percent / 100.0);
     (change >= -margin).then(|| {
         let (change, margin) = (100.0 * change, 100.0 * margin);
@@ -147,23 +148,28 @@ pub fn knobs(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Knob> {
             .study
             .trials
             .iter()
-            .find(|trial| forecast(facts.study, facts.resampling, trial) == finding.forecast)?;
+            .find(|trial| of_trial(facts.study, facts.resampling, trial) == finding.forecast)?;
         Some(trial.knob)
     };
     proposed.filter_map(knob).collect()
 }
 
 /// What several settings together, replayed session by session, say of the later sessions.
-pub fn together(facts: &Facts<'_>, sessions: Vec<Sides>) -> Option<Forecast> {
-    forecast(facts.study, facts.resampling, &Trial::of_all(sessions))
+pub fn together(facts: &Facts<'_>, sessions: &[Sides]) -> Option<Forecast> {
+    forecast(facts.study, facts.resampling, Part::All, sessions)
 }
 
 /// What a trial says of the later sessions.
-pub(super) fn forecast(study: &Study, resampling: &Resampling, trial: &Trial) -> Option<Forecast> {
-    let all = study.sum(trial, false);
+pub(super) fn of_trial(study: &Study, resampling: &Resampling, trial: &Trial) -> Option<Forecast> {
+    forecast(study, resampling, trial.knob.part(), &trial.sessions)
+}
+
+/// What was tried session by session says of the later ones; `part` are the requests that it concerns.
+pub(super) fn forecast(study: &Study, resampling: &Resampling, part: Part, tried: &[Sides]) -> Option<Forecast> {
+    let all = study.sum(tried, false);
     let in_money = all.before.nano_usd > 0;
     let measure = |cost: &Cost| if in_money { cost.nano_usd } else { cost.units } as f64;
-    let later = || study.concerned(trial, false);
+    let later = || study.concerned(tried, false);
     let pairs: Vec<(f64, f64)> = later().map(|(_, sides)| (measure(&sides.before), measure(&sides.after))).collect();
     let drawn = Drawn::new(&pairs, resampling)?;
     let bill: f64 = study.sessions.iter().filter(|seen| !seen.is_earlier).map(|seen| measure(&seen.cost)).sum();
@@ -171,14 +177,14 @@ pub(super) fn forecast(study: &Study, resampling: &Resampling, trial: &Trial) ->
     let thousand = all.requests.max(1) as f64 / 1_000.0;
     let times = || later().map(|(seen, _)| seen);
     Some(Forecast {
-        part: trial.knob.part().key().to_owned(),
+        part: part.key().to_owned(),
         change: all.change()?,
         lower: drawn.lower,
         upper: drawn.upper,
         of_bill: if bill > 0.0 { saved / bill } else { 0.0 },
         usd: in_money.then_some(-saved / 1e9),
         error: all.error(),
-        chosen_on: study.concerned(trial, true).count() as u64,
+        chosen_on: study.concerned(tried, true).count() as u64,
         sessions: pairs.len() as u64,
         span_ms: (times().map(|seen| seen.first).min()?, times().map(|seen| seen.last).max()?),
         hard_breaks: all.hard as f64 / thousand,

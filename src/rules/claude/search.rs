@@ -1,8 +1,6 @@
 //! The search over Claude Code's own settings: of each lever that can be simulated the value that was cheapest on the
 //! earlier sessions, what it did on the later ones, and what all that saved come to together.
 
-use std::mem::discriminant;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -11,10 +9,11 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::report::numbers::{counted, known, thousands};
 use crate::report::table::{Rows, Table};
-use crate::rules::claude::judge::forecast;
+use crate::rules::claude::judge::{forecast, of_trial};
 use crate::settings::entries::Forecast;
 use crate::whatif::chosen::Sheets;
-use crate::whatif::client::{Knob, Study, Trial, Tried, study, together};
+use crate::whatif::client::capped::Limit;
+use crate::whatif::client::{Knob, Part, Study, Trial, Tried, study, together};
 use crate::whatif::simulation::{Simulation, oracle};
 
 /// A setting at the value that was chosen, or all of them.
@@ -46,13 +45,13 @@ pub fn search(world: &Simulation, data: &Data) -> Result<Vec<Row>> {
         best.iter().map(|(tried, change, trial)| row(&study, resampling, *tried, *change, trial)).collect();
     let saving: Vec<Knob> = best.iter().filter(|(_, change, _)| *change < 0.0).map(|(.., trial)| trial.knob).collect();
     if saving.len() > 1 {
-        let all = Trial::of_all(together(&ground, world, data, None, &saving)?);
+        let all = together(&ground, world, data, None, &saving)?;
         rows.push(Row {
             setting: "all that saved on the earlier sessions".to_owned(),
             value: counted(saving.len() as u64, "setting"),
             tried: 1,
             earlier: study.sum(&all, true).change(),
-            later: forecast(&study, resampling, &all),
+            later: forecast(&study, resampling, Part::All, &all),
         });
     }
     Ok(rows)
@@ -62,7 +61,7 @@ pub fn search(world: &Simulation, data: &Data) -> Result<Vec<Row>> {
 fn chosen(study: &Study) -> Vec<(u64, f64, &Trial)> {
     let mut kinds: Vec<Vec<&Trial>> = Vec::new();
     for trial in &study.trials {
-        match kinds.iter_mut().find(|kind| discriminant(&kind[0].knob) == discriminant(&trial.knob)) {
+        match kinds.iter_mut().find(|kind| words(kind[0].knob).0 == words(trial.knob).0) {
             Some(kind) => kind.push(trial),
             None => kinds.push(vec![trial]),
         }
@@ -76,7 +75,7 @@ fn chosen(study: &Study) -> Vec<(u64, f64, &Trial)> {
 
 fn row(study: &Study, resampling: &Resampling, tried: u64, change: f64, trial: &Trial) -> Row {
     let (setting, value) = words(trial.knob);
-    let later = forecast(study, resampling, trial);
+    let later = of_trial(study, resampling, trial);
     Row { setting: setting.to_owned(), value, tried, earlier: Some(change), later }
 }
 
@@ -85,9 +84,9 @@ fn words(knob: Knob) -> (&'static str, String) {
         Knob::MainTtl(class) => ("lifetime of the cache, main threads", class.key().to_owned()),
         Knob::SubagentTtl(class) => ("lifetime of the cache, subagents", class.key().to_owned()),
         Knob::Window(tokens) => ("window of automatic compaction, tokens", thousands(tokens)),
-        Knob::BashChars(chars) => ("shell output, characters", thousands(chars)),
-        Knob::McpTokens(tokens) => ("results of MCP tools, tokens", thousands(tokens)),
-        Knob::ReadTokens(tokens) => ("readings, tokens", thousands(tokens)),
+        Knob::Result(Limit::BashChars(chars)) => ("shell output, characters", thousands(chars)),
+        Knob::Result(Limit::McpTokens(tokens)) => ("results of MCP tools, tokens", thousands(tokens)),
+        Knob::Result(Limit::ReadTokens(tokens)) => ("readings, tokens", thousands(tokens)),
     }
 }
 

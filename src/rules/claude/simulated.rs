@@ -9,6 +9,7 @@ use crate::rules::claude::judge::{Question, judge};
 use crate::rules::claude::{ClaudeRule, Facts};
 use crate::settings::finding::Finding;
 use crate::whatif::client::Knob;
+use crate::whatif::client::capped::Limit;
 
 /// How long what main threads write to the prompt cache lives.
 pub static S1: ClaudeRule = ClaudeRule {
@@ -54,9 +55,9 @@ pub static S4: ClaudeRule = ClaudeRule {
     summary: "Sets how much of long results of the shell, of MCP tools and of readings is shown, where less is cheaper, what it breaks included.",
     docs: include_str!("../../../rules/docs/s4_result_sizes.md"),
     judge: |facts, sheet| {
-        let bash = |knob| if let Knob::BashChars(chars) = knob { Some(json!(chars)) } else { None };
-        let mcp = |knob| if let Knob::McpTokens(tokens) = knob { Some(json!(tokens)) } else { None };
-        let read = |knob| if let Knob::ReadTokens(tokens) = knob { Some(json!(tokens)) } else { None };
+        let bash = |knob| if let Knob::Result(Limit::BashChars(chars)) = knob { Some(json!(chars)) } else { None };
+        let mcp = |knob| if let Knob::Result(Limit::McpTokens(tokens)) = knob { Some(json!(tokens)) } else { None };
+        let read = |knob| if let Knob::Result(Limit::ReadTokens(tokens)) = knob { Some(json!(tokens)) } else { None };
         let all: [Asked; 3] = [
             ("shell output", &["bashOutputMaxChars"], bash),
             ("results of MCP tools", &["MAX_MCP_OUTPUT_TOKENS"], mcp),

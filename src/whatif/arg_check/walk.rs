@@ -40,6 +40,17 @@ impl Seen<'_> {
     }
 }
 
+/// A keyword of a schema, beside the value that has to fit it.
+#[derive(Clone, Copy)]
+struct At<'v> {
+    key: &'v str,
+    /// What the keyword asks for.
+    wanted: &'v Value,
+    /// The keywords beside it.
+    schema: &'v Map<String, Value>,
+    value: &'v Value,
+}
+
 /// A schema beside the value that has to fit it.
 pub(super) struct Walk<'v> {
     schema: &'v Schema,
@@ -95,10 +106,11 @@ impl<'v> Walk<'v> {
             if !keyword::fits(key, wanted, schema, value, self.schema) {
                 self.fault(key, wanted, value);
             }
-            self.applied(key, wanted, schema, value, seen);
+            let at = At { key, wanted, schema, value };
+            self.applied(at, seen);
             match value {
-                Value::Object(members) => self.of_object(key, wanted, schema, (value, members), seen),
-                Value::Array(items) => self.of_array(key, wanted, schema, (value, items), seen),
+                Value::Object(members) => self.of_object(at, members, seen),
+                Value::Array(items) => self.of_array(at, items, seen),
                 _ => {}
             }
         }
@@ -127,14 +139,7 @@ impl<'v> Walk<'v> {
     }
 
     /// Keywords that hold other schemas against the same value.
-    fn applied(
-        &mut self,
-        key: &'v str,
-        wanted: &'v Value,
-        schema: &'v Map<String, Value>,
-        value: &'v Value,
-        seen: &mut Seen<'v>,
-    ) {
+    fn applied(&mut self, At { key, wanted, schema, value }: At<'v>, seen: &mut Seen<'v>) {
         let list = || wanted.as_array().into_iter().flatten();
         match key {
             "$ref" | "$dynamicRef" | "$recursiveRef" => self.follow(wanted, value, seen),
@@ -157,17 +162,11 @@ impl<'v> Walk<'v> {
         }
     }
 
-    fn of_object(
-        &mut self,
-        key: &'v str,
-        wanted: &'v Value,
-        schema: &'v Map<String, Value>,
-        (value, members): (&'v Value, &'v Map<String, Value>),
-        seen: &mut Seen<'v>,
-    ) {
+    fn of_object(&mut self, at: At<'v>, members: &'v Map<String, Value>, seen: &mut Seen<'v>) {
+        let At { key, wanted, value, .. } = at;
         let (rules, named) = (self.schema, || wanted.as_object().into_iter().flatten());
         match key {
-            "required" => self.missing(key, wanted, (value, members)),
+            "required" => self.missing(at, members),
             "properties" => {
                 for (name, inner) in named() {
                     if let Some((name, member)) = members.get_key_value(name) {
@@ -185,7 +184,7 @@ impl<'v> Walk<'v> {
                     }
                 }
             }
-            "additionalProperties" => self.other_named(key, wanted, schema, (value, members), seen),
+            "additionalProperties" => self.other_named(at, members, seen),
             "propertyNames" => {
                 let unfit = members.keys().filter(|name| !self.name_fits(wanted, name)).count();
                 let keyword = if wanted.is_boolean() { "falseSchema" } else { key };
@@ -194,7 +193,7 @@ impl<'v> Walk<'v> {
             "dependentRequired" | "dependencies" | "dependentSchemas" => {
                 for (_, inner) in named().filter(|(name, _)| members.contains_key(*name)) {
                     match inner {
-                        Value::Array(_) => self.missing("required", inner, (value, members)),
+                        Value::Array(_) => self.missing(At { key: "required", wanted: inner, ..at }, members),
                         schema => seen.add(self.hold(schema, value)),
                     }
                 }
@@ -204,20 +203,14 @@ impl<'v> Walk<'v> {
     }
 
     /// Names of a list that are not there.
-    fn missing(&mut self, key: &'v str, wanted: &'v Value, (value, members): (&'v Value, &'v Map<String, Value>)) {
+    fn missing(&mut self, At { key, wanted, value, .. }: At<'v>, members: &Map<String, Value>) {
         let names = wanted.as_array().into_iter().flatten().filter_map(Value::as_str);
         names.filter(|name| !members.contains_key(*name)).for_each(|_| self.fault(key, wanted, value));
     }
 
     /// Members that no other keyword names.
-    fn other_named(
-        &mut self,
-        key: &'v str,
-        wanted: &'v Value,
-        schema: &'v Map<String, Value>,
-        (value, members): (&'v Value, &'v Map<String, Value>),
-        seen: &mut Seen<'v>,
-    ) {
+    fn other_named(&mut self, at: At<'v>, members: &'v Map<String, Value>, seen: &mut Seen<'v>) {
+        let At { key, wanted, schema, value } = at;
         let rules = self.schema;
         let known = |name: &String| {
             let in_list = schema.get("properties").is_some_and(|listed| listed.get(name).is_some());
@@ -233,14 +226,8 @@ impl<'v> Walk<'v> {
         seen.names.extend(others.iter().map(|(name, _)| name.as_str()));
     }
 
-    fn of_array(
-        &mut self,
-        key: &'v str,
-        wanted: &'v Value,
-        schema: &'v Map<String, Value>,
-        (value, items): (&'v Value, &'v [Value]),
-        seen: &mut Seen<'v>,
-    ) {
+    fn of_array(&mut self, at: At<'v>, items: &'v [Value], seen: &mut Seen<'v>) {
+        let At { key, wanted, schema, value } = at;
         let first = ["prefixItems", "items"].iter().find_map(|key| schema.get(*key).and_then(Value::as_array));
         let (positions, first) = (items.iter().enumerate(), first.map_or(0, Vec::len));
         let is_tuple = schema.get("items").is_some_and(Value::is_array);

@@ -7,7 +7,7 @@ use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Stage, StageOutput};
 
 /// How long a result may be, and of which tools.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Limit {
     /// Characters of shell output that succeeded; more is stored in a file.
     BashChars(u64),

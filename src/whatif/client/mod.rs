@@ -43,12 +43,8 @@ pub enum Knob {
     SubagentTtl(Class),
     /// The window that automatic compaction goes by, in tokens.
     Window(u64),
-    /// Characters of shell output.
-    BashChars(u64),
-    /// Tokens of results of MCP tools.
-    McpTokens(u64),
-    /// Tokens of readings.
-    ReadTokens(u64),
+    /// How long results of tools may be.
+    Result(Limit),
 }
 
 /// Which requests a lever concerns.
@@ -109,11 +105,6 @@ pub struct Sides {
 adds_up!(Sides: requests, before, after, hard, soft, error_units);
 
 impl Sides {
-    /// Adds another session.
-    pub fn join(&mut self, other: &Self) {
-        *self += other;
-    }
-
     /// How far the simulation is from the bill, as a share of it.
     pub fn error(&self) -> f64 {
         (self.error_units as f64 / self.before.units.max(1) as f64).abs()
@@ -134,13 +125,6 @@ pub struct Trial {
     pub sessions: Vec<Sides>,
     /// By session (index into the timeline's) and model.
     pub by_model: BTreeMap<(u32, Sym), Sides>,
-}
-
-impl Trial {
-    /// Several settings that were tried as one configuration, session by session. Like a window they concern all requests.
-    pub fn of_all(sessions: Vec<Sides>) -> Self {
-        Self { knob: Knob::Window(0), sessions, by_model: BTreeMap::new() }
-    }
 }
 
 /// A session of the study.
@@ -172,27 +156,25 @@ pub struct Study {
 }
 
 impl Study {
-    /// What a setting comes to on one side: the earlier sessions, or the later ones.
-    pub fn sum(&self, trial: &Trial, is_earlier: bool) -> Sides {
-        let mut all = Sides::default();
-        self.concerned(trial, is_earlier).for_each(|(_, sides)| all.join(sides));
-        all
+    /// What a setting, tried session by session, comes to on one side: the earlier sessions, or the later ones.
+    pub fn sum(&self, tried: &[Sides], is_earlier: bool) -> Sides {
+        self.concerned(tried, is_earlier).map(|(_, sides)| *sides).sum()
     }
 
     /// The sessions of one side that a setting concerns.
     pub fn concerned<'s>(
         &'s self,
-        trial: &'s Trial,
+        tried: &'s [Sides],
         is_earlier: bool,
     ) -> impl Iterator<Item = (&'s Seen, &'s Sides)> + use<'s> {
-        let pairs = self.sessions.iter().zip(&trial.sessions);
+        let pairs = self.sessions.iter().zip(tried);
         pairs.filter(move |(seen, sides)| seen.is_earlier == is_earlier && sides.before.units > 0)
     }
 
     /// Of some settings the one that is cheapest on the earlier sessions, with the change there: whoever proposes a value
     /// proposes this one.
     pub fn chosen<'s>(&self, trials: impl IntoIterator<Item = &'s Trial>) -> Option<(f64, &'s Trial)> {
-        let tried = trials.into_iter().filter_map(|trial| Some((self.sum(trial, true).change()?, trial)));
+        let tried = trials.into_iter().filter_map(|trial| Some((self.sum(&trial.sessions, true).change()?, trial)));
         tried.min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
@@ -200,7 +182,7 @@ impl Study {
     /// more than the simulation is off, on the later sessions.
     pub fn paying(&self, value: impl Fn(Knob) -> Option<u64>) -> Option<(u64, &Trial)> {
         let (change, trial) = self.chosen(self.trials.iter().filter(|trial| value(trial.knob).is_some()))?;
-        let later = self.sum(trial, false);
+        let later = self.sum(&trial.sessions, false);
         let holds = later.change()? < -later.error().max(self.least_percent / 100.0);
         Some((value(trial.knob)?, trial)).filter(|_| change < 0.0 && holds)
     }
@@ -222,35 +204,30 @@ pub enum Tried {
 /// If a data file does not fit.
 pub fn study(ground: &Ground<'_>, world: &Simulation, data: &Data, project: Option<Id>, tried: Tried) -> Result<Study> {
     let sheet = Sheet::load(data)?;
-    let is_all = tried == Tried::All;
-    let knob_stages = KnobStages::new(world, &sheet, data)?;
-    let (baseline, blind) = rayon::join(|| ground.baseline(), || foretold_cost(ground));
-    let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
-    let timeline = &world.timeline;
-    let bench = Bench { ground, detectors: &detectors, baseline: &baseline, blind: &blind };
-    let order = order(timeline, project);
+    let bench = Bench::new(ground, world, &sheet, data, project)?;
     // A run is as large as the log: of each only what it comes to is kept.
     let mut trials: Vec<Trial> = Vec::new();
-    let ttl: &[Class] = if is_all { &sheet.ttl.values } else { &[] };
+    let ttl: &[Class] = if tried == Tried::All { &sheet.ttl.values } else { &[] };
     let of_ttl = ttl.par_iter().flat_map_iter(|&class| {
         let run = ground.under(&living(ground.oracle, Some(class))).baseline();
-        [Knob::MainTtl(class), Knob::SubagentTtl(class)].map(|knob| bench.trial(knob, &run, &[], &order))
+        [Knob::MainTtl(class), Knob::SubagentTtl(class)].map(|knob| bench.trial(knob, &run, &[]))
     });
     trials.par_extend(of_ttl);
     let results = &sheet.results;
-    let knobs = sheet.window.tokens.iter().copied().map(Knob::Window);
-    let knobs = knobs.chain(results.bash_chars.iter().copied().map(Knob::BashChars));
-    let knobs = knobs.chain(results.mcp_tokens.iter().copied().map(Knob::McpTokens));
-    let knobs: Vec<Knob> = knobs.chain(results.read_tokens.iter().copied().map(Knob::ReadTokens)).collect();
+    let limits = results.bash_chars.iter().copied().map(Limit::BashChars);
+    let limits = limits.chain(results.mcp_tokens.iter().copied().map(Limit::McpTokens));
+    let limits = limits.chain(results.read_tokens.iter().copied().map(Limit::ReadTokens));
+    let windows = sheet.window.tokens.iter().copied().map(Knob::Window);
+    let knobs: Vec<Knob> = windows.chain(limits.map(Knob::Result)).collect();
     let of_stages = knobs.par_iter().filter_map(|&knob| {
-        let (run, breaks) = bench.run(ground, vec![knob_stages.stage(knob)?]);
-        Some(bench.trial(knob, &run, &breaks, &order))
+        let (run, breaks) = bench.run(ground, vec![bench.stages.stage(knob)?]);
+        Some(bench.trial(knob, &run, &breaks))
     });
     trials.par_extend(of_stages);
     Ok(Study {
         trials,
-        sessions: bench.seen(&order, sheet.split.earlier_percent),
-        versions: versions(timeline, &order, sheet.split.version_days),
+        sessions: bench.seen(sheet.split.earlier_percent),
+        versions: versions(&world.timeline, &bench.order, sheet.split.version_days),
         least_percent: world.winner_percent_min,
     })
 }
@@ -267,11 +244,7 @@ pub fn together(
     knobs: &[Knob],
 ) -> Result<Vec<Sides>> {
     let sheet = Sheet::load(data)?;
-    let knob_stages = KnobStages::new(world, &sheet, data)?;
-    let (baseline, blind) = rayon::join(|| ground.baseline(), || foretold_cost(ground));
-    let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
-    let bench = Bench { ground, detectors: &detectors, baseline: &baseline, blind: &blind };
-    let order = order(&world.timeline, project);
+    let bench = Bench::new(ground, world, &sheet, data, project)?;
     let lifetime = |part: Part| {
         knobs.iter().find_map(|knob| match knob {
             Knob::MainTtl(class) if part == Part::Main => Some(*class),
@@ -283,12 +256,12 @@ pub fn together(
         // What is long is cut as it comes in, before a compaction can see it.
         let (windows, limits): (Vec<&Knob>, Vec<&Knob>) =
             knobs.iter().partition(|knob| matches!(knob, Knob::Window(_)));
-        let stages = limits.into_iter().chain(windows).filter_map(|&knob| knob_stages.stage(knob)).collect();
+        let stages = limits.into_iter().chain(windows).filter_map(|&knob| bench.stages.stage(knob)).collect();
         let (run, breaks) = bench.run(&ground.under(&living(ground.oracle, lifetime(part))), stages);
-        in_order(&bench.sides(part, &run, &breaks), &order)
+        bench.in_order(&bench.sides(part, &run, &breaks))
     };
     let (mut all, subagents) = rayon::join(|| of_part(Part::Main), || of_part(Part::Subagents));
-    all.iter_mut().zip(&subagents).for_each(|(all, more)| all.join(more));
+    all.iter_mut().zip(&subagents).for_each(|(all, more)| *all += more);
     Ok(all)
 }
 
@@ -321,14 +294,9 @@ impl<'s> KnobStages<'s> {
 
     /// None of a lifetime, which is the cache's.
     fn stage(&self, knob: Knob) -> Option<Box<dyn Stage>> {
-        let capped = |limit| -> Option<Box<dyn Stage>> {
-            Some(Box::new(Capped::new(limit, self.sheet.results.clone(), self.sizes.clone())))
-        };
         match knob {
             Knob::MainTtl(_) | Knob::SubagentTtl(_) => None,
-            Knob::BashChars(most) => capped(Limit::BashChars(most)),
-            Knob::McpTokens(most) => capped(Limit::McpTokens(most)),
-            Knob::ReadTokens(most) => capped(Limit::ReadTokens(most)),
+            Knob::Result(limit) => Some(Box::new(Capped::new(limit, self.sheet.results.clone(), self.sizes.clone()))),
             Knob::Window(window) => {
                 // As the client compacts: it keeps no tail, and does not count turns.
                 let params = CompactionParams {
@@ -358,24 +326,33 @@ fn order(timeline: &Timeline, project: Option<Id>) -> Vec<u32> {
     has_requests.into_iter().filter(is_asked).collect()
 }
 
-/// Both sides of each session, whatever the model, in this order.
-fn in_order(by_model: &BTreeMap<(u32, Sym), Sides>, order: &[u32]) -> Vec<Sides> {
-    let mut sessions: BTreeMap<u32, Sides> = BTreeMap::new();
-    by_model.iter().for_each(|(key, sides)| sessions.entry(key.0).or_default().join(sides));
-    order.iter().map(|session| sessions.get(session).copied().unwrap_or_default()).collect()
-}
-
 /// What every try is made on.
 struct Bench<'b> {
     ground: &'b Ground<'b>,
-    detectors: &'b Detectors<'b>,
-    baseline: &'b Run,
-    blind: &'b Run,
+    detectors: Detectors<'b>,
+    baseline: Run,
+    blind: Run,
+    stages: KnobStages<'b>,
+    /// The sessions with requests, earliest first.
+    order: Vec<u32>,
 }
 
-impl Bench<'_> {
+impl<'b> Bench<'b> {
+    fn new(
+        ground: &'b Ground<'b>,
+        world: &'b Simulation,
+        sheet: &'b Sheet,
+        data: &Data,
+        project: Option<Id>,
+    ) -> Result<Self> {
+        let stages = KnobStages::new(world, sheet, data)?;
+        let (baseline, blind) = rayon::join(|| ground.baseline(), || foretold_cost(ground));
+        let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
+        Ok(Self { ground, detectors, baseline, blind, stages, order: order(&world.timeline, project) })
+    }
+
     fn run(&self, ground: &Ground<'_>, mut stages: Vec<Box<dyn Stage>>) -> (Run, Vec<Break>) {
-        let mut watch = Watch::new(self.detectors);
+        let mut watch = Watch::new(&self.detectors);
         let chains = 0..ground.timeline.chains.len() as u32;
         let run = ground.run(chains, &mut stages, Some(&mut watch));
         (run, watch.breaks)
@@ -389,14 +366,21 @@ impl Bench<'_> {
     }
 
     /// Both sides of a setting.
-    fn trial(&self, knob: Knob, run: &Run, breaks: &[Break], order: &[u32]) -> Trial {
+    fn trial(&self, knob: Knob, run: &Run, breaks: &[Break]) -> Trial {
         let by_model = self.sides(knob.part(), run, breaks);
-        Trial { knob, sessions: in_order(&by_model, order), by_model }
+        Trial { knob, sessions: self.in_order(&by_model), by_model }
+    }
+
+    /// Both sides of each session, whatever the model, in the order of the sessions.
+    fn in_order(&self, by_model: &BTreeMap<(u32, Sym), Sides>) -> Vec<Sides> {
+        let mut sessions: BTreeMap<u32, Sides> = BTreeMap::new();
+        by_model.iter().for_each(|(key, sides)| *sessions.entry(key.0).or_default() += sides);
+        self.order.iter().map(|session| sessions.get(session).copied().unwrap_or_default()).collect()
     }
 
     /// Both sides of a setting, by session and model.
     fn sides(&self, part: Part, run: &Run, breaks: &[Break]) -> BTreeMap<(u32, Sym), Sides> {
-        let [before, after] = Run::priced_alike([self.baseline, run]);
+        let [before, after] = Run::priced_alike([&self.baseline, run]);
         let mut sides: BTreeMap<(u32, Sym), Sides> = BTreeMap::new();
         let mut add = |request: u32, change: &dyn Fn(&mut Sides)| {
             let (session, is_main) = self.place(request);
@@ -455,8 +439,8 @@ impl Bench<'_> {
         rereads.chain(again).collect()
     }
 
-    fn seen(&self, order: &[u32], earlier_percent: u64) -> Vec<Seen> {
-        let timeline = self.ground.timeline;
+    fn seen(&self, earlier_percent: u64) -> Vec<Seen> {
+        let (timeline, order) = (self.ground.timeline, &self.order);
         let earlier = order.len() as u64 * earlier_percent / 100;
         let blank = |(place, &session): (usize, &u32)| {
             let first = timeline.sessions[session as usize].ts_first;

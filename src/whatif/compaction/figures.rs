@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::base::forecast::at_share;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::compaction::SUMMARY_CALL;
 use crate::whatif::compaction::outcome::{Attempt, Compactions, Outcome, Percentiles, SummariserTokens};
@@ -97,9 +98,6 @@ fn of_soon_after(
 /// Quantiles by nearest rank; all 0 without values.
 pub fn percentiles(mut values: Vec<u64>) -> Percentiles {
     values.sort_unstable();
-    let at = |percent: usize| {
-        let rank = (values.len() * percent).div_ceil(100).max(1);
-        values.get(rank - 1).copied().unwrap_or_default()
-    };
-    Percentiles { p5: at(5), p25: at(25), p50: at(50), p75: at(75), p95: at(95), max: at(100) }
+    let at = |share| at_share(&values, share).unwrap_or_default();
+    Percentiles { p5: at(0.05), p25: at(0.25), p50: at(0.5), p75: at(0.75), p95: at(0.95), max: at(1.0) }
 }

@@ -23,9 +23,6 @@ use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::view::Journal;
 use crate::whatif::stacked::{Finished, Part, Ready, Scene};
 
-/// A version later than any.
-const NEWEST: &str = "999999";
-
 /// Whether the price of the summariser is known, if one is named.
 fn check_summarizer(params: &Params, prices: &Prices) -> Result<()> {
     let model = &params.summarizer_model;
@@ -109,11 +106,11 @@ fn compacted(finished: &Finished<'_>, done: &Compactions, params: &Params, sheet
         ages: &ages,
         cleared: &cleared,
         swept: &swept,
-        bars: bars(sheet),
+        bars: &sheet.bars,
     };
     let notes = report::NOTES.iter().map(|note| (*note).to_owned());
     Part {
-        formulas: report::formulas(&setting(params, sheet)),
+        formulas: report::formulas(params, sheet),
         tables: report::tables(&found),
         details: json!({
             "compactions": done,
@@ -126,27 +123,5 @@ fn compacted(finished: &Finished<'_>, done: &Compactions, params: &Params, sheet
         }),
         notes: report::notes(&placed, params.window).into_iter().chain(notes).collect(),
         ..Part::default()
-    }
-}
-
-fn bars(sheet: &Sheet) -> report::Bars {
-    report::Bars {
-        placed: sheet.bars.placed_percent,
-        false_firings: sheet.bars.false_firings_percent,
-        tolerance: sheet.bars.after_size_tolerance_percent,
-        after_size: sheet.bars.after_size_percent,
-        clearings: sheet.bars.clearings_percent,
-        rereads_elsewhere: sheet.bars.rereads_elsewhere_percent,
-        with_reread_elsewhere: sheet.bars.with_reread_elsewhere_percent,
-    }
-}
-
-fn setting(params: &Params, sheet: &Sheet) -> report::Setting {
-    report::Setting {
-        trigger_tokens: params.trigger_tokens(sheet, NEWEST),
-        tail_keep_tokens: params.tail_keep_tokens,
-        summary_tokens: params.summary_tokens.into(),
-        acknowledgement_tokens: sheet.client.acknowledgement_tokens.into(),
-        reattach_tokens: params.reattach_tokens.into(),
     }
 }

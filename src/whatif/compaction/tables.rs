@@ -7,7 +7,12 @@ use crate::whatif::compaction::outcome::{
     AfterSizes, ClearingsReplayed, Compactions, Grown, Growth, Outcome, Percentiles, Placement, RealCompactions,
     SummariserTokens, SweepRow,
 };
+use crate::whatif::compaction::params::Params;
+use crate::whatif::compaction::sheet::{Bars, Sheet};
 use crate::whatif::sim::breakage::rows::{Breakage, EditAges};
+
+/// A version later than any.
+const NEWEST: &str = "999999";
 
 /// What the figures rest on, and in which direction they err.
 pub const TELEMETRY_NOTE: &str = "telemetry has the sizes of tool answers alone: contexts are larger by prompts, answers and \
@@ -21,41 +26,25 @@ pub const NOTES: [&str; 3] = [
 ];
 
 /// How compactions are placed and priced, with the parameters that were set.
-pub fn formulas(params: &Setting) -> Vec<String> {
-    let Setting { trigger_tokens, tail_keep_tokens, summary_tokens, acknowledgement_tokens, reattach_tokens } = *params;
+pub fn formulas(params: &Params, sheet: &Sheet) -> Vec<String> {
     vec![
         format!(
             "it fires where context sent + what came in ≥ trigger = {} tokens (newest client)",
-            thousands(trigger_tokens)
+            thousands(params.trigger_tokens(sheet, NEWEST))
         ),
         format!(
             "context after = static prefix + summary {} + acknowledgement {} + reattached {} + tail of at least {}",
-            thousands(summary_tokens),
-            thousands(acknowledgement_tokens),
-            thousands(reattach_tokens),
-            thousands(tail_keep_tokens)
+            thousands(params.summary_tokens.into()),
+            thousands(sheet.client.acknowledgement_tokens.into()),
+            thousands(params.reattach_tokens.into()),
+            thousands(params.tail_keep_tokens)
         ),
         format!(
             "a summary costs its context as a read (uncached where the cache was cold) + {} tokens of output",
-            thousands(summary_tokens)
+            thousands(params.summary_tokens.into())
         ),
         "after it the prefix is read as far as tools and system go; the rest is written anew".to_owned(),
     ]
-}
-
-/// The parameters that formulas show.
-#[derive(Clone, Copy, Debug)]
-pub struct Setting {
-    /// Where it fires.
-    pub trigger_tokens: u64,
-    /// Newest messages that stay.
-    pub tail_keep_tokens: u64,
-    /// The summary.
-    pub summary_tokens: u64,
-    /// The fixed answer to it.
-    pub acknowledgement_tokens: u64,
-    /// Files and reminders that come back.
-    pub reattach_tokens: u64,
 }
 
 /// What is to be said about windows.
@@ -87,26 +76,7 @@ pub struct Found<'a> {
     /// Other thresholds.
     pub swept: &'a [SweepRow],
     /// What checks are held against.
-    pub bars: Bars,
-}
-
-/// What checks are held against, in percent.
-#[derive(Clone, Copy, Debug)]
-pub struct Bars {
-    /// Least share of automatic compactions placed.
-    pub placed: f64,
-    /// Largest share of false firings.
-    pub false_firings: f64,
-    /// Distance from a size that still counts.
-    pub tolerance: u64,
-    /// Least share of sizes within it.
-    pub after_size: f64,
-    /// Least share of clearings with equal sets.
-    pub clearings: f64,
-    /// Reads after a compaction that repeat an earlier one, as measured elsewhere.
-    pub rereads_elsewhere: f64,
-    /// Compactions with such a read, as measured elsewhere.
-    pub with_reread_elsewhere: f64,
+    pub bars: &'a Bars,
 }
 
 /// All tables with their titles.
@@ -233,24 +203,24 @@ fn met(met: Option<bool>) -> String {
 
 fn checks(found: &Found<'_>) -> Table {
     let mut table = Table::new(&["check", "#found", "bar", "met"]);
-    let bars = &found.bars;
+    let bars = found.bars;
     let least = |percent: f64| format!("≥ {percent} %");
     let elsewhere = |percent: f64| format!("{percent} % elsewhere measured");
     let (placed, after, cleared, real) = (found.placed, found.after, found.cleared, found.real);
     table.row([
         "automatic compactions placed within one request".into(),
         share(&placed.placed),
-        least(bars.placed),
+        least(bars.placed_percent),
         met(placed.is_met),
     ]);
     table.row([
         "firings without one beside, of requests".into(),
         share(&placed.false_firings),
-        format!("≤ {} %", bars.false_firings),
+        format!("≤ {} %", bars.false_firings_percent),
         met(placed.is_met),
     ]);
     table.row([
-        format!("size after within {} %, by the parameters", bars.tolerance),
+        format!("size after within {} %, by the parameters", bars.after_size_tolerance_percent),
         share(&after.by_params),
         none(),
         none(),
@@ -258,7 +228,7 @@ fn checks(found: &Found<'_>) -> Table {
     table.row([
         "the same, by what was known before its week".into(),
         share(&after.learned),
-        least(bars.after_size),
+        least(bars.after_size_percent),
         met(after.is_met),
     ]);
     table.row([
@@ -270,19 +240,24 @@ fn checks(found: &Found<'_>) -> Table {
     table.row([
         "clearings with the very set of calls".into(),
         share(&cleared.equal),
-        least(bars.clearings),
+        least(bars.clearings_percent),
         met(cleared.is_met),
     ]);
     let again = Share::new(real.rereads.reads_again, real.rereads.reads);
     table.row([
         "reads after a compaction that repeat an earlier one".into(),
         share(&again),
-        elsewhere(bars.rereads_elsewhere),
+        elsewhere(bars.rereads_elsewhere_percent),
         none(),
     ]);
     table.row(["the same everywhere else (control)".into(), share(&real.rereads.elsewhere), none(), none()]);
     let with_one = Share::new(real.rereads.compactions_with_one, real.rereads.compactions);
-    table.row(["compactions with such a read".into(), share(&with_one), elsewhere(bars.with_reread_elsewhere), none()]);
+    table.row([
+        "compactions with such a read".into(),
+        share(&with_one),
+        elsewhere(bars.with_reread_elsewhere_percent),
+        none(),
+    ]);
     table
 }
 

@@ -9,21 +9,8 @@ use serde::Deserialize;
 use crate::whatif::history_trim::conversation::Message;
 use crate::whatif::history_trim::outcome::{CapNumbers, Role};
 
-/// Caps that replace computed ones, in tokens; 0 replaces nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Overrides {
-    /// For messages next to the boundary.
-    pub message_near: u32,
-    /// For the oldest message.
-    pub message_oldest: u32,
-    /// For tool results next to the boundary.
-    pub tool_near: u32,
-    /// For the oldest tool result.
-    pub tool_oldest: u32,
-}
-
 /// Caps in tokens at both ends of what is old. What lies between gets a cap between.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Caps {
     /// For messages next to the boundary.
     pub message_near: u32,
@@ -36,8 +23,9 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// The caps for a budget of tokens and a number of old messages (policies.md 4.1, in its order of operations).
-    pub fn new(numbers: &CapNumbers, budget_tokens: u32, old_messages: usize, overrides: Overrides) -> Self {
+    /// The caps for a budget of tokens and a number of old messages (policies.md 4.1, in its order of operations). A cap of
+    /// `overrides` that is not 0 replaces the computed one.
+    pub fn new(numbers: &CapNumbers, budget_tokens: u32, old_messages: usize, overrides: Self) -> Self {
         let thinned = part(base(numbers, budget_tokens).1, crowd_share(numbers, old_messages));
         let message_near = thinned.max(numbers.message_near_min);
         let message_oldest = part(message_near, numbers.message_oldest_share).max(numbers.message_oldest_min);
@@ -47,7 +35,7 @@ impl Caps {
         computed.replaced(overrides)
     }
 
-    fn replaced(self, overrides: Overrides) -> Self {
+    fn replaced(self, overrides: Self) -> Self {
         let or = |own: u32, computed: u32| if own > 0 { own } else { computed };
         let message_near = or(overrides.message_near, self.message_near);
         let tool_near = or(overrides.tool_near, self.tool_near);

@@ -1,7 +1,6 @@
 //! What trimming did to the contexts of a history, and whether it paid.
 
 use std::collections::BTreeMap;
-use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
@@ -107,36 +106,6 @@ pub struct TrimOutcome {
     pub breaks: BTreeMap<BreakCause, BreakCount>,
 }
 
-impl AddAssign<&Self> for TrimOutcome {
-    /// Adds the outcome for other chains under the same sheet.
-    fn add_assign(&mut self, other: &Self) {
-        self.requests += other.requests;
-        self.continuations += other.continuations;
-        self.requests_changed += other.requests_changed;
-        self.logged += other.logged;
-        self.sent += other.sent;
-        self.messages_trimmed += other.messages_trimmed;
-        self.messages_dropped += other.messages_dropped;
-        self.protected_lost_requests += other.protected_lost_requests;
-        self.protected_lost_messages += other.protected_lost_messages;
-        self.first_user_lost_requests += other.first_user_lost_requests;
-        if self.ages.is_empty() {
-            self.ages.clone_from(&other.ages);
-        } else {
-            for (row, more) in self.ages.iter_mut().zip(&other.ages) {
-                row.logged += more.logged;
-                row.sent += more.sent;
-                row.dropped += more.dropped;
-            }
-        }
-        for (&cause, more) in &other.breaks {
-            let count = self.breaks.entry(cause).or_default();
-            count.events += more.events;
-            count.tokens += more.tokens;
-        }
-    }
-}
-
 impl TrimOutcome {
     /// Breaks of all causes.
     pub fn breaks_total(&self) -> u64 {
@@ -189,46 +158,6 @@ pub struct CapNumbers {
     pub tool_oldest_min: u32,
 }
 
-/// How caps come about, with the numbers of the parameters.
-#[derive(Clone, PartialEq, Debug)]
-pub struct WorkedCaps {
-    /// The numbers of the formulas.
-    pub numbers: CapNumbers,
-    /// The budget that counts.
-    pub budget: u32,
-    /// What follows from it.
-    pub base: u32,
-    /// The caps for some numbers of old messages.
-    pub examples: Vec<CapExample>,
-    /// Caps that are set instead of computed, by parameter.
-    pub set: Vec<(&'static str, u32)>,
-    /// Tokens above which units are dropped; none if they never are.
-    pub tokens_max: Option<u32>,
-    /// Whether what is protected stays, whatever it costs.
-    pub spares_protected: bool,
-    /// Whether requests that continue a chain of tool calls have no budget.
-    pub continuations_apart: bool,
-}
-
-/// The caps where so many messages are old.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct CapExample {
-    /// So many.
-    pub old_messages: u32,
-    /// Share of the base that is left.
-    pub share: f64,
-    /// Cap of a message next to the boundary.
-    pub message_near: u32,
-    /// Of the oldest message.
-    pub message_oldest: u32,
-    /// Of a result next to the boundary.
-    pub tool_near: u32,
-    /// Of the oldest result.
-    pub tool_oldest: u32,
-    /// A place in the middle (0 is the oldest), and the cap of a message there.
-    pub middle: (u32, u32),
-}
-
 /// Edits under a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Edits {
@@ -251,8 +180,8 @@ pub struct TrimReport {
     pub cached: Sides,
     /// Tokens with the policy and the cache, as billed.
     pub spent: Spent,
-    /// Edits that were looked at, and those whose source was no longer in the context; none where nobody looked.
-    pub edits: Option<Edits>,
+    /// Edits that were looked at, and those whose source was no longer in the context.
+    pub edits: Edits,
     /// Without any, for users of providers that have none.
     pub uncached: Sides,
 }

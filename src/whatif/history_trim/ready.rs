@@ -27,7 +27,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     params.check()?;
     let sheet = Sheet::parse(&sheet.text(), sheet.place())?;
     let rule = Rule { params, sheet: sheet.clone() };
-    let formulas = if rule.params.is_on() { formulas(&rule.worked()) } else { Vec::new() };
+    let formulas = if rule.params.is_on() { formulas(&rule) } else { Vec::new() };
     let (stage, books) = HistoryTrim::new(rule, &scene.world.sizes.rules);
     let conclude = move |finished: &Finished<'_>| {
         let outcome = Rc::clone(&books).borrow().clone();
@@ -96,7 +96,7 @@ fn trimmed(
         outcome,
         cached: sheet.report.sides(cached, finished.scene.accuracy.cost_error),
         spent: run.spent(),
-        edits: Some(edits),
+        edits,
         uncached: sheet.report.sides(uncached, 0.0),
     }
 }

@@ -2,7 +2,10 @@
 
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Rows, Table};
-use crate::whatif::history_trim::outcome::{AgeRow, CapExample, Role, Sides, TrimOutcome, TrimReport, WorkedCaps};
+use crate::whatif::history_trim::caps::{Caps, base, cap_at, crowd_share};
+use crate::whatif::history_trim::outcome::{AgeRow, Role, Sides, TrimOutcome, TrimReport};
+use crate::whatif::history_trim::params::{Fidelity, Params};
+use crate::whatif::history_trim::plan::{Rule, UNLIMITED};
 
 /// What the figures rest on, and in which direction they err.
 pub const NOTES: [&str; 4] = [
@@ -56,31 +59,29 @@ pub fn summary(report: &TrimReport, is_billed: bool) -> Vec<String> {
             thousands(outcome.first_user_lost_requests),
             share(outcome.first_user_lost_requests),
         ),
-        match report.edits {
-            Some(edits) => format!(
-                "{} of {} lost their source ({})",
-                thousands(edits.lost),
-                counted(edits.all, "edit"),
-                ratio(edits.lost, edits.all)
-            ),
-            None => "edits that lost their source: not looked at".to_owned(),
-        },
+        format!(
+            "{} of {} lost their source ({})",
+            thousands(report.edits.lost),
+            counted(report.edits.all, "edit"),
+            ratio(report.edits.lost, report.edits.all)
+        ),
     ];
     lines.splice(1..1, costs.into_iter().filter(|_| is_billed));
     lines
 }
 
 /// How caps and drops come about, with the numbers of the parameters.
-pub fn formulas(worked: &WorkedCaps) -> Vec<String> {
-    let numbers = &worked.numbers;
+pub fn formulas(rule: &Rule) -> Vec<String> {
+    let (params, numbers) = (&rule.params, &rule.sheet.caps);
+    let (budget, base) = base(numbers, params.max_history_tokens);
     let tokens = |count: u32| thousands(count.into());
     let mut lines = vec![
         format!(
             "base of the caps = {} × budget = {} × {} = {} tokens; the budget counts from {} to {}, the base from {} to {}",
             numbers.base_per_budget,
             numbers.base_per_budget,
-            tokens(worked.budget),
-            worked.base,
+            tokens(budget),
+            base,
             tokens(numbers.budget_min),
             tokens(numbers.budget_max),
             numbers.base_min,
@@ -103,40 +104,54 @@ pub fn formulas(worked: &WorkedCaps) -> Vec<String> {
     lines.push(
         "cap by position = oldest + (next to the boundary − oldest) × place / (old messages − 1); place 0 is the oldest".to_owned(),
     );
-    if !worked.set.is_empty() {
-        let set: Vec<String> = worked.set.iter().map(|(knob, cap)| format!("{knob}={cap}")).collect();
+    let set = caps_set(params);
+    if !set.is_empty() {
         lines.push(format!("set instead of computed: {}", set.join(", ")));
     }
-    lines.extend(worked.examples.iter().map(|example| cap_example(worked.base, example)));
-    lines.push(drops(worked));
+    lines.extend(rule.sheet.report.explain_old_messages.iter().map(|&old| cap_example(rule, base, old)));
+    lines.push(drops(params));
     lines
 }
 
-fn cap_example(base: u32, example: &CapExample) -> String {
-    let CapExample { old_messages, share, message_near, message_oldest, tool_near, tool_oldest, middle } = *example;
-    let last = old_messages.saturating_sub(1);
+/// The parameters that set a cap.
+fn caps_set(params: &Params) -> Vec<String> {
+    let knobs = [
+        ("old_message_max_tokens", params.old_message_max_tokens),
+        ("oldest_message_max_tokens", params.oldest_message_max_tokens),
+        ("old_tool_result_max_tokens", params.old_tool_result_max_tokens),
+        ("oldest_tool_result_max_tokens", params.oldest_tool_result_max_tokens),
+    ];
+    knobs.into_iter().filter(|(_, cap)| *cap > 0).map(|(knob, cap)| format!("{knob}={cap}")).collect()
+}
+
+/// The caps where so many messages are old, on a request that continues no chain of tool calls.
+fn cap_example(rule: &Rule, base: u32, old_messages: u32) -> String {
+    let (params, numbers, old) = (&rule.params, &rule.sheet.caps, old_messages as usize);
+    let Caps { message_near, message_oldest, tool_near, tool_oldest } =
+        Caps::new(numbers, params.max_history_tokens, old, params.overrides());
+    let share = crowd_share(numbers, old);
+    let (middle, last) = (old_messages / 2, old_messages.saturating_sub(1));
+    let middle_cap = cap_at(message_near, message_oldest, middle as usize, old);
     format!(
         "{} old messages: base × share = {base} × {share:.3}; a message next to the boundary may have {message_near} tokens, the \
-         oldest {message_oldest}, results {tool_near} and {tool_oldest}; the message at place {} of 0 to {last} may have \
-         {message_oldest} + ({message_near} − {message_oldest}) × {} / {last} = {} tokens",
-        thousands(old_messages.into()),
-        middle.0,
-        middle.0,
-        middle.1
+         oldest {message_oldest}, results {tool_near} and {tool_oldest}; the message at place {middle} of 0 to {last} may have \
+         {message_oldest} + ({message_near} − {message_oldest}) × {middle} / {last} = {middle_cap} tokens",
+        thousands(old_messages.into())
     )
 }
 
-fn drops(worked: &WorkedCaps) -> String {
-    let apart =
-        if worked.continuations_apart { "; requests that continue a chain of tool calls have no budget" } else { "" };
-    let Some(tokens_max) = worked.tokens_max else {
+fn drops(params: &Params) -> String {
+    let is_apart = params.treats_continuations_apart();
+    let apart = if is_apart { "; requests that continue a chain of tool calls have no budget" } else { "" };
+    if params.max_history_tokens >= UNLIMITED {
         return format!("nothing is dropped: the budget has no limit{apart}");
-    };
-    let then = if worked.spares_protected { "units with protected messages stay" } else { "then any" };
+    }
+    let is_sane = params.fidelity == Fidelity::Sane;
+    let then = if is_sane { "units with protected messages stay" } else { "then any" };
     format!(
         "units are dropped, oldest first, while more than {} tokens are left: an assistant message that calls tools with its results, \
          a run of other results, or one message; first those without protected messages, {then}{apart}",
-        thousands(tokens_max.into())
+        thousands(params.max_history_tokens.into())
     )
 }
 
@@ -180,9 +195,7 @@ pub fn variants(reports: &[TrimReport]) -> Table {
         .number("cost, no cache", |report| relative(&report.uncached))
         .count("breaks", |report| report.outcome.breaks_total())
         .count("protected lost", |report| report.outcome.protected_lost_requests)
-        .number("edits lost", |report| {
-            report.edits.map_or_else(|| "–".to_owned(), |edits| ratio(edits.lost, edits.all))
-        })
+        .number("edits lost", |report| ratio(report.edits.lost, report.edits.all))
         .text("verdict", |report| report.cached.verdict.words().to_owned())
         .table()
 }

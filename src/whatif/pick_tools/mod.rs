@@ -19,10 +19,10 @@ use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Place;
 use crate::whatif::catalog::read::MCP_PREFIX;
 use crate::whatif::catalog::{Definition, Source};
-use crate::whatif::pick_tools::outcome::{Pick, PickTools, Picking, Picks, RecallAt, SCORE_BINS};
+use crate::whatif::pick_tools::outcome::{Pick, PickTools, Picks, RecallAt, SCORE_BINS};
+use crate::whatif::sim::figures::Portion;
 use crate::whatif::sim::view::Stage;
 use crate::whatif::tool_filter::params::Retry;
-use crate::whatif::tool_filter::result::Portion;
 use crate::whatif::tool_filter::{Inputs, facts};
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::{Inventory, StopWords, Tool};
@@ -402,14 +402,11 @@ impl PickPolicy {
         Pick { tool: name, score: score.value(), numerator, denominator, is_squared, matched }
     }
 
-    /// The formula, with the best pick of the first turn that has one.
-    pub fn picking(&self, timeline: &Timeline) -> Picking {
+    /// The best pick of the first turn that has one with a score.
+    fn example(&self, timeline: &Timeline) -> Option<Pick> {
         let chains = (0u32..).zip(&timeline.chains).filter(|(_, chain)| chain.place == Place::Main);
         let scored = |chain| self.picks(timeline, chain).into_iter().filter(|picks| !picks.budget_fallback);
-        let mut best = chains.flat_map(|(chain, _)| scored(chain)).filter_map(|picks| picks.picks.into_iter().next());
-        let (overlap, formula) = self.params.overlap.words();
-        let Params { min_score, max_candidates, .. } = self.params;
-        Picking { overlap, formula, min_score, max_candidates, example: best.next() }
+        chains.flat_map(|(chain, _)| scored(chain)).find_map(|picks| picks.picks.into_iter().next())
     }
 
     /// Recall, empty turns, what was needed and not safe.

@@ -12,8 +12,9 @@ use crate::base::id::Id;
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::pick_tools::tables::{formulas, recall, scores, summary};
 use crate::whatif::pick_tools::{Params, PickPolicy, Rules};
+use crate::whatif::sim::figures::Portion;
 use crate::whatif::stacked::{Finished, Part, Ready, Scene};
-use crate::whatif::tool_filter::result::{CatalogFacts, Portion};
+use crate::whatif::tool_filter::result::CatalogFacts;
 
 /// Bins of scores: 0, up to 10 %, …, up to 100 %.
 pub const SCORE_BINS: usize = 11;
@@ -76,21 +77,6 @@ pub struct Pick {
     pub matched: Vec<String>,
 }
 
-/// How tools are picked, with the numbers of the parameters.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Picking {
-    /// The value of `overlap`.
-    pub overlap: &'static str,
-    /// What it means.
-    pub formula: &'static str,
-    /// Least score.
-    pub min_score: f64,
-    /// Most picks.
-    pub max_candidates: usize,
-    /// The best pick of the first turn that has one with a score.
-    pub example: Option<Pick>,
-}
-
 /// Picks of one turn or request.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Picks {
@@ -131,7 +117,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
                 ("used tools that the first K picks hold".to_owned(), recall(&found)),
                 ("best scores of turns".to_owned(), scores(&found)),
             ],
-            formulas: formulas(&policy.picking(timeline)),
+            formulas: formulas(&policy.params, policy.example(timeline).as_ref()),
             notes: found.notes.clone(),
             not_estimated: found.not_estimated.clone(),
             catalog: Some(found.catalog.source.clone()),

@@ -2,7 +2,8 @@
 
 use crate::report::numbers::{counted, thousands};
 use crate::report::table::{Rows, Table};
-use crate::whatif::pick_tools::outcome::{Pick, PickTools, Picking, RecallAt, SCORE_BINS};
+use crate::whatif::pick_tools::Params;
+use crate::whatif::pick_tools::outcome::{Pick, PickTools, RecallAt, SCORE_BINS};
 use crate::whatif::tool_filter::tables::share;
 
 /// What was picked and what was not.
@@ -32,22 +33,21 @@ pub fn summary(found: &PickTools) -> Vec<String> {
 }
 
 /// How tools are picked, with the numbers of the first pick.
-pub fn formulas(picking: &Picking) -> Vec<String> {
-    let mut lines = vec![
+pub fn formulas(params: &Params, first: Option<&Pick>) -> Vec<String> {
+    let (overlap, formula) = params.overlap.words();
+    let none = || "no turn has a pick with a score that could stand for the others".to_owned();
+    vec![
         format!(
-            "score of a tool (overlap={}) = {}; Q: words of the prompt, T: words of the tool's name, description and tags, both without \
-             stop words",
-            picking.overlap, picking.formula
+            "score of a tool (overlap={overlap}) = {formula}; Q: words of the prompt, T: words of the tool's name, description \
+             and tags, both without stop words"
         ),
         format!(
             "picks = the {} with the best score that is at least min_score = {}; ties: more shared words, then catalog order",
-            counted(picking.max_candidates as u64, "tool"),
-            picking.min_score
+            counted(params.max_candidates as u64, "tool"),
+            params.min_score
         ),
-    ];
-    let none = || "no turn has a pick with a score that could stand for the others".to_owned();
-    lines.push(picking.example.as_ref().map_or_else(none, example));
-    lines
+        first.map_or_else(none, example),
+    ]
 }
 
 fn example(pick: &Pick) -> String {

@@ -98,13 +98,15 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
     let baseline = observed.baseline();
     let predicted = Blind::new(&observed);
     let is_main = |request: &Request| ground.timeline.chains[request.chain as usize].place == Place::Main;
+    let is_judged = |request: &Request| is_main(request) && is_held_out(ground, request);
     let all = bill::compare(&observed, &predicted, |_| true);
     let error = all.cost_error().abs().max(sheet.compare.winner_percent_min / 100.0);
     let simulated = ground.baseline();
     let (simulated_cost, baseline_cost) = Run::costs(&simulated, &baseline);
     let (billed, uncached) = bill::with_and_without_cache(ground);
     let causes = causes::attribute(&observed);
-    let arms = arms(ground, &shipped, &baseline, &sheet.compare, error);
+    let expired = causes.get(&Cause::TtlExpiry).copied().unwrap_or_default();
+    let asks_of_workspace = ground.oracle.params.report.workspace.is_on();
     let tried = Tried::new(&observed, &sheet.fit, |request| is_held_out(ground, request));
     let slack_s_fitted = tried.best();
     let best = observed.oracle.with(Params { slack_s: slack_s_fitted, ..observed.oracle.params });
@@ -120,30 +122,16 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
         against_bill_main: bill::compare(&observed, &predicted, is_main),
         slack_s_fitted,
         weeks: tried.forecasts(sheet.fit.interval_percent / 100.0, sheet.fit.unknown_percent / 100.0),
-        against_bill_held_out: bill::compare(&observed, &fitted, |request| {
-            is_main(request) && is_held_out(ground, request)
-        }),
+        against_bill_held_out: bill::compare(&observed, &fitted, is_judged),
         best_per_session: best_per_session(ground, &shipped, &baseline, &sheet.compare),
-        arms,
+        arms: arms(ground, &shipped, &baseline, &sheet.compare, error),
         idle_reads: idle_reads(ground, prices, &sheet.compare.keepalive_s),
-        reference: reference::own(
-            &observed,
-            &baseline,
-            &causes.get(&Cause::TtlExpiry).copied().unwrap_or_default(),
-            &billed,
-            &sheet.reference,
-        ),
+        reference: reference::own(&observed, &baseline, &expired, &billed, &sheet.reference),
         causes,
         stated: stated::stated(ground),
         hot_cache: other_models::hot_cache(ground, &sheet.router),
         threshold: other_models::threshold(ground),
-        workspace: ground
-            .oracle
-            .params
-            .report
-            .workspace
-            .is_on()
-            .then(|| other_models::workspace(ground, &sheet.workspace)),
+        workspace: asks_of_workspace.then(|| other_models::workspace(ground, &sheet.workspace)),
         unpriced_models: money::unpriced_models(ground.timeline, prices).into_iter().map(str::to_owned).collect(),
         unlisted_minimum: unlisted(ground.timeline, ground.oracle),
         without_usage: baseline.without_usage,

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
+use crate::base::forecast::at_share;
 use crate::logs::timeline::requests::{Request, ToolCall};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::prompt_cache::causes;
@@ -25,8 +26,10 @@ pub fn threshold(ground: &Ground<'_>) -> ThresholdModel {
     for chain in &ground.timeline.chains {
         let requests: Vec<u32> = chain.requests.clone().filter(|&index| request(ground, index).context() > 0).collect();
         let warm = |(place, &index): (usize, &u32)| place > 0 && gap(ground, index) == Gap::Warm;
-        let warm: Vec<u32> = requests.iter().enumerate().filter(|&pair| warm(pair)).map(|(_, &index)| index).collect();
-        let usual = median(warm.iter().map(|&index| request(ground, index).usage.cache_creation).collect());
+        let warm = requests.iter().enumerate().filter(|&pair| warm(pair));
+        let mut written: Vec<u64> = warm.map(|(_, &index)| request(ground, index).usage.cache_creation).collect();
+        written.sort_unstable();
+        let usual = at_share(&written, 0.5);
         for (place, &index) in requests.iter().enumerate() {
             let gap = if place == 0 { Gap::Cold } else { gap(ground, index) };
             charge(ground, index, gap, usual, &mut model);
@@ -52,12 +55,6 @@ fn gap(ground: &Ground<'_>, index: u32) -> Gap {
         idle if idle <= Class::Hour.millis() => Gap::Recoverable,
         _ => Gap::Cold,
     }
-}
-
-/// The lower median; none of nothing.
-fn median(mut values: Vec<u64>) -> Option<u64> {
-    values.sort_unstable();
-    values.get(values.len().saturating_sub(1) / 2).copied()
 }
 
 fn charge(ground: &Ground<'_>, index: u32, gap: Gap, usual: Option<u64>, model: &mut ThresholdModel) {
@@ -141,9 +138,9 @@ pub fn hot_cache(ground: &Ground<'_>, rules: &HotCacheRules) -> HotCache {
             let hot = model == Some(request.model) && now.is_some_and(|age| rules.is_hot(age));
             let warm = request.usage.cache_read > 0;
             if hot {
-                found.hot.add(warm);
+                found.hot.count(warm);
             } else {
-                found.cold_but_warm.add(warm);
+                found.cold_but_warm.count(warm);
             }
             age = Some(if hot { now.unwrap_or(0) } else { 0 } + took);
             model = Some(request.model);
@@ -211,7 +208,7 @@ fn followed(ground: &Ground<'_>, index: u32, found: &mut Workspace) {
     let end = ground.timeline.chains[request.chain as usize].requests.end;
     let next = (index + 1..end).find(|&next| ground.timeline.requests[next as usize].context() > 0);
     let Some(next) = next.filter(|_| request.context() > 0) else { return };
-    found.followed_by_break.add(causes::of(ground, request, next).is_some());
+    found.followed_by_break.count(causes::of(ground, request, next).is_some());
     let prior = &ground.priors[next as usize];
     let at_risk = (request.usage.cache_read + request.usage.cache_creation).saturating_sub(prior.still);
     let request = &ground.timeline.requests[next as usize];

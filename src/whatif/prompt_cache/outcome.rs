@@ -5,33 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::base::forecast::Forecast;
-use crate::base::id::Id;
 use crate::whatif::prompt_cache::reference::Own;
 use crate::whatif::prompt_cache::stated::Stated;
 use crate::whatif::sim::cost::{Cost, Total};
-use crate::whatif::sim::figures::Verdict;
-
-/// So many of so many.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct Count {
-    /// Of these,
-    pub n: u64,
-    /// so many.
-    pub k: u64,
-}
-
-impl Count {
-    /// Counts one more.
-    pub fn add(&mut self, is_one: bool) {
-        self.n += 1;
-        self.k += u64::from(is_one);
-    }
-
-    /// The share, for print; 0 of nothing.
-    pub fn value(&self) -> f64 {
-        if self.n == 0 { 0.0 } else { self.k as f64 / self.n as f64 }
-    }
-}
+use crate::whatif::sim::figures::{Portion, Verdict};
 
 /// How far a simulated run is from the bill.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
@@ -49,13 +26,13 @@ pub struct AgainstBill {
     /// The simulation's.
     pub cost_simulated: Cost,
     /// Requests within a turn, within the lifetime, with no known reason for a break: reads that are the same to the token.
-    pub warm_tool_turns: Count,
+    pub warm_tool_turns: Portion,
     /// Of the misses among these, reads that are those of the request before: what that one wrote could not be read yet.
     pub late_writes: u64,
     /// Requests at human turns: reads that are the same to the token.
-    pub human_turns_exact: Count,
+    pub human_turns_exact: Portion,
     /// And reads within 2 % of the context.
-    pub human_turns_close: Count,
+    pub human_turns_close: Portion,
 }
 
 impl AgainstBill {
@@ -229,7 +206,7 @@ pub struct Workspace {
     /// Invalidations: writes that lie closer together count once.
     pub invalidations: u64,
     /// Invalidations with a request after them, and those where that request lost the cache.
-    pub followed_by_break: Count,
+    pub followed_by_break: Portion,
     /// What it would have cost if each invalidation had voided everything behind the static prefix.
     pub cost_at_risk: Cost,
 }
@@ -238,9 +215,9 @@ pub struct Workspace {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct HotCache {
     /// Requests that the rule calls hot, and those of them that read from the cache.
-    pub hot: Count,
+    pub hot: Portion,
     /// Requests that it calls cold although they read from the cache.
-    pub cold_but_warm: Count,
+    pub cold_but_warm: Portion,
     /// Requests after which it expects another hit within a lifetime, at the assumed cadence.
     pub hits_assumed: u64,
     /// Effective price of input in thousandths of a percent of the list price (48,333 for 0.48333).
@@ -262,32 +239,6 @@ pub struct ThresholdModel {
     pub written: u64,
     /// Of these, tokens written after a gap that an hour would have bridged.
     pub recoverable: u64,
-}
-
-/// One request, predicted and billed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Prediction {
-    /// `message.id`.
-    #[serde(serialize_with = "as_hex")]
-    pub id: Id,
-    /// Tokens of its context.
-    pub context: u64,
-    /// Leading tokens that could be read.
-    pub shared: u64,
-    /// Tokens read in the simulation.
-    pub read: u64,
-    /// Tokens read by the bill.
-    pub read_billed: u64,
-    /// Tokens written in the simulation.
-    pub write: u64,
-    /// Tokens written by the bill.
-    pub write_billed: u64,
-    /// Why the bill shows a break here, if it does.
-    pub cause: Option<Cause>,
-}
-
-fn as_hex<S: serde::Serializer>(id: &Id, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(id)
 }
 
 /// What the simulation is held against, in percent.

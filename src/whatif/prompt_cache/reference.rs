@@ -8,8 +8,9 @@ use crate::logs::timeline::requests::{BlockKind, Marks, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::{percent, thousands};
 use crate::report::table::Table;
-use crate::whatif::prompt_cache::outcome::{CauseSum, Count};
+use crate::whatif::prompt_cache::outcome::CauseSum;
 use crate::whatif::sim::cost::{Cost, Total};
+use crate::whatif::sim::figures::Portion;
 use crate::whatif::sim::simulate::{Ground, Run};
 
 /// What a study published; shares in percent.
@@ -48,13 +49,13 @@ pub struct Ideal {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Own {
     /// Tokens read, of all tokens of input.
-    pub read: Count,
+    pub read: Portion,
     /// What was written again after an idle gap cost, of what all input cost.
     pub idle_cost: Option<f64>,
     /// By lifetime in seconds: tokens that stood in the context before and were last sent no longer ago, of all tokens of input.
-    pub ideal: Vec<(u32, Count)>,
+    pub ideal: Vec<(u32, Portion)>,
     /// Sessions with a compaction, of all.
-    pub compacted: Count,
+    pub compacted: Portion,
     /// Steps with tool calls that were answered.
     pub steps: u64,
     /// The share of their time that the longest ones took.
@@ -69,10 +70,10 @@ pub fn own(ground: &Ground<'_>, baseline: &Run, expired: &CauseSum, billed: &Tot
     let compacted: BTreeSet<u32> = timeline.boundaries.iter().map(|boundary| session_of(boundary.chain)).collect();
     let steps = steps(timeline);
     Own {
-        read: Count { k: billed.spent.read, n: billed.spent.prompt() },
+        read: Portion { k: billed.spent.read, n: billed.spent.prompt() },
         idle_cost: share_of(&expired.cost_again, &billed.cost),
         ideal: study.ideal.iter().map(|ideal| (ideal.seconds, readable(ground, baseline, ideal.seconds))).collect(),
-        compacted: Count { k: compacted.len() as u64, n: timeline.sessions.len() as u64 },
+        compacted: Portion { k: compacted.len() as u64, n: timeline.sessions.len() as u64 },
         steps: steps.len() as u64,
         longest_time: longest(&steps, study.longest_calls_percent),
     }
@@ -88,9 +89,9 @@ fn share_of(part: &Cost, whole: &Cost) -> Option<f64> {
 
 /// What a cache of that lifetime could have read: leading tokens that the context before has too, if that was sent no longer ago; of
 /// a first request the static prefix, if another session sent it no longer ago.
-fn readable(ground: &Ground<'_>, baseline: &Run, seconds: u32) -> Count {
+fn readable(ground: &Ground<'_>, baseline: &Run, seconds: u32) -> Portion {
     let lives = Millis::from(seconds) * 1_000;
-    let mut count = Count::default();
+    let mut count = Portion::default();
     let mut before: Option<u32> = None;
     for priced in &baseline.requests {
         let request = &ground.timeline.requests[priced.request as usize];
@@ -139,9 +140,9 @@ fn longest(steps: &[Millis], percent: f64) -> Option<f64> {
 pub fn table(own: &Own, study: &Study) -> Table {
     let mut table = Table::new(&["figure", "#yours", "of", &format!("#{}", study.name)]);
     let published = |percent: f64| format!("{percent} %");
-    let of = |count: Count| if count.n == 0 { "–".to_owned() } else { percent(count.value()) };
+    let of = |count: Portion| if count.n == 0 { "–".to_owned() } else { percent(count.value()) };
     let some = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), percent);
-    let tokens = |count: Count| format!("{} tokens of input", thousands(count.n));
+    let tokens = |count: Portion| format!("{} tokens of input", thousands(count.n));
     table.row(["input read from the cache".into(), of(own.read), tokens(own.read), published(study.read_percent)]);
     table.row([
         "written again after an idle gap".into(),

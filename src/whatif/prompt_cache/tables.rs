@@ -4,12 +4,12 @@ use crate::report::numbers::{counted, percent, signed, thousands};
 use crate::report::table::{Rows, Table};
 use crate::whatif::calibration::outcome as calibration;
 use crate::whatif::calibration::outcome::Calibration;
-use crate::whatif::prompt_cache::outcome::{AgainstBill, Count, IdleReads, PromptCache};
+use crate::whatif::prompt_cache::outcome::{AgainstBill, IdleReads, PromptCache};
 use crate::whatif::prompt_cache::reference::Study;
 use crate::whatif::prompt_cache::{reference, stated};
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::distance::Losses;
-use crate::whatif::sim::figures::Verdict;
+use crate::whatif::sim::figures::{Portion, Verdict};
 
 /// What the figures rest on, and in which direction they err.
 const NOTES: [&str; 3] = [
@@ -275,7 +275,7 @@ fn accuracy(found: &PromptCache) -> Table {
     let mut add = |name: &str, bar: String, figure: &dyn Fn(&AgainstBill) -> String| {
         table.row([name.to_owned(), bar].into_iter().chain(sides.iter().map(|side| figure(side))));
     };
-    let at_least = |count: Count, bar: f64| match count.n {
+    let at_least = |count: Portion, bar: f64| match count.n {
         0 => none(),
         n => judged(100.0 * count.value() >= bar, format!("{} of {}", percent(count.value()), thousands(n))),
     };
@@ -294,14 +294,14 @@ fn accuracy(found: &PromptCache) -> Table {
     let slack = [none(), none(), format!("fitted: {} s", found.slack_s_fitted)];
     table.row(["slack of lifetimes".to_owned(), String::new()].into_iter().chain(slack));
     let held = found.weeks.iter().filter(|week| week.holds()).count() as u64;
-    let weeks = Count { k: held, n: found.weeks.len() as u64 };
+    let weeks = Portion { k: held, n: found.weeks.len() as u64 };
     let weeks = [of_weeks(weeks), none(), none()];
     table
         .row(["weeks whose reads lay in the interval known before".to_owned(), String::new()].into_iter().chain(weeks));
     table
 }
 
-fn of_weeks(weeks: Count) -> String {
+fn of_weeks(weeks: Portion) -> String {
     format!("{} of {}", thousands(weeks.k), thousands(weeks.n))
 }
 

@@ -5,12 +5,12 @@ use std::io::Write;
 use crate::base::error::Result;
 use crate::report::numbers::{counted, known, percent, signed as figure, thousands};
 use crate::report::table::{Format, Rows, Table};
-use crate::whatif::prompt_cache::outcome::Count;
 use crate::whatif::report::{Detail, PolicyReport};
 use crate::whatif::sim::breakage::rows::{ClassCount, Strength};
 use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance::{Apart, Distance, Losses};
+use crate::whatif::sim::figures::Portion;
 use crate::whatif::sim::figures::Verdict;
 use crate::whatif::sim::figures::{Outcome, Sides};
 
@@ -439,7 +439,7 @@ fn beside(share: f64, bar: f64) -> String {
 fn lost(losses: &[Losses]) -> Option<String> {
     let rate = |losses: &Losses| {
         let place = if losses.place == "turn" { "where somebody wrote" } else { "within turns" };
-        let Count { n, k } = losses.count;
+        let Portion { k, n } = losses.count;
         let share = percent(losses.count.value());
         format!(
             "{} of {} {place} ({share} [{:.1}, {:.1}])",

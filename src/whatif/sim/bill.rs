@@ -1,8 +1,9 @@
 //! The bill of the log, and how far a simulated run is from it.
 
+use crate::base::id::Id;
 use crate::logs::timeline::requests::{Marks, Request, Timeline};
 use crate::whatif::prompt_cache::causes;
-use crate::whatif::prompt_cache::outcome::{AgainstBill, Prediction};
+use crate::whatif::prompt_cache::outcome::{AgainstBill, Cause};
 use crate::whatif::prompt_cache::params::{Class, HiddenForks, Params, Switch};
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::simulate::{Ground, Priced, Run};
@@ -33,8 +34,8 @@ pub fn with_and_without_cache(ground: &Ground<'_>) -> (Total, Total) {
         let plain_cost = ground.tariff.cost(request.model, request.start, &plain);
         let is_priced = cost.unpriced_tokens + plain_cost.unpriced_tokens == 0;
         let told = |cost: Cost, spent: &Spent| if is_priced { cost } else { cost.unpriced(spent) };
-        with.add(1, spent, told(cost, &spent));
-        without.add(1, plain, told(plain_cost, &plain));
+        with += Total { requests: 1, spent, cost: told(cost, &spent) };
+        without += Total { requests: 1, spent: plain, cost: told(plain_cost, &plain) };
     }
     (with, without)
 }
@@ -67,11 +68,11 @@ pub fn compare(ground: &Ground<'_>, run: &Blind, counts: impl Fn(&Request) -> bo
         let Some(before) = before else { continue };
         let exact = billed.read == priced.spent.read;
         if request.marks.has(Marks::HUMAN) {
-            found.human_turns_exact.add(exact);
+            found.human_turns_exact.count(exact);
             let off = billed.read.abs_diff(priced.spent.read);
-            found.human_turns_close.add(off * CLOSE <= request.context());
+            found.human_turns_close.count(off * CLOSE <= request.context());
         } else if is_warm(ground, before, priced.request) {
-            found.warm_tool_turns.add(exact);
+            found.warm_tool_turns.count(exact);
             let late = before.usage.cache_creation > 0 && billed.read == before.usage.cache_read;
             found.late_writes += u64::from(!exact && late);
         }
@@ -135,20 +136,9 @@ fn paired<'t>(
     })
 }
 
-/// Request by request.
-pub fn predictions(ground: &Ground<'_>, run: &Run) -> Vec<Prediction> {
-    let predict = |((before, request), priced): ((Option<&Request>, &Request), &Priced)| {
-        let cause = before.and_then(|before| causes::of(ground, before, priced.request));
-        Prediction {
-            id: request.id,
-            context: priced.spent.prompt(),
-            shared: priced.shared,
-            read: priced.spent.read,
-            read_billed: request.usage.cache_read,
-            write: priced.spent.write(),
-            write_billed: request.usage.cache_creation,
-            cause,
-        }
-    };
-    paired(ground.timeline, run).map(predict).collect()
+/// Why the bill shows a cache miss at each request of a run, if it does.
+pub fn causes<'t>(ground: &'t Ground<'_>, run: &'t Run) -> impl Iterator<Item = (Id, Option<Cause>)> {
+    paired(ground.timeline, run).map(|((before, request), priced)| {
+        (request.id, before.and_then(|before| causes::of(ground, before, priced.request)))
+    })
 }

@@ -80,7 +80,7 @@ pub fn cells(
     for (&(session, model), sides) in sides {
         for name in places.names(session, model) {
             let slice = parts.entry(name).or_default().entry(session).or_default();
-            slice.sides.join(sides);
+            slice.sides += sides;
             slice.apart += apart.get(&(session, model)).copied().unwrap_or_default();
         }
     }
@@ -141,7 +141,7 @@ pub fn whole(
     let mut sessions: BTreeMap<u32, Slice> = BTreeMap::new();
     for (&(session, model), sides) in sides {
         let slice = sessions.entry(session).or_default();
-        slice.sides.join(sides);
+        slice.sides += sides;
         slice.apart += apart.get(&(session, model)).copied().unwrap_or_default();
     }
     cell("all", String::new(), &sessions, rules, least)
@@ -156,7 +156,7 @@ fn cell(
 ) -> Option<Cell> {
     let mut all = Slice::default();
     for slice in sessions.values() {
-        all.sides.join(&slice.sides);
+        all.sides += &slice.sides;
         all.apart += slice.apart;
     }
     let change = all.sides.change()?;

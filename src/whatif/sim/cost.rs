@@ -122,13 +122,4 @@ pub struct Total {
     pub cost: Cost,
 }
 
-impl Total {
-    /// Adds some requests.
-    pub fn add(&mut self, requests: u64, spent: Spent, cost: Cost) {
-        self.requests += requests;
-        self.spent += spent;
-        self.cost += cost;
-    }
-}
-
 adds_up!(Total: requests, spent, cost);

@@ -9,9 +9,10 @@ use crate::base::names::Sym;
 use crate::base::stats::Share;
 use crate::base::sums::adds_up;
 use crate::whatif::prompt_cache::causes;
-use crate::whatif::prompt_cache::outcome::{Cause, Count};
+use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::figures::Portion;
 use crate::whatif::sim::simulate::{Ground, Priced, Run};
 use crate::whatif::sim::unforeseen::{Occasion, Where};
 
@@ -73,7 +74,7 @@ pub fn distance(ground: &Ground<'_>, blind: &Run, resampling: &Resampling) -> Di
 
 /// How often the cache was missed for no reason in the log.
 fn losses(ground: &Ground<'_>, resampling: &Resampling) -> Vec<Losses> {
-    let mut sessions: BTreeMap<(Where, Option<Occasion>), BTreeMap<u32, Count>> = BTreeMap::new();
+    let mut sessions: BTreeMap<(Where, Option<Occasion>), BTreeMap<u32, Portion>> = BTreeMap::new();
     causes::for_pairs(ground, |before, index| {
         let Some(unforeseen) = ground.priors[index as usize].unforeseen else { return };
         let request = &ground.timeline.requests[index as usize];
@@ -81,12 +82,12 @@ fn losses(ground: &Ground<'_>, resampling: &Resampling) -> Vec<Losses> {
         let session = ground.timeline.chains[request.chain as usize].session;
         for occasion in [None, Some(unforeseen.occasion)] {
             let counts = sessions.entry((unforeseen.place, occasion)).or_default();
-            counts.entry(session).or_default().add(2 * request.usage.cache_read < cached);
+            counts.entry(session).or_default().count(2 * request.usage.cache_read < cached);
         }
     });
-    let one = |((place, occasion), counts): ((Where, Option<Occasion>), BTreeMap<u32, Count>)| {
+    let one = |((place, occasion), counts): ((Where, Option<Occasion>), BTreeMap<u32, Portion>)| {
         let tallies: Vec<(u64, u64)> = counts.values().map(|count| (count.k, count.n)).collect();
-        let count = Count { n: tallies.iter().map(|(_, n)| n).sum(), k: tallies.iter().map(|(k, _)| k).sum() };
+        let count = Portion { k: tallies.iter().map(|(k, _)| k).sum(), n: tallies.iter().map(|(_, n)| n).sum() };
         let Share { lower, upper, .. } = Share::new(count.k, count.n);
         let over_sessions = interval(&tallies, resampling).unwrap_or((lower, upper));
         let (lower, upper) = (lower.min(over_sessions.0), upper.max(over_sessions.1));
@@ -164,7 +165,7 @@ pub struct Losses {
     /// What else stood before them; none for all of the place.
     pub occasion: Option<Occasion>,
     /// Requests at which one could be lost, and at which it was.
-    pub count: Count,
+    pub count: Portion,
     /// Lower end of the 95 % interval of that share: over sessions or over requests (Wilson), whichever is wider.
     pub lower: f64,
     /// Upper end.

@@ -8,6 +8,34 @@ use crate::base::names::Sym;
 use crate::base::sums::adds_up;
 use crate::whatif::sim::cost::{Cost, Spent};
 
+/// A part of a whole, or a sum over so many.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize)]
+pub struct Portion {
+    /// The part, or the sum.
+    pub k: u64,
+    /// The whole, or how many were added up.
+    pub n: u64,
+}
+
+impl Portion {
+    /// k divided by n; 0 of nothing.
+    pub fn value(self) -> f64 {
+        if self.n == 0 { 0.0 } else { self.k as f64 / self.n as f64 }
+    }
+
+    /// Adds one case.
+    pub fn count(&mut self, is_hit: bool) {
+        self.k += u64::from(is_hit);
+        self.n += 1;
+    }
+
+    /// Adds parts and wholes.
+    pub fn add(&mut self, k: u64, n: u64) {
+        self.k += k;
+        self.n += n;
+    }
+}
+
 /// Tokens and cost of all requests.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Bill {
@@ -35,11 +63,6 @@ pub struct Sides {
 adds_up!(Sides: requests, unpriced_requests, baseline, policy);
 
 impl Sides {
-    /// Adds other requests.
-    pub fn join(&mut self, other: &Self) {
-        *self += other;
-    }
-
     /// Cost of the policy over that of the log, less one ([`Cost::change_to`]); none without cost.
     pub fn change(&self) -> Option<f64> {
         self.baseline.cost.change_to(&self.policy.cost)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::base::forecast::at_share;
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{Request, Timeline};
 use crate::whatif::sim::figures::{Bill, ExtraCalls, Outcome, Sides, Spread};
@@ -49,7 +50,7 @@ impl Cells {
 
     fn fold(self, timeline: &Timeline, out: &mut Outcome) {
         for ((session, model, version, class), cell) in self.0 {
-            out.by_session.entry((session, model)).or_default().join(&cell);
+            *out.by_session.entry((session, model)).or_default() += cell;
             let session = &timeline.sessions[session as usize];
             let groups = [
                 ("model", timeline.names.text(model).to_owned()),
@@ -58,9 +59,9 @@ impl Cells {
                 ("ttl_class", class.to_owned()),
                 ("version", timeline.names.text(version).to_owned()),
             ];
-            out.total.join(&cell);
+            out.total += cell;
             for (dimension, group) in groups {
-                out.by.entry(dimension).or_default().entry(group).or_default().join(&cell);
+                *out.by.entry(dimension).or_default().entry(group).or_default() += cell;
             }
         }
     }
@@ -81,7 +82,7 @@ fn spread(sessions: Option<&BTreeMap<String, Sides>>) -> Spread {
     let mut changes: Vec<f64> = sessions.into_iter().flat_map(|by| by.values()).filter_map(Sides::change).collect();
     changes.sort_by(f64::total_cmp);
     let (Some(&best), Some(&worst)) = (changes.first(), changes.last()) else { return Spread::default() };
-    let at = |share: f64| changes[((share * changes.len() as f64).ceil() as usize).clamp(1, changes.len()) - 1];
+    let at = |share| at_share(&changes, share).unwrap_or_default();
     Spread {
         sessions: changes.len() as u64,
         worse: changes.iter().filter(|&&change| change > 0.0).count() as u64,

@@ -111,10 +111,12 @@ impl Run {
         let mut sums: BTreeMap<K, Total> = BTreeMap::new();
         let of = |index: u32| key(&timeline.requests[index as usize]);
         for priced in &self.requests {
-            sums.entry(of(priced.request)).or_default().add(1, priced.spent, priced.cost);
+            let (spent, cost) = (priced.spent, priced.cost);
+            *sums.entry(of(priced.request)).or_default() += Total { requests: 1, spent, cost };
         }
         for extra in &self.extra {
-            sums.entry(of(extra.request)).or_default().add(0, extra.spent, extra.cost);
+            let (spent, cost) = (extra.spent, extra.cost);
+            *sums.entry(of(extra.request)).or_default() += Total { requests: 0, spent, cost };
         }
         sums
     }
@@ -135,6 +137,7 @@ pub trait Observer {
 }
 
 /// What all runs over one timeline share.
+#[derive(Clone)]
 pub struct Ground<'a> {
     /// The requests.
     pub timeline: &'a Timeline,
@@ -173,16 +176,7 @@ impl<'a> Ground<'a> {
     where
         'a: 'b,
     {
-        Ground {
-            timeline: self.timeline,
-            sizes: self.sizes,
-            oracle,
-            tariff: self.tariff.clone(),
-            priors: Arc::clone(&self.priors),
-            answers: self.answers,
-            min_cacheable: minima(self.timeline, oracle),
-            largest: Arc::clone(&self.largest),
-        }
+        Ground { oracle, min_cacheable: minima(self.timeline, oracle), ..self.clone() }
     }
 
     /// The same ground, on which answers count or do not.

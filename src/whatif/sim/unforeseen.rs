@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use crate::logs::timeline::requests::{BlockKind, Marks, Request, Timeline};
 use crate::logs::trace::Millis;
-use crate::whatif::prompt_cache::outcome::Count;
 use crate::whatif::prompt_cache::params::{Class, UnforeseenWeight};
+use crate::whatif::sim::figures::Portion;
 
 /// Where a prefix can be lost.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
@@ -78,9 +78,9 @@ pub struct Unforeseen {
     /// What else stood before it.
     pub occasion: Occasion,
     /// Requests at such a place before this one, and those of them that had lost it.
-    pub at_place: Count,
+    pub at_place: Portion,
     /// Of these, after the same occasion.
-    pub at_occasion: Count,
+    pub at_occasion: Portion,
 }
 
 impl Unforeseen {
@@ -106,8 +106,8 @@ impl Unforeseen {
 /// Losses so far.
 #[derive(Default)]
 pub struct Losses {
-    places: BTreeMap<Where, Count>,
-    occasions: BTreeMap<(Where, Occasion), Count>,
+    places: BTreeMap<Where, Portion>,
+    occasions: BTreeMap<(Where, Occasion), Portion>,
 }
 
 impl Losses {
@@ -120,7 +120,7 @@ impl Losses {
 
     /// Whether it was lost.
     pub fn add(&mut self, at: &Unforeseen, lost: bool) {
-        self.places.entry(at.place).or_default().add(lost);
-        self.occasions.entry((at.place, at.occasion)).or_default().add(lost);
+        self.places.entry(at.place).or_default().count(lost);
+        self.occasions.entry((at.place, at.occasion)).or_default().count(lost);
     }
 }

@@ -7,9 +7,10 @@ use std::ops::Range;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Place;
 use crate::whatif::catalog::Source;
+use crate::whatif::sim::figures::Portion;
 use crate::whatif::tool_filter::Filter;
 use crate::whatif::tool_filter::result::{
-    Accuracy, BreakEven, CatalogFacts, Coverage, Portion, RecencyCoverage, ToolFilter, ToolRegret, Unexplained,
+    Accuracy, BreakEven, CatalogFacts, Coverage, RecencyCoverage, ToolFilter, ToolRegret, Unexplained,
 };
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::Inventory;

@@ -4,33 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A part of a whole, or a sum over so many.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize)]
-pub struct Portion {
-    /// The part, or the sum.
-    pub k: u64,
-    /// The whole, or how many were added up.
-    pub n: u64,
-}
-
-impl Portion {
-    /// k divided by n; 0 of nothing.
-    pub fn value(self) -> f64 {
-        if self.n == 0 { 0.0 } else { self.k as f64 / self.n as f64 }
-    }
-
-    /// Adds one case.
-    pub fn count(&mut self, is_hit: bool) {
-        self.k += u64::from(is_hit);
-        self.n += 1;
-    }
-
-    /// Adds parts and wholes.
-    pub fn add(&mut self, k: u64, n: u64) {
-        self.k += k;
-        self.n += n;
-    }
-}
+use crate::whatif::sim::figures::Portion;
 
 /// The tools that the policy chose from.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]

@@ -2,8 +2,9 @@
 
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Rows, Table};
+use crate::whatif::sim::figures::Portion;
 use crate::whatif::tool_filter::result::{
-    ALL_TURNS, BreakEven, Coverage, CoverageElsewhere, Portion, ToolFilter, Unexplained, turns_key,
+    ALL_TURNS, BreakEven, Coverage, CoverageElsewhere, ToolFilter, Unexplained, turns_key,
 };
 
 /// What was shown and missed.
