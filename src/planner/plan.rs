@@ -5,9 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::planner::candidates::{Candidate, Candidates, Declined, Reason};
+use crate::planner::candidates::{Candidate, Candidates, Declined};
 use crate::planner::knapsack::{Item, Problem};
 use crate::planner::numbers::{Numbers, ScoreNumbers};
+use crate::planner::prefetches::DeclineReason;
 use crate::settings::tool_model::{CostModel, ToolModel, ValueClass};
 
 /// What a call counts for.
@@ -49,7 +50,7 @@ pub fn plan(found: Candidates, called: &BTreeSet<String>, budget_tokens: u32, sc
     let picks = problem.greedy();
     let taken: BTreeSet<_> = picks.items.iter().copied().collect();
     for (index, candidate) in open.iter().enumerate().filter(|(index, _)| !taken.contains(index)) {
-        let reason = if picks.displaced.contains(&index) { Reason::Preempted } else { Reason::Budget };
+        let reason = if picks.displaced.contains(&index) { DeclineReason::Preempted } else { DeclineReason::Budget };
         declined.push(decline(candidate, reason));
     }
     let calls: Vec<_> = picks.items.iter().map(|&index| open[index].clone()).collect();
@@ -76,11 +77,11 @@ fn admissible(found: Candidates, called: &BTreeSet<String>, scoring: Scoring) ->
     open.sort_by(|a, b| a.request.cmp(&b.request));
     let (open, worthless): (Vec<_>, Vec<_>) =
         open.into_iter().partition(|call| call.charged_tokens() == 0 || scoring.of(call) > 0.0);
-    declined.extend(worthless.iter().map(|candidate| decline(candidate, Reason::LowProbability)));
+    declined.extend(worthless.iter().map(|candidate| decline(candidate, DeclineReason::LowProbability)));
     let grounded = grounded(&open, called);
     let (open, stranded): (Vec<_>, Vec<_>) =
         open.into_iter().partition(|candidate| grounded.contains(&candidate.request.tool));
-    declined.extend(stranded.iter().map(|candidate| decline(candidate, Reason::PrereqMissing)));
+    declined.extend(stranded.iter().map(|candidate| decline(candidate, DeclineReason::PrereqMissing)));
     (open, declined)
 }
 
@@ -113,7 +114,7 @@ fn problem(open: &[Candidate], called: &BTreeSet<String>, budget_tokens: u32, sc
     Problem { items: open.iter().map(item).collect(), budget: budget_tokens.into() }
 }
 
-fn decline(candidate: &Candidate, reason: Reason) -> Declined {
+fn decline(candidate: &Candidate, reason: DeclineReason) -> Declined {
     let Candidate { request, .. } = candidate;
     Declined { tool: request.tool.clone(), argument: Some(request.argument.clone()), reason }
 }

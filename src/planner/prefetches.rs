@@ -52,17 +52,17 @@ impl End {
     }
 }
 
-/// Why a call was not planned. The first four are declines (published words); the others were never candidates.
+/// Why a call is not planned. The first four are declines (published words); the others were never candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum DeclineReason {
-    /// Did not fit the budget.
+    /// Does not fit what is left of the budget.
     Budget,
-    /// Too improbable.
+    /// The link is too weak, or the call is worth nothing.
     LowProbability,
     /// Something better took its place.
     Preempted,
-    /// A prerequisite was missing.
+    /// A tool that has to come before can neither be found in the context nor be called ahead.
     PrereqMissing,
     /// The agent had the answer already: a repeat is the business of L0.
     AlreadyRead,

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::planner::numbers::RaceNumbers;
+use crate::planner::prefetches::End;
 use crate::planner::request::Request;
 use crate::settings::Enrichment;
 use crate::settings::tool_model::CostModel;
@@ -59,19 +60,6 @@ pub struct Prefetch {
     pub predicted_tokens: u64,
 }
 
-/// Why a prefetch is not dispatched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Refusal {
-    /// Its host has as many calls as it may.
-    HostSaturated,
-    /// As many prefetches are in flight as may be.
-    MaxParallelReached,
-    /// The same request is in flight or waits to be claimed.
-    AlreadyFetched,
-    /// The session is over.
-    SessionEnded,
-}
-
 /// What became of a prefetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fate {
@@ -91,8 +79,8 @@ pub enum Fate {
     Cancelled,
     /// The session ended, and nobody had asked.
     Unclaimed,
-    /// It was never dispatched.
-    Refused(Refusal),
+    /// It was never dispatched: how that is booked.
+    Refused(End),
 }
 
 /// One prefetch and its times, in simulated milliseconds.
@@ -270,17 +258,17 @@ impl Race {
         index
     }
 
-    fn refusal(&mut self, prefetch: &Prefetch) -> Option<Refusal> {
+    fn refusal(&mut self, prefetch: &Prefetch) -> Option<End> {
         let Limits { parallel_max, per_host_max, respect_rate_limits, .. } = self.limits;
         let host = prefetch.host.as_deref().filter(|_| respect_rate_limits);
         if self.ended {
-            Some(Refusal::SessionEnded)
+            Some(End::Cancelled)
         } else if self.is_fetched(&prefetch.request) {
-            Some(Refusal::AlreadyFetched)
+            Some(End::AlreadyFetched)
         } else if self.in_flight >= parallel_max {
-            Some(Refusal::MaxParallelReached)
+            Some(End::MaxParallelReached)
         } else if host.is_some_and(|host| self.calls_to(host) >= per_host_max) {
-            Some(Refusal::HostSaturated)
+            Some(End::HostSaturated)
         } else {
             None
         }

@@ -12,7 +12,7 @@ use crate::logs::trace::{NO_TIME, ResultKind, Status};
 use crate::logs::values::List;
 use crate::mine::runnable::Runnable;
 use crate::planner::bound::Donors;
-use crate::planner::candidates::{Candidates, Reason, Turn, candidates};
+use crate::planner::candidates::{Candidates, Turn, candidates};
 use crate::planner::contexts::{Context, Latencies, Told, window};
 use crate::planner::exact::gap;
 use crate::planner::fail_fast::{Answer, FailFast, Verdict};
@@ -22,7 +22,7 @@ use crate::planner::numbers::Numbers;
 use crate::planner::opportunities::{Odds, Opportunity, Reader};
 use crate::planner::plan::{Cost, Plan, Scoring, knapsack};
 use crate::planner::prefetches::{Asked, DeclineReason, Edge, End, PlannerLedger, Tally, Trace};
-use crate::planner::race::{Fate, Limits, Prefetch, Race, Refusal, latency_ms};
+use crate::planner::race::{Fate, Limits, Prefetch, Race, latency_ms};
 use crate::planner::request::{Argument, ArgumentValue, Projected, Request, host_for};
 use crate::planner::value_models::ValueModels;
 use crate::planner::watch::{Match, Sent, Watch};
@@ -344,7 +344,7 @@ impl<'a> Walk<'a> {
         };
         for declined in &plan.declined {
             if let Some(moment) = declined.argument.as_ref().and_then(|argument| find(&declined.tool, argument)) {
-                self.decline(&moment, held(declined.reason));
+                self.decline(&moment, declined.reason);
             }
         }
         let planned = plan.calls.iter().filter_map(|call| {
@@ -478,10 +478,7 @@ impl<'a> Walk<'a> {
         for (planned, record) in planned.into_iter().zip(round.records) {
             let Planned { moment, predicted_tokens } = planned;
             match self.race.records()[record].fate {
-                Fate::Refused(refusal) => {
-                    let tally = self.edges.entry((moment.from, moment.to)).or_default();
-                    tally.ends[refused(refusal)] += 1;
-                }
+                Fate::Refused(end) => self.edges.entry((moment.from, moment.to)).or_default().ends[end] += 1,
                 _ => {
                     let input = self.link(&moment).sole_input(moment.value);
                     self.watch.send(moment, input, record, predicted_tokens);
@@ -563,28 +560,6 @@ fn enter(asked: &mut Asked, found: Match) {
     asked.exact += u64::from(found == Match::Exact);
     asked.target += u64::from(found >= Match::Target);
     asked.name_only += u64::from(found >= Match::Name);
-}
-
-fn held(reason: Reason) -> DeclineReason {
-    match reason {
-        Reason::Budget => DeclineReason::Budget,
-        Reason::LowProbability => DeclineReason::LowProbability,
-        Reason::Preempted => DeclineReason::Preempted,
-        Reason::PrereqMissing => DeclineReason::PrereqMissing,
-        Reason::NotSpeculatable => DeclineReason::NotSpeculatable,
-        Reason::NoArgument => DeclineReason::NoArgument,
-        Reason::UnknownArgument => DeclineReason::UnknownArgument,
-        Reason::MissingArgument => DeclineReason::MissingArgument,
-    }
-}
-
-fn refused(refusal: Refusal) -> End {
-    match refusal {
-        Refusal::HostSaturated => End::HostSaturated,
-        Refusal::MaxParallelReached => End::MaxParallelReached,
-        Refusal::AlreadyFetched => End::AlreadyFetched,
-        Refusal::SessionEnded => End::Cancelled,
-    }
 }
 
 /// How often a window of the context, wherever it begins, has a call of a tool.

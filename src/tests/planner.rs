@@ -10,13 +10,14 @@ use super::log_builder::cases;
 use crate::base::data::{Data, fitting};
 use crate::base::key_path::KeyPath;
 use crate::mine::runnable::Runnable;
-use crate::planner::candidates::{Candidates, Declined, Options, Reason, Turn, candidates};
+use crate::planner::candidates::{Candidates, Declined, Options, Turn, candidates};
 use crate::planner::exact::{gap, optimum};
 use crate::planner::fail_fast::{Answer, FailFast, Verdict};
 use crate::planner::intents::prefetch_hint;
 use crate::planner::knapsack::{Item, Picks, Problem};
 use crate::planner::numbers::Numbers;
 use crate::planner::plan::{Cost, Plan, Scoring, intent_boost, knapsack, plan};
+use crate::planner::prefetches::DeclineReason;
 use crate::planner::published;
 use crate::planner::request::{Argument, Projected, Request, host_for, host_of};
 use crate::planner::value_models::{Layers, Level, Precedence, Severity, ValueModel, ValueModels};
@@ -411,7 +412,7 @@ fn values(found: &Candidates) -> Vec<(String, Argument)> {
     found.open.iter().map(|open| (open.request.tool.clone(), open.request.argument.clone())).collect()
 }
 
-fn reasons(declined: &[Declined]) -> Vec<(&str, Reason)> {
+fn reasons(declined: &[Declined]) -> Vec<(&str, DeclineReason)> {
     declined.iter().map(|declined| (declined.tool.as_str(), declined.reason)).collect()
 }
 
@@ -424,12 +425,16 @@ fn candidates_come_from_the_tool_that_answered_and_every_refusal_is_recorded() {
         values(&found),
         [("Grep".to_owned(), Argument::text("it", "a.rs")), ("Read".to_owned(), Argument::text("file_path", "a.rs"))]
     );
-    assert_eq!(reasons(&found.declined), [("Edit", Reason::NotSpeculatable)]);
+    assert_eq!(reasons(&found.declined), [("Edit", DeclineReason::NotSpeculatable)]);
     let glob = Moment::default().candidates(&models, "Glob", &[]);
     assert_eq!(glob.open, []);
     assert_eq!(
         reasons(&glob.declined),
-        [("Read", Reason::NoArgument), ("Grep", Reason::LowProbability), ("Glob", Reason::NoArgument)]
+        [
+            ("Read", DeclineReason::NoArgument),
+            ("Grep", DeclineReason::LowProbability),
+            ("Glob", DeclineReason::NoArgument)
+        ]
     );
 }
 
@@ -448,7 +453,7 @@ fn a_read_of_one_file_does_not_stand_in_the_way_of_another() {
     assert!(after_grep.declined.contains(&Declined {
         tool: "Read".into(),
         argument: Some(Argument::text("file_path", "a.rs")),
-        reason: Reason::Preempted
+        reason: DeclineReason::Preempted
     }));
     assert_eq!(moment.candidates(&models, "Read", &["next part"]).open.len(), 1);
 }
@@ -466,7 +471,7 @@ fn an_argument_that_the_tool_was_never_seen_to_take_is_declined() {
     let mut moment =
         Moment { arguments_seen: Some(BTreeMap::from([(discussions.clone(), names(&["key"]))])), ..Moment::default() };
     let found = moment.candidates(&models, "mcp__gitlab__get_merge_request", &["7"]);
-    assert_eq!(reasons(&found.declined), [(discussions.as_str(), Reason::UnknownArgument)]);
+    assert_eq!(reasons(&found.declined), [(discussions.as_str(), DeclineReason::UnknownArgument)]);
     moment.arguments_seen = Some(BTreeMap::from([(discussions, names(&["key", "merge_request_id"]))]));
     assert_eq!(moment.candidates(&models, "mcp__gitlab__get_merge_request", &["7"]).open.len(), 1);
 }
@@ -536,7 +541,7 @@ fn expected_value_ranks_the_likely_link_first_and_the_published_worth_is_reporte
     let expected = planned(&models, &[], 300, Scoring::ExpectedValue);
     assert_eq!(order(&expected), ["ZOften"]);
     assert_eq!((expected.worth, expected.expected_value), (1.0, 0.95));
-    assert_eq!(reasons(&expected.declined), [("Rare", Reason::Budget)]);
+    assert_eq!(reasons(&expected.declined), [("Rare", DeclineReason::Budget)]);
 }
 
 #[test]
@@ -550,7 +555,7 @@ fn every_request_is_charged() {
     assert_eq!((reads, globs), (2, 3));
     assert_eq!(plan.cost_tokens, 2 * 640 + 3 * 51);
     assert_eq!(plan.remaining_tokens, 1500 - plan.cost_tokens);
-    assert_eq!(plan.declined.iter().filter(|declined| declined.reason == Reason::Budget).count(), 1);
+    assert_eq!(plan.declined.iter().filter(|declined| declined.reason == DeclineReason::Budget).count(), 1);
 }
 
 #[test]
@@ -559,7 +564,7 @@ fn nothing_is_charged_that_cannot_run() {
     let models = targets(&[("Writes", 0.9, 1.0, "side_effect_class = \"mutates_local\""), ("Reads", 0.5, 1.0, "")]);
     let plan = planned(&models, &[], 256, Scoring::ExpectedValue);
     assert_eq!((order(&plan), plan.remaining_tokens), (vec!["Reads"], 0));
-    assert_eq!(reasons(&plan.declined), [("Writes", Reason::NotSpeculatable)]);
+    assert_eq!(reasons(&plan.declined), [("Writes", DeclineReason::NotSpeculatable)]);
 }
 
 #[test]
@@ -568,7 +573,7 @@ fn bookkeeping_is_free_even_without_any_budget() {
     let plan = planned(&models, &[], 0, Scoring::ExpectedValue);
     assert_eq!((order(&plan), plan.cost_tokens), (vec!["Note"], 0));
     // An answer without any size still costs a token.
-    assert_eq!(reasons(&plan.declined), [("T", Reason::Budget)]);
+    assert_eq!(reasons(&plan.declined), [("T", DeclineReason::Budget)]);
 }
 
 #[test]
@@ -577,7 +582,7 @@ fn a_prerequisite_is_called_first_and_charged_along() {
     let models = targets(&[("Page", 0.9, 1.0, "requires = [\"Login\"]"), ("Login", 0.4, 0.5, "")]);
     assert_eq!(order(&planned(&models, &[], 384, Scoring::ExpectedValue)), ["Login", "Page"]);
     let tight = planned(&models, &[], 383, Scoring::ExpectedValue);
-    assert_eq!((order(&tight), reasons(&tight.declined)), (vec!["Login"], vec![("Page", Reason::Budget)]));
+    assert_eq!((order(&tight), reasons(&tight.declined)), (vec!["Login"], vec![("Page", DeclineReason::Budget)]));
     // Where it was called before, it need not be called again.
     assert_eq!(order(&planned(&models, &["Login"], 256, Scoring::ExpectedValue)), ["Page"]);
 }
@@ -593,7 +598,7 @@ fn what_cannot_have_its_prerequisite_is_declined_for_that() {
     let plan = planned(&models, &[], 8000, Scoring::ExpectedValue);
     assert_eq!(plan.calls, []);
     let declined: BTreeSet<_> = reasons(&plan.declined).into_iter().collect();
-    let missing = ["Egg", "Hen", "Lost", "Second"].map(|tool| (tool, Reason::PrereqMissing));
+    let missing = ["Egg", "Hen", "Lost", "Second"].map(|tool| (tool, DeclineReason::PrereqMissing));
     assert_eq!(declined, missing.into());
 }
 
@@ -602,7 +607,7 @@ fn a_single_better_item_takes_the_place_of_dense_ones() {
     // C2: by density the small one goes first and leaves no room; 0.35 / 51 against 0.9 / 2048 tokens.
     let models = targets(&[("Small", 0.35, 0.2, ""), ("Big", 0.9, 8.0, "")]);
     let plan = planned(&models, &[], 2048, Scoring::ExpectedValue);
-    assert_eq!((order(&plan), reasons(&plan.declined)), (vec!["Big"], vec![("Small", Reason::Preempted)]));
+    assert_eq!((order(&plan), reasons(&plan.declined)), (vec!["Big"], vec![("Small", DeclineReason::Preempted)]));
 }
 
 #[test]
@@ -612,7 +617,7 @@ fn worthless_links_are_declined_as_improbable() {
     let moment = Moment::default();
     let found = candidates(&models, &moment.turn("A"), &options(), Numbers::shipped(), &project);
     let plan = plan(found, &moment.called, 8000, Scoring::ExpectedValue);
-    assert_eq!((plan.calls.len(), reasons(&plan.declined)), (0, vec![("T", Reason::LowProbability)]));
+    assert_eq!((plan.calls.len(), reasons(&plan.declined)), (0, vec![("T", DeclineReason::LowProbability)]));
 }
 
 /// Any item, or one of the kinds that upset greed: small and dense, large and worth a little less than its size.

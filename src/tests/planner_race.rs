@@ -5,7 +5,8 @@ use proptest::prelude::*;
 
 use super::log_builder::cases;
 use crate::planner::numbers::Numbers;
-use crate::planner::race::{Fate, Limits, Prefetch, Race, Refusal, Round, latency_ms};
+use crate::planner::prefetches::End;
+use crate::planner::race::{Fate, Limits, Prefetch, Race, Round, latency_ms};
 use crate::planner::request::{Argument, Request};
 use crate::settings::Effective;
 use crate::settings::tool_model::CostModel;
@@ -41,8 +42,8 @@ fn in_flight(race: &Race) -> usize {
     sent.filter(|record| record.settled_ms.is_none()).count()
 }
 
-const SATURATED: Fate = Fate::Refused(Refusal::HostSaturated);
-const AT_THE_CAP: Fate = Fate::Refused(Refusal::MaxParallelReached);
+const SATURATED: Fate = Fate::Refused(End::HostSaturated);
+const AT_THE_CAP: Fate = Fate::Refused(End::MaxParallelReached);
 
 #[test]
 fn limits_come_from_the_configuration() {
@@ -203,7 +204,7 @@ fn the_same_call_is_fetched_once_until_it_is_too_old() {
     for at_ms in [0, 5, 60, 61] {
         race.dispatch(at_ms, aging());
     }
-    let again = Fate::Refused(Refusal::AlreadyFetched);
+    let again = Fate::Refused(End::AlreadyFetched);
     assert_eq!(fates(&race), [Fate::Stale, again, again, Fate::InFlight]);
 }
 
@@ -219,7 +220,7 @@ fn the_end_of_a_session_cancels_what_is_in_flight() {
     race.dispatch(200, vec![prefetch(3, 1)]);
     race.occupy(200, "h", 9);
     assert_eq!(race.calls_to("h"), 0);
-    assert_eq!(fates(&race)[2], Fate::Refused(Refusal::SessionEnded));
+    assert_eq!(fates(&race)[2], Fate::Refused(End::Cancelled));
     assert_eq!(race.claim(300, &request(3)), None);
 }
 
@@ -317,7 +318,7 @@ proptest! {
         let known = ended.records().len();
         prop_assert_eq!(&all.records()[..known], ended.records());
         let late = &all.records()[known..];
-        prop_assert!(late.iter().all(|record| record.fate == Fate::Refused(Refusal::SessionEnded)));
+        prop_assert!(late.iter().all(|record| record.fate == Fate::Refused(End::Cancelled)));
         prop_assert!(all.records().iter().all(|record| !matches!(record.fate, Fate::InFlight | Fate::Settled)));
     }
 }
