@@ -14,7 +14,6 @@ use crate::planner::contexts::{Latencies, Split, Told};
 use crate::planner::intents::Intents;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::Numbers;
-use crate::planner::plan::Scoring;
 use crate::planner::prefetches::{PlannerLedger, Trace};
 use crate::planner::selectivity::Numbers as SelectivityNumbers;
 use crate::planner::selectivity::file::Selectivity;
@@ -174,13 +173,11 @@ fn wiring<'a>(
     let by_link = probability_min.unwrap_or(stage.numbers.candidates.probability_min);
     match odds {
         _ if matches!(planner.kind, Kind::Published) => Wiring::Published { probability_min: by_link },
-        None => Wiring::Improved { scoring: Scoring::ExpectedValue, probability_min: by_link, odds: None },
+        None => Wiring::Improved { probability_min: by_link, odds: None },
         // The table has its own threshold, below which nothing is left.
-        Some(odds) => Wiring::Improved {
-            scoring: Scoring::ExpectedValue,
-            probability_min: probability_min.unwrap_or(f64::MIN_POSITIVE),
-            odds: Some(odds),
-        },
+        Some(odds) => {
+            Wiring::Improved { probability_min: probability_min.unwrap_or(f64::MIN_POSITIVE), odds: Some(odds) }
+        }
     }
 }
 

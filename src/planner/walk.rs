@@ -20,7 +20,7 @@ use crate::planner::intents::{Intents, prefetch_hint};
 use crate::planner::known_tools::{KnownTools, Link};
 use crate::planner::numbers::Numbers;
 use crate::planner::opportunities::{Odds, Opportunity, Reader};
-use crate::planner::plan::{Cost, Plan, Scoring, knapsack};
+use crate::planner::plan::{Cost, Plan, knapsack};
 use crate::planner::prefetches::{Asked, DeclineReason, Edge, End, PlannerLedger, Tally, Trace};
 use crate::planner::race::{Fate, Limits, Prefetch, Race, latency_ms};
 use crate::planner::request::{Argument, ArgumentValue, Projected, Request, host_for};
@@ -41,8 +41,6 @@ pub enum Wiring<'a> {
     },
     /// Per call and arguments, charged one by one.
     Improved {
-        /// What a call counts for.
-        scoring: Scoring,
         /// Probability below which nothing is called ahead.
         probability_min: f64,
         /// Where probabilities come from; none takes those of the links.
@@ -269,9 +267,7 @@ impl<'a> Walk<'a> {
         }
         let mut planned = match self.policy.wiring {
             Wiring::Published { probability_min } => self.published(trigger, row.tool, probability_min),
-            Wiring::Improved { scoring, probability_min, odds } => {
-                self.improved(trigger, name, scoring, probability_min, odds)
-            }
+            Wiring::Improved { probability_min, odds } => self.improved(trigger, name, probability_min, odds),
         };
         if let Some(donors) = self.policy.control {
             planned.retain_mut(|planned| match donors.other(&planned.moment) {
@@ -287,14 +283,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn improved(
-        &mut self,
-        trigger: u32,
-        tool: &str,
-        scoring: Scoring,
-        probability_min: f64,
-        odds: Option<&dyn Odds>,
-    ) -> Vec<Planned> {
+    fn improved(&mut self, trigger: u32, tool: &str, probability_min: f64, odds: Option<&dyn Odds>) -> Vec<Planned> {
         let (offered, ranges) = self.fresh(trigger);
         if offered.is_empty() {
             return Vec::new();
@@ -326,12 +315,12 @@ impl<'a> Walk<'a> {
         let options = candidates::Options { probability_min, bytes_per_token: self.bytes_per_token() };
         let found = candidates(self.policy.models, &turn, &options, numbers, &project);
         let budget = self.policy.enrichment.prefetch_budget_tokens;
-        let compared = if found.open.is_empty() { None } else { self.compare(&found, budget, scoring) };
-        let plan = planner::plan(found, &self.called, budget, scoring);
+        let compared = if found.open.is_empty() { None } else { self.compare(&found, budget) };
+        let plan = planner::plan(found, &self.called, budget);
         if !intents.is_empty() {
             let without = Turn { intents: &nothing, ..turn };
             let found = candidates(self.policy.models, &without, &options, numbers, &project);
-            let without = planner::plan(found, &self.called, budget, scoring);
+            let without = planner::plan(found, &self.called, budget);
             let calls = |plan: &Plan| plan.calls.iter().map(|call| call.request.clone()).collect::<Vec<_>>();
             self.total.plans_with_intent += 1;
             self.total.plans_by_intent += u64::from(calls(&plan) != calls(&without));
@@ -400,11 +389,7 @@ impl<'a> Walk<'a> {
         }
         self.total.plans += 1;
         let recent: Vec<&str> = self.recent.iter().map(|&tool| known.names.text(tool)).collect();
-        let turn = published::Turn {
-            recent_tools: &recent,
-            budget_tokens: enrichment.prefetch_budget_tokens,
-            intent_keywords: &[],
-        };
+        let turn = published::Turn { recent_tools: &recent, budget_tokens: enrichment.prefetch_budget_tokens };
         let options = published::Options { probability_min, ..published::Options::library(numbers) };
         let plan = published::plan(models, &turn, &options, numbers);
         let of_tool =
@@ -439,8 +424,8 @@ impl<'a> Walk<'a> {
     }
 
     /// The greedy choice against the best one, unless there is too much to choose from.
-    fn compare(&self, found: &Candidates, budget: u32, scoring: Scoring) -> Option<Tally> {
-        let problem = knapsack(found, &self.called, budget, scoring);
+    fn compare(&self, found: &Candidates, budget: u32) -> Option<Tally> {
+        let problem = knapsack(found, &self.called, budget);
         let gap = gap(&problem, self.policy.numbers.exact.items_max)?;
         let share = if gap.optimum > 0.0 { (gap.greedy / gap.optimum).min(1.0) } else { 1.0 };
         Some(Tally {

@@ -10,13 +10,13 @@ use super::log_builder::cases;
 use crate::base::data::{Data, fitting};
 use crate::base::key_path::KeyPath;
 use crate::mine::runnable::Runnable;
-use crate::planner::candidates::{Candidates, Declined, Options, Turn, candidates};
+use crate::planner::candidates::{Candidate, Candidates, Declined, Options, Turn, candidates};
 use crate::planner::exact::{gap, optimum};
 use crate::planner::fail_fast::{Answer, FailFast, Verdict};
 use crate::planner::intents::prefetch_hint;
 use crate::planner::knapsack::{Item, Picks, Problem};
 use crate::planner::numbers::Numbers;
-use crate::planner::plan::{Cost, Plan, Scoring, intent_boost, knapsack, plan};
+use crate::planner::plan::{Cost, Plan, intent_boost, knapsack, plan};
 use crate::planner::prefetches::DeclineReason;
 use crate::planner::published;
 use crate::planner::request::{Argument, Projected, Request, host_for, host_of};
@@ -302,7 +302,7 @@ fn intents_boost_groups_that_are_left_out_by_default() {
 // ---- the published planner -----------------------------------------------------------------------------------------
 
 pub fn published_plan(models: &ValueModels, recent: &[&str], budget: u32, probability_min: f64) -> published::Plan {
-    let turn = published::Turn { recent_tools: recent, budget_tokens: budget, intent_keywords: &[] };
+    let turn = published::Turn { recent_tools: recent, budget_tokens: budget };
     let options = published::Options { probability_min, ..published::Options::library(Numbers::shipped()) };
     published::plan(models, &turn, &options, Numbers::shipped())
 }
@@ -320,10 +320,9 @@ fn the_published_planner_gives_the_published_plans() {
     );
     let grep = published_plan(&models, &["Grep"], 4000, 0.3);
     assert_eq!(tools(&grep), ["Read"]);
-    assert_eq!((grep.calls[0].projection.as_deref(), grep.total_cost_tokens), (Some("path"), 640));
     assert_eq!(grep.remaining_budget_tokens, 3360);
     let search = published_plan(&models, &["WebSearch"], 4000, 0.5);
-    assert_eq!((tools(&search), search.calls[0].projection.as_deref()), (vec!["WebFetch"], Some("url")));
+    assert_eq!(tools(&search), ["WebFetch"]);
     assert_eq!(published_plan(&models, &["Grep", "Glob", "Edit"], 4000, 0.5).calls, []);
     assert_eq!(published_plan(&models, &["Glob"], 50, 0.3).over_budget, ["Read"]);
     assert_eq!(published_plan(&models, &["Read"], 4000, 0.3).calls, []);
@@ -337,7 +336,7 @@ fn the_published_planner_charges_no_bookkeeping() {
     let plan = published_plan(&shipped(&tools_with_link), &["Grep"], 1000, 0.3);
     assert_eq!(tools(&plan), ["TaskUpdate", "Read"]);
     assert_eq!((plan.calls[0].class, plan.calls[0].cost.tokens), (ValueClass::AuditOnly, 256));
-    assert_eq!((plan.total_cost_tokens, plan.remaining_budget_tokens), (640, 360));
+    assert_eq!(plan.remaining_budget_tokens, 360);
 }
 
 #[test]
@@ -347,7 +346,7 @@ fn the_published_planner_charges_at_least_one_token() {
          cost_model = { typical_kb = 0.0 }\n",
     );
     let plan = published_plan(&models, &["A"], 1, 0.5);
-    assert_eq!((plan.total_cost_tokens, plan.remaining_budget_tokens), (1, 0));
+    assert_eq!(plan.remaining_budget_tokens, 0);
     assert_eq!(published_plan(&models, &["A"], 0, 0.5).over_budget, ["T"]);
 }
 
@@ -358,19 +357,6 @@ fn among_equals_the_published_planner_goes_by_the_alphabet() {
          [tools.Second]\nvalue_class = \"supporting\"\n[tools.First]\nvalue_class = \"supporting\"\n",
     );
     assert_eq!(tools(&published_plan(&models, &["A"], 1024, 0.5)), ["First", "Second"]);
-}
-
-#[test]
-fn the_published_planner_keeps_the_projection_of_the_strongest_link() {
-    let models = of_user(
-        "[tools.A]\nfollow_up = [{ tool = \"T\", probability = 0.55, projection = \"low\" }]\n\
-         [tools.B]\nfollow_up = [{ tool = \"T\", probability = 0.85, projection = \"high\" }]\n\
-         [tools.C]\nfollow_up = [{ tool = \"T\", probability = 0.85, projection = \"tie\" }]\n",
-    );
-    for recent in [["A", "B", "C"], ["B", "A", "C"], ["B", "C", "A"]] {
-        let call = published_plan(&models, &recent, 1024, 0.5).calls.remove(0);
-        assert_eq!((call.projection.as_deref(), call.probability), (Some("high"), 0.85), "{recent:?}");
-    }
 }
 
 // ---- candidates ----------------------------------------------------------------------------------------------------
@@ -525,9 +511,13 @@ fn targets(lines: &[(&str, f64, f64, &str)]) -> ValueModels {
     of_user(&text)
 }
 
-fn planned(models: &ValueModels, called: &[&str], budget: u32, scoring: Scoring) -> Plan {
+fn planned(models: &ValueModels, called: &[&str], budget: u32) -> Plan {
     let moment = Moment { called: called.iter().map(|tool| (*tool).to_owned()).collect(), ..Moment::default() };
-    plan(moment.candidates(models, "A", &["x"]), &moment.called, budget, scoring)
+    plan(moment.candidates(models, "A", &["x"]), &moment.called, budget)
+}
+
+fn charged(plan: &Plan) -> u64 {
+    plan.calls.iter().map(Candidate::charged_tokens).sum()
 }
 
 fn order(plan: &Plan) -> Vec<&str> {
@@ -535,12 +525,12 @@ fn order(plan: &Plan) -> Vec<&str> {
 }
 
 #[test]
-fn expected_value_ranks_the_likely_link_first_and_the_published_worth_is_reported() {
+fn expected_value_ranks_the_likely_link_first() {
     // C4: by the published worth the two links are equal.
     let models = targets(&[("Rare", 0.31, 1.0, ""), ("ZOften", 0.95, 1.0, "")]);
-    let expected = planned(&models, &[], 300, Scoring::ExpectedValue);
+    let expected = planned(&models, &[], 300);
     assert_eq!(order(&expected), ["ZOften"]);
-    assert_eq!((expected.worth, expected.expected_value), (1.0, 0.95));
+    assert_eq!((expected.calls[0].worth, expected.calls[0].expected_value()), (1.0, 0.95));
     assert_eq!(reasons(&expected.declined), [("Rare", DeclineReason::Budget)]);
 }
 
@@ -549,12 +539,11 @@ fn every_request_is_charged() {
     // C8: three arguments are three calls.
     let models = shipped(&published_tools());
     let found = Moment::default().candidates(&models, "Glob", &["a", "b", "c", "d"]);
-    let plan = plan(found, &BTreeSet::new(), 1500, Scoring::ExpectedValue);
+    let plan = plan(found, &BTreeSet::new(), 1500);
     let reads = plan.calls.iter().filter(|call| call.request.tool == "Read").count() as u64;
     let globs = plan.calls.iter().filter(|call| call.request.tool == "Glob").count() as u64;
     assert_eq!((reads, globs), (2, 3));
-    assert_eq!(plan.cost_tokens, 2 * 640 + 3 * 51);
-    assert_eq!(plan.remaining_tokens, 1500 - plan.cost_tokens);
+    assert_eq!(charged(&plan), 2 * 640 + 3 * 51);
     assert_eq!(plan.declined.iter().filter(|declined| declined.reason == DeclineReason::Budget).count(), 1);
 }
 
@@ -562,16 +551,16 @@ fn every_request_is_charged() {
 fn nothing_is_charged_that_cannot_run() {
     // C11
     let models = targets(&[("Writes", 0.9, 1.0, "side_effect_class = \"mutates_local\""), ("Reads", 0.5, 1.0, "")]);
-    let plan = planned(&models, &[], 256, Scoring::ExpectedValue);
-    assert_eq!((order(&plan), plan.remaining_tokens), (vec!["Reads"], 0));
+    let plan = planned(&models, &[], 256);
+    assert_eq!((order(&plan), charged(&plan)), (vec!["Reads"], 256));
     assert_eq!(reasons(&plan.declined), [("Writes", DeclineReason::NotSpeculatable)]);
 }
 
 #[test]
 fn bookkeeping_is_free_even_without_any_budget() {
     let models = targets(&[("Note", 0.9, 1.0, "value_class = \"audit_only\""), ("T", 0.9, 0.0, "")]);
-    let plan = planned(&models, &[], 0, Scoring::ExpectedValue);
-    assert_eq!((order(&plan), plan.cost_tokens), (vec!["Note"], 0));
+    let plan = planned(&models, &[], 0);
+    assert_eq!((order(&plan), charged(&plan)), (vec!["Note"], 0));
     // An answer without any size still costs a token.
     assert_eq!(reasons(&plan.declined), [("T", DeclineReason::Budget)]);
 }
@@ -580,11 +569,11 @@ fn bookkeeping_is_free_even_without_any_budget() {
 fn a_prerequisite_is_called_first_and_charged_along() {
     // C1
     let models = targets(&[("Page", 0.9, 1.0, "requires = [\"Login\"]"), ("Login", 0.4, 0.5, "")]);
-    assert_eq!(order(&planned(&models, &[], 384, Scoring::ExpectedValue)), ["Login", "Page"]);
-    let tight = planned(&models, &[], 383, Scoring::ExpectedValue);
+    assert_eq!(order(&planned(&models, &[], 384)), ["Login", "Page"]);
+    let tight = planned(&models, &[], 383);
     assert_eq!((order(&tight), reasons(&tight.declined)), (vec!["Login"], vec![("Page", DeclineReason::Budget)]));
     // Where it was called before, it need not be called again.
-    assert_eq!(order(&planned(&models, &["Login"], 256, Scoring::ExpectedValue)), ["Page"]);
+    assert_eq!(order(&planned(&models, &["Login"], 256)), ["Page"]);
 }
 
 #[test]
@@ -595,7 +584,7 @@ fn what_cannot_have_its_prerequisite_is_declined_for_that() {
         ("Egg", 0.9, 1.0, "requires = [\"Hen\"]"),
         ("Hen", 0.9, 1.0, "requires = [\"Egg\"]"),
     ]);
-    let plan = planned(&models, &[], 8000, Scoring::ExpectedValue);
+    let plan = planned(&models, &[], 8000);
     assert_eq!(plan.calls, []);
     let declined: BTreeSet<_> = reasons(&plan.declined).into_iter().collect();
     let missing = ["Egg", "Hen", "Lost", "Second"].map(|tool| (tool, DeclineReason::PrereqMissing));
@@ -606,7 +595,7 @@ fn what_cannot_have_its_prerequisite_is_declined_for_that() {
 fn a_single_better_item_takes_the_place_of_dense_ones() {
     // C2: by density the small one goes first and leaves no room; 0.35 / 51 against 0.9 / 2048 tokens.
     let models = targets(&[("Small", 0.35, 0.2, ""), ("Big", 0.9, 8.0, "")]);
-    let plan = planned(&models, &[], 2048, Scoring::ExpectedValue);
+    let plan = planned(&models, &[], 2048);
     assert_eq!((order(&plan), reasons(&plan.declined)), (vec!["Big"], vec![("Small", DeclineReason::Preempted)]));
 }
 
@@ -616,7 +605,7 @@ fn worthless_links_are_declined_as_improbable() {
     let project = |_: &FollowUp| vec![Projected { argument: Argument::text("it", "x"), share: 0.0, probability: None }];
     let moment = Moment::default();
     let found = candidates(&models, &moment.turn("A"), &options(), Numbers::shipped(), &project);
-    let plan = plan(found, &moment.called, 8000, Scoring::ExpectedValue);
+    let plan = plan(found, &moment.called, 8000);
     assert_eq!((plan.calls.len(), reasons(&plan.declined)), (0, vec![("T", DeclineReason::LowProbability)]));
 }
 
@@ -714,22 +703,21 @@ proptest! {
         let models = targets(&lines);
         let found = Moment::default().candidates(&models, "A", &["x", "y"]);
         let called = BTreeSet::new();
-        let first = plan(found.clone(), &called, budget, Scoring::ExpectedValue);
+        let first = plan(found.clone(), &called, budget);
         let mut turned = found.clone();
         let by = turn_by.index(turned.open.len());
         turned.open.rotate_left(by);
-        prop_assert_eq!(&first, &plan(turned, &called, budget, Scoring::ExpectedValue));
-        prop_assert!(first.cost_tokens <= u64::from(budget));
-        prop_assert_eq!(first.cost_tokens + first.remaining_tokens, u64::from(budget));
+        prop_assert_eq!(&first, &plan(turned, &called, budget));
+        prop_assert!(charged(&first) <= u64::from(budget));
         // Everything is either called or declined, once.
         prop_assert_eq!(first.calls.len() + first.declined.len(), found.open.len() + found.declined.len());
         for (at, call) in first.calls.iter().enumerate() {
             let before: BTreeSet<_> = first.calls[..at].iter().map(|call| &call.request.tool).collect();
             prop_assert!(call.requires.iter().all(|tool| before.contains(tool)));
         }
-        let problem = knapsack(&found, &called, budget, Scoring::ExpectedValue);
+        let problem = knapsack(&found, &called, budget);
         if let Some(best) = optimum(&problem, 20) {
-            prop_assert!(first.expected_value <= best.value + 1e-9);
+            prop_assert!(first.calls.iter().map(Candidate::expected_value).sum::<f64>() <= best.value + 1e-9);
         }
     }
 }
