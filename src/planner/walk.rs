@@ -21,7 +21,7 @@ use crate::planner::known_tools::{KnownTools, Link};
 use crate::planner::numbers::Numbers;
 use crate::planner::opportunities::{Odds, Opportunity, Reader};
 use crate::planner::plan::{Cost, Plan, knapsack};
-use crate::planner::prefetches::{Asked, DeclineReason, Edge, End, PlannerLedger, Tally, Trace};
+use crate::planner::prefetches::{Asked, DeclineReason, Edge, End, Least, PlannerLedger, Tally, Trace};
 use crate::planner::race::{Fate, Limits, Prefetch, Race, latency_ms};
 use crate::planner::request::{Argument, ArgumentValue, Projected, Request, host_for};
 use crate::planner::value_models::ValueModels;
@@ -433,7 +433,7 @@ impl<'a> Walk<'a> {
             best_value: gap.optimum,
             plans_compared: 1,
             plans_behind: u64::from(gap.share() > f64::EPSILON),
-            worst_ppm: (share * 1e6) as u64,
+            least_share: Least::of(share),
             ..Tally::default()
         })
     }
