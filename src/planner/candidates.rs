@@ -19,8 +19,6 @@ use crate::settings::tool_model::{FollowUp, ValueClass};
 pub struct Turn<'a> {
     /// The tool that answered.
     pub tool: &'a str,
-    /// Requests whose answer the agent has before it or that are on their way.
-    pub asked: &'a BTreeSet<Request>,
     /// What the agent is after, as words; empty if nobody knows.
     pub intents: &'a BTreeSet<String>,
     /// Arguments that each tool was seen to take. A tool that is not listed may take any; none at all checks nothing.
@@ -144,11 +142,7 @@ impl Finding<'_> {
 
     fn objection(&self, tool: &str, argument: &Argument) -> Option<DeclineReason> {
         let seen = self.turn.arguments_seen.and_then(|seen| seen.get(tool));
-        if seen.is_some_and(|names| !names.contains(&argument.name)) {
-            return Some(DeclineReason::UnknownArgument);
-        }
-        let request = Request { tool: tool.to_owned(), argument: argument.clone() };
-        self.turn.asked.contains(&request).then_some(DeclineReason::Preempted)
+        seen.is_some_and(|names| !names.contains(&argument.name)).then_some(DeclineReason::UnknownArgument)
     }
 
     fn decline(&mut self, link: &FollowUp, argument: Argument, reason: DeclineReason) {

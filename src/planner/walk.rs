@@ -23,7 +23,7 @@ use crate::planner::opportunities::{Odds, Opportunity, Reader};
 use crate::planner::plan::{Cost, Plan, knapsack};
 use crate::planner::prefetches::{Asked, DeclineReason, Edge, End, Least, PlannerLedger, Tally, Trace};
 use crate::planner::race::{Fate, Limits, Prefetch, Race, latency_ms};
-use crate::planner::request::{Argument, ArgumentValue, Projected, Request, host_for};
+use crate::planner::request::{Argument, Projected, Request};
 use crate::planner::value_models::ValueModels;
 use crate::planner::watch::{Match, Sent, Watch};
 use crate::planner::{candidates, plan as planner, published};
@@ -293,7 +293,7 @@ impl<'a> Walk<'a> {
         let project = |follow_up: &FollowUp| -> Vec<Projected> {
             let range = ranges.iter().find(|(link, _)| std::ptr::eq(link.follow_up, follow_up));
             let Some((link, range)) = range else { return Vec::new() };
-            let argument = |moment: &Opportunity| Argument::hash(link.argument_name.unwrap_or_default(), moment.value);
+            let argument = |moment: &Opportunity| Argument::new(link.argument_name.unwrap_or_default(), moment.value);
             let mut projected = Projected::evenly(offered[range.clone()].iter().map(argument).collect());
             for (projected, moment) in projected.iter_mut().zip(&offered[range.clone()]) {
                 if let Some(probability) = odds.and_then(|odds| odds.of(moment)) {
@@ -304,14 +304,8 @@ impl<'a> Walk<'a> {
         };
         let nothing = BTreeSet::new();
         let intents = self.policy.intents.map_or(&nothing, |intents| intents.of(trigger));
-        let turn = Turn {
-            tool,
-            // What was read before is not offered; what is on its way the race knows.
-            asked: &BTreeSet::new(),
-            intents,
-            arguments_seen: Some(self.policy.arguments_seen),
-            runnable: self.policy.runnable,
-        };
+        let turn =
+            Turn { tool, intents, arguments_seen: Some(self.policy.arguments_seen), runnable: self.policy.runnable };
         let options = candidates::Options { probability_min, bytes_per_token: self.bytes_per_token() };
         let found = candidates(self.policy.models, &turn, &options, numbers, &project);
         let budget = self.policy.enrichment.prefetch_budget_tokens;
@@ -328,8 +322,7 @@ impl<'a> Walk<'a> {
         self.total += &compared.unwrap_or_default();
         let names = &self.policy.known.names;
         let find = |tool: &str, argument: &Argument| {
-            let ArgumentValue::Hash(value) = argument.value else { return None };
-            offered.iter().find(|moment| moment.value == value && names.text(moment.to) == tool).copied()
+            offered.iter().find(|moment| moment.value == argument.value && names.text(moment.to) == tool).copied()
         };
         for declined in &plan.declined {
             if let Some(moment) = declined.argument.as_ref().and_then(|argument| find(&declined.tool, argument)) {
@@ -443,10 +436,10 @@ impl<'a> Walk<'a> {
         let prefetch = |planned: &Planned| {
             let (moment, link) = (&planned.moment, self.link(&planned.moment));
             let model = &known.get(moment.to).model.model;
-            let argument = Argument::hash(link.argument_name.unwrap_or_default(), moment.value);
+            let argument = Argument::new(link.argument_name.unwrap_or_default(), moment.value);
             let request = Request { tool: known.names.text(moment.to).to_owned(), argument };
             Prefetch {
-                host: host_for(&request, model),
+                host: model.rate_limit_host.as_ref().map(|host| host.to_ascii_lowercase()),
                 latency_ms: latency_ms(latencies.median_ms(moment.to), &model.cost_model, &numbers.race),
                 fails: false,
                 fresh_ms: model.cost_model.freshness_ttl_s.map(|seconds| seconds * 1000),
@@ -472,16 +465,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What the published line costs; arguments count as long as it shows them, since their text is gone.
+    /// What the published line costs.
     fn hint_tokens(&self, records: &[usize]) -> u64 {
-        let numbers = self.policy.numbers;
-        let text = "x".repeat(numbers.texts.argument_chars_max);
-        let named = |&record: &usize| Request {
-            tool: self.race.records()[record].prefetch.request.tool.clone(),
-            argument: Argument::text("", text.as_str()),
-        };
-        let requests: Vec<Request> = records.iter().map(named).collect();
-        (prefetch_hint(&requests, &numbers.texts).len() as f64 / self.bytes_per_token()).round() as u64
+        let tools = records.iter().map(|&record| self.race.records()[record].prefetch.request.tool.as_str());
+        let hint = prefetch_hint(tools, &self.policy.numbers.texts);
+        (hint.len() as f64 / self.bytes_per_token()).round() as u64
     }
 
     fn finish(mut self, context: &Context, books: &mut PlannerLedger) {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use proptest::prelude::*;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::log_builder::cases;
 use crate::base::data::{Data, fitting};
@@ -19,7 +20,7 @@ use crate::planner::numbers::Numbers;
 use crate::planner::plan::{Cost, Plan, intent_boost, knapsack, plan};
 use crate::planner::prefetches::DeclineReason;
 use crate::planner::published;
-use crate::planner::request::{Argument, Projected, Request, host_for, host_of};
+use crate::planner::request::{Argument, Projected};
 use crate::planner::value_models::{Layers, Level, Precedence, Severity, ValueModel, ValueModels};
 use crate::rules::annotations::Annotations;
 use crate::settings::SettingsFile;
@@ -364,7 +365,6 @@ fn among_equals_the_published_planner_goes_by_the_alphabet() {
 /// A turn with nothing before it.
 #[derive(Default)]
 struct Moment {
-    asked: BTreeSet<Request>,
     called: BTreeSet<String>,
     intents: BTreeSet<String>,
     arguments_seen: Option<BTreeMap<String, BTreeSet<String>>>,
@@ -373,14 +373,14 @@ struct Moment {
 
 impl Moment {
     fn turn<'a>(&'a self, tool: &'a str) -> Turn<'a> {
-        let Self { asked, intents, arguments_seen, runnable, .. } = self;
-        Turn { tool, asked, intents, arguments_seen: arguments_seen.as_ref(), runnable }
+        let Self { intents, arguments_seen, runnable, .. } = self;
+        Turn { tool, intents, arguments_seen: arguments_seen.as_ref(), runnable }
     }
 
     fn candidates(&self, models: &ValueModels, tool: &str, values: &[&str]) -> Candidates {
         let project = |link: &FollowUp| {
             let name = link.projection_arg.as_deref().unwrap_or("it");
-            Projected::evenly(values.iter().map(|value| Argument::text(name, *value)).collect())
+            Projected::evenly(values.iter().map(|value| argument(name, value)).collect())
         };
         candidates(models, &self.turn(tool), &options(), Numbers::shipped(), &project)
     }
@@ -390,8 +390,8 @@ fn options() -> Options {
     Options { probability_min: Numbers::shipped().candidates.probability_min, bytes_per_token: 4.0 }
 }
 
-fn request(tool: &str, argument: &str, value: &str) -> Request {
-    Request { tool: tool.into(), argument: Argument::text(argument, value) }
+fn argument(name: &str, text: &str) -> Argument {
+    Argument::new(name, xxh3_64(text.as_bytes()))
 }
 
 fn values(found: &Candidates) -> Vec<(String, Argument)> {
@@ -409,7 +409,7 @@ fn candidates_come_from_the_tool_that_answered_and_every_refusal_is_recorded() {
     let found = Moment::default().candidates(&models, "Grep", &["a.rs"]);
     assert_eq!(
         values(&found),
-        [("Grep".to_owned(), Argument::text("it", "a.rs")), ("Read".to_owned(), Argument::text("file_path", "a.rs"))]
+        [("Grep".to_owned(), argument("it", "a.rs")), ("Read".to_owned(), argument("file_path", "a.rs"))]
     );
     assert_eq!(reasons(&found.declined), [("Edit", DeclineReason::NotSpeculatable)]);
     let glob = Moment::default().candidates(&models, "Glob", &[]);
@@ -422,26 +422,6 @@ fn candidates_come_from_the_tool_that_answered_and_every_refusal_is_recorded() {
             ("Glob", DeclineReason::NoArgument)
         ]
     );
-}
-
-#[test]
-fn a_read_of_one_file_does_not_stand_in_the_way_of_another() {
-    // C10, C13
-    let models = shipped(&published_tools());
-    let moment = Moment {
-        asked: [request("Read", "file_path", "a.rs")].into(),
-        called: ["Read".to_owned()].into(),
-        ..Moment::default()
-    };
-    let after_grep = moment.candidates(&models, "Grep", &["a.rs", "b.rs"]);
-    assert!(values(&after_grep).contains(&("Read".into(), Argument::text("file_path", "b.rs"))));
-    assert!(!values(&after_grep).contains(&("Read".into(), Argument::text("file_path", "a.rs"))));
-    assert!(after_grep.declined.contains(&Declined {
-        tool: "Read".into(),
-        argument: Some(Argument::text("file_path", "a.rs")),
-        reason: DeclineReason::Preempted
-    }));
-    assert_eq!(moment.candidates(&models, "Read", &["next part"]).open.len(), 1);
 }
 
 #[test]
@@ -486,14 +466,14 @@ fn of_two_links_to_the_same_call_the_likelier_counts() {
 }
 
 #[test]
-fn hashes_serve_as_arguments_and_are_told_apart_from_text() {
+fn the_share_of_an_argument_counts() {
     let models = shipped(&published_tools());
     let project =
-        |_: &FollowUp| vec![Projected { argument: Argument::hash("file_path", 7), share: 0.5, probability: None }];
-    let moment = Moment { asked: [request("Read", "file_path", "7")].into(), ..Moment::default() };
+        |_: &FollowUp| vec![Projected { argument: Argument::new("file_path", 7), share: 0.5, probability: None }];
+    let moment = Moment::default();
     let found = candidates(&models, &moment.turn("Glob"), &options(), Numbers::shipped(), &project);
     let read = found.open.iter().find(|open| open.request.tool == "Read").unwrap();
-    assert_eq!(read.request.argument, Argument::hash("file_path", 7));
+    assert_eq!(read.request.argument, Argument::new("file_path", 7));
     assert!((read.expected_value() - 0.32 * 0.5).abs() < 1e-9);
 }
 
@@ -602,7 +582,7 @@ fn a_single_better_item_takes_the_place_of_dense_ones() {
 #[test]
 fn worthless_links_are_declined_as_improbable() {
     let models = targets(&[("T", 0.9, 1.0, "")]);
-    let project = |_: &FollowUp| vec![Projected { argument: Argument::text("it", "x"), share: 0.0, probability: None }];
+    let project = |_: &FollowUp| vec![Projected { argument: argument("it", "x"), share: 0.0, probability: None }];
     let moment = Moment::default();
     let found = candidates(&models, &moment.turn("A"), &options(), Numbers::shipped(), &project);
     let plan = plan(found, &moment.called, 8000);
@@ -730,49 +710,16 @@ fn large_sets_are_not_searched() {
     assert_eq!((gap(&problem, items_max), optimum(&problem, 21).unwrap().value), (None, 3.0));
 }
 
-// ---- hosts -----------------------------------------------------------------------------------------------------------
-
-#[test]
-fn hosts_are_read_as_published() {
-    let table = [
-        ("https://api.github.com/repos/x/y", Some("api.github.com")),
-        ("http://Example.COM:8080/foo", Some("example.com")),
-        ("https://user:p@host.example.org/x", Some("host.example.org")),
-        ("ftp://anonymous@ftp.example.org", Some("ftp.example.org")),
-        ("https://[::1]:80/p", Some("[::1]")),
-        ("http://[2001:db8::1]/foo", Some("[2001:db8::1]")),
-        ("https://example.com#anchor", Some("example.com")),
-        ("/local/path", None),
-        ("just-a-string", None),
-        ("", None),
-        ("https://", None),
-    ];
-    for (url, host) in table {
-        assert_eq!(host_of(url).as_deref(), host, "{url}");
-    }
-    // B3: the address first, then what the value model says.
-    let model = ToolModel { rate_limit_host: Some("API.github.com".into()), ..ToolModel::default() };
-    assert_eq!(host_for(&request("WebFetch", "url", "https://e.org/a"), &model).as_deref(), Some("e.org"));
-    assert_eq!(host_for(&request("mcp__github__get_issue", "key", "1"), &model).as_deref(), Some("api.github.com"));
-    assert_eq!(host_for(&request("Read", "file_path", "/a"), &ToolModel::default()), None);
-}
-
 // ---- texts and fail-fast -------------------------------------------------------------------------------------------
 
 #[test]
-fn texts_are_the_published_ones_and_cut_between_characters() {
-    // A7: 41 characters of two bytes each.
-    let long = "ä".repeat(41);
-    let fetched = [request("Read", "file_path", "src/main.rs"), request("Read", "file_path", &long)];
+fn the_text_is_the_published_one() {
     let expected = format!(
-        "\n\n> [enrichment: pre-fetched Read(src/main.rs), Read({}…) in background — call as usual, \
-         results served from cache]",
-        "ä".repeat(40)
+        "\n\n> [enrichment: pre-fetched Read({0}), Grep({0}) in background — call as usual, results served from cache]",
+        "x".repeat(40)
     );
     let numbers = &Numbers::shipped().texts;
-    assert_eq!(prefetch_hint(&fetched, numbers), expected);
-    let hashed = Request { tool: "Read".into(), argument: Argument::hash("file_path", 1) };
-    assert!(prefetch_hint([&hashed], numbers).contains("pre-fetched Read() in"));
+    assert_eq!(prefetch_hint(["Read", "Grep"], numbers), expected);
     assert_eq!(prefetch_hint([], numbers), "");
 }
 

@@ -16,7 +16,7 @@ fn limits(parallel_max: usize, timeout_ms: u64, per_host_max: u32) -> Limits {
 }
 
 fn request(number: u64) -> Request {
-    Request { tool: "Read".into(), argument: Argument::hash("file_path", number) }
+    Request { tool: "Read".into(), argument: Argument::new("file_path", number) }
 }
 
 fn prefetch(number: u64, latency_ms: u64) -> Prefetch {
