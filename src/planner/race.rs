@@ -52,12 +52,8 @@ pub struct Prefetch {
     pub host: Option<String>,
     /// How long it takes, in milliseconds.
     pub latency_ms: u64,
-    /// Whether it ends in an error.
-    pub fails: bool,
     /// How long its answer may be used, in milliseconds from when it settles; without a limit until something changes.
     pub fresh_ms: Option<u64>,
-    /// What its answer is expected to cost, in tokens.
-    pub predicted_tokens: u64,
 }
 
 /// What became of a prefetch.
@@ -71,8 +67,6 @@ pub enum Fate {
     Won,
     /// The agent asked before it was there: its own call ran too.
     Late,
-    /// It ended in an error.
-    Failed,
     /// What it read changed, or it grew too old, before the agent asked.
     Stale,
     /// The session ended before it was there.
@@ -90,7 +84,7 @@ pub struct Record {
     pub prefetch: Prefetch,
     /// When it was dispatched, or refused.
     pub dispatched_ms: u64,
-    /// When it ended, with an answer or an error.
+    /// When it ended.
     pub settled_ms: Option<u64>,
     /// When the agent asked.
     pub claimed_ms: Option<u64>,
@@ -312,11 +306,7 @@ impl Race {
     fn settle(&mut self, index: usize) {
         let record = &mut self.records[index];
         record.settled_ms = Some(self.now_ms);
-        let open = record.fate == Fate::InFlight;
-        if open && record.prefetch.fails {
-            record.fate = Fate::Failed;
-            self.claimable.remove(&record.prefetch.request);
-        } else if open {
+        if record.fate == Fate::InFlight {
             record.fate = Fate::Settled;
         }
         self.in_flight -= 1;

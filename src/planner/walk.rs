@@ -441,9 +441,7 @@ impl<'a> Walk<'a> {
             Prefetch {
                 host: model.rate_limit_host.as_ref().map(|host| host.to_ascii_lowercase()),
                 latency_ms: latency_ms(latencies.median_ms(moment.to), &model.cost_model, &numbers.race),
-                fails: false,
                 fresh_ms: model.cost_model.freshness_ttl_s.map(|seconds| seconds * 1000),
-                predicted_tokens: planned.predicted_tokens,
                 request,
             }
         };
@@ -502,7 +500,6 @@ fn record(tally: &mut Tally, sent: &Sent, fate: Fate, bytes_per_token: f64) {
         _ if sent.ever == Match::Target => End::Target,
         Fate::Stale => End::Stale,
         Fate::Cancelled | Fate::InFlight => End::Cancelled,
-        Fate::Failed => End::Failed,
         Fate::Settled | Fate::Unclaimed | Fate::Refused(_) => End::Wasted,
     };
     tally.ends[end] += 1;

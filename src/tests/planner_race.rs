@@ -20,7 +20,7 @@ fn request(number: u64) -> Request {
 }
 
 fn prefetch(number: u64, latency_ms: u64) -> Prefetch {
-    Prefetch { request: request(number), host: None, latency_ms, fails: false, fresh_ms: None, predicted_tokens: 1 }
+    Prefetch { request: request(number), host: None, latency_ms, fresh_ms: None }
 }
 
 fn to(host: &str, number: u64, latency_ms: u64) -> Prefetch {
@@ -142,16 +142,6 @@ fn calls_of_the_agent_take_slots_of_their_host() {
 }
 
 #[test]
-fn a_failure_frees_its_slot_and_answers_nobody() {
-    // D1: what fails is wasted wherever it fails.
-    let mut race = Race::new(limits(1, 500, 1));
-    let round = race.dispatch(0, vec![Prefetch { fails: true, ..to("h", 1, 10) }]);
-    assert_eq!((round.in_time.len(), race.calls_to("h"), in_flight(&race)), (0, 0, 0));
-    assert_eq!(race.claim(20, &request(1)), None);
-    assert_eq!(fates(&race), [Fate::Failed]);
-}
-
-#[test]
 fn a_win_is_a_call_that_need_not_run() {
     // A1, A2, D1
     let mut race = Race::new(limits(9, 0, 4));
@@ -247,7 +237,6 @@ fn play(steps: &[Step], limits: Limits) -> Race {
         match kind {
             0..4 => {
                 let of = |n: u64| Prefetch {
-                    fails: n.is_multiple_of(5),
                     fresh_ms: n.is_multiple_of(3).then_some(20),
                     ..to(host(n), n, latency_ms * (n % 4))
                 };
@@ -299,7 +288,7 @@ proptest! {
                 Fate::Won => prop_assert!(record.settled_ms <= record.claimed_ms && record.settled_ms.is_some()),
                 Fate::Late => prop_assert!(record.settled_ms.is_none_or(|settled| Some(settled) > record.claimed_ms)),
                 Fate::Cancelled | Fate::InFlight => prop_assert_eq!(record.settled_ms, None),
-                Fate::Unclaimed | Fate::Settled | Fate::Failed => {
+                Fate::Unclaimed | Fate::Settled => {
                     prop_assert!(record.settled_ms.is_some() && record.claimed_ms.is_none());
                 }
                 Fate::Stale | Fate::Refused(_) => {}
