@@ -20,6 +20,13 @@ pub struct Plan {
     pub declined: Vec<Declined>,
 }
 
+impl Plan {
+    /// Whether another one has the same calls in the same order.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.calls.iter().map(|call| &call.request).eq(other.calls.iter().map(|call| &call.request))
+    }
+}
+
 /// Chooses among candidates. `called` are the tools of the context, which need not be called again as a prerequisite.
 pub fn plan(found: Candidates, called: &BTreeSet<String>, budget_tokens: u32) -> Plan {
     let (open, mut declined) = admissible(found, called);
