@@ -149,7 +149,8 @@ pub enum Target {
 }
 
 /// How it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Verdict {
     /// Reached, even at the worse end of its interval.
     Pass,
@@ -158,6 +159,7 @@ pub enum Verdict {
     /// The interval reaches across the target: nobody knows yet.
     Open,
     /// Nothing to judge, or no target.
+    #[strum(serialize = "n/a")]
     NotApplicable,
 }
 
@@ -177,11 +179,6 @@ impl Verdict {
 
     /// In reports.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-            Self::Open => "open",
-            Self::NotApplicable => "n/a",
-        }
+        self.into()
     }
 }
