@@ -120,6 +120,11 @@ impl Share {
         Self { k, n, lower, upper }
     }
 
+    /// The share, if there are any trials.
+    pub fn known(self) -> Option<Self> {
+        (self.n > 0).then_some(self)
+    }
+
     /// The point estimate; 0 without trials.
     pub fn value(&self) -> f64 {
         if self.n == 0 { 0.0 } else { self.k as f64 / self.n as f64 }
