@@ -144,6 +144,12 @@ pub fn wilson_at(k: f64, n: f64, z: f64) -> (f64, f64) {
     ((centre - half).max(0.0), (centre + half).min(1.0))
 }
 
+/// The place of a quantile among so many sorted values: the lower of the two beside it; none without values.
+pub fn quantile_place(values: usize, share: f64) -> Option<usize> {
+    let last = values.checked_sub(1)?;
+    Some(((share * last as f64) as usize).min(last))
+}
+
 /// What a figure should reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
