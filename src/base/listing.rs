@@ -1,6 +1,8 @@
 //! Rows of any aggregate as named, typed columns: what CSV, JSON, Markdown and Parquet are all written from, so that the
 //! forms cannot disagree.
 
+use crate::base::stats::Share;
+
 /// The values of one column.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Values {
@@ -60,6 +62,14 @@ impl<'a, R> Columns<'a, R> {
     pub fn real(mut self, name: &'static str, value: impl Fn(&R) -> Option<f64>) -> Self {
         self.columns.push((name, Values::Reals(self.rows.iter().map(value).collect())));
         self
+    }
+
+    /// Adds three columns: a share and both ends of its interval.
+    #[must_use]
+    pub fn share(self, [share, lower, upper]: [&'static str; 3], value: impl Fn(&R) -> Option<Share>) -> Self {
+        self.real(share, |row| value(row).map(|share| share.value()))
+            .real(lower, |row| value(row).map(|share| share.lower))
+            .real(upper, |row| value(row).map(|share| share.upper))
     }
 
     /// Adds a column of yes and no.

@@ -149,6 +149,12 @@ pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     q
 }
 
+/// The rows that were tested, each with what [`benjamini_hochberg`] says of its p-value.
+pub fn with_q<R>(rows: &mut [R], p: impl Fn(&R) -> Option<f64>) -> impl Iterator<Item = (&mut R, f64)> {
+    let tested: Vec<f64> = rows.iter().filter_map(&p).collect();
+    rows.iter_mut().filter(move |row| p(row).is_some()).zip(benjamini_hochberg(&tested))
+}
+
 /// Probability of at least `z` under the standard normal distribution (rational approximation by Press et al., relative
 /// error below 1.2e-7).
 pub fn upper_tail(z: f64) -> f64 {

@@ -120,6 +120,11 @@ impl Share {
         Self { k, n, lower, upper }
     }
 
+    /// The share, if there are any trials.
+    pub fn known(self) -> Option<Self> {
+        (self.n > 0).then_some(self)
+    }
+
     /// The point estimate; 0 without trials.
     pub fn value(&self) -> f64 {
         if self.n == 0 { 0.0 } else { self.k as f64 / self.n as f64 }
@@ -139,6 +144,12 @@ pub fn wilson_at(k: f64, n: f64, z: f64) -> (f64, f64) {
     ((centre - half).max(0.0), (centre + half).min(1.0))
 }
 
+/// The place of a quantile among so many sorted values: the lower of the two beside it; none without values.
+pub fn quantile_place(values: usize, share: f64) -> Option<usize> {
+    let last = values.checked_sub(1)?;
+    Some(((share * last as f64) as usize).min(last))
+}
+
 /// What a figure should reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
@@ -149,7 +160,8 @@ pub enum Target {
 }
 
 /// How it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Verdict {
     /// Reached, even at the worse end of its interval.
     Pass,
@@ -158,6 +170,7 @@ pub enum Verdict {
     /// The interval reaches across the target: nobody knows yet.
     Open,
     /// Nothing to judge, or no target.
+    #[strum(serialize = "n/a")]
     NotApplicable,
 }
 
@@ -177,11 +190,6 @@ impl Verdict {
 
     /// In reports.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-            Self::Open => "open",
-            Self::NotApplicable => "n/a",
-        }
+        self.into()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::significance::{Table, benjamini_hochberg};
+use crate::base::significance::{Table, with_q};
 use crate::base::stats::Share;
 use crate::frames::edge::EdgeThresholds;
 
@@ -13,10 +13,7 @@ pub fn changes(a: &Side, b: &Side, thresholds: &EdgeThresholds) -> Vec<Change> {
     let mut edges = edges(a, b);
     let mut sizes = sizes(a, b);
     for rows in [&mut edges, &mut sizes] {
-        let tested: Vec<usize> = (0..rows.len()).filter(|&index| rows[index].p.is_some()).collect();
-        let p: Vec<f64> = tested.iter().filter_map(|&index| rows[index].p).collect();
-        for (index, q) in tested.into_iter().zip(benjamini_hochberg(&p)) {
-            let row = &mut rows[index];
+        for (row, q) in with_q(rows, |row| row.p) {
             row.q = Some(q);
             row.changed = q <= thresholds.q_max && row.a.k.max(row.b.k) >= thresholds.count_min;
         }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::base::error::Result;
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
-use crate::base::significance::benjamini_hochberg;
+use crate::base::significance::with_q;
 use crate::base::stats::Share;
 use crate::frames::edge::{Activity, Edge, EdgeSum, EdgeSums, EdgeThresholds, Turns};
 use crate::frames::edges::EdgeFrame;
@@ -125,12 +125,10 @@ pub fn edges(sums: &EdgeSums, thresholds: &EdgeThresholds) -> Vec<Edge> {
     let calls: BTreeMap<Sym, u64> = sums.ends.iter().map(|end| (end.tool, end.calls)).collect();
     let mut out: Vec<Edge> =
         sums.edges.iter().map(|sum| edge(sum, &margins[&sum.lag], calls.get(&sum.from), &sums.names)).collect();
-    let tested: Vec<usize> = (0..out.len()).filter(|&index| out[index].p.is_some()).collect();
-    let p: Vec<f64> = tested.iter().filter_map(|&index| out[index].p).collect();
-    for (index, q) in tested.into_iter().zip(benjamini_hochberg(&p)) {
-        let EdgeSum { count, sessions, .. } = out[index].sum;
-        out[index].q = Some(q);
-        out[index].significant =
+    for (edge, q) in with_q(&mut out, |edge| edge.p) {
+        let EdgeSum { count, sessions, .. } = edge.sum;
+        edge.q = Some(q);
+        edge.significant =
             q <= thresholds.q_max && count >= thresholds.count_min && sessions >= thresholds.sessions_min;
     }
     out.sort_by(|a, b| {

@@ -8,7 +8,6 @@ use crate::report::table::{Rows, Table};
 
 /// All columns of tools.
 pub fn tools(rows: &[ToolFields]) -> Listing {
-    let share = |row: &ToolFields, of: fn(&Share) -> f64| (row.followed > 0).then(|| of(&row.share()));
     Columns::of(rows)
         .text("tool", |row| row.tool.clone())
         .count("answers", |row| row.answers)
@@ -17,9 +16,7 @@ pub fn tools(rows: &[ToolFields]) -> Listing {
         .count("fields", |row| row.fields)
         .count("followed", |row| row.followed)
         .count("used", |row| row.used)
-        .real("used_share", |row| share(row, Share::value))
-        .real("used_share_lower", |row| share(row, |share| share.lower))
-        .real("used_share_upper", |row| share(row, |share| share.upper))
+        .share(["used_share", "used_share_lower", "used_share_upper"], |row| row.share().known())
         .count("tokens", |row| row.tokens)
         .count("tokens_used", |row| row.tokens_used)
         .count("tokens_unused", |row| row.tokens_unused)
@@ -29,7 +26,6 @@ pub fn tools(rows: &[ToolFields]) -> Listing {
 
 /// All columns of fields.
 pub fn fields(rows: &[FieldUse], numbers: &GroupNumbers) -> Listing {
-    let share = |row: &FieldUse, of: fn(&Share) -> f64| (row.followed > 0).then(|| of(&row.share()));
     Columns::of(rows)
         .text("tool", |row| row.tool.clone())
         .text("field", |row| row.field.clone())
@@ -38,9 +34,7 @@ pub fn fields(rows: &[FieldUse], numbers: &GroupNumbers) -> Listing {
         .count("followed", |row| row.followed)
         .count("sessions_followed", |row| row.sessions_followed)
         .count("used", |row| row.used)
-        .real("used_share", |row| share(row, Share::value))
-        .real("used_share_lower", |row| share(row, |share| share.lower))
-        .real("used_share_upper", |row| share(row, |share| share.upper))
+        .share(["used_share", "used_share_lower", "used_share_upper"], |row| row.share().known())
         .count("in_arguments", |row| row.in_arguments)
         .count("in_edits", |row| row.in_edits)
         .count("in_texts", |row| row.in_texts)

@@ -116,62 +116,72 @@ fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
+/// The calls that a file records, those without an id among them.
+fn asked(file: &SourceRows) -> Vec<Id> {
+    let recorded = file.rows.calls.iter().filter(|row| !row.progress && row.asked.is_some());
+    recorded.map(|row| row.call).collect()
+}
+
 fn calls(books: &Books<'_>) -> Vec<Sum> {
-    let asked = |file: &SourceRows| {
-        let recorded = file.rows.calls.iter().filter(|row| !row.progress && row.asked.is_some());
-        recorded.map(|row| row.call).collect::<Vec<Id>>()
-    };
+    let total = books.history.calls.len() as u64;
+    let in_tools = books.tools.tools.iter().map(|row| row.calls).sum();
+    let in_sessions = books.sessions.iter().map(|row| row.calls).sum();
+    vec![
+        calls_of_input(books),
+        Sum::new("tool calls", (HISTORY, total), &[], (TOOLS, in_tools)),
+        Sum::new("tool calls", (HISTORY, total), &[], (SESSIONS, in_sessions)),
+        calls_of_policies(books),
+    ]
+}
+
+fn calls_of_input(books: &Books<'_>) -> Sum {
     let aside: usize =
         books.corpus.files.iter().filter(|file| file.source.is_sidecar()).map(|file| asked(file).len()).sum();
     let recorded: Vec<Id> = books.logs().flat_map(asked).filter(|id| id.is_some()).collect();
     let distinct: IdSet<Id> = recorded.iter().copied().collect();
     let repeated = books.logs().filter(|file| books.standings[&file.source.key].is_repeated);
     let nameless = repeated.flat_map(asked).filter(|id| !id.is_some()).count();
-    let history = &books.history.calls;
-    let in_progress = history.iter().filter(|call| {
+    let in_progress = books.history.calls.iter().filter(|call| {
         let is_progress = books.history.chains[call.chain as usize].place == Place::Progress;
         is_progress && !(call.id.is_some() && distinct.contains(&call.id))
     });
-    let in_tools = books.tools.tools.iter().map(|row| row.calls).sum();
-    let in_sessions = books.sessions.iter().map(|row| row.calls).sum();
-    // A call is in the policies if the message that asked for it is a request.
+    Sum::new(
+        "tool calls",
+        (INPUT, books.totals.tool_uses),
+        &[
+            (-count(aside), "in files that are no session logs"),
+            (-count(recorded.len() - distinct.len()), "copies of calls that stand elsewhere"),
+            (-count(nameless), "calls without an id, in copies of whole files or of parts"),
+            (count(in_progress.count()), "of subagents that are known from progress records only"),
+        ],
+        (HISTORY, books.history.calls.len() as u64),
+    )
+}
+
+/// A call is in the policies if the message that asked for it is a request.
+fn calls_of_policies(books: &Books<'_>) -> Sum {
     let billed = books.history.messages.iter().filter(|message| message.billed).map(|message| message.id);
     let requests: IdSet<Id> = books.requests().into_iter().chain(billed).collect();
-    let rows = || books.logs().flat_map(|file| &file.rows.calls).filter_map(|row| Some((row.call, row.asked?)));
+    let rows = books.logs().flat_map(|file| &file.rows.calls).filter_map(|row| Some((row.call, row.asked?)));
     let of_requests: IdSet<Id> =
-        rows().filter(|(_, asked)| requests.contains(&asked.message)).map(|(call, _)| call).collect();
+        rows.filter(|(_, asked)| requests.contains(&asked.message)).map(|(call, _)| call).collect();
     let gone = books.only_gone(asked);
     let planned = &books.timeline.calls;
     let in_policies: IdSet<Id> = planned.iter().map(|call| call.id).filter(|id| id.is_some()).collect();
-    let named = || history.iter().map(|call| call.id).filter(|id| id.is_some() && !gone.contains(id));
-    let left_out = named().filter(|id| !of_requests.contains(id) && !in_policies.contains(id)).count();
+    let history = &books.history.calls;
+    let named = history.iter().map(|call| call.id).filter(|id| id.is_some() && !gone.contains(id));
+    let left_out = named.filter(|id| !of_requests.contains(id) && !in_policies.contains(id)).count();
     let twice = planned.iter().filter(|call| call.id.is_some()).count() - in_policies.len();
-    let total = history.len() as u64;
-    vec![
-        Sum::new(
-            "tool calls",
-            (INPUT, books.totals.tool_uses),
-            &[
-                (-count(aside), "in files that are no session logs"),
-                (-count(recorded.len() - distinct.len()), "copies of calls that stand elsewhere"),
-                (-count(nameless), "calls without an id, in copies of whole files or of parts"),
-                (count(in_progress.count()), "of subagents that are known from progress records only"),
-            ],
-            (HISTORY, total),
-        ),
-        Sum::new("tool calls", (HISTORY, total), &[], (TOOLS, in_tools)),
-        Sum::new("tool calls", (HISTORY, total), &[], (SESSIONS, in_sessions)),
-        Sum::new(
-            "tool calls",
-            (HISTORY, total),
-            &[
-                (-count(left_out), "of messages without usage, or written by the client itself"),
-                (-count(gone.len()), "in deleted logs that no policy read while they were there"),
-                (count(twice), "that stand twice in their message"),
-            ],
-            (POLICIES, planned.len() as u64),
-        ),
-    ]
+    Sum::new(
+        "tool calls",
+        (HISTORY, history.len() as u64),
+        &[
+            (-count(left_out), "of messages without usage, or written by the client itself"),
+            (-count(gone.len()), "in deleted logs that no policy read while they were there"),
+            (count(twice), "that stand twice in their message"),
+        ],
+        (POLICIES, planned.len() as u64),
+    )
 }
 
 fn responses(books: &Books<'_>) -> Vec<Sum> {

@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Promise, cuts};
 use crate::base::bootstrap::Tally;
 use crate::base::names::Sym;
+use crate::base::stats::quantile_place;
 use crate::logs::history::History;
 use crate::logs::trace::{Millis, ResultKind};
 use crate::telemetry::log::EventLog;
@@ -75,7 +76,10 @@ impl Sizes {
             tools.retain(|_, bytes| bytes.len() as u64 >= calls_min);
             let bounds: BTreeMap<Sym, f64> = tools
                 .into_iter()
-                .map(|(tool, mut bytes)| (tool, written(lower_quantile(&mut bytes, promise.share()))))
+                .filter_map(|(tool, mut bytes)| {
+                    let place = quantile_place(bytes.len(), promise.share())?;
+                    Some((tool, written(*bytes.select_nth_unstable(place).1)))
+                })
                 .collect();
             let answers = later.iter().flat_map(|session| &session.bytes);
             answers.fold((0, 0), |(held, judged), (tool, bytes)| match bounds.get(tool) {
@@ -88,12 +92,6 @@ impl Sizes {
         };
         Coverage::of(names, promise, &cuts(&starts, numbers), numbers, &judge)
     }
-}
-
-/// The quantile as the statistics of tools have it: the lower of the two elements beside it.
-fn lower_quantile(bytes: &mut [u32], share: f64) -> u32 {
-    let at = (share * (bytes.len() - 1) as f64).floor() as usize;
-    *bytes.select_nth_unstable(at).1
 }
 
 /// How many events of a group have one value.

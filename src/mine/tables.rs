@@ -56,9 +56,7 @@ pub fn edges(rows: &[Edge]) -> Listing {
         .count("sessions", |row| row.sum.sessions)
         .real("support", |row| Some(row.support))
         .count("trials", |row| row.confidence.n)
-        .real("confidence", |row| Some(row.confidence.value()))
-        .real("confidence_lower", |row| Some(row.confidence.lower))
-        .real("confidence_upper", |row| Some(row.confidence.upper))
+        .share(["confidence", "confidence_lower", "confidence_upper"], |row| Some(row.confidence))
         .real("lift", |row| row.lift)
         .real("dependency", |row| Some(row.dependency))
         .real("expected", |row| row.sum.chance.map(|chance| chance.expected))
@@ -108,10 +106,6 @@ pub fn ends(rows: &[(String, EndSum)]) -> Listing {
 
 /// All columns of tools or servers; `what` names the first, `all_tokens` are those of all answers.
 pub fn tools(rows: &[ToolUsage], what: &'static str, all_tokens: u64, bytes_per_token: f64) -> Listing {
-    let errors = |row: &ToolUsage| Share::new(row.failed, row.ran);
-    let rejections = |row: &ToolUsage| Share::new(row.rejected, row.calls);
-    let repeats = |row: &ToolUsage| Share::new(row.repeats, row.repeatable);
-    let defined = |share: Share, value: f64| (share.n > 0).then_some(value);
     let size = |row: &ToolUsage, value: u64| (row.sized > 0).then_some(value as i64);
     let time = |row: &ToolUsage, value: u64| (row.timed > 0).then_some(value as i64);
     Columns::of(rows)
@@ -120,13 +114,11 @@ pub fn tools(rows: &[ToolUsage], what: &'static str, all_tokens: u64, bytes_per_
         .count("sessions", |row| row.sessions)
         .count("ran", |row| row.ran)
         .count("failed", |row| row.failed)
-        .real("error_rate", |row| defined(errors(row), errors(row).value()))
-        .real("error_rate_lower", |row| defined(errors(row), errors(row).lower))
-        .real("error_rate_upper", |row| defined(errors(row), errors(row).upper))
+        .share(["error_rate", "error_rate_lower", "error_rate_upper"], |row| Share::new(row.failed, row.ran).known())
         .count("rejected", |row| row.rejected)
-        .real("rejection_rate", |row| Some(rejections(row).value()))
-        .real("rejection_rate_lower", |row| Some(rejections(row).lower))
-        .real("rejection_rate_upper", |row| Some(rejections(row).upper))
+        .share(["rejection_rate", "rejection_rate_lower", "rejection_rate_upper"], |row| {
+            Some(Share::new(row.rejected, row.calls))
+        })
         .count("open", |row| row.open)
         .count("empty", |row| row.empty)
         .count("empty_in_runs", |row| row.empty_in_runs)
@@ -144,7 +136,7 @@ pub fn tools(rows: &[ToolUsage], what: &'static str, all_tokens: u64, bytes_per_
         .whole("latency_ms_p99", |row| time(row, row.latency_ms[2]))
         .count("repeatable", |row| row.repeatable)
         .count("repeats", |row| row.repeats)
-        .real("dup_rate", |row| defined(repeats(row), repeats(row).value()))
+        .real("dup_rate", |row| Share::new(row.repeats, row.repeatable).known().map(|share| share.value()))
         .count("reads", |row| row.reads)
         .count("rereads_same", |row| row.rereads_same)
         .count("rereads_overlapping", |row| row.rereads_overlapping)
@@ -259,7 +251,6 @@ pub fn sessions_overview(rows: &[SessionSummary]) -> Table {
 
 /// All columns of a comparison.
 pub fn changes(rows: &[Change]) -> Listing {
-    let value = |share: &Share, of: fn(&Share) -> f64| (share.n > 0).then(|| of(share));
     Columns::of(rows)
         .text("what", |row| row.what.key().to_owned())
         .text("name", |row| row.name.clone())
@@ -267,14 +258,10 @@ pub fn changes(rows: &[Change]) -> Listing {
         .whole("lag", |row| row.lag.map(i64::from))
         .count("a_count", |row| row.a.k)
         .count("a_n", |row| row.a.n)
-        .real("a_share", |row| value(&row.a, Share::value))
-        .real("a_lower", |row| value(&row.a, |share| share.lower))
-        .real("a_upper", |row| value(&row.a, |share| share.upper))
+        .share(["a_share", "a_lower", "a_upper"], |row| row.a.known())
         .count("b_count", |row| row.b.k)
         .count("b_n", |row| row.b.n)
-        .real("b_share", |row| value(&row.b, Share::value))
-        .real("b_lower", |row| value(&row.b, |share| share.lower))
-        .real("b_upper", |row| value(&row.b, |share| share.upper))
+        .share(["b_share", "b_lower", "b_upper"], |row| row.b.known())
         .whole("a_chars_p50", |row| row.median_a.map(|median| median as i64))
         .whole("b_chars_p50", |row| row.median_b.map(|median| median as i64))
         .real("p", |row| row.p)

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
+use crate::base::stats::quantile_place;
 use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::trace::{MarkKind, MarkRow, Millis, SUMMARY_WITHIN_RECORDS, Status, ToolResult, ToolUse, Usage};
 
@@ -300,6 +301,5 @@ impl Sums {
 
 /// The element at `floor(share × (n − 1))` of sorted values; 0 when there are none.
 pub fn quantile_lower(sorted: &[u32], share: f64) -> u32 {
-    let Some(last) = sorted.len().checked_sub(1) else { return 0 };
-    sorted[((share * last as f64) as usize).min(last)]
+    quantile_place(sorted.len(), share).map_or(0, |place| sorted[place])
 }

@@ -17,6 +17,7 @@ use crate::planner::opportunities::Opportunity;
 use crate::planner::plan::Cost;
 use crate::planner::prefetches::Bound;
 use crate::settings::Enrichment;
+use crate::settings::tool_model::ToolModel;
 
 /// The bound over the sessions wanted.
 pub fn bound(
@@ -27,16 +28,18 @@ pub fn bound(
     wanted: &[bool],
 ) -> Bound {
     let sessions = Context::of_sessions(told.history);
+    let whole = Room { tokens: enrichment.prefetch_budget_tokens.into(), calls: enrichment.max_parallel_prefetches };
+    let of_context = |context: &Context| {
+        let rooms = vec![whole; context.calls.len()];
+        let (listed, asked) = (IdMap::default(), IdSet::default());
+        let mut search = Search { told, known, numbers, listed, asked, rooms, made: 0 };
+        context.steps(told.history).map(|step| search.step(step)).sum::<Bound>()
+    };
     let of_session = |(session, contexts): (usize, &Vec<Context>)| {
         let contexts = contexts.iter().filter(|_| wanted[session]);
-        contexts.map(|context| of_context(told, known, enrichment, numbers, context)).fold(Bound::default(), sum)
+        contexts.map(of_context).sum::<Bound>()
     };
-    sessions.par_iter().enumerate().map(of_session).reduce(Bound::default, sum)
-}
-
-fn sum(mut a: Bound, b: Bound) -> Bound {
-    a += b;
-    a
+    sessions.par_iter().enumerate().map(of_session).sum()
 }
 
 /// What one answer may still set off.
@@ -46,65 +49,108 @@ struct Room {
     calls: u32,
 }
 
-fn of_context(
-    told: Told<'_>,
-    known: &KnownTools<'_>,
-    enrichment: &Enrichment,
-    numbers: &Numbers,
-    context: &Context,
-) -> Bound {
-    let mut bound = Bound::default();
-    // By value: the last answer that lists it, as the number of its call, and calls made when it was there.
-    let mut listed: IdMap<u64, (usize, u32)> = IdMap::default();
-    let mut asked: IdSet<u64> = IdSet::default();
-    let whole = Room { tokens: enrichment.prefetch_budget_tokens.into(), calls: enrichment.max_parallel_prefetches };
-    let mut rooms = vec![whole; context.calls.len()];
-    let (mut made, mut place) = (0, 0);
-    for step in context.steps(told.history) {
-        let before = made;
-        for &call in step {
-            let row = &told.history.calls[call as usize];
-            made += 1;
-            if !row.ran() {
-                continue;
-            }
-            bound.calls += 1;
-            let tool = known.get(row.tool);
-            let Some(input) = told.values.input(call as usize).filter(|_| tool.speculatable) else { continue };
-            bound.speculatable += 1;
-            if !asked.insert(input.value ^ u64::from(row.tool.0).wrapping_mul(0x9E37_79B9_7F4A_7C15)) {
-                bound.repeats += 1;
-                continue;
-            }
-            let sources = told.values.given(call as usize).iter().filter_map(|given| listed.get(&given.value));
-            let Some(&(answer, then)) = sources.max() else { continue };
-            bound.listed += 1;
-            if input.leaves != 1 {
-                continue;
-            }
-            bound.listed_whole += 1;
-            if before - then >= numbers.judge.calls_near {
-                continue;
-            }
-            bound.near += 1;
-            let cost = Cost::of(&tool.model.model.cost_model, numbers.published.bytes_per_token.into());
-            let tokens = cost.charged(tool.model.model.value_class);
-            let room = &mut rooms[answer];
-            if room.calls > 0 && room.tokens >= tokens {
-                room.calls -= 1;
-                room.tokens -= tokens;
-                bound.reachable += 1;
-            }
+impl Room {
+    /// Whether a call still fits; then it takes its part.
+    fn take(&mut self, tokens: u64) -> bool {
+        let fits = self.calls > 0 && self.tokens >= tokens;
+        if fits {
+            self.calls -= 1;
+            self.tokens -= tokens;
         }
-        for &call in step {
-            if told.history.calls[call as usize].status == Status::Ok {
-                let values = told.values.lists(call as usize).flat_map(|(_, values)| values);
-                listed.extend(values.map(|value| (value.value, (place, made))));
-            }
-            place += 1;
+        fits
+    }
+}
+
+/// How far a call gets on the way to being known ahead.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reach {
+    /// It did not run.
+    Nowhere,
+    /// Its tool may not be called ahead.
+    Ran,
+    /// It was made before.
+    Repeat,
+    /// No answer had one of its values.
+    New,
+    /// An answer had, but not all of them.
+    Listed,
+    /// It came too late after that answer.
+    Whole,
+    /// It did not fit.
+    Near,
+    /// All the way.
+    Reachable,
+}
+
+impl Reach {
+    fn bound(self) -> Bound {
+        let at_least = |reach| u64::from(self >= reach);
+        Bound {
+            calls: at_least(Self::Ran),
+            speculatable: at_least(Self::Repeat),
+            repeats: u64::from(self == Self::Repeat),
+            listed: at_least(Self::Listed),
+            listed_whole: at_least(Self::Whole),
+            near: at_least(Self::Near),
+            reachable: at_least(Self::Reachable),
         }
     }
-    bound
+}
+
+/// The search through one context.
+struct Search<'a> {
+    told: Told<'a>,
+    known: &'a KnownTools<'a>,
+    numbers: &'a Numbers,
+    /// By value: the last answer that lists it, as the number of its call, and calls made when it was there.
+    listed: IdMap<u64, (usize, usize)>,
+    asked: IdSet<u64>,
+    /// By call: what its answer may still set off.
+    rooms: Vec<Room>,
+    /// Calls before the step.
+    made: usize,
+}
+
+impl Search<'_> {
+    fn step(&mut self, step: &[u32]) -> Bound {
+        let bound = step.iter().map(|&call| self.reach(call).bound()).sum();
+        let after = self.made + step.len();
+        for (place, &call) in (self.made..).zip(step) {
+            if self.told.history.calls[call as usize].status == Status::Ok {
+                let values = self.told.values.lists(call as usize).flat_map(|(_, values)| values);
+                self.listed.extend(values.map(|value| (value.value, (place, after))));
+            }
+        }
+        self.made = after;
+        bound
+    }
+
+    fn reach(&mut self, call: u32) -> Reach {
+        let row = &self.told.history.calls[call as usize];
+        if !row.ran() {
+            return Reach::Nowhere;
+        }
+        let tool = self.known.get(row.tool);
+        let input = self.told.values.input(call as usize).filter(|_| tool.speculatable);
+        let Some(input) = input else { return Reach::Ran };
+        if !self.asked.insert(input.value ^ u64::from(row.tool.0).wrapping_mul(0x9E37_79B9_7F4A_7C15)) {
+            return Reach::Repeat;
+        }
+        let sources = self.told.values.given(call as usize).iter().filter_map(|given| self.listed.get(&given.value));
+        let Some((answer, then)) = sources.max().copied() else { return Reach::New };
+        if input.leaves != 1 {
+            return Reach::Listed;
+        }
+        if self.made - then >= self.numbers.judge.calls_near as usize {
+            return Reach::Whole;
+        }
+        let tokens = self.tokens(&tool.model.model);
+        if self.rooms[answer].take(tokens) { Reach::Reachable } else { Reach::Near }
+    }
+
+    fn tokens(&self, model: &ToolModel) -> u64 {
+        Cost::of(&model.cost_model, self.numbers.published.bytes_per_token.into()).charged(model.value_class)
+    }
 }
 
 /// Values by link and project.

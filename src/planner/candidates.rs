@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::mine::runnable::Runnable;
 use crate::planner::numbers::Numbers;
 use crate::planner::plan::{Cost, worth};
+use crate::planner::prefetches::DeclineReason;
 use crate::planner::request::{Argument, Projected, Request};
 use crate::planner::value_models::{ValueModel, ValueModels};
 use crate::settings::tool_model::{FollowUp, ValueClass};
@@ -18,8 +19,6 @@ use crate::settings::tool_model::{FollowUp, ValueClass};
 pub struct Turn<'a> {
     /// The tool that answered.
     pub tool: &'a str,
-    /// Requests whose answer the agent has before it or that are on their way.
-    pub asked: &'a BTreeSet<Request>,
     /// What the agent is after, as words; empty if nobody knows.
     pub intents: &'a BTreeSet<String>,
     /// Arguments that each tool was seen to take. A tool that is not listed may take any; none at all checks nothing.
@@ -68,27 +67,6 @@ impl Candidate {
     }
 }
 
-/// Why a call is not made ahead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reason {
-    /// Does not fit what is left of the budget.
-    Budget,
-    /// The link is too weak, or the call is worth nothing.
-    LowProbability,
-    /// Something better took its place, or the agent has the answer already.
-    Preempted,
-    /// A tool that has to come before can neither be found in the context nor be called ahead.
-    PrereqMissing,
-    /// The tool may change something.
-    NotSpeculatable,
-    /// The answer gives no argument.
-    NoArgument,
-    /// The tool was never seen to take the argument.
-    UnknownArgument,
-    /// The tool requires another argument, which nothing supplies.
-    MissingArgument,
-}
-
 /// A call that is not made ahead.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declined {
@@ -97,7 +75,7 @@ pub struct Declined {
     /// The argument it would have had, where one was found.
     pub argument: Option<Argument>,
     /// Why not.
-    pub reason: Reason,
+    pub reason: DeclineReason,
 }
 
 /// What may be called next, and what may not.
@@ -139,22 +117,22 @@ impl Finding<'_> {
     fn link(&mut self, link: &FollowUp, model: &ValueModel, projected: Vec<Projected>) {
         let objection = |probability: f64| {
             if !model.is_speculatable() {
-                Some(Reason::NotSpeculatable)
+                Some(DeclineReason::NotSpeculatable)
             } else if probability < self.options.probability_min {
-                Some(Reason::LowProbability)
+                Some(DeclineReason::LowProbability)
             } else {
                 None
             }
         };
         if projected.is_empty() {
-            let reason = objection(link.probability).unwrap_or(Reason::NoArgument);
+            let reason = objection(link.probability).unwrap_or(DeclineReason::NoArgument);
             self.declined.push(Declined { tool: link.tool.clone(), argument: None, reason });
         }
         for projected in projected {
             let of_link = objection(projected.probability.unwrap_or(link.probability));
             // What cannot run is no decline, however improbable it is.
             let lacks = !self.turn.runnable.can_run(&link.tool, &projected.argument.name);
-            let of_link = if lacks { Some(Reason::MissingArgument) } else { of_link };
+            let of_link = if lacks { Some(DeclineReason::MissingArgument) } else { of_link };
             match of_link.or_else(|| self.objection(&link.tool, &projected.argument)) {
                 Some(reason) => self.decline(link, projected.argument, reason),
                 None => self.offer(link, model, projected),
@@ -162,16 +140,12 @@ impl Finding<'_> {
         }
     }
 
-    fn objection(&self, tool: &str, argument: &Argument) -> Option<Reason> {
+    fn objection(&self, tool: &str, argument: &Argument) -> Option<DeclineReason> {
         let seen = self.turn.arguments_seen.and_then(|seen| seen.get(tool));
-        if seen.is_some_and(|names| !names.contains(&argument.name)) {
-            return Some(Reason::UnknownArgument);
-        }
-        let request = Request { tool: tool.to_owned(), argument: argument.clone() };
-        self.turn.asked.contains(&request).then_some(Reason::Preempted)
+        seen.is_some_and(|names| !names.contains(&argument.name)).then_some(DeclineReason::UnknownArgument)
     }
 
-    fn decline(&mut self, link: &FollowUp, argument: Argument, reason: Reason) {
+    fn decline(&mut self, link: &FollowUp, argument: Argument, reason: DeclineReason) {
         self.declined.push(Declined { tool: link.tool.clone(), argument: Some(argument), reason });
     }
 

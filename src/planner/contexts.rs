@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::names::{Names, Sym};
+use crate::base::stats::quantile_place;
 use crate::logs::history::History;
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::logs::values::CallValues;
@@ -121,7 +122,7 @@ impl Latencies {
         }
         let median = |mut times: Vec<u64>| {
             times.sort_unstable();
-            times.get(times.len().saturating_sub(1) / 2).copied()
+            quantile_place(times.len(), 0.5).map(|place| times[place])
         };
         Self(times.into_iter().map(median).collect())
     }

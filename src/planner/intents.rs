@@ -1,5 +1,5 @@
 //! What the person is after, as far as the prompt of a turn names it: the words of it that are words of a field's name.
-//! And the lines that the planner would show the agent (published wording).
+//! And the line that the planner would show the agent (published wording).
 //!
 //! Prompts are kept as hashes of their words, so a keyword is found by equality of whole words: the field `full_dom` is
 //! named by "dom", not by "doms". As published any part of a name would do.
@@ -11,7 +11,6 @@ use crate::base::words;
 use crate::logs::history::History;
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
 use crate::planner::numbers::TextNumbers;
-use crate::planner::request::{ArgumentValue, Request};
 use crate::settings::tool_model::ToolModel;
 
 /// Keywords of every call of a history.
@@ -88,22 +87,14 @@ fn words_of_fields<'m>(models: impl IntoIterator<Item = &'m ToolModel>) -> BTree
     fields.flat_map(|field| words::words(field)).map(|word| (word.hash(), word.text.into_owned())).collect()
 }
 
-/// The line that announces what was prefetched, to stand behind an answer; empty if nothing was. Only true where
-/// these very requests are answered from what was fetched.
-pub fn prefetch_hint<'r>(fetched: impl IntoIterator<Item = &'r Request>, numbers: &TextNumbers) -> String {
-    let names: Vec<_> = fetched.into_iter().map(|request| short(request, numbers.argument_chars_max)).collect();
-    if names.is_empty() {
+/// The line that announces which tools were called ahead, to stand behind an answer; empty if none was. Arguments are as
+/// long as it shows them, since their text is gone.
+pub fn prefetch_hint<'t>(tools: impl IntoIterator<Item = &'t str>, numbers: &TextNumbers) -> String {
+    let argument = "x".repeat(numbers.argument_chars_max);
+    let calls: Vec<String> = tools.into_iter().map(|tool| format!("{tool}({argument})")).collect();
+    if calls.is_empty() {
         return String::new();
     }
-    let names = names.join(", ");
-    format!("\n\n> [enrichment: pre-fetched {names} in background — call as usual, results served from cache]")
-}
-
-/// `Tool(argument)`, cut between characters.
-fn short(request: &Request, chars_max: usize) -> String {
-    let ArgumentValue::Text(text) = &request.argument.value else { return format!("{}()", request.tool) };
-    match text.char_indices().nth(chars_max) {
-        Some((end, _)) => format!("{}({}…)", request.tool, &text[..end]),
-        None => format!("{}({text})", request.tool),
-    }
+    let calls = calls.join(", ");
+    format!("\n\n> [enrichment: pre-fetched {calls} in background — call as usual, results served from cache]")
 }

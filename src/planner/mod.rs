@@ -24,6 +24,7 @@ pub mod numbers;
 pub mod plan;
 pub mod published;
 pub mod race;
+mod refusals;
 pub mod request;
 pub mod selectivity;
 pub mod stage;

@@ -5,82 +5,59 @@
 
 use std::collections::BTreeSet;
 
-use crate::planner::candidates::{Candidate, Candidates, Declined, Reason};
+use crate::planner::candidates::{Candidate, Candidates, Declined};
 use crate::planner::knapsack::{Item, Problem};
 use crate::planner::numbers::{Numbers, ScoreNumbers};
+use crate::planner::prefetches::DeclineReason;
 use crate::settings::tool_model::{CostModel, ToolModel, ValueClass};
-
-/// What a call counts for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scoring {
-    /// Class and intent, times the probability of exactly this call.
-    ExpectedValue,
-}
-
-impl Scoring {
-    fn of(self, candidate: &Candidate) -> f64 {
-        match self {
-            Self::ExpectedValue => candidate.expected_value(),
-        }
-    }
-}
 
 /// What is called ahead.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
     /// Calls in order: what another needs comes first.
     pub calls: Vec<Candidate>,
-    /// Tokens that are charged.
-    pub cost_tokens: u64,
-    /// What is left of the budget.
-    pub remaining_tokens: u64,
     /// Everything else.
     pub declined: Vec<Declined>,
-    /// Sum of the published worth of the calls.
-    pub worth: f64,
-    /// Sum of their expected value.
-    pub expected_value: f64,
+}
+
+impl Plan {
+    /// Whether another one has the same calls in the same order.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.calls.iter().map(|call| &call.request).eq(other.calls.iter().map(|call| &call.request))
+    }
 }
 
 /// Chooses among candidates. `called` are the tools of the context, which need not be called again as a prerequisite.
-pub fn plan(found: Candidates, called: &BTreeSet<String>, budget_tokens: u32, scoring: Scoring) -> Plan {
-    let (open, mut declined) = admissible(found, called, scoring);
-    let problem = problem(&open, called, budget_tokens, scoring);
+pub fn plan(found: Candidates, called: &BTreeSet<String>, budget_tokens: u32) -> Plan {
+    let (open, mut declined) = admissible(found, called);
+    let problem = problem(&open, called, budget_tokens);
     let picks = problem.greedy();
     let taken: BTreeSet<_> = picks.items.iter().copied().collect();
     for (index, candidate) in open.iter().enumerate().filter(|(index, _)| !taken.contains(index)) {
-        let reason = if picks.displaced.contains(&index) { Reason::Preempted } else { Reason::Budget };
+        let reason = if picks.displaced.contains(&index) { DeclineReason::Preempted } else { DeclineReason::Budget };
         declined.push(decline(candidate, reason));
     }
-    let calls: Vec<_> = picks.items.iter().map(|&index| open[index].clone()).collect();
-    Plan {
-        cost_tokens: picks.cost,
-        remaining_tokens: u64::from(budget_tokens) - picks.cost,
-        declined,
-        worth: calls.iter().map(|call| call.worth).sum(),
-        expected_value: calls.iter().map(Candidate::expected_value).sum(),
-        calls,
-    }
+    Plan { calls: picks.items.iter().map(|&index| open[index].clone()).collect(), declined }
 }
 
 /// The knapsack that [`plan`] solves, to be held against the optimum.
-pub fn knapsack(found: &Candidates, called: &BTreeSet<String>, budget_tokens: u32, scoring: Scoring) -> Problem {
-    let (open, _) = admissible(found.clone(), called, scoring);
-    problem(&open, called, budget_tokens, scoring)
+pub fn knapsack(found: &Candidates, called: &BTreeSet<String>, budget_tokens: u32) -> Problem {
+    let (open, _) = admissible(found.clone(), called);
+    problem(&open, called, budget_tokens)
 }
 
 /// Candidates that are worth something, or free, and whose prerequisites can be met; all else is declined. Sorted, so
 /// that the plan does not depend on the order of the candidates.
-fn admissible(found: Candidates, called: &BTreeSet<String>, scoring: Scoring) -> (Vec<Candidate>, Vec<Declined>) {
+fn admissible(found: Candidates, called: &BTreeSet<String>) -> (Vec<Candidate>, Vec<Declined>) {
     let Candidates { mut open, mut declined } = found;
     open.sort_by(|a, b| a.request.cmp(&b.request));
     let (open, worthless): (Vec<_>, Vec<_>) =
-        open.into_iter().partition(|call| call.charged_tokens() == 0 || scoring.of(call) > 0.0);
-    declined.extend(worthless.iter().map(|candidate| decline(candidate, Reason::LowProbability)));
+        open.into_iter().partition(|call| call.charged_tokens() == 0 || call.expected_value() > 0.0);
+    declined.extend(worthless.iter().map(|candidate| decline(candidate, DeclineReason::LowProbability)));
     let grounded = grounded(&open, called);
     let (open, stranded): (Vec<_>, Vec<_>) =
         open.into_iter().partition(|candidate| grounded.contains(&candidate.request.tool));
-    declined.extend(stranded.iter().map(|candidate| decline(candidate, Reason::PrereqMissing)));
+    declined.extend(stranded.iter().map(|candidate| decline(candidate, DeclineReason::PrereqMissing)));
     (open, declined)
 }
 
@@ -102,18 +79,18 @@ fn grounded(open: &[Candidate], called: &BTreeSet<String>) -> BTreeSet<String> {
     }
 }
 
-fn problem(open: &[Candidate], called: &BTreeSet<String>, budget_tokens: u32, scoring: Scoring) -> Problem {
+fn problem(open: &[Candidate], called: &BTreeSet<String>, budget_tokens: u32) -> Problem {
     let calls_of =
         |tool: &String| -> Vec<usize> { (0..open.len()).filter(|&index| open[index].request.tool == *tool).collect() };
     let item = |candidate: &Candidate| Item {
         cost: candidate.charged_tokens(),
-        value: scoring.of(candidate),
+        value: candidate.expected_value(),
         needs: candidate.requires.iter().filter(|tool| !called.contains(*tool)).map(calls_of).collect(),
     };
     Problem { items: open.iter().map(item).collect(), budget: budget_tokens.into() }
 }
 
-fn decline(candidate: &Candidate, reason: Reason) -> Declined {
+fn decline(candidate: &Candidate, reason: DeclineReason) -> Declined {
     let Candidate { request, .. } = candidate;
     Declined { tool: request.tool.clone(), argument: Some(request.argument.clone()), reason }
 }

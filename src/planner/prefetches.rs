@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, Index, IndexMut};
 
-use serde::{Deserialize, Serialize};
+use serde::{Serialize, Serializer};
 
 use crate::base::names::Sym;
 use crate::base::sums::adds_up;
@@ -52,17 +52,17 @@ impl End {
     }
 }
 
-/// Why a call was not planned. The first four are declines (published words); the others were never candidates.
+/// Why a call is not planned. The first four are declines (published words); the others were never candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum DeclineReason {
-    /// Did not fit the budget.
+    /// Does not fit what is left of the budget.
     Budget,
-    /// Too improbable.
+    /// The link is too weak, or the call is worth nothing.
     LowProbability,
     /// Something better took its place.
     Preempted,
-    /// A prerequisite was missing.
+    /// A tool that has to come before can neither be found in the context nor be called ahead.
     PrereqMissing,
     /// The agent had the answer already: a repeat is the business of L0.
     AlreadyRead,
@@ -107,7 +107,7 @@ impl DeclineReason {
 }
 
 /// Prefetches by what the agent did within one window. Each column includes the ones before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Asked {
     /// Asked for with exactly the planned arguments.
     pub exact: u64,
@@ -117,42 +117,83 @@ pub struct Asked {
     pub name_only: u64,
 }
 
-/// A count per variant of an enumeration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct PerEnd([u64; End::ALL.len()]);
+/// `counts_per!(PerEnd: End)`: a type with a count for every variant of an enumeration with words.
+macro_rules! counts_per {
+    ($(#[$doc:meta])* $counts:ident: $key:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub struct $counts([u64; $key::ALL.len()]);
 
-impl Index<End> for PerEnd {
-    type Output = u64;
-    fn index(&self, end: End) -> &u64 {
-        &self.0[end as usize]
+        impl Index<$key> for $counts {
+            type Output = u64;
+
+            fn index(&self, key: $key) -> &u64 {
+                &self.0[key as usize]
+            }
+        }
+
+        impl IndexMut<$key> for $counts {
+            fn index_mut(&mut self, key: $key) -> &mut u64 {
+                &mut self.0[key as usize]
+            }
+        }
+
+        impl AddAssign for $counts {
+            fn add_assign(&mut self, other: Self) {
+                self.0.iter_mut().zip(other.0).for_each(|(sum, count)| *sum += count);
+            }
+        }
+    };
+}
+
+counts_per! {
+    /// A count per way to end.
+    PerEnd: End
+}
+
+counts_per! {
+    /// A count per reason.
+    PerHeld: DeclineReason
+}
+
+impl Serialize for PerEnd {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(End::ALL.iter().map(|&end| (end.key(), self[end])))
     }
 }
 
-impl IndexMut<End> for PerEnd {
-    fn index_mut(&mut self, end: End) -> &mut u64 {
-        &mut self.0[end as usize]
+/// The smallest of some shares; where there is none yet, more than any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Least {
+    ppm: u64,
+}
+
+impl Least {
+    /// One share, 0 … 1.
+    pub fn of(share: f64) -> Self {
+        Self { ppm: (share * 1e6) as u64 }
+    }
+
+    /// The share, cut to parts per million.
+    pub fn share(self) -> f64 {
+        self.ppm as f64 / 1e6
     }
 }
 
-/// A count per reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct PerHeld([u64; DeclineReason::ALL.len()]);
-
-impl Index<DeclineReason> for PerHeld {
-    type Output = u64;
-    fn index(&self, held: DeclineReason) -> &u64 {
-        &self.0[held as usize]
+impl Default for Least {
+    fn default() -> Self {
+        Self { ppm: u64::MAX }
     }
 }
 
-impl IndexMut<DeclineReason> for PerHeld {
-    fn index_mut(&mut self, held: DeclineReason) -> &mut u64 {
-        &mut self.0[held as usize]
+impl AddAssign for Least {
+    fn add_assign(&mut self, other: Self) {
+        self.ppm = self.ppm.min(other.ppm);
     }
 }
 
-/// Counts over prefetches and declines.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+/// Counts over prefetches and declines, under the names that they have in the report.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Tally {
     /// Calls of the agent.
     pub calls: u64,
@@ -165,28 +206,37 @@ pub struct Tally {
     /// Planned calls by how they ended.
     pub ends: PerEnd,
     /// Prefetches sent out that were asked for within the next few calls of later steps.
+    #[serde(rename = "within_3_calls")]
     pub near: Asked,
     /// Within more calls.
+    #[serde(rename = "within_10_calls")]
     pub far: Asked,
     /// Within the next few steps.
+    #[serde(rename = "within_3_steps")]
     pub steps: Asked,
     /// Exact hits at any time in the context with a call between that may have changed something (a shell).
+    #[serde(rename = "exact_across_shell")]
     pub across_shell: u64,
     /// Prefetches that the published pass would call cited: same tool within three events, prefetches counted in.
     pub cited: u64,
     /// Prefetches times the share of all windows of the context that have a call of their tool.
+    #[serde(skip)]
     pub name_by_chance: f64,
     /// Calls not planned, by reason.
+    #[serde(skip)]
     pub held: PerHeld,
     /// Of the declines, those whose very call the agent made soon after.
+    #[serde(skip)]
     pub late_exact: PerHeld,
     /// Of the declines, those with some call of the tool soon after, each call counted for one decline.
+    #[serde(skip)]
     pub late_name: PerHeld,
     /// Tokens that the prefetches sent out were expected to bring.
     pub predicted_tokens: u64,
     /// Of these, those of prefetches that were not won.
     pub unused_tokens: u64,
     /// Tokens of prefetches that the published pass would call cited: the actual ones where they are known.
+    #[serde(skip)]
     pub cited_tokens: u64,
     /// Tokens of hints that would have been shown (published wiring only), estimated.
     pub hint_tokens: u64,
@@ -205,6 +255,7 @@ pub struct Tally {
     /// Of these, with an answer in the log after all.
     pub refused_wrongly: u64,
     /// Tokens that refused calls were expected to bring.
+    #[serde(skip)]
     pub refused_tokens: u64,
     /// Worth of what the greedy choice takes.
     pub greedy_value: f64,
@@ -214,8 +265,9 @@ pub struct Tally {
     pub plans_compared: u64,
     /// Of these, where greedy takes less.
     pub plans_behind: u64,
-    /// Smallest share of the best choice that greedy reached, in parts per million; 0 if none was compared.
-    pub worst_ppm: u64,
+    /// Smallest share of the best choice that greedy reached.
+    #[serde(skip)]
+    pub least_share: Least,
 }
 
 impl Tally {
@@ -262,46 +314,9 @@ impl Tally {
 
 adds_up!(Asked: exact, target, name_only);
 
-impl AddAssign<&Self> for Tally {
-    fn add_assign(&mut self, other: &Self) {
-        self.calls += other.calls;
-        self.plans += other.plans;
-        self.plans_with_intent += other.plans_with_intent;
-        self.plans_by_intent += other.plans_by_intent;
-        End::ALL.iter().copied().for_each(|end| self.ends[end] += other.ends[end]);
-        self.near += &other.near;
-        self.far += &other.far;
-        self.steps += &other.steps;
-        self.across_shell += other.across_shell;
-        self.cited += other.cited;
-        self.name_by_chance += other.name_by_chance;
-        for &held in DeclineReason::ALL {
-            self.held[held] += other.held[held];
-            self.late_exact[held] += other.late_exact[held];
-            self.late_name[held] += other.late_name[held];
-        }
-        self.predicted_tokens += other.predicted_tokens;
-        self.unused_tokens += other.unused_tokens;
-        self.cited_tokens += other.cited_tokens;
-        self.hint_tokens += other.hint_tokens;
-        self.answers_known += other.answers_known;
-        self.overruns += other.overruns;
-        self.error_tokens += other.error_tokens;
-        self.waited_ms += other.waited_ms;
-        self.spared_ms += other.spared_ms;
-        self.refused += other.refused;
-        self.refused_wrongly += other.refused_wrongly;
-        self.refused_tokens += other.refused_tokens;
-        self.greedy_value += other.greedy_value;
-        self.best_value += other.best_value;
-        if other.plans_compared > 0 {
-            let before = if self.plans_compared > 0 { self.worst_ppm } else { u64::MAX };
-            self.worst_ppm = other.worst_ppm.min(before);
-        }
-        self.plans_compared += other.plans_compared;
-        self.plans_behind += other.plans_behind;
-    }
-}
+adds_up!(
+    Tally: calls, plans, plans_with_intent, plans_by_intent, ends, near, far, steps, across_shell, cited, name_by_chance, held, late_exact, late_name, predicted_tokens, unused_tokens, cited_tokens, hint_tokens, answers_known, overruns, error_tokens, waited_ms, spared_ms, refused, refused_wrongly, refused_tokens, greedy_value, best_value, plans_compared, plans_behind, least_share
+);
 
 /// What the live host would have recorded of one call that the planner made or declined to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -336,7 +351,7 @@ impl PlannerLedger {
     pub fn absorb(&mut self, other: &Self) {
         self.total += &other.total;
         for (edge, tally) in &other.edges {
-            **self.edges.entry(*edge).or_default() += tally;
+            **self.edges.entry(*edge).or_default() += tally.as_ref();
         }
     }
 
@@ -349,7 +364,7 @@ impl PlannerLedger {
 }
 
 /// Calls of the agent, by what could have supplied them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Bound {
     /// All calls that ran.
     pub calls: u64,

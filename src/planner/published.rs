@@ -2,12 +2,12 @@
 //! and whatever is not over the budget is admitted.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use crate::planner::numbers::Numbers;
 use crate::planner::plan::{Cost, worth};
-use crate::planner::value_models::ValueModels;
-use crate::settings::tool_model::{FollowUp, SideEffectClass, ToolModel, ValueClass};
+use crate::planner::value_models::{ValueModel, ValueModels};
+use crate::settings::tool_model::{SideEffectClass, ToolModel, ValueClass};
 
 /// What it is asked about.
 #[derive(Debug, Clone, Copy)]
@@ -16,8 +16,6 @@ pub struct Turn<'a> {
     pub recent_tools: &'a [&'a str],
     /// Tokens that may be spent.
     pub budget_tokens: u32,
-    /// Words of the user. Its host passes none.
-    pub intent_keywords: &'a [&'a str],
 }
 
 /// Its settings in code.
@@ -42,10 +40,6 @@ impl Options {
 pub struct Call {
     /// The tool.
     pub tool: String,
-    /// Where its argument would come from.
-    pub projection: Option<String>,
-    /// Probability of the strongest link to it.
-    pub probability: f64,
     /// Expected size. Bookkeeping is reported but not charged.
     pub cost: Cost,
     /// Class of the tool.
@@ -57,8 +51,6 @@ pub struct Call {
 pub struct Plan {
     /// Calls in order of admission.
     pub calls: Vec<Call>,
-    /// Tokens that are charged.
-    pub total_cost_tokens: u64,
     /// What is left of the budget.
     pub remaining_budget_tokens: u64,
     /// Tools over the budget; it knows no other reason.
@@ -68,17 +60,17 @@ pub struct Plan {
 /// Builds the published plan.
 pub fn plan(models: &ValueModels, turn: &Turn<'_>, options: &Options, numbers: &Numbers) -> Plan {
     let default = ToolModel::default();
-    let mut open: Vec<(f64, Call)> = strongest_links(models, turn, options)
-        .into_values()
-        .map(|link| {
-            let model = models.get(&link.tool).map_or(&default, |found| &found.model);
+    let mut open: Vec<(f64, Call)> = targets(models, turn, options)
+        .into_iter()
+        .map(|tool| {
+            let model = models.get(tool).map_or(&default, |found| &found.model);
             let cost = Cost::of(&model.cost_model, options.bytes_per_token.into());
             let class = model.value_class;
-            let worth = worth(model, turn.intent_keywords.iter().copied(), numbers);
+            // Its host passes no words of the user.
+            let worth = worth(model, [], numbers);
             let density =
                 if class == ValueClass::AuditOnly { f64::INFINITY } else { worth / cost.tokens.max(1) as f64 };
-            let (tool, projection) = (link.tool.clone(), link.projection.clone());
-            (density, Call { tool, projection, probability: link.probability, cost, class })
+            (density, Call { tool: tool.to_owned(), cost, class })
         })
         .collect();
     // Stable: among equals the alphabet decides.
@@ -91,7 +83,6 @@ pub fn plan(models: &ValueModels, turn: &Turn<'_>, options: &Options, numbers: &
             continue;
         }
         plan.remaining_budget_tokens -= charged;
-        plan.total_cost_tokens += charged;
         plan.calls.push(call);
     }
     plan
@@ -103,21 +94,11 @@ pub fn is_speculatable(model: &ToolModel) -> bool {
     model.speculate.unwrap_or(by_class)
 }
 
-/// The link to every target that is not a recent tool; of equally strong ones the first.
-fn strongest_links<'m>(models: &'m ValueModels, turn: &Turn<'_>, options: &Options) -> BTreeMap<&'m str, &'m FollowUp> {
-    let mut strongest: BTreeMap<&str, &FollowUp> = BTreeMap::new();
-    for trigger in turn.recent_tools {
-        for link in models.get(trigger).into_iter().flat_map(|model| model.links()) {
-            // The published fields are single-precision numbers.
-            let likely = link.probability as f32 >= options.probability_min as f32;
-            if !likely || turn.recent_tools.contains(&link.tool.as_str()) {
-                continue;
-            }
-            let kept = strongest.entry(&link.tool).or_insert(link);
-            if link.probability > kept.probability {
-                *kept = link;
-            }
-        }
-    }
-    strongest
+/// The targets of likely links, of the recent tools none.
+fn targets<'m>(models: &'m ValueModels, turn: &Turn<'_>, options: &Options) -> BTreeSet<&'m str> {
+    let recent = turn.recent_tools;
+    let links = recent.iter().filter_map(|tool| models.get(tool)).flat_map(ValueModel::links);
+    // The published fields are single-precision numbers.
+    let likely = links.filter(|link| link.probability as f32 >= options.probability_min as f32);
+    likely.map(|link| link.tool.as_str()).filter(|tool| !recent.contains(tool)).collect()
 }

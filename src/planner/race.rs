@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::planner::numbers::RaceNumbers;
+use crate::planner::prefetches::End;
 use crate::planner::request::Request;
 use crate::settings::Enrichment;
 use crate::settings::tool_model::CostModel;
@@ -51,25 +52,8 @@ pub struct Prefetch {
     pub host: Option<String>,
     /// How long it takes, in milliseconds.
     pub latency_ms: u64,
-    /// Whether it ends in an error.
-    pub fails: bool,
     /// How long its answer may be used, in milliseconds from when it settles; without a limit until something changes.
     pub fresh_ms: Option<u64>,
-    /// What its answer is expected to cost, in tokens.
-    pub predicted_tokens: u64,
-}
-
-/// Why a prefetch is not dispatched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Refusal {
-    /// Its host has as many calls as it may.
-    HostSaturated,
-    /// As many prefetches are in flight as may be.
-    MaxParallelReached,
-    /// The same request is in flight or waits to be claimed.
-    AlreadyFetched,
-    /// The session is over.
-    SessionEnded,
 }
 
 /// What became of a prefetch.
@@ -83,16 +67,14 @@ pub enum Fate {
     Won,
     /// The agent asked before it was there: its own call ran too.
     Late,
-    /// It ended in an error.
-    Failed,
     /// What it read changed, or it grew too old, before the agent asked.
     Stale,
     /// The session ended before it was there.
     Cancelled,
     /// The session ended, and nobody had asked.
     Unclaimed,
-    /// It was never dispatched.
-    Refused(Refusal),
+    /// It was never dispatched: how that is booked.
+    Refused(End),
 }
 
 /// One prefetch and its times, in simulated milliseconds.
@@ -102,7 +84,7 @@ pub struct Record {
     pub prefetch: Prefetch,
     /// When it was dispatched, or refused.
     pub dispatched_ms: u64,
-    /// When it ended, with an answer or an error.
+    /// When it ended.
     pub settled_ms: Option<u64>,
     /// When the agent asked.
     pub claimed_ms: Option<u64>,
@@ -270,17 +252,17 @@ impl Race {
         index
     }
 
-    fn refusal(&mut self, prefetch: &Prefetch) -> Option<Refusal> {
+    fn refusal(&mut self, prefetch: &Prefetch) -> Option<End> {
         let Limits { parallel_max, per_host_max, respect_rate_limits, .. } = self.limits;
         let host = prefetch.host.as_deref().filter(|_| respect_rate_limits);
         if self.ended {
-            Some(Refusal::SessionEnded)
+            Some(End::Cancelled)
         } else if self.is_fetched(&prefetch.request) {
-            Some(Refusal::AlreadyFetched)
+            Some(End::AlreadyFetched)
         } else if self.in_flight >= parallel_max {
-            Some(Refusal::MaxParallelReached)
+            Some(End::MaxParallelReached)
         } else if host.is_some_and(|host| self.calls_to(host) >= per_host_max) {
-            Some(Refusal::HostSaturated)
+            Some(End::HostSaturated)
         } else {
             None
         }
@@ -324,11 +306,7 @@ impl Race {
     fn settle(&mut self, index: usize) {
         let record = &mut self.records[index];
         record.settled_ms = Some(self.now_ms);
-        let open = record.fate == Fate::InFlight;
-        if open && record.prefetch.fails {
-            record.fate = Fate::Failed;
-            self.claimable.remove(&record.prefetch.request);
-        } else if open {
+        if record.fate == Fate::InFlight {
             record.fate = Fate::Settled;
         }
         self.in_flight -= 1;

@@ -14,7 +14,6 @@ use crate::planner::contexts::{Latencies, Split, Told};
 use crate::planner::intents::Intents;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::Numbers;
-use crate::planner::plan::Scoring;
 use crate::planner::prefetches::{PlannerLedger, Trace};
 use crate::planner::selectivity::Numbers as SelectivityNumbers;
 use crate::planner::selectivity::file::Selectivity;
@@ -121,18 +120,8 @@ pub fn walk(
     control: Option<&Donors>,
 ) -> Vec<PlannerLedger> {
     let odds = odds(stage, planner, known);
-    let policy = Policy {
-        models: &planner.models,
-        known,
-        wiring: wiring(stage, planner, odds.as_ref(), probability_min),
-        enrichment,
-        latencies: &trained.latencies,
-        arguments_seen: &trained.arguments,
-        runnable: &stage.runnable,
-        intents: stage.intents.as_ref(),
-        control,
-        numbers: &stage.numbers,
-    };
+    let wiring = wiring(stage, planner, odds.as_ref(), probability_min);
+    let policy = Policy { enrichment, control, ..policy(stage, planner, known, trained, wiring) };
     judge(stage.told(), &policy, &stage.judged)
 }
 
@@ -141,10 +130,22 @@ pub fn trail(stage: &Stage, planner: &Planner) -> Vec<Trace> {
     let trained = Trained::new(stage);
     let known = KnownTools::new(&planner.models, stage.told(), &stage.numbers);
     let odds = odds(stage, planner, &known);
-    let policy = Policy {
+    let wiring = wiring(stage, planner, odds.as_ref(), None);
+    walk::trail(stage.told(), &policy(stage, planner, &known, &trained, wiring), &stage.judged)
+}
+
+/// A planner under the settings of the file.
+fn policy<'a>(
+    stage: &'a Stage,
+    planner: &'a Planner,
+    known: &'a KnownTools<'a>,
+    trained: &'a Trained,
+    wiring: Wiring<'a>,
+) -> Policy<'a> {
+    Policy {
         models: &planner.models,
-        known: &known,
-        wiring: wiring(stage, planner, odds.as_ref(), None),
+        known,
+        wiring,
         enrichment: &stage.settings.enrichment,
         latencies: &trained.latencies,
         arguments_seen: &trained.arguments,
@@ -152,8 +153,7 @@ pub fn trail(stage: &Stage, planner: &Planner) -> Vec<Trace> {
         intents: stage.intents.as_ref(),
         control: None,
         numbers: &stage.numbers,
-    };
-    walk::trail(stage.told(), &policy, &stage.judged)
+    }
 }
 
 fn odds<'a>(stage: &'a Stage, planner: &'a Planner, known: &'a KnownTools<'_>) -> Option<Selective<'a>> {
@@ -174,13 +174,11 @@ fn wiring<'a>(
     let by_link = probability_min.unwrap_or(stage.numbers.candidates.probability_min);
     match odds {
         _ if matches!(planner.kind, Kind::Published) => Wiring::Published { probability_min: by_link },
-        None => Wiring::Improved { scoring: Scoring::ExpectedValue, probability_min: by_link, odds: None },
+        None => Wiring::Improved { probability_min: by_link, odds: None },
         // The table has its own threshold, below which nothing is left.
-        Some(odds) => Wiring::Improved {
-            scoring: Scoring::ExpectedValue,
-            probability_min: probability_min.unwrap_or(f64::MIN_POSITIVE),
-            odds: Some(odds),
-        },
+        Some(odds) => {
+            Wiring::Improved { probability_min: probability_min.unwrap_or(f64::MIN_POSITIVE), odds: Some(odds) }
+        }
     }
 }
 

@@ -6,24 +6,24 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::base::names::Sym;
+use crate::base::names::{Names, Sym};
 use crate::logs::history::Call;
-use crate::logs::trace::{NO_TIME, ResultKind, Status};
+use crate::logs::trace::{NO_TIME, Status};
 use crate::logs::values::List;
 use crate::mine::runnable::Runnable;
 use crate::planner::bound::Donors;
-use crate::planner::candidates::{Candidates, Reason, Turn, candidates};
+use crate::planner::candidates::{Candidates, Turn, candidates};
 use crate::planner::contexts::{Context, Latencies, Told, window};
 use crate::planner::exact::gap;
-use crate::planner::fail_fast::{Answer, FailFast, Verdict};
 use crate::planner::intents::{Intents, prefetch_hint};
 use crate::planner::known_tools::{KnownTools, Link};
 use crate::planner::numbers::Numbers;
 use crate::planner::opportunities::{Odds, Opportunity, Reader};
-use crate::planner::plan::{Cost, Plan, Scoring, knapsack};
-use crate::planner::prefetches::{Asked, DeclineReason, Edge, End, PlannerLedger, Tally, Trace};
-use crate::planner::race::{Fate, Limits, Prefetch, Race, Refusal, latency_ms};
-use crate::planner::request::{Argument, ArgumentValue, Projected, Request, host_for};
+use crate::planner::plan::{Plan, knapsack};
+use crate::planner::prefetches::{Asked, DeclineReason, Edge, End, Least, PlannerLedger, Tally, Trace};
+use crate::planner::race::{Fate, Limits, Prefetch, Race, latency_ms};
+use crate::planner::refusals::Refusals;
+use crate::planner::request::{Argument, Projected, Request};
 use crate::planner::value_models::ValueModels;
 use crate::planner::watch::{Match, Sent, Watch};
 use crate::planner::{candidates, plan as planner, published};
@@ -41,8 +41,6 @@ pub enum Wiring<'a> {
     },
     /// Per call and arguments, charged one by one.
     Improved {
-        /// What a call counts for.
-        scoring: Scoring,
         /// Probability below which nothing is called ahead.
         probability_min: f64,
         /// Where probabilities come from; none takes those of the links.
@@ -121,8 +119,36 @@ struct Planned {
     predicted_tokens: u64,
 }
 
-/// A link with the places of what it is offered.
-type Offered<'a> = (&'a Link<'a>, Range<usize>);
+/// What an answer offers, link by link.
+#[derive(Default)]
+struct Offer<'a> {
+    moments: Vec<Opportunity>,
+    /// Links with the places of what they are offered.
+    ranges: Vec<(&'a Link<'a>, Range<usize>)>,
+}
+
+impl Offer<'_> {
+    /// The arguments for a link, and how likely each call is where the odds know it.
+    fn project(&self, follow_up: &FollowUp, odds: Option<&dyn Odds>) -> Vec<Projected> {
+        let range = self.ranges.iter().find(|(link, _)| std::ptr::eq(link.follow_up, follow_up));
+        let Some((link, range)) = range else { return Vec::new() };
+        let moments = &self.moments[range.clone()];
+        let argument = |moment: &Opportunity| Argument::new(link.argument_name.unwrap_or_default(), moment.value);
+        let mut projected = Projected::evenly(moments.iter().map(argument).collect());
+        for (projected, moment) in projected.iter_mut().zip(moments) {
+            if let Some(probability) = odds.and_then(|odds| odds.of(moment)) {
+                *projected = Projected::certain(projected.argument.clone(), probability);
+            }
+        }
+        projected
+    }
+
+    /// What a call was made of.
+    fn of(&self, names: &Names, tool: &str, argument: &Argument) -> Option<Opportunity> {
+        let is_it = |moment: &&Opportunity| moment.value == argument.value && names.text(moment.to) == tool;
+        self.moments.iter().find(is_it).copied()
+    }
+}
 
 /// The walk over one context.
 struct Walk<'a> {
@@ -268,10 +294,8 @@ impl<'a> Walk<'a> {
             self.recent.pop_front();
         }
         let mut planned = match self.policy.wiring {
-            Wiring::Published { probability_min } => self.published(trigger, row.tool, probability_min),
-            Wiring::Improved { scoring, probability_min, odds } => {
-                self.improved(trigger, name, scoring, probability_min, odds)
-            }
+            Wiring::Published { probability_min } => self.published(trigger, probability_min),
+            Wiring::Improved { probability_min, odds } => self.improved(trigger, name, probability_min, odds),
         };
         if let Some(donors) = self.policy.control {
             planned.retain_mut(|planned| match donors.other(&planned.moment) {
@@ -287,76 +311,70 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn improved(
-        &mut self,
-        trigger: u32,
-        tool: &str,
-        scoring: Scoring,
-        probability_min: f64,
-        odds: Option<&dyn Odds>,
-    ) -> Vec<Planned> {
-        let (offered, ranges) = self.fresh(trigger);
-        if offered.is_empty() {
+    fn improved(&mut self, trigger: u32, tool: &str, probability_min: f64, odds: Option<&dyn Odds>) -> Vec<Planned> {
+        let Policy { intents, arguments_seen, runnable, .. } = *self.policy;
+        let offer = self.fresh(trigger);
+        if offer.moments.is_empty() {
             return Vec::new();
         }
         self.total.plans += 1;
-        let numbers = self.policy.numbers;
-        let project = |follow_up: &FollowUp| -> Vec<Projected> {
-            let range = ranges.iter().find(|(link, _)| std::ptr::eq(link.follow_up, follow_up));
-            let Some((link, range)) = range else { return Vec::new() };
-            let argument = |moment: &Opportunity| Argument::hash(link.argument_name.unwrap_or_default(), moment.value);
-            let mut projected = Projected::evenly(offered[range.clone()].iter().map(argument).collect());
-            for (projected, moment) in projected.iter_mut().zip(&offered[range.clone()]) {
-                if let Some(probability) = odds.and_then(|odds| odds.of(moment)) {
-                    *projected = Projected::certain(projected.argument.clone(), probability);
-                }
-            }
-            projected
-        };
         let nothing = BTreeSet::new();
-        let intents = self.policy.intents.map_or(&nothing, |intents| intents.of(trigger));
-        let turn = Turn {
-            tool,
-            // What was read before is not offered; what is on its way the race knows.
-            asked: &BTreeSet::new(),
-            intents,
-            arguments_seen: Some(self.policy.arguments_seen),
-            runnable: self.policy.runnable,
-        };
-        let options = candidates::Options { probability_min, bytes_per_token: self.bytes_per_token() };
-        let found = candidates(self.policy.models, &turn, &options, numbers, &project);
-        let budget = self.policy.enrichment.prefetch_budget_tokens;
-        let compared = if found.open.is_empty() { None } else { self.compare(&found, budget, scoring) };
-        let plan = planner::plan(found, &self.called, budget, scoring);
+        let intents = intents.map_or(&nothing, |intents| intents.of(trigger));
+        let turn = Turn { tool, intents, arguments_seen: Some(arguments_seen), runnable };
+        let found = self.found(&turn, &offer, probability_min, odds);
+        self.compare(&found);
+        let plan = self.plan(found);
         if !intents.is_empty() {
-            let without = Turn { intents: &nothing, ..turn };
-            let found = candidates(self.policy.models, &without, &options, numbers, &project);
-            let without = planner::plan(found, &self.called, budget, scoring);
-            let calls = |plan: &Plan| plan.calls.iter().map(|call| call.request.clone()).collect::<Vec<_>>();
+            let without = self.found(&Turn { intents: &nothing, ..turn }, &offer, probability_min, odds);
             self.total.plans_with_intent += 1;
-            self.total.plans_by_intent += u64::from(calls(&plan) != calls(&without));
+            self.total.plans_by_intent += u64::from(!plan.is_like(&self.plan(without)));
         }
-        self.total += &compared.unwrap_or_default();
         let names = &self.policy.known.names;
-        let find = |tool: &str, argument: &Argument| {
-            let ArgumentValue::Hash(value) = argument.value else { return None };
-            offered.iter().find(|moment| moment.value == value && names.text(moment.to) == tool).copied()
-        };
         for declined in &plan.declined {
-            if let Some(moment) = declined.argument.as_ref().and_then(|argument| find(&declined.tool, argument)) {
-                self.decline(&moment, held(declined.reason));
+            let argument = declined.argument.as_ref();
+            if let Some(moment) = argument.and_then(|argument| offer.of(names, &declined.tool, argument)) {
+                self.decline(&moment, declined.reason);
             }
         }
         let planned = plan.calls.iter().filter_map(|call| {
-            let moment = find(&call.request.tool, &call.request.argument)?;
+            let moment = offer.of(names, &call.request.tool, &call.request.argument)?;
             Some(Planned { moment, predicted_tokens: call.cost.tokens })
         });
         planned.collect()
     }
 
+    /// The candidates among what an answer offers.
+    fn found(&self, turn: &Turn<'_>, offer: &Offer<'_>, probability_min: f64, odds: Option<&dyn Odds>) -> Candidates {
+        let options = candidates::Options { probability_min, bytes_per_token: self.bytes_per_token() };
+        let project = |follow_up: &FollowUp| offer.project(follow_up, odds);
+        candidates(self.policy.models, turn, &options, self.policy.numbers, &project)
+    }
+
+    fn plan(&self, found: Candidates) -> Plan {
+        planner::plan(found, &self.called, self.policy.enrichment.prefetch_budget_tokens)
+    }
+
+    /// Books the greedy choice against the best one, unless there is nothing or too much to choose from.
+    fn compare(&mut self, found: &Candidates) {
+        if found.open.is_empty() {
+            return;
+        }
+        let problem = knapsack(found, &self.called, self.policy.enrichment.prefetch_budget_tokens);
+        let Some(gap) = gap(&problem, self.policy.numbers.exact.items_max) else { return };
+        let share = if gap.optimum > 0.0 { (gap.greedy / gap.optimum).min(1.0) } else { 1.0 };
+        self.total += Tally {
+            greedy_value: gap.greedy,
+            best_value: gap.optimum,
+            plans_compared: 1,
+            plans_behind: u64::from(gap.share() > f64::EPSILON),
+            least_share: Least::of(share),
+            ..Tally::default()
+        };
+    }
+
     /// What the answer offers to each link and was not read before.
-    fn fresh(&mut self, trigger: u32) -> (Vec<Opportunity>, Vec<Offered<'a>>) {
-        let (mut offered, mut ranges) = (Vec::new(), Vec::new());
+    fn fresh(&mut self, trigger: u32) -> Offer<'a> {
+        let Offer { moments: mut offered, mut ranges } = Offer::default();
         for (number, link) in self.reader.links(trigger) {
             let start = offered.len();
             self.reader.offers(trigger, number, link, self.policy.numbers.judge.ranks_max, &mut offered);
@@ -371,7 +389,7 @@ impl<'a> Walk<'a> {
             }
             ranges.push((link, start..offered.len()));
         }
-        (offered, ranges)
+        Offer { moments: offered, ranges }
     }
 
     fn decline(&mut self, moment: &Opportunity, reason: DeclineReason) {
@@ -385,7 +403,7 @@ impl<'a> Walk<'a> {
 
     /// The published planner, in the wiring of its host: it reads the answer as text whatever it is, so that only the
     /// built-in extractors for listings find something.
-    fn published(&mut self, trigger: u32, tool: Sym, probability_min: f64) -> Vec<Planned> {
+    fn published(&mut self, trigger: u32, probability_min: f64) -> Vec<Planned> {
         let Policy { known, models, numbers, enrichment, .. } = *self.policy;
         let mut offered = Vec::new();
         for (number, link) in self.reader.links(trigger).filter(|(_, link)| link.is_listing()) {
@@ -400,11 +418,7 @@ impl<'a> Walk<'a> {
         }
         self.total.plans += 1;
         let recent: Vec<&str> = self.recent.iter().map(|&tool| known.names.text(tool)).collect();
-        let turn = published::Turn {
-            recent_tools: &recent,
-            budget_tokens: enrichment.prefetch_budget_tokens,
-            intent_keywords: &[],
-        };
+        let turn = published::Turn { recent_tools: &recent, budget_tokens: enrichment.prefetch_budget_tokens };
         let options = published::Options { probability_min, ..published::Options::library(numbers) };
         let plan = published::plan(models, &turn, &options, numbers);
         let of_tool =
@@ -412,9 +426,7 @@ impl<'a> Walk<'a> {
         for name in &plan.over_budget {
             let moments: Vec<Opportunity> = of_tool(name);
             for moment in moments {
-                self.hold((tool, moment.to), DeclineReason::Budget, 1);
-                let input = self.link(&moment).sole_input(moment.value);
-                self.watch.decline((tool, moment.to), DeclineReason::Budget, input);
+                self.decline(&moment, DeclineReason::Budget);
             }
         }
         let calls = plan.calls.iter().flat_map(|call| {
@@ -438,34 +450,17 @@ impl<'a> Walk<'a> {
         self.policy.numbers.published.bytes_per_token.into()
     }
 
-    /// The greedy choice against the best one, unless there is too much to choose from.
-    fn compare(&self, found: &Candidates, budget: u32, scoring: Scoring) -> Option<Tally> {
-        let problem = knapsack(found, &self.called, budget, scoring);
-        let gap = gap(&problem, self.policy.numbers.exact.items_max)?;
-        let share = if gap.optimum > 0.0 { (gap.greedy / gap.optimum).min(1.0) } else { 1.0 };
-        Some(Tally {
-            greedy_value: gap.greedy,
-            best_value: gap.optimum,
-            plans_compared: 1,
-            plans_behind: u64::from(gap.share() > f64::EPSILON),
-            worst_ppm: (share * 1e6) as u64,
-            ..Tally::default()
-        })
-    }
-
     fn send(&mut self, planned: Vec<Planned>) {
         let Policy { known, latencies, numbers, .. } = *self.policy;
         let prefetch = |planned: &Planned| {
             let (moment, link) = (&planned.moment, self.link(&planned.moment));
             let model = &known.get(moment.to).model.model;
-            let argument = Argument::hash(link.argument_name.unwrap_or_default(), moment.value);
+            let argument = Argument::new(link.argument_name.unwrap_or_default(), moment.value);
             let request = Request { tool: known.names.text(moment.to).to_owned(), argument };
             Prefetch {
-                host: host_for(&request, model),
+                host: model.rate_limit_host.as_ref().map(|host| host.to_ascii_lowercase()),
                 latency_ms: latency_ms(latencies.median_ms(moment.to), &model.cost_model, &numbers.race),
-                fails: false,
                 fresh_ms: model.cost_model.freshness_ttl_s.map(|seconds| seconds * 1000),
-                predicted_tokens: planned.predicted_tokens,
                 request,
             }
         };
@@ -478,10 +473,7 @@ impl<'a> Walk<'a> {
         for (planned, record) in planned.into_iter().zip(round.records) {
             let Planned { moment, predicted_tokens } = planned;
             match self.race.records()[record].fate {
-                Fate::Refused(refusal) => {
-                    let tally = self.edges.entry((moment.from, moment.to)).or_default();
-                    tally.ends[refused(refusal)] += 1;
-                }
+                Fate::Refused(end) => self.edges.entry((moment.from, moment.to)).or_default().ends[end] += 1,
                 _ => {
                     let input = self.link(&moment).sole_input(moment.value);
                     self.watch.send(moment, input, record, predicted_tokens);
@@ -490,16 +482,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What the published line costs; arguments count as long as it shows them, since their text is gone.
+    /// What the published line costs.
     fn hint_tokens(&self, records: &[usize]) -> u64 {
-        let numbers = self.policy.numbers;
-        let text = "x".repeat(numbers.texts.argument_chars_max);
-        let named = |&record: &usize| Request {
-            tool: self.race.records()[record].prefetch.request.tool.clone(),
-            argument: Argument::text("", text.as_str()),
-        };
-        let requests: Vec<Request> = records.iter().map(named).collect();
-        (prefetch_hint(&requests, &numbers.texts).len() as f64 / self.bytes_per_token()).round() as u64
+        let tools = records.iter().map(|&record| self.race.records()[record].prefetch.request.tool.as_str());
+        let hint = prefetch_hint(tools, &self.policy.numbers.texts);
+        (hint.len() as f64 / self.bytes_per_token()).round() as u64
     }
 
     fn finish(mut self, context: &Context, books: &mut PlannerLedger) {
@@ -532,7 +519,6 @@ fn record(tally: &mut Tally, sent: &Sent, fate: Fate, bytes_per_token: f64) {
         _ if sent.ever == Match::Target => End::Target,
         Fate::Stale => End::Stale,
         Fate::Cancelled | Fate::InFlight => End::Cancelled,
-        Fate::Failed => End::Failed,
         Fate::Settled | Fate::Unclaimed | Fate::Refused(_) => End::Wasted,
     };
     tally.ends[end] += 1;
@@ -565,28 +551,6 @@ fn enter(asked: &mut Asked, found: Match) {
     asked.name_only += u64::from(found >= Match::Name);
 }
 
-fn held(reason: Reason) -> DeclineReason {
-    match reason {
-        Reason::Budget => DeclineReason::Budget,
-        Reason::LowProbability => DeclineReason::LowProbability,
-        Reason::Preempted => DeclineReason::Preempted,
-        Reason::PrereqMissing => DeclineReason::PrereqMissing,
-        Reason::NotSpeculatable => DeclineReason::NotSpeculatable,
-        Reason::NoArgument => DeclineReason::NoArgument,
-        Reason::UnknownArgument => DeclineReason::UnknownArgument,
-        Reason::MissingArgument => DeclineReason::MissingArgument,
-    }
-}
-
-fn refused(refusal: Refusal) -> End {
-    match refusal {
-        Refusal::HostSaturated => End::HostSaturated,
-        Refusal::MaxParallelReached => End::MaxParallelReached,
-        Refusal::AlreadyFetched => End::AlreadyFetched,
-        Refusal::SessionEnded => End::Cancelled,
-    }
-}
-
 /// How often a window of the context, wherever it begins, has a call of a tool.
 struct Chances<'a> {
     told: Told<'a>,
@@ -615,72 +579,5 @@ impl<'a> Chances<'a> {
         let share = with as f64 / calls.len().max(1) as f64;
         self.known.insert(tool, share);
         share
-    }
-}
-
-/// Repeats of a question that keeps coming back empty.
-enum Refusals<'a> {
-    /// As published: by tool, whatever is asked; once armed, for the rest of the context.
-    Published { policy: &'a Policy<'a>, empties: BTreeMap<Sym, u32> },
-    /// By tool and arguments, bounded, on evidence.
-    Improved { policy: &'a Policy<'a>, fail_fast: FailFast<'a> },
-}
-
-impl<'a> Refusals<'a> {
-    fn new(policy: &'a Policy<'a>) -> Self {
-        match policy.wiring {
-            Wiring::Published { .. } => Self::Published { policy, empties: BTreeMap::new() },
-            Wiring::Improved { .. } => Self::Improved { policy, fail_fast: FailFast::new(&policy.numbers.fail_fast) },
-        }
-    }
-
-    fn call(&mut self, told: Told<'_>, index: usize, total: &mut Tally) {
-        let row = &told.history.calls[index];
-        let policy = match self {
-            Self::Published { policy, .. } | Self::Improved { policy, .. } => *policy,
-        };
-        let model = &policy.known.get(row.tool).model.model;
-        let Some(after_n) = model.fail_fast_after_n.filter(|_| row.ran()) else { return };
-        let empty_max = policy.numbers.fail_fast.empty_bytes_max;
-        let predicted = Cost::of(&model.cost_model, policy.numbers.published.bytes_per_token.into());
-        let (is_refused, tokens) = match self {
-            Self::Published { empties, .. } => {
-                let streak = empties.entry(row.tool).or_default();
-                let is_refused = *streak >= after_n;
-                // Nothing that a refused call comes back with resets the streak: it never ran.
-                if !is_refused && row.status == Status::Ok {
-                    *streak = if u64::from(row.bytes) <= empty_max { *streak + 1 } else { 0 };
-                }
-                (is_refused, policy.numbers.published.refused_tokens)
-            }
-            Self::Improved { fail_fast, .. } => {
-                let (tool, input) = (policy.known.names.text(row.tool), told.values.input(index));
-                let Some(input) = input else { return };
-                let verdict = fail_fast.call(tool, input.value, Some(after_n));
-                if verdict == Verdict::Run {
-                    fail_fast.answered(tool, input.value, answer(row));
-                }
-                (verdict == Verdict::Refused, predicted.charged(model.value_class))
-            }
-        };
-        if is_refused {
-            let has_answer = match answer(row) {
-                Answer::Text { bytes } => bytes > empty_max,
-                Answer::NonText => true,
-                Answer::Failed => false,
-            };
-            total.refused += 1;
-            total.refused_wrongly += u64::from(has_answer);
-            total.refused_tokens += tokens;
-        }
-    }
-}
-
-fn answer(row: &Call) -> Answer {
-    match (row.status, row.kind) {
-        _ if row.is_empty() => Answer::Text { bytes: 0 },
-        (Status::Ok, ResultKind::NonText | ResultKind::Mixed) => Answer::NonText,
-        (Status::Ok, _) => Answer::Text { bytes: row.bytes.into() },
-        _ => Answer::Failed,
     }
 }

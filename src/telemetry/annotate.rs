@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::{AddAssign, Range};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use memchr::memchr_iter;
@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::base::json::{Cursor, Fault, RawStr, Shape};
 use crate::base::stats::Share;
+use crate::base::sums::adds_up;
 use crate::base::unpack::Packing;
 use crate::telemetry::field::{Field, Fields, Value};
 
@@ -104,23 +105,9 @@ impl Citations {
     }
 }
 
-impl AddAssign for Citations {
-    fn add_assign(&mut self, other: Self) {
-        self.lines += other.lines;
-        self.damaged_lines += other.damaged_lines;
-        self.events += other.events;
-        self.prefetches += other.prefetches;
-        self.cited_by_name += other.cited_by_name;
-        self.judged_by_answer += other.judged_by_answer;
-        self.cited_by_answer += other.cited_by_answer;
-        self.cut_short += other.cut_short;
-        self.sampled += other.sampled;
-        self.untraced += other.untraced;
-        self.set += other.set;
-        self.kept += other.kept;
-        self.uneditable += other.uneditable;
-    }
-}
+adds_up!(
+    Citations: lines, damaged_lines, events, prefetches, cited_by_name, judged_by_answer, cited_by_answer, cut_short, sampled, untraced, set, kept, uneditable
+);
 
 /// A file with the field set.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -24,7 +24,8 @@ pub const NO_ORDER: u32 = u32::MAX;
 pub const NO_LATENCY: u32 = u32::MAX;
 
 /// What a record is: a response, or something besides that matters to what later responses may refer to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum What {
     /// An answer with text.
     #[default]
@@ -50,15 +51,7 @@ impl What {
 
     /// The name in telemetry.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Response => "response",
-            Self::Failed => "failed",
-            Self::Refused => "refused",
-            Self::Empty => "empty",
-            Self::Unanswered => "unanswered",
-            Self::Cleared => "cleared",
-            Self::Compacted => "compacted",
-        }
+        self.into()
     }
 
     /// Whether it is a call.
@@ -208,7 +201,8 @@ impl Plan {
 }
 
 /// Why the planner declined (published spellings).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Decline {
     /// Over the token budget.
     Budget,
@@ -222,16 +216,11 @@ pub enum Decline {
 
 impl Decline {
     /// All reasons.
-    pub const ALL: [Self; 4] = [Self::Budget, Self::LowProbability, Self::Preempted, Self::PrereqMissing];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The published name.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Budget => "budget",
-            Self::LowProbability => "low_probability",
-            Self::Preempted => "preempted",
-            Self::PrereqMissing => "prereq_missing",
-        }
+        self.into()
     }
 }
 

@@ -501,7 +501,7 @@ fn layer_of(key: &str) -> Option<LayerId> {
 }
 
 fn decline_of(key: &str) -> Option<Decline> {
-    Decline::ALL.into_iter().find(|reason| reason.key() == key)
+    Decline::ALL.iter().copied().find(|reason| reason.key() == key)
 }
 
 /// The first `N` bytes of SHA-256 that are written as twice as many hex digits; none for an empty text. Some recorders

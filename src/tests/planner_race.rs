@@ -5,7 +5,8 @@ use proptest::prelude::*;
 
 use super::log_builder::cases;
 use crate::planner::numbers::Numbers;
-use crate::planner::race::{Fate, Limits, Prefetch, Race, Refusal, Round, latency_ms};
+use crate::planner::prefetches::End;
+use crate::planner::race::{Fate, Limits, Prefetch, Race, Round, latency_ms};
 use crate::planner::request::{Argument, Request};
 use crate::settings::Effective;
 use crate::settings::tool_model::CostModel;
@@ -15,11 +16,11 @@ fn limits(parallel_max: usize, timeout_ms: u64, per_host_max: u32) -> Limits {
 }
 
 fn request(number: u64) -> Request {
-    Request { tool: "Read".into(), argument: Argument::hash("file_path", number) }
+    Request { tool: "Read".into(), argument: Argument::new("file_path", number) }
 }
 
 fn prefetch(number: u64, latency_ms: u64) -> Prefetch {
-    Prefetch { request: request(number), host: None, latency_ms, fails: false, fresh_ms: None, predicted_tokens: 1 }
+    Prefetch { request: request(number), host: None, latency_ms, fresh_ms: None }
 }
 
 fn to(host: &str, number: u64, latency_ms: u64) -> Prefetch {
@@ -41,8 +42,8 @@ fn in_flight(race: &Race) -> usize {
     sent.filter(|record| record.settled_ms.is_none()).count()
 }
 
-const SATURATED: Fate = Fate::Refused(Refusal::HostSaturated);
-const AT_THE_CAP: Fate = Fate::Refused(Refusal::MaxParallelReached);
+const SATURATED: Fate = Fate::Refused(End::HostSaturated);
+const AT_THE_CAP: Fate = Fate::Refused(End::MaxParallelReached);
 
 #[test]
 fn limits_come_from_the_configuration() {
@@ -141,16 +142,6 @@ fn calls_of_the_agent_take_slots_of_their_host() {
 }
 
 #[test]
-fn a_failure_frees_its_slot_and_answers_nobody() {
-    // D1: what fails is wasted wherever it fails.
-    let mut race = Race::new(limits(1, 500, 1));
-    let round = race.dispatch(0, vec![Prefetch { fails: true, ..to("h", 1, 10) }]);
-    assert_eq!((round.in_time.len(), race.calls_to("h"), in_flight(&race)), (0, 0, 0));
-    assert_eq!(race.claim(20, &request(1)), None);
-    assert_eq!(fates(&race), [Fate::Failed]);
-}
-
-#[test]
 fn a_win_is_a_call_that_need_not_run() {
     // A1, A2, D1
     let mut race = Race::new(limits(9, 0, 4));
@@ -203,7 +194,7 @@ fn the_same_call_is_fetched_once_until_it_is_too_old() {
     for at_ms in [0, 5, 60, 61] {
         race.dispatch(at_ms, aging());
     }
-    let again = Fate::Refused(Refusal::AlreadyFetched);
+    let again = Fate::Refused(End::AlreadyFetched);
     assert_eq!(fates(&race), [Fate::Stale, again, again, Fate::InFlight]);
 }
 
@@ -219,7 +210,7 @@ fn the_end_of_a_session_cancels_what_is_in_flight() {
     race.dispatch(200, vec![prefetch(3, 1)]);
     race.occupy(200, "h", 9);
     assert_eq!(race.calls_to("h"), 0);
-    assert_eq!(fates(&race)[2], Fate::Refused(Refusal::SessionEnded));
+    assert_eq!(fates(&race)[2], Fate::Refused(End::Cancelled));
     assert_eq!(race.claim(300, &request(3)), None);
 }
 
@@ -246,7 +237,6 @@ fn play(steps: &[Step], limits: Limits) -> Race {
         match kind {
             0..4 => {
                 let of = |n: u64| Prefetch {
-                    fails: n.is_multiple_of(5),
                     fresh_ms: n.is_multiple_of(3).then_some(20),
                     ..to(host(n), n, latency_ms * (n % 4))
                 };
@@ -298,7 +288,7 @@ proptest! {
                 Fate::Won => prop_assert!(record.settled_ms <= record.claimed_ms && record.settled_ms.is_some()),
                 Fate::Late => prop_assert!(record.settled_ms.is_none_or(|settled| Some(settled) > record.claimed_ms)),
                 Fate::Cancelled | Fate::InFlight => prop_assert_eq!(record.settled_ms, None),
-                Fate::Unclaimed | Fate::Settled | Fate::Failed => {
+                Fate::Unclaimed | Fate::Settled => {
                     prop_assert!(record.settled_ms.is_some() && record.claimed_ms.is_none());
                 }
                 Fate::Stale | Fate::Refused(_) => {}
@@ -317,7 +307,7 @@ proptest! {
         let known = ended.records().len();
         prop_assert_eq!(&all.records()[..known], ended.records());
         let late = &all.records()[known..];
-        prop_assert!(late.iter().all(|record| record.fate == Fate::Refused(Refusal::SessionEnded)));
+        prop_assert!(late.iter().all(|record| record.fate == Fate::Refused(End::Cancelled)));
         prop_assert!(all.records().iter().all(|record| !matches!(record.fate, Fate::InFlight | Fate::Settled)));
     }
 }

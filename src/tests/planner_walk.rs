@@ -12,7 +12,6 @@ use crate::planner::contexts::{Latencies, Split, Told};
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::Numbers;
 use crate::planner::opportunities::{Odds, Opportunity, moments};
-use crate::planner::plan::Scoring;
 use crate::planner::prefetches::{Bound, DeclineReason, End, PlannerLedger, Tally};
 use crate::planner::value_models::ValueModels;
 use crate::planner::walk::{Policy, Wiring, arguments_seen, judge};
@@ -85,7 +84,7 @@ impl<'a> Replay<'a> {
 
 fn improved(odds: Option<&dyn Odds>) -> Wiring<'_> {
     let probability_min = Numbers::shipped().candidates.probability_min;
-    Wiring::Improved { scoring: Scoring::ExpectedValue, probability_min, odds }
+    Wiring::Improved { probability_min, odds }
 }
 
 fn sum(books: &[PlannerLedger]) -> Tally {

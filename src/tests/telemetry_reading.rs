@@ -256,7 +256,7 @@ fn expected(events: &[PipelineEvent]) -> Vec<Said> {
     let hex = |text: &str| u32::from_str_radix(text, 16).unwrap();
     let word = |words: [&'static str; 3], text: &str| words.into_iter().find(|word| *word == text);
     let layers = LayerId::ALL.map(LayerId::key);
-    let declines = Decline::ALL.map(Decline::key);
+    let declines: Vec<&str> = Decline::ALL.iter().map(|reason| reason.key()).collect();
     let said = events.iter().map(|event| Said {
         who: (
             visible(&event.session_hash).into_owned(),
@@ -302,7 +302,7 @@ fn expected(events: &[PipelineEvent]) -> Vec<Said> {
             event.enricher_prefetched,
             event.enricher_predicted_cost_tokens,
             event.cited_in_next_n_turns,
-            event.enricher_decline_reason.as_ref().and_then(|text| declines.into_iter().find(|key| key == text)),
+            event.enricher_decline_reason.as_ref().and_then(|text| declines.iter().copied().find(|key| key == text)),
         ),
         encodings: event.encodings.clone(),
     });

@@ -1,8 +1,11 @@
 //! The report as JSON, and a row per session in the published columns, further ones behind them.
 
+use std::collections::BTreeMap;
+
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::planner::prefetches::{Asked, DeclineReason, End, Tally};
+use crate::planner::prefetches::{DeclineReason, End, Tally};
 use crate::planner::report::{
     Arm, EdgeRow, Metric, Net, PlannerReport, SweepRow, Target, by_tool, calls_added, calls_saved, effectiveness,
 };
@@ -36,7 +39,7 @@ fn arm(arm: &Arm) -> Value {
         "metrics": arm.metrics.iter().map(metric).collect::<Vec<_>>(),
         "net": net(&arm.net()),
         "total": tally(&arm.total),
-        "random_arguments": { "sent": arm.control.sent(), "near": asked(&arm.control.near) },
+        "random_arguments": { "sent": arm.control.sent(), "near": arm.control.near },
         "published_line": effectiveness(&arm.total).to_string(),
         "tools": tools.iter().map(|(tool, books)| json!({ "tool": tool, "books": tally(books) })).collect::<Vec<_>>(),
         "edges": arm.edges.iter().map(edge).collect::<Vec<_>>(),
@@ -80,52 +83,35 @@ fn metric(metric: &Metric) -> Value {
     })
 }
 
-fn asked(asked: &Asked) -> Value {
-    json!({ "exact": asked.exact, "target": asked.target, "name_only": asked.name_only })
+/// The books with what follows from them.
+#[derive(Serialize)]
+struct Books<'a> {
+    #[serde(flatten)]
+    tally: &'a Tally,
+    planned: u64,
+    sent: u64,
+    name_only_by_chance: Option<f64>,
+    not_planned: BTreeMap<&'static str, Value>,
+    worst_share: Option<f64>,
 }
 
 fn tally(tally: &Tally) -> Value {
-    let ends: Map<String, Value> =
-        End::ALL.iter().copied().map(|end| (end.key().to_owned(), json!(tally.ends[end]))).collect();
     let held = |held: DeclineReason| {
         let count = json!({
             "count": tally.held[held],
             "needed_exactly": tally.late_exact[held],
             "needed_by_name": tally.late_name[held],
         });
-        (held.key().to_owned(), count)
+        (held.key(), count)
     };
     let sent = tally.sent();
-    json!({
-        "calls": tally.calls,
-        "plans": tally.plans,
-        "plans_with_intent": tally.plans_with_intent,
-        "plans_by_intent": tally.plans_by_intent,
-        "planned": tally.planned(),
-        "sent": sent,
-        "ends": ends,
-        "within_3_calls": asked(&tally.near),
-        "within_10_calls": asked(&tally.far),
-        "within_3_steps": asked(&tally.steps),
-        "name_only_by_chance": (sent > 0).then(|| tally.name_by_chance / sent as f64),
-        "cited": tally.cited,
-        "exact_across_shell": tally.across_shell,
-        "not_planned": DeclineReason::ALL.iter().copied().map(held).collect::<Map<String, Value>>(),
-        "predicted_tokens": tally.predicted_tokens,
-        "unused_tokens": tally.unused_tokens,
-        "hint_tokens": tally.hint_tokens,
-        "answers_known": tally.answers_known,
-        "overruns": tally.overruns,
-        "error_tokens": tally.error_tokens,
-        "waited_ms": tally.waited_ms,
-        "spared_ms": tally.spared_ms,
-        "refused": tally.refused,
-        "refused_wrongly": tally.refused_wrongly,
-        "plans_compared": tally.plans_compared,
-        "plans_behind": tally.plans_behind,
-        "greedy_value": tally.greedy_value,
-        "best_value": tally.best_value,
-        "worst_share": (tally.plans_compared > 0).then(|| tally.worst_ppm as f64 / 1e6),
+    json!(Books {
+        tally,
+        planned: tally.planned(),
+        sent,
+        name_only_by_chance: (sent > 0).then(|| tally.name_by_chance / sent as f64),
+        not_planned: DeclineReason::ALL.iter().copied().map(held).collect(),
+        worst_share: (tally.plans_compared > 0).then(|| tally.least_share.share()),
     })
 }
 

@@ -123,7 +123,7 @@ const FIGURES: [Row; 20] = [
     ("hint tokens", |arm| thousands(arm.total.hint_tokens)),
     ("refused (wrongly)", |arm| format!("{} ({})", arm.total.refused, arm.total.refused_wrongly)),
     ("greedy, of best", |arm| greedy(arm, arm.total.greedy_value / arm.total.best_value)),
-    ("greedy, at worst", |arm| greedy(arm, arm.total.worst_ppm as f64 / 1e6)),
+    ("greedy, at worst", |arm| greedy(arm, arm.total.least_share.share())),
 ];
 
 fn figures(report: &PlannerReport) -> Table {
