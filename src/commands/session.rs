@@ -98,11 +98,14 @@ fn chosen(id: Option<&str>, books: &Books) -> Result<Option<u32>> {
     let ends = ends(timeline);
     let latest = || (0..timeline.sessions.len()).max_by_key(|&at| (ends[at], std::cmp::Reverse(at)));
     let Some(id) = id else { return Ok(latest().map(|at| at as u32)) };
+    // The name of its file, or as it was copied from somewhere.
+    let id = id.strip_suffix(".jsonl").unwrap_or(id);
     let labels: Vec<Label> = timeline.sessions.iter().map(|session| Label::Session(session.id)).collect();
     let names = ShownNames::real(labels.iter(), &books.input);
-    let fits = |at: &usize| names.full(&labels[*at]).starts_with(id);
+    let begins = |name: &str| name.get(..id.len()).is_some_and(|head| head.eq_ignore_ascii_case(id));
+    let fits = |at: &usize| begins(&names.full(&labels[*at]));
     let found: Vec<usize> = (0..labels.len()).filter(fits).collect();
-    let exact = found.iter().find(|&&at| names.full(&labels[at]) == id);
+    let exact = found.iter().find(|&&at| names.full(&labels[at]).eq_ignore_ascii_case(id));
     match (found.as_slice(), exact) {
         (_, Some(&at)) | (&[at], None) => return Ok(Some(at as u32)),
         _ => {}

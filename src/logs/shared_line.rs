@@ -19,17 +19,17 @@ pub(super) fn may_hold_another(rest: &[u8]) -> bool {
     begins_oddly || memmem::find(rest, b"\"sessionId\":").is_some()
 }
 
-/// Where a whole record starts that reaches to the end of the line, behind a torn one: a writer was killed, the next
+/// Where whole records start that reach to the end of the line, behind a torn one: a writer was killed, the next
 /// one appended. Nested objects of the torn record do not qualify, since they lack the fields of a record.
-pub(super) fn record_at_end(line: &[u8], start: usize) -> Option<usize> {
+pub(super) fn records_at_end(line: &[u8], start: usize) -> Option<usize> {
     const ATTEMPTS_MAX: usize = 64;
     memmem::find_iter(&line[start + 1..], b"{\"")
         .map(|offset| start + 1 + offset)
         .take(ATTEMPTS_MAX)
-        .find(|&pos| is_whole_record(&line[pos..]))
+        .find(|&pos| are_whole_records(&line[pos..]))
 }
 
-fn is_whole_record(bytes: &[u8]) -> bool {
+fn are_whole_records(bytes: &[u8]) -> bool {
     let mut cursor = Cursor::new(bytes);
     let (mut has_type, mut has_identity) = (false, false);
     let mut walk = || -> Result<bool, Fault> {
@@ -40,7 +40,7 @@ fn is_whole_record(bytes: &[u8]) -> bool {
             has_identity |= matches!(key.0, b"sessionId" | b"leafUuid" | b"snapshot");
             cursor.skip_value()?;
         }
-        Ok(has_type && has_identity && cursor.at_end())
+        Ok(has_type && has_identity)
     };
-    walk().unwrap_or(false)
+    walk().unwrap_or(false) && (cursor.at_end() || are_whole_records(&bytes[cursor.pos()..]))
 }

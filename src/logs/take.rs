@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use crate::base::damage::Reason;
 use crate::base::json::{Cursor, Fault, Shape};
-use crate::logs::shared_line::record_at_end;
+use crate::logs::shared_line::records_at_end;
 use crate::logs::trace::Counters;
 
 /// Makes something of records.
@@ -116,16 +116,17 @@ fn values<R: TakeRecords>(reader: &mut R, line: &[u8], last: bool) {
     }
 }
 
-/// A value broke off or is no JSON: count it, and look for a whole record that was appended behind a torn one.
+/// A value broke off or is no JSON: count it, and look for whole records that were appended behind a torn one.
 fn broken<R: TakeRecords>(reader: &mut R, line: &[u8], start: usize, fault: Fault, last: bool) {
     let counters = reader.counters();
     counters.bad_fragments += 1;
     counters.items += 1;
     let torn = fault == Fault::Torn || line[start..].first() == Some(&b'{');
-    if let Some(tail) = record_at_end(line, start) {
+    if let Some(tail) = records_at_end(line, start) {
         damage(counters, Reason::TornRecord);
-        // It may still hold a malformed escape, which shows only now; the line is counted already.
-        let _counted = value(reader, &mut Cursor::at(line, tail));
+        // They may still hold a malformed escape, which shows only now; the line is counted already.
+        let mut cursor = Cursor::at(line, tail);
+        while value(reader, &mut cursor).is_ok() && !cursor.at_end() {}
         return;
     }
     let reason = match fault {

@@ -36,7 +36,7 @@ pub struct InputArgs {
     #[arg(long, value_name = "PATH", alias = "from")]
     pub input_dir: Vec<PathBuf>,
     /// Only projects whose directory name contains this.
-    #[arg(short, long, value_name = "TEXT")]
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     pub project: Option<String>,
     /// Worker threads; all cores by default. The result is the same for any number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]

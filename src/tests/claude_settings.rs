@@ -229,7 +229,8 @@ fn the_page_proposes_what_would_be_written() {
         let report = home.json(&["report"]);
         let found = report["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
         let found = found.unwrap_or_else(|| panic!("{report:#}")).clone();
-        assert_eq!(found["source"], "devboy what-if compaction --set window=150000");
+        let as_client = "--set tail_keep_tokens=0 --set align=message --set min_turns_between=0";
+        assert_eq!(found["source"], format!("devboy what-if compaction --set window=150000 {as_client}"));
         let settings = finding(&home, "S3", "automatic compaction", &[]);
         (found["advice"].as_str().unwrap().to_owned(), settings)
     };
@@ -243,7 +244,7 @@ fn the_page_proposes_what_would_be_written() {
     let (words, settings) = advice("2.1.200");
     let reason = settings["reason"].as_str().unwrap();
     assert!(words.starts_with(&format!("{reason}. Then in ~/.claude")), "{words}: {reason}");
-    assert!(reason.starts_with("update Claude Code first: autoCompactWindow needs 2.1.288"), "{reason}");
+    assert!(reason.starts_with("update Claude Code first: autoCompactWindow is documented for 2.1.288"), "{reason}");
     assert!(reason.contains("last seen: 2.1.200 (2026-01-"), "{reason}");
 }
 

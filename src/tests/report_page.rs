@@ -559,7 +559,7 @@ fn a_replay_is_drawn_by_layer_reach_and_format_with_the_figures_of_the_report() 
         assert!(html.contains(heading), "{heading}");
     }
     assert_eq!(html.matches("<table>").count(), 3, "each plot has its table");
-    assert!(html.contains("title=\"published formats, L0 hints: "), "marks have titles: {html}");
+    assert!(html.contains("title=\"published formats, L0 deduplication: "), "marks have titles: {html}");
     for other in [&["--sweep", "dedup.lru_size=1,5"][..], &["--policy", "prompt-cache"], &["--planner"]] {
         let outcome = home.run(&[&["replay", "--html", "x.html"], other].concat());
         assert_eq!(outcome.exit, Exit::Usage, "{other:?}");
