@@ -99,7 +99,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if args.concurrency() == Concurrency::Flat {
         input.report_holds(Holds::Nothing)?;
     }
-    let sums = sums(&mut input, args.concurrency(), &lags, args.eventually, args.turns.into())?;
+    let sums = sums(&mut input, args.concurrency(), &lags, args.eventually, args.turns)?;
     if sums.ends.is_empty() && !args.asked.input.allow_empty {
         return Err(input.nothing_in_window("tool calls"));
     }

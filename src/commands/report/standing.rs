@@ -47,5 +47,5 @@ fn one(finding: &Finding, layers: &Layers, levers: &Levers) -> Result<Option<Sta
         words.extend(value.map(|value| format!("{} is {value}", set.lever)));
     }
     let told = format!("in your settings {}", words.join(" and "));
-    Ok((!words.is_empty()).then(|| if same { Standing::Same(told) } else { Standing::Other(told) }))
+    Ok((!words.is_empty()).then_some(if same { Standing::Same(told) } else { Standing::Other(told) }))
 }
