@@ -61,7 +61,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let top = if args.all { found.rows.len() } else { top };
     match form {
         Format::Json => {
-            let mut fields = input.fields(json!({ "by": found.keys.iter().map(|key| key.name()).collect::<Vec<_>>(),
+            let mut fields = input.fields(json!({
+                "by": found.keys.iter().map(|key| key.name()).collect::<Vec<_>>(),
                 "summary": summary,
                 "total": tables::json(&found.total),
                 "rows": table::json(&tables::listing(&found, &full)),

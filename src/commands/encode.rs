@@ -311,21 +311,22 @@ fn write_json(
         })
     };
     let described = shape::describe(subject.text, subject.shape);
-    args.output.write_json("encode", json!({
-            "shape": subject.shape.key(),
-            "inner_formats": inner_formats::find(subject.text, subject.shape).iter().map(InnerFormat::key).collect::<Vec<_>>(),
-            "depth": described.depth,
-            "items": described.items,
-            "fields": described.fields,
-            "columns": described.columns,
-            "rows": described.rows,
-            "key_stability": described.key_stability,
-            "tokenizer": args.tokenizer,
-            "baseline": "raw",
-            "tokens": baseline,
-            "bytes": subject.text.len(),
-            "candidates": candidates.iter().map(row).collect::<Vec<_>>(),
-            "winner": winner.map(|winner| winner.id),
-            "text": winner.and_then(Candidate::text),
-        }), context)
+    let fields = json!({
+        "shape": subject.shape.key(),
+        "inner_formats": inner_formats::find(subject.text, subject.shape).iter().map(InnerFormat::key).collect::<Vec<_>>(),
+        "depth": described.depth,
+        "items": described.items,
+        "fields": described.fields,
+        "columns": described.columns,
+        "rows": described.rows,
+        "key_stability": described.key_stability,
+        "tokenizer": args.tokenizer,
+        "baseline": "raw",
+        "tokens": baseline,
+        "bytes": subject.text.len(),
+        "candidates": candidates.iter().map(row).collect::<Vec<_>>(),
+        "winner": winner.map(|winner| winner.id),
+        "text": winner.and_then(Candidate::text),
+    });
+    args.output.write_json("encode", fields, context)
 }

@@ -58,7 +58,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         args.output.write_json(
             "ingest",
             json!({
-                    "inputs": input.json(),
+                "inputs": input.json(),
                 "data_quality": quality::json(&damage),
                 "totals": said.totals,
                 "history": said.overview,

@@ -19,28 +19,40 @@ pub(super) fn may_hold_another(rest: &[u8]) -> bool {
     begins_oddly || memmem::find(rest, b"\"sessionId\":").is_some()
 }
 
-/// Where whole records start that reach to the end of the line, behind a torn one: a writer was killed, the next
-/// one appended. Nested objects of the torn record do not qualify, since they lack the fields of a record.
-pub(super) fn records_at_end(line: &[u8], start: usize) -> Option<usize> {
+/// Where the whole records start that reach to the end of the line, behind a torn one: a writer was killed, the next ones
+/// appended. Nested objects of the torn record do not qualify, since they lack the fields of a record.
+pub(super) fn records_at_end(line: &[u8], start: usize) -> Vec<usize> {
     const ATTEMPTS_MAX: usize = 64;
-    memmem::find_iter(&line[start + 1..], b"{\"")
-        .map(|offset| start + 1 + offset)
-        .take(ATTEMPTS_MAX)
-        .find(|&pos| are_whole_records(&line[pos..]))
+    let mut from = start + 1;
+    for _ in 0..ATTEMPTS_MAX {
+        let Some(offset) = memmem::find(&line[from..], b"{\"") else { break };
+        let mut cursor = Cursor::at(line, from + offset);
+        // What broke off behind whole records breaks off behind each of them.
+        from += offset + 1;
+        let mut starts = Vec::new();
+        loop {
+            let at = cursor.pos();
+            if !is_whole_record(&mut cursor).unwrap_or(false) {
+                break;
+            }
+            starts.push(at);
+            if cursor.at_end() {
+                return starts;
+            }
+            from = cursor.pos();
+        }
+    }
+    Vec::new()
 }
 
-fn are_whole_records(bytes: &[u8]) -> bool {
-    let mut cursor = Cursor::new(bytes);
-    let (mut has_type, mut has_identity) = (false, false);
-    let mut walk = || -> Result<bool, Fault> {
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            has_type |= key.0 == b"type";
-            has_identity |= matches!(key.0, b"sessionId" | b"leafUuid" | b"snapshot");
-            cursor.skip_value()?;
-        }
-        Ok(has_type && has_identity)
-    };
-    walk().unwrap_or(false) && (cursor.at_end() || are_whole_records(&bytes[cursor.pos()..]))
+/// Whether a record stands here; the cursor is behind it then.
+fn is_whole_record(cursor: &mut Cursor<'_>) -> Result<bool, Fault> {
+    let (mut has_type, mut has_identity, mut first) = (false, false, true);
+    cursor.enter()?;
+    while let Some(key) = cursor.next_key(&mut first)? {
+        has_type |= key.0 == b"type";
+        has_identity |= matches!(key.0, b"sessionId" | b"leafUuid" | b"snapshot");
+        cursor.skip_value()?;
+    }
+    Ok(has_type && has_identity)
 }

@@ -122,11 +122,13 @@ fn broken<R: TakeRecords>(reader: &mut R, line: &[u8], start: usize, fault: Faul
     counters.bad_fragments += 1;
     counters.items += 1;
     let torn = fault == Fault::Torn || line[start..].first() == Some(&b'{');
-    if let Some(tail) = records_at_end(line, start) {
+    let behind = records_at_end(line, start);
+    if !behind.is_empty() {
         damage(counters, Reason::TornRecord);
-        // They may still hold a malformed escape, which shows only now; the line is counted already.
-        let mut cursor = Cursor::at(line, tail);
-        while value(reader, &mut cursor).is_ok() && !cursor.at_end() {}
+        for at in behind {
+            // It may still hold a malformed escape, which shows only now; the line is counted already.
+            let _counted = value(reader, &mut Cursor::at(line, at));
+        }
         return;
     }
     let reason = match fault {

@@ -248,6 +248,53 @@ fn the_page_proposes_what_would_be_written() {
     assert!(reason.contains("last seen: 2.1.200 (2026-01-"), "{reason}");
 }
 
+/// What stands in the user's settings, or is switched off there, is said in place of what to do, and not proposed again.
+#[test]
+fn what_is_set_or_switched_off_already_is_no_advice() {
+    let said = |settings: &str| {
+        let home = Home::new();
+        told(&home, &Kind { turns: 45, result: 9_000, tool: "Fetch", version: "2.1.290", ..Kind::default() });
+        home.write(".claude/settings.json", settings);
+        let report = home.json(&["report"]);
+        let found = report["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
+        let advice = found.unwrap_or_else(|| panic!("{report:#}"))["advice"].as_str().unwrap().to_owned();
+        (advice, finding(&home, "S3", "automatic compaction", &[]))
+    };
+    let (advice, rule) = said("{\"autoCompactWindow\": 150000}");
+    assert!(advice.starts_with("in your settings autoCompactWindow is 150000: done"), "{advice}");
+    assert_eq!(rule["verdict"], "skip", "{rule:#}");
+    let (advice, _) = said("{\"autoCompactWindow\": 1000000}");
+    assert!(advice.contains("; in your settings autoCompactWindow is 1000000 now; effect: "), "{advice}");
+    for off in [
+        "{\"autoCompactEnabled\": false}",
+        "{\"env\": {\"DISABLE_AUTO_COMPACT\": \"1\"}}",
+        "{\"env\": {\"DISABLE_COMPACT\": \"true\"}}",
+    ] {
+        let (advice, rule) = said(off);
+        assert!(advice.starts_with("nothing to set: autoCompactWindow is without effect: see "), "{off}: {advice}");
+        assert_eq!(rule["verdict"], "hold", "{off}: {rule:#}");
+        assert!(rule["reason"].as_str().unwrap().contains("is without effect: see "), "{rule:#}");
+    }
+    for on in ["{\"autoCompactEnabled\": true}", "{\"env\": {\"DISABLE_AUTO_COMPACT\": \"0\"}}"] {
+        assert_eq!(said(on).1["verdict"], "propose", "{on}");
+    }
+}
+
+/// Results of 25,000 characters are cut to the same preview under every limit that is tried.
+#[test]
+fn a_value_that_is_as_good_as_the_best_stays() {
+    let home = home_of(&Kind { turns: 7, result: 25_000, tool: "Bash", ..Kind::default() });
+    let standing = |value: u64| {
+        home.write(".claude/settings.json", format!("{{\"bashOutputMaxChars\": {value}}}"));
+        finding(&home, "S4", "shell output", &[])
+    };
+    let (beyond, as_good) = (standing(30_000), standing(8_000));
+    assert_eq!((&beyond["verdict"], &beyond["new"]), (&json!("propose"), &json!(4_000)), "{beyond:#}");
+    assert_eq!(as_good["verdict"], "hold", "{as_good:#}");
+    let reason = as_good["reason"].as_str().unwrap();
+    assert!(reason.starts_with("`bashOutputMaxChars` is 8000: the best value is +0.0 % beside it"), "{reason}");
+}
+
 #[test]
 fn long_results_are_shown_in_part_where_nobody_needs_the_rest() {
     let of = |tool: &'static str, result: usize| Kind { turns: 7, result, tool, ..Kind::default() };

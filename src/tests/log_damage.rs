@@ -195,6 +195,28 @@ fn a_malformed_record_appended_to_a_torn_one_is_passed_over() {
 }
 
 #[test]
+fn all_records_appended_to_a_torn_one_are_read() {
+    let damage = || vec![(TornRecord, 1, 2)];
+    let words = || user("u-w", "and then").to_string();
+    let log = format!("{}\n{}{}{}\n", ask(), torn(&answer()), words(), answer());
+    check(log, Expected { lines: 2, records: 3, bad: 1, calls: vec![CALL], damage: damage(), ..Default::default() });
+    // One that cannot be read does not take the next one with it.
+    let bad_escape = answer().replace("some text", "some \\x text");
+    let log = format!("{}\n{}{bad_escape}{}\n", ask(), torn(&answer()), answer());
+    check(log, Expected { lines: 2, records: 2, bad: 1, calls: vec![CALL], damage: damage(), ..Default::default() });
+    // Where the last one broke off as well, none of them ends the line.
+    let log = format!("{}\n{}{}{}\n", ask(), torn(&answer()), answer(), torn(&ask()));
+    let calls = vec![UNANSWERED];
+    check(log, Expected { lines: 2, records: 1, bad: 1, calls, damage: damage(), ..Default::default() });
+    // However many they are.
+    let log = format!("{}\n{}{}{}\n", ask(), torn(&answer()), words().repeat(20_000), answer());
+    check(
+        log,
+        Expected { lines: 2, records: 20_002, bad: 1, calls: vec![CALL], damage: damage(), ..Default::default() },
+    );
+}
+
+#[test]
 fn a_line_that_is_no_json_is_counted() {
     let log = format!("{}\nnonsense\n{} trailing\n", ask(), answer());
     let damage = vec![(ParseError, 2, 2)];

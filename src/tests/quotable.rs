@@ -283,9 +283,12 @@ fn one_format_is_printed_and_read_back() {
     let tight = "# T\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n";
     let json = r#"{ "a": 1.0, "list": [ {"b": "c"}, {"b": null} ] }"#;
     let compact = r#"{"a":1.0,"list":[{"b":"c"},{"b":null}]}"#;
+    // What a report would write out is a part of the body.
+    let hidden = "     1→a\u{200d}b\r\n     2→\u{2028}\r\n     3→\u{1b}[1m\r\n";
     for (format, body, expected) in [
         ("grouped_paths", hits, hits),
         ("numbered_compact", numbered.as_str(), numbered.as_str()),
+        ("numbered_compact", hidden, hidden),
         ("csv_from_md", table, tight),
         ("json_pretty", json, compact),
         ("mckp_v2", json, compact),

@@ -316,6 +316,10 @@ fn the_page_is_about_the_last_thirty_days_and_says_so() {
     assert_eq!(cut["spent"], asked["spent"], "the last day counts");
     assert_eq!((&cut["spent"]["requests"], &all["spent"]["requests"]), (&json!(1), &json!(2)));
     assert_eq!(cut["same_logs"], "--since 2026-01-13");
+    // What was asked later and never answered is no request.
+    let asked = r#"{"type":"user","uuid":"late","sessionId":"late","cwd":"/p","timestamp":"2026-05-20T10:00:00.000Z","message":{"role":"user","content":"hi"}}"#;
+    home.write(".claude/projects/-home-user-lantern/late.jsonl", format!("{asked}\n"));
+    assert_eq!(report(&home, &[])["spent"]["total"], cut["spent"]["total"]);
 }
 
 #[test]

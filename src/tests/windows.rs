@@ -1,9 +1,12 @@
 //! A window in which nothing happened is an error everywhere, which names that window and the one that is there.
 
 use clap::CommandFactory;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use super::harness::{Home, session};
 use crate::commands::cli::Cli;
+use crate::logs::window::parse;
 use crate::shell::arguments::Exit;
 
 /// Every way in which a command can be asked about a window.
@@ -36,6 +39,28 @@ const COMMANDS: &[&[&str]] = &[
 
 /// Takes a window and says what lies in it and what does not.
 const EXAMINES: &[&str] = &["doctor"];
+
+/// A time without an offset is one of the local zone, to the second; what is neither a day nor a time is refused.
+#[test]
+fn times_without_an_offset_are_local() {
+    let zone = TimeZone::fixed(jiff::tz::offset(-5));
+    let bounds = |text: &str| parse("--since", text, Timestamp::UNIX_EPOCH, &zone).ok();
+    let at = |text: &str| text.parse::<Timestamp>().unwrap().as_millisecond();
+    let noon = at("2026-10-22T17:00:00Z");
+    for text in ["2026-10-22T12:00:00", "2026-10-22 12:00", "2026-10-22T12:00:00-05:00", "2026-10-22T17:00:00Z"] {
+        assert_eq!(bounds(text), Some((noon, noon + 1)), "{text}");
+    }
+    for text in ["2026-10-22", "20261022"] {
+        assert_eq!(bounds(text), Some((at("2026-10-22T05:00:00Z"), at("2026-10-23T05:00:00Z"))), "{text}");
+    }
+    for text in ["2026-10-22T", "2026-10-22T25:00", "12:00", "2026-10-22 noon"] {
+        assert_eq!(bounds(text), None, "{text}");
+    }
+    // Zones are known by name where the system has them.
+    if std::path::Path::new("/usr/share/zoneinfo/America/New_York").exists() {
+        assert!(TimeZone::get("America/New_York").is_ok());
+    }
+}
 
 fn home() -> (Home, String) {
     let home = Home::new();

@@ -51,6 +51,5 @@ pub fn tell(input: &Input, export: &ExportArgs, left_out: u64, context: &mut Con
 
 /// The fields of every report about logs.
 pub fn fields(input: &Input, left_out: u64) -> Value {
-    input.fields(json!({ "left_out": left_out,
-    }))
+    input.fields(json!({ "left_out": left_out }))
 }

@@ -20,7 +20,8 @@ pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mu
     tell(scenarios, &args.asked.output, context)?;
     let (form, reach) = (args.asked.output.form(), scenarios.reaches.chosen());
     if form == Format::Json {
-        let fields = input.fields(json!({ "keys": scenarios.keys,
+        let fields = input.fields(json!({
+            "keys": scenarios.keys,
             "reach": reach.id,
             "cells": grid.json(),
         }));

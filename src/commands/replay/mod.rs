@@ -244,7 +244,8 @@ fn show(
 ) -> Result<()> {
     match args.asked.output.form() {
         Format::Json => {
-            let mut fields = input.fields(json!({ "replay": report::json(report),
+            let mut fields = input.fields(json!({
+                "replay": report::json(report),
             }));
             if let Some(gate) = gate {
                 fields["gate"] = gate.json();

@@ -254,7 +254,8 @@ fn document(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Con
         }
     }
     spent["by_project"] = json!(named);
-    let mut fields = input.fields(json!({ "spent": spent,
+    let mut fields = input.fields(json!({
+        "spent": spent,
         "findings": telling.findings().map(|finding| row(telling, finding)).collect::<Vec<Value>>(),
         "nothing_to_set": page.findings.iter().filter(|one| !one.is_actionable).map(|one| row(telling, one))
             .collect::<Vec<Value>>(),

@@ -101,7 +101,8 @@ fn of_settings(input: &mut Input, numbers: &BacktestNumbers) -> Result<BTreeMap<
 fn show(args: &Args, rows: &[Coverage], tolerance: f64, input: &Input, context: &mut Context<'_>) -> Result<()> {
     let form = args.asked.output.form();
     if form == Format::Json {
-        let fields = input.fields(json!({ "statistics": backtest_report::json(rows),
+        let fields = input.fields(json!({
+            "statistics": backtest_report::json(rows),
         }));
         return args.asked.output.write_json("tune backtest", fields, context);
     }

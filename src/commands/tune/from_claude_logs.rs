@@ -267,7 +267,8 @@ fn show(
         summarise(args, context, input, mined, file)?;
     }
     if args.asked.output.form() == Format::Json {
-        let mut fields = input.fields(json!({ "config": file.path.shown(),
+        let mut fields = input.fields(json!({
+            "config": file.path.shown(),
             "warnings": warnings_json(file),
             "findings": findings::json(&proposal.findings),
             "changes": proposal.count(),

@@ -132,7 +132,8 @@ fn show(
 ) -> Result<()> {
     let form = args.asked.output.form();
     if form == Format::Json {
-        let fields = input.fields(json!({ "reach": reaches.chosen().id,
+        let fields = input.fields(json!({
+            "reach": reaches.chosen().id,
             "search": search::json(found),
             "claude_settings": claude::json(of_client),
             "changes": proposal.count(),

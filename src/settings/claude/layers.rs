@@ -115,6 +115,7 @@ impl Layers {
             }
             let Some(key) = switch.key(None) else { continue };
             for file in self.above.iter().map(|(_, file)| file).chain([&self.file]) {
+                // A variable switches off unless its text says no; a setting has to be false.
                 let is_off = match file.get(&key)? {
                     None => false,
                     Some(Value::Bool(value)) => value == (switch.place == Place::Variable),

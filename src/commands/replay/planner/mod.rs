@@ -139,7 +139,8 @@ fn named<'p, T>(all: &'p [T], name_of: impl Fn(&'p T) -> &'p str, name: &str) ->
 fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Context<'_>) -> Result<()> {
     match args.asked.output.form() {
         Format::Json => {
-            let fields = input.fields(json!({ "planner": report::json(planned),
+            let fields = input.fields(json!({
+                "planner": report::json(planned),
             }));
             args.asked.output.write_json("replay --planner", fields, context)
         }
@@ -159,7 +160,8 @@ fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Conte
 /// Shows one row per cell and planner.
 fn show_sweep(args: &Args, keys: &[String], rows: &[SweepRow], input: &Input, context: &mut Context<'_>) -> Result<()> {
     if args.asked.output.form() == Format::Json {
-        let fields = input.fields(json!({ "keys": keys,
+        let fields = input.fields(json!({
+            "keys": keys,
             "cells": report::sweep_json(keys, rows),
         }));
         return args.asked.output.write_json("replay --planner", fields, context);
