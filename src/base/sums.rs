@@ -32,4 +32,19 @@ macro_rules! adds_up {
     };
 }
 
+/// `grows!(Spent: read, output)`: of such a sum, what it has grown by since.
+macro_rules! grows {
+    ($sum:ty: $($field:ident),+) => {
+        impl std::ops::Sub for $sum {
+            type Output = Self;
+
+            /// What came in since: no field of the earlier sum is larger.
+            fn sub(self, earlier: Self) -> Self {
+                Self { $($field: self.$field - earlier.$field),+ }
+            }
+        }
+    };
+}
+
 pub(crate) use adds_up;
+pub(crate) use grows;

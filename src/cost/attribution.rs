@@ -106,7 +106,7 @@ fn sums(bill: &Bill<'_>, things: &Things, group: &(impl Fn(u32) -> u32 + Sync)) 
         // Requests of one group mostly follow each other.
         let mut page: Vec<Entry> = vec![Entry::default(); things.count()];
         let mut open: Option<u32> = None;
-        shares::of_chain(bill, chain, &mut |share| {
+        shares::of_chain(bill, chain, group, &mut |share| {
             let at = group(share.request);
             if open != Some(at) {
                 close(&mut sums, open.replace(at), &mut page);

@@ -6,6 +6,7 @@ pub mod findings;
 pub mod groups;
 pub mod outcomes;
 pub mod page;
+mod places;
 pub mod session;
 pub mod session_tables;
 pub mod shares;

@@ -96,7 +96,7 @@ pub fn of(bill: &Bill<'_>, ground: &Ground<'_>, session: u32) -> SessionCost {
     let misses: BTreeMap<u32, Loss> = causes::losses(ground).into_iter().map(|loss| (loss.request, loss)).collect();
     for (thread, &chain) in chains.iter().enumerate() {
         moments.extend(of_chain(bill, chain, thread as u64, &misses));
-        shares::of_chain(bill, chain, &mut |share| {
+        shares::of_chain(bill, chain, |_| (), &mut |share| {
             let held = things.entry(share.thing).or_insert_with(|| Held::new(share));
             held.add(share);
             if share.when == shares::When::Again {
@@ -143,7 +143,6 @@ fn of_chain<'b>(
 /// A thing while its shares come in.
 struct Held {
     first: u32,
-    last: u32,
     sent: u64,
     tokens: u64,
     entry: Entry,
@@ -151,7 +150,7 @@ struct Held {
 
 impl Held {
     fn new(share: &Share) -> Self {
-        Self { first: share.request, last: u32::MAX, sent: 0, tokens: 0, entry: Entry::default() }
+        Self { first: share.request, sent: 0, tokens: 0, entry: Entry::default() }
     }
 
     fn add(&mut self, share: &Share) {
@@ -160,11 +159,9 @@ impl Held {
         if prompt == 0 {
             return;
         }
+        self.sent += share.requests;
         // A request may have read one part of it and written the other.
-        let is_new = self.last != share.request;
-        self.sent += u64::from(is_new);
-        self.tokens = if is_new { prompt } else { self.tokens + prompt };
-        self.last = share.request;
+        self.tokens = prompt.checked_div(share.requests).unwrap_or(self.tokens + prompt);
     }
 }
 

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use crate::cost::bill::{Bill, Charge};
+use crate::cost::places::{Due, Known, Places};
 use crate::logs::timeline::requests::{BlockKind, NONE, Request};
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::laid_out;
@@ -37,11 +38,13 @@ pub enum When {
     Again,
 }
 
-/// Part of the bill of a request.
+/// Part of the bill of a request, or of several that are told together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
-    /// Index into [`crate::logs::timeline::requests::Timeline::requests`].
+    /// Index into [`crate::logs::timeline::requests::Timeline::requests`]; the last one of those that are told together.
     pub request: u32,
+    /// How many requests it was part of that no other share of the same thing tells.
+    pub requests: u64,
     /// What is paid for.
     pub thing: Thing,
     /// Why.
@@ -52,9 +55,10 @@ pub struct Share {
     pub cost: Cost,
 }
 
-/// Shares out the bills of a chain's requests, in order.
-pub fn of_chain(bill: &Bill<'_>, chain: u32, each: &mut impl FnMut(&Share)) {
-    Walk::new(bill, chain).all(each);
+/// Shares out the bills of a chain's requests, in order. Requests of one group that follow each other are told together where
+/// they bill a thing alike, so that what is carried along takes time once and not with every request.
+pub fn of_chain<G: PartialEq>(bill: &Bill<'_>, chain: u32, group: impl Fn(u32) -> G, each: &mut impl FnMut(&Share)) {
+    Walk::new(bill, chain).all(group, each);
 }
 
 struct Walk<'b, 'a> {
@@ -62,12 +66,15 @@ struct Walk<'b, 'a> {
     chain: u32,
     /// The blocks of the chain, which stand together.
     blocks: Range<u32>,
-    /// By such a block: whether its first cost has been paid, and how many tokens of it have been in the cache.
-    paid: Vec<bool>,
-    cached: Vec<u64>,
-    /// The same of the prefix.
-    prefix: (bool, u64),
+    /// What is known of its blocks, and of what each of its requests brought beside them.
+    of_blocks: Vec<Known>,
+    of_unlogged: Vec<Known>,
+    of_prefix: Known,
+    /// Of all other things.
+    lent: Known,
     items: Vec<Item>,
+    /// The same context, with what is owed on it.
+    places: Places,
 }
 
 impl<'b, 'a> Walk<'b, 'a> {
@@ -77,22 +84,32 @@ impl<'b, 'a> Walk<'b, 'a> {
         let end = requests.last().map_or(start, |request| request.outputs.end);
         let segments = &bill.timeline.chains[chain as usize].segments;
         let forked = bill.timeline.segments.get(segments.start as usize).is_some_and(|first| first.after != NONE);
-        let count = (end - start) as usize;
         Self {
             bill,
             chain,
             blocks: start..end,
-            paid: vec![false; count],
-            cached: vec![0; count],
-            prefix: (forked, if forked { ALL } else { 0 }),
+            of_blocks: vec![Known::default(); (end - start) as usize],
+            of_unlogged: vec![Known::default(); requests.len()],
+            of_prefix: if forked { Known::LENT } else { Known::default() },
+            lent: Known::LENT,
             items: Vec::new(),
+            places: Places::default(),
         }
     }
 
-    fn all(mut self, each: &mut impl FnMut(&Share)) {
+    fn all<G: PartialEq>(mut self, group: impl Fn(u32) -> G, each: &mut impl FnMut(&Share)) {
         let Bill { timeline, sizes, .. } = *self.bill;
-        for index in timeline.chains[self.chain as usize].requests.clone() {
-            laid_out::step(timeline, sizes, index, &mut self.items);
+        let requests = timeline.chains[self.chain as usize].requests.clone();
+        let mut told = None;
+        for index in requests.clone() {
+            let now = Some(group(index));
+            if told != now {
+                self.places.settle(0, index.saturating_sub(1), each);
+                told = now;
+            }
+            let kept = laid_out::step(timeline, sizes, index, &mut self.items);
+            self.places.settle(kept, index.saturating_sub(1), each);
+            self.lay_out(kept);
             let request = &timeline.requests[index as usize];
             let charge = self.bill.charge(request);
             if charge.spent.prompt() > 0 {
@@ -102,43 +119,105 @@ impl<'b, 'a> Walk<'b, 'a> {
                 self.answer(index, request, &charge, each);
             }
         }
+        self.places.settle(0, requests.end.saturating_sub(1), each);
+    }
+
+    /// Lays out anew what stands behind the places that stayed.
+    fn lay_out(&mut self, kept: usize) {
+        self.places.truncate(kept);
+        for at in kept..self.items.len() {
+            let Item { key, tokens, .. } = self.items[at];
+            let thing = match key {
+                Key::Block(block) => Thing::Block(block),
+                Key::Residual(brought) | Key::Made(brought) => Thing::Unlogged(brought),
+            };
+            let fate = self.known(thing).fate(tokens);
+            self.places.push(thing, tokens, fate);
+        }
+    }
+
+    /// What is known of a thing; of the chain that this one was forked off, all has been paid and cached.
+    fn known(&mut self, thing: Thing) -> &mut Known {
+        let requests = &self.bill.timeline.chains[self.chain as usize].requests;
+        match thing {
+            Thing::Block(block) if self.blocks.contains(&block) => {
+                &mut self.of_blocks[(block - self.blocks.start) as usize]
+            }
+            Thing::Unlogged(brought) if requests.contains(&brought) => {
+                &mut self.of_unlogged[(brought - requests.start) as usize]
+            }
+            Thing::Prefix => &mut self.of_prefix,
+            _ => {
+                self.lent = Known::LENT;
+                &mut self.lent
+            }
+        }
     }
 
     /// Shares out a prompt by place.
     fn prompt(&mut self, request: u32, charge: &Charge, each: &mut impl FnMut(&Share)) {
         let prefix = self.bill.sizes.prefix[self.chain as usize];
-        let held = prefix + self.items.iter().map(|item| u64::from(item.tokens)).sum::<u64>();
         let mut till = Till { request, charge, rest: Spent { output: 0, ..charge.spent }, each };
-        // Sizes that were not measured need not add up to the bill; their proportions are used.
-        let scaled = (held != till.rest.prompt()).then(|| {
-            let items = self.items.iter().map(|item| item.tokens.into());
-            let weights: Vec<u64> = std::iter::once(prefix).chain(items).collect();
-            apportioned(till.rest.prompt(), &weights)
-        });
-        let size = |place: usize, tokens: u64| scaled.as_ref().map_or(tokens, |scaled| scaled[place]);
-        if let Some(cached) = till.pay(Thing::Prefix, size(0, prefix), self.prefix) {
-            self.prefix = (true, self.prefix.1.max(cached));
-        }
-        for (place, item) in self.items.iter().enumerate() {
-            let tokens = size(place + 1, item.tokens.into());
-            match item.key {
-                Key::Residual(brought) => till.pay(Thing::Unlogged(brought), tokens, (brought != request, ALL)),
-                Key::Block(block) if self.blocks.contains(&block) => {
-                    let own = (block - self.blocks.start) as usize;
-                    // What takes no tokens of this bill comes in with a later one.
-                    if let Some(cached) = till.pay(Thing::Block(block), tokens, (self.paid[own], self.cached[own])) {
-                        (self.paid[own], self.cached[own]) = (true, self.cached[own].max(cached));
-                    }
-                    continue;
-                }
-                // Of the chain that this one was forked off.
-                Key::Block(block) => till.pay(Thing::Block(block), tokens, (true, ALL)),
-                Key::Made(_) => till.pay(Thing::Unlogged(request), tokens, (true, ALL)),
-            };
+        let billed = till.rest.prompt();
+        if prefix + self.places.tokens() == billed {
+            self.pay(Thing::Prefix, prefix, &mut till);
+            self.by_runs(&mut till);
+        } else {
+            // Sizes that were not measured need not add up to the bill; their proportions are used.
+            self.places.settle(0, request.saturating_sub(1), &mut *till.each);
+            let sizes = self.places.iter().map(|(_, tokens)| tokens.into());
+            let weights: Vec<u64> = std::iter::once(prefix).chain(sizes).collect();
+            let parts = apportioned(billed, &weights);
+            self.pay(Thing::Prefix, parts[0], &mut till);
+            self.places.take_runs();
+            for (place, &tokens) in parts[1..].iter().enumerate() {
+                self.by_itself(place, tokens, &mut till);
+            }
         }
         // Nothing has a size: it came without a block.
         let rest = till.rest.prompt();
-        till.pay(Thing::Unlogged(request), rest, (false, 0));
+        till.pay(Thing::Unlogged(request), rest, Known::default());
+    }
+
+    /// Shares out a prompt whose sizes add up to its bill, many places at a time.
+    fn by_runs<E: FnMut(&Share)>(&mut self, till: &mut Till<'_, E>) {
+        let mut place = 0;
+        for run in self.places.take_runs() {
+            while place < run.end {
+                let alike = till.next().and_then(|next| self.places.alike(place, run, next));
+                let Some(alike) = alike else {
+                    let (_, tokens) = self.places.at(place);
+                    self.by_itself(place, tokens.into(), till);
+                    place += 1;
+                    continue;
+                };
+                take(&mut till.rest, alike.tokens);
+                let spent = alike.kind;
+                self.places.owe(
+                    place..alike.end,
+                    alike.when,
+                    Due { requests: 1, spent, cost: till.charge.part(&spent) },
+                );
+                self.places.keep(alike.end, run.fate);
+                place = alike.end;
+            }
+        }
+    }
+
+    /// A place pays so many tokens for itself.
+    fn by_itself<E: FnMut(&Share)>(&mut self, place: usize, tokens: u64, till: &mut Till<'_, E>) {
+        let (thing, size) = self.places.at(place);
+        self.pay(thing, tokens, till);
+        let fate = self.known(thing).fate(size);
+        self.places.keep(place + 1, fate);
+    }
+
+    fn pay<E: FnMut(&Share)>(&mut self, thing: Thing, tokens: u64, till: &mut Till<'_, E>) {
+        let known = self.known(thing);
+        // What takes no tokens of this bill comes in with a later one.
+        if let Some(cached) = till.pay(thing, tokens, *known) {
+            *known = Known { paid: true, cached: known.cached.max(cached) };
+        }
     }
 
     /// Shares out an answer over its blocks by their sizes. What usage says beyond them was thought: the log mostly leaves
@@ -160,7 +239,7 @@ impl<'b, 'a> Walk<'b, 'a> {
         let mut pay = |thing: Thing, output: u64| {
             let spent = Spent { output, ..Spent::default() };
             let cost = charge.part(&spent);
-            each(&Share { request: index, thing, when: When::First, spent, cost });
+            each(&Share { request: index, requests: 1, thing, when: When::First, spent, cost });
         };
         // Blocks without any size: the first of them stands for all.
         if let Some(first) = parts.first_mut() {
@@ -171,7 +250,7 @@ impl<'b, 'a> Walk<'b, 'a> {
         for (block, tokens) in request.outputs.clone().zip(parts) {
             if tokens > 0 {
                 pay(Thing::Block(block), tokens);
-                self.paid[(block - self.blocks.start) as usize] = true;
+                self.known(Thing::Block(block)).paid = true;
             }
         }
     }
@@ -187,12 +266,25 @@ struct Till<'c, E> {
 }
 
 impl<E: FnMut(&Share)> Till<'_, E> {
-    /// The next tokens are this thing, of which is known whether its first cost was paid before, and how many of its tokens
-    /// have been in the cache. Says how many are now; none if no token was left for it.
-    fn pay(&mut self, thing: Thing, tokens: u64, known: (bool, u64)) -> Option<u64> {
+    /// How the next token is billed, and how many tokens are billed so from there on.
+    fn next(&self) -> Option<(Spent, u64)> {
+        let none = Spent::default();
+        let Spent { read, write_1h, write_5m, uncached, .. } = self.rest;
+        let kinds = [
+            (Spent { read: 1, ..none }, read),
+            (Spent { write_1h: 1, ..none }, write_1h),
+            (Spent { write_5m: 1, ..none }, write_5m),
+            (Spent { uncached: 1, ..none }, uncached),
+        ];
+        kinds.into_iter().find(|(_, left)| *left > 0)
+    }
+
+    /// The next tokens are this thing. Says how many of them are in the cache now; none if no token was left for it.
+    fn pay(&mut self, thing: Thing, tokens: u64, known: Known) -> Option<u64> {
         let spent = take(&mut self.rest, tokens);
-        for (when, spent) in split(spent, known) {
-            (self.each)(&Share { request: self.request, thing, when, spent, cost: self.charge.part(&spent) });
+        for (part, (when, spent)) in split(spent, known).enumerate() {
+            let (request, requests) = (self.request, u64::from(part == 0));
+            (self.each)(&Share { request, requests, thing, when, spent, cost: self.charge.part(&spent) });
         }
         (spent != Spent::default()).then(|| spent.read + spent.write())
     }
@@ -212,12 +304,8 @@ fn take(rest: &mut Spent, tokens: u64) -> Spent {
     Spent { read, write_5m, write_1h, uncached, output: 0 }
 }
 
-/// No token of it is known not to have been in the cache.
-const ALL: u64 = u64::MAX;
-
-/// Tokens of a thing by why they are paid for; `paid` and `cached` say what was known of it before. What was billed in full
-/// and comes into the cache only now was not lost.
-fn split(spent: Spent, (paid, cached): (bool, u64)) -> impl Iterator<Item = (When, Spent)> {
+/// Tokens of a thing by why they are paid for. What was billed in full and comes into the cache only now was not lost.
+fn split(spent: Spent, Known { paid, cached }: Known) -> impl Iterator<Item = (When, Spent)> {
     let mut rest = Spent { read: 0, ..spent };
     let again = take(&mut rest, cached.saturating_sub(spent.read));
     let parts = match paid {

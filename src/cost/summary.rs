@@ -7,12 +7,16 @@ use crate::cost::bill::{Bill, Kinds};
 use crate::cost::groups::{By, Label, PREFIX, THINKING, is_unlogged};
 use crate::cost::outcomes::{AGAIN, FAILED};
 use crate::cost::tables::{dollars, percent_of};
-use crate::report::numbers::{counted, thousands};
+use crate::logs::trace::{Millis, NO_TIME};
+use crate::report::numbers::{counted, date, thousands};
 use crate::whatif::sim::cost::{Cost, Total};
 
 /// The bill in its largest features. Parts of it overlap: a thought that was paid for again is in both.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Summary {
+    /// When the first and the last request were sent; none without a time.
+    #[serde(skip)]
+    pub span_ms: Option<(Millis, Millis)>,
     /// Requests, tokens, cost.
     pub bill: Total,
     /// What tokens of each kind cost.
@@ -56,7 +60,9 @@ impl Summary {
         };
         let failed = sum(&|_, outcome| outcome == FAILED);
         let again = sum(&|_, outcome| outcome == AGAIN);
+        let times = || bill.timeline.requests.iter().map(|request| request.start).filter(|start| *start != NO_TIME);
         Self {
+            span_ms: times().min().zip(times().max()),
             bill: bill.total(),
             kinds: bill.kinds(),
             first: found.total.first,
@@ -76,6 +82,12 @@ impl Summary {
     pub fn lines(&self) -> Vec<String> {
         let Self { bill, kinds, .. } = self;
         let requests = counted(bill.requests, "request");
+        let span = self.span_ms.map(|(first, last)| [date(first), date(last)]);
+        let requests = match span {
+            Some([first, last]) if first == last => format!("{requests} of {first}"),
+            Some([first, last]) => format!("{requests} from {first} to {last}"),
+            None => requests,
+        };
         let written = kinds.write_5m + kinds.write_1h;
         let unpriced = thousands(bill.cost.unpriced_tokens);
         let is_priced = bill.cost.usd().is_some();

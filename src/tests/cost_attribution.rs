@@ -1,6 +1,6 @@
 //! The bill shared out: parts that add up to it exactly, whatever it is shared out by, and each part where it belongs.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use proptest::prelude::*;
 
@@ -11,10 +11,10 @@ use crate::cost::bill::Bill;
 use crate::cost::groups::{By, Label};
 use crate::cost::shares;
 use crate::cost::shares::{Thing, When};
-use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
+use crate::logs::timeline::requests::{Marks, NONE, SegmentCause, Timeline, Trigger};
 use crate::logs::trace::Usage;
 use crate::whatif::prompt_cache::params::Class;
-use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::laid_out;
 use crate::whatif::sim::money::{Prices, Tariff};
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
@@ -151,7 +151,7 @@ fn a_chain_that_is_forked_off_only_carries_what_it_begins_with() {
         let of = |block: u32| {
             let mut found: Vec<(u32, When)> = Vec::new();
             for chain in 0..2 {
-                shares::of_chain(bill, chain, &mut |share| {
+                shares::of_chain(bill, chain, |request| request, &mut |share| {
                     if share.thing == Thing::Block(block) {
                         found.push((share.request, share.when));
                     }
@@ -379,16 +379,23 @@ proptest! {
     fn each_part_is_what_a_walk_over_single_tokens_finds(steps in steps()) {
         let timeline = told(&steps);
         with_bill(&timeline, Estimator::Anchored, |bill| -> Result<(), TestCaseError> {
-            let mut shared: BTreeMap<(u32, Thing), Spent> = BTreeMap::new();
+            let mut shared: BTreeMap<(u32, Thing, When), Spent> = BTreeMap::new();
+            // What was paid for as an answer.
+            let mut answered: BTreeSet<(u32, Thing)> = BTreeSet::new();
             for chain in 0..timeline.chains.len() as u32 {
-                shares::of_chain(bill, chain, &mut |share| {
+                shares::of_chain(bill, chain, |request| request, &mut |share| {
+                    if share.spent.output > 0 {
+                        answered.insert((share.request, share.thing));
+                    }
                     let spent = Spent { output: 0, ..share.spent };
-                    *shared.entry((share.request, share.thing)).or_default() += spent;
+                    *shared.entry((share.request, share.thing, share.when)).or_default() += spent;
                 });
             }
-            shared.retain(|_, spent| *spent != Spent::default());
-            let mut walked: BTreeMap<(u32, Thing), Spent> = BTreeMap::new();
-            for (index, request) in timeline.requests.iter().enumerate().filter(|(_, request)| request.context() > 0) {
+            let mut walked: BTreeMap<(u32, Thing, When), Spent> = BTreeMap::new();
+            // Things by chain: how many of their tokens have been in the cache.
+            let mut known: BTreeMap<(u32, Thing), u64> = BTreeMap::new();
+            let mut is_whole = true;
+            for (index, request) in timeline.requests.iter().enumerate() {
                 let usage = &request.usage;
                 let one = |kind: usize| {
                     let [read, write_1h, write_5m, uncached] = std::array::from_fn(|at| u64::from(at == kind));
@@ -398,16 +405,83 @@ proptest! {
                 let counts = [usage.cache_read, hour, usage.cache_creation - hour, usage.input];
                 let kinds = counts.iter().enumerate().flat_map(|(kind, &count)| std::iter::repeat_n(kind, count as usize));
                 let owners = owners(&timeline, bill.sizes, index as u32);
-                if owners.len() as u64 != request.context() {
+                let chain = &timeline.chains[request.chain as usize];
+                let is_own = |thing: Thing| match thing {
+                    Thing::Block(block) => timeline.requests_of(request.chain).iter().any(|request| {
+                        (request.inputs.start..request.outputs.end).contains(&block)
+                    }),
+                    Thing::Unlogged(brought) => chain.requests.contains(&brought),
+                    _ => timeline.segments[chain.segments.start as usize].after == NONE,
+                };
+                if request.context() > 0 && owners.len() as u64 == request.context() {
+                    let mut tokens: Vec<(Thing, Vec<Spent>)> = Vec::new();
+                    for (owner, kind) in owners.into_iter().zip(kinds) {
+                        if tokens.last().is_none_or(|(last, _)| *last != owner) {
+                            tokens.push((owner, Vec::new()));
+                        }
+                        tokens.last_mut().unwrap().1.push(one(kind));
+                    }
+                    for (thing, tokens) in tokens {
+                        let spent: Spent = tokens.iter().copied().sum();
+                        let before = if is_own(thing) { known.get(&(request.chain, thing)).copied() } else { Some(u64::MAX) };
+                        let lost = before.map_or(0, |cached| cached.saturating_sub(spent.read)) as usize;
+                        let behind = spent.read as usize;
+                        for (at, token) in tokens.into_iter().enumerate() {
+                            let when = match before {
+                                None => When::First,
+                                Some(_) if (behind..behind.saturating_add(lost)).contains(&at) => When::Again,
+                                Some(_) => When::Carried,
+                            };
+                            *walked.entry((index as u32, thing, when)).or_default() += token;
+                        }
+                        let cached = known.entry((request.chain, thing)).or_default();
+                        *cached = (spent.read + spent.write()).max(*cached);
+                    }
+                } else if request.context() > 0 {
                     // What was compacted below the prefix of the chain that it was forked off: no places are known.
-                    shared.retain(|(request, _), _| *request != index as u32);
-                    continue;
+                    is_whole = false;
+                    shared.retain(|(request, ..), _| *request != index as u32);
                 }
-                for (owner, kind) in owners.into_iter().zip(kinds) {
-                    *walked.entry((index as u32, owner)).or_default() += one(kind);
+                for &(_, thing) in answered.range((index as u32, Thing::Prefix)..(index as u32 + 1, Thing::Prefix)) {
+                    known.entry((request.chain, thing)).or_default();
                 }
             }
+            if !is_whole {
+                // Nor is known what of them was in the cache.
+                let whole = |parts: BTreeMap<(u32, Thing, When), Spent>| {
+                    let mut all: BTreeMap<(u32, Thing, When), Spent> = BTreeMap::new();
+                    for ((request, thing, _), spent) in parts {
+                        *all.entry((request, thing, When::First)).or_default() += spent;
+                    }
+                    all
+                };
+                (shared, walked) = (whole(shared), whole(walked));
+            }
+            shared.retain(|_, spent| *spent != Spent::default());
             prop_assert_eq!(shared, walked);
+            Ok(())
+        })?;
+    }
+
+    /// Shares of requests that are told together are the sums of their shares one by one.
+    #[test]
+    fn shares_told_together_are_the_sums_of_shares_told_one_by_one(steps in steps(), by in 1_u32..40, estimator in 0..2) {
+        let timeline = told(&steps);
+        let estimator = if estimator == 0 { Estimator::Anchored } else { Estimator::Chars4 };
+        with_bill(&timeline, estimator, |bill| -> Result<(), TestCaseError> {
+            let told = |together: u32| {
+                let mut sums: BTreeMap<(u32, Thing, When), Total> = BTreeMap::new();
+                let mut requests: BTreeMap<(u32, Thing), u64> = BTreeMap::new();
+                for chain in 0..timeline.chains.len() as u32 {
+                    shares::of_chain(bill, chain, |request| request / together, &mut |share| {
+                        let one = Total { requests: 0, spent: share.spent, cost: share.cost };
+                        *sums.entry((share.request / by, share.thing, share.when)).or_default() += one;
+                        *requests.entry((share.request / by, share.thing)).or_default() += share.requests;
+                    });
+                }
+                (sums, requests)
+            };
+            prop_assert_eq!(told(1), told(by));
             Ok(())
         })?;
     }
@@ -425,7 +499,7 @@ proptest! {
                     let end = requests.last().map_or(0, |request| request.outputs.end);
                     (requests.first().map_or(0, |request| request.inputs.start)..end).contains(&block)
                 };
-                shares::of_chain(bill, chain, &mut |share| {
+                shares::of_chain(bill, chain, |request| request, &mut |share| {
                     let Thing::Block(block) = share.thing else { return };
                     match (share.when, paid.get(&block)) {
                         (When::First, None) if own(block) => drop(paid.insert(block, share.request)),

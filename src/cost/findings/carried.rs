@@ -71,7 +71,7 @@ impl<'e> Carried<'e> {
         let bill = evidence.bill();
         let of_chain = |chain: u32| {
             let mut costs: BTreeMap<(usize, (u32, Sym)), Cost> = BTreeMap::new();
-            shares::of_chain(&bill, chain, &mut |share| {
+            shares::of_chain(&bill, chain, |request| evidence.key(request), &mut |share| {
                 let list = match share.thing {
                     Thing::Block(block) => self.blocks[block as usize],
                     Thing::Unlogged(request) => self.unlogged[request as usize],

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::base::sums::adds_up;
+use crate::base::sums::{adds_up, grows};
 
 /// Units of one uncached input token: every published rate is a whole number of them.
 pub const UNITS_PER_TOKEN: u64 = 200;
@@ -28,6 +28,15 @@ impl Spent {
         self.read + self.write() + self.uncached
     }
 
+    /// So many times all of it.
+    #[must_use]
+    pub fn times(self, times: u32) -> Self {
+        let Self { read, write_5m, write_1h, uncached, output } = self;
+        let [read, write_5m, write_1h, uncached, output] =
+            [read, write_5m, write_1h, uncached, output].map(|tokens| tokens * u64::from(times));
+        Self { read, write_5m, write_1h, uncached, output }
+    }
+
     /// Tokens written for either lifetime.
     pub fn write(&self) -> u64 {
         self.write_5m + self.write_1h
@@ -35,6 +44,7 @@ impl Spent {
 }
 
 adds_up!(Spent: read, write_5m, write_1h, uncached, output);
+grows!(Spent: read, write_5m, write_1h, uncached, output);
 
 /// What tokens cost. Integers throughout: no sum rounds.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
@@ -53,6 +63,14 @@ impl Cost {
     /// Dollars of the tokens that have a price, for print; none if no token has one.
     pub fn usd(&self) -> Option<f64> {
         (self.nano_usd > 0 || self.unpriced_tokens == 0).then_some(self.nano_usd as f64 / 1e9)
+    }
+
+    /// So many times all of it.
+    #[must_use]
+    pub fn times(self, times: u32) -> Self {
+        let many = u128::from(times);
+        let unpriced_tokens = self.unpriced_tokens * u64::from(times);
+        Self { nano_usd: self.nano_usd * many, units: self.units * many, unpriced_tokens }
     }
 
     /// This cost and another in the one measure that both have: money of what has a price, or where nothing has one,
@@ -110,6 +128,7 @@ fn share_of(before: u128, after: u128) -> Option<f64> {
 }
 
 adds_up!(Cost: nano_usd, units, unpriced_tokens);
+grows!(Cost: nano_usd, units, unpriced_tokens);
 
 /// Requests with their tokens and cost.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]

@@ -1,0 +1,229 @@
+//! Where things stand in a context, and what is owed on them.
+//!
+//! A context of thousands of things goes out with every request, and most of them are billed as they were before: read from
+//! the cache. Places that share one fate are a run; what is owed on part of a run is noted per token at its two ends, and told
+//! place by place once. So a request takes as many steps as there are runs and new things, not as there are things.
+
+use std::ops::Range;
+
+use crate::base::sums::{adds_up, grows};
+use crate::cost::shares::{Share, Thing, When};
+use crate::whatif::sim::cost::{Cost, Spent};
+
+/// What earlier bills say of a thing.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Known {
+    /// Whether its first cost has been paid.
+    pub paid: bool,
+    /// How many of its tokens have been in the cache.
+    pub cached: u64,
+}
+
+impl Known {
+    /// Of something that another chain has paid for: no token of it is known not to have been in the cache.
+    pub const LENT: Self = Self { paid: true, cached: u64::MAX };
+
+    /// How a thing of this size is billed from now on.
+    pub fn fate(self, tokens: u32) -> Fate {
+        match self {
+            Self { paid: true, cached } if cached >= tokens.into() => Fate::Cached,
+            Self { paid: true, cached: 0 } => Fate::Uncached,
+            _ => Fate::Own,
+        }
+    }
+}
+
+/// How a place is billed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// All of it has been in the cache: what is not read from there was lost.
+    Cached,
+    /// Nothing of it has been.
+    Uncached,
+    /// By itself: it is new, or part of it has been in the cache.
+    Own,
+}
+
+/// Places up to this one share a fate.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// The first place behind it.
+    pub end: usize,
+    /// Theirs.
+    pub fate: Fate,
+}
+
+/// Leading places of a run that a bill treats alike.
+pub struct Alike {
+    /// The first place behind them.
+    pub end: usize,
+    /// Their tokens.
+    pub tokens: u64,
+    /// One token, as it is billed.
+    pub kind: Spent,
+    /// Why it is paid for.
+    pub when: When,
+}
+
+/// What is owed for each token of a place.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Due {
+    /// Requests that it was sent with.
+    pub requests: u64,
+    /// How it was billed with them.
+    pub spent: Spent,
+    /// What that cost.
+    pub cost: Cost,
+}
+
+adds_up!(Due: requests, spent, cost);
+grows!(Due: requests, spent, cost);
+
+/// The same by why it is paid for.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Owed {
+    carried: Due,
+    again: Due,
+}
+
+adds_up!(Owed: carried, again);
+grows!(Owed: carried, again);
+
+/// A context.
+#[derive(Default)]
+pub struct Places {
+    places: Vec<Place>,
+    runs: Vec<Run>,
+    /// By place, and one more: what is owed from there on, and what no longer is.
+    begun: Vec<Owed>,
+    ended: Vec<Owed>,
+}
+
+struct Place {
+    thing: Thing,
+    tokens: u32,
+    /// Tokens up to its end.
+    end: u64,
+}
+
+impl Places {
+    /// Tokens of all of them.
+    pub fn tokens(&self) -> u64 {
+        self.before(self.places.len())
+    }
+
+    /// What stands at a place, and its tokens.
+    pub fn at(&self, place: usize) -> (Thing, u32) {
+        let Place { thing, tokens, .. } = self.places[place];
+        (thing, tokens)
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Thing, u32)> {
+        self.places.iter().map(|place| (place.thing, place.tokens))
+    }
+
+    /// Tokens before a place.
+    fn before(&self, place: usize) -> u64 {
+        place.checked_sub(1).map_or(0, |last| self.places[last].end)
+    }
+
+    /// Leaves nothing behind the first places; what is owed there has been told.
+    pub fn truncate(&mut self, places: usize) {
+        self.places.truncate(places);
+        let whole = self.runs.partition_point(|run| run.end < places);
+        self.runs.truncate(whole + usize::from(places > 0));
+        if let Some(last) = self.runs.last_mut() {
+            last.end = last.end.min(places);
+        }
+    }
+
+    /// Adds a place at the end.
+    pub fn push(&mut self, thing: Thing, tokens: u32, fate: Fate) {
+        self.places.push(Place { thing, tokens, end: self.tokens() + u64::from(tokens) });
+        self.keep(self.places.len(), fate);
+    }
+
+    /// All runs, in order; those that hold once they are billed are to be kept again.
+    pub fn take_runs(&mut self) -> Vec<Run> {
+        std::mem::take(&mut self.runs)
+    }
+
+    /// Places from the last run to this one have a fate. Without tokens a place has none of its own.
+    pub fn keep(&mut self, end: usize, fate: Fate) {
+        let so_far = self.runs.last().map_or(0, |last| last.end);
+        let is_empty = self.before(so_far) == self.before(end);
+        match self.runs.last_mut() {
+            Some(last) if last.fate == fate || is_empty => last.end = end,
+            _ => self.runs.push(Run { end, fate }),
+        }
+    }
+
+    /// How many whole places of a run, from one on, are billed as the next tokens are, of which there are so many. None if
+    /// the place has to be looked at by itself.
+    pub fn alike(&self, place: usize, run: Run, (kind, left): (Spent, u64)) -> Option<Alike> {
+        let when = match run.fate {
+            Fate::Cached if kind.read > 0 => When::Carried,
+            Fate::Cached => When::Again,
+            Fate::Uncached if kind.uncached > 0 => When::Carried,
+            Fate::Uncached | Fate::Own => return None,
+        };
+        let start = self.before(place);
+        let whole = self.places[place..run.end].partition_point(|place| place.end - start <= left);
+        let end = place + whole;
+        (whole > 0).then(|| Alike { end, tokens: self.before(end) - start, kind, when })
+    }
+
+    /// Notes what each token of some places owes.
+    pub fn owe(&mut self, places: Range<usize>, when: When, due: Due) {
+        let owed = match when {
+            When::Again => Owed { again: due, ..Owed::default() },
+            _ => Owed { carried: due, ..Owed::default() },
+        };
+        let ends = self.places.len() + 1;
+        self.begun.resize(ends, Owed::default());
+        self.ended.resize(ends, Owed::default());
+        self.begun[places.start] += owed;
+        self.ended[places.end] += owed;
+    }
+
+    /// Tells what is owed on all places from one on, up to a request.
+    pub fn settle(&mut self, from: usize, request: u32, each: &mut impl FnMut(&Share)) {
+        let noted = self.begun.len();
+        if noted <= from + 1 {
+            return;
+        }
+        let (mut begun, mut ended) = (Owed::default(), Owed::default());
+        for place in 0..noted {
+            if place == from {
+                // What stands before goes on owing; nothing behind it does.
+                let earlier = begun - ended;
+                begun += std::mem::take(&mut self.begun[place]);
+                ended += std::mem::replace(&mut self.ended[place], earlier);
+            } else if place > from {
+                begun += std::mem::take(&mut self.begun[place]);
+                ended += std::mem::take(&mut self.ended[place]);
+            } else {
+                begun += self.begun[place];
+                ended += self.ended[place];
+            }
+            if let Some(at) = self.places.get(place).filter(|_| place >= from) {
+                at.tell(begun - ended, request, each);
+            }
+        }
+        self.begun.truncate(from + 1);
+        self.ended.truncate(from + 1);
+    }
+}
+
+impl Place {
+    fn tell(&self, owed: Owed, request: u32, each: &mut impl FnMut(&Share)) {
+        for (when, due) in [(When::Carried, owed.carried), (When::Again, owed.again)] {
+            if due.requests > 0 && self.tokens > 0 {
+                let Due { requests, spent, cost } = due;
+                let (spent, cost) = (spent.times(self.tokens), cost.times(self.tokens));
+                each(&Share { request, requests, thing: self.thing, when, spent, cost });
+            }
+        }
+    }
+}
