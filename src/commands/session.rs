@@ -67,9 +67,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Format::Csv => table::table(&tables::listing(&found)).write(context.out, Format::Csv, None)?,
         Format::Json => {
             let [session, project] = head.each_ref().map(|label| names.full(label));
-            let mut fields = json!({
-                "window": books.input.window_json(),
-                "inputs": books.input.json(),
+            let mut fields = books.input.fields(json!({
                 "session": session,
                 "project": project,
                 "subagents": found.subagents,
@@ -77,7 +75,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
                 "again": found.again,
                 "requests": table::json(&tables::listing(&found)),
                 "carried": tables::carried_json(&found.carried, top, &name),
-            });
+            }));
             if is_redacted {
                 sharing::hide_places(&mut fields);
             }

@@ -5,7 +5,7 @@
 //! (place, time, ids), never by the order in which files were read.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
@@ -114,12 +114,21 @@ struct File<'a> {
     age: Standing,
     /// Root record of each inline side-chain record, by record number.
     roots: BTreeMap<u32, Id>,
-    /// Compactions by chain of the file: record number and identity, in order.
-    compactions: BTreeMap<u32, Vec<(u32, Id)>>,
-    /// Prompts of people by chain of the file: record number and identity, in order.
-    prompts: BTreeMap<u32, Vec<(u32, Id)>>,
+    /// Compactions by chain of the file, in order.
+    compactions: BTreeMap<u32, Vec<Mark>>,
+    /// Prompts of people by chain of the file, in order.
+    prompts: BTreeMap<u32, Vec<Mark>>,
     /// By chain of the file: its session, or none if what it repeats is better recorded elsewhere.
     chains: Vec<Option<u32>>,
+}
+
+/// Where something happened in a file.
+#[derive(Clone, Copy)]
+struct Mark {
+    record: u32,
+    /// Tells it from others, and its copies not.
+    id: Id,
+    ts: Millis,
 }
 
 impl<'a> File<'a> {
@@ -164,24 +173,26 @@ impl<'a> File<'a> {
 }
 
 /// Identity of the last mark of a chain before `record`; none if there is none.
-fn last_before(marks: &BTreeMap<u32, Vec<(u32, Id)>>, chain: u32, record: u32) -> Id {
+fn last_before(marks: &BTreeMap<u32, Vec<Mark>>, chain: u32, record: u32) -> Id {
     let Some(marks) = marks.get(&chain) else { return Id::NONE };
-    let before = marks.partition_point(|&(at, _)| at < record);
-    before.checked_sub(1).map_or(Id::NONE, |last| marks[last].1)
+    let before = marks.partition_point(|mark| mark.record < record);
+    before.checked_sub(1).map_or(Id::NONE, |last| marks[last].id)
 }
 
 /// Prompts of a file.
-fn prompts(file: &SourceRows) -> BTreeMap<u32, Vec<(u32, Id)>> {
-    let mut out: BTreeMap<u32, Vec<(u32, Id)>> = BTreeMap::new();
+fn prompts(file: &SourceRows) -> BTreeMap<u32, Vec<Mark>> {
+    let mut out: BTreeMap<u32, Vec<Mark>> = BTreeMap::new();
     for mark in file.rows.marks.iter().filter(|mark| mark.kind == MarkKind::Prompt) {
-        out.entry(mark.chain).or_default().push((mark.record, identity(file, mark)));
+        out.entry(mark.chain).or_default().push(named(file, mark));
     }
     out
 }
 
-/// Names a mark: by its uuid, else by its place. Without a uuid it can have no copies that anyone could tell.
-fn identity(file: &SourceRows, mark: &MarkRow) -> Id {
-    if mark.id.is_some() { mark.id } else { Id::of(&[&file.source.key.0[..], &mark.record.to_le_bytes()].concat()) }
+/// A mark by its uuid, else by its place. Without a uuid it can have no copies that anyone could tell.
+fn named(file: &SourceRows, mark: &MarkRow) -> Mark {
+    let MarkRow { record, id, ts, .. } = *mark;
+    let place = || Id::of(&[&file.source.key.0[..], &record.to_le_bytes()].concat());
+    Mark { record, id: if id.is_some() { id } else { place() }, ts }
 }
 
 /// Follows the parents of inline side-chain records up to the prompt that began the side chain.
@@ -213,20 +224,20 @@ fn side_chain_roots(file: &SourceRows) -> BTreeMap<u32, Id> {
 }
 
 /// Compactions of a file, a boundary and its summary once.
-fn compactions(file: &SourceRows) -> BTreeMap<u32, Vec<(u32, Id)>> {
-    let mut out: BTreeMap<u32, Vec<(u32, Id)>> = BTreeMap::new();
+fn compactions(file: &SourceRows) -> BTreeMap<u32, Vec<Mark>> {
+    let mut out: BTreeMap<u32, Vec<Mark>> = BTreeMap::new();
     let boundaries: IdSet<Id> =
         file.rows.marks.iter().filter(|mark| mark.kind == MarkKind::Boundary).map(|mark| mark.id).collect();
     for mark in &file.rows.marks {
         let known = out.entry(mark.chain).or_default();
-        let follows = known.last().is_some_and(|&(record, _)| mark.record - record <= SUMMARY_WITHIN_RECORDS);
+        let follows = known.last().is_some_and(|last| mark.record - last.record <= SUMMARY_WITHIN_RECORDS);
         let opens = match mark.kind {
             MarkKind::Boundary => true,
             MarkKind::Summary => !follows && !boundaries.contains(&mark.other),
             MarkKind::Evicted | MarkKind::Link | MarkKind::Prompt => false,
         };
         if opens {
-            known.push((mark.record, identity(file, mark)));
+            known.push(named(file, mark));
         }
     }
     out
@@ -427,6 +438,7 @@ fn lay_out(files: &[File<'_>], calls: Vec<Canonical>, history: &mut History) {
         let calls = start..history.calls.len();
         history.chains.push(Chain { session, agent, place, calls, compactions: Vec::new() });
     }
+    history.talk_compactions = talk_compactions(files, &compactions);
     let mut opened: Vec<(u32, u32)> = compactions.into_values().map(|found| (found.chain, found.partition)).collect();
     opened.sort_unstable();
     for (chain, partition) in opened {
@@ -479,7 +491,7 @@ fn find_compactions(
     for ((file, file_chain), mut calls) in places {
         calls.sort_unstable();
         let age = files[file as usize].age;
-        for &(record, id) in files[file as usize].compactions.get(&file_chain).into_iter().flatten() {
+        for &Mark { record, id, .. } in files[file as usize].compactions.get(&file_chain).into_iter().flatten() {
             let next = calls.get(calls.partition_point(|&(at, _)| at < record));
             let partition = next.or(calls.last()).map_or(0, |last| last.1 + u32::from(next.is_none()));
             let is_older = found.get(&id).is_none_or(|known| age < known.age);
@@ -488,6 +500,28 @@ fn find_compactions(
             }
         }
     }
+}
+
+/// Compactions of threads that called no tool, each in the oldest file that has it: the session and the time.
+fn talk_compactions(files: &[File<'_>], found: &IdMap<Id, Opened>) -> Vec<(u32, Millis)> {
+    let mut oldest: IdMap<Id, (Standing, u32, Millis)> = IdMap::default();
+    for file in files.iter().filter(|file| !file.is_repeated && !file.compactions.is_empty()) {
+        let asked = file.rows.rows.calls.iter().filter_map(|row| Some(row.asked?.chain));
+        let working: BTreeSet<u32> = asked.collect();
+        for (&chain, marks) in file.compactions.iter().filter(|(chain, _)| !working.contains(chain)) {
+            let Some(session) = file.chains[chain as usize] else { continue };
+            for mark in marks.iter().filter(|mark| !found.contains_key(&mark.id)) {
+                let here = (file.age, session, mark.ts);
+                let first = oldest.entry(mark.id).or_insert(here);
+                if here.0 < first.0 {
+                    *first = here;
+                }
+            }
+        }
+    }
+    let mut talk: Vec<(u32, Millis)> = oldest.into_values().map(|(_, session, ts)| (session, ts)).collect();
+    talk.sort_unstable();
+    talk
 }
 
 /// Lines of one file keep their order; the files of a chain follow each other by the time of their first call in it.

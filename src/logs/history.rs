@@ -171,6 +171,8 @@ pub struct History {
     pub evictions: Vec<Eviction>,
     /// What people wrote, each once: the session (an index into [`History::sessions`]) and the time; in order.
     pub prompts: Vec<(u32, Millis)>,
+    /// Compactions of threads in which no tool was called, which have no chain: the session and the time; in order.
+    pub talk_compactions: Vec<(u32, Millis)>,
     /// What was merged.
     pub merged: Merged,
 }
@@ -202,8 +204,15 @@ impl History {
         Some((known().map(|s| s.ts_first).min()?, known().map(|s| s.ts_last).max()?))
     }
 
+    /// Compactions of all threads.
+    pub fn compactions(&self) -> u64 {
+        let of_chains = self.chains.iter().map(|chain| chain.compactions.len());
+        (of_chains.sum::<usize>() + self.talk_compactions.len()) as u64
+    }
+
     /// Keeps what lies in the window: calls and messages by their own time (those without one stay only in an open
-    /// window), chains and sessions with something left, compactions between calls that are left.
+    /// window), chains and sessions with something left, compactions between calls that are left (by their own time where
+    /// nothing was called).
     #[must_use]
     pub fn within(mut self, window: &Range<Millis>) -> Self {
         if *window == (Millis::MIN..Millis::MAX) {
@@ -226,7 +235,9 @@ impl History {
             eviction.call = place[eviction.call];
         }
         self.messages.retain(|message| is_within(window, message.ts));
-        self.prompts.retain(|(_, ts)| is_within(window, *ts));
+        for times in [&mut self.prompts, &mut self.talk_compactions] {
+            times.retain(|(_, ts)| is_within(window, *ts));
+        }
         self.drop_empty();
         self
     }
@@ -270,8 +281,10 @@ impl History {
             spanned.map(|(session, (ts_first, ts_last))| Session { ts_first, ts_last, ..session }).collect();
         self.chains.iter_mut().for_each(|chain| chain.session = place[chain.session as usize] as u32);
         self.messages.iter_mut().for_each(|message| message.session = place[message.session as usize] as u32);
-        self.prompts.retain(|(session, _)| kept[*session as usize]);
-        self.prompts.iter_mut().for_each(|(session, _)| *session = place[*session as usize] as u32);
+        for times in [&mut self.prompts, &mut self.talk_compactions] {
+            times.retain(|(session, _)| kept[*session as usize]);
+            times.iter_mut().for_each(|(session, _)| *session = place[*session as usize] as u32);
+        }
     }
 }
 

@@ -64,7 +64,7 @@ impl Overview {
             status: Status::ALL.into_iter().map(status).collect(),
             messages: billed().count() as u64,
             messages_unfinished: billed().filter(|message| !message.finished).count() as u64,
-            compactions: history.chains.iter().map(|chain| chain.compactions.len() as u64).sum(),
+            compactions: history.compactions(),
             evictions: history.evictions.len() as u64,
             merged: history.merged,
         }

@@ -264,7 +264,9 @@ impl<'v> Extractor<'v> {
     fn system(&mut self, envelope: &Envelope<'_>, record: u32) {
         let mark = MarkRow { record, ts: NO_TIME, ..MarkRow::default() };
         match envelope.subtype.map(|subtype| subtype.0) {
-            Some(b"compact_boundary") => self.mark(envelope, MarkRow { kind: MarkKind::Boundary, ..mark }),
+            Some(b"compact_boundary") => {
+                self.mark(envelope, MarkRow { kind: MarkKind::Boundary, ts: envelope.ts(), ..mark });
+            }
             Some(b"microcompact_boundary") => {
                 let chain = self.chain_of(envelope);
                 let evicted = MarkRow { kind: MarkKind::Evicted, other: envelope.uuid(), chain, ..mark };
@@ -304,7 +306,7 @@ impl<'v> Extractor<'v> {
     fn chain_marks(&mut self, envelope: &Envelope<'_>, record: u32) {
         let mark = |kind| MarkRow { record, kind, other: envelope.parent.id(), ts: NO_TIME, ..MarkRow::default() };
         if envelope.summary {
-            self.mark(envelope, mark(MarkKind::Summary));
+            self.mark(envelope, MarkRow { ts: envelope.ts(), ..mark(MarkKind::Summary) });
         }
         if envelope.is_sidechain() && envelope.agent.is_none() && envelope.uuid.is_some() {
             self.mark(envelope, mark(MarkKind::Link));

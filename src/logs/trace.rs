@@ -258,7 +258,7 @@ pub struct MarkRow {
     pub other: Id,
     /// Index into [`FileTrace::chains`].
     pub chain: u32,
-    /// When a person wrote; [`NO_TIME`] of all other marks.
+    /// When a person wrote or the context was compacted; [`NO_TIME`] of all other marks.
     pub ts: Millis,
 }
 

@@ -42,6 +42,9 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
     for (session, _) in &history.prompts {
         rows[*session as usize].turns += 1;
     }
+    for (session, _) in &history.talk_compactions {
+        rows[*session as usize].compactions += 1;
+    }
     // What was done before the first prompt that is known makes a turn of its own.
     for (row, worked_in) in rows.iter_mut().zip(worked_in) {
         row.turns = row.turns.max(worked_in);

@@ -36,6 +36,9 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
             row.read_calls += u64::from(read_class.contains(names.text(call.tool)));
         }
     }
+    for (session, _) in &history.talk_compactions {
+        uses[*session as usize].compactions += 1;
+    }
     uses
 }
 

@@ -74,7 +74,7 @@ fn sums(folder: &Folder, with_compactions: bool) -> Vec<String> {
         history.calls.iter().map(|call| format!("{} {:?} {} {}", call.id, call.status, call.body, call.ts)).collect();
     calls.sort();
     let messages = history.messages.iter().map(|row| format!("{} {:?} {}", row.id, row.usage, row.billed));
-    let compactions: usize = history.chains.iter().map(|chain| chain.compactions.len()).sum();
+    let compactions = history.compactions();
     let mut cleared: Vec<String> = history.evictions.iter().map(|row| history.calls[row.call].id.to_string()).collect();
     cleared.sort();
     let compactions = with_compactions.then(|| format!("{compactions} compactions"));
@@ -190,14 +190,22 @@ fn whereabouts(folder: &Folder) -> (Vec<String>, Vec<String>) {
         let is_told = matches!(row.place, Place::Main | Place::AgentFile);
         is_told.then(|| format!("{session} {} {} compactions", row.agent, row.compactions.len()))
     };
-    let of_history = history.messages.iter().filter_map(message).chain(history.calls.iter().filter_map(call));
-    let of_history = of_history.chain(history.chains.iter().filter_map(compacted));
     let chain = |index: u32| {
         let requests::Chain { session, agent, place, .. } = &timeline.chains[index as usize];
         // Which inline side chain it was is told by its first record, which the timeline must have seen before.
         let agent = if *place == Place::Inline { Id::NONE } else { *agent };
         (*place != Place::Progress).then(|| (timeline.sessions[*session as usize].id, agent, *place))
     };
+    let of_history = history.messages.iter().filter_map(message).chain(history.calls.iter().filter_map(call));
+    let of_history = of_history.chain(history.chains.iter().filter_map(compacted));
+    let talk = history.talk_compactions.iter().map(|(session, _)| history.sessions[*session as usize].id);
+    // Without any request a thread is not in the timeline.
+    let has_main = |session: &Id| {
+        let of_main = timeline.requests.iter().filter_map(|request| chain(request.chain));
+        of_main.filter(|(.., place)| *place == Place::Main).any(|(found, ..)| found == *session)
+    };
+    let talk = talk.filter(has_main);
+    let of_history = of_history.chain(talk.map(|session| format!("{session} compactions of talk")));
     let request = |row: &Request| {
         let (session, agent, place) = chain(row.chain)?;
         Some(format!("{} {session} {agent} {place:?} {:?}", row.id, row.usage))
@@ -217,6 +225,9 @@ fn whereabouts(folder: &Folder) -> (Vec<String>, Vec<String>) {
     };
     let of_timeline = timeline.requests.iter().filter_map(request).chain(timeline.calls.iter().filter_map(call));
     let of_timeline = of_timeline.chain(calling.iter().filter_map(compacted));
+    let talk = timeline.boundaries.iter().filter(|boundary| !calling.contains(&boundary.chain));
+    let talk = talk.filter_map(|boundary| chain(boundary.chain)).map(|(session, ..)| session).filter(has_main);
+    let of_timeline = of_timeline.chain(talk.map(|session| format!("{session} compactions of talk")));
     let sorted = |mut lines: Vec<String>| {
         lines.sort();
         lines

@@ -53,8 +53,8 @@ fn partitions(told: &Told) -> Vec<u32> {
     told.history.calls.iter().map(|call| call.partition).collect()
 }
 
-fn compactions(told: &Told) -> usize {
-    told.history.chains.iter().map(|chain| chain.compactions.len()).sum()
+fn compactions(told: &Told) -> u64 {
+    told.history.compactions()
 }
 
 /// The records of one API message as they are streamed, and the result of its call.
@@ -410,6 +410,17 @@ fn a_fork_repeats_the_compactions_of_its_session_without_adding_any() {
     let told = Told::of(&[("main", &log(&start)), ("fork", &(log(&copies) + &log(&fork)))]);
     assert_eq!(told.history.chains.len(), 2);
     assert_eq!(compactions(&told), 1);
+}
+
+#[test]
+fn a_compaction_counts_where_no_tool_was_called_and_once_with_its_copy() {
+    let says = |message| assistant(message, &[json!({"type": "text", "text": "an answer"})]);
+    let talk = [user("p1", "a prompt").at(1), says("m1").at(2), boundary("b1").at(3), says("m2").at(4)];
+    let resumed = [&talk[..], &[says("m3").at(9)]].concat();
+    let told = Told::of(&[("old", &log(&talk)), ("new", &log(&resumed))]);
+    assert_eq!((told.history.chains.len(), compactions(&told)), (0, 1));
+    let after = told.history.clone().within(&(START_MS + 3_500..START_MS + 9_000));
+    assert_eq!((after.messages.len(), after.compactions()), (1, 0), "it was before the window");
 }
 
 #[test]

@@ -97,6 +97,9 @@ pub struct ExportArgs {
     /// Show names of MCP servers and places on disk instead of pseudonyms and nothing.
     #[arg(long, alias = "live-names")]
     pub names: bool,
+    /// Colours.
+    #[arg(long, value_enum, default_value_t)]
+    pub color: Color,
     /// No notes and no progress on stderr.
     #[arg(short, long)]
     pub quiet: bool,
@@ -140,7 +143,7 @@ impl ExportArgs {
             format: Format::default(),
             json: self.json,
             names: self.names,
-            color: Color::default(),
+            color: self.color,
             quiet: self.quiet,
             verbose: self.verbose,
             reproducible: self.reproducible,

@@ -51,14 +51,12 @@ pub fn against(
     let names = [0, 1].map(|index| scenarios.files[index].path.shown());
     let form = args.asked.output.form();
     if form == Format::Json {
-        let fields = json!({
-            "window": input.window_json(),
-            "inputs": input.json(),
+        let fields = input.fields(json!({
             "configs": names,
             "reach": first.reach,
             "reaches": [reaches_json(&first.reaches), reaches_json(&second.reaches)],
             "arms": arms_json([first, second]),
-        });
+        }));
         return args.asked.output.write_json("replay", fields, context);
     }
     if form != Format::Csv {

@@ -39,9 +39,7 @@ pub fn show(
     let form = args.asked.output.form();
     match form {
         Format::Json => {
-            let mut fields = json(telling, finding);
-            fields["window"] = input.window_json();
-            fields["inputs"] = input.json();
+            let mut fields = input.fields(json(telling, finding));
             fields["finding"] = show::row(telling, finding);
             if args.redact {
                 hide_places(&mut fields);

@@ -212,9 +212,7 @@ fn show(args: &Args, context: &mut Context<'_>, found: &Found, input: &Input) ->
     }
     match args.asked.output.form() {
         Format::Json => {
-            let fields = json!({
-                "window": input.window_json(),
-                "inputs": input.json(),
+            let fields = input.fields(json!({
                 "settings": layers.file.path.shown(),
                 "scope": scope.key(),
                 "sessions": study.sessions.len(),
@@ -223,7 +221,7 @@ fn show(args: &Args, context: &mut Context<'_>, found: &Found, input: &Input) ->
                 "together": together,
                 "changes": all.iter().filter_map(proposed).count(),
                 "diff": diff,
-            });
+            }));
             args.asked.output.write_json("tune claude-settings", fields, context)
         }
         Format::Table => {

@@ -40,7 +40,9 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: Format, width:
     )?;
     declines(report).write(out, format, width)?;
     let by_arm: [Row; 3] = [
-        ("every planned call ends in one way", |arm| if arm.total.planned() == 0 { "–".to_owned() } else { ends(arm) }),
+        ("every planned call ends in one way (the share of waste above is all that was not won)", |arm| {
+            if arm.total.planned() == 0 { "–".to_owned() } else { ends(arm) }
+        }),
         ("net: what a planner saves less what it adds, against no planner", net),
         ("the published line, by its own definitions (cited = same tool by name within three events)", |arm| {
             effectiveness(&arm.total).to_string()
