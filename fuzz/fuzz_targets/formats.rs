@@ -2,7 +2,7 @@
 //! decoder.
 #![no_main]
 
-use devboy::readers::encode::{self, Attempt, Params};
+use devboy::readers::encode::{self, EncodeAttempt, Params};
 use devboy::readers::shape;
 use devboy::readers::subject::Subject;
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +11,7 @@ fuzz_target!(|text: &str| {
     let subject = Subject::new(text, shape::classify(text.as_bytes()));
     for format in encode::REGISTER {
         let params = Params { recursion_depth: 5, numbered_every: 10 };
-        assert!(encode::attempt(format, &subject, params) != Attempt::Unproven, "{} does not read back", format.id);
+        assert!(encode::attempt(format, &subject, params) != EncodeAttempt::Unproven, "{} does not read back", format.id);
         let _any = (format.decode)(text);
     }
 });

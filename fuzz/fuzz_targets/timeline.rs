@@ -11,7 +11,7 @@ use devboy::readers::timeline::{TokenCounter, TimelineGuide, read_stream};
 use devboy::readers::vocabulary::Vocabulary;
 use devboy::readers::id::Id;
 use devboy::readers::timeline::rows::FileTimeline;
-use devboy::readers::tokenizer::Tokens;
+use devboy::readers::tokenizer::TokenCounts;
 use libfuzzer_sys::fuzz_target;
 
 static WORDS: LazyLock<Vocabulary> = LazyLock::new(Vocabulary::shipped);
@@ -21,7 +21,7 @@ static RULES: LazyLock<TimelineRules> = LazyLock::new(TimelineRules::shipped);
 struct Bytes;
 
 impl TokenCounter for Bytes {
-    fn tokens(&mut self, text: &str) -> Tokens {
+    fn tokens(&mut self, text: &str) -> TokenCounts {
         [text.len() as u32; 2]
     }
 }

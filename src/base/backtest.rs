@@ -4,9 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::bootstrap::{Resampling, Tally, interval};
+use crate::base::bootstrap::{Resampling, SessionTrials, interval};
 use crate::base::numbers::{DAY_MS, WEEK_MS};
-use crate::base::stats::{Share, Target, Verdict, wilson};
+use crate::base::stats::{Share, TargetFigure, TargetVerdict, wilson};
 
 /// The part of `rules/backtest.toml` that says where to cut and when to believe.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -28,7 +28,7 @@ pub struct BacktestNumbers {
 
 /// A division of the sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct SessionSplit {
     /// Monday of the week whose sessions are the first of the later ones, in milliseconds since 1970.
     pub week_ms: i64,
     /// How many sessions were known.
@@ -39,12 +39,12 @@ pub struct Cut {
 const FROM_MONDAY_MS: i64 = 3 * DAY_MS;
 
 /// The cuts between weeks. `starts` are the starts of all sessions, in order.
-pub fn cuts(starts: &[i64], numbers: &BacktestNumbers) -> Vec<Cut> {
+pub fn cuts(starts: &[i64], numbers: &BacktestNumbers) -> Vec<SessionSplit> {
     let week = |start: i64| start.saturating_add(FROM_MONDAY_MS).div_euclid(WEEK_MS);
     let between = (1..starts.len()).filter(|&known| week(starts[known]) != week(starts[known - 1]));
     let enough = between.filter(|&known| known >= numbers.known_min && starts.len() - known >= numbers.later_min);
-    let cut = |known: usize| Cut { week_ms: WEEK_MS * week(starts[known]) - FROM_MONDAY_MS, known };
-    let mut cuts: Vec<Cut> = enough.map(cut).collect();
+    let cut = |known: usize| SessionSplit { week_ms: WEEK_MS * week(starts[known]) - FROM_MONDAY_MS, known };
+    let mut cuts: Vec<SessionSplit> = enough.map(cut).collect();
     cuts.split_off(cuts.len().saturating_sub(numbers.weeks_max))
 }
 
@@ -68,8 +68,8 @@ impl Promise {
 
 /// What was said in one week, and how much of it held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Week {
-    /// As in [`Cut::week_ms`].
+pub struct ForecastCoverage {
+    /// As in [`SessionSplit::week_ms`].
     pub week_ms: i64,
     /// What held.
     pub held: u64,
@@ -79,7 +79,7 @@ pub struct Week {
 
 /// The interval of the share that held, whole weeks drawn with replacement. Of one week, and of weeks without a miss or without a hit, all
 /// draws are the same, however few they are: then Wilson's over weeks.
-pub fn over_weeks(weeks: &[Tally], resampling: &Resampling) -> Option<(f64, f64)> {
+pub fn over_weeks(weeks: &[SessionTrials], resampling: &Resampling) -> Option<(f64, f64)> {
     let (lower, upper) = interval(weeks, resampling)?;
     let count = weeks.iter().filter(|(_, judged)| *judged > 0).count() as f64;
     let is_drawn = lower < upper || count > 1.0 && lower > 0.0 && upper < 1.0;
@@ -88,7 +88,7 @@ pub fn over_weeks(weeks: &[Tally], resampling: &Resampling) -> Option<(f64, f64)
 
 /// How much of what a statistic said held.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Coverage {
+pub struct PromiseCoverage {
     /// Its name.
     pub statistic: String,
     /// What is judged, in the plural.
@@ -98,26 +98,26 @@ pub struct Coverage {
     /// How far it may be from that.
     pub tolerance: f64,
     /// The weeks with something to judge.
-    pub weeks: Vec<Week>,
+    pub weeks: Vec<ForecastCoverage>,
     /// Interval of the share that held, over weeks.
     pub interval: Option<(f64, f64)>,
 }
 
-impl Coverage {
+impl PromiseCoverage {
     /// Runs a statistic: `judge` says for a cut how much it would have said and how much of that held.
     pub fn of(
         (statistic, unit): (&str, &str),
         promise: Promise,
-        cuts: &[Cut],
+        cuts: &[SessionSplit],
         numbers: &BacktestNumbers,
-        judge: &dyn Fn(Cut) -> Tally,
+        judge: &dyn Fn(SessionSplit) -> SessionTrials,
     ) -> Self {
-        let week = |&cut: &Cut| {
+        let week = |&cut: &SessionSplit| {
             let (held, judged) = judge(cut);
-            Week { week_ms: cut.week_ms, held, judged }
+            ForecastCoverage { week_ms: cut.week_ms, held, judged }
         };
-        let weeks: Vec<Week> = cuts.iter().map(week).filter(|week| week.judged > 0).collect();
-        let tallies: Vec<Tally> = weeks.iter().map(|week| (week.held, week.judged)).collect();
+        let weeks: Vec<ForecastCoverage> = cuts.iter().map(week).filter(|week| week.judged > 0).collect();
+        let tallies: Vec<SessionTrials> = weeks.iter().map(|week| (week.held, week.judged)).collect();
         Self {
             statistic: statistic.to_owned(),
             unit: unit.to_owned(),
@@ -130,23 +130,23 @@ impl Coverage {
 
     /// What held, of all weeks together.
     pub fn share(&self) -> Share {
-        let sum = |of: fn(&Week) -> u64| self.weeks.iter().map(of).sum();
+        let sum = |of: fn(&ForecastCoverage) -> u64| self.weeks.iter().map(of).sum();
         Share::new(sum(|week| week.held), sum(|week| week.judged))
     }
 
     /// Whether it keeps its promise, give or take the tolerance.
-    pub fn verdict(&self) -> Verdict {
-        let Some(ends) = self.interval else { return Verdict::NotApplicable };
+    pub fn verdict(&self) -> TargetVerdict {
+        let Some(ends) = self.interval else { return TargetVerdict::NotApplicable };
         let (promised, tolerance) = (self.promise.share(), self.tolerance);
-        let below = Verdict::of(ends, Target::AtLeast(promised - tolerance));
+        let below = TargetVerdict::of(ends, TargetFigure::AtLeast(promised - tolerance));
         let above = match self.promise {
-            Promise::AtLeast(_) => Verdict::Pass,
-            Promise::About(_) => Verdict::of(ends, Target::AtMost(promised + tolerance)),
+            Promise::AtLeast(_) => TargetVerdict::Pass,
+            Promise::About(_) => TargetVerdict::of(ends, TargetFigure::AtMost(promised + tolerance)),
         };
         match (below, above) {
-            (Verdict::Fail, _) | (_, Verdict::Fail) => Verdict::Fail,
-            (Verdict::Pass, Verdict::Pass) => Verdict::Pass,
-            _ => Verdict::Open,
+            (TargetVerdict::Fail, _) | (_, TargetVerdict::Fail) => TargetVerdict::Fail,
+            (TargetVerdict::Pass, TargetVerdict::Pass) => TargetVerdict::Pass,
+            _ => TargetVerdict::Open,
         }
     }
 
@@ -154,7 +154,7 @@ impl Coverage {
     pub fn broken(&self) -> Option<String> {
         let share = self.share();
         let percent = |share: f64| 100.0 * share;
-        (self.verdict() == Verdict::Fail).then(|| {
+        (self.verdict() == TargetVerdict::Fail).then(|| {
             format!(
                 "{} do not hold on later sessions: {} of {} {} ({:.1} %) in {} weeks, {:.1} % promised \
                  (`devboy tune backtest`)",

@@ -15,15 +15,15 @@ pub struct Resampling {
 }
 
 /// Successes and trials of one session.
-pub type Tally = (u64, u64);
+pub type SessionTrials = (u64, u64);
 
 /// What a 95 % interval leaves out on either side.
 pub const TAIL: f64 = 0.025;
 
 /// Both ends of the 95 % interval of the share of successes; none without trials. Sessions without trials do not count:
 /// they say nothing about the share.
-pub fn interval(sessions: &[Tally], resampling: &Resampling) -> Option<(f64, f64)> {
-    let sessions: Vec<Tally> = sessions.iter().copied().filter(|(_, trials)| *trials > 0).collect();
+pub fn interval(sessions: &[SessionTrials], resampling: &Resampling) -> Option<(f64, f64)> {
+    let sessions: Vec<SessionTrials> = sessions.iter().copied().filter(|(_, trials)| *trials > 0).collect();
     if sessions.is_empty() || resampling.samples == 0 {
         return None;
     }
@@ -51,7 +51,7 @@ pub fn sum_interval(values: &[f64], sessions: usize, resampling: &Resampling, ta
 }
 
 /// The share in as many sessions, drawn with replacement.
-fn share(sessions: &[Tally], state: &mut u64) -> f64 {
+fn share(sessions: &[SessionTrials], state: &mut u64) -> f64 {
     let (mut successes, mut trials) = (0, 0);
     for _ in sessions {
         let (session_successes, session_trials) = sessions[below(sessions.len(), state)];

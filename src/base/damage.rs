@@ -100,7 +100,7 @@ impl Reason {
 
 /// Count of one reason and the line where it was seen first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Spot {
+pub struct FirstSeen {
     /// How often.
     pub count: u64,
     /// First line, counted from 1; 0 stands for the file as a whole.
@@ -109,24 +109,24 @@ pub struct Spot {
 
 /// The damage of one file (or one piece of it).
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Damage(pub BTreeMap<Reason, Spot>);
+pub struct Damage(pub BTreeMap<Reason, FirstSeen>);
 
 impl Damage {
     /// Counts one more case at `line`.
     pub fn add(&mut self, reason: Reason, line: u64) {
-        self.add_spot(reason, Spot { count: 1, line });
+        self.add_spot(reason, FirstSeen { count: 1, line });
     }
 
     /// Takes over the damage of a later piece whose first line is `lines_before + 1`.
     pub fn absorb(&mut self, later: &Self, lines_before: u64) {
         for (&reason, spot) in &later.0 {
             let line = if spot.line == 0 { 0 } else { spot.line + lines_before };
-            self.add_spot(reason, Spot { count: spot.count, line });
+            self.add_spot(reason, FirstSeen { count: spot.count, line });
         }
     }
 
-    fn add_spot(&mut self, reason: Reason, spot: Spot) {
-        let entry = self.0.entry(reason).or_insert(Spot { count: 0, line: spot.line });
+    fn add_spot(&mut self, reason: Reason, spot: FirstSeen) {
+        let entry = self.0.entry(reason).or_insert(FirstSeen { count: 0, line: spot.line });
         entry.count += spot.count;
         entry.line = entry.line.min(spot.line);
     }

@@ -12,7 +12,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Which exit code an error leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FailureKind {
     /// The command could not be carried out (exit 1).
     Failed,
     /// The command line itself makes no sense (exit 2).
@@ -25,7 +25,7 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Error {
     /// Decides the exit code.
-    pub kind: Kind,
+    pub kind: FailureKind,
     /// What went wrong, with `file:line` where there is one. No trailing full stop.
     pub message: String,
     /// What the user can do. May be several lines.
@@ -35,12 +35,12 @@ pub struct Error {
 impl Error {
     /// The command failed for the reason given.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Failed, message: message.into(), hint: None }
+        Self { kind: FailureKind::Failed, message: message.into(), hint: None }
     }
 
     /// The command line is wrong.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Usage, message: message.into(), hint: None }
+        Self { kind: FailureKind::Usage, message: message.into(), hint: None }
     }
 
     /// An operating-system failure on `path`; `doing` is a gerund ("writing").
@@ -74,7 +74,7 @@ impl From<std::io::Error> for Error {
     /// For writes to the command's own output. Files go through [`Error::io`], which names the path.
     fn from(cause: std::io::Error) -> Self {
         if cause.kind() == std::io::ErrorKind::BrokenPipe {
-            return Self { kind: Kind::BrokenPipe, message: "output closed".into(), hint: None };
+            return Self { kind: FailureKind::BrokenPipe, message: "output closed".into(), hint: None };
         }
         Self::failed(format!("writing output: {cause}"))
     }

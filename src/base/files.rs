@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// A step that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum WriteStep {
     /// Opening a file to read it.
     Open,
     /// Reading bytes.
@@ -44,25 +44,25 @@ pub enum Step {
 ///
 /// # Errors
 /// Whatever the disk says, or that it is no regular file.
-pub fn open(path: &Path) -> Result<Source> {
-    step(Step::Open, path)?;
+pub fn open(path: &Path) -> Result<SourceFile> {
+    step(WriteStep::Open, path)?;
     if path == Path::new("/dev/stdin") || path.starts_with("/dev/fd") {
-        return Ok(Source::new(File::open(path)?, path));
+        return Ok(SourceFile::new(File::open(path)?, path));
     }
     let file = without_waiting(OpenOptions::new().read(true), true).open(path)?;
-    Ok(Source::new(regular(file)?, path))
+    Ok(SourceFile::new(regular(file)?, path))
 }
 
 /// A file that is read.
 #[derive(Debug)]
-pub struct Source {
+pub struct SourceFile {
     file: File,
     /// For whoever lets reading fail.
     #[cfg(test)]
     path: PathBuf,
 }
 
-impl Source {
+impl SourceFile {
     #[cfg(test)]
     fn new(file: File, path: &Path) -> Self {
         Self { file, path: path.to_owned() }
@@ -74,15 +74,15 @@ impl Source {
     }
 }
 
-impl Read for Source {
+impl Read for SourceFile {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         #[cfg(test)]
-        step(Step::Read, &self.path)?;
+        step(WriteStep::Read, &self.path)?;
         self.file.read(buffer)
     }
 }
 
-impl Seek for Source {
+impl Seek for SourceFile {
     fn seek(&mut self, to: SeekFrom) -> Result<u64> {
         self.file.seek(to)
     }
@@ -109,13 +109,13 @@ pub fn read_to_string(path: &Path) -> Result<String> {
 /// # Errors
 /// Whatever the disk says, or that it is a link or no regular file.
 pub fn read_own(path: &Path) -> Result<Vec<u8>> {
-    step(Step::Open, path)?;
+    step(WriteStep::Open, path)?;
     no_link_here(path)?;
     let file = without_waiting(OpenOptions::new().read(true), false).open(path);
-    whole(Source::new(regular(file.map_err(|cause| or_link(path, cause))?)?, path))
+    whole(SourceFile::new(regular(file.map_err(|cause| or_link(path, cause))?)?, path))
 }
 
-fn whole(mut file: Source) -> Result<Vec<u8>> {
+fn whole(mut file: SourceFile) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -138,7 +138,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
 pub fn keep_first(path: &Path, temporary: &Path, bytes: &[u8]) -> Result<()> {
     write_new(temporary, bytes)?;
     // Unlike a rename, a link never takes the place of what is there.
-    let linked = step(Step::Rename, path).and_then(|()| fs::hard_link(temporary, path));
+    let linked = step(WriteStep::Rename, path).and_then(|()| fs::hard_link(temporary, path));
     remove(temporary);
     match linked {
         Err(cause) if cause.kind() != ErrorKind::AlreadyExists => Err(cause),
@@ -235,7 +235,7 @@ pub fn open_or_create(path: &Path) -> Result<File> {
 }
 
 fn own(options: &mut OpenOptions, path: &Path) -> Result<File> {
-    step(Step::Create, path)?;
+    step(WriteStep::Create, path)?;
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     no_link_here(path)?;
@@ -247,7 +247,7 @@ fn own(options: &mut OpenOptions, path: &Path) -> Result<File> {
 /// # Errors
 /// Whatever the disk says.
 pub fn write(file: &mut File, path: &Path, bytes: &[u8]) -> Result<()> {
-    step(Step::Write, path)?;
+    step(WriteStep::Write, path)?;
     file.write_all(bytes)
 }
 
@@ -256,7 +256,7 @@ pub fn write(file: &mut File, path: &Path, bytes: &[u8]) -> Result<()> {
 /// # Errors
 /// Whatever the disk says.
 pub fn sync(file: &File, path: &Path) -> Result<()> {
-    step(Step::Sync, path)?;
+    step(WriteStep::Sync, path)?;
     file.sync_all()
 }
 
@@ -265,7 +265,7 @@ pub fn sync(file: &File, path: &Path) -> Result<()> {
 /// # Errors
 /// Whatever the disk says.
 pub fn sync_dir(directory: &Path) -> Result<()> {
-    step(Step::Sync, directory)?;
+    step(WriteStep::Sync, directory)?;
     if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
 }
 
@@ -274,7 +274,7 @@ pub fn sync_dir(directory: &Path) -> Result<()> {
 /// # Errors
 /// Whatever the disk says; both are then as they were.
 pub fn rename(from: &Path, to: &Path) -> Result<()> {
-    step(Step::Rename, to)?;
+    step(WriteStep::Rename, to)?;
     fs::rename(from, to)
 }
 
@@ -288,7 +288,7 @@ pub fn remove(path: &Path) {
 /// # Errors
 /// Whatever the disk says.
 pub fn make_dir(directory: &Path) -> Result<()> {
-    step(Step::MakeDir, directory)?;
+    step(WriteStep::MakeDir, directory)?;
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -481,7 +481,7 @@ fn without_waiting(options: &mut OpenOptions, _: bool) -> &mut OpenOptions {
 }
 
 #[cfg(not(test))]
-fn step(_: Step, _: &Path) -> Result<()> {
+fn step(_: WriteStep, _: &Path) -> Result<()> {
     Ok(())
 }
 
@@ -495,14 +495,14 @@ pub mod faults {
     use std::path::{Path, PathBuf};
     use std::sync::{Arc, Mutex, PoisonError};
 
-    use crate::base::files::Step;
+    use crate::base::files::WriteStep;
 
     static PLANS: Mutex<Vec<Arc<Plan>>> = Mutex::new(Vec::new());
 
     /// Which step fails, and how.
     struct Plan {
         under: PathBuf,
-        step: Step,
+        step: WriteStep,
         /// Steps of this kind until the first that fails.
         left: Mutex<usize>,
         /// Whether all after it fail, too.
@@ -516,14 +516,14 @@ pub mod faults {
     impl Fault {
         /// Lets the `nth` step of a kind fail below `under`, counted from 0, with an error number of the system; `lasts`
         /// lets all later ones fail as well.
-        pub fn new(under: &Path, step: Step, nth: usize, lasts: bool, error: i32) -> Self {
+        pub fn new(under: &Path, step: WriteStep, nth: usize, lasts: bool, error: i32) -> Self {
             let plan = Arc::new(Plan { under: under.to_owned(), step, left: Mutex::new(nth), lasts, error });
             PLANS.lock().unwrap_or_else(PoisonError::into_inner).push(plan.clone());
             Self(plan)
         }
 
         /// Counts the steps of a kind below `under` and lets none fail.
-        pub fn none(under: &Path, step: Step) -> Self {
+        pub fn none(under: &Path, step: WriteStep) -> Self {
             Self::new(under, step, usize::MAX - 1, false, 0)
         }
 
@@ -561,7 +561,7 @@ pub mod faults {
         }
     }
 
-    pub(crate) fn step(step: Step, path: &Path) -> Result<()> {
+    pub(crate) fn step(step: WriteStep, path: &Path) -> Result<()> {
         let plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let hit = plans.iter().find(|plan| plan.step == step && path.starts_with(&plan.under) && plan.strikes());
         hit.map_or(Ok(()), |plan| Err(Error::from_raw_os_error(plan.error)))

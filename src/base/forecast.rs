@@ -3,13 +3,13 @@
 
 use serde::Serialize;
 
-use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Promise};
+use crate::base::backtest::{BacktestNumbers, Promise, PromiseCoverage, SessionSplit};
 use crate::base::bootstrap::{Resampling, TAIL, below};
 use crate::base::numbers::WEEK_MS;
 
 /// One session: an effect, and the whole that it is a part of.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Part {
+pub struct SessionEffect {
     /// The effect.
     pub effect: f64,
     /// The whole.
@@ -18,26 +18,26 @@ pub struct Part {
 
 /// A week with what was known then, and what came after it.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Attempt {
-    /// The week, as in [`Cut::week_ms`].
+pub struct ForecastWeek {
+    /// The week, as in [`SessionSplit::week_ms`].
     pub week_ms: i64,
     /// When what came had come.
     pub until_ms: i64,
     /// The sessions that the forecast stands on.
-    pub known: Vec<Part>,
+    pub known: Vec<SessionEffect>,
     /// The sessions that it is about.
-    pub came: Vec<Part>,
+    pub came: Vec<SessionEffect>,
 }
 
 /// The effect as a share of the whole; none of nothing.
-pub fn ratio(parts: &[Part]) -> Option<f64> {
+pub fn ratio(parts: &[SessionEffect]) -> Option<f64> {
     let (effect, of) = parts.iter().fold((0.0, 0.0), |(effect, of), part| (effect + part.effect, of + part.of));
     (of > 0.0).then(|| effect / of)
 }
 
 /// The ratio, and by how much the one of `coming` sessions may lie below and above it, in 95 of 100 cases: both what is known
 /// and what comes are drawn from the known sessions.
-pub fn ahead(known: &[Part], coming: usize, resampling: &Resampling) -> Option<(f64, [f64; 2])> {
+pub fn ahead(known: &[SessionEffect], coming: usize, resampling: &Resampling) -> Option<(f64, [f64; 2])> {
     let told = ratio(known)?;
     let mut state = resampling.seed;
     let mut drawn =
@@ -50,7 +50,7 @@ pub fn ahead(known: &[Part], coming: usize, resampling: &Resampling) -> Option<(
 
 /// The forecasts of all attempts, in the order of their weeks. Each interval is stretched until it would have held 95 in 100 of the forecasts
 /// of which was known by then what came of them.
-pub fn forecasts(attempts: &[Attempt], resampling: &Resampling) -> Vec<(i64, Forecast)> {
+pub fn forecasts(attempts: &[ForecastWeek], resampling: &Resampling) -> Vec<(i64, Forecast)> {
     let mut out: Vec<(i64, Forecast)> = Vec::new();
     let mut past: Vec<(i64, f64)> = Vec::new();
     for attempt in attempts {
@@ -76,15 +76,16 @@ const ROUNDING: f64 = 1e-12;
 const STRETCH_MAX: f64 = 100.0;
 
 /// How many of the forecasts held.
-pub fn coverage(name: &str, attempts: &[Attempt], promise: f64, numbers: &BacktestNumbers) -> Coverage {
+pub fn coverage(name: &str, attempts: &[ForecastWeek], promise: f64, numbers: &BacktestNumbers) -> PromiseCoverage {
     let told = forecasts(attempts, &numbers.resampling);
-    let mut weeks: Vec<Cut> = told.iter().map(|(week_ms, _)| Cut { week_ms: *week_ms, known: 0 }).collect();
+    let mut weeks: Vec<SessionSplit> =
+        told.iter().map(|(week_ms, _)| SessionSplit { week_ms: *week_ms, known: 0 }).collect();
     weeks.dedup();
-    let judge = |cut: Cut| {
+    let judge = |cut: SessionSplit| {
         let of_week = || told.iter().filter(|(week_ms, _)| *week_ms == cut.week_ms);
         (of_week().filter(|(_, told)| told.holds()).count() as u64, of_week().count() as u64)
     };
-    Coverage::of((name, "forecasts"), Promise::AtLeast(promise), &weeks, numbers, &judge)
+    PromiseCoverage::of((name, "forecasts"), Promise::AtLeast(promise), &weeks, numbers, &judge)
 }
 
 /// One prediction and what came.

@@ -14,7 +14,7 @@ const NEAR_WORDS: usize = 8;
 
 /// Why a value could not be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fault {
+pub enum JsonFault {
     /// The bytes end inside the value.
     Torn,
     /// These bytes are not JSON.
@@ -23,11 +23,11 @@ pub enum Fault {
     TooDeep,
 }
 
-type Outcome<T> = Result<T, Fault>;
+type JsonResult<T> = Result<T, JsonFault>;
 
 /// What kind of value stands at the cursor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Shape {
+pub enum JsonKind {
     /// `{`
     Object,
     /// `[`
@@ -143,47 +143,47 @@ impl<'a> Cursor<'a> {
         self.pos >= self.bytes.len()
     }
 
-    fn peek(&self) -> Outcome<u8> {
-        self.bytes.get(self.pos).copied().ok_or(Fault::Torn)
+    fn peek(&self) -> JsonResult<u8> {
+        self.bytes.get(self.pos).copied().ok_or(JsonFault::Torn)
     }
 
-    fn expect(&mut self, byte: u8) -> Outcome<()> {
+    fn expect(&mut self, byte: u8) -> JsonResult<()> {
         if self.peek()? != byte {
-            return Err(Fault::Syntax);
+            return Err(JsonFault::Syntax);
         }
         self.pos += 1;
         Ok(())
     }
 
     /// What stands here (white space skipped).
-    pub fn shape(&mut self) -> Outcome<Shape> {
+    pub fn shape(&mut self) -> JsonResult<JsonKind> {
         self.skip_space();
         Ok(match self.peek()? {
-            b'{' => Shape::Object,
-            b'[' => Shape::Array,
-            b'"' => Shape::String,
-            b't' | b'f' => Shape::Bool,
-            b'n' => Shape::Null,
-            b'-' | b'0'..=b'9' => Shape::Number,
-            _ => return Err(Fault::Syntax),
+            b'{' => JsonKind::Object,
+            b'[' => JsonKind::Array,
+            b'"' => JsonKind::String,
+            b't' | b'f' => JsonKind::Bool,
+            b'n' => JsonKind::Null,
+            b'-' | b'0'..=b'9' => JsonKind::Number,
+            _ => return Err(JsonFault::Syntax),
         })
     }
 
     /// Steps into an object or array whose opening bracket stands here.
-    pub fn enter(&mut self) -> Outcome<()> {
+    pub fn enter(&mut self) -> JsonResult<()> {
         self.skip_space();
         match self.peek()? {
             b'{' | b'[' => {
                 self.pos += 1;
                 Ok(())
             }
-            _ => Err(Fault::Syntax),
+            _ => Err(JsonFault::Syntax),
         }
     }
 
     /// The next key of the object that was entered, with the cursor before its value; `None` at the closing brace.
     /// `first` starts as true and is kept by the caller.
-    pub fn next_key(&mut self, first: &mut bool) -> Outcome<Option<RawStr<'a>>> {
+    pub fn next_key(&mut self, first: &mut bool) -> JsonResult<Option<RawStr<'a>>> {
         self.skip_space();
         if self.peek()? == b'}' {
             self.pos += 1;
@@ -213,7 +213,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Moves to the next element of the array that was entered; false at the closing bracket.
-    pub fn next_element(&mut self, first: &mut bool) -> Outcome<bool> {
+    pub fn next_element(&mut self, first: &mut bool) -> JsonResult<bool> {
         self.skip_space();
         if self.peek()? == b']' {
             self.pos += 1;
@@ -226,7 +226,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The string that stands here.
-    pub fn string(&mut self) -> Outcome<RawStr<'a>> {
+    pub fn string(&mut self) -> JsonResult<RawStr<'a>> {
         self.skip_space();
         self.expect(b'"')?;
         let start = self.pos;
@@ -235,7 +235,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Moves behind the closing quote of a string whose opening quote was passed.
-    fn finish_string(&mut self) -> Outcome<()> {
+    fn finish_string(&mut self) -> JsonResult<()> {
         let start = self.pos;
         let mut from = start;
         if let Some(near) = near_end(self.rest()) {
@@ -246,7 +246,7 @@ impl<'a> Cursor<'a> {
             }
         }
         loop {
-            let quote = from + memchr(b'"', &self.bytes[from..]).ok_or(Fault::Torn)?;
+            let quote = from + memchr(b'"', &self.bytes[from..]).ok_or(JsonFault::Torn)?;
             // An odd number of backslashes before it makes the quote part of the text.
             let slashes = self.bytes[start..quote].iter().rev().take_while(|&&byte| byte == b'\\').count();
             from = quote + 1;
@@ -258,7 +258,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads the string that stands here into `sink`, in one pass.
-    pub fn decode_string(&mut self, sink: &mut impl TextSink) -> Outcome<()> {
+    pub fn decode_string(&mut self, sink: &mut impl TextSink) -> JsonResult<()> {
         self.skip_space();
         self.expect(b'"')?;
         let used = decode_until_quote(&self.bytes[self.pos..], sink)?;
@@ -267,32 +267,32 @@ impl<'a> Cursor<'a> {
     }
 
     /// `true` or `false`.
-    pub fn boolean(&mut self) -> Outcome<bool> {
+    pub fn boolean(&mut self) -> JsonResult<bool> {
         self.skip_space();
         if self.peek()? == b't' { self.literal(b"true").map(|()| true) } else { self.literal(b"false").map(|()| false) }
     }
 
-    fn literal(&mut self, word: &[u8]) -> Outcome<()> {
+    fn literal(&mut self, word: &[u8]) -> JsonResult<()> {
         let rest = self.rest();
         if rest.starts_with(word) {
             self.pos += word.len();
             Ok(())
         } else if word.starts_with(rest) {
-            Err(Fault::Torn)
+            Err(JsonFault::Torn)
         } else {
-            Err(Fault::Syntax)
+            Err(JsonFault::Syntax)
         }
     }
 
     /// The literal text of the number that stands here.
-    pub fn number(&mut self) -> Outcome<&'a [u8]> {
+    pub fn number(&mut self) -> JsonResult<&'a [u8]> {
         self.skip_space();
         let start = self.pos;
         self.skip_byte(b"-");
         let whole = self.pos;
         self.digits()?;
         if self.pos > whole + 1 && self.bytes[whole] == b'0' {
-            return Err(Fault::Syntax);
+            return Err(JsonFault::Syntax);
         }
         if self.skip_byte(b".") {
             self.digits()?;
@@ -310,18 +310,18 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    fn digits(&mut self) -> Outcome<()> {
+    fn digits(&mut self) -> JsonResult<()> {
         let rest = self.rest();
         let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         self.pos += count;
         match (count, rest.len()) {
-            (0, 0) => Err(Fault::Torn),
-            (0, _) => Err(Fault::Syntax),
+            (0, 0) => Err(JsonFault::Torn),
+            (0, _) => Err(JsonFault::Syntax),
             _ => Ok(()),
         }
     }
 
-    fn skip_scalar(&mut self) -> Outcome<()> {
+    fn skip_scalar(&mut self) -> JsonResult<()> {
         match self.peek()? {
             b'"' => {
                 self.pos += 1;
@@ -335,7 +335,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Moves behind the value that stands here, whatever it is.
-    pub fn skip_value(&mut self) -> Outcome<()> {
+    pub fn skip_value(&mut self) -> JsonResult<()> {
         self.skip_space();
         let mut open = Nesting::default();
         loop {
@@ -377,13 +377,13 @@ impl<'a> Cursor<'a> {
                         self.pos += 1;
                         open.pop();
                     }
-                    _ => return Err(Fault::Syntax),
+                    _ => return Err(JsonFault::Syntax),
                 }
             }
         }
     }
 
-    fn skip_key(&mut self) -> Outcome<()> {
+    fn skip_key(&mut self) -> JsonResult<()> {
         self.expect(b'"')?;
         self.finish_string()?;
         self.skip_space();
@@ -429,8 +429,8 @@ impl Default for Nesting {
 }
 
 impl Nesting {
-    fn push(&mut self, object: bool) -> Outcome<()> {
-        let word = self.bits.get_mut(self.depth / 64).ok_or(Fault::TooDeep)?;
+    fn push(&mut self, object: bool) -> JsonResult<()> {
+        let word = self.bits.get_mut(self.depth / 64).ok_or(JsonFault::TooDeep)?;
         let mask = 1 << (self.depth % 64);
         if object {
             *word |= mask;
@@ -452,7 +452,7 @@ impl Nesting {
 }
 
 /// Decodes a whole raw string (without its quotes).
-pub fn decode_into(raw: &[u8], sink: &mut impl TextSink) -> Outcome<()> {
+pub fn decode_into(raw: &[u8], sink: &mut impl TextSink) -> JsonResult<()> {
     let mut pos = 0;
     while let Some(offset) = memchr(b'\\', &raw[pos..]) {
         sink.push(&raw[pos..pos + offset]);
@@ -463,11 +463,11 @@ pub fn decode_into(raw: &[u8], sink: &mut impl TextSink) -> Outcome<()> {
 }
 
 /// Decodes up to the closing quote; returns how many bytes that took, the quote included.
-fn decode_until_quote(bytes: &[u8], sink: &mut impl TextSink) -> Outcome<usize> {
+fn decode_until_quote(bytes: &[u8], sink: &mut impl TextSink) -> JsonResult<usize> {
     let mut pos = 0;
     loop {
         let rest = &bytes[pos..];
-        let offset = near_end(rest).or_else(|| memchr2(b'"', b'\\', rest)).ok_or(Fault::Torn)?;
+        let offset = near_end(rest).or_else(|| memchr2(b'"', b'\\', rest)).ok_or(JsonFault::Torn)?;
         sink.push(&bytes[pos..pos + offset]);
         pos += offset;
         if bytes[pos] == b'"' {
@@ -478,8 +478,8 @@ fn decode_until_quote(bytes: &[u8], sink: &mut impl TextSink) -> Outcome<usize> 
 }
 
 /// Decodes one escape (two, for a UTF-16 pair) at the start of `bytes`; returns its length.
-fn decode_escape(bytes: &[u8], sink: &mut impl TextSink) -> Outcome<usize> {
-    let plain: &[u8] = match bytes.get(1).ok_or(Fault::Torn)? {
+fn decode_escape(bytes: &[u8], sink: &mut impl TextSink) -> JsonResult<usize> {
+    let plain: &[u8] = match bytes.get(1).ok_or(JsonFault::Torn)? {
         b'n' => b"\n",
         b't' => b"\t",
         b'"' => b"\"",
@@ -489,13 +489,13 @@ fn decode_escape(bytes: &[u8], sink: &mut impl TextSink) -> Outcome<usize> {
         b'b' => b"\x08",
         b'f' => b"\x0c",
         b'u' => return decode_unicode(bytes, sink),
-        _ => return Err(Fault::Syntax),
+        _ => return Err(JsonFault::Syntax),
     };
     sink.push(plain);
     Ok(2)
 }
 
-fn decode_unicode(bytes: &[u8], sink: &mut impl TextSink) -> Outcome<usize> {
+fn decode_unicode(bytes: &[u8], sink: &mut impl TextSink) -> JsonResult<usize> {
     let unit = hex_unit(bytes.get(2..).unwrap_or_default())?;
     let mut buffer = [0; 4];
     if let Some(character) = char::from_u32(unit) {
@@ -517,10 +517,10 @@ fn decode_unicode(bytes: &[u8], sink: &mut impl TextSink) -> Outcome<usize> {
     Ok(6)
 }
 
-fn hex_unit(bytes: &[u8]) -> Outcome<u32> {
-    let digits = bytes.get(..4).ok_or(Fault::Torn)?;
+fn hex_unit(bytes: &[u8]) -> JsonResult<u32> {
+    let digits = bytes.get(..4).ok_or(JsonFault::Torn)?;
     digits.iter().try_fold(0, |value, &digit| {
-        let nibble = char::from(digit).to_digit(16).ok_or(Fault::Syntax)?;
+        let nibble = char::from(digit).to_digit(16).ok_or(JsonFault::Syntax)?;
         Ok(value << 4 | nibble)
     })
 }

@@ -15,7 +15,7 @@ const LARGE_BYTES: usize = 8 << 20;
 static LARGE_BUFFER: Mutex<()> = Mutex::new(());
 
 /// One step of reading.
-pub enum Line<'a> {
+pub enum ReadLine<'a> {
     /// A line without its line feed; `terminated` says whether there was one.
     Text {
         /// The bytes.
@@ -37,7 +37,7 @@ pub struct LineBuffer {
 }
 
 /// Reads a stream line by line.
-pub struct Lines<'b, R> {
+pub struct LineReader<'b, R> {
     source: R,
     buffer: &'b mut Vec<u8>,
     /// Start of what is not yet handed out.
@@ -51,7 +51,7 @@ pub struct Lines<'b, R> {
     offset: u64,
 }
 
-impl<'b, R: Read> Lines<'b, R> {
+impl<'b, R: Read> LineReader<'b, R> {
     /// Lines of `source`.
     pub fn new(source: R, buffer: &'b mut LineBuffer) -> Self {
         buffer.bytes.clear();
@@ -76,7 +76,7 @@ impl<'b, R: Read> Lines<'b, R> {
     ///
     /// # Errors
     /// What the source failed with, after the whole lines that came before.
-    pub fn next_line(&mut self) -> std::io::Result<Option<Line<'_>>> {
+    pub fn next_line(&mut self) -> std::io::Result<Option<ReadLine<'_>>> {
         loop {
             if let Some(length) = memchr(b'\n', &self.buffer[self.scanned..]) {
                 let (start, end) = (self.start, self.scanned + length);
@@ -97,17 +97,17 @@ impl<'b, R: Read> Lines<'b, R> {
             }
             if self.buffer.len() - self.start > LINE_BYTES_MAX {
                 let terminated = self.pass_over(u64::MAX)?;
-                return Ok(Some(Line::Oversize { terminated }));
+                return Ok(Some(ReadLine::Oversize { terminated }));
             }
             self.fill();
         }
     }
 
-    fn line(&self, start: usize, end: usize, terminated: bool) -> Line<'_> {
+    fn line(&self, start: usize, end: usize, terminated: bool) -> ReadLine<'_> {
         if end - start > LINE_BYTES_MAX {
-            return Line::Oversize { terminated };
+            return ReadLine::Oversize { terminated };
         }
-        Line::Text { bytes: &self.buffer[start..end], terminated }
+        ReadLine::Text { bytes: &self.buffer[start..end], terminated }
     }
 
     /// Makes room by moving the unfinished line to the front (and growing when it fills the buffer), then reads.
@@ -164,7 +164,7 @@ impl<'b, R: Read> Lines<'b, R> {
     }
 }
 
-impl<R> Drop for Lines<'_, R> {
+impl<R> Drop for LineReader<'_, R> {
     fn drop(&mut self) {
         if self.buffer.capacity() >= LARGE_BYTES {
             *self.buffer = Vec::new();

@@ -5,7 +5,7 @@ use crate::base::stats::Share;
 
 /// The values of one column.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Values {
+pub enum ColumnValues {
     /// Text.
     Texts(Vec<String>),
     /// Whole numbers, or nothing.
@@ -22,13 +22,13 @@ pub struct Listing {
     /// Rows.
     pub rows: usize,
     /// Columns in order.
-    pub columns: Vec<(&'static str, Values)>,
+    pub columns: Vec<(&'static str, ColumnValues)>,
 }
 
 /// Makes a [`Listing`] of rows, column by column.
 pub struct Columns<'a, R> {
     rows: &'a [R],
-    columns: Vec<(&'static str, Values)>,
+    columns: Vec<(&'static str, ColumnValues)>,
 }
 
 impl<'a, R> Columns<'a, R> {
@@ -40,7 +40,7 @@ impl<'a, R> Columns<'a, R> {
     /// Adds a column of text.
     #[must_use]
     pub fn text(mut self, name: &'static str, value: impl Fn(&R) -> String) -> Self {
-        self.columns.push((name, Values::Texts(self.rows.iter().map(value).collect())));
+        self.columns.push((name, ColumnValues::Texts(self.rows.iter().map(value).collect())));
         self
     }
 
@@ -53,14 +53,14 @@ impl<'a, R> Columns<'a, R> {
     /// Adds a column of whole numbers.
     #[must_use]
     pub fn whole(mut self, name: &'static str, value: impl Fn(&R) -> Option<i64>) -> Self {
-        self.columns.push((name, Values::Wholes(self.rows.iter().map(value).collect())));
+        self.columns.push((name, ColumnValues::Wholes(self.rows.iter().map(value).collect())));
         self
     }
 
     /// Adds a column of numbers.
     #[must_use]
     pub fn real(mut self, name: &'static str, value: impl Fn(&R) -> Option<f64>) -> Self {
-        self.columns.push((name, Values::Reals(self.rows.iter().map(value).collect())));
+        self.columns.push((name, ColumnValues::Reals(self.rows.iter().map(value).collect())));
         self
     }
 
@@ -75,7 +75,7 @@ impl<'a, R> Columns<'a, R> {
     /// Adds a column of yes and no.
     #[must_use]
     pub fn flag(mut self, name: &'static str, value: impl Fn(&R) -> bool) -> Self {
-        self.columns.push((name, Values::Flags(self.rows.iter().map(value).collect())));
+        self.columns.push((name, ColumnValues::Flags(self.rows.iter().map(value).collect())));
         self
     }
 

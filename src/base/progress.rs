@@ -8,13 +8,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A bar that may never appear.
-pub struct Progress {
+pub struct ProgressLine {
     bar: ProgressBar,
     begun: Instant,
     shown: bool,
 }
 
-impl Progress {
+impl ProgressLine {
     /// A bar over `bytes` bytes; shown only if `wanted`.
     pub fn new(bytes: u64, wanted: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
@@ -32,7 +32,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -26,7 +26,7 @@ impl Showing {
 /// What stands in an encoding byte for byte, line by line and in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, strum::FromRepr)]
 #[repr(u8)]
-pub enum Kept {
+pub enum KeptLines {
     /// Some line does not.
     #[default]
     Nothing = 0,
@@ -36,7 +36,7 @@ pub enum Kept {
     Lines = 2,
 }
 
-impl Kept {
+impl KeptLines {
     /// What is kept by number; nothing for one that does not exist.
     pub fn from_number(number: u8) -> Self {
         Self::from_repr(number).unwrap_or_default()

@@ -31,7 +31,7 @@ crate::base::sums::adds_up!(Chance: expected, variance);
 
 /// The places of a context that stand one lag apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct LaggedPairs {
     /// Messages.
     pub messages: u64,
     /// Pairs of places at the lag.
@@ -42,7 +42,7 @@ pub struct Places {
 
 /// Sums over the messages of a context, of how often each has one thing (`a`) and another (`b`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sums {
+pub struct MessageSums {
     /// Σa and Σa².
     pub a: [f64; 2],
     /// Σb and Σb².
@@ -52,8 +52,8 @@ pub struct Sums {
 }
 
 /// Mean and variance of Σab over the pairs of places, over all orders of the messages.
-pub fn chance(places: Places, sums: &Sums) -> Chance {
-    let Places { messages, pairs, chained } = places;
+pub fn chance(places: LaggedPairs, sums: &MessageSums) -> Chance {
+    let LaggedPairs { messages, pairs, chained } = places;
     let ([a, aa], [b, bb], [ab, aab, abb, aabb]) = (sums.a, sums.b, sums.both);
     // Means over two, three and four different messages.
     let mean = |sum: f64, different: u64| {

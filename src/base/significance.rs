@@ -6,7 +6,7 @@
 /// A two-by-two table by its margins: of `total` trials `row` have the first property, `column` the second, and `both`
 /// have both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Table {
+pub struct TwoByTwo {
     /// Trials with both properties.
     pub both: u64,
     /// Trials with the first property.
@@ -17,7 +17,7 @@ pub struct Table {
     pub total: u64,
 }
 
-impl Table {
+impl TwoByTwo {
     /// Successes `k` of `n` on two sides, as a table: the first property is the side, the second success.
     pub fn of_sides(a: (u64, u64), b: (u64, u64)) -> Self {
         Self { both: a.0, row: a.1, column: a.0 + b.0, total: a.1 + b.1 }

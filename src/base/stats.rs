@@ -152,7 +152,7 @@ pub fn quantile_place(values: usize, share: f64) -> Option<usize> {
 
 /// What a figure should reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Target {
+pub enum TargetFigure {
     /// At least this.
     AtLeast(f64),
     /// At most this.
@@ -162,7 +162,7 @@ pub enum Target {
 /// How it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum Verdict {
+pub enum TargetVerdict {
     /// Reached, even at the worse end of its interval.
     Pass,
     /// Missed, even at the better end.
@@ -174,12 +174,12 @@ pub enum Verdict {
     NotApplicable,
 }
 
-impl Verdict {
+impl TargetVerdict {
     /// Of an interval.
-    pub fn of((lower, upper): (f64, f64), target: Target) -> Self {
+    pub fn of((lower, upper): (f64, f64), target: TargetFigure) -> Self {
         let (reached, missed) = match target {
-            Target::AtLeast(least) => (lower >= least, upper < least),
-            Target::AtMost(most) => (upper <= most, lower > most),
+            TargetFigure::AtLeast(least) => (lower >= least, upper < least),
+            TargetFigure::AtMost(most) => (upper <= most, lower > most),
         };
         match (reached, missed) {
             (true, _) => Self::Pass,

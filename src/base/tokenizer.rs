@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The vocabularies for which exact counts are kept, in the order of [`Tokens`].
+/// The vocabularies for which exact counts are kept, in the order of [`TokenCounts`].
 pub const VOCABULARIES: [Bpe; 2] = [Bpe::O200kBase, Bpe::Cl100kBase];
 
 /// How a tokenizer profile counts (spellings of the configuration).
@@ -33,7 +33,7 @@ impl Bpe {
 }
 
 /// Tokens by vocabulary, in the order of [`VOCABULARIES`]; 0 where the vocabulary was not counted.
-pub type Tokens = [u32; VOCABULARIES.len()];
+pub type TokenCounts = [u32; VOCABULARIES.len()];
 
 /// Size of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -41,7 +41,7 @@ pub struct Size {
     /// UTF-8 bytes.
     pub bytes: u32,
     /// Tokens.
-    pub tokens: Tokens,
+    pub tokens: TokenCounts,
 }
 
 impl Size {

@@ -12,7 +12,7 @@ use toml_edit::{Document, Item, TableLike, Value};
 
 /// Why a text does not fit.
 #[derive(Debug)]
-pub struct Fault {
+pub struct TomlFault {
     /// What is wrong.
     pub message: String,
     /// The bytes that it is about.
@@ -21,7 +21,7 @@ pub struct Fault {
     pub line: usize,
 }
 
-impl Fault {
+impl TomlFault {
     /// `place:line: message`.
     pub fn at(&self, place: &str) -> String {
         format!("{place}:{}: {}", self.line, self.message)
@@ -34,15 +34,15 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for TomlFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, self.message)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for TomlFault {}
 
-impl de::Error for Fault {
+impl de::Error for TomlFault {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self { message: message.to_string(), span: None, line: 1 }
     }
@@ -52,14 +52,14 @@ impl de::Error for Fault {
 ///
 /// # Errors
 /// If it is no TOML, or does not fit.
-pub fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
-    let numbered = |mut fault: Fault| {
+pub fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, TomlFault> {
+    let numbered = |mut fault: TomlFault| {
         let before = fault.span.as_ref().map_or(0, |span| span.start);
         fault.line = 1 + text.as_bytes()[..before].iter().filter(|byte| **byte == b'\n').count();
         fault
     };
     let document = Document::parse(text).map_err(|cause| {
-        numbered(Fault { message: cause.message().replace('\n', ", "), span: cause.span(), line: 1 })
+        numbered(TomlFault { message: cause.message().replace('\n', ", "), span: cause.span(), line: 1 })
     })?;
     T::deserialize(Node::Table(document.as_table())).map_err(numbered)
 }
@@ -108,9 +108,9 @@ impl<'a> Node<'a> {
 }
 
 impl<'de> Deserializer<'de> for Node<'_> {
-    type Error = Fault;
+    type Error = TomlFault;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TomlFault> {
         let visited = match self {
             Node::Table(table) => return visitor.visit_map(Members::of(table)),
             Node::Value(Value::Array(_)) | Node::Tables(_) => visitor.visit_seq(self.parts()),
@@ -123,11 +123,11 @@ impl<'de> Deserializer<'de> for Node<'_> {
         visited.map_err(|fault| fault.within(self.span()))
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TomlFault> {
         visitor.visit_some(self)
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, TomlFault> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -136,7 +136,7 @@ impl<'de> Deserializer<'de> for Node<'_> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, TomlFault> {
         let visited = match self {
             Node::Table(table) => visitor.visit_enum(MapAccessDeserializer::new(Members::of(table))),
             Node::Value(Value::String(name)) => visitor.visit_enum(name.value().as_str().into_deserializer()),
@@ -155,9 +155,9 @@ impl<'de> Deserializer<'de> for Node<'_> {
 struct Parts<'a>(Box<dyn Iterator<Item = (Node<'a>, Option<Range<usize>>)> + 'a>);
 
 impl<'de> SeqAccess<'de> for Parts<'_> {
-    type Error = Fault;
+    type Error = TomlFault;
 
-    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Fault> {
+    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, TomlFault> {
         let Some((part, span)) = self.0.next() else { return Ok(None) };
         seed.deserialize(part).map(Some).map_err(|fault| fault.within(span))
     }
@@ -186,16 +186,16 @@ impl<'a> Members<'a> {
 }
 
 impl<'de> MapAccess<'de> for Members<'_> {
-    type Error = Fault;
+    type Error = TomlFault;
 
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Fault> {
+    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, TomlFault> {
         let Some((key, span)) = self.step() else { return Ok(None) };
-        seed.deserialize(IntoDeserializer::<Fault>::into_deserializer(key))
+        seed.deserialize(IntoDeserializer::<TomlFault>::into_deserializer(key))
             .map(Some)
             .map_err(|fault| fault.within(span))
     }
 
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, TomlFault> {
         let (value, span) = self.open.take().ok_or_else(|| de::Error::custom("a value without a key"))?;
         seed.deserialize(value).map_err(|fault| fault.within(span))
     }

@@ -10,14 +10,14 @@ const WORD_CHARS_MIN: usize = 2;
 
 /// A word of a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Piece<'a> {
+pub struct TextWord<'a> {
     /// In lower case.
     pub text: Cow<'a, str>,
     /// Where it begins, in code points from the start of the text.
     pub start_chars: usize,
 }
 
-impl Piece<'_> {
+impl TextWord<'_> {
     /// See [`hash`].
     pub fn hash(&self) -> u64 {
         hash(&self.text)
@@ -25,7 +25,7 @@ impl Piece<'_> {
 }
 
 /// Terms of the relevance filter: runs of letters, digits and `_`, of at least three bytes.
-pub fn terms(text: &str) -> impl Iterator<Item = Piece<'_>> {
+pub fn terms(text: &str) -> impl Iterator<Item = TextWord<'_>> {
     let runs =
         Runs { rest: text, chars: 0, inside: |c: char| c.is_alphanumeric() || c == '_', breaks: |_, _, _| false };
     runs.filter(|piece| piece.text.len() >= TERM_BYTES_MIN)
@@ -33,7 +33,7 @@ pub fn terms(text: &str) -> impl Iterator<Item = Piece<'_>> {
 
 /// Words of the keyword scorer: runs of letters and digits, split where camelCase begins a new word (`toolUse` is tool,
 /// use; `HTTPServer` is http, server), of at least two characters.
-pub fn words(text: &str) -> impl Iterator<Item = Piece<'_>> {
+pub fn words(text: &str) -> impl Iterator<Item = TextWord<'_>> {
     let runs = Runs { rest: text, chars: 0, inside: char::is_alphanumeric, breaks: begins_hump };
     runs.filter(|piece| piece.text.chars().nth(WORD_CHARS_MIN - 1).is_some())
 }
@@ -67,9 +67,9 @@ struct Runs<'a, I, B> {
 }
 
 impl<'a, I: Fn(char) -> bool, B: Fn(char, char, Option<char>) -> bool> Iterator for Runs<'a, I, B> {
-    type Item = Piece<'a>;
+    type Item = TextWord<'a>;
 
-    fn next(&mut self) -> Option<Piece<'a>> {
+    fn next(&mut self) -> Option<TextWord<'a>> {
         let mut chars = self.rest.char_indices().peekable();
         while chars.next_if(|&(_, outside)| !(self.inside)(outside)).is_some() {
             self.chars += 1;
@@ -89,6 +89,6 @@ impl<'a, I: Fn(char) -> bool, B: Fn(char, char, Option<char>) -> bool> Iterator 
         }
         let run = &self.rest[start..end];
         self.rest = &self.rest[end..];
-        Some(Piece { text: lower(run), start_chars })
+        Some(TextWord { text: lower(run), start_chars })
     }
 }

@@ -12,15 +12,15 @@ use crate::commands::config::config_path;
 use crate::commands::responses::surroundings;
 use crate::logs::vocabulary::Vocabulary;
 use crate::report::numbers::{counted, percent, thousands};
-use crate::report::table::{Format, Table};
+use crate::report::table::{Table, TableFormat};
 use crate::settings::formats::load_config;
 use crate::settings::{Effective, write_private_bytes};
 use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;
 use crate::telemetry;
 use crate::telemetry::{
-    Annotated, Citations, Definition, Pass, Place, StoredFile, Surroundings, annotate, annotated_path, is_annotated,
-    stored_files,
+    Annotated, Citations, Pass, StoredFile, Surroundings, TelemetryPlace, UsedWhen, annotate, annotated_path,
+    is_annotated, stored_files,
 };
 
 /// Say of every response that was prefetched whether the agent used it, in a copy of the telemetry.
@@ -41,7 +41,7 @@ pub struct Args {
     lookahead: u32,
     /// What counts as used. Both are counted and printed, one is written.
     #[arg(long, value_enum, default_value_t)]
-    definition: Definition,
+    definition: UsedWhen,
     /// Also judge events that say already whether they were used.
     #[arg(long)]
     overwrite: bool,
@@ -93,7 +93,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         tell(args, &inputs, &done, &total, context)?;
     }
     match args.output.form() {
-        Format::Json => {
+        TableFormat::Json => {
             let fields = json_fields(args, &inputs, &done, &total);
             args.output.write_json("annotate", fields, context)?;
         }
@@ -107,7 +107,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn places(args: &Args, context: &Context<'_>) -> Result<Vec<Place>> {
+fn places(args: &Args, context: &Context<'_>) -> Result<Vec<TelemetryPlace>> {
     if let Some(missing) = args.paths.iter().find(|path| !path.exists()) {
         return Err(Error::failed(format!("{} does not exist", missing.shown()))
             .hint("name a file or directory of telemetry, or none for the usual places"));
@@ -119,7 +119,7 @@ fn places(args: &Args, context: &Context<'_>) -> Result<Vec<Place>> {
     Ok(telemetry::places(&[], &surroundings(&settings, context)))
 }
 
-fn inputs(args: &Args, places: &[Place]) -> Inputs {
+fn inputs(args: &Args, places: &[TelemetryPlace]) -> Inputs {
     // The usual places are looked through to the bottom, as `tune analyze` does.
     let deep = args.recursive || args.paths.is_empty();
     let is_meant = |file: &StoredFile| {
@@ -138,7 +138,7 @@ fn inputs(args: &Args, places: &[Place]) -> Inputs {
     inputs
 }
 
-fn nothing_found(places: &[Place], inputs: &Inputs) -> Error {
+fn nothing_found(places: &[TelemetryPlace], inputs: &Inputs) -> Error {
     let looked = places.iter().map(|place| {
         let state = if place.path.exists() { "holds no file to annotate" } else { "does not exist" };
         format!("looked at {} ({}): {state}", place.path.shown(), origin(place))
@@ -151,7 +151,7 @@ fn nothing_found(places: &[Place], inputs: &Inputs) -> Error {
 }
 
 /// Who named a place. The flag of other commands is an argument here.
-fn origin(place: &Place) -> &'static str {
+fn origin(place: &TelemetryPlace) -> &'static str {
     if place.origin == "--input-dir" { "given" } else { place.origin }
 }
 
@@ -178,8 +178,8 @@ fn tell(args: &Args, inputs: &Inputs, done: &[Done], total: &Citations, context:
         }
     }
     for (wanted, within) in [
-        (Definition::Answer, format!("the same answer within {} of the agent", counted(args.lookahead.into(), "call"))),
-        (Definition::Published, format!("the same tool within {}", counted(args.lookahead.into(), "event"))),
+        (UsedWhen::Answer, format!("the same answer within {} of the agent", counted(args.lookahead.into(), "call"))),
+        (UsedWhen::Published, format!("the same tool within {}", counted(args.lookahead.into(), "event"))),
     ] {
         let mark = if wanted == args.definition { "written" } else { "for comparison" };
         let share = share_words(&total.share(wanted));
@@ -233,7 +233,7 @@ fn table(done: &[Done], total: &Citations) -> Table {
 }
 
 fn json_fields(args: &Args, inputs: &Inputs, done: &[Done], total: &Citations) -> Value {
-    let share = |wanted: Definition| {
+    let share = |wanted: UsedWhen| {
         let Share { k, n, lower, upper } = total.share(wanted);
         json!({ "k": k, "n": n, "value": (n > 0).then(|| k as f64 / n as f64), "lower": lower, "upper": upper })
     };
@@ -252,6 +252,6 @@ fn json_fields(args: &Args, inputs: &Inputs, done: &[Done], total: &Citations) -
         "annotated_left_out": inputs.annotated,
         "compressed_left_out": inputs.packed,
         "total": total,
-        "used": { "answer": share(Definition::Answer), "published": share(Definition::Published) },
+        "used": { "answer": share(UsedWhen::Answer), "published": share(UsedWhen::Published) },
     })
 }

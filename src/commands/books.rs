@@ -4,33 +4,33 @@ use crate::base::error::Result;
 use crate::commands::input::QuestionArgs;
 use crate::cost::bill::Bill;
 use crate::frames::input::Input;
-use crate::frames::input::timeline::Detail;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::shell::context::Context;
 use crate::whatif::chosen::Sheets;
-use crate::whatif::prompt_cache::params::CacheSim;
+use crate::whatif::prompt_cache::params::CacheRules;
 use crate::whatif::simulation::{Simulation, oracle};
 
 /// Logs with their requests and prices.
-pub struct Books {
+pub struct BilledLogs {
     /// The logs.
     pub input: Input,
     /// Their requests, sizes and prices.
     pub world: Simulation,
     /// The cache as it is shipped.
-    pub cache: CacheSim,
+    pub cache: CacheRules,
 }
 
-impl Books {
+impl BilledLogs {
     /// Reads the logs.
     ///
     /// # Errors
     /// If there are none, if no request lies in the window (unless `asked` allows that), or if a data file does not fit.
     pub fn open(asked: &QuestionArgs, context: &mut Context<'_>) -> Result<Self> {
-        let mut input = asked.read_for_timeline(0, Detail::default(), context)?;
+        let mut input = asked.read_for_timeline(0, TimelineDetail::default(), context)?;
         input.expect_records(&asked.input)?;
         input.report_holds(Holds::FirstChunks)?;
-        let timeline = input.timeline(Detail::default())?;
+        let timeline = input.timeline(TimelineDetail::default())?;
         if timeline.requests.is_empty() && !asked.input.allow_empty {
             return Err(input.nothing_in_window("requests to a model"));
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, Parser, Subcommand};
 
-use crate::base::error::Kind;
+use crate::base::error::FailureKind;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Visible;
 use crate::commands::{
@@ -174,12 +174,12 @@ fn execute(command: Command, context: &mut Context<'_>) -> Exit {
             }
             _ => exit,
         },
-        Err(error) if error.kind == Kind::BrokenPipe => Exit::Done,
+        Err(error) if error.kind == FailureKind::BrokenPipe => Exit::Done,
         Err(error) => {
             let _unread = context.out.flush();
             // Nobody is left to tell when stderr is gone as well.
             let _unheard = writeln!(context.err, "devboy: {error}");
-            if error.kind == Kind::Usage { Exit::Usage } else { Exit::Failed }
+            if error.kind == FailureKind::Usage { Exit::Usage } else { Exit::Failed }
         }
     }
 }

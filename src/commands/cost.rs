@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use crate::base::error::{Error, Result};
-use crate::commands::books::Books;
+use crate::commands::books::BilledLogs;
 use crate::commands::input::QuestionArgs;
 use crate::commands::shown_names::ShownNames;
 use crate::cost::attribution::Attribution;
-use crate::cost::groups::{By, Label};
+use crate::cost::groups::{CostKey, Label};
 use crate::cost::summary::Summary;
 use crate::cost::tables;
-use crate::report::table::Format;
+use crate::report::table::TableFormat;
 use crate::report::table::paragraph;
 use crate::report::{sharing, table};
 use crate::shell::arguments::Exit;
@@ -28,7 +28,7 @@ const TOP: usize = 10;
 pub struct Args {
     /// What to share the bill out by; several keys make a cross table.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "tool", value_name = "KEY,…")]
-    by: Vec<By>,
+    by: Vec<CostKey>,
     /// So many rows of a table, the most expensive first; the others are summed up in one. CSV and JSON have all rows.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     top: Option<u32>,
@@ -45,7 +45,7 @@ pub struct Args {
 /// Reads, shares out, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let keys = keys(&args.by)?;
-    let books = Books::open(&args.asked, context)?;
+    let books = BilledLogs::open(&args.asked, context)?;
     let (input, bill) = (&books.input, books.bill());
     let (found, summary) = input.pool.install(|| rayon::join(|| Attribution::new(&bill, &keys), || Summary::of(&bill)));
     let form = args.asked.output.form();
@@ -53,14 +53,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let projects =
         || found.rows.iter().flat_map(|row| &row.labels).filter_map(|label| Some(&sessions.get(label)?.project));
     let labels = || found.rows.iter().flat_map(|row| &row.labels).chain(projects());
-    let is_redacted = args.redact || (form == Format::Md && !args.asked.output.names);
+    let is_redacted = args.redact || (form == TableFormat::Md && !args.asked.output.names);
     let names = if is_redacted { ShownNames::letters(labels()) } else { ShownNames::real(labels(), input) };
     let (short, full) = (|label: &Label| names.short(label), |label: &Label| names.full(label));
     input.tell(&args.asked.output, context)?;
     let top = args.top.map_or(TOP, |top| top as usize);
     let top = if args.all { found.rows.len() } else { top };
     match form {
-        Format::Json => {
+        TableFormat::Json => {
             let mut fields = input.fields(json!({
                 "by": found.keys.iter().map(|key| key.name()).collect::<Vec<_>>(),
                 "summary": summary,
@@ -72,10 +72,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             }
             args.asked.output.write_json("cost", fields, context)?;
         }
-        Format::Csv => table::table(&tables::listing(&found, &full)).write(context.out, Format::Csv, None)?,
+        TableFormat::Csv => table::table(&tables::listing(&found, &full)).write(context.out, TableFormat::Csv, None)?,
         form => {
             for line in summary.lines() {
-                let width = context.width.filter(|_| form == Format::Table);
+                let width = context.width.filter(|_| form == TableFormat::Table);
                 write!(context.out, "{}", paragraph("", &form.sentence(&line), width))?;
             }
             writeln!(context.out)?;
@@ -86,8 +86,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 /// The keys, each once.
-fn keys(asked: &[By]) -> Result<Vec<By>> {
-    let mut keys: Vec<By> = Vec::new();
+fn keys(asked: &[CostKey]) -> Result<Vec<CostKey>> {
+    let mut keys: Vec<CostKey> = Vec::new();
     for &key in asked {
         if keys.contains(&key) {
             return Err(Error::usage(format!("--by names {} twice", key.name())).hint("name each key once"));

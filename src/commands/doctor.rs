@@ -20,13 +20,13 @@ use crate::logs::vocabulary::Vocabulary;
 use crate::mine::quality;
 use crate::mine::quality::Quality;
 use crate::report::numbers::{bytes, counted, date, thousands};
-use crate::report::table::{Format, Table};
+use crate::report::table::{Table, TableFormat};
 use crate::report::{envelope, sharing};
 use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::telemetry::{Place, places as places_of_telemetry, stored_files};
+use crate::telemetry::{TelemetryPlace, places as places_of_telemetry, stored_files};
 
 /// Say where devboy looks, what it finds, and what is damaged or missing.
 #[derive(clap::Args, Debug)]
@@ -70,8 +70,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let examined = examine(args, context)?;
     let exit = if examined.lines.iter().any(|line| line.state == "fail") { Exit::Failed } else { Exit::Done };
     match args.output.form() {
-        Format::Json => examined.write_json(args, context)?,
-        Format::Table => examined.write_text(context)?,
+        TableFormat::Json => examined.write_json(args, context)?,
+        TableFormat::Table => examined.write_text(context)?,
         _ => examined.write_table(&args.output, context)?,
     }
     Ok(exit)
@@ -122,7 +122,7 @@ impl Examined {
     /// One table, malformed lines in it.
     fn write_table(self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
         let form = output.form();
-        let is_shared = form == Format::Md && !output.names;
+        let is_shared = form == TableFormat::Md && !output.names;
         let place = |first: &str| if is_shared { sharing::hidden_place(first) } else { first.to_owned() };
         let odd = self.damage.iter().map(|(reason, row)| Line {
             state: "warn",
@@ -142,7 +142,7 @@ impl Examined {
         }
         if !self.damage.is_empty() {
             writeln!(context.out, "\nMalformed lines, and what became of it:")?;
-            quality::table(&self.damage).write(context.out, Format::Table, context.width)?;
+            quality::table(&self.damage).write(context.out, TableFormat::Table, context.width)?;
             quality::write_places(context.out, &self.damage)?;
         }
         Ok(())
@@ -207,7 +207,7 @@ fn recorded(args: &Args, context: &Context<'_>) -> Vec<Line> {
     let file =
         args.config.clone().or_else(|| context.env.config_file()).and_then(|path| SettingsFile::load(&path).ok());
     let settings = file.and_then(|file| Effective::resolve(&file).ok()).unwrap_or_else(Effective::built_in).settings;
-    let place = |place: Place| {
+    let place = |place: TelemetryPlace| {
         let (path, origin) = (place.path.shown(), place.origin);
         let files = stored_files(vec![place.clone()]).len() as u64;
         match (std::fs::metadata(&place.path), origin) {

@@ -6,17 +6,17 @@ use serde_json::json;
 
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
-use crate::base::showing::{Kept, Showing};
-use crate::facts::budget::{Request, Unfit};
-use crate::facts::encode::{Attempt, Family, FormatRules, Params};
+use crate::base::showing::{KeptLines, Showing};
+use crate::facts::budget::{BudgetRequest, Unfit};
+use crate::facts::encode::{EncodeAttempt, FormatFamily, FormatRules, Params};
 use crate::facts::inner_formats::InnerFormat;
 use crate::facts::quotable::Quotable;
 use crate::facts::subject::Subject;
-use crate::facts::tokens::{Counter, Vocabulary};
+use crate::facts::tokens::{BpeVocabulary, Counter};
 use crate::facts::{budget, encode, inner_formats, knapsack, shape};
-use crate::logs::endpoint::{Endpoints, Input};
+use crate::logs::endpoint::{EndpointArguments, Endpoints};
 use crate::report::numbers::thousands;
-use crate::report::table::{Format, Table};
+use crate::report::table::{Table, TableFormat};
 use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;
 
@@ -65,11 +65,11 @@ pub struct Args {
 /// One way to write the body.
 struct Candidate {
     id: &'static str,
-    family: Family,
-    outcome: Attempt,
+    family: FormatFamily,
+    outcome: EncodeAttempt,
     tokens: Option<u64>,
     /// What can be quoted from it.
-    kept: Kept,
+    kept: KeptLines,
     /// Whether that is enough for this body.
     is_quotable: bool,
 }
@@ -79,7 +79,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let data = Data::new(args.rules_dir.as_deref())?;
     let rules = data.read("formats.toml", FormatRules::parse)?;
     let text = read_body(context)?;
-    let vocabulary = if args.tokenizer == "cl100k_base" { Vocabulary::Cl100kBase } else { Vocabulary::O200kBase };
+    let vocabulary = if args.tokenizer == "cl100k_base" { BpeVocabulary::Cl100kBase } else { BpeVocabulary::O200kBase };
     let mut counter = Counter::new(vocabulary);
     let params = Params { recursion_depth: args.recursion_depth.into(), ..rules.params() };
     let subject = Subject::new(&text, shape::classify(text.as_bytes()));
@@ -88,7 +88,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let endpoints = data.read("endpoints.toml", Endpoints::parse)?;
-    let input = Input { command: args.command.as_deref(), ..Input::default() };
+    let input = EndpointArguments { command: args.command.as_deref(), ..EndpointArguments::default() };
     let called = endpoints.file_text.showing(args.tool.as_deref().unwrap_or_default(), input);
     let quotable = Quotable::of(&text);
     let showing = called.min(quotable.look());
@@ -96,7 +96,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         let formats: Vec<&encode::Format> =
             encode::REGISTER.iter().filter(|format| is_allowed(format.family, args.extended_formats)).collect();
         let (text, shape, signature) = (&*text, subject.shape, Some(call.as_str()));
-        let request = Request { text, shape, showing, budget, signature, formats: &formats, params };
+        let request = BudgetRequest { text, shape, showing, budget, signature, formats: &formats, params };
         return fit(args, &request, &mut counter, context);
     }
     let candidates = candidates(&subject, params, (&quotable, showing), &mut counter);
@@ -108,14 +108,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     match args.output.form() {
-        Format::Json => write_json(args, &subject, baseline, &candidates, winner, context)?,
+        TableFormat::Json => write_json(args, &subject, baseline, &candidates, winner, context)?,
         form => {
-            if form != Format::Csv {
+            if form != TableFormat::Csv {
                 writeln!(context.out, "shape: {}; {}", subject.shape.key(), inner_words(&subject))?;
                 writeln!(context.out, "tokens: {} as it is ({})", thousands(baseline), args.tokenizer)?;
             }
             table(&candidates, baseline, winner).write(context.out, form, context.width)?;
-            if form != Format::Csv {
+            if form != TableFormat::Csv {
                 writeln!(context.out, "winner: {}", winner.map_or("as it is", |winner| winner.id))?;
             }
         }
@@ -125,31 +125,31 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 
 impl Candidate {
     fn text(&self) -> Option<&str> {
-        if let Attempt::Proven(text) = &self.outcome { Some(text) } else { None }
+        if let EncodeAttempt::Proven(text) = &self.outcome { Some(text) } else { None }
     }
 
     fn state(&self) -> &'static str {
         match (&self.outcome, self.family) {
-            (Attempt::Refused, _) => "does not apply",
-            (Attempt::Unproven, _) => "does not give the body back: not used",
-            (Attempt::Proven(_), _) if !self.is_quotable => "proven, but not quotable: not used",
-            (Attempt::Proven(_), Family::Baseline) => "proven (a baseline, never chosen)",
-            (Attempt::Proven(_), Family::Extended) => "proven (extended)",
-            (Attempt::Proven(_), Family::Published) => "proven",
+            (EncodeAttempt::Refused, _) => "does not apply",
+            (EncodeAttempt::Unproven, _) => "does not give the body back: not used",
+            (EncodeAttempt::Proven(_), _) if !self.is_quotable => "proven, but not quotable: not used",
+            (EncodeAttempt::Proven(_), FormatFamily::Baseline) => "proven (a baseline, never chosen)",
+            (EncodeAttempt::Proven(_), FormatFamily::Extended) => "proven (extended)",
+            (EncodeAttempt::Proven(_), FormatFamily::Published) => "proven",
         }
     }
 }
 
 /// Cuts the body to a budget.
-fn fit(args: &Args, request: &Request<'_>, counter: &mut Counter, context: &mut Context<'_>) -> Result<Exit> {
-    let Request { text, shape, budget, .. } = *request;
+fn fit(args: &Args, request: &BudgetRequest<'_>, counter: &mut Counter, context: &mut Context<'_>) -> Result<Exit> {
+    let BudgetRequest { text, shape, budget, .. } = *request;
     let fitted = budget::fit(request, &mut |text| counter.count(text)).map_err(|unfit| match unfit {
         Unfit::NoCall => Error::usage("--fetch-rest names no call in one line"),
         Unfit::TooSmall(least) => Error::failed(format!("{budget} tokens are too few for this body"))
             .hint(format!("what has to be said takes {} tokens", thousands(least))),
     })?;
     let whole = counter.count(text);
-    if args.output.form() == Format::Json {
+    if args.output.form() == TableFormat::Json {
         let fields = json!({
             "shape": shape.key(), "tokenizer": args.tokenizer, "budget": budget, "tokens": fitted.tokens,
             "tokens_whole": whole, "kept": fitted.kept, "elided": fitted.elided, "value": fitted.value,
@@ -184,11 +184,11 @@ fn fit(args: &Args, request: &Request<'_>, counter: &mut Counter, context: &mut 
 }
 
 /// Whether a format may be chosen.
-fn is_allowed(family: Family, extended: bool) -> bool {
+fn is_allowed(family: FormatFamily, extended: bool) -> bool {
     match family {
-        Family::Baseline => false,
-        Family::Published => true,
-        Family::Extended => extended,
+        FormatFamily::Baseline => false,
+        FormatFamily::Published => true,
+        FormatFamily::Extended => extended,
     }
 }
 
@@ -206,10 +206,10 @@ pub fn format_named(name: &str) -> Result<&'static encode::Format> {
 /// The body in one format.
 fn encoded(format: &encode::Format, subject: &Subject<'_>, params: Params) -> Result<String> {
     match encode::attempt(format, subject, params) {
-        Attempt::Proven(text) => Ok(text),
-        Attempt::Refused => Err(Error::failed(format!("{} does not apply to this body", format.id))
+        EncodeAttempt::Proven(text) => Ok(text),
+        EncodeAttempt::Refused => Err(Error::failed(format!("{} does not apply to this body", format.id))
             .hint("`devboy encode` shows which formats do")),
-        Attempt::Unproven => Err(Error::failed(format!("{} does not give this body back", format.id))
+        EncodeAttempt::Unproven => Err(Error::failed(format!("{} does not give this body back", format.id))
             .hint("such a format is never used; `devboy encode` shows the others")),
     }
 }
@@ -240,8 +240,8 @@ fn candidates(
     let candidate = |format: &encode::Format| {
         let outcome = encode::attempt(format, subject, params);
         let (tokens, kept) = match &outcome {
-            Attempt::Proven(text) => (Some(counter.count(text)), quotable.kept(text)),
-            Attempt::Refused | Attempt::Unproven => (None, Kept::Nothing),
+            EncodeAttempt::Proven(text) => (Some(counter.count(text)), quotable.kept(text)),
+            EncodeAttempt::Refused | EncodeAttempt::Unproven => (None, KeptLines::Nothing),
         };
         let is_quotable = kept.suits(showing);
         Candidate { id: format.id, family: format.family, outcome, tokens, kept, is_quotable }

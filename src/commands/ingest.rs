@@ -13,7 +13,7 @@ use crate::mine::quality;
 use crate::mine::totals::{Totals, totals};
 use crate::report::numbers::{bytes, counted, date, thousands};
 use crate::report::sharing;
-use crate::report::table::{Format, Table};
+use crate::report::table::{Table, TableFormat};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -54,7 +54,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     })?;
     input.tell(&args.output, context)?;
     let damage = quality::of(&input.sources);
-    if args.output.form() == Format::Json {
+    if args.output.form() == TableFormat::Json {
         args.output.write_json(
             "ingest",
             json!({
@@ -68,9 +68,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let mut summary = summary(&input, &said);
-    if args.output.form() != Format::Table {
+    if args.output.form() != TableFormat::Table {
         // One table for a machine to read.
-        let is_shared = args.output.form() == Format::Md && !args.output.names;
+        let is_shared = args.output.form() == TableFormat::Md && !args.output.names;
         for (reason, row) in &damage {
             let first = if is_shared { sharing::hidden_place(&row.first) } else { row.first.clone() };
             summary.row([format!("malformed lines: {}", reason.key()), thousands(row.count), first]);
@@ -78,10 +78,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         summary.write(context.out, args.output.form(), context.width)?;
         return Ok(Exit::Done);
     }
-    summary.write(context.out, Format::Table, context.width)?;
+    summary.write(context.out, TableFormat::Table, context.width)?;
     if !damage.is_empty() {
         writeln!(context.out)?;
-        quality::table(&damage).write(context.out, Format::Table, context.width)?;
+        quality::table(&damage).write(context.out, TableFormat::Table, context.width)?;
         quality::write_places(context.out, &damage)?;
     }
     Ok(Exit::Done)

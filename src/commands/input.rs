@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
-use crate::frames::input::timeline::Detail;
-use crate::frames::input::{Asked, Input};
+use crate::frames::input::timeline::TimelineDetail;
+use crate::frames::input::{Input, InputRequest};
 use crate::logs::discover;
 use crate::logs::trace::Millis;
 use crate::mine::quality;
@@ -45,7 +45,7 @@ impl QuestionArgs {
     ///
     /// # Errors
     /// If there is no such window, else see there.
-    pub fn read_for_timeline(&self, tier: u8, detail: Detail, context: &mut Context<'_>) -> Result<Input> {
+    pub fn read_for_timeline(&self, tier: u8, detail: TimelineDetail, context: &mut Context<'_>) -> Result<Input> {
         let window = window::of(&self.window, context.now_ms)?;
         Input::read_for_timeline(&self.input, window, (tier, detail), &self.output, context)
     }
@@ -75,7 +75,7 @@ impl Input {
     pub fn read_for_timeline(
         args: &InputArgs,
         window: Range<Millis>,
-        (tier, detail): (u8, Detail),
+        (tier, detail): (u8, TimelineDetail),
         output: &OutputArgs,
         context: &mut Context<'_>,
     ) -> Result<Self> {
@@ -144,11 +144,11 @@ impl Input {
 fn asked<'a>(
     args: &InputArgs,
     window: Range<Millis>,
-    (tier, timeline): (u8, Option<Detail>),
+    (tier, timeline): (u8, Option<TimelineDetail>),
     output: &OutputArgs,
     context: &'a mut Context<'_>,
-) -> Result<Asked<'a>> {
-    Ok(Asked {
+) -> Result<InputRequest<'a>> {
+    Ok(InputRequest {
         data: Data::new(args.rules_dir.as_deref())?,
         roots: discover::roots(&args.input_dir, &context.env.places),
         window,

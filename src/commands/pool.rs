@@ -11,7 +11,7 @@ use crate::base::visible::{Shown as _, visible};
 use crate::commands::mine::export::{ExportArgs, Mined};
 use crate::commands::share;
 use crate::fleet::folder::{Judge, NO_ROWS, TOO_OLD};
-use crate::fleet::limits::{Limits, SHEET};
+use crate::fleet::limits::{FleetLimits, SHEET};
 use crate::fleet::pool::{Pooled, pooled, roster_place};
 use crate::fleet::tables;
 use crate::frames::{contribution, export};
@@ -38,7 +38,7 @@ pub struct Args {
     publish: Option<PathBuf>,
     /// What is printed.
     #[arg(long, value_enum, default_value_t)]
-    by: By,
+    by: PoolBy,
     /// Count calls anew, from the light rows of whoever gave them (`devboy share --rows`); rows that do not give the counts
     /// beside them are refused. Other settings are not in rows.
     #[arg(long)]
@@ -55,7 +55,7 @@ pub struct Args {
 
 /// What a pool is shown by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-pub enum By {
+pub enum PoolBy {
     /// Fingerprints of endpoints.
     #[default]
     Endpoints,
@@ -73,7 +73,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Err(Error::failed(format!("there is no directory {}", missing.shown()))
             .hint("name the folder that the team shares: everybody writes into it with `devboy share --to DIR`"));
     }
-    let limits: Limits = Data::new(args.rules_dir.as_deref())?.parsed(SHEET)?;
+    let limits: FleetLimits = Data::new(args.rules_dir.as_deref())?.parsed(SHEET)?;
     let naming = share::naming(args.plain_names, context)?;
     share::enough_secret(&limits, args.plain_names, context)?;
     let judge = Judge { naming: &naming, limits: &limits, now_ms: context.now_ms, by_rows: args.rows };
@@ -95,10 +95,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let sums = tables::summed(&found.pool);
     let all = [
-        (By::Endpoints, "endpoints", tables::endpoints(&sums)),
-        (By::Tools, "tools", tables::tools(&sums)),
-        (By::Edges, "edges", tables::edges(&sums)),
-        (By::WhatIf, "what_if", tables::what_ifs(&sums)),
+        (PoolBy::Endpoints, "endpoints", tables::endpoints(&sums)),
+        (PoolBy::Tools, "tools", tables::tools(&sums)),
+        (PoolBy::Edges, "edges", tables::edges(&sums)),
+        (PoolBy::WhatIf, "what_if", tables::what_ifs(&sums)),
     ];
     if let Some(directory) = &args.publish {
         write_private_bytes(&directory.join("pool.parquet"), &contribution::write_pool(&found.pool)?)?;
@@ -118,7 +118,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn tell(refused: &[(String, String)], found: &Pooled, limits: &Limits, context: &mut Context<'_>) -> Result<()> {
+fn tell(refused: &[(String, String)], found: &Pooled, limits: &FleetLimits, context: &mut Context<'_>) -> Result<()> {
     for reason in [TOO_OLD, NO_ROWS] {
         let left_out = refused.iter().filter(|(_, why)| why == reason).count();
         if left_out > 0 {

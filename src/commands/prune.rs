@@ -12,7 +12,7 @@ use crate::report::numbers::{counted, thousands};
 use crate::settings::formats::load_config;
 use crate::settings::{Effective, write_private_bytes};
 use crate::shell::context::Context;
-use crate::telemetry::{Limits, Sifted, StoredFile, TelemetryRules, places, sift, stored_files};
+use crate::telemetry::{RetentionLimits, Sifted, StoredFile, TelemetryRules, places, sift, stored_files};
 
 const HOUR_MS: Millis = 3_600_000;
 
@@ -49,14 +49,14 @@ pub fn prune(data: &Data, quiet: bool, context: &mut Context<'_>) -> Result<()> 
     Ok(())
 }
 
-fn limits(rules: &TelemetryRules, now_ms: Millis) -> Limits {
-    Limits {
+fn limits(rules: &TelemetryRules, now_ms: Millis) -> RetentionLimits {
+    RetentionLimits {
         events: now_ms - Millis::from(rules.events_days) * DAY_MS,
         summaries: now_ms - Millis::from(rules.summaries_days) * DAY_MS,
     }
 }
 
-fn prune_file(file: &StoredFile, busy: bool, limits: Limits, pruned: &mut Pruned) -> Result<()> {
+fn prune_file(file: &StoredFile, busy: bool, limits: RetentionLimits, pruned: &mut Pruned) -> Result<()> {
     if file.packed {
         pruned.packed += 1;
         return Ok(());

@@ -5,13 +5,13 @@ use serde_json::json;
 use crate::base::error::Result;
 use crate::commands::mine::tools::called;
 use crate::frames::input::Input;
-use crate::frames::input::timeline::Detail;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::assemble::standings_of;
-use crate::mine::reconcile::{Books, Sum, reconcile};
+use crate::mine::reconcile::{Reconciled, Sum, reconcile};
 use crate::mine::totals::totals;
 use crate::mine::{sessions, tools};
 use crate::report::numbers::thousands;
-use crate::report::table::{Format, Table};
+use crate::report::table::{Table, TableFormat};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -21,16 +21,16 @@ use crate::shell::window;
 /// # Errors
 /// If the logs cannot be read.
 pub fn run(args: &InputArgs, output: &OutputArgs, context: &mut Context<'_>) -> Result<Exit> {
-    let mut input = Input::read_for_timeline(args, window::ALL, (0, Detail::default()), output, context)?;
+    let mut input = Input::read_for_timeline(args, window::ALL, (0, TimelineDetail::default()), output, context)?;
     let bytes_per_token = input.data.parsed::<tools::ToolUseRules>("tool_use.toml")?.bytes_per_token;
     let called = called(&mut input, false, bytes_per_token);
     let tools = input.pool.install(|| tools::uses(&called.calls, &called.servers, &called.names))?;
     let sessions = sessions::sessions(&called.history, &called.names, &input.vocabulary.read_class_tools);
-    let timeline = input.timeline(Detail::default())?;
+    let timeline = input.timeline(TimelineDetail::default())?;
     let without_timeline = std::mem::take(&mut input.without_timeline);
     input.tell(output, context)?;
     let corpus = input.corpus();
-    let sums = reconcile(&Books {
+    let sums = reconcile(&Reconciled {
         corpus,
         standings: &standings_of(corpus),
         totals: &totals(corpus),
@@ -41,7 +41,7 @@ pub fn run(args: &InputArgs, output: &OutputArgs, context: &mut Context<'_>) -> 
         without_timeline: &without_timeline,
     });
     let exit = if sums.iter().all(|sum| sum.gap() == 0) { Exit::Done } else { Exit::Failed };
-    if output.form() == Format::Json {
+    if output.form() == TableFormat::Json {
         let sums: Vec<_> = sums
             .iter()
             .map(|sum| {

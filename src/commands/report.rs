@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use crate::base::error::Result;
 use crate::commands::input::QuestionArgs;
-use crate::cost::findings::sheet::Sheet;
+use crate::cost::findings::sheet::FindingThresholds;
 use crate::cost::page::Page;
 use crate::logs::overview::Holds;
 use crate::shell::arguments::Exit;
@@ -49,9 +49,9 @@ pub struct Args {
 
 /// Reads, asks, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let html = args.html.as_deref().map(|path| file::Target::of(path, args)).transpose()?;
+    let html = args.html.as_deref().map(|path| file::PageTarget::of(path, args)).transpose()?;
     let mut input = look::input(args, context)?;
-    let sheet = Sheet::load(&input.data)?;
+    let sheet = FindingThresholds::load(&input.data)?;
     let is_cut = look::cut(args, &sheet, &mut input, context.now_ms)?;
     // Behind the cut: it is about the same requests as the page.
     input.report_holds(Holds::FirstChunks)?;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::base::error::{Error, Result};
-use crate::commands::books::Books;
+use crate::commands::books::BilledLogs;
 use crate::commands::input::QuestionArgs;
 use crate::commands::shown_names::ShownNames;
 use crate::cost::groups::Label;
@@ -13,11 +13,11 @@ use crate::logs::overview::Holds;
 use crate::logs::timeline::requests::{Session, Timeline};
 use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::report::numbers::date;
-use crate::report::table::Format;
+use crate::report::table::TableFormat;
 use crate::report::{sharing, table};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
-use crate::whatif::sim::simulate::Ground;
+use crate::whatif::sim::simulate::SharedRun;
 
 /// Rows of each table that nobody asked to be longer.
 const TOP: usize = 10;
@@ -45,27 +45,27 @@ pub struct Args {
 
 /// Reads, looks up, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let mut books = Books::open(&args.asked, context)?;
+    let mut books = BilledLogs::open(&args.asked, context)?;
     let Some(index) = chosen(args.id.as_deref(), &books)? else { return Ok(Exit::Done) };
     let own = books.world.timeline.chains.iter().filter(|chain| chain.session == index);
     let in_progress = own.filter(|chain| chain.place == Place::Progress).count() as u64;
     books.input.report_holds_of(in_progress, Holds::FirstChunks);
     let timeline = &books.world.timeline;
     let bill = books.bill();
-    let ground = Ground::new(timeline, &books.world.sizes, &books.cache, &books.world.prices);
+    let ground = SharedRun::new(timeline, &books.world.sizes, &books.cache, &books.world.prices);
     let found = books.input.pool.install(|| session::of(&bill, &ground, index));
     let about = &timeline.sessions[index as usize];
     let head = [Label::Session(about.id), Label::Project(about.project)];
     let labels = || head.iter().chain(found.carried.iter().map(|row| &row.label));
     let form = args.asked.output.form();
-    let is_redacted = args.redact || (form == Format::Md && !args.asked.output.names);
+    let is_redacted = args.redact || (form == TableFormat::Md && !args.asked.output.names);
     let names = if is_redacted { ShownNames::letters(labels()) } else { ShownNames::real(labels(), &books.input) };
     books.input.tell(&args.asked.output, context)?;
     let top = if args.all { usize::MAX } else { args.top.map_or(TOP, |top| top as usize) };
     let name = |label: &Label| names.full(label);
     match form {
-        Format::Csv => table::table(&tables::listing(&found)).write(context.out, Format::Csv, None)?,
-        Format::Json => {
+        TableFormat::Csv => table::table(&tables::listing(&found)).write(context.out, TableFormat::Csv, None)?,
+        TableFormat::Json => {
             let [session, project] = head.each_ref().map(|label| names.full(label));
             let mut fields = books.input.fields(json!({
                 "session": session,
@@ -91,7 +91,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 /// The index of the session asked for; none if there is no session at all.
-fn chosen(id: Option<&str>, books: &Books) -> Result<Option<u32>> {
+fn chosen(id: Option<&str>, books: &BilledLogs) -> Result<Option<u32>> {
     let timeline = &books.world.timeline;
     let ends = ends(timeline);
     let latest = || (0..timeline.sessions.len()).max_by_key(|&at| (ends[at], std::cmp::Reverse(at)));
@@ -146,7 +146,7 @@ fn show(
     title: &str,
     found: &SessionCost,
     (top, name): Naming<'_>,
-    form: Format,
+    form: TableFormat,
     context: &mut Context<'_>,
 ) -> Result<()> {
     let Context { out, width, .. } = context;
@@ -155,7 +155,7 @@ fn show(
     say(&tables::headline(found))?;
     let drawing = tables::drawing(found);
     if !drawing.is_empty() {
-        let fence = if form == Format::Md { "```\n" } else { "" };
+        let fence = if form == TableFormat::Md { "```\n" } else { "" };
         writeln!(out, "{fence}{}\n{fence}{}\n", drawing.join("\n"), tables::CAPTION)?;
     }
     let events = tables::events(found);
@@ -167,7 +167,7 @@ fn show(
     ];
     for (title, table) in sections.iter().filter(|(_, table)| !table.is_empty()) {
         writeln!(out, "{}", form.sentence(title))?;
-        if form == Format::Md {
+        if form == TableFormat::Md {
             writeln!(out)?;
         }
         table.write(out, form, *width)?;

@@ -7,13 +7,13 @@ use serde_json::json;
 use crate::base::error::{Error, Result};
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Shown as _;
-use crate::commands::mine::export::{ExportArgs, Form, Mined};
+use crate::commands::mine::export::{ExportArgs, ExportForm, Mined};
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::share_what_if::alternatives;
-use crate::fleet::contribute::{Guide, Week, contributions};
+use crate::fleet::contribute::{PersonWeek, ShareGuide, contributions};
 use crate::fleet::folder::{light_place, place};
-use crate::fleet::limits::{Limits, SHEET};
-use crate::fleet::naming::{Naming, is_user};
+use crate::fleet::limits::{FleetLimits, SHEET};
+use crate::fleet::naming::{FleetNaming, is_user};
 use crate::fleet::tables;
 use crate::frames::contribution;
 use crate::frames::light;
@@ -75,14 +75,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let naming = naming(args.plain_names, context)?;
     let user = user(args, &naming, context)?;
     let responses = Responses::from_logs(&wanted, context)?;
-    let limits: Limits = responses.data.parsed(SHEET)?;
+    let limits: FleetLimits = responses.data.parsed(SHEET)?;
     enough_secret(&limits, args.plain_names, context)?;
-    let guide = Guide { naming: &naming, limits: &limits, user: &user, now_ms: context.now_ms };
+    let guide = ShareGuide { naming: &naming, limits: &limits, user: &user, now_ms: context.now_ms };
     let others =
         if args.what_if { alternatives(&args.input, &args.export.shared(), &limits, context)? } else { Vec::new() };
     let found = contributions(&responses.log, &others, &guide);
     let weeks = counted(found.len() as u64, "finished week");
-    if args.show || args.export.form() != Form::Table {
+    if args.show || args.export.form() != ExportForm::Table {
         show(args, &user, &found, context)?;
     }
     let Some(directory) = args.to.as_ref().filter(|_| !args.show) else {
@@ -92,7 +92,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Ok(Exit::Done);
     };
     let mut written = 0;
-    for Week { contribution, calls } in &found {
+    for PersonWeek { contribution, calls } in &found {
         let path = place(directory, &user, &contribution.week);
         if path.exists() {
             continue;
@@ -120,13 +120,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 /// Every value that leaves; with rows what they tell and, for people, the first of them.
-fn show<'w>(args: &Args, user: &str, found: &'w [Week], context: &mut Context<'_>) -> Result<()> {
-    let is_sample = args.rows && args.export.form() == Form::Table;
+fn show<'w>(args: &Args, user: &str, found: &'w [PersonWeek], context: &mut Context<'_>) -> Result<()> {
+    let is_sample = args.rows && args.export.form() == ExportForm::Table;
     if is_sample {
         args.export.send_mined(context, Mined::listed("share", "columns", tables::light_columns()))?;
     }
     let listing = if args.rows {
-        let calls = |week: &'w Week| week.calls.iter().map(|call| (&*week.contribution.week, call));
+        let calls = |week: &'w PersonWeek| week.calls.iter().map(|call| (&*week.contribution.week, call));
         tables::light(found.iter().flat_map(calls).take(if is_sample { SAMPLE } else { usize::MAX }))
     } else {
         tables::leaving(found.iter().map(|week| &week.contribution))
@@ -140,9 +140,9 @@ fn show<'w>(args: &Args, user: &str, found: &'w [Week], context: &mut Context<'_
 ///
 /// # Errors
 /// If they are to be keyed and there is no secret.
-pub fn naming(plain: bool, context: &Context<'_>) -> Result<Naming> {
+pub fn naming(plain: bool, context: &Context<'_>) -> Result<FleetNaming> {
     if plain {
-        return Naming::new(None);
+        return FleetNaming::new(None);
     }
     let Some(secret) = &context.env.team_secret else {
         return Err(Error::usage("there is no team secret").hint(
@@ -150,14 +150,14 @@ pub fn naming(plain: bool, context: &Context<'_>) -> Result<Naming> {
              and everybody of the team needs the same; to look without one: devboy share --show --plain-names",
         ));
     };
-    Naming::new(Some(Pseudonyms::of_secret(secret)))
+    FleetNaming::new(Some(Pseudonyms::of_secret(secret)))
 }
 
 /// Refuses a secret that could be guessed.
 ///
 /// # Errors
 /// If it is too short.
-pub fn enough_secret(limits: &Limits, plain: bool, context: &Context<'_>) -> Result<()> {
+pub fn enough_secret(limits: &FleetLimits, plain: bool, context: &Context<'_>) -> Result<()> {
     let bytes = context.env.team_secret.as_ref().map_or(0, Vec::len);
     if plain || bytes >= limits.secret_bytes_min {
         return Ok(());
@@ -166,7 +166,7 @@ pub fn enough_secret(limits: &Limits, plain: bool, context: &Context<'_>) -> Res
         .hint("a short one can be guessed, and with it the names of tools: `openssl rand -hex 32` makes a long one"))
 }
 
-fn user(args: &Args, naming: &Naming, context: &Context<'_>) -> Result<String> {
+fn user(args: &Args, naming: &FleetNaming, context: &Context<'_>) -> Result<String> {
     let home = || context.env.places.home.as_ref().map(|home| home.to_string_lossy().into_owned());
     let user = args.user.clone().or_else(|| Some(format!("person-{}", naming.mark(&home()?))));
     let user = user.ok_or_else(|| Error::usage("HOME is not set").hint("say who you are with --as PSEUDONYM"))?;

@@ -6,16 +6,16 @@ use rayon::prelude::*;
 
 use crate::base::error::Result;
 use crate::fleet::contribute::Alternative;
-use crate::fleet::limits::{Asked, Limits};
+use crate::fleet::limits::{FleetLimits, PooledSetting};
 use crate::frames::input::Input;
-use crate::frames::input::timeline::Detail;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::chosen::{Row, Sheets, Stack};
+use crate::whatif::chosen::{Sheets, Stack, StackRow};
 use crate::whatif::sim::cost::UNITS_PER_TOKEN;
 use crate::whatif::sim::outcome::outcome;
-use crate::whatif::sim::params::Setting;
+use crate::whatif::sim::params::Assigned;
 use crate::whatif::simulation::{Simulation, oracle};
 use crate::whatif::stacked;
 use crate::whatif::stacked::Scene;
@@ -28,14 +28,19 @@ use crate::whatif::tools::Tools;
 pub fn alternatives(
     args: &InputArgs,
     output: &OutputArgs,
-    limits: &Limits,
+    limits: &FleetLimits,
     context: &mut Context<'_>,
 ) -> Result<Vec<Alternative>> {
-    let mut input = Input::read_for_timeline(args, window::ALL, (0, Detail::default()), output, context)?;
+    let mut input = Input::read_for_timeline(args, window::ALL, (0, TimelineDetail::default()), output, context)?;
     let sheets = Sheets::load(&input.data)?;
     let tools = Tools::read(&[], &input.data)?;
-    let world =
-        Simulation::new(input.timeline(Detail { tokens: false, words: true })?, None, &input.data, false, true)?;
+    let world = Simulation::new(
+        input.timeline(TimelineDetail { tokens: false, words: true })?,
+        None,
+        &input.data,
+        false,
+        true,
+    )?;
     let cache = oracle(&sheets)?;
     input.pool.install(|| {
         let scene = Scene::new(&world, &tools, &cache, None);
@@ -46,9 +51,9 @@ pub fn alternatives(
 }
 
 /// Every session under one setting.
-fn under(scene: &Scene<'_>, sheets: &Sheets, asked: &Asked) -> Result<Vec<Alternative>> {
-    let settings = asked.set.iter().map(|text| Setting::parse(text, "fleet.toml")).collect::<Result<_>>()?;
-    let row = Row { name: asked.name.clone(), stack: Stack::parse(&asked.policy)?, settings, is_named: false };
+fn under(scene: &Scene<'_>, sheets: &Sheets, asked: &PooledSetting) -> Result<Vec<Alternative>> {
+    let settings = asked.set.iter().map(|text| Assigned::parse(text, "fleet.toml")).collect::<Result<_>>()?;
+    let row = StackRow { name: asked.name.clone(), stack: Stack::parse(&asked.policy)?, settings, is_named: false };
     let (run, log) = stacked::run_of(scene, &sheets.with(&row)?, &row.stack)?;
     let timeline = &scene.world.timeline;
     let mut sessions: BTreeMap<u32, (u128, u128)> = BTreeMap::new();

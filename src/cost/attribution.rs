@@ -11,15 +11,15 @@ use rayon::prelude::*;
 use crate::base::sums::adds_up;
 use crate::cost::bill::Bill;
 use crate::cost::groups;
-use crate::cost::groups::{By, Label, Things};
+use crate::cost::groups::{CostKey, Label, Things};
 use crate::cost::shares;
-use crate::cost::shares::{Share, Thing, When};
+use crate::cost::shares::{BillShare, Thing, When};
 use crate::logs::timeline::requests::{BlockKind, NONE};
 use crate::whatif::sim::cost::{Cost, Spent};
 
 /// What a group of things cost.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Entry {
+pub struct GroupCost {
     /// Tool calls that were made.
     pub calls: u64,
     /// All tokens, by how they were billed.
@@ -32,14 +32,14 @@ pub struct Entry {
     pub again: Cost,
 }
 
-impl Entry {
+impl GroupCost {
     /// All of it.
     pub fn cost(&self) -> Cost {
         self.first + self.carried + self.again
     }
 
     /// Adds a share.
-    pub fn add(&mut self, share: &Share) {
+    pub fn add(&mut self, share: &BillShare) {
         self.spent += share.spent;
         match share.when {
             When::First => self.first += share.cost,
@@ -49,35 +49,35 @@ impl Entry {
     }
 }
 
-adds_up!(Entry: calls, spent, first, carried, again);
+adds_up!(GroupCost: calls, spent, first, carried, again);
 
 /// A row of a cost table.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Row {
+pub struct CostRow {
     /// Its names, in the order of the keys.
     pub labels: Vec<Label>,
     /// What it cost.
-    pub entry: Entry,
+    pub entry: GroupCost,
 }
 
 /// A bill by some keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Attribution {
     /// The keys.
-    pub keys: Vec<By>,
+    pub keys: Vec<CostKey>,
     /// The most expensive first; equal ones by name.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CostRow>,
     /// The whole bill.
-    pub total: Entry,
+    pub total: GroupCost,
 }
 
 /// Sums by group of requests and group of things.
-type Sums = BTreeMap<(u32, u32), Entry>;
+type GroupSums = BTreeMap<(u32, u32), GroupCost>;
 
 impl Attribution {
     /// Shares out a bill by one key or several.
-    pub fn new(bill: &Bill<'_>, keys: &[By]) -> Self {
-        let (of_things, of_requests): (Vec<By>, Vec<By>) = keys.iter().partition(|key| key.is_of_things());
+    pub fn new(bill: &Bill<'_>, keys: &[CostKey]) -> Self {
+        let (of_things, of_requests): (Vec<CostKey>, Vec<CostKey>) = keys.iter().partition(|key| key.is_of_things());
         let things = Things::new(bill.timeline, &of_things);
         let requests = groups::requests(bill.timeline, &of_requests);
         let group = |request: u32| requests.group(request as usize);
@@ -86,25 +86,25 @@ impl Attribution {
         let names = |(request, thing): (u32, u32)| {
             let (mut of_request, mut of_thing) =
                 (requests.labels[request as usize].iter(), things.labels(thing).iter());
-            let next = |key: &By| if key.is_of_things() { of_thing.next() } else { of_request.next() };
+            let next = |key: &CostKey| if key.is_of_things() { of_thing.next() } else { of_request.next() };
             keys.iter().filter_map(next).cloned().collect()
         };
-        let mut total = Entry::default();
+        let mut total = GroupCost::default();
         sums.values().for_each(|entry| total += *entry);
-        let mut rows: Vec<Row> = sums.into_iter().map(|(at, entry)| Row { labels: names(at), entry }).collect();
-        let weight = |entry: &Entry| (entry.cost().nano_usd, entry.cost().units);
+        let mut rows: Vec<CostRow> = sums.into_iter().map(|(at, entry)| CostRow { labels: names(at), entry }).collect();
+        let weight = |entry: &GroupCost| (entry.cost().nano_usd, entry.cost().units);
         rows.sort_by(|a, b| weight(&b.entry).cmp(&weight(&a.entry)).then_with(|| a.labels.cmp(&b.labels)));
         Self { keys: keys.to_vec(), rows, total }
     }
 }
 
 /// All shares, chain by chain.
-fn sums(bill: &Bill<'_>, things: &Things, group: &(impl Fn(u32) -> u32 + Sync)) -> Sums {
+fn sums(bill: &Bill<'_>, things: &Things, group: &(impl Fn(u32) -> u32 + Sync)) -> GroupSums {
     let chains = 0..bill.timeline.chains.len() as u32;
     let of_chain = |chain: u32| {
-        let mut sums = Sums::new();
+        let mut sums = GroupSums::new();
         // Requests of one group mostly follow each other.
-        let mut page: Vec<Entry> = vec![Entry::default(); things.count()];
+        let mut page: Vec<GroupCost> = vec![GroupCost::default(); things.count()];
         let mut open: Option<u32> = None;
         shares::of_chain(bill, chain, group, &mut |share| {
             let at = group(share.request);
@@ -117,22 +117,22 @@ fn sums(bill: &Bill<'_>, things: &Things, group: &(impl Fn(u32) -> u32 + Sync)) 
         sums
     };
     let all = chains.into_par_iter().map(of_chain);
-    all.reduce(Sums::new, |mut all, part| {
+    all.reduce(GroupSums::new, |mut all, part| {
         part.into_iter().for_each(|(at, entry)| *all.entry(at).or_default() += entry);
         all
     })
 }
 
 /// Books the sums of one group of requests.
-fn close(sums: &mut Sums, group: Option<u32>, page: &mut [Entry]) {
+fn close(sums: &mut GroupSums, group: Option<u32>, page: &mut [GroupCost]) {
     let Some(group) = group else { return };
-    for (thing, entry) in page.iter_mut().enumerate().filter(|(_, entry)| **entry != Entry::default()) {
+    for (thing, entry) in page.iter_mut().enumerate().filter(|(_, entry)| **entry != GroupCost::default()) {
         *sums.entry((group, thing as u32)).or_default() += std::mem::take(entry);
     }
 }
 
 /// Counts tool calls where they were asked for.
-fn count_calls(bill: &Bill<'_>, things: &Things, group: &impl Fn(u32) -> u32, sums: &mut Sums) {
+fn count_calls(bill: &Bill<'_>, things: &Things, group: &impl Fn(u32) -> u32, sums: &mut GroupSums) {
     let requests = groups::requests_of_blocks(bill.timeline);
     for call in &bill.timeline.calls {
         let Some(&request) = requests.get(call.asked as usize).filter(|request| **request != NONE) else { continue };

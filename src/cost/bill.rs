@@ -5,11 +5,11 @@ use serde::Serialize;
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{Request, Timeline};
 use crate::logs::trace::Millis;
-use crate::whatif::prompt_cache::params::Class;
+use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::bill::spent;
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::money::{Rates, Tariff};
-use crate::whatif::sim::sizes::Sizes;
+use crate::whatif::sim::sizes::BlockSizes;
 use crate::whatif::simulation::Simulation;
 
 /// What every request was billed.
@@ -17,9 +17,9 @@ pub struct Bill<'a> {
     /// The requests.
     pub timeline: &'a Timeline,
     /// Tokens of their blocks.
-    pub sizes: &'a Sizes,
+    pub sizes: &'a BlockSizes,
     tariff: Tariff<'a>,
-    unknown: Class,
+    unknown: CacheLifetime,
 }
 
 /// The bill of one request.
@@ -59,12 +59,12 @@ impl Charge {
 impl<'a> Bill<'a> {
     /// The bill of a simulation's log. `unknown` is the lifetime of writes whose usage does not say it
     /// (`class_unknown` of `rules/policies/prompt_cache.toml`).
-    pub fn new(world: &'a Simulation, unknown: Class) -> Self {
+    pub fn new(world: &'a Simulation, unknown: CacheLifetime) -> Self {
         Self::of(&world.timeline, &world.sizes, Tariff::new(&world.prices, &world.timeline.names), unknown)
     }
 
     /// The same of its parts.
-    pub fn of(timeline: &'a Timeline, sizes: &'a Sizes, tariff: Tariff<'a>, unknown: Class) -> Self {
+    pub fn of(timeline: &'a Timeline, sizes: &'a BlockSizes, tariff: Tariff<'a>, unknown: CacheLifetime) -> Self {
         Self { timeline, sizes, tariff, unknown }
     }
 

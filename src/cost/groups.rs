@@ -15,7 +15,7 @@ use crate::whatif::sim::laid_out;
 /// A key of a cost table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, ValueEnum, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub enum By {
+pub enum CostKey {
     /// The tool that was called.
     Tool,
     /// The MCP server of the tool.
@@ -50,7 +50,7 @@ pub enum By {
     Effort,
 }
 
-impl By {
+impl CostKey {
     /// The name of the key on the command line and in reports.
     pub fn name(self) -> &'static str {
         self.into()
@@ -83,13 +83,13 @@ pub enum Label {
 
 /// Which group each of many things is in.
 #[derive(Clone, Debug)]
-pub struct Partition {
+pub struct Grouping {
     /// The names of each group, one for each key.
     pub labels: Vec<Vec<Label>>,
     of: Vec<u32>,
 }
 
-impl Partition {
+impl Grouping {
     /// One group without a name.
     pub fn whole(count: usize) -> Self {
         Self { labels: vec![Vec::new()], of: vec![0; count] }
@@ -138,8 +138,8 @@ impl Numbers {
 }
 
 /// Requests of a timeline by some keys, in the order of [`Timeline::requests`].
-pub fn requests(timeline: &Timeline, keys: &[By]) -> Partition {
-    keys.iter().fold(Partition::whole(timeline.requests.len()), |groups, &key| {
+pub fn requests(timeline: &Timeline, keys: &[CostKey]) -> Grouping {
+    keys.iter().fold(Grouping::whole(timeline.requests.len()), |groups, &key| {
         let mut numbers = Numbers::default();
         let mut dates = Dates::default();
         let of: Vec<u32> = timeline
@@ -151,23 +151,23 @@ pub fn requests(timeline: &Timeline, keys: &[By]) -> Partition {
     })
 }
 
-fn request_label(timeline: &Timeline, request: &Request, key: By, dates: &mut Dates) -> Label {
+fn request_label(timeline: &Timeline, request: &Request, key: CostKey, dates: &mut Dates) -> Label {
     let word = |text: &str| Label::Word(if text.is_empty() { "(not in the log)".to_owned() } else { text.to_owned() });
     let chain = &timeline.chains[request.chain as usize];
     let session = &timeline.sessions[chain.session as usize];
     match key {
-        By::Project => Label::Project(session.project),
-        By::Session => Label::Session(session.id),
-        By::Branch => Label::Branch(request.setting.branch),
-        By::Model => word(timeline.names.text(request.model)),
-        By::Effort => word(timeline.names.text(request.setting.effort)),
-        By::AgentType if chain.place == Place::Main && chain.agent_type == Sym::default() => word("(main thread)"),
-        By::AgentType => match timeline.names.text(chain.agent_type) {
+        CostKey::Project => Label::Project(session.project),
+        CostKey::Session => Label::Session(session.id),
+        CostKey::Branch => Label::Branch(request.setting.branch),
+        CostKey::Model => word(timeline.names.text(request.model)),
+        CostKey::Effort => word(timeline.names.text(request.setting.effort)),
+        CostKey::AgentType if chain.place == Place::Main && chain.agent_type == Sym::default() => word("(main thread)"),
+        CostKey::AgentType => match timeline.names.text(chain.agent_type) {
             "" => word("(subagents of no known kind)"),
             kind => Label::Agent(kind.to_owned()),
         },
-        By::Version => word(timeline.names.text(request.version)),
-        By::Day | By::Week | By::Month => word(dates.of(request.start, key)),
+        CostKey::Version => word(timeline.names.text(request.version)),
+        CostKey::Day | CostKey::Week | CostKey::Month => word(dates.of(request.start, key)),
         _ => word(if chain.place == Place::Main { "main thread" } else { "subagents" }),
     }
 }
@@ -181,7 +181,7 @@ pub struct Dates {
 
 impl Dates {
     /// The name of the local day, week or month that a time lies in; empty for none.
-    pub fn of(&mut self, ms: i64, key: By) -> &str {
+    pub fn of(&mut self, ms: i64, key: CostKey) -> &str {
         if ms == NO_TIME {
             return "";
         }
@@ -193,14 +193,14 @@ impl Dates {
 }
 
 /// The local day that a time lies in, with the name of its day, week or month.
-fn date(ms: i64, key: By) -> Option<(i64, i64, String)> {
+fn date(ms: i64, key: CostKey) -> Option<(i64, i64, String)> {
     let at = jiff::Timestamp::from_millisecond(ms).ok()?.to_zoned(jiff::tz::TimeZone::system());
     let day = at.date();
     let start = at.start_of_day().ok()?;
     let end = start.tomorrow().ok()?;
     let name = match key {
-        By::Month => at.strftime("%Y-%m").to_string(),
-        By::Week => {
+        CostKey::Month => at.strftime("%Y-%m").to_string(),
+        CostKey::Week => {
             let back = i64::from(day.weekday().to_monday_zero_offset());
             day.checked_sub(jiff::Span::new().try_days(back).ok()?).ok()?.to_string()
         }
@@ -211,7 +211,7 @@ fn date(ms: i64, key: By) -> Option<(i64, i64, String)> {
 
 /// Things of a timeline's contexts by some keys.
 pub struct Things {
-    groups: Partition,
+    groups: Grouping,
     places: Places,
 }
 
@@ -243,9 +243,9 @@ impl Places {
 
 impl Things {
     /// Groups them.
-    pub fn new(timeline: &Timeline, keys: &[By]) -> Self {
+    pub fn new(timeline: &Timeline, keys: &[CostKey]) -> Self {
         let places = Places::of(timeline);
-        let groups = keys.iter().fold(Partition::whole(places.count()), |groups, &key| {
+        let groups = keys.iter().fold(Grouping::whole(places.count()), |groups, &key| {
             let mut numbers = Numbers::default();
             let of_calls = call_labels(timeline, key);
             let word = |text: &str| Label::Word(text.to_owned());
@@ -279,21 +279,21 @@ impl Things {
 }
 
 /// The names of calls under a key, in the order of [`Timeline::calls`]; none where blocks tell all.
-fn call_labels(timeline: &Timeline, key: By) -> Vec<Label> {
+fn call_labels(timeline: &Timeline, key: CostKey) -> Vec<Label> {
     match key {
-        By::Outcome => outcomes(timeline).into_iter().map(|outcome| Label::Word(outcome.to_owned())).collect(),
-        By::FileKind => timeline.calls.iter().map(|call| file_kind_label(&timeline.names, call)).collect(),
-        By::Tool | By::Server => {
+        CostKey::Outcome => outcomes(timeline).into_iter().map(|outcome| Label::Word(outcome.to_owned())).collect(),
+        CostKey::FileKind => timeline.calls.iter().map(|call| file_kind_label(&timeline.names, call)).collect(),
+        CostKey::Tool | CostKey::Server => {
             timeline.calls.iter().map(|call| tool_label(&timeline.names, call.tool, key)).collect()
         }
         _ => Vec::new(),
     }
 }
 
-fn tool_label(names: &Names, tool: Sym, key: By) -> Label {
+fn tool_label(names: &Names, tool: Sym, key: CostKey) -> Label {
     let name = names.text(tool);
     match (key, name.strip_prefix("mcp__")) {
-        (By::Tool, _) => Label::Tool(name.to_owned()),
+        (CostKey::Tool, _) => Label::Tool(name.to_owned()),
         (_, None) => Label::Word("(built-in tools)".to_owned()),
         _ => Label::Server(server_of(name).unwrap_or_default().to_owned()),
     }
@@ -311,15 +311,15 @@ fn file_kind_label(names: &Names, call: &ToolCall) -> Label {
 }
 
 /// What a block is, in words of a report; results and calls are told apart only where nothing tells their tools.
-fn content(block: &Block, key: By) -> &'static str {
+fn content(block: &Block, key: CostKey) -> &'static str {
     match block.kind {
         BlockKind::Human => "(prompts)",
         BlockKind::Injected => "(reminders, skills, output of commands)",
         BlockKind::Summary => "(summaries of compactions)",
         BlockKind::Text => "(text of the model)",
         BlockKind::Thinking => THINKING,
-        BlockKind::ToolUsage if key == By::Content => "(tool calls)",
-        BlockKind::ToolResult if key == By::Content => "(tool results)",
+        BlockKind::ToolUsage if key == CostKey::Content => "(tool calls)",
+        BlockKind::ToolResult if key == CostKey::Content => "(tool results)",
         BlockKind::ToolUsage | BlockKind::ToolResult => "(results without a call)",
         BlockKind::Media => "(images and documents)",
     }

@@ -7,35 +7,35 @@
 use std::ops::Range;
 
 use crate::base::sums::{adds_up, grows};
-use crate::cost::shares::{Share, Thing, When};
+use crate::cost::shares::{BillShare, Thing, When};
 use crate::whatif::sim::cost::{Cost, Spent};
 
 /// What earlier bills say of a thing.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Known {
+pub struct BilledBefore {
     /// Whether its first cost has been paid.
     pub paid: bool,
     /// How many of its tokens have been in the cache.
     pub cached: u64,
 }
 
-impl Known {
+impl BilledBefore {
     /// Of something that another chain has paid for: no token of it is known not to have been in the cache.
     pub const LENT: Self = Self { paid: true, cached: u64::MAX };
 
     /// How a thing of this size is billed from now on.
-    pub fn fate(self, tokens: u32) -> Fate {
+    pub fn fate(self, tokens: u32) -> Billing {
         match self {
-            Self { paid: true, cached } if cached >= tokens.into() => Fate::Cached,
-            Self { paid: true, cached: 0 } => Fate::Uncached,
-            _ => Fate::Own,
+            Self { paid: true, cached } if cached >= tokens.into() => Billing::Cached,
+            Self { paid: true, cached: 0 } => Billing::Uncached,
+            _ => Billing::Own,
         }
     }
 }
 
 /// How a place is billed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
+pub enum Billing {
     /// All of it has been in the cache: what is not read from there was lost.
     Cached,
     /// Nothing of it has been.
@@ -46,11 +46,11 @@ pub enum Fate {
 
 /// Places up to this one share a fate.
 #[derive(Clone, Copy, Debug)]
-pub struct Run {
+pub struct PlaceRun {
     /// The first place behind it.
     pub end: usize,
     /// Theirs.
-    pub fate: Fate,
+    pub fate: Billing,
 }
 
 /// Leading places of a run that a bill treats alike.
@@ -91,22 +91,22 @@ grows!(Owed: carried, again);
 
 /// A context.
 #[derive(Default)]
-pub struct Places {
-    places: Vec<Place>,
-    runs: Vec<Run>,
+pub struct ContextPlaces {
+    places: Vec<PlacedThing>,
+    runs: Vec<PlaceRun>,
     /// By place, and one more: what is owed from there on, and what no longer is.
     begun: Vec<Owed>,
     ended: Vec<Owed>,
 }
 
-struct Place {
+struct PlacedThing {
     thing: Thing,
     tokens: u32,
     /// Tokens up to its end.
     end: u64,
 }
 
-impl Places {
+impl ContextPlaces {
     /// Tokens of all of them.
     pub fn tokens(&self) -> u64 {
         self.before(self.places.len())
@@ -114,7 +114,7 @@ impl Places {
 
     /// What stands at a place, and its tokens.
     pub fn at(&self, place: usize) -> (Thing, u32) {
-        let Place { thing, tokens, .. } = self.places[place];
+        let PlacedThing { thing, tokens, .. } = self.places[place];
         (thing, tokens)
     }
 
@@ -139,34 +139,34 @@ impl Places {
     }
 
     /// Adds a place at the end.
-    pub fn push(&mut self, thing: Thing, tokens: u32, fate: Fate) {
-        self.places.push(Place { thing, tokens, end: self.tokens() + u64::from(tokens) });
+    pub fn push(&mut self, thing: Thing, tokens: u32, fate: Billing) {
+        self.places.push(PlacedThing { thing, tokens, end: self.tokens() + u64::from(tokens) });
         self.keep(self.places.len(), fate);
     }
 
     /// All runs, in order; those that hold once they are billed are to be kept again.
-    pub fn take_runs(&mut self) -> Vec<Run> {
+    pub fn take_runs(&mut self) -> Vec<PlaceRun> {
         std::mem::take(&mut self.runs)
     }
 
     /// Places from the last run to this one have a fate. Without tokens a place has none of its own.
-    pub fn keep(&mut self, end: usize, fate: Fate) {
+    pub fn keep(&mut self, end: usize, fate: Billing) {
         let so_far = self.runs.last().map_or(0, |last| last.end);
         let is_empty = self.before(so_far) == self.before(end);
         match self.runs.last_mut() {
             Some(last) if last.fate == fate || is_empty => last.end = end,
-            _ => self.runs.push(Run { end, fate }),
+            _ => self.runs.push(PlaceRun { end, fate }),
         }
     }
 
     /// How many whole places of a run, from one on, are billed as the next tokens are, of which there are so many. None if
     /// the place has to be looked at by itself.
-    pub fn alike(&self, place: usize, run: Run, (kind, left): (Spent, u64)) -> Option<Alike> {
+    pub fn alike(&self, place: usize, run: PlaceRun, (kind, left): (Spent, u64)) -> Option<Alike> {
         let when = match run.fate {
-            Fate::Cached if kind.read > 0 => When::Carried,
-            Fate::Cached => When::Again,
-            Fate::Uncached if kind.uncached > 0 => When::Carried,
-            Fate::Uncached | Fate::Own => return None,
+            Billing::Cached if kind.read > 0 => When::Carried,
+            Billing::Cached => When::Again,
+            Billing::Uncached if kind.uncached > 0 => When::Carried,
+            Billing::Uncached | Billing::Own => return None,
         };
         let start = self.before(place);
         let whole = self.places[place..run.end].partition_point(|place| place.end - start <= left);
@@ -188,7 +188,7 @@ impl Places {
     }
 
     /// Tells what is owed on all places from one on, up to a request.
-    pub fn settle(&mut self, from: usize, request: u32, each: &mut impl FnMut(&Share)) {
+    pub fn settle(&mut self, from: usize, request: u32, each: &mut impl FnMut(&BillShare)) {
         let noted = self.begun.len();
         if noted <= from + 1 {
             return;
@@ -216,13 +216,13 @@ impl Places {
     }
 }
 
-impl Place {
-    fn tell(&self, owed: Owed, request: u32, each: &mut impl FnMut(&Share)) {
+impl PlacedThing {
+    fn tell(&self, owed: Owed, request: u32, each: &mut impl FnMut(&BillShare)) {
         for (when, due) in [(When::Carried, owed.carried), (When::Again, owed.again)] {
             if due.requests > 0 && self.tokens > 0 {
                 let Due { requests, spent, cost } = due;
                 let (spent, cost) = (spent.times(self.tokens), cost.times(self.tokens));
-                each(&Share { request, requests, thing: self.thing, when, spent, cost });
+                each(&BillShare { request, requests, thing: self.thing, when, spent, cost });
             }
         }
     }

@@ -6,22 +6,22 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::base::names::Sym;
-use crate::cost::attribution::Entry;
+use crate::cost::attribution::GroupCost;
 use crate::cost::bill::Bill;
-use crate::cost::groups::{By, Label, Things};
+use crate::cost::groups::{CostKey, Label, Things};
 use crate::cost::shares;
-use crate::cost::shares::{Share, Thing};
+use crate::cost::shares::{BillShare, Thing};
 use crate::logs::timeline::requests::{BlockKind, Marks};
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::causes::Loss;
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::cost::{Cost, Spent, Total};
-use crate::whatif::sim::simulate::Ground;
+use crate::whatif::sim::simulate::SharedRun;
 
 /// One request of the session.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Moment {
+pub struct SessionRequest {
     /// Number among the requests of its thread, from 1.
     pub number: u64,
     /// Thread: 0 is the main one, others are subagents.
@@ -48,7 +48,7 @@ pub struct Moment {
 
 /// Something that was in the contexts of the session.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Carried {
+pub struct CarriedThing {
     /// Tool, or what it is.
     pub label: Label,
     /// "call", "result" or nothing.
@@ -60,16 +60,16 @@ pub struct Carried {
     /// Requests that it was sent with, the first one included.
     pub sent: u64,
     /// What it cost.
-    pub entry: Entry,
+    pub entry: GroupCost,
 }
 
 /// A session.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SessionCost {
     /// Requests of all its threads, the main one first.
-    pub moments: Vec<Moment>,
+    pub moments: Vec<SessionRequest>,
     /// What its contexts were made of, the most expensive to carry first.
-    pub carried: Vec<Carried>,
+    pub carried: Vec<CarriedThing>,
     /// Its bill.
     pub total: Total,
     /// What was paid for again after cache misses.
@@ -86,11 +86,11 @@ impl SessionCost {
 }
 
 /// Looks at one session of a timeline, by its index.
-pub fn of(bill: &Bill<'_>, ground: &Ground<'_>, session: u32) -> SessionCost {
+pub fn of(bill: &Bill<'_>, ground: &SharedRun<'_>, session: u32) -> SessionCost {
     let timeline = bill.timeline;
     let chains: Vec<u32> =
         (0..timeline.chains.len() as u32).filter(|&chain| timeline.chains[chain as usize].session == session).collect();
-    let mut moments: Vec<Moment> = Vec::new();
+    let mut moments: Vec<SessionRequest> = Vec::new();
     let mut things: BTreeMap<Thing, Held> = BTreeMap::new();
     let mut again = Cost::default();
     let misses: BTreeMap<u32, Loss> = causes::losses(ground).into_iter().map(|loss| (loss.request, loss)).collect();
@@ -115,7 +115,7 @@ fn of_chain<'b>(
     chain: u32,
     thread: u64,
     misses: &'b BTreeMap<u32, Loss>,
-) -> impl Iterator<Item = Moment> + 'b {
+) -> impl Iterator<Item = SessionRequest> + 'b {
     let name = |model: Sym| bill.timeline.names.text(model).to_owned();
     let requests = bill.timeline.chains[chain as usize].requests.clone();
     let billed = requests.map(|index| (index, &bill.timeline.requests[index as usize]));
@@ -123,7 +123,7 @@ fn of_chain<'b>(
     billed.filter(|(.., charge)| charge.spent != Spent::default()).enumerate().map(
         move |(at, (index, request, charge))| {
             let miss = misses.get(&index);
-            Moment {
+            SessionRequest {
                 number: at as u64 + 1,
                 thread,
                 ts: request.start,
@@ -145,15 +145,15 @@ struct Held {
     first: u32,
     sent: u64,
     tokens: u64,
-    entry: Entry,
+    entry: GroupCost,
 }
 
 impl Held {
-    fn new(share: &Share) -> Self {
-        Self { first: share.request, sent: 0, tokens: 0, entry: Entry::default() }
+    fn new(share: &BillShare) -> Self {
+        Self { first: share.request, sent: 0, tokens: 0, entry: GroupCost::default() }
     }
 
-    fn add(&mut self, share: &Share) {
+    fn add(&mut self, share: &BillShare) {
         self.entry.add(share);
         let prompt = share.spent.prompt();
         if prompt == 0 {
@@ -165,8 +165,8 @@ impl Held {
     }
 }
 
-fn carried(bill: &Bill<'_>, things: BTreeMap<Thing, Held>) -> Vec<Carried> {
-    let groups = Things::new(bill.timeline, &[By::Tool]);
+fn carried(bill: &Bill<'_>, things: BTreeMap<Thing, Held>) -> Vec<CarriedThing> {
+    let groups = Things::new(bill.timeline, &[CostKey::Tool]);
     let half = |thing: Thing| match thing {
         Thing::Block(block) => match bill.timeline.blocks[block as usize].kind {
             BlockKind::ToolUsage => "call",
@@ -175,16 +175,19 @@ fn carried(bill: &Bill<'_>, things: BTreeMap<Thing, Held>) -> Vec<Carried> {
         },
         _ => "",
     };
-    let mut all: Vec<(Thing, Carried)> = things
+    let mut all: Vec<(Thing, CarriedThing)> = things
         .into_iter()
         .map(|(thing, held)| {
             let label =
                 groups.labels(groups.group(thing)).first().cloned().unwrap_or_else(|| Label::Word(String::new()));
             let ts = bill.timeline.requests[held.first as usize].start;
-            (thing, Carried { label, half: half(thing), tokens: held.tokens, ts, sent: held.sent, entry: held.entry })
+            (
+                thing,
+                CarriedThing { label, half: half(thing), tokens: held.tokens, ts, sent: held.sent, entry: held.entry },
+            )
         })
         .collect();
-    let weight = |carried: &Carried| {
+    let weight = |carried: &CarriedThing| {
         let cost = carried.entry.carried + carried.entry.again;
         (cost.nano_usd, cost.units)
     };

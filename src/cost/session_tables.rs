@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::base::listing::{Columns, Listing};
 use crate::cost::groups::Label;
-use crate::cost::session::{Carried, Moment, SessionCost};
+use crate::cost::session::{CarriedThing, SessionCost, SessionRequest};
 use crate::cost::tables::{dollars, percent_of};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::{counted, thousands};
@@ -20,7 +20,7 @@ const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '
 
 /// The size of the main thread's context over its requests, with compactions (`c`) and cache misses (`m`) below.
 pub fn drawing(found: &SessionCost) -> Vec<String> {
-    let main: Vec<&Moment> = found.moments.iter().filter(|moment| moment.thread == 0).collect();
+    let main: Vec<&SessionRequest> = found.moments.iter().filter(|moment| moment.thread == 0).collect();
     let width = main.len().min(WIDTH);
     if width < 2 {
         return Vec::new();
@@ -38,7 +38,7 @@ pub fn drawing(found: &SessionCost) -> Vec<String> {
         })
         .collect();
     let mark = |column: usize| {
-        let any = |is: fn(&Moment) -> bool| bucket(column).iter().any(|moment| is(moment));
+        let any = |is: fn(&SessionRequest) -> bool| bucket(column).iter().any(|moment| is(moment));
         match (any(|moment| moment.compacted), any(|moment| moment.miss.is_some())) {
             (true, _) => 'c',
             (false, true) => 'm',
@@ -72,16 +72,16 @@ pub fn duration(ms: Millis) -> String {
 }
 
 /// The most expensive requests, in the order of their cost.
-pub fn dearest(found: &SessionCost, count: usize) -> Vec<&Moment> {
-    let mut moments: Vec<&Moment> = found.moments.iter().collect();
-    let weight = |moment: &Moment| (moment.cost.nano_usd, moment.cost.units);
+pub fn dearest(found: &SessionCost, count: usize) -> Vec<&SessionRequest> {
+    let mut moments: Vec<&SessionRequest> = found.moments.iter().collect();
+    let weight = |moment: &SessionRequest| (moment.cost.nano_usd, moment.cost.units);
     moments.sort_by(|a, b| weight(b).cmp(&weight(a)).then((a.thread, a.number).cmp(&(b.thread, b.number))));
     moments.truncate(count);
     moments
 }
 
 /// What happened before a request, in words.
-fn occasion(moment: &Moment) -> String {
+fn occasion(moment: &SessionRequest) -> String {
     let miss = moment.miss.map(|cause| format!("cache miss: {} ({} lost)", cause.words(), dollars(&moment.miss_cost)));
     let parts = [moment.compacted.then(|| "compacted".to_owned()), miss, moment.human.then(|| "prompt".to_owned())];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -111,7 +111,7 @@ pub fn headline(found: &SessionCost) -> String {
 }
 
 /// Requests as a table.
-pub fn moments(found: &SessionCost, chosen: &[&Moment]) -> Table {
+pub fn moments(found: &SessionCost, chosen: &[&SessionRequest]) -> Table {
     let mut table = Table::new(&[
         "when",
         "thread",
@@ -145,15 +145,15 @@ pub fn moments(found: &SessionCost, chosen: &[&Moment]) -> Table {
 }
 
 /// Compactions and cache misses, in the order of the clock.
-pub fn events(found: &SessionCost) -> Vec<&Moment> {
-    let mut events: Vec<&Moment> =
+pub fn events(found: &SessionCost) -> Vec<&SessionRequest> {
+    let mut events: Vec<&SessionRequest> =
         found.moments.iter().filter(|moment| moment.compacted || moment.miss.is_some()).collect();
     events.sort_by_key(|moment| (moment.ts, moment.thread, moment.number));
     events
 }
 
 /// What was carried longest, as a table.
-pub fn carried(found: &[Carried], top: usize, name: &dyn Fn(&Label) -> String) -> Table {
+pub fn carried(found: &[CarriedThing], top: usize, name: &dyn Fn(&Label) -> String) -> Table {
     let mut table = Table::new(&["what", "#tokens", "came in", "#sent", "#first", "#carried", "#paid again", "#all"]);
     for row in found.iter().take(top) {
         let what = [name(&row.label), row.half.to_owned()].join(" ").trim_end().to_owned();
@@ -195,8 +195,8 @@ pub fn listing(found: &SessionCost) -> Listing {
 }
 
 /// What was carried, for JSON.
-pub fn carried_json(found: &[Carried], top: usize, name: &dyn Fn(&Label) -> String) -> Value {
-    let row = |row: &Carried| {
+pub fn carried_json(found: &[CarriedThing], top: usize, name: &dyn Fn(&Label) -> String) -> Value {
+    let row = |row: &CarriedThing| {
         json!({
             "what": name(&row.label),
             "half": row.half,

@@ -7,12 +7,12 @@
 use std::ops::Range;
 
 use crate::cost::bill::{Bill, Charge};
-use crate::cost::places::{Due, Known, Places};
+use crate::cost::places::{BilledBefore, ContextPlaces, Due};
 use crate::logs::timeline::requests::{BlockKind, NONE, Request};
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::laid_out;
 use crate::whatif::sim::sizes::apportioned;
-use crate::whatif::sim::view::{Item, Key};
+use crate::whatif::sim::view::{Item, ItemKey};
 
 /// A thing that takes part in a bill.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -40,7 +40,7 @@ pub enum When {
 
 /// Part of the bill of a request, or of several that are told together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Share {
+pub struct BillShare {
     /// Index into [`crate::logs::timeline::requests::Timeline::requests`]; the last one of those that are told together.
     pub request: u32,
     /// How many requests it was part of that no other share of the same thing tells.
@@ -57,7 +57,12 @@ pub struct Share {
 
 /// Shares out the bills of a chain's requests, in order. Requests of one group that follow each other are told together where
 /// they bill a thing alike, so that what is carried along takes time once and not with every request.
-pub fn of_chain<G: PartialEq>(bill: &Bill<'_>, chain: u32, group: impl Fn(u32) -> G, each: &mut impl FnMut(&Share)) {
+pub fn of_chain<G: PartialEq>(
+    bill: &Bill<'_>,
+    chain: u32,
+    group: impl Fn(u32) -> G,
+    each: &mut impl FnMut(&BillShare),
+) {
     Walk::new(bill, chain).all(group, each);
 }
 
@@ -67,14 +72,14 @@ struct Walk<'b, 'a> {
     /// The blocks of the chain, which stand together.
     blocks: Range<u32>,
     /// What is known of its blocks, and of what each of its requests brought beside them.
-    of_blocks: Vec<Known>,
-    of_unlogged: Vec<Known>,
-    of_prefix: Known,
+    of_blocks: Vec<BilledBefore>,
+    of_unlogged: Vec<BilledBefore>,
+    of_prefix: BilledBefore,
     /// Of all other things.
-    lent: Known,
+    lent: BilledBefore,
     items: Vec<Item>,
     /// The same context, with what is owed on it.
-    places: Places,
+    places: ContextPlaces,
 }
 
 impl<'b, 'a> Walk<'b, 'a> {
@@ -88,16 +93,16 @@ impl<'b, 'a> Walk<'b, 'a> {
             bill,
             chain,
             blocks: start..end,
-            of_blocks: vec![Known::default(); (end - start) as usize],
-            of_unlogged: vec![Known::default(); requests.len()],
-            of_prefix: if forked { Known::LENT } else { Known::default() },
-            lent: Known::LENT,
+            of_blocks: vec![BilledBefore::default(); (end - start) as usize],
+            of_unlogged: vec![BilledBefore::default(); requests.len()],
+            of_prefix: if forked { BilledBefore::LENT } else { BilledBefore::default() },
+            lent: BilledBefore::LENT,
             items: Vec::new(),
-            places: Places::default(),
+            places: ContextPlaces::default(),
         }
     }
 
-    fn all<G: PartialEq>(mut self, group: impl Fn(u32) -> G, each: &mut impl FnMut(&Share)) {
+    fn all<G: PartialEq>(mut self, group: impl Fn(u32) -> G, each: &mut impl FnMut(&BillShare)) {
         let Bill { timeline, sizes, .. } = *self.bill;
         let requests = timeline.chains[self.chain as usize].requests.clone();
         let mut told = None;
@@ -128,8 +133,8 @@ impl<'b, 'a> Walk<'b, 'a> {
         for at in kept..self.items.len() {
             let Item { key, tokens, .. } = self.items[at];
             let thing = match key {
-                Key::Block(block) => Thing::Block(block),
-                Key::Residual(brought) | Key::Made(brought) => Thing::Unlogged(brought),
+                ItemKey::Block(block) => Thing::Block(block),
+                ItemKey::Residual(brought) | ItemKey::Made(brought) => Thing::Unlogged(brought),
             };
             let fate = self.known(thing).fate(tokens);
             self.places.push(thing, tokens, fate);
@@ -137,7 +142,7 @@ impl<'b, 'a> Walk<'b, 'a> {
     }
 
     /// What is known of a thing; of the chain that this one was forked off, all has been paid and cached.
-    fn known(&mut self, thing: Thing) -> &mut Known {
+    fn known(&mut self, thing: Thing) -> &mut BilledBefore {
         let requests = &self.bill.timeline.chains[self.chain as usize].requests;
         match thing {
             Thing::Block(block) if self.blocks.contains(&block) => {
@@ -148,14 +153,14 @@ impl<'b, 'a> Walk<'b, 'a> {
             }
             Thing::Prefix => &mut self.of_prefix,
             _ => {
-                self.lent = Known::LENT;
+                self.lent = BilledBefore::LENT;
                 &mut self.lent
             }
         }
     }
 
     /// Shares out a prompt by place.
-    fn prompt(&mut self, request: u32, charge: &Charge, each: &mut impl FnMut(&Share)) {
+    fn prompt(&mut self, request: u32, charge: &Charge, each: &mut impl FnMut(&BillShare)) {
         let prefix = self.bill.sizes.prefix[self.chain as usize];
         let mut till = Till { request, charge, rest: Spent { output: 0, ..charge.spent }, each };
         let billed = till.rest.prompt();
@@ -176,11 +181,11 @@ impl<'b, 'a> Walk<'b, 'a> {
         }
         // Nothing has a size: it came without a block.
         let rest = till.rest.prompt();
-        till.pay(Thing::Unlogged(request), rest, Known::default());
+        till.pay(Thing::Unlogged(request), rest, BilledBefore::default());
     }
 
     /// Shares out a prompt whose sizes add up to its bill, many places at a time.
-    fn by_runs<E: FnMut(&Share)>(&mut self, till: &mut Till<'_, E>) {
+    fn by_runs<E: FnMut(&BillShare)>(&mut self, till: &mut Till<'_, E>) {
         let mut place = 0;
         for run in self.places.take_runs() {
             while place < run.end {
@@ -205,24 +210,24 @@ impl<'b, 'a> Walk<'b, 'a> {
     }
 
     /// A place pays so many tokens for itself.
-    fn by_itself<E: FnMut(&Share)>(&mut self, place: usize, tokens: u64, till: &mut Till<'_, E>) {
+    fn by_itself<E: FnMut(&BillShare)>(&mut self, place: usize, tokens: u64, till: &mut Till<'_, E>) {
         let (thing, size) = self.places.at(place);
         self.pay(thing, tokens, till);
         let fate = self.known(thing).fate(size);
         self.places.keep(place + 1, fate);
     }
 
-    fn pay<E: FnMut(&Share)>(&mut self, thing: Thing, tokens: u64, till: &mut Till<'_, E>) {
+    fn pay<E: FnMut(&BillShare)>(&mut self, thing: Thing, tokens: u64, till: &mut Till<'_, E>) {
         let known = self.known(thing);
         // What takes no tokens of this bill comes in with a later one.
         if let Some(cached) = till.pay(thing, tokens, *known) {
-            *known = Known { paid: true, cached: known.cached.max(cached) };
+            *known = BilledBefore { paid: true, cached: known.cached.max(cached) };
         }
     }
 
     /// Shares out an answer over its blocks by their sizes. What usage says beyond them was thought: the log mostly leaves
     /// the text of thinking out.
-    fn answer(&mut self, index: u32, request: &Request, charge: &Charge, each: &mut impl FnMut(&Share)) {
+    fn answer(&mut self, index: u32, request: &Request, charge: &Charge, each: &mut impl FnMut(&BillShare)) {
         let Bill { timeline, sizes, .. } = *self.bill;
         let output = charge.spent.output;
         let mut weights: Vec<u64> = request.outputs.clone().map(|block| sizes.tokens[block as usize].into()).collect();
@@ -239,7 +244,7 @@ impl<'b, 'a> Walk<'b, 'a> {
         let mut pay = |thing: Thing, output: u64| {
             let spent = Spent { output, ..Spent::default() };
             let cost = charge.part(&spent);
-            each(&Share { request: index, requests: 1, thing, when: When::First, spent, cost });
+            each(&BillShare { request: index, requests: 1, thing, when: When::First, spent, cost });
         };
         // Blocks without any size: the first of them stands for all.
         if let Some(first) = parts.first_mut() {
@@ -265,7 +270,7 @@ struct Till<'c, E> {
     each: &'c mut E,
 }
 
-impl<E: FnMut(&Share)> Till<'_, E> {
+impl<E: FnMut(&BillShare)> Till<'_, E> {
     /// How the next token is billed, and how many tokens are billed so from there on.
     fn next(&self) -> Option<(Spent, u64)> {
         let none = Spent::default();
@@ -280,11 +285,11 @@ impl<E: FnMut(&Share)> Till<'_, E> {
     }
 
     /// The next tokens are this thing. Says how many of them are in the cache now; none if no token was left for it.
-    fn pay(&mut self, thing: Thing, tokens: u64, known: Known) -> Option<u64> {
+    fn pay(&mut self, thing: Thing, tokens: u64, known: BilledBefore) -> Option<u64> {
         let spent = take(&mut self.rest, tokens);
         for (part, (when, spent)) in split(spent, known).enumerate() {
             let (request, requests) = (self.request, u64::from(part == 0));
-            (self.each)(&Share { request, requests, thing, when, spent, cost: self.charge.part(&spent) });
+            (self.each)(&BillShare { request, requests, thing, when, spent, cost: self.charge.part(&spent) });
         }
         (spent != Spent::default()).then(|| spent.read + spent.write())
     }
@@ -305,7 +310,7 @@ fn take(rest: &mut Spent, tokens: u64) -> Spent {
 }
 
 /// Tokens of a thing by why they are paid for. What was billed in full and comes into the cache only now was not lost.
-fn split(spent: Spent, Known { paid, cached }: Known) -> impl Iterator<Item = (When, Spent)> {
+fn split(spent: Spent, BilledBefore { paid, cached }: BilledBefore) -> impl Iterator<Item = (When, Spent)> {
     let mut rest = Spent { read: 0, ..spent };
     let again = take(&mut rest, cached.saturating_sub(spent.read));
     let parts = match paid {

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::cost::attribution::{Attribution, Entry};
+use crate::cost::attribution::{Attribution, GroupCost};
 use crate::cost::bill::{Bill, Kinds};
-use crate::cost::groups::{By, Label, PREFIX, THINKING, is_unlogged};
+use crate::cost::groups::{CostKey, Label, PREFIX, THINKING, is_unlogged};
 use crate::cost::outcomes::{AGAIN, FAILED};
 use crate::cost::tables::{dollars, percent_of};
 use crate::logs::trace::{Millis, NO_TIME};
@@ -46,9 +46,9 @@ pub struct Summary {
 impl Summary {
     /// Sums up a bill.
     pub fn of(bill: &Bill<'_>) -> Self {
-        let found = Attribution::new(bill, &[By::Content, By::Outcome]);
+        let found = Attribution::new(bill, &[CostKey::Content, CostKey::Outcome]);
         let sum = |is: &dyn Fn(&str, &str) -> bool| {
-            let mut sum = Entry::default();
+            let mut sum = GroupCost::default();
             for row in &found.rows {
                 if let [Label::Word(content), Label::Word(outcome)] = row.labels.as_slice()
                     && is(content, outcome)

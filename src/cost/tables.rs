@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::base::listing::{Columns, Listing};
-use crate::cost::attribution::{Attribution, Entry, Row};
-use crate::cost::groups::{By, Label};
+use crate::cost::attribution::{Attribution, CostRow, GroupCost};
+use crate::cost::groups::{CostKey, Label};
 use crate::cost::session_tables::duration;
 use crate::logs::timeline::requests::{Session, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
@@ -43,10 +43,10 @@ impl AboutSession {
 }
 
 /// Sessions by label.
-pub type Sessions = BTreeMap<Label, AboutSession>;
+pub type LabelledSessions = BTreeMap<Label, AboutSession>;
 
 /// What is known of the sessions of a timeline.
-pub fn sessions(timeline: &Timeline) -> Sessions {
+pub fn sessions(timeline: &Timeline) -> LabelledSessions {
     let about = |session: &Session| AboutSession { project: Label::Project(session.project), span: None };
     let mut known: Vec<AboutSession> = timeline.sessions.iter().map(about).collect();
     for request in timeline.requests.iter().filter(|request| request.start != NO_TIME) {
@@ -63,17 +63,17 @@ pub fn percent_of(part: &Cost, whole: &Cost) -> String {
 }
 
 /// The most expensive rows, and what is left in one.
-pub fn table(found: &Attribution, top: usize, name: &dyn Fn(&Label) -> String, sessions: &Sessions) -> Table {
+pub fn table(found: &Attribution, top: usize, name: &dyn Fn(&Label) -> String, sessions: &LabelledSessions) -> Table {
     let has_calls = found.rows.iter().any(|row| row.entry.calls > 0) && found.keys.iter().any(|key| key.is_of_things());
     let has_unpriced = found.total.cost().unpriced_tokens > 0;
     let mut headers: Vec<&str> = found.keys.iter().map(|key| key.name()).collect();
-    let has_sessions = found.keys.contains(&By::Session);
+    let has_sessions = found.keys.contains(&CostKey::Session);
     headers.extend(if has_sessions { &["in project", "begun", "lasted"][..] } else { &[] });
     headers.extend(["#first", "#carried", "#paid again", "#all", "#share"]);
     headers.extend(if has_calls { &["#calls", "#per 1,000 calls"][..] } else { &[] });
     headers.extend(has_unpriced.then_some("#tokens without a price"));
     let mut table = Table::new(&headers);
-    let mut line = |names: Vec<String>, entry: &Entry| {
+    let mut line = |names: Vec<String>, entry: &GroupCost| {
         let cost = entry.cost();
         let share = percent_of(&cost, &found.total.cost());
         let is_priced = cost.usd().is_some();
@@ -103,15 +103,15 @@ pub fn table(found: &Attribution, top: usize, name: &dyn Fn(&Label) -> String, s
 }
 
 /// What the rows behind the first so many add up to.
-pub fn rest(found: &Attribution, top: usize) -> Option<Entry> {
+pub fn rest(found: &Attribution, top: usize) -> Option<GroupCost> {
     let rest = found.rows.get(top..).filter(|rest| !rest.is_empty())?;
-    let mut sum = Entry::default();
+    let mut sum = GroupCost::default();
     rest.iter().for_each(|row| sum += row.entry);
     Some(sum)
 }
 
 /// Dollars per call; none where nothing was called or nothing has a price.
-pub fn per_call(entry: &Entry) -> Option<f64> {
+pub fn per_call(entry: &GroupCost) -> Option<f64> {
     entry.cost().usd().filter(|_| entry.calls > 0).map(|usd| usd / entry.calls as f64)
 }
 
@@ -120,7 +120,7 @@ pub fn listing(found: &Attribution, name: &dyn Fn(&Label) -> String) -> Listing 
     let nano = |cost: Cost| i64::try_from(cost.nano_usd).ok();
     let mut columns = Columns::of(&found.rows);
     for (index, key) in found.keys.iter().enumerate() {
-        columns = columns.text(key.name(), |row: &Row| row.labels.get(index).map(name).unwrap_or_default());
+        columns = columns.text(key.name(), |row: &CostRow| row.labels.get(index).map(name).unwrap_or_default());
     }
     columns
         .count("calls", |row| row.entry.calls)
@@ -139,7 +139,7 @@ pub fn listing(found: &Attribution, name: &dyn Fn(&Label) -> String) -> Listing 
 }
 
 /// What a group cost, for JSON.
-pub fn json(entry: &Entry) -> Value {
+pub fn json(entry: &GroupCost) -> Value {
     json!({
         "calls": entry.calls,
         "first": entry.first,

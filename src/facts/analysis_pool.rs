@@ -8,7 +8,7 @@ use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::body_facts::BodyFacts;
 use crate::facts::encode::Params;
 use crate::facts::{hints, quotable};
-use crate::logs::body::Study;
+use crate::logs::body::BodyStudy;
 use crate::logs::trace::Handle;
 
 /// Locks over which the known bodies are spread.
@@ -35,7 +35,7 @@ impl AnalysisPool {
     }
 
     /// A student at a desk of its own.
-    pub fn begin(&self) -> Box<dyn Study + '_> {
+    pub fn begin(&self) -> Box<dyn BodyStudy + '_> {
         let desk = self.idle.lock().ok().and_then(|mut idle| idle.pop());
         let desk = desk.unwrap_or_else(|| BodyAnalyzer::new(self.vocabularies, self.params));
         Box::new(Analyst { studies: self, desk: Some(desk), found: Vec::new() })
@@ -64,7 +64,7 @@ struct Analyst<'s> {
     found: Vec<BodyFacts>,
 }
 
-impl Study for Analyst<'_> {
+impl BodyStudy for Analyst<'_> {
     fn body(&mut self, id: Id, text: &[u8]) {
         if let Some(desk) = self.desk.as_mut().filter(|_| self.studies.is_new(id)) {
             self.found.push(desk.facts(id, text));

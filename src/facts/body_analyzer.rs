@@ -4,15 +4,15 @@ use sha2::{Digest, Sha256};
 
 use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
-use crate::base::showing::Kept;
-use crate::base::tokenizer::{Bpe, Size, Tokens, VOCABULARIES};
+use crate::base::showing::KeptLines;
+use crate::base::tokenizer::{Bpe, Size, TokenCounts, VOCABULARIES};
 use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::facts::encode::{Format, Params};
-use crate::facts::lines::{Line, Lines};
-use crate::facts::numbered::{TokenSegment, stretches};
+use crate::facts::lines::{BodyLine, BodyLines};
+use crate::facts::numbered::{BodySegment, stretches};
 use crate::facts::quotable::Quotable;
 use crate::facts::subject::Subject;
-use crate::facts::tokens::{Counter, Vocabulary};
+use crate::facts::tokens::{BpeVocabulary, Counter};
 use crate::facts::{encode, inner_formats, legacy, lines, near_ref, shape, tokens};
 use crate::logs::timeline::TokenCounter;
 
@@ -30,7 +30,7 @@ pub struct BodyAnalyzer {
     long: LongBody,
 }
 
-/// What is known so far of a body over [`STUDIED_BYTES`]. It is counted, neither classified nor written in other ways: no
+/// What is known so far of a body over [`STUDIED_BYTES`](crate::logs::body::STUDIED_BYTES). It is counted, neither classified nor written in other ways: no
 /// model is shown one, and every way of writing it would hold it in memory once more.
 #[derive(Default)]
 struct LongBody {
@@ -47,7 +47,7 @@ impl BodyAnalyzer {
         Self { counters: std::array::from_fn(counter), vocabularies, params, long: LongBody::default() }
     }
 
-    /// See [`Study::part`](crate::logs::body::Study::part).
+    /// See [`Study::part`](crate::logs::body::BodyStudy::part).
     pub fn part(&mut self, text: &[u8], is_first: bool) -> usize {
         let Some(cut) = tokens::last_cut(text) else { return 0 };
         if is_first {
@@ -76,7 +76,7 @@ impl BodyAnalyzer {
 
     /// The size of a text.
     pub fn measure(&mut self, text: &str) -> Size {
-        let mut tokens = Tokens::default();
+        let mut tokens = TokenCounts::default();
         for (tokens, counter) in tokens.iter_mut().zip(&mut self.counters) {
             *tokens = counter.as_mut().map_or(0, |counter| saturate(counter.count(text)));
         }
@@ -89,7 +89,7 @@ impl BodyAnalyzer {
         let whole = text.len() == bytes.len();
         let shape = shape::classify(bytes);
         let described = shape::describe(&text, shape);
-        let lines = if whole { self.lines(&text) } else { Lines::default() };
+        let lines = if whole { self.lines(&text) } else { BodyLines::default() };
         // Tokens are counted once: those of the lines add up to those of the body.
         let raw = if lines.is_empty() {
             self.measure(&text)
@@ -157,15 +157,15 @@ impl BodyAnalyzer {
             }
             let kept = quotable.kept(&text);
             facts.encodings.push(Encoding { format: number, depth, size: self.measure(&text), kept });
-            if kept == Kept::Nothing {
+            if kept == KeptLines::Nothing {
                 lossy.push((number, text.clone()));
             }
             last = Some(text);
         }
     }
 
-    fn lines(&mut self, text: &str) -> Lines {
-        let stretch = |stretch: TokenSegment<'_>| Line {
+    fn lines(&mut self, text: &str) -> BodyLines {
+        let stretch = |stretch: BodySegment<'_>| BodyLine {
             number: stretch.number,
             text: lines::witness(stretch.text),
             size: self.measure(stretch.text),
@@ -175,7 +175,7 @@ impl BodyAnalyzer {
 }
 
 impl TokenCounter for BodyAnalyzer {
-    fn tokens(&mut self, text: &str) -> Tokens {
+    fn tokens(&mut self, text: &str) -> TokenCounts {
         self.measure(text).tokens
     }
 }
@@ -184,10 +184,10 @@ fn is_preview(text: &str) -> bool {
     text.trim_start().starts_with(PREVIEW_START)
 }
 
-fn vocabulary(place: usize) -> Vocabulary {
+fn vocabulary(place: usize) -> BpeVocabulary {
     match VOCABULARIES[place] {
-        Bpe::Cl100kBase => Vocabulary::Cl100kBase,
-        _ => Vocabulary::O200kBase,
+        Bpe::Cl100kBase => BpeVocabulary::Cl100kBase,
+        _ => BpeVocabulary::O200kBase,
     }
 }
 

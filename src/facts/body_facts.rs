@@ -3,10 +3,10 @@
 //! Facts follow from the text alone, so a body that many calls return is looked at once.
 
 use crate::base::id::Id;
-use crate::base::showing::{Kept, Showing};
+use crate::base::showing::{KeptLines, Showing};
 use crate::base::tokenizer::Size;
-use crate::facts::lines::Lines;
-use crate::facts::texts::Texts;
+use crate::facts::lines::BodyLines;
+use crate::facts::texts::LineHashes;
 
 /// One proven way to write the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,7 +18,7 @@ pub struct Encoding {
     /// Size of the encoded text.
     pub size: Size,
     /// What of the body can be quoted from it.
-    pub kept: Kept,
+    pub kept: KeptLines,
 }
 
 /// A top-level field of a JSON object, as far as a near-reference needs it.
@@ -85,16 +85,16 @@ pub struct BodyFacts {
     /// For a JSON object: what a near-reference needs.
     pub near: Option<NearSignature>,
     /// For numbered lines: the lines.
-    pub lines: Lines,
+    pub lines: BodyLines,
     /// How the body shows the text of files, by its look alone.
     pub look: Showing,
     /// The lines that can be quoted, by hash.
-    pub texts: Texts,
+    pub texts: LineHashes,
 }
 
 impl BodyFacts {
     /// Facts about what a call quotes: they are no facts about a body, but kept like them under a name of their own.
-    pub fn quote(call: Id, counted: u8, texts: Texts) -> Self {
+    pub fn quote(call: Id, counted: u8, texts: LineHashes) -> Self {
         Self { body: Self::quoted_by(call), counted, texts, ..Self::default() }
     }
 

@@ -98,14 +98,14 @@ pub fn read_members(lines: &str) -> Option<Vec<(String, Json)>> {
 const CELLS_PER_BYTE_MAX: usize = 2;
 
 /// The cells of an array of objects: a column per key of any element, in the order in which they are first seen.
-pub struct Grid<'a> {
+pub struct CellGrid<'a> {
     /// The keys.
     pub columns: Vec<&'a str>,
     positions: HashMap<&'a str, usize>,
     rows: Vec<&'a [(String, Json)]>,
 }
 
-impl<'a> Grid<'a> {
+impl<'a> CellGrid<'a> {
     /// The grid of the elements of an array in a body of `body_bytes`. `None` unless all are objects and some has a key;
     /// nor if nearly all cells are empty, as in many rows of ever different keys, whose cells grow with their square.
     pub fn of(elements: &'a [Json], body_bytes: usize) -> Option<Self> {
@@ -137,9 +137,9 @@ impl<'a> Grid<'a> {
 }
 
 /// The columns of a grid that is read.
-pub struct Columns(Vec<String>);
+pub struct GridColumns(Vec<String>);
 
-impl Columns {
+impl GridColumns {
     /// Columns of these names; `None` if there are none or two are the same.
     pub fn new(names: Vec<String>) -> Option<Self> {
         let mut sorted: Vec<&String> = names.iter().collect();

@@ -4,14 +4,14 @@
 //! reader, in the very context that the hint speaks about. Names are cut so that their tokens join with nothing around
 //! them; the cost of a hint is therefore that of its frame plus that of the name, exactly.
 
-use crate::base::tokenizer::{Size, Tokens};
+use crate::base::tokenizer::{Size, TokenCounts};
 
 /// Longest name of a call in a hint, in bytes.
 const HANDLE_BYTES_MAX: usize = 8;
 
 /// How an earlier body was shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Shown {
+pub enum ShownAs {
     /// As it stands.
     AsIs,
     /// Re-encoded: a repeat is the same content, not the same bytes.
@@ -30,7 +30,7 @@ pub enum Wording {
 }
 
 /// Frames of references with what they cost. The places of the name, and of the numbers of lines, are marked by `@`.
-pub(crate) const FRAMES: &[(&str, Tokens)] = &[
+pub(crate) const FRAMES: &[(&str, TokenCounts)] = &[
     ("> [ref:@]\n", [5, 5]),
     ("> [ref:@, byte-identical]\n", [9, 10]),
     ("> [ref:@, encoded]\n", [7, 7]),
@@ -53,19 +53,19 @@ pub fn handle(tool_use_id: &str) -> &str {
 }
 
 /// The frame of a reference.
-fn reference_frame(shown: Shown, wording: Wording) -> usize {
+fn reference_frame(shown: ShownAs, wording: Wording) -> usize {
     let kind = |kind| match kind {
         "file-read" => 0,
         "file-mutate" => 1,
         _ => 2,
     };
     match (shown, wording) {
-        (Shown::AsIs, Wording::Terse) => 0,
-        (Shown::AsIs, Wording::Standard) => 1,
+        (ShownAs::AsIs, Wording::Terse) => 0,
+        (ShownAs::AsIs, Wording::Standard) => 1,
         // Without a word a reference claims identical bytes, so this one is never terse.
-        (Shown::Encoded, Wording::Terse | Wording::Standard) => 2,
-        (Shown::AsIs, Wording::Verbose(from)) => 3 + kind(from),
-        (Shown::Encoded, Wording::Verbose(from)) => 6 + kind(from),
+        (ShownAs::Encoded, Wording::Terse | Wording::Standard) => 2,
+        (ShownAs::AsIs, Wording::Verbose(from)) => 3 + kind(from),
+        (ShownAs::Encoded, Wording::Verbose(from)) => 6 + kind(from),
     }
 }
 
@@ -73,7 +73,7 @@ const NEAR_FRAME: usize = 9;
 const RANGE_FRAME: usize = 10;
 
 /// What a reference to a body that is the same costs beside the name.
-pub fn reference_size(shown: Shown, wording: Wording) -> Size {
+pub fn reference_size(shown: ShownAs, wording: Wording) -> Size {
     size_of(reference_frame(shown, wording))
 }
 

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use memchr::{memchr_iter, memmem};
 
 use crate::base::body_shape::BodyShape;
-use crate::base::json::{Cursor, Fault, Shape as JsonShape};
-use crate::facts::shape::{Numbers, is_fence, is_table_row, is_table_rule, lines};
+use crate::base::json::{Cursor, JsonFault, JsonKind};
+use crate::facts::shape::{NumberedLines, is_fence, is_table_row, is_table_rule, lines};
 
 /// Deepest value that is looked at; the body itself has depth 0 (published constant).
 const DEPTH_MAX: u8 = 5;
@@ -106,7 +106,7 @@ impl InnerFormats {
 
 /// What [`search`] found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Found {
+pub struct FoundFormats {
     /// All formats.
     pub formats: InnerFormats,
     /// The deepest value of a JSON body that has one; 0 in a text.
@@ -119,16 +119,16 @@ pub fn find(text: &str, shape: BodyShape) -> InnerFormats {
 }
 
 /// The inner formats of a body, and how deep they lie.
-pub fn search(text: &str, shape: BodyShape) -> Found {
+pub fn search(text: &str, shape: BodyShape) -> FoundFormats {
     use InnerFormat::{CodeFence, MdTable, Prose};
     let said_by_shape: &[InnerFormat] = match shape {
         // A numbered file is a file: what it quotes is not what the response is made of (published rule).
-        BodyShape::NumberedList | BodyShape::Empty => return Found::default(),
+        BodyShape::NumberedList | BodyShape::Empty => return FoundFormats::default(),
         BodyShape::MarkdownTable => &[MdTable, Prose],
         BodyShape::CodeBlock => &[CodeFence, Prose],
         _ => &[Prose],
     };
-    let mut found = Found::default();
+    let mut found = FoundFormats::default();
     if shape.is_json() {
         // A body that turns out to be no JSON keeps what was found before it broke off.
         walk(&mut Cursor::new(text.as_bytes()), 0, &mut found).unwrap_or_default();
@@ -139,17 +139,17 @@ pub fn search(text: &str, shape: BodyShape) -> Found {
 }
 
 /// Looks at the value at the cursor and at those inside of it; the depth is limited.
-fn walk(cursor: &mut Cursor<'_>, depth: u8, found: &mut Found) -> Result<(), Fault> {
+fn walk(cursor: &mut Cursor<'_>, depth: u8, found: &mut FoundFormats) -> Result<(), JsonFault> {
     match cursor.shape()? {
-        JsonShape::String => {
+        JsonKind::String => {
             let raw = cursor.string()?;
             let text = raw.plain().map_or_else(|| raw.decode().unwrap_or_default().into(), Cow::Borrowed);
             if text.len() >= STRING_BYTES_MIN {
                 found.add(unit(&text), depth);
             }
         }
-        shape @ (JsonShape::Object | JsonShape::Array) if depth < DEPTH_MAX => {
-            let is_object = shape == JsonShape::Object;
+        shape @ (JsonKind::Object | JsonKind::Array) if depth < DEPTH_MAX => {
+            let is_object = shape == JsonKind::Object;
             let mut left = if is_object { VALUES_MAX } else { ELEMENTS_MAX };
             let mut first = true;
             cursor.enter()?;
@@ -167,7 +167,7 @@ fn walk(cursor: &mut Cursor<'_>, depth: u8, found: &mut Found) -> Result<(), Fau
     Ok(())
 }
 
-impl Found {
+impl FoundFormats {
     fn add(&mut self, formats: InnerFormats, depth: u8) {
         self.formats.0 |= formats.0;
         if formats != InnerFormats::default() {
@@ -333,7 +333,7 @@ struct Lines<'a> {
     diff: bool,
     frames: bool,
     json: bool,
-    numbers: Numbers,
+    numbers: NumberedLines,
     /// Bytes that failed attempts to read JSON may still cost.
     json_budget: usize,
 }
@@ -400,7 +400,7 @@ impl<'a> Lines<'a> {
         let mut cursor = Cursor::at(self.text, start);
         let outcome = cursor.skip_value();
         let length = cursor.pos() - start;
-        let spent = if outcome == Err(Fault::Torn) { self.text.len() } else { length + 1 };
+        let spent = if outcome == Err(JsonFault::Torn) { self.text.len() } else { length + 1 };
         self.json_budget = self.json_budget.saturating_sub(spent);
         let rest_of_line = lines(cursor.rest()).next().unwrap_or_default();
         outcome.is_ok() && length >= INLINE_JSON_BYTES_MIN && rest_of_line.trim_ascii().is_empty()

@@ -1,7 +1,7 @@
 //! A JSON value as encodings must keep it: numbers by their spelling, keys in document order, and nothing that two readers
 //! could understand differently.
 
-use crate::base::json::{Cursor, Fault, RawStr, Shape};
+use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
 
 /// Deepest nesting of a value that can be written in another format.
 pub const DEPTH_MAX: usize = 128;
@@ -25,7 +25,7 @@ pub enum Json {
 
 /// Why a text is not a value that can be written in another format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
+pub enum JsonRefusal {
     /// The text as a whole is not one JSON value.
     NotJson,
     /// An object has the same key twice, so that readers disagree about what it says.
@@ -36,26 +36,26 @@ pub enum Refusal {
     LoneSurrogate,
 }
 
-impl From<Fault> for Refusal {
-    fn from(fault: Fault) -> Self {
+impl From<JsonFault> for JsonRefusal {
+    fn from(fault: JsonFault) -> Self {
         match fault {
-            Fault::Torn | Fault::Syntax => Self::NotJson,
-            Fault::TooDeep => Self::TooDeep,
+            JsonFault::Torn | JsonFault::Syntax => Self::NotJson,
+            JsonFault::TooDeep => Self::TooDeep,
         }
     }
 }
 
 impl Json {
     /// Reads a text that is one JSON value and nothing else.
-    pub fn parse(text: &str) -> Result<Self, Refusal> {
+    pub fn parse(text: &str) -> Result<Self, JsonRefusal> {
         let mut cursor = Cursor::new(text.as_bytes());
         let value = read_value(&mut cursor, DEPTH_MAX)?;
-        if cursor.at_end() { Ok(value) } else { Err(Refusal::NotJson) }
+        if cursor.at_end() { Ok(value) } else { Err(JsonRefusal::NotJson) }
     }
 
     /// An object of these members; refused if a key occurs twice.
-    pub fn object(members: Vec<(String, Self)>) -> Result<Self, Refusal> {
-        if has_duplicates(&members) { Err(Refusal::DuplicateKey) } else { Ok(Self::Object(members)) }
+    pub fn object(members: Vec<(String, Self)>) -> Result<Self, JsonRefusal> {
+        if has_duplicates(&members) { Err(JsonRefusal::DuplicateKey) } else { Ok(Self::Object(members)) }
     }
 
     /// The members, if this is an object.
@@ -223,21 +223,21 @@ fn hex(nibble: u8) -> char {
 }
 
 /// Reads the value at the cursor, with at most `levels` of nesting in it.
-fn read_value(cursor: &mut Cursor<'_>, levels: usize) -> Result<Json, Refusal> {
+fn read_value(cursor: &mut Cursor<'_>, levels: usize) -> Result<Json, JsonRefusal> {
     Ok(match cursor.shape()? {
-        Shape::Object => read_object(cursor, levels.checked_sub(1).ok_or(Refusal::TooDeep)?)?,
-        Shape::Array => read_array(cursor, levels.checked_sub(1).ok_or(Refusal::TooDeep)?)?,
-        Shape::String => Json::String(text(cursor.string()?.0)?),
-        Shape::Bool => Json::Bool(cursor.boolean()?),
-        Shape::Number => Json::Number(text(cursor.number()?)?),
-        Shape::Null => {
+        JsonKind::Object => read_object(cursor, levels.checked_sub(1).ok_or(JsonRefusal::TooDeep)?)?,
+        JsonKind::Array => read_array(cursor, levels.checked_sub(1).ok_or(JsonRefusal::TooDeep)?)?,
+        JsonKind::String => Json::String(text(cursor.string()?.0)?),
+        JsonKind::Bool => Json::Bool(cursor.boolean()?),
+        JsonKind::Number => Json::Number(text(cursor.number()?)?),
+        JsonKind::Null => {
             cursor.skip_value()?;
             Json::Null
         }
     })
 }
 
-fn read_array(cursor: &mut Cursor<'_>, levels: usize) -> Result<Json, Refusal> {
+fn read_array(cursor: &mut Cursor<'_>, levels: usize) -> Result<Json, JsonRefusal> {
     let mut elements = Vec::new();
     let mut first = true;
     cursor.enter()?;
@@ -247,7 +247,7 @@ fn read_array(cursor: &mut Cursor<'_>, levels: usize) -> Result<Json, Refusal> {
     Ok(Json::Array(elements))
 }
 
-fn read_object(cursor: &mut Cursor<'_>, levels: usize) -> Result<Json, Refusal> {
+fn read_object(cursor: &mut Cursor<'_>, levels: usize) -> Result<Json, JsonRefusal> {
     let mut members = Vec::new();
     let mut first = true;
     cursor.enter()?;
@@ -258,12 +258,12 @@ fn read_object(cursor: &mut Cursor<'_>, levels: usize) -> Result<Json, Refusal> 
 }
 
 /// The text that a raw string stands for. The raw bytes come out of a text, so only half a pair can spoil it.
-fn text(raw: &[u8]) -> Result<String, Refusal> {
+fn text(raw: &[u8]) -> Result<String, JsonRefusal> {
     if raw.iter().fold(false, |found, byte| found | (*byte < b' ')) {
-        return Err(Refusal::NotJson);
+        return Err(JsonRefusal::NotJson);
     }
-    let bytes = RawStr(raw).decode().ok_or(Refusal::NotJson)?;
-    String::from_utf8(bytes).map_err(|_| Refusal::LoneSurrogate)
+    let bytes = RawStr(raw).decode().ok_or(JsonRefusal::NotJson)?;
+    String::from_utf8(bytes).map_err(|_| JsonRefusal::LoneSurrogate)
 }
 
 fn has_duplicates(members: &[(String, Json)]) -> bool {

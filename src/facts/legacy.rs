@@ -29,7 +29,7 @@ const OBJECTS_PERCENT_MIN: usize = 80;
 pub fn published_output(text: &str, shape: BodyShape) -> Option<(&'static str, String)> {
     let bytes_max = text.len().checked_sub(1)?;
     if shape == BodyShape::MarkdownTable {
-        let table = Table::find(text).filter(|table| table.columns() >= COLUMNS_MIN)?;
+        let table = FirstTable::find(text).filter(|table| table.columns() >= COLUMNS_MIN)?;
         return Some(("csv_from_md", table.csv(bytes_max)?));
     }
     if !matches!(shape, BodyShape::ArrayOfObjects | BodyShape::NestedObject | BodyShape::FlatObject) {
@@ -48,12 +48,12 @@ pub fn published_output(text: &str, shape: BodyShape) -> Option<(&'static str, S
 }
 
 /// The first table of a text. Everything else of the text is dropped.
-struct Table<'a> {
+struct FirstTable<'a> {
     header: &'a str,
     rows: Vec<&'a str>,
 }
 
-impl<'a> Table<'a> {
+impl<'a> FirstTable<'a> {
     fn find(text: &'a str) -> Option<Self> {
         let mut lines = text.lines();
         let mut header = "";

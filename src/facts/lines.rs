@@ -7,7 +7,7 @@ use crate::base::varint;
 
 /// A stretch of a body: one numbered line, or text between such lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Line {
+pub struct BodyLine {
     /// The number that stands on the line; 0 for other text.
     pub number: u32,
     /// Witness of the line with its number and its line end ([`witness`]).
@@ -24,7 +24,7 @@ pub fn witness(text: &str) -> u64 {
 
 /// The stretches of a body in their order. What does not fit together is read as far as it does.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Lines {
+pub struct BodyLines {
     /// Witnesses, eight bytes each, little-endian.
     pub witnesses: Box<[u8]>,
     /// Per stretch its number (0 for one more than the last one, 1 for none, else itself and 2) and its size in bytes and
@@ -36,7 +36,7 @@ const NEXT: u64 = 0;
 const NONE: u64 = 1;
 const OTHER: u64 = 2;
 
-impl Lines {
+impl BodyLines {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.witnesses.len() / 8
@@ -58,10 +58,10 @@ impl Lines {
     }
 }
 
-impl FromIterator<Line> for Lines {
-    fn from_iter<I: IntoIterator<Item = Line>>(lines: I) -> Self {
+impl FromIterator<BodyLine> for BodyLines {
+    fn from_iter<I: IntoIterator<Item = BodyLine>>(lines: I) -> Self {
         let (mut witnesses, mut sizes, mut last) = (Vec::new(), Vec::new(), 0);
-        for Line { number, text, size } in lines {
+        for BodyLine { number, text, size } in lines {
             witnesses.extend_from_slice(&text.to_le_bytes());
             let coded = match number {
                 0 => NONE,
@@ -76,7 +76,7 @@ impl FromIterator<Line> for Lines {
     }
 }
 
-/// Reads [`Lines`].
+/// Reads [`BodyLines`].
 pub struct Unpacked<'l> {
     witnesses: &'l [u8],
     sizes: &'l [u8],
@@ -90,9 +90,9 @@ impl Unpacked<'_> {
 }
 
 impl Iterator for Unpacked<'_> {
-    type Item = Line;
+    type Item = BodyLine;
 
-    fn next(&mut self) -> Option<Line> {
+    fn next(&mut self) -> Option<BodyLine> {
         let (witness, rest) = self.witnesses.split_first_chunk()?;
         let number = match varint::take(&mut self.sizes)? {
             NEXT => self.last.checked_add(1)?,
@@ -101,6 +101,6 @@ impl Iterator for Unpacked<'_> {
         };
         let size = Size { bytes: self.small()?, tokens: [self.small()?, self.small()?] };
         (self.witnesses, self.last) = (rest, number);
-        Some(Line { number, text: u64::from_le_bytes(*witness), size })
+        Some(BodyLine { number, text: u64::from_le_bytes(*witness), size })
     }
 }

@@ -21,7 +21,7 @@ pub enum Alignment {
 /// A pipe table. Two are equal if their cells and alignments are: blanks around cells and the number of dashes are
 /// layout, as is the line end of the last row.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct PipeTable {
     /// Alignment of each column.
     pub alignments: Vec<Alignment>,
     /// Rows of cells, the header first, each with one cell for each column: trimmed, `\|` written as `|`.
@@ -30,7 +30,7 @@ pub struct Table {
     bytes: usize,
 }
 
-impl PartialEq for Table {
+impl PartialEq for PipeTable {
     fn eq(&self, other: &Self) -> bool {
         self.alignments == other.alignments && self.rows == other.rows
     }
@@ -38,18 +38,18 @@ impl PartialEq for Table {
 
 /// A stretch of a document.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Part {
+pub enum MarkdownPart {
     /// Verbatim, line ends included; two texts never follow each other.
     Text(String),
     /// A table on the top level of the document.
-    Table(Table),
+    Table(PipeTable),
 }
 
 /// A body as Markdown. Equal documents have the same texts, byte by byte, and the same tables between them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Document {
     /// Stretches in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<MarkdownPart>,
 }
 
 impl Document {
@@ -63,7 +63,7 @@ impl Document {
             {
                 document.push_text(&text[end..found.range.start]);
                 end = found.range.end;
-                document.parts.push(Part::Table(table));
+                document.parts.push(MarkdownPart::Table(table));
             }
         }
         document.push_text(&text[end..]);
@@ -74,14 +74,14 @@ impl Document {
     pub fn push_text(&mut self, text: &str) {
         match self.parts.last_mut() {
             _ if text.is_empty() => {}
-            Some(Part::Text(last)) => last.push_str(text),
-            _ => self.parts.push(Part::Text(text.to_owned())),
+            Some(MarkdownPart::Text(last)) => last.push_str(text),
+            _ => self.parts.push(MarkdownPart::Text(text.to_owned())),
         }
     }
 
     /// Whether there is a table in it.
     pub fn has_table(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Table(_)))
+        self.parts.iter().any(|part| matches!(part, MarkdownPart::Table(_)))
     }
 
     /// The same document with no blanks in its tables but one on each side of a cell: what this saves is saved by
@@ -90,15 +90,15 @@ impl Document {
         let mut out = String::new();
         for part in &self.parts {
             match part {
-                Part::Text(text) => out.push_str(text),
-                Part::Table(table) => table.write_tight(&mut out),
+                MarkdownPart::Text(text) => out.push_str(text),
+                MarkdownPart::Table(table) => table.write_tight(&mut out),
             }
         }
         out
     }
 }
 
-impl Table {
+impl PipeTable {
     /// A table of rows, the header first; none if there is no column or a row has another number of cells.
     pub fn new(alignments: Vec<Alignment>, rows: Vec<Vec<String>>) -> Option<Self> {
         let columns = alignments.len();
@@ -236,7 +236,7 @@ impl Found {
     /// Reads the cells from the lines; none if they cannot be written down again from what was read: rows without pipes
     /// at both ends, rows with another number of cells than the header, carriage returns, or cells that the parser
     /// bounds differently.
-    fn read(&self, text: &str) -> Option<Table> {
+    fn read(&self, text: &str) -> Option<PipeTable> {
         let source = &text[self.range.clone()];
         if source.contains('\r') {
             return None;
@@ -255,7 +255,7 @@ impl Found {
             }
             start += line.len();
         }
-        let table = Table { alignments: self.alignments.clone(), rows, bytes: source.len() };
+        let table = PipeTable { alignments: self.alignments.clone(), rows, bytes: source.len() };
         cells.next().is_none().then_some(table)
     }
 }

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use crate::base::id::Id;
-use crate::base::json::{Cursor, Fault, RawStr, Shape};
+use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
 use crate::base::tokenizer::Size;
 use crate::facts::body_facts::{NearField, NearSignature};
 
@@ -65,7 +65,7 @@ pub fn delta(earlier: &NearSignature, later: &NearSignature) -> Option<Size> {
 
 struct Field<'a> {
     key: RawStr<'a>,
-    shape: Shape,
+    shape: JsonKind,
     /// Where the value begins in the body.
     start: usize,
     literal: &'a [u8],
@@ -74,7 +74,8 @@ struct Field<'a> {
 impl Field<'_> {
     fn measured(&self, measure: &mut dyn FnMut(&str) -> Size) -> NearField {
         let value = Id::witness(self.literal);
-        let shown = if self.shape == Shape::String { &self.literal[1..self.literal.len() - 1] } else { self.literal };
+        let shown =
+            if self.shape == JsonKind::String { &self.literal[1..self.literal.len() - 1] } else { self.literal };
         let plain = is_plain(self.key.0) && !self.key.0.contains(&b' ') && is_plain(shown);
         let texts = std::str::from_utf8(self.key.0).ok().zip(std::str::from_utf8(shown).ok()).filter(|_| plain);
         let Some((key, shown)) = texts else { return NearField { value, ..NearField::default() } };
@@ -90,7 +91,7 @@ fn is_plain(text: &[u8]) -> bool {
     edge(text.first()) && edge(text.last()) && text.iter().all(inner)
 }
 
-fn scalar_fields(body: &[u8]) -> Result<Vec<Field<'_>>, Fault> {
+fn scalar_fields(body: &[u8]) -> Result<Vec<Field<'_>>, JsonFault> {
     let mut cursor = Cursor::new(body);
     let mut fields = Vec::new();
     cursor.enter()?;
@@ -99,9 +100,9 @@ fn scalar_fields(body: &[u8]) -> Result<Vec<Field<'_>>, Fault> {
         let shape = cursor.shape()?;
         let start = cursor.pos();
         cursor.skip_value()?;
-        if !matches!(shape, Shape::Object | Shape::Array) {
+        if !matches!(shape, JsonKind::Object | JsonKind::Array) {
             fields.push(Field { key, shape, start, literal: cursor.since(start) });
         }
     }
-    if cursor.at_end() { Ok(fields) } else { Err(Fault::Syntax) }
+    if cursor.at_end() { Ok(fields) } else { Err(JsonFault::Syntax) }
 }

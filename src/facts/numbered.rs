@@ -15,7 +15,7 @@ const DIGITS_MAX: usize = 9;
 
 /// What stands in front of the text of a numbered line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Head<'a> {
+pub struct LineHead<'a> {
     /// Blanks in front of the number.
     pub pad: usize,
     /// The number as it is written.
@@ -26,7 +26,7 @@ pub struct Head<'a> {
     pub separator: &'static str,
 }
 
-impl Head<'_> {
+impl LineHead<'_> {
     /// Blanks and digits, in bytes.
     pub fn width(&self) -> usize {
         self.pad + self.digits.len()
@@ -34,7 +34,7 @@ impl Head<'_> {
 }
 
 /// Splits a line into its head and its text; none if it is not numbered.
-pub fn split(line: &str) -> Option<(Head<'_>, &str)> {
+pub fn split(line: &str) -> Option<(LineHead<'_>, &str)> {
     let bytes = line.as_bytes();
     let pad = bytes.iter().take(PAD_BYTES_MAX + 1).take_while(|byte| **byte == b' ').count();
     let length = bytes[pad..].iter().take(DIGITS_MAX + 1).take_while(|byte| byte.is_ascii_digit()).count();
@@ -44,7 +44,7 @@ pub fn split(line: &str) -> Option<(Head<'_>, &str)> {
     let (digits, rest) = line[pad..].split_at(length);
     let number = digits.parse().ok()?;
     let separator = ["→", "\t"].into_iter().find(|separator| rest.starts_with(separator))?;
-    Some((Head { pad, digits, number, separator }, &rest[separator.len()..]))
+    Some((LineHead { pad, digits, number, separator }, &rest[separator.len()..]))
 }
 
 /// A numbered line of a body.
@@ -101,7 +101,7 @@ const HINT_START: &str = "> [range-ref: ";
 
 /// One stretch of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TokenSegment<'a> {
+pub struct BodySegment<'a> {
     /// The number of the line; 0 for other text, and for a line whose number stood before.
     pub number: u32,
     /// The text, line end included.
@@ -109,7 +109,7 @@ pub struct TokenSegment<'a> {
 }
 
 /// The stretches of a body; none unless it has numbered lines that hints could stand for.
-pub fn stretches(body: &str) -> Vec<TokenSegment<'_>> {
+pub fn stretches(body: &str) -> Vec<BodySegment<'_>> {
     let Some(lines) = lines(body).filter(|_| !has_hint(body)) else { return Vec::new() };
     let mut numbers: IdSet<u32> = IdSet::default();
     let mut out = Vec::with_capacity(lines.len());
@@ -121,14 +121,14 @@ pub fn stretches(body: &str) -> Vec<TokenSegment<'_>> {
             continue;
         }
         if end < line.span.start {
-            out.push(TokenSegment { number: 0, text: &body[end..line.span.start] });
+            out.push(BodySegment { number: 0, text: &body[end..line.span.start] });
         }
         let number = if numbers.insert(line.number) { line.number } else { 0 };
-        out.push(TokenSegment { number, text: &body[line.span.start..next.span.start] });
+        out.push(BodySegment { number, text: &body[line.span.start..next.span.start] });
         end = next.span.start;
     }
     if end < body.len() {
-        out.push(TokenSegment { number: 0, text: &body[end..] });
+        out.push(BodySegment { number: 0, text: &body[end..] });
     }
     out
 }

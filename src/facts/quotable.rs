@@ -8,12 +8,12 @@ use std::collections::HashSet;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::base::showing::{Kept, Showing};
+use crate::base::showing::{KeptLines, Showing};
 use crate::facts::encode::grouped_paths::END;
-use crate::facts::encode::grouped_paths::lines::{Hits, Item};
+use crate::facts::encode::grouped_paths::lines::{BodyItem, Hits};
 use crate::facts::numbered;
 use crate::facts::numbered::split_lines;
-use crate::facts::texts::{Text, Texts};
+use crate::facts::texts::{LineHashes, Text};
 
 /// Keeps hashes of lines apart from all other hashes.
 const SEED: u64 = 0x7175_6f74_6564;
@@ -40,16 +40,16 @@ impl<'a> Quotable<'a> {
     }
 
     /// What an encoding keeps: all lines in their order, or at least what stands behind numbers and paths.
-    pub fn kept(&self, encoded: &str) -> Kept {
+    pub fn kept(&self, encoded: &str) -> KeptLines {
         if self.follow(encoded, |line, shown| shown == line.whole) {
-            return Kept::Lines;
+            return KeptLines::Lines;
         }
         // A mark of the format is no line of a file, even if some file has such a line.
         let shows = |line: &Line<'_>, shown: &str| {
             let is_mark = shown == END && line.whole != END;
             !is_mark && (shown == line.text || text_of(&self.hits, shown) == line.text)
         };
-        if self.follow(encoded, shows) { Kept::Texts } else { Kept::Nothing }
+        if self.follow(encoded, shows) { KeptLines::Texts } else { KeptLines::Nothing }
     }
 
     /// Whether each line is shown by some line of the encoding, all in order.
@@ -72,7 +72,7 @@ impl<'a> Quotable<'a> {
 
     /// The lines that can be quoted, each once, with the formats that lose them: `lossy` are encodings by number of the
     /// format.
-    pub fn texts(&self, lossy: &[(u8, String)]) -> Texts {
+    pub fn texts(&self, lossy: &[(u8, String)]) -> LineHashes {
         let shown: Vec<(u8, HashSet<&str>)> = lossy
             .iter()
             .map(|(format, encoded)| {
@@ -100,7 +100,7 @@ impl<'a> Quotable<'a> {
 }
 
 /// The lines of a text that is quoted, in order.
-pub fn quoted_texts(text: &str) -> Texts {
+pub fn quoted_texts(text: &str) -> LineHashes {
     split_lines(text).filter_map(hash_of).map(|hash| Text { hash, lost_in: 0 }).collect()
 }
 
@@ -117,7 +117,7 @@ fn text_of<'l>(hits: &Hits<'l>, line: &'l str) -> &'l str {
         return text;
     }
     match hits.read(line) {
-        Item::Row(row) => row.text(),
-        Item::Text(_) | Item::Path => line,
+        BodyItem::Row(row) => row.text(),
+        BodyItem::Text(_) | BodyItem::Path => line,
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use memchr::memchr;
 
 use crate::base::body_shape::BodyShape;
-use crate::base::json::{Cursor, Fault, RawStr, Shape as JsonShape};
+use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
 
 /// Elements of an array that are looked at for its key stability (published constant).
 const STABILITY_ELEMENTS_MAX: usize = 20;
@@ -54,9 +54,9 @@ pub fn describe(text: &str, shape: BodyShape) -> Description {
     described.unwrap_or_default()
 }
 
-fn classify_json(text: &[u8]) -> Result<BodyShape, Fault> {
+fn classify_json(text: &[u8]) -> Result<BodyShape, JsonFault> {
     let mut cursor = Cursor::new(text);
-    let is_object = cursor.shape()? == JsonShape::Object;
+    let is_object = cursor.shape()? == JsonKind::Object;
     let mut members = BTreeSet::new();
     cursor.enter()?;
     let mut first = true;
@@ -68,14 +68,14 @@ fn classify_json(text: &[u8]) -> Result<BodyShape, Fault> {
         }
         any = true;
         members.insert(match cursor.shape()? {
-            JsonShape::Object => Member::Object,
-            JsonShape::Array => Member::Array,
+            JsonKind::Object => Member::Object,
+            JsonKind::Array => Member::Array,
             _ => Member::Scalar,
         });
         cursor.skip_value()?;
     }
     if !cursor.at_end() {
-        return Err(Fault::Syntax);
+        return Err(JsonFault::Syntax);
     }
     let only = |member| members.len() == 1 && members.contains(&member);
     Ok(match (any, is_object) {
@@ -94,10 +94,10 @@ enum Member {
     Scalar,
 }
 
-fn describe_json(text: &[u8], shape: BodyShape) -> Result<Description, Fault> {
+fn describe_json(text: &[u8], shape: BodyShape) -> Result<Description, JsonFault> {
     let mut described = Description { depth: depth_of(text)?, ..Description::default() };
     let mut cursor = Cursor::new(text);
-    let is_object = cursor.shape()? == JsonShape::Object;
+    let is_object = cursor.shape()? == JsonKind::Object;
     cursor.enter()?;
     let mut first = true;
     if is_object {
@@ -121,7 +121,7 @@ fn describe_json(text: &[u8], shape: BodyShape) -> Result<Description, Fault> {
 }
 
 /// Nesting of a JSON text that is known to be well-formed, so that brackets need no matching.
-fn depth_of(text: &[u8]) -> Result<u16, Fault> {
+fn depth_of(text: &[u8]) -> Result<u16, JsonFault> {
     let (mut depth, mut deepest) = (0_u16, 0);
     let mut at = 0;
     while let Some(byte) = text.get(at) {
@@ -146,7 +146,7 @@ fn depth_of(text: &[u8]) -> Result<u16, Fault> {
 type Keys<'a> = BTreeSet<Cow<'a, [u8]>>;
 
 /// The keys of the object at the cursor.
-fn keys_of<'a>(cursor: &mut Cursor<'a>) -> Result<Keys<'a>, Fault> {
+fn keys_of<'a>(cursor: &mut Cursor<'a>) -> Result<Keys<'a>, JsonFault> {
     let mut keys = Keys::new();
     let mut first = true;
     cursor.enter()?;
@@ -193,7 +193,7 @@ impl<'a> Stability<'a> {
 
 fn classify_text(body: &[u8]) -> BodyShape {
     let (mut fences, mut bullets) = (0, 0);
-    let mut numbers = Numbers::default();
+    let mut numbers = NumberedLines::default();
     let mut previous: &[u8] = b"";
     for line in lines(body) {
         numbers.add(line);
@@ -249,7 +249,7 @@ pub fn is_table_rule(line: &[u8]) -> bool {
 /// Recognises numbered lines: `12→text` wherever they come, and `12<tab>text`, as tables of many programs look as well,
 /// only where the numbers follow one another from line to line.
 #[derive(Default)]
-pub struct Numbers {
+pub struct NumberedLines {
     arrows: usize,
     /// Number of the last line if it was `12<tab>text`.
     last: Option<u64>,
@@ -257,7 +257,7 @@ pub struct Numbers {
     longest_run: usize,
 }
 
-impl Numbers {
+impl NumberedLines {
     /// Takes the next line.
     pub fn add(&mut self, line: &[u8]) {
         let line = line.trim_ascii_start();

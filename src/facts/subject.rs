@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use crate::base::body_shape::BodyShape;
-use crate::facts::json_tree::{Json, Refusal};
+use crate::facts::json_tree::{Json, JsonRefusal};
 use crate::facts::markdown::Document;
 
 /// What a text says, in the form in which two of them are compared.
@@ -23,7 +23,7 @@ pub struct Subject<'a> {
     pub text: &'a str,
     /// Its shape.
     pub shape: BodyShape,
-    json: OnceCell<Result<Json, Refusal>>,
+    json: OnceCell<Result<Json, JsonRefusal>>,
     markdown: OnceCell<Document>,
 }
 
@@ -34,9 +34,10 @@ impl<'a> Subject<'a> {
     }
 
     /// The body as JSON; why not, if it is none that can be re-encoded.
-    pub fn json(&self) -> Result<&Json, Refusal> {
-        let parsed =
-            self.json.get_or_init(|| if self.shape.is_json() { Json::parse(self.text) } else { Err(Refusal::NotJson) });
+    pub fn json(&self) -> Result<&Json, JsonRefusal> {
+        let parsed = self
+            .json
+            .get_or_init(|| if self.shape.is_json() { Json::parse(self.text) } else { Err(JsonRefusal::NotJson) });
         parsed.as_ref().map_err(|refusal| *refusal)
     }
 

@@ -12,13 +12,13 @@ pub struct Text {
 
 /// The lines of one body, by hash.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Texts {
+pub struct LineHashes {
     hashes: Box<[u32]>,
     /// Which of them some formats lose, in their order, and those formats.
     lost: Box<[(u32, u32)]>,
 }
 
-impl Texts {
+impl LineHashes {
     /// The lines with these hashes, of which nothing is lost.
     pub fn of_hashes(hashes: impl Iterator<Item = u32>) -> Self {
         Self { hashes: hashes.collect(), lost: Box::default() }
@@ -62,7 +62,7 @@ impl Texts {
     }
 }
 
-impl FromIterator<Text> for Texts {
+impl FromIterator<Text> for LineHashes {
     fn from_iter<I: IntoIterator<Item = Text>>(texts: I) -> Self {
         let texts = texts.into_iter();
         let (mut hashes, mut lost) = (Vec::with_capacity(texts.size_hint().0), Vec::new());

@@ -3,26 +3,30 @@
 
 use std::collections::BTreeMap;
 
-use crate::fleet::limits::Limits;
+use crate::fleet::limits::FleetLimits;
 use crate::fleet::measure::{
-    BASELINE, BIN_MAX, BYTES, CALLS, DISTANCE, EDGE, ENDPOINT, Form, INNER_FORMAT, LATENCY, LOG_TOKENS, POLICY_TOKENS,
-    REPEATS, SENT, SESSIONS, SHAPE, STEPS, SUPPORT, TOOL, WHAT_IF, form,
+    BASELINE, BIN_MAX, BYTES, BinForm, CALLS, DISTANCE, EDGE, ENDPOINT, INNER_FORMAT, LATENCY, LOG_TOKENS,
+    POLICY_TOKENS, REPEATS, SENT, SESSIONS, SHAPE, STEPS, SUPPORT, TOOL, WHAT_IF, form,
 };
-use crate::fleet::naming::Naming;
-use crate::frames::contribution::{Contribution, Count, Outcome, Subject};
+use crate::fleet::naming::FleetNaming;
+use crate::frames::contribution::{Contribution, ContributionResult, Count, CountSubject};
 
 /// Counts by subject, measure and bin.
-pub type Counts = BTreeMap<Subject, BTreeMap<(String, u32), i64>>;
+pub type BinCounts = BTreeMap<CountSubject, BTreeMap<(String, u32), i64>>;
 
 /// The counts of a contribution that keeps within its bounds.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn checked(contribution: &Contribution, naming: &Naming, limits: &Limits) -> Outcome<Counts> {
+pub fn checked(
+    contribution: &Contribution,
+    naming: &FleetNaming,
+    limits: &FleetLimits,
+) -> ContributionResult<BinCounts> {
     if contribution.secret != naming.secret() {
         return Err("it was made with another team secret".to_owned());
     }
-    let mut counts = Counts::new();
+    let mut counts = BinCounts::new();
     for row in &contribution.counts {
         plausible(row, naming, limits).map_err(|why| format!("{} of {}: {why}", row.measure, place(&row.subject)))?;
         let key = (row.measure.clone(), row.bin);
@@ -34,13 +38,13 @@ pub fn checked(contribution: &Contribution, naming: &Naming, limits: &Limits) ->
     Ok(counts)
 }
 
-fn place(subject: &Subject) -> String {
-    let Subject { kind, name, other, lag } = subject;
+fn place(subject: &CountSubject) -> String {
+    let CountSubject { kind, name, other, lag } = subject;
     if kind == EDGE { format!("{kind} {name} → {other} at lag {lag}") } else { format!("{kind} {name}") }
 }
 
 /// A row by itself.
-fn plausible(row: &Count, naming: &Naming, limits: &Limits) -> Outcome<()> {
+fn plausible(row: &Count, naming: &FleetNaming, limits: &FleetLimits) -> ContributionResult<()> {
     let Count { subject, measure, bin, count } = row;
     let Some(form) = form(&subject.kind, measure) else { return Err("there is no such measure".to_owned()) };
     let has_other = [ENDPOINT, EDGE].contains(&subject.kind.as_str());
@@ -57,9 +61,9 @@ fn plausible(row: &Count, naming: &Naming, limits: &Limits) -> Outcome<()> {
         return Err(format!("there is no lag {}", subject.lag));
     }
     let bins = match form {
-        Form::Number => 0,
-        Form::Histogram => BIN_MAX,
-        Form::Category(kinds) => kinds - 1,
+        BinForm::Number => 0,
+        BinForm::Histogram => BIN_MAX,
+        BinForm::Category(kinds) => kinds - 1,
     };
     if *bin > bins {
         return Err(format!("there is no bin {bin}"));
@@ -78,7 +82,7 @@ fn plausible(row: &Count, naming: &Naming, limits: &Limits) -> Outcome<()> {
 }
 
 /// The rows of a subject together.
-fn consistent(subject: &Subject, cells: &BTreeMap<(String, u32), i64>, all: &Counts) -> Outcome<()> {
+fn consistent(subject: &CountSubject, cells: &BTreeMap<(String, u32), i64>, all: &BinCounts) -> ContributionResult<()> {
     let sum = |measure: &str| cells.iter().filter(|((of, _), _)| of == measure).map(|(_, count)| count).sum::<i64>();
     let largest = |measure: &str| {
         cells.iter().filter(|((of, _), _)| of == measure).map(|(_, count)| *count).max().unwrap_or_default()
@@ -100,7 +104,7 @@ fn consistent(subject: &Subject, cells: &BTreeMap<(String, u32), i64>, all: &Cou
             calls
         }
         EDGE => {
-            let tool = Subject { kind: TOOL.to_owned(), name: subject.name.clone(), ..Subject::default() };
+            let tool = CountSubject { kind: TOOL.to_owned(), name: subject.name.clone(), ..CountSubject::default() };
             let steps = all.get(&tool).and_then(|cells| cells.get(&(STEPS.to_owned(), 0))).copied().unwrap_or_default();
             if sum(SUPPORT) > steps {
                 return odd("steps");

@@ -8,21 +8,21 @@ use jiff::civil::Date;
 use crate::base::id::Id;
 use crate::fleet::counting::{self, Cells, counts};
 use crate::fleet::light::calls;
-use crate::fleet::limits::Limits;
+use crate::fleet::limits::FleetLimits;
 use crate::fleet::measure::{LOG_TOKENS, POLICY_TOKENS, SESSIONS, WHAT_IF};
-use crate::fleet::naming::Naming;
+use crate::fleet::naming::FleetNaming;
 use crate::fleet::weeks;
-use crate::frames::contribution::{Contribution, Count, Subject};
+use crate::frames::contribution::{Contribution, Count, CountSubject};
 use crate::frames::light::LightCall;
 use crate::logs::trace::Millis;
 use crate::telemetry::log::EventLog;
 
 /// Who shares, when, and within which bounds.
-pub struct Guide<'a> {
+pub struct ShareGuide<'a> {
     /// How names leave.
-    pub naming: &'a Naming,
+    pub naming: &'a FleetNaming,
     /// Bounds.
-    pub limits: &'a Limits,
+    pub limits: &'a FleetLimits,
     /// Pseudonym of the person.
     pub user: &'a str,
     /// Now.
@@ -45,7 +45,7 @@ pub struct Alternative {
 }
 
 /// A week of a person.
-pub struct Week {
+pub struct PersonWeek {
     /// What is added to a pool.
     pub contribution: Contribution,
     /// The calls that are counted in it, as they leave.
@@ -53,7 +53,7 @@ pub struct Week {
 }
 
 /// All weeks that are over. What other settings would have cost stands in the week in which a session began.
-pub fn contributions(log: &EventLog, alternatives: &[Alternative], guide: &Guide<'_>) -> Vec<Week> {
+pub fn contributions(log: &EventLog, alternatives: &[Alternative], guide: &ShareGuide<'_>) -> Vec<PersonWeek> {
     let week = |(week, calls): (Date, Vec<LightCall>)| {
         let mut counts = counts(&calls, guide.limits);
         counts.extend(what_if(week, alternatives, guide));
@@ -66,14 +66,14 @@ pub fn contributions(log: &EventLog, alternatives: &[Alternative], guide: &Guide
             marks: marks.into_iter().take(guide.limits.marks_max).cloned().collect(),
             counts,
         };
-        Week { contribution, calls }
+        PersonWeek { contribution, calls }
     };
     calls(log, guide).into_iter().map(week).collect()
 }
 
 /// What the sessions of a week would have cost under other settings: as many as count, each up to a bound.
-fn what_if(week: Date, alternatives: &[Alternative], guide: &Guide<'_>) -> Vec<Count> {
-    let Limits { sessions_max, session_tokens_max, policy_factor_max, .. } = *guide.limits;
+fn what_if(week: Date, alternatives: &[Alternative], guide: &ShareGuide<'_>) -> Vec<Count> {
+    let FleetLimits { sessions_max, session_tokens_max, policy_factor_max, .. } = *guide.limits;
     let mut by_name: BTreeMap<&str, Vec<(String, &Alternative)>> = BTreeMap::new();
     for one in alternatives.iter().filter(|one| one.log > 0 && weeks::monday_of(one.start) == Some(week)) {
         by_name.entry(&one.name).or_default().push((guide.naming.mark(&one.session.to_string()), one));
@@ -90,7 +90,7 @@ fn what_if(week: Date, alternatives: &[Alternative], guide: &Guide<'_>) -> Vec<C
             *counts.entry((LOG_TOKENS, 0)).or_default() += log;
             *counts.entry((POLICY_TOKENS, 0)).or_default() += policy.min(session_tokens_max * policy_factor_max);
         }
-        let subject = Subject { kind: WHAT_IF.to_owned(), name: name.to_owned(), ..Subject::default() };
+        let subject = CountSubject { kind: WHAT_IF.to_owned(), name: name.to_owned(), ..CountSubject::default() };
         out.extend(counting::rows(&subject, &counts));
     }
     out

@@ -3,22 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::fleet::light::{IN_ENDPOINT, IN_TOOL, LAGS};
-use crate::fleet::limits::Limits;
+use crate::fleet::limits::FleetLimits;
 use crate::fleet::measure::{
     BASELINE, BYTES, CALLS, COLUMNS, DISTANCE, EDGE, ENDPOINT, FORMATS, INNER_FORMAT, LATENCY, REPEATS, SENT, SESSIONS,
     SHAPE, STEPS, SUPPORT, TOOL, bin,
 };
-use crate::frames::contribution::{Count, Subject};
+use crate::frames::contribution::{Count, CountSubject};
 use crate::frames::light::{LightCall, Number};
 
 /// Counts of one subject by measure and bin.
 pub type Cells = BTreeMap<(&'static str, u32), u64>;
 
 /// The counts of the calls of a week, sorted.
-pub fn counts(calls: &[LightCall], limits: &Limits) -> Vec<Count> {
-    let mut sums: BTreeMap<Subject, Sum<'_>> = BTreeMap::new();
+pub fn counts(calls: &[LightCall], limits: &FleetLimits) -> Vec<Count> {
+    let mut sums: BTreeMap<CountSubject, Sum<'_>> = BTreeMap::new();
     let mut add = |kind: &str, name: &str, other: &str, lag: u32, session, cells: &[(&'static str, u32, u64)]| {
-        let subject = Subject { kind: kind.to_owned(), name: name.to_owned(), other: other.to_owned(), lag };
+        let subject = CountSubject { kind: kind.to_owned(), name: name.to_owned(), other: other.to_owned(), lag };
         let sum = sums.entry(subject).or_default();
         sum.sessions.insert(session);
         cells.iter().for_each(|(measure, bin, count)| *sum.cells.entry((*measure, *bin)).or_default() += count);
@@ -75,7 +75,7 @@ fn answer(call: &LightCall) -> Vec<(&'static str, u32, u64)> {
 }
 
 /// The counts of a subject; what is nothing is not told.
-pub fn rows(subject: &Subject, cells: &Cells) -> Vec<Count> {
+pub fn rows(subject: &CountSubject, cells: &Cells) -> Vec<Count> {
     let row = |(&(measure, bin), &count): (&(&'static str, u32), &u64)| Count {
         subject: subject.clone(),
         measure: measure.to_owned(),

@@ -2,11 +2,11 @@
 //! partition mean what they mean in [`crate::mine::follow_ups`].
 
 use crate::base::names::Sym;
-use crate::telemetry::log::{Event, EventLog, NO_STEP};
+use crate::telemetry::log::{EventLog, NO_STEP, RecordedEvent};
 
 /// A tool in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Use {
+pub struct StepTool {
     /// Who was shown the answer.
     chain: u32,
     step: u32,
@@ -20,7 +20,7 @@ pub struct Use {
 }
 
 /// Every use of a tool, by chain and step.
-pub fn uses(log: &EventLog) -> Vec<Use> {
+pub fn uses(log: &EventLog) -> Vec<StepTool> {
     let mut uses = Vec::with_capacity(log.events.len());
     let mut start = 0;
     for chain in log.events.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
@@ -32,8 +32,8 @@ pub fn uses(log: &EventLog) -> Vec<Use> {
     uses
 }
 
-fn used(event: &Event, place: u32, index: usize) -> Use {
-    Use {
+fn used(event: &RecordedEvent, place: u32, index: usize) -> StepTool {
+    StepTool {
         chain: event.chain,
         step: if event.step == NO_STEP { place } else { event.step },
         tool: event.tool,
@@ -44,7 +44,7 @@ fn used(event: &Event, place: u32, index: usize) -> Use {
 }
 
 /// The tools of the step that came so many steps after a use, in the same partition.
-pub fn followers(uses: &[Use], at: usize, lag: u32) -> impl Iterator<Item = Sym> {
+pub fn followers(uses: &[StepTool], at: usize, lag: u32) -> impl Iterator<Item = Sym> {
     let used = uses[at];
     let wanted = (used.chain, used.step.saturating_add(lag));
     let first = uses.partition_point(|later| (later.chain, later.step) < wanted);

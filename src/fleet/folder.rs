@@ -12,13 +12,13 @@ use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::base::id::Id;
 use crate::base::visible::Shown as _;
-use crate::fleet::check::{Counts, checked};
+use crate::fleet::check::{BinCounts, checked};
 use crate::fleet::light_check::counted;
-use crate::fleet::limits::Limits;
-use crate::fleet::naming::{Naming, is_user};
+use crate::fleet::limits::FleetLimits;
+use crate::fleet::naming::{FleetNaming, is_user};
 use crate::fleet::roster::{self, Roster};
 use crate::fleet::weeks;
-use crate::frames::contribution::{Contribution, Outcome, read};
+use crate::frames::contribution::{Contribution, ContributionResult, read};
 use crate::frames::light;
 use crate::logs::trace::Millis;
 
@@ -45,7 +45,7 @@ pub fn light_place(directory: &Path, user: &str, week: &str) -> PathBuf {
 
 /// A contribution that can be pooled.
 #[derive(Debug, Clone)]
-pub struct Given {
+pub struct PooledFile {
     /// Pseudonym of the person.
     pub user: String,
     /// Monday of the week.
@@ -55,14 +55,14 @@ pub struct Given {
     /// Marks of sessions.
     pub marks: Vec<String>,
     /// Counts.
-    pub counts: Counts,
+    pub counts: BinCounts,
 }
 
 /// What folders hold.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct FolderContents {
     /// What can be pooled, by week and person.
-    pub given: BTreeMap<(String, String), Given>,
+    pub given: BTreeMap<(String, String), PooledFile>,
     /// What is refused, by place, with the reason.
     pub refused: Vec<(String, String)>,
     /// What was pooled before.
@@ -72,9 +72,9 @@ pub struct Held {
 /// How contributions are judged.
 pub struct Judge<'a> {
     /// How names leave.
-    pub naming: &'a Naming,
+    pub naming: &'a FleetNaming,
     /// Bounds.
-    pub limits: &'a Limits,
+    pub limits: &'a FleetLimits,
     /// Now.
     pub now_ms: Millis,
     /// Whether calls are counted anew, from the light rows that lie beside the counts.
@@ -86,8 +86,8 @@ impl Judge<'_> {
     ///
     /// # Errors
     /// If one cannot be read, or its roster is damaged.
-    pub fn read(&self, directories: &[PathBuf]) -> Result<Held> {
-        let mut held = Held::default();
+    pub fn read(&self, directories: &[PathBuf]) -> Result<FolderContents> {
+        let mut held = FolderContents::default();
         for directory in directories {
             held.roster.absorb(roster_of(directory)?);
             for path in listed(directory)? {
@@ -99,7 +99,7 @@ impl Judge<'_> {
         Ok(held)
     }
 
-    fn user(&self, directory: &Path, path: &Path, held: &mut Held) {
+    fn user(&self, directory: &Path, path: &Path, held: &mut FolderContents) {
         let name = name_of(path);
         if name == roster::FILE || name.starts_with('.') {
             return;
@@ -130,7 +130,7 @@ impl Judge<'_> {
         }
     }
 
-    fn given(&self, path: &Path, user: &str, week: Date) -> Outcome<Given> {
+    fn given(&self, path: &Path, user: &str, week: Date) -> ContributionResult<PooledFile> {
         if weeks::is_past(week, self.now_ms, self.limits) {
             return Err(TOO_OLD.to_owned());
         }
@@ -149,15 +149,15 @@ impl Judge<'_> {
         if self.by_rows {
             counts = self.counted(&path.with_file_name(LIGHT_FILE), user, week, &counts)?;
         }
-        Ok(Given { user: user.to_owned(), week: week.to_string(), digest, marks: marks.clone(), counts })
+        Ok(PooledFile { user: user.to_owned(), week: week.to_string(), digest, marks: marks.clone(), counts })
     }
 
     /// The counts that light rows give.
-    fn counted(&self, path: &Path, user: &str, week: Date, beside: &Counts) -> Outcome<Counts> {
+    fn counted(&self, path: &Path, user: &str, week: Date, beside: &BinCounts) -> ContributionResult<BinCounts> {
         if !path.exists() {
             return Err(NO_ROWS.to_owned());
         }
-        let Limits { light_bytes_max, light_rows_max, .. } = self.limits;
+        let FleetLimits { light_bytes_max, light_rows_max, .. } = self.limits;
         let named = |why| format!("{LIGHT_FILE}: {why}");
         let read = || {
             let (of, calls) = light::read(self.bytes(path, *light_bytes_max)?, *light_rows_max)?;
@@ -168,7 +168,7 @@ impl Judge<'_> {
     }
 
     /// The bytes of a small regular file.
-    fn bytes(&self, path: &Path, most: u64) -> Outcome<Vec<u8>> {
+    fn bytes(&self, path: &Path, most: u64) -> ContributionResult<Vec<u8>> {
         let meta = fs::symlink_metadata(path).map_err(|cause| format!("it cannot be read: {cause}"))?;
         if !meta.is_file() {
             return Err("it is no regular file".to_owned());
@@ -180,7 +180,7 @@ impl Judge<'_> {
     }
 
     /// Refuses the same logs under two names. Whose week was pooled before keeps it.
-    fn refuse_twins(&self, held: &mut Held) {
+    fn refuse_twins(&self, held: &mut FolderContents) {
         let mut owners: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
         for given in held.given.values() {
             for mark in &given.marks {
@@ -202,7 +202,7 @@ impl Judge<'_> {
     }
 }
 
-impl Held {
+impl FolderContents {
     fn refuse(&mut self, directory: &Path, path: &Path, why: &str) {
         let place = path.strip_prefix(directory).unwrap_or(path);
         self.refused.push((place.shown(), why.to_owned()));
@@ -210,7 +210,7 @@ impl Held {
 }
 
 /// Whether a file says that it is of this person and week.
-fn is_of(said: &Contribution, user: &str, week: Date) -> Outcome<()> {
+fn is_of(said: &Contribution, user: &str, week: Date) -> ContributionResult<()> {
     if (said.user.as_str(), said.week.as_str()) == (user, week.to_string().as_str()) {
         return Ok(());
     }

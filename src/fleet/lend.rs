@@ -7,16 +7,16 @@ use crate::base::body_shape::BodyShape;
 use crate::base::names::Sym;
 use crate::base::shuffled::Chance;
 use crate::base::stats::{FollowUpCount, Share, ToolStats};
-use crate::fleet::limits::Limits;
+use crate::fleet::limits::FleetLimits;
 use crate::fleet::measure::{
     BYTES, CALLS, COLUMNS, DISTANCE, EDGE, ENDPOINT, INNER_FORMAT, OTHER, REPEATS, SHAPE, STEPS, SUPPORT, TOOL,
     quantile,
 };
-use crate::fleet::naming::Naming;
+use crate::fleet::naming::FleetNaming;
 use crate::fleet::shares::Shares;
 use crate::fleet::tables::{calls, part};
 use crate::fleet::weeks;
-use crate::frames::contribution::{Pool, Subject};
+use crate::frames::contribution::{CountSubject, Pool};
 use crate::frames::fingerprint::{Fingerprint, Observed, ToolCosts};
 use crate::logs::trace::Millis;
 use crate::settings::finding::{Finding, Verdict};
@@ -62,12 +62,12 @@ impl Lent {
 /// A pool, weighted by age, under the names that its owner has for things.
 #[derive(Default)]
 pub struct Lender {
-    subjects: BTreeMap<Subject, Lent>,
+    subjects: BTreeMap<CountSubject, Lent>,
 }
 
 impl Lender {
     /// The pool as it counts now.
-    pub fn new(pool: &Pool, now_ms: Millis, limits: &Limits) -> Self {
+    pub fn new(pool: &Pool, now_ms: Millis, limits: &FleetLimits) -> Self {
         let mut lender = Self::default();
         let calls = calls(pool);
         for row in &pool.rows {
@@ -86,14 +86,14 @@ impl Lender {
     }
 
     fn of(&self, kind: &str, name: &str, other: &str, lag: u32) -> Option<&Lent> {
-        let subject = Subject { kind: kind.to_owned(), name: name.to_owned(), other: other.to_owned(), lag };
+        let subject = CountSubject { kind: kind.to_owned(), name: name.to_owned(), other: other.to_owned(), lag };
         self.subjects.get(&subject)
     }
 
     /// An endpoint over all tools that have it, of which it may be told how often it repeats.
     fn endpoint(&self, name: &str) -> Option<Lent> {
         let mut whole = Lent::default();
-        let of = |(subject, _): &(&Subject, &Lent)| subject.kind == ENDPOINT && subject.name == name;
+        let of = |(subject, _): &(&CountSubject, &Lent)| subject.kind == ENDPOINT && subject.name == name;
         self.subjects.iter().filter(of).for_each(|(_, lent)| whole.absorb(lent));
         whole.number(JUDGED).is_some().then_some(whole)
     }
@@ -101,7 +101,7 @@ impl Lender {
     /// All endpoints of a tool together.
     fn tool(&self, name: &str) -> Option<Lent> {
         let mut whole = Lent::default();
-        let of = |(subject, _): &(&Subject, &Lent)| subject.kind == ENDPOINT && subject.other == name;
+        let of = |(subject, _): &(&CountSubject, &Lent)| subject.kind == ENDPOINT && subject.other == name;
         self.subjects.iter().filter(of).for_each(|(_, lent)| whole.absorb(lent));
         whole.number(CALLS).is_some().then_some(whole)
     }
@@ -120,11 +120,11 @@ pub struct Whose {
 /// Who lends, and how things are called there.
 pub struct Lenders<'a> {
     /// The team, and how it names things.
-    pub team: (&'a Lender, &'a Naming),
+    pub team: (&'a Lender, &'a FleetNaming),
     /// A provider, and how it names things.
-    pub provider: (&'a Lender, &'a Naming),
+    pub provider: (&'a Lender, &'a FleetNaming),
     /// Bounds.
-    pub limits: &'a Limits,
+    pub limits: &'a FleetLimits,
 }
 
 impl Lenders<'_> {
@@ -179,7 +179,7 @@ impl Lenders<'_> {
     }
 
     fn tool(&self, name: &str) -> (Option<Lent>, Option<Lent>) {
-        let of = |(lender, naming): &(&Lender, &Naming)| lender.tool(&naming.of(name));
+        let of = |(lender, naming): &(&Lender, &FleetNaming)| lender.tool(&naming.of(name));
         (of(&self.team), of(&self.provider))
     }
 
@@ -198,7 +198,7 @@ impl Lenders<'_> {
         }
         for seen in endpoints.iter_mut() {
             let Some(name) = seen.key.clone() else { continue };
-            let of = |(lender, naming): &(&Lender, &Naming)| lender.endpoint(&naming.of(&name));
+            let of = |(lender, naming): &(&Lender, &FleetNaming)| lender.endpoint(&naming.of(&name));
             let (team, provider) = (of(&self.team), of(&self.provider));
             let shares = self.shares(seen.events, team.as_ref(), provider.as_ref(), JUDGED);
             // Where only a part was recorded, own events and responses differ, and rules ask for that.
@@ -257,14 +257,14 @@ impl Lenders<'_> {
         let live: Vec<String> = live.into_iter().chain(unseen).collect();
         let places = [(&self.team, Names::of(&self.team, &live)), (&self.provider, Names::of(&self.provider, &live))];
         for from in &live {
-            let lent = |(lender, naming): &(&Lender, &Naming)| lender.of(TOOL, &naming.of(from), "", 0).cloned();
+            let lent = |(lender, naming): &(&Lender, &FleetNaming)| lender.of(TOOL, &naming.of(from), "", 0).cloned();
             let (team, provider) = (lent(&self.team), lent(&self.provider));
             let own = known.get(from).copied().unwrap_or_default();
             let shares = self.shares(own, team.as_ref(), provider.as_ref(), STEPS);
             if shares.lent() == 0 {
                 continue;
             }
-            let mut table = Table::of(from, names, follow_ups, own);
+            let mut table = LentTable::of(from, names, follow_ups, own);
             for ((place, to), (lent, n)) in places.iter().zip([(team, shares.team), (provider, shares.provider)]) {
                 let steps = lent.and_then(|lent| lent.number(STEPS)).unwrap_or_default();
                 if n > 0 && steps > 0.0 {
@@ -282,13 +282,13 @@ impl Lenders<'_> {
 struct Names(BTreeMap<String, String>);
 
 impl Names {
-    fn of((_, naming): &(&Lender, &Naming), live: &[String]) -> Self {
+    fn of((_, naming): &(&Lender, &FleetNaming), live: &[String]) -> Self {
         Self(live.iter().map(|name| (naming.of(name), name.clone())).collect())
     }
 }
 
 /// What followed one tool: own counts, and lent ones beside them.
-struct Table {
+struct LentTable {
     from: String,
     edges: BTreeMap<(String, u32), Cell>,
     /// Steps of everything, and of all that a lender has.
@@ -302,7 +302,7 @@ struct Cell {
     sessions: u64,
 }
 
-impl Table {
+impl LentTable {
     /// Own counts of a tool, taken out of the list.
     fn of(from: &str, names: &[String], follow_ups: &mut Vec<FollowUpCount>, own: u64) -> Self {
         let is_here = |edge: &FollowUpCount| names[edge.from.0 as usize] == from;
@@ -331,7 +331,7 @@ impl Table {
         let edges = all(EDGE, SUPPORT);
         for (subject, support) in edges.iter().filter(|(subject, _)| subject.name == from) {
             let Some(to) = live.0.get(&subject.other) else { continue };
-            let same = |(other, _): &&(Subject, f64)| (&other.other, other.lag) == (&subject.other, subject.lag);
+            let same = |(other, _): &&(CountSubject, f64)| (&other.other, other.lag) == (&subject.other, subject.lag);
             let arrivals: f64 = edges.iter().filter(same).map(|(_, support)| support).sum();
             let cell = self.edges.entry((to.clone(), subject.lag)).or_default();
             cell.support += factor * support;

@@ -6,16 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::civil::Date;
 
 use crate::base::names::Sym;
-use crate::fleet::contribute::Guide;
-use crate::fleet::edges::{Use, followers, uses};
-use crate::fleet::limits::Limits;
+use crate::fleet::contribute::ShareGuide;
+use crate::fleet::edges::{StepTool, followers, uses};
+use crate::fleet::limits::FleetLimits;
 use crate::fleet::measure::{bin, middle};
 use crate::fleet::weeks;
 use crate::frames::contribution::TEXT_BYTES_MAX;
 use crate::frames::light::{AFTER, LightCall, NONE, Number};
 use crate::logs::trace::Millis;
 use crate::mine::repeats::{NO_REPEAT, repeats};
-use crate::telemetry::log::{Event, EventLog, NO_LATENCY};
+use crate::telemetry::log::{EventLog, NO_LATENCY, RecordedEvent};
 
 /// [`Number::CountsIn`] of a call that counts in its endpoint.
 pub const IN_ENDPOINT: i64 = 1;
@@ -26,7 +26,7 @@ pub const IN_TOOL: i64 = 2;
 pub const LAGS: [u32; AFTER.len()] = [1, 2, 3];
 
 /// The calls of all weeks that are over, as they leave.
-pub fn calls(log: &EventLog, guide: &Guide<'_>) -> BTreeMap<Date, Vec<LightCall>> {
+pub fn calls(log: &EventLog, guide: &ShareGuide<'_>) -> BTreeMap<Date, Vec<LightCall>> {
     let names = log.names.texts().iter().map(|name| guide.naming.of(name)).collect();
     let sessions = log.sessions.iter().map(|session| guide.naming.mark(session)).collect();
     let uses = uses(log);
@@ -43,7 +43,7 @@ pub fn calls(log: &EventLog, guide: &Guide<'_>) -> BTreeMap<Date, Vec<LightCall>
 
 /// A call as it leaves: sizes, counts and times as the middles of their bins, so that none of them tells an answer by its size.
 /// Counts are sums of these and not of what they were made from, so that counts less rows are nothing.
-pub fn rounded(mut call: LightCall, limits: &Limits) -> LightCall {
+pub fn rounded(mut call: LightCall, limits: &FleetLimits) -> LightCall {
     use Number::{Baseline, Bytes, Columns, Distance, Latency, Saved};
     for number in [Columns, Bytes, Baseline, Saved, Distance, Latency] {
         if let Ok(value) = u32::try_from(call.number(number)) {
@@ -59,18 +59,18 @@ pub fn rounded(mut call: LightCall, limits: &Limits) -> LightCall {
 
 struct Draft<'a> {
     log: &'a EventLog,
-    guide: &'a Guide<'a>,
+    guide: &'a ShareGuide<'a>,
     /// Names by symbol, as they leave.
     names: Vec<String>,
     /// Marks of sessions.
     sessions: Vec<String>,
-    uses: &'a [Use],
+    uses: &'a [StepTool],
     /// By week and index of the event.
     calls: BTreeMap<(Date, usize), LightCall>,
 }
 
 impl Draft<'_> {
-    fn week(&self, event: &Event) -> Option<Date> {
+    fn week(&self, event: &RecordedEvent) -> Option<Date> {
         weeks::monday_of(event.ts).filter(|week| weeks::is_told(*week, self.guide.now_ms, self.guide.limits))
     }
 
@@ -111,15 +111,15 @@ impl Draft<'_> {
 
     /// A bounded sample: of so many sessions so many events, drawn by keyed marks, so that the choice does not depend on
     /// what is in them. Nothing where there are too few.
-    fn chosen<'e>(&self, of: &[usize], event: impl Fn(usize) -> &'e Event) -> Vec<usize> {
-        let Limits { sessions_max, events_max, events_min, .. } = *self.guide.limits;
+    fn chosen<'e>(&self, of: &[usize], event: impl Fn(usize) -> &'e RecordedEvent) -> Vec<usize> {
+        let FleetLimits { sessions_max, events_max, events_min, .. } = *self.guide.limits;
         let sessions: BTreeSet<(&str, u32)> =
             of.iter().map(|&at| event(at).session).map(|at| (&*self.sessions[at as usize], at)).collect();
         let kept: BTreeSet<u32> = sessions.into_iter().take(sessions_max as usize).map(|(_, at)| at).collect();
         let mut chosen: Vec<usize> = of.iter().copied().filter(|&at| kept.contains(&event(at).session)).collect();
         if chosen.len() as u64 > events_max {
             let mark = |&at: &usize| {
-                let Event { session, chain, step, call, ts, .. } = event(at);
+                let RecordedEvent { session, chain, step, call, ts, .. } = event(at);
                 self.guide.naming.mark(&format!("{} {chain} {step} {call} {ts}", self.log.sessions[*session as usize]))
             };
             chosen.sort_by_cached_key(mark);
@@ -199,7 +199,7 @@ fn joined<'n>(names: impl Iterator<Item = &'n str>) -> String {
 
 /// The class of the time between the last of some events and the one before it in its chain: how many of the bounds it
 /// reaches.
-fn gap(events: &[Event], limits: &Limits) -> i64 {
+fn gap(events: &[RecordedEvent], limits: &FleetLimits) -> i64 {
     let [.., before, event] = events else { return NONE };
     if (before.session, before.chain) != (event.session, event.chain) || before.ts == 0 {
         return NONE;

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use crate::base::body_shape::BodyShape;
-use crate::fleet::check::{Counts, checked};
+use crate::fleet::check::{BinCounts, checked};
 use crate::fleet::counting::counts;
 use crate::fleet::light::{IN_ENDPOINT, IN_TOOL};
-use crate::fleet::limits::Limits;
+use crate::fleet::limits::FleetLimits;
 use crate::fleet::measure::{FORMATS, WHAT_IF};
-use crate::fleet::naming::{Naming, is_mark};
-use crate::frames::contribution::{Contribution, Outcome};
+use crate::fleet::naming::{FleetNaming, is_mark};
+use crate::frames::contribution::{Contribution, ContributionResult};
 use crate::frames::light::{AFTER, LightCall, NONE, Number};
 
 /// The counts of rows that keep within their bounds, and that give the counts of the same person and week.
@@ -20,10 +20,10 @@ use crate::frames::light::{AFTER, LightCall, NONE, Number};
 pub fn counted(
     of: &Contribution,
     calls: &[LightCall],
-    beside: &Counts,
-    naming: &Naming,
-    limits: &Limits,
-) -> Outcome<Counts> {
+    beside: &BinCounts,
+    naming: &FleetNaming,
+    limits: &FleetLimits,
+) -> ContributionResult<BinCounts> {
     let mut places = BTreeSet::new();
     for (row, call) in (1..).zip(calls) {
         plausible(call, naming, limits).map_err(|why| format!("row {row}: {why}"))?;
@@ -39,7 +39,7 @@ pub fn counted(
 }
 
 /// A row by itself.
-fn plausible(call: &LightCall, naming: &Naming, limits: &Limits) -> Outcome<()> {
+fn plausible(call: &LightCall, naming: &FleetNaming, limits: &FleetLimits) -> ContributionResult<()> {
     for (number, name) in Number::ALL {
         let (least, most) = bounds(number, limits);
         let value = call.number(number);
@@ -71,7 +71,7 @@ fn plausible(call: &LightCall, naming: &Naming, limits: &Limits) -> Outcome<()> 
 }
 
 /// The least and the most that a number can be.
-fn bounds(number: Number, limits: &Limits) -> (i64, i64) {
+fn bounds(number: Number, limits: &FleetLimits) -> (i64, i64) {
     match number {
         Number::Position | Number::Columns | Number::Bytes => (0, u32::MAX.into()),
         Number::CountsIn => (IN_ENDPOINT, IN_ENDPOINT | IN_TOOL),

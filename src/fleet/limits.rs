@@ -8,7 +8,7 @@ pub const SHEET: &str = "fleet.toml";
 /// What one person may add, on how many people a row stands, and how much of it counts at home.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct FleetLimits {
     /// Sessions of a person that count for a subject in a week.
     pub sessions_max: u64,
     /// Responses, or steps, of a person that count for a subject in a week.
@@ -54,13 +54,13 @@ pub struct Limits {
     /// Days in which the weight of a week falls to 1/e.
     pub life_days: f64,
     /// Settings that are replayed for a pool.
-    pub what_if: Vec<Asked>,
+    pub what_if: Vec<PooledSetting>,
 }
 
 /// A setting that is replayed for a pool.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct PooledSetting {
     /// The name under which its sums leave.
     pub name: String,
     /// The policy, as in `devboy what-if`.

@@ -45,7 +45,7 @@ pub const POLICY_TOKENS: &str = "policy_tokens";
 
 /// How the bins of a measure are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum BinForm {
     /// One number, in bin 0.
     Number,
     /// Bins of [`bin`].
@@ -60,30 +60,30 @@ pub const OTHER: u32 = 999;
 pub const FORMATS: u32 = 14;
 
 /// All measures of a kind of subject, the one first by which people are weighed.
-pub fn of_kind(kind: &str) -> &'static [(&'static str, Form)] {
+pub fn of_kind(kind: &str) -> &'static [(&'static str, BinForm)] {
     match kind {
         ENDPOINT => &[
-            (CALLS, Form::Number),
-            (SESSIONS, Form::Number),
-            (REPEATS, Form::Number),
-            (BASELINE, Form::Number),
-            (SENT, Form::Number),
-            (BYTES, Form::Histogram),
-            (DISTANCE, Form::Histogram),
-            (COLUMNS, Form::Histogram),
-            (LATENCY, Form::Histogram),
-            (SHAPE, Form::Category(BodyShape::COUNT as u32)),
-            (INNER_FORMAT, Form::Category(FORMATS)),
+            (CALLS, BinForm::Number),
+            (SESSIONS, BinForm::Number),
+            (REPEATS, BinForm::Number),
+            (BASELINE, BinForm::Number),
+            (SENT, BinForm::Number),
+            (BYTES, BinForm::Histogram),
+            (DISTANCE, BinForm::Histogram),
+            (COLUMNS, BinForm::Histogram),
+            (LATENCY, BinForm::Histogram),
+            (SHAPE, BinForm::Category(BodyShape::COUNT as u32)),
+            (INNER_FORMAT, BinForm::Category(FORMATS)),
         ],
-        TOOL => &[(STEPS, Form::Number), (SESSIONS, Form::Number)],
-        EDGE => &[(SUPPORT, Form::Number), (SESSIONS, Form::Number)],
-        WHAT_IF => &[(LOG_TOKENS, Form::Number), (SESSIONS, Form::Number), (POLICY_TOKENS, Form::Number)],
+        TOOL => &[(STEPS, BinForm::Number), (SESSIONS, BinForm::Number)],
+        EDGE => &[(SUPPORT, BinForm::Number), (SESSIONS, BinForm::Number)],
+        WHAT_IF => &[(LOG_TOKENS, BinForm::Number), (SESSIONS, BinForm::Number), (POLICY_TOKENS, BinForm::Number)],
         _ => &[],
     }
 }
 
 /// The form of a measure of a kind of subject.
-pub fn form(kind: &str, measure: &str) -> Option<Form> {
+pub fn form(kind: &str, measure: &str) -> Option<BinForm> {
     of_kind(kind).iter().find(|(name, _)| *name == measure).map(|(_, form)| *form)
 }
 

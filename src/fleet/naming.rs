@@ -15,13 +15,13 @@ const DIGITS: usize = 16;
 pub const PLAIN: &str = "plain";
 
 /// How names leave.
-pub struct Naming {
+pub struct FleetNaming {
     public: BTreeSet<String>,
     /// None where names stay as they are.
     names: Option<Pseudonyms>,
 }
 
-impl Naming {
+impl FleetNaming {
     /// Names keyed by the secret of a team, or with `None` names as they are. Public are the tools of Claude Code that
     /// devboy ships an annotation of, and the endpoint classes of the shipped lists.
     ///
@@ -54,7 +54,7 @@ impl Naming {
         self.public.contains(name)
     }
 
-    /// Whether a name can have come from [`Naming::of`].
+    /// Whether a name can have come from [`FleetNaming::of`].
     pub fn is_possible(&self, name: &str) -> bool {
         self.is_public(name) || name.strip_prefix('k').is_some_and(is_mark) || self.names.is_none() && is_plain(name)
     }
@@ -73,7 +73,7 @@ fn is_plain(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b':'))
 }
 
-/// Whether a text can have come from [`Naming::mark`].
+/// Whether a text can have come from [`FleetNaming::mark`].
 pub fn is_mark(text: &str) -> bool {
     text.len() == DIGITS && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }

@@ -4,15 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::fleet::folder::{Given, Held};
-use crate::fleet::limits::Limits;
+use crate::fleet::folder::{FolderContents, PooledFile};
+use crate::fleet::limits::FleetLimits;
 use crate::fleet::measure::{
-    BASELINE, CALLS, COLUMNS, DISTANCE, EDGE, ENDPOINT, Form, INNER_FORMAT, LATENCY, LOG_TOKENS, POLICY_TOKENS,
+    BASELINE, BinForm, CALLS, COLUMNS, DISTANCE, EDGE, ENDPOINT, INNER_FORMAT, LATENCY, LOG_TOKENS, POLICY_TOKENS,
     REPEATS, SENT, SESSIONS, STEPS, SUPPORT, TOOL, WHAT_IF, of_kind,
 };
 use crate::fleet::roster::{self, Batch};
 use crate::fleet::standing::{ByPerson, absorb, differs_enough, gathered, joined, leaves_enough, stands, taken_back};
-use crate::frames::contribution::{Count, Pool, PooledCount, Subject};
+use crate::frames::contribution::{Count, CountSubject, Pool, PooledCount};
 
 pub use crate::fleet::roster::Roster;
 
@@ -37,13 +37,13 @@ pub struct Pooled {
 }
 
 /// Pools what folders hold.
-pub fn pooled(held: &Held, secret: String, limits: &Limits) -> Pooled {
+pub fn pooled(held: &FolderContents, secret: String, limits: &FleetLimits) -> Pooled {
     let mut out = Pooled { roster: held.roster.clone(), ..Pooled::default() };
     out.roster.schema_version = roster::SCHEMA_VERSION;
     out.pool.secret = secret;
     let weeks: BTreeSet<&String> = held.given.keys().map(|(week, _)| week).collect();
     for week in weeks {
-        let given: BTreeMap<&str, &Given> = held
+        let given: BTreeMap<&str, &PooledFile> = held
             .given
             .values()
             .filter(|given| given.week == **week)
@@ -56,8 +56,8 @@ pub fn pooled(held: &Held, secret: String, limits: &Limits) -> Pooled {
 }
 
 impl Pooled {
-    fn week(&mut self, week: &str, given: &BTreeMap<&str, &Given>, limits: &Limits) {
-        let digest = |given: &Given| (given.user.clone(), given.digest.clone());
+    fn week(&mut self, week: &str, given: &BTreeMap<&str, &PooledFile>, limits: &FleetLimits) {
+        let digest = |given: &PooledFile| (given.user.clone(), given.digest.clone());
         let there: Batch = given.values().map(|given| digest(given)).collect();
         let spent: BTreeSet<String> = self.roster.spent(week).into_iter().map(str::to_owned).collect();
         let fresh: Batch = there.clone().into_iter().filter(|(user, _)| !spent.contains(user)).collect();
@@ -75,7 +75,8 @@ impl Pooled {
         for (number, batch, is_whole) in batches {
             if is_whole {
                 people += batch.len() as u64;
-                let given: Vec<&Given> = batch.keys().filter_map(|user| given.get(user.as_str()).copied()).collect();
+                let given: Vec<&PooledFile> =
+                    batch.keys().filter_map(|user| given.get(user.as_str()).copied()).collect();
                 self.batch(week, number, &given, limits);
             } else {
                 let gone = batch.iter().filter(|(user, digest)| there.get(*user) != Some(*digest));
@@ -92,7 +93,7 @@ impl Pooled {
     }
 
     /// Adds the rows of a batch of people.
-    fn batch(&mut self, week: &str, number: u32, given: &[&Given], limits: &Limits) {
+    fn batch(&mut self, week: &str, number: u32, given: &[&PooledFile], limits: &FleetLimits) {
         let cells = cells(given);
         let told = told(&cells, limits);
         self.subjects.0 += told.len() as u64;
@@ -111,8 +112,8 @@ impl Pooled {
 /// Counts by person of one subject, by measure and bin.
 type Cells = BTreeMap<String, BTreeMap<u32, ByPerson>>;
 
-fn cells(given: &[&Given]) -> BTreeMap<Subject, Cells> {
-    let mut out: BTreeMap<Subject, Cells> = BTreeMap::new();
+fn cells(given: &[&PooledFile]) -> BTreeMap<CountSubject, Cells> {
+    let mut out: BTreeMap<CountSubject, Cells> = BTreeMap::new();
     for (person, given) in (0_u32..).zip(given) {
         for (subject, counts) in &given.counts {
             let cells = out.entry(subject.clone()).or_default();
@@ -125,47 +126,49 @@ fn cells(given: &[&Given]) -> BTreeMap<Subject, Cells> {
 }
 
 /// The measure by which people are weighed.
-fn weight<'c>(subject: &Subject, cells: &'c Cells) -> Option<&'c ByPerson> {
+fn weight<'c>(subject: &CountSubject, cells: &'c Cells) -> Option<&'c ByPerson> {
     let (measure, _) = of_kind(&subject.kind).first()?;
     cells.get(*measure)?.get(&0)
 }
 
 /// The subjects that are told: they stand on enough people, and so does what they leave of the whole they are a part of.
-fn told<'c>(cells: &'c BTreeMap<Subject, Cells>, limits: &Limits) -> BTreeSet<&'c Subject> {
+fn told<'c>(cells: &'c BTreeMap<CountSubject, Cells>, limits: &FleetLimits) -> BTreeSet<&'c CountSubject> {
     // What another setting comes to is a share of what was: both or none.
-    let has_share = |subject: &Subject, cells: &Cells| {
+    let has_share = |subject: &CountSubject, cells: &Cells| {
         let policy = || cells.get(POLICY_TOKENS)?.get(&0).zip(weight(subject, cells));
         let is_share = |(policy, log)| stands(policy, limits) && differs_enough(log, policy, limits);
         subject.kind != WHAT_IF || policy().is_some_and(is_share)
     };
-    let is_told = |subject: &Subject, cells: &Cells| {
+    let is_told = |subject: &CountSubject, cells: &Cells| {
         weight(subject, cells).is_some_and(|counts| stands(counts, limits)) && has_share(subject, cells)
     };
-    let mut told: BTreeSet<&Subject> =
+    let mut told: BTreeSet<&CountSubject> =
         cells.iter().filter(|(subject, cells)| is_told(subject, cells)).map(|(subject, _)| subject).collect();
     // No edge is told without the steps that it is a share of.
-    let has_whole =
-        |told: &BTreeSet<&Subject>, subject: &Subject| subject.kind != EDGE || told.contains(&tool(&subject.name));
+    let has_whole = |told: &BTreeSet<&CountSubject>, subject: &CountSubject| {
+        subject.kind != EDGE || told.contains(&tool(&subject.name))
+    };
     let whole = told.clone();
     told.retain(|subject| has_whole(&whole, subject));
     for tool in whole.iter().filter(|subject| subject.kind == TOOL) {
         let Some(steps) = weight(tool, &cells[*tool]) else { continue };
-        let endpoints = |subject: &&&Subject| subject.kind == ENDPOINT && subject.other == tool.name;
+        let endpoints = |subject: &&&CountSubject| subject.kind == ENDPOINT && subject.other == tool.name;
         take_back(&mut told, cells, steps, limits, endpoints);
         for lag in &limits.lags {
-            let edges = |subject: &&&Subject| subject.kind == EDGE && subject.name == tool.name && subject.lag == *lag;
+            let edges =
+                |subject: &&&CountSubject| subject.kind == EDGE && subject.name == tool.name && subject.lag == *lag;
             take_back(&mut told, cells, steps, limits, edges);
         }
     }
     told
 }
 
-fn tool(name: &str) -> Subject {
-    Subject { kind: TOOL.to_owned(), name: name.to_owned(), ..Subject::default() }
+fn tool(name: &str) -> CountSubject {
+    CountSubject { kind: TOOL.to_owned(), name: name.to_owned(), ..CountSubject::default() }
 }
 
 /// The tool whose sessions those of a subject are a part of.
-fn tool_of(subject: &Subject) -> Option<Subject> {
+fn tool_of(subject: &CountSubject) -> Option<CountSubject> {
     match subject.kind.as_str() {
         ENDPOINT => Some(tool(&subject.other)),
         EDGE => Some(tool(&subject.name)),
@@ -174,13 +177,13 @@ fn tool_of(subject: &Subject) -> Option<Subject> {
 }
 
 fn take_back(
-    told: &mut BTreeSet<&Subject>,
-    cells: &BTreeMap<Subject, Cells>,
+    told: &mut BTreeSet<&CountSubject>,
+    cells: &BTreeMap<CountSubject, Cells>,
     whole: &ByPerson,
-    limits: &Limits,
-    is_part: impl Fn(&&&Subject) -> bool,
+    limits: &FleetLimits,
+    is_part: impl Fn(&&&CountSubject) -> bool,
 ) {
-    let parts: Vec<&Subject> = told.iter().filter(is_part).copied().collect();
+    let parts: Vec<&CountSubject> = told.iter().filter(is_part).copied().collect();
     let counts: Vec<&ByPerson> = parts.iter().filter_map(|part| weight(part, &cells[*part])).collect();
     for at in taken_back(whole, &counts, limits) {
         told.remove(parts[at]);
@@ -195,12 +198,12 @@ struct Whole<'c> {
 
 impl Whole<'_> {
     /// The rows of a subject that stand: measure, bin, counts, people. A number that nobody has is told as 0 of them all.
-    fn rows(&self, subject: &Subject, limits: &Limits) -> Vec<(&'static str, u32, ByPerson, i64)> {
+    fn rows(&self, subject: &CountSubject, limits: &FleetLimits) -> Vec<(&'static str, u32, ByPerson, i64)> {
         let everybody = weight(subject, self.of).map_or(0, |counts| counts.len() as i64);
         let mut out = Vec::new();
         for &(measure, form) in of_kind(&subject.kind) {
             let mut bins = self.of.get(measure).cloned().unwrap_or_default();
-            if form == Form::Number && bins.is_empty() {
+            if form == BinForm::Number && bins.is_empty() {
                 out.push((measure, 0, ByPerson::new(), everybody));
                 continue;
             }
@@ -208,9 +211,9 @@ impl Whole<'_> {
                 keep_parts(&mut bins, measure, whole, limits);
             }
             let told = match form {
-                Form::Number => bins.into_iter().filter(|(_, counts)| stands(counts, limits)).collect(),
-                Form::Histogram => joined(&bins, limits),
-                Form::Category(_) => gathered(&bins, limits),
+                BinForm::Number => bins.into_iter().filter(|(_, counts)| stands(counts, limits)).collect(),
+                BinForm::Histogram => joined(&bins, limits),
+                BinForm::Category(_) => gathered(&bins, limits),
             };
             out.extend(told.into_iter().map(|(bin, counts)| {
                 let people = counts.len() as i64;
@@ -221,7 +224,7 @@ impl Whole<'_> {
     }
 
     /// What a measure of a subject counts some of.
-    fn whole_of(&self, subject: &Subject, measure: &str) -> Option<&ByPerson> {
+    fn whole_of(&self, subject: &CountSubject, measure: &str) -> Option<&ByPerson> {
         match measure {
             REPEATS | DISTANCE | COLUMNS | LATENCY | INNER_FORMAT => weight(subject, self.of),
             SENT => self.of.get(BASELINE)?.get(&0),
@@ -233,7 +236,7 @@ impl Whole<'_> {
 
 /// Drops what would leave too little of its whole: a format by itself, since a response can have several, and all others as
 /// one.
-fn keep_parts(bins: &mut BTreeMap<u32, ByPerson>, measure: &str, whole: &ByPerson, limits: &Limits) {
+fn keep_parts(bins: &mut BTreeMap<u32, ByPerson>, measure: &str, whole: &ByPerson, limits: &FleetLimits) {
     if measure == INNER_FORMAT {
         return bins.retain(|_, counts| leaves_enough(whole, &[counts], limits));
     }

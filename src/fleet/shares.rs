@@ -1,7 +1,7 @@
 //! How much of a value comes from others: pseudo-observations beside one's own, so that every threshold and interval of a
 //! rule sees them for what they are.
 
-use crate::fleet::limits::Limits;
+use crate::fleet::limits::FleetLimits;
 
 /// Observations behind a value, by whose they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -17,10 +17,10 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// What others lend to `own` observations, of what they have. Below [`Limits::enough`] they fill up to it; from there on
-    /// they have at most [`Limits::lent_max_pct`], and never more than that of `enough`, so that own data wins where there is
-    /// much of it. A provider fills at most [`Limits::provider_max_pct`] of their part.
-    pub fn of(own: u64, team: (f64, i64), provider: f64, limits: &Limits) -> Self {
+    /// What others lend to `own` observations, of what they have. Below [`FleetLimits::enough`] they fill up to it; from there on
+    /// they have at most [`FleetLimits::lent_max_pct`], and never more than that of `enough`, so that own data wins where there is
+    /// much of it. A provider fills at most [`FleetLimits::provider_max_pct`] of their part.
+    pub fn of(own: u64, team: (f64, i64), provider: f64, limits: &FleetLimits) -> Self {
         let at_most = |n: u64| (n * limits.lent_max_pct) as f64 / (100 - limits.lent_max_pct) as f64;
         let missing = limits.enough.saturating_sub(own) as f64;
         let room = missing.max(at_most(own.min(limits.enough)).floor());

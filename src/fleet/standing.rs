@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::fleet::limits::Limits;
+use crate::fleet::limits::FleetLimits;
 use crate::fleet::measure::OTHER;
 
 /// Counts by person; nobody with 0.
 pub type ByPerson = BTreeMap<u32, i64>;
 
 /// Whether a count may be told: enough people have a part in it, and none of them too large a one.
-pub fn stands(counts: &ByPerson, limits: &Limits) -> bool {
+pub fn stands(counts: &ByPerson, limits: &FleetLimits) -> bool {
     let total: i64 = counts.values().sum();
     let largest = counts.values().copied().max().unwrap_or_default();
     counts.len() as u64 >= limits.people_min && largest * 100 <= total * limits.share_max_pct as i64
@@ -23,7 +23,7 @@ pub fn absorb(into: &mut ByPerson, from: &ByPerson) {
 /// Joins neighbouring bins, from the lowest, until each stands; what is left at the end goes to the last that does. A joined
 /// bin is called by the one in which its median lies, so that no extreme shows. No count is lost: what is missing could be
 /// found by subtraction. Nothing where not even all together stand.
-pub fn joined(bins: &BTreeMap<u32, ByPerson>, limits: &Limits) -> Vec<(u32, ByPerson)> {
+pub fn joined(bins: &BTreeMap<u32, ByPerson>, limits: &FleetLimits) -> Vec<(u32, ByPerson)> {
     let mut groups: Vec<Group> = Vec::new();
     let mut open = Group::default();
     for (&bin, counts) in bins {
@@ -75,7 +75,7 @@ impl Group {
 
 /// Kinds that stand; all others together as [`OTHER`], to which the rarest of the rest are added until it stands too.
 /// Nothing where not even all together stand.
-pub fn gathered(kinds: &BTreeMap<u32, ByPerson>, limits: &Limits) -> Vec<(u32, ByPerson)> {
+pub fn gathered(kinds: &BTreeMap<u32, ByPerson>, limits: &FleetLimits) -> Vec<(u32, ByPerson)> {
     let (mut told, rare): (Vec<_>, Vec<_>) =
         kinds.iter().map(|(kind, counts)| (*kind, counts.clone())).partition(|(_, counts)| stands(counts, limits));
     let mut other = ByPerson::new();
@@ -94,14 +94,14 @@ pub fn gathered(kinds: &BTreeMap<u32, ByPerson>, limits: &Limits) -> Vec<(u32, B
 
 /// Whether what parts leave of a whole stands too, or is nothing: what is suppressed must not be the difference of what is
 /// told. Parts may overlap, and so be more than the whole.
-pub fn leaves_enough(whole: &ByPerson, parts: &[&ByPerson], limits: &Limits) -> bool {
+pub fn leaves_enough(whole: &ByPerson, parts: &[&ByPerson], limits: &FleetLimits) -> bool {
     let mut rest = rest(whole, parts);
     rest.retain(|_, count| *count > 0);
     rest.is_empty() || stands(&rest, limits)
 }
 
 /// The same of two numbers of which either may be the larger, such as costs under two settings.
-pub fn differs_enough(one: &ByPerson, other: &ByPerson, limits: &Limits) -> bool {
+pub fn differs_enough(one: &ByPerson, other: &ByPerson, limits: &FleetLimits) -> bool {
     let mut rest = rest(one, &[other]);
     rest.values_mut().for_each(|count| *count = count.abs());
     rest.retain(|_, count| *count > 0);
@@ -118,7 +118,7 @@ fn rest(whole: &ByPerson, parts: &[&ByPerson]) -> ByPerson {
 
 /// Takes parts of a told whole back, the smallest first, until what remains of the whole stands or is nothing, and before
 /// that each one that by itself leaves too little. Gives the places of the parts that are taken back.
-pub fn taken_back(whole: &ByPerson, parts: &[&ByPerson], limits: &Limits) -> Vec<usize> {
+pub fn taken_back(whole: &ByPerson, parts: &[&ByPerson], limits: &FleetLimits) -> Vec<usize> {
     let total = |at: &usize| parts[*at].values().sum::<i64>();
     let (mut told, mut back): (Vec<usize>, Vec<usize>) =
         (0..parts.len()).partition(|&at| leaves_enough(whole, &[parts[at]], limits));

@@ -10,7 +10,7 @@ use crate::fleet::measure::{
     SESSIONS, SHAPE, STEPS, SUPPORT, TOOL, WHAT_IF, quantile,
 };
 use crate::fleet::pool::WEIGHTS;
-use crate::frames::contribution::{Contribution, Pool, PooledCount, Subject};
+use crate::frames::contribution::{Contribution, CountSubject, Pool, PooledCount};
 use crate::frames::light::{AFTER, LightCall, Number};
 
 /// What each column of a light row tells.
@@ -115,19 +115,19 @@ impl Summed {
 }
 
 /// Where a row of a subject stands: week, batch, subject.
-pub fn part(row: &PooledCount) -> (&str, u32, &Subject) {
+pub fn part(row: &PooledCount) -> (&str, u32, &CountSubject) {
     (&row.week, row.batch, &row.count.subject)
 }
 
 /// The responses of every part of a pool.
-pub fn calls(pool: &Pool) -> BTreeMap<(&str, u32, &Subject), i64> {
+pub fn calls(pool: &Pool) -> BTreeMap<(&str, u32, &CountSubject), i64> {
     let rows = pool.rows.iter().filter(|row| row.count.measure == CALLS);
     rows.map(|row| (part(row), row.count.count)).collect()
 }
 
 /// The rows of a pool by subject.
-pub fn summed(pool: &Pool) -> BTreeMap<Subject, Summed> {
-    let mut out: BTreeMap<Subject, Summed> = BTreeMap::new();
+pub fn summed(pool: &Pool) -> BTreeMap<CountSubject, Summed> {
+    let mut out: BTreeMap<CountSubject, Summed> = BTreeMap::new();
     let calls = calls(pool);
     for row in &pool.rows {
         let PooledCount { count, people, .. } = row;
@@ -144,14 +144,18 @@ pub fn summed(pool: &Pool) -> BTreeMap<Subject, Summed> {
     out
 }
 
-fn of_kind<'s>(all: &'s BTreeMap<Subject, Summed>, kind: &str, weight: &str) -> Vec<(&'s Subject, &'s Summed)> {
+fn of_kind<'s>(
+    all: &'s BTreeMap<CountSubject, Summed>,
+    kind: &str,
+    weight: &str,
+) -> Vec<(&'s CountSubject, &'s Summed)> {
     let mut rows: Vec<_> = all.iter().filter(|(subject, _)| subject.kind == kind).collect();
     rows.sort_by_key(|(subject, summed)| (std::cmp::Reverse(summed.number(weight)), (*subject).clone()));
     rows
 }
 
 /// Fingerprints of endpoints.
-pub fn endpoints(all: &BTreeMap<Subject, Summed>) -> Listing {
+pub fn endpoints(all: &BTreeMap<CountSubject, Summed>) -> Listing {
     let rows = of_kind(all, ENDPOINT, CALLS);
     let share = |row: &Summed| {
         let repeats = row.number(REPEATS).filter(|_| row.judged > 0);
@@ -177,7 +181,7 @@ pub fn endpoints(all: &BTreeMap<Subject, Summed>) -> Listing {
 }
 
 /// Tools with their steps.
-pub fn tools(all: &BTreeMap<Subject, Summed>) -> Listing {
+pub fn tools(all: &BTreeMap<CountSubject, Summed>) -> Listing {
     let rows = of_kind(all, TOOL, STEPS);
     Columns::of(&rows)
         .text("tool", |(subject, _)| subject.name.clone())
@@ -188,13 +192,13 @@ pub fn tools(all: &BTreeMap<Subject, Summed>) -> Listing {
 }
 
 /// Follow-up edges with the share of the earlier tool's steps.
-pub fn edges(all: &BTreeMap<Subject, Summed>) -> Listing {
+pub fn edges(all: &BTreeMap<CountSubject, Summed>) -> Listing {
     let rows = of_kind(all, EDGE, SUPPORT);
-    let steps = |from: &Subject| {
-        let tool = Subject { kind: TOOL.to_owned(), name: from.name.clone(), ..Subject::default() };
+    let steps = |from: &CountSubject| {
+        let tool = CountSubject { kind: TOOL.to_owned(), name: from.name.clone(), ..CountSubject::default() };
         all.get(&tool).and_then(|row| row.number(STEPS)).unwrap_or_default().max(0)
     };
-    let share = |subject: &Subject, row: &Summed| {
+    let share = |subject: &CountSubject, row: &Summed| {
         let steps = steps(subject);
         Share::new(row.number(SUPPORT).unwrap_or_default().clamp(0, steps) as u64, steps as u64)
     };
@@ -212,7 +216,7 @@ pub fn edges(all: &BTreeMap<Subject, Summed>) -> Listing {
 }
 
 /// What other settings would have cost.
-pub fn what_ifs(all: &BTreeMap<Subject, Summed>) -> Listing {
+pub fn what_ifs(all: &BTreeMap<CountSubject, Summed>) -> Listing {
     let rows = of_kind(all, WHAT_IF, LOG_TOKENS);
     let change = |row: &Summed| {
         let (log, policy) = row.number(LOG_TOKENS).zip(row.number(POLICY_TOKENS))?;

@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
 use crate::base::numbers::{DAY_MS, WEEK_MS};
-use crate::fleet::limits::Limits;
+use crate::fleet::limits::FleetLimits;
 use crate::logs::trace::Millis;
 
 /// The Monday of the week in which a time lies; none for what is no time.
@@ -27,18 +27,18 @@ fn end_ms(monday: Date) -> Option<Millis> {
 }
 
 /// Whether a week is over, and not too long ago.
-pub fn is_told(monday: Date, now_ms: Millis, limits: &Limits) -> bool {
+pub fn is_told(monday: Date, now_ms: Millis, limits: &FleetLimits) -> bool {
     end_ms(monday).is_some_and(|end| now_ms - end >= limits.settle_hours * 3_600_000)
         && !is_past(monday, now_ms, limits)
 }
 
 /// Whether a week is too long ago to be pooled.
-pub fn is_past(monday: Date, now_ms: Millis, limits: &Limits) -> bool {
+pub fn is_past(monday: Date, now_ms: Millis, limits: &FleetLimits) -> bool {
     end_ms(monday).is_none_or(|end| now_ms - end > limits.weeks_max * WEEK_MS)
 }
 
 /// The weight of a week now: 1 when it ends, 1/e after its life.
-pub fn weight(monday: Date, now_ms: Millis, limits: &Limits) -> f64 {
+pub fn weight(monday: Date, now_ms: Millis, limits: &FleetLimits) -> f64 {
     let days = |ms: Millis| ms as f64 / DAY_MS as f64;
     let age = end_ms(monday).map_or(f64::INFINITY, |end| days((now_ms - end).max(0)));
     (-age / limits.life_days).exp()

@@ -7,11 +7,13 @@ use arrow_array::RecordBatch;
 
 use crate::base::id::{Id, IdMap};
 use crate::base::names::Names;
-use crate::base::showing::{Kept, Showing};
+use crate::base::showing::{KeptLines, Showing};
 use crate::base::tokenizer::Size;
 use crate::facts::body_facts::{BodyFacts, Encoding, NearField, NearSignature};
-use crate::facts::texts::Texts;
-use crate::frames::columns::{Column, Columns, Outcome, Table, blobs, field, ids, part, texts, u8s, u32s};
+use crate::facts::texts::LineHashes;
+use crate::frames::columns::{
+    BatchColumns, Column, ColumnResult, RowSchema, blobs, field, ids, part, texts, u8s, u32s,
+};
 
 /// The tables, by the name of their files.
 pub const TABLES: [&str; 2] = ["bodies", "encodings"];
@@ -23,7 +25,7 @@ pub const VERSIONS: [(&str, u32); 2] = [("bodies", 5), ("encodings", 2)];
 pub const GROUP_ROWS: usize = 1 << 12;
 
 /// The batch of one of [`TABLES`]; `formats` are the names of the formats by number.
-pub fn batch(table: &str, facts: &[&BodyFacts], formats: &[&str]) -> Outcome<RecordBatch> {
+pub fn batch(table: &str, facts: &[&BodyFacts], formats: &[&str]) -> ColumnResult<RecordBatch> {
     let columns = match table {
         "bodies" => bodies().columns(facts, &Names::default()),
         _ => encoding_columns(facts, formats),
@@ -32,18 +34,18 @@ pub fn batch(table: &str, facts: &[&BodyFacts], formats: &[&str]) -> Outcome<Rec
 }
 
 /// The facts in a batch of bodies, without their encodings.
-pub fn read(batch: &RecordBatch) -> Outcome<Vec<BodyFacts>> {
-    bodies().rows(&Columns(batch), &mut Names::default())
+pub fn read(batch: &RecordBatch) -> ColumnResult<Vec<BodyFacts>> {
+    bodies().rows(&BatchColumns(batch), &mut Names::default())
 }
 
 /// Adds the encodings of the batches of one segment to its facts. Those in formats that this program lacks are left out.
-pub fn read_encodings(batches: &[RecordBatch], formats: &[&str], facts: &mut [BodyFacts]) -> Outcome<()> {
+pub fn read_encodings(batches: &[RecordBatch], formats: &[&str], facts: &mut [BodyFacts]) -> ColumnResult<()> {
     let place: IdMap<Id, usize> = facts.iter().enumerate().map(|(index, row)| (row.body, index)).collect();
-    batches.iter().try_for_each(|batch| add_encodings(&Columns(batch), formats, &place, facts))
+    batches.iter().try_for_each(|batch| add_encodings(&BatchColumns(batch), formats, &place, facts))
 }
 
-fn bodies() -> Table<BodyFacts> {
-    Table::<BodyFacts>::new()
+fn bodies() -> RowSchema<BodyFacts> {
+    RowSchema::<BodyFacts>::new()
         .column("body", field!(body))
         .column("sha", field!(sha))
         .column("counted", field!(counted))
@@ -97,11 +99,11 @@ fn encoding_columns(facts: &[&BodyFacts], formats: &[&str]) -> Vec<Column> {
 }
 
 fn add_encodings(
-    columns: &Columns<'_>,
+    columns: &BatchColumns<'_>,
     formats: &[&str],
     place: &IdMap<Id, usize>,
     facts: &mut [BodyFacts],
-) -> Outcome<()> {
+) -> ColumnResult<()> {
     let numbers: BTreeMap<&str, u8> = formats.iter().zip(0..).map(|(&id, number)| (id, number)).collect();
     let mut names = Names::default();
     let (body, format) = (columns.ids("body")?, columns.syms("format", &mut names)?);
@@ -112,7 +114,7 @@ fn add_encodings(
         let known = numbers.get(names.text(format)).zip(place.get(&body.at(row)));
         let Some((&format, &place)) = known else { continue };
         let size = Size { bytes: bytes.value(row), tokens: [o200k.value(row), cl100k.value(row)] };
-        let kept = Kept::from_number(kept.value(row));
+        let kept = KeptLines::from_number(kept.value(row));
         facts[place].encodings.push(Encoding { format, depth: depth.value(row), size, kept });
         unpack_lost(lost.value(row), format, &mut facts[place].texts);
     }
@@ -146,17 +148,17 @@ fn pack_size(size: &Size, out: &mut Vec<u8>) {
     }
 }
 
-fn pack_hashes(texts: &Texts) -> Vec<u8> {
+fn pack_hashes(texts: &LineHashes) -> Vec<u8> {
     texts.hashes().iter().flat_map(|hash| hash.to_le_bytes()).collect()
 }
 
-fn unpack_hashes(bytes: &[u8]) -> Texts {
+fn unpack_hashes(bytes: &[u8]) -> LineHashes {
     let mut packed = Packed(bytes);
-    Texts::of_hashes(std::iter::from_fn(|| packed.u32()))
+    LineHashes::of_hashes(std::iter::from_fn(|| packed.u32()))
 }
 
 /// One bit per line that a format loses; nothing if it loses none.
-fn pack_lost(texts: &Texts, format: u8) -> Vec<u8> {
+fn pack_lost(texts: &LineHashes, format: u8) -> Vec<u8> {
     let mut lost = texts.lost_in(format).peekable();
     if lost.peek().is_none() {
         return Vec::new();
@@ -166,7 +168,7 @@ fn pack_lost(texts: &Texts, format: u8) -> Vec<u8> {
     bits
 }
 
-fn unpack_lost(bytes: &[u8], format: u8, texts: &mut Texts) {
+fn unpack_lost(bytes: &[u8], format: u8, texts: &mut LineHashes) {
     let bytes = &bytes[..bytes.len().min(texts.hashes().len().div_ceil(8))];
     let bits = (0..).zip(bytes).flat_map(|(at, byte)| (0..8).map(move |bit| (at * 8 + bit, byte >> bit & 1 == 1)));
     if !bytes.is_empty() {

@@ -18,7 +18,7 @@ use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
 
 /// Result of a conversion.
-pub type Outcome<T> = std::result::Result<T, ArrowError>;
+pub type ColumnResult<T> = std::result::Result<T, ArrowError>;
 
 /// A column by name, and whether it may hold nulls.
 pub(super) type Column = (&'static str, ArrayRef, bool);
@@ -68,43 +68,47 @@ pub(super) fn rows_at<'r, F, R>(
 }
 
 /// The columns of a batch by name; one that is missing reads as zeros.
-pub(super) struct Columns<'a>(pub(super) &'a RecordBatch);
+pub(super) struct BatchColumns<'a>(pub(super) &'a RecordBatch);
 
-impl Columns<'_> {
-    pub(super) fn typed<T: Array + Clone + 'static>(&self, name: &str, default: impl FnOnce(usize) -> T) -> Outcome<T> {
+impl BatchColumns<'_> {
+    pub(super) fn typed<T: Array + Clone + 'static>(
+        &self,
+        name: &str,
+        default: impl FnOnce(usize) -> T,
+    ) -> ColumnResult<T> {
         let Some(column) = self.0.column_by_name(name) else { return Ok(default(self.0.num_rows())) };
         let typed = column.as_any().downcast_ref::<T>().cloned();
         typed.ok_or_else(|| ArrowError::SchemaError(format!("column {name} has type {}", column.data_type())))
     }
 
-    pub(super) fn u8(&self, name: &str) -> Outcome<UInt8Array> {
+    pub(super) fn u8(&self, name: &str) -> ColumnResult<UInt8Array> {
         self.typed(name, |rows| vec![0; rows].into())
     }
 
-    pub(super) fn u16(&self, name: &str) -> Outcome<UInt16Array> {
+    pub(super) fn u16(&self, name: &str) -> ColumnResult<UInt16Array> {
         self.typed(name, |rows| vec![0; rows].into())
     }
 
-    pub(super) fn blobs(&self, name: &str) -> Outcome<BinaryArray> {
+    pub(super) fn blobs(&self, name: &str) -> ColumnResult<BinaryArray> {
         self.typed(name, |rows| BinaryArray::from_iter_values(std::iter::repeat_n([], rows)))
     }
 
-    pub(super) fn u32(&self, name: &str) -> Outcome<UInt32Array> {
+    pub(super) fn u32(&self, name: &str) -> ColumnResult<UInt32Array> {
         self.typed(name, |rows| vec![0; rows].into())
     }
 
-    pub(super) fn u64(&self, name: &str) -> Outcome<UInt64Array> {
+    pub(super) fn u64(&self, name: &str) -> ColumnResult<UInt64Array> {
         self.typed(name, |rows| vec![0; rows].into())
     }
 
-    pub(super) fn ids(&self, name: &str) -> Outcome<Ids> {
+    pub(super) fn ids(&self, name: &str) -> ColumnResult<Ids> {
         let none = |rows| {
             FixedSizeBinaryArray::try_from_iter(std::iter::repeat_n([0_u8; 16], rows)).expect("all ids have 16 bytes")
         };
         self.typed(name, none).map(Ids)
     }
 
-    pub(super) fn syms(&self, name: &str, names: &mut Names) -> Outcome<Vec<Sym>> {
+    pub(super) fn syms(&self, name: &str, names: &mut Names) -> ColumnResult<Vec<Sym>> {
         let rows = self.0.num_rows();
         let none = |rows: usize| {
             let texts: ArrayRef = Arc::new(StringArray::from(vec![""]));
@@ -135,7 +139,7 @@ impl Ids {
 }
 
 /// A value that stands in a column.
-pub(super) trait Value: Sized {
+pub(super) trait ColumnValue: Sized {
     /// Whether the column may hold nulls.
     const NULLABLE: bool;
 
@@ -143,19 +147,24 @@ pub(super) trait Value: Sized {
     fn column(values: impl Iterator<Item = Self>, names: &Names) -> ArrayRef;
 
     /// Hands on the values of a column, row by row; zeros of one that is missing.
-    fn each(columns: &Columns<'_>, name: &str, names: &mut Names, put: impl FnMut(usize, Self)) -> Outcome<()>;
+    fn each(
+        columns: &BatchColumns<'_>,
+        name: &str,
+        names: &mut Names,
+        put: impl FnMut(usize, Self),
+    ) -> ColumnResult<()>;
 }
 
 macro_rules! value {
     ($value:ty, $nullable:expr, |$values:ident, $texts:ident| $write:expr, |$from:ident, $name:ident, $names:ident| $read:expr, |$column:ident, $row:ident| $at:expr) => {
-        impl Value for $value {
+        impl ColumnValue for $value {
             const NULLABLE: bool = $nullable;
 
             fn column($values: impl Iterator<Item = Self>, $texts: &Names) -> ArrayRef {
                 $write
             }
 
-            fn each($from: &Columns<'_>, $name: &str, $names: &mut Names, mut put: impl FnMut(usize, Self)) -> Outcome<()> {
+            fn each($from: &BatchColumns<'_>, $name: &str, $names: &mut Names, mut put: impl FnMut(usize, Self)) -> ColumnResult<()> {
                 let $column = $read?;
                 (0..$from.0.num_rows()).for_each(|$row| put($row, $at));
                 Ok(())
@@ -193,18 +202,18 @@ value!(
 /// What a column has of a row, and how the row gets it back.
 type Field<R, T> = (fn(&R) -> T, fn(&mut R, T));
 type Write<R> = Box<dyn Fn(&[&R], &Names) -> ArrayRef>;
-type Read<R> = Box<dyn Fn(&Columns<'_>, &mut Names, &mut [R]) -> Outcome<()>>;
+type Read<R> = Box<dyn Fn(&BatchColumns<'_>, &mut Names, &mut [R]) -> ColumnResult<()>>;
 
 /// What a table holds of a row and how the row gets it back, column by column; read in their order.
-pub(super) struct Table<R>(Vec<(&'static str, bool, Write<R>, Read<R>)>);
+pub(super) struct RowSchema<R>(Vec<(&'static str, bool, Write<R>, Read<R>)>);
 
-impl<R: Clone + Default + 'static> Table<R> {
+impl<R: Clone + Default + 'static> RowSchema<R> {
     pub(super) fn new() -> Self {
         Self(Vec::new())
     }
 
     /// Adds a column.
-    pub(super) fn column<T: Value + 'static>(mut self, name: &'static str, (get, set): Field<R, T>) -> Self {
+    pub(super) fn column<T: ColumnValue + 'static>(mut self, name: &'static str, (get, set): Field<R, T>) -> Self {
         let write: Write<R> = Box::new(move |rows, names| T::column(rows.iter().map(|row| get(row)), names));
         let read: Read<R> =
             Box::new(move |from, names, rows| T::each(from, name, names, |row, value| set(&mut rows[row], value)));
@@ -240,7 +249,7 @@ impl<R: Clone + Default + 'static> Table<R> {
     }
 
     /// The rows of a batch.
-    pub(super) fn rows(&self, batch: &Columns<'_>, names: &mut Names) -> Outcome<Vec<R>> {
+    pub(super) fn rows(&self, batch: &BatchColumns<'_>, names: &mut Names) -> ColumnResult<Vec<R>> {
         let mut rows = vec![R::default(); batch.0.num_rows()];
         self.0.iter().try_for_each(|(.., read)| read(batch, names, &mut rows))?;
         Ok(rows)

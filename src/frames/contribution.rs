@@ -29,7 +29,7 @@ pub const TEXT_BYTES_MAX: usize = 200;
 
 /// What a count is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Subject {
+pub struct CountSubject {
     /// `endpoint`, `tool` or `edge`.
     pub kind: String,
     /// Name of the endpoint or tool; of an edge the earlier tool.
@@ -44,7 +44,7 @@ pub struct Subject {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count {
     /// What it is about.
-    pub subject: Subject,
+    pub subject: CountSubject,
     /// What is counted.
     pub measure: String,
     /// Bin of a histogram or category; 0 for a plain number.
@@ -194,15 +194,15 @@ pub(super) fn encoded_as(
 }
 
 /// Why a file is refused, in words that follow its name.
-pub type Refusal = String;
+pub type FileRefusal = String;
 /// What was read, or why not.
-pub type Outcome<T> = std::result::Result<T, Refusal>;
+pub type ContributionResult<T> = std::result::Result<T, FileRefusal>;
 
 /// Reads a contribution of at most so many rows.
 ///
 /// # Errors
 /// Why it is none that this version can read.
-pub fn read(bytes: Vec<u8>, rows_max: usize) -> Outcome<Contribution> {
+pub fn read(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<Contribution> {
     let (mut contribution, batches) = read_table(bytes, CONTRIBUTION, &counts_schema(), rows_max)?;
     for batch in &batches {
         for row in 0..batch.num_rows() {
@@ -218,7 +218,7 @@ pub(super) fn read_table(
     what: &str,
     fields: &[Field],
     rows_max: usize,
-) -> Outcome<(Contribution, Vec<RecordBatch>)> {
+) -> ContributionResult<(Contribution, Vec<RecordBatch>)> {
     let table = table(bytes, what, fields, rows_max)?;
     let said = |key: &str| table.said(key).map(str::to_owned).ok_or_else(|| format!("it does not say its {key}"));
     let marks = said("marks")?.split(',').filter(|mark| !mark.is_empty()).map(str::to_owned).collect();
@@ -230,7 +230,7 @@ pub(super) fn read_table(
 ///
 /// # Errors
 /// Why it is none that this version can read.
-pub fn read_pool(bytes: Vec<u8>, rows_max: usize) -> Outcome<Pool> {
+pub fn read_pool(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<Pool> {
     let table = table(bytes, "pool", &pooled_schema(), rows_max)?;
     let mut rows = Vec::new();
     for batch in &table.batches {
@@ -247,28 +247,33 @@ pub fn read_pool(bytes: Vec<u8>, rows_max: usize) -> Outcome<Pool> {
 }
 
 /// What a file says of itself, and its rows.
-struct Table {
+struct ContributionFile {
     about: About,
     batches: Vec<RecordBatch>,
 }
 
-impl Table {
+impl ContributionFile {
     fn said(&self, key: &str) -> Option<&str> {
         self.about.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 }
 
 /// A file with exactly these columns. A reader that panics on hostile bytes has refused them.
-fn table(bytes: Vec<u8>, what: &str, fields: &[Field], rows_max: usize) -> Outcome<Table> {
+fn table(bytes: Vec<u8>, what: &str, fields: &[Field], rows_max: usize) -> ContributionResult<ContributionFile> {
     let (what, fields) = (what.to_owned(), fields.to_vec());
     let read = move || batches_of(bytes.into(), &what, &fields, rows_max);
     let (about, batches) = contained(read).unwrap_or_else(|| Err("it is no Parquet file: damaged".to_owned()))?;
-    Ok(Table { about, batches })
+    Ok(ContributionFile { about, batches })
 }
 
 type About = Vec<(String, String)>;
 
-fn batches_of(bytes: Bytes, what: &str, fields: &[Field], rows_max: usize) -> Outcome<(About, Vec<RecordBatch>)> {
+fn batches_of(
+    bytes: Bytes,
+    what: &str,
+    fields: &[Field],
+    rows_max: usize,
+) -> ContributionResult<(About, Vec<RecordBatch>)> {
     let damaged = |cause: &dyn std::fmt::Display| format!("it is no Parquet file: {cause}");
     let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(|cause| damaged(&cause))?;
     let metadata = reader.metadata();
@@ -317,9 +322,9 @@ fn bare(field: &Arc<Field>) -> Field {
     Field::new(field.name(), field.data_type().clone(), field.is_nullable())
 }
 
-fn count(batch: &RecordBatch, first: usize, row: usize) -> Outcome<Count> {
+fn count(batch: &RecordBatch, first: usize, row: usize) -> ContributionResult<Count> {
     Ok(Count {
-        subject: Subject {
+        subject: CountSubject {
             kind: text(batch, first, row)?,
             name: text(batch, first + 1, row)?,
             other: text(batch, first + 2, row)?,
@@ -331,11 +336,11 @@ fn count(batch: &RecordBatch, first: usize, row: usize) -> Outcome<Count> {
     })
 }
 
-pub(super) fn text(batch: &RecordBatch, column: usize, row: usize) -> Outcome<String> {
+pub(super) fn text(batch: &RecordBatch, column: usize, row: usize) -> ContributionResult<String> {
     Ok(batch.column(column).as_string::<i32>().value(row).to_owned())
 }
 
-fn small(batch: &RecordBatch, column: usize, row: usize) -> Outcome<u32> {
+fn small(batch: &RecordBatch, column: usize, row: usize) -> ContributionResult<u32> {
     let value = batch.column(column).as_primitive::<Int32Type>().value(row);
     u32::try_from(value).map_err(|_| format!("it holds the negative number {value}"))
 }

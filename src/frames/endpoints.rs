@@ -8,7 +8,7 @@ use arrow_array::builder::{Float64Builder, ListBuilder, MapBuilder, StringBuilde
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array};
 
 use crate::base::error::Result;
-use crate::frames::columns::Outcome;
+use crate::frames::columns::ColumnResult;
 use crate::frames::export;
 use crate::frames::fingerprint::Fingerprint;
 
@@ -23,7 +23,7 @@ pub fn write(out: &mut (impl Write + Send), fingerprints: &[Fingerprint], about:
     export::write(out, batch(fingerprints), SCHEMA_VERSION, about)
 }
 
-fn batch(rows: &[Fingerprint]) -> Outcome<RecordBatch> {
+fn batch(rows: &[Fingerprint]) -> ColumnResult<RecordBatch> {
     let texts =
         |of: fn(&Fingerprint) -> Option<&str>| -> ArrayRef { Arc::new(rows.iter().map(of).collect::<StringArray>()) };
     let floats =
@@ -56,7 +56,7 @@ fn batch(rows: &[Fingerprint]) -> Outcome<RecordBatch> {
     ])
 }
 
-fn shape_mix(rows: &[Fingerprint]) -> Outcome<ArrayRef> {
+fn shape_mix(rows: &[Fingerprint]) -> ColumnResult<ArrayRef> {
     let mut map = MapBuilder::new(None, StringBuilder::new(), Float64Builder::new());
     for row in rows {
         for (shape, share) in &row.shape_mix {

@@ -12,7 +12,7 @@ use crate::base::error::Result;
 use crate::base::names::Sym;
 use crate::base::sums::adds_up;
 use crate::frames::columns::{Collected, fault};
-use crate::telemetry::log::Event;
+use crate::telemetry::log::RecordedEvent;
 
 /// Parts of one in which key stability is added up.
 pub const STABILITY_PARTS: f64 = 1e9;
@@ -85,7 +85,7 @@ impl EventFrame {
     ///
     /// # Errors
     /// If the columns do not fit together, which is a fault of devboy.
-    pub fn new(rows: &[(&Event, u32)]) -> Result<Self> {
+    pub fn new(rows: &[(&RecordedEvent, u32)]) -> Result<Self> {
         let weights = distinct_weights(rows.iter().map(|(event, _)| *event));
         let mut numbers = NUMBERS.map(|_| Vec::with_capacity(rows.len()));
         let (mut times, mut repeats) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
@@ -191,7 +191,7 @@ const NUMBERS: [&str; 11] =
     ["endpoint", "session", "rate", "kind", "bytes", "baseline", "sent", "columns", "rows", "stability", "plan"];
 
 /// What they hold of an event.
-fn numbers_of(event: &Event, rate: u32) -> [u32; NUMBERS.len()] {
+fn numbers_of(event: &RecordedEvent, rate: u32) -> [u32; NUMBERS.len()] {
     let is_table = event.shape == BodyShape::MarkdownTable as u8 && event.columns > 0;
     let is_array = event.shape == BodyShape::ArrayOfObjects as u8 && !event.key_stability.is_nan();
     let stability = (f64::from(event.key_stability) * STABILITY_PARTS).round() as u32;
@@ -211,12 +211,12 @@ fn numbers_of(event: &Event, rate: u32) -> [u32; NUMBERS.len()] {
     ]
 }
 
-fn is_cited(event: &Event) -> bool {
+fn is_cited(event: &RecordedEvent) -> bool {
     event.plan.prefetched && event.plan.cited == Some(true)
 }
 
 /// The weights that occur, ascending. They are positive, so their bits stand in the same order as they do.
-fn distinct_weights<'e>(events: impl Iterator<Item = &'e Event>) -> Vec<f64> {
+fn distinct_weights<'e>(events: impl Iterator<Item = &'e RecordedEvent>) -> Vec<f64> {
     let mut bits = BTreeSet::new();
     let mut last = None;
     for event in events.filter(|event| last.replace(event.weight) != Some(event.weight)) {

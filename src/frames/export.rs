@@ -11,8 +11,8 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
 use crate::base::error::{Error, Result};
-use crate::base::listing::{Listing, Values};
-use crate::frames::columns::Outcome;
+use crate::base::listing::{ColumnValues, Listing};
+use crate::frames::columns::ColumnResult;
 use crate::frames::projection::MinedProjection;
 
 /// Writes a batch. The metadata holds `devboy.schema_version`, `devboy.tool_version` and what `about` adds.
@@ -21,7 +21,7 @@ use crate::frames::projection::MinedProjection;
 /// Whatever the sink says.
 pub(super) fn write(
     out: &mut (impl Write + Send),
-    batch: Outcome<RecordBatch>,
+    batch: ColumnResult<RecordBatch>,
     schema_version: u32,
     about: &[(&str, String)],
 ) -> Result<()> {
@@ -52,17 +52,17 @@ pub fn write_listing(out: &mut (impl Write + Send), listing: &Listing, about: &[
     write(out, RecordBatch::try_from_iter_with_nullable(columns), SCHEMA_VERSION, about)
 }
 
-fn array(values: &Values) -> ArrayRef {
+fn array(values: &ColumnValues) -> ArrayRef {
     match values {
-        Values::Texts(values) => Arc::new(StringArray::from_iter_values(values)),
-        Values::Wholes(values) => Arc::new(values.iter().copied().collect::<Int64Array>()),
-        Values::Reals(values) => Arc::new(values.iter().copied().collect::<Float64Array>()),
-        Values::Flags(values) => Arc::new(values.iter().copied().map(Some).collect::<BooleanArray>()),
+        ColumnValues::Texts(values) => Arc::new(StringArray::from_iter_values(values)),
+        ColumnValues::Wholes(values) => Arc::new(values.iter().copied().collect::<Int64Array>()),
+        ColumnValues::Reals(values) => Arc::new(values.iter().copied().collect::<Float64Array>()),
+        ColumnValues::Flags(values) => Arc::new(values.iter().copied().map(Some).collect::<BooleanArray>()),
     }
 }
 
-fn is_nullable(values: &Values) -> bool {
-    matches!(values, Values::Wholes(_) | Values::Reals(_))
+fn is_nullable(values: &ColumnValues) -> bool {
+    matches!(values, ColumnValues::Wholes(_) | ColumnValues::Reals(_))
 }
 
 /// Version of the schema; it rises when a column is renamed, removed or changes its meaning.
@@ -80,7 +80,7 @@ pub fn write_projections(
     write(out, projections_batch(rows), PROJECTIONS_VERSION, about)
 }
 
-fn projections_batch(rows: &[MinedProjection]) -> Outcome<RecordBatch> {
+fn projections_batch(rows: &[MinedProjection]) -> ColumnResult<RecordBatch> {
     let texts = |of: fn(&MinedProjection) -> Option<&str>| -> ArrayRef {
         Arc::new(rows.iter().map(of).collect::<StringArray>())
     };

@@ -27,18 +27,18 @@ use crate::base::names::{Names, Sym};
 use crate::base::seal::{Seal, secret_file};
 use crate::facts::body_facts::BodyFacts;
 use crate::frames::bodies;
-use crate::frames::columns::Outcome;
+use crate::frames::columns::ColumnResult;
 use crate::frames::manifest;
-use crate::frames::manifest::{Manifest, Segment, StoredSource, Unusable};
+use crate::frames::manifest::{LakeSegment, Manifest, StoredSource, Unusable};
 use crate::frames::sealed;
 use crate::frames::sealed::Way;
 use crate::frames::tables;
-use crate::frames::tables::{TABLES, Tagged};
+use crate::frames::tables::{TABLES, TaggedRows};
 use crate::frames::timelines;
 use crate::frames::timelines::{Joined, PackedTimeline};
 use crate::frames::values;
-use crate::logs::trace::Rows;
-use crate::logs::values::Values;
+use crate::logs::trace::FileRows;
+use crate::logs::values::ValueRows;
 
 /// Held by whoever writes.
 const WRITER_LOCK: &str = "lock";
@@ -75,7 +75,7 @@ const HASH_COLUMNS: [&str; 15] = [
 
 /// A file of the lake that does not hold what was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damage {
+pub struct LakeDamage {
     segment: u32,
     table: String,
     /// What is wrong, with the name of the file.
@@ -86,7 +86,7 @@ pub struct Damage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// Files do not hold what was written: [`Lake::without`] them the lake can be used.
-    Damaged(Vec<Damage>),
+    Damaged(Vec<LakeDamage>),
     /// Another run has changed the lake since it was opened: [`Lake::open`] gives the new one.
     Overtaken,
     /// Whatever the disk says; next time it may be different.
@@ -110,7 +110,7 @@ impl std::fmt::Display for Trouble {
 }
 
 /// What a file of a segment holds.
-type Part<'s> = (&'s Segment, &'static str, Vec<RecordBatch>);
+type Part<'s> = (&'s LakeSegment, &'static str, Vec<RecordBatch>);
 
 /// What a run found out.
 pub struct Update<'a> {
@@ -125,9 +125,9 @@ pub struct Update<'a> {
 /// What a run read.
 pub struct News<'a> {
     /// New rows by source.
-    pub delta: &'a Tagged<'a>,
+    pub delta: &'a TaggedRows<'a>,
     /// Every live row by source, for when segments are merged.
-    pub all: &'a Tagged<'a>,
+    pub all: &'a TaggedRows<'a>,
     /// What symbols in the rows mean.
     pub names: &'a Names,
     /// Facts about bodies that were not known before.
@@ -137,7 +137,7 @@ pub struct News<'a> {
     /// See [`crate::facts::body_facts::Encoding::format`].
     pub formats: &'a [&'a str],
     /// New values by source.
-    pub values: &'a BTreeMap<u32, Values>,
+    pub values: &'a BTreeMap<u32, ValueRows>,
     /// What symbols in the values mean.
     pub value_names: &'a Names,
 }
@@ -237,10 +237,10 @@ impl Lake {
     /// The lake without damaged files. Sources whose rows were in them are no longer known; those whose values were in
     /// them are to be read anew, and all of whose bodies some facts are missing are to be studied anew.
     #[must_use]
-    pub fn without(&self, damage: &[Damage]) -> Self {
+    pub fn without(&self, damage: &[LakeDamage]) -> Self {
         let mut mended = Self { is_mended: true, ..self.clone() };
         let Manifest { segments, body_segments, timeline_segments, sources, .. } = Arc::make_mut(&mut mended.manifest);
-        for Damage { segment: number, table, .. } in damage {
+        for LakeDamage { segment: number, table, .. } in damage {
             let table = table.as_str();
             let hit = segments.iter_mut().find(|segment| segment.number == *number);
             if TABLES.contains(&table) {
@@ -266,10 +266,10 @@ impl Lake {
     ///
     /// # Errors
     /// If a segment cannot be read.
-    pub fn load(&self, names: &mut Names, wanted: &dyn Fn(u32) -> bool) -> Result<Vec<(u32, Rows)>, Trouble> {
+    pub fn load(&self, names: &mut Names, wanted: &dyn Fn(u32) -> bool) -> Result<Vec<(u32, FileRows)>, Trouble> {
         let mut live = self.manifest.live();
         live.retain(|&number| wanted(number));
-        let mut files: Vec<(u32, Rows)> = live.iter().map(|&number| (number, Rows::default())).collect();
+        let mut files: Vec<(u32, FileRows)> = live.iter().map(|&number| (number, FileRows::default())).collect();
         let place: BTreeMap<u32, usize> = live.iter().enumerate().map(|(index, &number)| (number, index)).collect();
         // Rows come source by source, so the last answer nearly always holds.
         let mut last = (0, None);
@@ -292,10 +292,10 @@ impl Lake {
     ///
     /// # Errors
     /// If a segment cannot be read.
-    pub fn load_values(&self, names: &mut Names) -> Result<BTreeMap<u32, Values>, Trouble> {
-        let mut files: BTreeMap<u32, Values> =
-            self.manifest.live().into_iter().map(|number| (number, Values::default())).collect();
-        let mut of = |source: u32, add: &mut dyn FnMut(&mut Values)| {
+    pub fn load_values(&self, names: &mut Names) -> Result<BTreeMap<u32, ValueRows>, Trouble> {
+        let mut files: BTreeMap<u32, ValueRows> =
+            self.manifest.live().into_iter().map(|number| (number, ValueRows::default())).collect();
+        let mut of = |source: u32, add: &mut dyn FnMut(&mut ValueRows)| {
             if let Some(file) = files.get_mut(&source) {
                 add(file);
             }
@@ -337,7 +337,7 @@ impl Lake {
     }
 
     /// The facts of one segment. Bodies come group by group, so that no more than a few of them stand in memory twice.
-    fn load_body_segment(&self, segment: &Segment, formats: &[&str]) -> Result<Vec<BodyFacts>, Trouble> {
+    fn load_body_segment(&self, segment: &LakeSegment, formats: &[&str]) -> Result<Vec<BodyFacts>, Trouble> {
         let [bodies_table, encodings_table] = bodies::TABLES;
         let made = |batch: RecordBatch| {
             let opened = sealed::pass(batch, &self.seal, Way::FromDisk);
@@ -377,7 +377,7 @@ impl Lake {
     /// nothing of the file is in memory any more.
     fn load_timeline_segment<T: Send>(
         &self,
-        segment: &Segment,
+        segment: &LakeSegment,
         make: &(dyn Fn(PackedTimeline<'_>) -> Option<T> + Sync),
     ) -> Result<Vec<(u32, T)>, Trouble> {
         let [table] = timelines::TABLES;
@@ -463,7 +463,7 @@ impl Lake {
             let make = |_: &str, part: usize| Some(timelines::batch(&rows, groups.get(part)?));
             let tables = self.write_tables(number, &timelines::TABLES, &make)?;
             let sources = rows.iter().map(|row| row.source).collect();
-            next.timeline_segments.push(Segment { number, tables, sources, ..Segment::default() });
+            next.timeline_segments.push(LakeSegment { number, tables, sources, ..LakeSegment::default() });
             Ok(())
         })
     }
@@ -521,7 +521,7 @@ impl Lake {
         if rows == 0 {
             return Ok(());
         }
-        let values: Vec<(u32, &Values)> =
+        let values: Vec<(u32, &ValueRows)> =
             kept.iter().chain(news.values).map(|(&source, values)| (source, values)).collect();
         let number = next.take_segment();
         let group = |part| part * GROUP_ROWS..(part + 1) * GROUP_ROWS;
@@ -530,7 +530,7 @@ impl Lake {
         let make = |table: &str, part| values::batch(table, &values, &value_names, group(part));
         tables.extend(self.write_tables(number, &values::TABLES, &make)?);
         let sources = files.iter().map(|(source, _)| *source).collect();
-        next.segments.push(Segment { number, tables, sources, rows, maker: Id::NONE });
+        next.segments.push(LakeSegment { number, tables, sources, rows, maker: Id::NONE });
         Ok(())
     }
 
@@ -557,7 +557,7 @@ impl Lake {
             Some(bodies::batch(table, facts, news.formats))
         };
         let tables = self.write_tables(number, &bodies::TABLES, &make)?;
-        next.body_segments.push(Segment { number, tables, maker: news.maker, ..Segment::default() });
+        next.body_segments.push(LakeSegment { number, tables, maker: news.maker, ..LakeSegment::default() });
         Ok(())
     }
 
@@ -589,7 +589,7 @@ impl Lake {
         &self,
         number: u32,
         tables: &[&'static str],
-        make: &(dyn Fn(&str, usize) -> Option<Outcome<RecordBatch>> + Sync),
+        make: &(dyn Fn(&str, usize) -> Option<ColumnResult<RecordBatch>> + Sync),
     ) -> Result<BTreeMap<String, Id>, Trouble> {
         let written = tables.par_iter().map(|table| {
             let path = self.segment(number, table);
@@ -602,7 +602,7 @@ impl Lake {
     }
 
     /// Reads some tables of some segments, in that order. Damage is gathered over all of them.
-    fn read_tables<'s>(&self, segments: &'s [Segment], tables: &[&'static str]) -> Result<Vec<Part<'s>>, Trouble> {
+    fn read_tables<'s>(&self, segments: &'s [LakeSegment], tables: &[&'static str]) -> Result<Vec<Part<'s>>, Trouble> {
         let parts = segments.iter().flat_map(|segment| tables.iter().map(move |&table| (segment, table)));
         let parts: Vec<_> = parts.filter(|(segment, table)| segment.tables.contains_key(*table)).collect();
         let read = parts.into_par_iter().map(|(segment, table)| {
@@ -629,7 +629,7 @@ impl Lake {
     }
 
     /// The bytes of a file of a segment, if they are those that were written.
-    fn read_file(&self, segment: &Segment, table: &str) -> Result<Bytes, Trouble> {
+    fn read_file(&self, segment: &LakeSegment, table: &str) -> Result<Bytes, Trouble> {
         let path = self.segment(segment.number, table);
         match files::read_own(&path) {
             Ok(bytes) if segment.tables.get(table) == Some(&Id::of(&bytes)) => Ok(bytes.into()),
@@ -674,9 +674,9 @@ impl Manifest {
     }
 }
 
-fn damaged(segment: &Segment, table: &str, why: &dyn std::fmt::Display) -> Trouble {
+fn damaged(segment: &LakeSegment, table: &str, why: &dyn std::fmt::Display) -> Trouble {
     let why = format!("{}: {why}", segment_name(segment.number, table));
-    Trouble::Damaged(vec![Damage { segment: segment.number, table: table.to_owned(), why }])
+    Trouble::Damaged(vec![LakeDamage { segment: segment.number, table: table.to_owned(), why }])
 }
 
 fn segment_name(number: u32, table: &str) -> String {
@@ -723,7 +723,7 @@ fn is_own_name(name: &str) -> bool {
 }
 
 /// The tools of MCP servers among the calls.
-fn mcp_tools(all: &Tagged<'_>, names: &Names) -> BTreeSet<String> {
+fn mcp_tools(all: &TaggedRows<'_>, names: &Names) -> BTreeSet<String> {
     let calls = all.iter().flat_map(|(_, rows)| &rows.calls).filter_map(|row| row.asked);
     let tools: BTreeSet<Sym> = calls.map(|asked| asked.tool).collect();
     let texts = tools.into_iter().map(|tool| names.text(tool)).filter(|name| name.starts_with("mcp__"));
@@ -731,7 +731,7 @@ fn mcp_tools(all: &Tagged<'_>, names: &Names) -> BTreeSet<String> {
 }
 
 /// Rows of all tables.
-fn row_count(rows: &Rows) -> u64 {
+fn row_count(rows: &FileRows) -> u64 {
     (rows.chains.len() + rows.calls.len() + rows.messages.len() + rows.marks.len() + rows.sessions.len()) as u64
 }
 
@@ -759,7 +759,7 @@ fn read_groups<T: Send>(
 }
 
 /// Batches of one schema as the groups of a new Parquet file; gives its checksum.
-fn write_batches(mut batches: impl Iterator<Item = Outcome<RecordBatch>>, path: &Path) -> Result<Id, String> {
+fn write_batches(mut batches: impl Iterator<Item = ColumnResult<RecordBatch>>, path: &Path) -> Result<Id, String> {
     let first = batches.next().ok_or("a table without rows")?.map_err(|cause| cause.to_string())?;
     let level = ZstdLevel::try_new(1).map_err(|cause| cause.to_string())?;
     let mut properties = WriterProperties::builder()

@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field};
 
 use crate::base::error::Result;
-use crate::frames::contribution::{Contribution, Outcome, about, encoded, longs, read_table, text, texts};
+use crate::frames::contribution::{Contribution, ContributionResult, about, encoded, longs, read_table, text, texts};
 
 /// A number that is not known, or that there is none of.
 pub const NONE: i64 = -1;
@@ -123,7 +123,7 @@ fn columns(calls: &[LightCall]) -> Vec<ArrayRef> {
 ///
 /// # Errors
 /// Why it is no such file that this version can read.
-pub fn read(bytes: Vec<u8>, rows_max: usize) -> Outcome<(Contribution, Vec<LightCall>)> {
+pub fn read(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<(Contribution, Vec<LightCall>)> {
     let (of, batches) = read_table(bytes, WHAT, &schema(), rows_max)?;
     let mut calls = Vec::new();
     for batch in &batches {
@@ -134,7 +134,7 @@ pub fn read(bytes: Vec<u8>, rows_max: usize) -> Outcome<(Contribution, Vec<Light
     Ok((of, calls))
 }
 
-fn call(batch: &RecordBatch, row: usize) -> Outcome<LightCall> {
+fn call(batch: &RecordBatch, row: usize) -> ContributionResult<LightCall> {
     let number = |at: usize| batch.column(TEXTS.len() + at).as_primitive::<Int64Type>().value(row);
     let first = TEXTS.len() + Number::COUNT;
     let mut after = <[String; AFTER.len()]>::default();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::damage::{Damage, Reason, Spot};
+use crate::base::damage::{Damage, FirstSeen, Reason};
 use crate::base::files;
 use crate::base::id::Id;
 use crate::frames::tables;
@@ -75,7 +75,7 @@ pub struct StoredSource {
 
 /// The Parquet files of one writing run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Segment {
+pub struct LakeSegment {
     /// Number in the names of its files.
     pub number: u32,
     /// Checksum of each file, by table.
@@ -98,11 +98,11 @@ pub struct Manifest {
     /// Next number of a segment.
     pub next_segment: u32,
     /// Segments in order.
-    pub segments: Vec<Segment>,
+    pub segments: Vec<LakeSegment>,
     /// Segments with facts about bodies, in order: what a later one says holds.
-    pub body_segments: Vec<Segment>,
+    pub body_segments: Vec<LakeSegment>,
     /// Segments with timelines, in order: what a later one says holds.
-    pub timeline_segments: Vec<Segment>,
+    pub timeline_segments: Vec<LakeSegment>,
     /// Names of the tools of MCP servers that were called, so that their pseudonyms in telemetry can be read.
     pub mcp_tools: BTreeSet<String>,
     /// Sources by key.
@@ -189,7 +189,7 @@ impl Manifest {
     }
 
     /// All segments of all kinds.
-    pub fn all_segments(&self) -> impl Iterator<Item = &Segment> {
+    pub fn all_segments(&self) -> impl Iterator<Item = &LakeSegment> {
         self.segments.iter().chain(&self.body_segments).chain(&self.timeline_segments)
     }
 }
@@ -224,9 +224,9 @@ struct Stored {
     sealed_by: u64,
     next_source: u32,
     next_segment: u32,
-    segments: Vec<Segment>,
-    body_segments: Vec<Segment>,
-    timeline_segments: Vec<Segment>,
+    segments: Vec<LakeSegment>,
+    body_segments: Vec<LakeSegment>,
+    timeline_segments: Vec<LakeSegment>,
     mcp_tools: BTreeSet<String>,
     sources: Vec<StoredEntry>,
 }
@@ -321,7 +321,8 @@ impl StoredEntry {
     }
 
     fn unpack(self) -> Option<StoredSource> {
-        let spot = |(key, (count, line)): (String, (u64, u64))| Some((Reason::from_key(&key)?, Spot { count, line }));
+        let spot =
+            |(key, (count, line)): (String, (u64, u64))| Some((Reason::from_key(&key)?, FirstSeen { count, line }));
         Some(StoredSource {
             number: self.number,
             key: self.key,

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
-use crate::base::tokenizer::Tokens;
+use crate::base::tokenizer::TokenCounts;
 use crate::base::varint;
-use crate::logs::timeline::requests::{Added, BlockKind, ReferenceKind, Setting, Trigger, Utterance};
+use crate::logs::timeline::requests::{Added, BlockKind, ReferenceKind, RequestSetting, Trigger, Utterance};
 use crate::logs::timeline::rows::{
-    AddedRow, Answer, BlockRow, FieldRow, FileTimeline, Parent, RecordKind, ReferenceRow, TimelineRows,
+    AddedRow, AnswerRow, BlockRow, FieldRow, FileTimeline, Parent, RecordKind, ReferenceRow, TimelineRows,
 };
-use crate::logs::timeline::words::{Numbered, Words};
+use crate::logs::timeline::words::{Numbered, WordIndex};
 use crate::logs::trace::{Millis, Place, Usage};
 
 /// Raised whenever the layout changes: rows of another edition are made anew.
@@ -76,7 +76,7 @@ pub fn unpack(bytes: &[u8]) -> Option<FileTimeline> {
         from.bytes = rest;
         hashes.push(u64::from_le_bytes(*hash));
     }
-    let mut rows = TimelineRows { words: Words::of_parts(hashes, Vec::new())?, ..TimelineRows::default() };
+    let mut rows = TimelineRows { words: WordIndex::of_parts(hashes, Vec::new())?, ..TimelineRows::default() };
     walk(&mut from, &mut rows)?;
     let names = Names::from_texts(texts);
     (from.bytes.is_empty() && names.texts().len() == from.names).then_some(FileTimeline { names, rows })
@@ -166,12 +166,12 @@ trait Way {
         tokens.into_iter().try_for_each(|tokens| self.number(tokens))
     }
 
-    fn tokens(&mut self, tokens: &mut Tokens) -> Option<()> {
+    fn tokens(&mut self, tokens: &mut TokenCounts) -> Option<()> {
         tokens.iter_mut().try_for_each(|count| self.number(count))
     }
 
-    fn setting(&mut self, setting: &mut Setting) -> Option<()> {
-        let Setting { effort, speed, branch, miss_reason } = setting;
+    fn setting(&mut self, setting: &mut RequestSetting) -> Option<()> {
+        let RequestSetting { effort, speed, branch, miss_reason } = setting;
         [effort, speed, miss_reason].into_iter().try_for_each(|word| self.sym(word))?;
         self.id(branch)
     }
@@ -242,7 +242,7 @@ fn walk<W: Way>(way: &mut W, rows: &mut TimelineRows) -> Option<()> {
     walk_utterances(way, &mut rows.utterances, [blocks, word_count])?;
     room_for(&mut words, word_count);
     walk_words(way, &mut words)?;
-    rows.words = Words::of_parts(hashes, words)?;
+    rows.words = WordIndex::of_parts(hashes, words)?;
     room_for(&mut rows.added, added);
     walk_added(way, &mut rows.added, records)?;
     room_for(&mut skipped, reasons);
@@ -293,7 +293,7 @@ fn walk_kind<W: Way>(
     way: &mut W,
     kind: &mut RecordKind,
     calls: &mut u32,
-    answered: &mut Option<Arc<Answer>>,
+    answered: &mut Option<Arc<AnswerRow>>,
 ) -> Option<()> {
     let code = match kind {
         RecordKind::Said => 0,
@@ -307,7 +307,7 @@ fn walk_kind<W: Way>(
         0 => *kind = RecordKind::Said,
         1 => *kind = RecordKind::Noted,
         2 | 3 => {
-            let mut answer = if let RecordKind::Answer(answer) = kind { **answer } else { Answer::default() };
+            let mut answer = if let RecordKind::Answer(answer) = kind { **answer } else { AnswerRow::default() };
             answer.is_request = code == 3;
             way.id(&mut answer.message)?;
             way.sym(&mut answer.model)?;

@@ -9,7 +9,7 @@ use arrow_schema::{ArrowError, DataType};
 
 use crate::base::id::Id;
 use crate::base::seal::Seal;
-use crate::frames::columns::Outcome;
+use crate::frames::columns::ColumnResult;
 use crate::frames::packed;
 
 /// Columns of 64-bit hashes.
@@ -56,11 +56,11 @@ const LAYOUTS: [Layout; 7] = [
 
 /// The batch as it stands on disk, or as it was before. Hashes are turned where they stand if nobody else holds the
 /// batch: a single blob may be most of what is in memory.
-pub(super) fn pass(batch: RecordBatch, seal: &Seal, way: Way) -> Outcome<RecordBatch> {
+pub(super) fn pass(batch: RecordBatch, seal: &Seal, way: Way) -> ColumnResult<RecordBatch> {
     let turn = Turn { seal, way };
     let (schema, columns, _) = batch.into_parts();
     let columns = schema.fields().iter().zip(columns);
-    let columns = columns.map(|(field, column)| turn.column(field.name(), column)).collect::<Outcome<Vec<_>>>()?;
+    let columns = columns.map(|(field, column)| turn.column(field.name(), column)).collect::<ColumnResult<Vec<_>>>()?;
     RecordBatch::try_new(schema, columns)
 }
 
@@ -85,7 +85,7 @@ struct Turn<'s> {
 }
 
 impl Turn<'_> {
-    fn column(self, name: &str, column: ArrayRef) -> Outcome<ArrayRef> {
+    fn column(self, name: &str, column: ArrayRef) -> ColumnResult<ArrayRef> {
         // What is made of the data of a column holds it alone once the column is gone.
         let data = |column: ArrayRef| column.to_data();
         Ok(match column.data_type() {
@@ -103,14 +103,14 @@ impl Turn<'_> {
         })
     }
 
-    fn ids(self, ids: FixedSizeBinaryArray) -> Outcome<ArrayRef> {
+    fn ids(self, ids: FixedSizeBinaryArray) -> ColumnResult<ArrayRef> {
         let (width, bytes, nulls) = ids.into_parts();
         let mut bytes = changeable(bytes);
         bytes.as_slice_mut().chunks_exact_mut(16).for_each(|id| self.part(Part::Id, id));
         Ok(Arc::new(FixedSizeBinaryArray::try_new(width, bytes.into(), nulls)?))
     }
 
-    fn blobs(self, name: &str, blobs: BinaryArray) -> Outcome<ArrayRef> {
+    fn blobs(self, name: &str, blobs: BinaryArray) -> ColumnResult<ArrayRef> {
         let odd =
             || ArrowError::SchemaError(format!("column {name} holds something that is not laid out as it should be"));
         let (offsets, bytes, nulls) = blobs.into_parts();

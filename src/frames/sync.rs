@@ -13,7 +13,7 @@ use crate::base::error::{Error, Result};
 use crate::base::id::Id;
 use crate::base::names::Names;
 use crate::base::numbers;
-use crate::base::progress::Progress;
+use crate::base::progress::ProgressLine;
 use crate::base::unpack::Packing;
 use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::BodyFacts;
@@ -22,13 +22,13 @@ use crate::facts::encode::Params;
 use crate::frames::lake::{Lake, News, Trouble, Update};
 use crate::frames::manifest::{Maker, StoredSource};
 use crate::logs::digest::{Digest, digest};
-use crate::logs::discover::{Listing, LogFile};
-use crate::logs::message::Guide;
+use crate::logs::discover::{LogFile, LogListing};
+use crate::logs::message::ExtractionGuide;
 use crate::logs::read;
-use crate::logs::read::{Job, Reading};
+use crate::logs::read::{FileReading, Job};
 use crate::logs::timeline::rows::FileTimeline;
-use crate::logs::trace::{Millis, Rows};
-use crate::logs::values::Values;
+use crate::logs::trace::{FileRows, Millis};
+use crate::logs::values::ValueRows;
 
 /// How often a run starts again because another one has changed the lake meanwhile.
 const OVERTAKEN_MAX: u32 = 3;
@@ -37,7 +37,7 @@ const MENDED_MAX: u32 = 8;
 
 /// How a file was brought up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum FileUpdate {
     /// Read for the first time.
     New,
     /// Read from where it ended last time.
@@ -57,27 +57,27 @@ pub struct KnownFile {
     /// What is stored.
     pub stored: StoredSource,
     /// How it was brought up to date.
-    pub fate: Fate,
+    pub fate: FileUpdate,
     /// Bytes read in this run.
     pub bytes_read: u64,
 }
 
 /// How the files asked for were brought up to date.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct SyncTally {
     /// Files on disk.
     pub files: u64,
     /// Their size.
     pub bytes: u64,
-    /// See [`Fate::New`].
+    /// See [`FileUpdate::New`].
     pub new: u64,
-    /// See [`Fate::Grown`].
+    /// See [`FileUpdate::Grown`].
     pub grown: u64,
-    /// See [`Fate::Rewritten`].
+    /// See [`FileUpdate::Rewritten`].
     pub rewritten: u64,
-    /// See [`Fate::Studied`].
+    /// See [`FileUpdate::Studied`].
     pub studied: u64,
-    /// See [`Fate::Unchanged`].
+    /// See [`FileUpdate::Unchanged`].
     pub unchanged: u64,
     /// Not opened because they are older than the window (without a lake).
     pub pruned: u64,
@@ -85,18 +85,18 @@ pub struct Tally {
     pub bytes_read: u64,
 }
 
-impl Tally {
+impl SyncTally {
     /// Counts files.
     pub fn of(files: &[KnownFile], pruned: u64) -> Self {
         let of = |fate| files.iter().filter(|file| file.fate == fate).count() as u64;
         Self {
             files: files.len() as u64,
             bytes: files.iter().map(|file| file.stored.bytes).sum(),
-            new: of(Fate::New),
-            grown: of(Fate::Grown),
-            rewritten: of(Fate::Rewritten),
-            studied: of(Fate::Studied),
-            unchanged: of(Fate::Unchanged),
+            new: of(FileUpdate::New),
+            grown: of(FileUpdate::Grown),
+            rewritten: of(FileUpdate::Rewritten),
+            studied: of(FileUpdate::Studied),
+            unchanged: of(FileUpdate::Unchanged),
             pruned,
             bytes_read: files.iter().map(|file| file.bytes_read).sum(),
         }
@@ -104,13 +104,13 @@ impl Tally {
 }
 
 /// What there is to bring up to date, and with what.
-pub struct Scope<'a> {
+pub struct SyncScope<'a> {
     /// The files on disk.
-    pub listing: &'a Listing,
+    pub listing: &'a LogListing,
     /// Pseudonyms of the roots, in the order of the listing's.
     pub roots: &'a [Id],
     /// What a light reading needs to know.
-    pub guide: Guide<'a>,
+    pub guide: ExtractionGuide<'a>,
     /// Names what makes the rows and facts.
     pub maker: Maker,
     /// How bodies are written in other ways.
@@ -142,18 +142,18 @@ pub struct Loaded {
     /// What symbols in the rows mean.
     pub names: Names,
     /// The rows.
-    pub rows: BTreeMap<u32, Rows>,
+    pub rows: BTreeMap<u32, FileRows>,
     /// What symbols in the values mean.
     pub value_names: Names,
     /// Values that were read in this run and that the lake does not hold.
-    pub values: BTreeMap<u32, Values>,
+    pub values: BTreeMap<u32, ValueRows>,
     /// What files say for a timeline, of those that were read both ways.
     pub timelines: BTreeMap<u32, FileTimeline>,
 }
 
 /// What is known now.
 #[derive(Default)]
-pub struct Known {
+pub struct UpToDate {
     /// Files on disk, in the order of the listing.
     pub files: Vec<KnownFile>,
     /// What is stored of files of these roots that are no longer on disk.
@@ -176,7 +176,7 @@ pub struct Known {
 ///
 /// Whatever is wrong with the lake, the logs that are on disk are counted right: damaged parts are cut out and made anew
 /// from the logs, a lake that another run changed is looked at again, and one that cannot be read is done without.
-pub fn bring_up_to_date(scope: &Scope<'_>, mut lake: Option<Lake>, want: Want) -> Known {
+pub fn bring_up_to_date(scope: &SyncScope<'_>, mut lake: Option<Lake>, want: Want) -> UpToDate {
     let (mut notes, mut overtaken, mut mended, mut writes) = (Vec::new(), 0, 0, true);
     if let Some(foreign) = lake.as_ref().filter(|lake| lake.is_foreign()) {
         // Which of its rows belong to which log cannot be told. Where there is no log, all of them are what is left.
@@ -191,7 +191,7 @@ pub fn bring_up_to_date(scope: &Scope<'_>, mut lake: Option<Lake>, want: Want) -
         let trouble = match attempt(scope, lake.as_ref(), want, writes) {
             Ok(mut known) => {
                 notes.append(&mut known.notes);
-                return Known { notes, ..known };
+                return UpToDate { notes, ..known };
             }
             Err(trouble) => trouble,
         };
@@ -227,7 +227,7 @@ pub fn bring_up_to_date(scope: &Scope<'_>, mut lake: Option<Lake>, want: Want) -
 }
 
 /// Says how many logs that are no longer on disk were in the damaged part of a lake.
-fn told_of_lost(scope: &Scope<'_>, before: &Lake, after: &Lake) -> Option<String> {
+fn told_of_lost(scope: &SyncScope<'_>, before: &Lake, after: &Lake) -> Option<String> {
     let listed: BTreeSet<Id> = scope.listing.files.iter().map(source_key).collect();
     let (before, after) = (&before.manifest().sources, &after.manifest().sources);
     let lost: Vec<&StoredSource> =
@@ -243,8 +243,13 @@ fn told_of_lost(scope: &Scope<'_>, before: &Lake, after: &Lake) -> Option<String
 }
 
 /// One attempt at it, on the lake as it was found.
-fn attempt(scope: &Scope<'_>, lake: Option<&Lake>, want: Want, writes: bool) -> std::result::Result<Known, Trouble> {
-    let mut known = Known::default();
+fn attempt(
+    scope: &SyncScope<'_>,
+    lake: Option<&Lake>,
+    want: Want,
+    writes: bool,
+) -> std::result::Result<UpToDate, Trouble> {
+    let mut known = UpToDate::default();
     let mut stored = Stored::of(lake);
     let plans = plan(scope, &mut stored, lake.is_none(), want.tier);
     known.pruned = (scope.listing.files.len() - plans.len()) as u64;
@@ -306,7 +311,7 @@ fn attempt(scope: &Scope<'_>, lake: Option<&Lake>, want: Want, writes: bool) -> 
 }
 
 /// Says how many files are read anew because something else made their rows.
-fn told_of_others(scope: &Scope<'_>, plans: &[Plan<'_>]) -> Option<String> {
+fn told_of_others(scope: &SyncScope<'_>, plans: &[Plan<'_>]) -> Option<String> {
     let is_other = |known: &StoredSource| known.maker.rows.is_some() && known.maker.rows != scope.maker.rows;
     let others = plans.iter().filter(|plan| plan.known.as_ref().is_some_and(is_other)).count() as u64;
     let files = numbers::counted(others, "file");
@@ -326,13 +331,13 @@ pub fn with_known(mut news: Vec<BodyFacts>, known: Vec<BodyFacts>) -> Vec<BodyFa
 
 /// The vocabularies in which this run counts: those wanted, and those in which a file that has grown was counted so far,
 /// so that every file is counted alike from end to end.
-fn reading_tier(scope: &Scope<'_>, plans: &[Plan<'_>], want: Want) -> u8 {
-    let grown = plans.iter().filter(|plan| plan.fate == Fate::Grown).filter_map(|plan| plan.known.as_ref());
+fn reading_tier(scope: &SyncScope<'_>, plans: &[Plan<'_>], want: Want) -> u8 {
+    let grown = plans.iter().filter(|plan| plan.fate == FileUpdate::Grown).filter_map(|plan| plan.known.as_ref());
     grown.fold(want.tier, |tier, known| tier | counted_tier(scope, known))
 }
 
 /// The vocabularies in which the bodies of a source were counted as this devboy counts.
-fn counted_tier(scope: &Scope<'_>, known: &StoredSource) -> u8 {
+fn counted_tier(scope: &SyncScope<'_>, known: &StoredSource) -> u8 {
     if known.maker.facts == scope.maker.facts { known.tier } else { 0 }
 }
 
@@ -348,7 +353,7 @@ struct Plan<'a> {
     content: Id,
     /// Whether reading it has to tell.
     named: bool,
-    fate: Fate,
+    fate: FileUpdate,
     /// Why it cannot be read, if it cannot: what is known of it stands.
     failure: Option<String>,
 }
@@ -357,9 +362,9 @@ impl Plan<'_> {
     fn job(&self) -> Option<Job<'_>> {
         let from = match self.fate {
             _ if self.failure.is_some() => return None,
-            Fate::Unchanged => return None,
-            Fate::Grown => self.known.as_ref().map_or(0, |known| known.bytes),
-            Fate::New | Fate::Rewritten | Fate::Studied => 0,
+            FileUpdate::Unchanged => return None,
+            FileUpdate::Grown => self.known.as_ref().map_or(0, |known| known.bytes),
+            FileUpdate::New | FileUpdate::Rewritten | FileUpdate::Studied => 0,
         };
         let Self { file, named, .. } = *self;
         Some(Job { path: &file.path, packing: file.packing, from, to: file.bytes, named })
@@ -367,14 +372,14 @@ impl Plan<'_> {
 
     /// The number under which rows are known of a file that is read from its start.
     fn read_anew(&self) -> Option<u32> {
-        let from_start = matches!(self.fate, Fate::Rewritten | Fate::Studied) && self.job().is_some();
+        let from_start = matches!(self.fate, FileUpdate::Rewritten | FileUpdate::Studied) && self.job().is_some();
         self.known.as_ref().filter(|_| from_start).map(|known| known.number)
     }
 }
 
 /// Decides for every file on disk what has to be read of it. A file is what it was if number, size and times are; when
 /// one of these is in doubt, all of its content decides.
-fn plan<'a>(scope: &Scope<'a>, stored: &mut Stored, without_lake: bool, tier: u8) -> Vec<Plan<'a>> {
+fn plan<'a>(scope: &SyncScope<'a>, stored: &mut Stored, without_lake: bool, tier: u8) -> Vec<Plan<'a>> {
     let is_wanted = |file: &&LogFile| !without_lake || file.modified_ns / 1_000_000 >= scope.since;
     let files: Vec<(&LogFile, Id)> =
         scope.listing.files.iter().filter(is_wanted).map(|file| (file, source_key(file))).collect();
@@ -408,9 +413,9 @@ fn plan<'a>(scope: &Scope<'a>, stored: &mut Stored, without_lake: bool, tier: u8
             start = Some(whole);
         }
         let fate = match &known {
-            Some(_) if failure.is_some() => Fate::Unchanged,
+            Some(_) if failure.is_some() => FileUpdate::Unchanged,
             Some(known) => fate(scope, file, known, start, tier),
-            None => Fate::New,
+            None => FileUpdate::New,
         };
         let same = known.as_ref().map_or(Id::NONE, |known| known.content);
         let content = digest.map_or(same, |digest| digest.whole);
@@ -436,17 +441,17 @@ fn stamp_of(file: &LogFile) -> (u64, i64, i64, u64) {
 
 /// What becomes of a file of which something is known. `start` is the hash of as much of it as was read then, if its
 /// content is in doubt.
-fn fate(scope: &Scope<'_>, file: &LogFile, known: &StoredSource, start: Option<Id>, tier: u8) -> Fate {
+fn fate(scope: &SyncScope<'_>, file: &LogFile, known: &StoredSource, start: Option<Id>, tier: u8) -> FileUpdate {
     let is_same_start = start.is_none_or(|start| start == known.content);
     let has_grown = file.bytes > known.bytes;
     let can_grow = has_grown && !known.open_tail && file.packing == Packing::Plain;
     if !is_same_start || known.maker.rows != scope.maker.rows || (file.bytes != known.bytes && !can_grow) {
-        return Fate::Rewritten;
+        return FileUpdate::Rewritten;
     }
     if counted_tier(scope, known) & tier != tier {
-        return Fate::Studied;
+        return FileUpdate::Studied;
     }
-    if has_grown { Fate::Grown } else { Fate::Unchanged }
+    if has_grown { FileUpdate::Grown } else { FileUpdate::Unchanged }
 }
 
 fn source_key(file: &LogFile) -> Id {
@@ -454,7 +459,7 @@ fn source_key(file: &LogFile) -> Id {
 }
 
 /// The name of the directory that stands for the project: the first one below the root, or the file's own.
-pub fn directory_of(file: &LogFile, listing: &Listing) -> String {
+pub fn directory_of(file: &LogFile, listing: &LogListing) -> String {
     let below = listing.roots.get(file.root).and_then(|root| file.canonical.strip_prefix(root).ok());
     let mut parts = below.and_then(Path::parent).into_iter().flat_map(Path::components).map(|part| part.as_os_str());
     let first = parts.find(|part| *part != "projects");
@@ -468,23 +473,23 @@ pub fn slug(text: &str) -> String {
 }
 
 /// New rows of a source; none if all rows that are known of it are new.
-type Added = (u32, Option<Rows>);
+type Added = (u32, Option<FileRows>);
 
 /// Reads what the plans ask for and joins it to what is known; returns the new rows by source.
 fn read_into(
-    scope: &Scope<'_>,
+    scope: &SyncScope<'_>,
     plans: &[Plan<'_>],
     (tier, studies): (u8, &AnalysisPool),
     stored: &mut Stored,
     loaded: &mut Loaded,
-    known: &mut Known,
+    known: &mut UpToDate,
 ) -> Vec<Added> {
     let jobs: Vec<Job<'_>> = plans.iter().filter_map(Plan::job).collect();
-    let progress = Progress::new(jobs.iter().map(|job| job.to - job.from).sum(), scope.progress);
+    let progress = ProgressLine::new(jobs.iter().map(|job| job.to - job.from).sum(), scope.progress);
     let begin = || studies.begin();
-    let guide = Guide { study: if tier == 0 { None } else { Some(&begin) }, ..scope.guide };
+    let guide = ExtractionGuide { study: if tier == 0 { None } else { Some(&begin) }, ..scope.guide };
     let mut delta = Vec::new();
-    let mut settle = |plan: &Plan<'_>, reading: Option<Reading>| {
+    let mut settle = |plan: &Plan<'_>, reading: Option<FileReading>| {
         let failed = reading.as_ref().and_then(|reading| reading.failure.clone());
         if let Some(why) = plan.failure.clone().or(failed) {
             known.files.push(unreadable(plan, stored));
@@ -492,7 +497,7 @@ fn read_into(
             return;
         }
         let mut source = match (&plan.known, plan.fate) {
-            (Some(known), Fate::Unchanged | Fate::Grown) => known.clone(),
+            (Some(known), FileUpdate::Unchanged | FileUpdate::Grown) => known.clone(),
             _ => stored.fresh(),
         };
         let named = reading.as_ref().and_then(|reading| reading.content);
@@ -500,7 +505,7 @@ fn read_into(
             let timeline = reading.timeline.take();
             loaded.timelines.extend(timeline.map(|file| (source.number, file)));
             // What a file holds already was counted as it was; this run counts at least as much.
-            if plan.fate != Fate::Grown {
+            if plan.fate != FileUpdate::Grown {
                 source.maker = scope.maker;
                 source.tier = tier;
             }
@@ -524,7 +529,7 @@ fn read_into(
         stored.sources.insert(plan.key, source);
     };
     let mut left = plans.iter();
-    let mut take = |reading: Reading| {
+    let mut take = |reading: FileReading| {
         let mut reading = Some(reading);
         // Files that are not read stand between those that are.
         for plan in left.by_ref() {
@@ -544,9 +549,9 @@ fn unreadable(plan: &Plan<'_>, stored: &mut Stored) -> KnownFile {
     let (mut source, fate) = match &plan.known {
         Some(known) => {
             stored.sources.insert(known.key, known.clone());
-            (known.clone(), Fate::Unchanged)
+            (known.clone(), FileUpdate::Unchanged)
         }
-        None => (StoredSource { key: plan.key, ..stored.fresh() }, Fate::New),
+        None => (StoredSource { key: plan.key, ..stored.fresh() }, FileUpdate::New),
     };
     Arc::make_mut(&mut source.counters).damage.add(Reason::Unreadable, 0);
     KnownFile { path: plan.file.path.clone(), stored: source, fate, bytes_read: 0 }
@@ -554,12 +559,12 @@ fn unreadable(plan: &Plan<'_>, stored: &mut Stored) -> KnownFile {
 
 /// Joins a reading to the rows of its source; returns what is new of them, if not all is.
 fn take_over(
-    reading: Reading,
+    reading: FileReading,
     source: &mut StoredSource,
     plan: &Plan<'_>,
     loaded: &mut Loaded,
-    guide: Guide<'_>,
-) -> Option<Rows> {
+    guide: ExtractionGuide<'_>,
+) -> Option<FileRows> {
     let symbols = loaded.names.absorb(&reading.trace.names);
     let rows = loaded.rows.entry(source.number).or_default();
     let added = if source.readings == 0 {
@@ -567,7 +572,7 @@ fn take_over(
         None
     } else {
         let known_chains = rows.chains.len();
-        let mut added = Rows { chains: rows.chains.clone(), ..Rows::default() };
+        let mut added = FileRows { chains: rows.chains.clone(), ..FileRows::default() };
         added.append(reading.trace.rows, &symbols, &source.counters);
         added.chains.drain(..known_chains);
         rows.extend(&added);
@@ -576,7 +581,7 @@ fn take_over(
     let symbols = loaded.value_names.absorb(&reading.trace.value_names);
     let values = loaded.values.entry(source.number).or_default();
     values.append(reading.trace.values, &symbols, source.counters.blocks);
-    if plan.fate == Fate::Grown {
+    if plan.fate == FileUpdate::Grown {
         // The call of an answer may have been read in an earlier run.
         let is_data = |tool| guide.values.data_tools.iter().any(|name| name == loaded.names.text(tool));
         values.drop_data_keys(&rows.calls, is_data);
@@ -591,7 +596,7 @@ fn take_over(
 /// Writes what is new; nothing when nothing changed. Returns the lake as it is then.
 fn commit(
     lake: &Lake,
-    scope: &Scope<'_>,
+    scope: &SyncScope<'_>,
     stored: &Stored,
     delta: &[Added],
     loaded: &Loaded,
@@ -600,9 +605,9 @@ fn commit(
     let live: BTreeSet<u32> = stored.sources.values().map(|source| source.number).collect();
     let known = |number: &u32| loaded.rows.get(number);
     let delta = delta.iter().filter_map(|(number, rows)| Some((*number, rows.as_ref().or_else(|| known(number))?)));
-    let delta: Vec<(u32, &Rows)> = delta.collect();
+    let delta: Vec<(u32, &FileRows)> = delta.collect();
     let all = loaded.rows.iter().filter(|(number, _)| live.contains(number));
-    let all: Vec<(u32, &Rows)> = all.map(|(number, rows)| (*number, rows)).collect();
+    let all: Vec<(u32, &FileRows)> = all.map(|(number, rows)| (*number, rows)).collect();
     let formats = encode::ids();
     let news = News {
         delta: &delta,
@@ -638,7 +643,7 @@ impl Stored {
 
     /// Keys of sources whose files are gone, by content and size: a new file with that content was moved. What lies
     /// outside of the roots of this run is not gone, nor what lies in a place that cannot be looked into.
-    fn gone(&self, scope: &Scope<'_>) -> BTreeMap<(Id, u64), Id> {
+    fn gone(&self, scope: &SyncScope<'_>) -> BTreeMap<(Id, u64), Id> {
         if !scope.listing.unreadable.is_empty() {
             return BTreeMap::new();
         }

@@ -9,9 +9,10 @@ use arrow_array::RecordBatch;
 
 use crate::base::names::Names;
 use crate::base::showing::Showing;
-use crate::frames::columns::{Columns, Outcome, Table, field, part, rows_at, u32s};
+use crate::frames::columns::{BatchColumns, ColumnResult, RowSchema, field, part, rows_at, u32s};
 use crate::logs::trace::{
-    CallRow, ChainKey, MarkKind, MarkRow, MessageRow, Place, ResultKind, Rows, SessionRow, Status, ToolResult, ToolUse,
+    CallRow, ChainKey, FileRows, MarkKind, MarkRow, MessageRow, Place, ResultKind, SessionRow, Status, ToolResult,
+    ToolUse,
 };
 
 /// Version of the layout of the lake: of its manifest and of what its files are called. Each table has one of its own.
@@ -24,11 +25,16 @@ pub const TABLES: [&str; 5] = ["chains", "calls", "messages", "marks", "sessions
 pub const VERSIONS: [(&str, u32); 5] = [("chains", 1), ("calls", 4), ("messages", 1), ("marks", 3), ("sessions", 1)];
 
 /// Rows of several files, each with the number of its source.
-pub type Tagged<'a> = [(u32, &'a Rows)];
+pub type TaggedRows<'a> = [(u32, &'a FileRows)];
 
 /// Those rows of one table that stand at these places, from the first file on. `None` where no row stands (but at the
 /// start: then a batch of no rows), and for a table name that does not exist.
-pub fn batch(table: &str, files: &Tagged<'_>, names: &Names, places: Range<usize>) -> Option<Outcome<RecordBatch>> {
+pub fn batch(
+    table: &str,
+    files: &TaggedRows<'_>,
+    names: &Names,
+    places: Range<usize>,
+) -> Option<ColumnResult<RecordBatch>> {
     match table {
         "chains" => written(&chains(), files, names, places, |file| &file.chains),
         "calls" => written(&calls(), files, names, places, |file| &file.calls),
@@ -40,12 +46,12 @@ pub fn batch(table: &str, files: &Tagged<'_>, names: &Names, places: Range<usize
 }
 
 fn written<R: Clone + Default + 'static>(
-    table: &Table<R>,
-    files: &Tagged<'_>,
+    table: &RowSchema<R>,
+    files: &TaggedRows<'_>,
     names: &Names,
     places: Range<usize>,
-    of: fn(&Rows) -> &Vec<R>,
-) -> Option<Outcome<RecordBatch>> {
+    of: fn(&FileRows) -> &Vec<R>,
+) -> Option<ColumnResult<RecordBatch>> {
     let is_start = places.start == 0;
     let (sources, rows) = rows_at(files, places, |file| of(file));
     if rows.is_empty() && !is_start {
@@ -61,10 +67,10 @@ pub fn read(
     table: &str,
     batch: &RecordBatch,
     names: &mut Names,
-    files: &mut [(u32, Rows)],
+    files: &mut [(u32, FileRows)],
     file_of: &mut dyn FnMut(u32) -> Option<usize>,
-) -> Outcome<()> {
-    let batch = &Columns(batch);
+) -> ColumnResult<()> {
+    let batch = &BatchColumns(batch);
     let sources = batch.u32("source")?;
     let places = sources.values().iter().map(|&source| file_of(source));
     match table {
@@ -80,8 +86,8 @@ pub fn read(
 fn scatter<R>(
     rows: Vec<R>,
     places: impl Iterator<Item = Option<usize>>,
-    files: &mut [(u32, Rows)],
-    of: fn(&mut Rows) -> &mut Vec<R>,
+    files: &mut [(u32, FileRows)],
+    of: fn(&mut FileRows) -> &mut Vec<R>,
 ) {
     for (row, place) in rows.into_iter().zip(places) {
         if let Some(place) = place {
@@ -90,8 +96,8 @@ fn scatter<R>(
     }
 }
 
-fn chains() -> Table<ChainKey> {
-    Table::<ChainKey>::new().column("session", field!(session)).column("agent", field!(agent)).coded(
+fn chains() -> RowSchema<ChainKey> {
+    RowSchema::<ChainKey>::new().column("session", field!(session)).column("agent", field!(agent)).coded(
         "place",
         Place::from_repr,
         |row| row.place as u8,
@@ -99,8 +105,8 @@ fn chains() -> Table<ChainKey> {
     )
 }
 
-fn calls() -> Table<CallRow> {
-    Table::<CallRow>::new()
+fn calls() -> RowSchema<CallRow> {
+    RowSchema::<CallRow>::new()
         .column("call", field!(call))
         .column("progress", field!(progress))
         .column(
@@ -157,8 +163,8 @@ fn calls() -> Table<CallRow> {
         .column("shape", part!(answered.shape))
 }
 
-fn messages() -> Table<MessageRow> {
-    Table::<MessageRow>::new()
+fn messages() -> RowSchema<MessageRow> {
+    RowSchema::<MessageRow>::new()
         .column("id", field!(id))
         .column("model", field!(model))
         .column("chain", field!(chain))
@@ -175,8 +181,8 @@ fn messages() -> Table<MessageRow> {
         .column("finished", field!(finished))
 }
 
-fn marks() -> Table<MarkRow> {
-    Table::<MarkRow>::new()
+fn marks() -> RowSchema<MarkRow> {
+    RowSchema::<MarkRow>::new()
         .column("record", field!(record))
         .coded("kind", MarkKind::from_repr, |row| row.kind as u8, |row, kind| row.kind = kind)
         .column("id", field!(id))
@@ -185,8 +191,8 @@ fn marks() -> Table<MarkRow> {
         .column("ts", field!(ts))
 }
 
-fn sessions() -> Table<SessionRow> {
-    Table::<SessionRow>::new()
+fn sessions() -> RowSchema<SessionRow> {
+    RowSchema::<SessionRow>::new()
         .column("session", field!(session))
         .column("project", field!(project))
         .column("project_name", field!(project_name))

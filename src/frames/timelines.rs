@@ -7,7 +7,7 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 
 use crate::base::id::Id;
-use crate::frames::columns::{Columns, Outcome, blobs, ids, u32s, u64s};
+use crate::frames::columns::{BatchColumns, ColumnResult, blobs, ids, u32s, u64s};
 
 /// The table, by the name of its files.
 pub const TABLES: [&str; 1] = ["timelines"];
@@ -41,29 +41,29 @@ impl PackedTimeline<'_> {
 }
 
 /// A row of the table: the bytes of a file from one place to another.
-pub type Part = (usize, Range<usize>);
+pub type TimelineSlice = (usize, Range<usize>);
 
 /// The rows of the table for some files, group by group. A file over [`GROUP_BYTES`] has groups of its own.
-pub fn groups(files: &[PackedTimeline<'_>]) -> Vec<Vec<Part>> {
+pub fn groups(files: &[PackedTimeline<'_>]) -> Vec<Vec<TimelineSlice>> {
     let (mut groups, mut bytes) = (vec![Vec::new()], 0);
     for (file, PackedTimeline { rows, .. }) in files.iter().enumerate() {
         let parts = rows.len().div_ceil(GROUP_BYTES).max(1);
         for part in 0..parts {
             let place = part * GROUP_BYTES..rows.len().min((part + 1) * GROUP_BYTES);
-            let is_full = |group: &Vec<Part>| group.len() == GROUP_ROWS || bytes + place.len() > GROUP_BYTES;
+            let is_full = |group: &Vec<TimelineSlice>| group.len() == GROUP_ROWS || bytes + place.len() > GROUP_BYTES;
             if groups.last().is_some_and(|group| !group.is_empty() && is_full(group)) {
                 groups.push(Vec::new());
                 bytes = 0;
             }
             bytes += place.len();
-            groups.last_mut().into_iter().for_each(|group: &mut Vec<Part>| group.push((file, place.clone())));
+            groups.last_mut().into_iter().for_each(|group: &mut Vec<TimelineSlice>| group.push((file, place.clone())));
         }
     }
     groups
 }
 
 /// The batch of a group.
-pub fn batch(files: &[PackedTimeline<'_>], group: &[Part]) -> Outcome<RecordBatch> {
+pub fn batch(files: &[PackedTimeline<'_>], group: &[TimelineSlice]) -> ColumnResult<RecordBatch> {
     let each = || group.iter().map(|(file, place)| (&files[*file], place));
     RecordBatch::try_from_iter_with_nullable(vec![
         ("source", u32s(each().map(|(file, _)| file.source)), false),
@@ -76,8 +76,8 @@ pub fn batch(files: &[PackedTimeline<'_>], group: &[Part]) -> Outcome<RecordBatc
 }
 
 /// Hands on the rows of a batch, each with the bytes of its file that stand in earlier and in later rows.
-pub fn read(batch: &RecordBatch, each: &mut dyn FnMut(PackedTimeline<'_>, (u64, u64))) -> Outcome<()> {
-    let columns = Columns(batch);
+pub fn read(batch: &RecordBatch, each: &mut dyn FnMut(PackedTimeline<'_>, (u64, u64))) -> ColumnResult<()> {
+    let columns = BatchColumns(batch);
     let (source, bytes) = (columns.u32("source")?, columns.u64("bytes")?);
     let (earlier, later) = (columns.u64("earlier")?, columns.u64("later")?);
     let (words, rows) = (columns.ids("words")?, columns.blobs("packed")?);

@@ -17,7 +17,7 @@ pub enum Reread {
 
 /// What one call was like, in its context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ToolCall {
+pub struct MinedCall {
     /// Tool.
     pub tool: Sym,
     /// Number of its MCP server in the list of servers; 0 for tools of no server.
@@ -146,7 +146,7 @@ pub struct Volume {
 
 /// One session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SessionSummary {
+pub struct SessionRowSummary {
     /// Pseudonym.
     pub session: String,
     /// Pseudonym of its project.

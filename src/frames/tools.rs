@@ -4,12 +4,12 @@ use polars::prelude::*;
 
 use crate::base::error::Result;
 use crate::frames::columns::{Collected, fault};
-use crate::frames::tool_use::{Reread, ToolCall, ToolUsage};
+use crate::frames::tool_use::{MinedCall, Reread, ToolUsage};
 
 /// Names of the quantiles in the queries.
 const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)];
 /// A column that says yes or no.
-type Flag = (&'static str, fn(&ToolCall) -> bool);
+type Flag = (&'static str, fn(&MinedCall) -> bool);
 /// All of them.
 const FLAGS: [Flag; 13] = [
     ("ran", |call| call.ran),
@@ -37,8 +37,8 @@ impl ToolFrame {
     ///
     /// # Errors
     /// If the columns do not fit together, which is a fault of devboy.
-    pub fn new(calls: &[ToolCall]) -> Result<Self> {
-        let of = |value: fn(&ToolCall) -> u32| calls.iter().map(value).collect::<Vec<u32>>();
+    pub fn new(calls: &[MinedCall]) -> Result<Self> {
+        let of = |value: fn(&MinedCall) -> u32| calls.iter().map(value).collect::<Vec<u32>>();
         let mut columns: Vec<Column> = vec![
             Column::new("tool".into(), of(|call| call.tool.0)),
             Column::new("server".into(), of(|call| call.server)),

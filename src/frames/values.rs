@@ -7,8 +7,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 
 use crate::base::names::Names;
-use crate::frames::columns::{Column, Columns, Outcome, blobs, rows_at, texts, u8s, u16s, u32s, u64s};
-use crate::logs::values::{Given, List, ListedValue, ValueKind, Values};
+use crate::frames::columns::{BatchColumns, Column, ColumnResult, blobs, rows_at, texts, u8s, u16s, u32s, u64s};
+use crate::logs::values::{GivenArgument, List, ListedValue, ValueKind, ValueRows};
 
 /// The tables, by the name of their files.
 pub const TABLES: [&str; 2] = ["listed", "given"];
@@ -20,11 +20,16 @@ pub const VERSIONS: [(&str, u32); 2] = [("listed", 1), ("given", 1)];
 const VALUE_BYTES: usize = 14;
 
 /// Values of several files, each with the number of its source.
-pub type Tagged<'a> = [(u32, &'a Values)];
+pub type TaggedValues<'a> = [(u32, &'a ValueRows)];
 
 /// Those rows of one of [`TABLES`] that stand at these places, from the first file on; `None` where no row stands, but at
 /// the start.
-pub fn batch(table: &str, files: &Tagged<'_>, names: &Names, places: Range<usize>) -> Option<Outcome<RecordBatch>> {
+pub fn batch(
+    table: &str,
+    files: &TaggedValues<'_>,
+    names: &Names,
+    places: Range<usize>,
+) -> Option<ColumnResult<RecordBatch>> {
     let is_start = places.start == 0;
     let (rows, columns) =
         if table == "listed" { list_columns(files, names, places) } else { given_columns(files, names, places) };
@@ -32,14 +37,18 @@ pub fn batch(table: &str, files: &Tagged<'_>, names: &Names, places: Range<usize
 }
 
 /// Adds the rows of a batch to the source that each belongs to; `of` gives none for sources that are dead.
-pub fn read(table: &str, batch: &RecordBatch, names: &mut Names, of: Of<'_>) -> Outcome<()> {
-    if table == "listed" { read_lists(&Columns(batch), names, of) } else { read_given(&Columns(batch), names, of) }
+pub fn read(table: &str, batch: &RecordBatch, names: &mut Names, of: Of<'_>) -> ColumnResult<()> {
+    if table == "listed" {
+        read_lists(&BatchColumns(batch), names, of)
+    } else {
+        read_given(&BatchColumns(batch), names, of)
+    }
 }
 
 /// Gives the values of a source, if it is alive, to whoever adds to them.
-pub type Of<'f> = &'f mut dyn FnMut(u32, &mut dyn FnMut(&mut Values));
+pub type Of<'f> = &'f mut dyn FnMut(u32, &mut dyn FnMut(&mut ValueRows));
 
-fn list_columns(files: &Tagged<'_>, names: &Names, places: Range<usize>) -> (usize, Vec<Column>) {
+fn list_columns(files: &TaggedValues<'_>, names: &Names, places: Range<usize>) -> (usize, Vec<Column>) {
     let rows = files.iter().flat_map(|&(source, file)| {
         let mut rest = &file.listed[..];
         file.lists.iter().map(move |list| {
@@ -80,7 +89,7 @@ fn unpack(bytes: &[u8]) -> Option<ListedValue> {
     Some(ListedValue { value: u64::from_le_bytes(*value), parent: u32::from_le_bytes(*parent), count, kind })
 }
 
-fn read_lists(columns: &Columns<'_>, names: &mut Names, of: Of<'_>) -> Outcome<()> {
+fn read_lists(columns: &BatchColumns<'_>, names: &mut Names, of: Of<'_>) -> ColumnResult<()> {
     let (source, block) = (columns.u32("source")?, columns.u32("block")?);
     let extractor = columns.syms("extractor", names)?;
     let (found, matches) = (columns.u16("found")?, columns.u32("matches")?);
@@ -105,7 +114,7 @@ fn read_lists(columns: &Columns<'_>, names: &mut Names, of: Of<'_>) -> Outcome<(
     Ok(())
 }
 
-fn given_columns(files: &Tagged<'_>, names: &Names, places: Range<usize>) -> (usize, Vec<Column>) {
+fn given_columns(files: &TaggedValues<'_>, names: &Names, places: Range<usize>) -> (usize, Vec<Column>) {
     let (sources, rows) = rows_at(files, places, |file| &file.given[..]);
     let columns = vec![
         ("source", u32s(sources.into_iter()), false),
@@ -118,12 +127,12 @@ fn given_columns(files: &Tagged<'_>, names: &Names, places: Range<usize>) -> (us
     (rows.len(), columns)
 }
 
-fn read_given(columns: &Columns<'_>, names: &mut Names, of: Of<'_>) -> Outcome<()> {
+fn read_given(columns: &BatchColumns<'_>, names: &mut Names, of: Of<'_>) -> ColumnResult<()> {
     let (source, block) = (columns.u32("source")?, columns.u32("block")?);
     let argument = columns.syms("argument", names)?;
     let (value, parent, leaves) = (columns.u64("value")?, columns.u32("parent")?, columns.u8("leaves")?);
     for (row, argument) in argument.into_iter().enumerate() {
-        let given = Given {
+        let given = GivenArgument {
             block: block.value(row),
             argument,
             value: value.value(row),

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use serde_json::Value as Json;
 
-use crate::base::json::{Cursor, Shape};
-use crate::logs::field::Outcome;
-use crate::logs::value_draft::{Argument, Value, ValueDraft};
+use crate::base::json::{Cursor, JsonKind};
+use crate::logs::field::FieldResult;
+use crate::logs::value_draft::{DraftValue, InputScalar, ValueDraft};
 use crate::logs::values::name_value;
 
 /// Takes one scalar after another.
-type Take<'t, 'v> = &'t mut dyn FnMut(&mut ValueDraft<'v>, Argument);
+type Take<'t, 'v> = &'t mut dyn FnMut(&mut ValueDraft<'v>, InputScalar);
 
 /// Hands over every scalar of an input that is an object; of any other input none. Those that are no values have no name.
 pub(super) fn walk<'v>(draft: &mut ValueDraft<'v>, input: &[u8], take: Take<'_, 'v>) {
@@ -31,14 +31,14 @@ struct Walk<'w, 'v> {
 
 impl Walk<'_, '_> {
     /// `key` is the last key above the value.
-    fn value(&mut self, cursor: &mut Cursor<'_>, key: &[u8], depth: usize) -> Outcome<()> {
+    fn value(&mut self, cursor: &mut Cursor<'_>, key: &[u8], depth: usize) -> FieldResult<()> {
         let shape = cursor.shape()?;
         if depth > self.draft.rules.argument_depth_max {
             return cursor.skip_value();
         }
         let length = self.path.len();
         match shape {
-            Shape::Object => {
+            JsonKind::Object => {
                 cursor.enter()?;
                 let mut first = true;
                 while let Some(key) = cursor.next_key(&mut first)? {
@@ -50,7 +50,7 @@ impl Walk<'_, '_> {
                     self.path.truncate(length);
                 }
             }
-            Shape::Array => {
+            JsonKind::Array => {
                 cursor.enter()?;
                 let mut first = true;
                 self.path.push_str("[]");
@@ -59,7 +59,7 @@ impl Walk<'_, '_> {
                 }
                 self.path.truncate(length);
             }
-            Shape::String => {
+            JsonKind::String => {
                 let raw = cursor.string()?;
                 let decoded;
                 let text = match raw.plain() {
@@ -73,16 +73,16 @@ impl Walk<'_, '_> {
                 };
                 self.string(text, key);
             }
-            Shape::Number => {
+            JsonKind::Number => {
                 let literal = cursor.number()?;
                 let is_value = self.draft.rules.is_number_value(literal);
-                self.scalar(Value::of(literal), is_value);
+                self.scalar(DraftValue::of(literal), is_value);
             }
-            Shape::Bool | Shape::Null => {
+            JsonKind::Bool | JsonKind::Null => {
                 cursor.skip_space();
                 let start = cursor.pos();
                 cursor.skip_value()?;
-                self.scalar(Value::of(cursor.since(start)), false);
+                self.scalar(DraftValue::of(cursor.since(start)), false);
             }
         }
         Ok(())
@@ -93,10 +93,10 @@ impl Walk<'_, '_> {
         self.scalar(value, self.draft.rules.is_value(text));
     }
 
-    fn scalar(&mut self, value: Value, is_value: bool) {
+    fn scalar(&mut self, value: DraftValue, is_value: bool) {
         let name = is_value.then(|| self.draft.names.intern(&self.path));
         let name_hash = name_value(&self.path);
-        (self.take)(self.draft, Argument { name, name_hash, value });
+        (self.take)(self.draft, InputScalar { name, name_hash, value });
     }
 }
 

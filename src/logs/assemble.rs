@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
-use crate::logs::copies::{At, Facts, Recorded, Standing, standings};
+use crate::logs::copies::{At, FileFacts, FileStanding, RecordedAgents, standings};
 use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::{Call, Chain, Eviction, History, Merged, Message, Session};
 use crate::logs::trace::{
@@ -25,7 +25,7 @@ pub fn assemble(corpus: &Corpus) -> History {
     let sessions = sessions(&files, &corpus.names);
     let session_index: IdMap<Id, u32> =
         sessions.iter().enumerate().map(|(index, session)| (session.id, index as u32)).collect();
-    let recorded = Recorded::of(files.iter().flat_map(|file| &file.rows.rows.chains));
+    let recorded = RecordedAgents::of(files.iter().flat_map(|file| &file.rows.rows.chains));
     for file in &mut files {
         file.resolve(&session_index, &recorded);
     }
@@ -45,12 +45,12 @@ pub fn assemble(corpus: &Corpus) -> History {
 }
 
 /// Which log owns what several of them say, by the pseudonym of the file.
-pub fn standings_of(corpus: &Corpus) -> IdMap<Id, Standing> {
+pub fn standings_of(corpus: &Corpus) -> IdMap<Id, FileStanding> {
     ranked(corpus).map(|(file, standing)| (file.source.key, standing)).collect()
 }
 
 /// The session logs, each with its rank.
-fn ranked(corpus: &Corpus) -> impl Iterator<Item = (&SourceRows, Standing)> {
+fn ranked(corpus: &Corpus) -> impl Iterator<Item = (&SourceRows, FileStanding)> {
     let logs: Vec<&SourceRows> = corpus.files.iter().filter(|file| !file.source.is_sidecar()).collect();
     let known = || standings(logs.par_iter().map(|file| facts(file, &corpus.names)).collect());
     let standings = corpus.standings.get_or_init(known);
@@ -58,9 +58,9 @@ fn ranked(corpus: &Corpus) -> impl Iterator<Item = (&SourceRows, Standing)> {
 }
 
 /// What a file says: nothing that depends on its name, or on what else stands in it.
-fn facts(file: &SourceRows, names: &Names) -> Facts {
+fn facts(file: &SourceRows, names: &Names) -> FileFacts {
     let rows = &file.rows;
-    let mut facts = Facts::default();
+    let mut facts = FileFacts::default();
     for row in &rows.sessions {
         facts.session(row.session, Some((row.ts_first, row.ts_last)));
     }
@@ -111,7 +111,7 @@ struct File<'a> {
     /// Whether another file says all that this one does: then it is asked for nothing but what may grow.
     is_repeated: bool,
     /// Decides between copies.
-    age: Standing,
+    age: FileStanding,
     /// Root record of each inline side-chain record, by record number.
     roots: BTreeMap<u32, Id>,
     /// Compactions by chain of the file, in order.
@@ -132,13 +132,13 @@ struct Mark {
 }
 
 impl<'a> File<'a> {
-    fn new(rows: &'a SourceRows, age: Standing) -> Self {
+    fn new(rows: &'a SourceRows, age: FileStanding) -> Self {
         let (roots, compactions, prompts) = (side_chain_roots(rows), compactions(rows), prompts(rows));
         Self { rows, is_repeated: age.is_repeated, age, roots, compactions, prompts, chains: Vec::new() }
     }
 
     /// Looks up the sessions of the file's chains.
-    fn resolve(&mut self, sessions: &IdMap<Id, u32>, recorded: &Recorded) {
+    fn resolve(&mut self, sessions: &IdMap<Id, u32>, recorded: &RecordedAgents) {
         let keys = self.rows.rows.chains.iter();
         self.chains =
             keys.map(|key| sessions.get(&self.session(key)).copied().filter(|_| !recorded.sets_aside(key))).collect();
@@ -313,7 +313,7 @@ struct Canonical {
 
 /// A record of its own before a progress record, the file of the call before others, older files before younger ones,
 /// the last of several in a file.
-type AnswerRank = (bool, bool, Standing, Reverse<u32>);
+type AnswerRank = (bool, bool, FileStanding, Reverse<u32>);
 
 /// An answer that does not stand with the copy of the call that counts.
 struct Loose {
@@ -470,7 +470,7 @@ fn distinct_prompts(files: &[File<'_>]) -> Vec<(u32, Millis)> {
 
 /// Where a compaction counts.
 struct Opened {
-    age: Standing,
+    age: FileStanding,
     chain: u32,
     partition: u32,
 }
@@ -504,7 +504,7 @@ fn find_compactions(
 
 /// Compactions of threads that called no tool, each in the oldest file that has it: the session and the time.
 fn talk_compactions(files: &[File<'_>], found: &IdMap<Id, Opened>) -> Vec<(u32, Millis)> {
-    let mut oldest: IdMap<Id, (Standing, u32, Millis)> = IdMap::default();
+    let mut oldest: IdMap<Id, (FileStanding, u32, Millis)> = IdMap::default();
     for file in files.iter().filter(|file| !file.is_repeated && !file.compactions.is_empty()) {
         let asked = file.rows.rows.calls.iter().filter_map(|row| Some(row.asked?.chain));
         let working: BTreeSet<u32> = asked.collect();
@@ -542,7 +542,7 @@ fn number(files: &[File<'_>], calls: &[Canonical], chain: u32, history: &mut His
     let start = history.calls.len();
     let mut steps: IdMap<Id, u32> = IdMap::default();
     let mut next_step = 0;
-    let (mut partition, mut turn) = (TokenSegment::default(), TokenSegment::default());
+    let (mut partition, mut turn) = (SegmentNumber::default(), SegmentNumber::default());
     for call in calls {
         let asked = &call.asked;
         let known = if asked.message.is_some() { steps.get(&asked.message).copied() } else { None };
@@ -564,12 +564,12 @@ fn number(files: &[File<'_>], calls: &[Canonical], chain: u32, history: &mut His
 
 /// Numbers stretches of a chain by what opened them.
 #[derive(Default)]
-struct TokenSegment {
+struct SegmentNumber {
     opened_by: Option<Id>,
     number: u32,
 }
 
-impl TokenSegment {
+impl SegmentNumber {
     /// The number of the stretch that `opener` opened; equals that of the call before while the opener is the same.
     fn number(&mut self, opener: Id) -> u32 {
         self.number += u32::from(self.opened_by.is_some_and(|before| before != opener));

@@ -1,6 +1,6 @@
 //! The body of one tool result: decoded, measured and named in one pass, then forgotten.
 //!
-//! Up to [`WINDOW_BYTES`] of text are held, up to [`STUDIED_BYTES`] where a [`Study`] looks at it; a longer body streams
+//! Up to [`WINDOW_BYTES`] of text are held, up to [`STUDIED_BYTES`] where a [`BodyStudy`] looks at it; a longer body streams
 //! through, so a result of any length costs the same memory.
 
 use xxhash_rust::xxh3::Xxh3;
@@ -10,7 +10,7 @@ use crate::base::json::TextSink;
 use crate::logs::trace::Handle;
 
 /// Looks closer at bodies and calls while their text is there; what it finds out it keeps.
-pub trait Study {
+pub trait BodyStudy {
     /// A whole body with its name.
     fn body(&mut self, id: Id, text: &[u8]);
     /// More of a body over [`STUDIED_BYTES`]; `is_first` says that it begins here. Tells how many bytes it took: those up
@@ -54,12 +54,12 @@ pub struct Body<'v> {
     /// Half UTF-16 pairs seen since the last [`Body::clear`].
     pub lone_surrogates: u64,
     /// Who looks closer.
-    pub study: Option<Box<dyn Study + 'v>>,
+    pub study: Option<Box<dyn BodyStudy + 'v>>,
 }
 
 impl<'v> Body<'v> {
     /// An empty body.
-    pub fn new(study: Option<Box<dyn Study + 'v>>) -> Self {
+    pub fn new(study: Option<Box<dyn BodyStudy + 'v>>) -> Self {
         let mut body = Self {
             window: Vec::new(),
             held_bytes_max: 0,

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::base::id::Id;
-use crate::base::json::{Cursor, Fault, RawStr, TextSink};
-use crate::logs::content::{Block, TakeContent};
-use crate::logs::envelope::{Envelope, Progress};
+use crate::base::json::{Cursor, JsonFault, RawStr, TextSink};
+use crate::logs::content::{BlockFields, TakeContent};
+use crate::logs::envelope::{Envelope, ProgressFields};
 use crate::logs::field::id_of;
 use crate::logs::read;
 use crate::logs::read::{Failure, Job};
@@ -93,7 +93,7 @@ impl<'a> TakeContent<'a> for Blocks<'a> {
         &mut self.start
     }
 
-    fn block(&mut self, block: &Block<'a>) {
+    fn block(&mut self, block: &BlockFields<'a>) {
         match block.kind.map(|kind| kind.0) {
             Some(b"tool_use") => {
                 let call = block.id.map(id_of).zip(block.name).zip(block.input);
@@ -136,14 +136,14 @@ impl<T> TakeRecords for Reader<'_, T> {
         &mut self.counters
     }
 
-    fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+    fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), JsonFault> {
         // A character has four bytes at most.
         let start = Start { text: Vec::new(), bytes_max: self.answer_chars.saturating_mul(4) };
         let mut blocks = Blocks { asked: Vec::new(), answered: Vec::new(), start };
         let envelope = Envelope::read(cursor, &mut blocks)?;
         if let Some(data) = envelope.data {
             // The record of a subagent that its parent repeats; data that break off say nothing.
-            Progress::read(data, &mut blocks).map(drop).unwrap_or_default();
+            ProgressFields::read(data, &mut blocks).map(drop).unwrap_or_default();
         }
         self.take(envelope.version, blocks);
         Ok(())

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::id::{Id, IdSet};
-use crate::base::json::{Cursor, Fault};
+use crate::base::json::{Cursor, JsonFault};
 use crate::logs::content::Unread;
 use crate::logs::envelope::Envelope;
 use crate::logs::read;
@@ -57,7 +57,7 @@ impl TakeRecords for Reader<'_> {
         &mut self.counters
     }
 
-    fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+    fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), JsonFault> {
         let envelope = Envelope::read(cursor, &mut Unread)?;
         let id = envelope.uuid();
         if self.wanted.contains(&id) {

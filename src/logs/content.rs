@@ -3,8 +3,8 @@
 
 use crate::base::damage::Reason;
 use crate::base::id::Id;
-use crate::base::json::{Cursor, RawStr, Shape, TextSink, decode_into};
-use crate::logs::field::{Outcome, flag_or, id_of, span, text, text_or};
+use crate::base::json::{Cursor, JsonKind, RawStr, TextSink, decode_into};
+use crate::logs::field::{FieldResult, flag_or, id_of, span, text, text_or};
 use crate::logs::trace::Usage;
 
 /// No message has more tokens than this (2^32): a larger number is damage. Sums over all logs of a disk stay exact with it.
@@ -31,7 +31,7 @@ pub trait TakeContent<'a> {
         self.result_text().push(b"\n");
     }
     /// A block.
-    fn block(&mut self, block: &Block<'a>);
+    fn block(&mut self, block: &BlockFields<'a>);
 }
 
 /// For who wants nothing of the content.
@@ -46,7 +46,7 @@ impl<'a> TakeContent<'a> for Unread {
 
     fn begin(&mut self) {}
     fn begin_result(&mut self) {}
-    fn block(&mut self, _block: &Block<'a>) {}
+    fn block(&mut self, _block: &BlockFields<'a>) {}
 
     fn result_text(&mut self) -> &mut Self {
         self
@@ -55,7 +55,7 @@ impl<'a> TakeContent<'a> for Unread {
 
 /// What a message says besides its blocks.
 #[derive(Default, Clone, Copy)]
-pub struct Message<'a> {
+pub struct MessageFields<'a> {
     /// `id`.
     pub id: Option<Id>,
     /// `model`.
@@ -92,7 +92,7 @@ pub enum Content {
 
 /// The fields of a block.
 #[derive(Default, Clone, Copy)]
-pub struct Block<'a> {
+pub struct BlockFields<'a> {
     /// `type`.
     pub kind: Option<RawStr<'a>>,
     /// `id`.
@@ -130,13 +130,16 @@ pub struct ResultForm {
 ///
 /// # Errors
 /// Where it breaks off; a malformed escape in a result does that, too.
-pub fn read_message<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<Option<Message<'a>>> {
+pub fn read_message<'a, S: TakeContent<'a>>(
+    cursor: &mut Cursor<'a>,
+    sink: &mut S,
+) -> FieldResult<Option<MessageFields<'a>>> {
     sink.begin();
-    if cursor.shape()? != Shape::Object {
+    if cursor.shape()? != JsonKind::Object {
         cursor.skip_value()?;
         return Ok(None);
     }
-    let mut message = Message::default();
+    let mut message = MessageFields::default();
     cursor.enter()?;
     let mut first = true;
     while let Some(key) = cursor.next_key(&mut first)? {
@@ -144,7 +147,7 @@ pub fn read_message<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut 
             b"id" => message.id = expected(cursor, sink)?.filter(|id| !id.0.is_empty()).map(id_of),
             b"model" => message.model = expected(cursor, sink)?,
             b"stop_reason" => {
-                message.finished = cursor.shape()? == Shape::String;
+                message.finished = cursor.shape()? == JsonKind::String;
                 cursor.skip_value()?;
             }
             b"usage" => (message.usage, message.speed) = read_usage(cursor, sink)?,
@@ -163,7 +166,10 @@ pub fn read_message<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut 
 }
 
 /// A string that is told as mistyped if it is none.
-pub(super) fn expected<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<Option<RawStr<'a>>> {
+pub(super) fn expected<'a, S: TakeContent<'a>>(
+    cursor: &mut Cursor<'a>,
+    sink: &mut S,
+) -> FieldResult<Option<RawStr<'a>>> {
     text_or(cursor, &mut |reason| sink.odd(reason))
 }
 
@@ -171,11 +177,11 @@ pub(super) fn expected<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &m
 ///
 /// # Errors
 /// See [`read_message`].
-pub fn read_content<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<Content> {
+pub fn read_content<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<Content> {
     sink.begin();
     match cursor.shape()? {
-        Shape::Array => cursor.enter()?,
-        Shape::String => {
+        JsonKind::Array => cursor.enter()?,
+        JsonKind::String => {
             sink.string(cursor.string()?);
             return Ok(Content::Text);
         }
@@ -183,7 +189,7 @@ pub fn read_content<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut 
     }
     let mut first = true;
     while cursor.next_element(&mut first)? {
-        if cursor.shape()? == Shape::Object {
+        if cursor.shape()? == JsonKind::Object {
             let block = read_block(cursor, sink)?;
             sink.block(&block);
         } else {
@@ -194,8 +200,8 @@ pub fn read_content<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut 
     Ok(if first { Content::Empty } else { Content::Blocks })
 }
 
-fn read_block<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<Block<'a>> {
-    let mut block = Block::default();
+fn read_block<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<BlockFields<'a>> {
+    let mut block = BlockFields::default();
     cursor.enter()?;
     let mut first = true;
     while let Some(key) = cursor.next_key(&mut first)? {
@@ -216,17 +222,17 @@ fn read_block<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> 
 }
 
 /// Walks the content of a result: a string, or parts, whose texts are joined by line feeds.
-fn read_result<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<ResultForm> {
+fn read_result<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<ResultForm> {
     let mut form = ResultForm::default();
     sink.begin_result();
     match cursor.shape()? {
-        Shape::String => {
+        JsonKind::String => {
             cursor.decode_string(sink.result_text())?;
             return Ok(ResultForm { is_string: true, texts: 1, ..form });
         }
-        Shape::Array => cursor.enter()?,
+        JsonKind::Array => cursor.enter()?,
         shape => {
-            if shape != Shape::Null {
+            if shape != JsonKind::Null {
                 sink.odd(Reason::MistypedField);
             }
             return cursor.skip_value().map(|()| form);
@@ -234,7 +240,7 @@ fn read_result<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) ->
     }
     let mut first = true;
     while cursor.next_element(&mut first)? {
-        if cursor.shape()? != Shape::Object {
+        if cursor.shape()? != JsonKind::Object {
             sink.odd(Reason::MistypedField);
             cursor.skip_value()?;
             continue;
@@ -268,8 +274,8 @@ fn read_result<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) ->
 fn read_usage<'a, S: TakeContent<'a>>(
     cursor: &mut Cursor<'a>,
     sink: &mut S,
-) -> Outcome<(Option<Usage>, Option<RawStr<'a>>)> {
-    if cursor.shape()? != Shape::Object {
+) -> FieldResult<(Option<Usage>, Option<RawStr<'a>>)> {
+    if cursor.shape()? != JsonKind::Object {
         cursor.skip_value()?;
         return Ok((None, None));
     }
@@ -283,7 +289,7 @@ fn read_usage<'a, S: TakeContent<'a>>(
             b"cache_creation_input_tokens" => usage.cache_creation = read_tokens(cursor, sink)?,
             b"cache_read_input_tokens" => usage.cache_read = read_tokens(cursor, sink)?,
             b"speed" => speed = text(cursor)?,
-            b"cache_creation" if cursor.shape()? == Shape::Object => {
+            b"cache_creation" if cursor.shape()? == JsonKind::Object => {
                 cursor.enter()?;
                 let mut first = true;
                 while let Some(key) = cursor.next_key(&mut first)? {
@@ -300,9 +306,9 @@ fn read_usage<'a, S: TakeContent<'a>>(
     Ok((Some(usage), speed))
 }
 
-fn read_tokens<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<u64> {
+fn read_tokens<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<u64> {
     match cursor.shape()? {
-        Shape::Number => {
+        JsonKind::Number => {
             let literal = std::str::from_utf8(cursor.number()?).unwrap_or_default();
             let whole = |number: f64| (0.0..=TOKENS_MAX as f64).contains(&number).then_some(number as u64);
             // Whole numbers are read as they stand; 1e3 and 10.0 are numbers as well.
@@ -312,7 +318,7 @@ fn read_tokens<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) ->
                 0
             }));
         }
-        Shape::Null => {}
+        JsonKind::Null => {}
         _ => sink.odd(Reason::MistypedField),
     }
     cursor.skip_value()?;

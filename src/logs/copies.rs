@@ -10,9 +10,9 @@ use crate::base::id::{Id, IdMap, IdSet};
 use crate::logs::trace::{ChainKey, Millis, NO_TIME, Place, earlier};
 
 /// Subagents that have records of their own, by session and agent.
-pub struct Recorded(BTreeSet<(Id, Id)>);
+pub struct RecordedAgents(BTreeSet<(Id, Id)>);
 
-impl Recorded {
+impl RecordedAgents {
     /// Those of all files.
     pub fn of<'c>(chains: impl Iterator<Item = &'c ChainKey>) -> Self {
         let own = chains.filter(|key| key.place == Place::AgentFile);
@@ -36,7 +36,7 @@ pub enum At {
 
 /// What a file says, as names of facts.
 #[derive(Default)]
-pub struct Facts {
+pub struct FileFacts {
     /// Each fact with its place; a fact that is said twice is there twice.
     said: Vec<(Id, At)>,
     /// The sessions that the file speaks of. A fork says the same in the name of another session.
@@ -47,7 +47,7 @@ pub struct Facts {
     said_at: Option<(Millis, Millis)>,
 }
 
-impl Facts {
+impl FileFacts {
     /// Adds a fact in these words.
     pub fn add(&mut self, at: At, words: &[&[u8]]) {
         self.said.push((Id::of(&words.concat()), at));
@@ -99,7 +99,7 @@ impl Facts {
 /// says something of its own, that began first, that ended first; where times do not tell, what the files say decides,
 /// never their names.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Standing {
+pub struct FileStanding {
     /// Whether another file says all of it.
     pub is_repeated: bool,
     /// When something was first said in it.
@@ -110,19 +110,19 @@ pub struct Standing {
     pub digest: Id,
 }
 
-impl Standing {
-    fn of(facts: &Facts) -> Self {
+impl FileStanding {
+    fn of(facts: &FileFacts) -> Self {
         let (first, last) = facts.said_at.unwrap_or((NO_TIME, NO_TIME));
         Self { is_repeated: false, first, last, digest: facts.digest() }
     }
 }
 
 /// Looks for the files that say nothing of their own. Of files that say the same the first one stays.
-pub fn standings(mut files: Vec<Facts>) -> Vec<Standing> {
-    files.iter_mut().for_each(Facts::settle);
-    let mut out: Vec<Standing> = files.iter().map(Standing::of).collect();
+pub fn standings(mut files: Vec<FileFacts>) -> Vec<FileStanding> {
+    files.iter_mut().for_each(FileFacts::settle);
+    let mut out: Vec<FileStanding> = files.iter().map(FileStanding::of).collect();
     // Whoever says all that a file says, says its last fact: most files have nobody to be compared with.
-    let last = |facts: &Facts| facts.said.last().map(|&(id, _)| id);
+    let last = |facts: &FileFacts| facts.said.last().map(|&(id, _)| id);
     let probes: IdSet<Id> = files.iter().filter_map(last).collect();
     let mut witnesses: IdMap<Id, Vec<usize>> = IdMap::default();
     for (index, facts) in files.iter().enumerate() {
@@ -150,7 +150,7 @@ pub fn standings(mut files: Vec<Facts>) -> Vec<Standing> {
 }
 
 /// The files with facts, by the first session of those without any: these say no more than that their sessions took place.
-fn speaking_of(files: &[Facts]) -> IdMap<Id, Vec<usize>> {
+fn speaking_of(files: &[FileFacts]) -> IdMap<Id, Vec<usize>> {
     let silent = files.iter().filter(|facts| facts.said.is_empty()).filter_map(|facts| facts.sessions.first());
     let mut speaking: IdMap<Id, Vec<usize>> = silent.map(|session| (*session, Vec::new())).collect();
     for (index, facts) in files.iter().enumerate().filter(|(_, facts)| !facts.said.is_empty()) {
@@ -162,7 +162,7 @@ fn speaking_of(files: &[Facts]) -> IdMap<Id, Vec<usize>> {
 }
 
 /// Whether a file speaks of no session that the other does not speak of.
-fn is_of(part: &Facts, whole: &Facts) -> bool {
+fn is_of(part: &FileFacts, whole: &FileFacts) -> bool {
     part.sessions.iter().all(|session| whole.sessions.binary_search(session).is_ok())
 }
 
@@ -171,7 +171,7 @@ type Places = IdMap<Id, At>;
 
 /// Whether a file says nothing that the other does not. What begins like another session and ends early may be what that
 /// one was forked off, so between sessions only a part with something left out is a copy, or one that asks for nothing.
-fn says_all(part: &Facts, whole: &Facts, places: &Places) -> bool {
+fn says_all(part: &FileFacts, whole: &FileFacts, places: &Places) -> bool {
     // The last message and the last record of the whole that the part has.
     let (mut message, mut record) = (None, None);
     for (id, _) in &part.said {
@@ -181,9 +181,9 @@ fn says_all(part: &Facts, whole: &Facts, places: &Places) -> bool {
             None => return false,
         }
     }
-    let up_to = |facts: &Facts, end: At| facts.said.partition_point(|&(_, at)| at <= end);
-    let messages = |facts: &Facts| up_to(facts, At::Message(u32::MAX));
-    let records = |facts: &Facts| facts.said.len() - messages(facts);
+    let up_to = |facts: &FileFacts, end: At| facts.said.partition_point(|&(_, at)| at <= end);
+    let messages = |facts: &FileFacts| up_to(facts, At::Message(u32::MAX));
+    let records = |facts: &FileFacts| facts.said.len() - messages(facts);
     let lacks_messages = message.is_some_and(|end| messages(part) < up_to(whole, end));
     // A conversation begins with what somebody says, so that answers alone are no beginning.
     let lacks_records = match record {

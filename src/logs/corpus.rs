@@ -8,12 +8,12 @@ use crate::base::id::Id;
 use crate::base::names::Names;
 use crate::base::unpack;
 use crate::base::visible::Shown as _;
-use crate::logs::copies::Standing;
-use crate::logs::trace::{Counters, FileTrace, Rows};
+use crate::logs::copies::FileStanding;
+use crate::logs::trace::{Counters, FileRows, FileTrace};
 
 /// Where the rows of a file came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Source {
+pub struct RowSource {
     /// Pseudonym of the canonical path.
     pub key: Id,
     /// The path, while the file is on disk; for standard input `-`.
@@ -24,7 +24,7 @@ pub struct Source {
     pub counters: Arc<Counters>,
 }
 
-impl Source {
+impl RowSource {
     /// Whether the file holds session records at all. A journal or a prompt history is a sidecar, not a session log.
     /// A file without any record (empty, or all damaged) is not called one either.
     pub fn is_sidecar(&self) -> bool {
@@ -47,9 +47,9 @@ impl Source {
 #[derive(Clone, Debug, Default)]
 pub struct SourceRows {
     /// Where they came from.
-    pub source: Source,
+    pub source: RowSource,
     /// The rows; symbols refer to [`Corpus::names`].
-    pub rows: Rows,
+    pub rows: FileRows,
 }
 
 /// Every file that was asked for.
@@ -60,7 +60,7 @@ pub struct Corpus {
     /// Files, sorted by path; those that are no longer on disk last, by key.
     pub files: Vec<SourceRows>,
     /// The standing of each session log, once somebody asked: both views of the history go by it.
-    pub(super) standings: OnceLock<Vec<Standing>>,
+    pub(super) standings: OnceLock<Vec<FileStanding>>,
 }
 
 impl Corpus {
@@ -70,9 +70,9 @@ impl Corpus {
     }
 
     /// Adds a file that was read.
-    pub fn push(&mut self, source: Source, trace: FileTrace) {
+    pub fn push(&mut self, source: RowSource, trace: FileTrace) {
         let names = self.names.absorb(&trace.names);
-        let mut rows = Rows::default();
+        let mut rows = FileRows::default();
         rows.append(trace.rows, &names, &Counters::default());
         self.files.push(SourceRows { source, rows });
         self.standings = OnceLock::new();

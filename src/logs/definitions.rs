@@ -5,9 +5,9 @@ use memchr::memmem;
 use serde_json::Value;
 
 use crate::base::id::{Id, IdSet};
-use crate::base::json::{Cursor, Fault, RawStr, TextSink};
-use crate::logs::content::{Block, TakeContent};
-use crate::logs::envelope::{Envelope, Progress};
+use crate::base::json::{Cursor, JsonFault, RawStr, TextSink};
+use crate::logs::content::{BlockFields, TakeContent};
+use crate::logs::envelope::{Envelope, ProgressFields};
 use crate::logs::field::{id_of, span};
 use crate::logs::read;
 use crate::logs::read::{Failure, Job};
@@ -86,7 +86,7 @@ impl<'a> TakeContent<'a> for Blocks<'_> {
         self.texts.0.push(Vec::new());
     }
 
-    fn block(&mut self, block: &Block<'a>) {
+    fn block(&mut self, block: &BlockFields<'a>) {
         let name = block.name.and_then(RawStr::decode);
         if self.searches.iter().any(|search| name.as_deref() == Some(search.as_bytes())) {
             self.asked.extend(block.id.map(id_of));
@@ -130,7 +130,7 @@ impl<T> TakeRecords for Reader<'_, T> {
         &mut self.counters
     }
 
-    fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+    fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), JsonFault> {
         let record = span(cursor)?;
         if !self.is_about_tools(record) {
             return Ok(());
@@ -141,7 +141,7 @@ impl<T> TakeRecords for Reader<'_, T> {
         // The record of a subagent that its parent repeats; data that break off say nothing.
         let mut inner = self.blocks();
         if let Some(data) = envelope.data
-            && let Ok(Progress { record: Some(repeated), .. }) = Progress::read(data, &mut inner)
+            && let Ok(ProgressFields { record: Some(repeated), .. }) = ProgressFields::read(data, &mut inner)
         {
             self.look(&repeated, inner);
         }

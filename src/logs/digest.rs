@@ -45,12 +45,12 @@ pub fn digest(path: &Path, start: u64, bytes: u64) -> Result<Digest> {
 }
 
 /// Hashes what is read through it, so that a file which is read anyway is not read a second time for its name.
-pub struct Naming<R> {
+pub struct Hashing<R> {
     source: R,
     hasher: Xxh3,
 }
 
-impl<R> Naming<R> {
+impl<R> Hashing<R> {
     /// Nothing has been read so far.
     pub fn new(source: R) -> Self {
         Self { source, hasher: Xxh3::new() }
@@ -62,7 +62,7 @@ impl<R> Naming<R> {
     }
 }
 
-impl<R: Read> Read for Naming<R> {
+impl<R: Read> Read for Hashing<R> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let read = self.source.read(buffer)?;
         self.hasher.update(&buffer[..read]);

@@ -18,7 +18,7 @@ pub struct Root {
 
 /// The variables that decide where logs are looked for.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct PlaceVariables {
     /// `CLAUDE_CONFIG_DIR`: a comma list that replaces the defaults.
     pub claude_config_dir: Option<String>,
     /// `XDG_CONFIG_HOME`.
@@ -28,7 +28,7 @@ pub struct Places {
 }
 
 /// The roots to read: those given, else those of `CLAUDE_CONFIG_DIR`, else the two defaults.
-pub fn roots(given: &[PathBuf], places: &Places) -> Vec<Root> {
+pub fn roots(given: &[PathBuf], places: &PlaceVariables) -> Vec<Root> {
     if !given.is_empty() {
         return given.iter().map(|path| Root { path: path.clone(), origin: "--input-dir" }).collect();
     }
@@ -71,7 +71,7 @@ pub struct LogFile {
 
 /// What a look at the roots gave.
 #[derive(Clone, Debug, Default)]
-pub struct Listing {
+pub struct LogListing {
     /// Log files, sorted by path.
     pub files: Vec<LogFile>,
     /// Canonical paths of the roots, in their order; empty where a root is not there.
@@ -85,7 +85,7 @@ pub struct Listing {
 }
 
 /// Lists every log file under the roots once, however many links lead to it.
-pub fn list(roots: &[Root]) -> Listing {
+pub fn list(roots: &[Root]) -> LogListing {
     let mut walk = Walk::default();
     for (index, root) in roots.iter().enumerate() {
         walk.root(index, root);
@@ -96,7 +96,7 @@ pub fn list(roots: &[Root]) -> Listing {
 
 #[derive(Default)]
 struct Walk {
-    listing: Listing,
+    listing: LogListing,
     directories: BTreeSet<PathBuf>,
     files: HashSet<PathBuf>,
 }

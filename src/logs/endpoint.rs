@@ -39,7 +39,7 @@ const COARSE: [&str; 13] = [
 
 /// The arguments of a tool that tell its endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Input<'a> {
+pub struct EndpointArguments<'a> {
     /// What a shell is to run.
     pub command: Option<&'a str>,
     /// What is to be fetched.
@@ -133,7 +133,7 @@ impl Endpoints {
     }
 
     /// The class of a call: that of the command for `Bash`, of the host for `WebFetch`, else the name of the tool.
-    pub fn class<'a>(&'a self, tool: &'a str, input: Input<'_>) -> Cow<'a, str> {
+    pub fn class<'a>(&'a self, tool: &'a str, input: EndpointArguments<'_>) -> Cow<'a, str> {
         match tool {
             "Bash" => self.command_class(input.command.unwrap_or_default()).into(),
             "WebFetch" => self.url_class(input.url.unwrap_or_default()),

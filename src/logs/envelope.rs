@@ -1,10 +1,10 @@
 //! The outer fields of records, and the small objects in them that say what happened: read once, for every reader.
 
 use crate::base::id::Id;
-use crate::base::json::{Cursor, RawStr, Shape};
+use crate::base::json::{Cursor, JsonKind, RawStr};
 use crate::base::numbers::DAY_MS;
-use crate::logs::content::{Message, TOKENS_MAX, TakeContent, expected, read_message};
-use crate::logs::field::{Outcome, each_field, flag_or, id_of, span, text, whole_number};
+use crate::logs::content::{MessageFields, TOKENS_MAX, TakeContent, expected, read_message};
+use crate::logs::field::{FieldResult, each_field, flag_or, id_of, span, text, whole_number};
 use crate::logs::time::parse_millis;
 use crate::logs::trace::{Millis, NO_TIME};
 
@@ -61,7 +61,7 @@ pub(super) struct Envelope<'a> {
     /// `isMeta`.
     pub(super) meta: bool,
     /// `message`, if it is an object; its content went to whoever takes it.
-    pub(super) message: Option<Message<'a>>,
+    pub(super) message: Option<MessageFields<'a>>,
     /// `data`.
     pub(super) data: Option<&'a [u8]>,
     /// `attachment`.
@@ -104,7 +104,7 @@ impl<'a> Envelope<'a> {
     ///
     /// # Errors
     /// Where it breaks off.
-    pub(super) fn read<S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<Self> {
+    pub(super) fn read<S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<Self> {
         Self::read_until(cursor, sink, |_, _, _| false)
     }
 
@@ -116,7 +116,7 @@ impl<'a> Envelope<'a> {
         cursor: &mut Cursor<'a>,
         sink: &mut S,
         mut is_enough: impl FnMut(&Self, &mut Cursor<'a>, &mut S) -> bool,
-    ) -> Outcome<Self> {
+    ) -> FieldResult<Self> {
         let mut envelope = Self::default();
         cursor.enter()?;
         let mut first = true;
@@ -129,7 +129,7 @@ impl<'a> Envelope<'a> {
         Ok(envelope)
     }
 
-    fn field<S: TakeContent<'a>>(&mut self, key: &[u8], cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<()> {
+    fn field<S: TakeContent<'a>>(&mut self, key: &[u8], cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<()> {
         match key {
             b"type" => self.kind = expected(cursor, sink)?,
             b"subtype" => self.subtype = expected(cursor, sink)?,
@@ -193,8 +193,8 @@ impl<'a> Envelope<'a> {
     }
 }
 
-fn parent_field<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> Outcome<ParentField<'a>> {
-    if cursor.shape()? == Shape::Null {
+fn parent_field<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<ParentField<'a>> {
+    if cursor.shape()? == JsonKind::Null {
         cursor.skip_value()?;
         return Ok(ParentField::Null);
     }
@@ -227,7 +227,7 @@ impl<'a> Attachment<'a> {
         fields
     }
 
-    fn read(&mut self, bytes: &'a [u8]) -> Outcome<()> {
+    fn read(&mut self, bytes: &'a [u8]) -> FieldResult<()> {
         each_field(bytes, |key, cursor| {
             match key {
                 b"type" => self.kind = text(cursor)?,
@@ -250,7 +250,7 @@ impl<'a> Attachment<'a> {
 
 /// The fields of progress data.
 #[derive(Default, Clone, Copy)]
-pub(super) struct Progress<'a> {
+pub(super) struct ProgressFields<'a> {
     /// `type`.
     pub(super) kind: Option<RawStr<'a>>,
     /// `hookName`.
@@ -261,20 +261,22 @@ pub(super) struct Progress<'a> {
     pub(super) record: Option<Envelope<'a>>,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> ProgressFields<'a> {
     /// Reads the `data` of a progress record; the content of the record in it goes to `sink`. Data of another form say
     /// nothing.
     ///
     /// # Errors
     /// If the content of that record breaks off.
-    pub(super) fn read<S: TakeContent<'a>>(data: &'a [u8], sink: &mut S) -> Outcome<Self> {
+    pub(super) fn read<S: TakeContent<'a>>(data: &'a [u8], sink: &mut S) -> FieldResult<Self> {
         let mut fields = Self::default();
         each_field(data, |key, cursor| {
             match key {
                 b"type" => fields.kind = expected(cursor, sink)?,
                 b"hookName" => fields.hook = text(cursor)?,
                 b"agentId" => fields.agent = expected(cursor, sink)?,
-                b"message" if cursor.shape()? == Shape::Object => fields.record = Some(Envelope::read(cursor, sink)?),
+                b"message" if cursor.shape()? == JsonKind::Object => {
+                    fields.record = Some(Envelope::read(cursor, sink)?);
+                }
                 _ => cursor.skip_value()?,
             }
             Ok(())
@@ -291,7 +293,7 @@ impl Metadata {
         fields
     }
 
-    fn read(&mut self, bytes: &[u8]) -> Outcome<()> {
+    fn read(&mut self, bytes: &[u8]) -> FieldResult<()> {
         each_field(bytes, |key, cursor| {
             match key {
                 b"trigger" => {
@@ -303,7 +305,7 @@ impl Metadata {
                 }
                 b"preTokens" => self.pre_tokens = whole_number(cursor, TOKENS_MAX)?,
                 b"tokensSaved" => self.tokens_saved = whole_number(cursor, TOKENS_MAX)?,
-                b"compactedToolIds" if cursor.shape()? == Shape::Array => {
+                b"compactedToolIds" if cursor.shape()? == JsonKind::Array => {
                     cursor.enter()?;
                     let mut first = true;
                     while cursor.next_element(&mut first)? {

@@ -2,21 +2,21 @@
 
 use crate::base::damage::Reason;
 use crate::base::id::Id;
-use crate::base::json::{Cursor, Fault, RawStr, Shape};
+use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
 
 /// Result of reading a part of a record.
-pub type Outcome<T> = Result<T, Fault>;
+pub type FieldResult<T> = Result<T, JsonFault>;
 
 /// A string, or nothing where something else stands.
-pub fn text<'a>(cursor: &mut Cursor<'a>) -> Outcome<Option<RawStr<'a>>> {
+pub fn text<'a>(cursor: &mut Cursor<'a>) -> FieldResult<Option<RawStr<'a>>> {
     text_or(cursor, &mut |_| {})
 }
 
 /// A string; null counts as absent, anything else is told as mistyped.
-pub fn text_or<'a>(cursor: &mut Cursor<'a>, odd: &mut impl FnMut(Reason)) -> Outcome<Option<RawStr<'a>>> {
+pub fn text_or<'a>(cursor: &mut Cursor<'a>, odd: &mut impl FnMut(Reason)) -> FieldResult<Option<RawStr<'a>>> {
     match cursor.shape()? {
-        Shape::String => return cursor.string().map(Some),
-        Shape::Null => {}
+        JsonKind::String => return cursor.string().map(Some),
+        JsonKind::Null => {}
         _ => odd(Reason::MistypedField),
     }
     cursor.skip_value()?;
@@ -24,10 +24,10 @@ pub fn text_or<'a>(cursor: &mut Cursor<'a>, odd: &mut impl FnMut(Reason)) -> Out
 }
 
 /// A boolean; null and absence count as false, anything else is told as mistyped.
-pub fn flag_or(cursor: &mut Cursor<'_>, odd: &mut impl FnMut(Reason)) -> Outcome<bool> {
+pub fn flag_or(cursor: &mut Cursor<'_>, odd: &mut impl FnMut(Reason)) -> FieldResult<bool> {
     match cursor.shape()? {
-        Shape::Bool => return cursor.boolean(),
-        Shape::Null => {}
+        JsonKind::Bool => return cursor.boolean(),
+        JsonKind::Null => {}
         _ => odd(Reason::MistypedField),
     }
     cursor.skip_value()?;
@@ -35,8 +35,8 @@ pub fn flag_or(cursor: &mut Cursor<'_>, odd: &mut impl FnMut(Reason)) -> Outcome
 }
 
 /// A whole number; one above `max` is none.
-pub fn whole_number(cursor: &mut Cursor<'_>, max: u64) -> Outcome<Option<u64>> {
-    if cursor.shape()? == Shape::Number {
+pub fn whole_number(cursor: &mut Cursor<'_>, max: u64) -> FieldResult<Option<u64>> {
+    if cursor.shape()? == JsonKind::Number {
         return Ok(std::str::from_utf8(cursor.number()?)
             .ok()
             .and_then(|digits| digits.parse().ok())
@@ -47,7 +47,7 @@ pub fn whole_number(cursor: &mut Cursor<'_>, max: u64) -> Outcome<Option<u64>> {
 }
 
 /// The bytes of the value that stands at the cursor.
-pub fn span<'a>(cursor: &mut Cursor<'a>) -> Outcome<&'a [u8]> {
+pub fn span<'a>(cursor: &mut Cursor<'a>) -> FieldResult<&'a [u8]> {
     cursor.skip_space();
     let start = cursor.pos();
     cursor.skip_value()?;
@@ -63,9 +63,12 @@ pub fn id_of(text: RawStr<'_>) -> Id {
 }
 
 /// Walks the fields of an object; of anything else none.
-pub fn each_field<'a>(bytes: &'a [u8], mut take: impl FnMut(&[u8], &mut Cursor<'a>) -> Outcome<()>) -> Outcome<()> {
+pub fn each_field<'a>(
+    bytes: &'a [u8],
+    mut take: impl FnMut(&[u8], &mut Cursor<'a>) -> FieldResult<()>,
+) -> FieldResult<()> {
     let mut cursor = Cursor::new(bytes);
-    if cursor.shape()? != Shape::Object {
+    if cursor.shape()? != JsonKind::Object {
         return Ok(());
     }
     cursor.enter()?;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use crate::base::showing::Showing;
-use crate::logs::endpoint::{Input, program_of};
+use crate::logs::endpoint::{EndpointArguments, program_of};
 use crate::logs::shell::Commands;
-use crate::logs::value_rules::Words;
+use crate::logs::value_rules::WordSet;
 
 /// How deep commands are looked for in words of commands (`ssh host 'cat …'`).
 const NESTED_MAX: usize = 3;
@@ -23,7 +23,7 @@ pub struct FileText {
     /// Values of `output_mode` with which a search shows lines of files.
     content_modes: BTreeSet<String>,
     /// Programs that show lines of files.
-    programs: Words,
+    programs: WordSet,
     /// Of these, the ones that show what comes through a pipe.
     filters: BTreeSet<String>,
     /// Options with which a program numbers the lines.
@@ -36,7 +36,7 @@ pub struct FileText {
 
 impl FileText {
     /// How a call shows the text of files, as far as its input tells.
-    pub fn showing(&self, tool: &str, input: Input<'_>) -> Showing {
+    pub fn showing(&self, tool: &str, input: EndpointArguments<'_>) -> Showing {
         if let Some(mode) = input.output_mode {
             return if self.content_modes.contains(mode) { Showing::Rows } else { Showing::Nothing };
         }

@@ -2,8 +2,8 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::base::json::{Cursor, Fault, RawStr, Shape, TextSink, decode_into};
-use crate::logs::field::Outcome;
+use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr, TextSink, decode_into};
+use crate::logs::field::FieldResult;
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::values::List;
 
@@ -20,7 +20,7 @@ pub(super) fn walk(draft: &mut ValueDraft<'_>, text: &[u8]) -> Option<()> {
     }
     let mut tree = Tree::new(draft);
     while !cursor.at_end() {
-        let is_document = matches!(cursor.shape(), Ok(Shape::Object | Shape::Array));
+        let is_document = matches!(cursor.shape(), Ok(JsonKind::Object | JsonKind::Array));
         if !is_document || tree.value(&mut cursor, ROOT, 0).is_err() {
             return None;
         }
@@ -66,49 +66,49 @@ impl<'d, 'v> Tree<'d, 'v> {
         Self { draft, branches: vec![root], text: Text::default() }
     }
 
-    fn value(&mut self, cursor: &mut Cursor<'_>, branch: usize, depth: usize) -> Outcome<()> {
+    fn value(&mut self, cursor: &mut Cursor<'_>, branch: usize, depth: usize) -> FieldResult<()> {
         let shape = cursor.shape()?;
         if depth > self.draft.rules.json_depth_max {
             return cursor.skip_value();
         }
         match shape {
-            Shape::Object => {
+            JsonKind::Object => {
                 cursor.enter()?;
                 let mut first = true;
                 while let Some(key) = cursor.next_key(&mut first)? {
                     self.member(cursor, self.draft.rules.key(key.0), branch, depth)?;
                 }
             }
-            Shape::Array => {
+            JsonKind::Array => {
                 cursor.enter()?;
                 let mut first = true;
                 while cursor.next_element(&mut first)? {
                     self.member(cursor, "[]", branch, depth)?;
                 }
             }
-            Shape::String => {
+            JsonKind::String => {
                 let raw = cursor.string()?;
                 self.string(raw, branch)?;
             }
-            Shape::Number => {
+            JsonKind::Number => {
                 let literal = cursor.number()?;
                 if self.draft.rules.is_number_value(literal) {
                     self.leaf(literal, branch);
                 }
             }
-            Shape::Bool | Shape::Null => cursor.skip_value()?,
+            JsonKind::Bool | JsonKind::Null => cursor.skip_value()?,
         }
         Ok(())
     }
 
-    fn member(&mut self, cursor: &mut Cursor<'_>, key: &str, branch: usize, depth: usize) -> Outcome<()> {
+    fn member(&mut self, cursor: &mut Cursor<'_>, key: &str, branch: usize, depth: usize) -> FieldResult<()> {
         match self.child(branch, key) {
             Some(child) => self.value(cursor, child, depth + 1),
             None => cursor.skip_value(),
         }
     }
 
-    fn string(&mut self, raw: RawStr<'_>, branch: usize) -> Result<(), Fault> {
+    fn string(&mut self, raw: RawStr<'_>, branch: usize) -> Result<(), JsonFault> {
         if !self.draft.rules.may_be_value(raw.0) {
             return Ok(());
         }

@@ -9,13 +9,13 @@ use memchr::memmem;
 use crate::base::body_shape::BodyShape;
 use crate::base::damage::Reason;
 use crate::base::id::{Id, IdSet};
-use crate::base::json::{Cursor, RawStr, Shape};
+use crate::base::json::{Cursor, JsonKind, RawStr};
 use crate::base::showing::Showing;
 use crate::logs::arguments::quoted;
-use crate::logs::body::{Body, Measured, Study};
-use crate::logs::content::{Block, Content, ResultForm, TakeContent};
-use crate::logs::endpoint::{Endpoints, Input};
-use crate::logs::field::{Outcome, id_of, span};
+use crate::logs::body::{Body, BodyStudy, Measured};
+use crate::logs::content::{BlockFields, Content, ResultForm, TakeContent};
+use crate::logs::endpoint::{EndpointArguments, Endpoints};
+use crate::logs::field::{FieldResult, id_of, span};
 use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::trace::{Handle, NO_TIME, ResultKind, Status, ToolResult};
 use crate::logs::value_draft::ValueDraft;
@@ -27,7 +27,7 @@ const TOOL_NAME_BYTES_MAX: usize = 128;
 
 /// What extraction needs to know from outside.
 #[derive(Clone, Copy)]
-pub struct Guide<'v> {
+pub struct ExtractionGuide<'v> {
     /// The words of the logs.
     pub vocabulary: &'v Vocabulary,
     /// Classes of endpoints.
@@ -37,13 +37,13 @@ pub struct Guide<'v> {
     /// Tells the shape of a body.
     pub classify: fn(&[u8]) -> BodyShape,
     /// Whoever looks closer at bodies; nobody in a light reading.
-    pub study: Option<&'v (dyn Fn() -> Box<dyn Study + 'v> + Sync)>,
+    pub study: Option<&'v (dyn Fn() -> Box<dyn BodyStudy + 'v> + Sync)>,
     /// For who needs the timeline as well: files that go by in one piece are read both ways at once.
     pub timeline: Option<&'v TimelineRules>,
 }
 
 /// A drafted call.
-pub struct Ask {
+pub struct CallDraft {
     /// The `tool_use` id.
     pub call: Id,
     /// Tool name.
@@ -63,15 +63,15 @@ pub struct Ask {
 }
 
 /// What the `message` of the record at hand contributes.
-pub struct Draft<'v> {
-    guide: Guide<'v>,
+pub struct MessageDraft<'v> {
+    guide: ExtractionGuide<'v>,
     body: Body<'v>,
     /// Calls seen so far to tools that are not MCP tools: the shape of their results is not asked for.
     pub builtin_calls: IdSet<Id>,
     /// Whether the first text begins like something that no person types.
     wrapped: Option<bool>,
     /// Calls.
-    pub asked: Vec<Ask>,
+    pub asked: Vec<CallDraft>,
     /// Results with the calls that they answer.
     pub answered: Vec<(Id, ToolResult)>,
     /// What the results list and the calls are given, by their places in the two lists above.
@@ -80,9 +80,9 @@ pub struct Draft<'v> {
     pub damage: Vec<Reason>,
 }
 
-impl<'v> Draft<'v> {
+impl<'v> MessageDraft<'v> {
     /// An empty draft.
-    pub fn new(guide: Guide<'v>) -> Self {
+    pub fn new(guide: ExtractionGuide<'v>) -> Self {
         Self {
             guide,
             body: Body::new(guide.study.map(|begin| begin())),
@@ -126,7 +126,8 @@ impl<'v> Draft<'v> {
         let command = fields.command.and_then(text_of);
         let url = fields.url.and_then(text_of);
         let output_mode = fields.output_mode.and_then(text_of);
-        let words = Input { command: command.as_deref(), url: url.as_deref(), output_mode: output_mode.as_deref() };
+        let words =
+            EndpointArguments { command: command.as_deref(), url: url.as_deref(), output_mode: output_mode.as_deref() };
         let endpoint = self.guide.endpoints.class(&tool, words).into_owned();
         let showing = self.guide.endpoints.file_text.showing(&tool, words);
         let path = fields.path().and_then(RawStr::decode).filter(|path| !path.is_empty());
@@ -142,11 +143,11 @@ impl<'v> Draft<'v> {
         }
         self.values.input(self.asked.len(), input);
         let (input_bytes, lines) = (saturate(input.len() as u64), fields.lines);
-        self.asked.push(Ask { call, tool, input_bytes, endpoint, path, handle, showing, lines });
+        self.asked.push(CallDraft { call, tool, input_bytes, endpoint, path, handle, showing, lines });
     }
 
-    fn draft_answered(&mut self, block: &Block<'_>) {
-        let Block { tool_use_id: id, failed, result, .. } = *block;
+    fn draft_answered(&mut self, block: &BlockFields<'_>) {
+        let BlockFields { tool_use_id: id, failed, result, .. } = *block;
         if result.is_none() {
             self.body.clear();
         }
@@ -200,7 +201,7 @@ impl<'v> Draft<'v> {
     }
 }
 
-impl<'a, 'v> TakeContent<'a> for Draft<'v> {
+impl<'a, 'v> TakeContent<'a> for MessageDraft<'v> {
     type Text = Body<'v>;
 
     fn odd(&mut self, reason: Reason) {
@@ -226,7 +227,7 @@ impl<'a, 'v> TakeContent<'a> for Draft<'v> {
         &mut self.body
     }
 
-    fn block(&mut self, block: &Block<'a>) {
+    fn block(&mut self, block: &BlockFields<'a>) {
         self.wrapped = self.wrapped.or_else(|| block.text.map(|text| self.is_wrapper(text)));
         match block.kind.map(|kind| kind.0) {
             Some(b"tool_use") => self.draft_asked(block.id, block.name, block.input.unwrap_or_default()),
@@ -258,7 +259,7 @@ impl<'a> InputFields<'a> {
         fields
     }
 
-    fn read(&mut self, input: &'a [u8]) -> Outcome<()> {
+    fn read(&mut self, input: &'a [u8]) -> FieldResult<()> {
         let mut cursor = Cursor::new(input);
         if input.first() != Some(&b'{') {
             return Ok(());
@@ -286,7 +287,7 @@ impl<'a> InputFields<'a> {
                     continue;
                 }
             };
-            if cursor.shape()? == Shape::String {
+            if cursor.shape()? == JsonKind::String {
                 *field = Some(cursor.string()?);
             } else {
                 cursor.skip_value()?;
@@ -307,7 +308,7 @@ impl<'a> InputFields<'a> {
 }
 
 /// A whole number, also one in quotes; 0 for anything else.
-fn whole(cursor: &mut Cursor<'_>) -> Outcome<u32> {
+fn whole(cursor: &mut Cursor<'_>) -> FieldResult<u32> {
     let number = span(cursor)?;
     let digits = number.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(number);
     Ok(std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or_default())

@@ -8,7 +8,7 @@ use memchr::memmem::Finder;
 use crate::base::files;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::json::RawStr;
-use crate::base::lines::{Line, LineBuffer, Lines};
+use crate::base::lines::{LineBuffer, LineReader, ReadLine};
 use crate::base::unpack::{Packing, unpack};
 
 /// Fields of records that hold such a text.
@@ -22,13 +22,13 @@ pub fn look_up(path: &Path, packing: Packing, bytes: u64, wanted: &IdSet<Id>) ->
     let finders = FIELDS.map(|field| (Finder::new(field), None));
     let mut fields: [(Finder<'_>, Option<Vec<u8>>); 3] = finders;
     let mut buffer = LineBuffer::default();
-    let mut lines = Lines::new(source, &mut buffer);
+    let mut lines = LineReader::new(source, &mut buffer);
     while found.len() < wanted.len() && lines.offset() < bytes {
         match lines.next_line() {
-            Ok(Some(Line::Text { bytes, .. })) => {
+            Ok(Some(ReadLine::Text { bytes, .. })) => {
                 fields.iter_mut().for_each(|field| take(bytes, field, wanted, &mut found));
             }
-            Ok(Some(Line::Oversize { .. })) => {}
+            Ok(Some(ReadLine::Oversize { .. })) => {}
             Ok(None) | Err(_) => break,
         }
     }

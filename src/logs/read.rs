@@ -11,15 +11,15 @@ use rayon::prelude::*;
 use crate::base::damage::Reason;
 use crate::base::files;
 use crate::base::id::Id;
-use crate::base::lines::{Line, LineBuffer, Lines};
+use crate::base::lines::{LineBuffer, LineReader, ReadLine};
 use crate::base::unpack::{Packing, unpack};
-use crate::logs::digest::Naming;
-use crate::logs::message::Guide;
+use crate::logs::digest::Hashing;
+use crate::logs::message::ExtractionGuide;
 use crate::logs::record::Extractor;
 use crate::logs::take::TakeLines;
 use crate::logs::timeline::beside::add_agent_file;
 use crate::logs::timeline::rows::FileTimeline;
-use crate::logs::timeline::{Reader, TimelineGuide};
+use crate::logs::timeline::{TimelineGuide, TimelineReader};
 use crate::logs::trace::FileTrace;
 use crate::logs::twofold::Twofold;
 
@@ -41,7 +41,7 @@ pub struct Job<'a> {
     pub from: u64,
     /// Where to end: the size when the file was listed. What is appended later waits for the next run.
     pub to: u64,
-    /// Whether a name for its content is wanted, see [`Reading::content`].
+    /// Whether a name for its content is wanted, see [`FileReading::content`].
     pub named: bool,
 }
 
@@ -59,7 +59,7 @@ impl Job<'_> {
 
 /// What reading a file gave.
 #[derive(Debug, Default)]
-pub struct Reading {
+pub struct FileReading {
     /// Rows and counts.
     pub trace: FileTrace,
     /// Whether the file ends without a line feed: its last line may still be growing.
@@ -74,22 +74,27 @@ pub struct Reading {
 
 /// How reading a stream ended.
 #[derive(Debug, Default)]
-pub struct End {
-    /// See [`Reading::open_tail`].
+pub struct StreamEnd {
+    /// See [`FileReading::open_tail`].
     pub open_tail: bool,
-    /// See [`Reading::failure`].
+    /// See [`FileReading::failure`].
     pub failure: Option<String>,
 }
 
-impl End {
-    fn reading(self, extractor: Extractor<'_>) -> Reading {
-        Reading { trace: extractor.finish(), open_tail: self.open_tail, failure: self.failure, ..Reading::default() }
+impl StreamEnd {
+    fn reading(self, extractor: Extractor<'_>) -> FileReading {
+        FileReading {
+            trace: extractor.finish(),
+            open_tail: self.open_tail,
+            failure: self.failure,
+            ..FileReading::default()
+        }
     }
 
-    fn twofold(self, reader: Twofold<'_, '_, '_>) -> Reading {
+    fn twofold(self, reader: Twofold<'_, '_, '_>) -> FileReading {
         let (trace, timeline) = reader.finish();
         let (open_tail, failure) = (self.open_tail, self.failure);
-        Reading { trace, open_tail, failure, content: None, timeline: Some(timeline) }
+        FileReading { trace, open_tail, failure, content: None, timeline: Some(timeline) }
     }
 }
 
@@ -103,10 +108,10 @@ struct Piece {
 /// are more than [`BATCH_FILES`] read that were not taken.
 pub fn read_all(
     jobs: &[Job<'_>],
-    guide: Guide<'_>,
+    guide: ExtractionGuide<'_>,
     pool: &rayon::ThreadPool,
     advance: &(dyn Fn(u64) + Sync),
-    take: &mut dyn FnMut(Reading),
+    take: &mut dyn FnMut(FileReading),
 ) {
     for batch in jobs.chunks(BATCH_FILES) {
         read_batch(batch, guide, pool, advance).into_iter().for_each(&mut *take);
@@ -115,14 +120,14 @@ pub fn read_all(
 
 fn read_batch(
     jobs: &[Job<'_>],
-    guide: Guide<'_>,
+    guide: ExtractionGuide<'_>,
     pool: &rayon::ThreadPool,
     advance: &(dyn Fn(u64) + Sync),
-) -> Vec<Reading> {
+) -> Vec<FileReading> {
     let mut pieces = cut(jobs);
     pieces.sort_by_key(|piece| (Reverse(piece.end - piece.start), piece.job, piece.start));
     let next = AtomicUsize::new(0);
-    let read: Vec<Vec<(usize, u64, Reading)>> = pool.broadcast(|_| {
+    let read: Vec<Vec<(usize, u64, FileReading)>> = pool.broadcast(|_| {
         let mut buffer = LineBuffer::default();
         let mut done = Vec::new();
         while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -132,7 +137,7 @@ fn read_batch(
         }
         done
     });
-    let mut by_job: Vec<Vec<(u64, Reading)>> = Vec::new();
+    let mut by_job: Vec<Vec<(u64, FileReading)>> = Vec::new();
     by_job.resize_with(jobs.len(), Vec::new);
     for (job, start, reading) in read.into_iter().flatten() {
         by_job[job].push((start, reading));
@@ -141,29 +146,33 @@ fn read_batch(
 }
 
 /// Reads one stream to its end, for instance standard input; how it is packed is told by its first bytes.
-pub fn read_stream(source: impl Read, guide: Guide<'_>) -> Reading {
+pub fn read_stream(source: impl Read, guide: ExtractionGuide<'_>) -> FileReading {
     let mut extractor = Extractor::new(guide);
     let end = read_stream_into(source, &mut extractor);
     end.reading(extractor)
 }
 
 /// The same, both ways.
-pub fn read_stream_twofold(source: impl Read, guide: Guide<'_>, timeline: Reader<'_, '_>) -> Reading {
+pub fn read_stream_twofold(
+    source: impl Read,
+    guide: ExtractionGuide<'_>,
+    timeline: TimelineReader<'_, '_>,
+) -> FileReading {
     let mut reader = Twofold { light: Extractor::new(guide), timeline };
     let end = read_stream_into(source, &mut reader);
     end.twofold(reader)
 }
 
 /// The same for any reader.
-pub fn read_stream_into(source: impl Read, reader: &mut impl TakeLines) -> End {
+pub fn read_stream_into(source: impl Read, reader: &mut impl TakeLines) -> StreamEnd {
     match unpacked(source) {
         Ok((source, packing)) => {
             let mut buffer = LineBuffer::default();
-            take_lines(Lines::new(source, &mut buffer), u64::MAX, packing, reader)
+            take_lines(LineReader::new(source, &mut buffer), u64::MAX, packing, reader)
         }
         Err(cause) => {
             reader.file_damage(Reason::Unreadable);
-            End { open_tail: false, failure: Some(cause.to_string()) }
+            StreamEnd { open_tail: false, failure: Some(cause.to_string()) }
         }
     }
 }
@@ -176,8 +185,8 @@ fn unpacked<'s>(mut source: impl Read + 's) -> std::io::Result<(Box<dyn Read + '
     Ok((unpack(packing, std::io::Cursor::new(head).chain(source))?, packing))
 }
 
-fn unreadable(cause: &std::io::Error) -> Reading {
-    let mut reading = Reading { failure: Some(cause.to_string()), ..Reading::default() };
+fn unreadable(cause: &std::io::Error) -> FileReading {
+    let mut reading = FileReading { failure: Some(cause.to_string()), ..FileReading::default() };
     reading.trace.counters.damage.add(Reason::Unreadable, 0);
     reading
 }
@@ -199,9 +208,9 @@ fn cut(jobs: &[Job<'_>]) -> Vec<Piece> {
     pieces
 }
 
-fn read_piece(job: &Job<'_>, piece: &Piece, guide: Guide<'_>, buffer: &mut LineBuffer) -> Reading {
+fn read_piece(job: &Job<'_>, piece: &Piece, guide: ExtractionGuide<'_>, buffer: &mut LineBuffer) -> FileReading {
     // A timeline is made from the first line to the last.
-    let guide = Guide { timeline: guide.timeline.filter(|_| job.is_whole(piece)), ..guide };
+    let guide = ExtractionGuide { timeline: guide.timeline.filter(|_| job.is_whole(piece)), ..guide };
     let mut reading = read_rows(job, piece, guide, buffer);
     if let Some(file) = &mut reading.timeline {
         add_agent_file(job.path, file);
@@ -209,12 +218,12 @@ fn read_piece(job: &Job<'_>, piece: &Piece, guide: Guide<'_>, buffer: &mut LineB
     reading
 }
 
-fn read_rows(job: &Job<'_>, piece: &Piece, guide: Guide<'_>, buffer: &mut LineBuffer) -> Reading {
+fn read_rows(job: &Job<'_>, piece: &Piece, guide: ExtractionGuide<'_>, buffer: &mut LineBuffer) -> FileReading {
     if job.named && job.is_one_piece() {
         return read_named(job, piece, guide, buffer).unwrap_or_else(|cause| unreadable(&cause));
     }
     let opened = open(job, piece).and_then(|source| {
-        let mut lines = Lines::new(source, buffer);
+        let mut lines = LineReader::new(source, buffer);
         if job.packing != Packing::Plain {
             return Ok(read_lines(lines, u64::MAX, guide, job.packing));
         }
@@ -223,7 +232,7 @@ fn read_rows(job: &Job<'_>, piece: &Piece, guide: Guide<'_>, buffer: &mut LineBu
         if piece.start > job.from {
             owned += 1;
             if !lines.pass_over(owned)? {
-                return Ok(Reading::default());
+                return Ok(FileReading::default());
             }
         }
         Ok(read_lines(lines, owned, guide, job.packing))
@@ -232,9 +241,14 @@ fn read_rows(job: &Job<'_>, piece: &Piece, guide: Guide<'_>, buffer: &mut LineBu
 }
 
 /// Reads a whole file and names its content by the bytes that go by.
-fn read_named(job: &Job<'_>, piece: &Piece, guide: Guide<'_>, buffer: &mut LineBuffer) -> std::io::Result<Reading> {
-    let mut source = Naming::new(open(job, piece)?);
-    let mut reading = read_lines(Lines::new(&mut source, buffer), u64::MAX, guide, job.packing);
+fn read_named(
+    job: &Job<'_>,
+    piece: &Piece,
+    guide: ExtractionGuide<'_>,
+    buffer: &mut LineBuffer,
+) -> std::io::Result<FileReading> {
+    let mut source = Hashing::new(open(job, piece)?);
+    let mut reading = read_lines(LineReader::new(&mut source, buffer), u64::MAX, guide, job.packing);
     reading.content = reading.failure.is_none().then(|| source.name());
     Ok(reading)
 }
@@ -247,30 +261,40 @@ fn open(job: &Job<'_>, piece: &Piece) -> std::io::Result<Box<dyn Read>> {
 }
 
 /// Takes all lines that begin before the offset `owned` of the stream; a failing stream is counted.
-fn read_lines<R: Read>(lines: Lines<'_, R>, owned: u64, guide: Guide<'_>, packing: Packing) -> Reading {
+fn read_lines<R: Read>(
+    lines: LineReader<'_, R>,
+    owned: u64,
+    guide: ExtractionGuide<'_>,
+    packing: Packing,
+) -> FileReading {
     let mut light = Extractor::new(guide);
     let Some(rules) = guide.timeline else {
         let end = take_lines(lines, owned, packing, &mut light);
         return end.reading(light);
     };
-    let Guide { vocabulary, endpoints, .. } = guide;
-    let timeline = Reader::new(TimelineGuide { vocabulary, endpoints, rules, gauge: None }, None);
+    let ExtractionGuide { vocabulary, endpoints, .. } = guide;
+    let timeline = TimelineReader::new(TimelineGuide { vocabulary, endpoints, rules, gauge: None }, None);
     let mut reader = Twofold { light, timeline };
     let end = take_lines(lines, owned, packing, &mut reader);
     end.twofold(reader)
 }
 
 /// Hands the lines that begin before the offset `owned` to `reader`.
-fn take_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, packing: Packing, reader: &mut impl TakeLines) -> End {
-    let mut end = End::default();
+fn take_lines<R: Read>(
+    mut lines: LineReader<'_, R>,
+    owned: u64,
+    packing: Packing,
+    reader: &mut impl TakeLines,
+) -> StreamEnd {
+    let mut end = StreamEnd::default();
     while lines.offset() < owned {
         match lines.next_line() {
             Ok(None) => break,
-            Ok(Some(Line::Text { bytes, terminated })) => {
+            Ok(Some(ReadLine::Text { bytes, terminated })) => {
                 reader.line(bytes, !terminated);
                 end.open_tail = !terminated;
             }
-            Ok(Some(Line::Oversize { terminated })) => {
+            Ok(Some(ReadLine::Oversize { terminated })) => {
                 reader.oversize_line();
                 end.open_tail = !terminated;
             }
@@ -289,7 +313,7 @@ fn take_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, packing: Packing, re
 /// not.
 pub fn read_whole(job: &Job<'_>, buffer: &mut LineBuffer, reader: &mut impl TakeLines) -> Option<String> {
     match open(job, &Piece { job: 0, start: job.from, end: job.to }) {
-        Ok(source) => take_lines(Lines::new(source, buffer), u64::MAX, job.packing, reader).failure,
+        Ok(source) => take_lines(LineReader::new(source, buffer), u64::MAX, job.packing, reader).failure,
         Err(cause) => {
             reader.file_damage(Reason::Unreadable);
             Some(cause.to_string())
@@ -332,12 +356,12 @@ pub fn read_each<R: TakeLines, T: Send>(
 }
 
 /// Joins the pieces of one file in their order.
-fn join(mut pieces: Vec<(u64, Reading)>, guide: Guide<'_>) -> Reading {
+fn join(mut pieces: Vec<(u64, FileReading)>, guide: ExtractionGuide<'_>) -> FileReading {
     pieces.sort_by_key(|(start, _)| *start);
     if pieces.len() == 1 {
         return pieces.swap_remove(0).1;
     }
-    let mut whole = Reading::default();
+    let mut whole = FileReading::default();
     // Doubling as they grow would take half as much again.
     whole.trace.rows.calls.reserve_exact(pieces.iter().map(|(_, piece)| piece.trace.rows.calls.len()).sum());
     whole.trace.rows.messages.reserve_exact(pieces.iter().map(|(_, piece)| piece.trace.rows.messages.len()).sum());

@@ -10,10 +10,10 @@ use crate::base::damage::Reason;
 use crate::base::id::Id;
 use crate::base::json::{Cursor, RawStr};
 use crate::base::names::Sym;
-use crate::logs::content::Message;
-use crate::logs::envelope::{Attachment, Envelope, Metadata, Progress};
-use crate::logs::field::{Outcome, id_of};
-use crate::logs::message::{Ask, Draft, Guide};
+use crate::logs::content::MessageFields;
+use crate::logs::envelope::{Attachment, Envelope, Metadata, ProgressFields};
+use crate::logs::field::{FieldResult, id_of};
+use crate::logs::message::{CallDraft, ExtractionGuide, MessageDraft};
 use crate::logs::path::normal_path;
 use crate::logs::shared_line::may_hold_another;
 use crate::logs::take::TakeRecords;
@@ -31,7 +31,7 @@ pub struct Extractor<'v> {
     values: &'v ValueRules,
     trace: FileTrace,
     /// What the record at hand contributes.
-    pub(super) draft: Draft<'v>,
+    pub(super) draft: MessageDraft<'v>,
     session: Memo<Id>,
     project: Memo<(Id, Id)>,
     version: Memo<Sym>,
@@ -41,12 +41,12 @@ pub struct Extractor<'v> {
 
 impl<'v> Extractor<'v> {
     /// An extractor for one piece of a file.
-    pub fn new(guide: Guide<'v>) -> Self {
+    pub fn new(guide: ExtractionGuide<'v>) -> Self {
         Self {
             vocabulary: guide.vocabulary,
             values: guide.values,
             trace: FileTrace::default(),
-            draft: Draft::new(guide),
+            draft: MessageDraft::new(guide),
             session: Memo::default(),
             project: Memo::default(),
             version: Memo::default(),
@@ -193,7 +193,7 @@ impl<'v> Extractor<'v> {
     }
 
     fn assistant_rows(&mut self, chain: u32, record: u32, ts: Millis, envelope: &Envelope<'_>, progress: bool) {
-        let Message { id, model, usage, finished, .. } = envelope.message.unwrap_or_default();
+        let MessageFields { id, model, usage, finished, .. } = envelope.message.unwrap_or_default();
         let message = envelope.message_id();
         let model = model.and_then(RawStr::decode).unwrap_or_default();
         let has_usage = usage.is_some() && model != b"<synthetic>" && !progress;
@@ -212,7 +212,7 @@ impl<'v> Extractor<'v> {
         });
         let mut blocks = Vec::with_capacity(self.draft.asked.len());
         for ask in std::mem::take(&mut self.draft.asked) {
-            let Ask { call, tool, input_bytes, endpoint, path, handle, showing, lines } = ask;
+            let CallDraft { call, tool, input_bytes, endpoint, path, handle, showing, lines } = ask;
             if !tool.starts_with("mcp__") {
                 self.draft.builtin_calls.insert(call);
             }
@@ -281,7 +281,8 @@ impl<'v> Extractor<'v> {
     fn progress(&mut self, envelope: &Envelope<'_>, record: u32, ts: Millis) {
         let Some(data) = envelope.data else { return };
         self.draft.clear();
-        let Ok(Progress { kind, agent, record: Some(inner), .. }) = Progress::read(data, &mut self.draft) else {
+        let Ok(ProgressFields { kind, agent, record: Some(inner), .. }) = ProgressFields::read(data, &mut self.draft)
+        else {
             return;
         };
         if kind.is_none_or(|kind| kind.0 != b"agent_progress") {
@@ -319,7 +320,7 @@ impl TakeRecords for Extractor<'_> {
         &mut self.trace.counters
     }
 
-    fn record(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
+    fn record(&mut self, cursor: &mut Cursor<'_>) -> FieldResult<()> {
         self.draft.clear();
         let envelope = Envelope::read_until(cursor, &mut self.draft, |envelope, cursor, _| {
             let is_enough = is_passed_over(envelope, cursor.rest());

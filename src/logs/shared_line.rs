@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use crate::base::json::{Cursor, Fault};
+use crate::base::json::{Cursor, JsonFault};
 
 /// Whether another record may be glued on: an object begins where no value of this record can (a string that happens to
 /// end in a brace looks the same, and is then simply read).
@@ -46,7 +46,7 @@ pub(super) fn records_at_end(line: &[u8], start: usize) -> Vec<usize> {
 }
 
 /// Whether a record stands here; the cursor is behind it then.
-fn is_whole_record(cursor: &mut Cursor<'_>) -> Result<bool, Fault> {
+fn is_whole_record(cursor: &mut Cursor<'_>) -> Result<bool, JsonFault> {
     let (mut has_type, mut has_identity, mut first) = (false, false, true);
     cursor.enter()?;
     while let Some(key) = cursor.next_key(&mut first)? {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use crate::base::damage::Reason;
-use crate::base::json::{Cursor, Fault, Shape};
+use crate::base::json::{Cursor, JsonFault, JsonKind};
 use crate::logs::shared_line::records_at_end;
 use crate::logs::trace::Counters;
 
@@ -17,7 +17,7 @@ pub trait TakeRecords {
     ///
     /// # Errors
     /// Where and why it breaks off; nothing of it was taken then.
-    fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault>;
+    fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), JsonFault>;
 }
 
 /// Takes the lines of a file, in their order.
@@ -117,11 +117,11 @@ fn values<R: TakeRecords>(reader: &mut R, line: &[u8], last: bool) {
 }
 
 /// A value broke off or is no JSON: count it, and look for whole records that were appended behind a torn one.
-fn broken<R: TakeRecords>(reader: &mut R, line: &[u8], start: usize, fault: Fault, last: bool) {
+fn broken<R: TakeRecords>(reader: &mut R, line: &[u8], start: usize, fault: JsonFault, last: bool) {
     let counters = reader.counters();
     counters.bad_fragments += 1;
     counters.items += 1;
-    let torn = fault == Fault::Torn || line[start..].first() == Some(&b'{');
+    let torn = fault == JsonFault::Torn || line[start..].first() == Some(&b'{');
     let behind = records_at_end(line, start);
     if !behind.is_empty() {
         damage(counters, Reason::TornRecord);
@@ -132,18 +132,18 @@ fn broken<R: TakeRecords>(reader: &mut R, line: &[u8], start: usize, fault: Faul
         return;
     }
     let reason = match fault {
-        Fault::TooDeep => Reason::TooDeep,
-        Fault::Torn if last => Reason::TornTail,
+        JsonFault::TooDeep => Reason::TooDeep,
+        JsonFault::Torn if last => Reason::TornTail,
         _ if torn => Reason::TornRecord,
         _ => Reason::ParseError,
     };
     damage(counters, reason);
 }
 
-fn value<R: TakeRecords>(reader: &mut R, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+fn value<R: TakeRecords>(reader: &mut R, cursor: &mut Cursor<'_>) -> Result<(), JsonFault> {
     let reason = match cursor.shape()? {
-        Shape::Object => return reader.record(cursor),
-        Shape::Array => Reason::Array,
+        JsonKind::Object => return reader.record(cursor),
+        JsonKind::Array => Reason::Array,
         _ => Reason::Scalar,
     };
     cursor.skip_value()?;

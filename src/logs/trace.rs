@@ -11,7 +11,7 @@ use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
 use crate::base::showing::Showing;
 use crate::base::tokenizer::{Size, VOCABULARIES};
-use crate::logs::values::Values;
+use crate::logs::values::ValueRows;
 
 /// Milliseconds since 1970; [`NO_TIME`] when the record has none.
 pub type Millis = i64;
@@ -104,7 +104,7 @@ pub struct ToolUse {
     pub message: Id,
     /// Tool name.
     pub tool: Sym,
-    /// Index into [`FileTrace::chains`].
+    /// Index into [`FileRows::chains`].
     pub chain: u32,
     /// When the record was written.
     pub ts: Millis,
@@ -212,7 +212,7 @@ pub struct MessageRow {
     pub id: Id,
     /// Model.
     pub model: Sym,
-    /// Index into [`FileTrace::chains`].
+    /// Index into [`FileRows::chains`].
     pub chain: u32,
     /// Earliest record of the message.
     pub ts: Millis,
@@ -256,7 +256,7 @@ pub struct MarkRow {
     pub id: Id,
     /// See [`MarkKind`].
     pub other: Id,
-    /// Index into [`FileTrace::chains`].
+    /// Index into [`FileRows::chains`].
     pub chain: u32,
     /// When a person wrote or the context was compacted; [`NO_TIME`] of all other marks.
     pub ts: Millis,
@@ -325,7 +325,7 @@ impl Counters {
 
 /// The rows of one file. Symbols refer to a [`Names`] table kept beside them.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Rows {
+pub struct FileRows {
     /// Chains, in order of first sight; other rows refer to them by index.
     pub chains: Vec<ChainKey>,
     /// Calls, in order of their first half.
@@ -359,7 +359,7 @@ pub fn chain_place(chains: &mut Vec<ChainKey>, index: &mut ChainIndex, key: Chai
     })
 }
 
-impl Rows {
+impl FileRows {
     /// Appends the rows of the piece that follows. `names` says where each symbol of `later` went, `before` how much
     /// of the file came earlier.
     pub fn append(&mut self, mut later: Self, names: &[Sym], before: &Counters) {
@@ -434,11 +434,11 @@ pub struct FileTrace {
     /// What was counted.
     pub counters: Counters,
     /// The rows.
-    pub rows: Rows,
+    pub rows: FileRows,
     /// Extractors and arguments.
     pub value_names: Names,
     /// What answers listed and calls were given.
-    pub values: Values,
+    pub values: ValueRows,
 }
 
 impl FileTrace {
@@ -451,7 +451,7 @@ impl FileTrace {
         self.counters.append(later.counters);
     }
 
-    /// Brings together what belongs together ([`Rows::fold`]). Of answers to `data_tools` the keys of JSON are not kept.
+    /// Brings together what belongs together ([`FileRows::fold`]). Of answers to `data_tools` the keys of JSON are not kept.
     pub fn fold(&mut self, data_tools: &[String]) {
         self.rows.fold(&self.names);
         let is_data = |tool| data_tools.iter().any(|name| name == self.names.text(tool));

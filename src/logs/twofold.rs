@@ -2,14 +2,14 @@
 
 use crate::base::damage::Reason;
 use crate::base::json::{Cursor, RawStr, TextSink};
-use crate::logs::content::{Block, TakeContent};
+use crate::logs::content::{BlockFields, TakeContent};
 use crate::logs::envelope::Envelope;
-use crate::logs::field::Outcome;
+use crate::logs::field::FieldResult;
 use crate::logs::message;
 use crate::logs::record::{Extractor, is_passed_over};
 use crate::logs::take::TakeRecords;
 use crate::logs::timeline::rows::FileTimeline;
-use crate::logs::timeline::{Reader, content};
+use crate::logs::timeline::{TimelineReader, content};
 use crate::logs::trace::{Counters, FileTrace};
 
 /// Reads a file from its first line to its last.
@@ -17,7 +17,7 @@ pub struct Twofold<'v, 'g, 't> {
     /// Who makes the rows. What is counted is counted here.
     pub light: Extractor<'v>,
     /// Who makes the timeline.
-    pub timeline: Reader<'g, 't>,
+    pub timeline: TimelineReader<'g, 't>,
 }
 
 impl Twofold<'_, '_, '_> {
@@ -33,7 +33,7 @@ impl TakeRecords for Twofold<'_, '_, '_> {
     }
 
     /// Each takes what it would take alone: of records that the light reading passes over, all that it has seen by then.
-    fn record(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
+    fn record(&mut self, cursor: &mut Cursor<'_>) -> FieldResult<()> {
         self.light.draft.clear();
         let mut passed_over = None;
         let mut drafts = Drafts { light: Some(&mut self.light.draft), timeline: &mut self.timeline.draft };
@@ -63,8 +63,8 @@ impl TakeRecords for Twofold<'_, '_, '_> {
 /// What both keep of a message.
 struct Drafts<'d, 'v> {
     /// None once the light reading passes over the rest.
-    light: Option<&'d mut message::Draft<'v>>,
-    timeline: &'d mut content::Draft,
+    light: Option<&'d mut message::MessageDraft<'v>>,
+    timeline: &'d mut content::ContentDraft,
 }
 
 impl TextSink for Drafts<'_, '_> {
@@ -105,7 +105,7 @@ impl<'a> TakeContent<'a> for Drafts<'_, '_> {
         self
     }
 
-    fn block(&mut self, block: &Block<'a>) {
+    fn block(&mut self, block: &BlockFields<'a>) {
         self.light.iter_mut().for_each(|light| light.block(block));
         self.timeline.block(block);
     }

@@ -9,7 +9,7 @@ use crate::base::id::IdMap;
 use crate::base::names::{Names, Sym};
 use crate::logs::path::{is_rooted, normal_path_into};
 use crate::logs::value_rules::{ValueRules, is_url, normal_url};
-use crate::logs::values::{Given, List, ListedValue, ValueKind, Values, input_value};
+use crate::logs::values::{GivenArgument, List, ListedValue, ValueKind, ValueRows, input_value};
 use crate::logs::{arguments, leaves, listed};
 
 /// What the record at hand lists and gives.
@@ -22,7 +22,7 @@ pub struct ValueDraft<'v> {
     lists: Vec<DraftList>,
     found: Vec<Found>,
     given: Vec<DraftGiven>,
-    sheet: Sheet,
+    sheet: AnswerLists,
     pub(super) scratch: Vec<u8>,
 }
 
@@ -37,21 +37,21 @@ struct DraftList {
 /// A drafted argument: of the call at this place in the record. The first of each call stands for the whole input.
 struct DraftGiven {
     call: usize,
-    argument: Argument,
+    argument: InputScalar,
 }
 
 /// One scalar of an input.
-pub(super) struct Argument {
+pub(super) struct InputScalar {
     /// Its name, if it is kept.
     pub name: Option<Sym>,
     /// Hash of its name.
     pub name_hash: u64,
-    pub value: Value,
+    pub value: DraftValue,
 }
 
 /// A value, or the text of a relative path whose value is not yet known.
 #[derive(Clone, Default)]
-pub(super) struct Value {
+pub(super) struct DraftValue {
     value: u64,
     parent: u32,
     text: Range<usize>,
@@ -62,12 +62,12 @@ struct Found {
     list: usize,
     kind: ValueKind,
     count: u8,
-    value: Value,
+    value: DraftValue,
 }
 
 /// The lists of the answer at hand.
 #[derive(Default)]
-pub(super) struct Sheet {
+pub(super) struct AnswerLists {
     heads: Vec<Head>,
     /// By list and raw text: the place in `found`.
     seen: IdMap<u64, usize>,
@@ -98,7 +98,7 @@ impl<'v> ValueDraft<'v> {
             lists: Vec::new(),
             found: Vec::new(),
             given: Vec::new(),
-            sheet: Sheet::default(),
+            sheet: AnswerLists::default(),
             scratch: Vec::new(),
         }
     }
@@ -124,7 +124,7 @@ impl<'v> ValueDraft<'v> {
 
     /// Drafts what a call is given; `call` is its place in the record, `input` a JSON value.
     pub fn input(&mut self, call: usize, input: &[u8]) {
-        let whole = Argument { name: None, name_hash: 0, value: Value::default() };
+        let whole = InputScalar { name: None, name_hash: 0, value: DraftValue::default() };
         self.given.push(DraftGiven { call, argument: whole });
         arguments::walk(self, input, &mut |draft, argument| draft.given.push(DraftGiven { call, argument }));
     }
@@ -140,7 +140,7 @@ impl<'v> ValueDraft<'v> {
     }
 
     fn close_sheet(&mut self, answer: usize) {
-        let Sheet { heads, start, flags, .. } = &mut self.sheet;
+        let AnswerLists { heads, start, flags, .. } = &mut self.sheet;
         self.found[*start..].sort_by_key(|found| found.list);
         for Head { extractor, kept, found, matches, has_spellings, .. } in heads.drain(..).filter(|head| head.kept > 0)
         {
@@ -189,12 +189,12 @@ impl<'v> ValueDraft<'v> {
     pub(super) fn add_url(&mut self, list: usize, url: &[u8]) {
         normal_url(url, &mut self.scratch);
         let value = xxh3_64(&self.scratch);
-        self.add(list, value, ValueKind::Token, Value { value, ..Value::default() });
+        self.add(list, value, ValueKind::Token, DraftValue { value, ..DraftValue::default() });
     }
 
     /// Lists a word as it stands.
     pub(super) fn add_word(&mut self, list: usize, word: &[u8]) {
-        let value = Value::of(word);
+        let value = DraftValue::of(word);
         self.add(list, value.value, ValueKind::Token, value);
     }
 
@@ -209,7 +209,7 @@ impl<'v> ValueDraft<'v> {
         true
     }
 
-    fn add(&mut self, list: usize, raw: u64, kind: ValueKind, value: Value) {
+    fn add(&mut self, list: usize, raw: u64, kind: ValueKind, value: DraftValue) {
         if self.count(list, raw) {
             return;
         }
@@ -226,16 +226,16 @@ impl<'v> ValueDraft<'v> {
     }
 
     /// The value of a text by its form: an address, a path, or itself.
-    pub(super) fn value(&mut self, text: &[u8]) -> Value {
+    pub(super) fn value(&mut self, text: &[u8]) -> DraftValue {
         let has_blank = || text.iter().any(u8::is_ascii_whitespace);
         if is_url(text) && !has_blank() {
             normal_url(text, &mut self.scratch);
-            return Value { value: xxh3_64(&self.scratch), ..Value::default() };
+            return DraftValue { value: xxh3_64(&self.scratch), ..DraftValue::default() };
         }
         if self.rules.is_path(text) && !has_blank() {
             return self.path(text);
         }
-        Value::of(text)
+        DraftValue::of(text)
     }
 
     /// Lists a scalar of JSON.
@@ -247,14 +247,14 @@ impl<'v> ValueDraft<'v> {
     }
 
     /// The value of a path, which is not known before [`ValueDraft::commit`] if it is relative.
-    pub(super) fn path(&mut self, path: &[u8]) -> Value {
+    pub(super) fn path(&mut self, path: &[u8]) -> DraftValue {
         if is_rooted(path) {
             let (value, parent) = path_value(path, None, &mut self.scratch);
-            return Value { value, parent, text: 0..0 };
+            return DraftValue { value, parent, text: 0..0 };
         }
         let start = self.texts.len();
         self.texts.extend_from_slice(path);
-        Value { value: 0, parent: 0, text: start..self.texts.len() }
+        DraftValue { value: 0, parent: 0, text: start..self.texts.len() }
     }
 
     /// Whether the record lists or gives anything.
@@ -264,9 +264,9 @@ impl<'v> ValueDraft<'v> {
 
     /// Turns the draft into rows. Relative paths begin at `cwd`; `answers` and `calls` are the numbers of the blocks of the
     /// record, by place.
-    pub fn commit(&mut self, cwd: Option<&[u8]>, answers: &[u32], calls: &[u32], rows: &mut Values) {
+    pub fn commit(&mut self, cwd: Option<&[u8]>, answers: &[u32], calls: &[u32], rows: &mut ValueRows) {
         let Self { texts, scratch, .. } = self;
-        let mut resolve = |value: &mut Value| {
+        let mut resolve = |value: &mut DraftValue| {
             if !value.text.is_empty() {
                 (value.value, value.parent) = path_value(&texts[value.text.clone()], cwd, scratch);
             }
@@ -292,10 +292,10 @@ impl<'v> ValueDraft<'v> {
         for call in self.given.chunk_by(|a, b| a.call == b.call) {
             let Some(&block) = calls.get(call[0].call) else { continue };
             let (value, leaves) = whole_input(&call[1..]);
-            rows.given.push(Given { block, argument: Sym(0), value, parent: 0, leaves });
+            rows.given.push(GivenArgument { block, argument: Sym(0), value, parent: 0, leaves });
             let kept = call[1..].iter().map(|given| &given.argument).filter_map(|argument| {
-                let Value { value, parent, .. } = argument.value;
-                Some(Given { block, argument: argument.name?, value, parent, leaves: 0 })
+                let DraftValue { value, parent, .. } = argument.value;
+                Some(GivenArgument { block, argument: argument.name?, value, parent, leaves: 0 })
             });
             rows.given.extend(kept.take(self.rules.arguments_max));
         }
@@ -303,7 +303,7 @@ impl<'v> ValueDraft<'v> {
     }
 }
 
-impl Value {
+impl DraftValue {
     /// A text that is nothing but itself.
     pub(super) fn of(text: &[u8]) -> Self {
         Self { value: xxh3_64(text), ..Self::default() }

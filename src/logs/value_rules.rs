@@ -51,8 +51,8 @@ pub struct ValueRules {
     path_arguments: Vec<String>,
     /// Tools in whose answers the keys of JSON are data.
     pub data_tools: Vec<String>,
-    extensions: Words,
-    file_names: Words,
+    extensions: WordSet,
+    file_names: WordSet,
 }
 
 impl ValueRules {
@@ -224,14 +224,14 @@ fn without_sentence(mut url: &[u8]) -> &[u8] {
 /// A set of short words, made for words that are mostly not in it.
 #[derive(Deserialize, Debug, Clone)]
 #[serde(try_from = "Vec<String>")]
-pub(super) struct Words {
+pub(super) struct WordSet {
     /// Each word as a number, in order.
     packed: Vec<u128>,
     /// One bit per byte with which a word begins.
     first: u128,
 }
 
-impl TryFrom<Vec<String>> for Words {
+impl TryFrom<Vec<String>> for WordSet {
     type Error = String;
 
     fn try_from(words: Vec<String>) -> std::result::Result<Self, String> {
@@ -249,7 +249,7 @@ impl TryFrom<Vec<String>> for Words {
     }
 }
 
-impl Words {
+impl WordSet {
     pub(super) fn has(&self, word: &[u8]) -> bool {
         let begins = word.first().is_some_and(|byte| *byte < 128 && self.first >> byte & 1 == 1);
         begins && word.len() <= WORD_BYTES_MAX && self.packed.binary_search(&pack(word.iter().copied())).is_ok()

@@ -43,7 +43,7 @@ pub struct ListedValue {
     pub kind: ValueKind,
 }
 
-/// What one extractor found in one answer. The values follow in [`Values::listed`].
+/// What one extractor found in one answer. The values follow in [`ValueRows::listed`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct List {
     /// Number of the answering block in its file.
@@ -78,7 +78,7 @@ impl List {
 
 /// One argument of a call; the first of each call stands for the whole input and has the empty name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Given {
+pub struct GivenArgument {
     /// Number of the asking block in its file.
     pub block: u32,
     /// Path of keys in the input: `file_path`, `filter.id`, `items[].id`.
@@ -106,16 +106,16 @@ pub fn name_value(name: &str) -> u64 {
 
 /// The values of one file. Symbols refer to a [`Names`] table kept beside them.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Values {
+pub struct ValueRows {
     /// Lists, in the order of their blocks.
     pub lists: Vec<List>,
     /// Their values, list after list.
     pub listed: Vec<ListedValue>,
     /// Arguments, call by call.
-    pub given: Vec<Given>,
+    pub given: Vec<GivenArgument>,
 }
 
-impl Values {
+impl ValueRows {
     /// Appends what follows in the file. `names` says where each symbol of `later` went, `blocks` how many blocks came
     /// earlier.
     pub fn append(&mut self, mut later: Self, names: &[Sym], blocks: u32) {
@@ -124,7 +124,7 @@ impl Values {
             *row = List { block: row.block + blocks, extractor: name(row.extractor), ..*row };
         }
         for row in &mut later.given {
-            *row = Given { block: row.block + blocks, argument: name(row.argument), ..*row };
+            *row = GivenArgument { block: row.block + blocks, argument: name(row.argument), ..*row };
         }
         put_behind(&mut self.lists, later.lists);
         put_behind(&mut self.listed, later.listed);
@@ -172,7 +172,7 @@ struct Place {
 pub struct CallValues {
     /// Extractors and arguments.
     pub names: Arc<Names>,
-    files: Vec<Arc<Values>>,
+    files: Vec<Arc<ValueRows>>,
     answers: Vec<Place>,
     inputs: Vec<Place>,
 }
@@ -183,7 +183,12 @@ pub type Copied = (usize, u32);
 impl CallValues {
     /// Puts together the values of files whose symbols refer to `names`. By call of the history: the copy whose answer,
     /// and the one whose input counts.
-    fn new(names: Arc<Names>, files: Vec<Arc<Values>>, answers: &[Option<Copied>], inputs: &[Option<Copied>]) -> Self {
+    fn new(
+        names: Arc<Names>,
+        files: Vec<Arc<ValueRows>>,
+        answers: &[Option<Copied>],
+        inputs: &[Option<Copied>],
+    ) -> Self {
         let numbered = || files.par_iter().map(Arc::as_ref).enumerate();
         let lists: Vec<Blocks> = numbered().map(lists_by_block).collect();
         let given: Vec<Blocks> = numbered().map(given_by_block).collect();
@@ -222,16 +227,16 @@ impl CallValues {
     }
 
     /// The arguments of a call that were kept.
-    pub fn given(&self, call: usize) -> &[Given] {
+    pub fn given(&self, call: usize) -> &[GivenArgument] {
         self.rows(call).get(1..).unwrap_or_default()
     }
 
     /// The whole input of a call.
-    pub fn input(&self, call: usize) -> Option<&Given> {
+    pub fn input(&self, call: usize) -> Option<&GivenArgument> {
         self.rows(call).first()
     }
 
-    fn rows(&self, call: usize) -> &[Given] {
+    fn rows(&self, call: usize) -> &[GivenArgument] {
         let place = &self.inputs[call];
         self.files.get(place.file).map_or(&[], |file| &file.given[place.rows.clone()])
     }
@@ -255,7 +260,7 @@ impl Blocks {
     }
 }
 
-fn lists_by_block((file, values): (usize, &Values)) -> Blocks {
+fn lists_by_block((file, values): (usize, &ValueRows)) -> Blocks {
     let (mut row, mut listed) = (0, 0);
     let answers = values.lists.chunk_by(|a, b| a.block == b.block);
     Blocks::of(answers.map(|lists| {
@@ -266,7 +271,7 @@ fn lists_by_block((file, values): (usize, &Values)) -> Blocks {
     }))
 }
 
-fn given_by_block((file, values): (usize, &Values)) -> Blocks {
+fn given_by_block((file, values): (usize, &ValueRows)) -> Blocks {
     let mut row = 0;
     let calls = values.given.chunk_by(|a, b| a.block == b.block);
     Blocks::of(calls.map(|given| {
@@ -282,7 +287,7 @@ type Rank = (bool, Id, u32);
 
 /// Finds the values of each call. `values` has those of each file of the corpus, `names` what their symbols mean. Calls
 /// without an id have none: nobody can tell which answer is theirs.
-pub fn gather(corpus: &Corpus, history: &History, names: Arc<Names>, values: Vec<Arc<Values>>) -> CallValues {
+pub fn gather(corpus: &Corpus, history: &History, names: Arc<Names>, values: Vec<Arc<ValueRows>>) -> CallValues {
     let index: IdMap<Id, usize> = history.calls.iter().enumerate().map(|(index, call)| (call.id, index)).collect();
     let mut answers: Vec<Option<(Rank, Copied)>> = vec![None; history.calls.len()];
     let mut inputs = answers.clone();

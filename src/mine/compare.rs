@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::significance::{Table, with_q};
+use crate::base::significance::{TwoByTwo, with_q};
 use crate::base::stats::Share;
 use crate::frames::edge::EdgeThresholds;
 
 /// Every edge and size that either side has, the surest change first. Edges are tested by the share of their first tool's
 /// pairs, sizes by the share of answers over one side's median (Mood's median test); both with Fisher's exact test,
 /// two-sided, and Benjamini–Hochberg over all tests of a kind.
-pub fn changes(a: &Side, b: &Side, thresholds: &EdgeThresholds) -> Vec<Change> {
+pub fn changes(a: &Side, b: &Side, thresholds: &EdgeThresholds) -> Vec<ComparedRow> {
     let mut edges = edges(a, b);
     let mut sizes = sizes(a, b);
     for rows in [&mut edges, &mut sizes] {
@@ -22,7 +22,8 @@ pub fn changes(a: &Side, b: &Side, thresholds: &EdgeThresholds) -> Vec<Change> {
     out.sort_by(|x, y| {
         let surest = x.q.unwrap_or(2.0).total_cmp(&y.q.unwrap_or(2.0));
         (x.what, surest).cmp(&(y.what, std::cmp::Ordering::Equal)).then(surest).then_with(|| {
-            let key = |row: &Change| (std::cmp::Reverse(row.a.k + row.b.k), row.name.clone(), row.to.clone(), row.lag);
+            let key =
+                |row: &ComparedRow| (std::cmp::Reverse(row.a.k + row.b.k), row.name.clone(), row.to.clone(), row.lag);
             key(x).cmp(&key(y))
         })
     });
@@ -30,10 +31,10 @@ pub fn changes(a: &Side, b: &Side, thresholds: &EdgeThresholds) -> Vec<Change> {
 }
 
 fn tested(a: (u64, u64), b: (u64, u64)) -> Option<f64> {
-    (a.1 > 0 && b.1 > 0).then(|| Table::of_sides(a, b).p_two_sided())
+    (a.1 > 0 && b.1 > 0).then(|| TwoByTwo::of_sides(a, b).p_two_sided())
 }
 
-fn edges(a: &Side, b: &Side) -> Vec<Change> {
+fn edges(a: &Side, b: &Side) -> Vec<ComparedRow> {
     let trials = |side: &Side| {
         let mut trials: BTreeMap<(String, u32), u64> = BTreeMap::new();
         for ((from, _, lag), (count, _)) in &side.edges {
@@ -53,8 +54,8 @@ fn edges(a: &Side, b: &Side) -> Vec<Change> {
         };
         let (of_a, of_b) = (of(a, &trials_a), of(b, &trials_b));
         let sessions = |side: &Side| side.edges.get(key).and_then(|(_, sessions)| *sessions);
-        Change {
-            what: What::Edge,
+        ComparedRow {
+            what: ComparedKind::Edge,
             name: key.0.clone(),
             to: key.1.clone(),
             lag: Some(key.2),
@@ -71,12 +72,12 @@ fn edges(a: &Side, b: &Side) -> Vec<Change> {
     keys.into_iter().map(change).collect()
 }
 
-fn sizes(a: &Side, b: &Side) -> Vec<Change> {
+fn sizes(a: &Side, b: &Side) -> Vec<ComparedRow> {
     let both = a.sizes.iter().filter_map(|(tool, of_a)| Some((tool, of_a, b.sizes.get(tool)?)));
     both.map(|(tool, of_a, of_b)| {
         let beyond = beyond_one_median(of_a, of_b);
-        Change {
-            what: What::Size,
+        ComparedRow {
+            what: ComparedKind::Size,
             name: tool.clone(),
             to: String::new(),
             lag: None,
@@ -142,14 +143,14 @@ pub struct SizeSide {
 /// What a row is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum What {
+pub enum ComparedKind {
     /// A follow-up.
     Edge,
     /// The size of answers.
     Size,
 }
 
-impl What {
+impl ComparedKind {
     /// The name in reports.
     pub fn key(self) -> &'static str {
         self.into()
@@ -158,9 +159,9 @@ impl What {
 
 /// One edge or size on both sides.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Change {
+pub struct ComparedRow {
     /// What it is about.
-    pub what: What,
+    pub what: ComparedKind,
     /// The tool; of an edge the earlier one.
     pub name: String,
     /// The later tool of an edge.

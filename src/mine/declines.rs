@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::telemetry::log::{Event, EventLog, NO_STEP};
+use crate::telemetry::log::{EventLog, NO_STEP, RecordedEvent};
 
 /// Declines whose tool is among the next few responses of later steps in the same context, by the published definition:
 /// the name alone counts. A response stands for one decline at most.
 pub fn late_invoked(log: &EventLog, calls: u32) -> u64 {
-    let context = |event: &Event| (event.session, event.chain, event.partition);
-    let mut declines: BTreeMap<_, Vec<&Event>> = BTreeMap::new();
+    let context = |event: &RecordedEvent| (event.session, event.chain, event.partition);
+    let mut declines: BTreeMap<_, Vec<&RecordedEvent>> = BTreeMap::new();
     for event in log.planned.iter().filter(|event| event.plan.declined.is_some()) {
         declines.entry(context(event)).or_default().push(event);
     }
@@ -19,11 +19,11 @@ pub fn late_invoked(log: &EventLog, calls: u32) -> u64 {
     contexts.map(|events| declines.get(&context(&events[0])).map_or(0, |left| needed(left, events, calls))).sum()
 }
 
-fn needed(declines: &[&Event], events: &[Event], calls: u32) -> u64 {
+fn needed(declines: &[&RecordedEvent], events: &[RecordedEvent], calls: u32) -> u64 {
     let mut is_taken = vec![false; events.len()];
     let mut needed = 0;
     for decline in declines {
-        let is_later = |event: &Event| match (decline.step, event.step) {
+        let is_later = |event: &RecordedEvent| match (decline.step, event.step) {
             (NO_STEP, _) | (_, NO_STEP) => event.ts > decline.ts,
             (then, now) => now > then,
         };

@@ -3,12 +3,12 @@
 use crate::base::stats::Share;
 use crate::frames::edge::Edge;
 use crate::mine::tables;
-use crate::report::html::chart::Link;
+use crate::report::html::chart::FlowLink;
 use crate::report::html::{Html, chart};
 use crate::report::numbers::{counted, thousands};
 
 /// A follow-up between tools that is more than chance.
-pub struct FollowUp {
+pub struct PageEdge {
     /// The earlier tool.
     pub from: String,
     /// The later tool.
@@ -19,7 +19,7 @@ pub struct FollowUp {
     pub percent: f64,
 }
 
-impl FollowUp {
+impl PageEdge {
     /// Of an edge.
     fn of(edge: &Edge) -> Self {
         let Edge { from, to, .. } = edge;
@@ -31,8 +31,8 @@ impl FollowUp {
 const EDGES_DRAWN: usize = 40;
 
 /// Draws follow-ups: the earlier tools on the left, the later ones on the right.
-pub fn figure(html: &mut Html, label: &str, follow_ups: &[FollowUp], caption: &str) {
-    let distinct = |name: fn(&FollowUp) -> &String| {
+pub fn figure(html: &mut Html, label: &str, follow_ups: &[PageEdge], caption: &str) {
+    let distinct = |name: fn(&PageEdge) -> &String| {
         let mut names: Vec<String> = Vec::new();
         for name in follow_ups.iter().map(name) {
             if !names.contains(name) {
@@ -42,12 +42,12 @@ pub fn figure(html: &mut Html, label: &str, follow_ups: &[FollowUp], caption: &s
         names
     };
     let (left, right) = (distinct(|one| &one.from), distinct(|one| &one.to));
-    let link = |one: &FollowUp| -> Option<Link> {
+    let link = |one: &PageEdge| -> Option<FlowLink> {
         let place = |names: &[String], name: &String| names.iter().position(|known| known == name);
         let title = format!("{} → {}: {} times ({:.0} %)", one.from, one.to, thousands(one.count), one.percent);
         Some((place(&left, &one.from)?, place(&right, &one.to)?, one.count as f64, title))
     };
-    let links: Vec<Link> = follow_ups.iter().filter_map(link).collect();
+    let links: Vec<FlowLink> = follow_ups.iter().filter_map(link).collect();
     html.element("figure", &[], |html| {
         chart::layers(html, label, &left, &right, &links);
         html.leaf("figcaption", &[], caption);
@@ -91,7 +91,7 @@ fn one_lag(html: &mut Html, lag: Option<u32>, edges: &[&Edge]) {
     figure(
         html,
         &format!("which tool follows which: {title}"),
-        &drawn.iter().map(|edge| FollowUp::of(edge)).collect::<Vec<_>>(),
+        &drawn.iter().map(|edge| PageEdge::of(edge)).collect::<Vec<_>>(),
         &caption,
     );
     let row = |edge: &&Edge| {

@@ -2,9 +2,9 @@
 
 use crate::base::listing::{Columns, Listing};
 use crate::base::stats::Share;
-use crate::mine::fields::{FieldUse, FieldUses, Group, GroupNumbers, ToolFields};
+use crate::mine::fields::{FieldUse, FieldUses, FieldWorth, GroupNumbers, ToolFields};
 use crate::report::numbers::{counted, percent, thousands};
-use crate::report::table::{Rows, Table};
+use crate::report::table::{Table, TableBuilder};
 
 /// All columns of tools.
 pub fn tools(rows: &[ToolFields]) -> Listing {
@@ -40,7 +40,7 @@ pub fn fields(rows: &[FieldUse], numbers: &GroupNumbers) -> Listing {
         .count("in_texts", |row| row.in_texts)
         .count("tokens", |row| row.tokens)
         .count("tokens_unused", |row| row.tokens_unused)
-        .text("group", |row| numbers.group(row).map_or("", Group::key).to_owned())
+        .text("group", |row| numbers.group(row).map_or("", FieldWorth::key).to_owned())
         .finish()
 }
 
@@ -55,7 +55,7 @@ fn interval(share: &Share) -> String {
 
 /// The first tools for people.
 pub fn tools_overview(rows: &[ToolFields], top: usize) -> Table {
-    Rows::of(rows.iter().take(top))
+    TableBuilder::of(rows.iter().take(top))
         .text("tool", |row| row.tool.clone())
         .number("JSON answers", |row| format!("{} of {}", thousands(row.responses), thousands(row.answers)))
         .count("sessions", |row| row.sessions)
@@ -69,7 +69,7 @@ pub fn tools_overview(rows: &[ToolFields], top: usize) -> Table {
 
 /// The first fields for people.
 pub fn fields_overview(rows: &[FieldUse], top: usize, numbers: &GroupNumbers) -> Table {
-    Rows::of(rows.iter().take(top))
+    TableBuilder::of(rows.iter().take(top))
         .text("tool", |row| row.tool.clone())
         .text("field", |row| row.field.clone())
         .count("answers", |row| row.responses)
@@ -78,7 +78,7 @@ pub fn fields_overview(rows: &[FieldUse], top: usize, numbers: &GroupNumbers) ->
         .number("used (95 %)", |row| interval(&row.share()))
         .count("tokens", |row| row.tokens)
         .count("unused", |row| row.tokens_unused)
-        .text("group", |row| numbers.group(row).map_or("–", Group::key).to_owned())
+        .text("group", |row| numbers.group(row).map_or("–", FieldWorth::key).to_owned())
         .table()
 }
 

@@ -280,7 +280,7 @@ pub struct GroupNumbers {
 /// What a field is worth; the names are those of the published schema.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum Group {
+pub enum FieldWorth {
     /// Surely used in most responses.
     MustHave,
     /// Neither.
@@ -289,7 +289,7 @@ pub enum Group {
     Debug,
 }
 
-impl Group {
+impl FieldWorth {
     /// Its name in a configuration.
     pub fn key(self) -> &'static str {
         self.into()
@@ -298,16 +298,16 @@ impl Group {
 
 impl GroupNumbers {
     /// The group of a field; none of one that was seen too rarely or has no name.
-    pub fn group(&self, field: &FieldUse) -> Option<Group> {
+    pub fn group(&self, field: &FieldUse) -> Option<FieldWorth> {
         let is_enough = field.followed >= self.responses_min && field.sessions_followed >= self.sessions_min;
         if !is_enough || field.field == OTHER_NAMES {
             return None;
         }
         let share = field.share();
         Some(match share {
-            Share { lower, .. } if lower >= self.must_have_lower_min => Group::MustHave,
-            Share { upper, .. } if upper <= self.debug_upper_max => Group::Debug,
-            _ => Group::NiceToHave,
+            Share { lower, .. } if lower >= self.must_have_lower_min => FieldWorth::MustHave,
+            Share { upper, .. } if upper <= self.debug_upper_max => FieldWorth::Debug,
+            _ => FieldWorth::NiceToHave,
         })
     }
 }

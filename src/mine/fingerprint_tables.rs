@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens};
 use crate::report::numbers::{date, thousands};
-use crate::report::table::{Rows, Table};
+use crate::report::table::{Table, TableBuilder};
 
 /// Longest name of an endpoint in a table, in characters (published width).
 const NAME_MAX: usize = 35;
 
 /// What people want to see of each endpoint, the most frequent first.
 pub fn overview(fingerprints: &[Fingerprint]) -> Table {
-    Rows::of(most_called(fingerprints))
+    TableBuilder::of(most_called(fingerprints))
         .text("endpoint", |row| row.endpoint.clone())
         .number("calls", |row| calls(row.calls))
         .count("sessions", |row| row.sessions)
@@ -37,7 +37,7 @@ fn most_called(fingerprints: &[Fingerprint]) -> Vec<&Fingerprint> {
 /// All fields that a table can hold, one row per endpoint.
 pub fn table(fingerprints: &[Fingerprint]) -> Table {
     let optional = |value: Option<f64>, digits: usize| value.map(|v| format!("{v:.digits$}")).unwrap_or_default();
-    Rows::of(fingerprints)
+    TableBuilder::of(fingerprints)
         .text("endpoint_class", |row| row.endpoint.clone())
         .number("call_count", |row| calls(row.calls))
         .number("avg_response_chars", |row| format!("{:.0}", row.bytes_mean))

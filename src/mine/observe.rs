@@ -17,13 +17,13 @@ use crate::mine::follow_ups::FollowUps;
 use crate::mine::follow_ups::bounds;
 use crate::mine::repeats::{NO_REPEAT, repeats};
 use crate::mine::sizes::{ValueCount, quantile, value_counts};
-use crate::telemetry::log::{Event, EventLog, Part};
+use crate::telemetry::log::{EventLog, LogPart, RecordedEvent};
 
 /// Events that a frame holds, apart from the rest of the last session.
 const PIECE_EVENTS: usize = 100_000;
 
 /// What the summing up needs to know besides the events.
-pub struct Guide<'a> {
+pub struct EventGuide<'a> {
     /// Names of the inner formats, by bit.
     pub inner_formats: &'a [&'static str],
     /// How each session was worked in.
@@ -35,10 +35,10 @@ pub struct Guide<'a> {
     /// The agent variant of a session.
     pub classify: &'a (dyn Fn(&SessionUse) -> &'static str + Sync),
     /// How follow-ups are counted and bounded; none if nobody asks for them.
-    pub follow_ups: Option<&'a bounds::Numbers>,
+    pub follow_ups: Option<&'a bounds::FollowUpThresholds>,
 }
 
-impl Guide<'_> {
+impl EventGuide<'_> {
     /// The name that may leave the machine, and the name in configurations.
     fn names(&self, recorded: &str) -> (String, Option<String>) {
         if (self.is_pseudonym)(recorded) {
@@ -53,7 +53,7 @@ impl Guide<'_> {
 ///
 /// # Errors
 /// If Polars refuses a query, which is a fault of devboy.
-pub fn observe(part: &Part<'_>, guide: &Guide<'_>) -> Result<Observed> {
+pub fn observe(part: &LogPart<'_>, guide: &EventGuide<'_>) -> Result<Observed> {
     let log = part.log;
     let distances = repeats(part);
     let of_tools = || {
@@ -67,7 +67,7 @@ pub fn observe(part: &Part<'_>, guide: &Guide<'_>) -> Result<Observed> {
     // Before the sums, not beside them: at once they would need more room.
     let (bytes, repeated) = rayon::join(of_tools, of_repeats);
     let follow_ups = || {
-        let rows = |numbers: &bounds::Numbers| FollowUps::of_events(part, &numbers.links.lags).rows(numbers);
+        let rows = |numbers: &bounds::FollowUpThresholds| FollowUps::of_events(part, &numbers.links.lags).rows(numbers);
         guide.follow_ups.map(rows).unwrap_or_default()
     };
     let (found, follow_ups) = rayon::join(|| sums(part, &distances), follow_ups);
@@ -84,7 +84,7 @@ pub fn observe(part: &Part<'_>, guide: &Guide<'_>) -> Result<Observed> {
 
 /// The sums and spans of all endpoints, added up over pieces of whole sessions: a frame of all events would take as much
 /// room again as they do.
-fn sums(part: &Part<'_>, distances: &[u32]) -> Result<(Vec<EndpointSum>, Vec<EndpointSpan>)> {
+fn sums(part: &LogPart<'_>, distances: &[u32]) -> Result<(Vec<EndpointSum>, Vec<EndpointSpan>)> {
     let frame = |piece: Vec<Range<usize>>| {
         let places = piece.into_iter().flatten();
         EventFrame::new(&places.map(|at| (&part.log.events[at], distances[at])).collect::<Vec<_>>())
@@ -110,7 +110,7 @@ fn sums(part: &Part<'_>, distances: &[u32]) -> Result<(Vec<EndpointSum>, Vec<End
 }
 
 /// The places of whole sessions, [`PIECE_EVENTS`] events together.
-fn pieces(part: &Part<'_>) -> Vec<Vec<Range<usize>>> {
+fn pieces(part: &LogPart<'_>) -> Vec<Vec<Range<usize>>> {
     let (mut pieces, mut held) = (Vec::<Vec<Range<usize>>>::new(), 0);
     for places in part.places() {
         match pieces.last_mut().filter(|_| held < PIECE_EVENTS) {
@@ -142,7 +142,7 @@ fn merged(sums: Vec<EndpointSum>) -> Vec<EndpointSum> {
 
 fn fingerprints(
     log: &EventLog,
-    guide: &Guide<'_>,
+    guide: &EventGuide<'_>,
     sums: &[EndpointSum],
     spans: &[EndpointSpan],
     distances: &[ValueCount],
@@ -248,7 +248,7 @@ fn weighted<'a>(counts: impl Iterator<Item = &'a ValueCount>) -> Vec<(u32, f64)>
     by_value.into_iter().collect()
 }
 
-fn tool_costs(log: &EventLog, guide: &Guide<'_>, bytes: &[ValueCount]) -> Vec<ToolCosts> {
+fn tool_costs(log: &EventLog, guide: &EventGuide<'_>, bytes: &[ValueCount]) -> Vec<ToolCosts> {
     let mut tools: BTreeMap<Sym, ToolCosts> = BTreeMap::new();
     for counts in bytes.chunk_by(|a, b| a.group == b.group) {
         let sizes = weighted(counts.iter());
@@ -279,7 +279,7 @@ fn tool_costs(log: &EventLog, guide: &Guide<'_>, bytes: &[ValueCount]) -> Vec<To
 }
 
 /// Takes in what the planner foresaw.
-fn add_plan(costs: &mut ToolCosts, event: &Event) {
+fn add_plan(costs: &mut ToolCosts, event: &RecordedEvent) {
     let plan = &event.plan;
     if plan.predicted > 0 {
         costs.predictions += 1;
@@ -292,11 +292,11 @@ fn add_plan(costs: &mut ToolCosts, event: &Event) {
     }
 }
 
-fn profile(part: &Part<'_>, guide: &Guide<'_>, sums: &[EndpointSum], bytes: &[ValueCount]) -> EventProfile {
+fn profile(part: &LogPart<'_>, guide: &EventGuide<'_>, sums: &[EndpointSum], bytes: &[ValueCount]) -> EventProfile {
     let mut tokens = LayerTokens::default();
     sums.iter().for_each(|sum| tokens.absorb(&layer_tokens(sum)));
-    let sessions: Vec<&[Event]> = part.sessions().collect();
-    let is_nested = |event: &&Event| event.shape == BodyShape::NestedObject as u8 && event.depth > 0;
+    let sessions: Vec<&[RecordedEvent]> = part.sessions().collect();
+    let is_nested = |event: &&RecordedEvent| event.shape == BodyShape::NestedObject as u8 && event.depth > 0;
     let nested = sessions.par_iter().flat_map_iter(|session| session.iter().filter(is_nested));
     let nested = value_counts(nested.map(|event| (Sym::default(), event.depth.into(), event.weight)));
     let contexts: Vec<Contexts> = sessions.par_iter().map(|session| Contexts::of(session)).collect();
@@ -329,7 +329,7 @@ struct Contexts {
 }
 
 impl Contexts {
-    fn of(session: &[Event]) -> Self {
+    fn of(session: &[RecordedEvent]) -> Self {
         let mut of = Self { contexts: 0, partitions: 0, first_ms: Millis::MAX, last_ms: Millis::MIN };
         for chain in session.chunk_by(|a, b| a.chain == b.chain) {
             of.contexts += 1;

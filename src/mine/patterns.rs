@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::base::names::Names;
-use crate::frames::tool_use::{Reread, ToolCall};
+use crate::frames::tool_use::{MinedCall, Reread};
 use crate::logs::history::{Call, History};
 
 /// Counts every pattern; `uses` are the calls of the history, in its order.
-pub fn count(history: &History, uses: &[ToolCall], names: &Names, patterns: &[Pattern]) -> Vec<PatternCount> {
+pub fn count(history: &History, uses: &[MinedCall], names: &Names, patterns: &[Pattern]) -> Vec<PatternCount> {
     patterns.iter().map(|pattern| Search::new(pattern, history, uses, names).run()).collect()
 }
 
@@ -23,14 +23,14 @@ fn fits(name: &str, wanted: &str) -> bool {
 struct Search<'a> {
     pattern: &'a Pattern,
     history: &'a History,
-    uses: &'a [ToolCall],
+    uses: &'a [MinedCall],
     /// By symbol: whether the tool is one of `from`, of `to`.
     from: Vec<bool>,
     to: Vec<bool>,
 }
 
 impl<'a> Search<'a> {
-    fn new(pattern: &'a Pattern, history: &'a History, uses: &'a [ToolCall], names: &Names) -> Self {
+    fn new(pattern: &'a Pattern, history: &'a History, uses: &'a [MinedCall], names: &Names) -> Self {
         let among = |list: &[String]| {
             names.texts().iter().map(|name| list.iter().any(|wanted| fits(name, wanted))).collect::<Vec<bool>>()
         };
@@ -61,7 +61,7 @@ impl<'a> Search<'a> {
     }
 
     /// Whether the call at a place of its context is a match.
-    fn matches(&self, calls: &[Call], at: usize, use_of: &ToolCall) -> bool {
+    fn matches(&self, calls: &[Call], at: usize, use_of: &MinedCall) -> bool {
         let tool = calls[at].tool.0 as usize;
         match self.pattern.kind {
             PatternKind::Follows => self.to[tool] && self.follows(calls, at),

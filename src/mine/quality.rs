@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::base::damage::{Damage, Reason};
 use crate::base::error::Result;
-use crate::logs::corpus::Source;
+use crate::logs::corpus::RowSource;
 use crate::report::numbers::thousands;
-use crate::report::table::{Rows, Table};
+use crate::report::table::{Table, TableBuilder};
 
 /// One reason over all files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub struct Quality {
 }
 
 /// Damage of all logs, by reason.
-pub fn of(sources: &[Source]) -> BTreeMap<Reason, Quality> {
-    let damage = |source: &Source| {
+pub fn of(sources: &[RowSource]) -> BTreeMap<Reason, Quality> {
+    let damage = |source: &RowSource| {
         let mut damage = source.counters.damage.clone();
         // A journal is not a damaged session log because its records are of other types.
         let counts = |reason: &Reason| !matches!(reason, Reason::UnknownType | Reason::MissingField);
@@ -50,7 +50,7 @@ pub fn of_files<'d>(files: impl Iterator<Item = (String, &'d Damage)>) -> BTreeM
 
 /// The table for people.
 pub fn table(quality: &BTreeMap<Reason, Quality>) -> Table {
-    Rows::of(quality)
+    TableBuilder::of(quality)
         .text("reason", |(reason, _)| reason.key().to_owned())
         .count("count", |(_, row)| row.count)
         .count("files", |(_, row)| row.files)

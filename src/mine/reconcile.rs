@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::base::id::{Id, IdMap, IdSet};
-use crate::frames::tool_use::{SessionSummary, ToolUsages};
-use crate::logs::copies::Standing;
+use crate::frames::tool_use::{SessionRowSummary, ToolUsages};
+use crate::logs::copies::FileStanding;
 use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::History;
 use crate::logs::timeline::requests::Timeline;
@@ -15,11 +15,11 @@ use crate::logs::trace::{Place, ResultKind, Status};
 use crate::mine::totals::Totals;
 
 /// What there is to reconcile: the same logs as each report sees them, without any window.
-pub struct Books<'a> {
+pub struct Reconciled<'a> {
     /// The rows of all files.
     pub corpus: &'a Corpus,
     /// Which files another one says all of ([`crate::logs::assemble::standings_of`]).
-    pub standings: &'a IdMap<Id, Standing>,
+    pub standings: &'a IdMap<Id, FileStanding>,
     /// `ingest`, the input.
     pub totals: &'a Totals,
     /// `ingest`, what happened.
@@ -27,7 +27,7 @@ pub struct Books<'a> {
     /// `mine tools`.
     pub tools: &'a ToolUsages,
     /// `mine sessions`.
-    pub sessions: &'a [SessionSummary],
+    pub sessions: &'a [SessionRowSummary],
     /// The policies.
     pub timeline: &'a Timeline,
     /// Files that are gone and left no timeline.
@@ -36,7 +36,7 @@ pub struct Books<'a> {
 
 /// One line of a sum.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Step {
+pub struct SumStep {
     /// What it adds; negative: what it takes away.
     pub change: i64,
     /// Why.
@@ -53,7 +53,7 @@ pub struct Sum {
     /// Its figure.
     pub start: u64,
     /// What lies between; steps of zero are left out.
-    pub steps: Vec<Step>,
+    pub steps: Vec<SumStep>,
     /// The report that it leads to.
     pub to: &'static str,
     /// Its figure.
@@ -68,7 +68,7 @@ impl Sum {
         (to, end): (&'static str, u64),
     ) -> Self {
         let steps = steps.iter().filter(|(change, _)| *change != 0);
-        let steps = steps.map(|&(change, because)| Step { change, because }).collect();
+        let steps = steps.map(|&(change, because)| SumStep { change, because }).collect();
         Self { of, from, start, steps, to, end }
     }
 
@@ -87,11 +87,11 @@ const REPLAY: &str = "replay";
 const POLICIES: &str = "what-if";
 
 /// All sums.
-pub fn reconcile(books: &Books<'_>) -> Vec<Sum> {
+pub fn reconcile(books: &Reconciled<'_>) -> Vec<Sum> {
     [calls(books), responses(books), messages(books), sessions(books)].concat()
 }
 
-impl Books<'_> {
+impl Reconciled<'_> {
     fn logs(&self) -> impl Iterator<Item = &SourceRows> {
         self.corpus.files.iter().filter(|file| !file.source.is_sidecar())
     }
@@ -122,7 +122,7 @@ fn asked(file: &SourceRows) -> Vec<Id> {
     recorded.map(|row| row.call).collect()
 }
 
-fn calls(books: &Books<'_>) -> Vec<Sum> {
+fn calls(books: &Reconciled<'_>) -> Vec<Sum> {
     let total = books.history.calls.len() as u64;
     let in_tools = books.tools.tools.iter().map(|row| row.calls).sum();
     let in_sessions = books.sessions.iter().map(|row| row.calls).sum();
@@ -134,7 +134,7 @@ fn calls(books: &Books<'_>) -> Vec<Sum> {
     ]
 }
 
-fn calls_of_input(books: &Books<'_>) -> Sum {
+fn calls_of_input(books: &Reconciled<'_>) -> Sum {
     let aside: usize =
         books.corpus.files.iter().filter(|file| file.source.is_sidecar()).map(|file| asked(file).len()).sum();
     let recorded: Vec<Id> = books.logs().flat_map(asked).filter(|id| id.is_some()).collect();
@@ -159,7 +159,7 @@ fn calls_of_input(books: &Books<'_>) -> Sum {
 }
 
 /// A call is in the policies if the message that asked for it is a request.
-fn calls_of_policies(books: &Books<'_>) -> Sum {
+fn calls_of_policies(books: &Reconciled<'_>) -> Sum {
     let billed = books.history.messages.iter().filter(|message| message.billed).map(|message| message.id);
     let requests: IdSet<Id> = books.requests().into_iter().chain(billed).collect();
     let rows = books.logs().flat_map(|file| &file.rows.calls).filter_map(|row| Some((row.call, row.asked?)));
@@ -184,7 +184,7 @@ fn calls_of_policies(books: &Books<'_>) -> Sum {
     )
 }
 
-fn responses(books: &Books<'_>) -> Vec<Sum> {
+fn responses(books: &Reconciled<'_>) -> Vec<Sum> {
     let history = &books.history.calls;
     let of = |is: &dyn Fn(&&crate::logs::history::Call) -> bool| count(history.iter().filter(is).count());
     let open = of(&|call| call.status == Status::Unanswered);
@@ -205,7 +205,7 @@ fn responses(books: &Books<'_>) -> Vec<Sum> {
     )]
 }
 
-fn messages(books: &Books<'_>) -> Vec<Sum> {
+fn messages(books: &Reconciled<'_>) -> Vec<Sum> {
     let with_usage = |file: &SourceRows| {
         let billed = file.rows.messages.iter().filter(|row| row.has_usage && row.has_id);
         billed.map(|row| row.id).collect::<Vec<Id>>()
@@ -248,7 +248,7 @@ fn messages(books: &Books<'_>) -> Vec<Sum> {
     ]
 }
 
-fn sessions(books: &Books<'_>) -> Vec<Sum> {
+fn sessions(books: &Reconciled<'_>) -> Vec<Sum> {
     let named = |file: &SourceRows| file.rows.sessions.iter().map(|row| row.session).collect::<Vec<Id>>();
     let in_logs: IdSet<Id> = books.logs().flat_map(named).collect();
     let sidecars = books.corpus.files.iter().filter(|file| file.source.is_sidecar());

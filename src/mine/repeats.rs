@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 use crate::base::id::IdMap;
-use crate::telemetry::log::{Event, Part};
+use crate::telemetry::log::{LogPart, RecordedEvent};
 
 /// [`repeats`] for a response that repeats nothing.
 pub const NO_REPEAT: u32 = u32::MAX;
@@ -12,16 +12,16 @@ pub const NO_REPEAT: u32 = u32::MAX;
 /// For each event of a sorted log the LRU stack distance of its repeat: the number of distinct other bodies that the same
 /// context and partition was shown since it was last shown this one (Mattson et al. 1970). [`NO_REPEAT`] for the first
 /// showing, where no content hash was recorded, and in sessions that are left out.
-pub fn repeats(part: &Part<'_>) -> Vec<u32> {
-    let context = |event: &Event| (event.session, event.chain, event.partition);
+pub fn repeats(part: &LogPart<'_>) -> Vec<u32> {
+    let context = |event: &RecordedEvent| (event.session, event.chain, event.partition);
     let contexts = part.log.events.par_chunk_by(|a, b| context(a) == context(b));
-    let none = |events: &[Event]| vec![NO_REPEAT; events.len()];
+    let none = |events: &[RecordedEvent]| vec![NO_REPEAT; events.len()];
     contexts
         .flat_map_iter(|events| if part.has(events[0].session) { distances(events) } else { none(events) })
         .collect()
 }
 
-fn distances(events: &[Event]) -> Vec<u32> {
+fn distances(events: &[RecordedEvent]) -> Vec<u32> {
     let mut shown_at: IdMap<_, usize> = IdMap::default();
     // Marks the latest showing of each body.
     let mut latest = Marks::new(events.len());

@@ -5,22 +5,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
-use crate::frames::tool_use::SessionSummary;
+use crate::frames::tool_use::SessionRowSummary;
 use crate::logs::history::History;
 use crate::logs::trace::{Millis, NO_TIME, Place};
 
 /// One row per session, by its first time, then by pseudonym; `read_class` lists the tools that only read.
-pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>) -> Vec<SessionSummary> {
+pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>) -> Vec<SessionRowSummary> {
     let time = |ts: Millis| (ts != NO_TIME).then_some(ts);
-    let mut rows: Vec<SessionSummary> = history
+    let mut rows: Vec<SessionRowSummary> = history
         .sessions
         .iter()
-        .map(|session| SessionSummary {
+        .map(|session| SessionRowSummary {
             session: session.id.to_string(),
             project: session.project.to_string(),
             first_ms: time(session.ts_first),
             last_ms: time(session.ts_last),
-            ..SessionSummary::default()
+            ..SessionRowSummary::default()
         })
         .collect();
     // Turns with a call.

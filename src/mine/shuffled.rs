@@ -5,15 +5,15 @@
 use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
-use crate::base::shuffled::{Chance, Places, Sums, chance};
+use crate::base::shuffled::{Chance, LaggedPairs, MessageSums, chance};
 use crate::frames::edge::{Activity, Turns};
 
 /// An earlier tool, a later one, and the lag between.
-pub type Pair = (Sym, Sym, u32);
+pub type LaggedTools = (Sym, Sym, u32);
 
 /// A message of a context: what is shuffled.
 #[derive(Clone, Debug, Default)]
-pub struct Message {
+pub struct ShuffledMessage {
     /// Where it stands; messages one lag apart differ by one.
     pub place: u64,
     /// Number of its turn, which belongs to the place.
@@ -23,25 +23,25 @@ pub struct Message {
 }
 
 /// The chances of all pairs of tools that share a context.
-pub fn of_activities(activities: &[Activity], lags: &[u32], turns: Turns) -> BTreeMap<Pair, Chance> {
+pub fn of_activities(activities: &[Activity], lags: &[u32], turns: Turns) -> BTreeMap<LaggedTools, Chance> {
     let mut rows: Vec<(u32, u64, Sym, u32)> =
         activities.iter().map(|row| (row.case, row.place, row.tool, row.turn)).collect();
     rows.sort_unstable();
     let mut out = BTreeMap::new();
     for case in rows.chunk_by(|a, b| a.0 == b.0) {
-        let message = |calls: &[(u32, u64, Sym, u32)]| Message {
+        let message = |calls: &[(u32, u64, Sym, u32)]| ShuffledMessage {
             place: calls[0].1,
             turn: calls[0].3,
             tools: calls.chunk_by(|a, b| a.2 == b.2).map(|same| (same[0].2, same.len() as u64)).collect(),
         };
-        let messages: Vec<Message> = case.chunk_by(|a, b| a.1 == b.1).map(message).collect();
+        let messages: Vec<ShuffledMessage> = case.chunk_by(|a, b| a.1 == b.1).map(message).collect();
         add(&messages, lags, turns, &mut out);
     }
     out
 }
 
 /// Adds what one context contributes; its messages stand in order.
-pub fn add(messages: &[Message], lags: &[u32], turns: Turns, out: &mut BTreeMap<Pair, Chance>) {
+pub fn add(messages: &[ShuffledMessage], lags: &[u32], turns: Turns, out: &mut BTreeMap<LaggedTools, Chance>) {
     let mut single: BTreeMap<Sym, [f64; 2]> = BTreeMap::new();
     let mut both: BTreeMap<(Sym, Sym), [f64; 4]> = BTreeMap::new();
     for message in messages {
@@ -57,13 +57,13 @@ pub fn add(messages: &[Message], lags: &[u32], turns: Turns, out: &mut BTreeMap<
             }
         }
     }
-    let places: Vec<(u32, Places)> = lags.iter().map(|&lag| (lag, places(messages, lag, turns))).collect();
+    let places: Vec<(u32, LaggedPairs)> = lags.iter().map(|&lag| (lag, places(messages, lag, turns))).collect();
     // Few pairs share a message; they stand in the order in which all pairs come by.
     let mut shared = both.iter().peekable();
     for (&from, &a) in &single {
         for (&to, &b) in &single {
             let both = shared.next_if(|(pair, _)| **pair == (from, to)).map(|(_, sums)| *sums).unwrap_or_default();
-            let sums = Sums { a, b, both };
+            let sums = MessageSums { a, b, both };
             for &(lag, places) in places.iter().filter(|(_, places)| places.pairs > 0) {
                 *out.entry((from, to, lag)).or_default() += chance(places, &sums);
             }
@@ -72,7 +72,7 @@ pub fn add(messages: &[Message], lags: &[u32], turns: Turns, out: &mut BTreeMap<
 }
 
 /// The places that stand a lag apart and count with regard to turns.
-fn places(messages: &[Message], lag: u32, turns: Turns) -> Places {
+fn places(messages: &[ShuffledMessage], lag: u32, turns: Turns) -> LaggedPairs {
     let mut reached = vec![false; messages.len()];
     let mut starts = vec![false; messages.len()];
     let mut ahead = 0;
@@ -93,7 +93,7 @@ fn places(messages: &[Message], lag: u32, turns: Turns) -> Places {
         }
     }
     let count = |flags: &dyn Fn(usize) -> bool| (0..messages.len()).filter(|&at| flags(at)).count() as u64;
-    Places {
+    LaggedPairs {
         messages: messages.len() as u64,
         pairs: count(&|at| starts[at]),
         chained: count(&|at| starts[at] && reached[at]),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Promise, cuts};
-use crate::base::bootstrap::Tally;
+use crate::base::backtest::{BacktestNumbers, Promise, PromiseCoverage, SessionSplit, cuts};
+use crate::base::bootstrap::SessionTrials;
 use crate::base::names::Sym;
 use crate::base::stats::quantile_place;
 use crate::logs::history::History;
@@ -22,9 +22,9 @@ struct SessionSizes {
 
 /// Sizes of all sessions, in the order of their start.
 #[derive(Clone, Debug, Default)]
-pub struct Sizes(Vec<SessionSizes>);
+pub struct SizesBySession(Vec<SessionSizes>);
 
-impl Sizes {
+impl SizesBySession {
     /// Of the answers with a text size in a history.
     pub fn of_history(history: &History) -> Self {
         let mut sessions: Vec<SessionSizes> = history
@@ -65,9 +65,9 @@ impl Sizes {
         calls_min: u64,
         written: &dyn Fn(u32) -> f64,
         numbers: &BacktestNumbers,
-    ) -> Coverage {
+    ) -> PromiseCoverage {
         let starts: Vec<Millis> = self.0.iter().map(|session| session.start).collect();
-        let judge = |cut: Cut| -> Tally {
+        let judge = |cut: SessionSplit| -> SessionTrials {
             let (known, later) = self.0.split_at(cut.known);
             let mut tools: BTreeMap<Sym, Vec<u32>> = BTreeMap::new();
             for (tool, bytes) in known.iter().flat_map(|session| &session.bytes) {
@@ -90,7 +90,7 @@ impl Sizes {
                 }
             })
         };
-        Coverage::of(names, promise, &cuts(&starts, numbers), numbers, &judge)
+        PromiseCoverage::of(names, promise, &cuts(&starts, numbers), numbers, &judge)
     }
 }
 

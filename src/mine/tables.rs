@@ -4,11 +4,11 @@ use crate::base::listing::{Columns, Listing};
 use crate::base::numbers::DAY_MS;
 use crate::base::stats::Share;
 use crate::frames::edge::{Edge, EndSum};
-use crate::frames::tool_use::{SessionSummary, ToolUsage, Volume};
-use crate::mine::compare::Change;
+use crate::frames::tool_use::{SessionRowSummary, ToolUsage, Volume};
+use crate::mine::compare::ComparedRow;
 use crate::mine::patterns::PatternCount;
 use crate::report::numbers::{date, known, thousands};
-use crate::report::table::{Rows, Table};
+use crate::report::table::{Table, TableBuilder};
 
 fn percent(share: f64) -> String {
     format!("{:.1}", 100.0 * share)
@@ -80,7 +80,7 @@ pub fn edges_published(rows: &[Edge]) -> Listing {
 
 /// The first rows of edges for people; `*` at the lift marks what is more than another order of the messages would show.
 pub fn edges_overview(rows: &[Edge], top: usize) -> Table {
-    Rows::of(rows.iter().take(top))
+    TableBuilder::of(rows.iter().take(top))
         .text("from", |row| row.from.clone())
         .text("to", |row| row.to.clone())
         .number("lag", |row| row.sum.lag.map_or_else(|| "any".to_owned(), |lag| lag.to_string()))
@@ -152,7 +152,7 @@ pub fn tools(rows: &[ToolUsage], what: &'static str, all_tokens: u64, bytes_per_
 pub fn tools_overview(rows: &[ToolUsage], what: &str, all_tokens: u64) -> Table {
     let share = |k: u64, n: u64| if n == 0 { "–".to_owned() } else { percent(k as f64 / n as f64) };
     let chars = |row: &ToolUsage, place: usize| known((row.sized > 0).then_some(row.chars[place]), thousands);
-    Rows::of(rows)
+    TableBuilder::of(rows)
         .text(what, |row| row.name.clone())
         .count("calls", |row| row.calls)
         .count("sess.", |row| row.sessions)
@@ -196,7 +196,7 @@ pub fn patterns(rows: &[PatternCount], all_tokens: u64) -> Listing {
 
 /// Patterns for people.
 pub fn patterns_overview(rows: &[PatternCount], all_tokens: u64) -> Table {
-    Rows::of(rows)
+    TableBuilder::of(rows)
         .number("", |row| row.number.to_string())
         .text("pattern", |row| row.id.replace('_', " "))
         .count("calls", |row| row.calls)
@@ -209,7 +209,7 @@ pub fn patterns_overview(rows: &[PatternCount], all_tokens: u64) -> Table {
 }
 
 /// All columns of sessions.
-pub fn sessions(rows: &[SessionSummary]) -> Listing {
+pub fn sessions(rows: &[SessionRowSummary]) -> Listing {
     Columns::of(rows)
         .text("session", |row| row.session.clone())
         .text("project", |row| row.project.clone())
@@ -233,8 +233,8 @@ pub fn sessions(rows: &[SessionSummary]) -> Listing {
 }
 
 /// Sessions for people.
-pub fn sessions_overview(rows: &[SessionSummary]) -> Table {
-    Rows::of(rows)
+pub fn sessions_overview(rows: &[SessionRowSummary]) -> Table {
+    TableBuilder::of(rows)
         .text("session", |row| row.session.clone())
         .text("project", |row| row.project.clone())
         .text("begun", |row| known(row.first_ms, date))
@@ -250,7 +250,7 @@ pub fn sessions_overview(rows: &[SessionSummary]) -> Table {
 }
 
 /// All columns of a comparison.
-pub fn changes(rows: &[Change]) -> Listing {
+pub fn changes(rows: &[ComparedRow]) -> Listing {
     Columns::of(rows)
         .text("what", |row| row.what.key().to_owned())
         .text("name", |row| row.name.clone())
@@ -271,17 +271,17 @@ pub fn changes(rows: &[Change]) -> Listing {
 }
 
 /// The first rows of a comparison for people.
-pub fn changes_overview(rows: &[Change], top: usize) -> Table {
+pub fn changes_overview(rows: &[ComparedRow], top: usize) -> Table {
     let shown = |share: &Share, median: Option<u64>| match median {
         Some(median) => format!("{} chars", thousands(median)),
         None if share.n == 0 => "–".to_owned(),
         None => format!("{} %", percent(share.value())),
     };
-    let tools = |row: &Change| {
+    let tools = |row: &ComparedRow| {
         let lag = row.lag.filter(|&lag| lag > 1).map(|lag| format!(" (lag {lag})")).unwrap_or_default();
         if row.to.is_empty() { row.name.clone() } else { format!("{} → {}{lag}", row.name, row.to) }
     };
-    Rows::of(rows.iter().take(top))
+    TableBuilder::of(rows.iter().take(top))
         .text("what", |row| row.what.key().to_owned())
         .text("tools", |row| tools(row))
         .number("A", |row| shown(&row.a, row.median_a))

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::base::error::Result;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
-use crate::frames::tool_use::{Reread, ToolCall, ToolUsage, ToolUsages, Volume};
+use crate::frames::tool_use::{MinedCall, Reread, ToolUsage, ToolUsages, Volume};
 use crate::frames::tools::ToolFrame;
 use crate::logs::corpus::Corpus;
 use crate::logs::history::{Call, History};
@@ -18,7 +18,7 @@ use crate::logs::trace::{Millis, ResultKind, Status, is_within};
 pub const BUILT_IN: &str = "(built-in)";
 
 /// What the reading of calls needs to know besides.
-pub struct Guide<'a> {
+pub struct ToolGuide<'a> {
     /// Tools whose answers come from files.
     pub reading: &'a BTreeSet<String>,
     /// Tools that change a file.
@@ -76,12 +76,12 @@ fn reread(now: &Shown, before: &[Shown]) -> Option<Reread> {
 }
 
 /// Every call of a history, in its order; and the servers, by number.
-pub fn calls(history: &History, names: &Names, guide: &Guide<'_>) -> (Vec<ToolCall>, Vec<String>) {
+pub fn calls(history: &History, names: &Names, guide: &ToolGuide<'_>) -> (Vec<MinedCall>, Vec<String>) {
     let is_in = |tools: &BTreeSet<String>| names.texts().iter().map(|name| tools.contains(name)).collect::<Vec<bool>>();
     let (reading, changing) = (is_in(guide.reading), is_in(guide.changing));
     let (servers, server_of) = servers(names);
     let mut seen = Seen::default();
-    let mut out: Vec<ToolCall> = Vec::with_capacity(history.calls.len());
+    let mut out: Vec<MinedCall> = Vec::with_capacity(history.calls.len());
     for call in &history.calls {
         if seen.context != Some((call.chain, call.partition)) {
             seen = Seen { context: Some((call.chain, call.partition)), ..Seen::default() };
@@ -124,11 +124,11 @@ pub fn calls(history: &History, names: &Names, guide: &Guide<'_>) -> (Vec<ToolCa
 }
 
 /// What a call says by itself.
-fn plain(call: &Call, guide: &Guide<'_>) -> ToolCall {
+fn plain(call: &Call, guide: &ToolGuide<'_>) -> MinedCall {
     let exact = guide.exact.get(&call.body).copied();
     let estimated = (f64::from(call.bytes) / guide.bytes_per_token).ceil() as u32;
     let text = matches!(call.kind, ResultKind::Text | ResultKind::Mixed);
-    ToolCall {
+    MinedCall {
         tool: call.tool,
         ran: call.ran(),
         sized: call.ran() && call.kind != ResultKind::NonText,
@@ -143,7 +143,7 @@ fn plain(call: &Call, guide: &Guide<'_>) -> ToolCall {
         counted: exact.is_some() && call.bytes > 0,
         input_bytes: call.input_bytes,
         latency_ms: call.latency_ms.filter(|_| call.ran()),
-        ..ToolCall::default()
+        ..MinedCall::default()
     }
 }
 
@@ -163,7 +163,7 @@ fn servers(names: &Names) -> (Vec<String>, Vec<u32>) {
 ///
 /// # Errors
 /// If Polars refuses a query, which is a fault of devboy.
-pub fn uses(calls: &[ToolCall], servers: &[String], names: &Names) -> Result<ToolUsages> {
+pub fn uses(calls: &[MinedCall], servers: &[String], names: &Names) -> Result<ToolUsages> {
     if calls.is_empty() {
         return Ok(ToolUsages::default());
     }

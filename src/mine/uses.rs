@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use crate::base::names::Names;
 use crate::base::stats::{ModelUse, SessionUse};
 use crate::logs::history::History;
-use crate::telemetry::log::{Event, Part};
+use crate::telemetry::log::{LogPart, RecordedEvent};
 
 /// API messages by model id, `<synthetic>` and unbilled records left out; sorted by id.
 pub fn models(history: &History, names: &Names) -> Vec<ModelUse> {
@@ -43,19 +43,19 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
 }
 
 /// Sessions by their recorded responses, session by session of a sorted log; numbers are weighted and rounded.
-pub fn sessions_of_events(part: &Part<'_>, read_class: &BTreeSet<String>) -> Vec<SessionUse> {
+pub fn sessions_of_events(part: &LogPart<'_>, read_class: &BTreeSet<String>) -> Vec<SessionUse> {
     let log = part.log;
     let reads: Vec<bool> = log.names.texts().iter().map(|name| read_class.contains(name)).collect();
     let mut uses = vec![SessionUse { calls: 0, read_calls: 0, compactions: 0, class: "" }; log.sessions.len()];
     for ((session, row), compactions) in (0..).zip(&mut uses).zip(log.compactions()) {
         row.compactions = if part.has(session) { compactions } else { 0 };
     }
-    let counted = |session: &[Event]| {
-        let weight = |event: &Event| event.weight;
+    let counted = |session: &[RecordedEvent]| {
+        let weight = |event: &RecordedEvent| event.weight;
         let read = session.iter().filter(|event| reads[event.tool.0 as usize]);
         [session.iter().map(weight).sum::<f64>(), read.map(weight).sum()].map(|calls| calls.round() as u64)
     };
-    let sessions: Vec<&[Event]> = part.sessions().collect();
+    let sessions: Vec<&[RecordedEvent]> = part.sessions().collect();
     let counts: Vec<[u64; 2]> = sessions.par_iter().map(|session| counted(session)).collect();
     for (session, [calls, read_calls]) in sessions.iter().zip(counts) {
         let row = &mut uses[session[0].session as usize];

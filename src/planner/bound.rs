@@ -10,32 +10,32 @@ use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Sym;
 use crate::logs::history::History;
 use crate::logs::trace::Status;
-use crate::planner::contexts::{Context, Told};
+use crate::planner::contexts::{PlannerContext, PlannerHistory};
 use crate::planner::known_tools::KnownTools;
-use crate::planner::numbers::Numbers;
+use crate::planner::numbers::PlannerThresholds;
 use crate::planner::opportunities::Opportunity;
-use crate::planner::plan::Cost;
+use crate::planner::plan::ExpectedCost;
 use crate::planner::prefetches::Bound;
 use crate::settings::Enrichment;
 use crate::settings::tool_model::ToolModel;
 
 /// The bound over the sessions wanted.
 pub fn bound(
-    told: Told<'_>,
+    told: PlannerHistory<'_>,
     known: &KnownTools<'_>,
     enrichment: &Enrichment,
-    numbers: &Numbers,
+    numbers: &PlannerThresholds,
     wanted: &[bool],
 ) -> Bound {
-    let sessions = Context::of_sessions(told.history);
+    let sessions = PlannerContext::of_sessions(told.history);
     let whole = Room { tokens: enrichment.prefetch_budget_tokens.into(), calls: enrichment.max_parallel_prefetches };
-    let of_context = |context: &Context| {
+    let of_context = |context: &PlannerContext| {
         let rooms = vec![whole; context.calls.len()];
         let (listed, asked) = (IdMap::default(), IdSet::default());
         let mut search = Search { told, known, numbers, listed, asked, rooms, made: 0 };
         context.steps(told.history).map(|step| search.step(step)).sum::<Bound>()
     };
-    let of_session = |(session, contexts): (usize, &Vec<Context>)| {
+    let of_session = |(session, contexts): (usize, &Vec<PlannerContext>)| {
         let contexts = contexts.iter().filter(|_| wanted[session]);
         contexts.map(of_context).sum::<Bound>()
     };
@@ -99,9 +99,9 @@ impl Reach {
 
 /// The search through one context.
 struct Search<'a> {
-    told: Told<'a>,
+    told: PlannerHistory<'a>,
     known: &'a KnownTools<'a>,
-    numbers: &'a Numbers,
+    numbers: &'a PlannerThresholds,
     /// By value: the last answer that lists it, as the number of its call, and calls made when it was there.
     listed: IdMap<u64, (usize, usize)>,
     asked: IdSet<u64>,
@@ -149,7 +149,7 @@ impl Search<'_> {
     }
 
     fn tokens(&self, model: &ToolModel) -> u64 {
-        Cost::of(&model.cost_model, self.numbers.published.bytes_per_token.into()).charged(model.value_class)
+        ExpectedCost::of(&model.cost_model, self.numbers.published.bytes_per_token.into()).charged(model.value_class)
     }
 }
 
@@ -158,12 +158,12 @@ type Pools = BTreeMap<(Sym, u16), BTreeMap<Option<Id>, Vec<(u32, u64)>>>;
 
 /// Values that the answers of all sessions offered, each with its session.
 #[derive(Debug, Default)]
-pub struct Donors {
+pub struct OfferedValues {
     pools: Pools,
     projects: Vec<Id>,
 }
 
-impl Donors {
+impl OfferedValues {
     /// Collects what the links were offered.
     pub fn new(history: &History, moments: &[Opportunity]) -> Self {
         let projects: Vec<Id> = history.sessions.iter().map(|session| session.project).collect();

@@ -7,16 +7,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::mine::runnable::Runnable;
-use crate::planner::numbers::Numbers;
-use crate::planner::plan::{Cost, worth};
+use crate::planner::numbers::PlannerThresholds;
+use crate::planner::plan::{ExpectedCost, worth};
 use crate::planner::prefetches::DeclineReason;
-use crate::planner::request::{Argument, Projected, Request};
+use crate::planner::request::{CallKey, NamedArgument, Projected};
 use crate::planner::value_models::{ValueModel, ValueModels};
 use crate::settings::tool_model::{FollowUp, ValueClass};
 
 /// The moment after an answer.
 #[derive(Debug, Clone, Copy)]
-pub struct Turn<'a> {
+pub struct AnswerMoment<'a> {
     /// The tool that answered.
     pub tool: &'a str,
     /// What the agent is after, as words; empty if nobody knows.
@@ -29,7 +29,7 @@ pub struct Turn<'a> {
 
 /// How candidates are weighed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
+pub struct CandidateOptions {
     /// Probability below which a link is declined.
     pub probability_min: f64,
     /// Bytes per token of the session's tokenizer.
@@ -40,13 +40,13 @@ pub struct Options {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
     /// The call.
-    pub request: Request,
+    pub request: CallKey,
     /// Probability that the tool comes next, 0 … 1.
     pub probability: f64,
     /// Probability that it comes with this argument, given that it comes, 0 … 1.
     pub share: f64,
     /// What it is expected to cost.
-    pub cost: Cost,
+    pub cost: ExpectedCost,
     /// How much its answer matters.
     pub class: ValueClass,
     /// Published worth: class and intent.
@@ -73,7 +73,7 @@ pub struct Declined {
     /// The tool.
     pub tool: String,
     /// The argument it would have had, where one was found.
-    pub argument: Option<Argument>,
+    pub argument: Option<NamedArgument>,
     /// Why not.
     pub reason: DeclineReason,
 }
@@ -91,9 +91,9 @@ pub struct Candidates {
 /// `projection.arguments_max` says.
 pub fn candidates(
     models: &ValueModels,
-    turn: &Turn<'_>,
-    options: &Options,
-    numbers: &Numbers,
+    turn: &AnswerMoment<'_>,
+    options: &CandidateOptions,
+    numbers: &PlannerThresholds,
     project: &dyn Fn(&FollowUp) -> Vec<Projected>,
 ) -> Candidates {
     let mut found = Finding { turn, options, numbers, open: BTreeMap::new(), declined: Vec::new() };
@@ -106,10 +106,10 @@ pub fn candidates(
 }
 
 struct Finding<'a> {
-    turn: &'a Turn<'a>,
-    options: &'a Options,
-    numbers: &'a Numbers,
-    open: BTreeMap<Request, Candidate>,
+    turn: &'a AnswerMoment<'a>,
+    options: &'a CandidateOptions,
+    numbers: &'a PlannerThresholds,
+    open: BTreeMap<CallKey, Candidate>,
     declined: Vec<Declined>,
 }
 
@@ -140,24 +140,24 @@ impl Finding<'_> {
         }
     }
 
-    fn objection(&self, tool: &str, argument: &Argument) -> Option<DeclineReason> {
+    fn objection(&self, tool: &str, argument: &NamedArgument) -> Option<DeclineReason> {
         let seen = self.turn.arguments_seen.and_then(|seen| seen.get(tool));
         seen.is_some_and(|names| !names.contains(&argument.name)).then_some(DeclineReason::UnknownArgument)
     }
 
-    fn decline(&mut self, link: &FollowUp, argument: Argument, reason: DeclineReason) {
+    fn decline(&mut self, link: &FollowUp, argument: NamedArgument, reason: DeclineReason) {
         self.declined.push(Declined { tool: link.tool.clone(), argument: Some(argument), reason });
     }
 
     /// Of two links to the same request the one that makes it likelier counts.
     fn offer(&mut self, link: &FollowUp, model: &ValueModel, projected: Projected) {
-        let request = Request { tool: link.tool.clone(), argument: projected.argument };
+        let request = CallKey { tool: link.tool.clone(), argument: projected.argument };
         let intents = self.turn.intents.iter().map(String::as_str).filter(|word| !word.is_empty());
         let share = if projected.share.is_nan() { 0.0 } else { projected.share.clamp(0.0, 1.0) };
         let candidate = Candidate {
             probability: projected.probability.unwrap_or(link.probability),
             share,
-            cost: Cost::of(&model.model.cost_model, self.options.bytes_per_token),
+            cost: ExpectedCost::of(&model.model.cost_model, self.options.bytes_per_token),
             class: model.model.value_class,
             worth: worth(&model.model, intents, self.numbers),
             requires: model.requires.clone(),

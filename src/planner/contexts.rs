@@ -11,7 +11,7 @@ use crate::logs::values::CallValues;
 
 /// What happened, and what its calls listed and were given.
 #[derive(Clone, Copy)]
-pub struct Told<'a> {
+pub struct PlannerHistory<'a> {
     /// Sessions and their calls.
     pub history: &'a History,
     /// Values of the calls, by their place in the history.
@@ -22,14 +22,14 @@ pub struct Told<'a> {
 
 /// A chain between two compactions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Context {
+pub struct PlannerContext {
     /// Index of the session.
     pub session: u32,
     /// Its calls in order, as indices into the history.
     pub calls: Vec<u32>,
 }
 
-impl Context {
+impl PlannerContext {
     /// The contexts of every session, by session and chain.
     pub fn of_sessions(history: &History) -> Vec<Vec<Self>> {
         let mut sessions = vec![Vec::new(); history.sessions.len()];
@@ -62,14 +62,14 @@ pub fn window<'c>(history: &History, later: &'c [u32], calls: usize) -> &'c [u32
 
 /// Which sessions a model is learned from, and which it is judged on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Split {
+pub struct PlannerSplit {
     /// By session: whether it is learned from.
     pub trains: Vec<bool>,
     /// Start of the first session that is judged; none if there is no such time.
     pub judged_from: Option<Millis>,
 }
 
-impl Split {
+impl PlannerSplit {
     /// The earlier sessions, as many as `train_share` says, are learned from.
     pub fn by_share(history: &History, train_share: f64) -> Self {
         let mut order: Vec<usize> = (0..history.sessions.len()).collect();
@@ -98,7 +98,7 @@ impl Split {
     }
 
     /// The part of a history that is learned from, with its values.
-    pub fn training(&self, told: Told<'_>) -> (History, CallValues) {
+    pub fn training(&self, told: PlannerHistory<'_>) -> (History, CallValues) {
         let (history, calls) = told.history.of_sessions(&self.trains);
         let values = told.values.select(&calls);
         (history, values)
@@ -111,7 +111,7 @@ pub struct Latencies(Vec<Option<u64>>);
 
 impl Latencies {
     /// Measures the sessions wanted, over calls that ran; the lower of two middle values.
-    pub fn measure(told: Told<'_>, wanted: &[bool]) -> Self {
+    pub fn measure(told: PlannerHistory<'_>, wanted: &[bool]) -> Self {
         let mut times = vec![Vec::new(); told.tools.texts().len()];
         for call in told.history.calls.iter().filter(|call| call.ran()) {
             if let (true, Some(latency)) =

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::base::body_shape::LayerId;
-use crate::telemetry::log::Event;
+use crate::telemetry::log::RecordedEvent;
 
 /// The published counters (`EnrichmentEffectiveness`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Effectiveness {
 impl Effectiveness {
     /// Takes in a recorded response. One that was prefetched, used and then answered by a hint counts once, as
     /// prefetched.
-    pub fn add(&mut self, event: &Event) {
+    pub fn add(&mut self, event: &RecordedEvent) {
         let (plan, actual) = (&event.plan, u64::from(event.baseline));
         let used = plan.prefetched && plan.cited == Some(true);
         if plan.prefetched {

@@ -1,7 +1,7 @@
 //! The optimum of a small knapsack with prerequisites, by branch and bound (Land and Doig 1960): what greedy is held
 //! against.
 
-use crate::planner::knapsack::{Picks, Problem};
+use crate::planner::knapsack::{KnapsackChoice, KnapsackProblem};
 
 /// How far greedy stays behind the optimum.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,13 +20,13 @@ impl Gap {
 }
 
 /// The gap of greedy for one problem; `None` if it has more than `items_max` items.
-pub fn gap(problem: &Problem, items_max: usize) -> Option<Gap> {
+pub fn gap(problem: &KnapsackProblem, items_max: usize) -> Option<Gap> {
     let optimum = optimum(problem, items_max)?;
     Some(Gap { greedy: problem.greedy().value, optimum: optimum.value })
 }
 
 /// The best choice, in the order of the items; `None` if there are more than `items_max`.
-pub fn optimum(problem: &Problem, items_max: usize) -> Option<Picks> {
+pub fn optimum(problem: &KnapsackProblem, items_max: usize) -> Option<KnapsackChoice> {
     if problem.items.len() > items_max {
         return None;
     }
@@ -43,7 +43,7 @@ pub fn optimum(problem: &Problem, items_max: usize) -> Option<Picks> {
 }
 
 struct Search<'a> {
-    problem: &'a Problem,
+    problem: &'a KnapsackProblem,
     order: Vec<usize>,
     chosen: Vec<bool>,
     best: Vec<bool>,
@@ -88,9 +88,9 @@ impl Search<'_> {
         chosen.flat_map(|(item, _)| &item.needs).all(|choices| choices.iter().any(|&choice| self.chosen[choice]))
     }
 
-    fn picks(&self) -> Picks {
+    fn picks(&self) -> KnapsackChoice {
         let items: Vec<usize> = (0..self.best.len()).filter(|&item| self.best[item]).collect();
         let cost = items.iter().map(|&item| self.problem.items[item].cost).sum();
-        Picks { items, cost, value: self.best_value, displaced: Vec::new() }
+        KnapsackChoice { items, cost, value: self.best_value, displaced: Vec::new() }
     }
 }

@@ -6,7 +6,7 @@ use crate::planner::numbers::FailFastNumbers;
 
 /// What a call came back with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum CallAnswer {
     /// Text of so many bytes; with several blocks those of the largest.
     Text {
         /// UTF-8 bytes.
@@ -20,7 +20,7 @@ pub enum Answer {
 
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CallVerdict {
     /// It runs; its answer is to be reported.
     Run,
     /// It does not run, and nothing else may be counted as saved for it.
@@ -55,29 +55,29 @@ impl<'n> FailFast<'n> {
 
     /// Decides about a call, to be asked once for each. After `refusals_max` refusals the question is let through, to
     /// see whether it has an answer by now.
-    pub fn call(&mut self, tool: &str, arguments: u64, after_n: Option<u32>) -> Verdict {
+    pub fn call(&mut self, tool: &str, arguments: u64, after_n: Option<u32>) -> CallVerdict {
         if !self.is_armed(tool, arguments, after_n) {
-            return Verdict::Run;
+            return CallVerdict::Run;
         }
         let streak = self.streaks.entry((tool.to_owned(), arguments)).or_default();
         if streak.refusals >= self.numbers.refusals_max {
             streak.refusals = 0;
-            return Verdict::Run;
+            return CallVerdict::Run;
         }
         streak.refusals += 1;
-        Verdict::Refused
+        CallVerdict::Refused
     }
 
     /// Takes in the answer to a call that ran.
-    pub fn answered(&mut self, tool: &str, arguments: u64, answer: Answer) {
+    pub fn answered(&mut self, tool: &str, arguments: u64, answer: CallAnswer) {
         let question = (tool.to_owned(), arguments);
         match answer {
-            Answer::Failed => {}
-            Answer::Text { bytes } if bytes <= self.numbers.empty_bytes_max => {
+            CallAnswer::Failed => {}
+            CallAnswer::Text { bytes } if bytes <= self.numbers.empty_bytes_max => {
                 let streak = self.streaks.entry(question).or_default();
                 streak.empties = streak.empties.saturating_add(1);
             }
-            Answer::Text { .. } | Answer::NonText => drop(self.streaks.remove(&question)),
+            CallAnswer::Text { .. } | CallAnswer::NonText => drop(self.streaks.remove(&question)),
         }
     }
 }

@@ -1,22 +1,22 @@
 //! From planners to a report: every planner walks the judged sessions, once as it is and once as the control.
 
 use crate::base::bootstrap::interval;
-use crate::base::stats::{Share, Target};
+use crate::base::stats::{Share, TargetFigure};
 use crate::logs::history::Call;
-use crate::planner::bound::{Donors, bound};
+use crate::planner::bound::{OfferedValues, bound};
 use crate::planner::known_tools::KnownTools;
 use crate::planner::opportunities::moments;
-use crate::planner::prefetches::Tally;
-use crate::planner::report::{Arm, Backtest, EdgeRow, HIT, Metric, PlannerReport};
+use crate::planner::prefetches::PrefetchTally;
+use crate::planner::report::{EdgeRow, HIT, Metric, PlannerArm, PlannerBacktest, PlannerReport};
 use crate::planner::selectivity::learned::Learned;
-use crate::planner::stage::{CONFIGURED, Kind, Planner, Stage, Trained, sum, walk};
+use crate::planner::stage::{CONFIGURED, Planner, PlannerKind, PlannerStage, Trained, sum, walk};
 use crate::planner::value_models::ValueModels;
 use crate::report::numbers::thousands;
 
 /// Judges every planner. What to do about it is for the rules to say.
-pub fn report(stage: &Stage, planners: &[Planner]) -> PlannerReport {
+pub fn report(stage: &PlannerStage, planners: &[Planner]) -> PlannerReport {
     let trained = Trained::new(stage);
-    let arms: Vec<Arm> = planners.iter().map(|planner| arm(stage, planner, &trained)).collect();
+    let arms: Vec<PlannerArm> = planners.iter().map(|planner| arm(stage, planner, &trained)).collect();
     let (told, numbers) = (stage.told(), &stage.numbers);
     let configured = planners.iter().find(|planner| planner.name == CONFIGURED);
     let bound = configured.map(|planner| {
@@ -24,7 +24,7 @@ pub fn report(stage: &Stage, planners: &[Planner]) -> PlannerReport {
         bound(told, &known, &stage.settings.enrichment, numbers, &stage.judged)
     });
     let sessions = stage.judged.len() as u64;
-    let backtest = Backtest {
+    let backtest = PlannerBacktest {
         training_sessions: sessions - stage.split.judged(),
         judged_sessions: stage.split.judged(),
         judged_calls: arms.first().map_or(0, |arm| arm.total.calls),
@@ -36,23 +36,23 @@ pub fn report(stage: &Stage, planners: &[Planner]) -> PlannerReport {
         notes: notes(stage, &backtest, &arms, configured),
         bound: bound.unwrap_or_default(),
         selectivity: planners.iter().find_map(|planner| match &planner.kind {
-            Kind::ByTable { learned, numbers, .. } => Some((Learned::clone(learned.as_ref()?), numbers.clone())),
-            Kind::Published | Kind::ByLink => None,
+            PlannerKind::ByTable { learned, numbers, .. } => Some((Learned::clone(learned.as_ref()?), numbers.clone())),
+            PlannerKind::Published | PlannerKind::ByLink => None,
         }),
         backtest,
         arms,
     }
 }
 
-fn arm(stage: &Stage, planner: &Planner, trained: &Trained) -> Arm {
+fn arm(stage: &PlannerStage, planner: &Planner, trained: &Trained) -> PlannerArm {
     let (told, enrichment) = (stage.told(), &stage.settings.enrichment);
     let known = KnownTools::new(&planner.models, told, &stage.numbers);
-    let donors = Donors::new(told.history, &moments(told, &known, &stage.numbers.judge, &[]));
+    let donors = OfferedValues::new(told.history, &moments(told, &known, &stage.numbers.judge, &[]));
     let books = walk(stage, planner, &known, trained, enrichment, None, None);
     let control = sum(&walk(stage, planner, &known, trained, enrichment, None, Some(&donors)));
     let whole = sum(&books);
     let judged = || told.history.sessions.iter().zip(&books).zip(&stage.judged).filter(|(_, judged)| **judged);
-    let mut sessions: Vec<(String, Tally)> =
+    let mut sessions: Vec<(String, PrefetchTally)> =
         judged().map(|((session, books), _)| (session.id.to_string()[..16].to_owned(), books.total)).collect();
     sessions.sort_by(|(a, _), (b, _)| a.cmp(b));
     let name = |tool| known.names.text(tool).to_owned();
@@ -61,7 +61,7 @@ fn arm(stage: &Stage, planner: &Planner, trained: &Trained) -> Arm {
     let mut edges: Vec<EdgeRow> = edges.collect();
     // Symbols are numbered as files are read; names order ties whatever files are called.
     edges.sort_by(|a, b| (&a.from, &a.to).cmp(&(&b.from, &b.to)));
-    let mut arm = Arm {
+    let mut arm = PlannerArm {
         name: planner.name.to_owned(),
         about: planner.about.to_owned(),
         always_runs: planner.always_runs(),
@@ -76,26 +76,26 @@ fn arm(stage: &Stage, planner: &Planner, trained: &Trained) -> Arm {
 }
 
 /// The target metrics with their intervals over sessions.
-fn metrics(stage: &Stage, arm: &Arm) -> Vec<Metric> {
+fn metrics(stage: &PlannerStage, arm: &PlannerArm) -> Vec<Metric> {
     let targets = &stage.numbers.targets;
     let always_runs = arm.always_runs;
-    let saved = move |tally: &Tally| {
-        let of_session = Arm { total: *tally, always_runs, ..Arm::default() };
+    let saved = move |tally: &PrefetchTally| {
+        let of_session = PlannerArm { total: *tally, always_runs, ..PlannerArm::default() };
         (of_session.calls_saved(), tally.calls)
     };
-    type Count<'c> = Box<dyn Fn(&Tally) -> (u64, u64) + 'c>;
-    let wanted: [(&'static str, &str, Option<Target>, Count<'_>); 4] = [
-        (HIT, "hit", Some(Target::AtLeast(targets.hit_min)), Box::new(|tally| (tally.near.exact, tally.sent()))),
+    type Count<'c> = Box<dyn Fn(&PrefetchTally) -> (u64, u64) + 'c>;
+    let wanted: [(&'static str, &str, Option<TargetFigure>, Count<'_>); 4] = [
+        (HIT, "hit", Some(TargetFigure::AtLeast(targets.hit_min)), Box::new(|tally| (tally.near.exact, tally.sent()))),
         (
             "exact_recall_loss",
             "recall loss",
-            Some(Target::AtMost(targets.recall_loss_max)),
+            Some(TargetFigure::AtMost(targets.recall_loss_max)),
             Box::new(|tally| (tally.declined_needed(), tally.declined())),
         ),
         (
             "cost_overrun",
             "overrun",
-            Some(Target::AtMost(targets.overrun_max)),
+            Some(TargetFigure::AtMost(targets.overrun_max)),
             Box::new(|tally| (tally.overruns, tally.answers_known)),
         ),
         ("calls_not_run", "calls not run", None, Box::new(saved)),
@@ -117,12 +117,12 @@ fn metrics(stage: &Stage, arm: &Arm) -> Vec<Metric> {
 }
 
 /// What the prompts changed.
-fn intent_note(stage: &Stage, arms: &[Arm]) -> String {
+fn intent_note(stage: &PlannerStage, arms: &[PlannerArm]) -> String {
     if stage.intents.is_none() {
         return "intent keywords: n/a, since prompts are no facts; `--intent` reads them".to_owned();
     }
     let changed = arms.iter().filter(|arm| !arm.always_runs).map(|arm| {
-        let Tally { plans_with_intent, plans_by_intent, .. } = arm.total;
+        let PrefetchTally { plans_with_intent, plans_by_intent, .. } = arm.total;
         format!("{} {plans_by_intent} of {plans_with_intent}", arm.name)
     });
     let changed = changed.collect::<Vec<_>>().join(", ");
@@ -132,7 +132,7 @@ fn intent_note(stage: &Stage, arms: &[Arm]) -> String {
 }
 
 /// For how much of the calls any value model speaks.
-fn coverage_note(stage: &Stage, models: &ValueModels) -> String {
+fn coverage_note(stage: &PlannerStage, models: &ValueModels) -> String {
     let judged = |call: &&Call| stage.judged[stage.history.chains[call.chain as usize].session as usize];
     let calls = || stage.history.calls.iter().filter(judged);
     let known = calls().filter(|call| models.get(stage.tools.text(call.tool)).is_some()).count() as u64;
@@ -144,7 +144,12 @@ fn coverage_note(stage: &Stage, models: &ValueModels) -> String {
     )
 }
 
-fn notes(stage: &Stage, backtest: &Backtest, arms: &[Arm], configured: Option<&Planner>) -> Vec<String> {
+fn notes(
+    stage: &PlannerStage,
+    backtest: &PlannerBacktest,
+    arms: &[PlannerArm],
+    configured: Option<&Planner>,
+) -> Vec<String> {
     let mut notes = Vec::new();
     if !backtest.enabled {
         notes.push("enrichment is off in the configuration: this is what it would do if it were on".to_owned());

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// Something to choose or leave.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Item {
+pub struct KnapsackItem {
     /// What it costs, in tokens.
     pub cost: u64,
     /// What it is worth; finite, at least 0.
@@ -19,16 +19,16 @@ pub struct Item {
 
 /// Items and what may be spent. The needs must not run in circles.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Problem {
+pub struct KnapsackProblem {
     /// The items; earlier ones come first among equals.
-    pub items: Vec<Item>,
+    pub items: Vec<KnapsackItem>,
     /// What the choice may cost.
     pub budget: u64,
 }
 
 /// A choice.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Picks {
+pub struct KnapsackChoice {
     /// Indices of items in the order in which they were taken, prerequisites first.
     pub items: Vec<usize>,
     /// What they cost.
@@ -39,13 +39,13 @@ pub struct Picks {
     pub displaced: Vec<usize>,
 }
 
-impl Problem {
+impl KnapsackProblem {
     /// By density, everything that still fits; if one item with its prerequisites is worth more than all that, it goes
     /// first.
-    pub fn greedy(&self) -> Picks {
+    pub fn greedy(&self) -> KnapsackChoice {
         let order = self.by_density();
-        let walked = self.fill(&order, Picks::default());
-        let fitting = order.iter().map(|&item| self.with(item, Picks::default()));
+        let walked = self.fill(&order, KnapsackChoice::default());
+        let fitting = order.iter().map(|&item| self.with(item, KnapsackChoice::default()));
         let single = fitting
             .filter(|picks| picks.cost <= self.budget)
             .reduce(|best, other| if other.value > best.value { other } else { best });
@@ -63,7 +63,7 @@ impl Problem {
     /// Items by value per cost, each together with its prerequisites.
     pub(super) fn by_density(&self) -> Vec<usize> {
         let density = |item: usize| {
-            let bundle = self.with(item, Picks::default());
+            let bundle = self.with(item, KnapsackChoice::default());
             if bundle.cost == 0 { f64::INFINITY } else { bundle.value / bundle.cost as f64 }
         };
         let mut order: Vec<_> = (0..self.items.len()).map(|item| (density(item), item)).collect();
@@ -71,7 +71,7 @@ impl Problem {
         order.into_iter().map(|(_, item)| item).collect()
     }
 
-    fn fill(&self, order: &[usize], start: Picks) -> Picks {
+    fn fill(&self, order: &[usize], start: KnapsackChoice) -> KnapsackChoice {
         order.iter().fold(start, |picks, &item| {
             let wider = self.with(item, picks.clone());
             if wider.cost <= self.budget { wider } else { picks }
@@ -79,11 +79,11 @@ impl Problem {
     }
 
     /// The choice with an item and what it needs; of several that would do the cheapest is taken.
-    fn with(&self, item: usize, mut picks: Picks) -> Picks {
+    fn with(&self, item: usize, mut picks: KnapsackChoice) -> KnapsackChoice {
         if picks.items.contains(&item) {
             return picks;
         }
-        let Item { cost, value, needs } = &self.items[item];
+        let KnapsackItem { cost, value, needs } = &self.items[item];
         for choices in needs {
             if !choices.iter().any(|choice| picks.items.contains(choice)) {
                 let wider = choices.iter().map(|&choice| self.with(choice, picks.clone()));

@@ -2,14 +2,14 @@
 
 use crate::base::names::{Names, Sym};
 use crate::logs::values::{List, ListedValue, ValueKind, input_value, name_value};
-use crate::planner::contexts::Told;
-use crate::planner::numbers::{Extractor, Numbers};
+use crate::planner::contexts::PlannerHistory;
+use crate::planner::numbers::{AnswerList, PlannerThresholds};
 use crate::planner::value_models::{ValueModel, ValueModels};
 use crate::settings::tool_model::{FollowUp, SideEffectClass, ToolModel, ValueClass};
 
 /// A link in symbols.
 #[derive(Debug, Clone)]
-pub struct Link<'m> {
+pub struct KnownLink<'m> {
     /// As the value model has it.
     pub follow_up: &'m FollowUp,
     /// Tool that is called next.
@@ -27,7 +27,7 @@ pub struct Link<'m> {
     name_value: u64,
 }
 
-impl Link<'_> {
+impl KnownLink<'_> {
     /// The value of the whole input `{argument: value}`.
     pub fn sole_input(&self, value: u64) -> u64 {
         input_value(&mut [(self.name_value, value)])
@@ -39,7 +39,12 @@ impl Link<'_> {
     }
 
     /// What an answer offers to the link: values with their lists, in the order of the answer.
-    pub(super) fn offered<'v>(&self, told: Told<'v>, answer: usize, most: usize) -> Vec<(&'v List, ListedValue)> {
+    pub(super) fn offered<'v>(
+        &self,
+        told: PlannerHistory<'v>,
+        answer: usize,
+        most: usize,
+    ) -> Vec<(&'v List, ListedValue)> {
         let wanted = told.values.lists(answer).filter(|(list, _)| self.lists.contains(&list.extractor));
         let counts = |value: &&ListedValue| !(self.lines_only && value.kind == ValueKind::Token);
         let lists: Vec<(&List, Vec<&ListedValue>)> =
@@ -64,7 +69,7 @@ impl Link<'_> {
 
 /// What a call does to answers that were fetched before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum AnswerEffect {
     /// Nothing.
     Nothing,
     /// Nobody can tell (a shell).
@@ -79,11 +84,11 @@ pub struct KnownTool<'m> {
     /// Its value model, or the default.
     pub model: &'m ValueModel,
     /// Its links.
-    pub links: Vec<Link<'m>>,
+    pub links: Vec<KnownLink<'m>>,
     /// Whether it may be called ahead.
     pub speculatable: bool,
     /// What its calls do to earlier answers.
-    pub changes: Change,
+    pub changes: AnswerEffect,
     /// Tools whose answers it makes stale.
     pub invalidates: Vec<Sym>,
 }
@@ -102,7 +107,7 @@ pub struct KnownTools<'m> {
 
 impl<'m> KnownTools<'m> {
     /// Resolves models for a history.
-    pub fn new(models: &'m ValueModels, told: Told<'_>, numbers: &'m Numbers) -> Self {
+    pub fn new(models: &'m ValueModels, told: PlannerHistory<'_>, numbers: &'m PlannerThresholds) -> Self {
         let mut names = told.tools.clone();
         for name in told.tools.texts() {
             for link in models.get(name).into_iter().flat_map(ValueModel::links) {
@@ -129,8 +134,8 @@ impl<'m> KnownTools<'m> {
 
 struct Resolve<'r, 'm> {
     models: &'m ValueModels,
-    told: Told<'r>,
-    numbers: &'m Numbers,
+    told: PlannerHistory<'r>,
+    numbers: &'m PlannerThresholds,
     names: &'r Names,
 }
 
@@ -147,7 +152,7 @@ impl<'m> Resolve<'_, 'm> {
         }
     }
 
-    fn link(&self, from: &str, follow_up: &'m FollowUp) -> Link<'m> {
+    fn link(&self, from: &str, follow_up: &'m FollowUp) -> KnownLink<'m> {
         let numbers = &self.numbers.projection;
         let pair = numbers.pair(from, &follow_up.tool);
         let argument = numbers.argument(from, follow_up);
@@ -157,26 +162,26 @@ impl<'m> Resolve<'_, 'm> {
         };
         let values = &self.told.values.names;
         let lists = (0..).zip(values.texts()).filter(|(_, text)| argument.is_some() && wanted(text));
-        let search = pair.is_some_and(|pair| pair.extractor == Extractor::Search);
-        Link {
+        let search = pair.is_some_and(|pair| pair.extractor == AnswerList::Search);
+        KnownLink {
             follow_up,
             to: self.names.find(&follow_up.tool).unwrap_or_default(),
             argument: argument.and_then(|name| values.find(name)).unwrap_or_default(),
             argument_name: argument,
             arguments_max: if search { numbers.search_arguments_max } else { numbers.arguments_max },
             lists: lists.map(|(sym, _)| Sym(sym)).collect(),
-            lines_only: pair.is_some_and(|pair| pair.extractor != Extractor::Search),
+            lines_only: pair.is_some_and(|pair| pair.extractor != AnswerList::Search),
             name_value: name_value(argument.unwrap_or_default()),
         }
     }
 }
 
 /// Whether a list is what a built-in extractor reads: paths on lines of their own or at their start, hits of a search.
-fn is_of(extractor: Extractor, list: &str) -> bool {
+fn is_of(extractor: AnswerList, list: &str) -> bool {
     match extractor {
-        Extractor::Glob => matches!(list, "path" | "$[]" | "$[].path" | "$[].match_path"),
-        Extractor::Grep => matches!(list, "path" | "$[].path" | "$[].file"),
-        Extractor::Search => matches!(list, "url" | "$.results[].url" | "$[].url"),
+        AnswerList::Glob => matches!(list, "path" | "$[]" | "$[].path" | "$[].match_path"),
+        AnswerList::Grep => matches!(list, "path" | "$[].path" | "$[].file"),
+        AnswerList::Search => matches!(list, "url" | "$.results[].url" | "$[].url"),
     }
 }
 
@@ -193,10 +198,10 @@ fn is_under(projection: &str, list: &str) -> bool {
     }
 }
 
-fn changes(model: &ToolModel) -> Change {
+fn changes(model: &ToolModel) -> AnswerEffect {
     match model.side_effect_class {
-        SideEffectClass::MutatesLocal | SideEffectClass::MutatesExternal => Change::Surely,
-        SideEffectClass::Indeterminate if model.value_class != ValueClass::AuditOnly => Change::Perhaps,
-        _ => Change::Nothing,
+        SideEffectClass::MutatesLocal | SideEffectClass::MutatesExternal => AnswerEffect::Surely,
+        SideEffectClass::Indeterminate if model.value_class != ValueClass::AuditOnly => AnswerEffect::Perhaps,
+        _ => AnswerEffect::Nothing,
     }
 }

@@ -9,7 +9,7 @@ use crate::settings::tool_model::ValueClass;
 /// All numbers of the planner; the file says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Numbers {
+pub struct PlannerThresholds {
     /// Worth of the value classes.
     pub class_scores: ClassScores,
     /// The boost of what the user asks for.
@@ -31,7 +31,7 @@ pub struct Numbers {
     /// The judgement.
     pub judge: JudgeNumbers,
     /// Learning and judging.
-    pub backtest: BacktestNumbers,
+    pub backtest: PlannerBacktestNumbers,
     /// What is to be reached.
     pub targets: Targets,
     /// Intervals over sessions.
@@ -109,12 +109,12 @@ pub struct ProjectionNumbers {
     /// The same after a web search.
     pub search_arguments_max: usize,
     /// Pairs of tools with a built-in extractor.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<ProjectionPair>,
 }
 
 impl ProjectionNumbers {
     /// The built-in extractor between two tools, if there is one.
-    pub fn pair(&self, from: &str, to: &str) -> Option<&Pair> {
+    pub fn pair(&self, from: &str, to: &str) -> Option<&ProjectionPair> {
         self.pairs.iter().find(|pair| pair.from == from && pair.to == to)
     }
 
@@ -131,13 +131,13 @@ impl ProjectionNumbers {
 /// `[[projection.pairs]]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Pair {
+pub struct ProjectionPair {
     /// The tool that answered.
     pub from: String,
     /// The tool that is called next.
     pub to: String,
     /// What reads the answer.
-    pub extractor: Extractor,
+    pub extractor: AnswerList,
     /// The argument that it fills, unless the link names one.
     pub argument: String,
 }
@@ -145,7 +145,7 @@ pub struct Pair {
 /// What an answer lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Extractor {
+pub enum AnswerList {
     /// Paths.
     Glob,
     /// Places in files.
@@ -208,7 +208,7 @@ pub struct JudgeNumbers {
 /// `[backtest]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BacktestNumbers {
+pub struct PlannerBacktestNumbers {
     /// Share of the sessions that is learned from.
     pub train_share: f64,
 }

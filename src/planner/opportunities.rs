@@ -7,13 +7,13 @@ use crate::base::id::IdSet;
 use crate::base::names::Sym;
 use crate::logs::trace::Status;
 use crate::logs::values::ValueKind;
-use crate::planner::contexts::{Context, Told};
-use crate::planner::known_tools::{Change, KnownTools, Link};
+use crate::planner::contexts::{PlannerContext, PlannerHistory};
+use crate::planner::known_tools::{AnswerEffect, KnownLink, KnownTools};
 use crate::planner::numbers::JudgeNumbers;
 
 /// What came of a call that could be made ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Outcome {
+pub enum OpportunityEnd {
     /// Nothing, or something changed first.
     #[default]
     None,
@@ -27,11 +27,11 @@ pub enum Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcomes {
     /// Within the next few calls of later steps.
-    pub calls_near: Outcome,
+    pub calls_near: OpportunityEnd,
     /// Within more calls.
-    pub calls_far: Outcome,
+    pub calls_far: OpportunityEnd,
     /// Within the next few steps.
-    pub steps_near: Outcome,
+    pub steps_near: OpportunityEnd,
 }
 
 /// A value of an answer that a link could pass on.
@@ -85,18 +85,28 @@ pub trait Odds: Sync {
 }
 
 /// Every moment of the sessions wanted (all for an empty list), session by session in the order of the calls.
-pub fn moments(told: Told<'_>, known: &KnownTools<'_>, numbers: &JudgeNumbers, wanted: &[bool]) -> Vec<Opportunity> {
-    let sessions = Context::of_sessions(told.history);
+pub fn moments(
+    told: PlannerHistory<'_>,
+    known: &KnownTools<'_>,
+    numbers: &JudgeNumbers,
+    wanted: &[bool],
+) -> Vec<Opportunity> {
+    let sessions = PlannerContext::of_sessions(told.history);
     let is_wanted = |session: usize| wanted.is_empty() || wanted[session];
-    let of_session = |(session, contexts): (usize, &Vec<Context>)| -> Vec<Opportunity> {
+    let of_session = |(session, contexts): (usize, &Vec<PlannerContext>)| -> Vec<Opportunity> {
         let contexts = contexts.iter().filter(|_| is_wanted(session));
         contexts.flat_map(|context| of_context(told, known, numbers, context)).collect()
     };
     sessions.par_iter().enumerate().flat_map_iter(of_session).collect()
 }
 
-fn of_context(told: Told<'_>, known: &KnownTools<'_>, numbers: &JudgeNumbers, context: &Context) -> Vec<Opportunity> {
-    let mut reader = Reader::new(told, known, numbers, context.session);
+fn of_context(
+    told: PlannerHistory<'_>,
+    known: &KnownTools<'_>,
+    numbers: &JudgeNumbers,
+    context: &PlannerContext,
+) -> Vec<Opportunity> {
+    let mut reader = OpportunityReader::new(told, known, numbers, context.session);
     let (mut found, mut later) = (Vec::new(), 0);
     for step in context.steps(told.history) {
         later += step.len();
@@ -116,10 +126,10 @@ fn of_context(told: Told<'_>, known: &KnownTools<'_>, numbers: &JudgeNumbers, co
 
 /// What came of a moment in the calls of later steps.
 fn outcomes(
-    told: Told<'_>,
+    told: PlannerHistory<'_>,
     known: &KnownTools<'_>,
     numbers: &JudgeNumbers,
-    link: &Link<'_>,
+    link: &KnownLink<'_>,
     moment: &Opportunity,
     later: &[u32],
 ) -> Outcomes {
@@ -148,23 +158,23 @@ fn outcomes(
 }
 
 /// Whether a call is what a link with this value would have called ahead. A call that failed would have failed ahead as well.
-pub(super) fn came(told: Told<'_>, link: &Link<'_>, value: u64, call: usize) -> Outcome {
+pub(super) fn came(told: PlannerHistory<'_>, link: &KnownLink<'_>, value: u64, call: usize) -> OpportunityEnd {
     let row = &told.history.calls[call];
     if row.tool != link.to || row.status != Status::Ok {
-        return Outcome::None;
+        return OpportunityEnd::None;
     }
     if told.values.input(call).is_some_and(|input| input.value == link.sole_input(value)) {
-        return Outcome::Exact;
+        return OpportunityEnd::Exact;
     }
     let given = told.values.given(call).iter();
     let is_target = given.into_iter().any(|given| given.argument == link.argument && given.value == value);
-    if is_target { Outcome::Target } else { Outcome::None }
+    if is_target { OpportunityEnd::Target } else { OpportunityEnd::None }
 }
 
 /// Whether a call changes what a call of `to` with this value would answer: the very file, or by the value model any
 /// answer of the tool. A shell may change anything; that is not counted as a change.
 pub(super) fn makes_stale(
-    told: Told<'_>,
+    told: PlannerHistory<'_>,
     known: &KnownTools<'_>,
     call: usize,
     to: Sym,
@@ -173,7 +183,7 @@ pub(super) fn makes_stale(
 ) -> bool {
     let row = &told.history.calls[call];
     let tool = known.get(row.tool);
-    if tool.changes != Change::Surely && tool.invalidates.is_empty() || row.status != Status::Ok {
+    if tool.changes != AnswerEffect::Surely && tool.invalidates.is_empty() || row.status != Status::Ok {
         return false;
     }
     let mut files = told.values.given(call).iter().filter(|given| known.file_arguments.contains(&given.argument));
@@ -185,8 +195,8 @@ pub(super) fn makes_stale(
 }
 
 /// Reads a context call by call and knows what was asked so far.
-pub(super) struct Reader<'a, 'm> {
-    told: Told<'a>,
+pub(super) struct OpportunityReader<'a, 'm> {
+    told: PlannerHistory<'a>,
     known: &'a KnownTools<'m>,
     numbers: &'a JudgeNumbers,
     session: u32,
@@ -196,8 +206,8 @@ pub(super) struct Reader<'a, 'm> {
     parents: Vec<u32>,
 }
 
-impl<'a, 'm> Reader<'a, 'm> {
-    pub fn new(told: Told<'a>, known: &'a KnownTools<'m>, numbers: &'a JudgeNumbers, session: u32) -> Self {
+impl<'a, 'm> OpportunityReader<'a, 'm> {
+    pub fn new(told: PlannerHistory<'a>, known: &'a KnownTools<'m>, numbers: &'a JudgeNumbers, session: u32) -> Self {
         Self { told, known, numbers, session, asked: IdSet::default(), parents: Vec::new() }
     }
 
@@ -219,14 +229,14 @@ impl<'a, 'm> Reader<'a, 'm> {
     }
 
     /// The links that an answer sets off, with their numbers; a call that failed sets off none.
-    pub fn links(&self, trigger: u32) -> impl Iterator<Item = (u16, &'a Link<'m>)> + use<'a, 'm> {
+    pub fn links(&self, trigger: u32) -> impl Iterator<Item = (u16, &'a KnownLink<'m>)> + use<'a, 'm> {
         let row = &self.told.history.calls[trigger as usize];
         let links = if row.status == Status::Ok { self.known.get(row.tool).links.as_slice() } else { &[] };
         (0..).zip(links)
     }
 
     /// What an answer offers to a link.
-    pub fn offers(&self, trigger: u32, number: u16, link: &Link<'_>, most: usize, found: &mut Vec<Opportunity>) {
+    pub fn offers(&self, trigger: u32, number: u16, link: &KnownLink<'_>, most: usize, found: &mut Vec<Opportunity>) {
         let row = &self.told.history.calls[trigger as usize];
         let mut new_rank = 0;
         for (rank, (list, value)) in (1..).zip(link.offered(self.told, trigger as usize, most)) {

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use crate::planner::candidates::{Candidate, Candidates, Declined};
-use crate::planner::knapsack::{Item, Problem};
-use crate::planner::numbers::{Numbers, ScoreNumbers};
+use crate::planner::knapsack::{KnapsackItem, KnapsackProblem};
+use crate::planner::numbers::{PlannerThresholds, ScoreNumbers};
 use crate::planner::prefetches::DeclineReason;
 use crate::settings::tool_model::{CostModel, ToolModel, ValueClass};
 
@@ -41,7 +41,7 @@ pub fn plan(found: Candidates, called: &BTreeSet<String>, budget_tokens: u32) ->
 }
 
 /// The knapsack that [`plan`] solves, to be held against the optimum.
-pub fn knapsack(found: &Candidates, called: &BTreeSet<String>, budget_tokens: u32) -> Problem {
+pub fn knapsack(found: &Candidates, called: &BTreeSet<String>, budget_tokens: u32) -> KnapsackProblem {
     let (open, _) = admissible(found.clone(), called);
     problem(&open, called, budget_tokens)
 }
@@ -79,15 +79,15 @@ fn grounded(open: &[Candidate], called: &BTreeSet<String>) -> BTreeSet<String> {
     }
 }
 
-fn problem(open: &[Candidate], called: &BTreeSet<String>, budget_tokens: u32) -> Problem {
+fn problem(open: &[Candidate], called: &BTreeSet<String>, budget_tokens: u32) -> KnapsackProblem {
     let calls_of =
         |tool: &String| -> Vec<usize> { (0..open.len()).filter(|&index| open[index].request.tool == *tool).collect() };
-    let item = |candidate: &Candidate| Item {
+    let item = |candidate: &Candidate| KnapsackItem {
         cost: candidate.charged_tokens(),
         value: candidate.expected_value(),
         needs: candidate.requires.iter().filter(|tool| !called.contains(*tool)).map(calls_of).collect(),
     };
-    Problem { items: open.iter().map(item).collect(), budget: budget_tokens.into() }
+    KnapsackProblem { items: open.iter().map(item).collect(), budget: budget_tokens.into() }
 }
 
 fn decline(candidate: &Candidate, reason: DeclineReason) -> Declined {
@@ -97,14 +97,14 @@ fn decline(candidate: &Candidate, reason: DeclineReason) -> Declined {
 
 /// What a call is expected to cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cost {
+pub struct ExpectedCost {
     /// UTF-8 bytes of the answer.
     pub bytes: u64,
     /// Tokens of the answer.
     pub tokens: u64,
 }
 
-impl Cost {
+impl ExpectedCost {
     /// `typical_kb` KiB in single precision, as the published schema holds it, cut to whole bytes and whole tokens. A
     /// ratio below one byte per token counts as one.
     pub fn of(cost: &CostModel, bytes_per_token: f64) -> Self {
@@ -130,6 +130,6 @@ pub fn intent_boost<'k>(model: &ToolModel, keywords: impl IntoIterator<Item = &'
 
 /// The published worth of a call: class and intent, whatever its probability. No host uses the published preset
 /// `cost_aware`, by which slow and dear calls are worth less.
-pub fn worth<'k>(model: &ToolModel, keywords: impl IntoIterator<Item = &'k str>, numbers: &Numbers) -> f64 {
+pub fn worth<'k>(model: &ToolModel, keywords: impl IntoIterator<Item = &'k str>, numbers: &PlannerThresholds) -> f64 {
     numbers.class_scores.of(model.value_class) * intent_boost(model, keywords, &numbers.score)
 }

@@ -8,12 +8,12 @@ use serde::{Serialize, Serializer};
 
 use crate::base::names::Sym;
 use crate::base::sums::adds_up;
-use crate::telemetry::log::{Decline, Plan};
+use crate::telemetry::log::{Decline, RecordedPlan};
 
 /// How a planned call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
-pub enum End {
+pub enum PrefetchEnd {
     /// The agent asked for exactly this, and the answer was there: its own call did not run.
     Won,
     /// The agent asked for exactly this before the answer was there: the call ran twice.
@@ -37,7 +37,7 @@ pub enum End {
     AlreadyFetched,
 }
 
-impl End {
+impl PrefetchEnd {
     /// All ends, in the order of reports.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
@@ -108,7 +108,7 @@ impl DeclineReason {
 
 /// Prefetches by what the agent did within one window. Each column includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Asked {
+pub struct AskedFor {
     /// Asked for with exactly the planned arguments.
     pub exact: u64,
     /// Asked for with the planned value, whatever the other arguments.
@@ -148,7 +148,7 @@ macro_rules! counts_per {
 
 counts_per! {
     /// A count per way to end.
-    PerEnd: End
+    PerEnd: PrefetchEnd
 }
 
 counts_per! {
@@ -158,7 +158,7 @@ counts_per! {
 
 impl Serialize for PerEnd {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(End::ALL.iter().map(|&end| (end.key(), self[end])))
+        serializer.collect_map(PrefetchEnd::ALL.iter().map(|&end| (end.key(), self[end])))
     }
 }
 
@@ -194,7 +194,7 @@ impl AddAssign for Least {
 
 /// Counts over prefetches and declines, under the names that they have in the report.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct Tally {
+pub struct PrefetchTally {
     /// Calls of the agent.
     pub calls: u64,
     /// Answers after which a plan was made.
@@ -207,13 +207,13 @@ pub struct Tally {
     pub ends: PerEnd,
     /// Prefetches sent out that were asked for within the next few calls of later steps.
     #[serde(rename = "within_3_calls")]
-    pub near: Asked,
+    pub near: AskedFor,
     /// Within more calls.
     #[serde(rename = "within_10_calls")]
-    pub far: Asked,
+    pub far: AskedFor,
     /// Within the next few steps.
     #[serde(rename = "within_3_steps")]
-    pub steps: Asked,
+    pub steps: AskedFor,
     /// Exact hits at any time in the context with a call between that may have changed something (a shell).
     #[serde(rename = "exact_across_shell")]
     pub across_shell: u64,
@@ -270,20 +270,23 @@ pub struct Tally {
     pub least_share: Least,
 }
 
-impl Tally {
+impl PrefetchTally {
     /// Planned calls.
     pub fn planned(&self) -> u64 {
-        End::ALL.iter().copied().map(|end| self.ends[end]).sum()
+        PrefetchEnd::ALL.iter().copied().map(|end| self.ends[end]).sum()
     }
 
     /// Planned calls that were sent out.
     pub fn sent(&self) -> u64 {
-        End::ALL.iter().copied().filter(|end| end.was_sent()).map(|end| self.ends[end]).sum()
+        PrefetchEnd::ALL.iter().copied().filter(|end| end.was_sent()).map(|end| self.ends[end]).sum()
     }
 
     /// Prefetches that nobody could use.
     pub fn wasted(&self) -> u64 {
-        [End::Target, End::Wasted, End::Stale, End::Cancelled, End::Failed].into_iter().map(|end| self.ends[end]).sum()
+        [PrefetchEnd::Target, PrefetchEnd::Wasted, PrefetchEnd::Stale, PrefetchEnd::Cancelled, PrefetchEnd::Failed]
+            .into_iter()
+            .map(|end| self.ends[end])
+            .sum()
     }
 
     /// Calls that were candidates and not planned.
@@ -303,47 +306,47 @@ impl Tally {
 
     /// Calls of the agent that need not have run: won prefetches and rightly refused repeats.
     pub fn calls_saved(&self) -> u64 {
-        self.ends[End::Won] + self.refused - self.refused_wrongly
+        self.ends[PrefetchEnd::Won] + self.refused - self.refused_wrongly
     }
 
     /// Calls that ran for nothing or twice.
     pub fn calls_added(&self) -> u64 {
-        self.sent() - self.ends[End::Won]
+        self.sent() - self.ends[PrefetchEnd::Won]
     }
 }
 
-adds_up!(Asked: exact, target, name_only);
+adds_up!(AskedFor: exact, target, name_only);
 
 adds_up!(
-    Tally: calls, plans, plans_with_intent, plans_by_intent, ends, near, far, steps, across_shell, cited, name_by_chance, held, late_exact, late_name, predicted_tokens, unused_tokens, cited_tokens, hint_tokens, answers_known, overruns, error_tokens, waited_ms, spared_ms, refused, refused_wrongly, refused_tokens, greedy_value, best_value, plans_compared, plans_behind, least_share
+    PrefetchTally: calls, plans, plans_with_intent, plans_by_intent, ends, near, far, steps, across_shell, cited, name_by_chance, held, late_exact, late_name, predicted_tokens, unused_tokens, cited_tokens, hint_tokens, answers_known, overruns, error_tokens, waited_ms, spared_ms, refused, refused_wrongly, refused_tokens, greedy_value, best_value, plans_compared, plans_behind, least_share
 );
 
 /// What the live host would have recorded of one call that the planner made or declined to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trace {
+pub struct HostTrace {
     /// Index of a call of the step whose answers set it off.
     pub after: u32,
     /// The tool.
     pub tool: String,
-    /// Hash of the whole input, as in [`crate::logs::values::Given::value`].
+    /// Hash of the whole input, as in [`crate::logs::values::GivenArgument::value`].
     pub input: u64,
     /// Whether the planned argument is a path.
     pub is_path: bool,
     /// What was expected and what became of it.
-    pub plan: Plan,
+    pub plan: RecordedPlan,
 }
 
 /// From the tool that answered to the one that is called ahead.
-pub type Edge = (Sym, Sym);
+pub type PrefetchEdge = (Sym, Sym);
 
 /// The books of one session, or of several.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PlannerLedger {
     /// Everything.
-    pub total: Tally,
+    pub total: PrefetchTally,
     /// By edge; what belongs to no edge (calls, plans, waits, refusals) is in the total only.
     /// Boxed, since the nodes of a map have room for many: most sessions have a few edges, and a tally is large.
-    pub edges: BTreeMap<Edge, Box<Tally>>,
+    pub edges: BTreeMap<PrefetchEdge, Box<PrefetchTally>>,
 }
 
 impl PlannerLedger {
@@ -357,7 +360,7 @@ impl PlannerLedger {
 
     /// Whether every planned call ended in exactly one way, whichever way it is counted.
     pub fn balance(&self) -> bool {
-        let mut edges = Tally::default();
+        let mut edges = PrefetchTally::default();
         self.edges.values().for_each(|tally| edges += tally.as_ref());
         edges.ends == self.total.ends && edges.held == self.total.held && edges.near == self.total.near
     }

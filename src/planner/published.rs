@@ -4,14 +4,14 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use crate::planner::numbers::Numbers;
-use crate::planner::plan::{Cost, worth};
+use crate::planner::numbers::PlannerThresholds;
+use crate::planner::plan::{ExpectedCost, worth};
 use crate::planner::value_models::{ValueModel, ValueModels};
 use crate::settings::tool_model::{SideEffectClass, ToolModel, ValueClass};
 
 /// What it is asked about.
 #[derive(Debug, Clone, Copy)]
-pub struct Turn<'a> {
+pub struct PublishedTurn<'a> {
     /// Tools called so far, oldest first; its host passes the last `published.recent_tools_max`.
     pub recent_tools: &'a [&'a str],
     /// Tokens that may be spent.
@@ -20,16 +20,16 @@ pub struct Turn<'a> {
 
 /// Its settings in code.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
+pub struct PublishedOptions {
     /// Probability below which a link is dropped.
     pub probability_min: f64,
     /// Ratio of bytes to tokens.
     pub bytes_per_token: u32,
 }
 
-impl Options {
+impl PublishedOptions {
     /// The defaults of the library.
-    pub fn library(numbers: &Numbers) -> Self {
+    pub fn library(numbers: &PlannerThresholds) -> Self {
         let published = &numbers.published;
         Self { probability_min: published.probability_min, bytes_per_token: published.bytes_per_token }
     }
@@ -37,20 +37,20 @@ impl Options {
 
 /// A call that it would make.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Call {
+pub struct PublishedCall {
     /// The tool.
     pub tool: String,
     /// Expected size. Bookkeeping is reported but not charged.
-    pub cost: Cost,
+    pub cost: ExpectedCost,
     /// Class of the tool.
     pub class: ValueClass,
 }
 
 /// What it would do.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Plan {
+pub struct PublishedPlan {
     /// Calls in order of admission.
-    pub calls: Vec<Call>,
+    pub calls: Vec<PublishedCall>,
     /// What is left of the budget.
     pub remaining_budget_tokens: u64,
     /// Tools over the budget; it knows no other reason.
@@ -58,24 +58,29 @@ pub struct Plan {
 }
 
 /// Builds the published plan.
-pub fn plan(models: &ValueModels, turn: &Turn<'_>, options: &Options, numbers: &Numbers) -> Plan {
+pub fn plan(
+    models: &ValueModels,
+    turn: &PublishedTurn<'_>,
+    options: &PublishedOptions,
+    numbers: &PlannerThresholds,
+) -> PublishedPlan {
     let default = ToolModel::default();
-    let mut open: Vec<(f64, Call)> = targets(models, turn, options)
+    let mut open: Vec<(f64, PublishedCall)> = targets(models, turn, options)
         .into_iter()
         .map(|tool| {
             let model = models.get(tool).map_or(&default, |found| &found.model);
-            let cost = Cost::of(&model.cost_model, options.bytes_per_token.into());
+            let cost = ExpectedCost::of(&model.cost_model, options.bytes_per_token.into());
             let class = model.value_class;
             // Its host passes no words of the user.
             let worth = worth(model, [], numbers);
             let density =
                 if class == ValueClass::AuditOnly { f64::INFINITY } else { worth / cost.tokens.max(1) as f64 };
-            (density, Call { tool: tool.to_owned(), cost, class })
+            (density, PublishedCall { tool: tool.to_owned(), cost, class })
         })
         .collect();
     // Stable: among equals the alphabet decides.
     open.sort_by(|(a, _), (b, _)| b.partial_cmp(a).unwrap_or(Ordering::Equal));
-    let mut plan = Plan { remaining_budget_tokens: turn.budget_tokens.into(), ..Plan::default() };
+    let mut plan = PublishedPlan { remaining_budget_tokens: turn.budget_tokens.into(), ..PublishedPlan::default() };
     for (_, call) in open {
         let charged = call.cost.charged(call.class);
         if charged > plan.remaining_budget_tokens {
@@ -95,7 +100,7 @@ pub fn is_speculatable(model: &ToolModel) -> bool {
 }
 
 /// The targets of likely links, of the recent tools none.
-fn targets<'m>(models: &'m ValueModels, turn: &Turn<'_>, options: &Options) -> BTreeSet<&'m str> {
+fn targets<'m>(models: &'m ValueModels, turn: &PublishedTurn<'_>, options: &PublishedOptions) -> BTreeSet<&'m str> {
     let recent = turn.recent_tools;
     let links = recent.iter().filter_map(|tool| models.get(tool)).flat_map(ValueModel::links);
     // The published fields are single-precision numbers.

@@ -8,14 +8,14 @@
 use std::collections::BTreeMap;
 
 use crate::planner::numbers::RaceNumbers;
-use crate::planner::prefetches::End;
-use crate::planner::request::Request;
+use crate::planner::prefetches::PrefetchEnd;
+use crate::planner::request::CallKey;
 use crate::settings::Enrichment;
 use crate::settings::tool_model::CostModel;
 
 /// What holds a prefetch back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct RaceLimits {
     /// Prefetches in flight at a time, whichever answer set them off.
     pub parallel_max: usize,
     /// How long an answer waits for its prefetches, all together, in milliseconds.
@@ -26,7 +26,7 @@ pub struct Limits {
     pub respect_rate_limits: bool,
 }
 
-impl Limits {
+impl RaceLimits {
     /// The limits of a configuration.
     pub fn new(enrichment: &Enrichment, numbers: &RaceNumbers) -> Self {
         Self {
@@ -47,7 +47,7 @@ pub fn latency_ms(measured_ms: Option<u64>, cost: &CostModel, numbers: &RaceNumb
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prefetch {
     /// The call.
-    pub request: Request,
+    pub request: CallKey,
     /// The host it goes to; without one no limit applies.
     pub host: Option<String>,
     /// How long it takes, in milliseconds.
@@ -58,7 +58,7 @@ pub struct Prefetch {
 
 /// What became of a prefetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fate {
+pub enum RaceEnd {
     /// On its way.
     InFlight,
     /// There, not asked for yet.
@@ -74,7 +74,7 @@ pub enum Fate {
     /// The session ended, and nobody had asked.
     Unclaimed,
     /// It was never dispatched: how that is booked.
-    Refused(End),
+    Refused(PrefetchEnd),
 }
 
 /// One prefetch and its times, in simulated milliseconds.
@@ -91,7 +91,7 @@ pub struct Record {
     /// Whether the answer that set it off went out without it.
     pub timed_out: bool,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: RaceEnd,
 }
 
 /// What a dispatch did.
@@ -117,7 +117,7 @@ enum Event {
 /// The race of one context.
 #[derive(Debug)]
 pub struct Race {
-    limits: Limits,
+    limits: RaceLimits,
     now_ms: u64,
     delay_ms: u64,
     /// By time, and in the order in which they were set off.
@@ -126,14 +126,14 @@ pub struct Race {
     in_flight: usize,
     hosts: BTreeMap<String, u32>,
     /// Prefetches that a request of the agent could claim.
-    claimable: BTreeMap<Request, usize>,
+    claimable: BTreeMap<CallKey, usize>,
     records: Vec<Record>,
     ended: bool,
 }
 
 impl Race {
     /// A race in which nothing has happened.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: RaceLimits) -> Self {
         Self {
             limits,
             now_ms: 0,
@@ -155,26 +155,27 @@ impl Race {
         let start = self.now_ms;
         let deadline = start.saturating_add(self.limits.timeout_ms);
         let records: Vec<_> = prefetches.into_iter().map(|prefetch| self.send(prefetch, deadline)).collect();
-        let ends = records.iter().map(|&record| &self.records[record]).filter(|record| record.fate == Fate::InFlight);
+        let ends =
+            records.iter().map(|&record| &self.records[record]).filter(|record| record.fate == RaceEnd::InFlight);
         let last = ends.map(|record| start.saturating_add(record.prefetch.latency_ms)).max().unwrap_or(start);
         self.advance(last.min(deadline));
         let waited_ms = self.now_ms - start;
         self.delay_ms += waited_ms;
-        let in_time = records.iter().copied().filter(|&record| self.records[record].fate == Fate::Settled).collect();
+        let in_time = records.iter().copied().filter(|&record| self.records[record].fate == RaceEnd::Settled).collect();
         Round { records, in_time, waited_ms }
     }
 
     /// The agent asks at `at_ms` of the log. A prefetch is claimed once; `None` if there is none for the request.
-    pub fn claim(&mut self, at_ms: u64, request: &Request) -> Option<Fate> {
+    pub fn claim(&mut self, at_ms: u64, request: &CallKey) -> Option<RaceEnd> {
         self.advance(at_ms + self.delay_ms);
         let index = self.claimable.remove(request)?;
         let is_fresh = self.is_fresh(index);
         let record = &mut self.records[index];
         record.claimed_ms = Some(self.now_ms);
         record.fate = match record.fate {
-            Fate::InFlight => Fate::Late,
-            _ if is_fresh => Fate::Won,
-            _ => Fate::Stale,
+            RaceEnd::InFlight => RaceEnd::Late,
+            _ if is_fresh => RaceEnd::Won,
+            _ => RaceEnd::Stale,
         };
         Some(record.fate)
     }
@@ -189,13 +190,13 @@ impl Race {
     }
 
     /// Something changed at `at_ms` of the log: prefetches of these requests must not be used any more.
-    pub fn invalidate(&mut self, at_ms: u64, is_affected: impl Fn(&Request) -> bool) {
+    pub fn invalidate(&mut self, at_ms: u64, is_affected: impl Fn(&CallKey) -> bool) {
         self.advance(at_ms + self.delay_ms);
         let records = &mut self.records;
         self.claimable.retain(|request, index| {
             let affected = is_affected(request);
             if affected {
-                records[*index].fate = Fate::Stale;
+                records[*index].fate = RaceEnd::Stale;
             }
             !affected
         });
@@ -207,8 +208,8 @@ impl Race {
         self.advance(at_ms + self.delay_ms);
         for record in &mut self.records {
             record.fate = match record.fate {
-                Fate::InFlight => Fate::Cancelled,
-                Fate::Settled => Fate::Unclaimed,
+                RaceEnd::InFlight => RaceEnd::Cancelled,
+                RaceEnd::Settled => RaceEnd::Unclaimed,
                 fate => fate,
             };
         }
@@ -247,33 +248,33 @@ impl Race {
             settled_ms: None,
             claimed_ms: None,
             timed_out: refusal.is_none() && ends > deadline,
-            fate: refusal.map_or(Fate::InFlight, Fate::Refused),
+            fate: refusal.map_or(RaceEnd::InFlight, RaceEnd::Refused),
         });
         index
     }
 
-    fn refusal(&mut self, prefetch: &Prefetch) -> Option<End> {
-        let Limits { parallel_max, per_host_max, respect_rate_limits, .. } = self.limits;
+    fn refusal(&mut self, prefetch: &Prefetch) -> Option<PrefetchEnd> {
+        let RaceLimits { parallel_max, per_host_max, respect_rate_limits, .. } = self.limits;
         let host = prefetch.host.as_deref().filter(|_| respect_rate_limits);
         if self.ended {
-            Some(End::Cancelled)
+            Some(PrefetchEnd::Cancelled)
         } else if self.is_fetched(&prefetch.request) {
-            Some(End::AlreadyFetched)
+            Some(PrefetchEnd::AlreadyFetched)
         } else if self.in_flight >= parallel_max {
-            Some(End::MaxParallelReached)
+            Some(PrefetchEnd::MaxParallelReached)
         } else if host.is_some_and(|host| self.calls_to(host) >= per_host_max) {
-            Some(End::HostSaturated)
+            Some(PrefetchEnd::HostSaturated)
         } else {
             None
         }
     }
 
     /// Whether the request is in flight or there; one that grew too old makes room for another.
-    fn is_fetched(&mut self, request: &Request) -> bool {
+    fn is_fetched(&mut self, request: &CallKey) -> bool {
         let Some(&index) = self.claimable.get(request) else { return false };
-        let fetched = self.records[index].fate == Fate::InFlight || self.is_fresh(index);
+        let fetched = self.records[index].fate == RaceEnd::InFlight || self.is_fresh(index);
         if !fetched {
-            self.records[index].fate = Fate::Stale;
+            self.records[index].fate = RaceEnd::Stale;
             self.claimable.remove(request);
         }
         fetched
@@ -306,8 +307,8 @@ impl Race {
     fn settle(&mut self, index: usize) {
         let record = &mut self.records[index];
         record.settled_ms = Some(self.now_ms);
-        if record.fate == Fate::InFlight {
-            record.fate = Fate::Settled;
+        if record.fate == RaceEnd::InFlight {
+            record.fate = RaceEnd::Settled;
         }
         self.in_flight -= 1;
         if let Some(host) = record.prefetch.host.clone() {

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use crate::base::names::Sym;
 use crate::logs::history::Call;
 use crate::logs::trace::{ResultKind, Status};
-use crate::planner::contexts::Told;
-use crate::planner::fail_fast::{Answer, FailFast, Verdict};
-use crate::planner::plan::Cost;
-use crate::planner::prefetches::Tally;
-use crate::planner::walk::{Policy, Wiring};
+use crate::planner::contexts::PlannerHistory;
+use crate::planner::fail_fast::{CallAnswer, CallVerdict, FailFast};
+use crate::planner::plan::ExpectedCost;
+use crate::planner::prefetches::PrefetchTally;
+use crate::planner::walk::{JudgedPlanner, Wiring};
 use crate::settings::tool_model::ToolModel;
 
 /// What is refused in one context.
 pub struct Refusals<'a> {
-    policy: &'a Policy<'a>,
+    policy: &'a JudgedPlanner<'a>,
     guard: Guard<'a>,
 }
 
@@ -28,7 +28,7 @@ enum Guard<'a> {
 
 impl<'a> Refusals<'a> {
     /// Before the first call.
-    pub fn new(policy: &'a Policy<'a>) -> Self {
+    pub fn new(policy: &'a JudgedPlanner<'a>) -> Self {
         let guard = match policy.wiring {
             Wiring::Published { .. } => Guard::Published(BTreeMap::new()),
             Wiring::Improved { .. } => Guard::Improved(FailFast::new(&policy.numbers.fail_fast)),
@@ -37,7 +37,7 @@ impl<'a> Refusals<'a> {
     }
 
     /// The agent calls.
-    pub fn call(&mut self, told: Told<'_>, index: usize, total: &mut Tally) {
+    pub fn call(&mut self, told: PlannerHistory<'_>, index: usize, total: &mut PrefetchTally) {
         let row = &told.history.calls[index];
         let model = &self.policy.known.get(row.tool).model.model;
         let Some(after_n) = model.fail_fast_after_n.filter(|_| row.ran()) else { return };
@@ -48,7 +48,7 @@ impl<'a> Refusals<'a> {
         }
     }
 
-    fn is_refused(&mut self, told: Told<'_>, index: usize, after_n: u32) -> bool {
+    fn is_refused(&mut self, told: PlannerHistory<'_>, index: usize, after_n: u32) -> bool {
         let row = &told.history.calls[index];
         match &mut self.guard {
             Guard::Published(empties) => {
@@ -65,10 +65,10 @@ impl<'a> Refusals<'a> {
                 let Some(input) = told.values.input(index) else { return false };
                 let tool = self.policy.known.names.text(row.tool);
                 let verdict = fail_fast.call(tool, input.value, Some(after_n));
-                if verdict == Verdict::Run {
+                if verdict == CallVerdict::Run {
                     fail_fast.answered(tool, input.value, answer(row));
                 }
-                verdict == Verdict::Refused
+                verdict == CallVerdict::Refused
             }
         }
     }
@@ -76,9 +76,9 @@ impl<'a> Refusals<'a> {
     /// Whether the log has an answer to a call that is refused.
     fn has_answer(&self, row: &Call) -> bool {
         match answer(row) {
-            Answer::Text { bytes } => bytes > self.policy.numbers.fail_fast.empty_bytes_max,
-            Answer::NonText => true,
-            Answer::Failed => false,
+            CallAnswer::Text { bytes } => bytes > self.policy.numbers.fail_fast.empty_bytes_max,
+            CallAnswer::NonText => true,
+            CallAnswer::Failed => false,
         }
     }
 
@@ -88,17 +88,17 @@ impl<'a> Refusals<'a> {
         match self.guard {
             Guard::Published(_) => published.refused_tokens,
             Guard::Improved(_) => {
-                Cost::of(&model.cost_model, published.bytes_per_token.into()).charged(model.value_class)
+                ExpectedCost::of(&model.cost_model, published.bytes_per_token.into()).charged(model.value_class)
             }
         }
     }
 }
 
-fn answer(row: &Call) -> Answer {
+fn answer(row: &Call) -> CallAnswer {
     match (row.status, row.kind) {
-        _ if row.is_empty() => Answer::Text { bytes: 0 },
-        (Status::Ok, ResultKind::NonText | ResultKind::Mixed) => Answer::NonText,
-        (Status::Ok, _) => Answer::Text { bytes: row.bytes.into() },
-        _ => Answer::Failed,
+        _ if row.is_empty() => CallAnswer::Text { bytes: 0 },
+        (Status::Ok, ResultKind::NonText | ResultKind::Mixed) => CallAnswer::NonText,
+        (Status::Ok, _) => CallAnswer::Text { bytes: row.bytes.into() },
+        _ => CallAnswer::Failed,
     }
 }

@@ -9,33 +9,33 @@ use crate::logs::history::History;
 use crate::logs::trace::Millis;
 use crate::logs::values::CallValues;
 use crate::mine::runnable::Runnable;
-use crate::planner::bound::Donors;
-use crate::planner::contexts::{Latencies, Split, Told};
+use crate::planner::bound::OfferedValues;
+use crate::planner::contexts::{Latencies, PlannerHistory, PlannerSplit};
 use crate::planner::intents::Intents;
 use crate::planner::known_tools::KnownTools;
-use crate::planner::numbers::Numbers;
-use crate::planner::prefetches::{PlannerLedger, Trace};
-use crate::planner::selectivity::Numbers as SelectivityNumbers;
+use crate::planner::numbers::PlannerThresholds;
+use crate::planner::prefetches::{HostTrace, PlannerLedger};
+use crate::planner::selectivity::SelectivityThresholds;
 use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::odds::{Named, Selective};
 use crate::planner::value_models::ValueModels;
 use crate::planner::walk;
-use crate::planner::walk::{Policy, Wiring, arguments_seen, judge};
+use crate::planner::walk::{JudgedPlanner, Wiring, arguments_seen, judge};
 use crate::settings::{Enrichment, Settings, SettingsFile, what_if};
 
 /// The file with the numbers of the planner.
 const NUMBERS: &str = "planner.toml";
 
 /// Everything that planners are judged on.
-pub struct Stage {
+pub struct PlannerStage {
     pub file: SettingsFile,
     pub settings: Settings,
-    pub numbers: Numbers,
+    pub numbers: PlannerThresholds,
     pub history: History,
     pub values: CallValues,
     pub tools: Names,
-    pub split: Split,
+    pub split: PlannerSplit,
     /// By session: whether it is judged.
     pub judged: Vec<bool>,
     /// What the prompts name, where they were read.
@@ -44,15 +44,15 @@ pub struct Stage {
     pub runnable: Runnable,
 }
 
-impl Stage {
+impl PlannerStage {
     /// Learns from the sessions that began before `until`, else from the earlier ones.
     pub fn new(file: SettingsFile, input: &mut Input, until: Option<Millis>) -> Result<Self> {
-        let numbers = input.data.parsed::<Numbers>(NUMBERS)?;
+        let numbers = input.data.parsed::<PlannerThresholds>(NUMBERS)?;
         let (history, tools) = input.named_history();
         let values = input.values(&history);
         let split = match until {
-            Some(until) => Split::by_time(&history, until),
-            None => Split::by_share(&history, numbers.backtest.train_share),
+            Some(until) => PlannerSplit::by_time(&history, until),
+            None => PlannerSplit::by_share(&history, numbers.backtest.train_share),
         };
         let judged = split.trains.iter().map(|trains| !trains).collect();
         let settings = what_if(&file, &[])?;
@@ -60,8 +60,8 @@ impl Stage {
         Ok(Self { settings, file, numbers, history, values, tools, split, judged, intents: None, runnable })
     }
 
-    pub fn told(&self) -> Told<'_> {
-        Told { history: &self.history, values: &self.values, tools: &self.tools }
+    pub fn told(&self) -> PlannerHistory<'_> {
+        PlannerHistory { history: &self.history, values: &self.values, tools: &self.tools }
     }
 }
 
@@ -79,21 +79,21 @@ pub struct Planner {
     pub name: &'static str,
     pub about: &'static str,
     pub models: ValueModels,
-    pub kind: Kind,
+    pub kind: PlannerKind,
 }
 
 impl Planner {
     /// Whether the agent's own call runs although it was prefetched.
     pub fn always_runs(&self) -> bool {
-        matches!(self.kind, Kind::Published)
+        matches!(self.kind, PlannerKind::Published)
     }
 }
 
 /// How it plans.
-pub enum Kind {
+pub enum PlannerKind {
     Published,
     ByLink,
-    ByTable { learned: Option<Box<Learned>>, table: Selectivity, numbers: SelectivityNumbers },
+    ByTable { learned: Option<Box<Learned>>, table: Selectivity, numbers: SelectivityThresholds },
 }
 
 /// What planners know of the training sessions besides links.
@@ -103,7 +103,7 @@ pub struct Trained {
 }
 
 impl Trained {
-    pub fn new(stage: &Stage) -> Self {
+    pub fn new(stage: &PlannerStage) -> Self {
         let (told, trains) = (stage.told(), &stage.split.trains);
         Self { latencies: Latencies::measure(told, trains), arguments: arguments_seen(told, trains) }
     }
@@ -111,22 +111,22 @@ impl Trained {
 
 /// Lets one planner walk the judged sessions; `None` leaves a parameter where the planner has it.
 pub fn walk(
-    stage: &Stage,
+    stage: &PlannerStage,
     planner: &Planner,
     known: &KnownTools<'_>,
     trained: &Trained,
     enrichment: &Enrichment,
     probability_min: Option<f64>,
-    control: Option<&Donors>,
+    control: Option<&OfferedValues>,
 ) -> Vec<PlannerLedger> {
     let odds = odds(stage, planner, known);
     let wiring = wiring(stage, planner, odds.as_ref(), probability_min);
-    let policy = Policy { enrichment, control, ..policy(stage, planner, known, trained, wiring) };
+    let policy = JudgedPlanner { enrichment, control, ..policy(stage, planner, known, trained, wiring) };
     judge(stage.told(), &policy, &stage.judged)
 }
 
 /// What the live host would have recorded of a planner in the judged sessions.
-pub fn trail(stage: &Stage, planner: &Planner) -> Vec<Trace> {
+pub fn trail(stage: &PlannerStage, planner: &Planner) -> Vec<HostTrace> {
     let trained = Trained::new(stage);
     let known = KnownTools::new(&planner.models, stage.told(), &stage.numbers);
     let odds = odds(stage, planner, &known);
@@ -136,13 +136,13 @@ pub fn trail(stage: &Stage, planner: &Planner) -> Vec<Trace> {
 
 /// A planner under the settings of the file.
 fn policy<'a>(
-    stage: &'a Stage,
+    stage: &'a PlannerStage,
     planner: &'a Planner,
     known: &'a KnownTools<'a>,
     trained: &'a Trained,
     wiring: Wiring<'a>,
-) -> Policy<'a> {
-    Policy {
+) -> JudgedPlanner<'a> {
+    JudgedPlanner {
         models: &planner.models,
         known,
         wiring,
@@ -156,24 +156,24 @@ fn policy<'a>(
     }
 }
 
-fn odds<'a>(stage: &'a Stage, planner: &'a Planner, known: &'a KnownTools<'_>) -> Option<Selective<'a>> {
+fn odds<'a>(stage: &'a PlannerStage, planner: &'a Planner, known: &'a KnownTools<'_>) -> Option<Selective<'a>> {
     match &planner.kind {
-        Kind::ByTable { table, numbers, .. } => {
+        PlannerKind::ByTable { table, numbers, .. } => {
             Some(Selective { learned: table, numbers, named: Named::new(stage.told(), known) })
         }
-        Kind::Published | Kind::ByLink => None,
+        PlannerKind::Published | PlannerKind::ByLink => None,
     }
 }
 
 fn wiring<'a>(
-    stage: &Stage,
+    stage: &PlannerStage,
     planner: &Planner,
     odds: Option<&'a Selective<'_>>,
     probability_min: Option<f64>,
 ) -> Wiring<'a> {
     let by_link = probability_min.unwrap_or(stage.numbers.candidates.probability_min);
     match odds {
-        _ if matches!(planner.kind, Kind::Published) => Wiring::Published { probability_min: by_link },
+        _ if matches!(planner.kind, PlannerKind::Published) => Wiring::Published { probability_min: by_link },
         None => Wiring::Improved { probability_min: by_link, odds: None },
         // The table has its own threshold, below which nothing is left.
         Some(odds) => {

@@ -6,8 +6,8 @@ use toml_edit::Value;
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::planner::known_tools::KnownTools;
-use crate::planner::report::SweepRow;
-use crate::planner::stage::{Planner, Stage, Trained, sum, walk};
+use crate::planner::report::PlannerSweepRow;
+use crate::planner::stage::{Planner, PlannerStage, Trained, sum, walk};
 use crate::replay::grid::{axes, grid};
 use crate::settings::{Enrichment, SettingsFile, what_if};
 
@@ -22,13 +22,13 @@ struct Cell {
 }
 
 /// All combinations.
-pub struct Grid {
+pub struct SweepGrid {
     /// What is swept.
     pub keys: Vec<String>,
     cells: Vec<Cell>,
 }
 
-impl Grid {
+impl SweepGrid {
     /// Reads `--sweep`.
     ///
     /// # Errors
@@ -68,13 +68,13 @@ impl Grid {
     }
 
     /// Walks once per cell and planner.
-    pub fn run(&self, stage: &Stage, planners: &[Planner]) -> Vec<SweepRow> {
+    pub fn run(&self, stage: &PlannerStage, planners: &[Planner]) -> Vec<PlannerSweepRow> {
         let trained = Trained::new(stage);
         let known: Vec<KnownTools<'_>> =
             planners.iter().map(|planner| KnownTools::new(&planner.models, stage.told(), &stage.numbers)).collect();
         let row = |cell: &Cell, planner: &Planner, known: &KnownTools<'_>| {
             let books = walk(stage, planner, known, &trained, &cell.enrichment, cell.probability_min, None);
-            SweepRow {
+            PlannerSweepRow {
                 values: cell.values.clone(),
                 arm: planner.name.to_owned(),
                 always_runs: planner.always_runs(),

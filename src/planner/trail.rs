@@ -10,32 +10,32 @@ use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
 use crate::base::names::Names;
 use crate::logs::trace::{NO_TIME, Status};
-use crate::planner::prefetches::Trace;
-use crate::planner::stage::{Planner, Stage, trail};
+use crate::planner::prefetches::HostTrace;
+use crate::planner::stage::{Planner, PlannerStage, trail};
 use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
-use crate::telemetry::log::{Event, EventLog, Plan};
+use crate::telemetry::log::{EventLog, RecordedEvent, RecordedPlan};
 
 /// Adds what a planner did in the judged sessions to the events of the same logs.
-pub fn add(stage: &Stage, planner: &Planner, laid: &ReplayInput, scenario: &Scenario, log: &mut EventLog) {
+pub fn add(stage: &PlannerStage, planner: &Planner, laid: &ReplayInput, scenario: &Scenario, log: &mut EventLog) {
     let answers = Answers::new(stage);
     let EventLog { names, planned, .. } = log;
     let names = Arc::make_mut(names);
-    let event = |trace: Trace| {
+    let event = |trace: HostTrace| {
         let known = answers.of(&trace).filter(|_| trace.plan.prefetched);
         let answer = known.and_then(|index| laid.plain_event(names, scenario, index));
         // Without an answer there is nothing to hold a prediction against.
         let predicted = if answer.is_some() { trace.plan.predicted } else { 0 };
         let answer = answer.unwrap_or_else(|| unknown(names, &trace));
         let call = &laid.history.calls[trace.after as usize];
-        Event {
+        RecordedEvent {
             session: laid.history.chains[call.chain as usize].session,
             chain: call.chain,
             partition: call.partition,
             step: call.step,
             ts: if call.ts == NO_TIME { 0 } else { call.ts },
             call: name(&trace),
-            plan: Plan { predicted, ..trace.plan },
+            plan: RecordedPlan { predicted, ..trace.plan },
             encodings_start: 0,
             encodings_count: 0,
             ..answer
@@ -46,12 +46,12 @@ pub fn add(stage: &Stage, planner: &Planner, laid: &ReplayInput, scenario: &Scen
 
 /// Calls that were answered, by tool and whole input, in order.
 struct Answers<'s> {
-    stage: &'s Stage,
+    stage: &'s PlannerStage,
     calls: BTreeMap<(&'s str, u64), Vec<u32>>,
 }
 
 impl<'s> Answers<'s> {
-    fn new(stage: &'s Stage) -> Self {
+    fn new(stage: &'s PlannerStage) -> Self {
         let mut calls: BTreeMap<(&str, u64), Vec<u32>> = BTreeMap::new();
         for (index, call) in (0..).zip(&stage.history.calls) {
             let input = stage.values.input(index as usize).filter(|_| call.status == Status::Ok);
@@ -63,7 +63,7 @@ impl<'s> Answers<'s> {
     }
 
     /// The same call as the traced one, the nearest in time.
-    fn of(&self, trace: &Trace) -> Option<u32> {
+    fn of(&self, trace: &HostTrace) -> Option<u32> {
         let time = |index: u32| self.stage.history.calls[index as usize].ts;
         let same = self.calls.get(&(trace.tool.as_str(), trace.input))?;
         same.iter().copied().min_by_key(|&index| (time(index).abs_diff(time(trace.after)), index))
@@ -72,16 +72,16 @@ impl<'s> Answers<'s> {
 
 /// The first bytes of the hash of a call id such as the host makes: tool and arguments. Here with the call that set it
 /// off, so that no two of them are the same.
-fn name(trace: &Trace) -> u32 {
+fn name(trace: &HostTrace) -> u32 {
     let id = format!("prefetch_{}_{:08x}_{}", trace.tool, trace.input, trace.after);
     let [a, b, c, d, ..] = Id::pseudonym(id.as_bytes()).0;
     u32::from_be_bytes([a, b, c, d])
 }
 
 /// An event of which only the tool is known.
-fn unknown(names: &mut Names, trace: &Trace) -> Event {
+fn unknown(names: &mut Names, trace: &HostTrace) -> RecordedEvent {
     let tool = names.intern(&trace.tool);
-    Event {
+    RecordedEvent {
         session: 0,
         chain: 0,
         partition: 0,
@@ -92,6 +92,6 @@ fn unknown(names: &mut Names, trace: &Trace) -> Event {
         endpoint: tool,
         path: if trace.is_path { trace.input as u32 } else { 0 },
         shape: BodyShape::Unknown as u8,
-        ..Event::default()
+        ..RecordedEvent::default()
     }
 }

@@ -34,7 +34,7 @@ pub enum Level {
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct ValueSource {
     /// Its layer.
     pub level: Level,
     /// The file, with the line in the user's: "`pipeline_config.toml:12`".
@@ -43,7 +43,7 @@ pub struct Source {
 
 /// How layers are laid over each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Precedence {
+pub enum LayerPrecedence {
     /// A layer overrides only the keys that it has.
     ByField,
     /// The strongest layer that knows a tool is all that counts (published).
@@ -59,12 +59,12 @@ struct Said {
 
 /// Everything that is said of tools, by layer.
 #[derive(Debug, Default)]
-pub struct Layers {
+pub struct ModelLayers {
     tools: BTreeMap<String, Vec<Said>>,
     known: BTreeSet<String>,
 }
 
-impl Layers {
+impl ModelLayers {
     /// Takes in a shipped annotation; `tool` and the names in `model` are live names.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl Layers {
     ///
     /// # Errors
     /// If what the layers say of a tool does not fit the schema.
-    pub fn resolve(&self, precedence: Precedence) -> Result<ValueModels> {
+    pub fn resolve(&self, precedence: LayerPrecedence) -> Result<ValueModels> {
         let wildcard = self.tools.get(ANY).map(|said| effective(ANY, said, None, precedence)).transpose()?;
         let mut models = BTreeMap::new();
         let mut problems = Vec::new();
@@ -164,7 +164,7 @@ pub struct ValueModel {
     /// Tools that have to be called before this one (key `requires`, not in the published schema).
     pub requires: Vec<String>,
     /// Where each value comes from, by full key. A key that is not here has the default of the schema.
-    pub sources: BTreeMap<KeyPath, Source>,
+    pub sources: BTreeMap<KeyPath, ValueSource>,
 }
 
 impl ValueModel {
@@ -196,13 +196,13 @@ pub enum Severity {
 
 /// Something odd in a value model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Problem {
+pub struct ModelProblem {
     /// How bad.
     pub severity: Severity,
     /// The key.
     pub key: KeyPath,
     /// Where it stands, if a layer says it.
-    pub source: Option<Source>,
+    pub source: Option<ValueSource>,
     /// What is odd about it.
     pub message: String,
 }
@@ -214,7 +214,7 @@ pub struct ValueModels {
     wildcard: Option<ValueModel>,
     default: ValueModel,
     /// What is odd, by tool.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ModelProblem>,
 }
 
 impl ValueModels {
@@ -288,7 +288,7 @@ impl ValueModels {
 struct Check<'a> {
     at: KeyPath,
     model: &'a ValueModel,
-    found: &'a mut Vec<Problem>,
+    found: &'a mut Vec<ModelProblem>,
 }
 
 impl Check<'_> {
@@ -333,12 +333,12 @@ impl Check<'_> {
 
     fn report(&mut self, severity: Severity, key: KeyPath, message: String) {
         let source = key.upwards().find_map(|key| self.model.sources.get(&key)).cloned();
-        self.found.push(Problem { severity, key, source, message });
+        self.found.push(ModelProblem { severity, key, source, message });
     }
 }
 
 /// What the user's block takes away from the annotation below it.
-fn overridden(tool: &str, below: &ToolModel, model: &ValueModel, found: &mut Vec<Problem>) {
+fn overridden(tool: &str, below: &ToolModel, model: &ValueModel, found: &mut Vec<ModelProblem>) {
     let mut check = Check { at: KeyPath::from(["tools", tool]), model, found };
     let kept: BTreeSet<_> = model.model.follow_up.iter().map(|link| &link.tool).collect();
     let lost: Vec<_> = below.follow_up.iter().map(|link| &link.tool).filter(|tool| !kept.contains(tool)).collect();
@@ -356,31 +356,31 @@ fn effective<'s>(
     tool: &str,
     said: impl IntoIterator<Item = &'s Said>,
     blanket: Option<&Said>,
-    precedence: Precedence,
+    precedence: LayerPrecedence,
 ) -> Result<ValueModel> {
     let said: Vec<_> = said.into_iter().collect();
     let layers = match precedence {
-        Precedence::ByField => said.as_slice(),
-        Precedence::WholeModel => &said[said.len().saturating_sub(1)..],
+        LayerPrecedence::ByField => said.as_slice(),
+        LayerPrecedence::WholeModel => &said[said.len().saturating_sub(1)..],
     };
-    let blanket = blanket.filter(|_| precedence == Precedence::ByField);
+    let blanket = blanket.filter(|_| precedence == LayerPrecedence::ByField);
     let mut leaves = BTreeMap::new();
     for (key, value, place) in blanket.into_iter().flat_map(|blanket| &blanket.leaves) {
         let key = key.below(&KeyPath::from(["tools", ANY]));
         // A blanket `true` is not about this tool.
         if !(key.0 == ["speculate"] && value.as_bool() == Some(true)) {
             let key = KeyPath([vec!["tools".to_owned(), tool.to_owned()], key.0].concat());
-            leaves.insert(key, (value, Source { level: Level::Wildcard, place: place.clone() }));
+            leaves.insert(key, (value, ValueSource { level: Level::Wildcard, place: place.clone() }));
         }
     }
     for said in layers {
-        let source = |place: &String| Source { level: said.level, place: place.clone() };
+        let source = |place: &String| ValueSource { level: said.level, place: place.clone() };
         leaves.extend(said.leaves.iter().map(|(key, value, place)| (key.clone(), (value, source(place)))));
     }
     typed(tool, leaves)
 }
 
-fn typed(tool: &str, leaves: BTreeMap<KeyPath, (&Value, Source)>) -> Result<ValueModel> {
+fn typed(tool: &str, leaves: BTreeMap<KeyPath, (&Value, ValueSource)>) -> Result<ValueModel> {
     let mut whole = InlineTable::new();
     for (key, (value, _)) in &leaves {
         insert(&mut whole, &key.0[2..], value);

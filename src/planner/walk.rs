@@ -11,21 +11,23 @@ use crate::logs::history::Call;
 use crate::logs::trace::{NO_TIME, Status};
 use crate::logs::values::List;
 use crate::mine::runnable::Runnable;
-use crate::planner::bound::Donors;
-use crate::planner::candidates::{Candidates, Turn, candidates};
-use crate::planner::contexts::{Context, Latencies, Told, window};
+use crate::planner::bound::OfferedValues;
+use crate::planner::candidates::{AnswerMoment, Candidates, candidates};
+use crate::planner::contexts::{Latencies, PlannerContext, PlannerHistory, window};
 use crate::planner::exact::gap;
 use crate::planner::intents::{Intents, prefetch_hint};
-use crate::planner::known_tools::{KnownTools, Link};
-use crate::planner::numbers::Numbers;
-use crate::planner::opportunities::{Odds, Opportunity, Reader};
+use crate::planner::known_tools::{KnownLink, KnownTools};
+use crate::planner::numbers::PlannerThresholds;
+use crate::planner::opportunities::{Odds, Opportunity, OpportunityReader};
 use crate::planner::plan::{Plan, knapsack};
-use crate::planner::prefetches::{Asked, DeclineReason, Edge, End, Least, PlannerLedger, Tally, Trace};
-use crate::planner::race::{Fate, Limits, Prefetch, Race, latency_ms};
+use crate::planner::prefetches::{
+    AskedFor, DeclineReason, HostTrace, Least, PlannerLedger, PrefetchEdge, PrefetchEnd, PrefetchTally,
+};
+use crate::planner::race::{Prefetch, Race, RaceEnd, RaceLimits, latency_ms};
 use crate::planner::refusals::Refusals;
-use crate::planner::request::{Argument, Projected, Request};
+use crate::planner::request::{CallKey, NamedArgument, Projected};
 use crate::planner::value_models::ValueModels;
-use crate::planner::watch::{Match, Sent, Watch};
+use crate::planner::watch::{Match, PrefetchWatch, SentPrefetch};
 use crate::planner::{candidates, plan as planner, published};
 use crate::settings::Enrichment;
 use crate::settings::tool_model::FollowUp;
@@ -50,7 +52,7 @@ pub enum Wiring<'a> {
 
 /// A planner to be judged.
 #[derive(Clone, Copy)]
-pub struct Policy<'a> {
+pub struct JudgedPlanner<'a> {
     /// Value models.
     pub models: &'a ValueModels,
     /// The same in the symbols of the history.
@@ -68,15 +70,15 @@ pub struct Policy<'a> {
     /// What the prompts name, where they were read.
     pub intents: Option<&'a Intents>,
     /// Values of other sessions to put in place of the planned ones.
-    pub control: Option<&'a Donors>,
+    pub control: Option<&'a OfferedValues>,
     /// All other numbers.
-    pub numbers: &'a Numbers,
+    pub numbers: &'a PlannerThresholds,
 }
 
 /// The books of every session wanted, in the order of the history; those of the others are empty.
-pub fn judge(told: Told<'_>, policy: &Policy<'_>, wanted: &[bool]) -> Vec<PlannerLedger> {
-    let sessions = Context::of_sessions(told.history);
-    let books = |(session, contexts): (usize, &Vec<Context>)| {
+pub fn judge(told: PlannerHistory<'_>, policy: &JudgedPlanner<'_>, wanted: &[bool]) -> Vec<PlannerLedger> {
+    let sessions = PlannerContext::of_sessions(told.history);
+    let books = |(session, contexts): (usize, &Vec<PlannerContext>)| {
         let mut books = PlannerLedger::default();
         for context in contexts.iter().filter(|_| wanted[session]) {
             Walk::over(told, policy, context).finish(context, &mut books);
@@ -88,9 +90,9 @@ pub fn judge(told: Told<'_>, policy: &Policy<'_>, wanted: &[bool]) -> Vec<Planne
 
 /// What the live host would have recorded of the planner: the prefetches sent out and the declines of the sessions wanted,
 /// in the order of the history.
-pub fn trail(told: Told<'_>, policy: &Policy<'_>, wanted: &[bool]) -> Vec<Trace> {
-    let sessions = Context::of_sessions(told.history);
-    let traces = |(session, contexts): (usize, &Vec<Context>)| -> Vec<Trace> {
+pub fn trail(told: PlannerHistory<'_>, policy: &JudgedPlanner<'_>, wanted: &[bool]) -> Vec<HostTrace> {
+    let sessions = PlannerContext::of_sessions(told.history);
+    let traces = |(session, contexts): (usize, &Vec<PlannerContext>)| -> Vec<HostTrace> {
         let contexts = contexts.iter().filter(|_| wanted[session]);
         contexts.flat_map(|context| Walk::over(told, policy, context).traces(context)).collect()
     };
@@ -98,7 +100,7 @@ pub fn trail(told: Told<'_>, policy: &Policy<'_>, wanted: &[bool]) -> Vec<Trace>
 }
 
 /// Arguments that each tool was given in the sessions wanted.
-pub fn arguments_seen(told: Told<'_>, wanted: &[bool]) -> BTreeMap<String, BTreeSet<String>> {
+pub fn arguments_seen(told: PlannerHistory<'_>, wanted: &[bool]) -> BTreeMap<String, BTreeSet<String>> {
     let mut seen: BTreeSet<(Sym, Sym)> = BTreeSet::new();
     for (index, call) in told.history.calls.iter().enumerate() {
         if wanted[told.history.chains[call.chain as usize].session as usize] {
@@ -124,7 +126,7 @@ struct Planned {
 struct Offer<'a> {
     moments: Vec<Opportunity>,
     /// Links with the places of what they are offered.
-    ranges: Vec<(&'a Link<'a>, Range<usize>)>,
+    ranges: Vec<(&'a KnownLink<'a>, Range<usize>)>,
 }
 
 impl Offer<'_> {
@@ -133,7 +135,7 @@ impl Offer<'_> {
         let range = self.ranges.iter().find(|(link, _)| std::ptr::eq(link.follow_up, follow_up));
         let Some((link, range)) = range else { return Vec::new() };
         let moments = &self.moments[range.clone()];
-        let argument = |moment: &Opportunity| Argument::new(link.argument_name.unwrap_or_default(), moment.value);
+        let argument = |moment: &Opportunity| NamedArgument::new(link.argument_name.unwrap_or_default(), moment.value);
         let mut projected = Projected::evenly(moments.iter().map(argument).collect());
         for (projected, moment) in projected.iter_mut().zip(moments) {
             if let Some(probability) = odds.and_then(|odds| odds.of(moment)) {
@@ -144,7 +146,7 @@ impl Offer<'_> {
     }
 
     /// What a call was made of.
-    fn of(&self, names: &Names, tool: &str, argument: &Argument) -> Option<Opportunity> {
+    fn of(&self, names: &Names, tool: &str, argument: &NamedArgument) -> Option<Opportunity> {
         let is_it = |moment: &&Opportunity| moment.value == argument.value && names.text(moment.to) == tool;
         self.moments.iter().find(is_it).copied()
     }
@@ -152,47 +154,47 @@ impl Offer<'_> {
 
 /// The walk over one context.
 struct Walk<'a> {
-    told: Told<'a>,
-    policy: &'a Policy<'a>,
-    reader: Reader<'a, 'a>,
-    watch: Watch<'a, 'a>,
+    told: PlannerHistory<'a>,
+    policy: &'a JudgedPlanner<'a>,
+    reader: OpportunityReader<'a, 'a>,
+    watch: PrefetchWatch<'a, 'a>,
     race: Race,
     now_ms: u64,
     start_ms: i64,
     called: BTreeSet<String>,
     recent: VecDeque<Sym>,
     refusals: Refusals<'a>,
-    total: Tally,
-    edges: BTreeMap<Edge, Box<Tally>>,
+    total: PrefetchTally,
+    edges: BTreeMap<PrefetchEdge, Box<PrefetchTally>>,
 }
 
 impl<'a> Walk<'a> {
-    fn new(told: Told<'a>, policy: &'a Policy<'a>, session: u32) -> Self {
+    fn new(told: PlannerHistory<'a>, policy: &'a JudgedPlanner<'a>, session: u32) -> Self {
         let numbers = policy.numbers;
         Self {
             told,
             policy,
-            reader: Reader::new(told, policy.known, &numbers.judge, session),
-            watch: Watch::new(told, policy.known, numbers),
-            race: Race::new(Limits::new(policy.enrichment, &numbers.race)),
+            reader: OpportunityReader::new(told, policy.known, &numbers.judge, session),
+            watch: PrefetchWatch::new(told, policy.known, numbers),
+            race: Race::new(RaceLimits::new(policy.enrichment, &numbers.race)),
             now_ms: 0,
             start_ms: NO_TIME,
             called: BTreeSet::new(),
             recent: VecDeque::new(),
             refusals: Refusals::new(policy),
-            total: Tally::default(),
+            total: PrefetchTally::default(),
             edges: BTreeMap::new(),
         }
     }
 
     /// The walk to the end of a context.
-    fn over(told: Told<'a>, policy: &'a Policy<'a>, context: &Context) -> Self {
+    fn over(told: PlannerHistory<'a>, policy: &'a JudgedPlanner<'a>, context: &PlannerContext) -> Self {
         let mut walk = Self::new(told, policy, context.session);
         walk.run(context);
         walk
     }
 
-    fn run(&mut self, context: &Context) {
+    fn run(&mut self, context: &PlannerContext) {
         for step in context.steps(self.told.history) {
             self.watch.message();
             step.iter().for_each(|&call| self.call(call));
@@ -205,14 +207,14 @@ impl<'a> Walk<'a> {
     }
 
     /// What the host would have recorded, by the answer that set it off.
-    fn traces(&self, context: &Context) -> Vec<Trace> {
+    fn traces(&self, context: &PlannerContext) -> Vec<HostTrace> {
         let known = &self.policy.known.names;
-        let sent = self.watch.sent.iter().map(|sent| Trace {
+        let sent = self.watch.sent.iter().map(|sent| HostTrace {
             after: sent.moment.trigger,
             tool: known.text(sent.moment.to).to_owned(),
             input: self.link(&sent.moment).sole_input(sent.moment.value),
             is_path: sent.moment.is_path,
-            plan: event::Plan {
+            plan: event::RecordedPlan {
                 prefetched: true,
                 predicted: u32::try_from(sent.predicted_tokens).unwrap_or(u32::MAX),
                 cited: Some(sent.near == Match::Exact),
@@ -220,12 +222,12 @@ impl<'a> Walk<'a> {
             },
         });
         let left = self.watch.left.iter().filter_map(|left| {
-            let plan = event::Plan { declined: Some(left.held.decline()?), ..event::Plan::default() };
+            let plan = event::RecordedPlan { declined: Some(left.held.decline()?), ..event::RecordedPlan::default() };
             // Declines are known by the number of calls before them.
             let after = context.calls[left.at.checked_sub(1)? as usize];
-            Some(Trace { after, tool: known.text(left.edge.1).to_owned(), input: left.input, is_path: false, plan })
+            Some(HostTrace { after, tool: known.text(left.edge.1).to_owned(), input: left.input, is_path: false, plan })
         });
-        let mut traces: Vec<Trace> = sent.chain(left).collect();
+        let mut traces: Vec<HostTrace> = sent.chain(left).collect();
         traces.sort_by(|a, b| (a.after, &a.tool, a.input).cmp(&(b.after, &b.tool, b.input)));
         traces
     }
@@ -265,8 +267,8 @@ impl<'a> Walk<'a> {
             let sent = &self.watch.sent[claim.sent];
             let request = self.race.records()[sent.record].prefetch.request.clone();
             match self.race.claim(self.now_ms, &request) {
-                Some(Fate::Stale) | None => self.watch.revoke(claim.sent),
-                fate => is_served = fate == Some(Fate::Won),
+                Some(RaceEnd::Stale) | None => self.watch.revoke(claim.sent),
+                fate => is_served = fate == Some(RaceEnd::Won),
             }
         }
         let host = &self.policy.known.get(row.tool).model.model.rate_limit_host;
@@ -276,7 +278,7 @@ impl<'a> Walk<'a> {
         let stale = self.watch.change(index);
         if !stale.is_empty() {
             let records = self.race.records();
-            let requests: BTreeSet<Request> =
+            let requests: BTreeSet<CallKey> =
                 stale.iter().map(|&place| records[self.watch.sent[place].record].prefetch.request.clone()).collect();
             self.race.invalidate(self.now_ms, |request| requests.contains(request));
         }
@@ -312,7 +314,7 @@ impl<'a> Walk<'a> {
     }
 
     fn improved(&mut self, trigger: u32, tool: &str, probability_min: f64, odds: Option<&dyn Odds>) -> Vec<Planned> {
-        let Policy { intents, arguments_seen, runnable, .. } = *self.policy;
+        let JudgedPlanner { intents, arguments_seen, runnable, .. } = *self.policy;
         let offer = self.fresh(trigger);
         if offer.moments.is_empty() {
             return Vec::new();
@@ -320,12 +322,12 @@ impl<'a> Walk<'a> {
         self.total.plans += 1;
         let nothing = BTreeSet::new();
         let intents = intents.map_or(&nothing, |intents| intents.of(trigger));
-        let turn = Turn { tool, intents, arguments_seen: Some(arguments_seen), runnable };
+        let turn = AnswerMoment { tool, intents, arguments_seen: Some(arguments_seen), runnable };
         let found = self.found(&turn, &offer, probability_min, odds);
         self.compare(&found);
         let plan = self.plan(found);
         if !intents.is_empty() {
-            let without = self.found(&Turn { intents: &nothing, ..turn }, &offer, probability_min, odds);
+            let without = self.found(&AnswerMoment { intents: &nothing, ..turn }, &offer, probability_min, odds);
             self.total.plans_with_intent += 1;
             self.total.plans_by_intent += u64::from(!plan.is_like(&self.plan(without)));
         }
@@ -344,8 +346,14 @@ impl<'a> Walk<'a> {
     }
 
     /// The candidates among what an answer offers.
-    fn found(&self, turn: &Turn<'_>, offer: &Offer<'_>, probability_min: f64, odds: Option<&dyn Odds>) -> Candidates {
-        let options = candidates::Options { probability_min, bytes_per_token: self.bytes_per_token() };
+    fn found(
+        &self,
+        turn: &AnswerMoment<'_>,
+        offer: &Offer<'_>,
+        probability_min: f64,
+        odds: Option<&dyn Odds>,
+    ) -> Candidates {
+        let options = candidates::CandidateOptions { probability_min, bytes_per_token: self.bytes_per_token() };
         let project = |follow_up: &FollowUp| offer.project(follow_up, odds);
         candidates(self.policy.models, turn, &options, self.policy.numbers, &project)
     }
@@ -362,13 +370,13 @@ impl<'a> Walk<'a> {
         let problem = knapsack(found, &self.called, self.policy.enrichment.prefetch_budget_tokens);
         let Some(gap) = gap(&problem, self.policy.numbers.exact.items_max) else { return };
         let share = if gap.optimum > 0.0 { (gap.greedy / gap.optimum).min(1.0) } else { 1.0 };
-        self.total += Tally {
+        self.total += PrefetchTally {
             greedy_value: gap.greedy,
             best_value: gap.optimum,
             plans_compared: 1,
             plans_behind: u64::from(gap.share() > f64::EPSILON),
             least_share: Least::of(share),
-            ..Tally::default()
+            ..PrefetchTally::default()
         };
     }
 
@@ -404,7 +412,7 @@ impl<'a> Walk<'a> {
     /// The published planner, in the wiring of its host: it reads the answer as text whatever it is, so that only the
     /// built-in extractors for listings find something.
     fn published(&mut self, trigger: u32, probability_min: f64) -> Vec<Planned> {
-        let Policy { known, models, numbers, enrichment, .. } = *self.policy;
+        let JudgedPlanner { known, models, numbers, enrichment, .. } = *self.policy;
         let mut offered = Vec::new();
         for (number, link) in self.reader.links(trigger).filter(|(_, link)| link.is_listing()) {
             let start = offered.len();
@@ -418,8 +426,8 @@ impl<'a> Walk<'a> {
         }
         self.total.plans += 1;
         let recent: Vec<&str> = self.recent.iter().map(|&tool| known.names.text(tool)).collect();
-        let turn = published::Turn { recent_tools: &recent, budget_tokens: enrichment.prefetch_budget_tokens };
-        let options = published::Options { probability_min, ..published::Options::library(numbers) };
+        let turn = published::PublishedTurn { recent_tools: &recent, budget_tokens: enrichment.prefetch_budget_tokens };
+        let options = published::PublishedOptions { probability_min, ..published::PublishedOptions::library(numbers) };
         let plan = published::plan(models, &turn, &options, numbers);
         let of_tool =
             |name: &str| offered.iter().filter(|moment| known.names.text(moment.to) == name).copied().collect();
@@ -436,13 +444,13 @@ impl<'a> Walk<'a> {
         calls.collect()
     }
 
-    fn hold(&mut self, edge: Edge, held: DeclineReason, count: u64) {
+    fn hold(&mut self, edge: PrefetchEdge, held: DeclineReason, count: u64) {
         if count > 0 {
             self.edges.entry(edge).or_default().held[held] += count;
         }
     }
 
-    fn link(&self, moment: &Opportunity) -> &'a Link<'a> {
+    fn link(&self, moment: &Opportunity) -> &'a KnownLink<'a> {
         &self.policy.known.get(moment.from).links[moment.link as usize]
     }
 
@@ -451,12 +459,12 @@ impl<'a> Walk<'a> {
     }
 
     fn send(&mut self, planned: Vec<Planned>) {
-        let Policy { known, latencies, numbers, .. } = *self.policy;
+        let JudgedPlanner { known, latencies, numbers, .. } = *self.policy;
         let prefetch = |planned: &Planned| {
             let (moment, link) = (&planned.moment, self.link(&planned.moment));
             let model = &known.get(moment.to).model.model;
-            let argument = Argument::new(link.argument_name.unwrap_or_default(), moment.value);
-            let request = Request { tool: known.names.text(moment.to).to_owned(), argument };
+            let argument = NamedArgument::new(link.argument_name.unwrap_or_default(), moment.value);
+            let request = CallKey { tool: known.names.text(moment.to).to_owned(), argument };
             Prefetch {
                 host: model.rate_limit_host.as_ref().map(|host| host.to_ascii_lowercase()),
                 latency_ms: latency_ms(latencies.median_ms(moment.to), &model.cost_model, &numbers.race),
@@ -473,7 +481,7 @@ impl<'a> Walk<'a> {
         for (planned, record) in planned.into_iter().zip(round.records) {
             let Planned { moment, predicted_tokens } = planned;
             match self.race.records()[record].fate {
-                Fate::Refused(end) => self.edges.entry((moment.from, moment.to)).or_default().ends[end] += 1,
+                RaceEnd::Refused(end) => self.edges.entry((moment.from, moment.to)).or_default().ends[end] += 1,
                 _ => {
                     let input = self.link(&moment).sole_input(moment.value);
                     self.watch.send(moment, input, record, predicted_tokens);
@@ -489,7 +497,7 @@ impl<'a> Walk<'a> {
         (hint.len() as f64 / self.bytes_per_token()).round() as u64
     }
 
-    fn finish(mut self, context: &Context, books: &mut PlannerLedger) {
+    fn finish(mut self, context: &PlannerContext, books: &mut PlannerLedger) {
         self.race.end(self.now_ms);
         let bytes_per_token = self.bytes_per_token();
         let mut chances = Chances::new(self.told, context, self.policy.numbers.judge.calls_near);
@@ -511,15 +519,15 @@ impl<'a> Walk<'a> {
 }
 
 /// Enters one prefetch.
-fn record(tally: &mut Tally, sent: &Sent, fate: Fate, bytes_per_token: f64) {
+fn record(tally: &mut PrefetchTally, sent: &SentPrefetch, fate: RaceEnd, bytes_per_token: f64) {
     let end = match fate {
-        _ if sent.failed => End::Failed,
-        Fate::Won => End::Won,
-        Fate::Late => End::Late,
-        _ if sent.ever == Match::Target => End::Target,
-        Fate::Stale => End::Stale,
-        Fate::Cancelled | Fate::InFlight => End::Cancelled,
-        Fate::Settled | Fate::Unclaimed | Fate::Refused(_) => End::Wasted,
+        _ if sent.failed => PrefetchEnd::Failed,
+        RaceEnd::Won => PrefetchEnd::Won,
+        RaceEnd::Late => PrefetchEnd::Late,
+        _ if sent.ever == Match::Target => PrefetchEnd::Target,
+        RaceEnd::Stale => PrefetchEnd::Stale,
+        RaceEnd::Cancelled | RaceEnd::InFlight => PrefetchEnd::Cancelled,
+        RaceEnd::Settled | RaceEnd::Unclaimed | RaceEnd::Refused(_) => PrefetchEnd::Wasted,
     };
     tally.ends[end] += 1;
     let windows = [(&mut tally.near, sent.near), (&mut tally.far, sent.far), (&mut tally.steps, sent.steps)];
@@ -527,7 +535,7 @@ fn record(tally: &mut Tally, sent: &Sent, fate: Fate, bytes_per_token: f64) {
     tally.across_shell += u64::from(sent.across_shell && sent.ever == Match::Exact);
     tally.cited += u64::from(sent.cited);
     tally.predicted_tokens += sent.predicted_tokens;
-    if end == End::Won {
+    if end == PrefetchEnd::Won {
         tally.spared_ms += sent.own_ms;
     } else {
         tally.unused_tokens += sent.predicted_tokens;
@@ -539,13 +547,13 @@ fn record(tally: &mut Tally, sent: &Sent, fate: Fate, bytes_per_token: f64) {
     if let Some(actual) = actual {
         tally.answers_known += 1;
         let predicted = u32::try_from(sent.predicted_tokens).unwrap_or(u32::MAX);
-        let plan = event::Plan { predicted, ..event::Plan::default() };
+        let plan = event::RecordedPlan { predicted, ..event::RecordedPlan::default() };
         tally.overruns += u64::from(plan.is_overrun(u32::try_from(actual).unwrap_or(u32::MAX)));
         tally.error_tokens += actual as i64 - sent.predicted_tokens as i64;
     }
 }
 
-fn enter(asked: &mut Asked, found: Match) {
+fn enter(asked: &mut AskedFor, found: Match) {
     asked.exact += u64::from(found == Match::Exact);
     asked.target += u64::from(found >= Match::Target);
     asked.name_only += u64::from(found >= Match::Name);
@@ -553,14 +561,14 @@ fn enter(asked: &mut Asked, found: Match) {
 
 /// How often a window of the context, wherever it begins, has a call of a tool.
 struct Chances<'a> {
-    told: Told<'a>,
-    context: &'a Context,
+    told: PlannerHistory<'a>,
+    context: &'a PlannerContext,
     calls_near: usize,
     known: BTreeMap<Sym, f64>,
 }
 
 impl<'a> Chances<'a> {
-    fn new(told: Told<'a>, context: &'a Context, calls_near: u32) -> Self {
+    fn new(told: PlannerHistory<'a>, context: &'a PlannerContext, calls_near: u32) -> Self {
         Self { told, context, calls_near: calls_near as usize, known: BTreeMap::new() }
     }
 

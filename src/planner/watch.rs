@@ -4,11 +4,11 @@ use crate::base::id::IdMap;
 use crate::base::names::Sym;
 use crate::logs::history::Call;
 use crate::logs::trace::Status;
-use crate::planner::contexts::Told;
-use crate::planner::known_tools::{Change, KnownTools};
-use crate::planner::numbers::Numbers;
+use crate::planner::contexts::PlannerHistory;
+use crate::planner::known_tools::{AnswerEffect, KnownTools};
+use crate::planner::numbers::PlannerThresholds;
 use crate::planner::opportunities::{Opportunity, makes_stale};
-use crate::planner::prefetches::{DeclineReason, Edge};
+use crate::planner::prefetches::{DeclineReason, PrefetchEdge};
 
 /// How close a call came to a prefetch: not at all, by name, by value, exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -37,7 +37,7 @@ pub(super) struct Clock {
 
 /// A prefetch that was sent out.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sent {
+pub(super) struct SentPrefetch {
     pub moment: Opportunity,
     /// Its place in the race.
     pub record: usize,
@@ -63,7 +63,7 @@ pub(super) struct Sent {
 /// A call that was declined.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Left {
-    pub edge: Edge,
+    pub edge: PrefetchEdge,
     pub held: DeclineReason,
     pub input: u64,
     /// Calls before it.
@@ -73,12 +73,12 @@ pub(super) struct Left {
 }
 
 /// What the watch of a context knows.
-pub(super) struct Watch<'a, 'm> {
-    told: Told<'a>,
+pub(super) struct PrefetchWatch<'a, 'm> {
+    told: PlannerHistory<'a>,
     known: &'a KnownTools<'m>,
-    numbers: &'a Numbers,
+    numbers: &'a PlannerThresholds,
     pub clock: Clock,
-    pub sent: Vec<Sent>,
+    pub sent: Vec<SentPrefetch>,
     pub left: Vec<Left>,
     /// Prefetches by tool and input, and by tool, argument and value.
     by_input: IdMap<u64, Vec<u32>>,
@@ -95,8 +95,8 @@ pub(super) struct Claim {
     pub sent: usize,
 }
 
-impl<'a, 'm> Watch<'a, 'm> {
-    pub fn new(told: Told<'a>, known: &'a KnownTools<'m>, numbers: &'a Numbers) -> Self {
+impl<'a, 'm> PrefetchWatch<'a, 'm> {
+    pub fn new(told: PlannerHistory<'a>, known: &'a KnownTools<'m>, numbers: &'a PlannerThresholds) -> Self {
         Self {
             told,
             known,
@@ -127,7 +127,7 @@ impl<'a, 'm> Watch<'a, 'm> {
         self.by_value.entry(value).or_default().push(place);
         self.recent.push(place);
         self.live.push(place);
-        self.sent.push(Sent {
+        self.sent.push(SentPrefetch {
             moment,
             record,
             predicted_tokens,
@@ -146,7 +146,7 @@ impl<'a, 'm> Watch<'a, 'm> {
     }
 
     /// A call is declined.
-    pub fn decline(&mut self, edge: Edge, held: DeclineReason, input: u64) {
+    pub fn decline(&mut self, edge: PrefetchEdge, held: DeclineReason, input: u64) {
         self.recent_left.push(self.left.len() as u32);
         self.left.push(Left { edge, held, input, at: self.clock.call, exact: false, name: false });
     }
@@ -170,14 +170,14 @@ impl<'a, 'm> Watch<'a, 'm> {
     /// What a call changes: prefetches that it makes stale.
     pub fn change(&mut self, index: usize) -> Vec<usize> {
         let tool = self.known.get(self.told.history.calls[index].tool);
-        self.clock.shell += u32::from(tool.changes == Change::Perhaps);
-        if self.live.is_empty() || tool.changes != Change::Surely && tool.invalidates.is_empty() {
+        self.clock.shell += u32::from(tool.changes == AnswerEffect::Perhaps);
+        if self.live.is_empty() || tool.changes != AnswerEffect::Surely && tool.invalidates.is_empty() {
             return Vec::new();
         }
         let (told, known, sent) = (self.told, self.known, &mut self.sent);
         let mut stale = Vec::new();
         self.live.retain(|&place| {
-            let Sent { moment, closed, .. } = &mut sent[place as usize];
+            let SentPrefetch { moment, closed, .. } = &mut sent[place as usize];
             if !*closed && makes_stale(told, known, index, moment.to, moment.value, moment.is_path) {
                 *closed = true;
                 stale.push(place as usize);

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use crate::base::id::IdMap;
 use crate::facts::hints;
-use crate::facts::hints::{Shown, Wording};
-use crate::replay::reach::Reached;
+use crate::facts::hints::{ShownAs, Wording};
+use crate::replay::reach::WithinReach;
 use crate::replay::savings::Bounds;
 use crate::replay::scenario::Scenario;
-use crate::replay::tape::{Outcome, Tape};
+use crate::replay::tape::{Tape, TapeEntry};
 
 /// Computes the bounds over a tape; `scenario` gives the size of the cache and the way to count.
 pub fn bounds(tape: &Tape, scenario: &Scenario) -> Bounds {
@@ -39,16 +39,16 @@ fn one_context(
     bounds: &mut Bounds,
 ) {
     let answers: Vec<(usize, u32)> = range
-        .filter(|&index| tape.responses[index].outcome != Outcome::Unstudied)
+        .filter(|&index| tape.responses[index].outcome != TapeEntry::Unstudied)
         .filter_map(|index| {
             let response = &tape.responses[index];
-            let text = response.outcome != Outcome::Silent;
+            let text = response.outcome != TapeEntry::Silent;
             if text {
                 let counting = scenario.session(response).counting;
                 bounds.baseline += counting.tokens(&tape.facts_of(response).raw);
             }
-            let known = scenario.endpoints[response.endpoint as usize].reached != Reached::Misses;
-            (response.outcome == Outcome::Answer && known).then_some((index, response.body))
+            let known = scenario.endpoints[response.endpoint as usize].reached != WithinReach::Misses;
+            (response.outcome == TapeEntry::Answer && known).then_some((index, response.body))
         })
         .collect();
     // The next use of each answer's body, by place in `answers`; behind the end if there is none.
@@ -90,7 +90,7 @@ fn saved(tape: &Tape, scenario: &Scenario, index: usize, shown: usize) -> u64 {
         return 0;
     }
     let counting = scenario.session(response).counting;
-    let frame = hints::reference_size(Shown::AsIs, Wording::Terse);
+    let frame = hints::reference_size(ShownAs::AsIs, Wording::Terse);
     let hint = counting.tokens(&frame.plus(&tape.responses[shown].handle.size()));
     counting.tokens(&tape.facts_of(response).raw).saturating_sub(hint)
 }

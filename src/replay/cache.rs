@@ -1,28 +1,28 @@
 //! What one context was shown and may be referred to: the most recently used bodies, oldest first.
 
-use crate::facts::hints::Shown;
+use crate::facts::hints::ShownAs;
 
 /// A body that was shown in full.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct ShownBody {
     /// Names the body.
     pub body: u32,
     /// Index of the response that showed it.
     pub response: u32,
     /// How it was shown.
-    pub shown: Shown,
+    pub shown: ShownAs,
 }
 
 /// The cache of one context and partition.
 #[derive(Debug)]
-pub struct Cache {
-    entries: Vec<Entry>,
+pub struct DedupCache {
+    entries: Vec<ShownBody>,
     capacity: usize,
     /// The body that was last looked up in vain: it need not be looked for again when it is added.
     missed: Option<u32>,
 }
 
-impl Cache {
+impl DedupCache {
     /// An empty cache for `capacity` bodies, at least one.
     pub fn new(capacity: usize) -> Self {
         Self { entries: Vec::new(), capacity: capacity.max(1), missed: None }
@@ -34,7 +34,7 @@ impl Cache {
     }
 
     /// Looks a body up. A hit becomes the most recent entry and keeps pointing at the response that showed the body.
-    pub fn touch(&mut self, body: u32) -> Option<Entry> {
+    pub fn touch(&mut self, body: u32) -> Option<ShownBody> {
         let place = self.entries.iter().rposition(|entry| entry.body == body);
         self.missed = if place.is_none() { Some(body) } else { None };
         self.entries[place?..].rotate_left(1);
@@ -42,7 +42,7 @@ impl Cache {
     }
 
     /// Adds a body that was shown; the least recent one makes room.
-    pub fn insert(&mut self, entry: Entry) {
+    pub fn insert(&mut self, entry: ShownBody) {
         let is_new = self.missed.take() == Some(entry.body);
         let known = || self.entries.iter().position(|known| known.body == entry.body);
         if let Some(place) = if is_new { None } else { known() } {
@@ -54,12 +54,12 @@ impl Cache {
     }
 
     /// Entries, most recent first.
-    pub fn recent_first(&self) -> impl Iterator<Item = &Entry> {
+    pub fn recent_first(&self) -> impl Iterator<Item = &ShownBody> {
         self.entries.iter().rev()
     }
 
     /// Drops the entries for which `stale` holds.
-    pub fn drop_if(&mut self, stale: impl Fn(&Entry) -> bool) {
+    pub fn drop_if(&mut self, stale: impl Fn(&ShownBody) -> bool) {
         self.entries.retain(|entry| !stale(entry));
     }
 }

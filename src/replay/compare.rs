@@ -7,21 +7,21 @@ use crate::base::error::Result;
 use crate::frames::input::Input;
 use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
-use crate::replay::report::{Arm, Reached, ReplayReport, figure, reaches_json, tally_json};
+use crate::replay::report::{ReachSavings, ReplayArm, ReplayReport, figure, reaches_json, tally_json};
 use crate::replay::savings::Tally;
-use crate::replay::scenarios::{Cell, Scenarios};
+use crate::replay::scenarios::{GridCell, Scenarios};
 use crate::replay::study::{EXTENDED, PUBLISHED, reached};
 use crate::report::numbers::thousands;
 use crate::report::table::Table;
 use crate::settings::Settings;
 
 /// What came of the cells of a grid: how tokens were counted, and what every reach could save.
-pub struct Grid<'s> {
+pub struct ReplayGrid<'s> {
     scenarios: &'s Scenarios,
-    cells: Vec<(String, Vec<Reached>)>,
+    cells: Vec<(String, Vec<ReachSavings>)>,
 }
 
-impl<'s> Grid<'s> {
+impl<'s> ReplayGrid<'s> {
     /// Runs every cell over the same facts, cells in parallel.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl<'s> Grid<'s> {
         Ok(Self { scenarios, cells })
     }
 
-    fn rows(&self) -> impl Iterator<Item = (&'s Cell, &(String, Vec<Reached>))> {
+    fn rows(&self) -> impl Iterator<Item = (&'s GridCell, &(String, Vec<ReachSavings>))> {
         self.scenarios.cells.iter().zip(&self.cells)
     }
 
@@ -58,8 +58,8 @@ impl<'s> Grid<'s> {
     /// The cells for programs.
     pub fn json(&self) -> Vec<Value> {
         let Scenarios { keys, reaches, .. } = self.scenarios;
-        let cell = |(cell, (tokens, reached)): (&Cell, &(String, Vec<Reached>))| {
-            let Reached { published, extended, .. } = &reached[reaches.place()];
+        let cell = |(cell, (tokens, reached)): (&GridCell, &(String, Vec<ReachSavings>))| {
+            let ReachSavings { published, extended, .. } = &reached[reaches.place()];
             let values: serde_json::Map<String, Value> =
                 keys.iter().cloned().zip(cell.values.iter().map(|value| json!(value))).collect();
             json!({ "values": values, "tokens": tokens, PUBLISHED: tally_json(published), EXTENDED: tally_json(extended),
@@ -74,7 +74,7 @@ impl<'s> Grid<'s> {
         let figures = ["#baseline", "#dedup%", "#encoder%", "#combined%", "#sent", "#extended%", "#sent extended"];
         let mut table = Table::new(&keys.iter().map(String::as_str).chain(figures).collect::<Vec<_>>());
         for (cell, (_, reached)) in self.rows() {
-            let Reached { published, extended, .. } = &reached[reaches.place()];
+            let ReachSavings { published, extended, .. } = &reached[reaches.place()];
             let savings = published.savings();
             let figures = [
                 thousands(published.baseline()),
@@ -95,7 +95,7 @@ impl<'s> Grid<'s> {
         let keys = self.scenarios.keys.iter().map(String::as_str);
         let mut table = Table::new(&keys.chain(["who", "#published%", "#extended%"]).collect::<Vec<_>>());
         for (cell, (_, reached)) in self.rows() {
-            for Reached { name, published, extended, .. } in reached {
+            for ReachSavings { name, published, extended, .. } in reached {
                 let shares = [published, extended].map(|tally| figure(tally.savings().combined));
                 table.row(cell.values.iter().cloned().chain([name.clone()]).chain(shares));
             }
@@ -106,7 +106,7 @@ impl<'s> Grid<'s> {
 
 /// What the second of two configurations changes, per endpoint, for programs.
 pub fn arms_json([first, second]: [&ReplayReport; 2]) -> Vec<Value> {
-    let arm = |(one, other): (&Arm, &Arm)| {
+    let arm = |(one, other): (&ReplayArm, &ReplayArm)| {
         let endpoints = rows(one, other).into_iter().map(|(name, one, other)| {
             json!({ "endpoint": name, "first": tally_json(&one), "second": tally_json(&other),
                     "sent_difference": other.sent() as i64 - one.sent() as i64 })
@@ -142,7 +142,7 @@ pub fn arms([first, second]: [&ReplayReport; 2]) -> Table {
 }
 
 /// Endpoints of both replays, by baseline tokens.
-fn rows(one: &Arm, other: &Arm) -> Vec<(String, Tally, Tally)> {
+fn rows(one: &ReplayArm, other: &ReplayArm) -> Vec<(String, Tally, Tally)> {
     let same = |name: &str| other.endpoints.iter().find(|group| group.name == name).map(|group| group.tally);
     let pairs = one.endpoints.iter();
     let mut rows: Vec<_> =

@@ -5,14 +5,14 @@
 use std::ops::Range;
 
 use crate::facts::hints;
-use crate::facts::hints::Shown;
+use crate::facts::hints::ShownAs;
 use crate::replay::effects::Present;
 use crate::replay::layers::exact_dedup::wording;
-use crate::replay::offer::What;
-use crate::replay::reach::Reached;
+use crate::replay::offer::SentAs;
+use crate::replay::reach::WithinReach;
 use crate::replay::scenario::Scenario;
 use crate::replay::stack::fallbacks;
-use crate::replay::tape::{Outcome, Response, Tape};
+use crate::replay::tape::{Response, Tape, TapeEntry};
 
 /// One response.
 #[derive(Clone, Copy)]
@@ -69,7 +69,7 @@ impl<'t> DedupOnlyReplay<'t> {
             let context = (response.session, response.chain, response.partition);
             let begins = last.replace(context) != Some(context);
             let tokens = |tokens: u64| u32::try_from(tokens).unwrap_or(u32::MAX);
-            let shown = if matches!(fallback.what, What::Encoded(_)) { Shown::Encoded } else { Shown::AsIs };
+            let shown = if matches!(fallback.what, SentAs::Encoded(_)) { ShownAs::Encoded } else { ShownAs::AsIs };
             let kind = tape.endpoints[response.endpoint as usize].kind;
             let frame = hints::reference_size(shown, wording(now.verbosity, kind));
             let counting = now.session(response).counting;
@@ -81,8 +81,8 @@ impl<'t> DedupOnlyReplay<'t> {
                 otherwise: tokens(fallback.tokens),
                 hint: tokens(counting.tokens(&frame.plus(&response.handle.size()))),
                 begins,
-                counts: !matches!(response.outcome, Outcome::Silent | Outcome::Unstudied),
-                refers: response.outcome == Outcome::Answer,
+                counts: !matches!(response.outcome, TapeEntry::Silent | TapeEntry::Unstudied),
+                refers: response.outcome == TapeEntry::Answer,
                 ran: response.ran,
                 preview: response.body_at_hand.preview,
             });
@@ -126,9 +126,9 @@ impl<'t> DedupOnlyReplay<'t> {
         if !step.refers || step.bytes < policy.body_bytes_min.max(1) {
             return step.baseline;
         }
-        let reached = policy.reached == Reached::Changes && (change.previews || !step.preview);
+        let reached = policy.reached == WithinReach::Changes && (change.previews || !step.preview);
         let otherwise = step.otherwise;
-        if !policy.dedup || policy.reached == Reached::Misses {
+        if !policy.dedup || policy.reached == WithinReach::Misses {
             return otherwise;
         }
         match cache.touch(step.body) {
@@ -144,7 +144,7 @@ impl<'t> DedupOnlyReplay<'t> {
     fn make_stale(&self, change: &Scenario, index: usize, cache: &mut Recent) {
         let response: &Response = &self.tape.responses[index];
         let policy = &change.endpoints[response.endpoint as usize];
-        if policy.reached == Reached::Misses {
+        if policy.reached == WithinReach::Misses {
             return;
         }
         if policy.mutates_files && response.path.is_some() {

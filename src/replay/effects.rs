@@ -7,14 +7,14 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 
 use crate::replay::dedup_only::DedupOnlyReplay;
-use crate::replay::reach::Reached;
-use crate::replay::savings::BySession;
+use crate::replay::reach::WithinReach;
+use crate::replay::savings::SavedBySession;
 use crate::replay::scenario::Scenario;
 use crate::replay::stack::replay_sessions;
 use crate::replay::tape::{Response, Tape};
 
 /// A stretch of the history, whole sessions.
-pub struct Piece {
+pub struct HistoryPiece {
     /// What is replayed.
     pub tape: Tape,
     /// Responses that each one stands for, by index; empty if each stands for itself.
@@ -33,14 +33,14 @@ pub struct Present {
 /// A history under one configuration, against which any number of changes are held. It is replayed once; a change only where
 /// it can make a difference. Pieces are replayed on all threads; sums are added up in their order, so that they are the same for
 /// any number of threads.
-pub struct Ground<'p> {
+pub struct EffectsBaseline<'p> {
     now: Scenario,
     pieces: Vec<PieceGround<'p>>,
 }
 
-impl<'p> Ground<'p> {
+impl<'p> EffectsBaseline<'p> {
     /// Pieces under the configuration that holds now.
-    pub fn new(pieces: &'p [Piece], now: Scenario) -> Self {
+    pub fn new(pieces: &'p [HistoryPiece], now: Scenario) -> Self {
         let pieces = pieces.par_iter().map(|piece| PieceGround::new(piece, &now)).collect();
         Self { now, pieces }
     }
@@ -53,7 +53,7 @@ impl<'p> Ground<'p> {
     }
 
     /// How much more each change would save, by session; none where a change does not concern a replay.
-    pub fn effects(&self, changes: &[Scenario]) -> Vec<Option<BySession>> {
+    pub fn effects(&self, changes: &[Scenario]) -> Vec<Option<SavedBySession>> {
         // Different rules may come to the same: it is replayed once.
         let mut distinct: Vec<&Scenario> = Vec::new();
         for change in changes.iter().filter(|change| !self.now.is_same(change)) {
@@ -61,15 +61,15 @@ impl<'p> Ground<'p> {
                 distinct.push(change);
             }
         }
-        let more: Vec<BySession> = distinct.par_iter().map(|change| self.effect(change)).collect();
+        let more: Vec<SavedBySession> = distinct.par_iter().map(|change| self.effect(change)).collect();
         let effect =
             |change: &Scenario| distinct.iter().position(|known| known.is_same(change)).map(|at| more[at].clone());
         changes.iter().map(effect).collect()
     }
 
-    fn effect(&self, change: &Scenario) -> BySession {
-        let scope = Scope::of(&self.now, change);
-        let parts: Vec<BySession> =
+    fn effect(&self, change: &Scenario) -> SavedBySession {
+        let scope = ChangeScope::of(&self.now, change);
+        let parts: Vec<SavedBySession> =
             self.pieces.par_iter().map(|piece| piece.effect(&self.now, change, &scope)).collect();
         // Pieces are whole sessions.
         parts.into_iter().flatten().collect()
@@ -78,22 +78,22 @@ impl<'p> Ground<'p> {
 
 /// A piece under the configuration that holds now.
 struct PieceGround<'p> {
-    piece: &'p Piece,
+    piece: &'p HistoryPiece,
     /// If the configuration lets L0 be looked at by itself.
     lane: Option<DedupOnlyReplay<'p>>,
     /// References do not reach beyond a context, so that L0 alone can be looked at context by context.
-    contexts: Vec<(TokenSegment, Present)>,
+    contexts: Vec<(TapeSegment, Present)>,
     /// Replayed once somebody asks.
-    sessions: OnceLock<Vec<(TokenSegment, Present)>>,
+    sessions: OnceLock<Vec<(TapeSegment, Present)>>,
 }
 
 impl<'p> PieceGround<'p> {
-    fn new(piece: &'p Piece, now: &Scenario) -> Self {
+    fn new(piece: &'p HistoryPiece, now: &Scenario) -> Self {
         let tape = &piece.tape;
         let lane = DedupOnlyReplay::suits(tape, now).then(|| DedupOnlyReplay::new(tape, now, &piece.weights));
         let contexts = lane.as_ref().map_or_else(Vec::new, |lane| {
             let segments = stretches(tape, |response| (response.session, response.chain, response.partition));
-            let with_present = |segment: TokenSegment| {
+            let with_present = |segment: TapeSegment| {
                 let present = lane.replay(now, segment.responses.clone());
                 (segment, present)
             };
@@ -102,9 +102,9 @@ impl<'p> PieceGround<'p> {
         Self { piece, lane, contexts, sessions: OnceLock::new() }
     }
 
-    fn sessions(&self, now: &Scenario) -> &[(TokenSegment, Present)] {
+    fn sessions(&self, now: &Scenario) -> &[(TapeSegment, Present)] {
         self.sessions.get_or_init(|| {
-            let with_present = |segment: TokenSegment| {
+            let with_present = |segment: TapeSegment| {
                 let present = replayed(self.piece, now, &segment);
                 (segment, present)
             };
@@ -120,10 +120,10 @@ impl<'p> PieceGround<'p> {
     }
 
     /// How much more a change saves, by session.
-    fn effect(&self, now: &Scenario, change: &Scenario, scope: &Scope) -> BySession {
+    fn effect(&self, now: &Scenario, change: &Scenario, scope: &ChangeScope) -> SavedBySession {
         let lane = self.lane.as_ref().filter(|_| DedupOnlyReplay::serves(now, change));
         let segments = if lane.is_some() { &self.contexts } else { self.sessions(now) };
-        let mut effect = BySession::new();
+        let mut effect = SavedBySession::new();
         for (segment, present) in segments {
             if !scope.concerns(segment) || !segment.is_reached(now) {
                 continue;
@@ -141,7 +141,7 @@ impl<'p> PieceGround<'p> {
     }
 }
 
-fn replayed(piece: &Piece, scenario: &Scenario, stretch: &TokenSegment) -> Present {
+fn replayed(piece: &HistoryPiece, scenario: &Scenario, stretch: &TapeSegment) -> Present {
     let mut present = Present::default();
     replay_sessions(&piece.tape, scenario, stretch.responses.clone(), &mut |index, baseline, decision| {
         let weight = piece.weights.get(index as usize).copied().unwrap_or(1.0);
@@ -152,7 +152,7 @@ fn replayed(piece: &Piece, scenario: &Scenario, stretch: &TokenSegment) -> Prese
 }
 
 /// A stretch of a tape: a session, or a context of one.
-pub(super) struct TokenSegment {
+pub(super) struct TapeSegment {
     /// Its session.
     pub(super) session: u32,
     /// Its responses.
@@ -161,15 +161,15 @@ pub(super) struct TokenSegment {
     endpoints: Vec<u32>,
 }
 
-impl TokenSegment {
+impl TapeSegment {
     /// Whether anything in it can be changed by whoever runs the pipeline.
     fn is_reached(&self, now: &Scenario) -> bool {
-        self.endpoints.iter().any(|&endpoint| now.endpoints[endpoint as usize].reached == Reached::Changes)
+        self.endpoints.iter().any(|&endpoint| now.endpoints[endpoint as usize].reached == WithinReach::Changes)
     }
 }
 
 /// The stretches of a tape in which `key` stays the same.
-pub(super) fn stretches(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<TokenSegment> {
+pub(super) fn stretches(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<TapeSegment> {
     let mut start = 0;
     let groups = tape.responses.chunk_by(|a, b| key(a) == key(b));
     groups
@@ -179,13 +179,13 @@ pub(super) fn stretches(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32))
             let mut endpoints: Vec<u32> = group.iter().map(|response| response.endpoint).collect();
             endpoints.sort_unstable();
             endpoints.dedup();
-            TokenSegment { session: group[0].session, responses, endpoints }
+            TapeSegment { session: group[0].session, responses, endpoints }
         })
         .collect()
 }
 
 /// Where a change can make a difference.
-pub(super) enum Scope {
+pub(super) enum ChangeScope {
     Everywhere,
     /// In sessions with one of these endpoints, and in these sessions.
     Some {
@@ -194,7 +194,7 @@ pub(super) enum Scope {
     },
 }
 
-impl Scope {
+impl ChangeScope {
     /// Where two configurations differ.
     pub(super) fn of(now: &Scenario, change: &Scenario) -> Self {
         if !now.is_alike_for_all(change) {
@@ -206,7 +206,7 @@ impl Scope {
     }
 
     /// Whether that is in this stretch.
-    pub(super) fn concerns(&self, stretch: &TokenSegment) -> bool {
+    pub(super) fn concerns(&self, stretch: &TapeSegment) -> bool {
         match self {
             Self::Everywhere => true,
             Self::Some { endpoints, sessions } => {

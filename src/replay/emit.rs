@@ -10,7 +10,7 @@ use crate::facts::encode;
 use crate::facts::inner_formats::InnerFormats;
 use crate::replay::input::ReplayInput;
 use crate::settings::{create_private, write_private};
-use crate::telemetry::log::{Event, EventLog, NO_ORDER, NO_STEP, What};
+use crate::telemetry::log::{EventLog, NO_ORDER, NO_STEP, RecordedAs, RecordedEvent};
 use crate::telemetry::{ContextLine, PipelineEvent, SummaryLine};
 
 /// Writes a log, one file per session; returns how many. What the planner did stands behind the step that set it off.
@@ -22,7 +22,7 @@ pub fn write(dir: &Path, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms)
     let mut behind = Behind::new(log);
     let (mut files, mut at, mut after) = (0, 0, 0);
     for (number, session_hash) in (0..).zip(log.sessions.iter()) {
-        let of_session = |events: &[Event]| events.iter().take_while(|event| event.session == number).count();
+        let of_session = |events: &[RecordedEvent]| events.iter().take_while(|event| event.session == number).count();
         let session = &log.events[at..][..of_session(&log.events[at..])];
         let beside = &log.beside[after..][..of_session(&log.beside[after..])];
         after += beside.len();
@@ -56,11 +56,11 @@ fn line(event: &PipelineEvent) -> String {
 
 /// What the planner did, by the event behind which it stands: the last one of the same step, or of the last step before
 /// it that has any, in the same context.
-struct Behind<'l>(BTreeMap<usize, Vec<&'l Event>>);
+struct Behind<'l>(BTreeMap<usize, Vec<&'l RecordedEvent>>);
 
 impl<'l> Behind<'l> {
     fn new(log: &'l EventLog) -> Self {
-        let mut behind: BTreeMap<usize, Vec<&Event>> = BTreeMap::new();
+        let mut behind: BTreeMap<usize, Vec<&RecordedEvent>> = BTreeMap::new();
         if log.planned.is_empty() {
             return Self(behind);
         }
@@ -77,19 +77,19 @@ impl<'l> Behind<'l> {
         Self(behind)
     }
 
-    fn take(&mut self, at: usize) -> impl Iterator<Item = &'l Event> {
+    fn take(&mut self, at: usize) -> impl Iterator<Item = &'l RecordedEvent> {
         self.0.remove(&at).into_iter().flatten()
     }
 }
 
 /// The name of the content; empty where nobody knows what the planner would have got.
-fn content(event: &Event, names: &Pseudonyms) -> String {
-    let is_response = !event.is_planned() && event.what == What::Response;
+fn content(event: &RecordedEvent, names: &Pseudonyms) -> String {
+    let is_response = !event.is_planned() && event.what == RecordedAs::Response;
     if !is_response && !event.body.is_some() { String::new() } else { names.id(event.body).to_string() }
 }
 
 /// The event as it stands in a file.
-fn recorded(event: &Event, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms) -> PipelineEvent {
+fn recorded(event: &RecordedEvent, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms) -> PipelineEvent {
     let ids = encode::ids();
     let format = |number: u8| ids.get(usize::from(number)).map(|id| (*id).to_owned());
     let subagent = laid.subagent(event.chain);
@@ -130,6 +130,6 @@ fn recorded(event: &Event, log: &EventLog, laid: &ReplayInput, names: &Pseudonym
         enricher_decline_reason: event.plan.declined.map(|reason| reason.key().to_owned()),
         cited_in_next_n_turns: event.plan.cited,
         call_order: (event.order != NO_ORDER).then_some(event.order),
-        what: (event.what != What::Response).then(|| event.what.key().to_owned()),
+        what: (event.what != RecordedAs::Response).then(|| event.what.key().to_owned()),
     }
 }

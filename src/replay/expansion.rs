@@ -3,9 +3,9 @@
 
 use crate::base::id::IdMap;
 use crate::facts::body_facts::{BodyFacts, NearField, NearSignature};
-use crate::facts::lines::Line;
-use crate::replay::offer::{Decision, What};
-use crate::replay::runs::Run;
+use crate::facts::lines::BodyLine;
+use crate::replay::offer::{Decision, SentAs};
+use crate::replay::runs::LineRun;
 use crate::replay::savings::Expanded;
 use crate::replay::tape::Tape;
 
@@ -20,7 +20,7 @@ enum Sent {
     AsIs,
     Encoded,
     /// The lines apart from those that hints stood for.
-    Lines(Vec<Run>),
+    Lines(Vec<LineRun>),
 }
 
 impl<'t> Expansion<'t> {
@@ -40,13 +40,13 @@ impl<'t> Expansion<'t> {
     }
 
     /// Something was sent for a response; `runs` are the lines that it refers to.
-    pub fn send(&mut self, response: u32, decision: &Decision, runs: &[Run]) {
+    pub fn send(&mut self, response: u32, decision: &Decision, runs: &[LineRun]) {
         let holds = match decision.what {
-            What::AsIs => return self.show(response, Sent::AsIs),
-            What::Encoded(_) => return self.show(response, Sent::Encoded),
-            What::Reference(to) => self.is_same(response, to),
-            What::NearReference(to) => self.is_near(response, to),
-            What::RangeReference => {
+            SentAs::AsIs => return self.show(response, Sent::AsIs),
+            SentAs::Encoded(_) => return self.show(response, Sent::Encoded),
+            SentAs::Reference(to) => self.is_same(response, to),
+            SentAs::NearReference(to) => self.is_near(response, to),
+            SentAs::RangeReference => {
                 let holds = self.gives_lines_back(response, runs);
                 self.show(response, Sent::Lines(runs.to_vec()));
                 holds
@@ -69,7 +69,7 @@ impl<'t> Expansion<'t> {
         self.tape.facts_of(&self.tape.responses[response as usize])
     }
 
-    fn lines(&self, response: u32) -> &'t [Line] {
+    fn lines(&self, response: u32) -> &'t [BodyLine] {
         self.tape.windows.lines_of(self.tape.responses[response as usize].body)
     }
 
@@ -87,9 +87,9 @@ impl<'t> Expansion<'t> {
     }
 
     /// Writes the list of lines anew, taking from other responses what hints say, and compares.
-    fn gives_lines_back(&self, response: u32, runs: &[Run]) -> bool {
+    fn gives_lines_back(&self, response: u32, runs: &[LineRun]) -> bool {
         let own = self.lines(response);
-        let mut lines: Vec<Line> = Vec::with_capacity(own.len());
+        let mut lines: Vec<BodyLine> = Vec::with_capacity(own.len());
         for run in runs {
             let (Some(before), Some(said)) = (own.get(lines.len()..run.lines.start), own.get(run.lines.clone())) else {
                 return false;
@@ -104,7 +104,7 @@ impl<'t> Expansion<'t> {
     }
 
     /// The lines with these numbers, if a response that stands in the context shows all of them.
-    fn lines_shown(&self, response: u32, first: u32, last: u32) -> Option<&'t [Line]> {
+    fn lines_shown(&self, response: u32, first: u32, last: u32) -> Option<&'t [BodyLine]> {
         let lines = self.lines(response);
         let start = lines.iter().position(|line| line.number == first).filter(|_| first > 0)?;
         let end = start + last.checked_sub(first)? as usize + 1;

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::base::error::{Error, Result};
 use crate::base::pseudonyms::{Pseudonyms, published_tool};
 use crate::base::visible::{Shown as _, visible};
-use crate::replay::report::{Arm, ReplayReport};
-use crate::report::table::{Format, Rows};
+use crate::replay::report::{ReplayArm, ReplayReport};
+use crate::report::table::{TableBuilder, TableFormat};
 use crate::settings::write_private;
 
 /// Version of the baseline file.
@@ -92,7 +92,7 @@ pub struct Bar<'a> {
 }
 
 /// The outcome of holding a replay against its baseline.
-pub struct Gate {
+pub struct ReplayGate {
     path: PathBuf,
     max_regression_pct: f64,
     /// Nothing to compare with: the file was written.
@@ -101,7 +101,7 @@ pub struct Gate {
     notes: Vec<String>,
 }
 
-impl Gate {
+impl ReplayGate {
     /// Compares with the baseline file, or writes it if it is not there.
     ///
     /// # Errors
@@ -202,7 +202,7 @@ impl Gate {
     }
 
     /// Writes the comparison for people.
-    pub fn write(&self, out: &mut dyn Write, format: Format, width: Option<u16>) -> Result<()> {
+    pub fn write(&self, out: &mut dyn Write, format: TableFormat, width: Option<u16>) -> Result<()> {
         if self.written {
             writeln!(out, "{}\n", format.sentence(&format!("baseline written: {}", self.path.shown())))?;
             return Ok(());
@@ -214,7 +214,7 @@ impl Gate {
             writeln!(out, "note: {}\n", format.sentence(note))?;
         }
         let shown = self.lines.iter().filter(|line| line.worse || !line.what.contains(' '));
-        let table = Rows::of(shown)
+        let table = TableBuilder::of(shown)
             .text("combined savings", |line| line.what.clone())
             .number("before", |line| format!("{:.2} %", line.before_pct))
             .number("now", |line| format!("{:.2} %", line.now_pct))
@@ -269,7 +269,7 @@ impl Baseline {
 }
 
 impl ArmBaseline {
-    fn of(arm: &Arm, naming: Naming<'_>) -> Self {
+    fn of(arm: &ReplayArm, naming: Naming<'_>) -> Self {
         let whole = arm.total.baseline();
         let mut endpoints: BTreeMap<String, [u64; 2]> = BTreeMap::new();
         for group in &arm.endpoints {

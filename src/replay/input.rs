@@ -6,16 +6,18 @@ use crate::base::id::Id;
 use crate::base::names::Names;
 use crate::facts::body_facts::Encoding;
 use crate::facts::encode;
-use crate::facts::encode::Family;
+use crate::facts::encode::FormatFamily;
 use crate::frames::input::Input;
 use crate::logs::history::History;
 use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::{sessions, totals, uses};
 use crate::replay::savings::PaperClaim;
-use crate::replay::{Decision, Options, Outcome, Scenario, SessionProfile, Tape, ToolKind, What, replay_each};
+use crate::replay::{
+    Decision, ReplayOptions, Scenario, SentAs, SessionProfile, Tape, TapeEntry, ToolKind, replay_each,
+};
 use crate::settings::classify_agent;
-use crate::telemetry::log::{EncodedTokens, Event, EventLog, NO_FORMAT, NO_LATENCY, Plan, What as Kind};
+use crate::telemetry::log::{EncodedTokens, EventLog, NO_FORMAT, NO_LATENCY, RecordedAs, RecordedEvent, RecordedPlan};
 
 /// A history laid out, with what reports need besides.
 pub struct ReplayInput {
@@ -27,7 +29,7 @@ pub struct ReplayInput {
     pub projects: Vec<Id>,
     /// Tokens that entered contexts.
     pub context_tokens: u64,
-    /// See [`report::Input::plain_repeats`].
+    /// See [`report::ReplayedInput::plain_repeats`].
     pub plain_repeats: [u64; 3],
     /// Published figures to print beside these.
     pub paper: PaperClaim,
@@ -72,8 +74,8 @@ impl ReplayInput {
     }
 
     /// What is varied in one arm.
-    pub fn options(&self, extended: bool) -> Options {
-        Options { extended, invalidate: true, counting: None }
+    pub fn options(&self, extended: bool) -> ReplayOptions {
+        ReplayOptions { extended, invalidate: true, counting: None }
     }
 
     /// The responses as the live pipeline would have recorded them under this scenario. Calls that failed bypass the
@@ -85,12 +87,12 @@ impl ReplayInput {
         let (mut events, mut encodings) = (Vec::new(), Vec::new());
         replay_each(&self.tape, scenario, &mut |index, decision| {
             let response = &self.tape.responses[index as usize];
-            if matches!(response.outcome, Outcome::Answer | Outcome::Mixed) {
+            if matches!(response.outcome, TapeEntry::Answer | TapeEntry::Mixed) {
                 let known = self.encoded_tokens(scenario, index);
                 let (start, count) = (encodings.len() as u32, known.len() as u8);
                 encodings.extend(known);
                 let event = self.event(&mut names, scenario, index, decision);
-                events.push(Event { encodings_start: start, encodings_count: count, ..event });
+                events.push(RecordedEvent { encodings_start: start, encodings_count: count, ..event });
             }
         });
         let beside = self.beside(&mut names, scenario);
@@ -101,58 +103,77 @@ impl ReplayInput {
     }
 
     /// What happened in the contexts besides the responses.
-    fn beside(&self, names: &mut Names, scenario: &Scenario) -> Vec<Event> {
+    fn beside(&self, names: &mut Names, scenario: &Scenario) -> Vec<RecordedEvent> {
         let order = |chain: u32, call: usize| (call - self.history.chains[chain as usize].calls.start) as u32;
         let bare = |names: &mut Names, index: usize| {
-            let nothing = Decision { layer: LayerId::L3, what: What::AsIs, tokens: 0 };
+            let nothing = Decision { layer: LayerId::L3, what: SentAs::AsIs, tokens: 0 };
             let event = self.event(names, scenario, index as u32, &nothing);
-            let Event { session, chain, partition, step, ts, call, tool, endpoint, path, .. } = event;
-            let Event { baseline, bytes, handle_tokens, order, what, .. } = event;
-            let known = Event { session, chain, partition, step, ts, call, tool, endpoint, path, ..Event::default() };
-            Event { baseline, sent: baseline, bytes, handle_tokens, order, what, ..known }
+            let RecordedEvent { session, chain, partition, step, ts, call, tool, endpoint, path, .. } = event;
+            let RecordedEvent { baseline, bytes, handle_tokens, order, what, .. } = event;
+            let known = RecordedEvent {
+                session,
+                chain,
+                partition,
+                step,
+                ts,
+                call,
+                tool,
+                endpoint,
+                path,
+                ..RecordedEvent::default()
+            };
+            RecordedEvent { baseline, sent: baseline, bytes, handle_tokens, order, what, ..known }
         };
         let mut beside = Vec::new();
         for (index, response) in self.tape.responses.iter().enumerate() {
-            let is_shown = response.outcome == Outcome::Failure;
+            let is_shown = response.outcome == TapeEntry::Failure;
             let what = match (response.outcome, response.ran) {
-                (Outcome::Answer | Outcome::Mixed, _) => continue,
-                (Outcome::Failure, true) => Kind::Failed,
-                (Outcome::Failure, false) => Kind::Refused,
-                (_, true) => Kind::Empty,
-                (_, false) => Kind::Unanswered,
+                (TapeEntry::Answer | TapeEntry::Mixed, _) => continue,
+                (TapeEntry::Failure, true) => RecordedAs::Failed,
+                (TapeEntry::Failure, false) => RecordedAs::Refused,
+                (_, true) => RecordedAs::Empty,
+                (_, false) => RecordedAs::Unanswered,
             };
             let event = bare(names, index);
-            let event = if is_shown { event } else { Event { baseline: 0, sent: 0, bytes: 0, ..event } };
-            beside.push(Event { what, ..event });
+            let event = if is_shown { event } else { RecordedEvent { baseline: 0, sent: 0, bytes: 0, ..event } };
+            beside.push(RecordedEvent { what, ..event });
         }
         for eviction in &self.history.evictions {
             let event = bare(names, eviction.call);
-            let (order, what) = (order(event.chain, eviction.before), Kind::Cleared);
-            beside.push(Event { order, what, baseline: 0, sent: 0, bytes: 0, ..event });
+            let (order, what) = (order(event.chain, eviction.before), RecordedAs::Cleared);
+            beside.push(RecordedEvent { order, what, baseline: 0, sent: 0, bytes: 0, ..event });
         }
         for (number, chain) in (0..).zip(&self.history.chains) {
             let last = self.history.calls[chain.calls.clone()].last();
             let partition = chain.compactions.iter().copied().max().unwrap_or(0);
             if partition > last.map_or(0, |call| call.partition) {
-                let (order, what) = (chain.calls.len() as u32, Kind::Compacted);
+                let (order, what) = (chain.calls.len() as u32, RecordedAs::Compacted);
                 let (session, ts) = (chain.session, last.map_or(0, |call| time(call.ts)));
-                beside.push(Event { session, chain: number, partition, ts, order, what, ..Event::default() });
+                beside.push(RecordedEvent {
+                    session,
+                    chain: number,
+                    partition,
+                    ts,
+                    order,
+                    what,
+                    ..RecordedEvent::default()
+                });
             }
         }
         beside
     }
 
     /// A response as it is, as if nobody had shown it before; none without text.
-    pub fn plain_event(&self, names: &mut Names, scenario: &Scenario, index: u32) -> Option<Event> {
+    pub fn plain_event(&self, names: &mut Names, scenario: &Scenario, index: u32) -> Option<RecordedEvent> {
         let response = &self.tape.responses[index as usize];
-        let is_text = matches!(response.outcome, Outcome::Answer | Outcome::Mixed);
+        let is_text = matches!(response.outcome, TapeEntry::Answer | TapeEntry::Mixed);
         let counting = scenario.session(response).counting;
         let tokens = counting.tokens(&self.tape.facts_of(response).raw);
-        let decision = Decision { layer: LayerId::L3, what: What::AsIs, tokens };
+        let decision = Decision { layer: LayerId::L3, what: SentAs::AsIs, tokens };
         is_text.then(|| self.event(names, scenario, index, &decision))
     }
 
-    fn event(&self, names: &mut Names, scenario: &Scenario, index: u32, decision: &Decision) -> Event {
+    fn event(&self, names: &mut Names, scenario: &Scenario, index: u32, decision: &Decision) -> RecordedEvent {
         let response = &self.tape.responses[index as usize];
         let facts = self.tape.facts_of(response);
         let call = &self.history.calls[index as usize];
@@ -161,7 +182,7 @@ impl ReplayInput {
         let tokens = |tokens: u64| u32::try_from(tokens).unwrap_or(u32::MAX);
         let [a, b, c, d, ..] = response.path.0;
         let is_array = facts.shape == BodyShape::ArrayOfObjects as u8;
-        Event {
+        RecordedEvent {
             session: response.session,
             chain: response.chain,
             partition: response.partition,
@@ -182,15 +203,15 @@ impl ReplayInput {
             items: facts.items.max(facts.fields),
             key_stability: if is_array { facts.key_stability } else { f32::NAN },
             layer: decision.layer,
-            format: if let What::Encoded(format) = decision.what { format } else { NO_FORMAT },
+            format: if let SentAs::Encoded(format) = decision.what { format } else { NO_FORMAT },
             baseline: tokens(counting.tokens(&facts.raw)),
             sent: tokens(decision.tokens),
             weight: 1.0,
-            mixed: response.outcome == Outcome::Mixed,
+            mixed: response.outcome == TapeEntry::Mixed,
             handle_tokens: counting.tokens(&response.handle.size()).try_into().unwrap_or(u8::MAX),
             order: index - self.history.chains[response.chain as usize].calls.start as u32,
-            what: Kind::Response,
-            plan: Plan::default(),
+            what: RecordedAs::Response,
+            plan: RecordedPlan::default(),
             encodings_start: 0,
             encodings_count: 0,
         }
@@ -200,7 +221,7 @@ impl ReplayInput {
     fn encoded_tokens(&self, scenario: &Scenario, index: u32) -> Vec<EncodedTokens> {
         let response = &self.tape.responses[index as usize];
         let counting = scenario.session(response).counting;
-        let published = |format: u8| encode::REGISTER[format as usize].family == Family::Published;
+        let published = |format: u8| encode::REGISTER[format as usize].family == FormatFamily::Published;
         let showing = response.body_at_hand.showing;
         let eligible = |row: &&Encoding| published(row.format) && row.kept.suits(showing);
         let rows = self.tape.encodings_of(response).iter().filter(eligible).take(u8::MAX.into());

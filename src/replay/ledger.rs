@@ -2,9 +2,9 @@
 
 use crate::base::body_shape::BodyShape;
 use crate::facts::encode;
-use crate::replay::offer::{Decision, What};
+use crate::replay::offer::{Decision, SentAs};
 use crate::replay::savings::Tally;
-use crate::replay::tape::{Outcome, Response, Tape};
+use crate::replay::tape::{Response, Tape, TapeEntry};
 
 /// Everything that was decided in one replay.
 #[derive(Clone, PartialEq, Debug)]
@@ -50,7 +50,7 @@ impl Ledger {
     /// Books what was decided for a response; nothing for one without text.
     pub(super) fn note(&mut self, response: &Response, baseline: u64, decision: Option<&Decision>) {
         let Some(&Decision { layer, what, tokens }) = decision else {
-            self.unstudied += u64::from(response.outcome == Outcome::Unstudied);
+            self.unstudied += u64::from(response.outcome == TapeEntry::Unstudied);
             return;
         };
         let session = &mut self.sessions[response.session as usize];
@@ -61,8 +61,8 @@ impl Ledger {
             tally.add(layer, baseline, tokens);
         }
         match what {
-            What::Encoded(format) => self.formats[format as usize].add(layer, baseline, tokens),
-            What::Reference(_) => self.references += 1,
+            SentAs::Encoded(format) => self.formats[format as usize].add(layer, baseline, tokens),
+            SentAs::Reference(_) => self.references += 1,
             _ => {}
         }
     }

@@ -31,12 +31,12 @@ pub mod study;
 pub mod tape;
 
 pub use bounds::bounds;
-pub use effects::{Ground, Piece, Present};
+pub use effects::{EffectsBaseline, HistoryPiece, Present};
 pub use ledger::Ledger;
-pub use offer::{Decision, What};
+pub use offer::{Decision, SentAs};
 pub use published::published_claim;
 pub use quotes::quotes;
-pub use recorded::Recorded;
-pub use scenario::{Options, Scenario};
+pub use recorded::RecordedLog;
+pub use scenario::{ReplayOptions, Scenario};
 pub use stack::{replay, replay_each, replay_expanded};
-pub use tape::{Outcome, SessionProfile, Tape, ToolKind};
+pub use tape::{SessionProfile, Tape, TapeEntry, ToolKind};

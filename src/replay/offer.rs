@@ -11,14 +11,14 @@ pub struct Decision {
     /// The layer that decided.
     pub layer: LayerId,
     /// What exactly it did: a hint, or a format.
-    pub what: What,
+    pub what: SentAs,
     /// Tokens sent.
     pub tokens: u64,
 }
 
 /// What a layer sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum What {
+pub enum SentAs {
     /// A reference to the response with this index.
     Reference(u32),
     /// A near-reference to the response with this index.
@@ -59,7 +59,7 @@ impl<'t> Offer<'t> {
 }
 
 /// What changes the state of a context without being a response.
-pub enum Event<'t> {
+pub enum ContextEvent<'t> {
     /// Another context, or another partition of it, begins.
     Boundary {
         /// Whether it is also another session.

@@ -6,18 +6,18 @@
 
 use crate::base::id::IdMap;
 use crate::facts::hints;
-use crate::facts::hints::Shown;
+use crate::facts::hints::ShownAs;
 use crate::logs::trace::{Millis, NO_TIME};
-use crate::replay::cache::{Cache, Entry};
+use crate::replay::cache::{DedupCache, ShownBody};
 use crate::replay::layers::exact_dedup::wording;
 use crate::replay::savings::{PublishedClaim, share};
 use crate::replay::scenario::Scenario;
-use crate::replay::tape::{Outcome, Tape};
+use crate::replay::tape::{Tape, TapeEntry};
 
 /// Replays the published accounting; `answered` tells when each response came.
 pub fn published_claim(tape: &Tape, scenario: &Scenario, answered: &[Millis]) -> PublishedClaim {
     let mut sums = Sums::default();
-    let mut host = Host { tape, scenario, cache: Cache::new(scenario.lru_size) };
+    let mut host = Host { tape, scenario, cache: DedupCache::new(scenario.lru_size) };
     let (mut session, mut partitions) = (None, IdMap::default());
     for index in in_order_of_time(tape, answered) {
         let response = &tape.responses[index as usize];
@@ -69,7 +69,7 @@ struct Sums {
 struct Host<'t> {
     tape: &'t Tape,
     scenario: &'t Scenario,
-    cache: Cache,
+    cache: DedupCache,
 }
 
 impl Host<'_> {
@@ -80,7 +80,7 @@ impl Host<'_> {
         if policy.mutates_files && response.path.is_some() && response.ran {
             self.cache.drop_if(|entry| self.tape.is_read_of(entry.response, response.path));
         }
-        if !matches!(response.outcome, Outcome::Answer | Outcome::Mixed) {
+        if !matches!(response.outcome, TapeEntry::Answer | TapeEntry::Mixed) {
             return;
         }
         let facts = self.tape.facts_of(response);
@@ -94,7 +94,7 @@ impl Host<'_> {
         }
         if let Some(entry) = if policy.dedup { self.cache.touch(response.body) } else { None } {
             let kind = self.tape.endpoints[response.endpoint as usize].kind;
-            let frame = hints::reference_size(Shown::AsIs, wording(self.scenario.verbosity, kind));
+            let frame = hints::reference_size(ShownAs::AsIs, wording(self.scenario.verbosity, kind));
             let hint = frame.plus(&self.tape.responses[entry.response as usize].handle.size());
             sums.hits += 1;
             sums.by_hints += tokens.saturating_sub(counting.tokens(&hint));
@@ -103,9 +103,9 @@ impl Host<'_> {
         sums.missed += tokens;
         sums.by_encoders += facts.published.map_or(0, |size| tokens.saturating_sub(counting.tokens(&size)));
         // Endpoints without L0 fill the cache all the same.
-        self.cache.insert(Entry { body: response.body, response: index, shown: Shown::AsIs });
+        self.cache.insert(ShownBody { body: response.body, response: index, shown: ShownAs::AsIs });
         if !policy.invalidates.is_empty() {
-            let endpoint = |entry: &Entry| self.tape.responses[entry.response as usize].endpoint;
+            let endpoint = |entry: &ShownBody| self.tape.responses[entry.response as usize].endpoint;
             self.cache.drop_if(|entry| policy.invalidates.contains(&endpoint(entry)));
         }
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::id::IdMap;
 use crate::facts::body_facts::BodyFacts;
-use crate::replay::offer::What;
+use crate::replay::offer::SentAs;
 use crate::replay::scenario::Scenario;
 use crate::replay::stack::replay_each;
 use crate::replay::tape::{Response, Tape};
@@ -61,11 +61,11 @@ fn context_of(response: &Response) -> (u32, u32, u32) {
 
 /// Adds the lines of a result. What a reference stands for was sent before; around references to lines the others are
 /// sent as they are.
-fn show(facts: &BodyFacts, what: What, shown: &mut IdMap<u32, bool>) {
+fn show(facts: &BodyFacts, what: SentAs, shown: &mut IdMap<u32, bool>) {
     let is_whole = |lost_in: u32| match what {
-        What::AsIs | What::RangeReference => true,
-        What::Encoded(format) => lost_in >> format & 1 == 0,
-        What::Reference(_) | What::NearReference(_) => false,
+        SentAs::AsIs | SentAs::RangeReference => true,
+        SentAs::Encoded(format) => lost_in >> format & 1 == 0,
+        SentAs::Reference(_) | SentAs::NearReference(_) => false,
     };
     for text in facts.texts.iter() {
         *shown.entry(text.hash).or_default() |= is_whole(text.lost_in);

@@ -26,7 +26,7 @@ pub struct Reach {
 
 /// What a place can do with the answers of a tool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Reached {
+pub enum WithinReach {
     /// Change them.
     #[default]
     Changes,
@@ -38,12 +38,12 @@ pub enum Reached {
 
 impl Reach {
     /// What it can do with the answers of a tool.
-    pub fn of(&self, tool: &str) -> Reached {
+    pub fn of(&self, tool: &str) -> WithinReach {
         let names = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, tool));
         match names(&self.changes) && !names(&self.except) {
-            true => Reached::Changes,
-            false if self.sees_all => Reached::Sees,
-            false => Reached::Misses,
+            true => WithinReach::Changes,
+            false if self.sees_all => WithinReach::Sees,
+            false => WithinReach::Misses,
         }
     }
 }
@@ -58,7 +58,7 @@ fn matches(pattern: &str, tool: &str) -> bool {
 /// If `reach.toml` does not fit, or names nobody.
 pub fn reaches(data: &Data) -> Result<Vec<Reach>> {
     let file = data.file("reach.toml")?;
-    let Sheet { reach, .. } = file.parsed()?;
+    let ReachRules { reach, .. } = file.parsed()?;
     if reach.is_empty() {
         return Err(Error::failed(format!("{} names no reach", file.place)));
     }
@@ -70,12 +70,12 @@ pub fn reaches(data: &Data) -> Result<Vec<Reach>> {
 /// # Errors
 /// If `reach.toml` does not fit.
 pub fn worth_percent_min(data: &Data) -> Result<f64> {
-    data.parsed::<Sheet>("reach.toml").map(|file| file.worth_percent_min)
+    data.parsed::<ReachRules>("reach.toml").map(|file| file.worth_percent_min)
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Sheet {
+struct ReachRules {
     worth_percent_min: f64,
     reach: Vec<Reach>,
 }

@@ -10,30 +10,30 @@ use rayon::prelude::*;
 use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::id::{Id, IdHasher, IdMap};
 use crate::base::names::Sym;
-use crate::base::showing::{Kept, Showing};
+use crate::base::showing::{KeptLines, Showing};
 use crate::base::tokenizer::{Size, VOCABULARIES};
 use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::facts::encode;
 use crate::logs::trace::Handle;
-use crate::replay::effects::Piece;
+use crate::replay::effects::HistoryPiece;
 use crate::replay::runs::Windows;
-use crate::replay::tape::{BodyAtHand, Endpoint, Outcome, Response, SessionProfile, Sessions, Tape, ToolKind};
-use crate::telemetry::log::{Event, EventLog, NO_FORMAT, What};
+use crate::replay::tape::{BodyAtHand, Endpoint, Response, SessionProfile, SessionProfiles, Tape, TapeEntry, ToolKind};
+use crate::telemetry::log::{EventLog, NO_FORMAT, RecordedAs, RecordedEvent};
 
 /// Responses of a piece, apart from the rest of its last session: enough pieces for all threads, few enough tables of endpoints.
 const PIECE_EVENTS: usize = 10_000;
 
 /// A log of recorded responses, ready to be laid out piece by piece.
-pub struct Recorded<'l> {
+pub struct RecordedLog<'l> {
     log: &'l EventLog,
     endpoints: Vec<Endpoint>,
-    sessions: Sessions,
+    sessions: SessionProfiles,
     number: HashMap<(Sym, Sym), u32, BuildHasherDefault<IdHasher>>,
     /// Tokens of a call's name in a hint where the recorder did not say.
     handle_tokens: u8,
 }
 
-impl<'l> Recorded<'l> {
+impl<'l> RecordedLog<'l> {
     /// Prepares a sorted log. `kind_of` classifies tools, `handle_tokens` is assumed where the recorder does not say what
     /// the name of a call costs.
     pub fn new(
@@ -52,7 +52,7 @@ impl<'l> Recorded<'l> {
                 endpoints.len() as u32 - 1
             });
         }
-        Self { log, endpoints, sessions: Sessions::new(&sessions), number, handle_tokens }
+        Self { log, endpoints, sessions: SessionProfiles::new(&sessions), number, handle_tokens }
     }
 
     /// A tape without responses, from which scenarios are made.
@@ -61,7 +61,7 @@ impl<'l> Recorded<'l> {
     }
 
     /// All of it, in pieces of whole sessions.
-    pub fn pieces(&self) -> Vec<Piece> {
+    pub fn pieces(&self) -> Vec<HistoryPiece> {
         let mut counts = vec![0; self.log.sessions.len()];
         self.log.events.iter().chain(&self.log.beside).for_each(|event| counts[event.session as usize] += 1);
         let (mut pieces, mut start, mut held) = (Vec::new(), 0, 0);
@@ -74,7 +74,7 @@ impl<'l> Recorded<'l> {
         }
         let piece = |sessions: Range<u32>| {
             let (tape, weights) = self.lay(sessions);
-            Piece { tape, weights }
+            HistoryPiece { tape, weights }
         };
         pieces.into_par_iter().map(piece).collect()
     }
@@ -82,12 +82,12 @@ impl<'l> Recorded<'l> {
     /// The tape of some sessions, and the responses that each one on it stands for. Bodies of which more is recorded than
     /// their size come first.
     pub fn lay(&self, sessions: Range<u32>) -> (Tape, Vec<f64>) {
-        let within = |events: &'l [Event]| {
+        let within = |events: &'l [RecordedEvent]| {
             let place = |session: u32| events.partition_point(|event| event.session < session);
             &events[place(sessions.start)..place(sessions.end)]
         };
         let (events, beside) = (within(&self.log.events), within(&self.log.beside));
-        let mut rows: Vec<&Event> = beside.iter().filter(|event| event.what.is_call()).collect();
+        let mut rows: Vec<&RecordedEvent> = beside.iter().filter(|event| event.what.is_call()).collect();
         rows.extend(events);
         rows.sort_by_key(|event| event.key());
         let mut tape = Tape {
@@ -95,7 +95,7 @@ impl<'l> Recorded<'l> {
             evictions: evictions(&rows, beside),
             facts: Vec::new(),
             endpoints: self.endpoints.clone(),
-            sessions: Sessions::default(),
+            sessions: SessionProfiles::default(),
             range_lines_min: usize::MAX,
             encodings: Vec::new(),
             windows: Windows::default(),
@@ -122,7 +122,7 @@ impl<'l> Recorded<'l> {
 
     /// Bodies with a known encoding: their numbers and where their encodings are; the tape gets their facts. An event
     /// that a hint answered tells nothing about formats, but another one of the same body may.
-    fn bodies(&self, events: &[Event], tape: &mut Tape) -> (IdMap<Id, u32>, Vec<(u32, u32)>) {
+    fn bodies(&self, events: &[RecordedEvent], tape: &mut Tape) -> (IdMap<Id, u32>, Vec<(u32, u32)>) {
         let mut numbers: IdMap<Id, u32> = IdMap::default();
         let mut encoded = Vec::new();
         for event in events.iter().filter(|event| event.body.is_some()) {
@@ -141,17 +141,17 @@ impl<'l> Recorded<'l> {
         (numbers, encoded)
     }
 
-    fn response(&self, event: &Event, body: u32, encodings: (u32, u32)) -> Response {
+    fn response(&self, event: &RecordedEvent, body: u32, encodings: (u32, u32)) -> Response {
         let tokens = if event.handle_tokens > 0 { event.handle_tokens } else { self.handle_tokens };
         let mut path = Id::NONE;
         path.0[..4].copy_from_slice(&event.path.to_be_bytes());
         let (outcome, ran) = match event.what {
-            What::Response if event.mixed => (Outcome::Mixed, true),
-            What::Response => (Outcome::Answer, true),
-            What::Failed => (Outcome::Failure, true),
-            What::Refused => (Outcome::Failure, false),
-            What::Empty => (Outcome::Silent, true),
-            What::Unanswered | What::Cleared | What::Compacted => (Outcome::Silent, false),
+            RecordedAs::Response if event.mixed => (TapeEntry::Mixed, true),
+            RecordedAs::Response => (TapeEntry::Answer, true),
+            RecordedAs::Failed => (TapeEntry::Failure, true),
+            RecordedAs::Refused => (TapeEntry::Failure, false),
+            RecordedAs::Empty => (TapeEntry::Silent, true),
+            RecordedAs::Unanswered | RecordedAs::Cleared | RecordedAs::Compacted => (TapeEntry::Silent, false),
         };
         Response {
             body,
@@ -176,19 +176,24 @@ impl<'l> Recorded<'l> {
         }
     }
 
-    fn encodings(&self, event: &Event) -> Vec<Encoding> {
+    fn encodings(&self, event: &RecordedEvent) -> Vec<Encoding> {
         let size = |tokens: u32| Size { bytes: 0, tokens: [tokens; VOCABULARIES.len()] };
         let listed = self.log.encodings_of(event).iter();
         let mut encodings: Vec<Encoding> = listed
             .filter(|row| usize::from(row.format) < encode::REGISTER.len())
-            .map(|row| Encoding { format: row.format, depth: row.depth, size: size(row.tokens), kept: Kept::Nothing })
+            .map(|row| Encoding {
+                format: row.format,
+                depth: row.depth,
+                size: size(row.tokens),
+                kept: KeptLines::Nothing,
+            })
             .collect();
         if encodings.is_empty() && matches!(event.layer, LayerId::L1 | LayerId::L2) {
             encodings.extend(recorded_format(event).map(|format| Encoding {
                 format,
                 depth: 0,
                 size: size(event.sent),
-                kept: Kept::Nothing,
+                kept: KeptLines::Nothing,
             }));
         }
         encodings.sort_by_key(|row| (row.format, row.depth));
@@ -197,27 +202,29 @@ impl<'l> Recorded<'l> {
 }
 
 /// What was cleared from contexts, by the index of the next response and of the one cleared.
-fn evictions(rows: &[&Event], beside: &[Event]) -> Vec<(u32, u32)> {
-    let cleared: Vec<&Event> = beside.iter().filter(|event| event.what == What::Cleared).collect();
+fn evictions(rows: &[&RecordedEvent], beside: &[RecordedEvent]) -> Vec<(u32, u32)> {
+    let cleared: Vec<&RecordedEvent> = beside.iter().filter(|event| event.what == RecordedAs::Cleared).collect();
     if cleared.is_empty() {
         return Vec::new();
     }
-    let chain = |event: &Event| (event.session, event.chain);
+    let chain = |event: &RecordedEvent| (event.session, event.chain);
     let shown: HashMap<_, u32> = (0..).zip(rows).map(|(index, event)| ((chain(event), event.call), index)).collect();
-    let next = |event: &Event| rows.partition_point(|row| (chain(row), row.order) < (chain(event), event.order)) as u32;
-    let known = |event: &&Event| Some((next(event), *shown.get(&(chain(event), event.call))?));
+    let next = |event: &RecordedEvent| {
+        rows.partition_point(|row| (chain(row), row.order) < (chain(event), event.order)) as u32
+    };
+    let known = |event: &&RecordedEvent| Some((next(event), *shown.get(&(chain(event), event.call))?));
     let mut evictions: Vec<(u32, u32)> = cleared.iter().filter_map(known).collect();
     evictions.sort_unstable();
     evictions
 }
 
-fn raw(event: &Event) -> Size {
+fn raw(event: &RecordedEvent) -> Size {
     Size { bytes: event.bytes, tokens: [event.baseline; VOCABULARIES.len()] }
 }
 
 /// The format that was used. The published event does not name the one that the router chose; the published router table
 /// does.
-fn recorded_format(event: &Event) -> Option<u8> {
+fn recorded_format(event: &RecordedEvent) -> Option<u8> {
     if event.format != NO_FORMAT {
         return Some(event.format);
     }
@@ -232,7 +239,7 @@ fn recorded_format(event: &Event) -> Option<u8> {
 
 /// What the router asks about a body. Where the recorder did not say how large a value is, what it recorded shows that
 /// the value was large enough.
-fn body_facts(event: &Event) -> BodyFacts {
+fn body_facts(event: &RecordedEvent) -> BodyFacts {
     let items = if event.items > 0 { event.items } else { u32::MAX };
     BodyFacts {
         body: event.body,

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::base::id::IdHasher;
 use crate::facts::body_facts::BodyFacts;
-use crate::facts::lines::Line;
+use crate::facts::lines::BodyLine;
 
 /// Stands where no window begins.
 pub const NO_WINDOW: u32 = u32::MAX;
@@ -30,7 +30,7 @@ pub struct Windows {
     /// Where each body's lines begin; one more than there are bodies.
     starts: Vec<u32>,
     /// By body its lines, unpacked, once somebody asks for them ([`Windows::unpack_lines_of`]); nothing of the others.
-    lines: Vec<Box<[Line]>>,
+    lines: Vec<Box<[BodyLine]>>,
     /// Distinct windows.
     count: u32,
 }
@@ -49,7 +49,7 @@ impl Windows {
             hashes(row, length, lines, |_, hash| often.add(hash, repeats));
         });
         let mut known: HashMap<u64, Known, BuildHasherDefault<IdHasher>> = HashMap::default();
-        let often_in = |lines: &mut Vec<Line>, row: &BodyFacts| {
+        let often_in = |lines: &mut Vec<BodyLine>, row: &BodyFacts| {
             let mut found: Vec<(u32, u64)> = Vec::new();
             hashes(row, length, lines, |at, hash| found.extend(often.has(hash).then_some((at, hash))));
             found
@@ -91,7 +91,7 @@ impl Windows {
     }
 
     /// The lines of a body, if they were unpacked.
-    pub fn lines_of(&self, body: u32) -> &[Line] {
+    pub fn lines_of(&self, body: u32) -> &[BodyLine] {
         self.lines.get(body as usize).map_or(&[], |lines| lines)
     }
 
@@ -191,7 +191,7 @@ struct Known {
 }
 
 /// Hands on where windows begin in a body, with the hash of each. `lines` has room for its lines.
-fn hashes(row: &BodyFacts, length: usize, lines: &mut Vec<Line>, mut each: impl FnMut(u32, u64)) {
+fn hashes(row: &BodyFacts, length: usize, lines: &mut Vec<BodyLine>, mut each: impl FnMut(u32, u64)) {
     lines.clear();
     lines.extend(row.lines.iter());
     let drop = (0..length).fold(1_u64, |power, _| power.wrapping_mul(BASE));
@@ -218,7 +218,7 @@ fn hashes(row: &BodyFacts, length: usize, lines: &mut Vec<Line>, mut each: impl 
 
 /// A run of lines that a hint stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Run {
+pub struct LineRun {
     /// Places among the lines of the body.
     pub lines: Range<usize>,
     /// Index of the response that showed them.

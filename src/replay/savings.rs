@@ -181,16 +181,17 @@ struct Claims {
 }
 
 /// Tokens saved more, by session; sessions without a difference may be left out.
-pub type BySession = BTreeMap<u32, f64>;
+pub type SavedBySession = BTreeMap<u32, f64>;
 
 /// Everything of it.
-pub fn total(effect: &BySession) -> f64 {
+pub fn total(effect: &SavedBySession) -> f64 {
     effect.values().sum()
 }
 
 /// The shares of changes in `whole`, by what each does alone and as the last one.
-pub fn shares(alone: &[BySession], last: &[BySession], whole: &BySession) -> Vec<BySession> {
-    let means: Vec<BySession> = alone.iter().zip(last).map(|(alone, last)| combined(alone, last, 0.5, 0.5)).collect();
+pub fn shares(alone: &[SavedBySession], last: &[SavedBySession], whole: &SavedBySession) -> Vec<SavedBySession> {
+    let means: Vec<SavedBySession> =
+        alone.iter().zip(last).map(|(alone, last)| combined(alone, last, 0.5, 0.5)).collect();
     let apart: Vec<f64> = alone.iter().zip(last).map(|(alone, last)| (total(alone) - total(last)).abs()).collect();
     let all_apart: f64 = apart.iter().sum();
     let left = means.iter().fold(whole.clone(), |left, mean| combined(&left, mean, 1.0, -1.0));
@@ -199,8 +200,8 @@ pub fn shares(alone: &[BySession], last: &[BySession], whole: &BySession) -> Vec
 }
 
 /// A weighted sum of two effects.
-fn combined(a: &BySession, b: &BySession, weight_a: f64, weight_b: f64) -> BySession {
-    let mut sum: BySession = a.iter().map(|(&session, effect)| (session, weight_a * effect)).collect();
+fn combined(a: &SavedBySession, b: &SavedBySession, weight_a: f64, weight_b: f64) -> SavedBySession {
+    let mut sum: SavedBySession = a.iter().map(|(&session, effect)| (session, weight_a * effect)).collect();
     b.iter().for_each(|(&session, effect)| *sum.entry(session).or_default() += weight_b * effect);
     sum
 }

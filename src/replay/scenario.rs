@@ -7,9 +7,9 @@ use crate::base::body_shape::BodyShape;
 use crate::base::tokenizer::Counting;
 use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::facts::encode;
-use crate::facts::encode::Family;
-use crate::replay::reach::{Reach, Reached};
-use crate::replay::tape::{Endpoint, Outcome, Response, SessionProfile, Tape, ToolKind};
+use crate::facts::encode::FormatFamily;
+use crate::replay::reach::{Reach, WithinReach};
+use crate::replay::tape::{Endpoint, Response, SessionProfile, Tape, TapeEntry, ToolKind};
 use crate::settings::{Settings, ShapeThresholds, Verbosity};
 
 /// The hint type of near-references in `[hints.types]`.
@@ -19,7 +19,7 @@ const DEEP: &str = "deep_mckp";
 
 /// What is varied beside the configuration.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct ReplayOptions {
     /// Whether formats may be used that only a later pipeline knows.
     pub extended: bool,
     /// Whether edits and `invalidates` drop cached answers. Switched off only to see what they cost.
@@ -42,7 +42,7 @@ pub struct EndpointPolicy {
     /// Endpoints whose cached answers a call makes stale, by number.
     pub invalidates: Vec<u32>,
     /// What whoever runs the pipeline can do with its answers.
-    pub reached: Reached,
+    pub reached: WithinReach,
 }
 
 /// What holds for a session.
@@ -65,13 +65,13 @@ pub struct Scenario {
     pub verbosity: Verbosity,
     /// By endpoint.
     pub endpoints: Vec<EndpointPolicy>,
-    /// By profile of sessions, as [`Sessions`] numbers them.
+    /// By profile of sessions, as [`SessionProfiles`] numbers them.
     pub(super) profiles: Vec<SessionPolicy>,
     profile_of: Arc<[u32]>,
     /// Whether whoever runs the pipeline may change previews.
     pub previews: bool,
-    /// See [`Options`].
-    pub options: Options,
+    /// See [`ReplayOptions`].
+    pub options: ReplayOptions,
     thresholds: ShapeThresholds,
     /// Formats that the router may choose, by number.
     router: Vec<Routed>,
@@ -89,7 +89,7 @@ enum Routed {
 
 impl Scenario {
     /// Resolves a configuration for a history.
-    pub fn new(settings: &Settings, tape: &Tape, options: Options) -> Self {
+    pub fn new(settings: &Settings, tape: &Tape, options: ReplayOptions) -> Self {
         Self {
             lru_size: settings.shared_lru_size(),
             verbosity: settings.dedup.hint_verbosity,
@@ -107,7 +107,7 @@ impl Scenario {
 
     /// The same configuration with other options.
     #[must_use]
-    pub fn with_options(&self, settings: &Settings, options: Options) -> Self {
+    pub fn with_options(&self, settings: &Settings, options: ReplayOptions) -> Self {
         Self { router: router(settings, options.extended), options, ..self.clone() }
     }
 
@@ -139,12 +139,12 @@ impl Scenario {
     /// Whether a response may be changed.
     pub fn reaches(&self, response: &Response) -> bool {
         let policy = &self.endpoints[response.endpoint as usize];
-        policy.reached == Reached::Changes && (self.previews || !response.body_at_hand.preview)
+        policy.reached == WithinReach::Changes && (self.previews || !response.body_at_hand.preview)
     }
 
     /// Tokens of the answers that may be changed.
     pub fn tokens_reached(&self, tape: &Tape) -> u64 {
-        let answers = tape.responses.iter().filter(|response| response.outcome == Outcome::Answer);
+        let answers = tape.responses.iter().filter(|response| response.outcome == TapeEntry::Answer);
         let reached = answers.filter(|response| self.reaches(response));
         reached.map(|one| self.session(one).counting.tokens(&one.body_at_hand.raw)).sum()
     }
@@ -243,11 +243,11 @@ fn router(settings: &Settings, extended: bool) -> Vec<Routed> {
         enabled.iter().filter_map(|name| encode::find(name)).map(|(_, format)| format.id).collect();
     let listed = |id: &str| named.contains(id) || deep && encode::is_deep(id);
     let routed = |format: &encode::Format| match format.family {
-        Family::Baseline => Routed::Never,
-        Family::Extended if extended => Routed::Extended,
-        Family::Extended => Routed::Never,
-        Family::Published if listed(format.id) => Routed::Published,
-        Family::Published => Routed::Never,
+        FormatFamily::Baseline => Routed::Never,
+        FormatFamily::Extended if extended => Routed::Extended,
+        FormatFamily::Extended => Routed::Never,
+        FormatFamily::Published if listed(format.id) => Routed::Published,
+        FormatFamily::Published => Routed::Never,
     };
     encode::REGISTER.iter().map(routed).collect()
 }
@@ -284,7 +284,7 @@ fn endpoint_policy(settings: &Settings, by_tool: &ByTool<'_>, endpoint: &Endpoin
         template,
         mutates_files: endpoint.kind == ToolKind::FileMutate,
         invalidates,
-        reached: Reached::Changes,
+        reached: WithinReach::Changes,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::settings::formats::{is_format, unknown_format, vocabularies};
 use crate::settings::{Settings, SettingsFile, what_if};
 
 /// One configuration with the values that make it a cell of a grid.
-pub struct Cell {
+pub struct GridCell {
     /// What is varied: values in the order of [`Scenarios::keys`].
     pub values: Vec<String>,
     /// The configuration.
@@ -21,7 +21,7 @@ pub struct Cell {
 
 /// What is changed about the files.
 #[derive(Default)]
-pub struct Asked<'a> {
+pub struct ScenarioChanges<'a> {
     /// `KEY=A,B,…`, each.
     pub sweep: &'a [String],
     /// The agent profile of every session.
@@ -39,7 +39,7 @@ pub struct Scenarios {
     /// Keys that are swept.
     pub keys: Vec<String>,
     /// One cell per configuration.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<GridCell>,
     /// The model of every session, if told.
     pub model: Option<String>,
     /// Who runs the pipeline.
@@ -51,7 +51,7 @@ impl Scenarios {
     ///
     /// # Errors
     /// If one names a format or profile that does not exist, or a sweep does not fit.
-    pub fn new(files: Vec<SettingsFile>, asked: &Asked<'_>, data: &Data) -> Result<Self> {
+    pub fn new(files: Vec<SettingsFile>, asked: &ScenarioChanges<'_>, data: &Data) -> Result<Self> {
         let axes = axes(asked.sweep)?;
         let mut base = Vec::new();
         if let Some(name) = asked.agent_profile {
@@ -65,7 +65,7 @@ impl Scenarios {
                 let settings = what_if(file, &changes)?;
                 check_sweep(&settings)?;
                 let values = values.iter().map(|value| value.to_string().trim().to_owned()).collect();
-                cells.push(Cell { values, settings });
+                cells.push(GridCell { values, settings });
             }
         }
         check_profile(asked.agent_profile, &cells)?;
@@ -93,7 +93,7 @@ fn check_sweep(settings: &Settings) -> Result<()> {
     unknown.map_or(Ok(()), |id| Err(unknown_format(id, "the configuration")))
 }
 
-fn check_profile(name: Option<&str>, cells: &[Cell]) -> Result<()> {
+fn check_profile(name: Option<&str>, cells: &[GridCell]) -> Result<()> {
     let Some(name) = name else { return Ok(()) };
     let variants = cells.first().map(|cell| &cell.settings.profiles.agent.variants);
     match variants {

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use crate::facts::hints::Shown;
-use crate::replay::cache::{Cache, Entry};
+use crate::facts::hints::ShownAs;
+use crate::replay::cache::{DedupCache, ShownBody};
 use crate::replay::expansion::Expansion;
 use crate::replay::layers::Layer;
 use crate::replay::layers::exact_dedup::ExactDedup;
@@ -12,12 +12,12 @@ use crate::replay::layers::memoryless::{Passthrough, Router, Template};
 use crate::replay::layers::near_ref::NearRef;
 use crate::replay::layers::range_ref::RangeRef;
 use crate::replay::ledger::Ledger;
-use crate::replay::offer::{Decision, Event, Offer, What};
-use crate::replay::reach::Reached;
-use crate::replay::runs::Run;
+use crate::replay::offer::{ContextEvent, Decision, Offer, SentAs};
+use crate::replay::reach::WithinReach;
+use crate::replay::runs::LineRun;
 use crate::replay::savings::Expanded;
 use crate::replay::scenario::Scenario;
-use crate::replay::tape::{Outcome, Response, Tape};
+use crate::replay::tape::{Response, Tape, TapeEntry};
 
 /// Replays a tape; the ledger says what was sent.
 pub fn replay(tape: &Tape, scenario: &Scenario) -> Ledger {
@@ -41,7 +41,7 @@ pub fn replay_each(tape: &Tape, scenario: &Scenario, each: &mut dyn FnMut(u32, &
 pub fn replay_expanded(
     tape: &Tape,
     scenario: &Scenario,
-    each: &mut dyn FnMut(u32, &Decision, &[Run]),
+    each: &mut dyn FnMut(u32, &Decision, &[LineRun]),
 ) -> (Ledger, Expanded) {
     let mut ledger = Ledger::new(tape);
     let mut expansion = Expansion::new(tape);
@@ -86,7 +86,7 @@ pub(super) fn fallbacks(tape: &Tape, scenario: &Scenario, each: &mut impl FnMut(
     for (index, response) in (0..).zip(&tape.responses) {
         let offer = stack.offer(index, response);
         let fallback = match response.outcome {
-            Outcome::Answer if scenario.reaches(response) => stack.encode(&offer),
+            TapeEntry::Answer if scenario.reaches(response) => stack.encode(&offer),
             _ => stack.passthrough.take(&offer),
         };
         each(response, offer.baseline, fallback);
@@ -97,14 +97,14 @@ fn walk<'t>(
     tape: &'t Tape,
     scenario: &'t Scenario,
     responses: Range<usize>,
-    each: &mut impl FnMut(u32, u64, Option<&Decision>, &[Run]),
+    each: &mut impl FnMut(u32, u64, Option<&Decision>, &[LineRun]),
 ) -> Stack<'t> {
     let mut stack = Stack::new(tape, scenario);
     let first = tape.evictions.partition_point(|&(before, _)| (before as usize) < responses.start);
     let mut evictions = tape.evictions[first..].iter().peekable();
     for (index, response) in (responses.start as u32..).zip(&tape.responses[responses]) {
         while let Some(&&(_, evicted)) = evictions.peek().filter(|(before, _)| *before <= index) {
-            stack.observe(&Event::Evicted(evicted));
+            stack.observe(&ContextEvent::Evicted(evicted));
             evictions.next();
         }
         stack.enter(response);
@@ -122,7 +122,7 @@ struct Stack<'t> {
     scenario: &'t Scenario,
     /// Session, chain and partition.
     context: Option<(u32, u32, u32)>,
-    cache: Cache,
+    cache: DedupCache,
     exact: ExactDedup,
     near: NearRef,
     range: RangeRef<'t>,
@@ -137,7 +137,7 @@ impl<'t> Stack<'t> {
             tape,
             scenario,
             context: None,
-            cache: Cache::new(scenario.lru_size),
+            cache: DedupCache::new(scenario.lru_size),
             exact: ExactDedup,
             near: NearRef::default(),
             range: RangeRef::new(scenario.options.extended, &tape.windows),
@@ -156,7 +156,7 @@ impl<'t> Stack<'t> {
         let new_session = self.context.is_none_or(|(session, _, _)| session != response.session);
         self.context = Some(context);
         self.cache.clear();
-        self.observe(&Event::Boundary { new_session });
+        self.observe(&ContextEvent::Boundary { new_session });
     }
 
     /// Drops what a call makes stale, before anything else is decided about it.
@@ -165,14 +165,14 @@ impl<'t> Stack<'t> {
             return;
         }
         let policy = &self.scenario.endpoints[response.endpoint as usize];
-        if policy.reached == Reached::Misses {
+        if policy.reached == WithinReach::Misses {
             return;
         }
         if policy.mutates_files && response.path.is_some() {
             self.cache.drop_if(|entry| self.tape.is_read_of(entry.response, response.path));
         }
         if !policy.invalidates.is_empty() {
-            let endpoint = |entry: &Entry| self.tape.responses[entry.response as usize].endpoint;
+            let endpoint = |entry: &ShownBody| self.tape.responses[entry.response as usize].endpoint;
             self.cache.drop_if(|entry| policy.invalidates.contains(&endpoint(entry)));
         }
     }
@@ -188,14 +188,14 @@ impl<'t> Stack<'t> {
 
     /// What is sent for a response, with its tokens as it is; nothing for one without text.
     fn decide(&mut self, index: u32, response: &'t Response) -> Option<(u64, Decision)> {
-        if matches!(response.outcome, Outcome::Silent | Outcome::Unstudied) {
+        if matches!(response.outcome, TapeEntry::Silent | TapeEntry::Unstudied) {
             return None;
         }
         self.range.pass();
         let mut offer = self.offer(index, response);
         let (baseline, endpoint) = (offer.baseline, offer.endpoint);
         let bytes = response.body_at_hand.raw.bytes;
-        let eligible = response.outcome == Outcome::Answer && bytes >= endpoint.body_bytes_min.max(1);
+        let eligible = response.outcome == TapeEntry::Answer && bytes >= endpoint.body_bytes_min.max(1);
         let decision = if eligible && self.scenario.reaches(response) {
             // What later layers would send decides whether a hint pays.
             let fallback = self.encode(&offer);
@@ -205,7 +205,7 @@ impl<'t> Stack<'t> {
         } else {
             self.passthrough.take(&offer)
         };
-        if eligible && endpoint.reached != Reached::Misses {
+        if eligible && endpoint.reached != WithinReach::Misses {
             self.remember(&offer, &decision);
         }
         debug_assert!(decision.tokens <= baseline, "no response may grow");
@@ -230,21 +230,21 @@ impl<'t> Stack<'t> {
             return;
         }
         let shown = match decision.what {
-            What::AsIs => Some(Shown::AsIs),
-            What::Encoded(_) => Some(Shown::Encoded),
-            What::Reference(_) | What::NearReference(_) | What::RangeReference => None,
+            SentAs::AsIs => Some(ShownAs::AsIs),
+            SentAs::Encoded(_) => Some(ShownAs::Encoded),
+            SentAs::Reference(_) | SentAs::NearReference(_) | SentAs::RangeReference => None,
         };
         if let Some(shown) = shown {
-            self.cache.insert(Entry { body: offer.response.body, response: offer.index, shown });
+            self.cache.insert(ShownBody { body: offer.response.body, response: offer.index, shown });
         }
         // Nobody else keeps what was sent.
         if self.scenario.options.extended {
-            self.range.observe(&Event::Sent(offer, decision));
+            self.range.observe(&ContextEvent::Sent(offer, decision));
         }
     }
 
-    fn observe(&mut self, event: &Event<'_>) {
-        if let Event::Evicted(response) = event {
+    fn observe(&mut self, event: &ContextEvent<'_>) {
+        if let ContextEvent::Evicted(response) = event {
             self.cache.drop_if(|entry| entry.response == *response);
         }
         self.near.observe(event);

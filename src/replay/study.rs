@@ -12,12 +12,12 @@ use crate::logs::trace::Millis;
 use crate::replay::input::ReplayInput;
 use crate::replay::quotes::Quotes;
 use crate::replay::reach::{Reach, Reaches};
-use crate::replay::report::{Arm, Distribution, Group, JsonBaselines, ReplayReport};
+use crate::replay::report::{Distribution, JsonBaselines, NamedTally, ReplayArm, ReplayReport};
 use crate::replay::savings::{Expanded, Tally};
 use crate::replay::scenarios::Scenarios;
 use crate::replay::{
-    Decision, Ledger, Options, Outcome, Scenario, Tape, bounds, published_claim, quotes, replay, replay_expanded,
-    report,
+    Decision, Ledger, ReplayOptions, Scenario, Tape, TapeEntry, bounds, published_claim, quotes, replay,
+    replay_expanded, report,
 };
 use crate::settings::Settings;
 
@@ -75,7 +75,7 @@ pub fn report(laid: &ReplayInput, settings: &Settings, reaches: &Reaches) -> Rep
         reaches.all.iter().enumerate().map(of).collect()
     };
     let aside = || {
-        let lasting = published.with_options(settings, Options { invalidate: false, ..laid.options(false) });
+        let lasting = published.with_options(settings, ReplayOptions { invalidate: false, ..laid.options(false) });
         let kept = replay(tape, &lasting).total.saved_by(LayerId::L0);
         let answered: Vec<Millis> = laid.history.calls.iter().map(Call::answered_at).collect();
         (kept, bounds(tape, &published), published_claim(tape, &everything[0], &answered))
@@ -95,21 +95,22 @@ pub fn report(laid: &ReplayInput, settings: &Settings, reaches: &Reaches) -> Rep
 }
 
 /// What a place on the way could save, with the published and with the extended formats.
-pub fn reached(laid: &ReplayInput, reach: &Reach, everything: &[Scenario; 2]) -> report::Reached {
+pub fn reached(laid: &ReplayInput, reach: &Reach, everything: &[Scenario; 2]) -> report::ReachSavings {
     let within = everything.each_ref().map(|scenario| scenario.within(reach, &laid.tape));
     let totals = within.each_ref().map(|scenario| replay(&laid.tape, scenario).total);
     reached_by(laid, reach, &within[0], totals)
 }
 
-fn reached_by(laid: &ReplayInput, reach: &Reach, scenario: &Scenario, totals: [Tally; 2]) -> report::Reached {
+fn reached_by(laid: &ReplayInput, reach: &Reach, scenario: &Scenario, totals: [Tally; 2]) -> report::ReachSavings {
     let [published, extended] = totals;
     let tokens = scenario.tokens_reached(&laid.tape);
-    report::Reached { id: reach.id.clone(), name: reach.name.clone(), tokens, published, extended }
+    report::ReachSavings { id: reach.id.clone(), name: reach.name.clone(), tokens, published, extended }
 }
 
-fn summary(laid: &ReplayInput, scenario: &Scenario) -> report::Input {
+fn summary(laid: &ReplayInput, scenario: &Scenario) -> report::ReplayedInput {
     let ReplayInput { tape, .. } = laid;
-    let count = |outcome: Outcome| tape.responses.iter().filter(|response| response.outcome == outcome).count() as u64;
+    let count =
+        |outcome: TapeEntry| tape.responses.iter().filter(|response| response.outcome == outcome).count() as u64;
     let mut contexts = BTreeSet::new();
     let mut bodies = BTreeSet::new();
     for response in tape.responses.iter().filter(|response| response.body != u32::MAX) {
@@ -117,14 +118,14 @@ fn summary(laid: &ReplayInput, scenario: &Scenario) -> report::Input {
         bodies.insert(response.body);
     }
     let facts = || bodies.iter().map(|&body| &tape.facts[body as usize]);
-    report::Input {
+    report::ReplayedInput {
         sessions: laid.history.sessions.len() as u64,
         contexts: contexts.len() as u64,
         calls: tape.responses.len() as u64,
-        silent: count(Outcome::Silent),
-        failures: count(Outcome::Failure),
-        mixed: count(Outcome::Mixed),
-        unstudied: count(Outcome::Unstudied),
+        silent: count(TapeEntry::Silent),
+        failures: count(TapeEntry::Failure),
+        mixed: count(TapeEntry::Mixed),
+        unstudied: count(TapeEntry::Unstudied),
         bodies: bodies.len() as u64,
         proven: facts().map(|facts| facts.encodings.len() as u64).sum(),
         unproven: facts().map(|facts| u64::from(facts.unproven)).sum(),
@@ -135,10 +136,10 @@ fn summary(laid: &ReplayInput, scenario: &Scenario) -> report::Input {
     }
 }
 
-fn arm(name: &str, laid: &ReplayInput, ledger: &Ledger, expanded: Expanded, quotes: Quotes) -> Arm {
+fn arm(name: &str, laid: &ReplayInput, ledger: &Ledger, expanded: Expanded, quotes: Quotes) -> ReplayArm {
     let groups = |tallies: BTreeMap<String, Tally>| {
         let some = tallies.into_iter().filter(|(_, tally)| tally.count() > 0);
-        some.map(|(name, tally)| Group { name, tally }).collect::<Vec<_>>()
+        some.map(|(name, tally)| NamedTally { name, tally }).collect::<Vec<_>>()
     };
     let mut projects: BTreeMap<String, Tally> = BTreeMap::new();
     for (project, tally) in laid.projects.iter().zip(&ledger.sessions) {
@@ -151,7 +152,7 @@ fn arm(name: &str, laid: &ReplayInput, ledger: &Ledger, expanded: Expanded, quot
     let ids = encode::ids();
     let shape = |(number, tally): (u8, &Tally)| (BodyShape::from_number(number).key().to_owned(), *tally);
     let format = |(number, tally): (u8, &Tally)| (ids[number as usize].to_owned(), *tally);
-    Arm {
+    ReplayArm {
         name: name.to_owned(),
         total: ledger.total,
         quotes,

@@ -9,7 +9,7 @@ use crate::base::names::Names;
 use crate::base::showing::Showing;
 use crate::base::tokenizer::Size;
 use crate::facts::body_facts::{BodyFacts, Encoding};
-use crate::facts::lines::Lines;
+use crate::facts::lines::BodyLines;
 use crate::logs::history::{Call, History};
 use crate::logs::trace::{Handle, ResultKind, Status};
 use crate::replay::runs::Windows;
@@ -38,7 +38,7 @@ impl ToolKind {
 
 /// What there is to a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum TapeEntry {
     /// The answer of a tool, as text only.
     Answer,
     /// The text of a failed, refused or cancelled call: shown as it is.
@@ -54,8 +54,8 @@ pub enum Outcome {
 /// One call as the pipeline meets it.
 #[derive(Clone, Copy, Debug)]
 pub struct Response {
-    /// Names the body and is its index into [`Tape::facts`]; of no meaning for [`Outcome::Silent`] and
-    /// [`Outcome::Unstudied`].
+    /// Names the body and is its index into [`Tape::facts`]; of no meaning for [`TapeEntry::Silent`] and
+    /// [`TapeEntry::Unstudied`].
     pub body: u32,
     /// Index into [`Tape::endpoints`].
     pub endpoint: u32,
@@ -68,7 +68,7 @@ pub struct Response {
     /// Pseudonym of the file named, or none.
     pub path: Id,
     /// What came.
-    pub outcome: Outcome,
+    pub outcome: TapeEntry,
     /// Whether the tool was started at all.
     pub ran: bool,
     /// Name in hints.
@@ -138,14 +138,14 @@ pub struct SessionProfile {
 
 /// The profiles of all sessions, each different one once: most sessions share a handful.
 #[derive(Clone, Default)]
-pub struct Sessions {
+pub struct SessionProfiles {
     /// What differs.
     pub profiles: Vec<SessionProfile>,
     /// By session, the index of its profile.
     pub profile_of: Arc<[u32]>,
 }
 
-impl Sessions {
+impl SessionProfiles {
     /// The profiles of sessions, in their order.
     pub fn new(profiles: &[SessionProfile]) -> Self {
         let mut known: Vec<SessionProfile> = Vec::new();
@@ -173,7 +173,7 @@ pub struct Tape {
     /// Endpoints.
     pub endpoints: Vec<Endpoint>,
     /// Profiles of the sessions.
-    pub sessions: Sessions,
+    pub sessions: SessionProfiles,
     /// Lines that a reference to lines stands for at least.
     pub range_lines_min: usize,
     /// The encodings of all bodies, in the order of the facts; see [`Tape::derive`].
@@ -226,7 +226,7 @@ impl Tape {
             history.evictions.iter().map(|eviction| (eviction.before as u32, eviction.call as u32)).collect();
         evictions.sort_unstable();
         let (encodings, windows) = (Vec::new(), Windows::default());
-        let sessions = Sessions::new(&sessions);
+        let sessions = SessionProfiles::new(&sessions);
         let mut tape =
             Self { responses, evictions, facts, endpoints, sessions, range_lines_min, encodings, windows, quotes };
         tape.derive();
@@ -262,7 +262,7 @@ impl Tape {
     /// are most of what is known of bodies.
     #[must_use]
     pub fn without_spare_lines(mut self) -> Self {
-        self.facts.iter_mut().for_each(|facts| facts.lines = Lines::default());
+        self.facts.iter_mut().for_each(|facts| facts.lines = BodyLines::default());
         self
     }
 
@@ -290,7 +290,7 @@ impl Tape {
         let mut start = 0;
         for group in self.responses.chunk_by(|a, b| a.context() == b.context()) {
             let windows = group.iter().map(|response| match response.outcome {
-                Outcome::Answer => self.windows.of(response.body),
+                TapeEntry::Answer => self.windows.of(response.body),
                 _ => &[],
             });
             self.windows.shared(windows, start, &mut seen, &mut shares[start..start + group.len()]);
@@ -344,12 +344,14 @@ fn keep_quoted(facts: &mut [BodyFacts], quotes: &[(u32, Vec<u32>)]) {
     });
 }
 
-fn outcome(call: &Call, studied: bool) -> Outcome {
+fn outcome(call: &Call, studied: bool) -> TapeEntry {
     match (call.status, call.kind) {
-        (Status::Unanswered, _) | (_, ResultKind::Absent | ResultKind::Empty | ResultKind::NonText) => Outcome::Silent,
-        _ if !studied => Outcome::Unstudied,
-        (Status::Ok, ResultKind::Text) => Outcome::Answer,
-        (Status::Ok, ResultKind::Mixed) => Outcome::Mixed,
-        _ => Outcome::Failure,
+        (Status::Unanswered, _) | (_, ResultKind::Absent | ResultKind::Empty | ResultKind::NonText) => {
+            TapeEntry::Silent
+        }
+        _ if !studied => TapeEntry::Unstudied,
+        (Status::Ok, ResultKind::Text) => TapeEntry::Answer,
+        (Status::Ok, ResultKind::Mixed) => TapeEntry::Mixed,
+        _ => TapeEntry::Failure,
     }
 }

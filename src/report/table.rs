@@ -9,7 +9,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width, pr
 use serde_json::{Map, Value, json};
 
 use crate::base::error::Result;
-use crate::base::listing::{Listing, Values};
+use crate::base::listing::{ColumnValues, Listing};
 use crate::base::visible::visible;
 use crate::report::html::Html;
 use crate::report::numbers::{counted, thousands};
@@ -17,7 +17,7 @@ use crate::report::{escape, narrow};
 
 /// How a report is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-pub enum Format {
+pub enum TableFormat {
     /// For people.
     #[default]
     #[value(alias = "text")]
@@ -30,7 +30,7 @@ pub enum Format {
     Md,
 }
 
-impl Format {
+impl TableFormat {
     /// A sentence of a report, in which names from outside may stand.
     pub fn sentence(self, words: &str) -> Cow<'_, str> {
         if self == Self::Md { escape::markdown(words) } else { visible(words) }
@@ -98,11 +98,11 @@ impl Table {
     }
 
     /// Writes the table. JSON has its own document, so it is never asked for here.
-    pub fn write(&self, out: &mut dyn Write, format: Format, width: Option<u16>) -> Result<()> {
+    pub fn write(&self, out: &mut dyn Write, format: TableFormat, width: Option<u16>) -> Result<()> {
         match format {
-            Format::Csv => self.write_csv(out),
-            Format::Md => self.write_markdown(out),
-            Format::Table | Format::Json => match width {
+            TableFormat::Csv => self.write_csv(out),
+            TableFormat::Md => self.write_markdown(out),
+            TableFormat::Table | TableFormat::Json => match width {
                 Some(width) if self.fits_boxes(width) => Ok(writeln!(out, "{}", self.boxed(width))?),
                 Some(width) => {
                     let rows: Vec<&[String]> =
@@ -115,14 +115,14 @@ impl Table {
     }
 
     /// The first so many rows, and how many there are besides. Files of data have all of them.
-    pub fn write_top(&self, out: &mut dyn Write, format: Format, width: Option<u16>, top: usize) -> Result<()> {
-        if self.rows.len() <= top || format == Format::Csv {
+    pub fn write_top(&self, out: &mut dyn Write, format: TableFormat, width: Option<u16>, top: usize) -> Result<()> {
+        if self.rows.len() <= top || format == TableFormat::Csv {
             return self.write(out, format, width);
         }
         let rows = self.rows[..top].to_vec();
         let cut = Self { headers: self.headers.clone(), numeric: self.numeric.clone(), rows };
         cut.write(out, format, width)?;
-        let gap = if format == Format::Md { "\n" } else { "" };
+        let gap = if format == TableFormat::Md { "\n" } else { "" };
         Ok(writeln!(out, "{gap}{} with --all", counted((self.rows.len() - top) as u64, "more row"))?)
     }
 
@@ -206,12 +206,12 @@ impl Table {
 }
 
 /// Makes a [`Table`] of rows, column by column.
-pub struct Rows<R> {
+pub struct TableBuilder<R> {
     rows: Vec<R>,
     table: Table,
 }
 
-impl<R> Rows<R> {
+impl<R> TableBuilder<R> {
     /// No columns yet.
     pub fn of(rows: impl IntoIterator<Item = R>) -> Self {
         let rows: Vec<R> = rows.into_iter().collect();
@@ -297,34 +297,34 @@ pub fn table(listing: &Listing) -> Table {
 }
 
 /// The name with the mark of a numeric column.
-fn header(name: &str, values: &Values) -> String {
-    let numeric = matches!(values, Values::Wholes(_) | Values::Reals(_));
+fn header(name: &str, values: &ColumnValues) -> String {
+    let numeric = matches!(values, ColumnValues::Wholes(_) | ColumnValues::Reals(_));
     format!("{}{name}", if numeric { "#" } else { "" })
 }
 
-fn cell(values: &Values, row: usize) -> String {
+fn cell(values: &ColumnValues, row: usize) -> String {
     match values {
-        Values::Texts(values) => values[row].clone(),
-        Values::Wholes(values) => values[row].map(|value| value.to_string()).unwrap_or_default(),
-        Values::Reals(values) => values[row].map(|value| value.to_string()).unwrap_or_default(),
-        Values::Flags(values) => values[row].to_string(),
+        ColumnValues::Texts(values) => values[row].clone(),
+        ColumnValues::Wholes(values) => values[row].map(|value| value.to_string()).unwrap_or_default(),
+        ColumnValues::Reals(values) => values[row].map(|value| value.to_string()).unwrap_or_default(),
+        ColumnValues::Flags(values) => values[row].to_string(),
     }
 }
 
 /// One object per row; what is missing is null.
 pub fn json(listing: &Listing) -> Value {
     let object = |row: usize| {
-        let field = |(name, values): &(&'static str, Values)| ((*name).to_owned(), value(values, row));
+        let field = |(name, values): &(&'static str, ColumnValues)| ((*name).to_owned(), value(values, row));
         Value::Object(listing.columns.iter().map(field).collect::<Map<String, Value>>())
     };
     (0..listing.rows).map(object).collect()
 }
 
-fn value(values: &Values, row: usize) -> Value {
+fn value(values: &ColumnValues, row: usize) -> Value {
     match values {
-        Values::Texts(values) => json!(values[row]),
-        Values::Wholes(values) => json!(values[row]),
-        Values::Reals(values) => json!(values[row]),
-        Values::Flags(values) => json!(values[row]),
+        ColumnValues::Texts(values) => json!(values[row]),
+        ColumnValues::Wholes(values) => json!(values[row]),
+        ColumnValues::Reals(values) => json!(values[row]),
+        ColumnValues::Flags(values) => json!(values[row]),
     }
 }

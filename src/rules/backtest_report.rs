@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::base::backtest::{Coverage, Promise};
+use crate::base::backtest::{Promise, PromiseCoverage};
 use crate::report::numbers::{counted, date, known, thousands};
-use crate::report::table::{Rows, Table};
+use crate::report::table::{Table, TableBuilder};
 
 /// A row for each statistic.
-pub fn table(rows: &[Coverage]) -> Table {
-    let held = |row: &Coverage| Some(row.share()).filter(|share| share.n > 0);
-    Rows::of(rows)
+pub fn table(rows: &[PromiseCoverage]) -> Table {
+    let held = |row: &PromiseCoverage| Some(row.share()).filter(|share| share.n > 0);
+    TableBuilder::of(rows)
         .text("statistic", |row| row.statistic.clone())
         .number("promised", |row| promised(row.promise))
         .number("held", |row| known(held(row), |share| percent(share.value())))
@@ -44,8 +44,8 @@ pub fn notes(tolerance: f64) -> [String; 3] {
 }
 
 /// Everything.
-pub fn json(rows: &[Coverage]) -> Value {
-    let row = |row: &Coverage| {
+pub fn json(rows: &[PromiseCoverage]) -> Value {
+    let row = |row: &PromiseCoverage| {
         let share = row.share();
         json!({
             "statistic": row.statistic,

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Promise, cuts};
+use crate::base::backtest::{BacktestNumbers, Promise, PromiseCoverage, SessionSplit, cuts};
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
@@ -13,24 +13,24 @@ use crate::frames::input::Input;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::projections;
 use crate::mine::projections::Thresholds;
-use crate::mine::sizes::Sizes;
+use crate::mine::sizes::SizesBySession;
 use crate::planner::known_tools::KnownTools;
-use crate::planner::numbers::Numbers;
+use crate::planner::numbers::PlannerThresholds;
 use crate::planner::opportunities::moments;
 use crate::planner::selectivity::backtest::backtest;
 use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::learned::Learned;
-use crate::planner::selectivity::odds::{Named, Window, examples};
-use crate::planner::selectivity::{Numbers as SelectivityNumbers, SHEET};
-use crate::planner::stage::{CONFIGURED, Kind, MINED, PUBLISHED, Planner, SELECTIVE, Stage};
+use crate::planner::selectivity::odds::{Named, WaitWindow, examples};
+use crate::planner::selectivity::{SHEET, SelectivityThresholds};
+use crate::planner::stage::{CONFIGURED, MINED, PUBLISHED, Planner, PlannerKind, PlannerStage, SELECTIVE};
 use crate::planner::trail;
-use crate::planner::value_models::{Layers, Precedence, ValueModels};
+use crate::planner::value_models::{LayerPrecedence, ModelLayers, ValueModels};
 use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
 use crate::rules::annotations::Annotations;
 use crate::rules::prefetching::only_links;
 use crate::rules::proposal::{Proposal, View, settle};
-use crate::rules::{Facts, Speaks, judge_all, precedence, statistics, t1_tools};
+use crate::rules::{RuleFacts, Speaks, judge_all, precedence, statistics, t1_tools};
 use crate::settings::finding::Finding;
 use crate::settings::{Effective, SettingsFile};
 use crate::telemetry::log::EventLog;
@@ -42,18 +42,18 @@ const SELECTIVE_TABLE: &str = "selective table";
 ///
 /// # Errors
 /// If a data file or the user's value models do not fit the schema.
-pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
+pub fn planners(stage: &PlannerStage, data: &Data) -> Result<Vec<Planner>> {
     let annotations = Annotations::load(data)?;
     let found = mined(stage, data, &annotations)?;
     let selective = mined_models(stage, &annotations, &found, &|_, _| true)?;
-    let numbers = data.read(SHEET, SelectivityNumbers::parse)?;
+    let numbers = data.read(SHEET, SelectivityThresholds::parse)?;
     let learned = selectivity(stage, &selective, &numbers);
     Ok(vec![
         Planner {
             name: PUBLISHED,
             about: "published annotations, scoring and wiring",
-            models: layers(stage, &Annotations::published()?)?.resolve(Precedence::WholeModel)?,
-            kind: Kind::Published,
+            models: layers(stage, &Annotations::published()?)?.resolve(LayerPrecedence::WholeModel)?,
+            kind: PlannerKind::Published,
         },
         configured(stage, data)?,
         mined_planner(stage, &annotations, &found, &|_, _| true)?,
@@ -61,7 +61,7 @@ pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
             name: SELECTIVE,
             about: "mined links, each call by what its answer looks like, from the threshold on that the training sessions set",
             models: selective,
-            kind: Kind::ByTable { table: learned.selectivity(), learned: Some(Box::new(learned)), numbers },
+            kind: PlannerKind::ByTable { table: learned.selectivity(), learned: Some(Box::new(learned)), numbers },
         },
     ])
 }
@@ -71,7 +71,7 @@ pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
 /// # Errors
 /// If the value models do not fit the schema.
 pub fn mined_planner(
-    stage: &Stage,
+    stage: &PlannerStage,
     annotations: &Annotations,
     found: &[Finding],
     passes: &dyn Fn(&str, &str) -> bool,
@@ -80,13 +80,13 @@ pub fn mined_planner(
         name: MINED,
         about: "links, sizes and projections mined on the training sessions, expected value",
         models: mined_models(stage, annotations, found, passes)?,
-        kind: Kind::ByLink,
+        kind: PlannerKind::ByLink,
     })
 }
 
 /// What was mined, with the links that pass, over the shipped value models.
 fn mined_models(
-    stage: &Stage,
+    stage: &PlannerStage,
     annotations: &Annotations,
     found: &[Finding],
     passes: &dyn Fn(&str, &str) -> bool,
@@ -97,7 +97,7 @@ fn mined_models(
     let file = SettingsFile::parse(&empty.path, &Proposal::new(&empty, found)?.text)?;
     let mut layers = layers(stage, annotations)?;
     layers.user(&file);
-    layers.resolve(Precedence::ByField)
+    layers.resolve(LayerPrecedence::ByField)
 }
 
 /// A configuration that says nothing.
@@ -109,46 +109,46 @@ fn empty() -> Result<SettingsFile> {
 ///
 /// # Errors
 /// If a data file or the user's value models do not fit the schema.
-pub fn configured(stage: &Stage, data: &Data) -> Result<Planner> {
+pub fn configured(stage: &PlannerStage, data: &Data) -> Result<Planner> {
     let mut layers = layers(stage, &Annotations::load(data)?)?;
     layers.user(&stage.file);
-    let numbers = data.read(SHEET, SelectivityNumbers::parse)?;
+    let numbers = data.read(SHEET, SelectivityThresholds::parse)?;
     let table = Selectivity::from_toml(&stage.file.text, &stage.file.path.shown(), &numbers)?;
     let by_link = table == Selectivity::default();
     Ok(Planner {
         name: CONFIGURED,
         about: "your configuration over the shipped annotations, expected value",
-        models: layers.resolve(Precedence::ByField)?,
-        kind: if by_link { Kind::ByLink } else { Kind::ByTable { learned: None, table, numbers } },
+        models: layers.resolve(LayerPrecedence::ByField)?,
+        kind: if by_link { PlannerKind::ByLink } else { PlannerKind::ByTable { learned: None, table, numbers } },
     })
 }
 
 /// What of the prefetches of a table that was learned until each week came true after it.
-fn coverage_of(stage: &Stage, data: &Data, numbers: &BacktestNumbers) -> Result<Coverage> {
+fn coverage_of(stage: &PlannerStage, data: &Data, numbers: &BacktestNumbers) -> Result<PromiseCoverage> {
     let mut layers = layers(stage, &Annotations::load(data)?)?;
     layers.user(&stage.file);
-    let models = layers.resolve(Precedence::ByField)?;
-    let selectivity = data.read(SHEET, SelectivityNumbers::parse)?;
-    let (told, Numbers { judge, targets, resampling, .. }) = (stage.told(), &stage.numbers);
+    let models = layers.resolve(LayerPrecedence::ByField)?;
+    let selectivity = data.read(SHEET, SelectivityThresholds::parse)?;
+    let (told, PlannerThresholds { judge, targets, resampling, .. }) = (stage.told(), &stage.numbers);
     let known = KnownTools::new(&models, told, &stage.numbers);
     let found = moments(told, &known, judge, &[]);
-    let examples = examples(&found, Window::Calls, &Named::new(told, &known), &known);
+    let examples = examples(&found, WaitWindow::Calls, &Named::new(told, &known), &known);
     let mut order: Vec<usize> = (0..told.history.sessions.len()).collect();
     order.sort_by_key(|&session| (told.history.sessions[session].ts_first, told.history.sessions[session].id));
     let mut rank = vec![0; order.len()];
     order.iter().enumerate().for_each(|(place, &session)| rank[session] = place);
     let starts: Vec<i64> = order.iter().map(|&session| told.history.sessions[session].ts_first).collect();
-    let judged = |cut: Cut| {
+    let judged = |cut: SessionSplit| {
         let is_known = |session: u32| rank[session as usize] < cut.known;
         let found = backtest(&examples, &is_known, targets.hit_min, &selectivity, resampling);
         found.judged.map_or((0, 0), |point| (point.exact.k, point.exact.n))
     };
     let promise = Promise::AtLeast(targets.hit_min);
-    Ok(Coverage::of((SELECTIVE_TABLE, "candidates"), promise, &cuts(&starts, numbers), numbers, &judged))
+    Ok(PromiseCoverage::of((SELECTIVE_TABLE, "candidates"), promise, &cuts(&starts, numbers), numbers, &judged))
 }
 
-fn layers(stage: &Stage, annotations: &Annotations) -> Result<Layers> {
-    let mut layers = Layers::default();
+fn layers(stage: &PlannerStage, annotations: &Annotations) -> Result<ModelLayers> {
+    let mut layers = ModelLayers::default();
     let tools = || stage.tools.texts().iter().map(String::as_str);
     layers.annotate_reachable(tools(), |tool| {
         annotations.of(tool).map(|annotation| (annotation.model, annotation.origin))
@@ -161,7 +161,7 @@ fn layers(stage: &Stage, annotations: &Annotations) -> Result<Layers> {
 ///
 /// # Errors
 /// If a data file does not fit.
-pub fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<Vec<Finding>> {
+pub fn mined(stage: &PlannerStage, data: &Data, annotations: &Annotations) -> Result<Vec<Finding>> {
     let empty = empty()?;
     let (history, values) = stage.split.training(stage.told());
     if history.calls.is_empty() {
@@ -172,10 +172,10 @@ pub fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<Ve
     let numbers = statistics::numbers(data)?;
     let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
     let calls_min = t1_tools::calls_min(data)?;
-    let coverage = statistics::coverage(&follow_ups, &Sizes::of_history(&history), calls_min, &numbers);
+    let coverage = statistics::coverage(&follow_ups, &SizesBySession::of_history(&history), calls_min, &numbers);
     let effective = Effective::resolve(&empty)?;
     let view = View::new(&empty, &effective);
-    let facts = Facts {
+    let facts = RuleFacts {
         names: &stage.tools,
         models: &[],
         sessions: &[],
@@ -193,15 +193,15 @@ pub fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<Ve
         current: &view,
     };
     let found = judge_all(&facts, data, &[Speaks::LogsWithTools])?;
-    Ok(settle(&view, &precedence::Precedence::default(), found))
+    Ok(settle(&view, &precedence::KeyOwners::default(), found))
 }
 
 /// Probabilities by what an answer looks like, counted on the training sessions, and the threshold that they set.
-fn selectivity(stage: &Stage, models: &ValueModels, numbers: &SelectivityNumbers) -> Learned {
+fn selectivity(stage: &PlannerStage, models: &ValueModels, numbers: &SelectivityThresholds) -> Learned {
     let told = stage.told();
     let known = KnownTools::new(models, told, &stage.numbers);
     let found = moments(told, &known, &stage.numbers.judge, &[]);
-    let Numbers { targets, resampling, .. } = &stage.numbers;
+    let PlannerThresholds { targets, resampling, .. } = &stage.numbers;
     Learned::new(&found, told, &known, &stage.split.trains, targets.hit_min, numbers, resampling)
 }
 
@@ -217,7 +217,7 @@ pub fn shadow(
     scenario: &Scenario,
     log: &mut EventLog,
 ) -> Result<u64> {
-    let stage = Stage::new(file.clone(), input, None)?;
+    let stage = PlannerStage::new(file.clone(), input, None)?;
     let planner = configured(&stage, &input.data)?;
     planner.models.accept()?;
     input.pool.install(|| trail::add(&stage, &planner, laid, scenario, log));
@@ -229,8 +229,8 @@ pub fn shadow(
 ///
 /// # Errors
 /// If a data file or the value models do not fit.
-pub fn selective_coverage(file: SettingsFile, input: &mut Input, numbers: &BacktestNumbers) -> Result<Coverage> {
-    let stage = Stage::new(file, input, None)?;
+pub fn selective_coverage(file: SettingsFile, input: &mut Input, numbers: &BacktestNumbers) -> Result<PromiseCoverage> {
+    let stage = PlannerStage::new(file, input, None)?;
     let data = input.data.clone();
     input.pool.install(|| coverage_of(&stage, &data, numbers))
 }

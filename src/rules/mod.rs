@@ -37,7 +37,7 @@ pub mod tool_keys;
 use serde::de::DeserializeOwned;
 use toml_edit::Value;
 
-use crate::base::backtest::Coverage;
+use crate::base::backtest::PromiseCoverage;
 use crate::base::data::{Data, DataFile};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
@@ -47,7 +47,7 @@ use crate::frames::fingerprint::Observed;
 use crate::frames::projection::MinedProjection;
 use crate::mine::fields::FieldUse;
 use crate::mine::runnable::Runnable;
-use crate::planner::numbers::{Numbers as PlannerNumbers, ProjectionNumbers};
+use crate::planner::numbers::{PlannerThresholds, ProjectionNumbers};
 use crate::rules::annotations::Annotations;
 use crate::settings::effective::Current;
 use crate::settings::finding::{Delta, Finding, Verdict};
@@ -66,7 +66,7 @@ pub struct Rule {
     /// When it speaks.
     pub speaks: Speaks,
     /// The judgement.
-    pub judge: fn(&Facts<'_>, &Sheet) -> Result<Vec<Finding>>,
+    pub judge: fn(&RuleFacts<'_>, &RuleThresholds) -> Result<Vec<Finding>>,
 }
 
 /// When a rule speaks.
@@ -87,7 +87,7 @@ pub enum Speaks {
 }
 
 /// All rules, in the order in which they speak.
-pub static REGISTER: [&Rule; 13] = [
+pub static REGISTER: &[&Rule] = &[
     &p1_model::RULE,
     &p2_agent::RULE,
     &p3_data::RULE,
@@ -104,7 +104,7 @@ pub static REGISTER: [&Rule; 13] = [
 ];
 
 /// What rules may read.
-pub struct Facts<'a> {
+pub struct RuleFacts<'a> {
     /// Texts of the symbols in the rows below.
     pub names: &'a Names,
     /// Models.
@@ -122,7 +122,7 @@ pub struct Facts<'a> {
     /// Which calls can run with one argument.
     pub runnable: &'a Runnable,
     /// How well the statistics behind proposals held on sessions that came later, as far as that was looked at.
-    pub coverage: &'a [Coverage],
+    pub coverage: &'a [PromiseCoverage],
     /// Model families held against their bills; empty unless that was asked for.
     pub calibration: &'a [FamilyRatio],
     /// Fields of JSON answers, tool by tool; empty unless that was asked for.
@@ -130,14 +130,14 @@ pub struct Facts<'a> {
     /// Shipped annotations.
     pub annotations: &'a Annotations,
     /// Shipped model families.
-    pub families: &'a [p1_model::Family],
+    pub families: &'a [p1_model::ModelFamily],
     /// Recorded responses summed up: endpoints, tools, the whole.
     pub observed: &'a Observed,
     /// The configuration as it is.
     pub current: &'a dyn Current,
 }
 
-impl Facts<'_> {
+impl RuleFacts<'_> {
     /// Why nothing may be proposed from a statistic; none unless it surely broke its promise on later sessions.
     pub fn broken(&self, statistic: &str) -> Option<String> {
         self.coverage.iter().find(|coverage| coverage.statistic == statistic)?.broken()
@@ -157,9 +157,9 @@ impl Facts<'_> {
 }
 
 /// The numbers of one rule.
-pub struct Sheet(DataFile);
+pub struct RuleThresholds(DataFile);
 
-impl Sheet {
+impl RuleThresholds {
     /// The sheet of a rule.
     pub fn of(rule: &Rule, data: &Data) -> Result<Self> {
         Self::named(rule.file, data)
@@ -189,10 +189,10 @@ impl Sheet {
 }
 
 /// Lets every rule speak that was asked for.
-pub fn judge_all(facts: &Facts<'_>, data: &Data, asked: &[Speaks]) -> Result<Vec<Finding>> {
+pub fn judge_all(facts: &RuleFacts<'_>, data: &Data, asked: &[Speaks]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for rule in REGISTER.iter().filter(|rule| asked.contains(&rule.speaks)) {
-        findings.extend((rule.judge)(facts, &Sheet::of(rule, data)?)?);
+        findings.extend((rule.judge)(facts, &RuleThresholds::of(rule, data)?)?);
     }
     Ok(findings)
 }
@@ -203,19 +203,19 @@ pub fn judge_all(facts: &Facts<'_>, data: &Data, asked: &[Speaks]) -> Result<Vec
 /// If a sheet does not fit.
 pub fn judge_events(
     observed: &Observed,
-    coverage: &[Coverage],
+    coverage: &[PromiseCoverage],
     data: &Data,
     current: &dyn Current,
     asked: &[Speaks],
 ) -> Result<Vec<Finding>> {
-    let facts = Facts {
+    let facts = RuleFacts {
         names: &Names::default(),
         models: &[],
         sessions: &[],
         tools: &[],
         follow_ups: &[],
         projections: &[],
-        projecting: &data.parsed::<PlannerNumbers>("planner.toml")?.projection,
+        projecting: &data.parsed::<PlannerThresholds>("planner.toml")?.projection,
         runnable: &Runnable::default(),
         coverage,
         calibration: &[],
@@ -235,12 +235,12 @@ pub fn documentation(data: &Data) -> Result<String> {
          `--rules-dir DIR` reads them from elsewhere.\n",
     );
     for rule in REGISTER {
-        let Sheet(DataFile { place, text }) = Sheet::of(rule, data)?;
+        let RuleThresholds(DataFile { place, text }) = RuleThresholds::of(rule, data)?;
         out += &format!("\n## {} {}\n\n{}\n\n{}\n", rule.id, rule.file, rule.summary, rule.docs.trim());
         out += &format!("\n### Numbers (`{place}`)\n\n```toml\n{}\n```\n", text.trim());
     }
     for rule in claude::REGISTER {
-        let Sheet(DataFile { place, text }) = Sheet::named(rule.file, data)?;
+        let RuleThresholds(DataFile { place, text }) = RuleThresholds::named(rule.file, data)?;
         out += &format!("\n## {} {}\n\n{}\n\n{}\n", rule.id, rule.file, rule.summary, rule.docs.trim());
         out += &format!("\n### Numbers (`{place}`)\n\n```toml\n{}\n```\n", text.trim());
     }

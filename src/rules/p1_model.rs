@@ -11,7 +11,7 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::model_id::normalise;
 use crate::base::stats::Share;
-use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 
 /// The rule.
@@ -39,7 +39,7 @@ struct FamilyUse {
     prompt_tokens_max: u64,
 }
 
-fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Thresholds = sheet.thresholds()?;
     let mut families: BTreeMap<String, FamilyUse> = BTreeMap::new();
     for model in facts.models {
@@ -76,7 +76,13 @@ fn finding(subject: &str, verdict: Verdict, evidence: Evidence) -> Finding {
     Finding::new(RULE.id, subject, verdict, evidence)
 }
 
-fn pin(facts: &Facts<'_>, name: &str, used: &FamilyUse, thresholds: &Thresholds, evidence: &Evidence) -> Vec<Finding> {
+fn pin(
+    facts: &RuleFacts<'_>,
+    name: &str,
+    used: &FamilyUse,
+    thresholds: &Thresholds,
+    evidence: &Evidence,
+) -> Vec<Finding> {
     let active = KeyPath::from(["profiles", "llm", "active"]);
     let variants = KeyPath::from(["profiles", "llm", "variants"]);
     let now = facts.current.value(&active);
@@ -115,13 +121,13 @@ fn pin(facts: &Facts<'_>, name: &str, used: &FamilyUse, thresholds: &Thresholds,
 }
 
 /// Whether a variant was written for its tokenizer alone, of a model whose window is not listed.
-fn lacks_window(facts: &Facts<'_>, variant: &KeyPath, name: &str) -> bool {
-    let is_listed_without = |family: &Family| family.variant == name && family.context_window.is_none();
+fn lacks_window(facts: &RuleFacts<'_>, variant: &KeyPath, name: &str) -> bool {
+    let is_listed_without = |family: &ModelFamily| family.variant == name && family.context_window.is_none();
     facts.families.iter().any(is_listed_without) && facts.current.line(&variant.child("context_window")).is_none()
 }
 
 /// The listed window of a model, or the next larger one that exists when a request did not fit it.
-fn proven_window(facts: &Facts<'_>, name: &str, used: &FamilyUse, thresholds: &Thresholds) -> Option<u32> {
+fn proven_window(facts: &RuleFacts<'_>, name: &str, used: &FamilyUse, thresholds: &Thresholds) -> Option<u32> {
     let listed = facts.families.iter().find(|family| family.variant == name)?.context_window;
     let fits = |window: u32| u64::from(window) >= used.prompt_tokens_max;
     match listed {
@@ -133,7 +139,13 @@ fn proven_window(facts: &Facts<'_>, name: &str, used: &FamilyUse, thresholds: &T
 }
 
 /// Raises the window of a variant that is smaller than a request that was answered.
-fn widen(facts: &Facts<'_>, variant: &KeyPath, name: &str, used: &FamilyUse, window: Option<u32>) -> Option<Finding> {
+fn widen(
+    facts: &RuleFacts<'_>,
+    variant: &KeyPath,
+    name: &str,
+    used: &FamilyUse,
+    window: Option<u32>,
+) -> Option<Finding> {
     let key = variant.child("context_window");
     let now = facts.current.value(&key);
     let listed = now.as_ref().and_then(Value::as_integer)?;
@@ -152,7 +164,7 @@ fn largest_prompt(used: &FamilyUse) -> Evidence {
     )
 }
 
-fn variant(key: &KeyPath, name: &str, family: &Family, window: u32, used: &FamilyUse) -> Vec<Finding> {
+fn variant(key: &KeyPath, name: &str, family: &ModelFamily, window: u32, used: &FamilyUse) -> Vec<Finding> {
     let shipped = |what: &str| Evidence {
         counts: format!("{what} of {name}"),
         threshold: Some(family.place.clone()),
@@ -184,22 +196,22 @@ fn variant(key: &KeyPath, name: &str, family: &Family, window: u32, used: &Famil
 ///
 /// # Errors
 /// If `models.toml` does not fit.
-pub fn families(data: &Data) -> Result<Vec<Family>> {
+pub fn families(data: &Data) -> Result<Vec<ModelFamily>> {
     let file = data.file("models.toml")?;
     let families = file.parsed::<Families>()?.model.into_iter();
-    Ok(families.map(|family| Family { place: file.place.clone(), ..family }).collect())
+    Ok(families.map(|family| ModelFamily { place: file.place.clone(), ..family }).collect())
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Families {
-    model: Vec<Family>,
+    model: Vec<ModelFamily>,
 }
 
 /// A model family as a variant of the LLM profile axis.
 #[derive(Deserialize, Debug, Clone, PartialEq)]
 #[serde(deny_unknown_fields)]
-pub struct Family {
+pub struct ModelFamily {
     /// Name of the variant, in the published spelling.
     pub variant: String,
     /// Tokenizer profile.

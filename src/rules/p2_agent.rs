@@ -6,7 +6,7 @@ use toml_edit::Value;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
-use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 
 /// The rule.
@@ -26,7 +26,7 @@ struct Thresholds {
     calls_min: u64,
 }
 
-fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Thresholds = sheet.thresholds()?;
     let sessions: Vec<_> = facts.sessions.iter().filter(|session| session.calls > 0).collect();
     let total: u64 = sessions.iter().map(|session| session.calls).sum();
@@ -57,7 +57,13 @@ fn finding(subject: &str, verdict: Verdict, evidence: Evidence) -> Finding {
     Finding::new(RULE.id, subject, verdict, evidence)
 }
 
-fn verdict(facts: &Facts<'_>, sheet: &Sheet, thresholds: &Thresholds, class: &str, share: Share) -> Verdict {
+fn verdict(
+    facts: &RuleFacts<'_>,
+    sheet: &RuleThresholds,
+    thresholds: &Thresholds,
+    class: &str,
+    share: Share,
+) -> Verdict {
     let key = KeyPath::from(["profiles", "agent", "active"]);
     let now = facts.current.value(&key);
     let chosen = now.as_ref().and_then(Value::as_str).unwrap_or("auto");

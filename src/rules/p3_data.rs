@@ -11,7 +11,7 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::{Share, ToolStats};
 use crate::rules::annotations::{is_plain_name, split_mcp};
-use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 
 /// The rule.
@@ -39,11 +39,11 @@ struct Thresholds {
 /// # Errors
 /// If its sheet does not fit.
 pub fn replayed_max(data: &Data) -> Result<(usize, u64)> {
-    let Thresholds { replayed_calls_max, replayed_bytes_max, .. } = Sheet::of(&RULE, data)?.thresholds()?;
+    let Thresholds { replayed_calls_max, replayed_bytes_max, .. } = RuleThresholds::of(&RULE, data)?.thresholds()?;
     Ok((replayed_calls_max, replayed_bytes_max))
 }
 
-fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Thresholds = sheet.thresholds()?;
     let variants = KeyPath::from(["profiles", "data", "variants"]);
     let entries: BTreeSet<String> = facts.current.entries(&variants).into_iter().collect();
@@ -83,13 +83,19 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
 
 /// An endpoint that a pattern equal to `endpoint` would match as well: one with a profile of its own, or one that was
 /// called.
-fn longer_endpoint(endpoint: &str, patterns: &BTreeMap<String, String>, facts: &Facts<'_>) -> Option<String> {
+fn longer_endpoint(endpoint: &str, patterns: &BTreeMap<String, String>, facts: &RuleFacts<'_>) -> Option<String> {
     let called = facts.tools.iter().map(|stats| facts.names.text(stats.tool));
     let mut all = patterns.keys().map(String::as_str).chain(called);
     all.find(|other| other.len() > endpoint.len() && other.starts_with(endpoint)).map(str::to_owned)
 }
 
-fn format_finding(key: &KeyPath, endpoint: &str, stats: &ToolStats, thresholds: &Thresholds, sheet: &Sheet) -> Finding {
+fn format_finding(
+    key: &KeyPath,
+    endpoint: &str,
+    stats: &ToolStats,
+    thresholds: &Thresholds,
+    sheet: &RuleThresholds,
+) -> Finding {
     let answers: u64 = stats.shapes.values().sum();
     let dominant = stats.shapes.iter().max_by_key(|(shape, count)| (**count, std::cmp::Reverse(**shape)));
     let (shape, count) = dominant.map_or((BodyShape::Unknown, 0), |(&shape, &n)| (BodyShape::from_number(shape), n));

@@ -9,8 +9,8 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::model_id::normalise;
 use crate::base::tokenizer::VOCABULARIES;
-use crate::rules::p1_model::Family;
-use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::rules::p1_model::ModelFamily;
+use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::effective::Current;
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::whatif::calibration::outcome::FamilyRatio;
@@ -63,7 +63,7 @@ struct Seat {
     is_own: bool,
 }
 
-fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Thresholds = sheet.thresholds()?;
     if facts.calibration.is_empty() {
         let reason = "no request in the logs shows exactly what it added to its context";
@@ -81,7 +81,12 @@ fn finding(row: &FamilyRatio, verdict: Verdict, evidence: Evidence) -> Finding {
 }
 
 /// The proposals for one family, or why there are none.
-fn calibrate(facts: &Facts<'_>, row: &FamilyRatio, thresholds: &Thresholds, sheet: &Sheet) -> Judged<Vec<Finding>> {
+fn calibrate(
+    facts: &RuleFacts<'_>,
+    row: &FamilyRatio,
+    thresholds: &Thresholds,
+    sheet: &RuleThresholds,
+) -> Judged<Vec<Finding>> {
     let seat = seat(facts, &row.family)?;
     let (lower, upper) = certain(row, thresholds, sheet)?;
     let key = ratio_key(&seat.tokenizer);
@@ -110,7 +115,7 @@ pub(crate) fn rounded(value: f64, decimals: u8, within: RangeInclusive<f64>) -> 
 }
 
 /// The interval, if it is one to rely on.
-fn certain(row: &FamilyRatio, thresholds: &Thresholds, sheet: &Sheet) -> Judged<(f64, f64)> {
+fn certain(row: &FamilyRatio, thresholds: &Thresholds, sheet: &RuleThresholds) -> Judged<(f64, f64)> {
     let hold = |what: String, key: &str| Err(Quiet::Hold(format!("{what} ({})", sheet.cite(key))));
     let ratio = row.bytes_per_token;
     if row.increments < thresholds.increments_min {
@@ -129,7 +134,7 @@ fn certain(row: &FamilyRatio, thresholds: &Thresholds, sheet: &Sheet) -> Judged<
 }
 
 /// Where the family is counted, unless it is not counted by a variant of its choice at all.
-fn seat(facts: &Facts<'_>, family: &str) -> Judged<Seat> {
+fn seat(facts: &RuleFacts<'_>, family: &str) -> Judged<Seat> {
     let current = facts.current;
     let chosen = |axis: &str| {
         let active = text(current, &KeyPath::from(["profiles", axis, "active"]))?;
@@ -159,7 +164,7 @@ fn seat(facts: &Facts<'_>, family: &str) -> Judged<Seat> {
 
 /// A tokenizer variant of the family's own, and the model variant that points to it.
 fn own_variant(
-    facts: &Facts<'_>,
+    facts: &RuleFacts<'_>,
     family: &str,
     seat: &Seat,
     ratio: f64,
@@ -195,7 +200,7 @@ fn own_variant(
 }
 
 /// What else a new model variant says. A window that devboy does not know is left out, which gives what `default` has.
-fn style(known: &Family, llm: &KeyPath) -> Vec<(Delta, Evidence)> {
+fn style(known: &ModelFamily, llm: &KeyPath) -> Vec<(Delta, Evidence)> {
     let values = [
         ("prefer_explicit_keys", Some(Value::from(known.prefer_explicit_keys))),
         ("context_window", known.context_window.map(|window| Value::from(i64::from(window)))),
@@ -212,7 +217,7 @@ fn style(known: &Family, llm: &KeyPath) -> Vec<(Delta, Evidence)> {
 }
 
 /// The counts, and what they are held against.
-fn evidence(facts: &Facts<'_>, row: &FamilyRatio, seat: Option<&Seat>, sheet: &Sheet) -> Evidence {
+fn evidence(facts: &RuleFacts<'_>, row: &FamilyRatio, seat: Option<&Seat>, sheet: &RuleThresholds) -> Evidence {
     let ratio = row.bytes_per_token;
     let interval = ratio.lower.zip(ratio.upper);
     let interval = interval.map_or_else(String::new, |(lower, upper)| format!(" (95 % {lower:.3}–{upper:.3})"));

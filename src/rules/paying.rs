@@ -8,10 +8,10 @@ use crate::base::error::Result;
 use crate::frames::input::Input;
 use crate::planner::bound::bound;
 use crate::planner::known_tools::KnownTools;
-use crate::planner::prefetches::{Edge, End, PlannerLedger, Tally};
-use crate::planner::stage::{Planner, Stage, Trained, walk};
+use crate::planner::prefetches::{PlannerLedger, PrefetchEdge, PrefetchEnd, PrefetchTally};
+use crate::planner::stage::{Planner, PlannerStage, Trained, walk};
 use crate::rules::annotations::Annotations;
-use crate::rules::prefetching::{Bars, Fetched, Prefetching, is_on};
+use crate::rules::prefetching::{Fetched, PrefetchBars, Prefetching, is_on};
 use crate::rules::proposal::View;
 use crate::rules::{mined_planners, statistics};
 use crate::settings::{Effective, SettingsFile};
@@ -20,14 +20,14 @@ use crate::settings::{Effective, SettingsFile};
 ///
 /// # Errors
 /// If a data file or the value models do not fit.
-pub fn prefetching(stage: &Stage, data: &Data) -> Result<Prefetching> {
+pub fn prefetching(stage: &PlannerStage, data: &Data) -> Result<Prefetching> {
     let judge = Judge { stage, trained: Trained::new(stage) };
     let judged_on = stage.split.judged();
     let found = Prefetching {
         mined_on: stage.judged.len() as u64 - judged_on,
         judged_on,
         judged_min: statistics::numbers(data)?.backtest.later_min as u64,
-        bars: Bars { hit_min: stage.numbers.targets.hit_min, overrun_max: stage.numbers.targets.overrun_max },
+        bars: PrefetchBars { hit_min: stage.numbers.targets.hit_min, overrun_max: stage.numbers.targets.overrun_max },
         ..Prefetching::default()
     };
     if judged_on < found.judged_min {
@@ -48,7 +48,7 @@ pub fn prefetching(stage: &Stage, data: &Data) -> Result<Prefetching> {
     let books = judge.books(&mined);
     found.all = judge.fetched(&books, None);
     let known = KnownTools::new(&mined.models, stage.told(), &stage.numbers);
-    let mut edges: BTreeMap<Edge, (String, String)> = BTreeMap::new();
+    let mut edges: BTreeMap<PrefetchEdge, (String, String)> = BTreeMap::new();
     for edge in books.iter().flat_map(|books| books.edges.keys()) {
         let name = |tool| known.names.text(tool).to_owned();
         edges.entry(*edge).or_insert_with(|| (name(edge.0), name(edge.1)));
@@ -70,7 +70,7 @@ pub fn prefetching(stage: &Stage, data: &Data) -> Result<Prefetching> {
 /// # Errors
 /// If a data file or the value models do not fit.
 pub fn configured(file: &SettingsFile, input: &mut Input) -> Result<Fetched> {
-    let stage = Stage::new(file.clone(), input, None)?;
+    let stage = PlannerStage::new(file.clone(), input, None)?;
     let data = input.data.clone();
     let planner = mined_planners::configured(&stage, &data)?;
     planner.models.accept()?;
@@ -81,7 +81,7 @@ pub fn configured(file: &SettingsFile, input: &mut Input) -> Result<Fetched> {
 }
 
 struct Judge<'s> {
-    stage: &'s Stage,
+    stage: &'s PlannerStage,
     trained: Trained,
 }
 
@@ -93,7 +93,7 @@ impl Judge<'_> {
     }
 
     /// What one link, or everything, came to.
-    fn fetched(&self, books: &[PlannerLedger], edge: Option<Edge>) -> Fetched {
+    fn fetched(&self, books: &[PlannerLedger], edge: Option<PrefetchEdge>) -> Fetched {
         let mut sum = Fetched::default();
         let mut nets = Vec::new();
         let judged = books.iter().zip(&self.stage.judged).filter(|(_, is_judged)| **is_judged);
@@ -101,7 +101,7 @@ impl Judge<'_> {
             let tally = edge.map_or(Some(&books.total), |edge| books.edges.get(&edge).map(Box::as_ref));
             let Some(tally) = tally.filter(|tally| tally.sent() > 0) else { continue };
             add(&mut sum, tally);
-            nets.push((2 * tally.ends[End::Won]) as f64 - tally.sent() as f64);
+            nets.push((2 * tally.ends[PrefetchEnd::Won]) as f64 - tally.sent() as f64);
         }
         let sessions = self.stage.split.judged() as usize;
         sum.net_95 = sum_interval(&nets, sessions, &self.stage.numbers.resampling, TAIL);
@@ -109,10 +109,10 @@ impl Judge<'_> {
     }
 }
 
-fn add(sum: &mut Fetched, tally: &Tally) {
+fn add(sum: &mut Fetched, tally: &PrefetchTally) {
     sum.sent += tally.sent();
     sum.exact += tally.near.exact;
-    sum.won += tally.ends[End::Won];
+    sum.won += tally.ends[PrefetchEnd::Won];
     sum.overruns.0 += tally.overruns;
     sum.overruns.1 += tally.answers_known;
 }

@@ -3,20 +3,20 @@
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::frames::fingerprint::{Observed, ToolCosts};
-use crate::planner::prefetches::Tally;
-use crate::planner::report::{Arm, by_tool};
-use crate::planner::stage::{CONFIGURED, MINED, SELECTIVE, Stage};
+use crate::planner::prefetches::PrefetchTally;
+use crate::planner::report::{PlannerArm, by_tool};
+use crate::planner::stage::{CONFIGURED, MINED, PlannerStage, SELECTIVE};
 use crate::rules::annotations::Annotations;
 use crate::rules::proposal::{View, settle};
-use crate::rules::{Facts, Sheet, Speaks, judge_all, precedence, r6_cost_models, r7_speculation};
+use crate::rules::{RuleFacts, RuleThresholds, Speaks, judge_all, precedence, r6_cost_models, r7_speculation};
 use crate::settings::Effective;
 use crate::settings::finding::Verdict;
 
 /// What R7 says of the planner as it is configured, with hits that know arguments.
-pub fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
+pub fn advice(stage: &PlannerStage, arms: &[PlannerArm], data: &Data) -> Result<Vec<String>> {
     let Some(arm) = arms.iter().find(|arm| arm.name == CONFIGURED) else { return Ok(Vec::new()) };
     let tools = by_tool(&arm.edges).into_iter().filter(|(_, tally)| tally.sent() > 0);
-    let costs = |(tool, tally): (String, Tally)| ToolCosts {
+    let costs = |(tool, tally): (String, PrefetchTally)| ToolCosts {
         key: Some(tool.clone()),
         tool,
         events: tally.sent(),
@@ -31,7 +31,7 @@ pub fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
     let observed = Observed { tools: tools.map(costs).collect(), ..Observed::default() };
     let effective = Effective::resolve(&stage.file)?;
     let view = View::new(&stage.file, &effective);
-    let facts = Facts {
+    let facts = RuleFacts {
         names: &stage.tools,
         models: &[],
         sessions: &[],
@@ -48,7 +48,7 @@ pub fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
         observed: &observed,
         current: &view,
     };
-    let found = settle(&view, &precedence::Precedence::default(), judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
+    let found = settle(&view, &precedence::KeyOwners::default(), judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
     let changes = found.iter().any(|finding| matches!(finding.verdict, Verdict::Propose(_)));
     let mut lines = r7_speculation::lines(&found);
     lines.extend(tighten(&facts, data)?);
@@ -62,7 +62,7 @@ pub fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
                 .to_owned(),
         );
     }
-    let hit = |arm: &Arm| arm.hit().value();
+    let hit = |arm: &PlannerArm| arm.hit().value();
     let best = arms.iter().filter(|other| other.total.sent() > 0).max_by(|a, b| hit(a).total_cmp(&hit(b)));
     if let Some(best) = best.filter(|best| best.name != CONFIGURED && hit(best) > hit(arm)) {
         let how = match best.name.as_str() {
@@ -76,9 +76,9 @@ pub fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
 }
 
 /// What R6 flags: tools whose links promise more than they keep. Its other judgements need recorded responses.
-fn tighten(facts: &Facts<'_>, data: &Data) -> Result<Vec<String>> {
+fn tighten(facts: &RuleFacts<'_>, data: &Data) -> Result<Vec<String>> {
     let rule = &r6_cost_models::RULE;
-    let found = (rule.judge)(facts, &Sheet::of(rule, data)?)?;
+    let found = (rule.judge)(facts, &RuleThresholds::of(rule, data)?)?;
     let flagged = found.iter().filter_map(|finding| match &finding.verdict {
         Verdict::Hold(reason) => Some(format!("R6 hold: {}: {reason} ({})", finding.subject, finding.evidence.counts)),
         Verdict::Propose(_) | Verdict::Skip(_) | Verdict::Hint(_) => None,

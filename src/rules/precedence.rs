@@ -16,7 +16,7 @@ const SHEET: &str = "precedence.toml";
 
 /// Who has which key, and who wrote what stands there.
 #[derive(Debug, Default)]
-pub struct Precedence {
+pub struct KeyOwners {
     rows: Vec<Row>,
     place: String,
     /// By key: the rule that wrote it last, and when.
@@ -52,7 +52,7 @@ impl KeyPattern {
     }
 }
 
-impl Precedence {
+impl KeyOwners {
     /// Reads the table, and from the journal beside the configuration which rule wrote what; `seen_until` is the time of
     /// the last response that the rules are told of.
     ///

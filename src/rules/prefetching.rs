@@ -15,7 +15,7 @@ use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 
 /// What calls ahead have to reach.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq)]
-pub struct Bars {
+pub struct PrefetchBars {
     /// Share that has to be asked for.
     pub hit_min: f64,
     /// Share of the known answers that may be larger than foreseen by a third.
@@ -44,7 +44,7 @@ impl Fetched {
     }
 
     /// Why it does not pay; none if it does, beyond its own error.
-    pub fn why_not(&self, bars: &Bars) -> Option<String> {
+    pub fn why_not(&self, bars: &PrefetchBars) -> Option<String> {
         let Self { sent, exact, won, overruns: (over, known), .. } = *self;
         if sent == 0 {
             return Some("no effect: nothing would be called ahead on the later sessions".to_owned());
@@ -84,7 +84,7 @@ pub struct Prefetching {
     /// Fewer of them judge nothing.
     pub judged_min: u64,
     /// What the calls made ahead have to reach.
-    pub bars: Bars,
+    pub bars: PrefetchBars,
     /// Calls of the judged sessions.
     pub calls: u64,
     /// Of these, named by an answer just before: no planner spares more.

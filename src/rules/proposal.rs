@@ -7,11 +7,11 @@ use toml_edit::{InlineTable, Item, Table, TableLike, Value};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::{Shown as _, is_written_out};
-use crate::rules::precedence::Precedence;
+use crate::rules::precedence::KeyOwners;
 use crate::settings::effective::Current;
 use crate::settings::entries::JournalChange;
 use crate::settings::finding::{Basis, Delta, Finding, Verdict};
-use crate::settings::{Change, Effective, NewValue, Origin, SettingsFile, apply, journal_entry, unified_diff};
+use crate::settings::{Effective, NewValue, Origin, SettingsFile, WantedValue, apply, journal_entry, unified_diff};
 
 /// The configuration as rules see it.
 pub struct View<'a> {
@@ -99,7 +99,7 @@ impl Proposal {
 
 /// Holds proposals that may not be made: about names that no API allows, of pinned keys, and of keys that belong to
 /// another rule.
-pub fn settle(view: &View<'_>, precedence: &Precedence, mut findings: Vec<Finding>) -> Vec<Finding> {
+pub fn settle(view: &View<'_>, precedence: &KeyOwners, mut findings: Vec<Finding>) -> Vec<Finding> {
     drop_fillers(&mut findings);
     hold_unspeakable(&mut findings);
     hold_pinned(&mut findings, view);
@@ -149,7 +149,7 @@ fn hold_pinned(findings: &mut [Finding], view: &View<'_>) {
 
 /// Of two rules that want the same key, now or one after the other, the one gets it to which it belongs. Where nobody
 /// settled that, they are reported by name and neither gets it.
-fn hold_conflicts(findings: &mut [Finding], precedence: &Precedence) {
+fn hold_conflicts(findings: &mut [Finding], precedence: &KeyOwners) {
     let mut wanted: BTreeMap<KeyPath, BTreeSet<&'static str>> = BTreeMap::new();
     for finding in findings.iter() {
         if let Some(delta) = proposed(finding) {
@@ -171,19 +171,19 @@ fn hold_conflicts(findings: &mut [Finding], precedence: &Precedence) {
 }
 
 /// Deltas as edits: the keys of an entry that is not there yet become one block.
-fn changes(file: &SettingsFile, deltas: &[&Delta]) -> Vec<Change> {
+fn changes(file: &SettingsFile, deltas: &[&Delta]) -> Vec<WantedValue> {
     let mut blocks: BTreeMap<KeyPath, Table> = BTreeMap::new();
-    let mut out: Vec<Change> = Vec::new();
+    let mut out: Vec<WantedValue> = Vec::new();
     for delta in deltas {
         match entry_of(&delta.key).filter(|entry| file.get(entry).is_none()) {
-            None => out.push(Change { key: delta.key.clone(), value: NewValue::Scalar(delta.to.clone()) }),
+            None => out.push(WantedValue { key: delta.key.clone(), value: NewValue::Scalar(delta.to.clone()) }),
             Some(entry) => {
                 let table = blocks.entry(entry.clone()).or_default();
                 insert(table, &delta.key.below(&entry).0, delta.to.clone());
             }
         }
     }
-    out.extend(blocks.into_iter().map(|(key, table)| Change { key, value: NewValue::Table(table) }));
+    out.extend(blocks.into_iter().map(|(key, table)| WantedValue { key, value: NewValue::Table(table) }));
     out
 }
 

@@ -7,8 +7,8 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
 use crate::frames::fingerprint::Fingerprint;
-use crate::rules::recorded::Recorded;
-use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::rules::recorded::RecordedSubject;
+use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::effective::Current;
 use crate::settings::finding::{Evidence, Finding, Verdict};
 
@@ -31,13 +31,18 @@ struct Thresholds {
     lru_size_max: u32,
 }
 
-fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Thresholds = sheet.thresholds()?;
     Ok(facts.observed.endpoints.iter().flat_map(|seen| endpoint(facts, sheet, &thresholds, seen)).collect())
 }
 
-fn endpoint(facts: &Facts<'_>, sheet: &Sheet, thresholds: &Thresholds, seen: &Fingerprint) -> Vec<Finding> {
-    let recorded = Recorded::of_endpoint(seen);
+fn endpoint(
+    facts: &RuleFacts<'_>,
+    sheet: &RuleThresholds,
+    thresholds: &Thresholds,
+    seen: &Fingerprint,
+) -> Vec<Finding> {
+    let recorded = RecordedSubject::of_endpoint(seen);
     let finding = |verdict, evidence| Finding::new(RULE.id, recorded.name(), verdict, evidence);
     let evidence = evidence(seen, &recorded);
     if seen.calls < thresholds.calls_min {
@@ -75,7 +80,7 @@ fn endpoint(facts: &Facts<'_>, sheet: &Sheet, thresholds: &Thresholds, seen: &Fi
 }
 
 /// The share that decides; its line comes last, since the interval is printed behind it.
-fn evidence(seen: &Fingerprint, recorded: &Recorded<'_>) -> Evidence {
+fn evidence(seen: &Fingerprint, recorded: &RecordedSubject<'_>) -> Evidence {
     let Fingerprint { events, repeat_events, .. } = *seen;
     let mut counts = format!("{repeat_events} of {events} responses repeat one that the same context was shown before");
     if seen.calls != events as f64 {

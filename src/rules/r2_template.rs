@@ -7,8 +7,8 @@ use crate::base::body_shape::BodyShape;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::frames::fingerprint::Fingerprint;
-use crate::rules::recorded::Recorded;
-use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::rules::recorded::RecordedSubject;
+use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::effective::Current;
 use crate::settings::finding::{Evidence, Finding, Verdict};
 
@@ -38,13 +38,13 @@ struct Thresholds {
     diff_formats: Vec<String>,
 }
 
-fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Thresholds = sheet.thresholds()?;
     Ok(facts.observed.endpoints.iter().map(|seen| endpoint(facts, sheet, &thresholds, seen)).collect())
 }
 
-fn endpoint(facts: &Facts<'_>, sheet: &Sheet, thresholds: &Thresholds, seen: &Fingerprint) -> Finding {
-    let recorded = Recorded::of_endpoint(seen);
+fn endpoint(facts: &RuleFacts<'_>, sheet: &RuleThresholds, thresholds: &Thresholds, seen: &Fingerprint) -> Finding {
+    let recorded = RecordedSubject::of_endpoint(seen);
     let finding = |verdict, evidence| Finding::new(RULE.id, recorded.name(), verdict, evidence);
     let evidence = recorded.evidence(&kind_words(seen));
     if seen.calls < thresholds.calls_min {
@@ -86,7 +86,7 @@ fn kind_words(seen: &Fingerprint) -> String {
     }
 }
 
-fn verdict(facts: &Facts<'_>, endpoint: &str, template: &str) -> Verdict {
+fn verdict(facts: &RuleFacts<'_>, endpoint: &str, template: &str) -> Verdict {
     let active = facts.current.value(&KeyPath::from(["templates", "active"]));
     let is_active =
         |list: &Value| list.as_array().is_some_and(|list| list.iter().any(|id| id.as_str() == Some(template)));

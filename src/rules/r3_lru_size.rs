@@ -8,7 +8,7 @@ use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
 use crate::frames::fingerprint::EventProfile;
 use crate::rules::recorded::{EVERYTHING, scaled};
-use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Evidence, Finding, Verdict};
 
 /// The rule.
@@ -33,7 +33,7 @@ struct Thresholds {
     lru_size: u32,
 }
 
-fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Thresholds = sheet.thresholds()?;
     let seen = &facts.observed.profile;
     // Nothing can be divided by no responses, whatever the sheet says.
@@ -49,7 +49,7 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
 }
 
 /// The size for such sessions, and why.
-fn size(seen: &EventProfile, thresholds: &Thresholds, sheet: &Sheet) -> (i64, Evidence) {
+fn size(seen: &EventProfile, thresholds: &Thresholds, sheet: &RuleThresholds) -> (i64, Evidence) {
     let per_partition = seen.calls / seen.partitions.max(1) as f64;
     let per_session = seen.calls / seen.sessions.max(1) as f64;
     let compactions = format!("{} compactions in {:.0} responses", seen.compactions, seen.calls);

@@ -8,7 +8,7 @@ use toml_edit::Value;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::rules::recorded::EVERYTHING;
-use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Evidence, Finding, Verdict};
 
 /// The rule.
@@ -33,7 +33,7 @@ struct Thresholds {
     depth: u32,
 }
 
-fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Thresholds = sheet.thresholds()?;
     let nested = facts.observed.profile.nested;
     let finding = |verdict, evidence| Finding::new(RULE.id, EVERYTHING, verdict, evidence);
@@ -52,7 +52,7 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
 }
 
 /// The keys of the agent profiles that override the depth in the recorded sessions.
-fn profile_keys(facts: &Facts<'_>) -> impl Iterator<Item = KeyPath> {
+fn profile_keys(facts: &RuleFacts<'_>) -> impl Iterator<Item = KeyPath> {
     let agent = KeyPath::from(["profiles", "agent"]);
     let variants = agent.child("variants");
     let known: BTreeSet<String> = facts.current.entries(&variants).into_iter().collect();

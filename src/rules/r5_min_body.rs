@@ -6,7 +6,7 @@ use toml_edit::Value;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::rules::recorded::{EVERYTHING, scaled};
-use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Evidence, Finding, Verdict};
 
 /// The rule.
@@ -27,7 +27,7 @@ struct Thresholds {
     bytes_max: u32,
 }
 
-fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Thresholds = sheet.thresholds()?;
     let seen = &facts.observed.profile;
     let finding = |verdict, counts: String, threshold| {

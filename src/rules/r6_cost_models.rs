@@ -10,12 +10,12 @@ use crate::base::names::Sym;
 use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::ToolCosts;
 use crate::rules::annotations::Annotation;
-use crate::rules::recorded::Recorded;
+use crate::rules::recorded::RecordedSubject;
 use crate::rules::statistics::{FOLLOW_UPS, LARGEST, TYPICAL};
 use crate::rules::tool_keys::{
     classes, kib, kib_at_least, line_each, link_list, link_words, rounded_down, strongest_lag,
 };
-use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::settings::tool_model::{CostModel, FollowUp};
 
@@ -56,14 +56,14 @@ impl Thresholds {
     }
 }
 
-fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Thresholds = sheet.thresholds()?;
     let tool = |seen| Judge {
         facts,
         sheet,
         thresholds: &thresholds,
         seen,
-        recorded: Recorded::of_tool(seen),
+        recorded: RecordedSubject::of_tool(seen),
         findings: Vec::new(),
     };
     Ok(facts.observed.tools.iter().flat_map(|seen| tool(seen).run()).collect())
@@ -71,11 +71,11 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
 
 /// The judgement of one tool.
 struct Judge<'a> {
-    facts: &'a Facts<'a>,
-    sheet: &'a Sheet,
+    facts: &'a RuleFacts<'a>,
+    sheet: &'a RuleThresholds,
     thresholds: &'a Thresholds,
     seen: &'a ToolCosts,
-    recorded: Recorded<'a>,
+    recorded: RecordedSubject<'a>,
     findings: Vec<Finding>,
 }
 
@@ -245,13 +245,13 @@ impl Judge<'_> {
             let to: Vec<&FollowUpCount> = edges.iter().filter(|edge| is(edge.to, &link.tool)).copied().collect();
             let (fate, words) = self.fate(&link, &to, links.steps);
             match fate {
-                Fate::Kept => links.words.push(format!("{words}: {} stays", link.probability)),
-                Fate::Refreshed(to) => {
+                LinkFate::Kept => links.words.push(format!("{words}: {} stays", link.probability)),
+                LinkFate::Refreshed(to) => {
                     links.words.push(format!("{words}: {} → {to}", link.probability));
                     links.refreshed = true;
                     table.insert("probability", to.into());
                 }
-                Fate::Removed => {
+                LinkFate::Removed => {
                     links.words.push(format!("{words}: removed"));
                     links.removed = true;
                     continue;
@@ -263,10 +263,10 @@ impl Judge<'_> {
     }
 
     /// What becomes of a link, by the follow-ups to its tool of all steps with the tool that has it; and the counts.
-    fn fate(&self, link: &FollowUp, edges: &[&FollowUpCount], steps: u64) -> (Fate, String) {
+    fn fate(&self, link: &FollowUp, edges: &[&FollowUpCount], steps: u64) -> (LinkFate, String) {
         let thresholds = self.thresholds;
         if steps < thresholds.steps_min {
-            return (Fate::Kept, format!("{} after {steps} steps, too few to judge", link.tool));
+            return (LinkFate::Kept, format!("{} after {steps} steps, too few to judge", link.tool));
         }
         let (share, lag, sessions) = match strongest_lag(edges.iter().copied()) {
             Some((edge, share)) => (share, format!("lag {}", edge.lag), edge.sessions),
@@ -275,18 +275,18 @@ impl Judge<'_> {
         let new = rounded_down(share.lower);
         let outside = !(share.lower..=share.upper).contains(&link.probability);
         let fate = if share.upper < thresholds.probability_min {
-            Fate::Removed
+            LinkFate::Removed
         } else if sessions >= thresholds.sessions_min && outside && !thresholds.is_near(link.probability, new) {
-            Fate::Refreshed(new)
+            LinkFate::Refreshed(new)
         } else {
-            Fate::Kept
+            LinkFate::Kept
         };
         (fate, link_words(&link.tool, &share, &lag))
     }
 }
 
 /// What becomes of a link.
-enum Fate {
+enum LinkFate {
     Kept,
     /// With this probability.
     Refreshed(f64),

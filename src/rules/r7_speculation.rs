@@ -8,9 +8,9 @@ use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
 use crate::frames::fingerprint::ToolCosts;
 use crate::rules::annotations::Annotation;
-use crate::rules::recorded::{EVERYTHING, Recorded};
+use crate::rules::recorded::{EVERYTHING, RecordedSubject};
 use crate::rules::tool_keys::{classes, link_list};
-use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::settings::tool_model::{CostModel, ToolModel};
 
@@ -100,7 +100,7 @@ impl Prefetches {
     }
 
     /// The evidence; its first line holds the published figures, and the last one the share.
-    fn evidence(&self, sheet: &Sheet, key: &str, least: f64) -> Evidence {
+    fn evidence(&self, sheet: &RuleThresholds, key: &str, least: f64) -> Evidence {
         let rates = format!("{}, {}", self.words(), self.rate_words(least));
         Evidence::of(format!("{rates}\n{} of {} judged prefetches were used", self.used, self.judged), self.judged)
             .with_share(self.share())
@@ -108,7 +108,7 @@ impl Prefetches {
     }
 }
 
-fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Thresholds = sheet.thresholds()?;
     let fetched: Vec<&ToolCosts> = facts.observed.tools.iter().filter(|seen| seen.prefetches > 0).collect();
     let judge = Judge { facts, sheet, thresholds: &thresholds };
@@ -118,8 +118,8 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
 }
 
 struct Judge<'a> {
-    facts: &'a Facts<'a>,
-    sheet: &'a Sheet,
+    facts: &'a RuleFacts<'a>,
+    sheet: &'a RuleThresholds,
     thresholds: &'a Thresholds,
 }
 
@@ -131,7 +131,7 @@ impl Judge<'_> {
     }
 
     fn tool(&self, seen: &ToolCosts) -> Vec<Finding> {
-        let recorded = Recorded::of_tool(seen);
+        let recorded = RecordedSubject::of_tool(seen);
         let prefetches = Prefetches::of(seen);
         let evidence = prefetches.evidence(self.sheet, "tool_share_min", self.thresholds.tool_share_min);
         let finding = |verdict| Finding::new(RULE.id, recorded.name(), verdict, evidence.clone());
@@ -178,7 +178,7 @@ impl Judge<'_> {
             Verdict::Skip(self.too_few(all))
         } else if of_tools().any(|prefetches| self.is_unused(prefetches)) {
             let unused = fetched.iter().filter(|seen| self.is_unused(Prefetches::of(seen)));
-            let names: Vec<&str> = unused.map(|seen| Recorded::of_tool(seen).name()).collect();
+            let names: Vec<&str> = unused.map(|seen| RecordedSubject::of_tool(seen).name()).collect();
             Verdict::Hold(format!("per-tool disables active: {} ({})", names.join(", "), all.words()))
         } else if all.share().value() < least {
             Verdict::Hold(format!("global {} ({})", all.rate_words(least), all.words()))

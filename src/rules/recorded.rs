@@ -10,14 +10,14 @@ pub const EVERYTHING: &str = "(all)";
 
 /// The recorded responses of one endpoint or tool.
 #[derive(Clone, Copy)]
-pub struct Recorded<'a> {
+pub struct RecordedSubject<'a> {
     name: &'a str,
     key: Option<&'a str>,
     events: u64,
     calls: f64,
 }
 
-impl<'a> Recorded<'a> {
+impl<'a> RecordedSubject<'a> {
     /// Those of an endpoint.
     pub fn of_endpoint(seen: &'a Fingerprint) -> Self {
         Self { name: &seen.endpoint, key: seen.key.as_deref(), events: seen.events, calls: seen.calls }

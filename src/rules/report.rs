@@ -9,9 +9,9 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::visible;
 use crate::report::numbers::thousands;
-use crate::report::table::{Rows, Table};
-use crate::settings::claude::levers::{Fate, Lever, Levers, Scope};
-use crate::settings::entries::Forecast;
+use crate::report::table::{Table, TableBuilder};
+use crate::settings::claude::levers::{Lever, LeverUse, Levers, SettingsScope};
+use crate::settings::entries::BillForecast;
 use crate::settings::finding::{Effect, Evidence, Finding, Verdict};
 
 /// Writes the evidence of every proposed change; with `explain` also what was held and skipped. Neighbouring changes
@@ -56,7 +56,7 @@ pub fn table(findings: &[Finding]) -> Table {
         let forecast = finding.forecast.as_ref().map(forecast_words);
         finding.effect.as_ref().map(effect_words).or(forecast).unwrap_or_default()
     };
-    Rows::of(proposed)
+    TableBuilder::of(proposed)
         .text("rule", |(finding, _)| finding.rule.to_owned())
         .text("key", |(_, delta)| delta.key.to_string())
         .text("old", |(_, delta)| delta.from.as_ref().map(short).unwrap_or_default())
@@ -130,7 +130,7 @@ fn effect_words(effect: &Effect) -> String {
 }
 
 /// "main threads 12.3 % cheaper (95 % interval 8.0 to 15.1 % over 14 later sessions), 9.1 % of their whole bill ($3.20); …"
-pub fn forecast_words(forecast: &Forecast) -> String {
+pub fn forecast_words(forecast: &BillForecast) -> String {
     let part = match forecast.part.as_str() {
         "main" => "main threads",
         "subagents" => "subagents",
@@ -248,11 +248,11 @@ pub fn documentation(data: &Data) -> Result<String> {
 
 fn section(lever: &Lever) -> String {
     let fate = match lever.fate() {
-        Fate::Rule(rule) => format!("rule {rule}"),
-        Fate::Hint => "a hint".to_owned(),
-        Fate::LeftAlone(reason) => format!("left alone: {reason}"),
+        LeverUse::Rule(rule) => format!("rule {rule}"),
+        LeverUse::Hint => "a hint".to_owned(),
+        LeverUse::LeftAlone(reason) => format!("left alone: {reason}"),
     };
-    let scopes: Vec<&str> = lever.scopes.iter().copied().map(Scope::key).collect();
+    let scopes: Vec<&str> = lever.scopes.iter().copied().map(SettingsScope::key).collect();
     let mut lines = vec![
         format!("\n### {}\n\n{}\n", lever.name, lever.does),
         format!("- devboy: {fate}"),

@@ -2,15 +2,15 @@
 
 use serde::Deserialize;
 
-use crate::base::backtest::{BacktestNumbers, Coverage, Promise};
+use crate::base::backtest::{BacktestNumbers, Promise, PromiseCoverage};
 use crate::base::bootstrap::Resampling;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::numbers::WEEK_MS;
 use crate::logs::trace::Millis;
 use crate::mine::follow_ups::FollowUps;
-use crate::mine::follow_ups::bounds::{BoundNumbers, Numbers};
-use crate::mine::sizes::Sizes;
+use crate::mine::follow_ups::bounds::{BoundNumbers, FollowUpThresholds};
+use crate::mine::sizes::SizesBySession;
 use crate::rules::t1_tools;
 use crate::rules::tool_keys::{kib, kib_at_least};
 
@@ -56,11 +56,11 @@ impl Effects {
 ///
 /// # Errors
 /// If a sheet does not fit.
-pub fn numbers(data: &Data) -> Result<Numbers> {
+pub fn numbers(data: &Data) -> Result<FollowUpThresholds> {
     let BacktestSheet { known_min, later_min, responses_max, weeks_max, tolerance, resampling, follow_ups, .. } =
         data.parsed("backtest.toml")?;
     let backtest = BacktestNumbers { known_min, later_min, responses_max, weeks_max, tolerance, resampling };
-    Ok(Numbers { backtest, bounds: follow_ups, links: t1_tools::link_numbers(data)? })
+    Ok(FollowUpThresholds { backtest, bounds: follow_ups, links: t1_tools::link_numbers(data)? })
 }
 
 /// How effects are predicted and judged.
@@ -72,7 +72,12 @@ pub fn effects(data: &Data) -> Result<Effects> {
 }
 
 /// The statistics of value models, each as it was known and as it held.
-pub fn coverage(follow_ups: &FollowUps, sizes: &Sizes, calls_min: u64, numbers: &Numbers) -> Vec<Coverage> {
+pub fn coverage(
+    follow_ups: &FollowUps,
+    sizes: &SizesBySession,
+    calls_min: u64,
+    numbers: &FollowUpThresholds,
+) -> Vec<PromiseCoverage> {
     let answers = "answers";
     let of_sizes = |name, promise, written: fn(f64) -> f64| {
         let written = |bytes: u32| 1024.0 * written(bytes.into());

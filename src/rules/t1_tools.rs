@@ -17,7 +17,7 @@ use crate::mine::follow_ups::bounds::LinkNumbers;
 use crate::rules::annotations::{Annotation, is_plain_name};
 use crate::rules::statistics::{FOLLOW_UPS, LARGEST, TYPICAL};
 use crate::rules::tool_keys::{classes, kib, kib_at_least, link_list, link_words, rounded_down, strongest_lag};
-use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::settings::tool_model::{CostModel, FollowUp};
 
@@ -49,7 +49,7 @@ struct Thresholds {
 /// If its sheet does not fit.
 pub fn link_numbers(data: &Data) -> Result<LinkNumbers> {
     let Thresholds { steps_min, sessions_min, probability_min, links_max, lags, .. } =
-        Sheet::of(&RULE, data)?.thresholds()?;
+        RuleThresholds::of(&RULE, data)?.thresholds()?;
     Ok(LinkNumbers { steps_min, sessions_min, probability_min, links_max, lags })
 }
 
@@ -58,10 +58,10 @@ pub fn link_numbers(data: &Data) -> Result<LinkNumbers> {
 /// # Errors
 /// If its sheet does not fit.
 pub fn calls_min(data: &Data) -> Result<u64> {
-    Ok(Sheet::of(&RULE, data)?.thresholds::<Thresholds>()?.calls_min)
+    Ok(RuleThresholds::of(&RULE, data)?.thresholds::<Thresholds>()?.calls_min)
 }
 
-fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Thresholds = sheet.thresholds()?;
     let mut tools: Vec<&ToolStats> = facts.tools.iter().collect();
     tools.sort_by_key(|stats| facts.names.text(stats.tool));
@@ -87,8 +87,8 @@ type Chances = BTreeMap<(Sym, Sym, u32), f64>;
 
 /// The judgement of one tool.
 struct Judge<'a> {
-    facts: &'a Facts<'a>,
-    sheet: &'a Sheet,
+    facts: &'a RuleFacts<'a>,
+    sheet: &'a RuleThresholds,
     thresholds: &'a Thresholds,
     chances: &'a Chances,
     stats: &'a ToolStats,

@@ -5,9 +5,9 @@ use toml_edit::{Array, InlineTable, Value};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
-use crate::mine::fields::{FieldUse, Group, GroupNumbers};
+use crate::mine::fields::{FieldUse, FieldWorth, GroupNumbers};
 use crate::rules::annotations::is_plain_name;
-use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 
 /// The rule.
@@ -20,16 +20,16 @@ pub static RULE: Rule = Rule {
     judge,
 };
 
-fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let numbers: GroupNumbers = sheet.thresholds()?;
     // Fields stand tool by tool.
     let tools = facts.fields.chunk_by(|a, b| a.tool == b.tool).filter(|fields| is_plain_name(&fields[0].tool));
     Ok(tools.flat_map(|fields| of_tool(facts, sheet, &numbers, fields)).collect())
 }
 
-fn of_tool(facts: &Facts<'_>, sheet: &Sheet, numbers: &GroupNumbers, fields: &[FieldUse]) -> Vec<Finding> {
+fn of_tool(facts: &RuleFacts<'_>, sheet: &RuleThresholds, numbers: &GroupNumbers, fields: &[FieldUse]) -> Vec<Finding> {
     let tool = &fields[0].tool;
-    let judged = |group: Group| fields.iter().filter(move |field| numbers.group(field) == Some(group));
+    let judged = |group: FieldWorth| fields.iter().filter(move |field| numbers.group(field) == Some(group));
     let seen = fields.iter().map(|field| field.followed).max().unwrap_or_default();
     let plain = |reason: String| {
         let counts = format!("{} fields, at most {seen} answers with one that can be followed", fields.len());
@@ -38,7 +38,7 @@ fn of_tool(facts: &Facts<'_>, sheet: &Sheet, numbers: &GroupNumbers, fields: &[F
     if facts.annotations.of(tool).is_some_and(|annotation| !annotation.model.field_groups.is_empty()) {
         return plain("its shipped annotation has groups of fields".to_owned());
     }
-    let groups = [Group::MustHave, Group::NiceToHave, Group::Debug];
+    let groups = [FieldWorth::MustHave, FieldWorth::NiceToHave, FieldWorth::Debug];
     let found: Vec<Finding> =
         groups.iter().filter_map(|&group| finding(facts, sheet, tool, group, judged(group))).collect();
     if found.is_empty() {
@@ -50,10 +50,10 @@ fn of_tool(facts: &Facts<'_>, sheet: &Sheet, numbers: &GroupNumbers, fields: &[F
 
 /// The finding of one group; none of an empty one.
 fn finding<'f>(
-    facts: &Facts<'_>,
-    sheet: &Sheet,
+    facts: &RuleFacts<'_>,
+    sheet: &RuleThresholds,
     tool: &str,
-    group: Group,
+    group: FieldWorth,
     fields: impl Iterator<Item = &'f FieldUse>,
 ) -> Option<Finding> {
     let mut fields: Vec<&FieldUse> = fields.collect();
@@ -68,9 +68,9 @@ fn finding<'f>(
         )
     };
     let key = match group {
-        Group::MustHave => "must_have_lower_min",
-        Group::Debug => "debug_upper_max",
-        Group::NiceToHave => "responses_min",
+        FieldWorth::MustHave => "must_have_lower_min",
+        FieldWorth::Debug => "debug_upper_max",
+        FieldWorth::NiceToHave => "responses_min",
     };
     let evidence = Evidence::of(
         fields.iter().map(words).collect::<Vec<_>>().join("\n"),
@@ -82,7 +82,7 @@ fn finding<'f>(
     let mut table = InlineTable::new();
     table.insert("fields", Value::Array(names));
     table.insert("estimated_value", ((share.value() * 100.0).round() / 100.0).into());
-    table.insert("default_include", (group != Group::Debug).into());
+    table.insert("default_include", (group != FieldWorth::Debug).into());
     let key = KeyPath::from(["tools", tool, "field_groups", group.key()]);
     let verdict = match facts.current.line(&key) {
         Some(line) => Verdict::Skip(format!("`{key}` stands in line {line} and is kept")),

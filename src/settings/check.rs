@@ -6,8 +6,8 @@ use serde::Serialize;
 use toml_edit::{InlineTable, Value};
 
 use super::document::at_line;
-use super::outline::Outline;
-use super::schema::Node;
+use super::outline::DocumentOutline;
+use super::schema::SchemaNode;
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::settings::{spell, tree};
@@ -34,15 +34,15 @@ struct Problem {
 }
 
 struct Check<'f> {
-    outline: &'f Outline,
+    outline: &'f DocumentOutline,
     problems: Vec<Problem>,
     warnings: Vec<Warning>,
 }
 
 /// Checks the whole file; the first problem by line is the error, the others are named in its hint.
-pub(super) fn check(path: &Path, outline: &Outline, file: &Value, built_in: &Value) -> Result<Vec<Warning>> {
+pub(super) fn check(path: &Path, outline: &DocumentOutline, file: &Value, built_in: &Value) -> Result<Vec<Warning>> {
     let mut check = Check { outline, problems: Vec::new(), warnings: Vec::new() };
-    check.value(Node::root(), file, Some(built_in), &KeyPath::default());
+    check.value(SchemaNode::root(), file, Some(built_in), &KeyPath::default());
     check.problems.sort_by_key(|problem| problem.line);
     check.warnings.sort_by_key(|warning| warning.line);
     let mut problems = check.problems.iter();
@@ -53,22 +53,22 @@ pub(super) fn check(path: &Path, outline: &Outline, file: &Value, built_in: &Val
 }
 
 impl Check<'_> {
-    fn value(&mut self, node: &Node, value: &Value, built_in: Option<&Value>, at: &KeyPath) {
+    fn value(&mut self, node: &SchemaNode, value: &Value, built_in: Option<&Value>, at: &KeyPath) {
         match (node, value) {
-            (Node::Table { .. }, Value::InlineTable(table)) => self.table(node, table, built_in, at),
-            (Node::Table { .. }, _) => self.problem(at, "a table", value),
-            (Node::List(element), Value::Array(list)) => {
+            (SchemaNode::Table { .. }, Value::InlineTable(table)) => self.table(node, table, built_in, at),
+            (SchemaNode::Table { .. }, _) => self.problem(at, "a table", value),
+            (SchemaNode::List(element), Value::Array(list)) => {
                 for (position, value) in list.iter().enumerate() {
                     self.value(element, value, None, &at.child(position.to_string()));
                 }
             }
-            (Node::List(_), _) => self.problem(at, "a list of tables", value),
-            (Node::Leaf { kind, .. }, _) if !kind.accepts(value) => self.problem(at, &kind.describe(), value),
-            (Node::Leaf { .. }, _) => {}
+            (SchemaNode::List(_), _) => self.problem(at, "a list of tables", value),
+            (SchemaNode::Leaf { kind, .. }, _) if !kind.accepts(value) => self.problem(at, &kind.describe(), value),
+            (SchemaNode::Leaf { .. }, _) => {}
         }
     }
 
-    fn table(&mut self, node: &Node, table: &InlineTable, built_in: Option<&Value>, at: &KeyPath) {
+    fn table(&mut self, node: &SchemaNode, table: &InlineTable, built_in: Option<&Value>, at: &KeyPath) {
         for (key, value) in table {
             let below = at.child(key);
             match node.child(key) {
@@ -103,7 +103,7 @@ impl Check<'_> {
         });
     }
 
-    fn unknown(&mut self, node: &Node, key: &str, at: &KeyPath) {
+    fn unknown(&mut self, node: &SchemaNode, key: &str, at: &KeyPath) {
         // Whoever has so many unknown keys holds another file in hand; looking for what each was meant to be takes long.
         let suggestion = (self.warnings.len() < SUGGESTIONS_MAX).then(|| suggest(node, key)).flatten();
         let meant = suggestion.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
@@ -116,18 +116,18 @@ impl Check<'_> {
     }
 }
 
-fn required(node: &Node) -> Vec<&str> {
-    let is_required = |name: &&str| matches!(node.child(name), Some(Node::Leaf { required: true, .. }));
+fn required(node: &SchemaNode) -> Vec<&str> {
+    let is_required = |name: &&str| matches!(node.child(name), Some(SchemaNode::Leaf { required: true, .. }));
     node.names().into_iter().filter(is_required).collect()
 }
 
 /// A sibling of similar spelling, else the one place in the schema where a key of this name belongs.
-fn suggest(node: &Node, key: &str) -> Option<String> {
+fn suggest(node: &SchemaNode, key: &str) -> Option<String> {
     const SIMILAR_ENOUGH: f32 = 0.7;
     if let Some(name) = similar::get_close_matches(key, &node.names(), 1, SIMILAR_ENOUGH).first() {
         return Some((*name).to_owned());
     }
-    match Node::root().paths_of(key).as_slice() {
+    match SchemaNode::root().paths_of(key).as_slice() {
         [only] => Some(only.to_string()),
         _ => None,
     }

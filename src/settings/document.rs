@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use toml_edit::{Document, Value};
 
 use super::check::{Warning, check};
-use super::outline::Outline;
+use super::outline::DocumentOutline;
 use super::{CURRENT_VERSION, effective};
 use crate::base::error::{Error, Result};
 use crate::base::files;
@@ -28,7 +28,7 @@ pub struct SettingsFile {
     pub schema_version: u32,
     /// Keys without effect, by line.
     pub warnings: Vec<Warning>,
-    pub(super) outline: Outline,
+    pub(super) outline: DocumentOutline,
     pub(super) tree: Value,
 }
 
@@ -52,7 +52,7 @@ impl SettingsFile {
             existed: false,
             schema_version: CURRENT_VERSION,
             warnings: Vec::new(),
-            outline: Outline::default(),
+            outline: DocumentOutline::default(),
             tree: Value::InlineTable(toml_edit::InlineTable::new()),
         }
     }
@@ -93,9 +93,9 @@ impl SettingsFile {
 }
 
 /// Parses TOML into the places of its keys and their values, without asking what they mean.
-pub(super) fn read(path: &Path, text: &str) -> Result<(Outline, Value)> {
+pub(super) fn read(path: &Path, text: &str) -> Result<(DocumentOutline, Value)> {
     let document = Document::parse(text.to_owned()).map_err(|cause| syntax_error(path, text, &cause))?;
-    let outline = Outline::of(&document);
+    let outline = DocumentOutline::of(&document);
     let tree = tree::plain(&Value::InlineTable(document.into_mut().into_table().into_inline_table()));
     Ok((outline, tree))
 }

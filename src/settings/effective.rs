@@ -13,7 +13,7 @@ use serde::de::{Deserialize, IntoDeserializer};
 use toml_edit::{DocumentMut, InlineTable, Item, Table, Value};
 
 use super::CURRENT_VERSION;
-use super::schema::{Node, is_placeholder};
+use super::schema::{SchemaNode, is_placeholder};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
@@ -47,7 +47,7 @@ impl Effective {
     pub fn resolve(file: &SettingsFile) -> Result<Self> {
         let mut layers = Layers { file, leaves: Vec::new() };
         let sources = Sources { built_in: Some(built_in_tree()), file: Some(&file.tree), fallback: Some(&FALLBACKS) };
-        let whole = layers.merge(Node::root(), sources, &KeyPath::default()).unwrap_or_else(empty);
+        let whole = layers.merge(SchemaNode::root(), sources, &KeyPath::default()).unwrap_or_else(empty);
         let settings = Settings::deserialize(whole.into_deserializer()).map_err(|cause| {
             Error::failed(format!("{}: the configuration does not fit together: {cause}", file.path.shown()))
         })?;
@@ -107,8 +107,8 @@ struct Layers<'f> {
 }
 
 impl Layers<'_> {
-    fn merge(&mut self, node: &Node, sources: Sources<'_>, at: &KeyPath) -> Option<Value> {
-        let Node::Table { each, .. } = node else { return self.leaf(node, sources, at) };
+    fn merge(&mut self, node: &SchemaNode, sources: Sources<'_>, at: &KeyPath) -> Option<Value> {
+        let SchemaNode::Table { each, .. } = node else { return self.leaf(node, sources, at) };
         let names = node.names();
         let entries = if each.is_some() { sources.entries(&names) } else { BTreeSet::new() };
         let mut merged = InlineTable::new();
@@ -121,7 +121,7 @@ impl Layers<'_> {
         Some(Value::InlineTable(merged))
     }
 
-    fn leaf(&mut self, node: &Node, sources: Sources<'_>, at: &KeyPath) -> Option<Value> {
+    fn leaf(&mut self, node: &SchemaNode, sources: Sources<'_>, at: &KeyPath) -> Option<Value> {
         let (value, origin) = match sources.file {
             Some(_) if is_outdated(at, self.file) => (sources.built_in?, Origin::Default),
             Some(value) => (value, Origin::File { line: self.file.line_of(at).unwrap_or(1) }),

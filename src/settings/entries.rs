@@ -12,14 +12,14 @@ use crate::settings::finding::{Effect, Finding, Verdict};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Journal {
     /// All that could be read.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JournalEntry>,
     /// Lines that hold no entry, from 1.
     pub damaged_lines: Vec<usize>,
 }
 
 /// One written configuration.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct JournalEntry {
     /// Eight hex digits that name it.
     pub id: String,
     /// When it was written.
@@ -35,7 +35,7 @@ pub struct Entry {
     pub target: Option<String>,
     /// What the rules read; none for an undo.
     #[serde(default)]
-    pub inputs: Option<Inputs>,
+    pub inputs: Option<RuleInputs>,
     /// Pseudonym (see [`crate::base::id::Id`]) of the text before.
     pub before_sha: String,
     /// Pseudonym of the text after.
@@ -60,7 +60,7 @@ pub struct Entry {
 
 /// A line that says what became of a pending entry.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
-pub struct Settled {
+pub struct SettledEntry {
     /// The entry.
     pub settles: String,
     /// Whether the configuration was written.
@@ -69,7 +69,7 @@ pub struct Settled {
 
 /// What the rules read.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
-pub struct Inputs {
+pub struct RuleInputs {
     /// Where it came from: "telemetry" or "logs".
     pub origin: String,
     /// Recorded events, or calls in logs.
@@ -115,13 +115,13 @@ pub struct JournalChange {
     pub effect: Option<ExpectedEffect>,
     /// What it was expected to change of the bill, and over which sessions, if it was simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forecast: Option<Forecast>,
+    pub forecast: Option<BillForecast>,
 }
 
 /// What a change of Claude Code's settings was expected to do to the bill: told on sessions that it was not chosen on, so
 /// that it can be held against what comes.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
-pub struct Forecast {
+pub struct BillForecast {
     /// The requests that it concerns: `main`, `subagents` or `all`.
     pub part: String,
     /// Cost with it over cost without, less one, of these requests; rereading of what is lost is paid for.
@@ -182,7 +182,7 @@ pub struct Restore {
 
 /// What became of an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct EntryStanding {
     /// Positions of the later entries that take it back and hold themselves.
     pub undos: Vec<usize>,
     /// Whether these concern all of its keys.
@@ -198,8 +198,8 @@ impl Journal {
     }
 
     /// Takes note of what became of an entry.
-    pub fn settle(&mut self, settled: &Settled) {
-        let pending = |entry: &Entry| entry.pending && entry.id == settled.settles;
+    pub fn settle(&mut self, settled: &SettledEntry) {
+        let pending = |entry: &JournalEntry| entry.pending && entry.id == settled.settles;
         let Some(position) = self.entries.iter().rposition(pending) else { return };
         if settled.written {
             self.entries[position].pending = false;
@@ -210,9 +210,9 @@ impl Journal {
 
     /// What became of the pending entries, told by what the configuration holds now (`sha`): one whose text before it
     /// still is was never written; any other counts as written, and taking it back looks at each key.
-    pub fn undecided(&self, sha: &str) -> Vec<Settled> {
+    pub fn undecided(&self, sha: &str) -> Vec<SettledEntry> {
         let pending = self.entries.iter().filter(|entry| entry.pending);
-        let settled = |entry: &Entry| Settled {
+        let settled = |entry: &JournalEntry| SettledEntry {
             settles: entry.id.clone(),
             written: entry.after_sha == sha || entry.before_sha != sha,
         };
@@ -230,11 +230,11 @@ impl Journal {
 
     /// The same of several files: `sha` says what the file of an entry holds, if that can be told.
     #[must_use]
-    pub fn decided_by(mut self, sha: impl Fn(&Entry) -> Option<String>) -> Self {
+    pub fn decided_by(mut self, sha: impl Fn(&JournalEntry) -> Option<String>) -> Self {
         let pending = self.entries.iter().filter(|entry| entry.pending);
         let settled = pending.filter_map(|entry| {
             let now = sha(entry)?;
-            Some(Settled { settles: entry.id.clone(), written: entry.after_sha == now || entry.before_sha != now })
+            Some(SettledEntry { settles: entry.id.clone(), written: entry.after_sha == now || entry.before_sha != now })
         });
         for settled in settled.collect::<Vec<_>>() {
             self.settle(&settled);
@@ -243,33 +243,34 @@ impl Journal {
     }
 
     /// How each entry stands now.
-    pub fn standings(&self) -> Vec<Standing> {
-        let mut standings: Vec<Standing> = vec![Standing::default(); self.entries.len()];
+    pub fn standings(&self) -> Vec<EntryStanding> {
+        let mut standings: Vec<EntryStanding> = vec![EntryStanding::default(); self.entries.len()];
         for (position, entry) in self.entries.iter().enumerate().rev() {
             let later = position + 1..self.entries.len();
             let is_undo = |later: &usize| self.entries[*later].undoes.as_ref() == Some(&entry.id);
             // Later entries have been looked at already; an undo that is undone itself counts for nothing.
             let undos: Vec<usize> = later.filter(is_undo).filter(|later| standings[*later].holds()).collect();
             let back: BTreeSet<&str> = undos.iter().flat_map(|undo| self.entries[*undo].keys()).collect();
-            standings[position] = Standing { is_whole: entry.keys().all(|key| back.contains(key)), undos };
+            standings[position] = EntryStanding { is_whole: entry.keys().all(|key| back.contains(key)), undos };
         }
         standings
     }
 
     /// The last entry that holds and is no undo itself.
-    pub fn last_standing(&self) -> Option<&Entry> {
+    pub fn last_standing(&self) -> Option<&JournalEntry> {
         let standings = self.standings();
-        let is_candidate = |(entry, standing): &(&Entry, &Standing)| entry.undoes.is_none() && standing.holds();
+        let is_candidate =
+            |(entry, standing): &(&JournalEntry, &EntryStanding)| entry.undoes.is_none() && standing.holds();
         self.entries.iter().zip(&standings).rfind(is_candidate).map(|(entry, _)| entry)
     }
 
     /// The entries whose id starts like this.
-    pub fn named(&self, start: &str) -> Vec<&Entry> {
+    pub fn named(&self, start: &str) -> Vec<&JournalEntry> {
         self.entries.iter().filter(|entry| entry.id.starts_with(start)).collect()
     }
 }
 
-impl Standing {
+impl EntryStanding {
     /// Whether nothing of it was taken back.
     pub fn holds(&self) -> bool {
         self.undos.is_empty()
@@ -284,7 +285,7 @@ impl Standing {
 /// How entries about Claude Code's settings are marked.
 pub const CLAUDE_SETTINGS: &str = "claude-settings";
 
-impl Entry {
+impl JournalEntry {
     /// Whether it is about settings of Claude Code.
     pub fn is_about_claude(&self) -> bool {
         self.target.as_deref() == Some(CLAUDE_SETTINGS)

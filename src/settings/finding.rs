@@ -5,7 +5,7 @@ use toml_edit::Value;
 
 use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
-use crate::settings::entries::Forecast;
+use crate::settings::entries::BillForecast;
 
 /// One change of the configuration.
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ pub struct Finding {
     /// What the change would do, if it was replayed.
     pub effect: Option<Effect>,
     /// What it would do to the bill, if that was simulated.
-    pub forecast: Option<Forecast>,
+    pub forecast: Option<BillForecast>,
 }
 
 impl Finding {

@@ -19,7 +19,7 @@ use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::logs::trace::Millis;
-use crate::settings::entries::{Entry, Journal, JournalChange, Restore, Settled};
+use crate::settings::entries::{Journal, JournalChange, JournalEntry, Restore, SettledEntry};
 use crate::settings::schema;
 
 /// Hex digits of an entry's id.
@@ -48,7 +48,7 @@ pub fn read_journal(path: &Path) -> Result<Journal> {
     let mut journal = Journal::default();
     let lines = bytes.split(|byte| *byte == b'\n').enumerate();
     for (index, line) in lines.filter(|(_, line)| !line.trim_ascii().is_empty()) {
-        match (serde_json::from_slice(line), serde_json::from_slice::<Settled>(line)) {
+        match (serde_json::from_slice(line), serde_json::from_slice::<SettledEntry>(line)) {
             (Ok(entry), _) => journal.entries.push(entry),
             (Err(_), Ok(settled)) => journal.settle(&settled),
             (Err(_), Err(_)) => journal.damaged_lines.push(index + 1),
@@ -68,7 +68,7 @@ pub fn journal_of(file: &SettingsFile) -> Result<Journal> {
 
 /// A file that devboy writes, as it was read, and where that is noted.
 #[derive(Debug, Clone)]
-pub struct Place<'f> {
+pub struct WrittenFile<'f> {
     /// The file.
     pub path: &'f Path,
     /// What stood in it.
@@ -85,8 +85,8 @@ pub struct Place<'f> {
 
 impl SettingsFile {
     /// The configuration as a file that is written.
-    pub fn place(&self) -> Place<'_> {
-        Place {
+    pub fn place(&self) -> WrittenFile<'_> {
+        WrittenFile {
             path: &self.path,
             text: &self.text,
             existed: self.existed,
@@ -101,18 +101,18 @@ impl SettingsFile {
 ///
 /// # Errors
 /// If the journal or the file cannot be written. Nothing is written then, and the journal knows it or can tell.
-pub fn write_noted(file: &Place<'_>, new: &str, entry: &Entry) -> Result<()> {
+pub fn write_noted(file: &WrittenFile<'_>, new: &str, entry: &JournalEntry) -> Result<()> {
     let path = file.journal.clone();
     // What an earlier run left open can be told only while the file is still as that run left it.
     for settled in read_journal(&path)?.about(&file.name).undecided(&text_sha(file.text)) {
         append(&path, &settled)?;
     }
-    append_entry(&path, &Entry { pending: true, ..entry.clone() })
+    append_entry(&path, &JournalEntry { pending: true, ..entry.clone() })
         .map_err(|cause| cause.hint("a change is noted before it is made: the configuration was not touched"))?;
     let outcome = write_under(file.lock.as_deref(), file.path, file.existed.then_some(file.text), new);
     let is_written = outcome.is_ok() || files::read(file.path).is_ok_and(|now| now == new.as_bytes());
     // Without this line the file itself tells.
-    let _told_by_the_file = append(&path, &Settled { settles: entry.id.clone(), written: is_written });
+    let _told_by_the_file = append(&path, &SettledEntry { settles: entry.id.clone(), written: is_written });
     outcome
 }
 
@@ -120,7 +120,7 @@ pub fn write_noted(file: &Place<'_>, new: &str, entry: &Entry) -> Result<()> {
 ///
 /// # Errors
 /// Whatever the disk says, another devboy that writes there and does not end, or that others may write there.
-pub fn append_entry(path: &Path, entry: &Entry) -> Result<()> {
+pub fn append_entry(path: &Path, entry: &JournalEntry) -> Result<()> {
     append(path, entry)
 }
 
@@ -159,7 +159,7 @@ pub fn journal_entry(
     before: &SettingsFile,
     after: &str,
     changes: Vec<JournalChange>,
-) -> Result<Entry> {
+) -> Result<JournalEntry> {
     let new = SettingsFile::parse(&before.path, after)?;
     Ok(entry_of(at_ms, command, &before.place(), after, filled(before, &new, changes)?))
 }
@@ -168,14 +168,14 @@ pub fn journal_entry(
 pub(super) fn entry_of(
     at_ms: Millis,
     command: &str,
-    before: &Place<'_>,
+    before: &WrittenFile<'_>,
     after: &str,
     changes: Vec<JournalChange>,
-) -> Entry {
+) -> JournalEntry {
     let (before_sha, after_sha) = (text_sha(before.text), text_sha(after));
     let config = before.name.clone();
     let name = format!("{at_ms} {command} {config} {before_sha} {after_sha}");
-    Entry {
+    JournalEntry {
         id: text_sha(&name)[..ID_DIGITS].to_owned(),
         at_ms,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -3,7 +3,7 @@
 
 use toml_edit::{InlineTable, Value};
 
-use super::draft::Draft;
+use super::draft::DocumentDraft;
 use super::spell;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
@@ -22,7 +22,7 @@ pub(super) fn differ_in_fields_only(old: &Value, new: &Value) -> bool {
 }
 
 /// Sets the fields of every element in place.
-pub(super) fn update_fields(draft: &mut Draft<'_>, list: &KeyPath, new: &Value) -> Result<()> {
+pub(super) fn update_fields(draft: &mut DocumentDraft<'_>, list: &KeyPath, new: &Value) -> Result<()> {
     tables(new).into_iter().enumerate().try_for_each(|(position, fields)| {
         let element = list.child(position.to_string());
         fields.iter().try_for_each(|(field, value)| draft.set(&element.child(field), value))
@@ -31,7 +31,7 @@ pub(super) fn update_fields(draft: &mut Draft<'_>, list: &KeyPath, new: &Value) 
 
 /// Brings a list that is written as `[[list]]` blocks to the new elements: those no longer wanted go, those that stay
 /// are edited where they are, new ones come last.
-pub(super) fn update_blocks(draft: &mut Draft<'_>, list: &KeyPath, new: &Value) -> Result<()> {
+pub(super) fn update_blocks(draft: &mut DocumentDraft<'_>, list: &KeyPath, new: &Value) -> Result<()> {
     let old = draft.get(list).unwrap_or_else(|| Value::Array(toml_edit::Array::new()));
     let mut wanted: Vec<_> = tables(new).into_iter().map(Some).collect();
     let kept: Vec<_> = tables(&old).into_iter().map(|table| take(&mut wanted, name(table))).collect();
@@ -47,7 +47,7 @@ pub(super) fn update_blocks(draft: &mut Draft<'_>, list: &KeyPath, new: &Value) 
 
 /// Brings a list with one element per line to the new elements, line by line, so that the comments between and behind
 /// the others stay. `false`: the list is written or changed in another way, and nothing was done.
-pub(super) fn update_lines(draft: &mut Draft<'_>, site: &Site, list: &KeyPath, new: &Value) -> Result<bool> {
+pub(super) fn update_lines(draft: &mut DocumentDraft<'_>, site: &Site, list: &KeyPath, new: &Value) -> Result<bool> {
     let (Some(old), Some(new)) = (draft.get(list), new.as_array()) else { return Ok(false) };
     let old: Vec<_> = old.as_array().into_iter().flatten().cloned().collect();
     let is_kept = |value: &Value| new.iter().any(|wanted| tree::same(value, wanted));
@@ -66,14 +66,14 @@ pub(super) fn update_lines(draft: &mut Draft<'_>, site: &Site, list: &KeyPath, n
     Ok(true)
 }
 
-fn has_line_each(draft: &Draft<'_>, site: &Site, list: &KeyPath, length: usize) -> bool {
+fn has_line_each(draft: &DocumentDraft<'_>, site: &Site, list: &KeyPath, length: usize) -> bool {
     let elements = || (0..length).filter_map(|position| draft.outline().at(&list.child(position.to_string())));
     let starts = elements().all(|element| lines::starts_line(draft.text(), element.start));
     let ends = elements().all(|element| lines::next(draft.text(), element.value.end) < site.value.end);
     starts && ends
 }
 
-fn append_line(draft: &mut Draft<'_>, last: &KeyPath, value: &Value) -> Result<()> {
+fn append_line(draft: &mut DocumentDraft<'_>, last: &KeyPath, value: &Value) -> Result<()> {
     let Some(site) = draft.outline().at(last).cloned() else { return Ok(()) };
     let end = site.value.end;
     if !draft.text()[end..].trim_start().starts_with(',') {
@@ -82,7 +82,7 @@ fn append_line(draft: &mut Draft<'_>, last: &KeyPath, value: &Value) -> Result<(
     draft.insert_line(end, site.start, &format!("{},", spell::value(value)))
 }
 
-fn update_block(draft: &mut Draft<'_>, block: &KeyPath, fields: &InlineTable) -> Result<()> {
+fn update_block(draft: &mut DocumentDraft<'_>, block: &KeyPath, fields: &InlineTable) -> Result<()> {
     let old = draft.get(block).unwrap_or_else(|| Value::InlineTable(InlineTable::new()));
     for (field, _) in old.as_inline_table().into_iter().flatten().filter(|(field, _)| !fields.contains_key(field)) {
         draft.remove_lines(&block.child(field))?;

@@ -27,7 +27,7 @@ mod tree;
 pub mod write;
 
 pub use crate::settings::schema::CURRENT_VERSION;
-pub use crate::settings::write::{Change, NewValue, apply, unified_diff};
+pub use crate::settings::write::{NewValue, WantedValue, apply, unified_diff};
 pub use check::Warning;
 pub use document::SettingsFile;
 pub use effective::{Effective, Origin, what_if};

@@ -15,7 +15,7 @@ use crate::settings::lines::{comment_after, comments_above};
 
 /// How a site is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum SiteForm {
     /// `[a.b]`
     Header,
     /// `[[a.b]]`; the path ends in the position.
@@ -32,7 +32,7 @@ pub(super) enum Form {
 #[derive(Debug, Clone)]
 pub(super) struct Site {
     pub(super) path: KeyPath,
-    pub(super) form: Form,
+    pub(super) form: SiteForm,
     /// Where the key starts (of a header: its bracket).
     pub(super) start: usize,
     /// The value (of a header: the header).
@@ -45,7 +45,7 @@ pub(super) struct Site {
 
 /// All sites of a document, in file order.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Outline {
+pub(super) struct DocumentOutline {
     sites: Vec<Site>,
     /// Places in `sites` by path, each list in file order. Paths below a path follow it.
     by_path: BTreeMap<KeyPath, Vec<usize>>,
@@ -53,7 +53,7 @@ pub(super) struct Outline {
     line_starts: Vec<usize>,
 }
 
-impl Outline {
+impl DocumentOutline {
     /// Lists the sites of a parsed document.
     pub(super) fn of(document: &Document<String>) -> Self {
         let mut outline = Self::default();
@@ -97,13 +97,13 @@ impl Outline {
 
     /// Whether the key is a list, and so has elements for children.
     pub(super) fn is_list(&self, path: &KeyPath) -> bool {
-        let is_element = |site: &&Site| matches!(site.form, Form::Element | Form::ListHeader);
+        let is_element = |site: &&Site| matches!(site.form, SiteForm::Element | SiteForm::ListHeader);
         self.under(path).filter(is_element).any(|site| site.path.parent().as_ref() == Some(path))
     }
 
     /// The blocks of a list that is written as `[[path]]`.
     pub(super) fn blocks(&self, path: &KeyPath) -> Vec<&Site> {
-        let is_block = |site: &&Site| site.form == Form::ListHeader && site.path.parent().as_ref() == Some(path);
+        let is_block = |site: &&Site| site.form == SiteForm::ListHeader && site.path.parent().as_ref() == Some(path);
         self.under(path).filter(is_block).collect()
     }
 
@@ -111,11 +111,11 @@ impl Outline {
         for (key, item) in table.iter().filter_map(|(key, _)| table.get_key_value(key)) {
             let below = path.child(key.get());
             match item {
-                Item::Value(value) => self.entry(Form::Entry, key, value, &below, host),
+                Item::Value(value) => self.entry(SiteForm::Entry, key, value, &below, host),
                 Item::Table(inner) => self.inner_table(inner, &below, host),
                 Item::ArrayOfTables(list) => {
                     for (position, block) in list.iter().enumerate() {
-                        self.header(Form::ListHeader, block, &below.child(position.to_string()));
+                        self.header(SiteForm::ListHeader, block, &below.child(position.to_string()));
                     }
                 }
                 Item::None => {}
@@ -126,11 +126,11 @@ impl Outline {
     fn inner_table(&mut self, table: &Table, path: &KeyPath, host: &KeyPath) {
         match table.is_implicit() || table.is_dotted() {
             true => self.table(table, path, host),
-            false => self.header(Form::Header, table, path),
+            false => self.header(SiteForm::Header, table, path),
         }
     }
 
-    fn header(&mut self, form: Form, table: &Table, path: &KeyPath) {
+    fn header(&mut self, form: SiteForm, table: &Table, path: &KeyPath) {
         let span = table.span().unwrap_or_default();
         let host = KeyPath::default();
         self.sites.push(Site {
@@ -144,7 +144,7 @@ impl Outline {
         self.table(table, path, path);
     }
 
-    fn entry(&mut self, form: Form, key: &Key, value: &Value, path: &KeyPath, host: &KeyPath) {
+    fn entry(&mut self, form: SiteForm, key: &Key, value: &Value, path: &KeyPath, host: &KeyPath) {
         let span = value.span().unwrap_or_default();
         let start = key.span().map_or(span.start, |key| key.start);
         self.push_value(form, start, span, value, path, host);
@@ -152,7 +152,7 @@ impl Outline {
 
     fn push_value(
         &mut self,
-        form: Form,
+        form: SiteForm,
         start: usize,
         span: Range<usize>,
         value: &Value,
@@ -167,7 +167,7 @@ impl Outline {
                 for (position, element) in array.iter().enumerate() {
                     let span = element.span().unwrap_or_default();
                     let below = path.child(position.to_string());
-                    self.push_value(Form::Element, span.start, span, element, &below, path);
+                    self.push_value(SiteForm::Element, span.start, span, element, &below, path);
                 }
             }
             _ => {}
@@ -179,7 +179,7 @@ impl Outline {
             let below = path.child(key.get());
             match item.as_value() {
                 Some(Value::InlineTable(dotted)) if dotted.is_dotted() => self.inline_table(dotted, &below, host),
-                Some(value) => self.entry(Form::Inline, key, value, &below, host),
+                Some(value) => self.entry(SiteForm::Inline, key, value, &below, host),
                 None => {}
             }
         }
@@ -187,7 +187,7 @@ impl Outline {
 }
 
 /// Whether the key, or a table that contains it, is marked; a list is also pinned by a mark inside it.
-pub(super) fn is_pinned(text: &str, outline: &Outline, key: &KeyPath) -> bool {
+pub(super) fn is_pinned(text: &str, outline: &DocumentOutline, key: &KeyPath) -> bool {
     let is_list = outline.is_list(key);
     let above = key.upwards();
     let marked_above = above.into_iter().any(|path| outline.all_at(&path).any(|site| has_mark(text, site)));
@@ -195,7 +195,7 @@ pub(super) fn is_pinned(text: &str, outline: &Outline, key: &KeyPath) -> bool {
 }
 
 /// Whether a mark stands on the key itself, above it, below it or inside it.
-pub(super) fn touches_pin(text: &str, outline: &Outline, key: &KeyPath) -> bool {
+pub(super) fn touches_pin(text: &str, outline: &DocumentOutline, key: &KeyPath) -> bool {
     is_pinned(text, outline, key) || outline.under(key).any(|site| has_mark(text, site))
 }
 

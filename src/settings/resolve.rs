@@ -95,7 +95,7 @@ pub enum Matched {
 
 /// A profile and how it came to be chosen.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Chosen<P> {
+pub struct ChosenProfile<P> {
     /// Name of the variant; `None` for the bare profile.
     pub variant: Option<String>,
     /// Its values.
@@ -108,11 +108,11 @@ pub struct Chosen<P> {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SessionView {
     /// The model.
-    pub llm: Chosen<LlmProfile>,
+    pub llm: ChosenProfile<LlmProfile>,
     /// Its tokenizer.
-    pub tokenizer: Chosen<TokenizerProfile>,
+    pub tokenizer: ChosenProfile<TokenizerProfile>,
     /// The way of working.
-    pub agent: Chosen<AgentProfile>,
+    pub agent: ChosenProfile<AgentProfile>,
     /// The hint policy.
     pub hints: Hints,
     /// The router, with the recursion depth of the agent profile.
@@ -134,7 +134,7 @@ impl Settings {
     }
 
     /// The model profile: the active one, else the one of the session's model id.
-    pub fn llm_variant_for(&self, model_id: Option<&str>) -> Chosen<LlmProfile> {
+    pub fn llm_variant_for(&self, model_id: Option<&str>) -> ChosenProfile<LlmProfile> {
         let axis = &self.profiles.llm;
         let wanted = named(&axis.active).or(model_id).unwrap_or(DEFAULT);
         exact(&axis.variants, wanted)
@@ -143,7 +143,7 @@ impl Settings {
     }
 
     /// The tokenizer: the active one, else the one that the model profile names; the bare one when it is unknown.
-    pub fn tokenizer_for(&self, model_id: Option<&str>) -> Chosen<TokenizerProfile> {
+    pub fn tokenizer_for(&self, model_id: Option<&str>) -> ChosenProfile<TokenizerProfile> {
         let axis = &self.profiles.tokenizer;
         let by_model = || self.llm_variant_for(model_id).profile.tokenizer;
         let wanted = named(&axis.active).map_or_else(by_model, str::to_owned);
@@ -151,7 +151,7 @@ impl Settings {
     }
 
     /// The agent profile: the active one, else the one of the session's class.
-    pub fn agent_variant_for(&self, class: AgentClass) -> Chosen<AgentProfile> {
+    pub fn agent_variant_for(&self, class: AgentClass) -> ChosenProfile<AgentProfile> {
         let axis = &self.profiles.agent;
         let wanted = named(&axis.active).unwrap_or(class.variant());
         exact(&axis.variants, wanted).unwrap_or_else(|| stand_in(&axis.variants, "agent"))
@@ -204,28 +204,28 @@ fn named(active: &str) -> Option<&str> {
     (!active.is_empty() && active != AUTO).then_some(active)
 }
 
-fn exact<P: Clone>(variants: &BTreeMap<String, P>, wanted: &str) -> Option<Chosen<P>> {
+fn exact<P: Clone>(variants: &BTreeMap<String, P>, wanted: &str) -> Option<ChosenProfile<P>> {
     variants.get(wanted).map(|profile| chosen(wanted, profile, Matched::Exact))
 }
 
-fn normalised<P: Clone>(variants: &BTreeMap<String, P>, wanted: &str) -> Option<Chosen<P>> {
+fn normalised<P: Clone>(variants: &BTreeMap<String, P>, wanted: &str) -> Option<ChosenProfile<P>> {
     let wanted = normalise(wanted);
     let found = variants.iter().find(|(name, _)| normalise(name) == wanted);
     found.map(|(name, profile)| chosen(name, profile, Matched::Normalised))
 }
 
-fn stand_in<P: Clone + DeserializeOwned>(variants: &BTreeMap<String, P>, axis: &str) -> Chosen<P> {
+fn stand_in<P: Clone + DeserializeOwned>(variants: &BTreeMap<String, P>, axis: &str) -> ChosenProfile<P> {
     let default = variants.get(DEFAULT).map(|profile| chosen(DEFAULT, profile, Matched::Default));
     default.unwrap_or_else(|| bare(axis))
 }
 
-fn chosen<P: Clone>(variant: &str, profile: &P, matched: Matched) -> Chosen<P> {
-    Chosen { variant: Some(variant.to_owned()), profile: profile.clone(), matched }
+fn chosen<P: Clone>(variant: &str, profile: &P, matched: Matched) -> ChosenProfile<P> {
+    ChosenProfile { variant: Some(variant.to_owned()), profile: profile.clone(), matched }
 }
 
-fn bare<P: DeserializeOwned>(axis: &str) -> Chosen<P> {
+fn bare<P: DeserializeOwned>(axis: &str) -> ChosenProfile<P> {
     let value = effective::fallback(&KeyPath::from(["profiles", axis, "variants", "<id>"]));
     let profile = value.and_then(|value| P::deserialize(value.clone().into_deserializer()).ok());
     let profile = profile.expect("the shipped bare profiles fit their types; a test reads each");
-    Chosen { variant: None, profile, matched: Matched::Bare }
+    ChosenProfile { variant: None, profile, matched: Matched::Bare }
 }

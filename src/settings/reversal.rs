@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use toml_edit::{Table, Value};
 
 use super::journal::text_sha;
-use super::schema::Node;
-use super::{Change, NewValue, SettingsFile, apply, spell};
+use super::schema::SchemaNode;
+use super::{NewValue, SettingsFile, WantedValue, apply, spell};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
-use crate::settings::entries::{Entry, JournalChange};
+use crate::settings::entries::{JournalChange, JournalEntry};
 use crate::settings::{schema, tree};
 
 /// What taking an entry back comes to.
@@ -21,7 +21,7 @@ pub struct Reversal {
     /// The changes that are taken back.
     pub undone: Vec<JournalChange>,
     /// Those that are not.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<KeptKey>,
     /// Whether the text is the one before the entry, byte for byte.
     pub is_exact: bool,
     /// Whether the file is no longer what devboy wrote.
@@ -30,7 +30,7 @@ pub struct Reversal {
 
 /// A key that stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptKey {
     /// The key, spelled as in TOML.
     pub key: String,
     /// Why, to follow the key: "is marked `# pin`".
@@ -41,7 +41,7 @@ pub struct Kept {
 ///
 /// # Errors
 /// If what remains would be no valid configuration.
-pub fn reverse(file: &SettingsFile, entry: &Entry) -> Result<Reversal> {
+pub fn reverse(file: &SettingsFile, entry: &JournalEntry) -> Result<Reversal> {
     let is_edited = !file.existed || text_sha(&file.text) != entry.after_sha;
     let before = entry.restore.as_ref().filter(|_| !is_edited).and_then(|restore| restore.before(&file.text));
     match before.filter(|text| text_sha(text) == entry.before_sha) {
@@ -60,23 +60,23 @@ struct Step<'e> {
     change: &'e JournalChange,
 }
 
-fn by_key(file: &SettingsFile, entry: &Entry, is_edited: bool) -> Result<Reversal> {
+fn by_key(file: &SettingsFile, entry: &JournalEntry, is_edited: bool) -> Result<Reversal> {
     let (mut steps, mut kept) = (Vec::new(), Vec::new());
     for change in &entry.changes {
         match step(file, change) {
             Ok(step) => steps.push(step),
-            Err(reason) => kept.push(Kept { key: change.key.clone(), reason }),
+            Err(reason) => kept.push(KeptKey { key: change.key.clone(), reason }),
         }
     }
     let taken: BTreeSet<KeyPath> =
         steps.iter().filter(|step| step.old.is_none()).map(|step| step.key.clone()).collect();
     steps.retain(|step| keep(&mut kept, step, need(file, step, &taken)));
-    let mut others: Vec<Change> = steps.iter().filter(|step| step.key != schema::key()).map(Step::back).collect();
-    others.extend(emptied_entries(file, &taken).into_iter().map(|key| Change { key, value: NewValue::Absent }));
+    let mut others: Vec<WantedValue> = steps.iter().filter(|step| step.key != schema::key()).map(Step::back).collect();
+    others.extend(emptied_entries(file, &taken).into_iter().map(|key| WantedValue { key, value: NewValue::Absent }));
     let file_after = changed(file, &others)?;
     let file_after = changed(&file_after, &lost_tables(&file_after, &steps))?;
     steps.retain(|step| keep(&mut kept, step, newer_section(&file_after, step)));
-    let of_version: Vec<Change> = steps.iter().filter(|step| step.key == schema::key()).map(Step::back).collect();
+    let of_version: Vec<WantedValue> = steps.iter().filter(|step| step.key == schema::key()).map(Step::back).collect();
     let text = apply(&file_after, &of_version)?;
     let undone = steps.into_iter().map(|step| step.change.clone()).collect();
     let is_exact = text_sha(&text) == entry.before_sha;
@@ -105,22 +105,22 @@ fn step<'e>(file: &SettingsFile, change: &'e JournalChange) -> std::result::Resu
 }
 
 impl Step<'_> {
-    fn back(&self) -> Change {
+    fn back(&self) -> WantedValue {
         let value = self.old.clone().map_or(NewValue::Absent, NewValue::Scalar);
-        Change { key: self.key.clone(), value }
+        WantedValue { key: self.key.clone(), value }
     }
 }
 
 /// Whether a step is still to be taken; if not, its reason is noted.
-fn keep(kept: &mut Vec<Kept>, step: &Step<'_>, reason: Option<String>) -> bool {
+fn keep(kept: &mut Vec<KeptKey>, step: &Step<'_>, reason: Option<String>) -> bool {
     let stays = reason.is_none();
-    kept.extend(reason.map(|reason| Kept { key: step.change.key.clone(), reason }));
+    kept.extend(reason.map(|reason| KeptKey { key: step.change.key.clone(), reason }));
     stays
 }
 
 /// Why a key cannot go that its table must have: others of the table stay.
 fn need(file: &SettingsFile, step: &Step<'_>, taken: &BTreeSet<KeyPath>) -> Option<String> {
-    let is_required = matches!(Node::root().find(&step.key), Some(Node::Leaf { required: true, .. }));
+    let is_required = matches!(SchemaNode::root().find(&step.key), Some(SchemaNode::Leaf { required: true, .. }));
     let table = step.key.parent().filter(|_| is_required && step.old.is_none())?;
     stays(&table, &file.get(&table)?, taken).then(|| format!("is needed by the other keys of `{table}`"))
 }
@@ -142,9 +142,9 @@ fn emptied_entries(file: &SettingsFile, taken: &BTreeSet<KeyPath>) -> BTreeSet<K
 }
 
 fn is_entry(table: &KeyPath) -> bool {
-    let map = table.parent().and_then(|map| Node::root().find(&map));
-    let is_named = |node: &Node| node.names().iter().any(|name| Some(*name) == table.leaf());
-    map.is_some_and(|map| matches!(map, Node::Table { each: Some(_), .. }) && !is_named(map))
+    let map = table.parent().and_then(|map| SchemaNode::root().find(&map));
+    let is_named = |node: &SchemaNode| node.names().iter().any(|name| Some(*name) == table.leaf());
+    map.is_some_and(|map| matches!(map, SchemaNode::Table { each: Some(_), .. }) && !is_named(map))
 }
 
 /// Why the version cannot go down: the file has sections that the older one does not know.
@@ -156,14 +156,14 @@ fn newer_section(file: &SettingsFile, step: &Step<'_>) -> Option<String> {
 }
 
 /// Tables that stood there without any key, and went with the key that devboy gave them.
-fn lost_tables(file: &SettingsFile, steps: &[Step<'_>]) -> Vec<Change> {
+fn lost_tables(file: &SettingsFile, steps: &[Step<'_>]) -> Vec<WantedValue> {
     let tables: BTreeSet<KeyPath> =
         steps.iter().filter(|step| step.change.in_empty_table).filter_map(|step| step.key.parent()).collect();
     let lost = tables.into_iter().filter(|table| file.get(table).is_none());
-    lost.map(|key| Change { key, value: NewValue::Table(Table::new()) }).collect()
+    lost.map(|key| WantedValue { key, value: NewValue::Table(Table::new()) }).collect()
 }
 
-fn changed(file: &SettingsFile, changes: &[Change]) -> Result<SettingsFile> {
+fn changed(file: &SettingsFile, changes: &[WantedValue]) -> Result<SettingsFile> {
     if changes.is_empty() { Ok(file.clone()) } else { SettingsFile::parse(&file.path, &apply(file, changes)?) }
 }
 

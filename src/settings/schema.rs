@@ -11,7 +11,7 @@ use crate::base::key_path::KeyPath;
 use crate::settings::document::at_line;
 use crate::settings::{spell, tree};
 
-static ROOT: LazyLock<Node> = LazyLock::new(|| {
+static ROOT: LazyLock<SchemaNode> = LazyLock::new(|| {
     let text = include_str!("../../rules/settings/schema.toml");
     let document: DocumentMut = text.parse().expect("the shipped schema is TOML; a test reads it");
     table_node(document.as_table())
@@ -19,18 +19,18 @@ static ROOT: LazyLock<Node> = LazyLock::new(|| {
 
 /// One place in the schema.
 #[derive(Debug)]
-pub(super) enum Node {
+pub(super) enum SchemaNode {
     /// Named keys in order, and what any other key leads to.
     Table { fields: Vec<(String, Self)>, each: Option<Box<Self>> },
     /// A list of tables.
     List(Box<Self>),
     /// A value.
-    Leaf { kind: Kind, required: bool },
+    Leaf { kind: SettingKind, required: bool },
 }
 
 /// What a value may be.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum SettingKind {
     Bool,
     Text,
     TextList,
@@ -40,7 +40,7 @@ pub(super) enum Kind {
     OneOf(Vec<String>),
 }
 
-impl Node {
+impl SchemaNode {
     /// The whole schema.
     pub(super) fn root() -> &'static Self {
         &ROOT
@@ -80,7 +80,7 @@ impl Node {
     /// has an integer.
     pub(super) fn normal(&self, value: &Value) -> Value {
         match (self, value) {
-            (Self::Leaf { kind: Kind::Float { .. } | Kind::PositiveFloat, .. }, _) => {
+            (Self::Leaf { kind: SettingKind::Float { .. } | SettingKind::PositiveFloat, .. }, _) => {
                 tree::number(value).map_or_else(|| tree::plain(value), |number| Value::from(tree::single(number)))
             }
             (Self::List(element), Value::Array(list)) => {
@@ -114,7 +114,7 @@ impl Node {
     }
 }
 
-impl Kind {
+impl SettingKind {
     /// Whether the value is of this kind and in range.
     pub(super) fn accepts(&self, value: &Value) -> bool {
         match self {
@@ -156,17 +156,17 @@ fn finite(value: &Value) -> Option<f64> {
     tree::number(value).filter(|number| number.is_finite())
 }
 
-fn table_node(table: &dyn TableLike) -> Node {
+fn table_node(table: &dyn TableLike) -> SchemaNode {
     let (each, fields): (Vec<_>, Vec<_>) = table.iter().partition(|(name, _)| is_placeholder(name));
-    Node::Table {
+    SchemaNode::Table {
         fields: fields.into_iter().map(|(name, item)| (name.to_owned(), item_node(item))).collect(),
         each: each.first().map(|(_, item)| Box::new(item_node(item))),
     }
 }
 
-fn item_node(item: &Item) -> Node {
+fn item_node(item: &Item) -> SchemaNode {
     if let Some(element) = item.as_array_of_tables().and_then(|list| list.get(0)) {
-        return Node::List(Box::new(table_node(element)));
+        return SchemaNode::List(Box::new(table_node(element)));
     }
     match item.as_table_like() {
         Some(table) => table_node(table),
@@ -174,26 +174,28 @@ fn item_node(item: &Item) -> Node {
     }
 }
 
-fn leaf(rule: &str) -> Node {
+fn leaf(rule: &str) -> SchemaNode {
     let (rule, required) = match rule.strip_prefix("required ") {
         Some(rest) => (rest, true),
         None => (rule, false),
     };
-    Node::Leaf { kind: kind(rule), required }
+    SchemaNode::Leaf { kind: kind(rule), required }
 }
 
-fn kind(rule: &str) -> Kind {
+fn kind(rule: &str) -> SettingKind {
     let (name, range) = rule.split_once(' ').unwrap_or((rule, ".."));
     let (min, max) = range.split_once("..").unwrap_or_default();
     match name {
-        "bool" => Kind::Bool,
-        "string" => Kind::Text,
-        "strings" => Kind::TextList,
-        "int" => Kind::Int { min: min.parse().unwrap_or(i64::MIN), max: max.parse().unwrap_or(i64::MAX) },
-        "u32" => Kind::Int { min: 0, max: i64::from(u32::MAX) },
-        "float" => Kind::Float { min: min.parse().unwrap_or(f64::MIN), max: max.parse().unwrap_or(f64::INFINITY) },
-        "positive" => Kind::PositiveFloat,
-        _ => Kind::OneOf(rule.trim_start_matches("one of ").split(", ").map(str::to_owned).collect()),
+        "bool" => SettingKind::Bool,
+        "string" => SettingKind::Text,
+        "strings" => SettingKind::TextList,
+        "int" => SettingKind::Int { min: min.parse().unwrap_or(i64::MIN), max: max.parse().unwrap_or(i64::MAX) },
+        "u32" => SettingKind::Int { min: 0, max: i64::from(u32::MAX) },
+        "float" => {
+            SettingKind::Float { min: min.parse().unwrap_or(f64::MIN), max: max.parse().unwrap_or(f64::INFINITY) }
+        }
+        "positive" => SettingKind::PositiveFloat,
+        _ => SettingKind::OneOf(rule.trim_start_matches("one of ").split(", ").map(str::to_owned).collect()),
     }
 }
 

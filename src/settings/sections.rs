@@ -19,7 +19,7 @@ pub struct Settings {
     /// L2: the format router.
     pub mckp: Mckp,
     /// What the live pipeline records.
-    pub telemetry: Telemetry,
+    pub telemetry: TelemetrySection,
     /// Deviations of single endpoints.
     pub endpoint_overrides: BTreeMap<String, EndpointOverride>,
     /// Tokenizers, models, agents, data.
@@ -94,7 +94,7 @@ pub struct ShapeThresholds {
 
 /// `[telemetry]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Telemetry {
+pub struct TelemetrySection {
     /// Whether anything is recorded.
     pub enabled: bool,
     /// Directory of the events; absent means the writer's own.

@@ -2,7 +2,7 @@
 
 use toml_edit::{InlineTable, Value};
 
-use super::schema::Node;
+use super::schema::SchemaNode;
 use crate::base::key_path::KeyPath;
 use crate::settings::tree::{is_table_list, plain, single};
 
@@ -48,7 +48,7 @@ pub(super) fn table_list(path: &KeyPath, list: &Value, eol: &str) -> String {
 
 /// The keys of a table as the schema orders them; keys it does not know come last, as given.
 pub(super) fn in_order<'t>(path: &KeyPath, table: &'t InlineTable) -> Vec<(&'t str, &'t Value)> {
-    let node = Node::root().find(path);
+    let node = SchemaNode::root().find(path);
     let mut pairs: Vec<_> = table.iter().collect();
     pairs.sort_by_key(|(key, _)| node.map_or(usize::MAX, |node| node.rank(key)));
     pairs

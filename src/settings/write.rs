@@ -18,7 +18,7 @@ use crate::base::files;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::settings::SettingsFile;
-use crate::settings::draft::Draft;
+use crate::settings::draft::DocumentDraft;
 
 /// Longest chain of symbolic links that is followed, as on Linux.
 const MAX_LINKS: usize = 40;
@@ -215,7 +215,7 @@ pub fn unified_diff(old: &str, new: &str, path: &str) -> String {
 
 /// One wanted value.
 #[derive(Debug, Clone)]
-pub struct Change {
+pub struct WantedValue {
     /// The key to set.
     pub key: KeyPath,
     /// What it shall be.
@@ -236,12 +236,12 @@ pub enum NewValue {
 /// The text of `file` after the changes. Making the same changes again changes nothing.
 ///
 /// A change that would alter a pinned key is an error; callers ask [`SettingsFile::touches_pin`] first. A value that already holds is left alone, pinned or not.
-pub fn apply(file: &SettingsFile, changes: &[Change]) -> Result<String> {
-    let is_absent = |change: &Change| matches!(change.value, NewValue::Absent);
+pub fn apply(file: &SettingsFile, changes: &[WantedValue]) -> Result<String> {
+    let is_absent = |change: &WantedValue| matches!(change.value, NewValue::Absent);
     if changes.is_empty() || (!file.existed && changes.iter().all(is_absent)) {
         return Ok(file.text.clone());
     }
-    let mut draft = Draft::of(file)?;
+    let mut draft = DocumentDraft::of(file)?;
     draft.change_all(changes)?;
     SettingsFile::parse(&file.path, draft.text()).map_err(|cause| {
         Error::failed(format!("the change does not fit: {}", cause.message)).hint("the file was not touched")

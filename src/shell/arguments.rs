@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::base::error::Result;
 use crate::logs::trace::Millis;
 use crate::report::envelope;
-use crate::report::table::{Color, Format};
+use crate::report::table::{Color, TableFormat};
 use crate::shell::context::Context;
 
 /// Exit codes of every command.
@@ -76,7 +76,7 @@ pub struct WindowArgs {
 pub struct OutputArgs {
     /// Form of the report.
     #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
+    pub format: TableFormat,
     /// Short for `--format json`.
     #[arg(short, long, conflicts_with = "format")]
     pub json: bool,
@@ -113,7 +113,7 @@ impl OutputArgs {
     }
 
     /// The form asked for.
-    pub fn form(&self) -> Format {
-        if self.json { Format::Json } else { self.format }
+    pub fn form(&self) -> TableFormat {
+        if self.json { TableFormat::Json } else { self.format }
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::base::files;
 use crate::base::pseudonyms::Pseudonyms;
-use crate::logs::discover::Places;
+use crate::logs::discover::PlaceVariables;
 use crate::logs::trace::Millis;
 use crate::report::table::Color;
 use crate::settings::claude::layers::ClaudePlaces;
@@ -49,7 +49,7 @@ impl Context<'_> {
 #[derive(Clone, Debug, Default)]
 pub struct Env {
     /// Where logs may be.
-    pub places: Places,
+    pub places: PlaceVariables,
     /// `XDG_CACHE_HOME`.
     pub xdg_cache_home: Option<PathBuf>,
     /// `DEVBOY_CONFIG`: the configuration file.
@@ -78,7 +78,7 @@ impl Env {
         let text = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let path = |name| text(name).map(PathBuf::from);
         Self {
-            places: Places {
+            places: PlaceVariables {
                 claude_config_dir: text("CLAUDE_CONFIG_DIR").map(|list| list.to_string_lossy().into_owned()),
                 xdg_config_home: path("XDG_CONFIG_HOME"),
                 home: path("HOME").or_else(|| path("USERPROFILE")),

@@ -8,7 +8,7 @@ use jiff::{Span, Timestamp};
 use crate::base::error::{Error, Result};
 use crate::logs::trace::Millis;
 use crate::logs::window::parse;
-use crate::settings::entries::Inputs;
+use crate::settings::entries::RuleInputs;
 use crate::shell::arguments::WindowArgs;
 
 pub use crate::logs::window::{ALL, WIDEN, days_before, end_of, json, there, words};
@@ -37,7 +37,13 @@ pub fn of(args: &WindowArgs, now_ms: Millis) -> Result<Range<Millis>> {
 }
 
 /// What a journal says about the input of a change.
-pub fn inputs(origin: &str, events: u64, sessions: u64, window: &Range<Millis>) -> Inputs {
+pub fn inputs(origin: &str, events: u64, sessions: u64, window: &Range<Millis>) -> RuleInputs {
     let bound = |ms: Millis| if ms == ALL.start || ms == ALL.end { None } else { Some(ms) };
-    Inputs { origin: origin.to_owned(), events, sessions, since_ms: bound(window.start), until_ms: bound(window.end) }
+    RuleInputs {
+        origin: origin.to_owned(),
+        events,
+        sessions,
+        since_ms: bound(window.start),
+        until_ms: bound(window.end),
+    }
 }

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use memchr::memchr_iter;
 use serde::Serialize;
 
-use crate::base::json::{Cursor, Fault, RawStr, Shape};
+use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
 use crate::base::stats::Share;
 use crate::base::sums::adds_up;
 use crate::base::unpack::Packing;
-use crate::telemetry::field::{Field, Fields, Value};
+use crate::telemetry::field::{EventFields, Field, FieldValue};
 
 /// What the name of an annotated file ends in, before `.jsonl`.
 pub(super) const ANNOTATED: &str = ".annotated";
@@ -24,7 +24,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// What makes a response that was prefetched a used one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, clap::ValueEnum)]
 #[strum(serialize_all = "snake_case")]
-pub enum Definition {
+pub enum UsedWhen {
     /// The agent itself soon got the same answer of the same tool, before the file was changed.
     ///
     /// In the same context (session, and main thread or subagent). Answers are compared by their content; where one was
@@ -43,7 +43,7 @@ pub enum Definition {
 #[derive(Clone, Copy)]
 pub struct Pass<'a> {
     /// The definition by which the field is set.
-    pub definition: Definition,
+    pub definition: UsedWhen,
     /// How many events behind a prefetch are looked at; at least 1.
     pub lookahead: u32,
     /// Whether fields are set that say something already.
@@ -63,9 +63,9 @@ pub struct Citations {
     pub events: u64,
     /// Of these, prefetched.
     pub prefetches: u64,
-    /// Of these, used by [`Definition::Published`].
+    /// Of these, used by [`UsedWhen::Published`].
     pub cited_by_name: u64,
-    /// Of [`Self::prefetches`], those that [`Definition::Answer`] can judge.
+    /// Of [`Self::prefetches`], those that [`UsedWhen::Answer`] can judge.
     pub judged_by_answer: u64,
     /// Of these, used.
     pub cited_by_answer: u64,
@@ -85,10 +85,10 @@ pub struct Citations {
 
 impl Citations {
     /// Share of the prefetches that were used, by a definition.
-    pub fn share(&self, definition: Definition) -> Share {
+    pub fn share(&self, definition: UsedWhen) -> Share {
         match definition {
-            Definition::Answer => Share::new(self.cited_by_answer, self.judged_by_answer),
-            Definition::Published => Share::new(self.cited_by_name, self.prefetches),
+            UsedWhen::Answer => Share::new(self.cited_by_answer, self.judged_by_answer),
+            UsedWhen::Published => Share::new(self.cited_by_name, self.prefetches),
         }
     }
 
@@ -142,8 +142,8 @@ pub fn annotate(text: &[u8], pass: &Pass<'_>) -> Annotated {
     for (at, record) in records.iter().enumerate().filter(|(_, record)| record.prefetched) {
         counts.tally(record, by_name[at], by_answer[at]);
         let wanted = match pass.definition {
-            Definition::Answer => by_answer[at],
-            Definition::Published => Some(by_name[at]),
+            UsedWhen::Answer => by_answer[at],
+            UsedWhen::Published => Some(by_name[at]),
         };
         if record.cited.is_some() && (wanted.is_none() || !pass.overwrite) {
             counts.kept += 1;
@@ -186,8 +186,9 @@ struct Record<'a> {
 
 impl<'a> Record<'a> {
     /// None if these are not the fields of an event (published test: a session and a tool, and no summary).
-    fn new(fields: &Fields<'a>, span: Range<usize>) -> Option<Self> {
-        let (Value::Text(session), Value::Text(tool)) = (fields.get(Field::Session), fields.get(Field::Tool)) else {
+    fn new(fields: &EventFields<'a>, span: Range<usize>) -> Option<Self> {
+        let (FieldValue::Text(session), FieldValue::Text(tool)) = (fields.get(Field::Session), fields.get(Field::Tool))
+        else {
             return None;
         };
         let agent = fields.text(Field::Agent).0;
@@ -254,14 +255,14 @@ fn records<'a>(text: &'a [u8], counts: &mut Citations) -> Vec<Record<'a>> {
 }
 
 /// The events on one line: mostly one, several where a writer forgot the line feed.
-fn records_of_line<'a>(text: &'a [u8], line: Range<usize>, records: &mut Vec<Record<'a>>) -> Result<(), Fault> {
+fn records_of_line<'a>(text: &'a [u8], line: Range<usize>, records: &mut Vec<Record<'a>>) -> Result<(), JsonFault> {
     let line = trimmed(text, line);
     let mut cursor = Cursor::at(&text[..line.end], line.start);
     while !cursor.at_end() {
         let shape = cursor.shape()?;
         let start = cursor.pos();
-        if shape == Shape::Object {
-            let fields = Fields::read(&mut cursor)?;
+        if shape == JsonKind::Object {
+            let fields = EventFields::read(&mut cursor)?;
             records.extend(Record::new(&fields, start..cursor.pos()));
         } else {
             cursor.skip_value()?;
@@ -289,7 +290,7 @@ struct Open {
     left: u32,
 }
 
-/// Whether each prefetch was used, by [`Definition::Published`].
+/// Whether each prefetch was used, by [`UsedWhen::Published`].
 fn cited_by_name(records: &[Record<'_>], lookahead: u32) -> Vec<bool> {
     let mut cited = vec![false; records.len()];
     let mut open: BTreeMap<&[u8], Vec<Open>> = BTreeMap::new();
@@ -308,7 +309,7 @@ fn cited_by_name(records: &[Record<'_>], lookahead: u32) -> Vec<bool> {
     cited
 }
 
-/// Whether each prefetch was used, by [`Definition::Answer`]; none where that cannot be told.
+/// Whether each prefetch was used, by [`UsedWhen::Answer`]; none where that cannot be told.
 fn cited_by_answer(records: &[Record<'_>], pass: &Pass<'_>, counts: &mut Citations) -> Vec<Option<bool>> {
     let mut cited = vec![None; records.len()];
     let mut open: BTreeMap<_, Vec<Open>> = BTreeMap::new();

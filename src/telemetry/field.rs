@@ -4,10 +4,10 @@
 use std::ops::RangeInclusive;
 
 use crate::base::damage::Reason;
-use crate::base::json::{Cursor, Fault, RawStr, Shape};
+use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
 use crate::telemetry::log::{NO_ORDER, NO_STEP};
 
-type Outcome<T> = Result<T, Fault>;
+type FieldResult<T> = Result<T, JsonFault>;
 
 /// A field of the published schema or one of devboy's additions, in the order in which they are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -145,7 +145,7 @@ const NEEDED: u64 = {
 
 /// What stood in a field.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Value<'a> {
+pub(super) enum FieldValue<'a> {
     /// Nothing, or `null`.
     Absent,
     /// A value of another kind.
@@ -162,21 +162,21 @@ pub(super) enum Value<'a> {
 
 impl Kind {
     /// Reads the value at the cursor into its slot: passing it on by value costs more than all the rest.
-    fn read<'a>(self, cursor: &mut Cursor<'a>, slot: &mut Value<'a>) -> Outcome<()> {
+    fn read<'a>(self, cursor: &mut Cursor<'a>, slot: &mut FieldValue<'a>) -> FieldResult<()> {
         match (self, cursor.shape()?) {
-            (Self::Text, Shape::String) => *slot = Value::Text(cursor.string()?),
-            (Self::Count(most), Shape::Number) => *slot = whole(cursor.number()?, 0..=i64::from(most)),
-            (Self::Time, Shape::Number) => *slot = whole(cursor.number()?, i64::MIN..=i64::MAX),
-            (Self::Flag, Shape::Bool) => *slot = Value::Whole(cursor.boolean()?.into()),
+            (Self::Text, JsonKind::String) => *slot = FieldValue::Text(cursor.string()?),
+            (Self::Count(most), JsonKind::Number) => *slot = whole(cursor.number()?, 0..=i64::from(most)),
+            (Self::Time, JsonKind::Number) => *slot = whole(cursor.number()?, i64::MIN..=i64::MAX),
+            (Self::Flag, JsonKind::Bool) => *slot = FieldValue::Whole(cursor.boolean()?.into()),
             // A rate so small that its inverse overflows is as impossible as none.
-            (Self::Rate, Shape::Number) => {
+            (Self::Rate, JsonKind::Number) => {
                 *slot = real(cursor.number()?, |rate| rate > 0.0 && rate <= 1.0 && (1.0 / rate).is_finite());
             }
-            (Self::Share, Shape::Number) => *slot = real(cursor.number()?, |share| (0.0..=1.0).contains(&share)),
-            (Self::List, Shape::Array) | (Self::Any, _) => *slot = Value::Span(span(cursor)?),
+            (Self::Share, JsonKind::Number) => *slot = real(cursor.number()?, |share| (0.0..=1.0).contains(&share)),
+            (Self::List, JsonKind::Array) | (Self::Any, _) => *slot = FieldValue::Span(span(cursor)?),
             (_, shape) => {
                 cursor.skip_value()?;
-                *slot = if shape == Shape::Null { Value::Absent } else { Value::Mistyped };
+                *slot = if shape == JsonKind::Null { FieldValue::Absent } else { FieldValue::Mistyped };
             }
         }
         Ok(())
@@ -184,51 +184,51 @@ impl Kind {
 }
 
 /// A whole number in a range, from its literal text.
-pub(super) fn whole(text: &[u8], range: RangeInclusive<i64>) -> Value<'static> {
+pub(super) fn whole(text: &[u8], range: RangeInclusive<i64>) -> FieldValue<'static> {
     let number = match text {
         // As many digits as cannot overflow, which is nearly every number.
         [b'0'..=b'9', ..] if text.len() <= 18 && text.iter().all(u8::is_ascii_digit) => {
             text.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'))
         }
-        _ if text.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E')) => return Value::Mistyped,
+        _ if text.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E')) => return FieldValue::Mistyped,
         _ => match std::str::from_utf8(text).map(str::parse) {
             Ok(Ok(number)) => number,
-            _ => return Value::OutOfRange,
+            _ => return FieldValue::OutOfRange,
         },
     };
-    if range.contains(&number) { Value::Whole(number) } else { Value::OutOfRange }
+    if range.contains(&number) { FieldValue::Whole(number) } else { FieldValue::OutOfRange }
 }
 
-fn real(text: &[u8], possible: impl Fn(f64) -> bool) -> Value<'static> {
+fn real(text: &[u8], possible: impl Fn(f64) -> bool) -> FieldValue<'static> {
     // By far the most frequent one, and the general way is long.
     if text == b"1.0" {
-        return Value::Real(1.0);
+        return FieldValue::Real(1.0);
     }
     match std::str::from_utf8(text).map(str::parse) {
-        Ok(Ok(number)) if possible(number) => Value::Real(number),
-        _ => Value::OutOfRange,
+        Ok(Ok(number)) if possible(number) => FieldValue::Real(number),
+        _ => FieldValue::OutOfRange,
     }
 }
 
-fn span<'a>(cursor: &mut Cursor<'a>) -> Outcome<&'a [u8]> {
+fn span<'a>(cursor: &mut Cursor<'a>) -> FieldResult<&'a [u8]> {
     let start = cursor.pos();
     cursor.skip_value()?;
     Ok(cursor.since(start))
 }
 
 /// The known fields of one JSON object.
-pub(super) struct Fields<'a> {
-    values: [Value<'a>; COUNT],
+pub(super) struct EventFields<'a> {
+    values: [FieldValue<'a>; COUNT],
     /// One bit per field: needed and not there.
     missing: u64,
     /// One bit per field: of another kind, or a number that cannot be.
     wrong: u64,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> EventFields<'a> {
     /// Reads the object at the cursor to its end. Of a repeated field the last one stands.
-    pub(super) fn read(cursor: &mut Cursor<'a>) -> Outcome<Self> {
-        let mut values = [Value::Absent; COUNT];
+    pub(super) fn read(cursor: &mut Cursor<'a>) -> FieldResult<Self> {
+        let mut values = [FieldValue::Absent; COUNT];
         let (mut missing, mut wrong) = (NEEDED, 0);
         let (mut first, mut guess) = (true, 0);
         cursor.enter()?;
@@ -251,8 +251,8 @@ impl<'a> Fields<'a> {
             let bit = 1 << place;
             (missing, wrong) = (missing & !bit, wrong & !bit);
             match values[place] {
-                Value::Absent => missing |= bit & NEEDED,
-                Value::Mistyped | Value::OutOfRange => wrong |= bit,
+                FieldValue::Absent => missing |= bit & NEEDED,
+                FieldValue::Mistyped | FieldValue::OutOfRange => wrong |= bit,
                 _ => {}
             }
         }
@@ -260,18 +260,18 @@ impl<'a> Fields<'a> {
     }
 
     /// What stands in a field.
-    pub(super) fn get(&self, field: Field) -> Value<'a> {
+    pub(super) fn get(&self, field: Field) -> FieldValue<'a> {
         self.values[field as usize]
     }
 
     /// The text of a field; empty where there is none.
     pub(super) fn text(&self, field: Field) -> RawStr<'a> {
-        if let Value::Text(text) = self.get(field) { text } else { RawStr::default() }
+        if let FieldValue::Text(text) = self.get(field) { text } else { RawStr::default() }
     }
 
     /// The whole number of a field.
     pub(super) fn whole(&self, field: Field) -> Option<i64> {
-        if let Value::Whole(number) = self.get(field) { Some(number) } else { None }
+        if let FieldValue::Whole(number) = self.get(field) { Some(number) } else { None }
     }
 
     /// The count of a field; 0 where there is none.
@@ -281,7 +281,7 @@ impl<'a> Fields<'a> {
 
     /// The number of a field.
     pub(super) fn real(&self, field: Field) -> Option<f64> {
-        if let Value::Real(number) = self.get(field) { Some(number) } else { None }
+        if let FieldValue::Real(number) = self.get(field) { Some(number) } else { None }
     }
 
     /// What a field says.
@@ -291,7 +291,7 @@ impl<'a> Fields<'a> {
 
     /// The array of a field.
     pub(super) fn span(&self, field: Field) -> Option<&'a [u8]> {
-        if let Value::Span(span) = self.get(field) { Some(span) } else { None }
+        if let FieldValue::Span(span) = self.get(field) { Some(span) } else { None }
     }
 
     /// Whether all fields are there without which there is no event.
@@ -307,10 +307,10 @@ impl<'a> Fields<'a> {
         if self.wrong == 0 {
             return None;
         }
-        if self.values.iter().zip(&KNOWN).any(|(value, known)| known.needed && *value == Value::Mistyped) {
+        if self.values.iter().zip(&KNOWN).any(|(value, known)| known.needed && *value == FieldValue::Mistyped) {
             return Some(Reason::MistypedField);
         }
-        self.values.contains(&Value::OutOfRange).then_some(Reason::OutOfRange)
+        self.values.contains(&FieldValue::OutOfRange).then_some(Reason::OutOfRange)
     }
 
     /// Whether a field has a value of another kind, once there is no [`Self::defect`].

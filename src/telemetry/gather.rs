@@ -6,8 +6,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::base::names::{Names, Sym};
-use crate::telemetry::log::{EncodedTokens, Event, EventLog, encodings_of};
-use crate::telemetry::parse::{Rows, SIDE, Texts};
+use crate::telemetry::log::{EncodedTokens, EventLog, RecordedEvent, encodings_of};
+use crate::telemetry::parse::{ParsedRows, RowTexts, SIDE};
 use crate::telemetry::runs::number_sessions;
 
 /// So many runs more than sessions are taken for sessions that stand in pieces.
@@ -16,8 +16,8 @@ const RUNS_MIN: usize = 1_000;
 /// What the pieces gave so far.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
-    texts: Texts,
-    events: Vec<Event>,
+    texts: RowTexts,
+    events: Vec<RecordedEvent>,
     encodings: Vec<EncodedTokens>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Routes {
 
 impl Gathered {
     /// Moves the events of a piece here; its buffers are left empty for the next one.
-    pub(super) fn take(&mut self, rows: &mut Rows, texts: &Texts, routes: &mut Routes) {
+    pub(super) fn take(&mut self, rows: &mut ParsedRows, texts: &RowTexts, routes: &mut Routes) {
         extend(&mut routes.names, &mut self.texts.names, &texts.names);
         extend(&mut routes.sessions, &mut self.texts.sessions, &texts.sessions);
         extend(&mut routes.agents, &mut self.texts.agents, &texts.agents);
@@ -98,7 +98,7 @@ fn sorted(names: &Names) -> (Names, Vec<u32>) {
 
 /// Puts the events in order and numbers the chains: sessions first, which mostly stand in one piece each, then each one by
 /// itself.
-fn sort(events: &mut [Event], sessions: usize, encodings: &[EncodedTokens]) {
+fn sort(events: &mut [RecordedEvent], sessions: usize, encodings: &[EncodedTokens]) {
     let mut runs: Vec<Range<usize>> = Vec::new();
     let mut start = 0;
     for run in events.chunk_by(|a, b| a.session == b.session) {
@@ -111,9 +111,9 @@ fn sort(events: &mut [Event], sessions: usize, encodings: &[EncodedTokens]) {
     } else {
         bring_together(events, runs);
     }
-    let mut sessions: Vec<&mut [Event]> = events.chunk_by_mut(|a, b| a.session == b.session).collect();
+    let mut sessions: Vec<&mut [RecordedEvent]> = events.chunk_by_mut(|a, b| a.session == b.session).collect();
     let chains = sessions.par_iter_mut().map(|session| {
-        let order = |a: &Event, b: &Event| order(a, b, encodings);
+        let order = |a: &RecordedEvent, b: &RecordedEvent| order(a, b, encodings);
         if !session.is_sorted_by(|a, b| order(a, b).is_le()) {
             session.sort_unstable_by(order);
         }
@@ -124,12 +124,12 @@ fn sort(events: &mut [Event], sessions: usize, encodings: &[EncodedTokens]) {
         next += chains;
         next - chains
     });
-    let numbered: Vec<(u32, &mut [Event])> = first.zip(sessions).collect();
+    let numbered: Vec<(u32, &mut [RecordedEvent])> = first.zip(sessions).collect();
     numbered.into_par_iter().for_each(|(first, session)| session.iter_mut().for_each(|event| event.chain += first));
 }
 
 /// Moves whole runs to their places by session, in place: there is no room for a second copy of all events.
-fn bring_together(events: &mut [Event], mut runs: Vec<Range<usize>>) {
+fn bring_together(events: &mut [RecordedEvent], mut runs: Vec<Range<usize>>) {
     runs.sort_by_key(|run| (events[run.start].session, run.start));
     // Where each event comes from, run by run; followed around each circle of moves once.
     let mut from: Vec<u32> = Vec::with_capacity(events.len());
@@ -153,8 +153,8 @@ fn bring_together(events: &mut [Event], mut runs: Vec<Range<usize>>) {
 }
 
 /// The order of a log, and behind it everything else that tells two events apart: equals are the same in all fields.
-fn order(a: &Event, b: &Event, encodings: &[EncodedTokens]) -> Ordering {
-    let rest = |event: &Event| {
+fn order(a: &RecordedEvent, b: &RecordedEvent, encodings: &[EncodedTokens]) -> Ordering {
+    let rest = |event: &RecordedEvent| {
         let plan = event.plan;
         (
             (event.step, event.tool, event.endpoint, event.path, event.bytes, event.shape, event.inner_formats),
@@ -163,7 +163,7 @@ fn order(a: &Event, b: &Event, encodings: &[EncodedTokens]) -> Ordering {
             (event.mixed, event.handle_tokens, event.what, plan.prefetched, plan.predicted, plan.cited, plan.declined),
         )
     };
-    let encoded = |event: &Event| {
+    let encoded = |event: &RecordedEvent| {
         let costs = encodings_of(event, encodings).iter();
         costs.map(|cost| (cost.format, cost.depth, cost.tokens))
     };
@@ -171,7 +171,7 @@ fn order(a: &Event, b: &Event, encodings: &[EncodedTokens]) -> Ordering {
 }
 
 /// Gives each chain of a session a number of its own, in the order of the events; how many there are.
-fn number_chains(session: &mut [Event]) -> u32 {
+fn number_chains(session: &mut [RecordedEvent]) -> u32 {
     let mut chains = 0;
     for chain in session.chunk_by_mut(|a, b| a.chain == b.chain) {
         chain.iter_mut().for_each(|event| event.chain = chains);
@@ -181,7 +181,7 @@ fn number_chains(session: &mut [Event]) -> u32 {
 }
 
 /// The encodings in the order of their events.
-fn in_order(events: &mut [Event], encodings: &[EncodedTokens]) -> Vec<EncodedTokens> {
+fn in_order(events: &mut [RecordedEvent], encodings: &[EncodedTokens]) -> Vec<EncodedTokens> {
     let mut ordered = Vec::new();
     if encodings.is_empty() {
         return ordered;

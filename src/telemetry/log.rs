@@ -12,21 +12,21 @@ use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
 use crate::logs::trace::Millis;
 
-/// [`Event::format`] when no format was used, or one that devboy does not know.
+/// [`RecordedEvent::format`] when no format was used, or one that devboy does not know.
 pub const NO_FORMAT: u8 = u8::MAX;
-/// [`Event::step`] when the recorder did not say.
+/// [`RecordedEvent::step`] when the recorder did not say.
 pub const NO_STEP: u32 = u32::MAX;
 
-/// [`Stand::order`] when the recorder did not say.
+/// [`RecordedEvent::order`] when the recorder did not say.
 pub const NO_ORDER: u32 = u32::MAX;
 
-/// [`Event::latency_ms`] when nobody measured it.
+/// [`RecordedEvent::latency_ms`] when nobody measured it.
 pub const NO_LATENCY: u32 = u32::MAX;
 
 /// What a record is: a response, or something besides that matters to what later responses may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum What {
+pub enum RecordedAs {
     /// An answer with text.
     #[default]
     Response,
@@ -44,7 +44,7 @@ pub enum What {
     Compacted,
 }
 
-impl What {
+impl RecordedAs {
     /// All but a response.
     pub const BESIDE: [Self; 6] =
         [Self::Failed, Self::Refused, Self::Empty, Self::Unanswered, Self::Cleared, Self::Compacted];
@@ -62,7 +62,7 @@ impl What {
 
 /// One recorded response. A log holds millions: 120 bytes each.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Event {
+pub struct RecordedEvent {
     /// Index into [`EventLog::sessions`].
     pub session: u32,
     /// Who was shown it: number of the main thread or subagent, distinct over all sessions.
@@ -118,19 +118,19 @@ pub struct Event {
     /// Number of the call within its chain, from 0 on; [`NO_ORDER`] if unknown.
     pub order: u32,
     /// What it is.
-    pub what: What,
+    pub what: RecordedAs,
     /// What the planner recorded.
-    pub plan: Plan,
+    pub plan: RecordedPlan,
     /// First of the known encodings in [`EventLog::encodings`].
     pub encodings_start: u32,
     /// How many there are.
     pub encodings_count: u8,
 }
 
-const _: () = assert!(size_of::<Event>() == 120);
+const _: () = assert!(size_of::<RecordedEvent>() == 120);
 
 /// Nothing known of a response.
-impl Default for Event {
+impl Default for RecordedEvent {
     fn default() -> Self {
         Self {
             session: 0,
@@ -160,15 +160,15 @@ impl Default for Event {
             mixed: false,
             handle_tokens: 0,
             order: NO_ORDER,
-            what: What::Response,
-            plan: Plan::default(),
+            what: RecordedAs::Response,
+            plan: RecordedPlan::default(),
             encodings_start: 0,
             encodings_count: 0,
         }
     }
 }
 
-impl Event {
+impl RecordedEvent {
     /// Whether the planner did this: fetched a response ahead, or declined to and so got none.
     pub fn is_planned(&self) -> bool {
         self.plan.prefetched || self.plan.declined.is_some() && self.bytes == 0
@@ -182,7 +182,7 @@ impl Event {
 
 /// What the planner recorded about a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Plan {
+pub struct RecordedPlan {
     /// Whether it was prefetched.
     pub prefetched: bool,
     /// Tokens that the planner expected; 0 if it expected nothing.
@@ -193,7 +193,7 @@ pub struct Plan {
     pub declined: Option<Decline>,
 }
 
-impl Plan {
+impl RecordedPlan {
     /// Whether a response cost 130 % of what was expected, or more (published definition).
     pub fn is_overrun(&self, tokens: u32) -> bool {
         self.predicted > 0 && u64::from(tokens) * 10 >= u64::from(self.predicted) * 13
@@ -238,7 +238,7 @@ pub struct EncodedTokens {
 /// The first response of a session, and the session.
 pub type Start = (Millis, u32);
 
-/// All responses of some sessions, in the order of [`Event::key`].
+/// All responses of some sessions, in the order of [`RecordedEvent::key`].
 #[derive(Clone, Debug, Default)]
 pub struct EventLog {
     /// Texts of tools and endpoints. These, the sessions and the encodings are shared by all parts of a log.
@@ -246,13 +246,13 @@ pub struct EventLog {
     /// Names of the sessions, as they were recorded; several runs may share one.
     pub sessions: Arc<[String]>,
     /// Responses.
-    pub events: Vec<Event>,
+    pub events: Vec<RecordedEvent>,
     /// What the planner did besides, once it is set aside ([`EventLog::set_aside`]): responses that it prefetched, and
     /// what it declined to fetch.
-    pub planned: Vec<Event>,
+    pub planned: Vec<RecordedEvent>,
     /// What else happened in the contexts, once it is set aside, in the same order.
-    pub beside: Vec<Event>,
-    /// Known encodings; see [`Event::encodings_start`].
+    pub beside: Vec<RecordedEvent>,
+    /// Known encodings; see [`RecordedEvent::encodings_start`].
     pub encodings: Arc<Vec<EncodedTokens>>,
 }
 
@@ -260,15 +260,15 @@ impl EventLog {
     /// Puts the events in their order, which does not depend on the files in which they stood.
     pub fn sort(&mut self) {
         for events in [&mut self.events, &mut self.beside] {
-            if !events.is_sorted_by_key(Event::key) {
-                events.sort_by_key(Event::key);
+            if !events.is_sorted_by_key(RecordedEvent::key) {
+                events.sort_by_key(RecordedEvent::key);
             }
         }
     }
 
     /// Compactions of each session: of each of its chains the largest partition.
     pub fn compactions(&self) -> Vec<u64> {
-        let largest_of = |chain: &[Event]| {
+        let largest_of = |chain: &[RecordedEvent]| {
             let partition = chain.iter().map(|event| event.partition).max().unwrap_or_default();
             ((chain[0].session, chain[0].chain), partition)
         };
@@ -293,12 +293,12 @@ impl EventLog {
     /// Takes what the planner did out of the responses: nobody asked for it, so it repeats nothing, follows nothing and
     /// is no example of how large an answer is. And what is no response.
     pub fn set_aside(&mut self) {
-        let is_beside = |event: &Event| event.what != What::Response;
+        let is_beside = |event: &RecordedEvent| event.what != RecordedAs::Response;
         if self.events.par_iter().any(is_beside) {
             self.beside.extend(self.events.iter().filter(|event| is_beside(event)));
             self.events.retain(|event| !is_beside(event));
         }
-        if self.events.par_iter().any(Event::is_planned) {
+        if self.events.par_iter().any(RecordedEvent::is_planned) {
             self.planned.extend(self.events.iter().filter(|event| event.is_planned()));
             self.events.retain(|event| !event.is_planned());
         }
@@ -320,7 +320,8 @@ impl EventLog {
     pub fn part(&self, sessions: &[Start]) -> Self {
         let mut kept: Vec<u32> = sessions.iter().map(|(_, session)| *session).collect();
         kept.sort_unstable();
-        let of = |events: &[Event]| kept.iter().flat_map(|session| of_session(events, *session)).copied().collect();
+        let of =
+            |events: &[RecordedEvent]| kept.iter().flat_map(|session| of_session(events, *session)).copied().collect();
         Self {
             names: Arc::clone(&self.names),
             sessions: Arc::clone(&self.sessions),
@@ -333,15 +334,15 @@ impl EventLog {
     }
 
     /// All of it, as what is summed up.
-    pub fn whole(&self) -> Part<'_> {
-        Part { log: self, is_kept: vec![true; self.sessions.len()] }
+    pub fn whole(&self) -> LogPart<'_> {
+        LogPart { log: self, is_kept: vec![true; self.sessions.len()] }
     }
 
     /// Some sessions, as what is summed up, with all that the planner did.
-    pub fn within(&self, sessions: &[Start]) -> Part<'_> {
+    pub fn within(&self, sessions: &[Start]) -> LogPart<'_> {
         let mut is_kept = vec![false; self.sessions.len()];
         sessions.iter().for_each(|(_, session)| is_kept[*session as usize] = true);
-        Part { log: self, is_kept }
+        LogPart { log: self, is_kept }
     }
 
     /// The last of some sessions, in order, with no more than so many responses together, and so many sessions at least.
@@ -368,18 +369,18 @@ impl EventLog {
     }
 
     /// The encodings known of an event.
-    pub fn encodings_of(&self, event: &Event) -> &[EncodedTokens] {
+    pub fn encodings_of(&self, event: &RecordedEvent) -> &[EncodedTokens] {
         encodings_of(event, &self.encodings)
     }
 }
 
 /// The encodings known of an event, among those of all.
-pub(super) fn encodings_of<'e>(event: &Event, encodings: &'e [EncodedTokens]) -> &'e [EncodedTokens] {
+pub(super) fn encodings_of<'e>(event: &RecordedEvent, encodings: &'e [EncodedTokens]) -> &'e [EncodedTokens] {
     &encodings[event.encodings_start as usize..][..event.encodings_count.into()]
 }
 
 /// The events of a session, among those of all in order.
-fn of_session(events: &[Event], session: u32) -> &[Event] {
+fn of_session(events: &[RecordedEvent], session: u32) -> &[RecordedEvent] {
     let start = events.partition_point(|event| event.session < session);
     let length = events[start..].partition_point(|event| event.session == session);
     &events[start..start + length]
@@ -387,12 +388,12 @@ fn of_session(events: &[Event], session: u32) -> &[Event] {
 
 /// Where the events of each session stand among those of all in order. The end is looked for in steps that double: looking
 /// at each event takes as long as reading it.
-fn places_of_sessions(events: &[Event]) -> impl Iterator<Item = Range<usize>> {
+fn places_of_sessions(events: &[RecordedEvent]) -> impl Iterator<Item = Range<usize>> {
     let mut start = 0;
     std::iter::from_fn(move || {
         let rest = &events[start..];
         let session = rest.first()?.session;
-        let is_within = |event: &Event| event.session == session;
+        let is_within = |event: &RecordedEvent| event.session == session;
         let mut step = 1;
         while rest.get(step).is_some_and(is_within) {
             step *= 2;
@@ -405,20 +406,20 @@ fn places_of_sessions(events: &[Event]) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Some sessions of a log, where they stand: a copy of most of a log takes as much memory again.
-pub struct Part<'l> {
+pub struct LogPart<'l> {
     /// The log.
     pub log: &'l EventLog,
     is_kept: Vec<bool>,
 }
 
-impl<'l> Part<'l> {
+impl<'l> LogPart<'l> {
     /// Whether a session is in it.
     pub fn has(&self, session: u32) -> bool {
         self.is_kept[session as usize]
     }
 
     /// Its responses, session by session.
-    pub fn sessions(&self) -> impl Iterator<Item = &'l [Event]> {
+    pub fn sessions(&self) -> impl Iterator<Item = &'l [RecordedEvent]> {
         self.places().map(|places| &self.log.events[places])
     }
 

@@ -15,10 +15,10 @@ mod runs;
 mod select;
 mod summary;
 
-pub use annotate::{Annotated, Citations, Definition, Pass, annotate, annotated_path, is_annotated};
+pub use annotate::{Annotated, Citations, Pass, UsedWhen, annotate, annotated_path, is_annotated};
 pub use event::{CONTEXT_EVENT, ContextLine, PipelineEvent};
-pub use parse::{Counts, Vocabulary};
-pub use places::{Place, Surroundings, places};
-pub use read::{Listing, Request, Telemetry};
-pub use retention::{Limits, Sifted, StoredFile, TelemetryRules, sift, stored_files};
+pub use parse::{KnownWords, ParseCounts};
+pub use places::{Surroundings, TelemetryPlace, places};
+pub use read::{Telemetry, TelemetryListing, TelemetryRequest};
+pub use retention::{RetentionLimits, Sifted, StoredFile, TelemetryRules, sift, stored_files};
 pub use summary::{SessionSummary, SummaryLine};

@@ -1,4 +1,4 @@
-//! Lines of a telemetry file to rows: one descent per line, straight into [`Event`], with damage counted on the way.
+//! Lines of a telemetry file to rows: one descent per line, straight into [`RecordedEvent`], with damage counted on the way.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,33 +10,35 @@ use crate::base::body_shape::BodyShape;
 use crate::base::body_shape::LayerId;
 use crate::base::damage::{Damage, Reason};
 use crate::base::id::Id;
-use crate::base::json::{Cursor, Fault, RawStr, Shape};
+use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
 use crate::base::names::{Names, Sym};
 use crate::logs::trace::Millis;
-use crate::telemetry::field::{Field, Fields, Value, whole};
-use crate::telemetry::log::{Decline, EncodedTokens, Event, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, Plan, What};
+use crate::telemetry::field::{EventFields, Field, FieldValue, whole};
+use crate::telemetry::log::{
+    Decline, EncodedTokens, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, RecordedAs, RecordedEvent, RecordedPlan,
+};
 use crate::telemetry::{CONTEXT_EVENT, SessionSummary};
 
 /// Places on one line at which a record is looked for behind a broken one.
 const ATTEMPTS_MAX: usize = 64;
 
-/// [`Event::chain`] of the main thread until all files are read.
+/// [`RecordedEvent::chain`] of the main thread until all files are read.
 pub(super) const MAIN: u32 = 0;
 /// The same of a subagent without a name. Behind it come those with one, by symbol.
 pub(super) const SIDE: u32 = 1;
 
 /// Words whose numbers are known elsewhere.
 #[derive(Clone, Copy, Debug)]
-pub struct Vocabulary {
-    /// The bit of an inner format in [`Event::inner_formats`].
+pub struct KnownWords {
+    /// The bit of an inner format in [`RecordedEvent::inner_formats`].
     pub inner_format: fn(&str) -> Option<u16>,
-    /// The number of a format in [`Event::format`].
+    /// The number of a format in [`RecordedEvent::format`].
     pub format: fn(&str) -> Option<u8>,
 }
 
 /// What was found in a file, or in a piece of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ParseCounts {
     /// Lines, blank ones included.
     pub lines: u64,
     /// Events taken: the "read" of the published reader.
@@ -53,7 +55,7 @@ pub struct Counts {
     pub damage: Damage,
 }
 
-impl Counts {
+impl ParseCounts {
     /// Takes over the counts of the piece that follows.
     pub(super) fn absorb(&mut self, later: &Self) {
         self.damage.absorb(&later.damage, self.lines);
@@ -75,36 +77,36 @@ impl Counts {
 
 /// Texts that rows name by symbol.
 #[derive(Debug, Default)]
-pub(super) struct Texts {
+pub(super) struct RowTexts {
     /// Tools and endpoints.
     pub(super) names: Names,
-    /// [`Event::session`].
+    /// [`RecordedEvent::session`].
     pub(super) sessions: Names,
-    /// Subagents; [`Event::chain`] is one more than the symbol.
+    /// Subagents; [`RecordedEvent::chain`] is one more than the symbol.
     pub(super) agents: Names,
 }
 
 /// What a piece gave.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
-    pub(super) events: Vec<Event>,
+pub(super) struct ParsedRows {
+    pub(super) events: Vec<RecordedEvent>,
     pub(super) encodings: Vec<EncodedTokens>,
-    pub(super) counts: Counts,
+    pub(super) counts: ParseCounts,
 }
 
 /// Turns the lines of one piece after the other into rows.
 pub(super) struct Parser<'r> {
-    vocabulary: Vocabulary,
+    vocabulary: KnownWords,
     window: &'r Range<Millis>,
-    pub(super) texts: Texts,
+    pub(super) texts: RowTexts,
     /// The session of the event before: mostly that of the next one too.
     session: Sym,
-    pub(super) rows: Rows,
+    pub(super) rows: ParsedRows,
 }
 
 impl<'r> Parser<'r> {
-    pub(super) fn new(vocabulary: Vocabulary, window: &'r Range<Millis>) -> Self {
-        Self { vocabulary, window, texts: Texts::default(), session: Sym::default(), rows: Rows::default() }
+    pub(super) fn new(vocabulary: KnownWords, window: &'r Range<Millis>) -> Self {
+        Self { vocabulary, window, texts: RowTexts::default(), session: Sym::default(), rows: ParsedRows::default() }
     }
 
     /// Takes one line, without its line feed. `last` says that no line feed followed, so the line may be torn.
@@ -190,14 +192,14 @@ impl<'r> Parser<'r> {
         }
     }
 
-    fn value(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+    fn value(&mut self, cursor: &mut Cursor<'_>) -> Result<(), JsonFault> {
         let reason = match cursor.shape()? {
-            Shape::Object => {
-                let fields = Fields::read(cursor)?;
+            JsonKind::Object => {
+                let fields = EventFields::read(cursor)?;
                 self.record(&fields);
                 return Ok(());
             }
-            Shape::Array => Reason::Array,
+            JsonKind::Array => Reason::Array,
             _ => Reason::Scalar,
         };
         cursor.skip_value()?;
@@ -205,7 +207,7 @@ impl<'r> Parser<'r> {
         Ok(())
     }
 
-    fn record(&mut self, fields: &Fields<'_>) {
+    fn record(&mut self, fields: &EventFields<'_>) {
         let taken = match (fields.summary(), fields.wrapped(CONTEXT_EVENT)) {
             (Some(data), _) => self.summary(data),
             (None, Some(data)) => self.beside(data),
@@ -230,14 +232,14 @@ impl<'r> Parser<'r> {
 
     /// What happened besides the responses.
     fn beside(&mut self, data: &[u8]) -> Result<(), Reason> {
-        let fields = Fields::read(&mut Cursor::new(data)).map_err(not_json)?;
+        let fields = EventFields::read(&mut Cursor::new(data)).map_err(not_json)?;
         match fields.get(Field::What) {
-            Value::Absent => Err(Reason::MissingField),
+            FieldValue::Absent => Err(Reason::MissingField),
             _ => self.event(&fields),
         }
     }
 
-    fn event(&mut self, fields: &Fields<'_>) -> Result<(), Reason> {
+    fn event(&mut self, fields: &EventFields<'_>) -> Result<(), Reason> {
         if let Some(defect) = fields.defect() {
             return Err(defect);
         }
@@ -250,7 +252,7 @@ impl<'r> Parser<'r> {
         let mut odd = Odd { mistyped: fields.has_mistyped(), ..Odd::default() };
         let event = self.row(fields, ts, &mut odd)?;
         self.rows.events.push(event);
-        self.rows.counts.events += u64::from(event.what == What::Response);
+        self.rows.counts.events += u64::from(event.what == RecordedAs::Response);
         for (reason, seen) in odd.reasons() {
             if seen {
                 self.damage(reason);
@@ -260,7 +262,7 @@ impl<'r> Parser<'r> {
     }
 
     /// The row of an event whose fields are all there.
-    fn row(&mut self, fields: &Fields<'_>, ts: Millis, odd: &mut Odd) -> Result<Event, Reason> {
+    fn row(&mut self, fields: &EventFields<'_>, ts: Millis, odd: &mut Odd) -> Result<RecordedEvent, Reason> {
         let call = u32::from_be_bytes(hash_of(fields.text(Field::Call), odd)?);
         let path = u32::from_be_bytes(hash_of(fields.text(Field::Path), odd)?);
         let body = Id(hash_of(fields.text(Field::Content), odd)?);
@@ -274,8 +276,8 @@ impl<'r> Parser<'r> {
         let (template, l2_format, what) = (text(Field::Template)?, text(Field::L2Format)?, text(Field::What)?);
 
         let what = match &*what {
-            "" => What::Response,
-            what => What::BESIDE.into_iter().find(|known| known.key() == what).ok_or(Reason::UnknownValue)?,
+            "" => RecordedAs::Response,
+            what => RecordedAs::BESIDE.into_iter().find(|known| known.key() == what).ok_or(Reason::UnknownValue)?,
         };
         let order = fields.whole(Field::Order).map_or(NO_ORDER, |_| fields.count(Field::Order));
         let shape = odd.known(&shape, BodyShape::from_key).unwrap_or_default() as u8;
@@ -289,7 +291,7 @@ impl<'r> Parser<'r> {
         };
         // Nothing can fail from here on: what is skipped leaves no name behind.
         let tool = self.texts.names.intern(&tool);
-        Ok(Event {
+        Ok(RecordedEvent {
             session: self.session_of(&session),
             chain: self.chain_of(&agent, fields.flag(Field::Sidechain) == Some(true)),
             partition: fields.count(Field::Partition),
@@ -318,7 +320,7 @@ impl<'r> Parser<'r> {
             handle_tokens: fields.count(Field::HandleTokens) as u8,
             order,
             what,
-            plan: Plan {
+            plan: RecordedPlan {
                 prefetched: fields.flag(Field::Prefetched) == Some(true),
                 predicted: fields.count(Field::Predicted),
                 cited: fields.flag(Field::Cited),
@@ -352,7 +354,7 @@ impl<'r> Parser<'r> {
         let mut first = true;
         cursor.enter().map_err(not_json)?;
         while cursor.next_element(&mut first).map_err(not_json)? {
-            if cursor.shape().map_err(not_json)? != Shape::String {
+            if cursor.shape().map_err(not_json)? != JsonKind::String {
                 odd.mistyped = true;
                 return Ok(0);
             }
@@ -425,7 +427,7 @@ fn next_record(line: &[u8], broken: usize, attempts: &mut usize) -> Option<usize
     let from = broken + 1;
     for offset in memmem::find_iter(line.get(from..)?, b"{\"") {
         *attempts = attempts.checked_sub(1)?;
-        let fields = Fields::read(&mut Cursor::at(line, from + offset));
+        let fields = EventFields::read(&mut Cursor::at(line, from + offset));
         if fields.is_ok_and(|fields| fields.is_complete() || fields.summary().is_some()) {
             return Some(from + offset);
         }
@@ -433,15 +435,15 @@ fn next_record(line: &[u8], broken: usize, attempts: &mut usize) -> Option<usize
     None
 }
 
-fn reason_of(fault: Fault, last: bool) -> Reason {
+fn reason_of(fault: JsonFault, last: bool) -> Reason {
     match fault {
-        Fault::TooDeep => Reason::TooDeep,
-        Fault::Torn if last => Reason::TornTail,
-        Fault::Torn | Fault::Syntax => Reason::ParseError,
+        JsonFault::TooDeep => Reason::TooDeep,
+        JsonFault::Torn if last => Reason::TornTail,
+        JsonFault::Torn | JsonFault::Syntax => Reason::ParseError,
     }
 }
 
-fn not_json(_: Fault) -> Reason {
+fn not_json(_: JsonFault) -> Reason {
     Reason::ParseError
 }
 
@@ -467,20 +469,20 @@ fn encoding(
     odd: &mut Odd,
 ) -> Result<Option<EncodedTokens>, Reason> {
     let mut first = true;
-    let mut next = |cursor: &mut Cursor<'_>, wanted: Shape| -> Result<(), Reason> {
+    let mut next = |cursor: &mut Cursor<'_>, wanted: JsonKind| -> Result<(), Reason> {
         let more = cursor.next_element(&mut first).map_err(not_json)?;
         let fits = more && cursor.shape().map_err(not_json)? == wanted;
         fits.then_some(()).ok_or(Reason::MistypedField)
     };
-    if cursor.shape().map_err(not_json)? != Shape::Array {
+    if cursor.shape().map_err(not_json)? != JsonKind::Array {
         return Err(Reason::MistypedField);
     }
     cursor.enter().map_err(not_json)?;
-    next(cursor, Shape::String)?;
+    next(cursor, JsonKind::String)?;
     let name = text(cursor.string().map_err(not_json)?, odd)?;
-    next(cursor, Shape::Number)?;
+    next(cursor, JsonKind::Number)?;
     let depth = count(cursor, u8::MAX.into())? as u8;
-    next(cursor, Shape::Number)?;
+    next(cursor, JsonKind::Number)?;
     let tokens = count(cursor, u32::MAX)?;
     if cursor.next_element(&mut first).map_err(not_json)? {
         return Err(Reason::MistypedField);
@@ -490,8 +492,8 @@ fn encoding(
 
 fn count(cursor: &mut Cursor<'_>, most: u32) -> Result<u32, Reason> {
     match whole(cursor.number().map_err(not_json)?, 0..=i64::from(most)) {
-        Value::Whole(number) => u32::try_from(number).map_err(|_| Reason::OutOfRange),
-        Value::OutOfRange => Err(Reason::OutOfRange),
+        FieldValue::Whole(number) => u32::try_from(number).map_err(|_| Reason::OutOfRange),
+        FieldValue::OutOfRange => Err(Reason::OutOfRange),
         _ => Err(Reason::MistypedField),
     }
 }

@@ -11,7 +11,7 @@ use crate::logs::trace::{Millis, NO_TIME};
 
 /// A place to look for telemetry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TelemetryPlace {
     /// A directory or a file.
     pub path: PathBuf,
     /// Who named it: `--input-dir`, `default`, `DEVBOY_TELEMETRY_DIR` or `telemetry.path`.
@@ -32,8 +32,8 @@ pub struct Surroundings {
 }
 
 /// The places to read: those given, else every one to which a live pipeline is known to write.
-pub fn places(given: &[PathBuf], around: &Surroundings) -> Vec<Place> {
-    let place = |path: PathBuf, origin| Place { path, origin, found: false };
+pub fn places(given: &[PathBuf], around: &Surroundings) -> Vec<TelemetryPlace> {
+    let place = |path: PathBuf, origin| TelemetryPlace { path, origin, found: false };
     if !given.is_empty() {
         return given.iter().map(|path| place(path.clone(), "--input-dir")).collect();
     }
@@ -64,7 +64,7 @@ pub(super) struct EventFile {
 
 /// What a look at the places gave.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundTelemetry {
     /// Files by path.
     pub(super) files: Vec<EventFile>,
     /// What could not be opened and why.
@@ -72,7 +72,7 @@ pub(super) struct Found {
 }
 
 /// Lists every file below the places once, however many links lead to it, and marks the places that are there.
-pub(super) fn find(places: &mut [Place]) -> Found {
+pub(super) fn find(places: &mut [TelemetryPlace]) -> FoundTelemetry {
     let mut walk = Walk::default();
     for place in places {
         match std::fs::canonicalize(&place.path) {
@@ -93,7 +93,7 @@ pub(super) fn find(places: &mut [Place]) -> Found {
 
 #[derive(Default)]
 struct Walk {
-    found: Found,
+    found: FoundTelemetry,
     directories: BTreeSet<PathBuf>,
 }
 

@@ -10,29 +10,29 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::base::damage::Reason;
 use crate::base::files;
-use crate::base::lines::{Line, LineBuffer, Lines};
+use crate::base::lines::{LineBuffer, LineReader, ReadLine};
 use crate::base::unpack;
 use crate::base::unpack::{Packing, unpack};
 use crate::base::visible::Shown as _;
 use crate::logs::trace::Millis;
 use crate::telemetry::gather::{Gathered, Routes};
 use crate::telemetry::log::EventLog;
-use crate::telemetry::parse::{Counts, Parser, Vocabulary};
-use crate::telemetry::places::{EventFile, Place, find};
-use crate::telemetry::select::{Selection, select};
+use crate::telemetry::parse::{KnownWords, ParseCounts, Parser};
+use crate::telemetry::places::{EventFile, TelemetryPlace, find};
+use crate::telemetry::select::{FileSelection, select};
 
 /// Size of the pieces into which a large file is cut.
 const PIECE_BYTES: u64 = 16 << 20;
 
 /// What is wanted of the telemetry.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct TelemetryRequest {
     /// Only events of this time.
     pub window: Range<Millis>,
     /// Silence, in milliseconds, behind which a process id is taken to have been handed out again.
     pub recycled_gap_ms: u64,
     /// Words whose numbers are known elsewhere.
-    pub vocabulary: Vocabulary,
+    pub vocabulary: KnownWords,
 }
 
 /// What one file gave.
@@ -45,14 +45,14 @@ pub struct FileRead {
     /// Modification time; [`crate::logs::trace::NO_TIME`] if unknown.
     pub modified_ms: Millis,
     /// Lines, events, damage.
-    pub counts: Counts,
+    pub counts: ParseCounts,
 }
 
 /// The files that are to be read.
 #[derive(Debug)]
-pub struct Listing {
-    places: Vec<Place>,
-    selection: Selection,
+pub struct TelemetryListing {
+    places: Vec<TelemetryPlace>,
+    selection: FileSelection,
 }
 
 /// All telemetry of some places.
@@ -63,7 +63,7 @@ pub struct Telemetry {
     /// Files by path.
     pub files: Vec<FileRead>,
     /// Places that were searched.
-    pub places: Vec<Place>,
+    pub places: Vec<TelemetryPlace>,
     /// Files that were not read because another one of the same name begins with all that they hold.
     pub copies: u64,
     /// Files that were not read because they were last written before the window.
@@ -72,9 +72,9 @@ pub struct Telemetry {
     pub notes: Vec<String>,
 }
 
-impl Listing {
+impl TelemetryListing {
     /// Looks at the places. Files last written before `since` are left out.
-    pub fn new(mut places: Vec<Place>, since: Millis) -> Self {
+    pub fn new(mut places: Vec<TelemetryPlace>, since: Millis) -> Self {
         let found = find(&mut places);
         let mut selection = select(found.files, since);
         selection.notes.extend(found.notes);
@@ -87,19 +87,24 @@ impl Listing {
     }
 
     /// Reads the files. `advance` is told of bytes as they are done.
-    pub fn read(self, request: &Request, pool: &rayon::ThreadPool, advance: &(dyn Fn(u64) + Sync)) -> Telemetry {
+    pub fn read(
+        self,
+        request: &TelemetryRequest,
+        pool: &rayon::ThreadPool,
+        advance: &(dyn Fn(u64) + Sync),
+    ) -> Telemetry {
         self.read_cut(request, pool, advance, PIECE_BYTES)
     }
 
     /// The same with pieces of another size.
     pub(crate) fn read_cut(
         self,
-        request: &Request,
+        request: &TelemetryRequest,
         pool: &rayon::ThreadPool,
         advance: &(dyn Fn(u64) + Sync),
         piece_bytes: u64,
     ) -> Telemetry {
-        let Self { places, selection: Selection { files, copies, outside_window, mut notes } } = self;
+        let Self { places, selection: FileSelection { files, copies, outside_window, mut notes } } = self;
         let pieces = cut(&files, piece_bytes);
         let gathered = Mutex::new(Gathered::default());
         let next = AtomicUsize::new(0);
@@ -109,7 +114,7 @@ impl Listing {
 
         let mut done: Vec<Done> = done.into_iter().flatten().collect();
         done.sort_by_key(|done| (done.file, done.start));
-        let mut counts = vec![Counts::default(); files.len()];
+        let mut counts = vec![ParseCounts::default(); files.len()];
         for done in done {
             counts[done.file].absorb(&done.counts);
         }
@@ -120,7 +125,7 @@ impl Listing {
     }
 }
 
-fn file_read(file: EventFile, mut counts: Counts) -> FileRead {
+fn file_read(file: EventFile, mut counts: ParseCounts) -> FileRead {
     // Each piece of a file that cannot be read has said so.
     if let Some(spot) = counts.damage.0.get_mut(&Reason::Unreadable) {
         spot.count = 1;
@@ -147,7 +152,7 @@ struct Piece {
 struct Done {
     file: usize,
     start: u64,
-    counts: Counts,
+    counts: ParseCounts,
 }
 
 /// In the order of the files: mostly that is the order of sessions, in which events end, and pieces are small enough that the
@@ -175,7 +180,7 @@ fn work(
     files: &[EventFile],
     pieces: &[Piece],
     next: &AtomicUsize,
-    request: &Request,
+    request: &TelemetryRequest,
     gathered: &Mutex<Gathered>,
     advance: &(dyn Fn(u64) + Sync),
 ) -> Vec<Done> {
@@ -198,7 +203,7 @@ fn work(
 
 fn read_piece(file: &EventFile, piece: &Piece, parser: &mut Parser<'_>, buffer: &mut LineBuffer) {
     let opened = open(file, piece).and_then(|source| {
-        let mut lines = Lines::new(source, buffer);
+        let mut lines = LineReader::new(source, buffer);
         if file.packing != Packing::Plain {
             read_lines(lines, u64::MAX, parser, file.packing);
             return Ok(());
@@ -225,12 +230,12 @@ fn open(file: &EventFile, piece: &Piece) -> std::io::Result<Box<dyn Read>> {
 }
 
 /// Takes all lines that begin before the offset `owned` of the stream; a failing stream is counted.
-fn read_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, parser: &mut Parser<'_>, packing: Packing) {
+fn read_lines<R: Read>(mut lines: LineReader<'_, R>, owned: u64, parser: &mut Parser<'_>, packing: Packing) {
     while lines.offset() < owned {
         match lines.next_line() {
             Ok(None) => break,
-            Ok(Some(Line::Text { bytes, terminated })) => parser.line(bytes, !terminated),
-            Ok(Some(Line::Oversize { .. })) => parser.oversize_line(),
+            Ok(Some(ReadLine::Text { bytes, terminated })) => parser.line(bytes, !terminated),
+            Ok(Some(ReadLine::Oversize { .. })) => parser.oversize_line(),
             Err(cause) => {
                 parser.file_damage(packing.damage(&cause));
                 break;

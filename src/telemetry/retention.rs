@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::base::unpack::Packing;
 use crate::logs::trace::Millis;
-use crate::telemetry::places::{Place, find};
+use crate::telemetry::places::{TelemetryPlace, find};
 
 /// A file that may be sifted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct StoredFile {
 }
 
 /// Every telemetry file below the places.
-pub fn stored_files(mut places: Vec<Place>) -> Vec<StoredFile> {
+pub fn stored_files(mut places: Vec<TelemetryPlace>) -> Vec<StoredFile> {
     let files = find(&mut places).files.into_iter();
     files
         .map(|file| StoredFile {
@@ -34,7 +34,7 @@ pub fn stored_files(mut places: Vec<Place>) -> Vec<StoredFile> {
 
 /// Before when something is dropped, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct RetentionLimits {
     /// Events from before are dropped.
     pub events: Millis,
     /// Summaries of sessions that ended before are dropped.
@@ -62,7 +62,7 @@ struct Stamps {
 }
 
 /// Drops the lines of a file that are older than the limits allow.
-pub fn sift(text: &[u8], limits: Limits) -> Sifted {
+pub fn sift(text: &[u8], limits: RetentionLimits) -> Sifted {
     let mut sifted = Sifted::default();
     for line in text.split_inclusive(|&byte| byte == b'\n') {
         let stamps = serde_json::from_slice::<Stamps>(line).ok();

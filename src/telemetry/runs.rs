@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use crate::logs::trace::Millis;
-use crate::telemetry::log::Event;
+use crate::telemetry::log::RecordedEvent;
 
 /// Numbers the sessions by name, and the runs of a session named by a process id (`mcp_123`) one after the other in the
 /// order of time: a new one begins where the partition of a chain falls, or behind a gap of more than `gap_ms`. Returns
 /// the names; the second run is called `mcp_123#2`.
 ///
-/// [`Event::session`] is the place of the name in `names` before, and that in what is returned afterwards.
-pub(super) fn number_sessions(events: &mut [Event], names: &[String], gap_ms: u64) -> Vec<String> {
+/// [`RecordedEvent::session`] is the place of the name in `names` before, and that in what is returned afterwards.
+pub(super) fn number_sessions(events: &mut [RecordedEvent], names: &[String], gap_ms: u64) -> Vec<String> {
     let mut runs = vec![0_u32; names.len()];
     for event in &*events {
         runs[event.session as usize] = 1;
@@ -44,7 +44,7 @@ fn is_process_id(session: &str) -> bool {
 
 /// The events of sessions named by a process id, by session and time. Of equal times the smaller partition comes first,
 /// so that none falls where nobody can tell.
-fn recycled_rows(events: &[Event], names: &[String]) -> Vec<u32> {
+fn recycled_rows(events: &[RecordedEvent], names: &[String]) -> Vec<u32> {
     let recycled: Vec<bool> = names.iter().map(|name| is_process_id(name)).collect();
     if !recycled.contains(&true) {
         return Vec::new();
@@ -59,7 +59,7 @@ fn recycled_rows(events: &[Event], names: &[String]) -> Vec<u32> {
 }
 
 /// The run of each row, counted from 0 within its session; `runs` is raised to their number.
-fn split(events: &[Event], rows: &[u32], runs: &mut [u32], gap_ms: u64) -> Vec<u32> {
+fn split(events: &[RecordedEvent], rows: &[u32], runs: &mut [u32], gap_ms: u64) -> Vec<u32> {
     let mut before: Option<(u32, Millis)> = None;
     let mut partitions: BTreeMap<u32, u32> = BTreeMap::new();
     let mut run_of_row = Vec::with_capacity(rows.len());

@@ -19,7 +19,7 @@ const BLOCK_BYTES: usize = 64 << 10;
 
 /// The files to read and what was left out.
 #[derive(Debug, Default)]
-pub(super) struct Selection {
+pub(super) struct FileSelection {
     /// Files by path.
     pub(super) files: Vec<EventFile>,
     /// Files whose content stands in another file of the same name.
@@ -31,7 +31,7 @@ pub(super) struct Selection {
 }
 
 /// Chooses among files sorted by path.
-pub(super) fn select(mut files: Vec<EventFile>, since: Millis) -> Selection {
+pub(super) fn select(mut files: Vec<EventFile>, since: Millis) -> FileSelection {
     let before = files.len();
     files.retain(|file| file.modified_ms == NO_TIME || file.modified_ms >= since);
     let outside_window = (before - files.len()) as u64;
@@ -51,7 +51,7 @@ pub(super) fn select(mut files: Vec<EventFile>, since: Millis) -> Selection {
     unread.extend(annotated_by.into_keys());
 
     let files = files.into_iter().enumerate().filter(|(place, _)| !unread.contains(place)).map(|(_, file)| file);
-    Selection { files: files.collect(), copies, outside_window, notes }
+    FileSelection { files: files.collect(), copies, outside_window, notes }
 }
 
 /// Originals with the annotated files that stand beside them.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::harness::Home;
 use super::log_builder::cases;
 use crate::shell::arguments::Exit;
-use crate::telemetry::{Annotated, Citations, Definition, Pass, PipelineEvent, SummaryLine, annotate};
+use crate::telemetry::{Annotated, Citations, Pass, PipelineEvent, SummaryLine, UsedWhen, annotate};
 
 const EVENTS: &str = ".config/devboy/telemetry/events/s.jsonl";
 const FIELD: &str = "cited_in_next_n_turns";
@@ -78,7 +78,7 @@ fn mutates(tool: &str) -> bool {
     tool == "Edit"
 }
 
-fn pass(definition: Definition, lookahead: u32) -> Pass<'static> {
+fn pass(definition: UsedWhen, lookahead: u32) -> Pass<'static> {
     Pass { definition, lookahead, overwrite: false, mutates: &mutates }
 }
 
@@ -92,7 +92,7 @@ fn cited(annotated: &Annotated) -> Vec<Option<bool>> {
 /// The judgement of each event by both definitions, within three.
 fn judged(said: &[Said]) -> (Vec<Option<bool>>, Vec<Option<bool>>) {
     let by = |definition| cited(&annotate(lines(said).as_bytes(), &pass(definition, 3)));
-    (by(Definition::Answer), by(Definition::Published))
+    (by(UsedWhen::Answer), by(UsedWhen::Published))
 }
 
 /// The judgement of the first event, which was prefetched, by both definitions.
@@ -128,7 +128,7 @@ fn a_decline_without_a_response_is_nothing_that_the_agent_asked_for() {
     };
     let used = |behind: u64| {
         let text = AHEAD.line() + &decline(behind) + &decline(behind) + &decline(behind) + &READ.line();
-        cited(&annotate(text.as_bytes(), &pass(Definition::Answer, 3)))[0]
+        cited(&annotate(text.as_bytes(), &pass(UsedWhen::Answer, 3)))[0]
     };
     assert_eq!(used(0), YES, "three declines do not use the lookahead up");
     assert_eq!(used(500), NO, "three responses do, whatever else is recorded with them");
@@ -204,7 +204,7 @@ fn what_cannot_be_judged_is_no_miss() {
     let (answer, name) = judged(&said);
     assert_eq!(answer, [None, None, YES, None]);
     assert_eq!(name, [YES, YES, YES, None]);
-    let counts = annotate(lines(&said).as_bytes(), &pass(Definition::Answer, 3)).counts;
+    let counts = annotate(lines(&said).as_bytes(), &pass(UsedWhen::Answer, 3)).counts;
     let expected = Citations {
         lines: 4,
         events: 4,
@@ -222,7 +222,7 @@ fn what_cannot_be_judged_is_no_miss() {
 
 #[test]
 fn a_file_that_ends_early_is_said_to() {
-    let cut = |said: &[Said]| annotate(lines(said).as_bytes(), &pass(Definition::Answer, 3)).counts.cut_short;
+    let cut = |said: &[Said]| annotate(lines(said).as_bytes(), &pass(UsedWhen::Answer, 3)).counts.cut_short;
     assert_eq!(cut(&[AHEAD, BASH, BASH]), 1);
     assert_eq!(cut(&[AHEAD, BASH, BASH, BASH]), 0);
     assert_eq!(cut(&[AHEAD, READ]), 0);
@@ -233,7 +233,7 @@ fn a_file_that_ends_early_is_said_to() {
 fn the_lookahead_is_as_long_as_asked_for() {
     let text = lines(&[AHEAD, BASH, READ]);
     let used = |definition, lookahead| cited(&annotate(text.as_bytes(), &pass(definition, lookahead)))[0];
-    for definition in [Definition::Answer, Definition::Published] {
+    for definition in [UsedWhen::Answer, UsedWhen::Published] {
         assert_eq!((used(definition, 1), used(definition, 2), used(definition, 1_000)), (NO, YES, YES));
     }
 }
@@ -243,7 +243,7 @@ fn the_lookahead_is_as_long_as_asked_for() {
 /// One line that is looked at alone, and the same behind the pass.
 fn edited(line: &str, overwrite: bool) -> (String, Citations) {
     let whole = format!("{line}\n{}", READ.line());
-    let pass = Pass { overwrite, ..pass(Definition::Answer, 3) };
+    let pass = Pass { overwrite, ..pass(UsedWhen::Answer, 3) };
     let Annotated { text, counts } = annotate(whole.as_bytes(), &pass);
     let text = String::from_utf8(text).unwrap();
     (text.strip_suffix(&format!("\n{}", READ.line())).unwrap().to_owned(), counts)
@@ -290,8 +290,8 @@ fn a_field_that_is_there_is_replaced_in_its_place_or_kept() {
 fn what_cannot_be_judged_keeps_what_it_says_even_if_it_may_be_overwritten() {
     let text = lines(&[Said { sampled: true, cited: NO, ..AHEAD }, READ]);
     let pass = |definition| Pass { overwrite: true, ..pass(definition, 3) };
-    assert_eq!(annotate(text.as_bytes(), &pass(Definition::Answer)).text, text.as_bytes());
-    assert_eq!(cited(&annotate(text.as_bytes(), &pass(Definition::Published)))[0], YES);
+    assert_eq!(annotate(text.as_bytes(), &pass(UsedWhen::Answer)).text, text.as_bytes());
+    assert_eq!(cited(&annotate(text.as_bytes(), &pass(UsedWhen::Published)))[0], YES);
 }
 
 #[test]
@@ -299,13 +299,13 @@ fn events_without_a_line_of_their_own_are_judged_and_damaged_lines_left() {
     let (ahead, read) = (AHEAD.line(), READ.line());
     let (ahead, read) = (ahead.trim(), read.trim());
     let glued = format!("{ahead} {read}\n");
-    let Annotated { text, counts } = annotate(glued.as_bytes(), &pass(Definition::Answer, 3));
+    let Annotated { text, counts } = annotate(glued.as_bytes(), &pass(UsedWhen::Answer, 3));
     let ending = format!(",\"{FIELD}\":true}}");
     assert_eq!(String::from_utf8(text).unwrap(), glued.replacen('}', &ending, 1));
     assert_eq!((counts.events, counts.set, counts.damaged_lines), (2, 1, 0));
     // The first of two is whole, but nobody knows what the line was meant to be.
     let torn = format!("{ahead}{}\n{read}\n", &read[..40]);
-    let Annotated { text, counts } = annotate(torn.as_bytes(), &pass(Definition::Answer, 3));
+    let Annotated { text, counts } = annotate(torn.as_bytes(), &pass(UsedWhen::Answer, 3));
     assert_eq!(text, torn.as_bytes());
     assert_eq!((counts.cited_by_answer, counts.uneditable, counts.damaged_lines), (1, 1, 1));
 }
@@ -330,7 +330,7 @@ fn summaries_other_records_and_damage_stay_byte_for_byte() {
         text.push(b'\n');
     }
     text.extend_from_slice(READ.line().trim().as_bytes());
-    let Annotated { text: annotated, counts } = annotate(&text, &pass(Definition::Answer, 1));
+    let Annotated { text: annotated, counts } = annotate(&text, &pass(UsedWhen::Answer, 1));
     let place = AHEAD.line().len() - 2;
     let expected = [&text[..place], format!(",\"{FIELD}\":true").as_bytes(), &text[place..]].concat();
     assert_eq!(annotated, expected);
@@ -340,7 +340,7 @@ fn summaries_other_records_and_damage_stay_byte_for_byte() {
 #[test]
 fn nothing_gives_nothing() {
     for text in ["", "\n", "\n\n  \n"] {
-        let Annotated { text: annotated, counts } = annotate(text.as_bytes(), &pass(Definition::Published, 3));
+        let Annotated { text: annotated, counts } = annotate(text.as_bytes(), &pass(UsedWhen::Published, 3));
         assert_eq!((annotated, counts.events), (text.as_bytes().to_vec(), 0));
     }
 }
@@ -415,13 +415,13 @@ proptest! {
         let names: Vec<_> = (0..said.len())
             .map(|at| chosen(said[at].cited, said[at].prefetched.then(|| used_by_name(&said, at, lookahead))))
             .collect();
-        prop_assert_eq!(cited(&by(Definition::Published)), names);
+        prop_assert_eq!(cited(&by(UsedWhen::Published)), names);
         let used = used_by_answer(&said, lookahead);
         let answers: Vec<_> = said.iter().zip(&used).map(|(said, used)| chosen(said.cited, *used)).collect();
-        let annotated = by(Definition::Answer);
+        let annotated = by(UsedWhen::Answer);
         prop_assert_eq!(cited(&annotated), answers);
         let counts = annotated.counts;
-        prop_assert_eq!(counts, Citations { set: counts.set, kept: counts.kept, ..by(Definition::Published).counts });
+        prop_assert_eq!(counts, Citations { set: counts.set, kept: counts.kept, ..by(UsedWhen::Published).counts });
         prop_assert_eq!(counts.judged_by_answer, used.iter().flatten().count() as u64);
         prop_assert_eq!(counts.cited_by_answer, used.iter().filter(|used| **used == YES).count() as u64);
         prop_assert_eq!(counts.prefetches, counts.judged_by_answer + counts.sampled + counts.untraced);
@@ -438,7 +438,7 @@ proptest! {
         for (place, text) in junk {
             all.insert(place.min(all.len()), text + "\n");
         }
-        let definition = if by_name { Definition::Published } else { Definition::Answer };
+        let definition = if by_name { UsedWhen::Published } else { UsedWhen::Answer };
         let pass = Pass { overwrite, ..pass(definition, 3) };
         let text = all.concat();
         let once = annotate(text.as_bytes(), &pass);
@@ -464,7 +464,7 @@ proptest! {
     fn no_bytes_break_it(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0..400_usize) {
         let text = lines(&[AHEAD, READ]);
         let mixed = [&text.as_bytes()[..cut.min(text.len())], &bytes, text.as_bytes()].concat();
-        let annotated = annotate(&mixed, &pass(Definition::Published, 3)).text;
+        let annotated = annotate(&mixed, &pass(UsedWhen::Published, 3)).text;
         prop_assert!(annotated.len() >= mixed.len());
     }
 }
@@ -484,7 +484,7 @@ fn the_copy_stands_beside_the_original_is_private_and_is_read_again() {
     assert!(told.err.contains("1 of 2 = 50.0 % (95 % interval 9.5–90.5 %)"), "{}", told.err);
     assert_eq!(std::fs::read_to_string(&original).unwrap(), text);
     let copy = original.with_file_name("s.annotated.jsonl");
-    let annotated = annotate(text.as_bytes(), &pass(Definition::Answer, 3));
+    let annotated = annotate(text.as_bytes(), &pass(UsedWhen::Answer, 3));
     assert_eq!(std::fs::read(&copy).unwrap(), annotated.text);
     assert_eq!(cited(&annotated), [YES, None, NO, None]);
     #[cfg(unix)]

@@ -4,16 +4,16 @@
 use proptest::prelude::*;
 
 use crate::base::showing::Showing;
-use crate::facts::budget::{Fitted, Request, Unfit, fit, overflow};
-use crate::facts::encode::{Family, Format, Params, REGISTER};
-use crate::facts::outline::{Cut, Outline, Part};
+use crate::facts::budget::{BudgetRequest, Fitted, Unfit, fit, overflow};
+use crate::facts::encode::{Format, FormatFamily, Params, REGISTER};
+use crate::facts::outline::{Outline, OutlinePart, OutlineRules};
 use crate::facts::shape::classify;
 use crate::tests::log_builder::cases;
 
 const CALL: &str = "get(page=2)";
 
 fn published() -> Vec<&'static Format> {
-    REGISTER.iter().filter(|format| format.family == Family::Published).collect()
+    REGISTER.iter().filter(|format| format.family == FormatFamily::Published).collect()
 }
 
 fn params() -> Params {
@@ -39,7 +39,8 @@ fn fit_by(text: &str, budget: u64, count: fn(&str) -> u64) -> Result<Fitted, Unf
 fn fit_shown(text: &str, showing: Showing, budget: u64, count: fn(&str) -> u64) -> Result<Fitted, Unfit> {
     let formats = published();
     let shape = classify(text.as_bytes());
-    let request = Request { text, shape, showing, budget, signature: Some(CALL), formats: &formats, params: params() };
+    let request =
+        BudgetRequest { text, shape, showing, budget, signature: Some(CALL), formats: &formats, params: params() };
     fit(&request, &mut |text| count(text))
 }
 
@@ -65,12 +66,12 @@ fn hinted(text: &str) -> usize {
 
 fn outline(text: &str, node_bytes_max: usize) -> Outline {
     let formats = published();
-    let cut = Cut { node_bytes_max, formats: &formats, params: params() };
+    let cut = OutlineRules { node_bytes_max, formats: &formats, params: params() };
     Outline::of(text, classify(text.as_bytes()), &cut, &mut |text| bytes(text))
 }
 
 fn node_count(outline: &Outline) -> usize {
-    outline.parts.iter().filter(|part| matches!(part, Part::Node(_))).count()
+    outline.parts.iter().filter(|part| matches!(part, OutlinePart::Node(_))).count()
 }
 
 fn issues(count: usize) -> String {
@@ -110,9 +111,9 @@ fn what_follows_a_table_is_apart_from_it() {
 fn parts_of_a_text_start_with_a_line() {
     let outline = outline("   # One\n\n   Text.\n\n   - a\n   - b\n\n   | c |\n   |---|\n   | d |\n", 80);
     let lines = outline.parts.iter().filter_map(|part| match part {
-        Part::Node(node) => Some(node.forms[0].clone()),
-        Part::Open(group) => Some(group.head.text(0)),
-        Part::Close => None,
+        OutlinePart::Node(node) => Some(node.forms[0].clone()),
+        OutlinePart::Open(group) => Some(group.head.text(0)),
+        OutlinePart::Close => None,
     });
     let expected = ["   # One\n\n", "   Text.\n\n", "   - a\n", "   - b\n\n", "   | c |\n   |---|\n", "   | d |\n"];
     assert_eq!(lines.collect::<Vec<_>>(), expected);
@@ -168,7 +169,7 @@ fn hints_of_earlier_stages_stay() {
 #[test]
 fn nothing_is_left_out_without_a_call_or_without_a_hint() {
     let (text, formats) = ("word ".repeat(100), published());
-    let request = |signature, budget| Request {
+    let request = |signature, budget| BudgetRequest {
         text: &text,
         shape: classify(text.as_bytes()),
         showing: Showing::Nothing,
@@ -315,7 +316,7 @@ proptest! {
     fn a_text_is_its_nodes_and_heads(text in any_text(), node_bytes_max in 0_usize..80) {
         prop_assume!(!classify(text.as_bytes()).is_json());
         let outline = outline(&text, node_bytes_max);
-        let first = |at: usize| matches!(outline.parts[at], Part::Node(_)).then_some(0);
+        let first = |at: usize| matches!(outline.parts[at], OutlinePart::Node(_)).then_some(0);
         prop_assert_eq!(outline.render(&first, &|nodes| overflow(nodes, CALL)), text.as_str());
         let none = outline.render(&|_| None, &|nodes| overflow(nodes, CALL));
         prop_assert_eq!(hinted(&none), node_count(&outline));
@@ -335,7 +336,7 @@ proptest! {
         }).collect();
         let outline = outline(&body, node_bytes_max);
         let form = |at: usize| match &outline.parts[at] {
-            Part::Node(node) => Some(if last { node.forms.len() - 1 } else { 0 }),
+            OutlinePart::Node(node) => Some(if last { node.forms.len() - 1 } else { 0 }),
             _ => None,
         };
         let text = outline.render(&form, &|nodes| overflow(nodes, CALL));

@@ -7,15 +7,15 @@ use crate::base::data::Data;
 use crate::base::id::Id;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Millis;
-use crate::settings::entries::Forecast;
-use crate::whatif::client::realised::{CameTrue, Change, HistoryRules, Realised, realised};
+use crate::settings::entries::BillForecast;
+use crate::whatif::client::realised::{ActualChange, CameTrue, HistoryRules, SettingChange, realised};
 use crate::whatif::sim::money::Prices;
 
 /// When the change was made.
 const AT: Millis = NOON + 1_000_000_000;
 
-fn forecast(part: &str, change: f64) -> Forecast {
-    Forecast {
+fn forecast(part: &str, change: f64) -> BillForecast {
+    BillForecast {
         part: part.to_owned(),
         change,
         lower: change - 0.05,
@@ -53,10 +53,10 @@ fn logged(before: &[u64], after: &[u64], agents: [u64; 2], project: &str) -> Tim
     log.done()
 }
 
-fn told(timeline: &Timeline, forecast: &Forecast, project: Option<Id>) -> Realised {
+fn told(timeline: &Timeline, forecast: &BillForecast, project: Option<Id>) -> ActualChange {
     let data = Data::default();
     let (rules, prices) = (HistoryRules::load(&data).unwrap(), data.read("prices.toml", Prices::parse).unwrap());
-    realised(timeline, &prices, &Change { at: AT, until: Millis::MAX, project, forecast }, &rules)
+    realised(timeline, &prices, &SettingChange { at: AT, until: Millis::MAX, project, forecast }, &rules)
 }
 
 #[test]

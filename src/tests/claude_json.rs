@@ -227,7 +227,12 @@ fn ten_megabytes_and_deep_nesting_are_fine() {
     assert_eq!(remove(Path::new(PATH), &edited, &KeyPath::from(["promptCacheTtl"])).unwrap(), text);
 }
 
-fn changed(file: &ClaudeFile, journal: &Path, key: &str, value: Value) -> (String, crate::settings::entries::Entry) {
+fn changed(
+    file: &ClaudeFile,
+    journal: &Path,
+    key: &str,
+    value: Value,
+) -> (String, crate::settings::entries::JournalEntry) {
     let path: KeyPath = key.parse().unwrap();
     let text = file.with([(&path, &value)]).unwrap();
     let change = JournalChange { rule: "S1".to_owned(), key: key.to_owned(), ..JournalChange::default() };

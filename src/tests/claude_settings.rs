@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::harness::Home;
 use super::log_builder::{Record, START_MS, assistant, user};
 use crate::base::data::Data;
-use crate::base::files::Step;
+use crate::base::files::WriteStep;
 use crate::base::files::faults::Fault;
-use crate::settings::claude::levers::{Fate, Levers};
+use crate::settings::claude::levers::{LeverUse, Levers};
 use crate::shell::arguments::Exit;
 
 /// A kind of session.
@@ -473,7 +473,7 @@ fn whatever_fails_the_settings_are_old_or_new_and_the_journal_knows() {
     assert_eq!(home.run(&TUNE).exit, Exit::Done);
     let expected = fs::read_to_string(&path).unwrap();
     let mut struck = 0;
-    for step in [Step::Create, Step::Write, Step::Sync, Step::Rename, Step::MakeDir] {
+    for step in [WriteStep::Create, WriteStep::Write, WriteStep::Sync, WriteStep::Rename, WriteStep::MakeDir] {
         for (nth, lasts) in (0..8).flat_map(|nth| [(nth, false), (nth, true)]) {
             fs::write(&path, "{\"mine\": 1}\n").unwrap();
             let _absent = fs::remove_dir_all(home.config().parent().unwrap());
@@ -626,9 +626,9 @@ fn every_lever_has_a_row_and_every_row_a_fate() {
     for lever in levers.all() {
         assert!(NAMED.contains(&lever.name.as_str()), "{} is named nowhere", lever.name);
         match lever.fate() {
-            Fate::Rule(rule) => assert!(rules.contains(&rule) && lever.first_version().is_some(), "{}", lever.name),
-            Fate::Hint => assert!(lever.first_version().is_some(), "{}", lever.name),
-            Fate::LeftAlone(reason) => assert!(reason.len() > 10, "{}", lever.name),
+            LeverUse::Rule(rule) => assert!(rules.contains(&rule) && lever.first_version().is_some(), "{}", lever.name),
+            LeverUse::Hint => assert!(lever.first_version().is_some(), "{}", lever.name),
+            LeverUse::LeftAlone(reason) => assert!(reason.len() > 10, "{}", lever.name),
         }
     }
 }

@@ -6,33 +6,33 @@ use proptest::prelude::*;
 
 use super::timeline_builder::Story;
 use crate::base::data::Data;
-use crate::cost::attribution::{Attribution, Entry};
+use crate::cost::attribution::{Attribution, GroupCost};
 use crate::cost::bill::Bill;
-use crate::cost::groups::{By, Label};
+use crate::cost::groups::{CostKey, Label};
 use crate::cost::shares;
 use crate::cost::shares::{Thing, When};
 use crate::logs::timeline::requests::{Marks, NONE, SegmentCause, Timeline, Trigger};
 use crate::logs::trace::Usage;
-use crate::whatif::prompt_cache::params::Class;
+use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::laid_out;
 use crate::whatif::sim::money::{Prices, Tariff};
-use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
-use crate::whatif::sim::view::Key;
+use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
+use crate::whatif::sim::view::ItemKey;
 
 fn prices() -> Prices {
     Prices::parse(&Data::default().text("prices.toml").unwrap(), "prices.toml").unwrap()
 }
 
-fn sizes(timeline: &Timeline, estimator: Estimator) -> Sizes {
+fn sizes(timeline: &Timeline, estimator: Estimator) -> BlockSizes {
     let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
-    Sizes::new(timeline, estimator, &rules)
+    BlockSizes::new(timeline, estimator, &rules)
 }
 
 /// Does something with the bill of a timeline.
 fn with_bill<T>(timeline: &Timeline, estimator: Estimator, ask: impl FnOnce(&Bill<'_>) -> T) -> T {
     let (prices, sizes) = (prices(), sizes(timeline, estimator));
-    ask(&Bill::of(timeline, &sizes, Tariff::new(&prices, &timeline.names), Class::FiveMinutes))
+    ask(&Bill::of(timeline, &sizes, Tariff::new(&prices, &timeline.names), CacheLifetime::FiveMinutes))
 }
 
 fn usage(read: u64, write: u64, input: u64, output: u64) -> Usage {
@@ -40,12 +40,12 @@ fn usage(read: u64, write: u64, input: u64, output: u64) -> Usage {
 }
 
 /// First, carried and again, in nano-dollars.
-fn money(entry: &Entry) -> [u128; 3] {
+fn money(entry: &GroupCost) -> [u128; 3] {
     [entry.first, entry.carried, entry.again].map(|cost| cost.nano_usd)
 }
 
 /// The row of a name, of a bill by one key.
-fn row<'a>(found: &'a Attribution, name: &str) -> &'a Entry {
+fn row<'a>(found: &'a Attribution, name: &str) -> &'a GroupCost {
     let is = |label: &Label| match label {
         Label::Word(text) | Label::Tool(text) | Label::Server(text) => text == name,
         _ => false,
@@ -67,12 +67,12 @@ fn a_result_is_paid_for_when_it_comes_each_time_it_is_sent_and_again_after_a_mis
         let tokens = |block: u32| u128::from(bill.sizes.tokens[block as usize]);
         let (call, result) = (tokens(timeline.calls[0].asked), tokens(timeline.calls[0].answered));
         assert_eq!(call + result, 1_000, "the measured growth");
-        let by_content = Attribution::new(bill, &[By::Content]);
+        let by_content = Attribution::new(bill, &[CostKey::Content]);
         // Written when it came, read once, written once more.
         assert_eq!(money(row(&by_content, "(tool results)")), [result * 6_250, result * 500, result * 6_250]);
         // Answered first; then written and read; then written once more.
         assert_eq!(money(row(&by_content, "(tool calls)")), [100 * 25_000, call * (6_250 + 500), call * 6_250]);
-        let by_tool = Attribution::new(bill, &[By::Tool]);
+        let by_tool = Attribution::new(bill, &[CostKey::Tool]);
         let tool = row(&by_tool, "Read");
         assert_eq!(tool.calls, 1);
         assert_eq!(
@@ -94,7 +94,7 @@ fn what_an_answer_has_beyond_its_blocks_was_thought() {
     let timeline = log.done();
     with_bill(&timeline, Estimator::Anchored, |bill| {
         let said = u128::from(bill.sizes.tokens[timeline.requests[0].outputs.start as usize + 1]);
-        let found = Attribution::new(bill, &[By::Content]);
+        let found = Attribution::new(bill, &[CostKey::Content]);
         assert_eq!(money(row(&found, "(thinking)")), [(900 - said) * 25_000, 0, 0]);
         assert_eq!(row(&found, "(text of the model)").first.nano_usd, (said + 70) * 25_000);
     });
@@ -109,7 +109,7 @@ fn failed_calls_and_what_was_tried_again_have_rows_of_their_own() {
     log.result(100).ask(20_800, 300, 0);
     let timeline = log.done();
     with_bill(&timeline, Estimator::Anchored, |bill| {
-        let found = Attribution::new(bill, &[By::Outcome]);
+        let found = Attribution::new(bill, &[CostKey::Outcome]);
         assert_eq!(row(&found, "(calls that failed)").calls, 1);
         assert_eq!(row(&found, "(the same tool again, right after it failed)").calls, 1);
         assert_eq!(row(&found, "(other calls)").calls, 2);
@@ -129,7 +129,7 @@ fn a_file_that_is_read_again_unchanged_has_a_row_and_one_that_changed_has_none()
         log.result(second).ask(20_800, 400, 0);
         let timeline = log.done();
         with_bill(&timeline, Estimator::Anchored, |bill| {
-            let found = Attribution::new(bill, &[By::Outcome]);
+            let found = Attribution::new(bill, &[CostKey::Outcome]);
             let is = |label: &Label| matches!(label, Label::Word(text) if text.starts_with("(files read again"));
             found.rows.iter().filter(|row| is(&row.labels[0])).map(|row| row.entry.calls).sum::<u64>()
         })
@@ -168,8 +168,8 @@ fn a_chain_that_is_forked_off_only_carries_what_it_begins_with() {
 #[test]
 fn an_empty_log_has_an_empty_bill() {
     with_bill(&Timeline::default(), Estimator::Anchored, |bill| {
-        let found = Attribution::new(bill, &[By::Tool, By::Day]);
-        assert_eq!((found.rows.len(), found.total), (0, Entry::default()));
+        let found = Attribution::new(bill, &[CostKey::Tool, CostKey::Day]);
+        assert_eq!((found.rows.len(), found.total), (0, GroupCost::default()));
     });
 }
 
@@ -317,21 +317,21 @@ fn billed(timeline: &Timeline) -> (Spent, Cost) {
     all
 }
 
-fn any_keys() -> impl Strategy<Value = Vec<By>> {
-    let all = <By as clap::ValueEnum>::value_variants().to_vec();
+fn any_keys() -> impl Strategy<Value = Vec<CostKey>> {
+    let all = <CostKey as clap::ValueEnum>::value_variants().to_vec();
     proptest::sample::subsequence(all, 0..4).prop_shuffle()
 }
 
 /// Who owns each token of a prompt, in order, laid out anew for every request.
-fn owners(timeline: &Timeline, sizes: &Sizes, request: u32) -> Vec<Thing> {
+fn owners(timeline: &Timeline, sizes: &BlockSizes, request: u32) -> Vec<Thing> {
     let mut items = Vec::new();
     laid_out::lay(timeline, sizes, request, &mut items);
     let chain = timeline.requests[request as usize].chain as usize;
     let mut owners = vec![Thing::Prefix; sizes.prefix[chain] as usize];
     for item in items {
         let thing = match item.key {
-            Key::Block(block) => Thing::Block(block),
-            Key::Residual(request) | Key::Made(request) => Thing::Unlogged(request),
+            ItemKey::Block(block) => Thing::Block(block),
+            ItemKey::Residual(request) | ItemKey::Made(request) => Thing::Unlogged(request),
         };
         owners.extend(std::iter::repeat_n(thing, item.tokens as usize));
     }
@@ -352,7 +352,7 @@ proptest! {
             prop_assert_eq!(bill.total().spent, spent);
             prop_assert_eq!(bill.total().cost, cost);
             let found = Attribution::new(bill, &keys);
-            let mut all = Entry::default();
+            let mut all = GroupCost::default();
             found.rows.iter().for_each(|row| all += row.entry);
             prop_assert_eq!(all.spent, spent);
             prop_assert_eq!(all.cost(), cost);
@@ -362,10 +362,10 @@ proptest! {
             prop_assert_eq!(names.len(), found.rows.len(), "a group has one row");
             // The cross table of two keys has the same margins as each key has rows.
             for (place, key) in keys.iter().enumerate() {
-                let mut margin: BTreeMap<Label, Entry> = BTreeMap::new();
+                let mut margin: BTreeMap<Label, GroupCost> = BTreeMap::new();
                 found.rows.iter().for_each(|row| *margin.entry(row.labels[place].clone()).or_default() += row.entry);
                 let alone = Attribution::new(bill, &[*key]).rows;
-                let alone: BTreeMap<Label, Entry> =
+                let alone: BTreeMap<Label, GroupCost> =
                     alone.into_iter().map(|row| (row.labels[0].clone(), row.entry)).collect();
                 prop_assert_eq!(margin, alone);
             }

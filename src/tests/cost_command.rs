@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::harness::{Home, Outcome};
 use super::log_builder::*;
 use crate::base::id::Id;
-use crate::cost::groups::By;
+use crate::cost::groups::CostKey;
 use crate::shell::arguments::Exit;
 
 const FIRST: &str = "5e55aaaa-0000-4000-8000-000000000001";
@@ -105,7 +105,7 @@ fn every_key_gives_rows_that_add_up_to_one_bill_in_all_forms() {
     let home = home();
     let bill = home.json(&["cost"])["summary"]["bill"].clone();
     assert_eq!(number(&bill["requests"]), 8);
-    for key in <By as clap::ValueEnum>::value_variants() {
+    for key in <CostKey as clap::ValueEnum>::value_variants() {
         let report = home.json(&["cost", "--by", key.name()]);
         assert_eq!(report["by"], json!([key.name()]));
         assert_eq!(report["summary"]["bill"], bill);

@@ -5,8 +5,8 @@ use super::harness::Home;
 use super::planted::Random;
 use crate::base::backtest::BacktestNumbers;
 use crate::base::bootstrap::Resampling;
-use crate::base::forecast::{Attempt, Part, ahead, coverage, forecasts, ratio};
-use crate::base::stats::Verdict;
+use crate::base::forecast::{ForecastWeek, SessionEffect, ahead, coverage, forecasts, ratio};
+use crate::base::stats::TargetVerdict;
 
 const WEEK_MS: i64 = 7 * 24 * 3_600_000;
 const RESAMPLING: Resampling = Resampling { seed: 7, samples: 400 };
@@ -23,17 +23,17 @@ fn numbers() -> BacktestNumbers {
 }
 
 /// Sessions of one size each, in which a change saves `share` give or take a half of it.
-fn sessions(random: &mut Random, count: usize, share: f64) -> Vec<Part> {
+fn sessions(random: &mut Random, count: usize, share: f64) -> Vec<SessionEffect> {
     let part = |_| {
         let of = 100.0 + 900.0 * random.share();
-        Part { effect: of * share * (0.5 + random.share()), of }
+        SessionEffect { effect: of * share * (0.5 + random.share()), of }
     };
     (0..count).map(part).collect()
 }
 
-fn attempts(weeks: i64, share: &dyn Fn(i64) -> f64) -> Vec<Attempt> {
+fn attempts(weeks: i64, share: &dyn Fn(i64) -> f64) -> Vec<ForecastWeek> {
     let mut random = Random(11);
-    let attempt = |week: i64| Attempt {
+    let attempt = |week: i64| ForecastWeek {
         week_ms: week * WEEK_MS,
         until_ms: (week + 4) * WEEK_MS,
         known: sessions(&mut random, 30, share(week)),
@@ -44,7 +44,7 @@ fn attempts(weeks: i64, share: &dyn Fn(i64) -> f64) -> Vec<Attempt> {
 
 #[test]
 fn a_ratio_is_that_of_the_sums_and_its_interval_lies_around_it() {
-    let parts = [Part { effect: 1.0, of: 10.0 }, Part { effect: 9.0, of: 30.0 }];
+    let parts = [SessionEffect { effect: 1.0, of: 10.0 }, SessionEffect { effect: 9.0, of: 30.0 }];
     assert_eq!(ratio(&parts), Some(0.25));
     assert_eq!((ratio(&[]), ahead(&[], 5, &RESAMPLING)), (None, None));
     let (told, [down, up]) = ahead(&parts, 2, &RESAMPLING).unwrap();
@@ -54,7 +54,7 @@ fn a_ratio_is_that_of_the_sums_and_its_interval_lies_around_it() {
 #[test]
 fn intervals_of_a_habit_that_stays_cover() {
     let row = coverage("x", &attempts(50, &|_| 0.2), 0.9, &numbers());
-    assert!(row.share().value() >= 0.9 && row.verdict() != Verdict::Fail, "{:?}", row.share());
+    assert!(row.share().value() >= 0.9 && row.verdict() != TargetVerdict::Fail, "{:?}", row.share());
     assert_eq!(row.broken(), None);
 }
 

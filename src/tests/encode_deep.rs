@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::facts::encode::{Attempt, Format, Params, attempt, find};
+use crate::facts::encode::{EncodeAttempt, Format, Params, attempt, find};
 use crate::facts::json_tree::Json;
 use crate::facts::shape::classify;
 use crate::facts::subject::{Meaning, Subject};
@@ -16,14 +16,14 @@ fn params(recursion_depth: usize) -> Params {
     Params { recursion_depth, numbered_every: 10 }
 }
 
-fn attempted(body: &str, depth: usize) -> Attempt {
+fn attempted(body: &str, depth: usize) -> EncodeAttempt {
     attempt(format(), &Subject::new(body, classify(body.as_bytes())), params(depth))
 }
 
 /// The proven text.
 fn encoded(body: &str, depth: usize) -> String {
     match attempted(body, depth) {
-        Attempt::Proven(text) => text,
+        EncodeAttempt::Proven(text) => text,
         other => panic!("{other:?} for {body}"),
     }
 }
@@ -125,7 +125,7 @@ fn keys_that_would_mislead_are_quoted() {
 #[test]
 fn depth_is_how_many_levels_are_taken_apart() {
     let body = r#"{"a":{"b":{"c":{"d":"some words","e":"more words","n":null},"n":null},"n":null},"n":null}"#;
-    assert_eq!(attempted(body, 0), Attempt::Refused);
+    assert_eq!(attempted(body, 0), EncodeAttempt::Refused);
     assert_eq!(encoded(body, 1).matches("\n").count(), 1);
     assert!(encoded(body, 1).starts_with("a: {\"b\":"));
     assert!(encoded(body, 2).starts_with("a:\n b: {\"c\":"));
@@ -136,16 +136,16 @@ fn depth_is_how_many_levels_are_taken_apart() {
 #[test]
 fn what_gains_nothing_is_left_to_compact_json() {
     for body in ["[1,2,3]", "[[1],[2]]", r#"["a","b"]"#, "{}", "[]", "plain text", "[{},{}]", r#"{"a":1,"a":2}"#] {
-        assert_eq!(attempted(body, 5), Attempt::Refused, "{body}");
+        assert_eq!(attempted(body, 5), EncodeAttempt::Refused, "{body}");
     }
 }
 
 #[test]
 fn deep_and_large_bodies_are_written_in_time() {
     let deep = format!("{}{}{}", r#"{"key":"#.repeat(127), r#"{"a":"b c","n":null}"#, "}".repeat(127));
-    assert!(matches!(attempted(&deep, usize::MAX), Attempt::Proven(_) | Attempt::Refused));
+    assert!(matches!(attempted(&deep, usize::MAX), EncodeAttempt::Proven(_) | EncodeAttempt::Refused));
     let too_deep = format!(r#"{{"a":null,"b":{}{}}}"#, "[".repeat(200), "]".repeat(200));
-    assert_eq!(attempted(&too_deep, 5), Attempt::Refused);
+    assert_eq!(attempted(&too_deep, 5), EncodeAttempt::Refused);
     let quoted = (0..9).fold(r#"{"a":"b","c":null}"#.to_owned(), |inner, _| {
         Json::Object(vec![("in".to_owned(), Json::String(inner)), ("n".to_owned(), Json::Null)]).compact()
     });
@@ -284,15 +284,15 @@ proptest! {
     #[test]
     fn every_body_comes_back(body in any_body(), depth in 0_usize..8) {
         match attempted(&body, depth) {
-            Attempt::Unproven => prop_assert!(false, "{body} at depth {depth}"),
-            Attempt::Refused => prop_assert!(depth == 0 || classify(body.as_bytes()).is_json(), "{body}"),
-            Attempt::Proven(_) => {}
+            EncodeAttempt::Unproven => prop_assert!(false, "{body} at depth {depth}"),
+            EncodeAttempt::Refused => prop_assert!(depth == 0 || classify(body.as_bytes()).is_json(), "{body}"),
+            EncodeAttempt::Proven(_) => {}
         }
     }
 
     #[test]
     fn keys_keep_their_order_where_no_table_is(body in any_body(), depth in 1_usize..8) {
-        if let Attempt::Proven(text) = attempted(&body, depth)
+        if let EncodeAttempt::Proven(text) = attempted(&body, depth)
             && !text.contains("csv") && !text.contains("| --- ")
         {
             prop_assert_eq!(decoded(&text), Some(body));

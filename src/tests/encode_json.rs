@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::facts::encode::{Format, Params, prove};
 use crate::facts::encode::{csv, json, kv, markdown_table, mckp_v2, mr_diff_fence};
-use crate::facts::json_tree::{Json, Refusal};
+use crate::facts::json_tree::{Json, JsonRefusal};
 use crate::facts::shape::classify;
 use crate::facts::subject::{Meaning, Subject};
 use crate::tests::log_builder::cases;
@@ -258,14 +258,14 @@ fn what_cannot_be_kept_is_refused_by_every_format() {
     let deep = format!("{{\"a\":{}1{}}}", "[".repeat(128), "]".repeat(128));
     let wide = format!("{{{}\"k7\":1}}", (0..99).map(|key| format!("\"k{key}\":0,")).collect::<String>());
     for (body, refusal) in [
-        (r#"{"a":1,"b":2,"a":1}"#, Refusal::DuplicateKey),
-        (r#"[{"x":1,"\u0078":2}]"#, Refusal::DuplicateKey),
-        (r#"[{"a":"\ud800"}]"#, Refusal::LoneSurrogate),
-        (r#"{"\udc00":1}"#, Refusal::LoneSurrogate),
-        (deep.as_str(), Refusal::TooDeep),
-        (wide.as_str(), Refusal::DuplicateKey),
-        ("{\"a\":\"\t\"}", Refusal::NotJson),
-        (r#"{"a":"\x"}"#, Refusal::NotJson),
+        (r#"{"a":1,"b":2,"a":1}"#, JsonRefusal::DuplicateKey),
+        (r#"[{"x":1,"\u0078":2}]"#, JsonRefusal::DuplicateKey),
+        (r#"[{"a":"\ud800"}]"#, JsonRefusal::LoneSurrogate),
+        (r#"{"\udc00":1}"#, JsonRefusal::LoneSurrogate),
+        (deep.as_str(), JsonRefusal::TooDeep),
+        (wide.as_str(), JsonRefusal::DuplicateKey),
+        ("{\"a\":\"\t\"}", JsonRefusal::NotJson),
+        (r#"{"a":"\x"}"#, JsonRefusal::NotJson),
     ] {
         assert_eq!(Subject::new(body, classify(body.as_bytes())).json().err(), Some(refusal), "{body}");
         ALL.iter().for_each(|format| refuses(format, &[body]));
@@ -644,7 +644,7 @@ proptest! {
         let text: String = text.into_iter().collect();
         // Numbers that it cannot hold, keys that occur twice: that is where the two differ on purpose.
         prop_assume!(!text.contains("e4"));
-        let taken = !matches!(Json::parse(&text), Err(Refusal::NotJson | Refusal::TooDeep | Refusal::LoneSurrogate));
+        let taken = !matches!(Json::parse(&text), Err(JsonRefusal::NotJson | JsonRefusal::TooDeep | JsonRefusal::LoneSurrogate));
         prop_assert_eq!(taken, serde_json::from_str::<Value>(&text).is_ok(), "{:?}", text);
     }
 
@@ -715,8 +715,8 @@ fn depth_counts_containers() {
     }
     let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
     assert_eq!(depth_of(&Json::parse(&nested(128)).unwrap()), 128);
-    assert_eq!(Json::parse(&nested(129)), Err(Refusal::TooDeep));
-    assert_eq!(Json::parse(&nested(1_000_000)), Err(Refusal::TooDeep));
+    assert_eq!(Json::parse(&nested(129)), Err(JsonRefusal::TooDeep));
+    assert_eq!(Json::parse(&nested(1_000_000)), Err(JsonRefusal::TooDeep));
 }
 
 // Size.

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::facts::encode::{Attempt, Format, Params, REGISTER, attempt};
-use crate::facts::markdown::{Document, Part};
+use crate::facts::encode::{EncodeAttempt, Format, Params, REGISTER, attempt};
+use crate::facts::markdown::{Document, MarkdownPart};
 use crate::facts::numbered;
 use crate::facts::shape::classify;
 use crate::facts::subject::Subject;
@@ -22,9 +22,9 @@ fn format(id: &str) -> &'static Format {
 /// What a format writes; a text that does not read back is a failure.
 fn written(id: &str, body: &str) -> Option<String> {
     match attempt(format(id), &Subject::new(body, classify(body.as_bytes())), KNOBS) {
-        Attempt::Proven(text) => Some(text),
-        Attempt::Refused => None,
-        Attempt::Unproven => panic!("{id} loses something of {body:?}"),
+        EncodeAttempt::Proven(text) => Some(text),
+        EncodeAttempt::Refused => None,
+        EncodeAttempt::Unproven => panic!("{id} loses something of {body:?}"),
     }
 }
 
@@ -80,7 +80,7 @@ fn tables_that_could_not_be_written_back_stay() {
         "<div>\n| a | b |\n|---|---|\n</div>\n",
         "| a | b |\n\n|---|---|\n",
     ] {
-        assert_eq!(Document::parse(body).parts, [Part::Text(body.to_owned())], "{body:?}");
+        assert_eq!(Document::parse(body).parts, [MarkdownPart::Text(body.to_owned())], "{body:?}");
         assert_eq!(written("csv_from_md", body), None, "{body:?}");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
-use crate::logs::endpoint::{Endpoints, Input, SHIPPED};
+use crate::logs::endpoint::{EndpointArguments, Endpoints, SHIPPED};
 use crate::logs::path::normal_path;
 use crate::logs::shell::Commands;
 use crate::tests::log_builder::cases;
@@ -14,7 +14,7 @@ static ENDPOINTS: LazyLock<Endpoints> = LazyLock::new(Endpoints::shipped);
 #[track_caller]
 fn check_commands(classes: &[(&str, &str)]) {
     for (command, class) in classes {
-        let input = Input { command: Some(command), ..Input::default() };
+        let input = EndpointArguments { command: Some(command), ..EndpointArguments::default() };
         assert_eq!(ENDPOINTS.class("Bash", input), *class, "{command:?}");
     }
 }
@@ -22,7 +22,7 @@ fn check_commands(classes: &[(&str, &str)]) {
 #[track_caller]
 fn check_urls(classes: &[(&str, &str)]) {
     for (url, class) in classes {
-        let input = Input { url: Some(url), ..Input::default() };
+        let input = EndpointArguments { url: Some(url), ..EndpointArguments::default() };
         assert_eq!(ENDPOINTS.class("WebFetch", input), *class, "{url:?}");
     }
 }
@@ -201,7 +201,7 @@ fn a_fetch_is_known_by_its_public_host() {
 
 #[test]
 fn other_tools_are_their_own_endpoint() {
-    let class = |tool| ENDPOINTS.class(tool, Input::default()).into_owned();
+    let class = |tool| ENDPOINTS.class(tool, EndpointArguments::default()).into_owned();
     for (tool, expected) in [
         ("Read", "Read"),
         ("mcp__a__b", "mcp__a__b"),
@@ -223,7 +223,9 @@ fn every_listed_word_has_a_class_of_its_own_making() {
     let lists: toml_edit::DocumentMut = SHIPPED.parse().unwrap();
     // What can be passed over but not named would be reported as somebody's own program.
     for word in lists["passed_over"].as_array().unwrap().iter().filter_map(|word| word.as_str()) {
-        let bare = ENDPOINTS.class("Bash", Input { command: Some(word), ..Input::default() }).into_owned();
+        let bare = ENDPOINTS
+            .class("Bash", EndpointArguments { command: Some(word), ..EndpointArguments::default() })
+            .into_owned();
         assert_eq!(bare == "bash_other", matches!(word, "." | ":"), "{word}: {bare}");
     }
     for host in lists["hosts"].as_array().unwrap().iter().filter_map(|host| host.as_str()) {
@@ -236,7 +238,7 @@ fn long_scripts_are_read_once() {
     let repeated = |text: &str| text.repeat(100_000 / text.len());
     for text in ["cd x\n", "$(", "\"$(", "(", "'", "\"", "cd <<A\n", "A=1 ", "\\", "`", "<", "${", "sudo ", "x() "] {
         let script = repeated(text);
-        let input = Input { command: Some(&script), url: Some(&script), output_mode: None };
+        let input = EndpointArguments { command: Some(&script), url: Some(&script), output_mode: None };
         assert!(ENDPOINTS.class("Bash", input).starts_with("bash_"));
         assert_eq!(ENDPOINTS.class("WebFetch", input), "web_unk");
     }
@@ -331,7 +333,7 @@ proptest! {
     fn every_command_has_a_class_that_is_listed_or_coarse(
         command in prop_oneof![any::<String>(), "[a-z ;&|<>()'\"$`{}#\\\\\n=/.-]{0,40}"],
     ) {
-        let class = ENDPOINTS.class("Bash", Input { command: Some(&command), ..Input::default() }).into_owned();
+        let class = ENDPOINTS.class("Bash", EndpointArguments { command: Some(&command), ..EndpointArguments::default() }).into_owned();
         let coarse = "bash_other bash_empty bash_unk bash_comment bash_shell_ctrl bash_path_exec bash_long_or_path git";
         let word = class.split_once('_').map_or(&*class, |(_, word)| word);
         let is_listed = SHIPPED.contains(&format!("\"{word}\"")) || SHIPPED.contains(&format!("\n{class} = "));

@@ -14,12 +14,12 @@ use crate::base::shuffled::Chance;
 use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
 use crate::mine::runnable::Runnable;
-use crate::planner::numbers::Numbers;
+use crate::planner::numbers::PlannerThresholds;
 use crate::rules::annotations::Annotations;
-use crate::rules::{Facts, REGISTER, Sheet, Speaks, judge_all};
+use crate::rules::{REGISTER, RuleFacts, RuleThresholds, Speaks, judge_all};
 use crate::settings::effective::Current;
 use crate::settings::finding::{Basis, Delta, Finding, Verdict};
-use crate::settings::{AgentClass, Change, Effective, NewValue, Settings, SettingsFile, apply};
+use crate::settings::{AgentClass, Effective, NewValue, Settings, SettingsFile, WantedValue, apply};
 
 /// A configuration text as the rules see it.
 pub(super) struct Held {
@@ -67,14 +67,14 @@ fn judged(observed: &Observed, text: &str) -> Vec<Finding> {
 /// The findings of the rules that are asked, with a configuration.
 pub(super) fn judged_when(asked: &[Speaks], observed: &Observed, text: &str) -> Vec<Finding> {
     let data = Data::default();
-    let facts = Facts {
+    let facts = RuleFacts {
         names: &Names::default(),
         models: &[],
         sessions: &[],
         tools: &[],
         follow_ups: &[],
         projections: &[],
-        projecting: &Numbers::shipped().projection,
+        projecting: &PlannerThresholds::shipped().projection,
         runnable: &Runnable::default(),
         coverage: &[],
         calibration: &[],
@@ -100,8 +100,8 @@ fn deltas(findings: &[Finding]) -> Vec<Delta> {
     proposed.collect()
 }
 
-pub(super) fn changes(findings: &[Finding]) -> Vec<Change> {
-    let change = |delta: Delta| Change { key: delta.key, value: NewValue::Scalar(delta.to) };
+pub(super) fn changes(findings: &[Finding]) -> Vec<WantedValue> {
+    let change = |delta: Delta| WantedValue { key: delta.key, value: NewValue::Scalar(delta.to) };
     deltas(findings).into_iter().map(change).collect()
 }
 
@@ -891,7 +891,7 @@ fn every_number_of_a_rule_has_a_reason_and_every_rule_says_what_is_asked_of_it()
         for pair in numbers {
             assert!(pair[0].starts_with("# "), "{}: {}", rule.file, pair[1]);
             let key = pair[1].split(" = ").next().unwrap();
-            assert!(Sheet::of(rule, &Data::default()).unwrap().cite(key).contains(" asks for "));
+            assert!(RuleThresholds::of(rule, &Data::default()).unwrap().cite(key).contains(" asks for "));
         }
         for part in ["### What it looks at", "### Why", "### When it stays quiet", "### Example", "```toml"] {
             assert!(rule.docs.contains(part), "{} lacks {part}", rule.file);

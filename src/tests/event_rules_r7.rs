@@ -4,7 +4,7 @@ use super::event_rules::{Held, SHIPPED, changes, judged_when};
 use crate::base::data::Data;
 use crate::frames::fingerprint::{Observed, ToolCosts};
 use crate::rules::r7_speculation::{RULE, lines};
-use crate::rules::{Sheet, Speaks};
+use crate::rules::{RuleThresholds, Speaks};
 use crate::settings::apply;
 use crate::settings::finding::{Basis, Finding, Verdict};
 use crate::settings::tool_model::ToolModel;
@@ -223,7 +223,7 @@ fn the_rule_speaks_only_when_asked_and_every_number_has_a_reason() {
     for pair in numbers {
         assert!(pair[0].starts_with("# "), "{}", pair[1]);
         let key = pair[1].split(" = ").next().unwrap();
-        assert!(Sheet::of(&RULE, &Data::default()).unwrap().cite(key).contains(" asks for "));
+        assert!(RuleThresholds::of(&RULE, &Data::default()).unwrap().cite(key).contains(" asks for "));
     }
     for part in ["### What it looks at", "### Why", "### When it stays quiet", "### Example", "```toml"] {
         assert!(RULE.docs.contains(part), "{part}");

@@ -10,23 +10,23 @@ use super::log_builder::cases;
 use crate::base::data::Data;
 use crate::base::id::Id;
 use crate::base::pseudonyms::{Pseudonyms, published_tool};
-use crate::fleet::folder::{Given, Held, place};
-use crate::fleet::limits::{Limits, SHEET};
-use crate::fleet::naming::Naming;
+use crate::fleet::folder::{FolderContents, PooledFile, place};
+use crate::fleet::limits::{FleetLimits, SHEET};
+use crate::fleet::naming::FleetNaming;
 use crate::fleet::pool::pooled;
-use crate::frames::contribution::{self, Contribution, Count, Pool, PooledCount, Subject, read_pool};
+use crate::frames::contribution::{self, Contribution, Count, CountSubject, Pool, PooledCount, read_pool};
 use crate::shell::arguments::Exit;
 
 pub const SECRET: &str = "a secret that a team shares";
 /// The last week that is over.
 pub const WEEK: &str = "2026-10-19";
 
-pub fn limits() -> Limits {
+pub fn limits() -> FleetLimits {
     Data::default().parsed(SHEET).unwrap()
 }
 
-pub fn naming() -> Naming {
-    Naming::new(Some(Pseudonyms::of_secret(SECRET.as_bytes()))).unwrap()
+pub fn naming() -> FleetNaming {
+    FleetNaming::new(Some(Pseudonyms::of_secret(SECRET.as_bytes()))).unwrap()
 }
 
 /// What somebody did of one endpoint: calls and repeats, in one session.
@@ -34,7 +34,7 @@ pub type Done<'a> = (&'a str, i64, i64);
 
 /// A row of a contribution.
 pub fn row(kind: &str, name: &str, other: &str, lag: u32, measure: &str, bin: u32, count: i64) -> Count {
-    let subject = Subject { kind: kind.into(), name: name.into(), other: other.into(), lag };
+    let subject = CountSubject { kind: kind.into(), name: name.into(), other: other.into(), lag };
     Count { subject, measure: measure.into(), bin, count }
 }
 
@@ -261,7 +261,7 @@ fn names_are_found_by_no_dictionary_and_logs_of_one_person_explain_no_row() {
     }
     let (pool, _) = pool(&home, &["team"]);
     let told: Vec<&str> = pool.rows.iter().map(|row| row.count.subject.name.as_str()).collect();
-    let other = Naming::new(Some(Pseudonyms::of_secret(b"a secret of another team"))).unwrap();
+    let other = FleetNaming::new(Some(Pseudonyms::of_secret(b"a secret of another team"))).unwrap();
     for name in names {
         assert!(told.contains(&naming().of(name).as_str()), "{name} is told under its keyed name");
         let plain = Id::pseudonym(name.as_bytes()).to_string();
@@ -279,11 +279,11 @@ fn names_are_found_by_no_dictionary_and_logs_of_one_person_explain_no_row() {
     }
 }
 
-fn held(people: &[Vec<Count>]) -> Held {
-    let mut held = Held::default();
+fn held(people: &[Vec<Count>]) -> FolderContents {
+    let mut held = FolderContents::default();
     for (number, counts) in people.iter().enumerate() {
         let user = format!("p{number}");
-        let mut given = Given {
+        let mut given = PooledFile {
             user: user.clone(),
             week: WEEK.into(),
             digest: user.clone(),
@@ -331,11 +331,11 @@ proptest! {
         let held = held(&people);
         let found = pooled(&held, String::new(), &limits()).pool;
         prop_assert!(people.len() >= 5 || found.rows.is_empty());
-        let of = |given: &Given, subject: &Subject, measure: &str, bin: Option<u32>| -> i64 {
+        let of = |given: &PooledFile, subject: &CountSubject, measure: &str, bin: Option<u32>| -> i64 {
             let cells = given.counts.get(subject).into_iter().flatten();
             cells.filter(|((of, at), _)| of == measure && bin.is_none_or(|bin| bin == *at)).map(|(_, n)| n).sum()
         };
-        let each = |subject: &Subject, measure: &str, bin: Option<u32>| -> Vec<i64> {
+        let each = |subject: &CountSubject, measure: &str, bin: Option<u32>| -> Vec<i64> {
             held.given.values().map(|given| of(given, subject, measure, bin)).filter(|count| *count > 0).collect()
         };
         let stands = |parts: &[i64]| {
@@ -360,10 +360,10 @@ proptest! {
             }
         }
         let edges = found.rows.iter().filter(|row| row.count.measure == "support").map(|row| &row.count.subject);
-        let edges: Vec<&Subject> = edges.collect();
+        let edges: Vec<&CountSubject> = edges.collect();
         for from in ["Read", "Grep", "Edit", "Bash"].iter().filter(|from| edges.iter().any(|edge| edge.name == **from)) {
-            let tool = Subject { kind: "tool".into(), name: (*from).into(), ..Subject::default() };
-            let told: Vec<&&Subject> = edges.iter().filter(|edge| edge.name == **from).collect();
+            let tool = CountSubject { kind: "tool".into(), name: (*from).into(), ..CountSubject::default() };
+            let told: Vec<&&CountSubject> = edges.iter().filter(|edge| edge.name == **from).collect();
             let rest = held.given.values().map(|given| {
                 of(given, &tool, "steps", None) - told.iter().map(|edge| of(given, edge, "support", None)).sum::<i64>()
             });

@@ -8,7 +8,7 @@ use super::harness::Home;
 use crate::base::contained::contained;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::fleet::folder::place;
-use crate::fleet::naming::Naming;
+use crate::fleet::naming::FleetNaming;
 use crate::frames::contribution;
 use crate::frames::contribution::{Contribution, Count, hostile, read};
 
@@ -83,7 +83,7 @@ fn hostile_contributions_are_refused_by_name_and_change_nothing() {
     add("x-week", bad("x-week", |of| of.week = "2026-10-12".into()), "of another week");
     add("x-user", bad("x-user", |of| of.user = "a".into()), "another person's");
     add("x-marks", bad("x-marks", |of| of.marks.clear()), "no marks of sessions");
-    let other = Naming::new(Some(Pseudonyms::of_secret(b"a secret of another team"))).unwrap();
+    let other = FleetNaming::new(Some(Pseudonyms::of_secret(b"a secret of another team"))).unwrap();
     add("x-secret", bad("x-secret", |of| of.secret = other.secret()), "another team secret");
     add("x-cut", good[..good.len() / 2].to_vec(), "no Parquet file");
     add("x-noise", (0..5_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect(), "no Parquet file");

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::observed::event;
 use super::planted::Random;
-use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Promise, cuts};
+use crate::base::backtest::{BacktestNumbers, Promise, PromiseCoverage, SessionSplit, cuts};
 use crate::base::bootstrap::Resampling;
 use crate::base::clustered::Clustered;
 use crate::base::data::Data;
 use crate::base::names::{Names, Sym};
 use crate::base::significance::{quantile_above, t_above, upper_tail};
-use crate::base::stats::{Verdict, wilson};
+use crate::base::stats::{TargetVerdict, wilson};
 use crate::mine::follow_ups::FollowUps;
 use crate::rules::statistics;
 use crate::telemetry::log::EventLog;
@@ -160,26 +160,27 @@ fn cuts_lie_between_weeks_and_leave_enough_on_both_sides() {
     let starts: Vec<i64> = [0, 1, 2, 3, 4, 5, 11, 12, 25, 26].map(|day| day * DAY_MS).to_vec();
     let found = cuts(&starts, &backtest());
     let monday = |day: i64| day * DAY_MS;
-    let cut = |day: i64, known: usize| Cut { week_ms: monday(day), known };
+    let cut = |day: i64, known: usize| SessionSplit { week_ms: monday(day), known };
     assert_eq!(found, [cut(4, 4), cut(11, 6), cut(25, 8)]);
     assert!(cuts(&[], &backtest()).is_empty() && cuts(&[5], &backtest()).is_empty());
 }
 
 #[test]
 fn coverage_passes_fails_or_stays_open_by_its_whole_interval() {
-    let cuts: Vec<Cut> = (0..30).map(|week| Cut { week_ms: week, known: 1 }).collect();
+    let cuts: Vec<SessionSplit> = (0..30).map(|week| SessionSplit { week_ms: week, known: 1 }).collect();
     let verdict = |promise: Promise, held: &dyn Fn(i64) -> u64| {
-        let coverage = Coverage::of(("x", "things"), promise, &cuts, &backtest(), &|cut| (held(cut.week_ms), 20));
+        let coverage =
+            PromiseCoverage::of(("x", "things"), promise, &cuts, &backtest(), &|cut| (held(cut.week_ms), 20));
         (coverage.verdict(), coverage.broken().is_some())
     };
     let least = Promise::AtLeast(0.9);
-    assert_eq!(verdict(least, &|_| 19), (Verdict::Pass, false));
-    assert_eq!(verdict(least, &|_| 16), (Verdict::Fail, true));
-    assert_eq!(verdict(least, &|week| if week % 5 == 0 { 10 } else { 19 }), (Verdict::Open, false));
-    assert_eq!(verdict(Promise::About(0.5), &|_| 10), (Verdict::Pass, false));
-    assert_eq!(verdict(Promise::About(0.5), &|_| 19), (Verdict::Fail, true), "too wide is not right either");
-    let nothing = Coverage::of(("x", "things"), least, &cuts, &backtest(), &|_| (0, 0));
-    assert_eq!((nothing.verdict(), nothing.broken()), (Verdict::NotApplicable, None));
+    assert_eq!(verdict(least, &|_| 19), (TargetVerdict::Pass, false));
+    assert_eq!(verdict(least, &|_| 16), (TargetVerdict::Fail, true));
+    assert_eq!(verdict(least, &|week| if week % 5 == 0 { 10 } else { 19 }), (TargetVerdict::Open, false));
+    assert_eq!(verdict(Promise::About(0.5), &|_| 10), (TargetVerdict::Pass, false));
+    assert_eq!(verdict(Promise::About(0.5), &|_| 19), (TargetVerdict::Fail, true), "too wide is not right either");
+    let nothing = PromiseCoverage::of(("x", "things"), least, &cuts, &backtest(), &|_| (0, 0));
+    assert_eq!((nothing.verdict(), nothing.broken()), (TargetVerdict::NotApplicable, None));
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Forecasts of the policies in the backtest: which weeks are judged, and what few weeks can say.
 
 use super::policy_carry::sessions;
-use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Promise};
+use crate::base::backtest::{BacktestNumbers, Promise, PromiseCoverage, SessionSplit};
 use crate::base::data::Data;
 use crate::base::forecast::Forecast;
 use crate::base::numbers::WEEK_MS;
-use crate::base::stats::Verdict;
+use crate::base::stats::TargetVerdict;
 use crate::rules::statistics;
 use crate::whatif::backtest::{CARRY, SLACK, coverage, held};
 use crate::whatif::simulation::Simulation;
@@ -26,7 +26,7 @@ fn forecasts(held: impl IntoIterator<Item = bool>) -> Vec<Forecast> {
     (100..).zip(held).map(one).collect()
 }
 
-fn of(held_in: impl IntoIterator<Item = bool>, from: Option<i64>) -> Coverage {
+fn of(held_in: impl IntoIterator<Item = bool>, from: Option<i64>) -> PromiseCoverage {
     held(("sizes", "weeks"), 0.9, &forecasts(held_in), from, &numbers())
 }
 
@@ -34,31 +34,32 @@ fn of(held_in: impl IntoIterator<Item = bool>, from: Option<i64>) -> Coverage {
 fn forecasts_are_counted_from_the_first_week_that_is_judged() {
     let all = of((0..30).map(|week| week >= 10), Some(0));
     assert_eq!((all.share().k, all.share().n, all.weeks.len()), (20, 30, 30));
-    assert_eq!(all.verdict(), Verdict::Fail);
+    assert_eq!(all.verdict(), TargetVerdict::Fail);
     let later = of((0..30).map(|week| week >= 10), Some(110 * WEEK_MS));
     assert_eq!((later.share().k, later.share().n), (20, 20));
     assert_eq!(later.weeks[0].week_ms, 110 * WEEK_MS);
     // Nothing is judged while too few sessions are known.
-    assert_eq!(of([true; 30], None).verdict(), Verdict::NotApplicable);
+    assert_eq!(of([true; 30], None).verdict(), TargetVerdict::NotApplicable);
 }
 
 #[test]
 fn a_few_weeks_without_a_miss_prove_nothing() {
-    assert_eq!(of([true; 6], Some(0)).verdict(), Verdict::Open);
-    assert_eq!(of([true; 60], Some(0)).verdict(), Verdict::Pass);
-    assert_eq!(of([false; 30], Some(0)).verdict(), Verdict::Fail);
+    assert_eq!(of([true; 6], Some(0)).verdict(), TargetVerdict::Open);
+    assert_eq!(of([true; 60], Some(0)).verdict(), TargetVerdict::Pass);
+    assert_eq!(of([false; 30], Some(0)).verdict(), TargetVerdict::Fail);
 }
 
 #[test]
 fn one_week_breaks_no_promise() {
     let judged = |weeks: i64| {
-        let cuts: Vec<Cut> = (0..weeks).map(|week| Cut { week_ms: week * WEEK_MS, known: 20 }).collect();
+        let cuts: Vec<SessionSplit> =
+            (0..weeks).map(|week| SessionSplit { week_ms: week * WEEK_MS, known: 20 }).collect();
         // A median below which 53.3 % lie: three points are tolerated.
-        Coverage::of(("sizes", "answers"), Promise::About(0.5), &cuts, &numbers(), &|_| (1_103, 2_068))
+        PromiseCoverage::of(("sizes", "answers"), Promise::About(0.5), &cuts, &numbers(), &|_| (1_103, 2_068))
     };
-    assert_eq!(judged(1).verdict(), Verdict::Open);
+    assert_eq!(judged(1).verdict(), TargetVerdict::Open);
     assert_eq!(judged(1).broken(), None);
-    assert_eq!(judged(5).verdict(), Verdict::Fail);
+    assert_eq!(judged(5).verdict(), TargetVerdict::Fail);
 }
 
 #[test]

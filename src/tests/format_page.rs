@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::facts::encode::{Attempt, Params, REGISTER, attempt, find};
+use crate::facts::encode::{EncodeAttempt, Params, REGISTER, attempt, find};
 use crate::facts::shape::classify;
 use crate::facts::subject::Subject;
 
@@ -40,7 +40,7 @@ fn examples_on_the_page_are_what_is_written_and_read() {
         assert!(subject.says(&read), "{id}: {read:?}\nis not\n{body}");
         if kind == "encoding" {
             let written = attempt(format, &subject, Params { recursion_depth: 5, numbered_every: 10 });
-            assert_eq!(written, Attempt::Proven(text), "{id} of\n{body}");
+            assert_eq!(written, EncodeAttempt::Proven(text), "{id} of\n{body}");
         }
         seen.insert(id);
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::cli;
-use crate::logs::discover::Places;
+use crate::logs::discover::PlaceVariables;
 use crate::shell::arguments::Exit;
 use crate::shell::context::{Context, Env};
 
@@ -110,7 +110,7 @@ impl Home {
             err,
             input: &mut &input[..],
             env: Env {
-                places: Places { home: Some(home.clone()), ..Places::default() },
+                places: PlaceVariables { home: Some(home.clone()), ..PlaceVariables::default() },
                 xdg_cache_home: Some(home.join("cache")),
                 current_dir: Some(home.join("work")),
                 managed_settings: Some(home.join("managed/managed-settings.json")),

@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
-use crate::facts::hints::{Shown, Wording};
+use crate::facts::hints::{ShownAs, Wording};
 
 /// A reference to a body that is the same.
-pub fn reference(handle: &str, shown: Shown, wording: Wording) -> String {
+pub fn reference(handle: &str, shown: ShownAs, wording: Wording) -> String {
     let claim = match (shown, wording) {
-        (Shown::AsIs, Wording::Terse) => String::new(),
-        (Shown::AsIs, Wording::Standard) => ", byte-identical".to_owned(),
-        (Shown::AsIs, Wording::Verbose(from)) => format!(", byte-identical, from: {from}"),
-        (Shown::Encoded, Wording::Terse | Wording::Standard) => ", encoded".to_owned(),
-        (Shown::Encoded, Wording::Verbose(from)) => format!(", encoded, from: {from}"),
+        (ShownAs::AsIs, Wording::Terse) => String::new(),
+        (ShownAs::AsIs, Wording::Standard) => ", byte-identical".to_owned(),
+        (ShownAs::AsIs, Wording::Verbose(from)) => format!(", byte-identical, from: {from}"),
+        (ShownAs::Encoded, Wording::Terse | Wording::Standard) => ", encoded".to_owned(),
+        (ShownAs::Encoded, Wording::Verbose(from)) => format!(", encoded, from: {from}"),
     };
     format!("> [ref: {handle}{claim}]\n")
 }

@@ -11,7 +11,7 @@ use super::harness::{Home, Outcome};
 use super::log_builder::*;
 use crate::base::visible::{visible, visible_json};
 use crate::report::escape;
-use crate::report::table::{Format, Table};
+use crate::report::table::{Table, TableFormat};
 use crate::shell::arguments::Exit;
 
 /// Forty names; the long one is made where it is used.
@@ -360,12 +360,12 @@ proptest! {
                 table.write(&mut out, format, None).unwrap();
                 String::from_utf8(out).unwrap()
             };
-            let csv = csv_rows(&written(Format::Csv));
+            let csv = csv_rows(&written(TableFormat::Csv));
             let guard = if csv[1][0].starts_with('\'') && !cell.starts_with('\'') { "'" } else { "" };
             prop_assert_eq!(&csv[1][0], &format!("{guard}{}", visible(&cell)));
-            assert_csv(&[], &written(Format::Csv));
-            assert_markdown(&[], &written(Format::Md));
-            prop_assert!(!written(Format::Table).contains(is_harmful));
+            assert_csv(&[], &written(TableFormat::Csv));
+            assert_markdown(&[], &written(TableFormat::Md));
+            prop_assert!(!written(TableFormat::Table).contains(is_harmful));
             prop_assert_eq!(escape::plain(&escape::markdown(&cell)), visible(&cell).into_owned());
             let document = json!({ "cell": cell }).to_string();
             let shown = visible_json(&document);

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::base::body_shape::BodyShape;
-use crate::facts::inner_formats::{Found, InnerFormat, InnerFormats, find, search};
+use crate::facts::inner_formats::{FoundFormats, InnerFormat, InnerFormats, find, search};
 use crate::facts::shape::classify;
 use crate::tests::log_builder::cases;
 
@@ -294,7 +294,7 @@ fn the_depth_is_that_of_the_deepest_value_with_a_format() {
 #[test]
 fn empty_bodies_have_nothing() {
     for (text, shape) in [("", BodyShape::Prose), ("{}", BodyShape::Empty), ("\n\n", BodyShape::Prose)] {
-        assert_eq!(search(text, shape), Found::default());
+        assert_eq!(search(text, shape), FoundFormats::default());
     }
 }
 

@@ -9,7 +9,7 @@ use toml_edit::{DocumentMut, Value};
 
 use super::settings::{NASTY, other_than};
 use crate::base::key_path::KeyPath;
-use crate::settings::entries::{Entry, ExpectedEffect, Inputs, Journal, JournalChange, Predicted, Restore};
+use crate::settings::entries::{ExpectedEffect, Journal, JournalChange, JournalEntry, Predicted, Restore, RuleInputs};
 use crate::settings::finding::{Delta, Effect, Evidence, Finding, Verdict};
 use crate::settings::journal::append_entry;
 use crate::settings::*;
@@ -22,8 +22,8 @@ fn key(text: &str) -> KeyPath {
     text.parse().unwrap()
 }
 
-fn set(key: &str, value: &str) -> Change {
-    Change { key: key.parse().unwrap(), value: NewValue::Scalar(value.parse().unwrap()) }
+fn set(key: &str, value: &str) -> WantedValue {
+    WantedValue { key: key.parse().unwrap(), value: NewValue::Scalar(value.parse().unwrap()) }
 }
 
 fn of_rule(rule: &str, key: &KeyPath) -> JournalChange {
@@ -37,13 +37,13 @@ fn of_rule(rule: &str, key: &KeyPath) -> JournalChange {
 }
 
 /// What devboy would write down when it makes these changes, and the file after them.
-fn written(file: &SettingsFile, changes: &[Change]) -> (Entry, SettingsFile) {
+fn written(file: &SettingsFile, changes: &[WantedValue]) -> (JournalEntry, SettingsFile) {
     let text = apply(file, changes).unwrap();
     let keys = changes.iter().map(|change| of_rule("R1", &change.key)).collect();
     (journal_entry(1_000, "tune analyze", file, &text, keys).unwrap(), read(&text))
 }
 
-fn entry(number: i64) -> Entry {
+fn entry(number: i64) -> JournalEntry {
     let (entry, _) = written(&read(""), &[set("dedup.lru_size", &number.to_string())]);
     entry
 }
@@ -94,7 +94,8 @@ fn entries_come_back_as_they_were_written_in_their_order() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("new/tuning-journal.jsonl");
     let mut full = entry(1);
-    full.inputs = Some(Inputs { origin: "logs".into(), events: 5, sessions: 2, since_ms: Some(-1), until_ms: None });
+    full.inputs =
+        Some(RuleInputs { origin: "logs".into(), events: 5, sessions: 2, since_ms: Some(-1), until_ms: None });
     full.predicted = Some(Predicted { baseline: 100.0, saved_before: 10.5, saved_after: 20.25 });
     full.undoes = Some("0123abcd".into());
     full.changes[0].threshold = Some("`rules/x.toml:3` asks for 0.3".into());
@@ -183,7 +184,7 @@ fn an_entry_holds_the_values_of_both_texts() {
             set("dedup.lru_size", "8"),
             set("dedup.near_ref_enabled", "false"),
             set("hints.default_verbosity", "\"terse\""),
-            Change { key: key("tools.R"), value: NewValue::Table(table.as_table().clone()) },
+            WantedValue { key: key("tools.R"), value: NewValue::Table(table.as_table().clone()) },
         ],
     );
     let row = |change: &JournalChange| {
@@ -251,7 +252,7 @@ proptest! {
 
 /// A journal of entries `(id, keys, undoes)`.
 fn journal(entries: &[(&str, &[&str], Option<&str>)]) -> Journal {
-    let made = entries.iter().map(|(id, keys, undoes)| Entry {
+    let made = entries.iter().map(|(id, keys, undoes)| JournalEntry {
         id: (*id).to_owned(),
         changes: keys.iter().map(|name| of_rule("R1", &key(name))).collect(),
         undoes: undoes.map(str::to_owned),
@@ -318,7 +319,7 @@ fn what_nobody_touched_since_comes_back_byte_for_byte() {
         let file = read(text);
         for (key, _, _) in Effective::built_in().leaves().into_iter().step_by(4) {
             let value = NewValue::Scalar(other_value_for(&key, &file));
-            let (entry, after) = written(&file, &[Change { key: key.clone(), value }]);
+            let (entry, after) = written(&file, &[WantedValue { key: key.clone(), value }]);
             let reversal = reverse(&after, &entry).unwrap();
             assert_eq!(reversal.text, *text, "{key}");
             assert!(reversal.is_exact && !reversal.is_edited && reversal.kept.is_empty());
@@ -333,7 +334,7 @@ fn without_the_way_back_the_values_are_the_old_ones_all_the_same() {
         let file = read(text);
         for (key, _, _) in Effective::built_in().leaves().into_iter().step_by(7) {
             let value = NewValue::Scalar(other_value_for(&key, &file));
-            let (mut entry, after) = written(&file, &[Change { key: key.clone(), value }]);
+            let (mut entry, after) = written(&file, &[WantedValue { key: key.clone(), value }]);
             entry.restore = None;
             let reversal = reverse(&after, &entry).unwrap();
             assert_eq!(tree(&reversal.text), tree(text), "{key} in {text:?}");
@@ -353,7 +354,7 @@ fn what_a_person_did_since_stays() {
                 continue;
             }
             let value = NewValue::Scalar(other_value_for(&key, &file));
-            let (entry, after) = written(&file, &[Change { key: key.clone(), value }]);
+            let (entry, after) = written(&file, &[WantedValue { key: key.clone(), value }]);
             let edited = read(&apply(&after, std::slice::from_ref(&person)).unwrap());
             let reversal = reverse(&edited, &entry).unwrap();
             let expected = apply(&file, std::slice::from_ref(&person)).unwrap();
@@ -401,7 +402,7 @@ fn a_key_that_was_changed_pinned_or_taken_out_since_is_kept_and_named() {
 #[test]
 fn a_key_that_others_need_is_kept() {
     let table: DocumentMut = "tokenizer = \"anthropic_class\"\ncontext_window = 9\n".parse().unwrap();
-    let change = Change { key: key("profiles.llm.variants.m"), value: NewValue::Table(table.as_table().clone()) };
+    let change = WantedValue { key: key("profiles.llm.variants.m"), value: NewValue::Table(table.as_table().clone()) };
     let (entry, after) = written(&read("schema_version = 4\n"), std::slice::from_ref(&change));
     let edited = after.text.replace("context_window = 9", "context_window = 10");
     let reversal = reverse(&read(&edited), &entry).unwrap();

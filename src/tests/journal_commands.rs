@@ -8,9 +8,9 @@ use clap::Parser;
 use super::harness::{Home, NOW_MS};
 use super::tune::searching;
 use crate::commands::tune::history;
-use crate::commands::tune::history::Realised;
+use crate::commands::tune::history::ActualSavings;
 use crate::frames::fingerprint::LayerTokens;
-use crate::settings::entries::{Entry, Inputs, JournalChange, Predicted};
+use crate::settings::entries::{JournalChange, JournalEntry, Predicted, RuleInputs};
 use crate::settings::journal::append_entry;
 use crate::settings::write::write_atomically;
 use crate::settings::*;
@@ -26,13 +26,13 @@ fn config_of(home: &Home) -> String {
 }
 
 /// Writes a configuration as `devboy tune analyze` does, `days` ago.
-fn tune(path: &Path, days: i64, changes: &[(&str, &str)]) -> Entry {
+fn tune(path: &Path, days: i64, changes: &[(&str, &str)]) -> JournalEntry {
     let file = SettingsFile::load(path).unwrap();
-    let changes: Vec<Change> = changes
+    let changes: Vec<WantedValue> = changes
         .iter()
-        .map(|(key, value)| Change { key: key.parse().unwrap(), value: NewValue::Scalar(value.parse().unwrap()) })
+        .map(|(key, value)| WantedValue { key: key.parse().unwrap(), value: NewValue::Scalar(value.parse().unwrap()) })
         .collect();
-    let because = |change: &Change| JournalChange {
+    let because = |change: &WantedValue| JournalChange {
         rule: "R1".into(),
         key: change.key.to_string(),
         evidence: "180 of 400 responses repeat".into(),
@@ -42,7 +42,7 @@ fn tune(path: &Path, days: i64, changes: &[(&str, &str)]) -> Entry {
     let text = apply(&file, &changes).unwrap();
     let reasons = changes.iter().map(because).collect();
     let mut entry = journal_entry(NOW_MS - days * DAY_MS, "tune analyze", &file, &text, reasons).unwrap();
-    entry.inputs = Some(Inputs { origin: "telemetry".into(), events: 1234, sessions: 56, ..Inputs::default() });
+    entry.inputs = Some(RuleInputs { origin: "telemetry".into(), events: 1234, sessions: 56, ..RuleInputs::default() });
     entry.predicted = Some(Predicted { baseline: 2000.0, saved_before: 200.0, saved_after: 300.0 });
     write_atomically(path, file.existed.then_some(file.text.as_str()), &text).unwrap();
     append_entry(&journal_path(path), &entry).unwrap();
@@ -50,7 +50,7 @@ fn tune(path: &Path, days: i64, changes: &[(&str, &str)]) -> Entry {
 }
 
 /// A home in which devboy changed the configuration three and two weeks ago.
-fn tuned_home() -> (Home, [Entry; 2]) {
+fn tuned_home() -> (Home, [JournalEntry; 2]) {
     let home = Home::new();
     let path = home.write(CONFIG, OLD);
     let first = tune(&path, 21, &[("dedup.lru_size", "8")]);
@@ -83,7 +83,7 @@ fn history_lists_the_newest_last_and_says_why_nothing_was_realised() {
     assert_eq!(outcome.exit, Exit::Done);
     let lines: Vec<&str> = outcome.out.lines().collect();
     assert_eq!(lines[0], "id,when,command,keys,predicted,actual,events,state");
-    let row = |entry: &Entry, keys: usize| {
+    let row = |entry: &JournalEntry, keys: usize| {
         let when = crate::report::numbers::date(entry.at_ms);
         format!("{},{when},analyze,{keys},10.0 % → 15.0 %,–,0,", entry.id)
     };
@@ -148,7 +148,7 @@ struct Line {
 }
 
 /// Runs the history with events as `recorded` tells them.
-fn history_with(home: &Home, recorded: &dyn Fn(i64, i64) -> Option<Realised>) -> serde_json::Value {
+fn history_with(home: &Home, recorded: &dyn Fn(i64, i64) -> Option<ActualSavings>) -> serde_json::Value {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut context = Context {
         out: &mut out,
@@ -173,7 +173,7 @@ fn realised_is_what_was_recorded_from_one_change_to_the_next() {
     let tokens = LayerTokens { baseline: [40.0, 20.0, 20.0, 20.0], sent: [10.0, 15.0, 20.0, 20.0] };
     let report = history_with(&home, &|from, to| {
         assert!((from, to) == (first.at_ms, second.at_ms) || (from, to) == (second.at_ms, NOW_MS), "{from} {to}");
-        (from == first.at_ms).then_some(Realised { tokens, events: 7 })
+        (from == first.at_ms).then_some(ActualSavings { tokens, events: 7 })
     });
     let rows = report["entries"].as_array().unwrap();
     // 100 tokens, of which 65 were sent; L0 saved 30, and the encoders 5 of the 60 that missed it.
@@ -184,7 +184,7 @@ fn realised_is_what_was_recorded_from_one_change_to_the_next() {
     assert_eq!((&rows[0]["actual_until"], &rows[1]["actual_until"]), (&rows[1]["at"], &serde_json::Value::Null));
     assert_eq!(rows[1]["actual"], serde_json::Value::Null);
     assert_eq!(rows[1]["predicted"]["combined_savings_after"], 0.15);
-    let nothing = Realised { tokens: LayerTokens::default(), events: 3 };
+    let nothing = ActualSavings { tokens: LayerTokens::default(), events: 3 };
     let empty = history_with(&home, &|_, _| Some(nothing));
     assert_eq!(empty["entries"][0]["actual"], serde_json::Value::Null, "no share without tokens");
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::base::json::{Cursor, DEPTH_MAX, Fault, RawStr, Shape, TextSink, decode_into};
+use crate::base::json::{Cursor, DEPTH_MAX, JsonFault, JsonKind, RawStr, TextSink, decode_into};
 use crate::tests::log_builder::cases;
 
 fn any_json() -> impl Strategy<Value = Value> {
@@ -86,7 +86,7 @@ fn json_like() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// Visits every value, as a reader would who wants all of it; returns the number of steps.
-fn visit(bytes: &[u8]) -> Result<usize, Fault> {
+fn visit(bytes: &[u8]) -> Result<usize, JsonFault> {
     let mut cursor = Cursor::new(bytes);
     let mut open: Vec<(bool, bool)> = Vec::new();
     let mut steps = 0;
@@ -94,14 +94,14 @@ fn visit(bytes: &[u8]) -> Result<usize, Fault> {
         steps += 1;
         assert!(steps <= 2 * bytes.len() + 2, "the cursor stands still");
         match cursor.shape()? {
-            shape @ (Shape::Object | Shape::Array) => {
+            shape @ (JsonKind::Object | JsonKind::Array) => {
                 cursor.enter()?;
-                open.push((shape == Shape::Object, true));
+                open.push((shape == JsonKind::Object, true));
             }
-            Shape::String => cursor.decode_string(&mut Text::default())?,
-            Shape::Bool => drop(cursor.boolean()?),
-            Shape::Number => drop(cursor.number()?),
-            Shape::Null => cursor.skip_value()?,
+            JsonKind::String => cursor.decode_string(&mut Text::default())?,
+            JsonKind::Bool => drop(cursor.boolean()?),
+            JsonKind::Number => drop(cursor.number()?),
+            JsonKind::Null => cursor.skip_value()?,
         }
         loop {
             steps += 1;
@@ -142,8 +142,8 @@ proptest! {
         let text = spelled(&value, pretty);
         for end in 0..text.len() {
             let cut = &text.as_bytes()[..end];
-            prop_assert_eq!(Cursor::new(cut).skip_value(), Err(Fault::Torn), "{:?}", String::from_utf8_lossy(cut));
-            prop_assert_eq!(visit(cut), Err(Fault::Torn), "{:?}", String::from_utf8_lossy(cut));
+            prop_assert_eq!(Cursor::new(cut).skip_value(), Err(JsonFault::Torn), "{:?}", String::from_utf8_lossy(cut));
+            prop_assert_eq!(visit(cut), Err(JsonFault::Torn), "{:?}", String::from_utf8_lossy(cut));
         }
     }
 
@@ -209,7 +209,7 @@ proptest! {
     #[test]
     fn no_bytes_make_a_call_panic_or_go_astray(bytes in json_like()) {
         for start in 0..=bytes.len() {
-            type Step = fn(&mut Cursor<'_>) -> Result<(), Fault>;
+            type Step = fn(&mut Cursor<'_>) -> Result<(), JsonFault>;
             let steps: [Step; 9] = [
                 |cursor| cursor.shape().map(drop),
                 |cursor| cursor.enter(),
@@ -226,7 +226,7 @@ proptest! {
                 let outcome = step(&mut cursor);
                 prop_assert!((start..=bytes.len()).contains(&cursor.pos()));
                 prop_assert_eq!(cursor.rest().len(), bytes.len() - cursor.pos());
-                prop_assert!(outcome != Err(Fault::TooDeep));
+                prop_assert!(outcome != Err(JsonFault::TooDeep));
             }
             let _either = RawStr(&bytes[start..]).decode();
         }
@@ -237,7 +237,7 @@ proptest! {
 #[test]
 fn a_million_open_brackets_are_too_deep() {
     for bracket in ["[", "{\"a\":", "[{\"a\":"] {
-        assert_eq!(Cursor::new(bracket.repeat(1_000_000).as_bytes()).skip_value(), Err(Fault::TooDeep));
+        assert_eq!(Cursor::new(bracket.repeat(1_000_000).as_bytes()).skip_value(), Err(JsonFault::TooDeep));
     }
 }
 
@@ -245,8 +245,8 @@ fn a_million_open_brackets_are_too_deep() {
 fn nesting_is_followed_down_to_the_limit_and_no_further() {
     let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     assert_eq!(Cursor::new(nested(DEPTH_MAX).as_bytes()).skip_value(), Ok(()));
-    assert_eq!(Cursor::new(nested(DEPTH_MAX + 1).as_bytes()).skip_value(), Err(Fault::TooDeep));
-    assert_eq!(Cursor::new("[".repeat(DEPTH_MAX).as_bytes()).skip_value(), Err(Fault::Torn));
+    assert_eq!(Cursor::new(nested(DEPTH_MAX + 1).as_bytes()).skip_value(), Err(JsonFault::TooDeep));
+    assert_eq!(Cursor::new("[".repeat(DEPTH_MAX).as_bytes()).skip_value(), Err(JsonFault::Torn));
 }
 
 #[test]
@@ -254,8 +254,8 @@ fn brackets_of_the_wrong_kind_do_not_close() {
     for text in
         ["[}", "{]", "[1}", "{\"a\":1]", "[{]}", "{\"a\":[}]", "[1 2]", "[,1]", "[1,]", "{\"a\"}", "{1:2}", "{,}"]
     {
-        assert_eq!(Cursor::new(text.as_bytes()).skip_value(), Err(Fault::Syntax), "{text}");
-        assert_eq!(visit(text.as_bytes()), Err(Fault::Syntax), "{text}");
+        assert_eq!(Cursor::new(text.as_bytes()).skip_value(), Err(JsonFault::Syntax), "{text}");
+        assert_eq!(visit(text.as_bytes()), Err(JsonFault::Syntax), "{text}");
     }
 }
 
@@ -264,7 +264,7 @@ fn malformed_escapes_are_noticed_when_a_string_is_read() {
     for inner in ["\\x", "\\u12g4", "\\ud83d\\u12g4", "a\\ b"] {
         let mut sink = Text::default();
         let quoted = format!("\"{inner}\"");
-        assert_eq!(Cursor::new(quoted.as_bytes()).decode_string(&mut sink), Err(Fault::Syntax), "{inner}");
+        assert_eq!(Cursor::new(quoted.as_bytes()).decode_string(&mut sink), Err(JsonFault::Syntax), "{inner}");
         assert_eq!(RawStr(inner.as_bytes()).decode(), None, "{inner}");
         assert_eq!(Cursor::new(quoted.as_bytes()).skip_value(), Ok(()), "{inner} is not looked at");
     }
@@ -290,7 +290,7 @@ fn an_escaped_quote_does_not_end_a_string() {
     for (text, inner) in [(r#""a\"b" "#, r#"a\"b"#), (r#""a\\" "#, r"a\\"), (r#""\\\"" "#, r#"\\\""#)] {
         assert_eq!(Cursor::new(text.as_bytes()).string(), Ok(RawStr(inner.as_bytes())));
     }
-    assert_eq!(Cursor::new(br#""\\\""#).string(), Err(Fault::Torn));
+    assert_eq!(Cursor::new(br#""\\\""#).string(), Err(JsonFault::Torn));
 }
 
 #[test]
@@ -299,6 +299,6 @@ fn a_number_is_what_json_calls_a_number() {
         assert_eq!(Cursor::new(text.as_bytes()).number(), Ok(text.as_bytes()));
     }
     for text in ["[2026-01-02]", "[1.2.3]", "[--1]", "[1e]", "[01]"] {
-        assert_eq!(Cursor::new(text.as_bytes()).skip_value(), Err(Fault::Syntax), "{text}");
+        assert_eq!(Cursor::new(text.as_bytes()).skip_value(), Err(JsonFault::Syntax), "{text}");
     }
 }

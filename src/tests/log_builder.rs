@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::base::id::Id;
 use crate::facts::shape;
 use crate::logs::assemble::assemble;
-use crate::logs::corpus::{Corpus, Source};
+use crate::logs::corpus::{Corpus, RowSource};
 use crate::logs::endpoint::Endpoints;
 use crate::logs::history::{Call, Chain, History};
-use crate::logs::message::Guide;
+use crate::logs::message::ExtractionGuide;
 use crate::logs::read;
 use crate::logs::trace::{FileTrace, Millis, Place};
 use crate::logs::value_rules::ValueRules;
@@ -224,11 +224,11 @@ pub fn log(records: &[Record]) -> String {
 }
 
 /// What extraction needs.
-pub fn guide() -> Guide<'static> {
+pub fn guide() -> ExtractionGuide<'static> {
     static WORDS: OnceLock<Vocabulary> = OnceLock::new();
     static ENDPOINTS: OnceLock<Endpoints> = OnceLock::new();
     static VALUES: OnceLock<ValueRules> = OnceLock::new();
-    Guide {
+    ExtractionGuide {
         vocabulary: WORDS.get_or_init(Vocabulary::shipped),
         endpoints: ENDPOINTS.get_or_init(Endpoints::shipped),
         values: VALUES.get_or_init(ValueRules::shipped),
@@ -261,7 +261,7 @@ impl Told {
     pub fn from_traces<'a>(files: impl IntoIterator<Item = (&'a str, FileTrace)>) -> Self {
         let mut corpus = Corpus::default();
         for (name, trace) in files {
-            let source = Source {
+            let source = RowSource {
                 key: Id::pseudonym(name.as_bytes()),
                 path: Some(name.into()),
                 bytes: 0,

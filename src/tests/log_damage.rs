@@ -11,7 +11,7 @@ use crate::base::id::Id;
 use crate::base::lines::LINE_BYTES_MAX;
 use crate::base::unpack::Packing;
 use crate::logs::read;
-use crate::logs::read::{Job, PIECE_BYTES, Reading};
+use crate::logs::read::{FileReading, Job, PIECE_BYTES};
 use crate::logs::trace::{FileTrace, ResultKind, Status, ToolResult};
 use crate::tests::log_builder::*;
 
@@ -482,14 +482,14 @@ fn a_line_over_the_limit_is_passed_over_and_counted() {
 }
 
 /// Reads files as a run does.
-fn read_file(path: &Path, packing: Packing, threads: usize) -> Reading {
+fn read_file(path: &Path, packing: Packing, threads: usize) -> FileReading {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let to = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let jobs = [Job { path, packing, from: 0, to, named: false }];
     read_job(&jobs[0], &pool)
 }
 
-fn read_job(job: &Job<'_>, pool: &rayon::ThreadPool) -> Reading {
+fn read_job(job: &Job<'_>, pool: &rayon::ThreadPool) -> FileReading {
     let mut readings = Vec::new();
     read::read_all(std::slice::from_ref(job), guide(), pool, &|_| {}, &mut |reading| readings.push(reading));
     readings.remove(0)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::base::lines::{LINE_BYTES_MAX, Line, LineBuffer, Lines};
+use crate::base::lines::{LINE_BYTES_MAX, LineBuffer, LineReader, ReadLine};
 use crate::tests::log_builder::cases;
 
 /// The usual size of the buffer; lines around it are where mistakes would be.
@@ -78,14 +78,14 @@ fn runs(steps: &[(u8, usize)]) -> Script {
 /// What a line looked like: its length, its first byte, whether a line feed followed; no length for an oversize one.
 type Seen = (Option<usize>, u8, bool);
 
-fn seen(line: &Line<'_>) -> Seen {
+fn seen(line: &ReadLine<'_>) -> Seen {
     match line {
-        Line::Text { bytes, terminated } => (Some(bytes.len()), bytes.first().copied().unwrap_or(0), *terminated),
-        Line::Oversize { terminated } => (None, 0, *terminated),
+        ReadLine::Text { bytes, terminated } => (Some(bytes.len()), bytes.first().copied().unwrap_or(0), *terminated),
+        ReadLine::Oversize { terminated } => (None, 0, *terminated),
     }
 }
 
-fn all<R: Read>(mut lines: Lines<'_, R>) -> Vec<(Seen, u64)> {
+fn all<R: Read>(mut lines: LineReader<'_, R>) -> Vec<(Seen, u64)> {
     let mut out = Vec::new();
     while let Some(line) = lines.next_line().unwrap() {
         let line = seen(&line);
@@ -97,11 +97,11 @@ fn all<R: Read>(mut lines: Lines<'_, R>) -> Vec<(Seen, u64)> {
 /// Compares with splitting the whole at once.
 fn check(data: &[u8], sizes: &[usize]) -> Result<(), TestCaseError> {
     let mut buffer = LineBuffer::default();
-    let mut lines = Lines::new(Chunks::new(data, sizes), &mut buffer);
+    let mut lines = LineReader::new(Chunks::new(data, sizes), &mut buffer);
     let mut offset = 0;
     for expected in data.split_inclusive(|&byte| byte == b'\n') {
         prop_assert_eq!(lines.offset(), offset);
-        let Some(Line::Text { bytes, terminated }) = lines.next_line().unwrap() else {
+        let Some(ReadLine::Text { bytes, terminated }) = lines.next_line().unwrap() else {
             return Err(TestCaseError::fail("a line is missing"));
         };
         prop_assert_eq!(terminated, expected.ends_with(b"\n"));
@@ -156,12 +156,12 @@ proptest! {
     ) {
         let data = [vec![b'x'; head], vec![b'\n'], tail.clone()].concat();
         let mut buffer = LineBuffer::default();
-        let mut lines = Lines::new(data.as_slice(), &mut buffer);
+        let mut lines = LineReader::new(data.as_slice(), &mut buffer);
         prop_assert!(lines.pass_over(u64::MAX).unwrap());
         prop_assert_eq!(lines.offset(), head as u64 + 1);
         let rest = all(lines);
         let mut other = LineBuffer::default();
-        let expected: Vec<Seen> = all(Lines::new(tail.as_slice(), &mut other)).into_iter().map(|(line, _)| line).collect();
+        let expected: Vec<Seen> = all(LineReader::new(tail.as_slice(), &mut other)).into_iter().map(|(line, _)| line).collect();
         prop_assert_eq!(rest.into_iter().map(|(line, _)| line).collect::<Vec<_>>(), expected);
     }
 }
@@ -169,11 +169,11 @@ proptest! {
 #[test]
 fn passing_over_gives_up_behind_the_limit_and_at_the_end() {
     let mut buffer = LineBuffer::default();
-    let mut lines = Lines::new(runs(&[(b'x', 4 * BUFFER), (b'\n', 1)]), &mut buffer);
+    let mut lines = LineReader::new(runs(&[(b'x', 4 * BUFFER), (b'\n', 1)]), &mut buffer);
     assert!(!lines.pass_over(BUFFER as u64).unwrap());
     assert!((BUFFER as u64..4 * BUFFER as u64).contains(&lines.offset()));
     drop(lines);
-    let mut lines = Lines::new(runs(&[(b'x', BUFFER)]), &mut buffer);
+    let mut lines = LineReader::new(runs(&[(b'x', BUFFER)]), &mut buffer);
     assert!(!lines.pass_over(u64::MAX).unwrap());
     assert_eq!(lines.offset(), BUFFER as u64);
     assert!(lines.next_line().unwrap().is_none());
@@ -189,14 +189,14 @@ fn a_line_at_the_limit_is_read_and_a_longer_one_is_passed_over() {
         ((None, 0, true), 2 * limit + 3),
         ((Some(2), b'c', false), 2 * limit + 5),
     ];
-    assert_eq!(all(Lines::new(source, &mut buffer)), expected);
+    assert_eq!(all(LineReader::new(source, &mut buffer)), expected);
 }
 
 #[test]
 fn a_last_line_over_the_limit_is_passed_over_too() {
     let mut buffer = LineBuffer::default();
     let source = runs(&[(b'b', LINE_BYTES_MAX + 600_000)]);
-    assert_eq!(all(Lines::new(source, &mut buffer)), [((None, 0, false), LINE_BYTES_MAX as u64 + 600_000)]);
+    assert_eq!(all(LineReader::new(source, &mut buffer)), [((None, 0, false), LINE_BYTES_MAX as u64 + 600_000)]);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn a_buffer_shrinks_behind_a_long_line_and_lets_the_next_worker_have_its_turn() 
     let mut buffer = LineBuffer::default();
     let short = [(b'b', BUFFER), (b'\n', 1)];
     let mut lines =
-        Lines::new(runs(&[[(b'a', LARGE), (b'\n', 1)].as_slice(), &short.repeat(40)].concat()), &mut buffer);
+        LineReader::new(runs(&[[(b'a', LARGE), (b'\n', 1)].as_slice(), &short.repeat(40)].concat()), &mut buffer);
     assert_eq!(seen(&lines.next_line().unwrap().unwrap()), (Some(LARGE), b'a', true));
     // More than the large buffer can have taken in behind the long line.
     for _ in 0..39 {
@@ -214,7 +214,7 @@ fn a_buffer_shrinks_behind_a_long_line_and_lets_the_next_worker_have_its_turn() 
     // This reader is still alive. Had it kept its large buffer, the next one would wait for it.
     let worker = std::thread::spawn(move || {
         let mut buffer = LineBuffer::default();
-        let lines = all(Lines::new(runs(&[(b'd', LARGE), (b'\n', 1)]), &mut buffer));
+        let lines = all(LineReader::new(runs(&[(b'd', LARGE), (b'\n', 1)]), &mut buffer));
         report.send(lines.len()).unwrap();
     });
     assert_eq!(done.recv_timeout(Duration::from_secs(10)), Ok(1));
@@ -226,24 +226,24 @@ fn a_buffer_shrinks_behind_a_long_line_and_lets_the_next_worker_have_its_turn() 
 #[test]
 fn a_buffer_forgets_the_file_before() {
     let mut buffer = LineBuffer::default();
-    let mut lines = Lines::new(b"old\nrest of the old file".as_slice(), &mut buffer);
+    let mut lines = LineReader::new(b"old\nrest of the old file".as_slice(), &mut buffer);
     assert_eq!(seen(&lines.next_line().unwrap().unwrap()), (Some(3), b'o', true));
     drop(lines);
-    assert_eq!(all(Lines::new(b"new\n".as_slice(), &mut buffer)), [((Some(3), b'n', true), 4)]);
-    assert_eq!(all(Lines::new(b"".as_slice(), &mut buffer)), []);
+    assert_eq!(all(LineReader::new(b"new\n".as_slice(), &mut buffer)), [((Some(3), b'n', true), 4)]);
+    assert_eq!(all(LineReader::new(b"".as_slice(), &mut buffer)), []);
 }
 
 #[test]
 fn an_interrupted_read_is_tried_again() {
     let mut buffer = LineBuffer::default();
     let source = script("~a~b\n~~c~", ErrorKind::Interrupted);
-    assert_eq!(all(Lines::new(source, &mut buffer)), [((Some(2), b'a', true), 3), ((Some(1), b'c', false), 4)]);
+    assert_eq!(all(LineReader::new(source, &mut buffer)), [((Some(2), b'a', true), 3), ((Some(1), b'c', false), 4)]);
 }
 
 #[test]
 fn an_error_ends_the_stream_behind_the_lines_that_came_before_it() {
     let mut buffer = LineBuffer::default();
-    let mut lines = Lines::new(script("one\ntwo\nthr~", ErrorKind::UnexpectedEof), &mut buffer);
+    let mut lines = LineReader::new(script("one\ntwo\nthr~", ErrorKind::UnexpectedEof), &mut buffer);
     let mut before = Vec::new();
     let error = loop {
         match lines.next_line() {

@@ -419,7 +419,7 @@ fn a_compaction_counts_where_no_tool_was_called_and_once_with_its_copy() {
     let resumed = [&talk[..], &[says("m3").at(9)]].concat();
     let told = Told::of(&[("old", &log(&talk)), ("new", &log(&resumed))]);
     assert_eq!((told.history.chains.len(), compactions(&told)), (0, 1));
-    let after = told.history.clone().within(&(START_MS + 3_500..START_MS + 9_000));
+    let after = told.history.within(&(START_MS + 3_500..START_MS + 9_000));
     assert_eq!((after.messages.len(), after.compactions()), (1, 0), "it was before the window");
 }
 

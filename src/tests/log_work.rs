@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::base::files::Step;
+use crate::base::files::WriteStep;
 use crate::base::files::faults::Fault;
 use crate::base::id::{Id, work};
 use crate::base::unpack::Packing;
 use crate::logs::assemble::assemble;
 use crate::logs::assemble::standings_of;
-use crate::logs::corpus::{Corpus, Source};
+use crate::logs::corpus::{Corpus, RowSource};
 use crate::logs::read::{BATCH_FILES, Job, read_all};
 use crate::logs::timeline::assemble::{SourceTimeline, assemble as assemble_timeline};
 use crate::mine::sessions::sessions;
@@ -48,7 +48,7 @@ fn upkeep(files: usize) -> [[u64; 3]; 3] {
     (0..files).for_each(|number| write(number, 1));
     let steps = || {
         let logs = home.logs();
-        let (open, read) = (Fault::none(&logs, Step::Open), Fault::none(&logs, Step::Read));
+        let (open, read) = (Fault::none(&logs, WriteStep::Open), Fault::none(&logs, WriteStep::Read));
         let ids = work::of(|| drop(home.json(&["ingest", "--threads", "1"])));
         [open.passed() as u64, read.passed() as u64, ids]
     };
@@ -139,7 +139,7 @@ fn steps(texts: &[String]) -> [u64; 3] {
             let trace = trace(text);
             let counters = trace.counters.clone().into();
             let key = Id::pseudonym(&number.to_le_bytes());
-            corpus.push(Source { key, path: None, bytes: 0, counters }, trace);
+            corpus.push(RowSource { key, path: None, bytes: 0, counters }, trace);
         }
     });
     let history = work::of(|| {

@@ -11,9 +11,9 @@ use crate::base::json::{Cursor, TextSink};
 use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::encode::Params;
 use crate::frames::timelines::{Joined, PackedTimeline, batch, groups, read};
-use crate::logs::body::{Body, Measured, STUDIED_BYTES, Study, WINDOW_BYTES, code_points};
+use crate::logs::body::{Body, BodyStudy, Measured, STUDIED_BYTES, WINDOW_BYTES, code_points};
 use crate::logs::content::read_message;
-use crate::logs::timeline::content::Draft;
+use crate::logs::timeline::content::ContentDraft;
 use crate::logs::trace::Handle;
 
 /// What a study was handed.
@@ -28,7 +28,7 @@ struct Seen {
 /// Takes parts up to the last blank.
 struct Blanks<'s>(&'s RefCell<Seen>);
 
-impl Study for Blanks<'_> {
+impl BodyStudy for Blanks<'_> {
     fn body(&mut self, id: Id, text: &[u8]) {
         self.0.borrow_mut().bodies.push((id, text.to_vec()));
     }
@@ -133,7 +133,7 @@ proptest! {
         let block = serde_json::json!({"type": "tool_result", "tool_use_id": "c", "content": parts});
         let message = serde_json::json!({"role": "user", "content": [block]}).to_string();
         let whole = texts.join("\n");
-        let mut draft = Draft::holding(held_bytes_max);
+        let mut draft = ContentDraft::holding(held_bytes_max);
         prop_assert!(read_message(&mut Cursor::new(message.as_bytes()), &mut draft).unwrap().is_some());
         let block = &draft.blocks[0];
         let held = draft.text_of(block);

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::harness::Home;
 use super::report_page::{OPUS, Told, place};
-use crate::report::table::{Format, Table};
+use crate::report::table::{Table, TableFormat};
 
 fn table() -> Table {
     let mut table = Table::new(&["tool", "#first", "#carried", "#per 1,000 calls", "verdict"]);
@@ -24,7 +24,7 @@ fn table() -> Table {
 
 fn written(width: u16) -> String {
     let mut out = Vec::new();
-    table().write(&mut out, Format::Table, Some(width)).unwrap();
+    table().write(&mut out, TableFormat::Table, Some(width)).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -59,7 +59,7 @@ fn wide_letters_and_empty_cells_are_no_trouble() {
     table.row(["x".repeat(300), "1".repeat(40)]);
     for width in [1, 2, 5, 20, 60] {
         let mut out = Vec::new();
-        table.write(&mut out, Format::Table, Some(width)).unwrap();
+        table.write(&mut out, TableFormat::Table, Some(width)).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!((text.matches('x').count(), text.matches('1').count()), (300, 40), "{width}: {text}");
         assert!(width < 5 || widest(&text) <= width.into(), "{width}: {text}");

@@ -7,13 +7,15 @@ use proptest::prelude::*;
 use crate::base::body_shape::LayerId;
 use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
-use crate::mine::observe::{Guide, observe};
-use crate::telemetry::log::{Event, EventLog, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, Plan, What};
+use crate::mine::observe::{EventGuide, observe};
+use crate::telemetry::log::{
+    EventLog, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, RecordedAs, RecordedEvent, RecordedPlan,
+};
 
 const TOOLS: [&str; 4] = ["", "A", "B", "C"];
 
-pub fn event(chain: u32, partition: u32, step: u32, tool: u32, body: u8, place: usize) -> Event {
-    Event {
+pub fn event(chain: u32, partition: u32, step: u32, tool: u32, body: u8, place: usize) -> RecordedEvent {
+    RecordedEvent {
         session: chain / 2,
         chain,
         partition,
@@ -40,9 +42,9 @@ pub fn event(chain: u32, partition: u32, step: u32, tool: u32, body: u8, place: 
         weight: 1.0,
         mixed: false,
         order: NO_ORDER,
-        what: What::Response,
+        what: RecordedAs::Response,
         handle_tokens: 0,
-        plan: Plan::default(),
+        plan: RecordedPlan::default(),
         encodings_start: 0,
         encodings_count: 0,
     }
@@ -91,7 +93,7 @@ proptest! {
     #[test]
     fn follow_ups_are_those_of_a_plain_count(log in logs()) {
         let numbers = crate::rules::statistics::numbers(&crate::base::data::Data::default()).unwrap();
-        let guide = Guide {
+        let guide = EventGuide {
             inner_formats: &[],
             sessions: &[],
             pseudonym: &str::to_owned,
@@ -127,7 +129,7 @@ proptest! {
 
     #[test]
     fn the_distance_of_a_repeat_is_the_number_of_other_bodies_since(log in logs()) {
-        let guide = Guide {
+        let guide = EventGuide {
             inner_formats: &[],
             sessions: &[],
             pseudonym: &str::to_owned,
@@ -138,8 +140,8 @@ proptest! {
         let observed = observe(&log.whole(), &guide).unwrap();
         let mut distances: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         for (place, event) in log.events.iter().enumerate().filter(|(_, event)| event.body.is_some()) {
-            let context = |other: &Event| (other.chain, other.partition) == (event.chain, event.partition);
-            let before: Vec<&Event> = log.events[..place].iter().filter(|other| context(other)).collect();
+            let context = |other: &RecordedEvent| (other.chain, other.partition) == (event.chain, event.partition);
+            let before: Vec<&RecordedEvent> = log.events[..place].iter().filter(|other| context(other)).collect();
             let Some(last) = before.iter().rposition(|other| other.body == event.body) else { continue };
             let between: BTreeSet<Id> =
                 before[last + 1..].iter().map(|other| other.body).filter(|body| body.is_some()).collect();

@@ -6,7 +6,7 @@ use super::harness::Home;
 use super::log_builder::{agent_progress, asks};
 use super::report_page::{OPUS, Told, finding, home_with_large_contexts, home_with_swaps, place, report};
 use crate::report::html::Html;
-use crate::report::html::chart::{Columns, Curve, columns, curves};
+use crate::report::html::chart::{PlotLine, StackedColumns, columns, curves};
 use crate::report::numbers::usd;
 use crate::shell::arguments::Exit;
 
@@ -144,12 +144,12 @@ fn an_axis_ends_where_the_data_end() {
     let mut html = Html::new();
     let (names, parts) = (["a".to_owned(), "b".to_owned()], ["x".to_owned()]);
     let values = [vec![50.0], vec![200.0]];
-    columns(&mut html, "plot", &Columns { names: &names, parts: &parts, values: &values, write: usd });
+    columns(&mut html, "plot", &StackedColumns { names: &names, parts: &parts, values: &values, write: usd });
     let page = html.page("");
     assert!(page.contains(">$200.00</span>"), "{page}");
     assert!(page.contains("y=\"0\"") && page.contains("height=\"300\""), "the largest takes all of it: {page}");
     let mut html = Html::new();
-    let curve = Curve { name: "c".to_owned(), points: vec![(0.0, 0.0), (1.0, 80.0)], marks: Vec::new() };
+    let curve = PlotLine { name: "c".to_owned(), points: vec![(0.0, 0.0), (1.0, 80.0)], marks: Vec::new() };
     curves(&mut html, "plot", &[curve], None, usd);
     let page = html.page("");
     assert!(page.contains(">$80.00</span>") && page.contains("L1000 0"), "{page}");

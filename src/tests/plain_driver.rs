@@ -4,8 +4,8 @@
 
 use crate::logs::timeline::requests::{NONE, Timeline};
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::simulate::{Extra, Priced, Run};
-use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Key, Moment, Prefix, Stage, StageOutput};
+use crate::whatif::sim::simulate::{Extra, Priced, SimulatedRun};
+use crate::whatif::sim::view::{ContextView, ExtraCall, Item, ItemKey, Prefix, RequestMoment, Stage, StageOutput};
 
 /// Tokens of every prefix here.
 pub const PREFIX: u64 = 1_000;
@@ -26,7 +26,7 @@ pub fn sizes(timeline: &Timeline) -> Vec<u32> {
 /// A block as the log sent it.
 pub fn item(timeline: &Timeline, block: u32) -> Item {
     let chars = timeline.blocks[block as usize].chars;
-    Item { key: Key::Block(block), tokens: chars, kept_chars: chars }
+    Item { key: ItemKey::Block(block), tokens: chars, kept_chars: chars }
 }
 
 /// The context of a request as the log sent it: what the segment began with, and what came in and was answered since.
@@ -44,7 +44,7 @@ fn lay(timeline: &Timeline, request: u32, items: &mut Vec<Item>) {
         items.extend(answer(segment.after));
     }
     for index in segment.requests.start..=request {
-        items.push(Item { key: Key::Residual(index), tokens: 0, kept_chars: 0 });
+        items.push(Item { key: ItemKey::Residual(index), tokens: 0, kept_chars: 0 });
         items.extend(timeline.requests[index as usize].inputs.clone().map(|block| item(timeline, block)));
         if index < request {
             items.extend(answer(index));
@@ -61,7 +61,7 @@ pub fn send(timeline: &Timeline, stage: &mut dyn Stage) -> Vec<Sent> {
         for request in known.requests.clone() {
             let logged = logged(timeline, request);
             let segment = timeline.requests[request as usize].segment;
-            let moment = Moment {
+            let moment = RequestMoment {
                 timeline,
                 request,
                 sent_before: before.as_ref().map(ContextView::tokens),
@@ -79,7 +79,7 @@ pub fn send(timeline: &Timeline, stage: &mut dyn Stage) -> Vec<Sent> {
 }
 
 /// What was sent as a run in which nothing is cached or priced.
-pub fn run_of(all: &[Sent]) -> Run {
+pub fn run_of(all: &[Sent]) -> SimulatedRun {
     let priced = |sent: &Sent| Priced {
         request: sent.request,
         spent: Spent { uncached: sent.view.tokens() - 5, write_5m: 5, ..Spent::default() },
@@ -93,11 +93,15 @@ pub fn run_of(all: &[Sent]) -> Run {
         };
         sent.aside.extra.iter().map(of).collect::<Vec<_>>()
     };
-    Run { requests: all.iter().map(priced).collect(), extra: all.iter().flat_map(extra).collect(), ..Run::default() }
+    SimulatedRun {
+        requests: all.iter().map(priced).collect(),
+        extra: all.iter().flat_map(extra).collect(),
+        ..SimulatedRun::default()
+    }
 }
 
 /// The blocks of a view, in order.
 pub fn blocks(view: &ContextView) -> Vec<u32> {
-    let block = |item: &Item| if let Key::Block(block) = item.key { Some(block) } else { None };
+    let block = |item: &Item| if let ItemKey::Block(block) = item.key { Some(block) } else { None };
     view.items.iter().filter_map(block).collect()
 }

@@ -11,17 +11,17 @@ use super::log_builder::cases;
 use crate::base::data::{Data, fitting};
 use crate::base::key_path::KeyPath;
 use crate::mine::runnable::Runnable;
-use crate::planner::candidates::{Candidate, Candidates, Declined, Options, Turn, candidates};
+use crate::planner::candidates::{AnswerMoment, Candidate, CandidateOptions, Candidates, Declined, candidates};
 use crate::planner::exact::{gap, optimum};
-use crate::planner::fail_fast::{Answer, FailFast, Verdict};
+use crate::planner::fail_fast::{CallAnswer, CallVerdict, FailFast};
 use crate::planner::intents::prefetch_hint;
-use crate::planner::knapsack::{Item, Picks, Problem};
-use crate::planner::numbers::Numbers;
-use crate::planner::plan::{Cost, Plan, intent_boost, knapsack, plan};
+use crate::planner::knapsack::{KnapsackChoice, KnapsackItem, KnapsackProblem};
+use crate::planner::numbers::PlannerThresholds;
+use crate::planner::plan::{ExpectedCost, Plan, intent_boost, knapsack, plan};
 use crate::planner::prefetches::DeclineReason;
 use crate::planner::published;
-use crate::planner::request::{Argument, Projected};
-use crate::planner::value_models::{Layers, Level, Precedence, Severity, ValueModel, ValueModels};
+use crate::planner::request::{NamedArgument, Projected};
+use crate::planner::value_models::{LayerPrecedence, Level, ModelLayers, Severity, ValueModel, ValueModels};
 use crate::rules::annotations::Annotations;
 use crate::settings::SettingsFile;
 use crate::settings::tool_model::{CostModel, FieldGroup, FollowUp, SideEffectClass, ToolModel, ValueClass};
@@ -38,8 +38,8 @@ pub fn published_tools() -> BTreeMap<String, ToolModel> {
     toml_edit::de::from_str::<File>(text).unwrap().tools
 }
 
-pub fn shipped_layers(tools: &BTreeMap<String, ToolModel>) -> Layers {
-    let mut layers = Layers::default();
+pub fn shipped_layers(tools: &BTreeMap<String, ToolModel>) -> ModelLayers {
+    let mut layers = ModelLayers::default();
     for (tool, model) in tools {
         layers.annotate(tool, model, Level::Shipped, "annotations.toml").unwrap();
     }
@@ -47,25 +47,25 @@ pub fn shipped_layers(tools: &BTreeMap<String, ToolModel>) -> Layers {
 }
 
 pub fn shipped(tools: &BTreeMap<String, ToolModel>) -> ValueModels {
-    shipped_layers(tools).resolve(Precedence::WholeModel).unwrap()
+    shipped_layers(tools).resolve(LayerPrecedence::WholeModel).unwrap()
 }
 
 /// The models of a user's file alone.
 fn of_user(text: &str) -> ValueModels {
-    with_user(Layers::default(), text, Precedence::ByField)
+    with_user(ModelLayers::default(), text, LayerPrecedence::ByField)
 }
 
-pub fn with_user(mut layers: Layers, text: &str, precedence: Precedence) -> ValueModels {
+pub fn with_user(mut layers: ModelLayers, text: &str, precedence: LayerPrecedence) -> ValueModels {
     layers.user(&SettingsFile::parse(Path::new("pipeline_config.toml"), text).unwrap());
     layers.resolve(precedence).unwrap()
 }
 
 pub fn annotated(tools: &[&str], user: &str) -> ValueModels {
     let annotations = Annotations::load(&Data::default()).unwrap();
-    let mut layers = Layers::default();
+    let mut layers = ModelLayers::default();
     let of = |tool: &str| annotations.of(tool).map(|found| (found.model, found.origin));
     layers.annotate_reachable(tools.iter().copied(), of).unwrap();
-    with_user(layers, user, Precedence::ByField)
+    with_user(layers, user, LayerPrecedence::ByField)
 }
 
 fn link(tool: &str, probability: f64) -> FollowUp {
@@ -76,7 +76,7 @@ fn link(tool: &str, probability: f64) -> FollowUp {
 fn a_users_key_changes_no_other_value_of_the_tool() {
     // A8, B2
     let user = "[tools.Grep]\nspeculate = false\n\n[tools.Grep.cost_model]\nlatency_ms_p50 = 7\n";
-    let models = with_user(shipped_layers(&published_tools()), user, Precedence::ByField);
+    let models = with_user(shipped_layers(&published_tools()), user, LayerPrecedence::ByField);
     let grep = models.get("Grep").unwrap();
     assert_eq!(grep.model.speculate, Some(false));
     assert_eq!(grep.model.cost_model.latency_ms_p50, Some(7));
@@ -90,11 +90,11 @@ fn a_users_key_changes_no_other_value_of_the_tool() {
 
 #[test]
 fn the_users_file_wins_whenever_it_is_read() {
-    let mut layers = Layers::default();
+    let mut layers = ModelLayers::default();
     let user = "[tools.Read]\nvalue_class = \"optional\"\n";
     layers.user(&SettingsFile::parse(Path::new("pipeline_config.toml"), user).unwrap());
     layers.annotate("Read", &published_tools()["Read"], Level::Shipped, "annotations.toml").unwrap();
-    let models = layers.resolve(Precedence::ByField).unwrap();
+    let models = layers.resolve(LayerPrecedence::ByField).unwrap();
     let read = &models.get("Read").unwrap().model;
     assert_eq!((read.value_class, read.cost_model.typical_kb), (ValueClass::Optional, 2.5));
 }
@@ -102,7 +102,7 @@ fn the_users_file_wins_whenever_it_is_read() {
 #[test]
 fn published_precedence_replaces_the_whole_model_and_says_what_it_hides() {
     let user = "[tools.Grep]\nspeculate = false\n";
-    let models = with_user(shipped_layers(&published_tools()), user, Precedence::WholeModel);
+    let models = with_user(shipped_layers(&published_tools()), user, LayerPrecedence::WholeModel);
     let grep = models.get("Grep").unwrap();
     assert_eq!((grep.model.cost_model.typical_kb, grep.model.follow_up.len()), (1.0, 0));
     let hidden = models.problems.iter().find(|problem| problem.message.contains("hides")).unwrap();
@@ -151,7 +151,7 @@ fn a_class_that_changes_something_is_never_speculated() {
 #[test]
 fn a_wildcard_fills_gaps_but_unlocks_no_known_tool() {
     let user = "[tools.\"*\"]\nspeculate = true\nside_effect_class = \"read_only\"\nfail_fast_after_n = 4\n";
-    let models = with_user(shipped_layers(&published_tools()), user, Precedence::ByField);
+    let models = with_user(shipped_layers(&published_tools()), user, LayerPrecedence::ByField);
     let bash = models.get("Bash").unwrap();
     assert_eq!((bash.model.side_effect_class, bash.model.speculate), (SideEffectClass::Indeterminate, None));
     assert!(!bash.is_speculatable());
@@ -160,7 +160,7 @@ fn a_wildcard_fills_gaps_but_unlocks_no_known_tool() {
     assert!(models.get("mcp__x__look").unwrap().is_speculatable());
     // A blanket ban reaches every tool that does not say otherwise.
     let banned =
-        with_user(shipped_layers(&published_tools()), "[tools.\"*\"]\nspeculate = false\n", Precedence::ByField);
+        with_user(shipped_layers(&published_tools()), "[tools.\"*\"]\nspeculate = false\n", LayerPrecedence::ByField);
     assert!(!banned.get("Read").unwrap().is_speculatable());
 }
 
@@ -208,13 +208,13 @@ fn shipped_annotations_do_not_repeat_what_the_published_ones_got_wrong() {
 
 #[test]
 fn what_cannot_be_meant_is_an_error_with_its_key() {
-    let mut layers = Layers::default();
+    let mut layers = ModelLayers::default();
     let bad = ToolModel { follow_up: vec![link("B", 0.4), link("C", 1.5)], ..ToolModel::default() };
     layers.annotate("A", &bad, Level::Shipped, "bad.toml").unwrap();
     let models = with_user(
         layers,
         "[tools.B]\nrequires = [\"C\"]\n[tools.C]\nrequires = [\"D\", \"B\"]\n[tools.D]\n",
-        Precedence::ByField,
+        LayerPrecedence::ByField,
     );
     let errors: Vec<_> = models.problems.iter().filter(|problem| problem.severity == Severity::Error).collect();
     let keys: Vec<_> = errors.iter().map(|problem| problem.key.to_string()).collect();
@@ -231,7 +231,7 @@ fn what_cannot_be_meant_is_an_error_with_its_key() {
 fn what_has_no_effect_is_a_warning_with_its_key() {
     let user = "[tools.Write]\nside_effect_class = \"read_only\"\n\n[tools.Look]\ninvalidates = [\"Read\", \"Raed\"]\n\
                 follow_up = [{ tool = \"Edit\", probability = 0.5 }]\n";
-    let models = with_user(shipped_layers(&published_tools()), user, Precedence::ByField);
+    let models = with_user(shipped_layers(&published_tools()), user, LayerPrecedence::ByField);
     models.accept().unwrap();
     let warned: BTreeSet<_> = models.problems.iter().map(|problem| problem.key.to_string()).collect();
     for key in ["tools.Look.invalidates.1", "tools.Look.follow_up.0.tool", "tools.Write.side_effect_class"] {
@@ -269,13 +269,13 @@ fn sizes_cost_what_the_published_table_says() {
     ];
     for (typical_kb, bytes, tokens) in table {
         let cost = CostModel { typical_kb, ..CostModel::default() };
-        assert_eq!(Cost::of(&cost, 4.0), Cost { bytes, tokens }, "{typical_kb}");
+        assert_eq!(ExpectedCost::of(&cost, 4.0), ExpectedCost { bytes, tokens }, "{typical_kb}");
     }
     // F8: one ratio, stated; below one byte per token it makes no sense.
     let kib = CostModel::default();
-    assert_eq!((Cost::of(&kib, 3.5).tokens, Cost::of(&kib, 0.0).tokens), (292, 1024));
-    assert_eq!(Cost { bytes: 0, tokens: 0 }.charged(ValueClass::Supporting), 1);
-    assert_eq!(Cost { bytes: 0, tokens: 99 }.charged(ValueClass::AuditOnly), 0);
+    assert_eq!((ExpectedCost::of(&kib, 3.5).tokens, ExpectedCost::of(&kib, 0.0).tokens), (292, 1024));
+    assert_eq!(ExpectedCost { bytes: 0, tokens: 0 }.charged(ValueClass::Supporting), 1);
+    assert_eq!(ExpectedCost { bytes: 0, tokens: 99 }.charged(ValueClass::AuditOnly), 0);
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn intents_boost_groups_that_are_left_out_by_default() {
     let boost = |groups: Vec<FieldGroup>, words: &[&str]| {
         let field_groups = groups.into_iter().enumerate().map(|(n, group)| (n.to_string(), group)).collect();
         let model = ToolModel { field_groups, ..ToolModel::default() };
-        intent_boost(&model, words.iter().copied(), &Numbers::shipped().score)
+        intent_boost(&model, words.iter().copied(), &PlannerThresholds::shipped().score)
     };
     let snippet = || vec![group(&["snippet"], 0.3, false)];
     assert_eq!(boost(snippet(), &[]), 1.0);
@@ -302,13 +302,21 @@ fn intents_boost_groups_that_are_left_out_by_default() {
 
 // ---- the published planner -----------------------------------------------------------------------------------------
 
-pub fn published_plan(models: &ValueModels, recent: &[&str], budget: u32, probability_min: f64) -> published::Plan {
-    let turn = published::Turn { recent_tools: recent, budget_tokens: budget };
-    let options = published::Options { probability_min, ..published::Options::library(Numbers::shipped()) };
-    published::plan(models, &turn, &options, Numbers::shipped())
+pub fn published_plan(
+    models: &ValueModels,
+    recent: &[&str],
+    budget: u32,
+    probability_min: f64,
+) -> published::PublishedPlan {
+    let turn = published::PublishedTurn { recent_tools: recent, budget_tokens: budget };
+    let options = published::PublishedOptions {
+        probability_min,
+        ..published::PublishedOptions::library(PlannerThresholds::shipped())
+    };
+    published::plan(models, &turn, &options, PlannerThresholds::shipped())
 }
 
-fn tools(plan: &published::Plan) -> Vec<&str> {
+fn tools(plan: &published::PublishedPlan) -> Vec<&str> {
     plan.calls.iter().map(|call| call.tool.as_str()).collect()
 }
 
@@ -317,7 +325,7 @@ fn the_published_planner_gives_the_published_plans() {
     let models = shipped(&published_tools());
     assert_eq!(
         published_plan(&models, &[], 1024, 0.5),
-        published::Plan { remaining_budget_tokens: 1024, ..published::Plan::default() }
+        published::PublishedPlan { remaining_budget_tokens: 1024, ..published::PublishedPlan::default() }
     );
     let grep = published_plan(&models, &["Grep"], 4000, 0.3);
     assert_eq!(tools(&grep), ["Read"]);
@@ -372,9 +380,9 @@ struct Moment {
 }
 
 impl Moment {
-    fn turn<'a>(&'a self, tool: &'a str) -> Turn<'a> {
+    fn turn<'a>(&'a self, tool: &'a str) -> AnswerMoment<'a> {
         let Self { intents, arguments_seen, runnable, .. } = self;
-        Turn { tool, intents, arguments_seen: arguments_seen.as_ref(), runnable }
+        AnswerMoment { tool, intents, arguments_seen: arguments_seen.as_ref(), runnable }
     }
 
     fn candidates(&self, models: &ValueModels, tool: &str, values: &[&str]) -> Candidates {
@@ -382,19 +390,19 @@ impl Moment {
             let name = link.projection_arg.as_deref().unwrap_or("it");
             Projected::evenly(values.iter().map(|value| argument(name, value)).collect())
         };
-        candidates(models, &self.turn(tool), &options(), Numbers::shipped(), &project)
+        candidates(models, &self.turn(tool), &options(), PlannerThresholds::shipped(), &project)
     }
 }
 
-fn options() -> Options {
-    Options { probability_min: Numbers::shipped().candidates.probability_min, bytes_per_token: 4.0 }
+fn options() -> CandidateOptions {
+    CandidateOptions { probability_min: PlannerThresholds::shipped().candidates.probability_min, bytes_per_token: 4.0 }
 }
 
-fn argument(name: &str, text: &str) -> Argument {
-    Argument::new(name, xxh3_64(text.as_bytes()))
+fn argument(name: &str, text: &str) -> NamedArgument {
+    NamedArgument::new(name, xxh3_64(text.as_bytes()))
 }
 
-fn values(found: &Candidates) -> Vec<(String, Argument)> {
+fn values(found: &Candidates) -> Vec<(String, NamedArgument)> {
     found.open.iter().map(|open| (open.request.tool.clone(), open.request.argument.clone())).collect()
 }
 
@@ -469,11 +477,11 @@ fn of_two_links_to_the_same_call_the_likelier_counts() {
 fn the_share_of_an_argument_counts() {
     let models = shipped(&published_tools());
     let project =
-        |_: &FollowUp| vec![Projected { argument: Argument::new("file_path", 7), share: 0.5, probability: None }];
+        |_: &FollowUp| vec![Projected { argument: NamedArgument::new("file_path", 7), share: 0.5, probability: None }];
     let moment = Moment::default();
-    let found = candidates(&models, &moment.turn("Glob"), &options(), Numbers::shipped(), &project);
+    let found = candidates(&models, &moment.turn("Glob"), &options(), PlannerThresholds::shipped(), &project);
     let read = found.open.iter().find(|open| open.request.tool == "Read").unwrap();
-    assert_eq!(read.request.argument, Argument::new("file_path", 7));
+    assert_eq!(read.request.argument, NamedArgument::new("file_path", 7));
     assert!((read.expected_value() - 0.32 * 0.5).abs() < 1e-9);
 }
 
@@ -584,42 +592,43 @@ fn worthless_links_are_declined_as_improbable() {
     let models = targets(&[("T", 0.9, 1.0, "")]);
     let project = |_: &FollowUp| vec![Projected { argument: argument("it", "x"), share: 0.0, probability: None }];
     let moment = Moment::default();
-    let found = candidates(&models, &moment.turn("A"), &options(), Numbers::shipped(), &project);
+    let found = candidates(&models, &moment.turn("A"), &options(), PlannerThresholds::shipped(), &project);
     let plan = plan(found, &moment.called, 8000);
     assert_eq!((plan.calls.len(), reasons(&plan.declined)), (0, vec![("T", DeclineReason::LowProbability)]));
 }
 
 /// Any item, or one of the kinds that upset greed: small and dense, large and worth a little less than its size.
-fn free_item() -> impl Strategy<Value = Item> {
+fn free_item() -> impl Strategy<Value = KnapsackItem> {
     (0..3, 1_u64..40, 0_u32..50).prop_map(|(kind, cost, value)| {
         let (cost, value) = match kind {
             0 => (cost, f64::from(value)),
             1 => (1 + cost % 3, 2.0 + (cost % 3) as f64),
             _ => (60 + cost, 59.0 + cost as f64),
         };
-        Item { cost, value, needs: Vec::new() }
+        KnapsackItem { cost, value, needs: Vec::new() }
     })
 }
 
-fn free_problem() -> impl Strategy<Value = Problem> {
-    (prop::collection::vec(free_item(), 0..13), 0_u64..120).prop_map(|(items, budget)| Problem { items, budget })
+fn free_problem() -> impl Strategy<Value = KnapsackProblem> {
+    (prop::collection::vec(free_item(), 0..13), 0_u64..120)
+        .prop_map(|(items, budget)| KnapsackProblem { items, budget })
 }
 
 /// Items that need some of the items before them.
-fn bound_problem() -> impl Strategy<Value = Problem> {
+fn bound_problem() -> impl Strategy<Value = KnapsackProblem> {
     let needs = prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 1..3), 0..2);
     (prop::collection::vec((free_item(), needs), 0..11), 0_u64..120).prop_map(|(drafts, budget)| {
-        let item = |(at, (item, needs)): (usize, (Item, Vec<Vec<prop::sample::Index>>))| {
+        let item = |(at, (item, needs)): (usize, (KnapsackItem, Vec<Vec<prop::sample::Index>>))| {
             let choices = |choices: Vec<prop::sample::Index>| choices.iter().map(|choice| choice.index(at)).collect();
             let needs = if at == 0 { Vec::new() } else { needs.into_iter().map(choices).collect() };
-            Item { needs, ..item }
+            KnapsackItem { needs, ..item }
         };
-        Problem { items: drafts.into_iter().enumerate().map(item).collect(), budget }
+        KnapsackProblem { items: drafts.into_iter().enumerate().map(item).collect(), budget }
     })
 }
 
 /// The best value of all subsets: the definition, spelled out.
-fn best_subset(problem: &Problem) -> f64 {
+fn best_subset(problem: &KnapsackProblem) -> f64 {
     let taken = |set: u32| (0..problem.items.len()).filter(move |item| set >> item & 1 == 1);
     let is_allowed = |set: u32| {
         let closed = taken(set)
@@ -632,7 +641,7 @@ fn best_subset(problem: &Problem) -> f64 {
 }
 
 /// Checks what a choice says about itself, and that nothing stands in it without what it needs before it.
-fn check(problem: &Problem, picks: &Picks, in_order: bool) {
+fn check(problem: &KnapsackProblem, picks: &KnapsackChoice, in_order: bool) {
     let distinct: BTreeSet<_> = picks.items.iter().collect();
     assert_eq!(distinct.len(), picks.items.len());
     assert_eq!(picks.cost, picks.items.iter().map(|&item| problem.items[item].cost).sum::<u64>());
@@ -704,9 +713,9 @@ proptest! {
 
 #[test]
 fn large_sets_are_not_searched() {
-    let item = Item { cost: 1, value: 1.0, needs: Vec::new() };
-    let problem = Problem { items: vec![item; 21], budget: 3 };
-    let items_max = Numbers::shipped().exact.items_max;
+    let item = KnapsackItem { cost: 1, value: 1.0, needs: Vec::new() };
+    let problem = KnapsackProblem { items: vec![item; 21], budget: 3 };
+    let items_max = PlannerThresholds::shipped().exact.items_max;
     assert_eq!((gap(&problem, items_max), optimum(&problem, 21).unwrap().value), (None, 3.0));
 }
 
@@ -718,17 +727,17 @@ fn the_text_is_the_published_one() {
         "\n\n> [enrichment: pre-fetched Read({0}), Grep({0}) in background — call as usual, results served from cache]",
         "x".repeat(40)
     );
-    let numbers = &Numbers::shipped().texts;
+    let numbers = &PlannerThresholds::shipped().texts;
     assert_eq!(prefetch_hint(["Read", "Grep"], numbers), expected);
     assert_eq!(prefetch_hint([], numbers), "");
 }
 
-const EMPTY: Answer = Answer::Text { bytes: 8 };
-const REAL: Answer = Answer::Text { bytes: 9 };
+const EMPTY: CallAnswer = CallAnswer::Text { bytes: 8 };
+const REAL: CallAnswer = CallAnswer::Text { bytes: 9 };
 
 #[test]
 fn a_question_is_refused_after_n_empty_answers_in_a_row() {
-    let mut guard = FailFast::new(&Numbers::shipped().fail_fast);
+    let mut guard = FailFast::new(&PlannerThresholds::shipped().fail_fast);
     guard.answered("ToolSearch", 1, EMPTY);
     assert!(!guard.is_armed("ToolSearch", 1, Some(2)));
     guard.answered("ToolSearch", 1, REAL);
@@ -745,24 +754,24 @@ fn a_question_is_refused_after_n_empty_answers_in_a_row() {
 #[test]
 fn an_answer_without_text_is_an_answer() {
     // A4, F7
-    let mut guard = FailFast::new(&Numbers::shipped().fail_fast);
+    let mut guard = FailFast::new(&PlannerThresholds::shipped().fail_fast);
     for _ in 0..5 {
-        guard.answered("ToolSearch", 1, Answer::NonText);
-        guard.answered("ToolSearch", 1, Answer::Failed);
+        guard.answered("ToolSearch", 1, CallAnswer::NonText);
+        guard.answered("ToolSearch", 1, CallAnswer::Failed);
     }
     assert!(!guard.is_armed("ToolSearch", 1, Some(1)));
     guard.answered("ToolSearch", 1, EMPTY);
-    guard.answered("ToolSearch", 1, Answer::Failed);
+    guard.answered("ToolSearch", 1, CallAnswer::Failed);
     assert!(guard.is_armed("ToolSearch", 1, Some(1)), "an error says nothing");
-    guard.answered("ToolSearch", 1, Answer::NonText);
+    guard.answered("ToolSearch", 1, CallAnswer::NonText);
     assert!(!guard.is_armed("ToolSearch", 1, Some(1)));
 }
 
 #[test]
 fn a_refusal_ends() {
     // A3
-    use Verdict::{Refused, Run};
-    let mut guard = FailFast::new(&Numbers::shipped().fail_fast);
+    use CallVerdict::{Refused, Run};
+    let mut guard = FailFast::new(&PlannerThresholds::shipped().fail_fast);
     let mut verdicts = Vec::new();
     for _ in 0..7 {
         let verdict = guard.call("Find", 1, Some(2));
@@ -783,7 +792,7 @@ fn a_refusal_ends() {
 #[test]
 fn misspelled_numbers_are_an_error_with_a_hint() {
     let text = include_str!("../../rules/planner.toml").replace("per_host_max", "per_host");
-    let error = fitting::<Numbers>(&text, "mine/planner.toml").unwrap_err();
+    let error = fitting::<PlannerThresholds>(&text, "mine/planner.toml").unwrap_err();
     assert!(error.message.starts_with("mine/planner.toml:71: "), "{error}");
     assert!(error.hint.is_some());
 }

@@ -4,19 +4,19 @@
 use proptest::prelude::*;
 
 use super::log_builder::cases;
-use crate::planner::numbers::Numbers;
-use crate::planner::prefetches::End;
-use crate::planner::race::{Fate, Limits, Prefetch, Race, Round, latency_ms};
-use crate::planner::request::{Argument, Request};
+use crate::planner::numbers::PlannerThresholds;
+use crate::planner::prefetches::PrefetchEnd;
+use crate::planner::race::{Prefetch, Race, RaceEnd, RaceLimits, Round, latency_ms};
+use crate::planner::request::{CallKey, NamedArgument};
 use crate::settings::Effective;
 use crate::settings::tool_model::CostModel;
 
-fn limits(parallel_max: usize, timeout_ms: u64, per_host_max: u32) -> Limits {
-    Limits { parallel_max, timeout_ms, per_host_max, respect_rate_limits: true }
+fn limits(parallel_max: usize, timeout_ms: u64, per_host_max: u32) -> RaceLimits {
+    RaceLimits { parallel_max, timeout_ms, per_host_max, respect_rate_limits: true }
 }
 
-fn request(number: u64) -> Request {
-    Request { tool: "Read".into(), argument: Argument::new("file_path", number) }
+fn request(number: u64) -> CallKey {
+    CallKey { tool: "Read".into(), argument: NamedArgument::new("file_path", number) }
 }
 
 fn prefetch(number: u64, latency_ms: u64) -> Prefetch {
@@ -27,7 +27,7 @@ fn to(host: &str, number: u64, latency_ms: u64) -> Prefetch {
     Prefetch { host: Some(host.into()), ..prefetch(number, latency_ms) }
 }
 
-fn fates(race: &Race) -> Vec<Fate> {
+fn fates(race: &Race) -> Vec<RaceEnd> {
     race.records().iter().map(|record| record.fate).collect()
 }
 
@@ -38,18 +38,18 @@ fn pass(race: &mut Race, to_ms: u64) {
 
 /// Prefetches that are on their way, claimed or not.
 fn in_flight(race: &Race) -> usize {
-    let sent = race.records().iter().filter(|record| !matches!(record.fate, Fate::Refused(_) | Fate::Cancelled));
+    let sent = race.records().iter().filter(|record| !matches!(record.fate, RaceEnd::Refused(_) | RaceEnd::Cancelled));
     sent.filter(|record| record.settled_ms.is_none()).count()
 }
 
-const SATURATED: Fate = Fate::Refused(End::HostSaturated);
-const AT_THE_CAP: Fate = Fate::Refused(End::MaxParallelReached);
+const SATURATED: RaceEnd = RaceEnd::Refused(PrefetchEnd::HostSaturated);
+const AT_THE_CAP: RaceEnd = RaceEnd::Refused(PrefetchEnd::MaxParallelReached);
 
 #[test]
 fn limits_come_from_the_configuration() {
-    let numbers = &Numbers::shipped().race;
+    let numbers = &PlannerThresholds::shipped().race;
     let enrichment = Effective::built_in().settings.enrichment;
-    assert_eq!(Limits::new(&enrichment, numbers), limits(3, 1000, 4));
+    assert_eq!(RaceLimits::new(&enrichment, numbers), limits(3, 1000, 4));
     let known = CostModel { latency_ms_p50: Some(220), ..CostModel::default() };
     let of = |measured, cost| latency_ms(measured, cost, numbers);
     assert_eq!((of(Some(5), &known), of(None, &known), of(None, &CostModel::default())), (5, 220, 1000));
@@ -75,7 +75,7 @@ fn a_slow_prefetch_outlives_the_wait_and_stays_in_flight() {
     assert_eq!(round.waited_ms, 50);
     // D2, D3: what arrives late is still there for a call that comes later.
     pass(&mut race, 700);
-    assert_eq!((in_flight(&race), race.claim(700, &request(1))), (0, Some(Fate::Won)));
+    assert_eq!((in_flight(&race), race.claim(700, &request(1))), (0, Some(RaceEnd::Won)));
     assert!(race.records().iter().all(|record| record.timed_out));
 }
 
@@ -91,7 +91,7 @@ fn nothing_is_waited_for_that_an_earlier_answer_set_off() {
 fn more_than_the_parallel_cap_is_refused() {
     let mut race = Race::new(limits(2, 500, 4));
     let round = race.dispatch(0, (1..=4).map(|n| prefetch(n, 10)).collect());
-    assert_eq!(fates(&race), [Fate::Settled, Fate::Settled, AT_THE_CAP, AT_THE_CAP]);
+    assert_eq!(fates(&race), [RaceEnd::Settled, RaceEnd::Settled, AT_THE_CAP, AT_THE_CAP]);
     assert_eq!(round.in_time, [0, 1]);
 }
 
@@ -102,7 +102,7 @@ fn the_parallel_cap_counts_what_earlier_answers_set_off() {
     race.dispatch(0, vec![prefetch(1, 100), prefetch(2, 100)]);
     race.dispatch(50, vec![prefetch(3, 10)]);
     race.dispatch(100, vec![prefetch(4, 10)]);
-    assert_eq!(fates(&race), [Fate::Settled, Fate::Settled, AT_THE_CAP, Fate::InFlight]);
+    assert_eq!(fates(&race), [RaceEnd::Settled, RaceEnd::Settled, AT_THE_CAP, RaceEnd::InFlight]);
 }
 
 #[test]
@@ -110,25 +110,25 @@ fn a_host_is_saturated_until_its_call_ends() {
     let mut race = Race::new(limits(9, 0, 1));
     race.dispatch(0, vec![to("h", 1, 100)]);
     race.dispatch(10, vec![to("h", 2, 100), to("other", 3, 100), prefetch(4, 5)]);
-    assert_eq!(fates(&race)[1..], [SATURATED, Fate::InFlight, Fate::InFlight]);
+    assert_eq!(fates(&race)[1..], [SATURATED, RaceEnd::InFlight, RaceEnd::InFlight]);
     pass(&mut race, 100);
     assert_eq!(race.calls_to("h"), 0);
     race.dispatch(100, vec![to("h", 5, 100)]);
-    assert_eq!(fates(&race)[4], Fate::InFlight);
+    assert_eq!(fates(&race)[4], RaceEnd::InFlight);
     // A cap of 0 lets nothing through.
     let mut closed = Race::new(limits(9, 0, 0));
     closed.dispatch(0, vec![to("h", 1, 1), prefetch(2, 1)]);
-    assert_eq!(fates(&closed), [SATURATED, Fate::InFlight]);
+    assert_eq!(fates(&closed), [SATURATED, RaceEnd::InFlight]);
 }
 
 #[test]
 fn three_hosts_do_not_stand_in_each_others_way_and_the_limit_can_be_switched_off() {
     let mut race = Race::new(limits(9, 500, 1));
     race.dispatch(0, vec![to("a", 1, 10), to("b", 2, 10), to("c", 3, 10)]);
-    assert_eq!(fates(&race), [Fate::Settled; 3]);
-    let mut free = Race::new(Limits { respect_rate_limits: false, ..limits(9, 500, 1) });
+    assert_eq!(fates(&race), [RaceEnd::Settled; 3]);
+    let mut free = Race::new(RaceLimits { respect_rate_limits: false, ..limits(9, 500, 1) });
     free.dispatch(0, (1..=3).map(|n| to("a", n, 10)).collect());
-    assert_eq!(fates(&free), [Fate::Settled; 3]);
+    assert_eq!(fates(&free), [RaceEnd::Settled; 3]);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn calls_of_the_agent_take_slots_of_their_host() {
     race.occupy(0, "h", 100);
     race.dispatch(50, vec![to("h", 1, 10)]);
     race.dispatch(100, vec![to("h", 2, 10)]);
-    assert_eq!(fates(&race), [SATURATED, Fate::InFlight]);
+    assert_eq!(fates(&race), [SATURATED, RaceEnd::InFlight]);
 }
 
 #[test]
@@ -146,23 +146,23 @@ fn a_win_is_a_call_that_need_not_run() {
     // A1, A2, D1
     let mut race = Race::new(limits(9, 0, 4));
     race.dispatch(0, vec![prefetch(1, 100), prefetch(2, 100), prefetch(3, 100)]);
-    assert_eq!(race.claim(100, &request(1)), Some(Fate::Won));
+    assert_eq!(race.claim(100, &request(1)), Some(RaceEnd::Won));
     // E1: one call of the agent credits one prefetch, and another argument is another call.
     assert_eq!((race.claim(101, &request(1)), race.claim(101, &request(9))), (None, None));
     race.end(200);
-    assert_eq!(fates(&race), [Fate::Won, Fate::Unclaimed, Fate::Unclaimed]);
+    assert_eq!(fates(&race), [RaceEnd::Won, RaceEnd::Unclaimed, RaceEnd::Unclaimed]);
 }
 
 #[test]
 fn a_call_that_comes_first_is_late_and_runs_twice() {
     let mut race = Race::new(limits(9, 0, 4));
     race.dispatch(0, vec![prefetch(1, 100)]);
-    assert_eq!(race.claim(99, &request(1)), Some(Fate::Late));
+    assert_eq!(race.claim(99, &request(1)), Some(RaceEnd::Late));
     assert_eq!(in_flight(&race), 1, "it is not recalled");
     pass(&mut race, 100);
     assert_eq!((in_flight(&race), race.records()[0].settled_ms), (0, Some(100)));
     race.end(500);
-    assert_eq!(fates(&race), [Fate::Late]);
+    assert_eq!(fates(&race), [RaceEnd::Late]);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn after_a_wait_everything_happens_later_than_in_the_log() {
     let mut race = Race::new(limits(9, 1000, 4));
     assert_eq!(race.dispatch(0, vec![prefetch(1, 300)]).waited_ms, 300);
     // In the log the agent asked 10 ms after the answer; it got the answer 300 ms later.
-    assert_eq!(race.claim(10, &request(1)), Some(Fate::Won));
+    assert_eq!(race.claim(10, &request(1)), Some(RaceEnd::Won));
     assert_eq!(race.records()[0].claimed_ms, Some(310));
 }
 
@@ -180,11 +180,11 @@ fn freshness_and_changes_bound_every_reuse() {
     let mut race = Race::new(limits(9, 0, 4));
     let aging = |n| Prefetch { fresh_ms: Some(50), ..prefetch(n, 100) };
     race.dispatch(0, vec![aging(1), aging(2), prefetch(3, 100), prefetch(4, 100)]);
-    assert_eq!(race.claim(150, &request(1)), Some(Fate::Won));
-    assert_eq!(race.claim(151, &request(2)), Some(Fate::Stale));
+    assert_eq!(race.claim(150, &request(1)), Some(RaceEnd::Won));
+    assert_eq!(race.claim(151, &request(2)), Some(RaceEnd::Stale));
     race.invalidate(160, |changed| *changed == request(3));
-    assert_eq!((race.claim(170, &request(3)), race.claim(170, &request(4))), (None, Some(Fate::Won)));
-    assert_eq!(fates(&race), [Fate::Won, Fate::Stale, Fate::Stale, Fate::Won]);
+    assert_eq!((race.claim(170, &request(3)), race.claim(170, &request(4))), (None, Some(RaceEnd::Won)));
+    assert_eq!(fates(&race), [RaceEnd::Won, RaceEnd::Stale, RaceEnd::Stale, RaceEnd::Won]);
 }
 
 #[test]
@@ -194,8 +194,8 @@ fn the_same_call_is_fetched_once_until_it_is_too_old() {
     for at_ms in [0, 5, 60, 61] {
         race.dispatch(at_ms, aging());
     }
-    let again = Fate::Refused(End::AlreadyFetched);
-    assert_eq!(fates(&race), [Fate::Stale, again, again, Fate::InFlight]);
+    let again = RaceEnd::Refused(PrefetchEnd::AlreadyFetched);
+    assert_eq!(fates(&race), [RaceEnd::Stale, again, again, RaceEnd::InFlight]);
 }
 
 #[test]
@@ -204,13 +204,13 @@ fn the_end_of_a_session_cancels_what_is_in_flight() {
     race.dispatch(0, vec![to("h", 1, 10), to("h", 2, 1000)]);
     race.end(100);
     race.end(5000);
-    assert_eq!(fates(&race), [Fate::Unclaimed, Fate::Cancelled]);
+    assert_eq!(fates(&race), [RaceEnd::Unclaimed, RaceEnd::Cancelled]);
     assert_eq!((in_flight(&race), race.calls_to("h")), (0, 0));
     assert_eq!(race.records()[1].settled_ms, None);
     race.dispatch(200, vec![prefetch(3, 1)]);
     race.occupy(200, "h", 9);
     assert_eq!(race.calls_to("h"), 0);
-    assert_eq!(fates(&race)[2], Fate::Refused(End::Cancelled));
+    assert_eq!(fates(&race)[2], RaceEnd::Refused(PrefetchEnd::Cancelled));
     assert_eq!(race.claim(300, &request(3)), None);
 }
 
@@ -218,8 +218,8 @@ fn the_end_of_a_session_cancels_what_is_in_flight() {
 fn fifty_requests_leave_nothing_behind() {
     let mut race = Race::new(limits(6, 10, 2));
     race.dispatch(0, (0..50).map(|n| to(["a", "b", "c"][n as usize % 3], n, 5 + n)).collect());
-    let settled = fates(&race).iter().filter(|fate| **fate == Fate::Settled).count();
-    let refused = fates(&race).iter().filter(|fate| matches!(fate, Fate::Refused(_))).count();
+    let settled = fates(&race).iter().filter(|fate| **fate == RaceEnd::Settled).count();
+    let refused = fates(&race).iter().filter(|fate| matches!(fate, RaceEnd::Refused(_))).count();
     assert!(refused >= 44 && settled <= 6, "{refused} {settled}");
     race.end(1000);
     assert_eq!(in_flight(&race), 0);
@@ -228,7 +228,7 @@ fn fifty_requests_leave_nothing_behind() {
 /// What may happen in a race: kind, gap to the one before, number, latency.
 type Step = (u8, u64, u64, u64);
 
-fn play(steps: &[Step], limits: Limits) -> Race {
+fn play(steps: &[Step], limits: RaceLimits) -> Race {
     let mut race = Race::new(limits);
     let mut at_ms = 0;
     for &(kind, gap_ms, number, latency_ms) in steps {
@@ -269,7 +269,7 @@ proptest! {
         // The same again is the same again.
         let again = play(&steps, limits);
         prop_assert_eq!(race.records(), again.records());
-        let sent: Vec<_> = race.records().iter().filter(|record| !matches!(record.fate, Fate::Refused(_))).collect();
+        let sent: Vec<_> = race.records().iter().filter(|record| !matches!(record.fate, RaceEnd::Refused(_))).collect();
         // At no moment are there more of them in flight than allowed, in all and by host, whatever became of them.
         for record in &sent {
             let at = record.dispatched_ms;
@@ -285,13 +285,13 @@ proptest! {
         }
         for record in &sent {
             match record.fate {
-                Fate::Won => prop_assert!(record.settled_ms <= record.claimed_ms && record.settled_ms.is_some()),
-                Fate::Late => prop_assert!(record.settled_ms.is_none_or(|settled| Some(settled) > record.claimed_ms)),
-                Fate::Cancelled | Fate::InFlight => prop_assert_eq!(record.settled_ms, None),
-                Fate::Unclaimed | Fate::Settled => {
+                RaceEnd::Won => prop_assert!(record.settled_ms <= record.claimed_ms && record.settled_ms.is_some()),
+                RaceEnd::Late => prop_assert!(record.settled_ms.is_none_or(|settled| Some(settled) > record.claimed_ms)),
+                RaceEnd::Cancelled | RaceEnd::InFlight => prop_assert_eq!(record.settled_ms, None),
+                RaceEnd::Unclaimed | RaceEnd::Settled => {
                     prop_assert!(record.settled_ms.is_some() && record.claimed_ms.is_none());
                 }
-                Fate::Stale | Fate::Refused(_) => {}
+                RaceEnd::Stale | RaceEnd::Refused(_) => {}
             }
         }
     }
@@ -307,7 +307,7 @@ proptest! {
         let known = ended.records().len();
         prop_assert_eq!(&all.records()[..known], ended.records());
         let late = &all.records()[known..];
-        prop_assert!(late.iter().all(|record| record.fate == Fate::Refused(End::Cancelled)));
-        prop_assert!(all.records().iter().all(|record| !matches!(record.fate, Fate::InFlight | Fate::Settled)));
+        prop_assert!(late.iter().all(|record| record.fate == RaceEnd::Refused(PrefetchEnd::Cancelled)));
+        prop_assert!(all.records().iter().all(|record| !matches!(record.fate, RaceEnd::InFlight | RaceEnd::Settled)));
     }
 }

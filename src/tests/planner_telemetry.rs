@@ -10,10 +10,10 @@ use crate::base::data::Data;
 use crate::mine::declines::late_invoked;
 use crate::planner::selectivity::features::{Features, ListKind};
 use crate::planner::selectivity::file::Selectivity;
-use crate::planner::selectivity::table::Link;
-use crate::planner::selectivity::{Numbers, SHEET};
+use crate::planner::selectivity::table::FollowUpLink;
+use crate::planner::selectivity::{SHEET, SelectivityThresholds};
 use crate::shell::arguments::Exit;
-use crate::telemetry::log::{Decline, Event, EventLog, Plan};
+use crate::telemetry::log::{Decline, EventLog, RecordedEvent, RecordedPlan};
 
 const SESSIONS: usize = 40;
 /// Listings of one file per session, and of ten.
@@ -93,9 +93,9 @@ fn the_selective_planner_recovers_the_planted_habit_and_keeps_it_on_later_sessio
     assert_eq!(columns("│ from "), ["from", "training", "sessions", "covers", "judged", "sessions", "covers"]);
     let chosen = columns("┆ chosen");
     assert_eq!((chosen[4].as_str(), chosen[6].as_str(), chosen[7].as_str()), ("90 % of 48", "50 %", "chosen"));
-    let numbers = Numbers::parse(&Data::default().text(SHEET).unwrap(), SHEET).unwrap();
+    let numbers = SelectivityThresholds::parse(&Data::default().text(SHEET).unwrap(), SHEET).unwrap();
     let written = Selectivity::from_toml(&std::fs::read_to_string(&file).unwrap(), "file", &numbers).unwrap();
-    let link = Link { from: "Glob".into(), to: "Read".into(), argument: "file_path".into() };
+    let link = FollowUpLink { from: "Glob".into(), to: "Read".into(), argument: "file_path".into() };
     let of = |found| {
         let features = Features { found, list: ListKind::Files, rank: 1, same_directory: true };
         written.table.estimate(&link, &features, &numbers).unwrap().counts.exact()
@@ -231,17 +231,17 @@ fn a_planner_that_does_not_exist_records_nothing() {
 
 #[test]
 fn a_decline_is_late_if_its_tool_is_among_the_next_responses_of_later_steps() {
-    let response = |step: u32, tool: u32| Event {
+    let response = |step: u32, tool: u32| RecordedEvent {
         step,
         ts: i64::from(step),
         ..super::observed::event(0, 0, step, tool, 1, step as usize)
     };
-    let decline = |step: u32, tool: u32| Event {
+    let decline = |step: u32, tool: u32| RecordedEvent {
         bytes: 0,
-        plan: Plan { declined: Some(Decline::Budget), ..Plan::default() },
+        plan: RecordedPlan { declined: Some(Decline::Budget), ..RecordedPlan::default() },
         ..response(step, tool)
     };
-    let late = |declines: Vec<Event>| {
+    let late = |declines: Vec<RecordedEvent>| {
         let events =
             vec![response(0, 1), response(0, 2), response(1, 3), response(2, 3), response(3, 2), response(9, 1)];
         late_invoked(&EventLog { events, planned: declines, ..EventLog::default() }, 3)
@@ -250,6 +250,6 @@ fn a_decline_is_late_if_its_tool_is_among_the_next_responses_of_later_steps() {
     assert_eq!(late(vec![decline(0, 1)]), 0, "the fourth response is too late, and the same step is not later");
     assert_eq!(late(vec![decline(0, 2), decline(1, 2)]), 1, "one response stands for one decline");
     assert_eq!(late(vec![decline(0, 3), decline(0, 3)]), 2);
-    assert_eq!(late(vec![Event { partition: 1, ..decline(0, 2) }]), 0, "another context");
+    assert_eq!(late(vec![RecordedEvent { partition: 1, ..decline(0, 2) }]), 0, "another context");
     assert_eq!(late(vec![]), 0);
 }

@@ -11,11 +11,11 @@ use super::planner::{annotated, published_plan, published_tools, shipped, shippe
 use super::script::{Script, path};
 use crate::base::body_shape::LayerId;
 use crate::planner::effectiveness::Effectiveness;
-use crate::planner::numbers::Numbers;
-use crate::planner::value_models::Precedence;
+use crate::planner::numbers::PlannerThresholds;
+use crate::planner::value_models::LayerPrecedence;
 use crate::settings::tool_model::{CostModel, FollowUp};
 use crate::shell::arguments::Exit;
-use crate::telemetry::log::{Decline, Event, Plan};
+use crate::telemetry::log::{Decline, RecordedEvent, RecordedPlan};
 
 /// Sessions on days that follow each other.
 fn home(sessions: usize, log: impl Fn(usize) -> String) -> Home {
@@ -43,15 +43,15 @@ fn arm<'r>(report: &'r Value, name: &str) -> &'r Value {
 // ---- counters and the report line ----------------------------------------------------------------------------------
 
 /// An event of these tokens.
-fn event(baseline: u32, layer: LayerId, plan: Plan) -> Event {
-    Event { baseline, layer, plan, ..super::observed::event(0, 0, 0, 0, 0, 0) }
+fn event(baseline: u32, layer: LayerId, plan: RecordedPlan) -> RecordedEvent {
+    RecordedEvent { baseline, layer, plan, ..super::observed::event(0, 0, 0, 0, 0, 0) }
 }
 
-fn fetched(predicted: u32, cited: Option<bool>) -> Plan {
-    Plan { prefetched: true, predicted, cited, declined: None }
+fn fetched(predicted: u32, cited: Option<bool>) -> RecordedPlan {
+    RecordedPlan { prefetched: true, predicted, cited, declined: None }
 }
 
-fn counted(events: &[Event]) -> Effectiveness {
+fn counted(events: &[RecordedEvent]) -> Effectiveness {
     events.iter().fold(Effectiveness::default(), |mut sum, event| {
         sum.add(event);
         sum
@@ -60,7 +60,7 @@ fn counted(events: &[Event]) -> Effectiveness {
 
 #[test]
 fn events_are_counted_as_published() {
-    let none = Plan::default();
+    let none = RecordedPlan::default();
     let hint = counted(&[event(800, LayerId::L0, none)]);
     assert_eq!((hint.saved_dedup, hint.tokens_saved, hint.total_prefetches), (1, 800, 0));
     let used = counted(&[event(540, LayerId::L3, fetched(500, Some(true)))]);
@@ -75,7 +75,7 @@ fn events_are_counted_as_published() {
     // 130 % is an overrun, and without a prediction there is none.
     let at = |actual, predicted| counted(&[event(actual, LayerId::L3, fetched(predicted, None))]).cost_overrun_count;
     assert_eq!([at(130, 100), at(129, 100), at(99, 0)], [1, 0, 0]);
-    let declined = counted(&[event(0, LayerId::L3, Plan { declined: Some(Decline::Budget), ..none })]);
+    let declined = counted(&[event(0, LayerId::L3, RecordedPlan { declined: Some(Decline::Budget), ..none })]);
     assert_eq!((declined.total_declines, declined.total_prefetches), (1, 0));
 }
 
@@ -222,10 +222,10 @@ fn of_the_published_links_three_are_admissible_at_the_hosts_minimum_and_one_at_t
 #[test]
 fn as_published_a_wildcard_speaks_for_tools_that_nobody_names_and_replaces_nothing() {
     let user = "[tools.\"*\"]\nvalue_class = \"optional\"\ncost_model = { typical_kb = 9.0 }\n[tools.Mine]\nspeculate = true\n";
-    let models = with_user(shipped_layers(&published_tools()), user, Precedence::WholeModel);
+    let models = with_user(shipped_layers(&published_tools()), user, LayerPrecedence::WholeModel);
     let kb = |tool: &str| models.get_or_default(tool).model.cost_model.typical_kb;
     assert_eq!([kb("mcp__x__look"), kb("Mine"), kb("Read")], [9.0, 1.0, 2.5]);
-    let without = with_user(shipped_layers(&published_tools()), "", Precedence::WholeModel);
+    let without = with_user(shipped_layers(&published_tools()), "", LayerPrecedence::WholeModel);
     assert!(without.get("mcp__x__look").is_none());
 }
 
@@ -405,7 +405,7 @@ fn no_shipped_link_supplies_a_tool_whose_fields_can_be_named() {
         supplied.filter(|(_, link)| left_out(&link.tool)).map(|(from, link)| (from, &link.tool)).collect();
     assert_eq!(named, []);
     assert!(left_out("WebSearch"), "the only tool with such fields");
-    let pairs = &Numbers::shipped().projection.pairs;
+    let pairs = &PlannerThresholds::shipped().projection.pairs;
     assert!(pairs.iter().all(|pair| !left_out(&pair.to)), "nor does a built-in extractor");
 }
 

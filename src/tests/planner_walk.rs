@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::script::{Scene, Script, path};
 use crate::mine::runnable::Runnable;
-use crate::planner::bound::{Donors, bound};
-use crate::planner::contexts::{Latencies, Split, Told};
+use crate::planner::bound::{OfferedValues, bound};
+use crate::planner::contexts::{Latencies, PlannerHistory, PlannerSplit};
 use crate::planner::known_tools::KnownTools;
-use crate::planner::numbers::Numbers;
+use crate::planner::numbers::PlannerThresholds;
 use crate::planner::opportunities::{Odds, Opportunity, moments};
-use crate::planner::prefetches::{Bound, DeclineReason, End, PlannerLedger, Tally};
+use crate::planner::prefetches::{Bound, DeclineReason, PlannerLedger, PrefetchEnd, PrefetchTally};
 use crate::planner::value_models::ValueModels;
-use crate::planner::walk::{Policy, Wiring, arguments_seen, judge};
+use crate::planner::walk::{JudgedPlanner, Wiring, arguments_seen, judge};
 use crate::settings::{Enrichment, SettingsFile, what_if};
 
 fn enrichment(text: &str) -> Enrichment {
@@ -51,11 +51,11 @@ impl<'a> Replay<'a> {
     }
 
     fn books(&self, wiring: Wiring<'_>) -> Vec<PlannerLedger> {
-        let (told, numbers) = (self.scene.told(), Numbers::shipped());
+        let (told, numbers) = (self.scene.told(), PlannerThresholds::shipped());
         let all = vec![true; self.scene.history.sessions.len()];
         let known = KnownTools::new(&self.models, told, numbers);
-        let donors = Donors::new(told.history, &moments(told, &known, &numbers.judge, &[]));
-        let policy = Policy {
+        let donors = OfferedValues::new(told.history, &moments(told, &known, &numbers.judge, &[]));
+        let policy = JudgedPlanner {
             models: &self.models,
             known: &known,
             wiring,
@@ -72,34 +72,39 @@ impl<'a> Replay<'a> {
         books
     }
 
-    fn tally(&self) -> Tally {
+    fn tally(&self) -> PrefetchTally {
         sum(&self.books(improved(None)))
     }
 
-    fn published(&self) -> Tally {
-        let probability_min = Numbers::shipped().candidates.probability_min;
+    fn published(&self) -> PrefetchTally {
+        let probability_min = PlannerThresholds::shipped().candidates.probability_min;
         sum(&self.books(Wiring::Published { probability_min }))
     }
 }
 
 fn improved(odds: Option<&dyn Odds>) -> Wiring<'_> {
-    let probability_min = Numbers::shipped().candidates.probability_min;
+    let probability_min = PlannerThresholds::shipped().candidates.probability_min;
     Wiring::Improved { probability_min, odds }
 }
 
-fn sum(books: &[PlannerLedger]) -> Tally {
-    books.iter().fold(Tally::default(), |mut sum, books| {
+fn sum(books: &[PlannerLedger]) -> PrefetchTally {
+    books.iter().fold(PrefetchTally::default(), |mut sum, books| {
         sum += &books.total;
         sum
     })
 }
 
-fn tally(script: Script) -> Tally {
+fn tally(script: Script) -> PrefetchTally {
     Replay::of(&Scene::of(&[script])).tally()
 }
 
-fn ends(tally: &Tally) -> BTreeMap<&'static str, u64> {
-    End::ALL.iter().copied().filter(|end| tally.ends[*end] > 0).map(|end| (end.key(), tally.ends[end])).collect()
+fn ends(tally: &PrefetchTally) -> BTreeMap<&'static str, u64> {
+    PrefetchEnd::ALL
+        .iter()
+        .copied()
+        .filter(|end| tally.ends[*end] > 0)
+        .map(|end| (end.key(), tally.ends[end]))
+        .collect()
 }
 
 fn edit(file: &str) -> (&'static str, Value, &'static str) {
@@ -142,7 +147,7 @@ fn one_read_credits_one_prefetch_and_a_fourth_file_credits_none() {
     let script = || Script::new("s").grep(&["src/a.rs", "src/b.rs", "src/c.rs"]);
     let found = tally(script().read("src/d.rs"));
     assert_eq!((found.sent(), found.near.exact, found.near.target, found.near.name_only), (3, 0, 0, 1));
-    assert_eq!(found.ends[End::Wasted], 3);
+    assert_eq!(found.ends[PrefetchEnd::Wasted], 3);
     let found = tally(script().read("src/b.rs"));
     assert_eq!((found.near.exact, found.near.name_only), (1, 1));
     assert_eq!(ends(&found), BTreeMap::from([("wasted", 2), ("won", 1)]));
@@ -267,7 +272,7 @@ fn a_decline_that_is_needed_after_more_than_five_calls_does_not_count() {
 fn more_than_the_parallel_limit_is_refused_and_counted() {
     let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs", "src/b.rs", "src/c.rs"])]);
     let found = Replay::of(&scene).enrichment("max_parallel_prefetches = 1").tally();
-    assert_eq!((found.planned(), found.sent(), found.ends[End::MaxParallelReached]), (3, 1, 2));
+    assert_eq!((found.planned(), found.sent(), found.ends[PrefetchEnd::MaxParallelReached]), (3, 1, 2));
 }
 
 /// B3: hosts come from the value models; D5: over everything in flight.
@@ -282,9 +287,9 @@ fn hosts_limit_calls_ahead() {
     let scene = Scene::of(&[Script::new("s").step(&[(tool, one, &files), (tool, two, &more)])]);
     let limits = "max_parallel_prefetches = 10\nprefetch_timeout_ms = 0\n";
     let found = Replay::of(&scene).user(host).enrichment(limits).tally();
-    assert_eq!((found.sent(), found.ends[End::HostSaturated]), (4, 2));
+    assert_eq!((found.sent(), found.ends[PrefetchEnd::HostSaturated]), (4, 2));
     let free = Replay::of(&scene).user(host).enrichment(&format!("{limits}respect_rate_limits = false")).tally();
-    assert_eq!((free.sent(), free.ends[End::HostSaturated]), (6, 0));
+    assert_eq!((free.sent(), free.ends[PrefetchEnd::HostSaturated]), (6, 0));
 }
 
 #[test]
@@ -299,7 +304,7 @@ fn a_context_that_ends_cancels_what_is_on_its_way() {
 #[test]
 fn a_compaction_ends_every_hit() {
     let found = tally(Script::new("s").grep(&["src/a.rs"]).compact().read("src/a.rs"));
-    assert_eq!((found.near.exact, found.ends[End::Won]), (0, 0));
+    assert_eq!((found.near.exact, found.ends[PrefetchEnd::Won]), (0, 0));
 }
 
 #[test]
@@ -321,7 +326,7 @@ fn the_place_of_a_call_in_its_message_changes_nothing() {
     };
     let figures = |place: usize| {
         let scene = scene(place);
-        let (told, numbers, models) = (scene.told(), Numbers::shipped(), scene.models(""));
+        let (told, numbers, models) = (scene.told(), PlannerThresholds::shipped(), scene.models(""));
         let known = KnownTools::new(&models, told, numbers);
         let found = Replay::of(&scene).tally();
         let declined = Replay::of(&scene).enrichment("prefetch_budget_tokens = 1").tally();
@@ -447,7 +452,7 @@ fn the_bound_counts_what_the_answers_could_have_told() {
         .read("src/c.rs")
         .read("src/unknown.rs");
     let scene = Scene::of(&[script]);
-    let (models, numbers) = (scene.models(""), Numbers::shipped());
+    let (models, numbers) = (scene.models(""), PlannerThresholds::shipped());
     let known = KnownTools::new(&models, scene.told(), numbers);
     let found = bound(scene.told(), &known, &enrichment(""), numbers, &[true]);
     let expected = Bound { calls: 6, speculatable: 6, repeats: 1, listed: 3, listed_whole: 2, near: 1, reachable: 1 };
@@ -484,16 +489,16 @@ fn an_answer_that_grew_too_old_is_no_hit() {
 fn a_part_of_the_sessions_tells_what_the_whole_tells_of_them() {
     let script = |name: &str, file: &str| Script::new(name).grep(&[file, "src/z.rs"]).read(file).read("src/z.rs");
     let scene = Scene::of(&[script("one", "src/a.rs"), script("two", "src/b.rs"), script("three", "src/c.rs")]);
-    let (models, numbers) = (scene.models(""), Numbers::shipped());
-    let of = |told: Told<'_>, wanted: &[bool]| {
+    let (models, numbers) = (scene.models(""), PlannerThresholds::shipped());
+    let of = |told: PlannerHistory<'_>, wanted: &[bool]| {
         let known = KnownTools::new(&models, told, numbers);
         let found = moments(told, &known, &numbers.judge, wanted);
         found.into_iter().map(|moment| (moment.value, moment.rank, moment.outcomes)).collect::<Vec<_>>()
     };
     for chosen in [[true, false, true], [false, true, false], [true, true, true]] {
-        let split = Split { trains: chosen.to_vec(), judged_from: None };
+        let split = PlannerSplit { trains: chosen.to_vec(), judged_from: None };
         let (history, values) = split.training(scene.told());
-        let part = Told { history: &history, values: &values, tools: &scene.tools };
+        let part = PlannerHistory { history: &history, values: &values, tools: &scene.tools };
         assert_eq!(history.sessions.len(), chosen.iter().filter(|chosen| **chosen).count());
         assert_eq!(of(part, &[]), of(scene.told(), &chosen), "{chosen:?}");
     }
@@ -504,7 +509,7 @@ fn the_earlier_sessions_are_learned_from() {
     let script = |name: &str, seconds: i32| Script::new(name).pause(seconds).grep(&["src/a.rs"]);
     let scene = Scene::of(&[script("a", 3000), script("b", 1000), script("c", 2000), script("d", 0)]);
     let starts: Vec<i64> = scene.history.sessions.iter().map(|session| session.ts_first).collect();
-    let split = Split::by_share(&scene.history, 0.7);
+    let split = PlannerSplit::by_share(&scene.history, 0.7);
     let latest = |trains: bool| {
         let of = starts.iter().zip(&split.trains).filter(|(_, other)| **other == trains).map(|(start, _)| *start);
         of.collect::<BTreeSet<i64>>()
@@ -512,6 +517,6 @@ fn the_earlier_sessions_are_learned_from() {
     assert_eq!((latest(true).len(), latest(false).len()), (2, 2), "0.7 of four, cut");
     assert!(latest(true).last() < latest(false).first());
     assert_eq!(split.judged_from, latest(false).first().copied());
-    let by_time = Split::by_time(&scene.history, *latest(false).first().unwrap());
+    let by_time = PlannerSplit::by_time(&scene.history, *latest(false).first().unwrap());
     assert_eq!(by_time, split);
 }

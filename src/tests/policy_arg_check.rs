@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::whatif::arg_check::outcome::{ArgCheck, Class, Truth};
+use crate::whatif::arg_check::outcome::{ArgCheck, ArgClass, Truth};
 use crate::whatif::arg_check::{Checker, NoSchemaMode, Params, Rules, tally};
 use crate::whatif::catalog::Catalog;
 use crate::whatif::catalog::read::Spec;
@@ -37,7 +37,7 @@ fn tool(schema: Value) -> Value {
     json!([{ "name": "T", "input_schema": schema }])
 }
 
-fn class(schema: Value, input: &Value) -> Class {
+fn class(schema: Value, input: &Value) -> ArgClass {
     checker_with(&tool(schema), params()).check("T", None, input.to_string().as_bytes()).class
 }
 
@@ -52,41 +52,41 @@ fn numbered() -> Value {
 #[test]
 fn each_class_has_its_calls() {
     let cases = [
-        (json!({ "n": 1, "other": [] }), Class::Valid),
-        (json!(r#"{"n": 1}"#), Class::ParsedString),
-        (json!("{n: 1"), Class::ParseError),
-        (json!({ "__unparsedToolInput": { "raw": "{", "len": 1 } }), Class::ParseError),
-        (json!({ "n": "1", "on": "true" }), Class::Coercible),
-        (json!({ "n": 2, "on": "0" }), Class::Coercible),
-        (json!({ "n": "one" }), Class::Invalid),
-        (json!({ "n": 1, "on": "yes" }), Class::Invalid),
-        (json!({ "n": 1, "s": 5 }), Class::Invalid),
-        (json!({}), Class::Invalid),
-        (json!([1]), Class::Invalid),
-        (json!(r#"{"n": "x"}"#), Class::Invalid),
+        (json!({ "n": 1, "other": [] }), ArgClass::Valid),
+        (json!(r#"{"n": 1}"#), ArgClass::ParsedString),
+        (json!("{n: 1"), ArgClass::ParseError),
+        (json!({ "__unparsedToolInput": { "raw": "{", "len": 1 } }), ArgClass::ParseError),
+        (json!({ "n": "1", "on": "true" }), ArgClass::Coercible),
+        (json!({ "n": 2, "on": "0" }), ArgClass::Coercible),
+        (json!({ "n": "one" }), ArgClass::Invalid),
+        (json!({ "n": 1, "on": "yes" }), ArgClass::Invalid),
+        (json!({ "n": 1, "s": 5 }), ArgClass::Invalid),
+        (json!({}), ArgClass::Invalid),
+        (json!([1]), ArgClass::Invalid),
+        (json!(r#"{"n": "x"}"#), ArgClass::Invalid),
     ];
     for (input, expected) in cases {
         assert_eq!(class(numbered(), &input), expected, "{input}");
     }
     let checker = checker_with(&tool(numbered()), params());
-    assert_eq!(checker.check("T", None, b"{\"n\": 1").class, Class::ParseError);
-    assert_eq!(checker.check("U", None, b"{\"n\": 1}").class, Class::UnknownTool);
+    assert_eq!(checker.check("T", None, b"{\"n\": 1").class, ArgClass::ParseError);
+    assert_eq!(checker.check("U", None, b"{\"n\": 1}").class, ArgClass::UnknownTool);
 }
 
 #[test]
 fn strict_takes_what_could_be_coerced_for_invalid() {
     let strict = Params { coerce: false, ..params() };
     let checker = checker_with(&tool(numbered()), strict);
-    assert_eq!(checker.check("T", None, br#"{"n": "1"}"#).class, Class::Invalid);
+    assert_eq!(checker.check("T", None, br#"{"n": "1"}"#).class, ArgClass::Invalid);
 }
 
 #[test]
 fn a_tool_without_a_schema_gets_what_the_mode_says() {
     let modes = [
-        (NoSchemaMode::Blocked, Class::NoSchemaBlocked),
-        (NoSchemaMode::ReadOnly, Class::NoSchemaReadOnly),
-        (NoSchemaMode::HumanApproval, Class::NoSchemaHumanApproval),
-        (NoSchemaMode::Full, Class::NoSchemaFull),
+        (NoSchemaMode::Blocked, ArgClass::NoSchemaBlocked),
+        (NoSchemaMode::ReadOnly, ArgClass::NoSchemaReadOnly),
+        (NoSchemaMode::HumanApproval, ArgClass::NoSchemaHumanApproval),
+        (NoSchemaMode::Full, ArgClass::NoSchemaFull),
     ];
     for (no_schema_mode, expected) in modes {
         let checker = checker_with(&json!([{ "name": "T" }]), Params { no_schema_mode, ..params() });
@@ -98,12 +98,12 @@ fn a_tool_without_a_schema_gets_what_the_mode_says() {
 fn remote_references_are_refused_and_local_ones_followed() {
     for elsewhere in ["https://example.com/x.json", "other.json#/a", "file:///etc/schema.json"] {
         let schema = json!({ "properties": { "a": { "$ref": elsewhere } } });
-        assert_eq!(class(schema, &json!({ "a": 1 })), Class::RemoteRefRefused, "{elsewhere}");
+        assert_eq!(class(schema, &json!({ "a": 1 })), ArgClass::RemoteRefRefused, "{elsewhere}");
     }
     let schema = json!({ "properties": { "a": { "$ref": "#/$defs/n" } }, "$defs": { "n": { "type": "integer" } } });
-    assert_eq!(class(schema.clone(), &json!({ "a": 1 })), Class::Valid);
-    assert_eq!(class(schema.clone(), &json!({ "a": "1" })), Class::Coercible);
-    assert_eq!(class(schema, &json!({ "a": "x" })), Class::Invalid);
+    assert_eq!(class(schema.clone(), &json!({ "a": 1 })), ArgClass::Valid);
+    assert_eq!(class(schema.clone(), &json!({ "a": "1" })), ArgClass::Coercible);
+    assert_eq!(class(schema, &json!({ "a": "x" })), ArgClass::Invalid);
 }
 
 #[test]
@@ -111,12 +111,12 @@ fn loops_of_references_end() {
     let ring = json!({ "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } }, "$ref": "#/$defs/a" });
     let inward = json!({ "$defs": { "a": { "allOf": [{ "$ref": "#" }] } }, "anyOf": [{ "$ref": "#/$defs/a" }] });
     for schema in [ring, inward, json!({ "$ref": "#" })] {
-        assert_eq!(class(schema, &json!({ "n": 1 })), Class::Valid);
+        assert_eq!(class(schema, &json!({ "n": 1 })), ArgClass::Valid);
     }
     // A tree is no loop: each step goes one level down.
     let tree = json!({ "type": "object", "properties": { "left": { "$ref": "#" } }, "required": ["name"] });
-    assert_eq!(class(tree.clone(), &json!({ "name": 1, "left": { "name": 2 } })), Class::Valid);
-    assert_eq!(class(tree, &json!({ "name": 1, "left": {} })), Class::Invalid);
+    assert_eq!(class(tree.clone(), &json!({ "name": 1, "left": { "name": 2 } })), ArgClass::Valid);
+    assert_eq!(class(tree, &json!({ "name": 1, "left": {} })), ArgClass::Invalid);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn errors_name_the_place_and_the_keyword_and_no_value() {
     });
     let checker = checker_with(&tool(schema), params());
     let verdict = checker.check("T", None, br#"{"list": [{}, {"a/b": "secret"}]}"#);
-    assert_eq!(verdict.class, Class::Invalid);
+    assert_eq!(verdict.class, ArgClass::Invalid);
     assert_eq!(verdict.errors.len(), 1);
     assert_eq!((verdict.errors[0].pointer.as_str(), verdict.errors[0].keyword.as_str()), ("/list/1/a~1b", "enum"));
     let missing = checker.check("T", None, b"{}");
@@ -137,7 +137,7 @@ fn errors_name_the_place_and_the_keyword_and_no_value() {
     tally(&mut found, "T", &verdict, Truth::Refused);
     tally(&mut found, "T", &missing, Truth::Accepted);
     assert_eq!(found.errors, BTreeMap::from([("T/list/*/a~1b: enum".into(), 1), ("T: required".into(), 1)]));
-    assert_eq!((found.calls(), found.count(Class::Invalid)), (2, 2));
+    assert_eq!((found.calls(), found.count(ArgClass::Invalid)), (2, 2));
     assert!(!format!("{found:?}").contains("secret"));
 }
 
@@ -155,7 +155,7 @@ fn the_version_of_the_client_decides_between_definitions() {
         { "name": "T", "since": "2.0.0", "input_schema": { "required": ["new"] } },
     ]);
     let checker = checker_with(&tools, params());
-    let fits = |version, input: &[u8]| checker.check("T", version, input).class == Class::Valid;
+    let fits = |version, input: &[u8]| checker.check("T", version, input).class == ArgClass::Valid;
     assert!(fits(Some("1.0.128"), br#"{"old": 1}"#) && !fits(Some("1.0.128"), br#"{"new": 1}"#));
     assert!(fits(Some("2.0.0"), br#"{"new": 1}"#) && fits(None, br#"{"new": 1}"#) && !fits(None, br#"{"old": 1}"#));
 }
@@ -188,11 +188,11 @@ fn the_shipped_catalog_takes_usual_calls_and_refuses_broken_ones() {
         ("ExitPlanMode", "2.1.108", json!({ "plan": "p", "planFilePath": "/p" })),
     ];
     for (tool, version, input) in usual {
-        assert_eq!(class(tool, version, input), Class::Valid, "{tool} {version}");
+        assert_eq!(class(tool, version, input), ArgClass::Valid, "{tool} {version}");
     }
-    assert_eq!(class("Task", "1.0.108", json!({ "description": "d", "subagent_type": "x" })), Class::Invalid);
-    assert_eq!(class("AskUserQuestion", "2.1.209", json!({ "questions": [] })), Class::Invalid);
-    assert_eq!(class("Read", "2.1.209", json!({ "file_path": "/a", "limit": "20" })), Class::Coercible);
+    assert_eq!(class("Task", "1.0.108", json!({ "description": "d", "subagent_type": "x" })), ArgClass::Invalid);
+    assert_eq!(class("AskUserQuestion", "2.1.209", json!({ "questions": [] })), ArgClass::Invalid);
+    assert_eq!(class("Read", "2.1.209", json!({ "file_path": "/a", "limit": "20" })), ArgClass::Coercible);
 }
 
 /// A schema and a value that fits it.
@@ -228,11 +228,11 @@ proptest! {
         gone in any::<prop::sample::Index>(),
     ) {
         let (schema, mut value) = object(members);
-        prop_assert_eq!(class(schema.clone(), &value), Class::Valid);
-        prop_assert_eq!(class(schema.clone(), &json!(value.to_string())), Class::ParsedString);
+        prop_assert_eq!(class(schema.clone(), &value), ArgClass::Valid);
+        prop_assert_eq!(class(schema.clone(), &json!(value.to_string())), ArgClass::ParsedString);
         let keys = value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         value.as_object_mut().unwrap().remove(gone.get(&keys));
-        prop_assert_eq!(class(schema, &value), Class::Invalid);
+        prop_assert_eq!(class(schema, &value), ArgClass::Invalid);
     }
 
     #[test]
@@ -247,8 +247,8 @@ proptest! {
             let input = input.to_string();
             let (one, other) = (lenient.check("T", None, input.as_bytes()), strict.check("T", None, input.as_bytes()));
             prop_assert_eq!(lenient.check("T", None, input.as_bytes()), one.clone());
-            if one.class == Class::Coercible {
-                prop_assert_eq!(other.class, Class::Invalid);
+            if one.class == ArgClass::Coercible {
+                prop_assert_eq!(other.class, ArgClass::Invalid);
             } else {
                 prop_assert_eq!(other.class, one.class);
             }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::whatif::arg_check::schema::{Refusal, Schema};
+use crate::whatif::arg_check::schema::{Schema, SchemaRefusal};
 
 /// Values that schemas are about, and some that they are not.
 fn value() -> impl Strategy<Value = Value> {
@@ -143,8 +143,8 @@ fn references_lead_to_pointers_anchors_and_named_parts() {
         assert_eq!(found(&schema, &json!({ "x": "1" })), [("/x".into(), "type".into())], "{reference}");
         assert_eq!(found(&schema, &json!({ "x": 1 })), [], "{reference}");
     }
-    assert!(matches!(Schema::new(&json!({ "$ref": "#/nowhere" })), Err(Refusal::Broken(_))));
-    assert_eq!(Schema::new(&json!({ "$ref": "urn:other" })).unwrap_err(), Refusal::Remote);
+    assert!(matches!(Schema::new(&json!({ "$ref": "#/nowhere" })), Err(SchemaRefusal::Broken(_))));
+    assert_eq!(Schema::new(&json!({ "$ref": "urn:other" })).unwrap_err(), SchemaRefusal::Remote);
 }
 
 #[test]

@@ -4,27 +4,27 @@ use std::time::Instant;
 
 use super::timeline_corpus::input;
 use crate::base::data::Data;
-use crate::frames::input::timeline::Detail;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::whatif::calibration;
 use crate::whatif::prompt_cache;
-use crate::whatif::prompt_cache::Sheet;
+use crate::whatif::prompt_cache::PromptCacheThresholds;
 use crate::whatif::sim::money::Prices;
-use crate::whatif::sim::simulate::Ground;
-use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
+use crate::whatif::sim::simulate::SharedRun;
+use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 
 #[test]
 #[ignore = "needs a folder of logs in DEVBOY_LOGS"]
 fn bars_of_the_cache_on_real_logs() {
     let logs = std::env::var("DEVBOY_LOGS").expect("DEVBOY_LOGS names a folder of logs");
-    let timeline = input(&logs, None).timeline(Detail { tokens: true, words: true }).unwrap();
+    let timeline = input(&logs, None).timeline(TimelineDetail { tokens: true, words: true }).unwrap();
     let data = Data::default();
     let text = |name: &str| data.text(name).unwrap();
     let prices = Prices::parse(&text("prices.toml"), "prices.toml").unwrap();
     let rules = SizeRules::parse(&text("policies/sizes.toml"), "sizes.toml").unwrap();
-    let sheet = Sheet::parse(&text("policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
+    let sheet = PromptCacheThresholds::parse(&text("policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
     let begin = Instant::now();
-    let sizes = Sizes::new(&timeline, Estimator::Anchored, &rules);
-    let ground = Ground::new(&timeline, &sizes, &sheet.oracle, &prices);
+    let sizes = BlockSizes::new(&timeline, Estimator::Anchored, &rules);
+    let ground = SharedRun::new(&timeline, &sizes, &sheet.oracle, &prices);
     println!("ground in {:?}", begin.elapsed());
     let begin = Instant::now();
     let found = prompt_cache::run(&ground, &sheet, &prices);

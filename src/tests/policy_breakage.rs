@@ -8,15 +8,15 @@ use crate::base::data::fitting;
 use crate::logs::timeline::requests::{Marks, NONE, ReferenceKind, Timeline, Trigger};
 use crate::whatif::sim::breakage::ages::{edit_ages, rereads, turn_of};
 use crate::whatif::sim::breakage::detect::{Hint, dangling, orphans};
-use crate::whatif::sim::breakage::rows::{Break, Class, Strength};
+use crate::whatif::sim::breakage::rows::{Break, BreakClass, Strength};
 use crate::whatif::sim::breakage::tally::{penalty, tally};
-use crate::whatif::sim::breakage::{Detectors, Sheet};
-use crate::whatif::sim::view::{ContextView, Key, Noticed};
+use crate::whatif::sim::breakage::{BreakageThresholds, Detectors};
+use crate::whatif::sim::view::{ContextView, ItemKey, Noticed};
 
 /// What the answer to `request` misses when only some items are sent, or cut.
 fn broken(timeline: &Timeline, request: u32, change: impl Fn(&mut ContextView)) -> Vec<Break> {
     let tokens = sizes(timeline);
-    let detectors = Detectors::new(timeline, &tokens, Sheet::shipped());
+    let detectors = Detectors::new(timeline, &tokens, BreakageThresholds::shipped());
     let (log, mut breaks) = (logged(timeline, request), Vec::new());
     let mut sent = log.clone();
     change(&mut sent);
@@ -25,10 +25,10 @@ fn broken(timeline: &Timeline, request: u32, change: impl Fn(&mut ContextView)) 
 }
 
 fn without(blocks: &[u32]) -> impl Fn(&mut ContextView) {
-    move |view| view.items.retain(|item| !matches!(item.key, Key::Block(block) if blocks.contains(&block)))
+    move |view| view.items.retain(|item| !matches!(item.key, ItemKey::Block(block) if blocks.contains(&block)))
 }
 
-fn classes(breaks: &[Break]) -> Vec<Class> {
+fn classes(breaks: &[Break]) -> Vec<BreakClass> {
     breaks.iter().map(|event| event.class).collect()
 }
 
@@ -55,12 +55,12 @@ fn nothing_breaks_where_nothing_is_removed() {
 fn an_edit_loses_its_source_with_the_last_block_that_shows_it() {
     let timeline = edited();
     let first = broken(&timeline, 1, without(&[2]));
-    assert_eq!(classes(&first), [Class::EditSourceLost]);
+    assert_eq!(classes(&first), [BreakClass::EditSourceLost]);
     assert_eq!((first[0].request, first[0].call, first[0].reading, first[0].reread_tokens), (1, 1, 2, 900));
     assert!(!first[0].is_reading && !first[0].is_upper_bound);
     // The second edit has another source in the first one's own text.
     assert_eq!(broken(&timeline, 2, without(&[2])), []);
-    assert_eq!(classes(&broken(&timeline, 2, without(&[2, 3]))), [Class::EditSourceLost]);
+    assert_eq!(classes(&broken(&timeline, 2, without(&[2, 3]))), [BreakClass::EditSourceLost]);
 }
 
 #[test]
@@ -68,11 +68,11 @@ fn a_source_counts_as_long_as_its_last_character_is_kept() {
     let timeline = edited();
     let cut = |chars: u32| {
         move |view: &mut ContextView| {
-            view.items.iter_mut().filter(|item| item.key == Key::Block(2)).for_each(|item| item.kept_chars = chars);
+            view.items.iter_mut().filter(|item| item.key == ItemKey::Block(2)).for_each(|item| item.kept_chars = chars);
         }
     };
     assert_eq!(broken(&timeline, 1, cut(300)), []);
-    assert_eq!(classes(&broken(&timeline, 1, cut(299))), [Class::EditSourceLost]);
+    assert_eq!(classes(&broken(&timeline, 1, cut(299))), [BreakClass::EditSourceLost]);
 }
 
 #[test]
@@ -95,10 +95,13 @@ fn identifiers_are_lost_softly_and_edits_hard() {
     log.refers(ReferenceKind::Url, NONE, &[(0, 30), (2, 9)]);
     let timeline = log.done();
     let breaks = broken(&timeline, 1, without(&[0]));
-    assert_eq!(classes(&breaks), [Class::RefLost]);
+    assert_eq!(classes(&breaks), [BreakClass::RefLost]);
     assert_eq!((breaks[0].call, breaks[0].reading, breaks[0].reread_tokens), (NONE, NONE, 0));
-    assert_eq!((Class::RefLost.strength(), Class::EditSourceLost.strength()), (Strength::Soft, Strength::Hard));
-    assert_eq!(classes(&broken(&timeline, 1, without(&[0, 2]))), [Class::RefLost, Class::RefLost]);
+    assert_eq!(
+        (BreakClass::RefLost.strength(), BreakClass::EditSourceLost.strength()),
+        (Strength::Soft, Strength::Hard)
+    );
+    assert_eq!(classes(&broken(&timeline, 1, without(&[0, 2]))), [BreakClass::RefLost, BreakClass::RefLost]);
 }
 
 #[test]
@@ -124,16 +127,16 @@ fn a_file_is_read_again_when_every_place_that_names_it_is_gone() {
     let timeline = listed();
     // First reading: only the list named the file, and there is no earlier result to price.
     let first = broken(&timeline, 1, without(&[2]));
-    assert_eq!(classes(&first), [Class::RereadPredicted]);
+    assert_eq!(classes(&first), [BreakClass::RereadPredicted]);
     assert_eq!((first[0].reading, first[0].reread_tokens, first[0].is_reading), (NONE, 0, true));
     // The edit: the call that read it names it as well.
     assert_eq!(broken(&timeline, 2, without(&[2, 4])), []);
     let edit = broken(&timeline, 2, without(&[2, 3, 4]));
-    assert_eq!(classes(&edit), [Class::RereadPredicted]);
+    assert_eq!(classes(&edit), [BreakClass::RereadPredicted]);
     assert_eq!((edit[0].call, edit[0].reading, edit[0].reread_tokens, edit[0].is_reading), (2, 4, 700, false));
     // The log reads it again by itself.
     let again = broken(&timeline, 3, without(&[2, 3, 4, 5, 6]));
-    assert_eq!(classes(&again), [Class::RereadPredicted]);
+    assert_eq!(classes(&again), [BreakClass::RereadPredicted]);
     assert_eq!((again[0].reread_tokens, again[0].is_reading), (700, true));
     assert_eq!(penalty(&[edit[0], again[0]]), 700);
     assert_eq!(penalty(&[again[0]]), 0);
@@ -156,7 +159,7 @@ fn calls_of_one_answer_do_not_stand_for_each_other() {
     let timeline = log.done();
     let breaks = broken(&timeline, 1, without(&[1, 2]));
     assert_eq!(breaks.iter().map(|event| event.call).collect::<Vec<_>>(), [1, 2]);
-    assert!(breaks.iter().all(|event| event.class == Class::RereadPredicted && event.reading == 2));
+    assert!(breaks.iter().all(|event| event.class == BreakClass::RereadPredicted && event.reading == 2));
 }
 
 #[test]
@@ -190,9 +193,9 @@ fn a_hint_dangles_when_its_target_is_gone_or_cut() {
     let hints = [Hint { block: 4, target: 2 }];
     let mut view = logged(&timeline, 2);
     assert_eq!(dangling(&timeline, 2, &hints, &view), []);
-    view.items.iter_mut().filter(|item| item.key == Key::Block(2)).for_each(|item| item.kept_chars = 899);
+    view.items.iter_mut().filter(|item| item.key == ItemKey::Block(2)).for_each(|item| item.kept_chars = 899);
     let cut = dangling(&timeline, 2, &hints, &view);
-    assert_eq!((classes(&cut), cut[0].call), (vec![Class::DanglingRef], 1));
+    assert_eq!((classes(&cut), cut[0].call), (vec![BreakClass::DanglingRef], 1));
     without(&[2])(&mut view);
     assert_eq!(dangling(&timeline, 2, &hints, &view).len(), 1);
     // A hint that is itself gone points nowhere.
@@ -204,8 +207,8 @@ fn a_hint_dangles_when_its_target_is_gone_or_cut() {
 fn what_stages_notice_is_counted_by_its_word() {
     let timeline = edited();
     let tokens = sizes(&timeline);
-    let detectors = Detectors::new(&timeline, &tokens, Sheet::shipped());
-    for &class in Class::ALL {
+    let detectors = Detectors::new(&timeline, &tokens, BreakageThresholds::shipped());
+    for &class in BreakClass::ALL {
         let found = detectors.noticed(1, &Noticed { class: class.word(), call: NONE });
         assert_eq!(found.map(|event| event.class), Some(class));
         assert_eq!(serde_json::to_value(class).unwrap(), class.word());
@@ -222,7 +225,7 @@ fn a_tally_counts_events_and_sessions_and_shows_at_most_five() {
     }
     let timeline = log.done();
     let tokens = sizes(&timeline);
-    let detectors = Detectors::new(&timeline, &tokens, Sheet::shipped());
+    let detectors = Detectors::new(&timeline, &tokens, BreakageThresholds::shipped());
     let event = |request: u32, class| Break {
         request,
         call: NONE,
@@ -232,33 +235,33 @@ fn a_tally_counts_events_and_sessions_and_shows_at_most_five() {
         is_reading: false,
         is_upper_bound: request == 3,
     };
-    let mut breaks: Vec<Break> = (0..6).map(|_| event(3, Class::RefLost)).collect();
-    breaks.push(event(1, Class::RefLost));
-    breaks.push(event(1, Class::ToolMiss));
-    let found = tally(&detectors, &timeline, &breaks, 4, Sheet::shipped());
+    let mut breaks: Vec<Break> = (0..6).map(|_| event(3, BreakClass::RefLost)).collect();
+    breaks.push(event(1, BreakClass::RefLost));
+    breaks.push(event(1, BreakClass::ToolMiss));
+    let found = tally(&detectors, &timeline, &breaks, 4, BreakageThresholds::shipped());
     let lost = &found.classes[0];
-    assert_eq!((lost.class, lost.events, lost.sessions, lost.upper_bound), (Class::RefLost, 7, 2, 6));
+    assert_eq!((lost.class, lost.events, lost.sessions, lost.upper_bound), (BreakClass::RefLost, 7, 2, 6));
     assert_eq!((lost.per_1k_requests, lost.examples.len()), (1_750.0, 5));
     assert_eq!(lost.examples[0].message, timeline.requests[1].id.to_string());
-    assert_eq!(found.classes[1].class, Class::ToolMiss);
+    assert_eq!(found.classes[1].class, BreakClass::ToolMiss);
     assert_eq!((found.classes[1].control, found.classes[1].strength), (None, Strength::Hard));
-    assert_eq!((found.classes.len(), found.events(Class::RefLost), found.events(Class::Overflow)), (2, 7, 0));
+    assert_eq!((found.classes.len(), found.events(BreakClass::RefLost), found.events(BreakClass::Overflow)), (2, 7, 0));
     breaks.reverse();
-    assert_eq!(tally(&detectors, &timeline, &breaks, 4, Sheet::shipped()), found);
+    assert_eq!(tally(&detectors, &timeline, &breaks, 4, BreakageThresholds::shipped()), found);
 }
 
 #[test]
 fn controls_say_on_how_much_they_rest() {
     let timeline = listed();
     let tokens = sizes(&timeline);
-    let detectors = Detectors::new(&timeline, &tokens, Sheet::shipped());
+    let detectors = Detectors::new(&timeline, &tokens, BreakageThresholds::shipped());
     let breaks = broken(&timeline, 3, without(&[2, 3, 4, 5, 6]));
-    let found = tally(&detectors, &timeline, &breaks, 4, Sheet::shipped());
+    let found = tally(&detectors, &timeline, &breaks, 4, BreakageThresholds::shipped());
     let control = found.classes[0].control.unwrap();
     assert_eq!((control.k, control.n), (1, 2), "one of two readings repeats an earlier one");
     let timeline = edited();
-    let detectors = Detectors::new(&timeline, &tokens, Sheet::shipped());
-    let found = tally(&detectors, &timeline, &broken(&timeline, 1, without(&[2])), 3, Sheet::shipped());
+    let detectors = Detectors::new(&timeline, &tokens, BreakageThresholds::shipped());
+    let found = tally(&detectors, &timeline, &broken(&timeline, 1, without(&[2])), 3, BreakageThresholds::shipped());
     let control = found.classes[0].control.unwrap();
     assert_eq!((control.k, control.n), (0, 2));
 }
@@ -285,7 +288,7 @@ fn aged(turns: &[u32]) -> Timeline {
 
 #[test]
 fn edits_are_tabled_by_the_age_of_their_source() {
-    let found = edit_ages(&aged(&[0, 0, 0, 1, 2, 3, 7, 8, 19, 20]), Sheet::shipped());
+    let found = edit_ages(&aged(&[0, 0, 0, 1, 2, 3, 7, 8, 19, 20]), BreakageThresholds::shipped());
     let rows: Vec<(u32, Option<u32>, u64)> = found.ages.iter().map(|row| (row.from, row.to, row.edits)).collect();
     let expected =
         [(0, Some(0), 3), (1, Some(1), 1), (2, Some(2), 1), (3, Some(7), 2), (8, Some(19), 2), (20, None, 1)];
@@ -305,7 +308,7 @@ fn the_measured_table_meets_its_own_curve() {
     let mut timeline = aged(&turns);
     let unsourced = timeline.references.last().unwrap().clone();
     timeline.references.extend((1..16).map(|_| unsourced.clone()));
-    let found = edit_ages(&timeline, Sheet::shipped());
+    let found = edit_ages(&timeline, BreakageThresholds::shipped());
     assert_eq!((found.edits, found.unsourced), (1_000, 16));
     assert_eq!(found.risk.iter().map(|row| row.at_risk.k).collect::<Vec<_>>(), [116, 29, 6, 0]);
     assert!(found.risk.iter().all(|row| row.is_met));
@@ -315,18 +318,18 @@ fn the_measured_table_meets_its_own_curve() {
 fn the_curve_is_what_the_detector_finds_when_the_turns_are_cut() {
     let timeline = aged(&[0, 0, 1, 2, 2, 3, 7, 8, 12, 19, 20, 23]);
     let tokens = sizes(&timeline);
-    let detectors = Detectors::new(&timeline, &tokens, Sheet::shipped());
-    for row in edit_ages(&timeline, Sheet::shipped()).risk {
+    let detectors = Detectors::new(&timeline, &tokens, BreakageThresholds::shipped());
+    for row in edit_ages(&timeline, BreakageThresholds::shipped()).risk {
         let mut breaks = Vec::new();
         for request in 0..timeline.requests.len() as u32 {
             let log = logged(&timeline, request);
             let now = timeline.requests[request as usize].turn;
             let is_old = |block: u32| now - turn_of(&timeline, block) >= row.kept_turns;
             let mut sent = log.clone();
-            sent.items.retain(|item| !matches!(item.key, Key::Block(block) if is_old(block)));
+            sent.items.retain(|item| !matches!(item.key, ItemKey::Block(block) if is_old(block)));
             detectors.look(request, &log, &sent, &mut breaks);
         }
-        let lost = breaks.iter().filter(|event| event.class == Class::EditSourceLost).count() as u64;
+        let lost = breaks.iter().filter(|event| event.class == BreakClass::EditSourceLost).count() as u64;
         assert_eq!(lost, row.at_risk.k, "{} turns kept", row.kept_turns);
         assert!(lost > 0);
     }
@@ -342,7 +345,7 @@ fn the_newest_source_counts_and_results_before_the_prompt_are_of_the_turn_before
     let timeline = log.done();
     assert_eq!([0, 1, 2, 3, 4, 5, 6].map(|block| turn_of(&timeline, block)), [0, 0, 0, 1, 1, 2, 2]);
     assert!(timeline.requests[1].marks.has(Marks::HUMAN));
-    assert_eq!(edit_ages(&timeline, Sheet::shipped()).ages[2].edits, 1);
+    assert_eq!(edit_ages(&timeline, BreakageThresholds::shipped()).ages[2].edits, 1);
 }
 
 #[test]
@@ -359,8 +362,8 @@ fn readings_after_a_compaction_are_told_from_those_elsewhere() {
     log.result(10).ask(1_500, 10, 1).calls("Read", "/a.rs", 20); // too late to be put down to it
     let timeline = log.done();
     let tokens = sizes(&timeline);
-    let detectors = Detectors::new(&timeline, &tokens, Sheet::shipped());
-    let found = rereads(&timeline, detectors.files(), Sheet::shipped());
+    let detectors = Detectors::new(&timeline, &tokens, BreakageThresholds::shipped());
+    let found = rereads(&timeline, detectors.files(), BreakageThresholds::shipped());
     assert_eq!((found.compactions, found.compactions_with_one), (1, 1));
     assert_eq!((found.reads, found.reads_again), (3, 1));
     assert_eq!((found.elsewhere.k, found.elsewhere.n), (2, 3));
@@ -369,7 +372,7 @@ fn readings_after_a_compaction_are_told_from_those_elsewhere() {
 #[test]
 fn a_misspelled_key_of_the_sheet_is_named() {
     let text = include_str!("../../rules/policies/breakage.toml").replace("examples_max", "example_max");
-    let error = fitting::<Sheet>(&text, "breakage.toml").unwrap_err();
+    let error = fitting::<BreakageThresholds>(&text, "breakage.toml").unwrap_err();
     assert!(error.message.contains("breakage.toml") && error.message.contains("example_max"), "{error}");
 }
 

@@ -7,8 +7,8 @@ use crate::logs::timeline::requests::{Timeline, Trigger};
 use crate::tests::timeline_builder::Story;
 use crate::whatif::compaction::context_sizes::after_sizes;
 use crate::whatif::compaction::outcome::AfterSizes;
-use crate::whatif::compaction::{Sheet, carry};
-use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
+use crate::whatif::compaction::{CompactionThresholds, carry};
+use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 
 /// Seconds of a day.
 const DAY: i64 = 86_400;
@@ -47,8 +47,8 @@ pub fn sessions(count: usize, seed: u64, rest: u64, noise: usize) -> Timeline {
 
 fn found(timeline: &Timeline) -> AfterSizes {
     let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
-    let sizes = Sizes::new(timeline, Estimator::Anchored, &rules);
-    let sheet = Sheet::shipped();
+    let sizes = BlockSizes::new(timeline, Estimator::Anchored, &rules);
+    let sheet = CompactionThresholds::shipped();
     after_sizes(timeline, &sizes, &sheet.params, sheet)
 }
 
@@ -74,7 +74,10 @@ fn the_interval_holds_as_often_as_it_promises() {
         all += known.len();
     }
     let share = 100.0 * held as f64 / all as f64;
-    assert!((share - Sheet::shipped().client.reattach.interval_percent).abs() <= 3.0 || share > 90.0, "{share}");
+    assert!(
+        (share - CompactionThresholds::shipped().client.reattach.interval_percent).abs() <= 3.0 || share > 90.0,
+        "{share}"
+    );
     assert!(share < 99.9, "an interval that never fails says nothing");
 }
 
@@ -82,8 +85,8 @@ fn the_interval_holds_as_often_as_it_promises() {
 fn a_week_knows_nothing_of_itself_and_of_later_ones() {
     let timeline = sessions(60, 7, 6_000, 4_000);
     let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
-    let sizes = Sizes::new(&timeline, Estimator::Anchored, &rules);
-    let sheet = Sheet::shipped();
+    let sizes = BlockSizes::new(&timeline, Estimator::Anchored, &rules);
+    let sheet = CompactionThresholds::shipped();
     let mut compactions = carry::compactions(&timeline, &sizes, sheet);
     let before = carry::forecasts(&compactions, sheet);
     let week = week_of(compactions[30].at);

@@ -8,8 +8,8 @@ use crate::logs::definitions::{Quote, read_all};
 use crate::logs::read::Job;
 use crate::tests::log_builder::{agent_progress, answers, asks, log, user};
 use crate::whatif::arg_check::outcome::Provider;
-use crate::whatif::catalog::read::{Shape, Spec, attached, definitions, quoted};
-use crate::whatif::catalog::{Catalog, CatalogRules, Definition, Version};
+use crate::whatif::catalog::read::{DefinitionShape, Spec, attached, definitions, quoted};
+use crate::whatif::catalog::{Catalog, CatalogRules, ToolDefinition, Version};
 use crate::whatif::catalog::{shaped, sizes, without_keywords};
 
 const SHIPPED: &str = include_str!("../../rules/catalogs/claude_code.toml");
@@ -18,7 +18,7 @@ fn rules() -> CatalogRules {
     fitting(include_str!("../../rules/policies/catalog.toml"), "catalog.toml").unwrap()
 }
 
-fn read(spec: &str, value: &Value) -> crate::base::error::Result<(Shape, Vec<Definition>)> {
+fn read(spec: &str, value: &Value) -> crate::base::error::Result<(DefinitionShape, Vec<ToolDefinition>)> {
     definitions(&Spec::parse(spec).unwrap(), &value.to_string())
 }
 
@@ -38,15 +38,15 @@ fn every_known_shape_gives_the_same_definition() {
     shouting["parameters"]["type"] = json!("OBJECT");
     shouting["parameters"]["properties"]["city"]["type"] = json!("STRING");
     let files = [
-        (json!({ "tools": [mcp] }), Shape::Mcp),
-        (json!({ "jsonrpc": "2.0", "id": 1, "result": { "tools": [mcp] } }), Shape::Mcp),
-        (json!([anthropic]), Shape::Anthropic),
-        (json!({ "model": "m", "tools": [anthropic] }), Shape::Anthropic),
-        (json!([{ "type": "function", "function": function }]), Shape::OpenaiNested),
-        (json!([flat]), Shape::OpenaiFlat),
-        (json!([{ "functionDeclarations": [shouting] }]), Shape::Gemini),
-        (json!({ "function_declarations": [shouting] }), Shape::Gemini),
-        (json!([function]), Shape::Gemini),
+        (json!({ "tools": [mcp] }), DefinitionShape::Mcp),
+        (json!({ "jsonrpc": "2.0", "id": 1, "result": { "tools": [mcp] } }), DefinitionShape::Mcp),
+        (json!([anthropic]), DefinitionShape::Anthropic),
+        (json!({ "model": "m", "tools": [anthropic] }), DefinitionShape::Anthropic),
+        (json!([{ "type": "function", "function": function }]), DefinitionShape::OpenaiNested),
+        (json!([flat]), DefinitionShape::OpenaiFlat),
+        (json!([{ "functionDeclarations": [shouting] }]), DefinitionShape::Gemini),
+        (json!({ "function_declarations": [shouting] }), DefinitionShape::Gemini),
+        (json!([function]), DefinitionShape::Gemini),
     ];
     for (file, shape) in files {
         let (found, tools) = read("tools.json", &file).unwrap();

@@ -8,8 +8,8 @@ use crate::logs::timeline::requests::Timeline;
 use crate::whatif::sim::cells::{Cell, CellRules, cells, correct};
 use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
 use crate::whatif::sim::distance::Apart;
-use crate::whatif::sim::figures::Verdict;
-use crate::whatif::sim::figures::{Bill, Sides};
+use crate::whatif::sim::figures::CostVerdict;
+use crate::whatif::sim::figures::{RunBill, Sides};
 
 const PROJECTS: u64 = 4;
 const SESSIONS: u64 = 60;
@@ -46,7 +46,7 @@ fn looked_at(seed: u64, noise: f64, planted: f64, off_bill: f64) -> (Timeline, V
         let before = (10.0 + 3.0 * uniform(&mut state)).exp() * UNITS_PER_TOKEN as f64;
         let here = if session as u64 % PROJECTS == 2 { planted } else { 0.0 };
         let after = before * (1.0 + here + noise * (2.0 * uniform(&mut state) - 1.0));
-        let bill = |units| Bill { cost: cost(units), ..Bill::default() };
+        let bill = |units| RunBill { cost: cost(units), ..RunBill::default() };
         sides.insert(key, Sides { requests: 1, baseline: bill(before), policy: bill(after), ..Sides::default() });
         let (cost_billed, cost_simulated) = (cost(before), cost(before * (1.0 + off_bill)));
         apart.insert(key, Apart { requests: 1, cost_billed, cost_simulated, ..Apart::default() });
@@ -58,7 +58,7 @@ fn looked_at(seed: u64, noise: f64, planted: f64, off_bill: f64) -> (Timeline, V
 }
 
 fn clear(cells: &[Cell]) -> Vec<&Cell> {
-    cells.iter().filter(|cell| cell.verdict != Verdict::NoClearWinner).collect()
+    cells.iter().filter(|cell| cell.verdict != CostVerdict::NoClearWinner).collect()
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_project_in_which_a_policy_wins_is_found_with_its_size() {
         let project = timeline.sessions[2].project.to_string();
         let here = |cell: &&&Cell| cell.by == "project" && cell.name == project;
         let clear = clear(&cells);
-        found += usize::from(clear.iter().any(|cell| here(&cell) && cell.verdict == Verdict::Cheaper));
+        found += usize::from(clear.iter().any(|cell| here(&cell) && cell.verdict == CostVerdict::Cheaper));
         elsewhere += usize::from(clear.iter().any(|cell| cell.by == "project" && !here(&cell)));
         let cell = cells.iter().find(|cell| cell.name == project).unwrap();
         assert_eq!(cell.sessions, SESSIONS / PROJECTS);

@@ -1433,7 +1433,7 @@ fn quoted_answers_are_what_is_printed() {
 #[test]
 fn the_page_has_every_class_of_breaks_with_its_strength() {
     let page = include_str!("../../docs/policies.md");
-    for &class in crate::whatif::sim::breakage::rows::Class::ALL {
+    for &class in crate::whatif::sim::breakage::rows::BreakClass::ALL {
         let strength = format!("{:?}", class.strength()).to_lowercase();
         assert!(page.contains(&format!("| `{}` | {strength} |", class.word())), "{} is {strength}", class.word());
     }

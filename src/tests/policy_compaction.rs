@@ -11,20 +11,20 @@ use crate::base::data::Data;
 use crate::logs::timeline::requests::{BlockKind, ReferenceKind, SegmentCause, Timeline, Trigger as Asked};
 use crate::whatif::compaction::context_sizes::after_sizes;
 use crate::whatif::compaction::figures::{compactions, percentiles};
-use crate::whatif::compaction::outcome::{Attempt, Outcome};
+use crate::whatif::compaction::outcome::{AttemptEnd, CompactionAttempt};
 use crate::whatif::compaction::params::{Align, Mode, Params, Real, Reserve, Style, Tier};
 use crate::whatif::compaction::placement::placement;
 use crate::whatif::compaction::real::{real_compactions, soon_after};
 use crate::whatif::compaction::sweep::points;
 use crate::whatif::compaction::tail::{by_target, start};
-use crate::whatif::compaction::{Compaction, Sheet, Trigger};
+use crate::whatif::compaction::{Compaction, CompactionThresholds, CompactionTrigger};
 use crate::whatif::sim::breakage;
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::detect::orphans;
-use crate::whatif::sim::breakage::rows::Class;
-use crate::whatif::sim::simulate::Run;
-use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
-use crate::whatif::sim::view::{ContextView, ExtraCall, Journal, Key, Moment, Stage, StageOutput};
+use crate::whatif::sim::breakage::rows::BreakClass;
+use crate::whatif::sim::simulate::SimulatedRun;
+use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
+use crate::whatif::sim::view::{ContextView, ExtraCall, ItemKey, RequestMoment, Stage, StageJournal, StageOutput};
 
 const SHIPPED: &str = include_str!("../../rules/policies/compaction.toml");
 
@@ -36,19 +36,20 @@ fn params() -> Params {
         reattach_tokens: 20,
         min_gain_tokens: 10,
         min_turns_between: 0,
-        ..Sheet::shipped().params.clone()
+        ..CompactionThresholds::shipped().params.clone()
     }
 }
 
-fn compact(timeline: &Timeline, params: &Params, trigger: Trigger) -> (Vec<Sent>, Vec<Attempt>) {
-    let journal = Journal::default();
+fn compact(timeline: &Timeline, params: &Params, trigger: CompactionTrigger) -> (Vec<Sent>, Vec<CompactionAttempt>) {
+    let journal = StageJournal::default();
     let tokens: Arc<[u32]> = sizes(timeline).into();
-    let mut stage = Compaction::new(params.clone(), Sheet::shipped().clone(), tokens, journal.clone()).at(trigger);
+    let mut stage =
+        Compaction::new(params.clone(), CompactionThresholds::shipped().clone(), tokens, journal.clone()).at(trigger);
     let sent = send(timeline, &mut stage);
     (sent, journal.take())
 }
 
-fn outcomes(attempts: &[Attempt]) -> Vec<(u32, Outcome)> {
+fn outcomes(attempts: &[CompactionAttempt]) -> Vec<(u32, AttemptEnd)> {
     attempts.iter().map(|attempt| (attempt.request, attempt.outcome)).collect()
 }
 
@@ -69,7 +70,7 @@ fn add_turns(log: &mut Story, turns: u32) {
 
 #[test]
 fn triggers_are_those_of_the_golden_vectors() {
-    let sheet = Sheet::shipped();
+    let sheet = CompactionThresholds::shipped();
     let with = |reserve| Params { reserve_output: Reserve::Tokens(reserve), ..sheet.params.clone() };
     assert_eq!(with(32_000).trigger_tokens(sheet, ""), 155_000);
     assert_eq!(with(20_000).trigger_tokens(sheet, ""), 167_000);
@@ -80,7 +81,7 @@ fn triggers_are_those_of_the_golden_vectors() {
 
 #[test]
 fn the_observed_reserve_goes_by_version() {
-    let sheet = Sheet::shipped();
+    let sheet = CompactionThresholds::shipped();
     let trigger = |version| sheet.params.trigger_tokens(sheet, version);
     for version in ["2.0.64", "2.0.76", "2.1.5", "2.1.20"] {
         assert_eq!(trigger(version), 155_000, "{version}");
@@ -104,8 +105,8 @@ fn the_byte_rule_cuts_where_the_golden_vectors_do() {
 fn the_head_goes_and_the_tail_begins_where_a_person_wrote() {
     let timeline = talk(6).done();
     // Request 2t has 1000 + 100t + 20 tokens, request 2t + 1 has 60 more.
-    let (sent, attempts) = compact(&timeline, &params(), Trigger::Tokens(1_400));
-    assert_eq!(outcomes(&attempts), [(8, Outcome::Ok)]);
+    let (sent, attempts) = compact(&timeline, &params(), CompactionTrigger::Tokens(1_400));
+    assert_eq!(outcomes(&attempts), [(8, AttemptEnd::Ok)]);
     // At request 8 the newest 100 tokens are turn 4's prompt (20), turn 3's text, result and call (80): its prompt,
     // block 12, is the nearest earlier one. 300 tokens go.
     let fired = attempts[0];
@@ -130,11 +131,11 @@ fn with_align_message_the_tail_begins_at_any_message_but_never_inside_a_pair() {
         let at = start(&timeline, &items, keep_tokens, Align::Message).unwrap();
         items[at].key
     };
-    assert_eq!(tail(20), Key::Block(16)); // the prompt
-    assert_eq!(tail(21), Key::Block(15)); // the text before it
-    assert_eq!(tail(41), Key::Block(13)); // the result is not left without its call
-    assert_eq!(tail(91), Key::Block(13));
-    assert_eq!(tail(101), Key::Block(12));
+    assert_eq!(tail(20), ItemKey::Block(16)); // the prompt
+    assert_eq!(tail(21), ItemKey::Block(15)); // the text before it
+    assert_eq!(tail(41), ItemKey::Block(13)); // the result is not left without its call
+    assert_eq!(tail(91), ItemKey::Block(13));
+    assert_eq!(tail(101), ItemKey::Block(12));
 }
 
 #[test]
@@ -149,7 +150,7 @@ fn a_prompt_of_several_parts_is_not_cut_in_two() {
     let items = logged(&timeline, 6).items;
     for keep_tokens in [1, 8, 12, 20] {
         let at = start(&timeline, &items, keep_tokens, Align::Turn).unwrap();
-        assert_eq!(items[at].key, Key::Block(record - 2), "{keep_tokens}");
+        assert_eq!(items[at].key, ItemKey::Block(record - 2), "{keep_tokens}");
     }
 }
 
@@ -157,9 +158,9 @@ fn a_prompt_of_several_parts_is_not_cut_in_two() {
 fn nothing_fires_without_a_trigger_and_every_context_is_the_logs() {
     let timeline = talk(8).done();
     for (params, trigger) in [
-        (params(), Trigger::Never),
-        (params(), Trigger::Tokens(u64::MAX)),
-        (Params { window: u64::MAX, ..params() }, Trigger::Params),
+        (params(), CompactionTrigger::Never),
+        (params(), CompactionTrigger::Tokens(u64::MAX)),
+        (Params { window: u64::MAX, ..params() }, CompactionTrigger::Params),
     ] {
         let (sent, attempts) = compact(&timeline, &params, trigger);
         assert!(attempts.is_empty());
@@ -175,11 +176,12 @@ fn a_context_without_a_place_to_cut_stays_whole() {
         log.calls("Bash", "", 10).result(50).ask(1_000, 60, 1);
     }
     let timeline = log.done();
-    let (sent, attempts) = compact(&timeline, &params(), Trigger::Tokens(1_300));
-    assert_eq!(outcomes(&attempts), [(5, Outcome::NoBoundary)]);
+    let (sent, attempts) = compact(&timeline, &params(), CompactionTrigger::Tokens(1_300));
+    assert_eq!(outcomes(&attempts), [(5, AttemptEnd::NoBoundary)]);
     assert!(sent.iter().all(|sent| sent.view == sent.logged && sent.aside.extra.is_empty()));
-    let (sent, attempts) = compact(&timeline, &Params { align: Align::Message, ..params() }, Trigger::Tokens(1_300));
-    assert_eq!(outcomes(&attempts), [(5, Outcome::Ok)]);
+    let (sent, attempts) =
+        compact(&timeline, &Params { align: Align::Message, ..params() }, CompactionTrigger::Tokens(1_300));
+    assert_eq!(outcomes(&attempts), [(5, AttemptEnd::Ok)]);
     assert_eq!(blocks(&sent[5].view), [7, 8, 9, 10]);
 }
 
@@ -188,12 +190,12 @@ fn too_small_a_gain_is_left_alone() {
     let timeline = talk(6).done();
     // 300 tokens would go and 62 come: a gain of 238.
     let with = |min_gain_tokens| {
-        compact(&timeline, &Params { min_gain_tokens, ..params() }, Trigger::Tokens(1_400)).1[0].outcome
+        compact(&timeline, &Params { min_gain_tokens, ..params() }, CompactionTrigger::Tokens(1_400)).1[0].outcome
     };
-    assert_eq!((with(238), with(239)), (Outcome::Ok, Outcome::NoGain));
+    assert_eq!((with(238), with(239)), (AttemptEnd::Ok, AttemptEnd::NoGain));
     // Even without a limit a context never grows by being compacted.
     let params = Params { min_gain_tokens: 0, summary_tokens: 300 - 32, ..params() };
-    assert_eq!(compact(&timeline, &params, Trigger::Tokens(1_400)).1[0].outcome, Outcome::NoGain);
+    assert_eq!(compact(&timeline, &params, CompactionTrigger::Tokens(1_400)).1[0].outcome, AttemptEnd::NoGain);
 }
 
 #[test]
@@ -201,15 +203,15 @@ fn compactions_keep_their_distance_in_human_turns() {
     let timeline = talk(20).done();
     let fired = |min_turns_between| {
         let params = Params { min_turns_between, ..params() };
-        let attempts = compact(&timeline, &params, Trigger::Tokens(1_250)).1;
-        let turns = attempts.iter().filter(|attempt| attempt.outcome == Outcome::Ok);
+        let attempts = compact(&timeline, &params, CompactionTrigger::Tokens(1_250)).1;
+        let turns = attempts.iter().filter(|attempt| attempt.outcome == AttemptEnd::Ok);
         turns.map(|attempt| timeline.requests[attempt.request as usize].turn).collect::<Vec<u32>>()
     };
     // A compaction in turn t leaves 182 (at its start); a turn brings 100.
     assert_eq!(fired(0)[..3], [2, 3, 4]);
     assert_eq!(fired(5), [2, 7, 12, 17]);
-    let held = compact(&timeline, &Params { min_turns_between: 5, ..params() }, Trigger::Tokens(1_250)).1;
-    assert!(held.iter().any(|attempt| attempt.outcome == Outcome::Held));
+    let held = compact(&timeline, &Params { min_turns_between: 5, ..params() }, CompactionTrigger::Tokens(1_250)).1;
+    assert!(held.iter().any(|attempt| attempt.outcome == AttemptEnd::Held));
 }
 
 #[test]
@@ -217,29 +219,29 @@ fn the_breaker_opens_after_failures_in_a_row() {
     let timeline = talk(12).done();
     let run = |fail_every, max_consecutive_failures| {
         let params = Params { fail_every, max_consecutive_failures, ..params() };
-        let (sent, attempts) = compact(&timeline, &params, Trigger::Tokens(1_400));
+        let (sent, attempts) = compact(&timeline, &params, CompactionTrigger::Tokens(1_400));
         let calls: usize = sent.iter().map(|sent| sent.aside.extra.len()).sum();
-        let mut counts: BTreeMap<Outcome, usize> = BTreeMap::new();
+        let mut counts: BTreeMap<AttemptEnd, usize> = BTreeMap::new();
         for attempt in &attempts {
             *counts.entry(attempt.outcome).or_default() += 1;
         }
         (outcomes(&attempts)[..4].to_vec(), counts, calls)
     };
     let (first, counts, calls) = run(1, 3);
-    let (failed, open) = (Outcome::Failed, Outcome::BreakerOpen);
+    let (failed, open) = (AttemptEnd::Failed, AttemptEnd::BreakerOpen);
     assert_eq!(first, [(8, failed), (9, failed), (10, failed), (11, open)]);
-    assert_eq!((counts[&failed], calls, counts.get(&Outcome::Ok)), (3, 3, None));
+    assert_eq!((counts[&failed], calls, counts.get(&AttemptEnd::Ok)), (3, 3, None));
     // A success in between closes it again: every second call fails, never two in a row.
     let (_, counts, _) = run(2, 2);
-    assert!(counts[&failed] >= 2 && !counts.contains_key(&open) && counts[&Outcome::Ok] >= 2, "{counts:?}");
+    assert!(counts[&failed] >= 2 && !counts.contains_key(&open) && counts[&AttemptEnd::Ok] >= 2, "{counts:?}");
     let (first, ..) = run(2, 1);
-    assert_eq!(first[0].1, Outcome::Ok);
+    assert_eq!(first[0].1, AttemptEnd::Ok);
 }
 
 #[test]
 fn a_failed_summary_costs_its_reading_and_changes_nothing() {
     let timeline = talk(6).done();
-    let (sent, _) = compact(&timeline, &Params { fail_every: 1, ..params() }, Trigger::Tokens(1_400));
+    let (sent, _) = compact(&timeline, &Params { fail_every: 1, ..params() }, CompactionTrigger::Tokens(1_400));
     let call = sent[8].aside.extra[0];
     assert_eq!((call.read + call.uncached, call.write, call.output), (1_420, 0, 0));
     assert!(sent.iter().all(|sent| sent.view == sent.logged));
@@ -253,11 +255,11 @@ fn age_fires_only_where_it_is_asked_for() {
     let timeline = log.done();
     let aged = |max_age_minutes| {
         let params = Params { max_age_minutes, ..params() };
-        outcomes(&compact(&timeline, &params, Trigger::Tokens(1_000_000)).1)
+        outcomes(&compact(&timeline, &params, CompactionTrigger::Tokens(1_000_000)).1)
     };
     assert_eq!(aged(0), []);
     assert_eq!(aged(61), []);
-    assert_eq!(aged(60)[0], (8, Outcome::Ok));
+    assert_eq!(aged(60)[0], (8, AttemptEnd::Ok));
 }
 
 #[test]
@@ -273,7 +275,7 @@ fn the_summariser_reads_a_warm_cache_of_its_own_model_only() {
         add_turns(&mut log, 1);
         let params = Params { summarizer_model: model.to_owned(), ..params() };
         let timeline = log.done();
-        let (sent, _) = compact(&timeline, &params, Trigger::Tokens(1_400));
+        let (sent, _) = compact(&timeline, &params, CompactionTrigger::Tokens(1_400));
         sent[8].aside.extra[0]
     };
     let warm =
@@ -294,9 +296,9 @@ fn a_real_compaction_starts_the_run_anew() {
     log.compaction(Asked::Auto, Some(1_600), 40);
     add_turns(&mut log, 6);
     let timeline = log.done();
-    let (sent, attempts) = compact(&timeline, &params(), Trigger::Tokens(1_400));
+    let (sent, attempts) = compact(&timeline, &params(), CompactionTrigger::Tokens(1_400));
     // The second stretch has 40 tokens more, so it fires a request earlier in its own count.
-    assert_eq!(outcomes(&attempts)[..2], [(8, Outcome::Ok), (19, Outcome::Ok)]);
+    assert_eq!(outcomes(&attempts)[..2], [(8, AttemptEnd::Ok), (19, AttemptEnd::Ok)]);
     assert!(sent[12..19].iter().all(|sent| sent.view == sent.logged));
 }
 
@@ -307,14 +309,14 @@ fn without_the_real_compactions_the_context_grows_on_past_the_window() {
     add_turns(&mut log, 3);
     let timeline = log.done();
     let params = Params { real: Real::Ignore, window: 1_450, ..params() };
-    let (sent, attempts) = compact(&timeline, &params, Trigger::Never);
+    let (sent, attempts) = compact(&timeline, &params, CompactionTrigger::Never);
     // As if six turns had been told in one go.
     let whole = talk(6).done();
     let told = (0..12).map(|request| logged(&whole, request).tokens()).collect::<Vec<u64>>();
     assert_eq!(sent.iter().map(|sent| sent.view.tokens()).collect::<Vec<u64>>(), told);
     let summary = timeline.boundaries[0].summary;
     assert!(sent.iter().all(|sent| !blocks(&sent.view).contains(&summary)));
-    assert_eq!(outcomes(&attempts), [(9, Outcome::Overflow)]);
+    assert_eq!(outcomes(&attempts), [(9, AttemptEnd::Overflow)]);
     assert_eq!(attempts[0].before_tokens, 1_480);
     let noticed: Vec<(u32, &str)> =
         sent.iter().flat_map(|sent| sent.aside.noticed.iter().map(|seen| (sent.request, seen.class))).collect();
@@ -326,8 +328,9 @@ fn without_the_real_compactions_virtual_ones_reach_back_over_them() {
     let mut log = talk(3);
     log.compaction(Asked::Auto, Some(1_300), 40);
     add_turns(&mut log, 3);
-    let (virtual_run, _) = compact(&log.done(), &Params { real: Real::Ignore, ..params() }, Trigger::Tokens(1_400));
-    let whole = compact(&talk(6).done(), &params(), Trigger::Tokens(1_400)).0;
+    let (virtual_run, _) =
+        compact(&log.done(), &Params { real: Real::Ignore, ..params() }, CompactionTrigger::Tokens(1_400));
+    let whole = compact(&talk(6).done(), &params(), CompactionTrigger::Tokens(1_400)).0;
     let tokens = |sent: &[Sent]| sent.iter().map(|sent| sent.view.tokens()).collect::<Vec<u64>>();
     assert_eq!(tokens(&virtual_run), tokens(&whole));
 }
@@ -347,7 +350,7 @@ fn a_conversation_that_goes_back_keeps_its_summary_only_if_it_keeps_what_followe
     // The run compacts at request 8 and keeps from block 12 on: the prompt of request 6.
     for (after, is_kept) in [(11, true), (8, true), (6, true), (5, false), (1, false)] {
         let timeline = gone_back(after);
-        let (sent, attempts) = compact(&timeline, &params(), Trigger::Tokens(1_400));
+        let (sent, attempts) = compact(&timeline, &params(), CompactionTrigger::Tokens(1_400));
         assert_eq!(attempts[0].request, 8);
         let gone = sent[12].logged.tokens() - sent[12].view.tokens();
         assert_eq!(gone, if is_kept { 300 - 62 } else { 0 }, "after {after}");
@@ -364,7 +367,7 @@ fn going_back_to_before_a_real_compaction_leaves_nothing_to_splice() {
         add_turns(&mut log, 1);
         let mut timeline = log.done();
         timeline.segments[2].after = after;
-        let (sent, _) = compact(&timeline, &Params { real: Real::Ignore, ..params() }, Trigger::Never);
+        let (sent, _) = compact(&timeline, &Params { real: Real::Ignore, ..params() }, CompactionTrigger::Never);
         (sent[12].view.tokens(), sent[12].logged.tokens())
     };
     // Two turns and a prompt from before the compaction.
@@ -381,7 +384,7 @@ impl Stage for Halved {
         self.0.begin(timeline, chain);
     }
 
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
+    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
         self.0.apply(moment, view, aside);
         view.items.iter_mut().for_each(|item| item.tokens /= 2);
     }
@@ -390,9 +393,10 @@ impl Stage for Halved {
 #[test]
 fn the_trigger_sees_what_later_stages_left() {
     let timeline = talk(8).done();
-    let journal = Journal::default();
-    let stage = Compaction::new(params(), Sheet::shipped().clone(), sizes(&timeline).into(), journal.clone());
-    send(&timeline, &mut Halved(stage.at(Trigger::Tokens(1_400))));
+    let journal = StageJournal::default();
+    let stage =
+        Compaction::new(params(), CompactionThresholds::shipped().clone(), sizes(&timeline).into(), journal.clone());
+    send(&timeline, &mut Halved(stage.at(CompactionTrigger::Tokens(1_400))));
     // Alone it fires at request 8. What was sent before is halved, what has come since is not yet.
     let first = journal.take()[0];
     let halved = |request: u32| PREFIX + (logged(&timeline, request).tokens() - PREFIX) / 2;
@@ -405,13 +409,13 @@ fn the_trigger_sees_what_later_stages_left() {
 #[test]
 fn a_run_is_summed_up_in_figures() {
     let timeline = talk(20).done();
-    let sheet = Sheet::shipped();
-    let (sent, attempts) = compact(&timeline, &params(), Trigger::Tokens(1_250));
+    let sheet = CompactionThresholds::shipped();
+    let (sent, attempts) = compact(&timeline, &params(), CompactionTrigger::Tokens(1_250));
     let contexts = sent.iter().map(|sent| sent.view.tokens());
     let done = compactions(&timeline, &attempts, &run_of(&sent), None, sheet);
     let fired: Vec<u32> =
-        attempts.iter().filter(|attempt| attempt.outcome == Outcome::Ok).map(|attempt| attempt.request).collect();
-    assert_eq!(done.outcomes[&Outcome::Ok], fired.len() as u64);
+        attempts.iter().filter(|attempt| attempt.outcome == AttemptEnd::Ok).map(|attempt| attempt.request).collect();
+    assert_eq!(done.outcomes[&AttemptEnd::Ok], fired.len() as u64);
     assert_eq!((done.sessions, done.summariser.calls), (1, fired.len() as u64));
     assert_eq!(done.summariser.output, 30 * fired.len() as u64);
     assert_eq!(done.context.max, contexts.max().unwrap());
@@ -421,8 +425,9 @@ fn a_run_is_summed_up_in_figures() {
     assert_eq!(done.requests_between_p50, Some(gaps[(gaps.len() - 1) / 2]));
     assert!(done.is_thrashing);
     // Five turns apart are ten requests: no longer thrashing.
-    let (_, attempts) = compact(&timeline, &Params { min_turns_between: 5, ..params() }, Trigger::Tokens(1_250));
-    let done = compactions(&timeline, &attempts, &Run::default(), None, sheet);
+    let (_, attempts) =
+        compact(&timeline, &Params { min_turns_between: 5, ..params() }, CompactionTrigger::Tokens(1_250));
+    let done = compactions(&timeline, &attempts, &SimulatedRun::default(), None, sheet);
     assert_eq!((done.requests_between_p50, done.turns_between_p50), (Some(10), Some(5)));
     assert!(!done.is_thrashing);
 }
@@ -440,18 +445,20 @@ fn breaks_soon_after_a_compaction_are_told_apart() {
     }
     let timeline = log.done();
     let tokens = sizes(&timeline);
-    let detectors = Detectors::new(&timeline, &tokens, breakage::Sheet::shipped());
-    let (sent, attempts) = compact(&timeline, &Params { min_turns_between: 5, ..params() }, Trigger::Tokens(1_400));
+    let detectors = Detectors::new(&timeline, &tokens, breakage::BreakageThresholds::shipped());
+    let (sent, attempts) =
+        compact(&timeline, &Params { min_turns_between: 5, ..params() }, CompactionTrigger::Tokens(1_400));
     let mut breaks = Vec::new();
     for sent in &sent {
         detectors.look(sent.request, &sent.logged, &sent.view, &mut breaks);
     }
-    assert_eq!(breaks.iter().map(|event| event.class).collect::<Vec<_>>(), [Class::EditSourceLost; 2]);
-    let watched = (&detectors, breaks.as_slice(), breakage::Sheet::shipped());
-    let done = compactions(&timeline, &attempts, &Run::default(), Some(watched), Sheet::shipped());
-    assert_eq!(done.outcomes[&Outcome::Ok], 1);
+    assert_eq!(breaks.iter().map(|event| event.class).collect::<Vec<_>>(), [BreakClass::EditSourceLost; 2]);
+    let watched = (&detectors, breaks.as_slice(), breakage::BreakageThresholds::shipped());
+    let done =
+        compactions(&timeline, &attempts, &SimulatedRun::default(), Some(watched), CompactionThresholds::shipped());
+    assert_eq!(done.outcomes[&AttemptEnd::Ok], 1);
     let soon = done.soon_after.unwrap();
-    assert_eq!(soon.events(Class::EditSourceLost), 1);
+    assert_eq!(soon.events(BreakClass::EditSourceLost), 1);
     assert_eq!(soon_after(&timeline, 8, 50).len(), 50, "one call a request, but for the text of its second");
 }
 
@@ -471,18 +478,18 @@ fn stretch(log: &mut Story, contexts: &[u64]) {
 }
 
 /// Sizes with a static prefix of so many tokens.
-fn sized(timeline: &Timeline, prefix: u64) -> Sizes {
+fn sized(timeline: &Timeline, prefix: u64) -> BlockSizes {
     let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
-    Sizes { prefix: vec![prefix; timeline.chains.len()], ..Sizes::new(timeline, Estimator::Anchored, &rules) }
+    BlockSizes { prefix: vec![prefix; timeline.chains.len()], ..BlockSizes::new(timeline, Estimator::Anchored, &rules) }
 }
 
 fn client_knobs() -> Params {
-    Params { min_turns_between: 0, ..Sheet::shipped().params.clone() }
+    Params { min_turns_between: 0, ..CompactionThresholds::shipped().params.clone() }
 }
 
 #[test]
 fn automatic_compactions_are_placed_at_the_request_or_beside_it() {
-    let sheet = Sheet::shipped();
+    let sheet = CompactionThresholds::shipped();
     let placed = |contexts: &[u64], answer: u32, pre_tokens: Option<u64>| {
         let mut log = Story::new();
         log.version("2.1.30").session("a", "/p");
@@ -511,9 +518,9 @@ fn results_that_were_never_sent_count_towards_the_trigger() {
     log.compaction(Asked::Auto, None, 40).ask(0, 30_000, 0);
     let mut timeline = log.done();
     // 164,000 + 90 + 0.343 * 9,000 = 167,177.
-    assert_eq!(placement(&timeline, &client_knobs(), Sheet::shipped()).placed.k, 1);
+    assert_eq!(placement(&timeline, &client_knobs(), CompactionThresholds::shipped()).placed.k, 1);
     timeline.blocks[result as usize].chars = 8_000; // 166,834
-    assert_eq!(placement(&timeline, &client_knobs(), Sheet::shipped()).placed.k, 0);
+    assert_eq!(placement(&timeline, &client_knobs(), CompactionThresholds::shipped()).placed.k, 0);
 }
 
 #[test]
@@ -526,7 +533,7 @@ fn firings_without_a_compaction_are_false_unless_the_window_is_another() {
     log.session("c", "/p");
     stretch(&mut log, &[90_000, 170_000]);
     log.compaction(Asked::Manual, Some(171_000), 40).human(4).ask(0, 30_000, 0);
-    let found = placement(&log.done(), &client_knobs(), Sheet::shipped());
+    let found = placement(&log.done(), &client_knobs(), CompactionThresholds::shipped());
     assert_eq!((found.false_firings.k, found.false_firings.n), (1, 6));
     assert_eq!((found.placed.n, found.manual, found.unknown, found.beyond_window), (0, 1, 0, 1));
     assert_eq!(found.is_met, None, "there is nothing to place");
@@ -540,7 +547,7 @@ fn edges_are_listed_by_version_in_order() {
         stretch(&mut log, &[90_000, 155_000]);
         log.compaction(Asked::Auto, Some(tokens), 40).human(4).ask(0, 30_000, 0);
     }
-    let edges = placement(&log.done(), &client_knobs(), Sheet::shipped()).edges;
+    let edges = placement(&log.done(), &client_knobs(), CompactionThresholds::shipped()).edges;
     let rows: Vec<_> = edges
         .iter()
         .map(|edge| (edge.version.as_str(), edge.compactions, edge.tokens_min, edge.tokens_max, edge.trigger_tokens))
@@ -558,7 +565,12 @@ fn sizes_after_compactions_are_held_against_the_knobs() {
         log.compaction(Asked::Auto, Some(168_000), 40).human(4).ask(0, context, 0);
     }
     let timeline = log.done();
-    let found = after_sizes(&timeline, &sized(&timeline, 20_000), &Sheet::shipped().params, Sheet::shipped());
+    let found = after_sizes(
+        &timeline,
+        &sized(&timeline, 20_000),
+        &CompactionThresholds::shipped().params,
+        CompactionThresholds::shipped(),
+    );
     assert_eq!((found.compactions, found.by_params.k, found.by_params.n), (4, 2, 4));
     assert_eq!((found.context.p50, found.context.max), (30_410, 50_683));
 }
@@ -574,14 +586,17 @@ fn real_compactions_are_billed_and_what_they_broke_is_found() {
     let timeline = log.done();
     assert_eq!(timeline.blocks[6].kind, BlockKind::ToolUsage);
     let tokens = sizes(&timeline);
-    let numbers = breakage::Sheet::shipped();
+    let numbers = breakage::BreakageThresholds::shipped();
     let detectors = Detectors::new(&timeline, &tokens, numbers);
-    let real = real_compactions(&timeline, &tokens, &detectors, Sheet::shipped(), numbers);
+    let real = real_compactions(&timeline, &tokens, &detectors, CompactionThresholds::shipped(), numbers);
     assert_eq!(real.triggers, BTreeMap::from([("auto".to_owned(), 1)]));
     let bill = real.summariser_estimate;
     assert_eq!((bill.calls, bill.read, bill.uncached, bill.output), (1, 2_000, 0, 100));
     assert_eq!((real.rewritten_tokens, real.removed_tokens), (300, 1_901 - 705));
-    assert_eq!((real.breakage.events(Class::EditSourceLost), real.breakage.events(Class::RereadPredicted)), (1, 1));
+    assert_eq!(
+        (real.breakage.events(BreakClass::EditSourceLost), real.breakage.events(BreakClass::RereadPredicted)),
+        (1, 1)
+    );
     assert_eq!((real.breakage.reread_tokens, real.rereads.compactions, real.rereads.reads), (900, 1, 0));
 }
 
@@ -589,17 +604,17 @@ fn real_compactions_are_billed_and_what_they_broke_is_found() {
 fn a_log_without_compactions_has_no_bill_and_no_verdict() {
     let timeline = talk(3).done();
     let tokens = sizes(&timeline);
-    let numbers = breakage::Sheet::shipped();
+    let numbers = breakage::BreakageThresholds::shipped();
     let detectors = Detectors::new(&timeline, &tokens, numbers);
-    let real = real_compactions(&timeline, &tokens, &detectors, Sheet::shipped(), numbers);
+    let real = real_compactions(&timeline, &tokens, &detectors, CompactionThresholds::shipped(), numbers);
     assert_eq!((real.summariser_estimate.calls, real.breakage.classes.len()), (0, 0));
-    let after = after_sizes(&timeline, &sized(&timeline, 1_000), &params(), Sheet::shipped());
+    let after = after_sizes(&timeline, &sized(&timeline, 1_000), &params(), CompactionThresholds::shipped());
     assert_eq!((after.is_met, after.learned.n), (None, 0));
 }
 
 #[test]
 fn the_sweep_tries_every_threshold_with_every_carry_and_once_none() {
-    let sheet = Sheet::shipped();
+    let sheet = CompactionThresholds::shipped();
     let found = points(&sheet.params, sheet);
     let settings: Vec<(Option<u64>, u64)> =
         found.iter().map(|point| (point.trigger_tokens(), point.carry_tokens)).collect();
@@ -619,7 +634,7 @@ fn the_sweep_tries_every_threshold_with_every_carry_and_once_none() {
 
 #[test]
 fn defaults_are_those_of_the_specification() {
-    let params = &Sheet::shipped().params;
+    let params = &CompactionThresholds::shipped().params;
     assert_eq!(
         (params.tier, params.mode, params.align, params.real),
         (Tier::Auto, Mode::ClaudeCode, Align::Turn, Real::Keep)
@@ -637,7 +652,7 @@ fn defaults_are_those_of_the_specification() {
 fn senseless_knobs_are_refused_by_name() {
     let refused = |from: &str, to: &str| {
         assert!(SHIPPED.contains(from), "{from}");
-        Sheet::parse(&SHIPPED.replacen(from, to, 1), "compaction.toml").unwrap_err().to_string()
+        CompactionThresholds::parse(&SHIPPED.replacen(from, to, 1), "compaction.toml").unwrap_err().to_string()
     };
     assert!(refused("compact_at_pct = 0.75", "compact_at_pct = 75").contains("compact_at_pct"));
     assert!(refused("window = 200000", "window = 0").contains("window"));
@@ -646,10 +661,12 @@ fn senseless_knobs_are_refused_by_name() {
     assert!(refused("style = \"clear\"", "style = \"head(x)\"").contains("head(<characters>)"));
     assert!(refused("mode = \"claude-code\"", "mode = \"codex\"").contains("codex"));
     assert!(refused("fail_every = 0", "fails_every = 0").contains("fails_every"));
-    let head = Sheet::parse(&SHIPPED.replace("style = \"clear\"", "style = \"head(80)\""), "").unwrap();
+    let head = CompactionThresholds::parse(&SHIPPED.replace("style = \"clear\"", "style = \"head(80)\""), "").unwrap();
     assert_eq!(head.params.micro.style, Style::Head(80));
     assert_eq!(serde_json::to_value(&head.params).unwrap()["micro"]["style"], "head(80)");
-    let tokens = Sheet::parse(&SHIPPED.replace("reserve_output = \"observed\"", "reserve_output = 1000"), "").unwrap();
+    let tokens =
+        CompactionThresholds::parse(&SHIPPED.replace("reserve_output = \"observed\"", "reserve_output = 1000"), "")
+            .unwrap();
     assert_eq!(tokens.params.trigger_tokens(&tokens, "2.1.30"), 186_000);
 }
 
@@ -691,9 +708,9 @@ proptest! {
         let timeline = story(&turns);
         let align = if is_turn { Align::Turn } else { Align::Message };
         let params = Params { tail_keep_tokens, align, min_turns_between, ..params() };
-        let (sent, attempts) = compact(&timeline, &params, Trigger::Tokens(trigger));
+        let (sent, attempts) = compact(&timeline, &params, CompactionTrigger::Tokens(trigger));
         let mut last_turn = None;
-        for attempt in attempts.iter().filter(|attempt| attempt.outcome == Outcome::Ok) {
+        for attempt in attempts.iter().filter(|attempt| attempt.outcome == AttemptEnd::Ok) {
             let at = &sent[attempt.request as usize];
             let tail = &at.view.items[3..];
             prop_assert!(at.logged.items.ends_with(tail));
@@ -701,7 +718,7 @@ proptest! {
             // What went and what came account for the context to the token.
             prop_assert_eq!(attempt.before_tokens - at.view.tokens(), attempt.head_tokens - attempt.made_tokens);
             prop_assert!(at.view.tokens() < attempt.before_tokens);
-            if let (true, Key::Block(first)) = (is_turn, tail[0].key) {
+            if let (true, ItemKey::Block(first)) = (is_turn, tail[0].key) {
                 prop_assert_eq!(timeline.blocks[first as usize].kind, BlockKind::Human);
             }
             let turn = timeline.requests[attempt.request as usize].turn;
@@ -723,8 +740,8 @@ proptest! {
         let timeline = story(&vec![(20, vec![(1, step)]); turns]);
         let fired = |min_turns_between| {
             let params = Params { min_turns_between, ..params() };
-            let attempts = compact(&timeline, &params, Trigger::Tokens(trigger)).1;
-            attempts.iter().filter(|attempt| attempt.outcome == Outcome::Ok).count()
+            let attempts = compact(&timeline, &params, CompactionTrigger::Tokens(trigger)).1;
+            attempts.iter().filter(|attempt| attempt.outcome == AttemptEnd::Ok).count()
         };
         prop_assert!(fired(distance + 1) <= fired(distance));
     }
@@ -735,13 +752,13 @@ proptest! {
     ) {
         let timeline = story(&vec![(20, vec![(1, 60)]); 30]);
         let params = Params { fail_every, max_consecutive_failures: most, ..params() };
-        let attempts = compact(&timeline, &params, Trigger::Tokens(1_300)).1;
+        let attempts = compact(&timeline, &params, CompactionTrigger::Tokens(1_300)).1;
         let mut in_a_row = 0;
         for attempt in attempts {
             match attempt.outcome {
-                Outcome::Failed => in_a_row += 1,
-                Outcome::Ok => in_a_row = 0,
-                Outcome::BreakerOpen => prop_assert_eq!(in_a_row, most),
+                AttemptEnd::Failed => in_a_row += 1,
+                AttemptEnd::Ok => in_a_row = 0,
+                AttemptEnd::BreakerOpen => prop_assert_eq!(in_a_row, most),
                 _ => {}
             }
             prop_assert!(in_a_row <= most);

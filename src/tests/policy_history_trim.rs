@@ -8,19 +8,19 @@ use proptest::prelude::*;
 use super::log_builder::cases;
 use super::timeline_builder::Story;
 use crate::logs::timeline::requests::{BlockKind, NONE, SegmentCause, Timeline, Trigger};
-use crate::report::table::Format;
+use crate::report::table::TableFormat;
 use crate::whatif::history_trim::caps::{Caps, cap_at, kept_chars, units};
-use crate::whatif::history_trim::conversation::{Conversation, Message, Reading, boundary, is_continuation};
+use crate::whatif::history_trim::conversation::{Conversation, MessageReading, TrimMessage, boundary, is_continuation};
 use crate::whatif::history_trim::outcome::{
-    AgeRow, BreakCause, BreakCount, Edits, Role, TrimOutcome, TrimReport, verdict,
+    BreakCause, BreakCount, Edits, MessageAgeRow, Role, TrimOutcome, TrimReport, verdict,
 };
-use crate::whatif::history_trim::params::{CutStyle, Exchanges, Fidelity};
-use crate::whatif::history_trim::plan::{Fate, Memory, Plan};
-use crate::whatif::history_trim::{HistoryTrim, Params, Rule, Sheet, tables};
+use crate::whatif::history_trim::params::{CutStyle, Exchanges, TrimSource};
+use crate::whatif::history_trim::plan::{Memory, MessageFate, TrimPlan};
+use crate::whatif::history_trim::{HistoryTrim, HistoryTrimThresholds, Params, TrimRule, tables};
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::figures::Verdict;
+use crate::whatif::sim::figures::CostVerdict;
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Noticed, Prefix, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, Item, ItemKey, Noticed, Prefix, RequestMoment, Stage, StageOutput};
 
 /// Tokens that were not sent; negative if marks of cuts took more than the cuts gave.
 fn removed(outcome: &TrimOutcome) -> i128 {
@@ -29,11 +29,11 @@ fn removed(outcome: &TrimOutcome) -> i128 {
 
 const UNLIMITED: u32 = 1_000_000_000;
 
-static SHEET: LazyLock<Sheet> = LazyLock::new(|| {
-    Sheet::parse(include_str!("../../rules/policies/history_trim.toml"), "the shipped sheet").unwrap()
+static SHEET: LazyLock<HistoryTrimThresholds> = LazyLock::new(|| {
+    HistoryTrimThresholds::parse(include_str!("../../rules/policies/history_trim.toml"), "the shipped sheet").unwrap()
 });
 
-fn sheet() -> &'static Sheet {
+fn sheet() -> &'static HistoryTrimThresholds {
     &SHEET
 }
 
@@ -44,11 +44,11 @@ fn size_rules() -> &'static SizeRules {
     &SIZES
 }
 
-fn rule(change: impl FnOnce(&mut Params)) -> Rule {
+fn rule(change: impl FnOnce(&mut Params)) -> TrimRule {
     let mut params = sheet().params.clone();
     change(&mut params);
     params.check().unwrap();
-    Rule { params, sheet: sheet().clone() }
+    TrimRule { params, sheet: sheet().clone() }
 }
 
 /// The same boundary on all requests, no budget.
@@ -256,8 +256,8 @@ proptest! {
 
 // ---- messages, boundary, continuation, units
 
-fn message(role: Role, id: u32, tokens: u32) -> Message {
-    Message {
+fn message(role: Role, id: u32, tokens: u32) -> TrimMessage {
+    TrimMessage {
         role,
         id,
         is_exchange: role == Role::User,
@@ -273,12 +273,12 @@ fn message(role: Role, id: u32, tokens: u32) -> Message {
     }
 }
 
-fn calling(id: u32, tokens: u32) -> Message {
-    Message { calls_tools: true, call_tokens: 1000, ..message(Role::Assistant, id, tokens) }
+fn calling(id: u32, tokens: u32) -> TrimMessage {
+    TrimMessage { calls_tools: true, call_tokens: 1000, ..message(Role::Assistant, id, tokens) }
 }
 
 /// `u` user, `a` assistant, `c` assistant with calls, `t` tool; all of 20 tokens, below every cap.
-fn told(letters: &str) -> Vec<Message> {
+fn told(letters: &str) -> Vec<TrimMessage> {
     let one = |(id, letter): (usize, char)| match letter {
         'u' => message(Role::User, id as u32, 20),
         'a' => message(Role::Assistant, id as u32, 20),
@@ -323,7 +323,7 @@ fn naive_units(letters: &str) -> Vec<usize> {
 
 /// The hard cap as it is told: while the whole is too much, the oldest unit that may go goes.
 fn naive_drops(
-    messages: &[Message],
+    messages: &[TrimMessage],
     letters: &str,
     boundary: usize,
     counted: &[u64],
@@ -347,11 +347,11 @@ fn naive_drops(
     dropped
 }
 
-fn fates(rule: &Rule, messages: &[Message]) -> Plan {
+fn fates(rule: &TrimRule, messages: &[TrimMessage]) -> TrimPlan {
     rule.plan(messages, 0, |_| None)
 }
 
-fn dropped(plan: &Plan) -> String {
+fn dropped(plan: &TrimPlan) -> String {
     plan.fates.iter().map(|fate| if fate.is_dropped { '-' } else { 'x' }).collect()
 }
 
@@ -378,14 +378,14 @@ fn the_hard_cap_drops_old_units_first_and_then_protected_ones() {
         (26, "---------"),
         (1, "---------"),
     ] {
-        let plan = under(budget, Fidelity::Upstream);
+        let plan = under(budget, TrimSource::Upstream);
         assert_eq!(dropped(&plan), wanted, "{budget}");
         assert_eq!(plan.protected_dropped(), wanted.chars().skip(5).filter(|&letter| letter == '-').count());
     }
     // Sane: the two messages with calls count 1,000 more each, and nothing protected goes.
-    assert_eq!(dropped(&under(all + 1999, Fidelity::Sane)), "-xxxxxxxx");
-    assert_eq!(dropped(&under(all + 2000, Fidelity::Sane)), "xxxxxxxxx");
-    assert_eq!(dropped(&under(1, Fidelity::Sane)), "-----xxxx");
+    assert_eq!(dropped(&under(all + 1999, TrimSource::Sane)), "-xxxxxxxx");
+    assert_eq!(dropped(&under(all + 2000, TrimSource::Sane)), "xxxxxxxxx");
+    assert_eq!(dropped(&under(1, TrimSource::Sane)), "-----xxxx");
 }
 
 #[test]
@@ -399,9 +399,9 @@ fn instructions_count_upstream_and_never_go() {
         });
         dropped(&rule.plan(&messages, prefix, |_| None))
     };
-    assert_eq!(under(Fidelity::Upstream, 20_000), "-xx");
-    assert_eq!(under(Fidelity::Upstream, 500), "xxx", "there are no more instructions than prefix");
-    assert_eq!(under(Fidelity::Sane, 20_000), "xxx");
+    assert_eq!(under(TrimSource::Upstream, 20_000), "-xx");
+    assert_eq!(under(TrimSource::Upstream, 500), "xxx", "there are no more instructions than prefix");
+    assert_eq!(under(TrimSource::Sane, 20_000), "xxx");
 }
 
 #[test]
@@ -414,9 +414,9 @@ fn a_continuation_has_its_own_boundary_and_no_budget_upstream_only() {
         });
         fates(&rule, &messages)
     };
-    let apart = plan(Fidelity::Upstream, true);
+    let apart = plan(TrimSource::Upstream, true);
     assert_eq!((apart.boundary, dropped(&apart).as_str()), (4, "xxxxxxxx"));
-    for same in [plan(Fidelity::Upstream, false), plan(Fidelity::Sane, true)] {
+    for same in [plan(TrimSource::Upstream, false), plan(TrimSource::Sane, true)] {
         assert_eq!(same.boundary, 2);
         assert!(same.is_continuation && dropped(&same).starts_with("--"));
     }
@@ -435,9 +435,9 @@ fn lists_and_arguments_are_never_cut_and_empty_texts_neither() {
     messages[0].is_string = false;
     (messages[1].text_tokens, messages[1].text_chars) = (0, 0);
     let plan = fates(&rule(keep(1)), &messages);
-    assert_eq!(plan.fates[..2], [Fate::default(); 2]);
+    assert_eq!(plan.fates[..2], [MessageFate::default(); 2]);
     assert_eq!(plan.fates[2].kept_chars, Some(156 * 4), "the newest old tool result has the near cap");
-    assert_eq!(plan.fates[3], Fate::default(), "protected");
+    assert_eq!(plan.fates[3], MessageFate::default(), "protected");
 }
 
 fn conversations() -> impl Strategy<Value = (String, Vec<u32>)> {
@@ -457,7 +457,7 @@ proptest! {
         for (message, tokens) in messages.iter_mut().zip(tokens) {
             (message.text_tokens, message.text_chars) = (tokens, 3 * tokens);
         }
-        let fidelity = if sane { Fidelity::Sane } else { Fidelity::Upstream };
+        let fidelity = if sane { TrimSource::Sane } else { TrimSource::Upstream };
         let rule = rule(|params| {
             (params.keep_recent_exchanges, params.max_history_tokens, params.fidelity) = (keep, budget, fidelity);
             params.skip_router_on_tool_results = false;
@@ -527,7 +527,7 @@ proptest! {
                 message.text_chars = kept;
             }
         }
-        prop_assert!(rule.plan(&messages, 0, |_| None).fates.iter().all(|fate| *fate == Fate::default()));
+        prop_assert!(rule.plan(&messages, 0, |_| None).fates.iter().all(|fate| *fate == MessageFate::default()));
     }
 }
 
@@ -548,7 +548,7 @@ fn contexts(timeline: &Timeline) -> Vec<(u32, ContextView)> {
     let sizes = size_rules();
     let item = |index: u32| {
         let block = &timeline.blocks[index as usize];
-        Item { key: Key::Block(index), tokens: sizes.estimate(block) as u32, kept_chars: block.chars }
+        Item { key: ItemKey::Block(index), tokens: sizes.estimate(block) as u32, kept_chars: block.chars }
     };
     let mut items: Vec<Item> = Vec::new();
     let mut all = Vec::new();
@@ -564,7 +564,7 @@ fn contexts(timeline: &Timeline) -> Vec<(u32, ContextView)> {
             items.extend(timeline.requests[before as usize].outputs.clone().map(item));
         }
         if index.is_multiple_of(3) {
-            items.push(Item { key: Key::Residual(index), tokens: 77, kept_chars: 0 });
+            items.push(Item { key: ItemKey::Residual(index), tokens: 77, kept_chars: 0 });
         }
         items.extend(request.inputs.clone().map(item));
         all.push((index, ContextView { prefix: PREFIX, items: items.clone() }));
@@ -575,7 +575,7 @@ fn contexts(timeline: &Timeline) -> Vec<(u32, ContextView)> {
 fn apply(stage: &mut HistoryTrim, timeline: &Timeline, request: u32, logged: &ContextView) -> Sent {
     let segment = timeline.requests[request as usize].segment as usize;
     let opens_segment = timeline.segments[segment].requests.start == request;
-    let moment = Moment { timeline, request, sent_before: None, before: None, cached_before: 0, opens_segment };
+    let moment = RequestMoment { timeline, request, sent_before: None, before: None, cached_before: 0, opens_segment };
     let (mut view, mut aside) = (logged.clone(), StageOutput::default());
     stage.apply(&moment, &mut view, &mut aside);
     assert!(aside.extra.is_empty(), "trimming asks nobody");
@@ -583,7 +583,7 @@ fn apply(stage: &mut HistoryTrim, timeline: &Timeline, request: u32, logged: &Co
 }
 
 /// The whole timeline, which must be of one chain.
-fn send(timeline: &Timeline, rule: &Rule) -> (Vec<Sent>, TrimOutcome) {
+fn send(timeline: &Timeline, rule: &TrimRule) -> (Vec<Sent>, TrimOutcome) {
     assert_eq!(timeline.chains.len(), 1);
     let (mut stage, outcome) = HistoryTrim::new(rule.clone(), size_rules());
     stage.begin(timeline, 0);
@@ -612,8 +612,8 @@ fn story(tell: impl FnOnce(&mut Story)) -> Timeline {
 
 fn kept(sent: &Sent) -> Vec<(u32, u32)> {
     let block = |item: &Item| match item.key {
-        Key::Block(index) => Some((index, item.kept_chars)),
-        Key::Residual(_) | Key::Made(_) => None,
+        ItemKey::Block(index) => Some((index, item.kept_chars)),
+        ItemKey::Residual(_) | ItemKey::Made(_) => None,
     };
     sent.view.items.iter().filter_map(block).collect()
 }
@@ -637,8 +637,11 @@ fn blocks_become_messages_as_a_router_sees_them() {
     timeline.blocks[10].record = timeline.blocks[9].record;
     let read = |exchanges| {
         let mut conversation = Conversation::default();
-        let reading =
-            Reading { timeline: &timeline, sizes: size_rules(), counts_user_role: exchanges == Exchanges::UserRole };
+        let reading = MessageReading {
+            timeline: &timeline,
+            sizes: size_rules(),
+            counts_user_role: exchanges == Exchanges::UserRole,
+        };
         conversation.follow(&reading, &contexts(&timeline)[1].1.items);
         conversation.messages
     };
@@ -659,7 +662,7 @@ fn blocks_become_messages_as_a_router_sees_them() {
     assert_eq!((messages[1].text_tokens, messages[1].call_tokens), (150, 2 * 70));
     assert_eq!((messages[2].text_tokens, messages[3].text_tokens), (138, 276));
     assert!(messages[1].has_thinking && messages[1].calls_tools && !messages[1].has_id && messages[2].has_id);
-    let exchanges = |all: &[Message]| all.iter().filter(|it| it.is_exchange).map(|it| it.id).collect::<Vec<_>>();
+    let exchanges = |all: &[TrimMessage]| all.iter().filter(|it| it.is_exchange).map(|it| it.id).collect::<Vec<_>>();
     assert_eq!(exchanges(&messages), [0, 9]);
     assert_eq!(exchanges(&read(Exchanges::UserRole)), [0, 7, 9]);
 }
@@ -673,7 +676,7 @@ fn a_tool_result_is_cut_to_the_cap_its_framing_and_the_mark() {
     assert_eq!(sent[1].view, sent[1].logged);
     // Old are the person's text, the call, the result, the answer: the result is third of four. Its cap lies two thirds
     // of the way from 58 to 156: 123. 28,900 characters are 10,000 tokens and 30 of framing.
-    let result = sent[2].view.items.iter().find(|item| item.key == Key::Block(2)).unwrap();
+    let result = sent[2].view.items.iter().find(|item| item.key == ItemKey::Block(2)).unwrap();
     assert_eq!((result.kept_chars, result.tokens), (28_900 * 123 / 10_000, 123 + 30 + 4));
     assert_eq!((outcome.messages_trimmed, outcome.messages_dropped, outcome.requests_changed), (1, 0, 1));
     assert_eq!(removed(&outcome), 10_030 - 157);
@@ -684,7 +687,7 @@ fn a_tool_result_is_cut_to_the_cap_its_framing_and_the_mark() {
         params.cut = CutStyle::HeadTail;
     });
     let (both, _) = send(&timeline, &both);
-    let result = both[2].view.items.iter().find(|item| item.key == Key::Block(2)).unwrap();
+    let result = both[2].view.items.iter().find(|item| item.key == ItemKey::Block(2)).unwrap();
     assert_eq!((result.kept_chars, result.tokens), (178, 157), "355 characters, the larger half at the head");
 }
 
@@ -727,7 +730,7 @@ fn an_old_message_that_moves_back_gets_another_cap() {
     let (sent, outcome) = send(&timeline, &rule(keep(1)));
     // The answer is old when it is first sent, second of two; then second of four.
     assert_eq!(causes(&outcome), [(BreakCause::CapsChanged, 1)]);
-    let answer = |sent: &Sent| sent.view.items.iter().find(|item| item.key == Key::Block(1)).unwrap().tokens;
+    let answer = |sent: &Sent| sent.view.items.iter().find(|item| item.key == ItemKey::Block(1)).unwrap().tokens;
     assert_eq!((answer(&sent[1]), answer(&sent[2])), (260 + 4, 152 + 4));
     assert_eq!(outcome.breaks[&BreakCause::CapsChanged].tokens, 264 + 9, "the answer and the 40 characters behind it");
 }
@@ -744,7 +747,7 @@ fn first_requests_and_continuations_break_each_others_prefix() {
     assert_eq!(causes(&outcome), [(BreakCause::FirstVsContinuation, 2)]);
     let first: Vec<u32> = sent.iter().map(|sent| kept(sent)[0].1).collect();
     assert_eq!(first, [4_000, 4_000, 98 * 4_000 / 966, 4_000]);
-    let (_, sane) = send(&timeline, &rule(|params| params.fidelity = Fidelity::Sane));
+    let (_, sane) = send(&timeline, &rule(|params| params.fidelity = TrimSource::Sane));
     assert_eq!(causes(&sane), [], "the same three exchanges are kept on all requests");
 }
 
@@ -754,7 +757,7 @@ fn a_unit_that_goes_breaks_the_prefix_as_dropped() {
         log.human(40).ask(0, 1, 1).says(40).human(40).ask(0, 1, 1).says(40).human(40).ask(0, 1, 1);
     });
     let rule = rule(|params| {
-        (params.fidelity, params.max_history_tokens, params.keep_recent_exchanges) = (Fidelity::Sane, 45, 1);
+        (params.fidelity, params.max_history_tokens, params.keep_recent_exchanges) = (TrimSource::Sane, 45, 1);
     });
     // Each message counts 3 + 1 + 9: three fit, and 3 more.
     let (sent, outcome) = send(&timeline, &rule);
@@ -786,7 +789,7 @@ fn what_the_rule_itself_breaks_is_noticed() {
         log.says(40).human(40).ask(0, 1, 1);
     });
     let loose = rule(|params| {
-        (params.max_history_tokens, params.fidelity, params.keep_recent_exchanges) = (100, Fidelity::Sane, 1);
+        (params.max_history_tokens, params.fidelity, params.keep_recent_exchanges) = (100, TrimSource::Sane, 1);
     });
     let (sent, _) = send(&timeline, &loose);
     assert_eq!(classes(&sent[2]), [("orphan_pair", 0)]);
@@ -911,7 +914,7 @@ fn any_knobs() -> impl Strategy<Value = Params> {
             keep_recent_user_turns_in_chained_tool_calls: chained,
             max_history_tokens: budget,
             old_message_max_tokens: [0, 1, 40][own_cap as usize],
-            fidelity: if sane { Fidelity::Sane } else { Fidelity::Upstream },
+            fidelity: if sane { TrimSource::Sane } else { TrimSource::Upstream },
             trim_thinking: thinking,
             cut: if tail { CutStyle::HeadTail } else { CutStyle::Head },
             exchanges: if all_users { Exchanges::UserRole } else { Exchanges::Human },
@@ -924,7 +927,9 @@ fn any_knobs() -> impl Strategy<Value = Params> {
 /// Calls and results in a view.
 fn halves(timeline: &Timeline, view: &ContextView, wanted: BlockKind) -> Vec<u32> {
     let call = |item: &Item| match item.key {
-        Key::Block(index) => Some(&timeline.blocks[index as usize]).filter(|it| it.kind == wanted).map(|it| it.call),
+        ItemKey::Block(index) => {
+            Some(&timeline.blocks[index as usize]).filter(|it| it.kind == wanted).map(|it| it.call)
+        }
         _ => None,
     };
     let mut all: Vec<u32> = view.items.iter().filter_map(call).collect();
@@ -945,7 +950,7 @@ proptest! {
             max_history_tokens: if off { params.max_history_tokens } else { UNLIMITED },
             ..params
         };
-        let (sent, outcome) = send(&timeline, &Rule { params: limitless, sheet: sheet().clone() });
+        let (sent, outcome) = send(&timeline, &TrimRule { params: limitless, sheet: sheet().clone() });
         prop_assert!(sent.iter().all(|sent| sent.view == sent.logged && sent.noticed.is_empty()));
         prop_assert_eq!((removed(&outcome), outcome.breaks_total(), outcome.requests_changed), (0, 0, 0));
     }
@@ -955,7 +960,7 @@ proptest! {
         steps in steps(), params in any_knobs(), sticky in any::<bool>(),
     ) {
         let timeline = told_by(&steps);
-        let rule = Rule { params: Params { sticky, sticky_step: 2, ..params }, sheet: sheet().clone() };
+        let rule = TrimRule { params: Params { sticky, sticky_step: 2, ..params }, sheet: sheet().clone() };
         let (sent, outcome) = send(&timeline, &rule);
         prop_assert_eq!(outcome.breaks_total(), breaks(&sent), "the books hold what the views show");
         for (sent, (request, _)) in sent.iter().zip(contexts(&timeline)) {
@@ -966,7 +971,7 @@ proptest! {
                 prop_assert!(original.is_some(), "order is kept, nothing is made up");
                 let original = original.unwrap();
                 prop_assert!(item.kept_chars <= original.kept_chars && item.tokens <= original.tokens + 4);
-                let Key::Block(index) = item.key else {
+                let ItemKey::Block(index) = item.key else {
                     prop_assert_eq!(item, original);
                     continue;
                 };
@@ -976,18 +981,18 @@ proptest! {
                     prop_assert_eq!(item, original);
                 }
             }
-            let residuals = |view: &ContextView| view.items.iter().filter(|it| matches!(it.key, Key::Residual(_))).count();
+            let residuals = |view: &ContextView| view.items.iter().filter(|it| matches!(it.key, ItemKey::Residual(_))).count();
             prop_assert_eq!(residuals(&sent.view), residuals(&sent.logged));
 
             // Protected is what came with and after the exchange that is kth from the end, on either kind of request.
             let keep = params.keep_recent_exchanges.min(params.keep_recent_user_turns_in_chained_tool_calls) as usize;
             let is_user = |it: &&Item| match it.key {
-                Key::Block(index) => timeline.blocks[index as usize].kind == BlockKind::Human,
+                ItemKey::Block(index) => timeline.blocks[index as usize].kind == BlockKind::Human,
                 _ => false,
             };
             let exchange = sent.logged.items.iter().rev().filter(is_user).nth(keep.wrapping_sub(1));
-            if let (Some(Item { key: Key::Block(first), .. }), false) = (exchange, params.counts_user_role()) {
-                for item in sent.view.items.iter().filter(|item| item.key >= Key::Block(*first)) {
+            if let (Some(Item { key: ItemKey::Block(first), .. }), false) = (exchange, params.counts_user_role()) {
+                for item in sent.view.items.iter().filter(|item| item.key >= ItemKey::Block(*first)) {
                     prop_assert!(sent.logged.items.contains(item));
                 }
             }
@@ -1003,7 +1008,7 @@ proptest! {
     #[test]
     fn a_request_is_trimmed_the_same_whatever_came_before(steps in steps(), params in any_knobs()) {
         let timeline = told_by(&steps);
-        let rule = Rule { params, sheet: sheet().clone() };
+        let rule = TrimRule { params, sheet: sheet().clone() };
         let (sent, _) = send(&timeline, &rule);
         for ((request, view), sent) in contexts(&timeline).iter().zip(sent) {
             let (mut fresh, _) = HistoryTrim::new(rule.clone(), size_rules());
@@ -1017,7 +1022,7 @@ proptest! {
         let timeline = told_by(&steps);
         let with = |sticky| {
             let params = Params { sticky, sticky_step: step, ..params.clone() };
-            send(&timeline, &Rule { params, sheet: sheet().clone() }).0
+            send(&timeline, &TrimRule { params, sheet: sheet().clone() }).0
         };
         let (plain, sticky) = (with(false), with(true));
         prop_assert!(breaks(&sticky) <= breaks(&plain), "{} {}", breaks(&sticky), breaks(&plain));
@@ -1026,7 +1031,7 @@ proptest! {
             let (before, now) = (kept(&pair[0]), kept(&pair[1]));
             let returned = |block: u32| {
                 !before.iter().any(|(index, _)| *index == block)
-                    && pair[0].logged.items.iter().any(|item| item.key == Key::Block(block))
+                    && pair[0].logged.items.iter().any(|item| item.key == ItemKey::Block(block))
             };
             prop_assert!(now.iter().all(|(block, _)| !returned(*block)));
             for (block, chars) in &before {
@@ -1090,16 +1095,16 @@ fn what_is_stuck_stays_so_when_the_conversation_goes_back() {
 
 #[test]
 fn a_verdict_needs_a_difference_above_the_error_of_the_simulation() {
-    assert_eq!(verdict(1_000, 1_000, 0), Verdict::NoClearWinner);
-    assert_eq!(verdict(0, 0, 30), Verdict::NoClearWinner);
-    assert_eq!(verdict(1_000, 971, 30), Verdict::NoClearWinner);
-    assert_eq!(verdict(1_000, 970, 30), Verdict::Cheaper);
-    assert_eq!(verdict(1_000, 1_029, 30), Verdict::NoClearWinner);
-    assert_eq!(verdict(1_000, 1_030, 30), Verdict::MoreExpensive);
-    assert_eq!(verdict(0, 1, 30), Verdict::MoreExpensive);
+    assert_eq!(verdict(1_000, 1_000, 0), CostVerdict::NoClearWinner);
+    assert_eq!(verdict(0, 0, 30), CostVerdict::NoClearWinner);
+    assert_eq!(verdict(1_000, 971, 30), CostVerdict::NoClearWinner);
+    assert_eq!(verdict(1_000, 970, 30), CostVerdict::Cheaper);
+    assert_eq!(verdict(1_000, 1_029, 30), CostVerdict::NoClearWinner);
+    assert_eq!(verdict(1_000, 1_030, 30), CostVerdict::MoreExpensive);
+    assert_eq!(verdict(0, 1, 30), CostVerdict::MoreExpensive);
     let cost = |units| Cost { units, ..Cost::default() };
     let sides = sheet().report.sides((cost(200_000), cost(150_000)), 0.0);
-    assert_eq!((sides.verdict, sides.policy.units), (Verdict::Cheaper, 150_000));
+    assert_eq!((sides.verdict, sides.policy.units), (CostVerdict::Cheaper, 150_000));
 }
 
 #[test]
@@ -1127,7 +1132,7 @@ fn the_variants_are_the_lines_of_the_published_table_and_ours() {
     assert_eq!(line("8 / 10,000"), (8, 10_000, 1, true));
     assert_eq!(line("20 / 15,000"), (20, 15_000, 1, true));
     let ours = sheet().variant.last().unwrap().params(base);
-    assert!(ours.sticky && ours.fidelity == Fidelity::Sane && ours.cut == base.cut);
+    assert!(ours.sticky && ours.fidelity == TrimSource::Sane && ours.cut == base.cut);
     let defaults = sheet().variant.iter().find(|variant| variant.name.contains("router's defaults")).unwrap();
     assert_eq!(defaults.params(base), *base, "the router's numbers are the defaults");
 }
@@ -1137,7 +1142,7 @@ fn knobs_without_sense_and_sheets_that_do_not_fit_are_refused() {
     let text = include_str!("../../rules/policies/history_trim.toml");
     let fault = |from: &str, to: &str| {
         assert!(text.contains(from), "{from}");
-        Sheet::parse(&text.replace(from, to), "sheet.toml").unwrap_err().to_string()
+        HistoryTrimThresholds::parse(&text.replace(from, to), "sheet.toml").unwrap_err().to_string()
     };
     for (from, to, wanted) in [
         ("max_history_tokens = 16_000\n# Exchanges", "max_history_tokens = 0\n# Exchanges", "max_history_tokens = 0"),
@@ -1165,7 +1170,7 @@ fn the_report_puts_cost_and_loss_beside_the_saving() {
     (outcome.protected_lost_requests, outcome.first_user_lost_requests) = (6, 11);
     outcome.breaks.insert(BreakCause::Dropped, BreakCount { events: 1, tokens: 777 });
     outcome.ages = [(0, 100, 100), (3, 40, 10), (8, 0, 0)]
-        .map(|(age_from, logged, sent)| AgeRow { role: Role::Tool, age_from, logged, sent, dropped: 7 })
+        .map(|(age_from, logged, sent)| MessageAgeRow { role: Role::Tool, age_from, logged, sent, dropped: 7 })
         .to_vec();
     let report = TrimReport {
         elsewhere: None,
@@ -1177,8 +1182,8 @@ fn the_report_puts_cost_and_loss_beside_the_saving() {
         uncached: sheet().report.sides((cost(1_000), cost(890)), 0.0),
     };
     let mut out = tables::summary(&report, true).join("\n").into_bytes();
-    tables::ages(&report.outcome).write(&mut out, Format::Md, None).unwrap();
-    tables::breaks(&report.outcome).write(&mut out, Format::Md, None).unwrap();
+    tables::ages(&report.outcome).write(&mut out, TableFormat::Md, None).unwrap();
+    tables::breaks(&report.outcome).write(&mut out, TableFormat::Md, None).unwrap();
     let text = String::from_utf8(out).unwrap();
     let found: Vec<usize> = [
         "mine: 8,900 of 10,000 context tokens were sent (89.0 %), in 200 requests; 50 of these were changed",
@@ -1197,7 +1202,7 @@ fn the_report_puts_cost_and_loss_beside_the_saving() {
     assert!(found.is_sorted(), "saving, cost, loss, tables");
     assert!(!text.contains("8+"), "a row without tokens says nothing");
     let mut csv = Vec::new();
-    tables::variants(&[report]).write(&mut csv, Format::Csv, None).unwrap();
+    tables::variants(&[report]).write(&mut csv, TableFormat::Csv, None).unwrap();
     let csv = String::from_utf8(csv).unwrap();
     assert!(csv.ends_with("mine,89.0 %,95.0 %,112.3 %,–,89.0 %,1,6,11.1 %,more expensive\n"), "{csv}");
 }

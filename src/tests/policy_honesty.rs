@@ -8,12 +8,12 @@ use super::log_builder::{assistant, user};
 use super::timeline_builder::Story;
 use crate::base::data::fitting;
 use crate::logs::timeline::requests::Timeline;
-use crate::whatif::prompt_cache::params::{CacheSim, Class, Params, Ttl};
+use crate::whatif::prompt_cache::params::{CacheLifetime, CacheRules, Params, TtlPolicy};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::outcome::outcome;
-use crate::whatif::sim::simulate::Ground;
-use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
+use crate::whatif::sim::simulate::SharedRun;
+use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 
 const POLICIES: [&str; 6] = ["prompt-cache", "compaction", "history-trim", "tool-filter", "pick-tools", "all"];
 
@@ -46,10 +46,10 @@ fn story(sessions: &[Told], is_told: impl Fn(&Told) -> bool) -> Timeline {
 fn sides(timeline: &Timeline) -> (Cost, Cost, u64, u64) {
     let rules = SizeRules::parse(include_str!("../../rules/policies/sizes.toml"), "sizes").unwrap();
     let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices").unwrap();
-    let cache = fitting::<CacheSim>(include_str!("../../rules/policies/prompt_cache.toml"), "cache").unwrap();
-    let sizes = Sizes::new(timeline, Estimator::Anchored, &rules);
-    let ground = Ground::new(timeline, &sizes, &cache, &prices);
-    let short = cache.with(Params { ttl: Ttl::Always(Class::FiveMinutes), ..cache.params });
+    let cache = fitting::<CacheRules>(include_str!("../../rules/policies/prompt_cache.toml"), "cache").unwrap();
+    let sizes = BlockSizes::new(timeline, Estimator::Anchored, &rules);
+    let ground = SharedRun::new(timeline, &sizes, &cache, &prices);
+    let short = cache.with(Params { ttl: TtlPolicy::Always(CacheLifetime::FiveMinutes), ..cache.params });
     let found = outcome(timeline, &ground.baseline(), &ground.under(&short).baseline());
     let total = found.total;
     (total.baseline.cost, total.policy.cost, total.baseline.spent.prompt(), total.unpriced_requests)

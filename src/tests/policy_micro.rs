@@ -9,9 +9,9 @@ use super::timeline_builder::Story;
 use crate::logs::timeline::requests::{BlockKind, SegmentCause, Timeline, Trigger};
 use crate::whatif::clearing::replayed::{clearings, replayed};
 use crate::whatif::clearing::{Cleared, Micro, ResultSize, plan};
-use crate::whatif::compaction::Sheet;
+use crate::whatif::compaction::CompactionThresholds;
 use crate::whatif::compaction::params::{MicroKnobs, Style};
-use crate::whatif::sim::view::{ContextView, Journal, Key, Moment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, ItemKey, RequestMoment, Stage, StageJournal, StageOutput};
 
 /// Clears above 100 tokens of estimate if that frees 50; any size.
 fn params() -> MicroKnobs {
@@ -26,8 +26,9 @@ fn params() -> MicroKnobs {
 }
 
 fn clear(timeline: &Timeline, params: &MicroKnobs) -> (Vec<Sent>, Vec<Cleared>) {
-    let journal = Journal::default();
-    let sent = send(timeline, &mut Micro::new(params.clone(), Sheet::shipped().clone(), journal.clone()));
+    let journal = StageJournal::default();
+    let sent =
+        send(timeline, &mut Micro::new(params.clone(), CompactionThresholds::shipped().clone(), journal.clone()));
     (sent, journal.take())
 }
 
@@ -76,7 +77,7 @@ fn results_that_are_not_free_count_but_stay() {
 
 #[test]
 fn estimates_are_rounded_item_by_item_and_a_half_is_rounded_up() {
-    let client = &Sheet::shipped().client;
+    let client = &CompactionThresholds::shipped().client;
     assert_eq!([0, 1, 2, 4, 5, 6, 8, 9, 11].map(|chars| client.estimate(chars)), [0, 0, 1, 1, 1, 2, 2, 2, 3]);
 }
 
@@ -88,7 +89,7 @@ fn the_oldest_results_go_and_stay_gone() {
     assert_eq!(cleared, [Cleared { request: 3, block: 2, removed_tokens: 192 }]);
     assert!(sent[..3].iter().all(|sent| sent.view == sent.logged));
     for later in &sent[3..] {
-        let item = later.view.items.iter().find(|item| item.key == Key::Block(2)).unwrap();
+        let item = later.view.items.iter().find(|item| item.key == ItemKey::Block(2)).unwrap();
         assert_eq!((item.tokens, item.kept_chars), (8, 0));
         assert_eq!(later.logged.tokens() - later.view.tokens(), 192);
         assert_eq!(blocks(&later.view), blocks(&later.logged), "calls keep their results, cleared ones");
@@ -102,7 +103,7 @@ fn a_head_may_stay() {
     let (sent, cleared) = clear(&timeline, &MicroKnobs { style: Style::Head(100), min_saving_tokens: 75, ..params() });
     // 100 + 60 at request 2: the first result saves 75 of its 100 and leaves 85.
     assert_eq!(cleared[0], Cleared { request: 2, block: 2, removed_tokens: 400 - 108 });
-    let item = sent[2].view.items.iter().find(|item| item.key == Key::Block(2)).unwrap();
+    let item = sent[2].view.items.iter().find(|item| item.key == ItemKey::Block(2)).unwrap();
     assert_eq!((item.tokens, item.kept_chars), (108, 100));
 }
 
@@ -171,17 +172,17 @@ fn logged_clearing(calls: &[u32]) -> Timeline {
 
 #[test]
 fn a_clearing_of_the_log_is_found_again() {
-    let params = &Sheet::shipped().params.micro;
-    let found = replayed(&logged_clearing(&[0, 1, 2]), params, Sheet::shipped());
+    let params = &CompactionThresholds::shipped().params.micro;
+    let found = replayed(&logged_clearing(&[0, 1, 2]), params, CompactionThresholds::shipped());
     let check = &found.checks[0];
     assert_eq!((check.both, check.only_predicted, check.only_logged), (3, 0, 0));
     assert_eq!((check.total_tokens, check.logged_total_tokens), (78_208, Some(78_208)));
     assert_eq!((check.saved_tokens, check.logged_saved_tokens), (38_535, Some(38_535)));
     assert_eq!((found.equal.k, found.equal.n, found.is_met), (1, 1, Some(true)));
-    let other = replayed(&logged_clearing(&[0, 1, 3]), params, Sheet::shipped());
+    let other = replayed(&logged_clearing(&[0, 1, 3]), params, CompactionThresholds::shipped());
     assert_eq!((other.checks[0].both, other.checks[0].only_predicted, other.checks[0].only_logged), (2, 1, 1));
     assert_eq!((other.equal.k, other.is_met), (0, Some(false)));
-    assert_eq!(replayed(&results(&[10]), params, Sheet::shipped()).is_met, None);
+    assert_eq!(replayed(&results(&[10]), params, CompactionThresholds::shipped()).is_met, None);
 }
 
 #[test]
@@ -197,7 +198,7 @@ fn what_was_cleared_or_compacted_before_does_not_count_again() {
     log.calls("Bash", "", 5).result(100_000).ask(1_000, 10, 1).calls("Bash", "", 5).result(60_000);
     // 25,000 + 25,000 + 15,000: the oldest goes.
     log.clearing(65_000, 25_000, &[3]).segment(SegmentCause::Shrink).ask(1_000, 10, 1);
-    let found = replayed(&log.done(), &Sheet::shipped().params.micro, Sheet::shipped());
+    let found = replayed(&log.done(), &CompactionThresholds::shipped().params.micro, CompactionThresholds::shipped());
     let totals: Vec<u64> = found.checks.iter().map(|check| check.total_tokens).collect();
     assert_eq!((totals, found.equal.k), (vec![75_000, 65_000], 2));
 }
@@ -210,7 +211,7 @@ impl Stage for Twice {
         self.0.begin(timeline, chain);
     }
 
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
+    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
         self.0.apply(moment, view, aside);
         self.0.apply(moment, view, aside);
     }
@@ -257,8 +258,8 @@ proptest! {
             }
         }
         // A second pass over what was sent finds nothing more to do.
-        let journal = Journal::default();
-        let stage = Micro::new(params, Sheet::shipped().clone(), journal.clone());
+        let journal = StageJournal::default();
+        let stage = Micro::new(params, CompactionThresholds::shipped().clone(), journal.clone());
         let again = send(&timeline, &mut Twice(stage));
         prop_assert!(again.iter().zip(&sent).all(|(again, sent)| again.view == sent.view));
         prop_assert_eq!(journal.take(), cleared);

@@ -8,7 +8,7 @@ use crate::logs::timeline::requests::Timeline;
 use crate::tests::log_builder::*;
 use crate::tests::timeline::{linked, timeline_of};
 use crate::whatif::clearing::replayed::replayed;
-use crate::whatif::compaction::Sheet;
+use crate::whatif::compaction::CompactionThresholds;
 use crate::whatif::compaction::outcome::ClearingsReplayed;
 
 /// Tools that the client clears, and some that it does not.
@@ -110,7 +110,7 @@ fn session(calls: &[(usize, usize)], unwritten: usize, compacted: usize) -> (Cle
     // The model answers once more, so that a clearing at the end stands before a request.
     client.asks(CLEARED, 10);
     let clearings = client.clearings;
-    let sheet = Sheet::shipped();
+    let sheet = CompactionThresholds::shipped();
     (replayed(&client.timeline(), &sheet.params.micro, sheet), clearings)
 }
 
@@ -161,7 +161,7 @@ fn a_clearing_whose_results_stand_in_no_log_is_not_judged() {
     let lost = Record::new("system", "x").set("subtype", "microcompact_boundary").set("microcompactMetadata", metadata);
     let records =
         vec![user("p", "go"), asks("m1", "c1", "Read"), answers("c1", "short"), lost, asks("m2", "c2", "Read")];
-    let sheet = Sheet::shipped();
+    let sheet = CompactionThresholds::shipped();
     let found = replayed(&timeline_of(&[("f", &log(&linked(records)))]), &sheet.params.micro, sheet);
     assert_eq!((found.checks.len(), found.not_judged, found.equal.n, found.is_met), (1, 1, 0, None));
 }

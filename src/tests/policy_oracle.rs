@@ -5,33 +5,35 @@ use proptest::prelude::*;
 use super::timeline_builder::{MODEL, Story};
 use crate::base::data::{Data, fitting};
 use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
-use crate::whatif::prompt_cache::params::{CacheSim, Class, HiddenForks, Layout, MinCacheable, Params, Switch, Ttl};
+use crate::whatif::prompt_cache::params::{
+    CacheLayout, CacheLifetime, CacheRules, HiddenForks, MinCacheable, Params, Switch, TtlPolicy,
+};
 use crate::whatif::sim::cost::{Spent, UNITS_PER_TOKEN};
 use crate::whatif::sim::money::Prices;
-use crate::whatif::sim::simulate::{Ground, Run};
-use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
-use crate::whatif::sim::view::{ContextView, Moment, Stage, StageOutput};
+use crate::whatif::sim::simulate::{SharedRun, SimulatedRun};
+use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
+use crate::whatif::sim::view::{ContextView, RequestMoment, Stage, StageOutput};
 
-fn shipped() -> CacheSim {
-    fitting::<CacheSim>(&Data::default().text("policies/prompt_cache.toml").unwrap(), "prompt_cache.toml").unwrap()
+fn shipped() -> CacheRules {
+    fitting::<CacheRules>(&Data::default().text("policies/prompt_cache.toml").unwrap(), "prompt_cache.toml").unwrap()
 }
 
-fn sizes(timeline: &Timeline) -> Sizes {
+fn sizes(timeline: &Timeline) -> BlockSizes {
     let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
-    Sizes::new(timeline, Estimator::Anchored, &rules)
+    BlockSizes::new(timeline, Estimator::Anchored, &rules)
 }
 
 fn prices() -> Prices {
     Prices::parse(&Data::default().text("prices.toml").unwrap(), "prices.toml").unwrap()
 }
 
-fn simulated(timeline: &Timeline, change: impl FnOnce(&mut Params)) -> Run {
+fn simulated(timeline: &Timeline, change: impl FnOnce(&mut Params)) -> SimulatedRun {
     let mut oracle = shipped();
     change(&mut oracle.params);
-    Ground::new(timeline, &sizes(timeline), &oracle, &prices()).baseline()
+    SharedRun::new(timeline, &sizes(timeline), &oracle, &prices()).baseline()
 }
 
-fn reads_and_writes(run: &Run) -> Vec<(u64, u64)> {
+fn reads_and_writes(run: &SimulatedRun) -> Vec<(u64, u64)> {
     run.requests.iter().map(|priced| (priced.spent.read, priced.spent.write())).collect()
 }
 
@@ -73,7 +75,7 @@ fn under_five_minutes_the_golden_chain_loses_everything_in_its_long_pause() {
     let mut log = Story::new();
     golden(&mut log);
     let timeline = log.done();
-    let run = simulated(&timeline, |params| params.ttl = Ttl::Always(Class::FiveMinutes));
+    let run = simulated(&timeline, |params| params.ttl = TtlPolicy::Always(CacheLifetime::FiveMinutes));
     assert_eq!(reads_and_writes(&run)[1], (0, 28_855));
     assert_eq!(run.requests[5].cost.units, 1_098_887 * u128::from(UNITS_PER_TOKEN / 20));
 }
@@ -89,10 +91,10 @@ fn another_live_session_keeps_the_static_prefix() {
     golden(&mut log);
     let timeline = log.done();
     // The break of the other session showed a floor of 16,000.
-    let five = simulated(&timeline, |params| params.ttl = Ttl::Always(Class::FiveMinutes));
+    let five = simulated(&timeline, |params| params.ttl = TtlPolicy::Always(CacheLifetime::FiveMinutes));
     assert_eq!(reads_and_writes(&five)[4], (16_000, 12_855));
     let alone = simulated(&timeline, |params| {
-        (params.ttl, params.cross_session) = (Ttl::Always(Class::FiveMinutes), Switch::Off);
+        (params.ttl, params.cross_session) = (TtlPolicy::Always(CacheLifetime::FiveMinutes), Switch::Off);
     });
     assert_eq!(reads_and_writes(&alone)[4], (0, 28_855));
 }
@@ -204,25 +206,25 @@ fn layouts_decide_what_is_marked() {
     log.human(40).ask(16_000, 1_000, 0).calls("Bash", "", 10).wait(1_000).result(10).ask(0, 18_000, 0);
     let timeline = log.done();
     let under = |layout| simulated(&timeline, |params| params.layout = layout);
-    let none = under(Layout::None);
+    let none = under(CacheLayout::None);
     assert_eq!(none.total().spent, Spent { uncached: 51_000, ..Spent::default() });
     assert_eq!(none.cost().units, 20 * 51_000 * u128::from(UNITS_PER_TOKEN / 20));
     // The static prefix is all 16,000 tokens of the first context.
-    let runtime = under(Layout::AgentRuntime);
+    let runtime = under(CacheLayout::AgentRuntime);
     let spent: Vec<Spent> = runtime.requests.iter().map(|priced| priced.spent).collect();
     assert_eq!(spent[0], Spent { write_5m: 16_000, ..Spent::default() });
     assert_eq!(spent[1], Spent { read: 16_000, uncached: 1_000, ..Spent::default() });
     assert_eq!(spent[2], Spent { write_5m: 16_000, uncached: 2_000, ..Spent::default() });
     // For an hour the static prefix, for five minutes the tail: after 1,000 s only the former is left.
-    let split = under(Layout::StaticAndTail);
+    let split = under(CacheLayout::StaticAndTail);
     assert_eq!(split.requests[0].spent, Spent { write_1h: 16_000, ..Spent::default() });
     assert_eq!(split.requests[2].spent, Spent { read: 16_000, write_5m: 2_000, ..Spent::default() });
     let mixed = simulated(&timeline, |params| {
-        params.ttl = Ttl::Mixed { still: Class::Hour, tail: Class::FiveMinutes };
+        params.ttl = TtlPolicy::Mixed { still: CacheLifetime::Hour, tail: CacheLifetime::FiveMinutes };
     });
     assert_eq!(mixed.requests, split.requests);
     let doubled = simulated(&timeline, |params| {
-        (params.layout, params.double_system) = (Layout::AgentRuntime, Switch::On);
+        (params.layout, params.double_system) = (CacheLayout::AgentRuntime, Switch::On);
     });
     let again = shipped().cache.system_tokens;
     assert_eq!(doubled.requests[1].spent, Spent { read: 16_000, uncached: 1_000 + again, ..Spent::default() });
@@ -310,7 +312,7 @@ fn knobs_are_read_as_written_and_senseless_ones_named() {
         let text = Data::default().text("policies/prompt_cache.toml").unwrap();
         let key = line.split(" =").next().unwrap();
         let lines = text.lines().map(|held| if held.starts_with(&format!("{key} =")) { line } else { held });
-        fitting::<CacheSim>(&lines.collect::<Vec<_>>().join("\n"), "p.toml").map(|oracle| oracle.params)
+        fitting::<CacheRules>(&lines.collect::<Vec<_>>().join("\n"), "p.toml").map(|oracle| oracle.params)
     };
     assert_eq!(params("ttl = \"mixed:static=1h,tail=5m\"").unwrap().ttl.to_string(), "mixed:static=1h,tail=5m");
     assert_eq!(params("min_cacheable = 7").unwrap().min_cacheable, MinCacheable::Tokens(7));
@@ -343,7 +345,7 @@ struct Idle;
 impl Stage for Idle {
     fn begin(&mut self, _: &Timeline, _: u32) {}
 
-    fn apply(&mut self, _: &Moment<'_>, _: &mut ContextView, _: &mut StageOutput) {}
+    fn apply(&mut self, _: &RequestMoment<'_>, _: &mut ContextView, _: &mut StageOutput) {}
 }
 
 /// Cuts every context down to its newest items, so that every prefix breaks.
@@ -352,7 +354,7 @@ struct Newest(usize);
 impl Stage for Newest {
     fn begin(&mut self, _: &Timeline, _: u32) {}
 
-    fn apply(&mut self, _: &Moment<'_>, view: &mut ContextView, _: &mut StageOutput) {
+    fn apply(&mut self, _: &RequestMoment<'_>, view: &mut ContextView, _: &mut StageOutput) {
         let gone = view.items.len().saturating_sub(self.0);
         view.items.drain(..gone);
     }
@@ -367,7 +369,7 @@ fn a_stage_that_changes_the_head_leaves_only_the_static_prefix() {
     }
     let timeline = log.done();
     let (oracle, prices, sizes) = (shipped(), prices(), sizes(&timeline));
-    let ground = Ground::new(&timeline, &sizes, &oracle, &prices);
+    let ground = SharedRun::new(&timeline, &sizes, &oracle, &prices);
     let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Newest(2))];
     let run = ground.run(0..1, &mut stages, None);
     let still = ground.priors[5].still;
@@ -446,17 +448,22 @@ fn stories() -> impl Strategy<Value = Timeline> {
     })
 }
 
-fn any_ttl() -> impl Strategy<Value = Ttl> {
+fn any_ttl() -> impl Strategy<Value = TtlPolicy> {
     prop_oneof![
-        Just(Ttl::Observed),
-        Just(Ttl::Always(Class::FiveMinutes)),
-        Just(Ttl::Always(Class::Hour)),
-        Just(Ttl::Mixed { still: Class::Hour, tail: Class::FiveMinutes }),
+        Just(TtlPolicy::Observed),
+        Just(TtlPolicy::Always(CacheLifetime::FiveMinutes)),
+        Just(TtlPolicy::Always(CacheLifetime::Hour)),
+        Just(TtlPolicy::Mixed { still: CacheLifetime::Hour, tail: CacheLifetime::FiveMinutes }),
     ]
 }
 
-fn any_layout() -> impl Strategy<Value = Layout> {
-    prop_oneof![Just(Layout::ClaudeCode), Just(Layout::AgentRuntime), Just(Layout::StaticAndTail), Just(Layout::None)]
+fn any_layout() -> impl Strategy<Value = CacheLayout> {
+    prop_oneof![
+        Just(CacheLayout::ClaudeCode),
+        Just(CacheLayout::AgentRuntime),
+        Just(CacheLayout::StaticAndTail),
+        Just(CacheLayout::None)
+    ]
 }
 
 proptest! {
@@ -477,8 +484,8 @@ proptest! {
 
     #[test]
     fn a_longer_life_never_lowers_a_read(timeline in stories(), layout in any_layout()) {
-        let reads = |class| simulated(&timeline, |params| (params.ttl, params.layout) = (Ttl::Always(class), layout));
-        let (five, hour) = (reads(Class::FiveMinutes), reads(Class::Hour));
+        let reads = |class| simulated(&timeline, |params| (params.ttl, params.layout) = (TtlPolicy::Always(class), layout));
+        let (five, hour) = (reads(CacheLifetime::FiveMinutes), reads(CacheLifetime::Hour));
         for (five, hour) in five.requests.iter().zip(&hour.requests) {
             prop_assert!(five.spent.read <= hour.spent.read, "{:?} {:?}", five, hour);
         }
@@ -486,7 +493,7 @@ proptest! {
 
     #[test]
     fn no_caching_costs_the_sum_of_all_contexts(timeline in stories()) {
-        let run = simulated(&timeline, |params| params.layout = Layout::None);
+        let run = simulated(&timeline, |params| params.layout = CacheLayout::None);
         let contexts: u64 = timeline.requests.iter().map(|request| request.context()).sum();
         prop_assert_eq!(run.cost().units, u128::from(contexts * UNITS_PER_TOKEN));
     }
@@ -532,7 +539,7 @@ proptest! {
     #[test]
     fn parts_put_together_are_the_whole(timeline in stories(), cut in 0_u32..4) {
         let (oracle, prices, sizes) = (shipped(), prices(), sizes(&timeline));
-        let ground = Ground::new(&timeline, &sizes, &oracle, &prices);
+        let ground = SharedRun::new(&timeline, &sizes, &oracle, &prices);
         let all = timeline.chains.len() as u32;
         let cut = cut.min(all);
         let mut parts = ground.run(0..cut, &mut [], None);
@@ -550,7 +557,7 @@ proptest! {
         let mut oracle = shipped();
         oracle.params.layout = layout;
         let (prices, sizes) = (prices(), sizes(&timeline));
-        let ground = Ground::new(&timeline, &sizes, &oracle, &prices);
+        let ground = SharedRun::new(&timeline, &sizes, &oracle, &prices);
         let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Idle)];
         prop_assert_eq!(ground.run(0..timeline.chains.len() as u32, &mut stages, None), ground.baseline());
     }
@@ -559,7 +566,7 @@ proptest! {
     #[test]
     fn two_chains_never_share_more_than_the_static_prefix(timeline in stories()) {
         let (oracle, prices, sizes) = (shipped(), prices(), sizes(&timeline));
-        let ground = Ground::new(&timeline, &sizes, &oracle, &prices);
+        let ground = SharedRun::new(&timeline, &sizes, &oracle, &prices);
         let run = ground.baseline();
         for chain in &timeline.chains {
             let first = run.requests.iter().find(|priced| chain.requests.contains(&priced.request)).unwrap();

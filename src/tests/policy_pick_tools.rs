@@ -10,11 +10,11 @@ use crate::base::words::hash;
 use crate::logs::timeline::requests::Timeline;
 use crate::tests::timeline_builder::{Story, change_word};
 use crate::whatif::catalog::read::Spec;
-use crate::whatif::catalog::{Catalog, Source};
+use crate::whatif::catalog::{Catalog, DefinitionSource};
 use crate::whatif::pick_tools::outcome::{PickTools, RecallAt};
-use crate::whatif::pick_tools::{Empty, Overlap, Params, PickPolicy, Rules, Scope, Score, UnsafeDefault};
+use crate::whatif::pick_tools::{Empty, Overlap, Params, PickPolicy, PickScope, Rules, Score, UnsafeDefault};
 use crate::whatif::sim::figures::Portion;
-use crate::whatif::tool_filter::Inputs;
+use crate::whatif::tool_filter::FilterInputs;
 use crate::whatif::tools::inventory::StopWords;
 use crate::whatif::tools::queries::Bag;
 use crate::whatif::tools::stage::Chains;
@@ -62,8 +62,8 @@ fn policy(timeline: &Timeline, params: &Params, catalog: Option<&Value>) -> Arc<
     let given = catalog.map(|catalog| Catalog::read([(&spec, catalog.to_string().as_str())]).unwrap());
     let catalog_rules = fitting(sheet, "catalog.toml").unwrap();
     params.check().unwrap();
-    let inputs = Inputs {
-        catalog: given.as_ref().map(|catalog| (catalog, Source::Given)),
+    let inputs = FilterInputs {
+        catalog: given.as_ref().map(|catalog| (catalog, DefinitionSource::Given)),
         shipped: &SHIPPED,
         catalog_rules: &catalog_rules,
         stop: &stop,
@@ -227,7 +227,7 @@ fn picks_of_every_request_may_use_what_was_said_since() {
     let timeline = story.done();
     let once = Params { query_context: 1, max_candidates: 2, ..params() };
     assert_eq!(picked(&timeline, &once, &tools), [["aa"]]);
-    let each = Params { scope: Scope::Request, ..once.clone() };
+    let each = Params { scope: PickScope::Request, ..once.clone() };
     assert_eq!(picked(&timeline, &each, &tools)[1], ["aa", "bb"]);
     assert_eq!(outcome(&timeline, &once, &tools).shown.recall, Portion { k: 1, n: 2 });
     assert_eq!(outcome(&timeline, &each, &tools).shown.recall, Portion { k: 2, n: 2 });

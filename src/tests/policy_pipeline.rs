@@ -6,11 +6,11 @@ use super::plain_driver::{Sent as Seen, blocks, send};
 use super::timeline_builder::Story;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::pipeline::results::Shortened;
-use crate::whatif::pipeline::{Formats, Layers, Params, Partition, Pipeline, Points, Sent, outcome};
+use crate::whatif::pipeline::{ActingLayers, Formats, HintScope, Params, Pipeline, Points, SentResult, outcome};
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, Item, ItemKey, RequestMoment, Stage, StageOutput};
 
-const KNOBS: Params = Params { layers: Layers::All, formats: Formats::Published, partition: Partition::Virtual };
+const KNOBS: Params = Params { layers: ActingLayers::All, formats: Formats::Published, partition: HintScope::Virtual };
 
 fn rules() -> SizeRules {
     SizeRules::parse(include_str!("../../rules/policies/sizes.toml"), "sizes.toml").unwrap()
@@ -26,12 +26,12 @@ fn results(chars: &[u32]) -> Timeline {
     log.done()
 }
 
-fn hint(call: u32, target: u32) -> Sent {
-    Sent { call, baseline: 100, tokens: 10, points: Points::At(target) }
+fn hint(call: u32, target: u32) -> SentResult {
+    SentResult { call, baseline: 100, tokens: 10, points: Points::At(target) }
 }
 
-fn encoded(call: u32, tokens: u64) -> Sent {
-    Sent { call, baseline: 100, tokens, points: Points::Nowhere }
+fn encoded(call: u32, tokens: u64) -> SentResult {
+    SentResult { call, baseline: 100, tokens, points: Points::Nowhere }
 }
 
 /// The stage, and behind it one that takes blocks out from some request on.
@@ -46,27 +46,27 @@ impl Stage for Before {
         self.pipeline.begin(timeline, chain);
     }
 
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
+    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
         self.pipeline.apply(moment, view, aside);
         if moment.request >= self.from {
-            view.items.retain(|item| !matches!(item.key, Key::Block(block) if self.gone.contains(&block)));
+            view.items.retain(|item| !matches!(item.key, ItemKey::Block(block) if self.gone.contains(&block)));
         }
     }
 }
 
 /// What goes out, and the sums.
-fn run(timeline: &Timeline, params: Params, sent: &[Sent], from: u32, gone: &[u32]) -> (Vec<Seen>, Shortened) {
+fn run(timeline: &Timeline, params: Params, sent: &[SentResult], from: u32, gone: &[u32]) -> (Vec<Seen>, Shortened) {
     let (pipeline, journal) = Pipeline::new(timeline, params, sent.into(), &rules());
     let seen = send(timeline, &mut Before { pipeline, from, gone: gone.to_vec() });
     (seen, outcome(timeline, &journal).all)
 }
 
 fn tokens(view: &ContextView, block: u32) -> u32 {
-    view.items.iter().find(|item| item.key == Key::Block(block)).unwrap().tokens
+    view.items.iter().find(|item| item.key == ItemKey::Block(block)).unwrap().tokens
 }
 
 /// What is left of a result of so many characters (and tokens) of which a share of the text is sent.
-fn left(timeline: &Timeline, block: u32, sent: &Sent) -> u32 {
+fn left(timeline: &Timeline, block: u32, sent: &SentResult) -> u32 {
     let chars = timeline.blocks[block as usize].chars;
     let text = rules().text_tokens(&timeline.blocks[block as usize], chars, chars).unwrap();
     assert!(text < chars, "framing is no text");
@@ -94,7 +94,7 @@ fn text_is_shortened_in_proportion_and_framing_is_not() {
 fn hints_alone_leave_every_format_as_it_is() {
     let timeline = results(&[1_000, 1_000]);
     let sent = [encoded(0, 60), hint(1, 0)];
-    let (seen, sum) = run(&timeline, Params { layers: Layers::Hints, ..KNOBS }, &sent, u32::MAX, &[]);
+    let (seen, sum) = run(&timeline, Params { layers: ActingLayers::Hints, ..KNOBS }, &sent, u32::MAX, &[]);
     assert_eq!(tokens(&seen[2].view, 2), 1_000);
     assert_eq!((sum.shortened, sum.hints), (1, 1));
 }
@@ -106,7 +106,7 @@ fn a_hint_points_only_at_what_stood_whole_in_the_context_that_was_sent() {
     let sent = [hint(2, 0)];
     let (seen, sum) = run(&timeline, KNOBS, &sent, 2, &[2]);
     assert_eq!((tokens(&seen[3].view, 6), sum.hints, sum.hints_held), (1_000, 0, 1));
-    let (seen, sum) = run(&timeline, Params { partition: Partition::Logged, ..KNOBS }, &sent, 2, &[2]);
+    let (seen, sum) = run(&timeline, Params { partition: HintScope::Logged, ..KNOBS }, &sent, 2, &[2]);
     assert_eq!((tokens(&seen[3].view, 6), sum.hints), (left(&timeline, 6, &sent[0]), 1));
     // It had been sent before its target went: what stands in a context is not changed any more.
     let (seen, sum) = run(&results(&[1_000, 1_000, 300]), KNOBS, &[hint(1, 0)], 3, &[2]);
@@ -127,7 +127,7 @@ fn results_of_one_batch_may_point_at_each_other() {
 #[test]
 fn references_to_lines_are_held_once_any_result_is_gone() {
     let timeline = results(&[1_000, 300, 1_000]);
-    let lines = [Sent { call: 2, baseline: 100, tokens: 40, points: Points::Lines }];
+    let lines = [SentResult { call: 2, baseline: 100, tokens: 40, points: Points::Lines }];
     assert_eq!(run(&timeline, KNOBS, &lines, u32::MAX, &[]).1.hints, 1);
     let (seen, sum) = run(&timeline, KNOBS, &lines, 2, &[4]);
     assert_eq!((sum.hints, sum.hints_held, tokens(&seen[3].view, 6)), (0, 1, 1_000));
@@ -143,9 +143,9 @@ proptest! {
         shares in prop::collection::vec((0u64..=100, 0u32..12, any::<bool>()), 12),
     ) {
         let timeline = results(&sizes);
-        let sent: Vec<Sent> = (0u32..).zip(&sizes).zip(shares).map(|((call, _), (tokens, target, is_hint))| {
+        let sent: Vec<SentResult> = (0u32..).zip(&sizes).zip(shares).map(|((call, _), (tokens, target, is_hint))| {
             let points = if is_hint && target < call { Points::At(target) } else { Points::Nowhere };
-            Sent { call, baseline: 100, tokens, points }
+            SentResult { call, baseline: 100, tokens, points }
         }).collect();
         let (seen, sum) = run(&timeline, KNOBS, &sent, u32::MAX, &[]);
         for pair in seen.windows(2) {

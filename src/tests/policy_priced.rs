@@ -8,23 +8,23 @@ use super::timeline_builder::Story;
 use crate::base::data::fitting;
 use crate::logs::timeline::requests::{ReferenceKind, Timeline};
 use crate::whatif::clearing::Micro;
-use crate::whatif::compaction::Trigger;
+use crate::whatif::compaction::CompactionTrigger;
 use crate::whatif::compaction::params::{MicroKnobs, Params, Style};
-use crate::whatif::compaction::sweep::{Ground, Point, row};
-use crate::whatif::compaction::{Compaction, Sheet};
-use crate::whatif::prompt_cache::params::CacheSim;
-use crate::whatif::sim::breakage::rows::Class;
-use crate::whatif::sim::breakage::{Detectors, Watch};
+use crate::whatif::compaction::sweep::{SweepInput, SweepPoint, row};
+use crate::whatif::compaction::{Compaction, CompactionThresholds};
+use crate::whatif::prompt_cache::params::CacheRules;
+use crate::whatif::sim::breakage::rows::BreakClass;
+use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::money::Prices;
-use crate::whatif::sim::simulate::Run;
-use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
-use crate::whatif::sim::view::{Journal, Stage};
+use crate::whatif::sim::simulate::SimulatedRun;
+use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
+use crate::whatif::sim::view::{Stage, StageJournal};
 use crate::whatif::sim::{breakage, simulate as drive};
 
 struct Bench {
     timeline: Timeline,
-    sizes: Sizes,
-    oracle: CacheSim,
+    sizes: BlockSizes,
+    oracle: CacheRules,
     prices: Prices,
 }
 
@@ -32,25 +32,28 @@ impl Bench {
     fn new(timeline: Timeline) -> Self {
         let rules = SizeRules::parse(include_str!("../../rules/policies/sizes.toml"), "sizes").unwrap();
         Self {
-            sizes: Sizes::new(&timeline, Estimator::Anchored, &rules),
+            sizes: BlockSizes::new(&timeline, Estimator::Anchored, &rules),
             timeline,
-            oracle: fitting::<CacheSim>(include_str!("../../rules/policies/prompt_cache.toml"), "cache").unwrap(),
+            oracle: fitting::<CacheRules>(include_str!("../../rules/policies/prompt_cache.toml"), "cache").unwrap(),
             prices: Prices::parse(include_str!("../../rules/prices.toml"), "prices").unwrap(),
         }
     }
 
-    fn run(&self, stage: impl FnOnce() -> Option<Box<dyn Stage>>) -> Run {
+    fn run(&self, stage: impl FnOnce() -> Option<Box<dyn Stage>>) -> SimulatedRun {
         let mut stages: Vec<_> = stage().into_iter().collect();
         self.ground().run(0..self.timeline.chains.len() as u32, &mut stages, None)
     }
 
-    fn ground(&self) -> drive::Ground<'_> {
-        drive::Ground::new(&self.timeline, &self.sizes, &self.oracle, &self.prices)
+    fn ground(&self) -> drive::SharedRun<'_> {
+        drive::SharedRun::new(&self.timeline, &self.sizes, &self.oracle, &self.prices)
     }
 
-    fn compaction(&self, params: &Params, trigger: Trigger) -> Box<dyn Stage> {
+    fn compaction(&self, params: &Params, trigger: CompactionTrigger) -> Box<dyn Stage> {
         let tokens: Arc<[u32]> = self.sizes.tokens.as_slice().into();
-        Box::new(Compaction::new(params.clone(), Sheet::shipped().clone(), tokens, Journal::default()).at(trigger))
+        Box::new(
+            Compaction::new(params.clone(), CompactionThresholds::shipped().clone(), tokens, StageJournal::default())
+                .at(trigger),
+        )
     }
 }
 
@@ -69,22 +72,27 @@ fn talk(turns: usize) -> Story {
 }
 
 fn params() -> Params {
-    Params { min_turns_between: 0, tail_keep_tokens: 5_000, reattach_tokens: 2_000, ..Sheet::shipped().params.clone() }
+    Params {
+        min_turns_between: 0,
+        tail_keep_tokens: 5_000,
+        reattach_tokens: 2_000,
+        ..CompactionThresholds::shipped().params.clone()
+    }
 }
 
 #[test]
 fn without_a_firing_the_bill_is_the_baselines() {
     let bench = Bench::new(talk(6).done());
     let baseline = bench.run(|| None);
-    assert_eq!(bench.run(|| Some(bench.compaction(&params(), Trigger::Never))), baseline);
-    assert_eq!(bench.run(|| Some(bench.compaction(&params(), Trigger::Params))), baseline);
+    assert_eq!(bench.run(|| Some(bench.compaction(&params(), CompactionTrigger::Never))), baseline);
+    assert_eq!(bench.run(|| Some(bench.compaction(&params(), CompactionTrigger::Params))), baseline);
 }
 
 #[test]
 fn a_compaction_reads_no_more_than_the_static_prefix_and_writes_the_rest() {
     let bench = Bench::new(talk(6).done());
     let baseline = bench.run(|| None);
-    let compacted = bench.run(|| Some(bench.compaction(&params(), Trigger::Tokens(40_000))));
+    let compacted = bench.run(|| Some(bench.compaction(&params(), CompactionTrigger::Tokens(40_000))));
     // 18,000 + 6,000, and 8,000 a turn: request 4 (the third prompt) has 34,000, request 5 has 40,000.
     let contexts: Vec<u64> = baseline.requests[..6].iter().map(|priced| priced.spent.prompt()).collect();
     assert_eq!(contexts, [18_000, 24_000, 26_000, 32_000, 34_000, 40_000]);
@@ -104,16 +112,17 @@ fn a_row_of_the_sweep_holds_cost_summaries_and_losses() {
     log.human(4_000).ask(64_000, 2_000, 0).calls("Edit", "/a.rs", 60);
     log.refers(ReferenceKind::EditSource, 6, &[(2, 900)]);
     let bench = Bench::new(log.done());
-    let sheet = Sheet::shipped();
-    let detectors = Detectors::new(&bench.timeline, &bench.sizes.tokens, breakage::Sheet::shipped());
-    let requests = drive::Ground::new(&bench.timeline, &bench.sizes, &bench.oracle, &bench.prices);
-    let ground = Ground { requests: &requests, detectors: &detectors, breakage: breakage::Sheet::shipped() };
-    let at = |trigger| row(&ground, &Point { trigger, carry_tokens: 10_012, params: params() }, sheet);
-    let never = at(Trigger::Never);
+    let sheet = CompactionThresholds::shipped();
+    let detectors = Detectors::new(&bench.timeline, &bench.sizes.tokens, breakage::BreakageThresholds::shipped());
+    let requests = drive::SharedRun::new(&bench.timeline, &bench.sizes, &bench.oracle, &bench.prices);
+    let ground =
+        SweepInput { requests: &requests, detectors: &detectors, breakage: breakage::BreakageThresholds::shipped() };
+    let at = |trigger| row(&ground, &SweepPoint { trigger, carry_tokens: 10_012, params: params() }, sheet);
+    let never = at(CompactionTrigger::Never);
     assert_eq!((never.trigger_tokens, never.firings, never.edit_source_lost), (None, 0, 0));
     assert_eq!(never.cost, bench.run(|| None).cost());
-    let fired = at(Trigger::Tokens(40_000));
-    let run = bench.run(|| Some(bench.compaction(&params(), Trigger::Tokens(40_000))));
+    let fired = at(CompactionTrigger::Tokens(40_000));
+    let run = bench.run(|| Some(bench.compaction(&params(), CompactionTrigger::Tokens(40_000))));
     assert_eq!((fired.firings, fired.cost), (run.extra.len() as u64, run.cost()));
     assert_eq!(fired.summariser.units, run.extra.iter().map(|extra| extra.cost.units).sum::<u128>());
     assert_eq!(fired.edit_source_lost, 1);
@@ -124,20 +133,20 @@ fn the_watch_collects_what_stages_notice_and_what_answers_miss() {
     let mut log = talk(3);
     log.calls("Edit", "/a.rs", 60).refers(ReferenceKind::EditSource, 3, &[(2, 900)]);
     let bench = Bench::new(log.done());
-    let detectors = Detectors::new(&bench.timeline, &bench.sizes.tokens, breakage::Sheet::shipped());
+    let detectors = Detectors::new(&bench.timeline, &bench.sizes.tokens, breakage::BreakageThresholds::shipped());
     let micro = MicroKnobs {
         target_tokens: 4_000,
         min_saving_tokens: 1,
         protect_last: 0,
-        ..Sheet::shipped().params.micro.clone()
+        ..CompactionThresholds::shipped().params.micro.clone()
     };
-    let mut watch = Watch::new(&detectors);
-    let micro = Micro::new(micro, Sheet::shipped().clone(), Journal::default());
+    let mut watch = BreakWatch::new(&detectors);
+    let micro = Micro::new(micro, CompactionThresholds::shipped().clone(), StageJournal::default());
     bench.ground().run(0..bench.timeline.chains.len() as u32, &mut [Box::new(micro)], Some(&mut watch));
-    let classes: Vec<(u32, Class)> = watch.breaks.iter().map(|event| (event.request, event.class)).collect();
+    let classes: Vec<(u32, BreakClass)> = watch.breaks.iter().map(|event| (event.request, event.class)).collect();
     // Each result of 20,000 characters is over 4,000 tokens by itself and goes before it is seen.
-    let unseen = [1, 3, 5].map(|request| (request, Class::ClearedBeforeSeen));
-    assert_eq!(classes, [unseen.as_slice(), &[(5, Class::EditSourceLost)]].concat());
+    let unseen = [1, 3, 5].map(|request| (request, BreakClass::ClearedBeforeSeen));
+    assert_eq!(classes, [unseen.as_slice(), &[(5, BreakClass::EditSourceLost)]].concat());
 }
 
 proptest! {
@@ -164,7 +173,7 @@ proptest! {
         let micro = MicroKnobs {
             min_bytes: 0, target_tokens, min_saving_tokens: 1, protect_last: 0, only_uncached: true, style,
         };
-        let stage = Micro::new(micro, Sheet::shipped().clone(), Journal::default());
+        let stage = Micro::new(micro, CompactionThresholds::shipped().clone(), StageJournal::default());
         let (cleared, baseline) = (bench.run(|| Some(Box::new(stage))), bench.run(|| None));
         for (cleared, baseline) in cleared.requests.iter().zip(&baseline.requests) {
             // What was cleared before is shorter from then on, in both directions of the bill.

@@ -10,18 +10,19 @@ use crate::whatif::calibration::outcome::Calibration;
 use crate::whatif::prompt_cache;
 use crate::whatif::prompt_cache::other_models::{self, HotCacheRules};
 use crate::whatif::prompt_cache::outcome::{Cause, PromptCache};
-use crate::whatif::prompt_cache::params::{CacheSim, Class, Layout, Params, Switch};
-use crate::whatif::prompt_cache::{Sheet, causes, verdict};
+use crate::whatif::prompt_cache::params::{CacheLayout, CacheLifetime, CacheRules, Params, Switch};
+use crate::whatif::prompt_cache::{PromptCacheThresholds, causes, verdict};
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
-use crate::whatif::sim::figures::Verdict;
+use crate::whatif::sim::figures::CostVerdict;
 use crate::whatif::sim::money::Prices;
-use crate::whatif::sim::simulate::Ground;
-use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
+use crate::whatif::sim::simulate::SharedRun;
+use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 use crate::whatif::sim::unlogged::unlogged;
 
-fn sheet() -> Sheet {
-    Sheet::parse(&Data::default().text("policies/prompt_cache.toml").unwrap(), "prompt_cache.toml").unwrap()
+fn sheet() -> PromptCacheThresholds {
+    PromptCacheThresholds::parse(&Data::default().text("policies/prompt_cache.toml").unwrap(), "prompt_cache.toml")
+        .unwrap()
 }
 
 fn prices() -> Prices {
@@ -29,12 +30,12 @@ fn prices() -> Prices {
 }
 
 /// Looks at a timeline from the shipped ground.
-fn on_ground<T>(timeline: &Timeline, change: impl FnOnce(&mut Params), look: impl FnOnce(&Ground<'_>) -> T) -> T {
+fn on_ground<T>(timeline: &Timeline, change: impl FnOnce(&mut Params), look: impl FnOnce(&SharedRun<'_>) -> T) -> T {
     let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
-    let sizes = Sizes::new(timeline, Estimator::Anchored, &rules);
-    let mut oracle: CacheSim = sheet().oracle;
+    let sizes = BlockSizes::new(timeline, Estimator::Anchored, &rules);
+    let mut oracle: CacheRules = sheet().oracle;
     change(&mut oracle.params);
-    look(&Ground::new(timeline, &sizes, &oracle, &prices()))
+    look(&SharedRun::new(timeline, &sizes, &oracle, &prices()))
 }
 
 fn found(timeline: &Timeline, change: impl FnOnce(&mut Params)) -> PromptCache {
@@ -197,10 +198,10 @@ fn a_break_is_priced_by_what_was_written_again() {
 #[test]
 fn differences_within_the_error_have_no_winner() {
     let cost = |iet: u128| Cost { units: iet * u128::from(UNITS_PER_TOKEN), ..Cost::default() };
-    assert_eq!(verdict(cost(971), cost(1_000), 0.03), Verdict::NoClearWinner);
-    assert_eq!(verdict(cost(1_030), cost(1_000), 0.03), Verdict::NoClearWinner);
-    assert_eq!(verdict(cost(969), cost(1_000), 0.03), Verdict::Cheaper);
-    assert_eq!(verdict(cost(1_031), cost(1_000), 0.03), Verdict::MoreExpensive);
+    assert_eq!(verdict(cost(971), cost(1_000), 0.03), CostVerdict::NoClearWinner);
+    assert_eq!(verdict(cost(1_030), cost(1_000), 0.03), CostVerdict::NoClearWinner);
+    assert_eq!(verdict(cost(969), cost(1_000), 0.03), CostVerdict::Cheaper);
+    assert_eq!(verdict(cost(1_031), cost(1_000), 0.03), CostVerdict::MoreExpensive);
 }
 
 /// field-notes.md 3.3: the worked example, to the cent.
@@ -292,10 +293,10 @@ fn the_report_holds_the_run_against_the_bill() {
         ]
     );
     let none = found.arms.iter().find(|arm| arm.name == "layout=none").unwrap();
-    assert_eq!((none.verdict, none.sessions_worse), (Verdict::MoreExpensive, 1));
+    assert_eq!((none.verdict, none.sessions_worse), (CostVerdict::MoreExpensive, 1));
     let five = found.arms.iter().find(|arm| arm.name == "ttl=5m").unwrap();
     // No pause: an hour is paid for nothing. But the simulation missed a whole re-write, more than any difference.
-    assert_eq!((five.verdict, five.sessions_better), (Verdict::NoClearWinner, 1));
+    assert_eq!((five.verdict, five.sessions_better), (CostVerdict::NoClearWinner, 1));
     assert!(five.total.cost.units < found.baseline.cost.units);
     assert_eq!(found.best_per_session.cost, five.total.cost);
     assert_eq!(found.best_per_session.sessions, BTreeMap::from([("5m".to_owned(), 1)]));
@@ -306,9 +307,9 @@ fn knobs_change_the_simulated_run_and_not_the_baseline() {
     let mut log = Story::new();
     log.session("a", "/p").human(10).ask(0, 50_000, 0).calls("Bash", "", 10).wait(1).result(10).ask(50_000, 1_000, 0);
     let timeline = log.done();
-    let found = found(&timeline, |params| params.layout = Layout::None);
+    let found = found(&timeline, |params| params.layout = CacheLayout::None);
     assert_eq!(found.simulated.spent.uncached, 101_000);
-    assert_eq!((found.baseline.spent.read, found.verdict), (50_000, Verdict::MoreExpensive));
+    assert_eq!((found.baseline.spent.read, found.verdict), (50_000, CostVerdict::MoreExpensive));
     let named = prompt_cache::aliases(&found, &Calibration::default());
     assert_eq!(named["llm_prompt_tokens_estimated"], 101_000);
     assert_eq!(named["llm_cache_hit_ratio"], 0.0);
@@ -353,17 +354,17 @@ fn writes_whose_lifetime_is_not_said_have_the_old_one() {
     log.timeline().requests[0].usage.cache_creation_5m = 0;
     let timeline = log.done();
     let request = &timeline.requests[0];
-    assert_eq!(bill::spent(request, Class::FiveMinutes).write_5m, 9_000);
-    assert_eq!(bill::spent(request, Class::Hour).write_1h, 9_000);
+    assert_eq!(bill::spent(request, CacheLifetime::FiveMinutes).write_5m, 9_000);
+    assert_eq!(bill::spent(request, CacheLifetime::Hour).write_1h, 9_000);
 }
 
 /// A write for five minutes pays for eleven reads that keep it: (1.25 − 0.1) / 0.1 = 11.5.
 #[test]
 fn keeping_alive_breaks_even_where_reads_cost_what_a_write_does() {
     let even = |model, class| prompt_cache::keep_alive_break_even(&prices(), model, class, NO_TIME);
-    assert_eq!(even("claude-opus-4-8", Class::FiveMinutes), Some((5_750, 500)));
-    assert_eq!(even("claude-opus-5-5", Class::Hour), Some((7_800, 200)));
-    assert_eq!(even("gpt-9", Class::Hour), None);
+    assert_eq!(even("claude-opus-4-8", CacheLifetime::FiveMinutes), Some((5_750, 500)));
+    assert_eq!(even("claude-opus-5-5", CacheLifetime::Hour), Some((7_800, 200)));
+    assert_eq!(even("gpt-9", CacheLifetime::Hour), None);
 }
 
 #[test]

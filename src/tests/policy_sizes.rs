@@ -6,18 +6,18 @@ use crate::base::tokenizer::VOCABULARIES;
 use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
 use crate::whatif::calibration;
 use crate::whatif::sim::laid_out;
-use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes, apportioned};
+use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules, apportioned};
 
 fn rules() -> SizeRules {
     SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap()
 }
 
-fn anchored(timeline: &Timeline) -> Sizes {
-    Sizes::new(timeline, Estimator::Anchored, &rules())
+fn anchored(timeline: &Timeline) -> BlockSizes {
+    BlockSizes::new(timeline, Estimator::Anchored, &rules())
 }
 
 /// Tokens of the context that is laid out for a request.
-fn laid(timeline: &Timeline, sizes: &Sizes, request: u32) -> u64 {
+fn laid(timeline: &Timeline, sizes: &BlockSizes, request: u32) -> u64 {
     let mut items = Vec::new();
     laid_out::lay(timeline, sizes, request, &mut items);
     let chain = timeline.requests[request as usize].chain;
@@ -109,12 +109,12 @@ fn estimators_without_an_anchor_say_what_they_say() {
     log.session("a", "/p").human(400).ask(0, 20_000, 0);
     log.timeline().blocks[0].tokens = [70, 90];
     let timeline = log.done();
-    let size = |estimator| Sizes::new(&timeline, estimator, &rules()).tokens[0];
+    let size = |estimator| BlockSizes::new(&timeline, estimator, &rules()).tokens[0];
     assert_eq!(size(Estimator::O200k), 70);
     assert_eq!(size(Estimator::Cl100k), 90);
     assert_eq!(size(Estimator::Chars4), 100);
     assert_eq!(size(Estimator::Fitted), 97, "400 / 4.14 = 96.6");
-    let unanchored = Sizes::new(&timeline, Estimator::Cl100k, &rules());
+    let unanchored = BlockSizes::new(&timeline, Estimator::Cl100k, &rules());
     assert_eq!((unanchored.residual[0], unanchored.anchored_share()), (0, (0, 1)));
 }
 
@@ -191,7 +191,7 @@ fn blocks_that_nobody_counted_are_estimated_and_calibrate_nothing() {
     log.timeline().blocks.iter_mut().for_each(|block| block.tokens = [0; VOCABULARIES.len()]);
     let timeline = log.done();
     assert_eq!(calibration::calibrate(&timeline, &rules()).families, []);
-    let sizes = |estimator| Sizes::new(&timeline, estimator, &rules()).tokens;
+    let sizes = |estimator| BlockSizes::new(&timeline, estimator, &rules()).tokens;
     let (counted, fitted) = (sizes(Estimator::O200k), sizes(Estimator::Fitted));
     assert_eq!([counted[0], counted[2]], [fitted[0], fitted[2]]);
     assert_eq!(counted[1], 0, "no text has no tokens");

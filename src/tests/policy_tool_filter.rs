@@ -10,22 +10,22 @@ use crate::base::data::fitting;
 use crate::logs::timeline::requests::{BlockKind, NONE, SegmentCause, Timeline, Trigger};
 use crate::tests::timeline_builder::{Story, change_word};
 use crate::whatif::catalog::read::Spec;
-use crate::whatif::catalog::{Catalog, CatalogRules, Source};
-use crate::whatif::prompt_cache::params::{CacheSim, Layout};
+use crate::whatif::catalog::{Catalog, CatalogRules, DefinitionSource};
+use crate::whatif::prompt_cache::params::{CacheLayout, CacheRules};
 use crate::whatif::sim::cost::Spent;
 use crate::whatif::sim::figures::Portion;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::predictors::{Predictions, Successions};
-use crate::whatif::sim::simulate::Ground;
-use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
-use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Key, Moment, Prefix, StageOutput};
+use crate::whatif::sim::simulate::SharedRun;
+use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
+use crate::whatif::sim::view::{ContextView, ExtraCall, Item, ItemKey, Prefix, RequestMoment, StageOutput};
 use crate::whatif::tool_filter::outcome::coverage;
 use crate::whatif::tool_filter::params::{Continuation, Order, Params, Predictor, Rules};
 use crate::whatif::tool_filter::result::{ALL_TURNS, BreakEven, ToolFilter};
-use crate::whatif::tool_filter::{Filter, Inputs};
+use crate::whatif::tool_filter::{Filter, FilterInputs};
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::{Inventory, StopWords};
-use crate::whatif::tools::plan::{Expand, Plan};
+use crate::whatif::tools::plan::{Expand, ToolPlan};
 use crate::whatif::tools::stage::Chains;
 
 const SHEET: &str = include_str!("../../rules/policies/tool_filter.toml");
@@ -120,8 +120,8 @@ fn filter_with(
 ) -> Arc<Filter> {
     let sheets = &*SHEETS;
     let prefixes = vec![PREFIX; timeline.chains.len()];
-    let inputs = Inputs {
-        catalog: catalog.map(|catalog| (catalog, Source::Given)),
+    let inputs = FilterInputs {
+        catalog: catalog.map(|catalog| (catalog, DefinitionSource::Given)),
         shipped: &sheets.shipped,
         catalog_rules: &sheets.catalog_rules,
         stop: &sheets.stop,
@@ -165,7 +165,7 @@ fn names(filter: &Filter, set: &ToolSet) -> Vec<String> {
     set.iter().map(|tool| filter.inventory.tools[*tool as usize].definition.name.clone()).collect()
 }
 
-fn plan(filter: &Filter, timeline: &Timeline, chain: u32) -> Plan {
+fn plan(filter: &Filter, timeline: &Timeline, chain: u32) -> ToolPlan {
     filter.plan(timeline, chain)
 }
 
@@ -184,7 +184,7 @@ fn logged(timeline: &Timeline, request: u32) -> ContextView {
         let outputs = if other == request { 0..0 } else { other_request.outputs.clone() };
         other_request.inputs.clone().chain(outputs)
     });
-    let item = |block| Item { key: Key::Block(block), tokens: BLOCK, kept_chars: u32::MAX };
+    let item = |block| Item { key: ItemKey::Block(block), tokens: BLOCK, kept_chars: u32::MAX };
     ContextView { prefix: Prefix { tokens: PREFIX, edition: 0 }, items: blocks.map(item).collect() }
 }
 
@@ -200,7 +200,8 @@ fn sent(filter: &Arc<Filter>, timeline: &Timeline) -> Vec<(ContextView, StageOut
             let mut aside = StageOutput::default();
             let before = request.checked_sub(1).map(|before| timeline.requests[before as usize].segment);
             let opens_segment = before != Some(timeline.requests[request as usize].segment);
-            let moment = Moment { timeline, request, sent_before, before: None, cached_before: 0, opens_segment };
+            let moment =
+                RequestMoment { timeline, request, sent_before, before: None, cached_before: 0, opens_segment };
             stage.apply(&moment, &mut view, &mut aside);
             sent_before = Some(view.tokens());
             out.push((view, aside));
@@ -283,7 +284,7 @@ fn an_appended_definition_leaves_the_prefix_alone_and_stays() {
     };
     assert_eq!(sent[1].1.extra, [retry]);
     let made = sent[1].0.items[3];
-    assert!(matches!(made.key, Key::Made(_)) && made.tokens == definition);
+    assert!(matches!(made.key, ItemKey::Made(_)) && made.tokens == definition);
     for (view, aside) in &sent[2..] {
         assert_eq!(view.items[..4], sent[1].0.items[..]);
         assert!(aside.extra.is_empty() && aside.noticed.is_empty());
@@ -298,7 +299,7 @@ fn an_appended_definition_is_appended_again_after_a_compaction() {
     let timeline = story.done();
     let tools = catalog(&[("Task", 900), ("Read", 300)]);
     let sent = sent(&filter(&timeline, &always(&["Read"]), Some(&tools)), &timeline);
-    let made = |view: &ContextView| view.items.iter().position(|item| matches!(item.key, Key::Made(_)));
+    let made = |view: &ContextView| view.items.iter().position(|item| matches!(item.key, ItemKey::Made(_)));
     assert_eq!(made(&sent[0].0), Some(1));
     assert_eq!(made(&sent[1].0), Some(1));
     // Summary, prompt, then the definition; there it stays.
@@ -318,7 +319,7 @@ fn a_rebuilt_head_is_another_prefix_and_costs_the_request_that_asked() {
     assert_eq!(second.tokens, first.tokens + size("Task", 900));
     assert_ne!(second.edition, first.edition);
     assert_eq!(sent[2].0.prefix, second);
-    assert!(sent.iter().all(|(view, _)| view.items.iter().all(|item| matches!(item.key, Key::Block(_)))));
+    assert!(sent.iter().all(|(view, _)| view.items.iter().all(|item| matches!(item.key, ItemKey::Block(_)))));
     // It reads what the first request had sent and writes the two blocks that came since.
     let read = sent[0].0.tokens();
     assert_eq!(
@@ -663,7 +664,7 @@ fn a_new_segment_without_the_place_of_a_definition_gets_it_at_its_end() {
     let sent = sent(&filter(&timeline, &always(&["Read"]), Some(&tools)), &timeline);
     let last = &sent[3].0.items;
     assert_eq!(last.len(), 2);
-    assert!(matches!(last[1].key, Key::Made(_)));
+    assert!(matches!(last[1].key, ItemKey::Made(_)));
 }
 
 /// Through the driver: three requests of one turn after a first one, an hour of life.
@@ -675,15 +676,15 @@ fn a_fixed_list_is_read_from_the_cache_and_a_changed_one_is_written_anew() {
     story.human(40).ask(33_000, 200, 8);
     let timeline = story.done();
     let text = include_str!("../../rules/policies/sizes.toml");
-    let sizes = Sizes::new(&timeline, Estimator::Anchored, &SizeRules::parse(text, "sizes.toml").unwrap());
+    let sizes = BlockSizes::new(&timeline, Estimator::Anchored, &SizeRules::parse(text, "sizes.toml").unwrap());
     let oracle =
-        fitting::<CacheSim>(include_str!("../../rules/policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
+        fitting::<CacheRules>(include_str!("../../rules/policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
     let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices.toml").unwrap();
     let tools = catalog(&[("Task", 3_000), ("Read", 300), ("Web", 3_000)]);
     let run = |params: Option<Params>| {
         let stage = params.map(|params| filter(&timeline, &params, Some(&tools)));
         let mut stages: Vec<_> = stage.iter().map(Filter::stage).collect();
-        Ground::new(&timeline, &sizes, &oracle, &prices).run(0..timeline.chains.len() as u32, &mut stages, None)
+        SharedRun::new(&timeline, &sizes, &oracle, &prices).run(0..timeline.chains.len() as u32, &mut stages, None)
     };
     let baseline = run(None);
     assert_eq!(run(Some(always(&["*"]))), baseline);
@@ -702,21 +703,21 @@ fn a_fixed_list_is_read_from_the_cache_and_a_changed_one_is_written_anew() {
 }
 
 /// Two requests with a pause between them; the second calls a tool that it was not shown.
-fn missed_after(seconds: i64, layout: Layout, expand: Expand) -> (Spent, Spent) {
+fn missed_after(seconds: i64, layout: CacheLayout, expand: Expand) -> (Spent, Spent) {
     let mut story = Story::new();
     story.session("a", "/p").human(400).ask(0, 30_000, 8).calls("Read", "", 40).wait(seconds).result(4_000);
     let read = if seconds < 300 { 30_000 } else { 0 };
     story.ask(read, 31_500 - read, 8).calls("Task", "", 40);
     let timeline = story.done();
     let text = include_str!("../../rules/policies/sizes.toml");
-    let sizes = Sizes::new(&timeline, Estimator::Anchored, &SizeRules::parse(text, "sizes.toml").unwrap());
+    let sizes = BlockSizes::new(&timeline, Estimator::Anchored, &SizeRules::parse(text, "sizes.toml").unwrap());
     let mut oracle =
-        fitting::<CacheSim>(include_str!("../../rules/policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
+        fitting::<CacheRules>(include_str!("../../rules/policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
     oracle.params.layout = layout;
     let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices.toml").unwrap();
     let tools = catalog(&[("Task", 3_000), ("Read", 300), ("Web", 3_000)]);
     let filter = filter(&timeline, &Params { expand, ..always(&["Read"]) }, Some(&tools));
-    let run = Ground::new(&timeline, &sizes, &oracle, &prices).run(0..1, &mut [filter.stage()], None);
+    let run = SharedRun::new(&timeline, &sizes, &oracle, &prices).run(0..1, &mut [filter.stage()], None);
     assert_eq!(run.extra.len(), 1);
     (run.extra[0].spent, run.requests[1].spent)
 }
@@ -725,18 +726,18 @@ fn missed_after(seconds: i64, layout: Layout, expand: Expand) -> (Spent, Spent) 
 fn a_request_for_a_tool_is_billed_by_the_same_cache_as_all_others() {
     use Expand::{RetryAppend, RetryRebuild};
     for expand in [RetryAppend, RetryRebuild] {
-        let (retry, request) = missed_after(10, Layout::None, expand);
+        let (retry, request) = missed_after(10, CacheLayout::None, expand);
         assert_eq!((retry.read, retry.write()), (0, 0), "nothing is cached there");
         assert!(retry.uncached + 4_000 > request.uncached && request.uncached > retry.uncached);
-        let (retry, _) = missed_after(10, Layout::AgentRuntime, expand);
+        let (retry, _) = missed_after(10, CacheLayout::AgentRuntime, expand);
         assert!(retry.read > 0 && retry.uncached > 500, "only the static prefix is cached: {retry:?}");
     }
-    let (retry, _) = missed_after(10, Layout::ClaudeCode, RetryRebuild);
+    let (retry, _) = missed_after(10, CacheLayout::ClaudeCode, RetryRebuild);
     assert!(retry.read > 20_000 && retry.write_5m > 1_000 && retry.uncached == 0, "{retry:?}");
-    let (retry, _) = missed_after(18_000, Layout::ClaudeCode, RetryRebuild);
+    let (retry, _) = missed_after(18_000, CacheLayout::ClaudeCode, RetryRebuild);
     assert!(retry.read == 0 && retry.write_5m > 20_000, "the prefix is dead after five hours: {retry:?}");
     // Appended, the request of the log comes first and writes all of it anew.
-    let (retry, request) = missed_after(18_000, Layout::ClaudeCode, RetryAppend);
+    let (retry, request) = missed_after(18_000, CacheLayout::ClaudeCode, RetryAppend);
     assert!(request.read == 0 && retry.read > 20_000 && retry.write() == 0, "{retry:?} {request:?}");
 }
 

@@ -1,7 +1,7 @@
 //! What people read about tool lists and arguments.
 
-use crate::report::table::Format;
-use crate::whatif::arg_check::outcome::{ArgCheck, Class, Truth};
+use crate::report::table::TableFormat;
+use crate::whatif::arg_check::outcome::{ArgCheck, ArgClass, Truth};
 use crate::whatif::arg_check::tables as arg_check;
 use crate::whatif::pick_tools::outcome::PickTools;
 use crate::whatif::pick_tools::tables as pick_tools;
@@ -48,10 +48,10 @@ fn turns_without_a_pick_are_told() {
 fn checked_calls_are_held_against_the_log() {
     let mut found = ArgCheck::default();
     for (tool, class, truth, calls) in [
-        ("Read", Class::Valid, Truth::Accepted, 97),
-        ("Read", Class::Invalid, Truth::Refused, 2),
-        ("Task", Class::Invalid, Truth::Accepted, 1),
-        ("mcp__a__b", Class::UnknownTool, Truth::Accepted, 5),
+        ("Read", ArgClass::Valid, Truth::Accepted, 97),
+        ("Read", ArgClass::Invalid, Truth::Refused, 2),
+        ("Task", ArgClass::Invalid, Truth::Accepted, 1),
+        ("mcp__a__b", ArgClass::UnknownTool, Truth::Accepted, 5),
     ] {
         found.tools.entry(tool.into()).or_default().insert(class, calls);
         *found.truth.entry(truth).or_default().entry(class).or_default() += calls;
@@ -62,7 +62,7 @@ fn checked_calls_are_held_against_the_log() {
     assert_eq!(lines[2], "1 call that ran would have been refused");
     assert!(lines[3].starts_with("5 calls to tools that no catalog has"), "{}", lines[3]);
     let mut table = Vec::new();
-    arg_check::classes(&found).write(&mut table, Format::Csv, None).unwrap();
+    arg_check::classes(&found).write(&mut table, TableFormat::Csv, None).unwrap();
     let table = String::from_utf8(table).unwrap();
     assert_eq!(table.lines().nth(1), Some("mcp__a__b,unknown_tool,5"), "{table}");
 }

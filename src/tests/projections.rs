@@ -15,11 +15,11 @@ use crate::base::names::Names;
 use crate::frames::lake::Lake;
 use crate::frames::projection::{Hold, MinedProjection};
 use crate::logs::assemble::assemble;
-use crate::logs::corpus::{Corpus, Source};
+use crate::logs::corpus::{Corpus, RowSource};
 use crate::logs::record::Extractor;
 use crate::logs::take::TakeLines;
 use crate::logs::trace::FileTrace;
-use crate::logs::values::{Given, List, Values, gather};
+use crate::logs::values::{GivenArgument, List, ValueRows, gather};
 use crate::mine::projections::chance::Binomial;
 use crate::mine::projections::{Thresholds, mine};
 use crate::shell::arguments::Exit;
@@ -33,11 +33,11 @@ fn mined(files: impl IntoIterator<Item = (String, FileTrace)>) -> Vec<MinedProje
     let (mut corpus, mut names, mut values) = (Corpus::default(), Names::default(), Vec::new());
     for (name, mut trace) in files {
         let symbols = names.absorb(&trace.value_names);
-        let mut own = Values::default();
+        let mut own = ValueRows::default();
         own.append(std::mem::take(&mut trace.values), &symbols, 0);
         values.push(Arc::new(own));
         let key = Id::pseudonym(name.as_bytes());
-        let source = Source { key, path: Some(name.into()), bytes: 0, counters: trace.counters.clone().into() };
+        let source = RowSource { key, path: Some(name.into()), bytes: 0, counters: trace.counters.clone().into() };
         corpus.push(source, trace);
     }
     let history = assemble(&corpus);
@@ -111,8 +111,8 @@ fn told(trace: &FileTrace) -> String {
         let List { block, extractor, found, matches, flags, kept } = *row;
         format!("{block} {} {found} {matches} {flags} {kept}", name(extractor))
     };
-    let given = |row: &Given| {
-        let Given { block, argument, value, parent, leaves } = *row;
+    let given = |row: &GivenArgument| {
+        let GivenArgument { block, argument, value, parent, leaves } = *row;
         format!("{block} {} {value} {parent} {leaves}", name(argument))
     };
     let lists = trace.values.lists.iter().map(list);

@@ -4,12 +4,12 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use crate::base::showing::{Kept, Showing};
-use crate::facts::encode::{Attempt, Params, attempt, find};
+use crate::base::showing::{KeptLines, Showing};
+use crate::facts::encode::{EncodeAttempt, Params, attempt, find};
 use crate::facts::quotable::Quotable;
 use crate::facts::shape::classify;
 use crate::facts::subject::Subject;
-use crate::logs::endpoint::{Endpoints, Input};
+use crate::logs::endpoint::{EndpointArguments, Endpoints};
 use crate::replay::quotes::Quotes;
 use crate::shell::arguments::Exit;
 use crate::tests::harness::Home;
@@ -20,9 +20,9 @@ const KNOBS: Params = Params { recursion_depth: 5, numbered_every: 10 };
 fn written(id: &str, body: &str) -> Option<String> {
     let (_, format) = find(id).unwrap();
     match attempt(format, &Subject::new(body, classify(body.as_bytes())), KNOBS) {
-        Attempt::Proven(text) => Some(text),
-        Attempt::Refused => None,
-        Attempt::Unproven => panic!("{id} loses something of {body:?}"),
+        EncodeAttempt::Proven(text) => Some(text),
+        EncodeAttempt::Refused => None,
+        EncodeAttempt::Unproven => panic!("{id} loses something of {body:?}"),
     }
 }
 
@@ -97,13 +97,13 @@ proptest! {
     #[test]
     fn what_is_said_to_be_kept_is_there(contents in prop::collection::vec(content(), 1..20), lost in 0usize..20) {
         let body = contents.join("\n");
-        prop_assert_eq!(Quotable::of(&body).kept(&body), Kept::Lines);
+        prop_assert_eq!(Quotable::of(&body).kept(&body), KeptLines::Lines);
         let lost = lost % contents.len();
         let mut changed = contents;
         changed[lost] = format!(" {} ", changed[lost]);
-        prop_assert_eq!(Quotable::of(&body).kept(&changed.join("\n")), Kept::Nothing);
+        prop_assert_eq!(Quotable::of(&body).kept(&changed.join("\n")), KeptLines::Nothing);
         changed.remove(lost);
-        prop_assert_eq!(Quotable::of(&body).kept(&changed.join("\n")) == Kept::Lines, false);
+        prop_assert_eq!(Quotable::of(&body).kept(&changed.join("\n")) == KeptLines::Lines, false);
     }
 }
 
@@ -111,16 +111,16 @@ proptest! {
 fn marks_and_blanks_are_no_lines_of_a_file() {
     let body = "a.rs:1:x\na.rs-2-  y\na.rs-3-[end]\n";
     let quotable = Quotable::of(body);
-    assert_eq!(quotable.kept("a.rs:\n1:x\n  y\n3-[end]\n"), Kept::Texts);
-    assert_eq!(quotable.kept("a.rs:\n1:x\n   y\n3-[end]\n"), Kept::Nothing, "a blank too much");
-    assert_eq!(quotable.kept("a.rs:\n1:x\n  y\n[end]\n"), Kept::Nothing, "a mark for a line");
-    assert_eq!(quotable.kept("a.rs:\n  y\n1:x\n3-[end]\n"), Kept::Nothing, "another order");
+    assert_eq!(quotable.kept("a.rs:\n1:x\n  y\n3-[end]\n"), KeptLines::Texts);
+    assert_eq!(quotable.kept("a.rs:\n1:x\n   y\n3-[end]\n"), KeptLines::Nothing, "a blank too much");
+    assert_eq!(quotable.kept("a.rs:\n1:x\n  y\n[end]\n"), KeptLines::Nothing, "a mark for a line");
+    assert_eq!(quotable.kept("a.rs:\n  y\n1:x\n3-[end]\n"), KeptLines::Nothing, "another order");
 }
 
 #[test]
 fn calls_are_told_by_what_they_show() {
     let endpoints = Endpoints::shipped();
-    let of = |tool: &str, input: Input<'_>| endpoints.file_text.showing(tool, input);
+    let of = |tool: &str, input: EndpointArguments<'_>| endpoints.file_text.showing(tool, input);
     for (expected, commands) in [
         (
             Showing::Lines,
@@ -171,12 +171,16 @@ fn calls_are_told_by_what_they_show() {
         ),
     ] {
         for command in commands {
-            assert_eq!(of("Bash", Input { command: Some(command), ..Input::default() }), expected, "{command}");
+            assert_eq!(
+                of("Bash", EndpointArguments { command: Some(command), ..EndpointArguments::default() }),
+                expected,
+                "{command}"
+            );
         }
     }
-    let mode = |mode| of("Grep", Input { output_mode: Some(mode), ..Input::default() });
+    let mode = |mode| of("Grep", EndpointArguments { output_mode: Some(mode), ..EndpointArguments::default() });
     assert_eq!((mode("content"), mode("files_with_matches")), (Showing::Rows, Showing::Nothing));
-    let tool = |tool| of(tool, Input::default());
+    let tool = |tool| of(tool, EndpointArguments::default());
     assert_eq!((tool("Read"), tool("Edit"), tool("Glob")), (Showing::Rows, Showing::Rows, Showing::Nothing));
     assert_eq!((tool("mcp__files__read_file"), tool("mcp__issues__get")), (Showing::Lines, Showing::Nothing));
     assert_eq!((tool("ExitPlanMode"), tool("WebFetch")), (Showing::Lines, Showing::Nothing));

@@ -12,7 +12,7 @@ use super::encode_text::{hostile_body, line};
 use super::hint_texts::range_reference;
 use super::log_builder::cases;
 use crate::facts::numbered;
-use crate::facts::numbered::TokenSegment;
+use crate::facts::numbered::BodySegment;
 
 /// How every hint begins.
 const HINT_START: &str = "> [range-ref: ";
@@ -74,7 +74,7 @@ pub fn encode(new: &str, shown: &[(&str, &str)], run_min: usize) -> Option<Strin
 
 /// Writes a body, cut into stretches, with hints in place of runs of them: each run with the name of the body that
 /// shows the same lines, in order.
-pub fn write(stretches: &[TokenSegment<'_>], runs: &[(Range<usize>, &str)]) -> String {
+pub fn write(stretches: &[BodySegment<'_>], runs: &[(Range<usize>, &str)]) -> String {
     let mut out = String::new();
     let mut end = 0;
     for (run, id) in runs {

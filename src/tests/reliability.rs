@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::harness::{Home, session};
 use crate::base::files::faults::Fault;
-use crate::base::files::{self, Step};
+use crate::base::files::{self, WriteStep};
 use crate::frames::lake::{Lake, Trouble, Update};
 use crate::frames::manifest::Maker;
 use crate::shell::arguments::Exit;
@@ -100,16 +100,16 @@ fn sweep(arguments: &[&str]) -> Faults {
     assert!(expected.0.is_some(), "{arguments:?}");
     let mut faults = Faults::default();
     let kinds = [
-        (Step::Open, false, EIO),
-        (Step::Read, false, EIO),
-        (Step::Read, true, EIO),
-        (Step::Create, false, EACCES),
-        (Step::Create, true, EACCES),
-        (Step::Write, false, ENOSPC),
-        (Step::Write, true, ENOSPC),
-        (Step::Sync, false, EIO),
-        (Step::Rename, false, EIO),
-        (Step::MakeDir, false, EACCES),
+        (WriteStep::Open, false, EIO),
+        (WriteStep::Read, false, EIO),
+        (WriteStep::Read, true, EIO),
+        (WriteStep::Create, false, EACCES),
+        (WriteStep::Create, true, EACCES),
+        (WriteStep::Write, false, ENOSPC),
+        (WriteStep::Write, true, ENOSPC),
+        (WriteStep::Sync, false, EIO),
+        (WriteStep::Rename, false, EIO),
+        (WriteStep::MakeDir, false, EACCES),
     ];
     for (step, lasts, error) in kinds {
         for nth in 0.. {
@@ -120,7 +120,7 @@ fn sweep(arguments: &[&str]) -> Faults {
             let has_struck = fault.has_struck();
             drop(fault);
             let place = format!("{arguments:?}: {step:?} {nth}, lasting {lasts}");
-            if lasts && has_struck && step == Step::Write {
+            if lasts && has_struck && step == WriteStep::Write {
                 let more = &segments(&home.lake()) - &kept;
                 let manifest = fs::read_to_string(home.lake().join("manifest.json")).unwrap();
                 let number = |path: &PathBuf| {
@@ -190,7 +190,9 @@ fn any_fault_while_telemetry_is_read_leaves_the_right_answer_or_a_message() {
     let expected = answer(&home, &arguments).0;
     assert!(expected.is_some());
     let mut faults = Faults::default();
-    for (step, lasts) in [(Step::Open, false), (Step::Open, true), (Step::Read, false), (Step::Read, true)] {
+    for (step, lasts) in
+        [(WriteStep::Open, false), (WriteStep::Open, true), (WriteStep::Read, false), (WriteStep::Read, true)]
+    {
         for nth in 0.. {
             let fault = Fault::new(&home.path(""), step, nth, lasts, EIO);
             let (found, is_told) = answer(&home, &arguments);
@@ -220,7 +222,7 @@ fn a_read_that_fails_in_the_middle_is_no_fact_about_a_log() {
     home.write(LOG, text);
     for nth in 1..4 {
         let _absent = fs::remove_dir_all(home.lake());
-        let fault = Fault::new(&home.path(LOG), Step::Read, nth, true, EIO);
+        let fault = Fault::new(&home.path(LOG), WriteStep::Read, nth, true, EIO);
         let failed = home.run(&["ingest"]);
         assert!(failed.exit == Exit::Failed && failed.err.contains("one.jsonl could not be read"), "{}", failed.err);
         let report = home.json(&["ingest", "--allow-empty"]);
@@ -253,7 +255,9 @@ fn any_fault_while_a_configuration_is_written_leaves_old_or_new_and_one_entry_in
     let (home, expected) = tuned();
     let dir = home.config().parent().unwrap().to_owned();
     let mut faults = Faults::default();
-    for step in [Step::Open, Step::Create, Step::Write, Step::Sync, Step::Rename, Step::MakeDir] {
+    for step in
+        [WriteStep::Open, WriteStep::Create, WriteStep::Write, WriteStep::Sync, WriteStep::Rename, WriteStep::MakeDir]
+    {
         for (nth, lasts) in (0..20).flat_map(|nth| [(nth, false), (nth, true)]) {
             let _absent = fs::remove_dir_all(&dir);
             let fault = Fault::new(&dir, step, nth, lasts, EIO);
@@ -283,15 +287,15 @@ fn any_fault_while_a_configuration_is_written_leaves_old_or_new_and_one_entry_in
 fn a_change_that_was_not_confirmed_is_known_if_it_was_made() {
     let (home, expected) = tuned();
     let journal = home.config().with_file_name("tuning-journal.jsonl");
-    let unmade = Fault::new(&home.config(), Step::Rename, 0, true, EIO);
-    let unsettled = Fault::new(&journal, Step::Write, 1, true, EIO);
+    let unmade = Fault::new(&home.config(), WriteStep::Rename, 0, true, EIO);
+    let unsettled = Fault::new(&journal, WriteStep::Write, 1, true, EIO);
     home.run(&TUNE);
     drop((unmade, unsettled));
     assert!(fs::read_to_string(&journal).unwrap().contains("\"pending\":true"));
     assert!(!home.config().exists());
     assert_eq!(history(&home), 0);
     assert_eq!(home.run(&["tune", "undo"]).exit, Exit::Failed);
-    let unsettled = Fault::new(&journal, Step::Write, 2, true, EIO);
+    let unsettled = Fault::new(&journal, WriteStep::Write, 2, true, EIO);
     home.run(&TUNE);
     drop(unsettled);
     assert_eq!(fs::read_to_string(home.config()).unwrap(), expected);
@@ -318,7 +322,7 @@ fn a_log_that_can_no_longer_be_read_keeps_its_rows() {
     home.write(LOG, session("one", 8));
     let before = answer(&home, &["ingest"]).0.unwrap();
     append(&home, &session("more", 3));
-    let fault = Fault::new(&home.path(LOG), Step::Open, 0, true, EACCES);
+    let fault = Fault::new(&home.path(LOG), WriteStep::Open, 0, true, EACCES);
     let report = home.json(&["ingest"]);
     drop(fault);
     assert_eq!(report["totals"]["tool_uses"], before["totals"]["tool_uses"]);

@@ -10,32 +10,32 @@ use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
 use crate::base::pseudonyms::published_tool;
-use crate::base::showing::{Kept, Showing};
+use crate::base::showing::{KeptLines, Showing};
 use crate::base::tokenizer::Size;
 use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::facts::encode::Params;
-use crate::facts::hints::{Shown, Wording};
-use crate::facts::lines::Line;
+use crate::facts::hints::{ShownAs, Wording};
+use crate::facts::lines::BodyLine;
 use crate::facts::numbered::stretches;
-use crate::facts::tokens::{Counter, Vocabulary};
+use crate::facts::tokens::{BpeVocabulary, Counter};
 use crate::facts::{encode, hints, lines, near_ref};
 use crate::logs::trace::Handle;
 use crate::replay::reach::Reach;
 use crate::replay::runs::Windows;
 use crate::replay::savings::{Tally, total};
-use crate::replay::tape::{BodyAtHand, Endpoint, Response, Sessions};
+use crate::replay::tape::{BodyAtHand, Endpoint, Response, SessionProfiles};
 use crate::replay::{
-    Decision, Ground, Ledger, Options, Outcome, Piece, Scenario, SessionProfile, Tape, ToolKind, What, bounds, replay,
-    replay_each,
+    Decision, EffectsBaseline, HistoryPiece, Ledger, ReplayOptions, Scenario, SentAs, SessionProfile, Tape, TapeEntry,
+    ToolKind, bounds, replay, replay_each,
 };
 use crate::settings::{AgentClass, Effective, Settings, SettingsFile, what_if};
 use crate::telemetry::PipelineEvent;
 
-pub(super) const OPTIONS: Options = Options { extended: false, invalidate: true, counting: None };
+pub(super) const OPTIONS: ReplayOptions = ReplayOptions { extended: false, invalidate: true, counting: None };
 const RANGE_LINES_MIN: usize = 5;
-pub(super) const EXTENDED: Options = Options { extended: true, ..OPTIONS };
+pub(super) const EXTENDED: ReplayOptions = ReplayOptions { extended: true, ..OPTIONS };
 
 fn size(tokens: u32) -> Size {
     Size { bytes: tokens * 4, tokens: [tokens, tokens] }
@@ -54,7 +54,7 @@ pub(super) fn encoded(mut facts: BodyFacts, shape: BodyShape, format: &str, toke
         format: encode::find(format).unwrap().0,
         depth: 0,
         size: size(tokens),
-        kept: Kept::Lines,
+        kept: KeptLines::Lines,
     });
     facts
 }
@@ -81,7 +81,7 @@ impl Story {
             evictions,
             facts,
             endpoints,
-            sessions: Sessions::new(&sessions),
+            sessions: SessionProfiles::new(&sessions),
             range_lines_min,
             encodings,
             windows,
@@ -107,7 +107,7 @@ impl Story {
             chain: 0,
             partition: 0,
             path: Id::NONE,
-            outcome: Outcome::Answer,
+            outcome: TapeEntry::Answer,
             ran: true,
             handle,
             body_at_hand: BodyAtHand::default(),
@@ -127,18 +127,18 @@ impl Story {
         self
     }
 
-    fn ledger(&self, options: Options) -> Ledger {
+    fn ledger(&self, options: ReplayOptions) -> Ledger {
         replay(&self.tape, &Scenario::new(&self.settings, &self.tape, options))
     }
 
-    fn decisions(&self, options: Options) -> Vec<Decision> {
+    fn decisions(&self, options: ReplayOptions) -> Vec<Decision> {
         let mut decisions = Vec::new();
         let scenario = Scenario::new(&self.settings, &self.tape, options);
         replay_each(&self.tape, &scenario, &mut |_, decision| decisions.push(*decision));
         decisions
     }
 
-    fn last(&self) -> What {
+    fn last(&self) -> SentAs {
         self.decisions(OPTIONS).last().unwrap().what
     }
 }
@@ -149,37 +149,37 @@ fn one_body() -> Story {
 
 #[test]
 fn a_repeat_in_the_same_context_is_answered_by_a_reference_to_the_response_that_showed_it() {
-    assert_eq!(one_body().again(0).again(0).last(), What::Reference(0));
+    assert_eq!(one_body().again(0).again(0).last(), SentAs::Reference(0));
     // The hit does not become the target of later hints.
-    assert_eq!(one_body().again(0).again(0).again(0).last(), What::Reference(0));
+    assert_eq!(one_body().again(0).again(0).again(0).last(), SentAs::Reference(0));
 }
 
 #[test]
 fn nothing_refers_over_a_compaction() {
-    assert_eq!(one_body().again(0).show(0, |r| r.partition = 1).last(), What::AsIs);
+    assert_eq!(one_body().again(0).show(0, |r| r.partition = 1).last(), SentAs::AsIs);
 }
 
 #[test]
 fn nothing_refers_to_a_result_that_a_micro_compaction_cleared() {
     let story = one_body().again(0).evict(0).again(0);
-    assert_eq!(story.last(), What::AsIs);
+    assert_eq!(story.last(), SentAs::AsIs);
     // It was shown again then, and that copy can be referred to.
-    assert_eq!(story.again(0).last(), What::Reference(1));
+    assert_eq!(story.again(0).last(), SentAs::Reference(1));
 }
 
 #[test]
 fn nothing_refers_across_subagents_and_sessions() {
-    assert_eq!(one_body().again(0).show(0, |r| r.chain = 1).last(), What::AsIs);
-    assert_eq!(one_body().again(0).show(0, |r| (r.session, r.chain) = (1, 1)).last(), What::AsIs);
+    assert_eq!(one_body().again(0).show(0, |r| r.chain = 1).last(), SentAs::AsIs);
+    assert_eq!(one_body().again(0).show(0, |r| (r.session, r.chain) = (1, 1)).last(), SentAs::AsIs);
     // Back on the main thread of the tape the context is another one as well: chains are laid out whole.
-    assert_eq!(one_body().again(0).show(1, |r| r.chain = 1).again(0).last(), What::AsIs);
+    assert_eq!(one_body().again(0).show(1, |r| r.chain = 1).again(0).last(), SentAs::AsIs);
 }
 
 #[test]
 fn nothing_refers_to_a_failure_or_an_answer_with_images() {
-    for outcome in [Outcome::Failure, Outcome::Mixed] {
-        assert_eq!(one_body().show(0, |r| r.outcome = outcome).again(0).last(), What::AsIs, "{outcome:?}");
-        assert_eq!(one_body().again(0).show(0, |r| r.outcome = outcome).last(), What::AsIs, "{outcome:?}");
+    for outcome in [TapeEntry::Failure, TapeEntry::Mixed] {
+        assert_eq!(one_body().show(0, |r| r.outcome = outcome).again(0).last(), SentAs::AsIs, "{outcome:?}");
+        assert_eq!(one_body().again(0).show(0, |r| r.outcome = outcome).last(), SentAs::AsIs, "{outcome:?}");
     }
 }
 
@@ -187,16 +187,16 @@ fn nothing_refers_to_a_failure_or_an_answer_with_images() {
 fn a_body_that_was_shown_re_encoded_is_never_called_identical() {
     let facts = vec![encoded(prose(1, 500), BodyShape::MarkdownTable, "csv_from_md", 300)];
     let decisions = Story::new(facts).again(0).again(0).decisions(OPTIONS);
-    assert!(matches!(decisions[0].what, What::Encoded(_)));
-    assert_eq!(decisions[1].what, What::Reference(0));
+    assert!(matches!(decisions[0].what, SentAs::Encoded(_)));
+    assert_eq!(decisions[1].what, SentAs::Reference(0));
     let frame = |shown| u64::from(hints::reference_size(shown, Wording::Standard).tokens[0]);
-    assert_eq!(decisions[1].tokens, frame(Shown::Encoded) + 4);
-    assert_ne!(frame(Shown::Encoded), frame(Shown::AsIs), "the test can tell them apart");
-    for shown in [Shown::AsIs, Shown::Encoded] {
+    assert_eq!(decisions[1].tokens, frame(ShownAs::Encoded) + 4);
+    assert_ne!(frame(ShownAs::Encoded), frame(ShownAs::AsIs), "the test can tell them apart");
+    for shown in [ShownAs::AsIs, ShownAs::Encoded] {
         for wording in [Wording::Terse, Wording::Standard, Wording::Verbose("other")] {
             let text = hint_texts::reference("abcd1234", shown, wording);
-            assert_eq!(text.contains("encoded"), shown == Shown::Encoded, "{text}");
-            assert!(shown == Shown::AsIs || !text.contains("identical"), "{text}");
+            assert_eq!(text.contains("encoded"), shown == ShownAs::Encoded, "{text}");
+            assert!(shown == ShownAs::AsIs || !text.contains("identical"), "{text}");
         }
     }
 }
@@ -204,7 +204,7 @@ fn a_body_that_was_shown_re_encoded_is_never_called_identical() {
 /// Two JSON objects that differ in one scalar, and a third that differs from the second.
 fn near_bodies() -> Vec<BodyFacts> {
     let text = |status: &str| format!(r#"{{"status":"{status}","jobs":[{}],"id":7}}"#, "1,".repeat(400) + "1");
-    let mut counter = Counter::new(Vocabulary::O200kBase);
+    let mut counter = Counter::new(BpeVocabulary::O200kBase);
     ["pending", "running", "success"]
         .iter()
         .zip(1..)
@@ -230,29 +230,29 @@ fn near_story() -> Story {
 fn a_near_reference_costs_what_its_text_costs_and_is_counted() {
     let story = near_story().again(0).again(1);
     let decision = story.decisions(OPTIONS)[1];
-    assert_eq!(decision.what, What::NearReference(0));
+    assert_eq!(decision.what, SentAs::NearReference(0));
     let text = hint_texts::near_reference("abcd1234", &[("status", "pending", "running")]);
-    let mut counter = Counter::new(Vocabulary::O200kBase);
+    let mut counter = Counter::new(BpeVocabulary::O200kBase);
     let handle = counter.count(" abcd1234");
     assert_eq!(decision.tokens - 4, counter.count(&text) - handle, "{text}");
     assert_eq!(story.ledger(OPTIONS).near_refs, 1);
-    assert_eq!(Story { settings: Effective::built_in().settings, ..story }.last(), What::AsIs, "off by default");
+    assert_eq!(Story { settings: Effective::built_in().settings, ..story }.last(), SentAs::AsIs, "off by default");
 }
 
 #[test]
 fn nothing_refers_to_a_body_of_which_only_a_delta_was_shown() {
     let decisions = near_story().again(0).again(1).again(1).decisions(OPTIONS);
-    assert_eq!(decisions[2].what, What::NearReference(0), "the delta against what was shown, not against the delta");
+    assert_eq!(decisions[2].what, SentAs::NearReference(0), "the delta against what was shown, not against the delta");
     // Success against running would be near too, but running was never shown.
-    assert_eq!(near_story().again(0).again(1).again(2).last(), What::NearReference(0));
+    assert_eq!(near_story().again(0).again(1).again(2).last(), SentAs::NearReference(0));
 }
 
 #[test]
 fn near_references_stay_within_their_endpoint_and_their_limit() {
-    assert_eq!(near_story().again(0).show(1, |r| r.endpoint = 1).last(), What::AsIs);
+    assert_eq!(near_story().again(0).show(1, |r| r.endpoint = 1).last(), SentAs::AsIs);
     let limited = near_story().set("hints.types.near_ref.max_per_session", "0");
     let limited = Story { settings: Settings { dedup: near_story().settings.dedup, ..limited.settings }, ..limited };
-    assert_eq!(limited.again(0).again(1).last(), What::AsIs);
+    assert_eq!(limited.again(0).again(1).last(), SentAs::AsIs);
 }
 
 #[test]
@@ -292,22 +292,22 @@ fn an_edit_drops_what_was_read_from_the_file_and_nothing_else() {
             .show(1, move |r| (r.endpoint, r.path) = (2, path))
             .show(0, move |r| r.path = here)
     };
-    assert_eq!(edited(here).last(), What::AsIs);
-    assert_eq!(edited(there).last(), What::Reference(0));
-    let kept = edited(here).decisions(Options { invalidate: false, ..OPTIONS });
-    assert_eq!(kept.last().unwrap().what, What::Reference(0), "without the rule the reference would hold");
+    assert_eq!(edited(here).last(), SentAs::AsIs);
+    assert_eq!(edited(there).last(), SentAs::Reference(0));
+    let kept = edited(here).decisions(ReplayOptions { invalidate: false, ..OPTIONS });
+    assert_eq!(kept.last().unwrap().what, SentAs::Reference(0), "without the rule the reference would hold");
     // An edit that was refused never ran.
     let refused = one_body()
         .show(0, move |r| r.path = here)
-        .show(1, move |r| (r.endpoint, r.path, r.ran, r.outcome) = (2, here, false, Outcome::Failure))
+        .show(1, move |r| (r.endpoint, r.path, r.ran, r.outcome) = (2, here, false, TapeEntry::Failure))
         .show(0, move |r| r.path = here);
-    assert_eq!(refused.last(), What::Reference(0));
+    assert_eq!(refused.last(), SentAs::Reference(0));
     // The answer of the edit itself may be tiny: it drops all the same.
     let tiny = Story::new(vec![prose(1, 500), prose(2, 3)])
         .show(0, move |r| r.path = here)
         .show(1, move |r| (r.endpoint, r.path) = (2, here))
         .show(0, move |r| r.path = here);
-    assert_eq!(tiny.last(), What::AsIs);
+    assert_eq!(tiny.last(), SentAs::AsIs);
 }
 
 #[test]
@@ -317,17 +317,17 @@ fn a_value_model_drops_answers_by_tool() {
         let story = if set { story.set("tools.Bash.invalidates", "[\"Read\"]") } else { story };
         story.again(0).show(1, |r| r.endpoint = 1).again(0)
     };
-    assert_eq!(story(false).last(), What::Reference(0));
-    assert_eq!(story(true).last(), What::AsIs);
+    assert_eq!(story(false).last(), SentAs::Reference(0));
+    assert_eq!(story(true).last(), SentAs::AsIs);
 }
 
 #[test]
 fn an_endpoint_without_l0_stays_out_of_the_cache() {
     let off = || one_body().set("dedup.enabled_per_endpoint.Bash", "false");
-    assert_eq!(off().show(0, |r| r.endpoint = 1).show(0, |r| r.endpoint = 1).last(), What::AsIs);
-    assert_eq!(off().show(0, |r| r.endpoint = 1).again(0).last(), What::AsIs, "it is no target");
+    assert_eq!(off().show(0, |r| r.endpoint = 1).show(0, |r| r.endpoint = 1).last(), SentAs::AsIs);
+    assert_eq!(off().show(0, |r| r.endpoint = 1).again(0).last(), SentAs::AsIs, "it is no target");
     let crowd = |story: Story| (0..2).fold(story.set("dedup.lru_size", "1").again(0), |story, _| story);
-    assert_eq!(crowd(one_body()).show(1, |r| r.endpoint = 1).again(0).last(), What::AsIs);
+    assert_eq!(crowd(one_body()).show(1, |r| r.endpoint = 1).again(0).last(), SentAs::AsIs);
     let quiet = Story {
         settings: {
             let file = SettingsFile::missing(std::path::Path::new("x.toml"));
@@ -337,16 +337,16 @@ fn an_endpoint_without_l0_stays_out_of_the_cache() {
         },
         ..one_body()
     };
-    assert_eq!(quiet.again(0).show(1, |r| r.endpoint = 1).again(0).last(), What::Reference(0), "it evicts nobody");
+    assert_eq!(quiet.again(0).show(1, |r| r.endpoint = 1).again(0).last(), SentAs::Reference(0), "it evicts nobody");
 }
 
 #[test]
 fn a_hint_is_shown_only_if_it_is_cheaper_than_what_would_be_sent_otherwise() {
     let facts = || vec![encoded(prose(1, 60), BodyShape::MarkdownTable, "csv_from_md", 9)];
     let decisions = Story::new(facts()).again(0).again(0).decisions(OPTIONS);
-    assert!(matches!(decisions[1].what, What::Encoded(_)), "nine tokens of CSV beat the hint");
+    assert!(matches!(decisions[1].what, SentAs::Encoded(_)), "nine tokens of CSV beat the hint");
     let small = Story::new(vec![prose(1, 10)]).set("dedup.min_body_chars", "1").again(0).again(0);
-    assert_eq!(small.last(), What::AsIs);
+    assert_eq!(small.last(), SentAs::AsIs);
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn templates_act_only_where_they_are_active_known_and_cheaper() {
 fn the_depth_of_the_session_decides_which_deep_encoding_holds() {
     let deep = encode::find("pipeline_deep_mckp").unwrap().0;
     let mut facts = encoded(prose(1, 500), BodyShape::NestedObject, "json_compact", 450);
-    let row = |depth, tokens| Encoding { format: deep, depth, size: size(tokens), kept: Kept::Lines };
+    let row = |depth, tokens| Encoding { format: deep, depth, size: size(tokens), kept: KeptLines::Lines };
     facts.encodings.extend([row(0, 440), row(2, 430), row(6, 100)]);
     let at = |profile: &str| {
         let story = Story::new(vec![facts.clone()]).set("profiles.agent.active", &format!("\"{profile}\""));
@@ -386,7 +386,7 @@ fn published_and_extended_formats_are_kept_apart() {
 /// A body of numbered lines; each line has its own text.
 fn numbered(name: u8, lines: &[(u32, u32)]) -> BodyFacts {
     let text = |number: u32, text: u32| lines::witness(&format!("{number} {text}"));
-    let line = |&(number, line): &(u32, u32)| Line { number, text: text(number, line), size: size(20) };
+    let line = |&(number, line): &(u32, u32)| BodyLine { number, text: text(number, line), size: size(20) };
     let mut facts = prose(name, 20 * lines.len() as u32);
     facts.shape = BodyShape::NumberedList as u8;
     facts.lines = lines.iter().map(line).collect();
@@ -401,19 +401,19 @@ fn lines_that_were_shown_are_referred_to_in_runs() {
     let facts = || vec![numbered(1, &first), numbered(2, &changed)];
     let story = Story::new(facts()).again(0).again(1);
     let decision = story.decisions(EXTENDED)[1];
-    assert_eq!(decision.what, What::RangeReference);
+    assert_eq!(decision.what, SentAs::RangeReference);
     let hint = |first, last| u64::from(hints::range_size(first, last).tokens[0]) + 4;
     assert_eq!(decision.tokens, hint(1, 20) + 20 + hint(22, 40));
-    assert_eq!(story.decisions(OPTIONS)[1].what, What::AsIs, "published pipelines do not know it");
+    assert_eq!(story.decisions(OPTIONS)[1].what, SentAs::AsIs, "published pipelines do not know it");
     let apart = |with: fn(&mut Response)| Story::new(facts()).again(0).show(1, with);
-    assert_eq!(apart(|r| r.partition = 1).decisions(EXTENDED)[1].what, What::AsIs);
-    assert_eq!(apart(|r| r.chain = 1).decisions(EXTENDED)[1].what, What::AsIs);
-    assert_eq!(Story::new(facts()).again(0).evict(0).again(1).decisions(EXTENDED)[1].what, What::AsIs);
-    let failed = Story::new(facts()).show(0, |r| r.outcome = Outcome::Failure).again(1);
-    assert_eq!(failed.decisions(EXTENDED)[1].what, What::AsIs);
+    assert_eq!(apart(|r| r.partition = 1).decisions(EXTENDED)[1].what, SentAs::AsIs);
+    assert_eq!(apart(|r| r.chain = 1).decisions(EXTENDED)[1].what, SentAs::AsIs);
+    assert_eq!(Story::new(facts()).again(0).evict(0).again(1).decisions(EXTENDED)[1].what, SentAs::AsIs);
+    let failed = Story::new(facts()).show(0, |r| r.outcome = TapeEntry::Failure).again(1);
+    assert_eq!(failed.decisions(EXTENDED)[1].what, SentAs::AsIs);
     // Only what was really shown can be referred to: the changed line counts as shown by the second response.
     let third = Story::new(facts()).again(0).again(1).again(1);
-    assert_eq!(third.decisions(EXTENDED)[2].what, What::RangeReference);
+    assert_eq!(third.decisions(EXTENDED)[2].what, SentAs::RangeReference);
 }
 
 #[test]
@@ -434,7 +434,7 @@ fn the_three_figures_follow_the_reporting_rule() {
 
 #[test]
 fn hints_cost_what_their_texts_cost() {
-    let mut counters = [Vocabulary::O200kBase, Vocabulary::Cl100kBase].map(Counter::new);
+    let mut counters = [BpeVocabulary::O200kBase, BpeVocabulary::Cl100kBase].map(Counter::new);
     for (text, tokens) in hints::FRAMES.iter().copied() {
         for (counter, tokens) in counters.iter_mut().zip(tokens) {
             assert_eq!(text.split('@').map(|part| counter.count(part)).sum::<u64>(), u64::from(tokens), "{text}");
@@ -444,7 +444,7 @@ fn hints_cost_what_their_texts_cost() {
         let handle = hints::handle(id);
         for (place, counter) in counters.iter_mut().enumerate() {
             let name = counter.count(&format!(" {handle}")) as u32;
-            for shown in [Shown::AsIs, Shown::Encoded] {
+            for shown in [ShownAs::AsIs, ShownAs::Encoded] {
                 for wording in [Wording::Terse, Wording::Standard, Wording::Verbose("file-read")] {
                     let text = hint_texts::reference(handle, shown, wording);
                     let size = hints::reference_size(shown, wording);
@@ -500,7 +500,7 @@ fn an_event_is_written_and_read_in_the_published_schema() {
 
 #[test]
 fn hint_texts_have_the_published_shapes() {
-    let at = |wording| hint_texts::reference("474aed5c", Shown::AsIs, wording);
+    let at = |wording| hint_texts::reference("474aed5c", ShownAs::AsIs, wording);
     assert_eq!(at(Wording::Terse), "> [ref: 474aed5c]\n");
     assert_eq!(at(Wording::Standard), "> [ref: 474aed5c, byte-identical]\n");
     assert_eq!(at(Wording::Verbose("file-read")), "> [ref: 474aed5c, byte-identical, from: file-read]\n");
@@ -518,7 +518,7 @@ fn plain_hits(story: &Story, capacity: usize) -> BTreeSet<u32> {
         if context.replace(here) != Some(here) {
             cache.clear();
         }
-        if response.outcome != Outcome::Answer {
+        if response.outcome != TapeEntry::Answer {
             continue;
         }
         if let Some(place) = cache.iter().position(|&body| body == response.body) {
@@ -584,12 +584,12 @@ proptest! {
         let decision = story.decisions(EXTENDED)[1];
         let written = range_references::encode(&bodies[1], &[("a1B2c3D4", &bodies[0])], RANGE_LINES_MIN);
         match written {
-            Some(text) if decision.what == What::RangeReference => {
+            Some(text) if decision.what == SentAs::RangeReference => {
                 prop_assert_eq!(decision.tokens, u64::from(desk.measure(&text).tokens[0]), "{}", text);
                 prop_assert_eq!(range_references::decode(&text, |_| Some(&bodies[0])), Some(bodies[1].clone()));
             }
             Some(text) => prop_assert!(u64::from(desk.measure(&text).tokens[0]) >= u64::from(desk.measure(&bodies[1]).tokens[0])),
-            None => prop_assert_eq!(decision.what, What::AsIs),
+            None => prop_assert_eq!(decision.what, SentAs::AsIs),
         }
     }
 
@@ -621,7 +621,7 @@ proptest! {
         for (body, session, chain, partition, failed) in rows {
             story = story.show(body, |r| {
                 (r.session, r.chain, r.partition) = (session, session * 2 + chain, partition);
-                r.outcome = if failed { Outcome::Failure } else { Outcome::Answer };
+                r.outcome = if failed { TapeEntry::Failure } else { TapeEntry::Answer };
             });
         }
         let scenario = Scenario::new(&story.settings, &story.tape, OPTIONS);
@@ -658,7 +658,7 @@ proptest! {
         let mut story = Story::new(facts).set("tools.Bash.invalidates", "[\"Read\"]");
         // The number of a session is not that of its profile.
         let profile = |class| SessionProfile { model: String::new(), class };
-        story.tape.sessions = Sessions::new(&[
+        story.tape.sessions = SessionProfiles::new(&[
             profile(AgentClass::Default),
             profile(AgentClass::Default),
             profile(AgentClass::MarathonRefactor),
@@ -669,10 +669,10 @@ proptest! {
                 (r.session, r.chain, r.partition) = (2 * session, session * 2 + chain, partition);
                 (r.endpoint, r.path) = (endpoint, if path == 0 { Id::NONE } else { Id([path; 16]) });
                 r.outcome = match other {
-                    0 => Outcome::Mixed,
-                    1 => Outcome::Silent,
-                    _ if failed => Outcome::Failure,
-                    _ => Outcome::Answer,
+                    0 => TapeEntry::Mixed,
+                    1 => TapeEntry::Silent,
+                    _ if failed => TapeEntry::Failure,
+                    _ => TapeEntry::Answer,
                 };
                 r.ran = other != 2;
             });
@@ -710,8 +710,8 @@ proptest! {
             })
             .collect();
         let weights: Vec<f64> = weights.into_iter().map(f64::from).collect();
-        let pieces = [Piece { tape: story.tape.clone(), weights: weights.clone() }];
-        let ground = Ground::new(&pieces, now.clone());
+        let pieces = [HistoryPiece { tape: story.tape.clone(), weights: weights.clone() }];
+        let ground = EffectsBaseline::new(&pieces, now.clone());
         let (present, more) = (ground.present(), ground.effects(&changed));
         let saved = |scenario: &Scenario| {
             let (mut baseline, mut saved) = (0.0, 0.0);

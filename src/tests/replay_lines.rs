@@ -13,18 +13,18 @@ use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::body_facts::BodyFacts;
 use crate::facts::encode::Params;
 use crate::facts::lines;
-use crate::facts::lines::{Line, Lines};
+use crate::facts::lines::{BodyLine, BodyLines};
 use crate::facts::numbered::stretches;
 use crate::logs::trace::Handle;
-use crate::replay::runs::{Run, Windows};
+use crate::replay::runs::{LineRun, Windows};
 use crate::replay::savings::Expanded;
-use crate::replay::tape::{BodyAtHand, Endpoint, Response, Sessions};
+use crate::replay::tape::{BodyAtHand, Endpoint, Response, SessionProfiles};
 use crate::replay::{
-    Decision, Options, Outcome, Scenario, SessionProfile, Tape, ToolKind, What, replay, replay_expanded,
+    Decision, ReplayOptions, Scenario, SentAs, SessionProfile, Tape, TapeEntry, ToolKind, replay, replay_expanded,
 };
 use crate::settings::{AgentClass, Effective};
 
-const EXTENDED: Options = Options { extended: true, invalidate: true, counting: None };
+const EXTENDED: ReplayOptions = ReplayOptions { extended: true, invalidate: true, counting: None };
 const RANGE_LINES_MIN: usize = 5;
 
 /// Texts as they were shown, one behind the other, in one context unless said otherwise.
@@ -56,7 +56,7 @@ impl Read {
                 chain: 0,
                 partition: *partition,
                 path: Id::NONE,
-                outcome: Outcome::Answer,
+                outcome: TapeEntry::Answer,
                 ran: true,
                 handle,
                 showing: Showing::Rows,
@@ -69,7 +69,7 @@ impl Read {
             evictions: Vec::new(),
             facts,
             endpoints: vec![endpoint],
-            sessions: Sessions::new(&[SessionProfile { model: String::new(), class: AgentClass::Default }]),
+            sessions: SessionProfiles::new(&[SessionProfile { model: String::new(), class: AgentClass::Default }]),
             range_lines_min: RANGE_LINES_MIN,
             encodings: Vec::new(),
             windows: Windows::default(),
@@ -80,12 +80,12 @@ impl Read {
         read
     }
 
-    fn decide(&self) -> (Vec<(Decision, Vec<Run>)>, Expanded) {
+    fn decide(&self) -> (Vec<(Decision, Vec<LineRun>)>, Expanded) {
         decide(&self.tape)
     }
 }
 
-fn decide(tape: &Tape) -> (Vec<(Decision, Vec<Run>)>, Expanded) {
+fn decide(tape: &Tape) -> (Vec<(Decision, Vec<LineRun>)>, Expanded) {
     let mut decisions = Vec::new();
     let scenario = Scenario::new(&Effective::built_in().settings, tape, EXTENDED);
     let (_, expanded) = replay_expanded(tape, &scenario, &mut |_, decision, runs| {
@@ -151,9 +151,9 @@ fn lines_with_the_same_short_hash_are_not_taken_for_each_other() {
     };
     let read = Read::new(&[(body(TWINS[0]), 0), (body(TWINS[1]), 0)]);
     let (decisions, expanded) = read.decide();
-    assert_eq!(decisions[1].0.what, What::RangeReference);
+    assert_eq!(decisions[1].0.what, SentAs::RangeReference);
     // The third line is shown, and the two before it are no run. The twentieth goes with the text behind it.
-    assert_eq!(decisions[1].1, [Run { lines: 3..19, shown_by: 0 }]);
+    assert_eq!(decisions[1].1, [LineRun { lines: 3..19, shown_by: 0 }]);
     assert_eq!(expanded, Expanded { same: 1, different: 0 });
 }
 
@@ -175,7 +175,7 @@ fn the_longest_run_is_referred_to_whoever_showed_a_line_last() {
     let piece = numbered(11, &whole[10..16]) + "…\n" + &numbered(31, &whole[30..36]) + "piece";
     let read = Read::new(&[(numbered(1, &whole) + "one", 0), (piece, 0), (numbered(1, &whole) + "three", 0)]);
     let (decisions, _) = read.decide();
-    assert_eq!(decisions[2].1, [Run { lines: 0..59, shown_by: 0 }]);
+    assert_eq!(decisions[2].1, [LineRun { lines: 0..59, shown_by: 0 }]);
 }
 
 #[test]
@@ -191,8 +191,8 @@ fn a_later_response_does_not_change_what_an_earlier_one_refers_to() {
     ];
     let (early, late) = (Read::new(&shown[..3]).decide().0, Read::new(&shown).decide().0);
     assert_eq!(early[..], late[..3]);
-    assert_eq!(late[2].1, [Run { lines: 0..39, shown_by: 0 }]);
-    assert_eq!(late[3].1, [Run { lines: 0..5, shown_by: 1 }]);
+    assert_eq!(late[2].1, [LineRun { lines: 0..39, shown_by: 0 }]);
+    assert_eq!(late[3].1, [LineRun { lines: 0..5, shown_by: 1 }]);
 }
 
 #[test]
@@ -219,16 +219,16 @@ proptest! {
 
     #[test]
     fn packed_lines_are_the_lines(given in prop::collection::vec((numbers(), any::<u64>(), any::<[u32; 3]>()), 0..40)) {
-        let line = |&(number, text, [bytes, a, b]): &(u32, u64, [u32; 3])| Line { number, text, size: Size { bytes, tokens: [a, b] } };
-        let given: Vec<Line> = given.iter().map(line).collect();
-        let packed: Lines = given.iter().copied().collect();
+        let line = |&(number, text, [bytes, a, b]): &(u32, u64, [u32; 3])| BodyLine { number, text, size: Size { bytes, tokens: [a, b] } };
+        let given: Vec<BodyLine> = given.iter().map(line).collect();
+        let packed: BodyLines = given.iter().copied().collect();
         prop_assert_eq!(packed.len(), given.len());
         prop_assert_eq!(packed.iter().collect::<Vec<_>>(), given);
     }
 
     #[test]
     fn lines_that_do_not_fit_together_are_read_as_far_as_they_do(witnesses: Vec<u8>, sizes: Vec<u8>) {
-        let lines = Lines { witnesses: witnesses.into(), sizes: sizes.into() };
+        let lines = BodyLines { witnesses: witnesses.into(), sizes: sizes.into() };
         prop_assert!(lines.iter().count() <= lines.len());
     }
 
@@ -273,12 +273,12 @@ proptest! {
                 standing.clear();
             }
             match decision.what {
-                What::AsIs => _ = standing.insert(name(index), text.clone()),
-                What::Reference(to) => {
+                SentAs::AsIs => _ = standing.insert(name(index), text.clone()),
+                SentAs::Reference(to) => {
                     hints += 1;
                     prop_assert_eq!(standing.get(&name(to)), Some(text));
                 }
-                What::RangeReference => {
+                SentAs::RangeReference => {
                     hints += 1;
                     let names: Vec<String> = runs.iter().map(|run| name(run.shown_by)).collect();
                     let named: Vec<_> =
@@ -289,7 +289,7 @@ proptest! {
                     prop_assert_eq!(back.as_ref(), Some(text), "{}", sent);
                     standing.insert(name(index), sent);
                 }
-                What::NearReference(_) | What::Encoded(_) => prop_assert!(false, "no other layer has anything to say"),
+                SentAs::NearReference(_) | SentAs::Encoded(_) => prop_assert!(false, "no other layer has anything to say"),
             }
         }
         prop_assert_eq!(expanded, Expanded { same: hints, different: 0 });

@@ -8,10 +8,10 @@ use super::harness::{CallLines, Home};
 use super::replay::{EXTENDED, OPTIONS, Story, prose, reaches, stories};
 use crate::base::data::Data;
 use crate::base::id::Id;
-use crate::replay::reach::{Reach, Reached};
+use crate::replay::reach::{Reach, WithinReach};
 use crate::replay::savings::Tally;
 use crate::replay::tape::Response;
-use crate::replay::{Outcome, Scenario, Tape, What, published_claim, replay_each};
+use crate::replay::{Scenario, SentAs, Tape, TapeEntry, published_claim, replay_each};
 use crate::shell::arguments::Exit;
 
 fn shipped(id: &str) -> Reach {
@@ -22,14 +22,14 @@ fn shipped(id: &str) -> Reach {
 fn the_shipped_reaches_are_those_of_the_places_on_the_way() {
     let of = |id: &str, tool: &str| shipped(id).of(tool);
     for tool in ["Read", "Bash", "Edit", "mcp__gitlab__get_issue"] {
-        assert_eq!(of("gateway", tool), Reached::Changes);
+        assert_eq!(of("gateway", tool), WithinReach::Changes);
     }
-    assert_eq!(of("host", "mcp__gitlab__get_issue"), Reached::Changes);
-    assert_eq!(of("host", "Bash"), Reached::Misses);
-    assert_eq!(of("hook", "Bash"), Reached::Changes);
-    assert_eq!(of("hook", "mcp__gitlab__get_issue"), Reached::Changes);
+    assert_eq!(of("host", "mcp__gitlab__get_issue"), WithinReach::Changes);
+    assert_eq!(of("host", "Bash"), WithinReach::Misses);
+    assert_eq!(of("hook", "Bash"), WithinReach::Changes);
+    assert_eq!(of("hook", "mcp__gitlab__get_issue"), WithinReach::Changes);
     for tool in ["Read", "Edit", "Write", "Glob"] {
-        assert_eq!(of("hook", tool), Reached::Sees);
+        assert_eq!(of("hook", tool), WithinReach::Sees);
     }
     let last = crate::replay::reach::reaches(&Data::default()).unwrap().pop().unwrap();
     assert_eq!(last.id, "gateway", "the widest stands last");
@@ -44,14 +44,14 @@ fn told(rows: &[(u32, u32, u32, u32, bool)], endpoints: &[u32]) -> Story {
             story.show(body, |response| {
                 (response.session, response.chain, response.partition) = (session, session * 2 + chain, partition);
                 response.endpoint = endpoint;
-                response.outcome = if failed { Outcome::Failure } else { Outcome::Answer };
+                response.outcome = if failed { TapeEntry::Failure } else { TapeEntry::Answer };
             })
         },
     )
 }
 
 /// What is sent for each response with text, and the sums.
-fn sent(tape: &Tape, scenario: &Scenario) -> (Vec<(u32, What, u64)>, Tally) {
+fn sent(tape: &Tape, scenario: &Scenario) -> (Vec<(u32, SentAs, u64)>, Tally) {
     let mut sent = Vec::new();
     let ledger = replay_each(tape, scenario, &mut |index, decision| sent.push((index, decision.what, decision.tokens)));
     (sent, ledger.total)
@@ -72,10 +72,10 @@ proptest! {
         let scenario = Scenario::new(&story.settings, &story.tape, options);
         let (all, whole) = sent(&story.tape, &scenario.within(&reach, &story.tape));
         let changes = |response: &Response| {
-            reach.of(&story.tape.endpoints[response.endpoint as usize].tool) == Reached::Changes
+            reach.of(&story.tape.endpoints[response.endpoint as usize].tool) == WithinReach::Changes
         };
         for &(index, what, _) in all.iter().filter(|(index, ..)| !changes(&story.tape.responses[*index as usize])) {
-            prop_assert_eq!(what, What::AsIs, "response {}", index);
+            prop_assert_eq!(what, SentAs::AsIs, "response {}", index);
         }
         if !reach.sees_all {
             // Who misses the rest saves what there is to save without the rest.
@@ -116,7 +116,7 @@ proptest! {
                 if partitions[chain as usize].replace(partition).is_some_and(|before| before != partition) {
                     cache.clear();
                 }
-                if outcome != Outcome::Answer {
+                if outcome != TapeEntry::Answer {
                     continue; // a failed call passes the published host by
                 }
                 events += 1;

@@ -10,11 +10,11 @@ use crate::base::data::Data;
 use crate::base::id::Id;
 use crate::base::names::Names;
 use crate::logs::assemble::assemble;
-use crate::logs::corpus::{Corpus, Source};
+use crate::logs::corpus::{Corpus, RowSource};
 use crate::logs::history::History;
-use crate::logs::values::{CallValues, Values, gather};
-use crate::planner::contexts::Told;
-use crate::planner::value_models::{Layers, Precedence, ValueModels};
+use crate::logs::values::{CallValues, ValueRows, gather};
+use crate::planner::contexts::PlannerHistory;
+use crate::planner::value_models::{LayerPrecedence, ModelLayers, ValueModels};
 use crate::rules::annotations::Annotations;
 use crate::settings::SettingsFile;
 
@@ -112,11 +112,11 @@ impl Scene {
         for script in scripts {
             let mut trace = trace(script.log());
             let symbols = names.absorb(&trace.value_names);
-            let mut own = Values::default();
+            let mut own = ValueRows::default();
             own.append(std::mem::take(&mut trace.values), &symbols, 0);
             values.push(Arc::new(own));
             let (key, name) = (Id::pseudonym(script.session.as_bytes()), format!("{}.jsonl", script.session));
-            let source = Source { key, path: Some(name.into()), bytes: 0, counters: trace.counters.clone().into() };
+            let source = RowSource { key, path: Some(name.into()), bytes: 0, counters: trace.counters.clone().into() };
             corpus.push(source, trace);
         }
         let history = assemble(&corpus);
@@ -124,18 +124,18 @@ impl Scene {
         Self { history, values, tools: corpus.names }
     }
 
-    pub fn told(&self) -> Told<'_> {
-        Told { history: &self.history, values: &self.values, tools: &self.tools }
+    pub fn told(&self) -> PlannerHistory<'_> {
+        PlannerHistory { history: &self.history, values: &self.values, tools: &self.tools }
     }
 
     /// Shipped models under a user's file.
     pub fn models(&self, user: &str) -> ValueModels {
         let annotations = Annotations::load(&Data::default()).unwrap();
-        let mut layers = Layers::default();
+        let mut layers = ModelLayers::default();
         let tools: BTreeSet<&str> = self.tools.texts().iter().map(String::as_str).collect();
         let of = |tool: &str| annotations.of(tool).map(|found| (found.model, found.origin));
         layers.annotate_reachable(tools, of).unwrap();
         layers.user(&SettingsFile::parse("pipeline_config.toml".as_ref(), user).unwrap());
-        layers.resolve(Precedence::ByField).unwrap()
+        layers.resolve(LayerPrecedence::ByField).unwrap()
     }
 }

@@ -4,30 +4,30 @@ use proptest::prelude::*;
 
 use crate::base::bootstrap::{Resampling, interval, next};
 use crate::base::data::Data;
-use crate::planner::selectivity::backtest::{Backtest, backtest};
-use crate::planner::selectivity::curve::{Point, Scored, curve, operating_point, point, thresholds};
-use crate::planner::selectivity::features::{Cell, Feature, Features, ListKind};
+use crate::planner::selectivity::backtest::{SelectiveBacktest, backtest};
+use crate::planner::selectivity::curve::{Scored, ThresholdPoint, curve, operating_point, point, thresholds};
+use crate::planner::selectivity::features::{Feature, FeatureCell, Features, ListKind};
 use crate::planner::selectivity::file::Selectivity;
-use crate::planner::selectivity::table::{Counts, Example, Link, Table};
-use crate::planner::selectivity::{Numbers, SHEET};
+use crate::planner::selectivity::table::{CandidateCounts, FollowUpLink, JudgedCandidate, LinkCounts};
+use crate::planner::selectivity::{SHEET, SelectivityThresholds};
 use crate::tests::log_builder::cases;
 
 const RESAMPLING: Resampling = Resampling { seed: 7, samples: 400 };
 
-fn numbers() -> Numbers {
-    Numbers::parse(&Data::default().text(SHEET).unwrap(), SHEET).unwrap()
+fn numbers() -> SelectivityThresholds {
+    SelectivityThresholds::parse(&Data::default().text(SHEET).unwrap(), SHEET).unwrap()
 }
 
-fn link(from: &str) -> Link {
-    Link { from: from.to_owned(), to: "Read".to_owned(), argument: "file_path".to_owned() }
+fn link(from: &str) -> FollowUpLink {
+    FollowUpLink { from: from.to_owned(), to: "Read".to_owned(), argument: "file_path".to_owned() }
 }
 
 fn features(found: u32, list: ListKind) -> Features {
     Features { found, list, rank: 1, same_directory: false }
 }
 
-fn example(session: u32, trigger: u64, features: Features, exact: bool) -> Example {
-    Example { session, trigger, link: link("Glob"), features, exact, target: exact }
+fn example(session: u32, trigger: u64, features: Features, exact: bool) -> JudgedCandidate {
+    JudgedCandidate { session, trigger, link: link("Glob"), features, exact, target: exact }
 }
 
 /// A number of 0 … 1.
@@ -36,7 +36,7 @@ fn uniform(state: &mut u64) -> f64 {
 }
 
 /// Sessions in which one listed file is read with `single` and one of many with `many`, and lists of lines never tell.
-fn planted(sessions: u32, answers: u32, single: f64, many: f64) -> Vec<Example> {
+fn planted(sessions: u32, answers: u32, single: f64, many: f64) -> Vec<JudgedCandidate> {
     let mut state = 42;
     let mut out = Vec::new();
     for session in 0..sessions {
@@ -53,13 +53,13 @@ fn planted(sessions: u32, answers: u32, single: f64, many: f64) -> Vec<Example> 
     out
 }
 
-fn learned(examples: &[Example], training: u32) -> Backtest {
+fn learned(examples: &[JudgedCandidate], training: u32) -> SelectiveBacktest {
     backtest(examples, &|session| session < training, 0.6, &numbers(), &RESAMPLING)
 }
 
 #[test]
 fn the_table_recovers_planted_probabilities_within_its_bounds() {
-    let table = Table::learn(&planted(40, 12, 0.85, 0.12), &numbers());
+    let table = LinkCounts::learn(&planted(40, 12, 0.85, 0.12), &numbers());
     for (features, truth) in [
         (features(1, ListKind::Files), 0.85),
         (features(9, ListKind::Files), 0.12),
@@ -76,16 +76,16 @@ fn the_table_recovers_planted_probabilities_within_its_bounds() {
 #[test]
 fn a_cell_with_few_trials_falls_back_on_the_coarser_one() {
     let one = |n: u64, kind| (0..n).map(move |at| example(at as u32, at, features(1, kind), at.is_multiple_of(2)));
-    let examples: Vec<Example> = one(9, ListKind::Files).chain(one(10, ListKind::Lines)).collect();
-    let table = Table::learn(&examples, &numbers());
+    let examples: Vec<JudgedCandidate> = one(9, ListKind::Files).chain(one(10, ListKind::Lines)).collect();
+    let table = LinkCounts::learn(&examples, &numbers());
     let cell = |kind| table.estimate(&link("Glob"), &features(1, kind), &numbers()).unwrap();
     assert_eq!(cell(ListKind::Lines).cell.words(&numbers()), "found 1, list lines, rank 1, directory other");
     assert_eq!(cell(ListKind::Lines).counts.trials, 10);
     assert_eq!(cell(ListKind::Files).cell.words(&numbers()), "found 1");
     assert_eq!(cell(ListKind::Files).counts.trials, 19);
     let elsewhere = table.estimate(&link("Glob"), &features(50, ListKind::Files), &numbers()).unwrap();
-    assert_eq!((elsewhere.cell, elsewhere.counts.trials), (Cell::default(), 19));
-    let few = Table::learn(&examples[..9], &numbers());
+    assert_eq!((elsewhere.cell, elsewhere.counts.trials), (FeatureCell::default(), 19));
+    let few = LinkCounts::learn(&examples[..9], &numbers());
     assert_eq!(few.estimate(&link("Glob"), &features(1, ListKind::Files), &numbers()), None);
 }
 
@@ -129,11 +129,12 @@ fn nothing_is_fetched_where_the_target_is_out_of_reach() {
 #[test]
 fn a_session_is_not_judged_by_its_own_counts() {
     // One long session always hits; in all others the same cell never does.
-    let mut examples: Vec<Example> = (0..60).map(|at| example(0, at, features(1, ListKind::Files), true)).collect();
+    let mut examples: Vec<JudgedCandidate> =
+        (0..60).map(|at| example(0, at, features(1, ListKind::Files), true)).collect();
     examples.extend((1..6).flat_map(|session| {
         (0..4).map(move |at| example(session, u64::from(session * 100 + at), features(1, ListKind::Files), false))
     }));
-    let table = Table::learn(&examples, &numbers());
+    let table = LinkCounts::learn(&examples, &numbers());
     let own = table.estimate(&link("Glob"), &features(1, ListKind::Files), &numbers()).unwrap();
     assert_eq!(own.score(), 0.75, "by all counts together the cell is good");
     let result = learned(&examples, 6);
@@ -163,9 +164,9 @@ fn one_long_session_does_not_choose_a_threshold_for_all() {
 #[test]
 fn the_probability_of_the_exact_call_is_what_counts() {
     // The argument is always right, other arguments make it another call: a Read with an offset.
-    let examples: Vec<Example> = planted(60, 12, 0.0, 0.0)
+    let examples: Vec<JudgedCandidate> = planted(60, 12, 0.0, 0.0)
         .into_iter()
-        .map(|example| Example { target: true, exact: false, ..example })
+        .map(|example| JudgedCandidate { target: true, exact: false, ..example })
         .collect();
     let result = learned(&examples, 42);
     assert_eq!(result.threshold(), None);
@@ -176,7 +177,7 @@ fn the_probability_of_the_exact_call_is_what_counts() {
 fn results_depend_neither_on_the_order_of_examples_nor_on_names_of_triggers() {
     let examples = planted(30, 12, 0.8, 0.2);
     let result = learned(&examples, 20);
-    let mut turned: Vec<Example> = examples;
+    let mut turned: Vec<JudgedCandidate> = examples;
     turned.reverse();
     turned.rotate_left(77);
     turned.iter_mut().for_each(|example| example.trigger = u64::MAX - example.trigger);
@@ -196,7 +197,7 @@ fn the_table_is_written_and_read_as_counts() {
     for list in [ListKind::Files, ListKind::Lines, ListKind::Context] {
         for found in [1, 2, 4] {
             let features = features(found, list);
-            let estimate = |table: &Table| table.estimate(&link("Glob"), &features, &numbers);
+            let estimate = |table: &LinkCounts| table.estimate(&link("Glob"), &features, &numbers);
             assert_eq!(estimate(&read.table), estimate(&written.table), "{features:?}");
         }
     }
@@ -231,7 +232,7 @@ fn the_sheet_is_checked() {
         ("trials_min = 10", "trials = 10"),
     ] {
         assert!(text.contains(from));
-        assert!(Numbers::parse(&text.replace(from, to), SHEET).is_err(), "{to}");
+        assert!(SelectivityThresholds::parse(&text.replace(from, to), SHEET).is_err(), "{to}");
     }
 }
 
@@ -291,7 +292,7 @@ proptest! {
                 prop_assert!((0.0..=high).contains(&low) && high <= 1.0);
             }
         }
-        let low = |point: &Point| point.exact_sessions.map_or(0.0, |(low, _)| low).min(point.exact.lower);
+        let low = |point: &ThresholdPoint| point.exact_sessions.map_or(0.0, |(low, _)| low).min(point.exact.lower);
         let passing = points.iter().find(|point| point.threshold >= 0.3 && low(point) >= 0.3);
         prop_assert_eq!(operating_point(&points, 0.3), passing);
     }
@@ -304,16 +305,16 @@ proptest! {
             example.features.rank = 1 + (next(&mut state) % 4) as u32;
             example.features.same_directory = next(&mut state).is_multiple_of(2);
         }
-        let (numbers, whole) = (numbers(), Table::learn(&examples, &numbers()));
-        let (part, rest) = (Table::learn(&examples[..cut], &numbers), Table::learn(&examples[cut..], &numbers));
+        let (numbers, whole) = (numbers(), LinkCounts::learn(&examples, &numbers()));
+        let (part, rest) = (LinkCounts::learn(&examples[..cut], &numbers), LinkCounts::learn(&examples[cut..], &numbers));
         for example in &examples {
-            let Example { link, features, .. } = example;
+            let JudgedCandidate { link, features, .. } = example;
             prop_assert_eq!(
                 whole.estimate_beside(&part, link, features, &numbers),
                 rest.estimate(link, features, &numbers)
             );
         }
-        let all: Counts = whole.links[&link("Glob")][&Cell::default()];
+        let all: CandidateCounts = whole.links[&link("Glob")][&FeatureCell::default()];
         prop_assert_eq!((all.trials, all.exact), (300, examples.iter().filter(|example| example.exact).count() as u64));
     }
 

@@ -40,11 +40,11 @@ fn key(text: &str) -> KeyPath {
     text.parse().unwrap()
 }
 
-fn set(key: &str, value: impl Into<Value>) -> Change {
-    Change { key: key.parse().unwrap(), value: NewValue::Scalar(value.into()) }
+fn set(key: &str, value: impl Into<Value>) -> WantedValue {
+    WantedValue { key: key.parse().unwrap(), value: NewValue::Scalar(value.into()) }
 }
 
-fn edit(text: &str, changes: &[Change]) -> String {
+fn edit(text: &str, changes: &[WantedValue]) -> String {
     let once = apply(&read(text), changes).unwrap();
     assert_eq!(apply(&read(&once), changes).unwrap(), once, "the same changes again");
     once
@@ -57,18 +57,18 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-fn changes_of(case: &Path) -> Vec<Change> {
+fn changes_of(case: &Path) -> Vec<WantedValue> {
     let document: DocumentMut = fs::read_to_string(case.join("changes.toml")).unwrap().parse().unwrap();
     let list = document["change"].as_array_of_tables().unwrap().clone();
     list.iter().map(change_of).collect()
 }
 
-fn change_of(table: &toml_edit::Table) -> Change {
+fn change_of(table: &toml_edit::Table) -> WantedValue {
     let value = match table.get("table") {
         Some(block) => NewValue::Table(block.clone().into_table().unwrap()),
         None => NewValue::Scalar(table["value"].as_value().unwrap().clone()),
     };
-    Change { key: key(table["key"].as_str().unwrap()), value }
+    WantedValue { key: key(table["key"].as_str().unwrap()), value }
 }
 
 #[test]
@@ -723,7 +723,7 @@ fn any_key_can_be_set_in_any_file_and_nothing_else_changes() {
     for text in NASTY {
         for (key, value, _) in leaves.clone() {
             let wanted = other_than(&value, &key);
-            let changed = edit(text, &[Change { key: key.clone(), value: NewValue::Scalar(wanted.clone()) }]);
+            let changed = edit(text, &[WantedValue { key: key.clone(), value: NewValue::Scalar(wanted.clone()) }]);
             let context = format!("{key} in {text:?} gave {changed:?}");
             let (before, after) = (read(text), read(&changed));
             assert_eq!(after.get(&key).unwrap().to_string(), wanted.to_string(), "{context}");
@@ -790,7 +790,7 @@ fn links_taken_away_added_and_emptied_leave_the_rest_of_the_file() {
 #[test]
 fn a_table_may_replace_neither_a_value_nor_a_value_a_table() {
     let file = read("future = 1\n[dedup]\nlru_size = 5\n[tools.R]\n");
-    let table = Change { key: key("future"), value: NewValue::Table([("a", 1)].into_iter().collect()) };
+    let table = WantedValue { key: key("future"), value: NewValue::Table([("a", 1)].into_iter().collect()) };
     assert!(apply(&file, &[table]).unwrap_err().message.starts_with("c.toml:1: `future` is not a table in this file"));
     let message = apply(&file, &[set("dedup", 1)]).unwrap_err().message;
     assert!(message.starts_with("c.toml:2: `dedup` is a table in this file"), "{message}");

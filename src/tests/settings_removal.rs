@@ -32,17 +32,17 @@ fn key(text: &str) -> KeyPath {
     text.parse().unwrap()
 }
 
-fn set(key: &KeyPath, value: Value) -> Change {
-    Change { key: key.clone(), value: NewValue::Scalar(value) }
+fn set(key: &KeyPath, value: Value) -> WantedValue {
+    WantedValue { key: key.clone(), value: NewValue::Scalar(value) }
 }
 
-fn absent(key: &KeyPath) -> Change {
-    Change { key: key.clone(), value: NewValue::Absent }
+fn absent(key: &KeyPath) -> WantedValue {
+    WantedValue { key: key.clone(), value: NewValue::Absent }
 }
 
 /// The text without these keys; taking them out again changes nothing.
 fn without(text: &str, keys: &[&str]) -> String {
-    let changes: Vec<Change> = keys.iter().map(|text| absent(&key(text))).collect();
+    let changes: Vec<WantedValue> = keys.iter().map(|text| absent(&key(text))).collect();
     let once = apply(&read(text), &changes).unwrap();
     assert_eq!(apply(&read(&once), &changes).unwrap(), once, "the same changes again");
     once
@@ -143,7 +143,7 @@ fn in_an_odd_file_at_most_a_blank_line_or_an_empty_table_tells_of_it() {
 fn a_whole_block_goes_as_one_or_key_by_key() {
     let table = "value_class = \"critical\"\n[cost_model]\ntypical_kb = 1.0\n[[follow_up]]\ntool = \"A\"\n[[follow_up]]\ntool = \"B\"\n";
     let table: toml_edit::DocumentMut = table.parse().unwrap();
-    let change = Change { key: key("tools.New"), value: NewValue::Table(table.as_table().clone()) };
+    let change = WantedValue { key: key("tools.New"), value: NewValue::Table(table.as_table().clone()) };
     for text in TIDY.iter().filter(|text| !text.contains("schema_version = 2")) {
         let with = apply(&read(text), std::slice::from_ref(&change)).unwrap();
         assert_eq!(without(&with, &["tools.New"]), *text, "{with:?}");
@@ -169,7 +169,7 @@ proptest! {
         let all = settable();
         let mut picked: Vec<(KeyPath, Value)> = picks.iter().map(|pick| all[pick.index(all.len())].clone()).collect();
         picked.retain(|(key, _)| file.get(key).is_none());
-        let sets: Vec<Change> = picked.iter().map(|(key, value)| set(key, value.clone())).collect();
+        let sets: Vec<WantedValue> = picked.iter().map(|(key, value)| set(key, value.clone())).collect();
         let with = apply(&file, &sets).unwrap();
         let mut keys: Vec<String> = picked.iter().map(|(key, _)| key.to_string()).collect();
         keys.sort();

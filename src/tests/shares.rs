@@ -3,15 +3,15 @@
 use proptest::prelude::*;
 
 use crate::base::bootstrap::{Resampling, TAIL, sum_interval};
-use crate::replay::savings::{BySession, shares, total};
+use crate::replay::savings::{SavedBySession, shares, total};
 
-fn by_session(effects: &[f64]) -> BySession {
+fn by_session(effects: &[f64]) -> SavedBySession {
     (0..).zip(effects.iter().copied()).collect()
 }
 
 /// Effects alone, as the last one, and together, of changes of which each covers some sessions fully: what several cover
 /// counts once.
-fn covering(changes: &[Vec<bool>], worth: &[f64]) -> (Vec<BySession>, Vec<BySession>, BySession) {
+fn covering(changes: &[Vec<bool>], worth: &[f64]) -> (Vec<SavedBySession>, Vec<SavedBySession>, SavedBySession) {
     let count = |session: usize| changes.iter().filter(|covers| covers[session]).count();
     let value = |is_saved: &dyn Fn(usize) -> bool| {
         by_session(
@@ -58,8 +58,8 @@ fn the_same_saving_at_five_endpoints_is_a_fifth_at_each() {
 #[test]
 fn of_two_changes_the_share_is_the_shapley_value_and_apart_from_them_a_third_keeps_its_own() {
     // The first alone 10, the second alone 6, both 12; the third 5, whatever the others do.
-    let changes: Vec<BySession> = [10.0, 6.0, 5.0].iter().map(|effect| by_session(&[*effect])).collect();
-    let last: Vec<BySession> = [6.0, 2.0, 5.0].iter().map(|effect| by_session(&[*effect])).collect();
+    let changes: Vec<SavedBySession> = [10.0, 6.0, 5.0].iter().map(|effect| by_session(&[*effect])).collect();
+    let last: Vec<SavedBySession> = [6.0, 2.0, 5.0].iter().map(|effect| by_session(&[*effect])).collect();
     let found: Vec<f64> = shares(&changes, &last, &by_session(&[17.0])).iter().map(total).collect();
     assert_eq!(found, [8.0, 4.0, 5.0]);
 }

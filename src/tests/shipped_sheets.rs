@@ -3,28 +3,29 @@
 use std::sync::LazyLock;
 
 use crate::base::data::Data;
-use crate::planner::numbers::Numbers;
+use crate::planner::numbers::PlannerThresholds;
 use crate::whatif::{compaction, sim::breakage};
 
-static PLANNER: LazyLock<Numbers> = LazyLock::new(|| Data::default().parsed("planner.toml").unwrap());
-static COMPACTION: LazyLock<compaction::sheet::Sheet> =
-    LazyLock::new(|| Data::default().read("policies/compaction.toml", compaction::sheet::Sheet::parse).unwrap());
-static BREAKAGE: LazyLock<breakage::Sheet> =
+static PLANNER: LazyLock<PlannerThresholds> = LazyLock::new(|| Data::default().parsed("planner.toml").unwrap());
+static COMPACTION: LazyLock<compaction::sheet::CompactionThresholds> = LazyLock::new(|| {
+    Data::default().read("policies/compaction.toml", compaction::sheet::CompactionThresholds::parse).unwrap()
+});
+static BREAKAGE: LazyLock<breakage::BreakageThresholds> =
     LazyLock::new(|| Data::default().parsed("policies/breakage.toml").unwrap());
 
-impl Numbers {
+impl PlannerThresholds {
     pub fn shipped() -> &'static Self {
         &PLANNER
     }
 }
 
-impl compaction::sheet::Sheet {
+impl compaction::sheet::CompactionThresholds {
     pub fn shipped() -> &'static Self {
         &COMPACTION
     }
 }
 
-impl breakage::Sheet {
+impl breakage::BreakageThresholds {
     pub fn shipped() -> &'static Self {
         &BREAKAGE
     }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::planted::Random;
 use crate::base::names::{Names, Sym};
-use crate::base::shuffled::{Chance, Places, Sums, chance};
+use crate::base::shuffled::{Chance, LaggedPairs, MessageSums, chance};
 use crate::frames::edge::{Activity, Edge, EdgeThresholds, Turns};
 use crate::mine::edges;
 
@@ -41,13 +41,13 @@ proptest! {
         let mean = counts.iter().sum::<f64>() / counts.len() as f64;
         let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / counts.len() as f64;
         let sum = |of: &dyn Fn(f64, f64) -> f64| a.iter().zip(&b).map(|(a, b)| of(*a, *b)).sum::<f64>();
-        let sums = Sums {
+        let sums = MessageSums {
             a: [sum(&|a, _| a), sum(&|a, _| a * a)],
             b: [sum(&|_, b| b), sum(&|_, b| b * b)],
             both: [sum(&|a, b| a * b), sum(&|a, b| a * a * b), sum(&|a, b| a * b * b), sum(&|a, b| a * a * b * b)],
         };
         let chained = pairs.iter().filter(|(_, j)| pairs.iter().any(|(i, _)| i == j)).count() as u64;
-        let found = chance(Places { messages: a.len() as u64, pairs: pairs.len() as u64, chained }, &sums);
+        let found = chance(LaggedPairs { messages: a.len() as u64, pairs: pairs.len() as u64, chained }, &sums);
         prop_assert!((found.expected - mean).abs() < 1e-9, "{} is not {}", found.expected, mean);
         prop_assert!((found.variance - variance).abs() < 1e-7, "{} is not {}", found.variance, variance);
     }

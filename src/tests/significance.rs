@@ -1,6 +1,6 @@
 //! Statistics against values worked out by hand or by plain summation.
 
-use crate::base::significance::{Table, benjamini_hochberg};
+use crate::base::significance::{TwoByTwo, benjamini_hochberg};
 use crate::base::stats::Share;
 
 fn near(found: f64, wanted: f64) {
@@ -16,10 +16,10 @@ fn the_wilson_interval_of_25_in_100_is_the_published_one() {
 /// The tea tasting: 3 of 4 cups named right. P = (16 + 1) / 70.
 #[test]
 fn fishers_test_of_the_tea_tasting_is_17_in_70() {
-    near(Table { both: 3, row: 4, column: 4, total: 8 }.p_greater(), 17.0 / 70.0);
-    near(Table { both: 4, row: 4, column: 4, total: 8 }.p_greater(), 1.0 / 70.0);
-    near(Table { both: 0, row: 4, column: 4, total: 8 }.p_greater(), 1.0);
-    near(Table { both: 3, row: 4, column: 4, total: 8 }.p_two_sided(), 34.0 / 70.0);
+    near(TwoByTwo { both: 3, row: 4, column: 4, total: 8 }.p_greater(), 17.0 / 70.0);
+    near(TwoByTwo { both: 4, row: 4, column: 4, total: 8 }.p_greater(), 1.0 / 70.0);
+    near(TwoByTwo { both: 0, row: 4, column: 4, total: 8 }.p_greater(), 1.0);
+    near(TwoByTwo { both: 3, row: 4, column: 4, total: 8 }.p_two_sided(), 34.0 / 70.0);
 }
 
 fn choose(n: u64, k: u64) -> f64 {
@@ -36,7 +36,7 @@ fn tails_are_sums_of_all_tables_that_are_as_far_out() {
         let most = row.min(column);
         let chance = |k: u64| choose(column, k) * choose(total - column, row - k) / choose(total, row);
         for both in least..=most {
-            let table = Table { both, row, column, total };
+            let table = TwoByTwo { both, row, column, total };
             let (upper, lower): (f64, f64) = ((both..=most).map(chance).sum(), (least..=both).map(chance).sum());
             near(table.p_greater(), upper);
             let two = if least == most { 1.0 } else { (2.0 * upper.min(lower)).min(1.0) };
@@ -47,9 +47,9 @@ fn tails_are_sums_of_all_tables_that_are_as_far_out() {
 
 #[test]
 fn a_test_of_a_million_pairs_is_finite_and_says_the_obvious() {
-    let strong = Table { both: 90_000, row: 100_000, column: 120_000, total: 1_000_000 };
+    let strong = TwoByTwo { both: 90_000, row: 100_000, column: 120_000, total: 1_000_000 };
     assert_eq!(strong.p_greater(), 0.0, "far below what a number can hold");
-    let even = Table { both: 12_000, row: 100_000, column: 120_000, total: 1_000_000 }.p_greater();
+    let even = TwoByTwo { both: 12_000, row: 100_000, column: 120_000, total: 1_000_000 }.p_greater();
     assert!((0.45..0.55).contains(&even), "{even}");
 }
 
@@ -70,14 +70,14 @@ fn benjamini_hochberg_gives_the_values_worked_out_by_hand() {
 /// *Pass* and *fail* need the whole interval.
 #[test]
 fn a_target_inside_the_interval_is_open() {
-    use crate::base::stats::{Target, Verdict};
-    let of = |ends, target| Verdict::of(ends, target).key();
-    assert_eq!(of((0.61, 0.9), Target::AtLeast(0.6)), "pass");
-    assert_eq!(of((0.59, 0.9), Target::AtLeast(0.6)), "open");
-    assert_eq!(of((0.1, 0.59), Target::AtLeast(0.6)), "fail");
-    assert_eq!(of((0.0, 0.1), Target::AtMost(0.1)), "pass");
-    assert_eq!(of((0.0, 0.2), Target::AtMost(0.1)), "open");
-    assert_eq!(of((0.11, 0.2), Target::AtMost(0.1)), "fail");
+    use crate::base::stats::{TargetFigure, TargetVerdict};
+    let of = |ends, target| TargetVerdict::of(ends, target).key();
+    assert_eq!(of((0.61, 0.9), TargetFigure::AtLeast(0.6)), "pass");
+    assert_eq!(of((0.59, 0.9), TargetFigure::AtLeast(0.6)), "open");
+    assert_eq!(of((0.1, 0.59), TargetFigure::AtLeast(0.6)), "fail");
+    assert_eq!(of((0.0, 0.1), TargetFigure::AtMost(0.1)), "pass");
+    assert_eq!(of((0.0, 0.2), TargetFigure::AtMost(0.1)), "open");
+    assert_eq!(of((0.11, 0.2), TargetFigure::AtMost(0.1)), "fail");
 }
 
 /// A bound in KiB holds what it was made of, and is no larger than three digits ask for.

@@ -21,9 +21,12 @@ use crate::base::lines::LINE_BYTES_MAX;
 use crate::base::names::Sym;
 use crate::base::visible::visible;
 use crate::logs::trace::Millis;
-use crate::telemetry::log::{Decline, EncodedTokens, Event, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, Plan, What};
+use crate::telemetry::log::{
+    Decline, EncodedTokens, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, RecordedAs, RecordedEvent, RecordedPlan,
+};
 use crate::telemetry::{
-    Listing, PipelineEvent, Place, Request, SummaryLine, Surroundings, Telemetry, Vocabulary, places,
+    KnownWords, PipelineEvent, SummaryLine, Surroundings, Telemetry, TelemetryListing, TelemetryPlace,
+    TelemetryRequest, places,
 };
 use crate::tests::log_builder::cases;
 
@@ -40,8 +43,8 @@ fn inner_format(name: &str) -> Option<u16> {
     TAGS.iter().position(|tag| *tag == name).map(|place| 1 << place)
 }
 
-fn request(window: Range<Millis>) -> Request {
-    Request { window, recycled_gap_ms: HOUR_MS, vocabulary: Vocabulary { inner_format, format } }
+fn request(window: Range<Millis>) -> TelemetryRequest {
+    TelemetryRequest { window, recycled_gap_ms: HOUR_MS, vocabulary: KnownWords { inner_format, format } }
 }
 
 fn pool(threads: usize) -> rayon::ThreadPool {
@@ -80,8 +83,8 @@ impl Store {
         self
     }
 
-    fn list(&self, since: Millis) -> Listing {
-        Listing::new(places(&[self.0.path().to_owned()], &Surroundings::default()), since)
+    fn list(&self, since: Millis) -> TelemetryListing {
+        TelemetryListing::new(places(&[self.0.path().to_owned()], &Surroundings::default()), since)
     }
 
     fn read_within(&self, window: Range<Millis>) -> Telemetry {
@@ -165,7 +168,7 @@ fn line_with(changes: Value) -> String {
 
 /// The only event of a line.
 #[track_caller]
-fn only(text: &str) -> (Event, Telemetry) {
+fn only(text: &str) -> (RecordedEvent, Telemetry) {
     let telemetry = Store::of(text).read();
     assert_eq!(telemetry.log.events.len(), 1, "{text}: {:?}", telemetry.files);
     (telemetry.log.events[0], telemetry)
@@ -449,7 +452,7 @@ proptest! {
         prop_assert_eq!(damage(&telemetry), vec![]);
         let counts = &telemetry.files[0].counts;
         prop_assert_eq!((counts.lines, counts.events), (events.len() as u64, events.len() as u64));
-        let key = |e: &Event| (e.session, e.chain, e.partition, e.ts, e.call, e.body);
+        let key = |e: &RecordedEvent| (e.session, e.chain, e.partition, e.ts, e.call, e.body);
         prop_assert!(telemetry.log.events.is_sorted_by_key(key));
         let used: BTreeSet<&str> = events.iter().map(|event| event.session_hash.as_str()).collect();
         prop_assert!(telemetry.log.sessions.iter().map(String::as_str).eq(used), "each session once, by name");
@@ -623,7 +626,7 @@ fn the_published_example_is_read_as_it_stands() {
     );
     let (event, telemetry) = only(text);
     let mut names = (*telemetry.log.names).clone();
-    let expected = Event {
+    let expected = RecordedEvent {
         session: 0,
         chain: 0,
         partition: 0,
@@ -650,14 +653,14 @@ fn the_published_example_is_read_as_it_stands() {
         weight: 1.0,
         mixed: false,
         order: NO_ORDER,
-        what: What::Response,
+        what: RecordedAs::Response,
         handle_tokens: 0,
-        plan: Plan::default(),
+        plan: RecordedPlan::default(),
         encodings_start: 0,
         encodings_count: 0,
     };
     assert!(event.key_stability.is_nan());
-    assert_eq!(Event { key_stability: 0.0, ..event }, expected);
+    assert_eq!(RecordedEvent { key_stability: 0.0, ..event }, expected);
     assert_eq!((names.texts().len(), &*telemetry.log.sessions), (3, &["s1".to_owned()][..]));
     assert_eq!(names.find("Bash"), Some(Sym(1)), "names are numbered by their text");
 }
@@ -1218,7 +1221,7 @@ fn the_default_places_are_all_that_live_pipelines_write_to() {
         configured: Some(store.path("configured")),
     };
     let listed = places(&[], &around);
-    let place = |path: &str, origin| Place { path: store.path(path), origin, found: false };
+    let place = |path: &str, origin| TelemetryPlace { path: store.path(path), origin, found: false };
     let expected = [
         place("home/.config/devboy/telemetry/events", "default"),
         place("home/.config/devboy/telemetry/sessions.jsonl", "default"),
@@ -1231,7 +1234,7 @@ fn the_default_places_are_all_that_live_pipelines_write_to() {
     store.put("home/.config/devboy/telemetry/sessions.jsonl", summary_line());
     store.put("home/.config/devboy/telemetry/other.jsonl", line(&event("s", 2)));
     store.put("configured/b.jsonl", line(&event("s", 3)));
-    let telemetry = Listing::new(listed, ALL.start).read(&request(ALL), &pool(1), &|_| ());
+    let telemetry = TelemetryListing::new(listed, ALL.start).read(&request(ALL), &pool(1), &|_| ());
     let summaries: u64 = telemetry.files.iter().map(|file| file.counts.summaries).sum();
     assert_eq!((telemetry.log.events.len(), summaries, telemetry.files.len()), (2, 1, 3));
     let found: Vec<bool> = telemetry.places.iter().map(|place| place.found).collect();
@@ -1246,8 +1249,11 @@ fn a_file_is_read_once_however_it_is_reached() {
     let store = Store::of(line(&event("s", 1)));
     store.put("sub/b.jsonl", line(&event("s", 2))).put("named.log", line(&event("s", 3)));
     let given = ["", "sub", "sub/b.jsonl", "a.jsonl", "named.log", "named.log", "gone"].map(|name| store.path(name));
-    let telemetry =
-        Listing::new(places(&given, &Surroundings::default()), ALL.start).read(&request(ALL), &pool(1), &|_| ());
+    let telemetry = TelemetryListing::new(places(&given, &Surroundings::default()), ALL.start).read(
+        &request(ALL),
+        &pool(1),
+        &|_| (),
+    );
     assert_eq!((telemetry.log.events.len(), telemetry.files.len(), telemetry.copies), (3, 3, 0));
     let missing: Vec<&Path> =
         telemetry.places.iter().filter(|place| !place.found).map(|place| place.path.as_path()).collect();

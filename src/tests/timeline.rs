@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use serde_json::{Value, json};
 
 use crate::base::id::Id;
-use crate::base::tokenizer::Tokens;
+use crate::base::tokenizer::TokenCounts;
 use crate::logs::assemble::standings_of;
 use crate::logs::timeline;
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
@@ -21,7 +21,7 @@ use crate::tests::log_builder::*;
 struct Plain;
 
 impl TokenCounter for Plain {
-    fn tokens(&mut self, text: &str) -> Tokens {
+    fn tokens(&mut self, text: &str) -> TokenCounts {
         [text.len() as u32, text.split_whitespace().count() as u32]
     }
 }

@@ -14,8 +14,8 @@
 use crate::base::id::Id;
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{
-    Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Occurrence, Reference, ReferenceKind, Request, Segment,
-    SegmentCause, Session, Setting, Timeline, ToolCall, Trigger, Utterance,
+    Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Occurrence, Reference, ReferenceKind, Request,
+    RequestSetting, Segment, SegmentCause, Session, Timeline, ToolCall, Trigger, Utterance,
 };
 use crate::logs::timeline::words::{Word, WordList};
 use crate::logs::trace::{Millis, Place, Usage};
@@ -304,7 +304,7 @@ impl Story {
             turn,
             model: self.model,
             version: self.version,
-            setting: Setting::default(),
+            setting: RequestSetting::default(),
             start: self.now,
             end: self.now + self.took,
             usage,

@@ -9,11 +9,11 @@ use super::timeline::{check, linked, rows, says, timeline_guide, timeline_of, to
 use crate::base::damage::Reason::*;
 use crate::base::id::Id;
 use crate::frames::packed::{pack, unpack};
-use crate::logs::copies::Standing;
+use crate::logs::copies::FileStanding;
 use crate::logs::read;
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 use crate::logs::timeline::rows::FileTimeline;
-use crate::logs::timeline::{self, Reader, TimelineGuide};
+use crate::logs::timeline::{self, TimelineGuide, TimelineReader};
 
 const LINE: &str = "let total = first_part + second_part;";
 
@@ -95,10 +95,10 @@ fn changed(text: &str, changes: &[(usize, Option<u8>, usize)]) -> Vec<u8> {
 /// One walk gives what two walks give.
 pub fn one_walk_is_as_good_as_two(log: &[u8]) -> Result<(), TestCaseError> {
     let plain = TimelineGuide { gauge: None, ..timeline_guide() };
-    let mut alone = Reader::new(plain, None);
+    let mut alone = TimelineReader::new(plain, None);
     read::read_stream_into(log, &mut alone);
     let light = read::read_stream(log, guide());
-    let both = read::read_stream_twofold(log, guide(), Reader::new(plain, None));
+    let both = read::read_stream_twofold(log, guide(), TimelineReader::new(plain, None));
     prop_assert_eq!(&both.trace.counters, &light.trace.counters);
     prop_assert_eq!(&both.trace.rows, &light.trace.rows);
     prop_assert_eq!(&both.trace.values, &light.trace.values);
@@ -124,7 +124,7 @@ fn whole_way(log: &[u8]) -> Result<(), TestCaseError> {
     prop_assert_eq!(again.as_ref().map(|file| &file.rows), Some(&file.rows));
     prop_assert_eq!(again.as_ref().map(|file| file.names.texts()), Some(file.names.texts()));
     let source = |name: &str, file: &FileTimeline| {
-        let standing = Standing { digest: Id::of(name.as_bytes()), ..Standing::default() };
+        let standing = FileStanding { digest: Id::of(name.as_bytes()), ..FileStanding::default() };
         SourceTimeline { key: standing.digest, file: file.clone(), standing }
     };
     check(&assemble(vec![source("a", &file)], 500));
@@ -194,7 +194,7 @@ proptest! {
             packed[at] = byte;
         }
         if let Some(file) = unpack(&packed) {
-            let timeline = assemble(vec![SourceTimeline { key: Id::NONE, file, standing: Standing::default() }], 500);
+            let timeline = assemble(vec![SourceTimeline { key: Id::NONE, file, standing: FileStanding::default() }], 500);
             prop_assert!(timeline.blocks.len() >= timeline.calls.len());
         }
     }

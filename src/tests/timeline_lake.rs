@@ -10,7 +10,7 @@ use super::harness::{Home, NOW_MS, all_bytes};
 use super::log_builder::*;
 use super::timeline::{check, linked, says, told};
 use crate::frames::input::Input;
-use crate::frames::input::timeline::Detail;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Millis;
 use crate::shell::arguments::{InputArgs, OutputArgs};
@@ -54,8 +54,9 @@ fn ask(home: &Home, words: &[&str], stdin: &str) -> (Timeline, Vec<String>) {
     };
     let window = Millis::MIN..Millis::MAX;
     let mut input =
-        Input::read_for_timeline(&line.input, window, (0, Detail::default()), &line.output, &mut context).unwrap();
-    let timeline = input.timeline(Detail { tokens: true, words: true }).unwrap();
+        Input::read_for_timeline(&line.input, window, (0, TimelineDetail::default()), &line.output, &mut context)
+            .unwrap();
+    let timeline = input.timeline(TimelineDetail { tokens: true, words: true }).unwrap();
     check(&timeline);
     (timeline, input.notes)
 }

@@ -11,7 +11,7 @@ use crate::base::data::Data;
 use crate::base::names::Names;
 use crate::base::stats::ModelUse;
 use crate::frames::fingerprint::Observed;
-use crate::rules::{Facts, Speaks, judge_all};
+use crate::rules::{RuleFacts, Speaks, judge_all};
 use crate::settings::apply;
 use crate::settings::finding::{Finding, Verdict};
 use crate::shell::arguments::Exit;
@@ -39,14 +39,14 @@ fn row(family: &str) -> FamilyRatio {
 /// What P4 says, and with `models` P1 as well.
 fn judged(rows: &[FamilyRatio], models: &[ModelUse], text: &str) -> Vec<Finding> {
     let data = Data::default();
-    let facts = Facts {
+    let facts = RuleFacts {
         names: &Names::default(),
         models,
         sessions: &[],
         tools: &[],
         follow_ups: &[],
         projections: &[],
-        projecting: &crate::planner::numbers::Numbers::shipped().projection,
+        projecting: &crate::planner::numbers::PlannerThresholds::shipped().projection,
         runnable: &crate::mine::runnable::Runnable::default(),
         coverage: &[],
         calibration: rows,

@@ -9,7 +9,7 @@ use crate::logs::path::{normal_path, normal_path_into};
 use crate::logs::trace::FileTrace;
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::value_rules::normal_url;
-use crate::logs::values::{List, ValueKind, Values};
+use crate::logs::values::{List, ValueKind, ValueRows};
 
 /// Lists by extractor.
 type Lists = &'static [(&'static str, &'static [&'static str])];
@@ -154,7 +154,8 @@ fn failed_answers_list_nothing() {
 /// Arguments of a call: name and hash.
 fn arguments(input: Value) -> Vec<(String, u64)> {
     let trace = call(input, "");
-    let named = |given: &crate::logs::values::Given| (trace.value_names.text(given.argument).to_owned(), given.value);
+    let named =
+        |given: &crate::logs::values::GivenArgument| (trace.value_names.text(given.argument).to_owned(), given.value);
     trace.values.given.iter().skip(1).map(named).collect()
 }
 
@@ -224,9 +225,9 @@ fn any_path() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// Reads an answer and an input and turns them into rows.
-fn drafted(answer: &[u8], input: &[u8]) -> Values {
+fn drafted(answer: &[u8], input: &[u8]) -> ValueRows {
     let mut draft = ValueDraft::new(guide().values);
-    let mut rows = Values::default();
+    let mut rows = ValueRows::default();
     draft.answer(0, answer);
     draft.answer(1, answer);
     draft.input(0, input);

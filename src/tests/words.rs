@@ -2,7 +2,7 @@
 
 use crate::base::words::{hash, terms, words};
 
-fn texts<'a>(pieces: impl Iterator<Item = crate::base::words::Piece<'a>>) -> Vec<(String, usize)> {
+fn texts<'a>(pieces: impl Iterator<Item = crate::base::words::TextWord<'a>>) -> Vec<(String, usize)> {
     pieces.map(|piece| (piece.text.into_owned(), piece.start_chars)).collect()
 }
 

@@ -3,17 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::backtest::{BacktestNumbers, Coverage, Promise, Week, cuts, over_weeks};
-use crate::base::bootstrap::Tally;
+use crate::base::backtest::{BacktestNumbers, ForecastCoverage, Promise, PromiseCoverage, cuts, over_weeks};
+use crate::base::bootstrap::SessionTrials;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::forecast::Forecast;
 use crate::base::numbers::WEEK_MS;
 use crate::logs::trace::{Millis, NO_TIME};
-use crate::whatif::compaction::{Sheet as CompactionSheet, carry};
-use crate::whatif::prompt_cache::Sheet as CacheSheet;
-use crate::whatif::prompt_cache::slack::Tried;
-use crate::whatif::sim::simulate::Ground;
+use crate::whatif::compaction::{CompactionThresholds, carry};
+use crate::whatif::prompt_cache::PromptCacheThresholds;
+use crate::whatif::prompt_cache::slack::TriedSlacks;
+use crate::whatif::sim::simulate::SharedRun;
 use crate::whatif::simulation::Simulation;
 
 /// Name of what is read with the slack of lifetimes that was known.
@@ -25,13 +25,13 @@ pub const CARRY: &str = "sizes after compactions";
 ///
 /// # Errors
 /// If a sheet does not fit.
-pub fn coverage(world: &Simulation, data: &Data, numbers: &BacktestNumbers) -> Result<Vec<Coverage>> {
-    let cache = data.read("policies/prompt_cache.toml", CacheSheet::parse)?;
-    let compaction = data.read("policies/compaction.toml", CompactionSheet::parse)?;
-    let ground = Ground::new(&world.timeline, &world.sizes, &cache.oracle, &world.prices);
+pub fn coverage(world: &Simulation, data: &Data, numbers: &BacktestNumbers) -> Result<Vec<PromiseCoverage>> {
+    let cache = data.read("policies/prompt_cache.toml", PromptCacheThresholds::parse)?;
+    let compaction = data.read("policies/compaction.toml", CompactionThresholds::parse)?;
+    let ground = SharedRun::new(&world.timeline, &world.sizes, &cache.oracle, &world.prices);
     let fit = &cache.fit;
     let reads =
-        Tried::new(&ground, fit, |_| false).forecasts(fit.interval_percent / 100.0, fit.unknown_percent / 100.0);
+        TriedSlacks::new(&ground, fit, |_| false).forecasts(fit.interval_percent / 100.0, fit.unknown_percent / 100.0);
     let carried = carry::compactions(&world.timeline, &world.sizes, &compaction);
     let after = carry::forecasts(&carried, &compaction);
     let from = judged_from(world, numbers);
@@ -61,16 +61,17 @@ pub fn held(
     forecasts: &[Forecast],
     from: Option<Millis>,
     numbers: &BacktestNumbers,
-) -> Coverage {
-    let mut weeks: BTreeMap<i64, Tally> = BTreeMap::new();
+) -> PromiseCoverage {
+    let mut weeks: BTreeMap<i64, SessionTrials> = BTreeMap::new();
     let starts = |one: &&Forecast| from.is_some_and(|from| one.week.saturating_mul(WEEK_MS) >= from);
     for one in forecasts.iter().filter(starts) {
         let tally = weeks.entry(one.week).or_default();
         *tally = (tally.0 + u64::from(one.holds()), tally.1 + 1);
     }
-    let tallies: Vec<Tally> = weeks.values().copied().collect();
-    let week = |(week, (held, judged)): (i64, Tally)| Week { week_ms: week * WEEK_MS, held, judged };
-    Coverage {
+    let tallies: Vec<SessionTrials> = weeks.values().copied().collect();
+    let week =
+        |(week, (held, judged)): (i64, SessionTrials)| ForecastCoverage { week_ms: week * WEEK_MS, held, judged };
+    PromiseCoverage {
         statistic: statistic.to_owned(),
         unit: unit.to_owned(),
         promise: Promise::AtLeast(promised),

@@ -9,7 +9,7 @@ use toml_edit::{Document, DocumentMut, Item, Table, Value};
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
-use crate::whatif::sim::params::{Setting, Sheet};
+use crate::whatif::sim::params::{Assigned, PolicySheet};
 use crate::whatif::simulation::oracle;
 use crate::whatif::{arg_check, compaction, history_trim, pick_tools, pipeline, tool_filter};
 
@@ -107,13 +107,13 @@ impl Stack {
 
 /// One row of a comparison: a stack, and what is set for it beside what the user sets.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct StackRow {
     /// The name in reports.
     pub name: String,
     /// The policies.
     pub stack: Stack,
     /// What is set.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<Assigned>,
     /// Whether the user named it; else it is a row of `all`.
     pub is_named: bool,
 }
@@ -136,11 +136,11 @@ struct AllRow {
 ///
 /// # Errors
 /// If a name is unknown, stands twice in a stack, or two do not go together.
-pub fn rows(policy: &str, compare: &[String], data: &Data) -> Result<Vec<Row>> {
+pub fn rows(policy: &str, compare: &[String], data: &Data) -> Result<Vec<StackRow>> {
     let names = std::iter::once(policy).chain(compare.iter().flat_map(|names| names.split(',')));
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<StackRow> = Vec::new();
     for name in names {
-        let more = if name == "all" { all(data)? } else { vec![Row::plain(Stack::parse(name)?)] };
+        let more = if name == "all" { all(data)? } else { vec![StackRow::plain(Stack::parse(name)?)] };
         rows.extend(
             more.into_iter().filter(|row| !rows.iter().any(|known| known.name == row.name)).collect::<Vec<_>>(),
         );
@@ -148,19 +148,19 @@ pub fn rows(policy: &str, compare: &[String], data: &Data) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn all(data: &Data) -> Result<Vec<Row>> {
+fn all(data: &Data) -> Result<Vec<StackRow>> {
     let file = data.file("policies/all.toml")?;
     let (listed, place): (AllRows, String) = (file.parsed()?, file.place);
     let row = |row: AllRow| {
         let stack = Stack::parse(&row.policy)?;
-        let settings = row.set.iter().map(|text| Setting::parse(text, place.clone())).collect::<Result<_>>()?;
+        let settings = row.set.iter().map(|text| Assigned::parse(text, place.clone())).collect::<Result<_>>()?;
         let name = row.name.unwrap_or_else(|| [stack.name()].into_iter().chain(row.set).collect::<Vec<_>>().join(" "));
-        Ok(Row { name, stack, settings, is_named: false })
+        Ok(StackRow { name, stack, settings, is_named: false })
     };
     listed.row.into_iter().map(row).collect()
 }
 
-impl Row {
+impl StackRow {
     fn plain(stack: Stack) -> Self {
         Self { name: stack.name(), stack, settings: Vec::new(), is_named: true }
     }
@@ -168,7 +168,7 @@ impl Row {
 
 /// The sheets of all policies with what was set.
 #[derive(Clone, Debug)]
-pub struct Sheets(BTreeMap<Policy, Sheet>);
+pub struct Sheets(BTreeMap<Policy, PolicySheet>);
 
 impl Sheets {
     /// The shipped sheets, or those of `--rules-dir`.
@@ -177,7 +177,7 @@ impl Sheets {
     /// If one is no TOML.
     pub fn load(data: &Data) -> Result<Self> {
         let sheet = |policy: Policy| {
-            let parse = |text: &str, place: &str| Sheet::parse(policy.name(), text, place);
+            let parse = |text: &str, place: &str| PolicySheet::parse(policy.name(), text, place);
             Ok((policy, data.read(policy.sheet(), parse)?))
         };
         Policy::ALL.iter().copied().map(sheet).collect::<Result<_>>().map(Self)
@@ -188,7 +188,7 @@ impl Sheets {
     ///
     /// # Errors
     /// If no policy or more than one has the parameter, or the policy that it names was not asked for.
-    pub fn set(&mut self, setting: &Setting, asked: &[Policy]) -> Result<()> {
+    pub fn set(&mut self, setting: &Assigned, asked: &[Policy]) -> Result<()> {
         if let Some(policy) = named(setting) {
             if !asked.contains(&policy) && policy != Policy::PromptCache {
                 let message = format!("{}: {} was not asked for, so nothing comes of it", setting.place, policy.name());
@@ -224,7 +224,7 @@ impl Sheets {
     ///
     /// # Errors
     /// If a policy of the row has no such parameter.
-    pub fn with(&self, row: &Row) -> Result<Self> {
+    pub fn with(&self, row: &StackRow) -> Result<Self> {
         let mut sheets = self.clone();
         for setting in &row.settings {
             sheets.set(setting, &row.stack.0)?;
@@ -236,19 +236,19 @@ impl Sheets {
     ///
     /// # Errors
     /// As [`Sheets::set`].
-    pub fn set_from_file(&mut self, setting: &Setting, asked: &[Policy]) -> Result<()> {
+    pub fn set_from_file(&mut self, setting: &Assigned, asked: &[Policy]) -> Result<()> {
         match named(setting) {
             Some(policy) => self.set_named(policy, setting),
             None => self.set(setting, asked),
         }
     }
 
-    fn set_named(&mut self, policy: Policy, setting: &Setting) -> Result<()> {
+    fn set_named(&mut self, policy: Policy, setting: &Assigned) -> Result<()> {
         let key = setting.key[1..].to_vec();
         if key.is_empty() {
             return Err(Error::usage(format!("{} names a policy, but no parameter of it", setting.place)));
         }
-        self.sheet_mut(policy).set(&Setting { key, ..setting.clone() });
+        self.sheet_mut(policy).set(&Assigned { key, ..setting.clone() });
         Ok(())
     }
 
@@ -274,17 +274,17 @@ impl Sheets {
     }
 
     /// One sheet.
-    pub fn sheet(&self, policy: Policy) -> &Sheet {
+    pub fn sheet(&self, policy: Policy) -> &PolicySheet {
         &self.0[&policy]
     }
 
-    fn sheet_mut(&mut self, policy: Policy) -> &mut Sheet {
+    fn sheet_mut(&mut self, policy: Policy) -> &mut PolicySheet {
         self.0.get_mut(&policy).expect("every policy has a sheet")
     }
 }
 
 /// The policy that a setting names.
-fn named(setting: &Setting) -> Option<Policy> {
+fn named(setting: &Assigned) -> Option<Policy> {
     Policy::ALL.iter().copied().find(|policy| policy.name() == setting.key[0])
 }
 
@@ -292,7 +292,7 @@ fn named(setting: &Setting) -> Option<Policy> {
 ///
 /// # Errors
 /// If it cannot be read, is no TOML, or has a list of tables.
-pub fn settings_of(path: &Path) -> Result<Vec<Setting>> {
+pub fn settings_of(path: &Path) -> Result<Vec<Assigned>> {
     let text = crate::base::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
     let fault = |cause| Error::failed(format!("{}: {cause}", path.shown()));
     let places = Places { path, text: &text, document: Document::parse(text.as_str()).map_err(fault)? };
@@ -321,13 +321,13 @@ impl Places<'_> {
     }
 }
 
-fn collect(table: &Table, before: &[String], places: &Places<'_>, settings: &mut Vec<Setting>) -> Result<()> {
+fn collect(table: &Table, before: &[String], places: &Places<'_>, settings: &mut Vec<Assigned>) -> Result<()> {
     for (name, item) in table {
         let key: Vec<String> = before.iter().cloned().chain([name.to_owned()]).collect();
         match item {
             Item::Table(inner) => collect(inner, &key, places, settings)?,
             Item::Value(Value::InlineTable(inner)) => collect(&inner.clone().into_table(), &key, places, settings)?,
-            Item::Value(value) => settings.push(Setting { place: places.of(&key), key, value: value.clone() }),
+            Item::Value(value) => settings.push(Assigned { place: places.of(&key), key, value: value.clone() }),
             Item::ArrayOfTables(_) => {
                 let message = format!("{}: [[{}]] is a list of tables", places.of(&key), key.join("."));
                 return Err(Error::usage(message).hint("write one table per policy: [compaction]"));
@@ -339,7 +339,7 @@ fn collect(table: &Table, before: &[String], places: &Places<'_>, settings: &mut
 }
 
 /// Every policy that was asked for, once.
-pub fn asked(rows: &[Row]) -> Vec<Policy> {
+pub fn asked(rows: &[StackRow]) -> Vec<Policy> {
     let mut asked: Vec<Policy> = rows.iter().flat_map(|row| row.stack.0.iter().copied()).collect();
     asked.sort_unstable();
     asked.dedup();

@@ -7,11 +7,11 @@ use crate::base::id::Id;
 use crate::base::names::Sym;
 use crate::base::tokenizer::VOCABULARIES;
 use crate::logs::timeline::requests::{
-    Block, BlockKind, Boundary, Chain, Marks, NONE, Request, Segment, SegmentCause, Session, Setting, Timeline,
+    Block, BlockKind, Boundary, Chain, Marks, NONE, Request, RequestSetting, Segment, SegmentCause, Session, Timeline,
     ToolCall, Trigger,
 };
 use crate::logs::trace::{Millis, Place, Usage};
-use crate::telemetry::log::{Event, EventLog, NO_STEP};
+use crate::telemetry::log::{EventLog, NO_STEP, RecordedEvent};
 
 /// Lays recorded responses out as requests: every step asked for its tools, and the step after it was sent their answers
 /// as the pipeline shortened them. Sizes are those of tool responses alone; nothing counts as billed.
@@ -19,7 +19,7 @@ pub fn timeline(log: &EventLog) -> Timeline {
     let mut draft =
         Draft { timeline: Timeline { names: (*log.names).clone(), ..Timeline::default() }, mains: BTreeSet::new() };
     // What was only prefetched was never shown to anybody.
-    let shown: Vec<Event> = log.events.iter().filter(|event| !event.plan.prefetched).copied().collect();
+    let shown: Vec<RecordedEvent> = log.events.iter().filter(|event| !event.plan.prefetched).copied().collect();
     for events in shown.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
         draft.chain(log, events);
     }
@@ -33,7 +33,7 @@ struct Draft {
 }
 
 impl Draft {
-    fn chain(&mut self, log: &EventLog, events: &[Event]) {
+    fn chain(&mut self, log: &EventLog, events: &[RecordedEvent]) {
         let number = self.timeline.chains.len() as u32;
         let session = self.session(log, &events[0]);
         let start = (self.timeline.requests.len() as u32, self.timeline.segments.len() as u32);
@@ -61,7 +61,7 @@ impl Draft {
         self.timeline.chains.push(Chain { session, agent, place, agent_type: Sym::default(), requests, segments });
     }
 
-    fn session(&mut self, log: &EventLog, event: &Event) -> u32 {
+    fn session(&mut self, log: &EventLog, event: &RecordedEvent) -> u32 {
         // Events are in order of their sessions.
         while self.timeline.sessions.len() as u32 <= event.session {
             let name = &log.sessions[self.timeline.sessions.len()];
@@ -84,7 +84,14 @@ impl Draft {
 
     /// Adds a request that was sent `answers` besides `carried` tokens and asked for the calls of `step`; their answers
     /// go to `next`. Gives the tokens of its context.
-    fn request(&mut self, chain: u32, step: &[Event], answers: Vec<Block>, carried: u64, next: &mut Vec<Block>) -> u64 {
+    fn request(
+        &mut self,
+        chain: u32,
+        step: &[RecordedEvent],
+        answers: Vec<Block>,
+        carried: u64,
+        next: &mut Vec<Block>,
+    ) -> u64 {
         let timeline = &mut self.timeline;
         let number = timeline.requests.len() as u32;
         let start = timeline.blocks.len() as u32;
@@ -133,7 +140,7 @@ impl Draft {
             turn: 0,
             model: timeline.names.intern(""),
             version: timeline.names.intern(""),
-            setting: Setting::default(),
+            setting: RequestSetting::default(),
             start: first,
             end: last,
             // What a person asked is not recorded. A token stands for it where nothing else does: a request without any

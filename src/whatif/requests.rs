@@ -13,13 +13,13 @@ use crate::base::visible::Shown as _;
 use crate::frames::input::Input;
 use crate::logs::cited;
 use crate::settings::write_private_bytes;
-use crate::whatif::chosen::{Policy, Row, Sheets};
+use crate::whatif::chosen::{Policy, Sheets, StackRow};
 use crate::whatif::pick_tools::outcome;
 use crate::whatif::pick_tools::outcome::Pick;
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::report::PolicyReport;
 use crate::whatif::sim::bill;
-use crate::whatif::sim::simulate::{Priced, Run};
+use crate::whatif::sim::simulate::{Priced, SimulatedRun};
 use crate::whatif::stacked;
 use crate::whatif::stacked::Scene;
 
@@ -32,7 +32,7 @@ pub fn write<'r>(
     path: &Path,
     scene: &Scene<'_>,
     sheets: &Sheets,
-    rows: impl Iterator<Item = (&'r Row, &'r PolicyReport)>,
+    rows: impl Iterator<Item = (&'r StackRow, &'r PolicyReport)>,
 ) -> Result<()> {
     let mut text = String::new();
     for (row, report) in rows.filter(|(row, _)| !row.stack.has(Policy::ArgCheck)) {
@@ -50,7 +50,7 @@ pub fn write<'r>(
 }
 
 /// What every policy says about a request.
-fn line(scene: &Scene<'_>, row: &Row, simulated: Option<&Priced>, log: &Priced) -> Value {
+fn line(scene: &Scene<'_>, row: &StackRow, simulated: Option<&Priced>, log: &Priced) -> Value {
     let timeline = &scene.world.timeline;
     let request = &timeline.requests[log.request as usize];
     json!({
@@ -85,7 +85,7 @@ struct Own {
 }
 
 impl Own {
-    fn new(scene: &Scene<'_>, sheets: &Sheets, row: &Row, run: &Run) -> Result<Self> {
+    fn new(scene: &Scene<'_>, sheets: &Sheets, row: &StackRow, run: &SimulatedRun) -> Result<Self> {
         let causes = || bill::causes(&scene.ground, run).collect();
         let picker = row.stack.has(Policy::PickTools).then(|| outcome::policy(scene, sheets)).transpose()?;
         Ok(Self {

@@ -6,15 +6,15 @@ use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Usage;
 use crate::report::numbers::{counted, thousands};
 use crate::whatif::chosen::{Policy, Sheets};
-use crate::whatif::prompt_cache::outcome::Bars;
-use crate::whatif::prompt_cache::params::{CacheSim, Params};
-use crate::whatif::prompt_cache::{Sheet as CacheSheet, unlisted};
-use crate::whatif::sim::breakage::Sheet as BreakageSheet;
+use crate::whatif::prompt_cache::outcome::SimulationBars;
+use crate::whatif::prompt_cache::params::{CacheRules, Params};
+use crate::whatif::prompt_cache::{PromptCacheThresholds, unlisted};
+use crate::whatif::sim::breakage::BreakageThresholds;
 use crate::whatif::sim::cells::CellRules;
 use crate::whatif::sim::money::{Prices, unpriced_models};
 use crate::whatif::sim::params::Bias;
-use crate::whatif::sim::simulate::Ground;
-use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
+use crate::whatif::sim::simulate::SharedRun;
+use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 
 /// Under which reason a timeline counts answers of the API that the log gives no usage for.
 pub const NO_USAGE: &str = "no_usage";
@@ -27,19 +27,19 @@ pub struct Simulation {
     /// The requests.
     pub timeline: Timeline,
     /// Their sizes.
-    pub sizes: Sizes,
+    pub sizes: BlockSizes,
     /// How sizes are estimated.
     pub estimator: Estimator,
     /// What tokens cost.
     pub prices: Prices,
     /// Numbers of the detectors.
-    pub breakage: BreakageSheet,
+    pub breakage: BreakageThresholds,
     /// Where approximations lean.
     pub bias: Bias,
     /// Least difference in percent that is called one.
     pub winner_percent_min: f64,
     /// What the simulation is held against.
-    pub bars: Bars,
+    pub bars: SimulationBars,
     /// How parts of the logs are looked at.
     pub cells: CellRules,
     /// Whether answers count, by estimate.
@@ -66,9 +66,10 @@ impl Simulation {
         leave_out_of_range(&mut timeline);
         // A policy may ask another model than the log does.
         prices.models().for_each(|model| _ = timeline.names.intern(model));
-        let CacheSheet { compare, bars, .. } = data.read("policies/prompt_cache.toml", CacheSheet::parse)?;
+        let PromptCacheThresholds { compare, bars, .. } =
+            data.read("policies/prompt_cache.toml", PromptCacheThresholds::parse)?;
         let cells = data.read("policies/cells.toml", CellRules::parse)?;
-        let breakage = data.parsed::<BreakageSheet>("policies/breakage.toml")?;
+        let breakage = data.parsed::<BreakageThresholds>("policies/breakage.toml")?;
         let bias = data.parsed::<Bias>("policies/bias.toml")?;
         let unpriced = unpriced_models(&timeline, &prices);
         if strict && !unpriced.is_empty() {
@@ -77,7 +78,7 @@ impl Simulation {
             return Err(Error::failed(format!("no price is known for {}", names.join(", "))).hint(hint));
         }
         let estimator = estimator.map_or(Ok(Estimator::default()), estimator_of)?;
-        let sizes = Sizes::new(&timeline, estimator, &rules);
+        let sizes = BlockSizes::new(&timeline, estimator, &rules);
         Ok(Self {
             timeline,
             sizes,
@@ -94,12 +95,12 @@ impl Simulation {
     }
 
     /// The requests under a cache, with their answers in the money.
-    pub fn with_answers<'a>(&'a self, cache: &'a CacheSim) -> Ground<'a> {
-        Ground::new(&self.timeline, &self.sizes, cache, &self.prices).counting_answers(true)
+    pub fn with_answers<'a>(&'a self, cache: &'a CacheRules) -> SharedRun<'a> {
+        SharedRun::new(&self.timeline, &self.sizes, cache, &self.prices).counting_answers(true)
     }
 
     /// Notes about models that the data files do not know.
-    pub fn notes(&self, oracle: &CacheSim) -> Vec<String> {
+    pub fn notes(&self, oracle: &CacheRules) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(count) = self.timeline.skipped.get(NO_USAGE) {
             notes.push(format!("{} of the log without usage: not replayed", counted(*count, "answer")));
@@ -154,11 +155,11 @@ fn leave_out_of_range(timeline: &mut Timeline) {
 ///
 /// # Errors
 /// If a parameter makes no sense.
-pub fn oracle(sheets: &Sheets) -> Result<CacheSim> {
+pub fn oracle(sheets: &Sheets) -> Result<CacheRules> {
     let sheet = sheets.sheet(Policy::PromptCache);
     // What was set is looked at first: it is the user's, the rest of the sheet is not.
     sheet.params::<Params>()?;
-    let oracle: CacheSim = sheet.read()?;
+    let oracle: CacheRules = sheet.read()?;
     oracle.params.check()?;
     Ok(oracle)
 }

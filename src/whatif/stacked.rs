@@ -12,21 +12,21 @@ use crate::report::numbers::date;
 use crate::report::table::Table;
 use crate::whatif::chosen::{Policy, Sheets, Stack};
 use crate::whatif::pipeline::replayed;
-use crate::whatif::pipeline::replayed::Replayed;
-use crate::whatif::prompt_cache::params::{CacheSim, Layout, Params};
-use crate::whatif::report::{Accuracy, Counted, Fidelity, PolicyReport, TELEMETRY, formulas};
+use crate::whatif::pipeline::replayed::ReplayedLayers;
+use crate::whatif::prompt_cache::params::{CacheLayout, CacheRules, Params};
+use crate::whatif::report::{Counted, Fidelity, PolicyReport, SimulationAccuracy, TELEMETRY, formulas};
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::rows::Break;
 use crate::whatif::sim::breakage::tally::{penalties, tally};
-use crate::whatif::sim::breakage::watch::Watch;
+use crate::whatif::sim::breakage::watch::BreakWatch;
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cells::{cells, whole};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::distance::{Apart, Distance};
-use crate::whatif::sim::figures::Bill;
+use crate::whatif::sim::figures::RunBill;
 use crate::whatif::sim::outcome::outcome;
-use crate::whatif::sim::simulate::{Ground, Run};
+use crate::whatif::sim::simulate::{SharedRun, SimulatedRun};
 use crate::whatif::sim::view::Stage;
 use crate::whatif::sim::{bill, distance};
 use crate::whatif::simulation::{Simulation, oracle};
@@ -43,17 +43,17 @@ pub struct Scene<'w> {
     /// What is known of the tools.
     pub tools: &'w Tools,
     /// What the layers of the pipeline sent, if a row asks for it.
-    pub replayed: Option<&'w Replayed>,
+    pub replayed: Option<&'w ReplayedLayers>,
     /// The requests under the cache as it was.
-    pub ground: Ground<'w>,
+    pub ground: SharedRun<'w>,
     /// What looks for breaks.
     pub detectors: Detectors<'w>,
     /// The run under the cache as it was.
-    pub observed: Run,
+    pub observed: SimulatedRun,
     /// What the log was billed.
-    pub billed: Bill,
+    pub billed: RunBill,
     /// How far a simulation that sees no bill is from the bill.
-    pub accuracy: Accuracy,
+    pub accuracy: SimulationAccuracy,
     /// Where it is off.
     pub distance: Distance,
     /// The same by session and model.
@@ -62,12 +62,17 @@ pub struct Scene<'w> {
 
 impl<'w> Scene<'w> {
     /// Simulates the log itself. `shipped` is the cache with its default parameters.
-    pub fn new(world: &'w Simulation, tools: &'w Tools, shipped: &'w CacheSim, replayed: Option<&'w Replayed>) -> Self {
-        let ground = Ground::new(&world.timeline, &world.sizes, shipped, &world.prices);
+    pub fn new(
+        world: &'w Simulation,
+        tools: &'w Tools,
+        shipped: &'w CacheRules,
+        replayed: Option<&'w ReplayedLayers>,
+    ) -> Self {
+        let ground = SharedRun::new(&world.timeline, &world.sizes, shipped, &world.prices);
         let ground = ground.counting_answers(world.with_output);
         let (observed, blind) = rayon::join(|| ground.baseline(), || Blind::new(&ground));
         let against = bill::compare(&ground, &blind, |_| true);
-        let accuracy = Accuracy {
+        let accuracy = SimulationAccuracy {
             wape_read: against.wape(),
             exact_share: against.warm_tool_turns.value(),
             bias: against.bias(),
@@ -86,21 +91,21 @@ impl<'w> Scene<'w> {
         );
         let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
         let total = bill::total(&ground);
-        let billed = Bill { spent: total.spent, cost: total.cost };
+        let billed = RunBill { spent: total.spent, cost: total.cost };
         Self { world, tools, replayed, ground, detectors, observed, billed, accuracy, distance, apart }
     }
 
     /// Runs stages over all chains.
-    pub fn run(&self, oracle: &CacheSim, stages: Vec<Box<dyn Stage>>) -> (Run, Vec<Break>) {
-        self.run_watched(oracle, stages, Watch::new(&self.detectors))
+    pub fn run(&self, oracle: &CacheRules, stages: Vec<Box<dyn Stage>>) -> (SimulatedRun, Vec<Break>) {
+        self.run_watched(oracle, stages, BreakWatch::new(&self.detectors))
     }
 
     fn run_watched(
         &self,
-        oracle: &CacheSim,
+        oracle: &CacheRules,
         mut stages: Vec<Box<dyn Stage>>,
-        mut watch: Watch<'_>,
-    ) -> (Run, Vec<Break>) {
+        mut watch: BreakWatch<'_>,
+    ) -> (SimulatedRun, Vec<Break>) {
         let ground = self.ground.under(oracle);
         if stages.is_empty() {
             return (ground.baseline(), Vec::new());
@@ -111,7 +116,7 @@ impl<'w> Scene<'w> {
 
     /// What a stack is held against: a question about the cache against the cache as it was, any other against the same
     /// cache.
-    fn against(&self, stack: &Stack, set: &CacheSim) -> Cow<'_, Run> {
+    fn against(&self, stack: &Stack, set: &CacheRules) -> Cow<'_, SimulatedRun> {
         let as_it_was = stack.has(Policy::PromptCache) || *set == *self.ground.oracle;
         if as_it_was { Cow::Borrowed(&self.observed) } else { Cow::Owned(self.ground.under(set).baseline()) }
     }
@@ -122,7 +127,7 @@ pub struct Ready<'w> {
     /// What changes contexts; none for those that only change the cache.
     pub stage: Option<Box<dyn Stage>>,
     /// What the policy says once the run is over.
-    pub conclude: Box<dyn FnOnce(&Finished<'_>) -> Part + 'w>,
+    pub conclude: Box<dyn FnOnce(&Finished<'_>) -> PolicyShare + 'w>,
 }
 
 /// A run that is over.
@@ -130,15 +135,15 @@ pub struct Finished<'a> {
     /// The scene.
     pub scene: &'a Scene<'a>,
     /// The cache of both runs.
-    pub oracle: &'a CacheSim,
+    pub oracle: &'a CacheRules,
     /// The log as simulated.
-    pub baseline: &'a Run,
+    pub baseline: &'a SimulatedRun,
     /// The policy.
-    pub run: &'a Run,
+    pub run: &'a SimulatedRun,
     /// What it broke.
     pub breaks: &'a [Break],
     /// Log and policy where nothing is cached.
-    pub uncached: (Run, Run),
+    pub uncached: (SimulatedRun, SimulatedRun),
     /// Whether this policy was asked for by name, so that there is room for variants.
     pub is_named: bool,
     /// Whether it acts alone: else the runs are those of the whole stack.
@@ -147,7 +152,7 @@ pub struct Finished<'a> {
 
 /// What one policy adds to the report.
 #[derive(Default)]
-pub struct Part {
+pub struct PolicyShare {
     /// A first line of its own.
     pub headline: Option<String>,
     /// What it found, in sentences.
@@ -170,7 +175,11 @@ pub struct Part {
 ///
 /// # Errors
 /// As [`report`].
-pub fn run_of<'s>(scene: &'s Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Run, Cow<'s, Run>)> {
+pub fn run_of<'s>(
+    scene: &'s Scene<'_>,
+    sheets: &Sheets,
+    stack: &Stack,
+) -> Result<(SimulatedRun, Cow<'s, SimulatedRun>)> {
     let set = oracle(sheets)?;
     let stages = ready(scene, sheets, stack)?.into_iter().filter_map(|(_, one)| one.stage).collect();
     Ok((scene.run(&set, stages).0, scene.against(stack, &set)))
@@ -190,12 +199,13 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool)
         concluding.push((policy, one.conclude));
     }
     let changes_contexts = !stages.is_empty();
-    let watch = Watch::new(&scene.detectors);
+    let watch = BreakWatch::new(&scene.detectors);
     let watch = if is_named { watch.with_pairs() } else { watch };
     let (run, breaks) = scene.run_watched(&set, stages, watch);
     let is_asked = changes_contexts && is_named;
-    let uncached = if is_asked { uncached(scene, sheets, stack)? } else { (Run::default(), Run::default()) };
-    let (uncached_log, uncached_policy) = Run::costs(&uncached.0, &uncached.1);
+    let uncached =
+        if is_asked { uncached(scene, sheets, stack)? } else { (SimulatedRun::default(), SimulatedRun::default()) };
+    let (uncached_log, uncached_policy) = SimulatedRun::costs(&uncached.0, &uncached.1);
     let is_alone = stack.0.len() == 1;
     let finished =
         Finished { scene, oracle: &set, baseline: &baseline, run: &run, breaks: &breaks, uncached, is_named, is_alone };
@@ -233,9 +243,9 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool)
 }
 
 /// Log and stack where the provider caches nothing.
-fn uncached(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Run, Run)> {
+fn uncached(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(SimulatedRun, SimulatedRun)> {
     let set = scene.ground.oracle;
-    let none = set.with(Params { layout: Layout::None, ..set.params });
+    let none = set.with(Params { layout: CacheLayout::None, ..set.params });
     let stages = ready(scene, sheets, stack)?.into_iter().filter_map(|(_, one)| one.stage).collect();
     Ok((scene.ground.under(&none).baseline(), scene.run(&none, stages).0))
 }
@@ -250,7 +260,7 @@ fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<Vec
             Policy::HistoryTrim => history_trim::ready::ready(scene, sheets)?,
             Policy::PromptCache => prompt_cache::ready::ready(sheets)?,
             // It has a report of its own.
-            Policy::ArgCheck => Ready { stage: None, conclude: Box::new(|_| Part::default()) },
+            Policy::ArgCheck => Ready { stage: None, conclude: Box::new(|_| PolicyShare::default()) },
         };
         Ok((policy, ready))
     };
@@ -259,7 +269,7 @@ fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<Vec
 
 /// What writing the lost readings to the cache again would cost, each once: the least that reading them again costs.
 fn rereads(scene: &Scene<'_>, breaks: &[Break]) -> Cost {
-    let Ground { timeline, tariff, priors, .. } = &scene.ground;
+    let SharedRun { timeline, tariff, priors, .. } = &scene.ground;
     let one = |lost: &Break| {
         let request = &timeline.requests[lost.request as usize];
         let spent = written(lost.reread_tokens, priors[lost.request as usize].class);
@@ -273,7 +283,7 @@ fn params(sheets: &Sheets, stack: &Stack) -> Result<Value> {
     Ok(Value::Object(stack.0.iter().map(one).collect::<Result<Map<String, Value>>>()?))
 }
 
-fn add(report: &mut PolicyReport, policy: Policy, part: Part) {
+fn add(report: &mut PolicyReport, policy: Policy, part: PolicyShare) {
     report.details.insert(policy.name().to_owned(), part.details);
     report.headline = report.headline.take().or(part.headline);
     report.summary.extend(part.summary);
@@ -293,13 +303,13 @@ fn interaction(
     scene: &Scene<'_>,
     sheets: &Sheets,
     stack: &Stack,
-    together: &Run,
-    baseline: &Run,
+    together: &SimulatedRun,
+    baseline: &SimulatedRun,
 ) -> Result<Option<i128>> {
     if stack.0.len() < 2 {
         return Ok(None);
     }
-    let change = |run: &Run, against: &Run| run.cost().units as i128 - against.cost().units as i128;
+    let change = |run: &SimulatedRun, against: &SimulatedRun| run.cost().units as i128 - against.cost().units as i128;
     let mut apart = 0;
     for &policy in &stack.0 {
         let (run, against) = run_of(scene, sheets, &Stack(vec![policy]))?;

@@ -3,9 +3,9 @@
 use rayon::prelude::*;
 
 use crate::base::error::{Error, Result};
-use crate::whatif::chosen::{Policy, Row, Sheets, asked};
+use crate::whatif::chosen::{Policy, Sheets, StackRow, asked};
 use crate::whatif::report::{Counted, PolicyReport};
-use crate::whatif::sim::params::Setting;
+use crate::whatif::sim::params::Assigned;
 use crate::whatif::stacked;
 use crate::whatif::stacked::{Scene, framed};
 
@@ -13,7 +13,7 @@ use crate::whatif::stacked::{Scene, framed};
 const CELLS_MAX: usize = 400;
 
 /// One cell: what was set, and what came of it.
-pub struct Cell {
+pub struct SweepCell {
     /// The values, in the order of the keys.
     pub values: Vec<String>,
     /// The report.
@@ -25,45 +25,51 @@ pub struct Swept {
     /// What was swept.
     pub keys: Vec<String>,
     /// The cells, the last key fastest.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<SweepCell>,
 }
 
 /// Runs every cell.
 ///
 /// # Errors
 /// If a parameter is unknown, a value does not fit, or there is nothing that can be swept.
-pub fn run(sweep: &[String], scene: &Scene<'_>, sheets: &Sheets, rows: &[Row], counted: &Counted) -> Result<Swept> {
-    let [Row { stack, .. }] = rows else {
+pub fn run(
+    sweep: &[String],
+    scene: &Scene<'_>,
+    sheets: &Sheets,
+    rows: &[StackRow],
+    counted: &Counted,
+) -> Result<Swept> {
+    let [StackRow { stack, .. }] = rows else {
         return Err(Error::usage("--sweep goes with one policy (or one stack)").hint("leave --compare and `all` out"));
     };
     if stack.has(Policy::ArgCheck) {
         return Err(Error::usage("arg-check has nothing to sweep: it changes no context"));
     }
     let grid = sweep.iter().map(|text| axis(text)).collect::<Result<Vec<_>>>()?;
-    let keys: Vec<String> = grid.iter().filter_map(|axis| axis.first()).map(Setting::name).collect();
+    let keys: Vec<String> = grid.iter().filter_map(|axis| axis.first()).map(Assigned::name).collect();
     if let Some(key) = keys.iter().enumerate().find_map(|(at, key)| keys[..at].contains(key).then_some(key)) {
         return Err(Error::usage(format!("{key} is swept twice")).hint("name all its values in one --sweep"));
     }
-    let cells = grid.iter().fold(vec![Vec::new()], |cells: Vec<Vec<&Setting>>, axis| {
+    let cells = grid.iter().fold(vec![Vec::new()], |cells: Vec<Vec<&Assigned>>, axis| {
         cells.iter().flat_map(|cell| axis.iter().map(|value| [cell.as_slice(), &[value]].concat())).collect()
     });
     if cells.len() > CELLS_MAX {
         return Err(Error::usage(format!("{} cells are more than {CELLS_MAX}", cells.len())).hint("sweep fewer values"));
     }
-    let one = |cell: &Vec<&Setting>| {
+    let one = |cell: &Vec<&Assigned>| {
         let mut set = sheets.clone();
         for setting in cell {
             set.set(setting, &asked(rows))?;
         }
         let report = framed(stacked::report(scene, &set, stack, false)?, scene, counted.clone(), &set)?;
         let values = cell.iter().map(|setting| setting.value.to_string().trim().trim_matches('"').to_owned());
-        Ok(Cell { values: values.collect(), report })
+        Ok(SweepCell { values: values.collect(), report })
     };
     Ok(Swept { keys, cells: cells.par_iter().map(one).collect::<Result<_>>()? })
 }
 
 /// `KEY=A,B,…` as one setting per value; commas inside brackets and quotes do not divide.
-fn axis(text: &str) -> Result<Vec<Setting>> {
+fn axis(text: &str) -> Result<Vec<Assigned>> {
     let place = format!("--sweep {text}");
     let (key, values) = text.split_once('=').ok_or_else(|| {
         Error::usage(format!("`{text}` sweeps nothing")).hint("write KEY=A,B, for instance ttl=5m,1h")
@@ -78,5 +84,5 @@ fn axis(text: &str) -> Result<Vec<Setting>> {
     if values.is_empty() {
         return Err(Error::usage(format!("`{text}` names no value")).hint("write KEY=A,B, for instance ttl=5m,1h"));
     }
-    values.iter().map(|value| Setting::parse(&format!("{key}={value}"), place.clone())).collect()
+    values.iter().map(|value| Assigned::parse(&format!("{key}={value}"), place.clone())).collect()
 }

@@ -8,12 +8,12 @@ use serde_json::json;
 use crate::base::error::{Error, Result};
 use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::mine::edges::sums;
-use crate::commands::mine::export::{ExportArgs, Form, Mined};
+use crate::commands::mine::export::{ExportArgs, ExportForm, Mined};
 use crate::commands::mine::logs;
 use crate::frames::edge::{Concurrency, Turns};
 use crate::frames::input::Input;
 use crate::logs::trace::ResultKind;
-use crate::mine::compare::{Change, Side, SizeSide};
+use crate::mine::compare::{ComparedRow, Side, SizeSide};
 use crate::mine::{compare, published, tables as mined, tools};
 use crate::report::sharing::without_paths;
 use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
@@ -102,15 +102,15 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Err(Error::failed("the two sides have nothing in common to compare")
             .hint("a table of edges has no sizes and a table of volumes no edges"));
     }
-    let shows = |row: &Change| row.changed || !args.changed;
-    let (rows, left_out) = logs::keep_k(all.into_iter().filter(shows).collect(), export, |row: &Change| {
+    let shows = |row: &ComparedRow| row.changed || !args.changed;
+    let (rows, left_out) = logs::keep_k(all.into_iter().filter(shows).collect(), export, |row: &ComparedRow| {
         row.sessions_min.unwrap_or(u64::MAX)
     });
     if left_out > 0 && !export.quiet {
         writeln!(context.err, "# {left_out} rows left out: fewer than {} sessions", export.k_anonymity)?;
     }
     let top = if args.top == 0 { usize::MAX } else { args.top };
-    if export.form() == Form::Table && rows.len() > top && !export.quiet {
+    if export.form() == ExportForm::Table && rows.len() > top && !export.quiet {
         writeln!(context.err, "# the first {top} of {} rows; --top 0 shows all", rows.len())?;
     }
     let side = |text: &str| if export.names { text.to_owned() } else { without_paths(text).into_owned() };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::base::error::Result;
-use crate::commands::mine::export::{Form, Layout, Mined, MinedArgs};
+use crate::commands::mine::export::{CsvLayout, ExportForm, Mined, MinedArgs};
 use crate::commands::mine::logs;
 use crate::frames::edge::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, Turns};
 use crate::frames::input::Input;
@@ -54,14 +54,14 @@ pub struct Args {
     html: Option<PathBuf>,
     /// Columns of the CSV.
     #[arg(long, value_enum, default_value_t)]
-    layout: Layout,
+    layout: CsvLayout,
     #[command(flatten)]
     asked: MinedArgs,
 }
 
 impl Args {
     fn concurrency(&self) -> Concurrency {
-        let default = if self.layout == Layout::Published { Concurrency::Flat } else { Concurrency::Message };
+        let default = if self.layout == CsvLayout::Published { Concurrency::Flat } else { Concurrency::Message };
         self.concurrency.map_or(default, Into::into)
     }
 
@@ -75,7 +75,7 @@ impl Args {
 
     /// Says how many of so many edges are shown, and what a mark behind one means.
     fn tell(&self, edges: usize, thresholds: &EdgeThresholds, context: &mut Context<'_>) -> Result<()> {
-        if self.asked.export.in_layout(self.layout)?.form() == Form::Table && edges > self.rows_max() {
+        if self.asked.export.in_layout(self.layout)?.form() == ExportForm::Table && edges > self.rows_max() {
             writeln!(context.err, "# the first {} of {edges} edges; --top 0 shows all", self.top)?;
         }
         let EdgeThresholds { q_max, count_min, sessions_min } = thresholds;
@@ -130,9 +130,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         write_private(path, &edge_page::page(&rows, &words_about(args, &sums, &thresholds)))?;
     }
     let all: Vec<&Edge> = rows.iter().collect();
-    let draw = |form: Form| if form == Form::Dot { edge_graph::dot(&all) } else { edge_graph::mermaid(&all) };
+    let draw =
+        |form: ExportForm| if form == ExportForm::Dot { edge_graph::dot(&all) } else { edge_graph::mermaid(&all) };
     let about = vec![("concurrency", args.concurrency().key().to_owned()), ("turns", args.turns.key().to_owned())];
-    let of_edges = if args.layout == Layout::Published { mined::edges_published(&rows) } else { mined::edges(&rows) };
+    let of_edges =
+        if args.layout == CsvLayout::Published { mined::edges_published(&rows) } else { mined::edges(&rows) };
     let overview: Table = if args.ends { table::table(&ends) } else { mined::edges_overview(&rows, args.rows_max()) };
     export.send_mined(
         context,

@@ -10,7 +10,7 @@ use crate::base::error::{Error, Result};
 use crate::base::listing::Listing;
 use crate::base::visible::Shown as _;
 use crate::frames::export as parquet_listing;
-use crate::report::table::{Color, Format, Table};
+use crate::report::table::{Color, Table, TableFormat};
 use crate::report::{envelope, sharing, table};
 use crate::settings::write_private_bytes;
 use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs};
@@ -18,7 +18,7 @@ use crate::shell::context::Context;
 
 /// How an aggregate is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-pub enum Form {
+pub enum ExportForm {
     /// For people.
     #[default]
     Table,
@@ -38,7 +38,7 @@ pub enum Form {
 
 /// Which columns a CSV has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-pub enum Layout {
+pub enum CsvLayout {
     /// All that devboy has.
     #[default]
     All,
@@ -59,7 +59,7 @@ pub struct Mined<'a> {
     /// Other fields of the envelope.
     pub fields: Value,
     /// The graph, if there is one: in the given form.
-    pub graph: Option<&'a dyn Fn(Form) -> String>,
+    pub graph: Option<&'a dyn Fn(ExportForm) -> String>,
     /// What Parquet files say about themselves besides.
     pub about: Vec<(&'static str, String)>,
 }
@@ -84,7 +84,7 @@ pub struct MinedArgs {
 pub struct ExportArgs {
     /// Form of the report.
     #[arg(long, value_enum, default_value_t)]
-    pub format: Form,
+    pub format: ExportForm,
     /// Short for `--format json`.
     #[arg(short, long, conflicts_with = "format")]
     pub json: bool,
@@ -124,23 +124,23 @@ impl ExportArgs {
     ///
     /// # Errors
     /// If another form was asked for.
-    pub fn in_layout(&self, layout: Layout) -> Result<Self> {
+    pub fn in_layout(&self, layout: CsvLayout) -> Result<Self> {
         match (layout, self.form()) {
-            (Layout::All, _) | (Layout::Published, Form::Csv) => Ok(self.clone()),
-            (Layout::Published, Form::Table) => Ok(Self { format: Form::Csv, ..self.clone() }),
-            (Layout::Published, _) => Err(Error::usage("the published layout is CSV").hint("leave out --format")),
+            (CsvLayout::All, _) | (CsvLayout::Published, ExportForm::Csv) => Ok(self.clone()),
+            (CsvLayout::Published, ExportForm::Table) => Ok(Self { format: ExportForm::Csv, ..self.clone() }),
+            (CsvLayout::Published, _) => Err(Error::usage("the published layout is CSV").hint("leave out --format")),
         }
     }
 
     /// The form asked for.
-    pub fn form(&self) -> Form {
-        if self.json { Form::Json } else { self.format }
+    pub fn form(&self) -> ExportForm {
+        if self.json { ExportForm::Json } else { self.format }
     }
 
     /// The same as far as all commands share it.
     pub fn shared(&self) -> OutputArgs {
         OutputArgs {
-            format: Format::default(),
+            format: TableFormat::default(),
             json: self.json,
             names: self.names,
             color: self.color,
@@ -157,15 +157,15 @@ impl ExportArgs {
     pub fn send_mined(&self, context: &mut Context<'_>, mut mined: Mined<'_>) -> Result<()> {
         let stamp = self.shared().stamp(context);
         self.send(context, |out, width| match self.form() {
-            Form::Table => mined.overview.write(out, Format::Table, width),
-            Form::Csv => table::table(&mined.listing).write(out, Format::Csv, width),
-            Form::Md => table::table(&mined.listing).write(out, Format::Md, width),
-            Form::Parquet => parquet_listing::write_listing(out, &mined.listing, &mined.about),
-            Form::Dot | Form::Mermaid => match mined.graph {
+            ExportForm::Table => mined.overview.write(out, TableFormat::Table, width),
+            ExportForm::Csv => table::table(&mined.listing).write(out, TableFormat::Csv, width),
+            ExportForm::Md => table::table(&mined.listing).write(out, TableFormat::Md, width),
+            ExportForm::Parquet => parquet_listing::write_listing(out, &mined.listing, &mined.about),
+            ExportForm::Dot | ExportForm::Mermaid => match mined.graph {
                 Some(graph) => Ok(out.write_all(graph(self.form()).as_bytes())?),
                 None => Err(no_graph()),
             },
-            Form::Json => {
+            ExportForm::Json => {
                 self.hide_places(&mut mined.fields);
                 mined.fields[mined.rows] = table::json(&mined.listing);
                 envelope::write(out, mined.command, stamp, mined.fields)
@@ -189,7 +189,7 @@ impl ExportArgs {
         context: &mut Context<'_>,
         write: impl FnOnce(&mut Vec<u8>, Option<u16>) -> Result<()>,
     ) -> Result<()> {
-        if self.form() == Form::Parquet && self.output.is_none() && context.out_is_terminal {
+        if self.form() == ExportForm::Parquet && self.output.is_none() && context.out_is_terminal {
             return Err(Error::usage("Parquet is not for a terminal").hint("name a file with --output FILE"));
         }
         let mut bytes = Vec::new();

@@ -6,16 +6,16 @@ use serde_json::json;
 
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::commands::mine::export::{Form, MinedArgs, no_graph};
+use crate::commands::mine::export::{ExportForm, MinedArgs, no_graph};
 use crate::commands::mine::logs;
 use crate::frames::export as parquet_listing;
 use crate::frames::input::Input;
-use crate::frames::input::timeline::Detail;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::mine::fields::{CallFields, FieldUse, FieldUses, GroupNumbers, ToolFields};
 use crate::mine::{field_tables as tables, fields};
 use crate::report::numbers::counted;
-use crate::report::table::Format;
+use crate::report::table::TableFormat;
 use crate::report::{envelope, table};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
@@ -45,7 +45,7 @@ pub struct Args {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let output = args.asked.export.shared();
     let window = window::of(&args.asked.window, context.now_ms)?;
-    let mut input = Input::read_for_timeline(&args.asked.input, window, (0, Detail::ALL), &output, context)?;
+    let mut input = Input::read_for_timeline(&args.asked.input, window, (0, TimelineDetail::ALL), &output, context)?;
     input.expect_records(&args.asked.input)?;
     input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
@@ -69,28 +69,28 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let stamp = output.stamp(context);
     let top = args.top as usize;
     args.asked.export.send(context, |out, width| match args.asked.export.form() {
-        Form::Table => {
+        ExportForm::Table => {
             summary.iter().try_for_each(|line| writeln!(out, "{line}"))?;
             if tools.is_empty() {
                 return Ok(());
             }
             writeln!(out)?;
-            tables::tools_overview(&tools, top).write(out, Format::Table, width)?;
+            tables::tools_overview(&tools, top).write(out, TableFormat::Table, width)?;
             more(out, tools.len(), top)?;
             if args.explain {
                 writeln!(out)?;
-                tables::fields_overview(&rows, top, &numbers).write(out, Format::Table, width)?;
+                tables::fields_overview(&rows, top, &numbers).write(out, TableFormat::Table, width)?;
                 more(out, rows.len(), top)?;
                 writeln!(out)?;
                 tables::legend(&numbers).iter().try_for_each(|line| writeln!(out, "{line}"))?;
             }
             Ok(())
         }
-        Form::Csv => table::table(shown).write(out, Format::Csv, width),
-        Form::Md => table::table(shown).write(out, Format::Md, width),
-        Form::Parquet => parquet_listing::write_listing(out, shown, &[]),
-        Form::Dot | Form::Mermaid => Err(no_graph()),
-        Form::Json => envelope::write(out, "mine fields", stamp, fields),
+        ExportForm::Csv => table::table(shown).write(out, TableFormat::Csv, width),
+        ExportForm::Md => table::table(shown).write(out, TableFormat::Md, width),
+        ExportForm::Parquet => parquet_listing::write_listing(out, shown, &[]),
+        ExportForm::Dot | ExportForm::Mermaid => Err(no_graph()),
+        ExportForm::Json => envelope::write(out, "mine fields", stamp, fields),
     })?;
     Ok(Exit::Done)
 }

@@ -4,13 +4,13 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::commands::config::config_path;
-use crate::commands::mine::export::{Form, MinedArgs, no_graph};
+use crate::commands::mine::export::{ExportForm, MinedArgs, no_graph};
 use crate::commands::responses::{Responses, Wanted};
 use crate::frames::endpoints;
 use crate::frames::fingerprint::Fingerprint;
 use crate::mine::fingerprint_tables as fingerprints;
 use crate::report::envelope;
-use crate::report::table::Format;
+use crate::report::table::TableFormat;
 use crate::settings::Effective;
 use crate::settings::formats::load_config;
 use crate::shell::arguments::Exit;
@@ -65,12 +65,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     args.asked.export.hide_places(&mut fields);
     let stamp = output.stamp(context);
     args.asked.export.send(context, |out, width| match args.asked.export.form() {
-        Form::Table => fingerprints::overview(&rows).write(out, Format::Table, width),
-        Form::Csv => fingerprints::table(&rows).write(out, Format::Csv, width),
-        Form::Md => fingerprints::table(&rows).write(out, Format::Md, width),
-        Form::Dot | Form::Mermaid => Err(no_graph()),
-        Form::Parquet => endpoints::write(out, &rows, &responses.about()),
-        Form::Json => envelope::write(out, "mine fingerprints", stamp, fields),
+        ExportForm::Table => fingerprints::overview(&rows).write(out, TableFormat::Table, width),
+        ExportForm::Csv => fingerprints::table(&rows).write(out, TableFormat::Csv, width),
+        ExportForm::Md => fingerprints::table(&rows).write(out, TableFormat::Md, width),
+        ExportForm::Dot | ExportForm::Mermaid => Err(no_graph()),
+        ExportForm::Parquet => endpoints::write(out, &rows, &responses.about()),
+        ExportForm::Json => envelope::write(out, "mine fingerprints", stamp, fields),
     })?;
     Ok(Exit::Done)
 }

@@ -6,7 +6,7 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::names::Names;
 use crate::base::pseudonyms::Pseudonyms;
-use crate::commands::mine::export::{Form, MinedArgs, no_graph};
+use crate::commands::mine::export::{ExportForm, MinedArgs, no_graph};
 use crate::commands::mine::logs;
 use crate::frames;
 use crate::frames::input::Input;
@@ -17,7 +17,7 @@ use crate::logs::values::CallValues;
 use crate::mine::projections;
 use crate::mine::projections::{Thresholds, tables as shown};
 use crate::report::envelope;
-use crate::report::table::Format;
+use crate::report::table::TableFormat;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -57,17 +57,17 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     args.asked.export.hide_places(&mut fields);
     let stamp = output.stamp(context);
     args.asked.export.send(context, |out, width| match args.asked.export.form() {
-        Form::Table => {
-            shown::overview(&rows).write(out, Format::Table, width)?;
+        ExportForm::Table => {
+            shown::overview(&rows).write(out, TableFormat::Table, width)?;
             let links = rows.iter().filter(|row| row.held.is_none()).map(shown::words);
             let said = links.chain(rows.iter().filter_map(shown::held));
             said.filter(|_| args.explain).try_for_each(|line| Ok(writeln!(out, "{line}")?))
         }
-        Form::Csv => shown::table(&rows).write(out, Format::Csv, width),
-        Form::Md => shown::table(&rows).write(out, Format::Md, width),
-        Form::Dot | Form::Mermaid => Err(no_graph()),
-        Form::Parquet => frames::export::write_projections(out, &rows, &[]),
-        Form::Json => envelope::write(out, "mine projections", stamp, fields),
+        ExportForm::Csv => shown::table(&rows).write(out, TableFormat::Csv, width),
+        ExportForm::Md => shown::table(&rows).write(out, TableFormat::Md, width),
+        ExportForm::Dot | ExportForm::Mermaid => Err(no_graph()),
+        ExportForm::Parquet => frames::export::write_projections(out, &rows, &[]),
+        ExportForm::Json => envelope::write(out, "mine projections", stamp, fields),
     })?;
     Ok(Exit::Done)
 }

@@ -7,7 +7,7 @@ use crate::commands::mine::logs;
 use crate::commands::shown_names::ShownNames;
 use crate::cost::groups::Label;
 use crate::frames::input::Input;
-use crate::frames::tool_use::SessionSummary;
+use crate::frames::tool_use::SessionRowSummary;
 use crate::mine::{sessions, tables as mined};
 use crate::settings::classify_agent;
 use crate::shell::arguments::Exit;
@@ -35,7 +35,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut input = logs::read(&args.asked.input, &args.asked.window, 0, export, context)?;
     let words = &input.vocabulary;
     let question = format!("sessions {:?} {:?}", words.read_class_tools, words.tool_aliases);
-    let rows: Vec<SessionSummary> = input.remember(&question, |input| {
+    let rows: Vec<SessionRowSummary> = input.remember(&question, |input| {
         let (history, names) = input.named_history();
         Ok(sessions::sessions(&history, &names, &input.vocabulary.read_class_tools))
     })?;
@@ -45,7 +45,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let classed = rows.into_iter().map(|row| {
         let read_share = row.read_calls as f64 / row.calls.max(1) as f64;
         let class = classify_agent(row.calls as f64, row.compactions as f64, read_share).variant().to_owned();
-        SessionSummary { class, ..row }
+        SessionRowSummary { class, ..row }
     });
     let (rows, left_out) = logs::keep_k(classed.collect(), export, |_| 1);
     let shown = for_people(&rows, args.redact, &input);
@@ -54,12 +54,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         let shown = if export.names { id } else { context.pseudonyms.id(id) };
         shown.to_string()[..DIGITS].to_owned()
     };
-    let hide = |row: &SessionSummary| SessionSummary {
+    let hide = |row: &SessionRowSummary| SessionRowSummary {
         session: hidden(&row.session),
         project: hidden(&row.project),
         ..row.clone()
     };
-    let rows: Vec<SessionSummary> = rows.iter().map(hide).collect();
+    let rows: Vec<SessionRowSummary> = rows.iter().map(hide).collect();
     logs::tell(&input, export, left_out, context)?;
     let mined = Mined {
         overview: mined::sessions_overview(&shown),
@@ -71,13 +71,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 /// The rows under the names that their owner knows, or under letters.
-fn for_people(rows: &[SessionSummary], is_redacted: bool, input: &Input) -> Vec<SessionSummary> {
+fn for_people(rows: &[SessionRowSummary], is_redacted: bool, input: &Input) -> Vec<SessionRowSummary> {
     let id = |text: &str| Id::from_hex(text).unwrap_or_default();
     let labels: Vec<[Label; 2]> =
         rows.iter().map(|row| [Label::Session(id(&row.session)), Label::Project(id(&row.project))]).collect();
     let all = || labels.iter().flatten();
     let names = if is_redacted { ShownNames::letters(all()) } else { ShownNames::real(all(), input) };
-    let named = |(row, [session, project]): (&SessionSummary, &[Label; 2])| SessionSummary {
+    let named = |(row, [session, project]): (&SessionRowSummary, &[Label; 2])| SessionRowSummary {
         session: names.short(session),
         project: names.short(project),
         ..row.clone()

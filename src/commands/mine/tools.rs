@@ -6,13 +6,13 @@ use crate::base::error::Result;
 use crate::base::id::{Id, IdMap};
 use crate::base::names::Names;
 use crate::base::pseudonyms::Pseudonyms;
-use crate::commands::mine::export::{ExportArgs, Layout, Mined, MinedArgs};
+use crate::commands::mine::export::{CsvLayout, ExportArgs, Mined, MinedArgs};
 use crate::commands::mine::logs;
 use crate::frames::input::Input;
-use crate::frames::tool_use::{ToolCall, ToolUsage, ToolUsages, Volume};
+use crate::frames::tool_use::{MinedCall, ToolUsage, ToolUsages, Volume};
 use crate::logs::history::History;
 use crate::logs::overview::Holds;
-use crate::mine::tools::{BUILT_IN, Guide};
+use crate::mine::tools::{BUILT_IN, ToolGuide};
 use crate::mine::{tables as mined, tools};
 use crate::report::table;
 use crate::shell::arguments::Exit;
@@ -34,7 +34,7 @@ pub struct Args {
     exact: bool,
     /// Columns of the CSV.
     #[arg(long, value_enum, default_value_t)]
-    layout: Layout,
+    layout: CsvLayout,
     #[command(flatten)]
     asked: MinedArgs,
 }
@@ -44,7 +44,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let export = args.asked.export.in_layout(args.layout)?;
     let tier = if args.exact { EXACT_TIER } else { 0 };
     let mut input = logs::read(&args.asked.input, &args.asked.window, tier, &export, context)?;
-    if args.layout == Layout::Published {
+    if args.layout == CsvLayout::Published {
         return published(&mut input, &export, context);
     }
     let bytes_per_token = input.data.parsed::<tools::ToolUseRules>("tool_use.toml")?.bytes_per_token;
@@ -110,7 +110,7 @@ pub struct Called {
     /// Names of its symbols.
     pub names: Names,
     /// Its calls, in its order.
-    pub calls: Vec<ToolCall>,
+    pub calls: Vec<MinedCall>,
     /// MCP servers, by number.
     pub servers: Vec<String>,
 }
@@ -122,8 +122,12 @@ pub fn called(input: &mut Input, exact: bool, bytes_per_token: f64) -> Called {
     let counted = bodies.iter().filter(|body| body.counted & EXACT_TIER != 0);
     let exact: IdMap<Id, u32> = counted.map(|body| (body.body, body.raw.tokens[0])).collect();
     let words = &input.vocabulary;
-    let guide =
-        Guide { reading: &words.file_read_tools, changing: &words.file_mutate_tools, exact: &exact, bytes_per_token };
+    let guide = ToolGuide {
+        reading: &words.file_read_tools,
+        changing: &words.file_mutate_tools,
+        exact: &exact,
+        bytes_per_token,
+    };
     let (calls, servers) = tools::calls(&history, &names, &guide);
     Called { history, names, calls, servers }
 }

@@ -6,20 +6,20 @@ use crate::base::error::Result;
 use crate::base::visible::Shown as _;
 use crate::commands::replay::{Args, tell};
 use crate::frames::input::Input;
-use crate::replay::compare::{Grid, arms, arms_json};
+use crate::replay::compare::{ReplayGrid, arms, arms_json};
 use crate::replay::report::{ReplayReport, reaches, reaches_json};
 use crate::replay::scenarios::Scenarios;
-use crate::report::table::Format;
+use crate::report::table::TableFormat;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Runs every cell of the grid and shows them.
 pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mut Context<'_>) -> Result<Exit> {
-    let grid = Grid::run(scenarios, input)?;
+    let grid = ReplayGrid::run(scenarios, input)?;
     input.tell(&args.asked.output, context)?;
     tell(scenarios, &args.asked.output, context)?;
     let (form, reach) = (args.asked.output.form(), scenarios.reaches.chosen());
-    if form == Format::Json {
+    if form == TableFormat::Json {
         let fields = input.fields(json!({
             "keys": scenarios.keys,
             "reach": reach.id,
@@ -28,12 +28,12 @@ pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mu
         args.asked.output.write_json("replay", fields, context)?;
         return Ok(Exit::Done);
     }
-    if form != Format::Csv {
+    if form != TableFormat::Csv {
         let tokens = grid.counters();
         writeln!(context.out, "tokens: {tokens}; baseline: the text as it is (raw); saved by: {}\n", reach.name)?;
     }
     grid.table().write(context.out, form, context.width)?;
-    if form != Format::Csv {
+    if form != TableFormat::Csv {
         writeln!(context.out, "\nwho could do this\n")?;
         grid.who().write(context.out, form, context.width)?;
     }
@@ -50,7 +50,7 @@ pub fn against(
 ) -> Result<()> {
     let names = [0, 1].map(|index| scenarios.files[index].path.shown());
     let form = args.asked.output.form();
-    if form == Format::Json {
+    if form == TableFormat::Json {
         let fields = input.fields(json!({
             "configs": names,
             "reach": first.reach,
@@ -59,7 +59,7 @@ pub fn against(
         }));
         return args.asked.output.write_json("replay", fields, context);
     }
-    if form != Format::Csv {
+    if form != TableFormat::Csv {
         let [first_name, second_name] = names;
         let tokens = format!("{}; saved by: {}", first.counters(), first.reach_name());
         for (what, words) in [("first", first_name), ("second", second_name), ("tokens", tokens)] {
@@ -67,11 +67,11 @@ pub fn against(
         }
     }
     arms([first, second]).write(context.out, form, context.width)?;
-    if form == Format::Table {
+    if form == TableFormat::Table {
         writeln!(context.out, "difference in percentage points, tokens saved more (+) or less (-) by the second")?;
         for (name, report) in [("first", first), ("second", second)] {
             writeln!(context.out, "\nwho could do this, {name}")?;
-            reaches(&report.reaches).write(context.out, Format::Table, context.width)?;
+            reaches(&report.reaches).write(context.out, TableFormat::Table, context.width)?;
         }
     }
     Ok(())

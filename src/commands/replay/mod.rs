@@ -16,13 +16,13 @@ use crate::base::visible::Shown;
 use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::QuestionArgs;
 use crate::frames::input::Input;
-use crate::frames::input::timeline::Detail;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::replay::input::ReplayInput;
-use crate::replay::scenarios::{Asked, Scenarios};
+use crate::replay::scenarios::{ScenarioChanges, Scenarios};
 use crate::replay::{Scenario, emit, gate, report, study};
 use crate::report::numbers::counted;
-use crate::report::table::Format;
+use crate::report::table::TableFormat;
 use crate::settings::formats::load_config;
 use crate::settings::write_private;
 use crate::shell::arguments::{Exit, OutputArgs};
@@ -131,7 +131,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     // What a place is worth in money is asked of the requests, too.
     let asks_worth = args.reach.is_some() && !scenarios.is_sweep() && args.against.is_none() && args.baseline.is_none();
     let mut input = match asks_worth {
-        true => args.asked.read_for_timeline(scenarios.tier(), Detail::default(), context)?,
+        true => args.asked.read_for_timeline(scenarios.tier(), TimelineDetail::default(), context)?,
         false => args.asked.read(scenarios.tier(), context)?,
     };
     input.expect_calls(&args.asked.input)?;
@@ -161,7 +161,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         is_renewed: args.update_baseline,
         is_named: args.asked.output.names,
     };
-    let held = |path| gate::Gate::of(&bar(path), report, &context.pseudonyms);
+    let held = |path| gate::ReplayGate::of(&bar(path), report, &context.pseudonyms);
     let gate = args.baseline.as_deref().map(held).transpose()?;
     let worth = match laid.filter(|_| asks_worth) {
         Some(laid) => Worth::new(scenarios.reaches.chosen(), &scenarios.cells[0].settings, &laid, &mut input)?,
@@ -175,7 +175,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 /// The exit code of a gate, and the reason on stderr.
-fn conclude(gate: &gate::Gate, output: &OutputArgs, context: &mut Context<'_>) -> Result<Exit> {
+fn conclude(gate: &gate::ReplayGate, output: &OutputArgs, context: &mut Context<'_>) -> Result<Exit> {
     let reasons = gate.reasons();
     if reasons.is_empty() {
         return Ok(Exit::Done);
@@ -199,7 +199,7 @@ fn scenarios(args: &Args, context: &Context<'_>) -> Result<Scenarios> {
     if let Some(path) = &args.against {
         files.push(load_config(path, true)?);
     }
-    let asked = Asked {
+    let asked = ScenarioChanges {
         sweep: &args.sweep,
         agent_profile: args.agent_profile.as_deref(),
         model: args.model.as_deref(),
@@ -238,12 +238,12 @@ fn emit(dir: &Path, log: &EventLog, laid: &ReplayInput, args: &Args, context: &m
 fn show(
     args: &Args,
     report: &report::ReplayReport,
-    (gate, worth): (Option<&gate::Gate>, Option<&Worth>),
+    (gate, worth): (Option<&gate::ReplayGate>, Option<&Worth>),
     input: &Input,
     context: &mut Context<'_>,
 ) -> Result<()> {
     match args.asked.output.form() {
-        Format::Json => {
+        TableFormat::Json => {
             let mut fields = input.fields(json!({
                 "replay": report::json(report),
             }));
@@ -255,9 +255,9 @@ fn show(
             }
             args.asked.output.write_json("replay", fields, context)
         }
-        Format::Csv => report::table(report).write(context.out, Format::Csv, context.width),
+        TableFormat::Csv => report::table(report).write(context.out, TableFormat::Csv, context.width),
         form => {
-            if form == Format::Md {
+            if form == TableFormat::Md {
                 writeln!(context.out, "## devboy replay\n")?;
             }
             if let Some(gate) = gate {
@@ -266,7 +266,7 @@ fn show(
             if let Some(worth) = worth {
                 writeln!(context.out, "{}\n", worth.words())?;
             }
-            if form == Format::Md && !args.asked.output.names {
+            if form == TableFormat::Md && !args.asked.output.names {
                 return report::write(context.out, &without_projects(report, &context.pseudonyms), form, context.width);
             }
             report::write(context.out, report, form, context.width)

@@ -2,20 +2,20 @@
 
 use crate::base::error::{Error, Result};
 use crate::commands::report::{Args, show};
-use crate::cost::findings::search::Finding;
+use crate::cost::findings::search::BillFinding;
 use crate::cost::page::Page;
 use crate::cost::page::evidence::{caption, json, looks, made_of, sessions};
 use crate::cost::page::words::Telling;
 use crate::frames::input::Input;
 use crate::report::sharing::hide_places;
-use crate::report::table::{Format, paragraph};
+use crate::report::table::{TableFormat, paragraph};
 use crate::shell::context::Context;
 
 /// The finding of this name.
 ///
 /// # Errors
 /// If the page has none; the hint names those that it has.
-pub fn chosen<'p>(id: &str, page: &'p Page) -> Result<&'p Finding> {
+pub fn chosen<'p>(id: &str, page: &'p Page) -> Result<&'p BillFinding> {
     let found = page.findings.iter().find(|finding| finding.id == id);
     found.ok_or_else(|| {
         let ids: Vec<&str> = page.findings.iter().map(|finding| finding.id.as_str()).collect();
@@ -32,13 +32,13 @@ pub fn chosen<'p>(id: &str, page: &'p Page) -> Result<&'p Finding> {
 pub fn show(
     args: &Args,
     telling: &Telling<'_>,
-    finding: &Finding,
+    finding: &BillFinding,
     input: &Input,
     context: &mut Context<'_>,
 ) -> Result<()> {
     let form = args.asked.output.form();
     match form {
-        Format::Json => {
+        TableFormat::Json => {
             let mut fields = input.fields(json(telling, finding));
             fields["finding"] = show::row(telling, finding);
             if args.redact {
@@ -46,12 +46,12 @@ pub fn show(
             }
             args.asked.output.write_json("report", fields, context)
         }
-        Format::Csv => looks(telling, finding).write(context.out, form, context.width),
+        TableFormat::Csv => looks(telling, finding).write(context.out, form, context.width),
         _ => words(telling, finding, form, context),
     }
 }
 
-fn words(telling: &Telling<'_>, finding: &Finding, form: Format, context: &mut Context<'_>) -> Result<()> {
+fn words(telling: &Telling<'_>, finding: &BillFinding, form: TableFormat, context: &mut Context<'_>) -> Result<()> {
     let told = telling.told(finding);
     let (out, width) = (&mut *context.out, context.width);
     for (first, line) in [("", &told.what), ("  ", &told.holds), ("  → ", &told.advice)] {

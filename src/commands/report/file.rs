@@ -7,7 +7,7 @@ use crate::base::visible::Shown as _;
 use crate::commands::mine::edges;
 use crate::commands::report::show::tool_label;
 use crate::commands::report::{Args, quoted};
-use crate::cost::findings::sheet::Sheet;
+use crate::cost::findings::sheet::FindingThresholds;
 use crate::cost::groups::Label;
 use crate::cost::page::Page;
 use crate::cost::page::html::html;
@@ -15,21 +15,21 @@ use crate::cost::page::plots::ToolCost;
 use crate::cost::page::words::Telling;
 use crate::frames::edge::{Concurrency, Edge, EdgeThresholds, Turns};
 use crate::frames::input::Input;
-use crate::mine::edge_page::FollowUp;
+use crate::mine::edge_page::PageEdge;
 use crate::mine::edges as mined;
-use crate::report::table::Format;
+use crate::report::table::TableFormat;
 use crate::settings::write_private;
 use crate::shell::context::Context;
 
 /// Where the page goes.
-pub enum Target<'p> {
+pub enum PageTarget<'p> {
     /// To stdout.
     Stdout,
     /// Into a file.
     File(&'p Path),
 }
 
-impl<'p> Target<'p> {
+impl<'p> PageTarget<'p> {
     /// The place asked for, before any work is done.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl<'p> Target<'p> {
     pub fn of(path: &'p Path, args: &Args) -> Result<Self> {
         let place = path.shown();
         if path == Path::new("-") {
-            if args.asked.output.form() == Format::Table {
+            if args.asked.output.form() == TableFormat::Table {
                 return Ok(Self::Stdout);
             }
             return Err(
@@ -73,7 +73,7 @@ impl<'p> Target<'p> {
 pub fn text(telling: &Telling<'_>, follow_ups: &[Edge], shown: &dyn Fn(&str) -> String) -> Option<String> {
     let plots = telling.page.plots.as_ref()?;
     let costs = plots.tools.iter().map(|cost| ToolCost { tool: shown(&cost.tool), ..cost.clone() });
-    let follow_ups = follow_ups.iter().map(|edge| FollowUp {
+    let follow_ups = follow_ups.iter().map(|edge| PageEdge {
         from: shown(&edge.from),
         to: shown(&edge.to),
         count: edge.sum.count,
@@ -92,7 +92,7 @@ pub fn tools(page: &Page, follow_ups: &[Edge]) -> Vec<Label> {
 ///
 /// # Errors
 /// If a data file does not fit.
-pub fn follow_ups(input: &mut Input, sheet: &Sheet) -> Result<Vec<Edge>> {
+pub fn follow_ups(input: &mut Input, sheet: &FindingThresholds) -> Result<Vec<Edge>> {
     let sums = edges::sums(input, Concurrency::Message, &[1], false, Turns::All)?;
     let thresholds = input.data.parsed::<EdgeThresholds>("edges.toml")?;
     let mut edges = mined::edges(&sums, &thresholds);

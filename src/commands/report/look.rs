@@ -5,19 +5,19 @@ use rayon::prelude::*;
 use crate::base::error::Result;
 use crate::commands::report::Args;
 use crate::cost::findings::replayed::is_told;
-use crate::cost::findings::sheet::Sheet;
-use crate::cost::findings::{Evidence, Replay};
+use crate::cost::findings::sheet::FindingThresholds;
+use crate::cost::findings::{BillEvidence, ReplayedSetting};
 use crate::cost::page::Page;
 use crate::frames::input::Input;
-use crate::frames::input::timeline::Detail;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::trace::Millis;
 use crate::settings::claude::levers::Levers;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::shell::window::ALL;
-use crate::whatif::chosen::{Row, Sheets, Stack};
-use crate::whatif::client::{Tried, study};
-use crate::whatif::sim::params::Setting;
+use crate::whatif::chosen::{Sheets, Stack, StackRow};
+use crate::whatif::client::{TriedLevers, study};
+use crate::whatif::sim::params::Assigned;
 use crate::whatif::simulation::{Simulation, oracle};
 use crate::whatif::stacked;
 use crate::whatif::stacked::Scene;
@@ -28,7 +28,7 @@ use crate::whatif::tools::Tools;
 /// # Errors
 /// If there is none; the error lists the places looked at.
 pub fn input(args: &Args, context: &mut Context<'_>) -> Result<Input> {
-    let input = args.asked.read_for_timeline(0, Detail::default(), context)?;
+    let input = args.asked.read_for_timeline(0, TimelineDetail::default(), context)?;
     input.expect_records(&args.asked.input)?;
     Ok(input)
 }
@@ -38,7 +38,7 @@ pub fn input(args: &Args, context: &mut Context<'_>) -> Result<Input> {
 ///
 /// # Errors
 /// None of its own.
-pub fn cut(args: &Args, sheet: &Sheet, input: &mut Input, now_ms: Millis) -> Result<bool> {
+pub fn cut(args: &Args, sheet: &FindingThresholds, input: &mut Input, now_ms: Millis) -> Result<bool> {
     let is_asked =
         args.asked.window.since.is_some() || args.asked.window.until.is_some() || args.asked.window.days.is_some();
     if is_asked {
@@ -60,30 +60,30 @@ pub fn cut(args: &Args, sheet: &Sheet, input: &mut Input, now_ms: Millis) -> Res
 /// # Errors
 /// If a data file does not fit.
 pub fn page(input: &mut Input, is_drawn: bool) -> Result<Page> {
-    let sheet = Sheet::load(&input.data)?;
+    let sheet = FindingThresholds::load(&input.data)?;
     let levers = Levers::load(&input.data)?;
     let asked =
         sheet.replays(|_, _| true).into_iter().map(|(policy, _)| Stack::parse(&policy)).collect::<Result<Vec<_>>>()?;
     let words = asked.iter().any(Stack::asks_for_tools);
-    let timeline = input.timeline(Detail { tokens: false, words })?;
+    let timeline = input.timeline(TimelineDetail { tokens: false, words })?;
     let sheets = Sheets::load(&input.data)?;
     let tools = Tools::read(&[], &input.data)?;
     let world = Simulation::new(timeline, None, &input.data, false, true)?;
     let cache = oracle(&sheets)?;
     input.pool.install(|| {
         let scene = Scene::new(&world, &tools, &cache, None);
-        let study = study(&scene.ground, &world, &input.data, None, Tried::Contexts)?;
+        let study = study(&scene.ground, &world, &input.data, None, TriedLevers::Contexts)?;
         let is_told = is_told(&study);
         // A curve has every value.
         let wanted = sheet.replays(|setting, value| is_drawn || is_told(setting, value));
         // One after the other is handed to whoever is free: split in halves, the longest one would come last.
         let numbered = wanted.iter().enumerate().par_bridge();
-        let mut replays: Vec<(usize, Replay)> = numbered
+        let mut replays: Vec<(usize, ReplayedSetting)> = numbered
             .map(|(place, (policy, set))| Ok((place, replay(&scene, &sheets, policy, set)?)))
             .collect::<Result<_>>()?;
         replays.sort_by_key(|(place, _)| *place);
-        let replays: Vec<Replay> = replays.into_iter().map(|(_, replay)| replay).collect();
-        let evidence = Evidence {
+        let replays: Vec<ReplayedSetting> = replays.into_iter().map(|(_, replay)| replay).collect();
+        let evidence = BillEvidence {
             world: &world,
             ground: &scene.ground,
             billed_usd: scene.billed.cost.nano_usd as f64 / 1e9,
@@ -98,10 +98,10 @@ pub fn page(input: &mut Input, is_drawn: bool) -> Result<Page> {
 }
 
 /// One replay, as `devboy what-if` makes it.
-fn replay(scene: &Scene<'_>, sheets: &Sheets, policy: &str, set: &[String]) -> Result<Replay> {
+fn replay(scene: &Scene<'_>, sheets: &Sheets, policy: &str, set: &[String]) -> Result<ReplayedSetting> {
     let stack = Stack::parse(policy)?;
-    let settings = set.iter().map(|text| Setting::parse(text, "findings.toml")).collect::<Result<_>>()?;
-    let row = Row { name: policy.to_owned(), stack, settings, is_named: false };
+    let settings = set.iter().map(|text| Assigned::parse(text, "findings.toml")).collect::<Result<_>>()?;
+    let row = StackRow { name: policy.to_owned(), stack, settings, is_named: false };
     let report = stacked::report(scene, &sheets.with(&row)?, &row.stack, false)?;
-    Ok(Replay { policy: row.stack.0[0].name(), set: set.to_vec(), report })
+    Ok(ReplayedSetting { policy: row.stack.0[0].name(), set: set.to_vec(), report })
 }

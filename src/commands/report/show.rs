@@ -8,36 +8,36 @@ use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::commands::report::{Args, standing};
 use crate::commands::shown_names::ShownNames;
-use crate::cost::findings::search::Finding;
-use crate::cost::findings::sheet::Sheet;
+use crate::cost::findings::search::BillFinding;
+use crate::cost::findings::sheet::FindingThresholds;
 use crate::cost::groups::Label;
-use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, Standing, Telling, Told};
+use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, StandingSetting, Telling, ToldFinding};
 use crate::cost::page::{Page, names};
 use crate::frames::input::Input;
 use crate::mine::quality;
 use crate::report::numbers::date;
-use crate::report::table::{Format, Table, paragraph};
+use crate::report::table::{Table, TableFormat, paragraph};
 use crate::shell::context::Context;
 
 /// Under which names the page is told.
-pub struct Names {
-    projects: names::Names,
+pub struct PageNaming {
+    projects: names::PageNames,
     shown: ShownNames,
     same_logs: String,
     own_flags: String,
-    standing: BTreeMap<String, Standing>,
+    standing: BTreeMap<String, StandingSetting>,
 }
 
 /// Names for a page: letters if it is shared. `tools` are those that it will name, `chosen` is the finding asked for.
 pub fn told(
     args: &Args,
     page: &Page,
-    (tools, chosen): (&[Label], Option<&Finding>),
+    (tools, chosen): (&[Label], Option<&BillFinding>),
     input: &Input,
     is_cut: bool,
     context: &Context<'_>,
-) -> Names {
-    let is_shared = args.redact || (args.asked.output.form() == Format::Md && !args.asked.output.names);
+) -> PageNaming {
+    let is_shared = args.redact || (args.asked.output.form() == TableFormat::Md && !args.asked.output.names);
     let projects = by_money(page).into_iter().map(|id| (id, Label::Project as fn(Id) -> Label));
     let drawn = page.plots.iter().flat_map(|plots| &plots.sessions).map(|trace| &trace.session);
     let listed = chosen.into_iter().flat_map(|finding| finding.largest.iter().map(|one| &one.session));
@@ -54,11 +54,11 @@ pub fn told(
     let (same_logs, own_flags) = (flags(since.as_deref()), flags(None));
     // Settings that cannot be read say nothing here; `devboy doctor` tells of them.
     let standing = standing::of(page, &input.data, is_shared, context).unwrap_or_default();
-    Names { projects: names::Names(named.collect()), shown, same_logs, own_flags, standing }
+    PageNaming { projects: names::PageNames(named.collect()), shown, same_logs, own_flags, standing }
 }
 
 /// What people may have named themselves in a finding.
-fn own_names(finding: &Finding) -> impl Iterator<Item = (String, Label)> {
+fn own_names(finding: &BillFinding) -> impl Iterator<Item = (String, Label)> {
     let names = finding.made_of.iter().flat_map(|made| finding.made_by.iter().zip(&made.names));
     names.filter_map(|(kind, name)| match kind.as_str() {
         "agent type" if !name.starts_with('(') => Some((names::own_key(kind, name), Label::Agent(name.clone()))),
@@ -68,9 +68,15 @@ fn own_names(finding: &Finding) -> impl Iterator<Item = (String, Label)> {
     })
 }
 
-impl Names {
+impl PageNaming {
     /// The page under these names.
-    pub fn telling<'p>(&'p self, args: &Args, page: &'p Page, sheet: &'p Sheet, is_cut: bool) -> Telling<'p> {
+    pub fn telling<'p>(
+        &'p self,
+        args: &Args,
+        page: &'p Page,
+        sheet: &'p FindingThresholds,
+        is_cut: bool,
+    ) -> Telling<'p> {
         let Self { projects, same_logs, own_flags, .. } = self;
         let standing = &self.standing;
         Telling { page, names: projects, sheet, top: args.top(), same_logs, own_flags, is_cut, standing }
@@ -91,10 +97,10 @@ pub fn tool_label(tool: &str) -> Label {
 pub fn show(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Context<'_>) -> Result<()> {
     let form = args.asked.output.form();
     match form {
-        Format::Json => document(args, telling, input, context),
-        Format::Csv => table(telling).write(context.out, form, context.width),
-        Format::Md => markdown(args, telling, context),
-        Format::Table => words(args, telling, input, context),
+        TableFormat::Json => document(args, telling, input, context),
+        TableFormat::Csv => table(telling).write(context.out, form, context.width),
+        TableFormat::Md => markdown(args, telling, context),
+        TableFormat::Table => words(args, telling, input, context),
     }
 }
 
@@ -120,7 +126,7 @@ fn words(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Contex
     for (label, line) in telling.spent() {
         write!(out, "{}", paragraph(&format!("  {label:LABEL$}"), &line, width))?;
     }
-    let told: Vec<Told> = telling.findings().map(|finding| telling.told(finding)).collect();
+    let told: Vec<ToldFinding> = telling.findings().map(|finding| telling.told(finding)).collect();
     writeln!(out, "\nWhat to change, most valuable first")?;
     if told.is_empty() {
         write!(out, "{}", paragraph("  ", &telling.nothing_found(), width))?;
@@ -166,14 +172,14 @@ fn footer(args: &Args, telling: &Telling<'_>) -> Vec<String> {
 }
 
 fn markdown(args: &Args, telling: &Telling<'_>, context: &mut Context<'_>) -> Result<()> {
-    let form = Format::Md;
+    let form = TableFormat::Md;
     let out = &mut *context.out;
     writeln!(out, "## devboy report\n\n{}\n", form.sentence(&telling.headline()))?;
     for (label, line) in telling.spent() {
         writeln!(out, "- {label}: {}", form.sentence(&line))?;
     }
     writeln!(out, "\n### What to change, most valuable first\n")?;
-    let told: Vec<Told> = telling.findings().map(|finding| telling.told(finding)).collect();
+    let told: Vec<ToldFinding> = telling.findings().map(|finding| telling.told(finding)).collect();
     if told.is_empty() {
         writeln!(out, "{}", form.sentence(&telling.nothing_found()))?;
     }
@@ -199,7 +205,7 @@ fn markdown(args: &Args, telling: &Telling<'_>, context: &mut Context<'_>) -> Re
 }
 
 /// A finding as data, with names instead of pseudonyms.
-pub fn row(telling: &Telling<'_>, finding: &Finding) -> Value {
+pub fn row(telling: &Telling<'_>, finding: &BillFinding) -> Value {
     let told = telling.told(finding);
     let mut row = json!(finding);
     if let Some(row) = row.as_object_mut() {

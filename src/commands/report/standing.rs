@@ -4,27 +4,32 @@ use std::collections::BTreeMap;
 
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::cost::findings::search::Finding;
+use crate::cost::findings::search::BillFinding;
 use crate::cost::page::Page;
-use crate::cost::page::words::Standing;
+use crate::cost::page::words::StandingSetting;
 use crate::report::sharing::without_paths;
-use crate::settings::claude::layers::Layers;
-use crate::settings::claude::levers::{Levers, Scope};
+use crate::settings::claude::layers::SettingsLayers;
+use crate::settings::claude::levers::{Levers, SettingsScope};
 use crate::shell::context::Context;
 
 /// By finding, of those about whose setting the user's file says something. In what is shared no place is named.
 ///
 /// # Errors
 /// If a file of settings or a data file cannot be read.
-pub fn of(page: &Page, data: &Data, is_shared: bool, context: &Context<'_>) -> Result<BTreeMap<String, Standing>> {
+pub fn of(
+    page: &Page,
+    data: &Data,
+    is_shared: bool,
+    context: &Context<'_>,
+) -> Result<BTreeMap<String, StandingSetting>> {
     let levers = Levers::load(data)?;
     let places = context.env.claude_places();
-    let Some(path) = places.file(Scope::User) else { return Ok(BTreeMap::new()) };
-    let layers = Layers::load(&places, Scope::User, &path)?;
+    let Some(path) = places.file(SettingsScope::User) else { return Ok(BTreeMap::new()) };
+    let layers = SettingsLayers::load(&places, SettingsScope::User, &path)?;
     let mut standing = BTreeMap::new();
     for finding in &page.findings {
         if let Some(mut stands) = one(finding, &layers, &levers)? {
-            if let (true, Standing::Off(why)) = (is_shared, &mut stands) {
+            if let (true, StandingSetting::Off(why)) = (is_shared, &mut stands) {
                 *why = without_paths(why).into_owned();
             }
             standing.insert(finding.id.clone(), stands);
@@ -33,19 +38,19 @@ pub fn of(page: &Page, data: &Data, is_shared: bool, context: &Context<'_>) -> R
     Ok(standing)
 }
 
-fn one(finding: &Finding, layers: &Layers, levers: &Levers) -> Result<Option<Standing>> {
+fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Result<Option<StandingSetting>> {
     let mut same = !finding.sets.is_empty();
     let mut words: Vec<String> = Vec::new();
     for set in &finding.sets {
         let Some(lever) = levers.named(&set.lever) else { return Ok(None) };
         let Some(key) = lever.key(None) else { return Ok(None) };
         if let Some(why) = layers.overridden(lever, &key, levers)? {
-            return Ok(Some(Standing::Off(format!("{} is {why}", set.lever))));
+            return Ok(Some(StandingSetting::Off(format!("{} is {why}", set.lever))));
         }
         let value = layers.value(&key)?;
         same &= value.as_ref() == Some(&set.value);
         words.extend(value.map(|value| format!("{} is {value}", set.lever)));
     }
     let told = format!("in your settings {}", words.join(" and "));
-    Ok((!words.is_empty()).then_some(if same { Standing::Same(told) } else { Standing::Other(told) }))
+    Ok((!words.is_empty()).then_some(if same { StandingSetting::Same(told) } else { StandingSetting::Other(told) }))
 }

@@ -126,7 +126,7 @@ impl Responses {
         match &self.origin {
             Origin::Logs(origin) => origin.json(),
             Origin::Telemetry(telemetry) => {
-                let sum = |of: fn(&telemetry::Counts) -> u64| {
+                let sum = |of: fn(&telemetry::ParseCounts) -> u64| {
                     telemetry.files.iter().map(|file| of(&file.counts)).sum::<u64>()
                 };
                 json!({

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::base::allocator;
-use crate::base::backtest::Coverage;
+use crate::base::backtest::PromiseCoverage;
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::pseudonyms::{Pseudonyms, is_pseudonym};
@@ -27,26 +27,26 @@ use crate::logs::trace::Millis;
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::declines::late_invoked;
 use crate::mine::follow_ups::{FollowUps, bounds};
-use crate::mine::observe::{Guide, observe};
-use crate::mine::sizes::Sizes;
+use crate::mine::observe::{EventGuide, observe};
+use crate::mine::sizes::SizesBySession;
 use crate::mine::uses::sessions_of_events;
 use crate::planner::effectiveness::Effectiveness;
-use crate::planner::numbers::Numbers;
+use crate::planner::numbers::PlannerThresholds;
 use crate::replay::input::{ReplayInput, tool_kind};
 use crate::replay::reach::Reach;
 use crate::replay::tape::Tape;
-use crate::replay::{Ground, Options, Piece, Recorded, Scenario, SessionProfile};
+use crate::replay::{EffectsBaseline, HistoryPiece, RecordedLog, ReplayOptions, Scenario, SessionProfile};
 use crate::rules::prefetching::Fetched;
 use crate::rules::{statistics, t1_tools};
-use crate::settings::entries::Inputs;
+use crate::settings::entries::RuleInputs;
 use crate::settings::formats::vocabularies;
 use crate::settings::{AgentClass, Settings, SettingsFile, classify_agent, write_private_bytes};
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::telemetry;
-use crate::telemetry::log::{EventLog, Part, Start};
-use crate::telemetry::{Listing, Request, Surroundings, Telemetry, TelemetryRules};
+use crate::telemetry::log::{EventLog, LogPart, Start};
+use crate::telemetry::{Surroundings, Telemetry, TelemetryListing, TelemetryRequest, TelemetryRules};
 
 /// What a command wants to read.
 pub struct Wanted<'a> {
@@ -97,11 +97,11 @@ impl Responses {
         let data = Data::new(wanted.input.rules_dir.as_deref())?;
         let assumed = data.parsed::<TelemetryRules>("telemetry.toml")?;
         let places = telemetry::places(&wanted.input.input_dir, &surroundings(wanted.settings, context));
-        let listing = Listing::new(places, wanted.window.start);
-        let request = Request {
+        let listing = TelemetryListing::new(places, wanted.window.start);
+        let request = TelemetryRequest {
             window: wanted.window.clone(),
             recycled_gap_ms: u64::from(assumed.recycled_gap_hours) * 3_600_000,
-            vocabulary: telemetry::Vocabulary {
+            vocabulary: telemetry::KnownWords {
                 inner_format: |key| InnerFormat::from_key(key).map(InnerFormat::bit),
                 format: |id| encode::find(id).map(|(number, _)| number),
             },
@@ -166,12 +166,16 @@ impl Responses {
     ///
     /// # Errors
     /// If Polars refuses a query, which is a fault of devboy.
-    pub fn observe(&mut self, names: &Pseudonyms, numbers: Option<&bounds::Numbers>) -> Result<Vec<Coverage>> {
+    pub fn observe(
+        &mut self,
+        names: &Pseudonyms,
+        numbers: Option<&bounds::FollowUpThresholds>,
+    ) -> Result<Vec<PromiseCoverage>> {
         let calls_min = t1_tools::calls_min(&self.data)?;
         let coverage = || {
             numbers.map_or_else(Vec::new, |numbers| {
                 let follow_ups = FollowUps::counted_of_events(&self.log.whole(), &numbers.links.lags);
-                statistics::coverage(&follow_ups, &Sizes::of_events(&self.log), calls_min, numbers)
+                statistics::coverage(&follow_ups, &SizesBySession::of_events(&self.log), calls_min, numbers)
             })
         };
         let sum = || self.summed(&self.log.whole(), &self.sessions, names, None);
@@ -188,9 +192,9 @@ impl Responses {
     /// If Polars refuses a query, which is a fault of devboy.
     pub fn observe_part(
         &self,
-        part: &Part<'_>,
+        part: &LogPart<'_>,
         names: &Pseudonyms,
-        numbers: Option<&bounds::Numbers>,
+        numbers: Option<&bounds::FollowUpThresholds>,
     ) -> Result<Observed> {
         let sessions = self.pool.install(|| sessions_of_events(part, &self.words.read_class_tools));
         self.summed(part, &sessions, names, numbers)
@@ -198,14 +202,14 @@ impl Responses {
 
     fn summed(
         &self,
-        part: &Part<'_>,
+        part: &LogPart<'_>,
         sessions: &[SessionUse],
         names: &Pseudonyms,
-        numbers: Option<&bounds::Numbers>,
+        numbers: Option<&bounds::FollowUpThresholds>,
     ) -> Result<Observed> {
         let is_recorded = matches!(self.origin, Origin::Telemetry(_));
         let inner_formats: Vec<&str> = InnerFormat::ALL.iter().map(|format| format.key()).collect();
-        let guide = Guide {
+        let guide = EventGuide {
             inner_formats: &inner_formats,
             pseudonym: &|name| names.tool(name),
             is_pseudonym: &|name| is_recorded && is_pseudonym(name),
@@ -221,7 +225,7 @@ impl Responses {
     ///
     /// # Errors
     /// If a data file does not fit.
-    pub fn halves(&self) -> Result<Option<(Part<'_>, EventLog)>> {
+    pub fn halves(&self) -> Result<Option<(LogPart<'_>, EventLog)>> {
         let starts = self.log.starts();
         Ok(self.split(&starts)?.map(|[known, later]| (self.log.within(known), self.log.part(later))))
     }
@@ -232,7 +236,7 @@ impl Responses {
     /// If a data file does not fit.
     pub fn split<'s>(&self, starts: &'s [Start]) -> Result<Option<[&'s [Start]; 2]>> {
         let numbers = statistics::numbers(&self.data)?.backtest;
-        let share = self.data.parsed::<Numbers>("planner.toml")?.backtest.train_share;
+        let share = self.data.parsed::<PlannerThresholds>("planner.toml")?.backtest.train_share;
         let known = (share * starts.len() as f64).floor() as usize;
         let is_enough = known >= numbers.known_min && starts.len() - known >= numbers.later_min;
         let (known, later) = starts.split_at(known);
@@ -250,10 +254,10 @@ impl Responses {
         self.pool.install(work)
     }
 
-    fn recorded<'l>(&self, log: &'l EventLog) -> Recorded<'l> {
+    fn recorded<'l>(&self, log: &'l EventLog) -> RecordedLog<'l> {
         let profile = |session| SessionProfile { model: String::new(), class: class_of(session) };
         let kind = |tool: &str| tool_kind(&self.words, tool);
-        Recorded::new(log, self.sessions.iter().map(profile).collect(), &kind, self.assumed.handle_tokens)
+        RecordedLog::new(log, self.sessions.iter().map(profile).collect(), &kind, self.assumed.handle_tokens)
     }
 
     /// What the planner of a configuration would have fetched ahead in the later sessions; none of telemetry, which holds no
@@ -273,7 +277,7 @@ impl Responses {
     /// # Errors
     /// If `planner.toml` does not fit.
     pub fn effectiveness(&self) -> Result<Effectiveness> {
-        let numbers = self.data.parsed::<Numbers>("planner.toml")?;
+        let numbers = self.data.parsed::<PlannerThresholds>("planner.toml")?;
         let mut sum = Effectiveness::default();
         self.log.events.iter().chain(&self.log.planned).for_each(|event| sum.add(event));
         sum.late_invoked_after_decline = late_invoked(&self.log, numbers.judge.declined_calls);
@@ -307,7 +311,7 @@ impl Responses {
     }
 
     /// The input for the journal.
-    pub fn inputs(&self) -> Inputs {
+    pub fn inputs(&self) -> RuleInputs {
         let profile = &self.observed.profile;
         let origin = if matches!(self.origin, Origin::Telemetry(_)) { "telemetry" } else { "logs" };
         window::inputs(origin, profile.events, profile.sessions, &self.window)
@@ -317,7 +321,7 @@ impl Responses {
 /// Responses laid out for a replay.
 pub struct Laid {
     /// The responses.
-    pieces: Vec<Piece>,
+    pieces: Vec<HistoryPiece>,
     /// What configurations of them are resolved for: their endpoints and sessions.
     skeleton: Tape,
 }
@@ -325,7 +329,7 @@ pub struct Laid {
 impl Laid {
     /// A configuration for these responses, whose tokens the recorder counted.
     pub fn scenario(&self, settings: &Settings) -> Scenario {
-        let options = Options { extended: false, invalidate: true, counting: Some(Counting::Exact(0)) };
+        let options = ReplayOptions { extended: false, invalidate: true, counting: Some(Counting::Exact(0)) };
         Scenario::new(settings, &self.skeleton, options)
     }
 
@@ -335,8 +339,8 @@ impl Laid {
     }
 
     /// The responses under a configuration.
-    pub fn ground(&self, now: Scenario) -> Ground<'_> {
-        Ground::new(&self.pieces, now)
+    pub fn ground(&self, now: Scenario) -> EffectsBaseline<'_> {
+        EffectsBaseline::new(&self.pieces, now)
     }
 }
 

@@ -8,8 +8,8 @@ use crate::commands::responses::surroundings;
 use crate::commands::tune::writing::WriteArgs;
 use crate::commands::tune::{analyze, claude_settings, from_claude_logs};
 use crate::logs::trace::Millis;
-use crate::report::table::Format;
-use crate::settings::claude::levers::Scope;
+use crate::report::table::TableFormat;
+use crate::settings::claude::levers::SettingsScope;
 use crate::settings::formats::load_config;
 use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::{Exit, InputArgs};
@@ -35,7 +35,7 @@ pub struct Args {
 
 /// Tunes what is there.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    if args.asked.output.form() != Format::Table {
+    if args.asked.output.form() != TableFormat::Table {
         return Err(Error::usage(
             "`devboy tune` alone may report about two files: one form for both is only the table",
         )
@@ -73,7 +73,7 @@ fn pipeline(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 fn has_telemetry(file: &SettingsFile, context: &Context<'_>) -> Result<bool> {
     let settings = Effective::resolve(file)?.settings;
     let found = telemetry::places(&[], &surroundings(&settings, context));
-    Ok(!telemetry::Listing::new(found, Millis::MIN).is_empty())
+    Ok(!telemetry::TelemetryListing::new(found, Millis::MIN).is_empty())
 }
 
 /// Claude Code's own settings, if it is there.
@@ -91,7 +91,7 @@ fn settings(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let args = claude_settings::Args {
-        scope: Scope::User,
+        scope: SettingsScope::User,
         output: None,
         dry_run: args.dry_run,
         check: args.check,

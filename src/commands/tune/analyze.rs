@@ -3,20 +3,20 @@
 
 use serde_json::json;
 
-use crate::base::error::{Error, Kind, Result};
+use crate::base::error::{Error, FailureKind, Result};
 use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::QuestionArgs;
 use crate::commands::responses::{Responses, Wanted};
-use crate::commands::tune::gate::Gate;
+use crate::commands::tune::gate::ProposalGate;
 use crate::commands::tune::lenders::TeamArgs;
 use crate::commands::tune::warnings::warnings_json;
-use crate::commands::tune::writing::{Settled, WriteArgs};
+use crate::commands::tune::writing::{SettledProposal, WriteArgs};
 use crate::commands::tune::{effects, refreshed, writing};
 use crate::mine::fingerprint_tables as fingerprints;
 use crate::report::numbers::{counted, date, percent, thousands};
-use crate::report::table::Format;
-use crate::rules::precedence::Precedence;
+use crate::report::table::TableFormat;
+use crate::rules::precedence::KeyOwners;
 use crate::rules::proposal::{Proposal, View, proposed, settle};
 use crate::rules::{Speaks, judge_events, r7_speculation, report as findings, statistics};
 use crate::settings::formats::load_config;
@@ -62,7 +62,7 @@ impl Args {
 struct Analysis<'a> {
     file: &'a SettingsFile,
     responses: &'a Responses,
-    gate: Gate,
+    gate: ProposalGate,
     proposal: Proposal,
     /// Whether all figures come from the responses themselves.
     is_own: bool,
@@ -106,17 +106,17 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let asked: &[Speaks] =
         if args.auto_enrichment { &[Speaks::Events, Speaks::AutoEnrichment] } else { &[Speaks::Events] };
     let seen_until = responses.observed.profile.span_ms.map(|(_, last)| last);
-    let precedence = Precedence::load(&responses.data, &file, seen_until)?;
+    let precedence = KeyOwners::load(&responses.data, &file, seen_until)?;
     let mut found = settle(&view, &precedence, judge_events(&observed, &coverage, &responses.data, &view, asked)?);
     whose.tell(&mut found);
     refreshed::gate(&file, &view, &mut responses, &mut found)?;
     let judged_on = later.as_ref().unwrap_or(&responses.log);
-    let (mut gate, mut found) = Gate::pass(&file, &effective.settings, &responses, judged_on, found)?;
+    let (mut gate, mut found) = ProposalGate::pass(&file, &effective.settings, &responses, judged_on, found)?;
     // What was predicted in the weeks of the past has to have come true.
     if later.is_some() && found.iter().any(|finding| finding.effect.is_some() && proposed(finding).is_some()) {
         let rows = effects::of_pipeline(&file, &responses, &context.pseudonyms)?;
         if effects::hold_broken(&mut found, &rows) {
-            (gate, found) = Gate::pass(&file, &effective.settings, &responses, judged_on, found)?;
+            (gate, found) = ProposalGate::pass(&file, &effective.settings, &responses, judged_on, found)?;
         }
     }
     whose.hold_what_does_not_pay(&mut found);
@@ -124,7 +124,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let is_split = later.is_some();
     let analysis = Analysis { file: &file, responses: &responses, gate, proposal, is_own: others.is_none(), is_split };
     // Whoever stops reading has seen enough; what was asked for is done all the same.
-    let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };
+    let unread = |cause: Error| if cause.kind == FailureKind::BrokenPipe { Ok(()) } else { Err(cause) };
     show(args, context, &analysis).or_else(unread)?;
     context.out.flush().map_err(Into::into).or_else(unread)?;
     conclude(args, context, &analysis)
@@ -137,7 +137,7 @@ fn show(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Resu
         warn_unknown(file, context)?;
         summarise(args, context, analysis)?;
     }
-    if args.asked.output.form() == Format::Json {
+    if args.asked.output.form() == TableFormat::Json {
         return args.asked.output.write_json("tune analyze", json_fields(analysis), context);
     }
     writing::show(&args.write, &args.asked.output, proposal, context)
@@ -204,7 +204,7 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
 }
 
 /// What the file is worth, in words for its first line.
-fn worth(gate: &Gate) -> String {
+fn worth(gate: &ProposalGate) -> String {
     let Some(((before, after), (_, most))) = gate.host_shares().zip(gate.shares()) else {
         return "nothing was replayed".to_owned();
     };
@@ -266,6 +266,6 @@ fn conclude(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> 
         }
     }
     let inputs = responses.inputs();
-    let settled = Settled { command: "tune analyze", file, proposal, gate: Some(gate), inputs };
+    let settled = SettledProposal { command: "tune analyze", file, proposal, gate: Some(gate), inputs };
     writing::conclude(&args.write, args.asked.output.quiet, settled, context)
 }

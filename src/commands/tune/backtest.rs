@@ -5,20 +5,20 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::base::backtest::{BacktestNumbers, Coverage};
+use crate::base::backtest::{BacktestNumbers, PromiseCoverage};
 use crate::base::error::Result;
-use crate::base::forecast::Attempt;
+use crate::base::forecast::ForecastWeek;
 use crate::commands::config::config_path;
 use crate::commands::input::QuestionArgs;
 use crate::commands::replay::planner;
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::tune::effects;
 use crate::frames::input::Input;
-use crate::frames::input::timeline::Detail;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::mine::follow_ups::FollowUps;
-use crate::mine::sizes::Sizes;
-use crate::report::table::Format;
+use crate::mine::sizes::SizesBySession;
+use crate::report::table::TableFormat;
 use crate::rules::{backtest_report, claude, statistics, t1_tools};
 use crate::settings::Effective;
 use crate::settings::formats::load_config;
@@ -27,8 +27,8 @@ use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::backtest;
 use crate::whatif::chosen::Sheets;
-use crate::whatif::client::sheet::Sheet;
-use crate::whatif::client::{Tried, study};
+use crate::whatif::client::sheet::ClientThresholds;
+use crate::whatif::client::{TriedLevers, study};
 use crate::whatif::simulation::{Simulation, oracle};
 
 /// Hold the statistics behind proposals against what came after them, week by week.
@@ -55,7 +55,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut input = Input::read_for_timeline(
         &args.asked.input,
         window.clone(),
-        (0, Detail::default()),
+        (0, TimelineDetail::default()),
         &args.asked.output,
         context,
     )?;
@@ -65,9 +65,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let calls_min = t1_tools::calls_min(&input.data)?;
     let (history, _) = input.named_history();
     let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
-    let mut rows = statistics::coverage(&follow_ups, &Sizes::of_history(&history), calls_min, &numbers);
+    let mut rows = statistics::coverage(&follow_ups, &SizesBySession::of_history(&history), calls_min, &numbers);
     rows.push(planner::selective_coverage(file.clone(), &mut input, &numbers.backtest)?);
-    let world = Simulation::new(input.timeline(Detail::default())?, None, &input.data, false, true)?;
+    let world = Simulation::new(input.timeline(TimelineDetail::default())?, None, &input.data, false, true)?;
     rows.extend(input.pool.install(|| backtest::coverage(&world, &input.data, &numbers.backtest))?);
     let effects = statistics::effects(&input.data)?;
     rows.extend(effects::rows(&of_settings(&mut input, &numbers.backtest)?, &numbers.backtest, &effects));
@@ -86,21 +86,22 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 /// What the rules about Claude Code's settings would have predicted, and what came.
-fn of_settings(input: &mut Input, numbers: &BacktestNumbers) -> Result<BTreeMap<String, Vec<Attempt>>> {
-    let timeline = input.timeline(Detail::default())?;
+fn of_settings(input: &mut Input, numbers: &BacktestNumbers) -> Result<BTreeMap<String, Vec<ForecastWeek>>> {
+    let timeline = input.timeline(TimelineDetail::default())?;
     if timeline.requests.is_empty() {
         return Ok(BTreeMap::new());
     }
     let world = Simulation::new(timeline, None, &input.data, false, true)?;
     let cache = oracle(&Sheets::load(&input.data)?)?;
-    let study = input.pool.install(|| study(&world.with_answers(&cache), &world, &input.data, None, Tried::All))?;
-    let earlier_percent = Sheet::load(&input.data)?.split.earlier_percent;
+    let study =
+        input.pool.install(|| study(&world.with_answers(&cache), &world, &input.data, None, TriedLevers::All))?;
+    let earlier_percent = ClientThresholds::load(&input.data)?.split.earlier_percent;
     Ok(claude::effects::attempts(&study, earlier_percent, numbers, &statistics::effects(&input.data)?))
 }
 
-fn show(args: &Args, rows: &[Coverage], tolerance: f64, input: &Input, context: &mut Context<'_>) -> Result<()> {
+fn show(args: &Args, rows: &[PromiseCoverage], tolerance: f64, input: &Input, context: &mut Context<'_>) -> Result<()> {
     let form = args.asked.output.form();
-    if form == Format::Json {
+    if form == TableFormat::Json {
         let fields = input.fields(json!({
             "statistics": backtest_report::json(rows),
         }));

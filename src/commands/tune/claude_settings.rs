@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::base::error::{Error, Kind, Result};
+use crate::base::error::{Error, FailureKind, Result};
 use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
@@ -13,28 +13,28 @@ use crate::commands::config::config_path;
 use crate::commands::input::QuestionArgs;
 use crate::commands::tune::effects;
 use crate::frames::input::Input;
-use crate::frames::input::timeline::Detail;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::logs::timeline::requests::{Marks, Timeline};
 use crate::logs::trace::Place;
 use crate::report::numbers::counted;
-use crate::report::table::Format;
-use crate::rules::claude::{Facts, Uses, judge_all};
+use crate::report::table::TableFormat;
+use crate::rules::claude::{SettingsFacts, Uses, judge_all};
 use crate::rules::proposal::proposed;
 use crate::rules::{claude, report as findings, statistics};
 use crate::settings::claude::file::ClaudeFile;
-use crate::settings::claude::layers::{ClaudePlaces, Layers};
-use crate::settings::claude::levers::{Levers, Scope};
+use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers};
+use crate::settings::claude::levers::{Levers, SettingsScope};
 use crate::settings::claude::reversal::claude_entry;
-use crate::settings::entries::{Forecast, JournalChange};
+use crate::settings::entries::{BillForecast, JournalChange};
 use crate::settings::finding::{Finding, Verdict};
 use crate::settings::{journal_path, unified_diff, write_noted};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::chosen::Sheets;
-use crate::whatif::client::sheet::Sheet;
-use crate::whatif::client::{Study, Tried, study, together};
+use crate::whatif::client::sheet::ClientThresholds;
+use crate::whatif::client::{LeverStudy, TriedLevers, study, together};
 use crate::whatif::simulation::{NO_USAGE, Simulation, oracle};
 
 /// Try Claude Code's own settings on the logs, apply rules S1 to S8, write the settings that pay and print the diff.
@@ -49,7 +49,7 @@ pub struct Args {
     /// Whose settings: of all your projects, of this project for everybody, or of this project for you. The last two look at
     /// the sessions of the current directory only.
     #[arg(long, value_enum, default_value_t)]
-    pub scope: Scope,
+    pub scope: SettingsScope,
     /// The file to read and write, if it lies elsewhere.
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -68,12 +68,12 @@ pub struct Args {
 
 /// What was found, and what it comes to.
 struct Found {
-    scope: Scope,
-    layers: Layers,
-    study: Study,
+    scope: SettingsScope,
+    layers: SettingsLayers,
+    study: LeverStudy,
     findings: Vec<Finding>,
     /// What all that is proposed does as one configuration, if it is more than one change.
-    together: Option<Forecast>,
+    together: Option<BillForecast>,
     text: String,
     diff: String,
 }
@@ -85,11 +85,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = args.output.clone().or_else(|| places.file(scope)).ok_or_else(no_place)?;
     let journal = journal_path(&config_path(None, context)?);
     // Broken settings end the command before any work is done.
-    let layers = Layers::load(&places, scope, &path)?;
-    let mut input = args.asked.read_for_timeline(0, Detail::default(), context)?;
+    let layers = SettingsLayers::load(&places, scope, &path)?;
+    let mut input = args.asked.read_for_timeline(0, TimelineDetail::default(), context)?;
     input.expect_records(&args.asked.input)?;
     input.report_holds(Holds::FirstChunks)?;
-    let timeline = input.timeline(Detail::default())?;
+    let timeline = input.timeline(TimelineDetail::default())?;
     if timeline.requests.is_empty() && !args.asked.input.allow_empty {
         return Err(match timeline.skipped.get(NO_USAGE) {
             Some(_) => Error::failed("no answer in the window has usage").hint("nothing can be priced without it"),
@@ -98,26 +98,32 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let found = judged(scope, layers, &places, timeline, &input)?;
     // Whoever stops reading has seen enough; what was asked for is done all the same.
-    let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };
+    let unread = |cause: Error| if cause.kind == FailureKind::BrokenPipe { Ok(()) } else { Err(cause) };
     input.tell(&args.asked.output, context)?;
     show(args, context, &found, &input).or_else(unread)?;
     context.out.flush().map_err(Into::into).or_else(unread)?;
     conclude(args, context, &found, &journal, &input)
 }
 
-fn judged(scope: Scope, layers: Layers, places: &ClaudePlaces, timeline: Timeline, input: &Input) -> Result<Found> {
-    let project = (scope != Scope::User).then(|| places.project.as_deref().map(project_id)).flatten();
+fn judged(
+    scope: SettingsScope,
+    layers: SettingsLayers,
+    places: &ClaudePlaces,
+    timeline: Timeline,
+    input: &Input,
+) -> Result<Found> {
+    let project = (scope != SettingsScope::User).then(|| places.project.as_deref().map(project_id)).flatten();
     let uses = uses(&timeline, project, servers(scope, places)?);
     let world = Simulation::new(timeline, None, &input.data, false, true)?;
     let cache = oracle(&Sheets::load(&input.data)?)?;
     let ground = input.pool.install(|| world.with_answers(&cache));
-    let study = input.pool.install(|| study(&ground, &world, &input.data, project, Tried::All))?;
+    let study = input.pool.install(|| study(&ground, &world, &input.data, project, TriedLevers::All))?;
     let levers = Levers::load(&input.data)?;
     let resampling = &world.cells.resampling;
-    let facts = Facts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
+    let facts = SettingsFacts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
     let mut findings = judge_all(&facts, &input.data)?;
     let (numbers, earlier) =
-        (statistics::numbers(&input.data)?.backtest, Sheet::load(&input.data)?.split.earlier_percent);
+        (statistics::numbers(&input.data)?.backtest, ClientThresholds::load(&input.data)?.split.earlier_percent);
     let promised = statistics::effects(&input.data)?;
     let attempts = claude::effects::attempts(&study, earlier, &numbers, &promised);
     effects::hold_broken(&mut findings, &effects::rows(&attempts, &numbers, &promised));
@@ -138,7 +144,7 @@ fn judged(scope: Scope, layers: Layers, places: &ClaudePlaces, timeline: Timelin
 }
 
 /// Where several settings together save less than the best of them, only that one is proposed; says whether it is so.
-fn hold_what_the_best_does_alone(all: &mut [Finding], together: &Forecast) -> bool {
+fn hold_what_the_best_does_alone(all: &mut [Finding], together: &BillForecast) -> bool {
     let of_bill = |finding: &Finding| {
         proposed(finding).and(finding.forecast.as_ref()).map_or(f64::INFINITY, |forecast| forecast.of_bill)
     };
@@ -164,8 +170,8 @@ fn project_id(directory: &Path) -> Id {
 }
 
 /// The servers of the project's `.mcp.json`; none where no project is asked about.
-fn servers(scope: Scope, places: &ClaudePlaces) -> Result<Option<Vec<String>>> {
-    let Some(project) = places.project.as_ref().filter(|_| scope != Scope::User) else { return Ok(None) };
+fn servers(scope: SettingsScope, places: &ClaudePlaces) -> Result<Option<Vec<String>>> {
+    let Some(project) = places.project.as_ref().filter(|_| scope != SettingsScope::User) else { return Ok(None) };
     let listed = ClaudeFile::load(&project.join(".mcp.json"))?.get(&KeyPath::from(["mcpServers"]))?;
     let names = listed.as_ref().and_then(Value::as_object).map(|servers| servers.keys().cloned().collect());
     Ok(Some(names.unwrap_or_default()))
@@ -211,7 +217,7 @@ fn show(args: &Args, context: &mut Context<'_>, found: &Found, input: &Input) ->
         )?;
     }
     match args.asked.output.form() {
-        Format::Json => {
+        TableFormat::Json => {
             let fields = input.fields(json!({
                 "settings": layers.file.path.shown(),
                 "scope": scope.key(),
@@ -224,7 +230,7 @@ fn show(args: &Args, context: &mut Context<'_>, found: &Found, input: &Input) ->
             }));
             args.asked.output.write_json("tune claude-settings", fields, context)
         }
-        Format::Table => {
+        TableFormat::Table => {
             if !diff.is_empty() {
                 let colored = context.colored(args.asked.output.color);
                 findings::write_diff(context.out, diff, colored)?;

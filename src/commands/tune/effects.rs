@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use crate::base::backtest::{BacktestNumbers, Coverage, Cut, cuts};
+use crate::base::backtest::{BacktestNumbers, PromiseCoverage, SessionSplit, cuts};
 use crate::base::error::Result;
-use crate::base::forecast::{Attempt, Part, coverage};
+use crate::base::forecast::{ForecastWeek, SessionEffect, coverage};
 use crate::base::key_path::KeyPath;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::responses::Responses;
-use crate::commands::tune::gate::Gate;
+use crate::commands::tune::gate::ProposalGate;
 use crate::logs::trace::Millis;
 use crate::replay::Scenario;
 use crate::replay::reach::reaches;
-use crate::replay::savings::{BySession, shares};
+use crate::replay::savings::{SavedBySession, shares};
 use crate::rules::claude::effects::name_of;
 use crate::rules::proposal::{View, proposed, settle};
 use crate::rules::statistics::{Effects, effects as effect_numbers};
@@ -31,12 +31,16 @@ const WHOLE: &str = "effects of R1 to R5 together";
 ///
 /// # Errors
 /// If a data file does not fit.
-pub fn of_pipeline(file: &SettingsFile, responses: &Responses, pseudonyms: &Pseudonyms) -> Result<Vec<Coverage>> {
+pub fn of_pipeline(
+    file: &SettingsFile,
+    responses: &Responses,
+    pseudonyms: &Pseudonyms,
+) -> Result<Vec<PromiseCoverage>> {
     let numbers = statistics::numbers(&responses.data)?.backtest;
     let effects = effect_numbers(&responses.data)?;
     let starts = responses.log.starts();
     let times: Vec<Millis> = starts.iter().map(|(start, _)| *start).collect();
-    let attempts_of = |cut: &Cut| {
+    let attempts_of = |cut: &SessionSplit| {
         let (known, later) = starts.split_at(cut.known);
         let until_ms = cut.week_ms + effects.horizon_ms();
         let later = &later[..later.partition_point(|(start, _)| *start < until_ms)];
@@ -49,7 +53,7 @@ pub fn of_pipeline(file: &SettingsFile, responses: &Responses, pseudonyms: &Pseu
     };
     let weeks = cuts(&times, &numbers);
     let of_weeks: Result<Vec<_>> = responses.install(|| weeks.par_iter().map(attempts_of).collect());
-    let mut attempts: BTreeMap<String, Vec<Attempt>> = BTreeMap::new();
+    let mut attempts: BTreeMap<String, Vec<ForecastWeek>> = BTreeMap::new();
     for (name, attempt) in of_weeks?.into_iter().flatten() {
         attempts.entry(name).or_default().push(attempt);
     }
@@ -57,16 +61,20 @@ pub fn of_pipeline(file: &SettingsFile, responses: &Responses, pseudonyms: &Pseu
 }
 
 /// A row for each name.
-pub fn rows(attempts: &BTreeMap<String, Vec<Attempt>>, numbers: &BacktestNumbers, effects: &Effects) -> Vec<Coverage> {
+pub fn rows(
+    attempts: &BTreeMap<String, Vec<ForecastWeek>>,
+    numbers: &BacktestNumbers,
+    effects: &Effects,
+) -> Vec<PromiseCoverage> {
     attempts.iter().map(|(name, attempts)| coverage(name, attempts, effects.promise, numbers)).collect()
 }
 
 /// Holds what rules propose whose effects did not come true; says whether there was any.
-pub fn hold_broken(findings: &mut [Finding], rows: &[Coverage]) -> bool {
+pub fn hold_broken(findings: &mut [Finding], rows: &[PromiseCoverage]) -> bool {
     let mut is_held = false;
     for finding in findings.iter_mut().filter(|finding| proposed(finding).is_some()) {
         let row = rows.iter().find(|row| row.statistic == name_of(finding.rule));
-        if let Some(reason) = row.and_then(Coverage::broken) {
+        if let Some(reason) = row.and_then(PromiseCoverage::broken) {
             finding.verdict = Verdict::Hold(reason);
             is_held = true;
         }
@@ -79,19 +87,19 @@ struct Week<'w> {
     file: &'w SettingsFile,
     responses: &'w Responses,
     pseudonyms: &'w Pseudonyms,
-    cut: Cut,
+    cut: SessionSplit,
     until_ms: Millis,
 }
 
 impl Week<'_> {
     /// What was predicted for the rules, and for all of them, with what came.
-    fn attempts(&self, known: &[Start], later: &[Start]) -> Result<Vec<(String, Attempt)>> {
+    fn attempts(&self, known: &[Start], later: &[Start]) -> Result<Vec<(String, ForecastWeek)>> {
         let log = &self.responses.log;
         let [earlier, judged_on] = self.responses.split(known)?.unwrap_or([known, known]).map(|part| log.part(part));
         let (earlier, judged_on) = (&earlier, &judged_on);
         let found = self.spoken(earlier)?;
         let now = Effective::resolve(self.file)?.settings;
-        let (_, found) = Gate::pass(self.file, &now, self.responses, judged_on, found)?;
+        let (_, found) = ProposalGate::pass(self.file, &now, self.responses, judged_on, found)?;
         let mut rules: BTreeMap<&'static str, Vec<Delta>> = BTreeMap::new();
         for finding in &found {
             if let Some(delta) = proposed(finding) {
@@ -102,7 +110,7 @@ impl Week<'_> {
             return Ok(Vec::new());
         }
         let [before, after] = [self.effects(judged_on, &rules)?, self.effects(&log.part(later), &rules)?];
-        let attempt = |(known, came)| Attempt { week_ms: self.cut.week_ms, until_ms: self.until_ms, known, came };
+        let attempt = |(known, came)| ForecastWeek { week_ms: self.cut.week_ms, until_ms: self.until_ms, known, came };
         let names = rules.keys().map(|rule| name_of(rule)).chain([WHOLE.to_owned()]);
         Ok(names.zip(before.into_iter().zip(after).map(attempt)).collect())
     }
@@ -120,7 +128,7 @@ impl Week<'_> {
     }
 
     /// What each rule, and all together, save of some sessions.
-    fn effects(&self, log: &EventLog, rules: &BTreeMap<&'static str, Vec<Delta>>) -> Result<Vec<Vec<Part>>> {
+    fn effects(&self, log: &EventLog, rules: &BTreeMap<&'static str, Vec<Delta>>) -> Result<Vec<Vec<SessionEffect>>> {
         let settings = |rules: &mut dyn Iterator<Item = &Vec<Delta>>| {
             let changes: Vec<(KeyPath, toml_edit::Value)> =
                 rules.flatten().map(|delta| (delta.key.clone(), delta.to.clone())).collect();
@@ -134,7 +142,7 @@ impl Week<'_> {
             let scenario = |settings: &Settings| laid.within(&laid.scenario(settings), &all);
             let cells: Vec<Scenario> = cells.iter().map(scenario).collect();
             let found = self.responses.install(|| laid.ground(scenario(now)).effects(&cells));
-            found.into_iter().map(Option::unwrap_or_default).collect::<Vec<BySession>>()
+            found.into_iter().map(Option::unwrap_or_default).collect::<Vec<SavedBySession>>()
         };
         let now = Effective::resolve(self.file)?.settings;
         let mut alone = replay(&now, &cells);
@@ -145,17 +153,19 @@ impl Week<'_> {
         };
         let cells = rules.keys().map(without).collect::<Result<Vec<_>>>()?;
         let last = replay(&together, &cells);
-        let last: Vec<BySession> =
+        let last: Vec<SavedBySession> =
             last.into_iter().map(|effect| effect.into_iter().map(|(s, t)| (s, -t)).collect()).collect();
         let mut effects = shares(&alone, &last, &whole);
         effects.push(whole);
-        let mut baseline = BySession::new();
+        let mut baseline = SavedBySession::new();
         for event in &log.events {
             *baseline.entry(event.session).or_default() += event.weight * f64::from(event.baseline);
         }
-        let parts = |effect: &BySession| {
-            let part =
-                |(session, of): (&u32, &f64)| Part { effect: effect.get(session).copied().unwrap_or(0.0), of: *of };
+        let parts = |effect: &SavedBySession| {
+            let part = |(session, of): (&u32, &f64)| SessionEffect {
+                effect: effect.get(session).copied().unwrap_or(0.0),
+                of: *of,
+            };
             baseline.iter().map(part).collect()
         };
         Ok(effects.iter().map(parts).collect())

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::base::backtest::Coverage;
-use crate::base::error::{Error, Kind, Result};
+use crate::base::backtest::PromiseCoverage;
+use crate::base::error::{Error, FailureKind, Result};
 use crate::base::names::Names;
 use crate::base::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::base::visible::{Shown as _, visible};
@@ -14,30 +14,32 @@ use crate::commands::mine::{fields as mine_fields, projections};
 use crate::commands::responses::Wanted;
 use crate::commands::tune::lenders::TeamArgs;
 use crate::commands::tune::warnings::warnings_json;
-use crate::commands::tune::writing::{Settled, WriteArgs};
+use crate::commands::tune::writing::{SettledProposal, WriteArgs};
 use crate::commands::tune::{profiles, writing};
 use crate::fleet::lend::Whose;
 use crate::frames::calls::CallFrame;
 use crate::frames::fingerprint::Observed;
 use crate::frames::input::Input;
-use crate::frames::input::timeline::Detail;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::frames::projection::MinedProjection;
 use crate::logs::history::History;
 use crate::logs::overview::{Holds, Overview};
 use crate::mine::follow_ups::{FollowUps, bounds};
 use crate::mine::runnable::Runnable;
-use crate::mine::sizes::Sizes;
+use crate::mine::sizes::SizesBySession;
 use crate::mine::{quality, uses};
-use crate::planner::contexts::Told;
-use crate::planner::numbers::Numbers;
-use crate::planner::stage::Stage;
+use crate::planner::contexts::PlannerHistory;
+use crate::planner::numbers::PlannerThresholds;
+use crate::planner::stage::PlannerStage;
 use crate::report::numbers::{counted, date, percent, thousands};
-use crate::report::table::Format;
+use crate::report::table::TableFormat;
 use crate::rules::annotations::Annotations;
-use crate::rules::precedence::Precedence;
+use crate::rules::precedence::KeyOwners;
 use crate::rules::prefetching::Prefetching;
 use crate::rules::proposal::{Proposal, View, settle};
-use crate::rules::{Facts, Speaks, judge_all, p1_model, paying, prefetching, report as findings, statistics, t1_tools};
+use crate::rules::{
+    RuleFacts, Speaks, judge_all, p1_model, paying, prefetching, report as findings, statistics, t1_tools,
+};
 use crate::settings::finding::Finding;
 use crate::settings::{Effective, SettingsFile, classify_agent};
 use crate::shell::arguments::Exit;
@@ -98,7 +100,7 @@ struct Mined {
     follow_ups: Vec<FollowUpCount>,
     projections: Vec<MinedProjection>,
     runnable: Runnable,
-    coverage: Vec<Coverage>,
+    coverage: Vec<PromiseCoverage>,
     /// Which of the links pay; with --tools.
     prefetching: Option<Prefetching>,
     /// Made anew whenever it is asked for: the lake keeps the timeline that it is made of.
@@ -107,7 +109,7 @@ struct Mined {
 }
 
 /// What calibration needs of a timeline.
-const COUNTED: Detail = Detail { tokens: true, words: false };
+const COUNTED: TimelineDetail = TimelineDetail { tokens: true, words: false };
 
 /// Reads, mines, judges, shows, writes.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
@@ -130,7 +132,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     };
     let view = View::new(&file, &effective);
     let found = judged(args, &mined, &whose, &view, &mut input)?;
-    let precedence = Precedence::load(&input.data, &file, mined.overview.span_ms.map(|(_, last)| last))?;
+    let precedence = KeyOwners::load(&input.data, &file, mined.overview.span_ms.map(|(_, last)| last))?;
     let mut found = settle(&view, &precedence, found);
     if let Some(judged) = &mined.prefetching {
         prefetching::gate(&mut found, judged, &view);
@@ -148,11 +150,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         proposal = proposal.titled(&file, NO_TOKENS);
     }
     // Whoever stops reading has seen enough; what was asked for is done all the same.
-    let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };
+    let unread = |cause: Error| if cause.kind == FailureKind::BrokenPipe { Ok(()) } else { Err(cause) };
     show(args, context, &input, &mined, &file, &proposal).or_else(unread)?;
     context.out.flush().map_err(Into::into).or_else(unread)?;
     let inputs = window::inputs("logs", mined.overview.calls, mined.overview.sessions, &input.window);
-    let settled = Settled { command: "tune from-claude-logs", file: &file, proposal: &proposal, gate: None, inputs };
+    let settled =
+        SettledProposal { command: "tune from-claude-logs", file: &file, proposal: &proposal, gate: None, inputs };
     writing::conclude(&args.write, args.asked.output.quiet, settled, context)
 }
 
@@ -174,14 +177,14 @@ fn recalled(args: &Args, file: &SettingsFile, input: &mut Input) -> Result<Mined
 /// What the rules say that were asked for.
 fn judged(args: &Args, mined: &Mined, whose: &Whose, view: &View<'_>, input: &mut Input) -> Result<Vec<Finding>> {
     let fields = if args.fields { mine_fields::of_input(input)?.fields } else { Vec::new() };
-    let facts = Facts {
+    let facts = RuleFacts {
         names: &Names::from_texts(mined.names.clone()),
         models: &mined.models,
         sessions: &mined.sessions,
         tools: &mined.tools,
         follow_ups: &mined.follow_ups,
         projections: &mined.projections,
-        projecting: &input.data.parsed::<Numbers>(PLANNER)?.projection,
+        projecting: &input.data.parsed::<PlannerThresholds>(PLANNER)?.projection,
         runnable: &mined.runnable,
         coverage: &mined.coverage,
         calibration: mined.calibration.as_ref().map_or(&[], |found| &found.families),
@@ -204,13 +207,13 @@ fn judged(args: &Args, mined: &Mined, whose: &Whose, view: &View<'_>, input: &mu
 }
 
 /// Mines the input; follow-ups, projections and how well they hold only if a rule asks for them.
-fn mine(input: &mut Input, numbers: Option<&bounds::Numbers>, file: &SettingsFile) -> Result<Mined> {
+fn mine(input: &mut Input, numbers: Option<&bounds::FollowUpThresholds>, file: &SettingsFile) -> Result<Mined> {
     let Some(numbers) = numbers else {
         let (history, names) = input.named_history();
         return used(input, &history, &names);
     };
-    let stage = Stage::new(file.clone(), input, None)?;
-    let Told { history, values, tools } = stage.told();
+    let stage = PlannerStage::new(file.clone(), input, None)?;
+    let PlannerHistory { history, values, tools } = stage.told();
     let input = &*input;
     let of_all = || -> Result<Mined> {
         let follow_ups = FollowUps::of_history(history, &numbers.links.lags);
@@ -219,7 +222,7 @@ fn mine(input: &mut Input, numbers: Option<&bounds::Numbers>, file: &SettingsFil
             follow_ups: follow_ups.rows(numbers),
             projections: projections::of_history(input, history, values, tools)?,
             runnable: Runnable::shipped(&input.data)?.learned(history, values, tools, &[]),
-            coverage: statistics::coverage(&follow_ups, &Sizes::of_history(history), calls_min, numbers),
+            coverage: statistics::coverage(&follow_ups, &SizesBySession::of_history(history), calls_min, numbers),
             ..used(input, history, tools)?
         })
     };
@@ -266,7 +269,7 @@ fn show(
         warn_unknown(file, context)?;
         summarise(args, context, input, mined, file)?;
     }
-    if args.asked.output.form() == Format::Json {
+    if args.asked.output.form() == TableFormat::Json {
         let mut fields = input.fields(json!({
             "config": file.path.shown(),
             "warnings": warnings_json(file),
@@ -284,7 +287,7 @@ fn show(
     }
     writing::show(&args.write, &args.asked.output, proposal, context)?;
     // A CSV file holds one table, and that is the changes.
-    let told = mined.calibration.as_ref().filter(|_| args.asked.output.form() != Format::Csv);
+    let told = mined.calibration.as_ref().filter(|_| args.asked.output.form() != TableFormat::Csv);
     told.map_or(Ok(()), |found| show_calibration(args, found, context))
 }
 

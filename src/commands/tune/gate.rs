@@ -11,8 +11,8 @@ use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::commands::responses::{Laid, Responses};
 use crate::replay::reach::Reach;
-use crate::replay::savings::{BySession, shares, total};
-use crate::replay::{Ground, Present, Scenario};
+use crate::replay::savings::{SavedBySession, shares, total};
+use crate::replay::{EffectsBaseline, Present, Scenario};
 use crate::report::numbers::thousands;
 use crate::rules::proposal::proposed;
 use crate::rules::{r6_cost_models, r7_speculation, statistics};
@@ -24,7 +24,7 @@ use crate::telemetry::log::EventLog;
 const TOKENS_MIN: f64 = 0.5;
 
 /// What all proposals together would do.
-pub struct Gate {
+pub struct ProposalGate {
     /// Tokens of all responses as they are.
     pub baseline: f64,
     /// Tokens saved of them under the configuration as it is, if everything could be changed: a bound.
@@ -39,7 +39,7 @@ pub struct Gate {
     pub sessions: u64,
 }
 
-impl Gate {
+impl ProposalGate {
     /// Replays what is proposed over the responses in `log`; proposals that lose, or may be chance, become holds, all others carry
     /// their share of the whole effect. What a rule says about one subject is one proposal, whatever number of keys it takes.
     /// What loses by itself is tried again beside what is made: else the next run would propose it, over the very same
@@ -119,7 +119,7 @@ impl Gate {
 
 /// What becomes of the proposals about one subject.
 #[derive(Clone, Copy, PartialEq)]
-enum Fate {
+enum SubjectFate {
     /// They are made.
     Made,
     /// They lose so many tokens.
@@ -130,7 +130,7 @@ enum Fate {
     Needless,
 }
 
-impl Fate {
+impl SubjectFate {
     /// Why a finding is held; none if it is proposed.
     fn held(self, finding: &Finding, effect: Option<&Effect>) -> Option<String> {
         let is_of_planner = [r6_cost_models::RULE.id, r7_speculation::RULE.id].contains(&finding.rule);
@@ -157,7 +157,7 @@ struct Judged {
     alone: Vec<Option<Pair>>,
     /// What is made, together.
     whole: Pair,
-    fates: Vec<Fate>,
+    fates: Vec<SubjectFate>,
     /// Proposals that say nothing beside the others.
     idle: BTreeSet<usize>,
 }
@@ -169,14 +169,14 @@ struct Bench<'b> {
     /// Everything, and the host.
     places: [&'b Reach; 2],
     /// The responses as they are handled now, in both.
-    grounds: &'b [Ground<'b>; 2],
+    grounds: &'b [EffectsBaseline<'b>; 2],
     sessions: usize,
     findings: &'b [Finding],
     groups: Vec<Vec<usize>>,
 }
 
 /// The responses under a configuration, in both places.
-fn grounds<'l>(laid: &'l Laid, places: &[&Reach; 2], settings: &Settings) -> [Ground<'l>; 2] {
+fn grounds<'l>(laid: &'l Laid, places: &[&Reach; 2], settings: &Settings) -> [EffectsBaseline<'l>; 2] {
     let scenario = laid.scenario(settings);
     places.map(|place| laid.ground(laid.within(&scenario, place)))
 }
@@ -189,7 +189,7 @@ impl Bench<'_> {
     }
 
     /// What configurations save more than another one, in both places.
-    fn effects(&self, grounds: &[Ground<'_>; 2], cells: &[Settings]) -> Vec<Option<Pair>> {
+    fn effects(&self, grounds: &[EffectsBaseline<'_>; 2], cells: &[Settings]) -> Vec<Option<Pair>> {
         let scenarios: Vec<Scenario> = cells.iter().map(|cell| self.laid.scenario(cell)).collect();
         let [all, host] = [0, 1].map(|place| {
             let within = |scenario| self.laid.within(scenario, self.places[place]);
@@ -217,9 +217,9 @@ impl Bench<'_> {
             together = self.together(&made)?;
         }
         self.add_what_gains_beside(&mut made, &mut held, &mut together, &mut effects)?;
-        let mut fates = vec![Fate::Made; self.groups.len()];
+        let mut fates = vec![SubjectFate::Made; self.groups.len()];
         for &group in &held {
-            fates[group] = lost(&effects[group]).map_or(Fate::Made, Fate::Loses);
+            fates[group] = lost(&effects[group]).map_or(SubjectFate::Made, SubjectFate::Loses);
         }
         let idle = self.reduce(&made, &effects)?;
         made.retain(|&group| !self.groups[group].is_empty());
@@ -249,12 +249,12 @@ impl Bench<'_> {
             if chance.is_empty() {
                 break;
             }
-            chance.into_iter().for_each(|group| fates[group] = Fate::Chance);
+            chance.into_iter().for_each(|group| fates[group] = SubjectFate::Chance);
             made = rest;
             lasts = self.lasts(&made)?;
             together = self.together(&made)?;
         }
-        let present = self.grounds.each_ref().map(Ground::present);
+        let present = self.grounds.each_ref().map(EffectsBaseline::present);
         Ok(Judged { present, effects, alone, whole: together.unwrap_or_default(), fates, idle })
     }
 
@@ -320,14 +320,19 @@ impl Bench<'_> {
 
     /// Takes out what the others do as well without it: one after the other, first what saves least by itself. Tells what
     /// the others do, each as the last one.
-    fn drop_needless(&self, made: &mut Vec<usize>, alone: &[Option<Pair>], fates: &mut [Fate]) -> Result<Vec<Pair>> {
+    fn drop_needless(
+        &self,
+        made: &mut Vec<usize>,
+        alone: &[Option<Pair>],
+        fates: &mut [SubjectFate],
+    ) -> Result<Vec<Pair>> {
         loop {
             let lasts = self.lasts(made)?;
             let gains = |place: &usize| lasts[*place].iter().any(|effect| total(effect) > TOKENS_MIN);
             let needless = (0..made.len()).filter(|place| alone[made[*place]].is_some() && !gains(place));
             let least_of = |place: &usize| least(&alone[made[*place]]);
             let Some(place) = needless.min_by(|a, b| least_of(a).total_cmp(&least_of(b))) else { return Ok(lasts) };
-            fates[made.remove(place)] = Fate::Needless;
+            fates[made.remove(place)] = SubjectFate::Needless;
         }
     }
 }
@@ -339,7 +344,7 @@ fn interval(effect: &Pair, sessions: usize, resampling: &Resampling) -> Option<(
 }
 
 /// Tokens that a change saves, by session: if everything could be changed, and in the host.
-type Pair = [BySession; 2];
+type Pair = [SavedBySession; 2];
 
 /// Whether a change makes no difference, neither alone nor beside the others.
 fn does_nothing(effect: &Effect) -> bool {
@@ -365,14 +370,14 @@ fn less(effect: &Option<Pair>, other: &Option<Pair>) -> Pair {
     effect
 }
 
-fn negated(effect: BySession) -> BySession {
+fn negated(effect: SavedBySession) -> SavedBySession {
     effect.into_iter().map(|(session, tokens)| (session, -tokens)).collect()
 }
 
 /// The share of each proposal in what all do together, in both places.
 fn shared(alone: &[Pair], last: &[Pair], whole: &Pair) -> Vec<Pair> {
     let of_place = |place: usize| {
-        let pick = |pairs: &[Pair]| pairs.iter().map(|pair| pair[place].clone()).collect::<Vec<BySession>>();
+        let pick = |pairs: &[Pair]| pairs.iter().map(|pair| pair[place].clone()).collect::<Vec<SavedBySession>>();
         shares(&pick(alone), &pick(last), &whole[place])
     };
     of_place(0).into_iter().zip(of_place(1)).map(|(all, host)| [all, host]).collect()

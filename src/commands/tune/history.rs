@@ -11,14 +11,14 @@ use crate::commands::config::config_path;
 use crate::frames::fingerprint::LayerTokens;
 use crate::logs::trace::Millis;
 use crate::report::numbers::{counted, date, percent, thousands};
-use crate::report::table::{Format, Table};
+use crate::report::table::{Table, TableFormat};
 use crate::rules::report as findings;
 use crate::settings::claude::reversal::journal_of_all;
-use crate::settings::entries::{Entry, Journal, JournalChange, Standing};
+use crate::settings::entries::{EntryStanding, Journal, JournalChange, JournalEntry};
 use crate::settings::journal_path;
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
 use crate::shell::context::Context;
-use crate::whatif::client::realised::{CameTrue, Realised as Came};
+use crate::whatif::client::realised::{ActualChange, CameTrue};
 
 /// List the changes that devboy wrote, with what each was expected to save and what was saved until the next one.
 ///
@@ -47,7 +47,7 @@ pub struct Args {
 
 /// What was recorded in a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Realised {
+pub struct ActualSavings {
     /// Tokens by layer.
     pub tokens: LayerTokens,
     /// Recorded events.
@@ -55,24 +55,24 @@ pub struct Realised {
 }
 
 /// One line of the history.
-struct Row<'j> {
-    entry: &'j Entry,
-    standing: &'j Standing,
+struct HistoryRow<'j> {
+    entry: &'j JournalEntry,
+    standing: &'j EntryStanding,
     /// When the next entry was written; none for the last.
     until_ms: Option<Millis>,
-    realised: Option<Realised>,
+    realised: Option<ActualSavings>,
     /// Of Claude Code's settings: what became of each changed key.
-    came: Vec<(String, Came)>,
+    came: Vec<(String, ActualChange)>,
 }
 
 /// What was billed after an entry up to a time, change by change.
-type Billed<'a> = dyn Fn(&Entry, Millis) -> Vec<(String, Came)> + 'a;
+type Billed<'a> = dyn Fn(&JournalEntry, Millis) -> Vec<(String, ActualChange)> + 'a;
 
 /// Reads the journal and prints it. `recorded` says what was recorded from one time up to another, itself outside; none
 /// if nothing was. `billed` says of a change of Claude Code's settings what was billed up to a time, change by change.
 pub fn run(
     args: &Args,
-    recorded: &dyn Fn(Millis, Millis) -> Option<Realised>,
+    recorded: &dyn Fn(Millis, Millis) -> Option<ActualSavings>,
     billed: &Billed<'_>,
     context: &mut Context<'_>,
 ) -> Result<Exit> {
@@ -90,7 +90,7 @@ pub fn run(
     }
     let form = args.report.form();
     match form {
-        Format::Json => {
+        TableFormat::Json => {
             let fields = json!({
                 "config": config.shown(),
                 "journal": path.shown(),
@@ -99,15 +99,15 @@ pub fn run(
             });
             args.report.write_json("tune history", fields, context)?;
         }
-        Format::Table if rows.is_empty() => {}
-        Format::Table => {
+        TableFormat::Table if rows.is_empty() => {}
+        TableFormat::Table => {
             table(&rows).write(context.out, form, context.width)?;
             if args.explain {
                 rows.iter().try_for_each(|row| explain(row, context))?;
             }
         }
-        Format::Csv | Format::Md if args.explain => keys(&rows).write(context.out, form, context.width)?,
-        Format::Csv | Format::Md => table(&rows).write(context.out, form, context.width)?,
+        TableFormat::Csv | TableFormat::Md if args.explain => keys(&rows).write(context.out, form, context.width)?,
+        TableFormat::Csv | TableFormat::Md => table(&rows).write(context.out, form, context.width)?,
     }
     Ok(Exit::Done)
 }
@@ -124,31 +124,31 @@ pub fn tell_damaged(journal: &Journal, path: &Path, context: &mut Context<'_>) -
 
 fn rows<'j>(
     journal: &'j Journal,
-    standings: &'j [Standing],
-    recorded: &dyn Fn(Millis, Millis) -> Option<Realised>,
+    standings: &'j [EntryStanding],
+    recorded: &dyn Fn(Millis, Millis) -> Option<ActualSavings>,
     now_ms: Millis,
-) -> Vec<Row<'j>> {
-    let row = |(position, (entry, standing)): (usize, (&'j Entry, &'j Standing))| {
+) -> Vec<HistoryRow<'j>> {
+    let row = |(position, (entry, standing)): (usize, (&'j JournalEntry, &'j EntryStanding))| {
         let later = journal.entries[position + 1..].iter().find(|next| next.config == entry.config);
         let until_ms = later.map(|next| next.at_ms);
         let end_ms = until_ms.unwrap_or(now_ms);
         let realised =
             if entry.at_ms < end_ms && !entry.is_about_claude() { recorded(entry.at_ms, end_ms) } else { None };
         let realised = realised.filter(|realised| realised.tokens.combined().is_some());
-        Row { entry, standing, until_ms, realised, came: Vec::new() }
+        HistoryRow { entry, standing, until_ms, realised, came: Vec::new() }
     };
     journal.entries.iter().zip(standings).enumerate().map(row).collect()
 }
 
 /// What the columns mean, and why some are empty.
-fn tell(rows: &[Row<'_>], args: &Args, config: &Path, journal: &Path, context: &mut Context<'_>) -> Result<()> {
+fn tell(rows: &[HistoryRow<'_>], args: &Args, config: &Path, journal: &Path, context: &mut Context<'_>) -> Result<()> {
     let err = &mut context.err;
     if rows.is_empty() {
         writeln!(err, "# no change of {} is recorded in {}", config.shown(), journal.shown())?;
         return Ok(());
     }
     writeln!(err, "# config:    {}", config.shown())?;
-    if args.report.form() == Format::Json {
+    if args.report.form() == TableFormat::Json {
         return Ok(());
     }
     writeln!(
@@ -168,7 +168,7 @@ fn tell(rows: &[Row<'_>], args: &Args, config: &Path, journal: &Path, context: &
     Ok(())
 }
 
-fn table(rows: &[Row<'_>]) -> Table {
+fn table(rows: &[HistoryRow<'_>]) -> Table {
     let mut table = Table::new(&["id", "when", "command", "#keys", "predicted", "#actual", "#events", "state"]);
     for row in rows {
         let entry = row.entry;
@@ -186,7 +186,7 @@ fn table(rows: &[Row<'_>]) -> Table {
     table
 }
 
-fn command(entry: &Entry) -> String {
+fn command(entry: &JournalEntry) -> String {
     match &entry.undoes {
         Some(undone) => format!("undo of {undone}"),
         None => entry.command.trim_start_matches("tune ").to_owned(),
@@ -198,19 +198,19 @@ fn change_words(change: f64, lower: f64, upper: f64) -> String {
     format!("{:+.1} %, {:+.1} to {:+.1}", 100.0 * change, 100.0 * lower, 100.0 * upper)
 }
 
-fn realised(row: &Row<'_>) -> String {
+fn realised(row: &HistoryRow<'_>) -> String {
     if !row.entry.is_about_claude() {
         let share = row.realised.and_then(|realised| realised.tokens.combined());
         return share.map_or_else(|| "–".to_owned(), percent);
     }
-    let of = |(_, came): &(String, Came)| match (came.change, came.lower, came.upper) {
+    let of = |(_, came): &(String, ActualChange)| match (came.change, came.lower, came.upper) {
         (Some(change), Some(lower), Some(upper)) => change_words(change, lower, upper),
         _ => "–".to_owned(),
     };
     row.came.iter().map(of).collect::<Vec<_>>().join("; ")
 }
 
-fn predicted(entry: &Entry) -> String {
+fn predicted(entry: &JournalEntry) -> String {
     let told = entry.changes.iter().filter_map(|change| change.forecast.as_ref());
     let told: Vec<String> = told.map(|told| change_words(told.change, told.lower, told.upper)).collect();
     if !told.is_empty() {
@@ -220,7 +220,7 @@ fn predicted(entry: &Entry) -> String {
     shares.map_or_else(|| "–".to_owned(), |(before, after)| format!("{} → {}", percent(before), percent(after)))
 }
 
-fn state(row: &Row<'_>) -> String {
+fn state(row: &HistoryRow<'_>) -> String {
     match row.standing {
         standing if standing.holds() => {
             row.came.iter().map(|(_, came)| came_words(row, came)).collect::<Vec<_>>().join("; ")
@@ -231,7 +231,7 @@ fn state(row: &Row<'_>) -> String {
 }
 
 /// Whether it came true, and what to do where it did not.
-fn came_words(row: &Row<'_>, came: &Came) -> String {
+fn came_words(row: &HistoryRow<'_>, came: &ActualChange) -> String {
     match came.verdict {
         CameTrue::TooEarly => format!("too early: {} sessions before, {} after", came.before, came.after),
         CameTrue::No => format!("did not come true: devboy tune undo {}", row.entry.id),
@@ -240,7 +240,7 @@ fn came_words(row: &Row<'_>, came: &Came) -> String {
 }
 
 /// The changed keys, one a row.
-fn keys(rows: &[Row<'_>]) -> Table {
+fn keys(rows: &[HistoryRow<'_>]) -> Table {
     let mut table = Table::new(&["id", "rule", "key", "old", "new", "#n", "evidence"]);
     for (entry, change) in rows.iter().flat_map(|row| row.entry.changes.iter().map(|change| (row.entry, change))) {
         table.row([
@@ -256,7 +256,7 @@ fn keys(rows: &[Row<'_>]) -> Table {
     table
 }
 
-fn explain(row: &Row<'_>, context: &mut Context<'_>) -> Result<()> {
+fn explain(row: &HistoryRow<'_>, context: &mut Context<'_>) -> Result<()> {
     let entry = row.entry;
     let read = entry.inputs.as_ref().map_or_else(String::new, |inputs| {
         let (events, sessions) = (counted(inputs.events, "event"), counted(inputs.sessions, "session"));
@@ -295,8 +295,8 @@ fn reasons(change: &JournalChange) -> Vec<String> {
     [evidence, change.threshold.clone(), effect, forecast].into_iter().flatten().collect()
 }
 
-fn row_json(row: &Row<'_>, journal: &Journal) -> Value {
-    let Row { entry, standing, .. } = row;
+fn row_json(row: &HistoryRow<'_>, journal: &Journal) -> Value {
+    let HistoryRow { entry, standing, .. } = row;
     let shares = entry.predicted.as_ref().and_then(|predicted| predicted.shares());
     json!({
         "id": entry.id,

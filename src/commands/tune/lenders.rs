@@ -8,8 +8,8 @@ use crate::base::files;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Shown as _;
 use crate::fleet::lend::{Lender, Lenders};
-use crate::fleet::limits::{Limits, SHEET};
-use crate::fleet::naming::{Naming, PLAIN};
+use crate::fleet::limits::{FleetLimits, SHEET};
+use crate::fleet::naming::{FleetNaming, PLAIN};
 use crate::frames::contribution::{Pool, read_pool};
 use crate::shell::context::Context;
 
@@ -32,8 +32,8 @@ pub struct TeamArgs {
 pub struct Read {
     team: Lender,
     provider: Lender,
-    namings: [Naming; 2],
-    limits: Limits,
+    namings: [FleetNaming; 2],
+    limits: FleetLimits,
 }
 
 impl TeamArgs {
@@ -45,14 +45,16 @@ impl TeamArgs {
         if self.team.is_none() && self.provider.is_none() {
             return Ok(None);
         }
-        let limits: Limits = data.parsed(SHEET)?;
+        let limits: FleetLimits = data.parsed(SHEET)?;
         let lender = |pool: &Pool| Lender::new(pool, context.now_ms, &limits);
         let (mut team, mut provider) = (Lender::default(), Lender::default());
-        let mut own = Naming::new(None)?;
+        let mut own = FleetNaming::new(None)?;
         if let Some(path) = &self.team {
             let pool = load(path)?;
             if pool.secret != PLAIN {
-                own = Naming::new(Some(Pseudonyms::of_secret(context.env.team_secret.as_deref().unwrap_or_default())))?;
+                own = FleetNaming::new(Some(Pseudonyms::of_secret(
+                    context.env.team_secret.as_deref().unwrap_or_default(),
+                )))?;
             }
             if own.secret() != pool.secret {
                 return Err(Error::failed(format!("{} was made with another team secret", path.shown()))
@@ -68,7 +70,7 @@ impl TeamArgs {
             }
             provider = lender(&pool);
         }
-        Ok(Some(Read { team, provider, namings: [own, Naming::new(None)?], limits }))
+        Ok(Some(Read { team, provider, namings: [own, FleetNaming::new(None)?], limits }))
     }
 }
 

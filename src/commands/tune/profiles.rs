@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::error::Result;
 use crate::commands::responses::{Responses, Wanted};
-use crate::commands::tune::gate::Gate;
+use crate::commands::tune::gate::ProposalGate;
 use crate::frames::input::Input;
 use crate::rules::proposal::proposed;
 use crate::rules::{p3_data, statistics};
@@ -64,7 +64,7 @@ pub fn gate(
         let args = InputArgs { input_dir, project: None, lake: None, no_lake: true, ..wanted.input.clone() };
         let wanted = Wanted { input: &args, window: wanted.window.clone(), ..*wanted };
         let responses = Responses::from_logs(&wanted, context)?;
-        let (_, found) = Gate::pass(file, settings, &responses, &responses.log, profiles.clone())?;
+        let (_, found) = ProposalGate::pass(file, settings, &responses, &responses.log, profiles.clone())?;
         Ok(found.into_iter().map(Judged::of).collect())
     })?;
     for (profile, judged) in profiles.iter_mut().zip(judged) {

@@ -8,16 +8,16 @@ use crate::base::id::Id;
 use crate::commands::config::config_path;
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::tune::history;
-use crate::commands::tune::history::Realised;
+use crate::commands::tune::history::ActualSavings;
 use crate::frames::fingerprint::LayerTokens;
 use crate::frames::input::Input;
-use crate::frames::input::timeline::Detail;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Millis;
 use crate::settings::claude::file::name_of;
-use crate::settings::claude::levers::Scope;
+use crate::settings::claude::levers::SettingsScope;
 use crate::settings::claude::reversal::journal_of_all;
-use crate::settings::entries::Entry;
+use crate::settings::entries::JournalEntry;
 use crate::settings::formats::load_config;
 use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::{Exit, InputArgs};
@@ -25,7 +25,7 @@ use crate::shell::context::Context;
 use crate::shell::window;
 use crate::telemetry::log::EventLog;
 use crate::whatif::client::realised as bills;
-use crate::whatif::client::realised::{Change, HistoryRules};
+use crate::whatif::client::realised::{HistoryRules, SettingChange};
 use crate::whatif::sim::money::Prices;
 
 /// Prints the history with what was recorded between its entries.
@@ -39,13 +39,13 @@ pub fn history(args: &history::Args, context: &mut Context<'_>) -> Result<Exit> 
     let responses = Responses::from_telemetry(&wanted, context)?;
     let rules = HistoryRules::load(&Data::new(args.input.rules_dir.as_deref())?)?;
     let billed = billed(&path, args, context)?;
-    let user = context.env.claude_places().file(Scope::User).map(|path| name_of(&path));
-    let came = |entry: &Entry, until: Millis| {
+    let user = context.env.claude_places().file(SettingsScope::User).map(|path| name_of(&path));
+    let came = |entry: &JournalEntry, until: Millis| {
         let Some((timeline, prices)) = &billed else { return Vec::new() };
         let project = project_of(entry, user.as_deref());
         let told = entry.changes.iter().filter_map(|change| Some((change.key.clone(), change.forecast.as_ref()?)));
         told.map(|(key, forecast)| {
-            let change = Change { at: entry.at_ms, until, project, forecast };
+            let change = SettingChange { at: entry.at_ms, until, project, forecast };
             (key, bills::realised(timeline, prices, &change, &rules))
         })
         .collect()
@@ -55,15 +55,15 @@ pub fn history(args: &history::Args, context: &mut Context<'_>) -> Result<Exit> 
 
 /// What the logs say of bills, if a change of Claude Code's settings is to be held against them and there are any.
 fn billed(config: &Path, args: &history::Args, context: &mut Context<'_>) -> Result<Option<(Timeline, Prices)>> {
-    let has_forecast = |entry: &Entry| entry.changes.iter().any(|change| change.forecast.is_some());
+    let has_forecast = |entry: &JournalEntry| entry.changes.iter().any(|change| change.forecast.is_some());
     if !journal_of_all(config)?.entries.iter().any(has_forecast) {
         return Ok(None);
     }
     let asked = InputArgs { input_dir: args.log_dir.clone(), allow_empty: true, ..args.input.clone() };
-    match Input::read_for_timeline(&asked, window::ALL, (0, Detail::default()), &args.report, context) {
+    match Input::read_for_timeline(&asked, window::ALL, (0, TimelineDetail::default()), &args.report, context) {
         Ok(mut input) => {
             let prices = input.data.read("prices.toml", Prices::parse)?;
-            Ok(Some((input.timeline(Detail::default())?, prices)))
+            Ok(Some((input.timeline(TimelineDetail::default())?, prices)))
         }
         Err(cause) => {
             writeln!(context.err, "# note: no logs to hold changes of settings against: {}", cause.message)?;
@@ -73,7 +73,7 @@ fn billed(config: &Path, args: &history::Args, context: &mut Context<'_>) -> Res
 }
 
 /// The project whose settings an entry changed; none for those of all projects.
-fn project_of(entry: &Entry, user: Option<&str>) -> Option<Id> {
+fn project_of(entry: &JournalEntry, user: Option<&str>) -> Option<Id> {
     if user == Some(entry.config.as_str()) {
         return None;
     }
@@ -82,8 +82,8 @@ fn project_of(entry: &Entry, user: Option<&str>) -> Option<Id> {
 }
 
 /// Tokens of the events from one time up to another, itself outside.
-fn realised(log: &EventLog, from: Millis, to: Millis) -> Option<Realised> {
-    let mut sum = Realised { tokens: LayerTokens::default(), events: 0 };
+fn realised(log: &EventLog, from: Millis, to: Millis) -> Option<ActualSavings> {
+    let mut sum = ActualSavings { tokens: LayerTokens::default(), events: 0 };
     for event in log.events.iter().filter(|event| (from..to).contains(&event.ts)) {
         let layer = event.layer as usize;
         sum.events += 1;

@@ -10,18 +10,18 @@ use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::QuestionArgs;
 use crate::commands::tune::writing;
-use crate::commands::tune::writing::{Settled, WriteArgs};
+use crate::commands::tune::writing::{SettledProposal, WriteArgs};
 use crate::frames::input::Input;
-use crate::frames::input::timeline::Detail;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reaches;
-use crate::report::table::Format;
+use crate::report::table::TableFormat;
 use crate::rules::claude::search as claude;
-use crate::rules::precedence::Precedence;
+use crate::rules::precedence::KeyOwners;
 use crate::rules::proposal::{Proposal, View, settle};
 use crate::rules::search;
-use crate::rules::search::{Ground, Search, Sheet};
+use crate::rules::search::{Search, SearchInput, SearchThresholds};
 use crate::settings::formats::{load_config, vocabularies};
 use crate::settings::{Effective, Settings};
 use crate::shell::arguments::Exit;
@@ -63,15 +63,20 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let window = window::of(&args.asked.window, context.now_ms)?;
     let configurations = std::iter::once(&effective.settings).chain(&against);
     let tier = configurations.fold(0, |bits, settings| bits | vocabularies(settings, None));
-    let mut input =
-        Input::read_for_timeline(&args.asked.input, window, (tier, Detail::default()), &args.asked.output, context)?;
+    let mut input = Input::read_for_timeline(
+        &args.asked.input,
+        window,
+        (tier, TimelineDetail::default()),
+        &args.asked.output,
+        context,
+    )?;
     input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     let reaches = Reaches::choose(Some(&args.reach), &input.data)?;
     let found = found(args, &file, against.as_ref(), &reaches, &mut input)?;
     let of_client = of_client(&mut input)?;
     let view = View::new(&file, &effective);
-    let precedence = Precedence::load(&input.data, &file, None)?;
+    let precedence = KeyOwners::load(&input.data, &file, None)?;
     let proposal = Proposal::new(&file, settle(&view, &precedence, search::findings(&found, &view)?))?;
     input.tell(&args.asked.output, context)?;
     if !args.asked.output.quiet {
@@ -81,7 +86,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     show(args, (&found, &of_client), &proposal, (&reaches, &input), context)?;
     let calls = input.overview()?;
     let inputs = window::inputs("logs", calls.calls, calls.sessions, &input.window);
-    let settled = Settled { command: "tune search", file: &file, proposal: &proposal, gate: None, inputs };
+    let settled = SettledProposal { command: "tune search", file: &file, proposal: &proposal, gate: None, inputs };
     writing::conclude(&args.write, args.asked.output.quiet, settled, context)
 }
 
@@ -92,14 +97,14 @@ fn found(
     reaches: &Reaches,
     input: &mut Input,
 ) -> Result<Search> {
-    let sheet = input.data.read(search::SHEET, Sheet::parse)?;
+    let sheet = input.data.read(search::SHEET, SearchThresholds::parse)?;
     let make = |input: &mut Input| {
         let laid = ReplayInput::new(None, input)?;
         let began: Vec<_> = laid.history.sessions.iter().map(|session| session.ts_first).collect();
         let start = Instant::now();
         let goes_on = || args.seconds.is_none_or(|seconds| start.elapsed() < Duration::from_secs(seconds));
         let reach = reaches.chosen();
-        let ground = Ground { file, tape: &laid.tape, began: &began, reach, sheet: &sheet, goes_on: &goes_on };
+        let ground = SearchInput { file, tape: &laid.tape, began: &began, reach, sheet: &sheet, goes_on: &goes_on };
         input.pool.install(|| ground.search(against))
     };
     // What was cut short is no answer to be kept.
@@ -111,9 +116,9 @@ fn found(
 }
 
 /// The same of Claude Code's own settings; nothing without requests.
-fn of_client(input: &mut Input) -> Result<Vec<claude::Row>> {
+fn of_client(input: &mut Input) -> Result<Vec<claude::ChosenValue>> {
     let make = |input: &mut Input| {
-        let timeline = input.timeline(Detail::default())?;
+        let timeline = input.timeline(TimelineDetail::default())?;
         if timeline.requests.is_empty() {
             return Ok(Vec::new());
         }
@@ -125,13 +130,13 @@ fn of_client(input: &mut Input) -> Result<Vec<claude::Row>> {
 
 fn show(
     args: &Args,
-    (found, of_client): (&Search, &[claude::Row]),
+    (found, of_client): (&Search, &[claude::ChosenValue]),
     proposal: &Proposal,
     (reaches, input): (&Reaches, &Input),
     context: &mut Context<'_>,
 ) -> Result<()> {
     let form = args.asked.output.form();
-    if form == Format::Json {
+    if form == TableFormat::Json {
         let fields = input.fields(json!({
             "reach": reaches.chosen().id,
             "search": search::json(found),
@@ -142,7 +147,7 @@ fn show(
         return args.asked.output.write_json("tune search", fields, context);
     }
     let tables = search::tables(found, args.write.explain);
-    if form == Format::Csv {
+    if form == TableFormat::Csv {
         return tables.first().map_or(Ok(()), |(_, path)| path.write(context.out, form, context.width));
     }
     writeln!(context.out, "{}", form.sentence(&search::sentence(found, &reaches.chosen().name)))?;

@@ -8,7 +8,7 @@ use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
-use crate::report::table::{Format, Table};
+use crate::report::table::{Table, TableFormat};
 use crate::rules::report as findings;
 use crate::settings::{Effective, Origin, SettingsFile};
 use crate::shell::arguments::{Exit, OutputArgs};
@@ -41,7 +41,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let rows = effective.leaves();
     match args.output.form() {
-        Format::Json => {
+        TableFormat::Json => {
             let value = |(key, value, origin): &(_, _, Origin)| {
                 let key: &crate::base::key_path::KeyPath = key;
                 json!({ "key": key.to_string(), "value": findings::plain(value), "origin": origin_word(origin),
@@ -57,7 +57,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
                 context,
             )?;
         }
-        Format::Table => {
+        TableFormat::Table => {
             // Dotted keys with their origin as a comment: readable, and valid TOML.
             for (key, value, origin) in &rows {
                 let place = match origin {

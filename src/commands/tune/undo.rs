@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::history::tell_damaged;
-use crate::base::error::{Error, Kind, Result};
+use crate::base::error::{Error, FailureKind, Result};
 use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::config_path;
 use crate::report::numbers::{counted, date};
-use crate::report::table::{Format, Table};
+use crate::report::table::{Table, TableFormat};
 use crate::rules::report as findings;
 use crate::settings::claude::file::{ClaudeFile, name_of};
 use crate::settings::claude::reversal::{claude_entry, journal_of_all, reverse_claude};
-use crate::settings::entries::{Entry, Journal, JournalChange};
+use crate::settings::entries::{Journal, JournalChange, JournalEntry};
 use crate::settings::{
     Reversal, SettingsFile, journal_entry, journal_of, journal_path, reverse, unified_diff, write_noted,
 };
@@ -57,7 +57,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Err(nothing_undone(entry, &reversal));
     }
     // Whoever stops reading has seen enough; what was asked for is done all the same.
-    let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };
+    let unread = |cause: Error| if cause.kind == FailureKind::BrokenPipe { Ok(()) } else { Err(cause) };
     show(args, context, &target, entry, &reversal).or_else(unread)?;
     context.out.flush().map_err(Into::into).or_else(unread)?;
     if !args.dry_run {
@@ -90,7 +90,7 @@ impl Target {
     fn load(config: &Path, usual: &Path, args: &Args) -> Result<Self> {
         let place = journal_path(usual);
         let whole = journal_of_all(usual)?;
-        let of_settings = |entry: &&Entry| entry.is_about_claude();
+        let of_settings = |entry: &&JournalEntry| entry.is_about_claude();
         let meant = match (&args.id, &args.output) {
             (_, Some(path)) => {
                 let name = name_of(path);
@@ -124,7 +124,7 @@ impl Target {
         }
     }
 
-    fn reverse(&self, entry: &Entry) -> Result<Reversal> {
+    fn reverse(&self, entry: &JournalEntry) -> Result<Reversal> {
         match &self.file {
             Held::Pipeline(file) => reverse(file, entry),
             Held::Claude(file) => reverse_claude(file, entry),
@@ -133,7 +133,7 @@ impl Target {
 }
 
 /// The entry named, else the last one that holds.
-fn chosen<'j>(journal: &'j Journal, id: Option<&str>, config: &Path) -> Result<&'j Entry> {
+fn chosen<'j>(journal: &'j Journal, id: Option<&str>, config: &Path) -> Result<&'j JournalEntry> {
     if journal.entries.is_empty() {
         let place = journal_path(config);
         return Err(Error::failed(format!("no change of {} is recorded in {}", config.shown(), place.shown()))
@@ -157,7 +157,7 @@ fn chosen<'j>(journal: &'j Journal, id: Option<&str>, config: &Path) -> Result<&
     }
 }
 
-fn refuse_undone<'j>(journal: &'j Journal, entry: &'j Entry) -> Result<&'j Entry> {
+fn refuse_undone<'j>(journal: &'j Journal, entry: &'j JournalEntry) -> Result<&'j JournalEntry> {
     let standings = journal.entries.iter().zip(journal.standings());
     let standing = standings.into_iter().find(|(other, _)| other.id == entry.id).map(|(_, standing)| standing);
     let undos = standing.filter(|standing| standing.is_undone()).map(|standing| standing.undos).unwrap_or_default();
@@ -166,16 +166,22 @@ fn refuse_undone<'j>(journal: &'j Journal, entry: &'j Entry) -> Result<&'j Entry
         .hint(format!("`devboy tune undo {}` makes the change again", undo.id)))
 }
 
-fn nothing_undone(entry: &Entry, reversal: &Reversal) -> Error {
+fn nothing_undone(entry: &JournalEntry, reversal: &Reversal) -> Error {
     let mut why: Vec<String> = reversal.kept.iter().map(|kept| format!("`{}` {}", kept.key, kept.reason)).collect();
     why.push("set by hand what should be different".to_owned());
     Error::failed(format!("nothing of {} of {} can be undone", entry.id, date(entry.at_ms))).hint(why.join("\n"))
 }
 
-fn show(args: &Args, context: &mut Context<'_>, target: &Target, entry: &Entry, reversal: &Reversal) -> Result<()> {
+fn show(
+    args: &Args,
+    context: &mut Context<'_>,
+    target: &Target,
+    entry: &JournalEntry,
+    reversal: &Reversal,
+) -> Result<()> {
     let diff = unified_diff(target.text(), &reversal.text, &target.path.shown());
     match args.report.form() {
-        Format::Json => {
+        TableFormat::Json => {
             let undone = |change: &JournalChange| json!({ "key": change.key, "from": change.new, "to": change.old });
             let fields = json!({
                 "config": target.path.shown(),
@@ -190,7 +196,7 @@ fn show(args: &Args, context: &mut Context<'_>, target: &Target, entry: &Entry, 
             });
             args.report.write_json("tune undo", fields, context)
         }
-        Format::Table => {
+        TableFormat::Table => {
             let colored = context.colored(args.report.color);
             findings::write_diff(context.out, &diff, colored)?;
             let keys = counted(reversal.undone.len() as u64, "key");
@@ -226,7 +232,7 @@ fn table(reversal: &Reversal) -> Table {
 }
 
 /// Stores the file and adds the undo to the journal.
-fn write(target: &Target, entry: &Entry, reversal: &Reversal, context: &Context<'_>) -> Result<()> {
+fn write(target: &Target, entry: &JournalEntry, reversal: &Reversal, context: &Context<'_>) -> Result<()> {
     let back = |change: &JournalChange| JournalChange {
         rule: change.rule.clone(),
         key: change.key.clone(),
@@ -247,7 +253,13 @@ fn write(target: &Target, entry: &Entry, reversal: &Reversal, context: &Context<
 }
 
 /// What there is to say besides the changes.
-fn conclude(args: &Args, context: &mut Context<'_>, target: &Target, entry: &Entry, reversal: &Reversal) -> Result<()> {
+fn conclude(
+    args: &Args,
+    context: &mut Context<'_>,
+    target: &Target,
+    entry: &JournalEntry,
+    reversal: &Reversal,
+) -> Result<()> {
     let (err, id, path) = (&mut context.err, &entry.id, target.path.shown());
     match reversal {
         Reversal { is_exact: true, .. } => writeln!(err, "# the file is byte for byte what it was before {id}")?,

@@ -7,7 +7,7 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::visible;
-use crate::planner::value_models::{Layers, Precedence, Severity};
+use crate::planner::value_models::{LayerPrecedence, ModelLayers, Severity};
 use crate::rules::annotations::Annotations;
 use crate::settings::SettingsFile;
 use crate::shell::context::Context;
@@ -18,12 +18,12 @@ pub fn warn_models(file: &SettingsFile, data: &Data, context: &mut Context<'_>) 
     let annotations = Annotations::load(data)?;
     let tools = file.get(&KeyPath::from(["tools"]));
     let named: Vec<&str> = tools.iter().filter_map(Value::as_inline_table).flatten().map(|(name, _)| name).collect();
-    let mut layers = Layers::default();
+    let mut layers = ModelLayers::default();
     layers.annotate_reachable(named, |tool| {
         annotations.of(tool).map(|annotation| (annotation.model, annotation.origin))
     })?;
     layers.user(file);
-    for problem in layers.resolve(Precedence::ByField)?.problems {
+    for problem in layers.resolve(LayerPrecedence::ByField)?.problems {
         // A list that a person (or devboy) wrote is meant to stand in for the shipped one.
         if problem.severity == Severity::Error {
             let place = problem.source.as_ref().map_or_else(String::new, |source| format!("{}: ", source.place));

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
-use crate::commands::tune::gate::Gate;
+use crate::commands::tune::gate::ProposalGate;
 use crate::logs::trace::Millis;
 use crate::report::numbers::{counted, thousands};
-use crate::report::table::Format;
+use crate::report::table::TableFormat;
 use crate::rules::proposal::Proposal;
 use crate::rules::report as findings;
-use crate::settings::entries::{Entry, Inputs, JournalChange, Predicted};
+use crate::settings::entries::{JournalChange, JournalEntry, Predicted, RuleInputs};
 use crate::settings::finding::Verdict;
 use crate::settings::{SettingsFile, journal_entry, write_noted};
 use crate::shell::arguments::{Exit, OutputArgs};
@@ -47,7 +47,7 @@ impl WriteArgs {
 
 /// Prints the diff and the evidence, or the changes as a table.
 pub fn show(args: &WriteArgs, report: &OutputArgs, proposal: &Proposal, context: &mut Context<'_>) -> Result<()> {
-    if report.form() != Format::Table {
+    if report.form() != TableFormat::Table {
         return findings::table(&proposal.findings).write(context.out, report.form(), context.width);
     }
     if proposal.is_change() {
@@ -59,7 +59,7 @@ pub fn show(args: &WriteArgs, report: &OutputArgs, proposal: &Proposal, context:
 }
 
 /// A proposal that is settled, and what goes into the journal with it.
-pub struct Settled<'a> {
+pub struct SettledProposal<'a> {
     /// The command that proposes.
     pub command: &'a str,
     /// The configuration as it is.
@@ -67,17 +67,22 @@ pub struct Settled<'a> {
     /// What it should be.
     pub proposal: &'a Proposal,
     /// What a replay of it said.
-    pub gate: Option<&'a Gate>,
+    pub gate: Option<&'a ProposalGate>,
     /// What it was made from.
-    pub inputs: Inputs,
+    pub inputs: RuleInputs,
 }
 
 /// Writes the file and notes it in the journal, or says why not.
 ///
 /// # Errors
 /// If the file changed meanwhile, or whatever the disk says.
-pub fn conclude(args: &WriteArgs, quiet: bool, settled: Settled<'_>, context: &mut Context<'_>) -> Result<Exit> {
-    let Settled { file, proposal, .. } = settled;
+pub fn conclude(
+    args: &WriteArgs,
+    quiet: bool,
+    settled: SettledProposal<'_>,
+    context: &mut Context<'_>,
+) -> Result<Exit> {
+    let SettledProposal { file, proposal, .. } = settled;
     let aside = aside(args, proposal);
     let now_ms = context.now_ms;
     let mut tell = |words: String| if quiet { Ok(()) } else { writeln!(context.err, "# {words}{aside}") };
@@ -103,8 +108,8 @@ pub fn aside(args: &WriteArgs, proposal: &Proposal) -> String {
 }
 
 /// What the journal beside the configuration says about the proposal.
-fn entry(settled: &Settled<'_>, now_ms: Millis) -> Result<Entry> {
-    let Settled { command, file, proposal, gate, inputs } = settled;
+fn entry(settled: &SettledProposal<'_>, now_ms: Millis) -> Result<JournalEntry> {
+    let SettledProposal { command, file, proposal, gate, inputs } = settled;
     let changes = proposal.findings.iter().filter_map(JournalChange::of).collect();
     let mut entry = journal_entry(now_ms, command, file, &proposal.text, changes)?;
     entry.inputs = Some(inputs.clone());

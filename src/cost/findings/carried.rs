@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use crate::base::names::Sym;
-use crate::cost::findings::Evidence;
+use crate::cost::findings::BillEvidence;
 use crate::cost::shares;
 use crate::cost::shares::Thing;
 use crate::whatif::sim::cost::Cost;
@@ -14,8 +14,8 @@ use crate::whatif::sim::cost::Cost;
 pub type Costs = BTreeMap<(u32, Sym), Cost>;
 
 /// What is asked about: items, each of them some things or parts of them.
-pub struct Carried<'e> {
-    evidence: &'e Evidence<'e>,
+pub struct CarriedCosts<'e> {
+    evidence: &'e BillEvidence<'e>,
     items: usize,
     /// Lists of items with the share of a thing that is theirs; the first is empty.
     lists: Vec<Vec<(usize, f64)>>,
@@ -25,9 +25,9 @@ pub struct Carried<'e> {
     prefixes: Vec<u32>,
 }
 
-impl<'e> Carried<'e> {
+impl<'e> CarriedCosts<'e> {
     /// Nothing so far.
-    pub fn new(evidence: &'e Evidence<'e>) -> Self {
+    pub fn new(evidence: &'e BillEvidence<'e>) -> Self {
         let timeline = &evidence.world.timeline;
         Self {
             evidence,
@@ -53,7 +53,7 @@ impl<'e> Carried<'e> {
     /// Adds so many tokens of what came in with a request and is in no block. With the first request of a chain they may
     /// stand in its prefix as well.
     pub fn unlogged(&mut self, item: usize, request: u32, tokens: f64) {
-        let Evidence { world, .. } = self.evidence;
+        let BillEvidence { world, .. } = self.evidence;
         let chain = world.timeline.requests[request as usize].chain as usize;
         let is_first = world.timeline.chains[chain].requests.start == request;
         let prefix = if is_first { world.sizes.prefix[chain] as f64 } else { 0.0 };

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::cost::findings::Evidence;
-use crate::settings::claude::levers::{Fate, Lever, Place};
+use crate::cost::findings::BillEvidence;
+use crate::settings::claude::levers::{Lever, LeverPlace, LeverUse};
 use crate::whatif::client::sheet::known;
 
 /// Where it is set for everybody's projects, and for some.
@@ -23,16 +23,16 @@ pub struct Settable<'s> {
     pub so: Option<&'s str>,
 }
 
-impl<'e> Evidence<'e> {
+impl<'e> BillEvidence<'e> {
     /// The levers that a rule of `tune claude-settings` owns.
     pub fn owned(&self, rule: &str) -> Vec<&'e Lever> {
-        self.levers.all().filter(|lever| lever.fate() == Fate::Rule(rule)).collect()
+        self.levers.all().filter(|lever| lever.fate() == LeverUse::Rule(rule)).collect()
     }
 }
 
 impl Settable<'_> {
     /// In words; and the same where it holds in parts of one kind only, by kind. `{parts}` stands for their names.
-    pub fn advice(&self, evidence: &Evidence<'_>, value: &str) -> (String, BTreeMap<&'static str, String>) {
+    pub fn advice(&self, evidence: &BillEvidence<'_>, value: &str) -> (String, BTreeMap<&'static str, String>) {
         let value = value.parse::<i64>().map_or_else(|_| json!(value), |number| json!(number));
         let words = |file: &str, groups: &[Vec<&Lever>]| sentence(evidence, groups, &value, file, self.so);
         let mut parts = BTreeMap::from([("project", words(PROJECT, &self.groups))]);
@@ -43,7 +43,7 @@ impl Settable<'_> {
     }
 
     /// The same for programs.
-    pub fn sets(&self, evidence: &Evidence<'_>, value: &str) -> Vec<Assignment> {
+    pub fn sets(&self, evidence: &BillEvidence<'_>, value: &str) -> Vec<Assignment> {
         let value = value.parse::<i64>().map_or_else(|_| json!(value), |number| json!(number));
         let levers = self.groups.iter().filter_map(|group| preferred(evidence, group));
         levers.map(|lever| Assignment { lever: lever.name.clone(), value: lever.spelled(&value) }).collect()
@@ -60,7 +60,13 @@ pub struct Assignment {
 }
 
 /// One sentence: of each group the lever that every client knows; if there is none, what to update, and the preferred one.
-fn sentence(evidence: &Evidence<'_>, groups: &[Vec<&Lever>], value: &Value, file: &str, so: Option<&str>) -> String {
+fn sentence(
+    evidence: &BillEvidence<'_>,
+    groups: &[Vec<&Lever>],
+    value: &Value,
+    file: &str,
+    so: Option<&str>,
+) -> String {
     let update = groups.iter().find_map(|group| known(group, &evidence.study.versions).err());
     let set: Vec<String> =
         groups.iter().filter_map(|group| preferred(evidence, group)).map(|lever| assignment(lever, value)).collect();
@@ -70,7 +76,7 @@ fn sentence(evidence: &Evidence<'_>, groups: &[Vec<&Lever>], value: &Value, file
 }
 
 /// Of a group the lever that every client knows, else its first one.
-fn preferred<'l>(evidence: &Evidence<'_>, group: &[&'l Lever]) -> Option<&'l Lever> {
+fn preferred<'l>(evidence: &BillEvidence<'_>, group: &[&'l Lever]) -> Option<&'l Lever> {
     known(group, &evidence.study.versions).ok().or(group.first().copied())
 }
 
@@ -78,7 +84,7 @@ fn preferred<'l>(evidence: &Evidence<'_>, group: &[&'l Lever]) -> Option<&'l Lev
 fn assignment(lever: &Lever, value: &Value) -> String {
     let (name, value) = (&lever.name, lever.spelled(value));
     match (lever.place, name.split_once(".*.")) {
-        (Place::Variable, _) => format!("\"env\": {{ \"{name}\": {value} }}"),
+        (LeverPlace::Variable, _) => format!("\"env\": {{ \"{name}\": {value} }}"),
         (_, Some((of, key))) => format!("\"{key}\": {value} under \"{of}\" for {{parts}}"),
         _ => format!("\"{name}\": {value}"),
     }

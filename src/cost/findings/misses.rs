@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
 use crate::cost::findings::sheet::Miss;
-use crate::cost::findings::{Basis, Case, Evidence};
+use crate::cost::findings::{BillEvidence, Case, FindingBasis};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::causes::Loss;
 use crate::whatif::sim::bill;
@@ -12,7 +12,7 @@ use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::figures::Sides;
 
 /// A case for each cause that the sheet has words for.
-pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
+pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
     let losses = causes::losses(evidence.ground);
     let (class_unknown, tariff) = (evidence.ground.oracle.cache.class_unknown, &evidence.ground.tariff);
     let billed = evidence.charged(|request| {
@@ -22,7 +22,12 @@ pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
     evidence.sheet.miss.iter().filter_map(|miss| case(evidence, miss, &losses, &billed)).collect()
 }
 
-fn case(evidence: &Evidence<'_>, miss: &Miss, losses: &[Loss], billed: &BTreeMap<(u32, Sym), Sides>) -> Option<Case> {
+fn case(
+    evidence: &BillEvidence<'_>,
+    miss: &Miss,
+    losses: &[Loss],
+    billed: &BTreeMap<(u32, Sym), Sides>,
+) -> Option<Case> {
     let of_cause = || losses.iter().filter(|loss| loss.cause == miss.cause);
     let counts = evidence.counts(of_cause().map(|loss| loss.request));
     let mut sides = billed.clone();
@@ -38,7 +43,7 @@ fn case(evidence: &Evidence<'_>, miss: &Miss, losses: &[Loss], billed: &BTreeMap
         unless: miss.unless.clone(),
         is_actionable: miss.is_habit,
         sides,
-        ..Case::of(Basis::Billed, &["what-if", "prompt-cache"])
+        ..Case::of(FindingBasis::Billed, &["what-if", "prompt-cache"])
     })
 }
 

@@ -21,44 +21,44 @@ use crate::cost::bill::Bill;
 use crate::cost::findings::breaks::Breaks;
 use crate::cost::findings::levers::Assignment;
 use crate::cost::findings::made::MadeOf;
-use crate::cost::findings::sheet::Sheet;
+use crate::cost::findings::sheet::FindingThresholds;
 use crate::logs::timeline::requests::Request;
 use crate::settings::claude::levers::Levers;
-use crate::whatif::client::Study;
+use crate::whatif::client::LeverStudy;
 use crate::whatif::report::PolicyReport;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance::Apart;
 use crate::whatif::sim::figures;
 use crate::whatif::sim::figures::Sides;
-use crate::whatif::sim::simulate::Ground;
+use crate::whatif::sim::simulate::SharedRun;
 use crate::whatif::simulation::Simulation;
 
 /// Every way to look. A new one is one line here.
-const REGISTER: &[fn(&Evidence<'_>) -> Vec<Case>] =
+const REGISTER: &[fn(&BillEvidence<'_>) -> Vec<Case>] =
     &[replayed::cases, results::cases, misses::cases, parts::cases, subagents::cases, versions::cases];
 
 /// What is looked at.
-pub struct Evidence<'e> {
+pub struct BillEvidence<'e> {
     /// Requests, sizes, prices.
     pub world: &'e Simulation,
     /// The requests under the cache as it was.
-    pub ground: &'e Ground<'e>,
+    pub ground: &'e SharedRun<'e>,
     /// Dollars of all input.
     pub billed_usd: f64,
     /// How far the simulated log is from the bill, by session and model.
     pub apart: &'e BTreeMap<(u32, Sym), Apart>,
     /// Settings that were replayed.
-    pub replays: &'e [Replay],
+    pub replays: &'e [ReplayedSetting],
     /// What can be set in Claude Code.
     pub levers: &'e Levers,
     /// What `tune claude-settings` would choose, and the clients that are in use.
-    pub study: &'e Study,
+    pub study: &'e LeverStudy,
     /// Numbers and words.
-    pub sheet: &'e Sheet,
+    pub sheet: &'e FindingThresholds,
 }
 
 /// One replay.
-pub struct Replay {
+pub struct ReplayedSetting {
     /// The policy.
     pub policy: &'static str,
     /// What was set.
@@ -70,7 +70,7 @@ pub struct Replay {
 /// On what the figures of a finding rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Basis {
+pub enum FindingBasis {
     /// The requests were sent again under another setting.
     Replayed,
     /// It is what the bill of the input shows: the most that can be saved.
@@ -81,7 +81,7 @@ pub enum Basis {
     Priced,
 }
 
-impl<'e> Evidence<'e> {
+impl<'e> BillEvidence<'e> {
     /// The bill to be shared out.
     pub fn bill(&self) -> Bill<'e> {
         Bill::new(self.world, self.ground.oracle.cache.class_unknown)
@@ -99,7 +99,7 @@ impl<'e> Evidence<'e> {
         let mut sums: BTreeMap<(u32, Sym), Sides> = BTreeMap::new();
         for (index, request) in (0..).zip(&self.world.timeline.requests) {
             let Some((spent, cost)) = charge(request) else { continue };
-            let (one, unpriced_requests) = (figures::Bill { spent, cost }, u64::from(cost.unpriced_tokens > 0));
+            let (one, unpriced_requests) = (figures::RunBill { spent, cost }, u64::from(cost.unpriced_tokens > 0));
             let sides = Sides { requests: 1, unpriced_requests, baseline: one, policy: one };
             *sums.entry(self.key(index)).or_default() += sides;
         }
@@ -129,7 +129,7 @@ pub struct Case {
     /// Arguments of the command that its figures come from; none where the evidence is all there is.
     pub source: Vec<String>,
     /// On what it rests.
-    pub basis: Basis,
+    pub basis: FindingBasis,
     /// How often it happened, by session and model.
     pub counts: BTreeMap<(u32, Sym), u64>,
     /// What it breaks.
@@ -148,7 +148,7 @@ pub struct Case {
 
 impl Case {
     /// A case that says nothing yet: somebody can do something about it, and it happened nowhere.
-    pub fn of(basis: Basis, source: &[&str]) -> Self {
+    pub fn of(basis: FindingBasis, source: &[&str]) -> Self {
         Self {
             id: String::new(),
             what: String::new(),
@@ -184,6 +184,6 @@ pub struct Waits {
 }
 
 /// Every case, in the order of the register.
-pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
+pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
     REGISTER.iter().flat_map(|look| look(evidence)).collect()
 }

@@ -8,15 +8,15 @@ mod servers;
 use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
-use crate::cost::findings::carried::{Carried, Costs};
+use crate::cost::findings::carried::{CarriedCosts, Costs};
 use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::misses::less;
-use crate::cost::findings::{Basis, Case, Evidence, Waits};
+use crate::cost::findings::{BillEvidence, Case, FindingBasis, Waits};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::figures::Sides;
 
 /// Every kind of part. A new one is one line here.
-const KINDS: &[fn(&Evidence<'_>, &mut Carried<'_>) -> Vec<Parts>] =
+const KINDS: &[fn(&BillEvidence<'_>, &mut CarriedCosts<'_>) -> Vec<Parts>] =
     &[calls::parts, images::parts, servers::parts, hooks::parts];
 
 /// Some parts, with what a case says of them.
@@ -37,7 +37,7 @@ pub struct Parts {
     pub waits: Option<Waits>,
 }
 
-/// One item of [`Carried`].
+/// One item of [`CarriedCosts`].
 pub struct PartItem {
     /// Which.
     pub item: usize,
@@ -48,8 +48,8 @@ pub struct PartItem {
 }
 
 /// A case for each kind of part.
-pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
-    let mut carried = Carried::new(evidence);
+pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
+    let mut carried = CarriedCosts::new(evidence);
     let parts: Vec<Parts> = KINDS.iter().flat_map(|kind| kind(evidence, &mut carried)).collect();
     let (costs, bill) = (carried.costs(), evidence.bill());
     let whole = evidence.charged(|request| {
@@ -87,6 +87,6 @@ fn case(parts: Parts, costs: &[Costs], whole: &BTreeMap<(u32, Sym), Sides>) -> O
         sides,
         made_of,
         waits: parts.waits,
-        ..Case::of(Basis::Shared, &["cost", "--by", parts.by])
+        ..Case::of(FindingBasis::Shared, &["cost", "--by", parts.by])
     })
 }

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use crate::base::names::Sym;
 use crate::cost::findings::breaks::Breaks;
 use crate::cost::findings::levers::Settable;
-use crate::cost::findings::sheet::{Counts, Replayed};
-use crate::cost::findings::{Basis, Case, Evidence, Replay};
+use crate::cost::findings::sheet::{CountOf, ReplayedFinding};
+use crate::cost::findings::{BillEvidence, Case, FindingBasis, ReplayedSetting};
 use crate::logs::timeline::requests::Request;
 use crate::report::numbers::thousands;
-use crate::whatif::client::{Knob, Study, Trial};
+use crate::whatif::client::{LeverStudy, LeverValue, Trial};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::Cause;
 
 /// A case for each value of each setting.
-pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
+pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
     let is_told = is_told(evidence.study);
-    let of = |setting: &Replayed| -> Vec<Case> {
+    let of = |setting: &ReplayedFinding| -> Vec<Case> {
         let told = setting.values.iter().filter(|value| is_told(setting, value));
         told.filter_map(|value| case(evidence, setting, value)).collect()
     };
@@ -24,13 +24,13 @@ pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
 }
 
 /// Which values may be told: of those that `tune claude-settings` tries, the one that it would choose.
-pub fn is_told(study: &Study) -> impl Fn(&Replayed, &str) -> bool + use<> {
-    let window = |knob| if let Knob::Window(tokens) = knob { Some(tokens) } else { None };
+pub fn is_told(study: &LeverStudy) -> impl Fn(&ReplayedFinding, &str) -> bool + use<> {
+    let window = |knob| if let LeverValue::Window(tokens) = knob { Some(tokens) } else { None };
     let chosen = study.paying(window).map(|(tokens, _)| tokens.to_string());
     move |setting, value| !setting.is_chosen || chosen.as_deref() == Some(value)
 }
 
-fn case(evidence: &Evidence<'_>, setting: &Replayed, value: &str) -> Option<Case> {
+fn case(evidence: &BillEvidence<'_>, setting: &ReplayedFinding, value: &str) -> Option<Case> {
     let set = setting.set(value);
     let replay = evidence.replays.iter().find(|replay| replay.policy == setting.policy && replay.set == set)?;
     let outcome = replay.report.outcome.as_ref().filter(|_| replay.report.not_estimated.is_none())?;
@@ -51,28 +51,28 @@ fn case(evidence: &Evidence<'_>, setting: &Replayed, value: &str) -> Option<Case
         breaks: breaks(evidence, replay, value),
         sides: outcome.by_session.clone(),
         source: source(setting, &set),
-        ..Case::of(Basis::Replayed, &[])
+        ..Case::of(FindingBasis::Replayed, &[])
     })
 }
 
 /// The command that replays it.
-fn source(setting: &Replayed, set: &[String]) -> Vec<String> {
+fn source(setting: &ReplayedFinding, set: &[String]) -> Vec<String> {
     let words = ["what-if".to_owned(), setting.policy.clone()].into_iter();
     words.chain(set.iter().flat_map(|one| ["--set".to_owned(), one.clone()])).collect()
 }
 
-fn counts(evidence: &Evidence<'_>, counts: Counts, value: &str) -> BTreeMap<(u32, Sym), u64> {
+fn counts(evidence: &BillEvidence<'_>, counts: CountOf, value: &str) -> BTreeMap<(u32, Sym), u64> {
     let requests = (0..).zip(&evidence.world.timeline.requests);
     let of = |is_one: &dyn Fn(&Request) -> bool| {
         evidence.counts(requests.clone().filter(|(_, request)| is_one(request)).map(|(index, _)| index))
     };
     match counts {
-        Counts::ContextsAbove => {
+        CountOf::ContextsAbove => {
             let most: u64 = value.parse().unwrap_or(u64::MAX);
             of(&|request| request.context() > most)
         }
-        Counts::HourWrites => of(&|request| request.usage.cache_creation_1h > 0),
-        Counts::CacheExpired => {
+        CountOf::HourWrites => of(&|request| request.usage.cache_creation_1h > 0),
+        CountOf::CacheExpired => {
             let losses = causes::losses(evidence.ground);
             evidence.counts(losses.iter().filter(|loss| loss.cause == Cause::TtlExpiry).map(|loss| loss.request))
         }
@@ -80,8 +80,8 @@ fn counts(evidence: &Evidence<'_>, counts: Counts, value: &str) -> BTreeMap<(u32
 }
 
 /// What would have been missed, as `tune claude-settings` counts it, and what reading it again costs.
-fn breaks(evidence: &Evidence<'_>, replay: &Replay, value: &str) -> Breaks {
-    let is_this = |trial: &&Trial| matches!(trial.knob, Knob::Window(tokens) if tokens.to_string() == value);
+fn breaks(evidence: &BillEvidence<'_>, replay: &ReplayedSetting, value: &str) -> Breaks {
+    let is_this = |trial: &&Trial| matches!(trial.knob, LeverValue::Window(tokens) if tokens.to_string() == value);
     let trial = evidence.study.trials.iter().find(is_this);
     trial.map_or_else(Breaks::default, |trial| Breaks::of(trial, replay.report.reread.usd()))
 }

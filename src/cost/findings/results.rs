@@ -4,23 +4,23 @@
 use crate::cost::findings::breaks::Breaks;
 use crate::cost::findings::levers::Settable;
 use crate::cost::findings::sheet::{LongResult, ResultOf};
-use crate::cost::findings::{Basis, Case, Evidence};
+use crate::cost::findings::{BillEvidence, Case, FindingBasis};
 use crate::report::numbers::thousands;
 use crate::whatif::client::capped::{Capped, Limit};
-use crate::whatif::client::{Knob, Sides as Tried};
+use crate::whatif::client::{LeverValue, SettingSides};
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::figures::{Bill, Sides};
+use crate::whatif::sim::figures::{RunBill, Sides};
 
 /// A case for each kind of tool that the sheet names.
-pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
+pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
     evidence.sheet.result.iter().filter_map(|result| case(evidence, result)).collect()
 }
 
-fn case(evidence: &Evidence<'_>, result: &LongResult) -> Option<Case> {
+fn case(evidence: &BillEvidence<'_>, result: &LongResult) -> Option<Case> {
     let value = |knob| match (result.of, knob) {
-        (ResultOf::Bash, Knob::Result(Limit::BashChars(most)))
-        | (ResultOf::Mcp, Knob::Result(Limit::McpTokens(most)))
-        | (ResultOf::Read, Knob::Result(Limit::ReadTokens(most))) => Some(most),
+        (ResultOf::Bash, LeverValue::Result(Limit::BashChars(most)))
+        | (ResultOf::Mcp, LeverValue::Result(Limit::McpTokens(most)))
+        | (ResultOf::Read, LeverValue::Result(Limit::ReadTokens(most))) => Some(most),
         _ => None,
     };
     let (most, trial) = evidence.study.paying(value)?;
@@ -36,13 +36,13 @@ fn case(evidence: &Evidence<'_>, result: &LongResult) -> Option<Case> {
         counts: evidence.counts(cut(evidence, trial.knob)?.into_iter()),
         breaks: Breaks::of(trial, None),
         sides: trial.by_model.iter().map(|(key, tried)| (*key, sides(tried))).collect(),
-        ..Case::of(Basis::Replayed, &[])
+        ..Case::of(FindingBasis::Replayed, &[])
     })
 }
 
 /// The requests that results came in with which would have been cut.
-fn cut(evidence: &Evidence<'_>, knob: Knob) -> Option<Vec<u32>> {
-    let Knob::Result(limit) = knob else { return None };
+fn cut(evidence: &BillEvidence<'_>, knob: LeverValue) -> Option<Vec<u32>> {
+    let LeverValue::Result(limit) = knob else { return None };
     let (timeline, sizes) = (&evidence.world.timeline, &evidence.world.sizes);
     let capped = Capped::new(limit, evidence.sheet.limits.clone()?, sizes.rules.clone());
     let is_cut = |block: &u32| capped.cut(timeline, *block, sizes.tokens[*block as usize]).is_some();
@@ -50,7 +50,7 @@ fn cut(evidence: &Evidence<'_>, knob: Knob) -> Option<Vec<u32>> {
     Some(requests.flat_map(|(at, request)| request.inputs.clone().filter(is_cut).map(move |_| at)).collect())
 }
 
-fn sides(tried: &Tried) -> Sides {
-    let bill = |cost: Cost| Bill { cost, ..Bill::default() };
+fn sides(tried: &SettingSides) -> Sides {
+    let bill = |cost: Cost| RunBill { cost, ..RunBill::default() };
     Sides { requests: tried.requests, unpriced_requests: 0, baseline: bill(tried.before), policy: bill(tried.after) }
 }

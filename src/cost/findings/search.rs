@@ -13,17 +13,17 @@ use crate::base::bootstrap::{TAIL, sum_interval};
 use crate::base::names::Sym;
 use crate::cost::findings::levers::Assignment;
 use crate::cost::findings::made::Made;
-use crate::cost::findings::{Basis, Case, Evidence, cases};
-use crate::cost::groups::{By, Dates};
+use crate::cost::findings::{BillEvidence, Case, FindingBasis, cases};
+use crate::cost::groups::{CostKey, Dates};
 use crate::logs::trace::NO_TIME;
 use crate::report::numbers::thousands;
-use crate::whatif::sim::cells::{Cell, Places, cells, correct, whole};
+use crate::whatif::sim::cells::{Cell, RequestParts, cells, correct, whole};
 use crate::whatif::sim::distance::Apart;
-use crate::whatif::sim::figures::Verdict;
+use crate::whatif::sim::figures::CostVerdict;
 
 /// A change that saves money, and where.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Finding {
+pub struct BillFinding {
     /// Which.
     pub id: String,
     /// What happens, in plain words.
@@ -35,7 +35,7 @@ pub struct Finding {
     /// Arguments of the command that its figures come from.
     pub source: Vec<String>,
     /// On what it rests.
-    pub basis: Basis,
+    pub basis: FindingBasis,
     /// How often it happened where it holds.
     pub count: u64,
     /// What it breaks.
@@ -53,9 +53,9 @@ pub struct Finding {
     /// Sessions where it holds.
     pub sessions: u64,
     /// Where it holds: the whole logs, or parts of them.
-    pub scope: Scope,
+    pub scope: FindingScope,
     /// Parts of the logs that have most of it.
-    pub mostly: Vec<Part>,
+    pub mostly: Vec<FindingPart>,
     /// Projects in which it costs more.
     pub except: Vec<String>,
     /// Dollars that are saved, by project, for a table of all.
@@ -103,7 +103,7 @@ pub struct Looked {
     /// Both ends of its 95 % interval over sessions; none with too few of them.
     pub interval_usd: Option<(f64, f64)>,
     /// Whether it is beyond chance, and which way.
-    pub verdict: Verdict,
+    pub verdict: CostVerdict,
 }
 
 /// What a case comes to in one session.
@@ -124,7 +124,7 @@ pub struct InSession {
 /// Where a finding holds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum FindingScope {
     /// In all of the logs.
     Everywhere,
     /// In parts of one kind only: `project`, `model`, `context`, and their names.
@@ -133,7 +133,7 @@ pub enum Scope {
 
 /// A part with its share of what is saved.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Part {
+pub struct FindingPart {
     /// `project`, `model` or `context`.
     pub by: String,
     /// Pseudonym, model, range of tokens.
@@ -149,15 +149,15 @@ struct Look {
 }
 
 /// What holds, the most valuable first.
-pub fn findings(evidence: &Evidence<'_>) -> Vec<Finding> {
+pub fn findings(evidence: &BillEvidence<'_>) -> Vec<BillFinding> {
     let cases = cases(evidence);
     let mut looks: Vec<Option<Look>> = cases.par_iter().map(|case| look(evidence, case)).collect();
     let all = looks.iter_mut().flatten().flat_map(|look| std::iter::once(&mut look.whole).chain(&mut look.parts));
     correct(all, &evidence.world.cells);
-    let places = Places::of(&evidence.world.timeline, &evidence.world.cells);
+    let places = RequestParts::of(&evidence.world.timeline, &evidence.world.cells);
     let looked_at = cases.par_iter().zip(&looks);
     let found = looked_at.filter_map(|(case, look)| finding(evidence, &places, case, look.as_ref()?));
-    let mut findings: Vec<Finding> = found.collect();
+    let mut findings: Vec<BillFinding> = found.collect();
     let ids: BTreeSet<String> = findings.iter().map(|finding| finding.id.clone()).collect();
     let beside: BTreeMap<&str, &str> =
         cases.iter().filter_map(|case| Some((case.id.as_str(), case.unless.as_deref()?))).collect();
@@ -172,14 +172,14 @@ pub fn findings(evidence: &Evidence<'_>) -> Vec<Finding> {
 /// What the simulation is off, by session and model, and the least difference that counts. What the bill shows has neither.
 type Margin = (BTreeMap<(u32, Sym), Apart>, f64);
 
-fn margin(evidence: &Evidence<'_>, case: &Case) -> Margin {
+fn margin(evidence: &BillEvidence<'_>, case: &Case) -> Margin {
     match case.basis {
-        Basis::Replayed => (evidence.apart.clone(), evidence.world.winner_percent_min / 100.0),
-        Basis::Billed | Basis::Shared | Basis::Priced => (BTreeMap::new(), 0.0),
+        FindingBasis::Replayed => (evidence.apart.clone(), evidence.world.winner_percent_min / 100.0),
+        FindingBasis::Billed | FindingBasis::Shared | FindingBasis::Priced => (BTreeMap::new(), 0.0),
     }
 }
 
-fn look(evidence: &Evidence<'_>, case: &Case) -> Option<Look> {
+fn look(evidence: &BillEvidence<'_>, case: &Case) -> Option<Look> {
     let (apart, least) = margin(evidence, case);
     let rules = &evidence.world.cells;
     let whole = whole(&case.sides, &apart, rules, least)?;
@@ -189,9 +189,9 @@ fn look(evidence: &Evidence<'_>, case: &Case) -> Option<Look> {
 /// Kinds of parts in the order in which they are told: a setting can be made for a project, a habit for the others.
 const KINDS: [&str; 3] = ["project", "model", "context"];
 
-fn finding(evidence: &Evidence<'_>, places: &Places<'_>, case: &Case, look: &Look) -> Option<Finding> {
+fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, look: &Look) -> Option<BillFinding> {
     let waited = waited(evidence, case);
-    let everywhere = || (Scope::Everywhere, look.whole.clone(), case.sides.keys().copied().collect());
+    let everywhere = || (FindingScope::Everywhere, look.whole.clone(), case.sides.keys().copied().collect());
     let (scope, cell, inside) = match &waited {
         Some(_) => everywhere(),
         None => scope(evidence, places, case, look)?,
@@ -206,20 +206,20 @@ fn finding(evidence: &Evidence<'_>, places: &Places<'_>, case: &Case, look: &Loo
         let by = by.to_owned();
         look.parts.iter().filter(move |part| part.by == by && part.verdict == verdict && part.in_money)
     };
-    let is_whole = scope == Scope::Everywhere;
+    let is_whole = scope == FindingScope::Everywhere;
     let mostly = KINDS.iter().filter_map(|by| {
-        let most = clear(by, Verdict::Cheaper).max_by(|a, b| saved_in(a).total_cmp(&saved_in(b)))?;
+        let most = clear(by, CostVerdict::Cheaper).max_by(|a, b| saved_in(a).total_cmp(&saved_in(b)))?;
         let share = saved_in(most) / saved_usd;
         let is_most = share >= evidence.sheet.most_share && is_whole;
-        is_most.then(|| Part { by: (*by).to_owned(), name: most.name.clone(), share: share.min(1.0) })
+        is_most.then(|| FindingPart { by: (*by).to_owned(), name: most.name.clone(), share: share.min(1.0) })
     });
     let projects = look.parts.iter().filter(|part| part.by == "project" && part.in_money);
     let in_parts = match &scope {
-        Scope::Parts(by, _) => case.advice_in.get(by.as_str()),
-        Scope::Everywhere => None,
+        FindingScope::Parts(by, _) => case.advice_in.get(by.as_str()),
+        FindingScope::Everywhere => None,
     };
     let advice = in_parts.unwrap_or(&case.advice);
-    is_told.then(|| Finding {
+    is_told.then(|| BillFinding {
         id: case.id.clone(),
         what: case.what.replace("{count}", &thousands(count)),
         advice: advice.clone(),
@@ -235,7 +235,7 @@ fn finding(evidence: &Evidence<'_>, places: &Places<'_>, case: &Case, look: &Loo
         upper_usd: dollars(cell.lower.unwrap_or_default()),
         sessions: cell.sessions,
         mostly: mostly.collect(),
-        except: clear("project", Verdict::MoreExpensive).map(|part| part.name.clone()).collect(),
+        except: clear("project", CostVerdict::MoreExpensive).map(|part| part.name.clone()).collect(),
         by_project: projects.map(|part| (part.name.clone(), saved_in(part))).collect(),
         looks: looks(places, case, look, &scope, &cell),
         largest: largest(evidence, case, &inside),
@@ -247,14 +247,14 @@ fn finding(evidence: &Evidence<'_>, places: &Places<'_>, case: &Case, look: &Loo
 }
 
 /// The time that somebody waited, if it is long.
-fn waited(evidence: &Evidence<'_>, case: &Case) -> Option<Waited> {
+fn waited(evidence: &BillEvidence<'_>, case: &Case) -> Option<Waited> {
     let waits = case.waits.as_ref()?;
     let timeline = &evidence.world.timeline;
     let rules = &evidence.world.cells;
     let mut dates = Dates::default();
     let mut days: BTreeSet<String> = BTreeSet::new();
     for start in timeline.requests.iter().map(|one| one.start).filter(|start| *start != NO_TIME) {
-        let day = dates.of(start, By::Day);
+        let day = dates.of(start, CostKey::Day);
         if !days.contains(day) {
             days.insert(day.to_owned());
         }
@@ -273,7 +273,7 @@ fn waited(evidence: &Evidence<'_>, case: &Case) -> Option<Waited> {
 }
 
 /// What was looked at, in money. `cell` is what is told.
-fn looks(places: &Places<'_>, case: &Case, look: &Look, scope: &Scope, cell: &Cell) -> Vec<Looked> {
+fn looks(places: &RequestParts<'_>, case: &Case, look: &Look, scope: &FindingScope, cell: &Cell) -> Vec<Looked> {
     let mut counts: BTreeMap<(&str, String), u64> = BTreeMap::new();
     for (&(session, model), &count) in case.counts.iter().filter(|(key, _)| case.sides.contains_key(*key)) {
         places.names(session, model).into_iter().for_each(|part| *counts.entry(part).or_default() += count);
@@ -294,10 +294,10 @@ fn looks(places: &Places<'_>, case: &Case, look: &Look, scope: &Scope, cell: &Ce
         }
     };
     let mut looks = vec![looked(&look.whole, "all", &[])];
-    if let Scope::Parts(by, names) = scope
+    if let FindingScope::Parts(by, names) = scope
         && names.len() > 1
     {
-        looks.push(Looked { by: "together".to_owned(), verdict: Verdict::Cheaper, ..looked(cell, by, names) });
+        looks.push(Looked { by: "together".to_owned(), verdict: CostVerdict::Cheaper, ..looked(cell, by, names) });
     }
     let parts = look.parts.iter().filter(|part| part.in_money);
     looks.extend(parts.map(|part| looked(part, part.by, std::slice::from_ref(&part.name))));
@@ -305,7 +305,7 @@ fn looks(places: &Places<'_>, case: &Case, look: &Look, scope: &Scope, cell: &Ce
 }
 
 /// The sessions that have most of a case, where it holds.
-fn largest(evidence: &Evidence<'_>, case: &Case, inside: &Inside) -> Vec<InSession> {
+fn largest(evidence: &BillEvidence<'_>, case: &Case, inside: &Inside) -> Vec<InSession> {
     let timeline = &evidence.world.timeline;
     let mut by_session: BTreeMap<u32, InSession> = BTreeMap::new();
     for key in inside {
@@ -333,17 +333,22 @@ fn largest(evidence: &Evidence<'_>, case: &Case, inside: &Inside) -> Vec<InSessi
 type Inside = Vec<(u32, Sym)>;
 
 /// Where a case holds: everywhere, else in the parts of the first kind of which some are clear. None where it holds nowhere.
-fn scope(evidence: &Evidence<'_>, places: &Places<'_>, case: &Case, look: &Look) -> Option<(Scope, Cell, Inside)> {
-    if look.whole.verdict == Verdict::Cheaper {
-        return Some((Scope::Everywhere, look.whole.clone(), case.sides.keys().copied().collect()));
+fn scope(
+    evidence: &BillEvidence<'_>,
+    places: &RequestParts<'_>,
+    case: &Case,
+    look: &Look,
+) -> Option<(FindingScope, Cell, Inside)> {
+    if look.whole.verdict == CostVerdict::Cheaper {
+        return Some((FindingScope::Everywhere, look.whole.clone(), case.sides.keys().copied().collect()));
     }
     KINDS.iter().find_map(|by| {
-        let clear = look.parts.iter().filter(|part| part.by == *by && part.verdict == Verdict::Cheaper);
+        let clear = look.parts.iter().filter(|part| part.by == *by && part.verdict == CostVerdict::Cheaper);
         let names: Vec<String> = clear.map(|part| part.name.clone()).collect();
         let rules = &evidence.world.cells;
         let sides = places.within(&case.sides, (by, &names));
         let (apart, least) = margin(evidence, case);
         let cell = whole(&sides, &apart, rules, least).filter(|_| !names.is_empty())?;
-        Some((Scope::Parts((*by).to_owned(), names), cell, sides.into_keys().collect()))
+        Some((FindingScope::Parts((*by).to_owned(), names), cell, sides.into_keys().collect()))
     })
 }

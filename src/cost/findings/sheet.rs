@@ -5,13 +5,13 @@ use serde::Deserialize;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::cost::outcomes::{FAILED, READ_AGAIN};
-use crate::whatif::client::sheet::{Results, Sheet as ClientSheet};
+use crate::whatif::client::sheet::{ClientThresholds, Results};
 use crate::whatif::prompt_cache::outcome::Cause;
 
 /// The sheet.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sheet {
+pub struct FindingThresholds {
     /// Most findings of a page.
     pub findings_max: usize,
     /// Most names of a line.
@@ -39,13 +39,13 @@ pub struct Sheet {
     /// Findings of which nothing follows that a page tells.
     pub nothing_to_set_max: usize,
     /// Settings that are replayed.
-    pub replayed: Vec<Replayed>,
+    pub replayed: Vec<ReplayedFinding>,
     /// Results that are longer than need be.
     pub result: Vec<LongResult>,
     /// Cache misses.
     pub miss: Vec<Miss>,
     /// What parts of contexts cost.
-    pub part: Vec<Part>,
+    pub part: Vec<ContextPart>,
     /// Images and documents.
     pub images: Images,
     /// MCP servers that nobody calls.
@@ -57,7 +57,7 @@ pub struct Sheet {
     /// Client versions that lose the cache.
     pub old_versions: OldVersions,
     /// What may not pay.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<TriedSetting>,
     /// What the client shows of long results.
     #[serde(skip)]
     pub limits: Option<Results>,
@@ -66,7 +66,7 @@ pub struct Sheet {
 /// A setting that is replayed with several values.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Replayed {
+pub struct ReplayedFinding {
     /// Name of the finding.
     pub id: String,
     /// The policy that replays it.
@@ -80,7 +80,7 @@ pub struct Replayed {
     #[serde(default)]
     pub with: Vec<String>,
     /// What is counted.
-    pub counts: Counts,
+    pub counts: CountOf,
     /// What happens.
     pub what: String,
     /// The rules of `tune claude-settings` that own the levers to be set.
@@ -94,7 +94,7 @@ pub struct Replayed {
     pub is_chosen: bool,
 }
 
-impl Replayed {
+impl ReplayedFinding {
     /// What is set to replay a value.
     pub fn set(&self, value: &str) -> Vec<String> {
         std::iter::once(format!("{}={value}", self.key)).chain(self.with.iter().cloned()).collect()
@@ -104,7 +104,7 @@ impl Replayed {
 /// What a replayed finding counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Counts {
+pub enum CountOf {
     /// Requests whose context is larger than the value.
     ContextsAbove,
     /// Cache misses after the lifetime.
@@ -252,7 +252,7 @@ pub struct OldVersions {
 /// Parts of contexts that need not be there.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Part {
+pub struct ContextPart {
     /// Name of the finding.
     pub id: String,
     /// Which parts.
@@ -287,7 +287,7 @@ impl PartOf {
 /// Something that people try.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tried {
+pub struct TriedSetting {
     /// The policy.
     pub policy: String,
     /// What is set.
@@ -296,14 +296,14 @@ pub struct Tried {
     pub name: String,
 }
 
-impl Sheet {
+impl FindingThresholds {
     /// Reads the sheet, and the windows that `tune claude-settings` tries.
     ///
     /// # Errors
     /// If a data file does not fit.
     pub fn load(data: &Data) -> Result<Self> {
         let mut sheet: Self = data.parsed("findings.toml")?;
-        let client = ClientSheet::load(data)?;
+        let client = ClientThresholds::load(data)?;
         let windows: Vec<String> = client.window.tokens.iter().map(u64::to_string).collect();
         sheet.limits = Some(client.results);
         for setting in sheet.replayed.iter_mut().filter(|setting| setting.values.is_empty()) {
@@ -313,8 +313,8 @@ impl Sheet {
     }
 
     /// Every replay that is wanted, each once: the policy and what is set.
-    pub fn replays(&self, is_wanted: impl Fn(&Replayed, &str) -> bool) -> Vec<(String, Vec<String>)> {
-        let replay = |one: &Replayed, value: &str| (one.policy.clone(), one.set(value));
+    pub fn replays(&self, is_wanted: impl Fn(&ReplayedFinding, &str) -> bool) -> Vec<(String, Vec<String>)> {
+        let replay = |one: &ReplayedFinding, value: &str| (one.policy.clone(), one.set(value));
         let settings = self.replayed.iter().flat_map(|one| {
             one.values.iter().filter(|value| is_wanted(one, value)).map(|value| replay(one, value)).collect::<Vec<_>>()
         });

@@ -5,18 +5,18 @@ use crate::cost::bill;
 use crate::cost::findings::levers::Settable;
 use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::sheet::Subagents;
-use crate::cost::findings::{Basis, Case, Evidence};
+use crate::cost::findings::{BillEvidence, Case, FindingBasis};
 use crate::logs::timeline::requests::{Chain, NONE, Request};
 use crate::logs::trace::Place;
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::figures::{Bill, Sides};
+use crate::whatif::sim::figures::{RunBill, Sides};
 
 /// One case, if a subagent ran on a model that costs more.
-pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
+pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
     case(evidence, &evidence.sheet.subagents).into_iter().collect()
 }
 
-fn case(evidence: &Evidence<'_>, sheet: &Subagents) -> Option<Case> {
+fn case(evidence: &BillEvidence<'_>, sheet: &Subagents) -> Option<Case> {
     let (bill, timeline) = (evidence.bill(), &evidence.world.timeline);
     let lever = evidence.levers.named(&sheet.lever)?;
     let settable = Settable { groups: vec![vec![lever]], for_model: None, so: Some(&sheet.so) };
@@ -28,7 +28,7 @@ fn case(evidence: &Evidence<'_>, sheet: &Subagents) -> Option<Case> {
         advice_in,
         sets: settable.sets(evidence, &sheet.value),
         made_of: MadeOf::by(&["agent type", "model"]),
-        ..Case::of(Basis::Priced, &["cost", "--by", "agent-type,model"])
+        ..Case::of(FindingBasis::Priced, &["cost", "--by", "agent-type,model"])
     };
     for chain in timeline.chains.iter().filter(|chain| is_own(evidence, sheet, chain)) {
         let kind = match timeline.names.text(chain.agent_type) {
@@ -39,7 +39,7 @@ fn case(evidence: &Evidence<'_>, sheet: &Subagents) -> Option<Case> {
             let request = &timeline.requests[index as usize];
             let charge = bill.charge(request);
             let Some(after) = cheaper(evidence, sheet, request, &charge) else { continue };
-            let [baseline, policy] = [charge.cost, after].map(|cost| Bill { spent: charge.spent, cost });
+            let [baseline, policy] = [charge.cost, after].map(|cost| RunBill { spent: charge.spent, cost });
             let names = vec![kind.to_owned(), timeline.names.text(request.model).to_owned()];
             case.add(names, evidence.key(index), 1, &Sides { requests: 1, unpriced_requests: 0, baseline, policy });
         }
@@ -49,7 +49,7 @@ fn case(evidence: &Evidence<'_>, sheet: &Subagents) -> Option<Case> {
 
 /// Whether a chain is a subagent with a context of its own. One that goes on from another context lives off the cache of that
 /// model, and what the client runs for itself follows no setting.
-fn is_own(evidence: &Evidence<'_>, sheet: &Subagents, chain: &Chain) -> bool {
+fn is_own(evidence: &BillEvidence<'_>, sheet: &Subagents, chain: &Chain) -> bool {
     let timeline = &evidence.world.timeline;
     let first = timeline.segments.get(chain.segments.start as usize);
     let is_forked = first.is_some_and(|first| first.after != NONE);
@@ -58,7 +58,7 @@ fn is_own(evidence: &Evidence<'_>, sheet: &Subagents, chain: &Chain) -> bool {
 }
 
 /// What a request would cost with the cheaper model; none if that is not much less.
-fn cheaper(evidence: &Evidence<'_>, sheet: &Subagents, request: &Request, charge: &bill::Charge) -> Option<Cost> {
+fn cheaper(evidence: &BillEvidence<'_>, sheet: &Subagents, request: &Request, charge: &bill::Charge) -> Option<Cost> {
     let rates = evidence.world.prices.rates(&sheet.model, request.start, charge.spent.prompt())?;
     let after = rates.cost(&charge.spent);
     let is_priced = charge.cost.unpriced_tokens + after.unpriced_tokens == 0;

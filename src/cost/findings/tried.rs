@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::cost::findings::Evidence;
-use crate::cost::findings::sheet::Tried;
+use crate::cost::findings::BillEvidence;
+use crate::cost::findings::sheet::TriedSetting;
 use crate::whatif::sim::cells::{Cell, correct};
-use crate::whatif::sim::figures::Verdict;
+use crate::whatif::sim::figures::CostVerdict;
 
 /// Something that costs more.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -25,21 +25,21 @@ pub struct Loser {
 }
 
 /// What would have cost more, beyond chance and the error of the simulation; the most expensive first.
-pub fn losers(evidence: &Evidence<'_>) -> Vec<Loser> {
-    let replayed = |tried: &Tried| {
+pub fn losers(evidence: &BillEvidence<'_>) -> Vec<Loser> {
+    let replayed = |tried: &TriedSetting| {
         let replay = evidence.replays.iter().find(|replay| replay.policy == tried.policy && replay.set == tried.set)?;
         replay.report.whole.clone().filter(|_| replay.report.not_estimated.is_none())
     };
-    let mut tried: Vec<(&Tried, Cell)> =
+    let mut tried: Vec<(&TriedSetting, Cell)> =
         evidence.sheet.tried.iter().filter_map(|tried| Some((tried, replayed(tried)?))).collect();
     correct(tried.iter_mut().map(|(_, cell)| cell), &evidence.world.cells);
-    let lost = tried.iter().filter(|(_, cell)| cell.verdict == Verdict::MoreExpensive);
+    let lost = tried.iter().filter(|(_, cell)| cell.verdict == CostVerdict::MoreExpensive);
     let mut losers: Vec<Loser> = lost.filter_map(|(tried, cell)| loser(tried, cell)).collect();
     losers.sort_by(|a, b| b.change.total_cmp(&a.change));
     losers
 }
 
-fn loser(tried: &Tried, cell: &Cell) -> Option<Loser> {
+fn loser(tried: &TriedSetting, cell: &Cell) -> Option<Loser> {
     let set = tried.set.iter().flat_map(|set| ["--set".to_owned(), set.clone()]);
     Some(Loser {
         name: tried.name.clone(),

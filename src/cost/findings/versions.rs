@@ -7,21 +7,21 @@ use crate::base::numbers::DAY_MS;
 use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::misses::less;
 use crate::cost::findings::sheet::OldVersions;
-use crate::cost::findings::{Basis, Case, Evidence};
+use crate::cost::findings::{BillEvidence, Case, FindingBasis};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::percent;
 use crate::settings::claude::levers::numbers;
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::sim::bill;
-use crate::whatif::sim::cells::{Drawn, Pair};
+use crate::whatif::sim::cells::{Drawn, SessionCosts};
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::figures::{Bill, Sides};
+use crate::whatif::sim::figures::{RunBill, Sides};
 
 /// The numbers of a version, for comparing.
 type Version = Vec<u64>;
 
 /// One case, if a version in use loses more than newer ones.
-pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
+pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
     let sheet = &evidence.sheet.old_versions;
     case(evidence, sheet, &seen(evidence, sheet)).into_iter().collect()
 }
@@ -43,7 +43,7 @@ struct Sum {
 }
 
 /// Every version whose requests have a price.
-fn seen(evidence: &Evidence<'_>, sheet: &OldVersions) -> BTreeMap<Version, Seen> {
+fn seen(evidence: &BillEvidence<'_>, sheet: &OldVersions) -> BTreeMap<Version, Seen> {
     let timeline = &evidence.world.timeline;
     let losses = causes::losses(evidence.ground);
     let lost: BTreeMap<u32, Cost> = losses
@@ -75,20 +75,20 @@ fn seen(evidence: &Evidence<'_>, sheet: &OldVersions) -> BTreeMap<Version, Seen>
 }
 
 /// The share of its input that some versions lost, by both ends of its 95 % interval over sessions; none with too few.
-fn share<'s>(evidence: &Evidence<'_>, versions: impl Iterator<Item = &'s Seen>) -> Option<(f64, f64)> {
-    let mut sessions: BTreeMap<u32, Pair> = BTreeMap::new();
+fn share<'s>(evidence: &BillEvidence<'_>, versions: impl Iterator<Item = &'s Seen>) -> Option<(f64, f64)> {
+    let mut sessions: BTreeMap<u32, SessionCosts> = BTreeMap::new();
     for ((session, _), sum) in versions.flat_map(|seen| &seen.sums) {
         let pair = sessions.entry(*session).or_default();
         pair.0 += sum.input.nano_usd as f64;
         pair.1 += sum.input.nano_usd.saturating_sub(sum.lost.nano_usd) as f64;
     }
-    let pairs: Vec<Pair> = sessions.into_values().filter(|(input, _)| *input > 0.0).collect();
+    let pairs: Vec<SessionCosts> = sessions.into_values().filter(|(input, _)| *input > 0.0).collect();
     let rules = &evidence.world.cells;
     let drawn = (pairs.len() as u64 >= rules.sessions_min).then(|| Drawn::new(&pairs, &rules.resampling)).flatten()?;
     Some((-drawn.upper, -drawn.lower))
 }
 
-fn case(evidence: &Evidence<'_>, sheet: &OldVersions, versions: &BTreeMap<Version, Seen>) -> Option<Case> {
+fn case(evidence: &BillEvidence<'_>, sheet: &OldVersions, versions: &BTreeMap<Version, Seen>) -> Option<Case> {
     let (_, newest) = versions.last_key_value()?;
     let last = versions.values().map(|seen| seen.last).max()?;
     let is_in_use = |seen: &Seen| last.saturating_sub(seen.last) <= sheet.in_use_days * DAY_MS;
@@ -96,7 +96,7 @@ fn case(evidence: &Evidence<'_>, sheet: &OldVersions, versions: &BTreeMap<Versio
         id: sheet.id.clone(),
         what: sheet.what.clone(),
         made_of: MadeOf::by(&["version"]),
-        ..Case::of(Basis::Billed, &["cost", "--by", "version"])
+        ..Case::of(FindingBasis::Billed, &["cost", "--by", "version"])
     };
     let mut shares: Vec<(f64, f64)> = Vec::new();
     for (version, old) in versions.iter().filter(|(_, seen)| is_in_use(seen)) {
@@ -106,7 +106,7 @@ fn case(evidence: &Evidence<'_>, sheet: &OldVersions, versions: &BTreeMap<Versio
         shares.push((own.0, theirs.1));
         for (&key, sum) in &old.sums {
             let after = less(sum.input, sum.lost) + sum.input.part(theirs.1);
-            let [baseline, policy] = [sum.input, after].map(|cost| Bill { cost, ..Bill::default() });
+            let [baseline, policy] = [sum.input, after].map(|cost| RunBill { cost, ..RunBill::default() });
             let sides = Sides { requests: sum.requests, unpriced_requests: 0, baseline, policy };
             case.add(vec![old.name.clone()], key, sum.times, &sides);
         }

@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::cost::findings::Basis;
+use crate::cost::findings::FindingBasis;
 use crate::cost::findings::made::Made;
-use crate::cost::findings::search::{Finding, InSession, Looked};
+use crate::cost::findings::search::{BillFinding, InSession, Looked};
 use crate::cost::page::words::{Telling, sized};
 use crate::report::numbers::{percent, thousands, usd};
 use crate::report::table::Table;
-use crate::whatif::sim::figures::Verdict;
+use crate::whatif::sim::figures::CostVerdict;
 
 /// The whole and its parts.
-pub fn looks(telling: &Telling<'_>, finding: &Finding) -> Table {
+pub fn looks(telling: &Telling<'_>, finding: &BillFinding) -> Table {
     let mut table = Table::new(&["where", "#sessions", "#times", "#spent", "#less", "#of it", "#95 %", "verdict"]);
     for look in &finding.looks {
         let ends = |ends| telling.interval(finding, ends, look.before_usd);
@@ -38,26 +38,28 @@ fn place(telling: &Telling<'_>, look: &Looked) -> String {
     }
 }
 
-fn verdict(verdict: Verdict) -> &'static str {
+fn verdict(verdict: CostVerdict) -> &'static str {
     match verdict {
-        Verdict::Cheaper => "holds",
-        Verdict::MoreExpensive => "costs more",
-        Verdict::NoClearWinner => "too small, or may be chance",
+        CostVerdict::Cheaper => "holds",
+        CostVerdict::MoreExpensive => "costs more",
+        CostVerdict::NoClearWinner => "too small, or may be chance",
     }
 }
 
 /// What the columns of [`looks`] are.
-pub fn caption(finding: &Finding) -> &'static str {
+pub fn caption(finding: &BillFinding) -> &'static str {
     match finding.basis {
-        Basis::Replayed => "Spent: input as simulated; less: what the same requests would have cost less.",
-        Basis::Billed => "Spent: input by the bill; less: what the bill shows that it cost.",
-        Basis::Shared => "Spent: input and output by the bill; less: what the bill shows that it cost.",
-        Basis::Priced => "Spent: input and output by the bill; less: what the other model would have charged less.",
+        FindingBasis::Replayed => "Spent: input as simulated; less: what the same requests would have cost less.",
+        FindingBasis::Billed => "Spent: input by the bill; less: what the bill shows that it cost.",
+        FindingBasis::Shared => "Spent: input and output by the bill; less: what the bill shows that it cost.",
+        FindingBasis::Priced => {
+            "Spent: input and output by the bill; less: what the other model would have charged less."
+        }
     }
 }
 
 /// The sessions that have most of it.
-pub fn sessions(telling: &Telling<'_>, finding: &Finding) -> Table {
+pub fn sessions(telling: &Telling<'_>, finding: &BillFinding) -> Table {
     let mut table = Table::new(&["session", "project", "#times", "#spent", "#less"]);
     for one in &finding.largest {
         table.row([
@@ -72,7 +74,7 @@ pub fn sessions(telling: &Telling<'_>, finding: &Finding) -> Table {
 }
 
 /// What it is made of; none where the logs tell no names.
-pub fn made_of(telling: &Telling<'_>, finding: &Finding) -> Option<Table> {
+pub fn made_of(telling: &Telling<'_>, finding: &BillFinding) -> Option<Table> {
     let figures = ["#times", "#spent", "#less"];
     let columns: Vec<&str> = finding.made_by.iter().map(String::as_str).chain(figures).collect();
     let mut table = Table::new(&columns);
@@ -85,7 +87,7 @@ pub fn made_of(telling: &Telling<'_>, finding: &Finding) -> Option<Table> {
 }
 
 /// All as data, with names instead of pseudonyms.
-pub fn json(telling: &Telling<'_>, finding: &Finding) -> Value {
+pub fn json(telling: &Telling<'_>, finding: &BillFinding) -> Value {
     let look = |look: &Looked| {
         let mut row = json!(look);
         row["name"] = json!(if look.by == "project" { telling.part("project", &look.name) } else { look.name.clone() });

@@ -1,10 +1,10 @@
 //! The page as one file of HTML: the same words, and under them the plots with their figures.
 
-use crate::cost::page::plots::{Plots, ToolCost, Trace};
+use crate::cost::page::plots::{ContextTrace, Plots, ToolCost};
 use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, Telling};
-use crate::mine::edge_page::{self, FollowUp};
+use crate::mine::edge_page::{self, PageEdge};
 use crate::report::html::Html;
-use crate::report::html::chart::{self, Columns, Curve};
+use crate::report::html::chart::{self, PlotLine, StackedColumns};
 use crate::report::numbers::{percent, thousands, usd};
 
 /// Most columns, series and rows of a plot; the rest is one of its own.
@@ -13,7 +13,7 @@ const DAYS: usize = 62;
 const ROWS: usize = 15;
 
 /// The whole page with its plots; `tools` are those of the plots, under the names that they are shown by.
-pub fn html(telling: &Telling<'_>, plots: &Plots, tools: &[ToolCost], follow_ups: &[FollowUp]) -> String {
+pub fn html(telling: &Telling<'_>, plots: &Plots, tools: &[ToolCost], follow_ups: &[PageEdge]) -> String {
     let mut html = Html::new();
     html.leaf("h1", &[], &telling.headline());
     html.element("dl", &[], |html| {
@@ -91,7 +91,11 @@ fn days(html: &mut Html, telling: &Telling<'_>) {
         .collect();
     html.leaf("h2", &[], "Cost per day by model");
     html.element("figure", &[], |html| {
-        chart::columns(html, "cost per day", &Columns { names: &names, parts: &parts, values: &values, write: usd });
+        chart::columns(
+            html,
+            "cost per day",
+            &StackedColumns { names: &names, parts: &parts, values: &values, write: usd },
+        );
         let cut = if all.len() > days.len() {
             format!("the last {} days with a request", days.len())
         } else {
@@ -119,7 +123,7 @@ fn days(html: &mut Html, telling: &Telling<'_>) {
     html.table(&header, &most.iter().map(row).collect::<Vec<_>>());
 }
 
-fn traces(html: &mut Html, telling: &Telling<'_>, sessions: &[Trace]) {
+fn traces(html: &mut Html, telling: &Telling<'_>, sessions: &[ContextTrace]) {
     if sessions.is_empty() {
         return;
     }
@@ -132,7 +136,7 @@ fn traces(html: &mut Html, telling: &Telling<'_>, sessions: &[Trace]) {
             (*at, *tokens as f64, color, format!("{what} after {at:.0} min, {} tokens", thousands(*tokens)))
         });
         let points = trace.points.iter().map(|(at, tokens)| (*at, *tokens as f64)).collect();
-        let curve = Curve { name: name.clone(), points, marks: marks.collect() };
+        let curve = PlotLine { name: name.clone(), points, marks: marks.collect() };
         html.leaf("h3", &[], &name);
         html.element("figure", &[], |html| {
             chart::curves(html, "tokens of the context over time", &[curve], None, |tokens| {
@@ -147,7 +151,7 @@ fn traces(html: &mut Html, telling: &Telling<'_>, sessions: &[Trace]) {
             );
         });
     }
-    let row = |(number, trace): (usize, &Trace)| {
+    let row = |(number, trace): (usize, &ContextTrace)| {
         let most = trace.points.iter().map(|point| point.1).max().unwrap_or_default();
         vec![
             number.to_string(),
@@ -238,7 +242,7 @@ fn curves(html: &mut Html, telling: &Telling<'_>, plots: &Plots) {
         };
         let marks: Vec<_> = places.iter().zip(&setting.points).map(mark).collect();
         let points = marks.iter().map(|(place, change, ..)| (*place, *change)).collect();
-        let curve = Curve { name: setting.name.clone(), points, marks };
+        let curve = PlotLine { name: setting.name.clone(), points, marks };
         html.leaf("h2", &[], &format!("Cost under other values of {}", setting.name));
         html.element("figure", &[], |html| {
             chart::curves(html, "change of cost by value", &[curve], Some(100.0 * band), signed);
@@ -280,7 +284,7 @@ fn heat(html: &mut Html, telling: &Telling<'_>) {
     });
 }
 
-fn graph(html: &mut Html, follow_ups: &[FollowUp]) {
+fn graph(html: &mut Html, follow_ups: &[PageEdge]) {
     if follow_ups.is_empty() {
         return;
     }
@@ -288,6 +292,6 @@ fn graph(html: &mut Html, follow_ups: &[FollowUp]) {
     let caption = "Left: a tool. Right: the tools of the next step. Only pairs beyond chance; see devboy mine edges.";
     edge_page::figure(html, "which tool follows which", follow_ups, caption);
     let row =
-        |one: &FollowUp| vec![one.from.clone(), one.to.clone(), thousands(one.count), format!("{:.0} %", one.percent)];
+        |one: &PageEdge| vec![one.from.clone(), one.to.clone(), thousands(one.count), format!("{:.0} %", one.percent)];
     html.table(&["tool", "next", "#times", "#share"], &follow_ups.iter().map(row).collect::<Vec<_>>());
 }

@@ -9,20 +9,20 @@ pub mod words;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cost::findings::Evidence;
-use crate::cost::findings::search::{Finding, findings};
+use crate::cost::findings::BillEvidence;
+use crate::cost::findings::search::{BillFinding, findings};
 use crate::cost::findings::tried::{Loser, losers};
 use crate::cost::page::plots::Plots;
-use crate::cost::page::spent::Spent;
-use crate::whatif::report::Accuracy;
+use crate::cost::page::spent::PageSpent;
+use crate::whatif::report::SimulationAccuracy;
 
 /// All that the page says, without any name of a person's: projects are pseudonyms.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Page {
     /// What was spent.
-    pub spent: Spent,
+    pub spent: PageSpent,
     /// What would save money, the most valuable first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<BillFinding>,
     /// What would cost more, the most expensive first.
     pub not_worth: Vec<Loser>,
     /// Simulated cost of the log over its bill, less one: what replays are off.
@@ -35,9 +35,9 @@ pub struct Page {
 
 impl Page {
     /// Makes the page, to be drawn or not.
-    pub fn of(evidence: &Evidence<'_>, accuracy: &Accuracy, is_drawn: bool) -> Self {
+    pub fn of(evidence: &BillEvidence<'_>, accuracy: &SimulationAccuracy, is_drawn: bool) -> Self {
         let (spent, (findings, not_worth)) =
-            rayon::join(|| Spent::of(evidence.ground), || rayon::join(|| findings(evidence), || losers(evidence)));
+            rayon::join(|| PageSpent::of(evidence.ground), || rayon::join(|| findings(evidence), || losers(evidence)));
         let (off_bill, bar) = (accuracy.cost_error, accuracy.cost_bar);
         Self { spent, findings, not_worth, off_bill, bar, plots: is_drawn.then(|| Plots::of(evidence)) }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Names by pseudonym.
 #[derive(Clone, Default, Debug)]
-pub struct Names(pub BTreeMap<String, String>);
+pub struct PageNames(pub BTreeMap<String, String>);
 
 /// Where the name of something of a kind stands.
 pub fn own_key(kind: &str, name: &str) -> String {
@@ -14,7 +14,7 @@ pub fn own_key(kind: &str, name: &str) -> String {
 /// Hex digits of one whose name is not known.
 const DIGITS: usize = 8;
 
-impl Names {
+impl PageNames {
     /// The name of a project.
     pub fn project(&self, id: &str) -> String {
         self.named(id, "project")

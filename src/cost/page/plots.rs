@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::cost::attribution::Attribution;
-use crate::cost::findings::Evidence;
-use crate::cost::groups::{By, Label};
+use crate::cost::findings::BillEvidence;
+use crate::cost::groups::{CostKey, Label};
 use crate::cost::page::spent::costs;
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::prompt_cache::causes;
@@ -18,9 +18,9 @@ pub struct Plots {
     /// Cache misses: cause, how often, dollars; the most expensive first.
     pub causes: Vec<(String, u64, f64)>,
     /// What values of settings would have changed.
-    pub curves: Vec<Curve>,
+    pub curves: Vec<SettingCurve>,
     /// The most expensive sessions.
-    pub sessions: Vec<Trace>,
+    pub sessions: Vec<ContextTrace>,
     /// The most expensive tools.
     pub tools: Vec<ToolCost>,
 }
@@ -40,7 +40,7 @@ pub struct ToolCost {
 
 /// One setting over its values.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Curve {
+pub struct SettingCurve {
     /// Its policy and key.
     pub name: String,
     /// Value, and cost over that of the log, less one.
@@ -49,7 +49,7 @@ pub struct Curve {
 
 /// The context of one session over time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Trace {
+pub struct ContextTrace {
     /// Pseudonym of the session.
     pub session: String,
     /// Pseudonym of its project.
@@ -72,7 +72,7 @@ pub struct Trace {
 
 impl Plots {
     /// Takes the figures down.
-    pub fn of(evidence: &Evidence<'_>) -> Self {
+    pub fn of(evidence: &BillEvidence<'_>) -> Self {
         let mut causes: Vec<(String, u64, f64)> = causes::attribute(evidence.ground)
             .into_iter()
             .map(|(cause, sum)| (cause.words().to_owned(), sum.events, sum.cost_lost.nano_usd as f64 / 1e9))
@@ -82,9 +82,9 @@ impl Plots {
     }
 }
 
-fn tools(evidence: &Evidence<'_>) -> Vec<ToolCost> {
+fn tools(evidence: &BillEvidence<'_>) -> Vec<ToolCost> {
     let bill = evidence.bill();
-    let found = Attribution::new(&bill, &[By::Tool]);
+    let found = Attribution::new(&bill, &[CostKey::Tool]);
     let dollars = |cost: &Cost| cost.nano_usd as f64 / 1e9;
     let named = found.rows.iter().filter_map(|row| match row.labels.first()? {
         Label::Word(name) | Label::Tool(name) => Some((name, &row.entry)),
@@ -100,7 +100,7 @@ fn tools(evidence: &Evidence<'_>) -> Vec<ToolCost> {
     .collect()
 }
 
-fn curves(evidence: &Evidence<'_>) -> Vec<Curve> {
+fn curves(evidence: &BillEvidence<'_>) -> Vec<SettingCurve> {
     let mut by_key: BTreeMap<String, Vec<(String, f64)>> = BTreeMap::new();
     for setting in &evidence.sheet.replayed {
         for value in &setting.values {
@@ -113,11 +113,11 @@ fn curves(evidence: &Evidence<'_>) -> Vec<Curve> {
             }
         }
     }
-    by_key.into_iter().map(|(name, points)| Curve { name, points }).collect()
+    by_key.into_iter().map(|(name, points)| SettingCurve { name, points }).collect()
 }
 
 /// Main threads of the sessions that cost most.
-fn traces(evidence: &Evidence<'_>) -> Vec<Trace> {
+fn traces(evidence: &BillEvidence<'_>) -> Vec<ContextTrace> {
     let timeline = &evidence.world.timeline;
     let mut money: BTreeMap<u32, u128> = BTreeMap::new();
     for request in timeline.requests.iter().filter(|request| request.context() > 0) {
@@ -135,11 +135,11 @@ fn traces(evidence: &Evidence<'_>) -> Vec<Trace> {
 }
 
 fn trace(
-    evidence: &Evidence<'_>,
+    evidence: &BillEvidence<'_>,
     (session, usd): (u32, f64),
     losses: &BTreeMap<u32, String>,
     compacted: &BTreeSet<u32>,
-) -> Option<Trace> {
+) -> Option<ContextTrace> {
     let timeline = &evidence.world.timeline;
     // The first chain of a session is its main thread, if the log has one.
     let chain = timeline.chains.iter().find(|chain| chain.session == session)?;
@@ -168,7 +168,7 @@ fn trace(
         }
     }
     let session = &timeline.sessions[session as usize];
-    Some(Trace {
+    Some(ContextTrace {
         session: session.id.to_string(),
         project: session.project.to_string(),
         day: crate::report::numbers::date(first),

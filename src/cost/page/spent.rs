@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cost::groups::{By, Dates};
+use crate::cost::groups::{CostKey, Dates};
 use crate::logs::timeline::requests::Request;
 use crate::logs::trace::NO_TIME;
 use crate::report::numbers::date;
 use crate::whatif::sim::bill;
-use crate::whatif::sim::cost::{Cost, Spent as Tokens};
-use crate::whatif::sim::simulate::Ground;
+use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::simulate::SharedRun;
 use crate::whatif::sim::unlogged::{UnloggedCalls, unlogged};
 
 /// Nano-dollars of a dollar.
@@ -21,7 +21,7 @@ const NANO: f64 = 1e9;
 pub struct Amount {
     /// Nano-dollars of what has a price.
     pub nano_usd: u64,
-    /// Tokens without a price.
+    /// Spent without a price.
     pub unpriced_tokens: u64,
 }
 
@@ -39,7 +39,7 @@ impl Amount {
 
 /// What was spent.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-pub struct Spent {
+pub struct PageSpent {
     /// Sessions with a request.
     pub sessions: u64,
     /// Requests with usage.
@@ -72,9 +72,9 @@ pub struct Spent {
     pub unlogged: Amount,
 }
 
-impl Spent {
+impl PageSpent {
     /// Sums the bill up.
-    pub fn of(ground: &Ground<'_>) -> Self {
+    pub fn of(ground: &SharedRun<'_>) -> Self {
         let timeline = ground.timeline;
         let mut spent = Self::default();
         let mut sessions: BTreeSet<u32> = BTreeSet::new();
@@ -107,12 +107,12 @@ impl Spent {
         spent
     }
 
-    fn add(&mut self, ground: &Ground<'_>, request: &Request, dates: &mut Dates) {
+    fn add(&mut self, ground: &SharedRun<'_>, request: &Request, dates: &mut Dates) {
         let timeline = ground.timeline;
         let (input, output) = costs(ground, request);
         let project = timeline.session_of(request).project.to_string();
         let model = timeline.names.text(request.model).to_owned();
-        let day = Some(dates.of(request.start, By::Day)).filter(|day| !day.is_empty()).unwrap_or("?").to_owned();
+        let day = Some(dates.of(request.start, CostKey::Day)).filter(|day| !day.is_empty()).unwrap_or("?").to_owned();
         self.input.add(&input);
         self.output.add(&output);
         let by_model = self.by_day_model.entry(day.clone()).or_default();
@@ -131,10 +131,10 @@ impl Spent {
 }
 
 /// What the input and the logged output of a request cost.
-pub fn costs(ground: &Ground<'_>, request: &Request) -> (Cost, Cost) {
+pub fn costs(ground: &SharedRun<'_>, request: &Request) -> (Cost, Cost) {
     let prompt = bill::spent(request, ground.oracle.cache.class_unknown);
     let rates = ground.tariff.rates(request.model, request.start, prompt.prompt());
-    let answer = Tokens { output: request.usage.output, ..Tokens::default() };
+    let answer = Spent { output: request.usage.output, ..Spent::default() };
     let (input, output) = (rates.cost(&prompt), rates.cost(&answer));
     // What has no price as a whole has none in part.
     let output = if input.unpriced_tokens > 0 { output.unpriced(&answer) } else { output };

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::cost::findings::Basis;
-use crate::cost::findings::search::{Finding, Part, Scope};
-use crate::cost::findings::sheet::Sheet;
+use crate::cost::findings::FindingBasis;
+use crate::cost::findings::search::{BillFinding, FindingPart, FindingScope};
+use crate::cost::findings::sheet::FindingThresholds;
 use crate::cost::findings::tried::Loser;
 use crate::cost::page::Page;
-use crate::cost::page::names::Names;
+use crate::cost::page::names::PageNames;
 use crate::cost::page::spent::Amount;
 use crate::report::numbers::{counted, percent, thousands, usd};
 
@@ -20,9 +20,9 @@ pub struct Telling<'p> {
     /// The page.
     pub page: &'p Page,
     /// Names of projects.
-    pub names: &'p Names,
+    pub names: &'p PageNames,
     /// Numbers.
-    pub sheet: &'p Sheet,
+    pub sheet: &'p FindingThresholds,
     /// Most findings and names.
     pub top: Option<usize>,
     /// Arguments with which other commands see the same logs.
@@ -32,11 +32,11 @@ pub struct Telling<'p> {
     /// Whether the page was cut to its last days.
     pub is_cut: bool,
     /// What the user's settings say already about what a finding would set, by its id.
-    pub standing: &'p BTreeMap<String, Standing>,
+    pub standing: &'p BTreeMap<String, StandingSetting>,
 }
 
 /// What stands already.
-pub enum Standing {
+pub enum StandingSetting {
     /// The same value, in words.
     Same(String),
     /// Another value, in words.
@@ -46,7 +46,7 @@ pub enum Standing {
 }
 
 /// A finding in three lines.
-pub struct Told {
+pub struct ToldFinding {
     /// What happens.
     pub what: String,
     /// Where it holds, and what it costs.
@@ -65,7 +65,7 @@ impl Telling<'_> {
     }
 
     /// The findings that are told: those from which something follows.
-    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+    pub fn findings(&self) -> impl Iterator<Item = &BillFinding> {
         self.actionable().take(self.findings_max())
     }
 
@@ -74,7 +74,7 @@ impl Telling<'_> {
         self.actionable().skip(self.findings_max()).count()
     }
 
-    fn actionable(&self) -> impl Iterator<Item = &Finding> {
+    fn actionable(&self) -> impl Iterator<Item = &BillFinding> {
         self.page.findings.iter().filter(|finding| finding.is_actionable)
     }
 
@@ -187,25 +187,27 @@ impl Telling<'_> {
     }
 
     /// A finding in three lines.
-    pub fn told(&self, finding: &Finding) -> Told {
+    pub fn told(&self, finding: &BillFinding) -> ToldFinding {
         let month = self.a_month(finding.saved_usd).map(|month| format!(", {month}")).unwrap_or_default();
         let (at_most, of, basis) = match finding.basis {
-            Basis::Replayed => ("", "input as simulated", "replayed"),
-            Basis::Billed => ("at most ", "input", "on the bill"),
-            Basis::Shared => ("at most ", "input and output", "on the bill"),
-            Basis::Priced => ("at most ", "input and output", "at list prices"),
+            FindingBasis::Replayed => ("", "input as simulated", "replayed"),
+            FindingBasis::Billed => ("at most ", "input", "on the bill"),
+            FindingBasis::Shared => ("at most ", "input and output", "on the bill"),
+            FindingBasis::Priced => ("at most ", "input and output", "at list prices"),
         };
         let saves = match finding.basis {
-            Basis::Replayed => format!("{} less", percent(finding.saved_usd / finding.before_usd)),
-            Basis::Billed | Basis::Shared | Basis::Priced => format!("at most {} here", usd(finding.saved_usd)),
+            FindingBasis::Replayed => format!("{} less", percent(finding.saved_usd / finding.before_usd)),
+            FindingBasis::Billed | FindingBasis::Shared | FindingBasis::Priced => {
+                format!("at most {} here", usd(finding.saved_usd))
+            }
         };
         let ends = (finding.lower_usd, finding.upper_usd);
         // Another price may spare the same share of every session: chance has no part in it.
-        let interval = if matches!(finding.basis, Basis::Priced) && usd(ends.0) == usd(ends.1) {
+        let interval = if matches!(finding.basis, FindingBasis::Priced) && usd(ends.0) == usd(ends.1) {
             String::new()
         } else {
             let interval = self.interval(finding, ends, finding.before_usd);
-            if finding.basis == Basis::Replayed {
+            if finding.basis == FindingBasis::Replayed {
                 format!(" {interval}")
             } else {
                 format!(" ({interval} in sessions like these)")
@@ -219,8 +221,10 @@ impl Telling<'_> {
         let waits = waits.unwrap_or_default();
         let holds = format!("{waits}{at_most}{saved} of {before} of {of}{month}: {}{breaks}", self.place(finding));
         let parts = match &finding.scope {
-            Scope::Parts(by, names) => names.iter().map(|name| self.part(by, name)).collect::<Vec<_>>().join(", "),
-            Scope::Everywhere => String::new(),
+            FindingScope::Parts(by, names) => {
+                names.iter().map(|name| self.part(by, name)).collect::<Vec<_>>().join(", ")
+            }
+            FindingScope::Everywhere => String::new(),
         };
         let made = self.made(finding);
         let advice = finding.advice.replace("{parts}", &parts).replace("{made}", &made);
@@ -230,13 +234,13 @@ impl Telling<'_> {
         });
         let spared = spared.unwrap_or_default();
         let evidence = ["report", "--finding", finding.id.as_str()].map(str::to_owned);
-        Told {
+        ToldFinding {
             what: finding.what.replace("{made}", &made),
             holds,
             advice: match self.standing.get(&finding.id) {
-                Some(Standing::Same(words)) => format!("{words}: done; what is told here happened without it"),
-                Some(Standing::Off(words)) => format!("nothing to set: {words}"),
-                Some(Standing::Other(words)) => {
+                Some(StandingSetting::Same(words)) => format!("{words}: done; what is told here happened without it"),
+                Some(StandingSetting::Off(words)) => format!("nothing to set: {words}"),
+                Some(StandingSetting::Other(words)) => {
                     format!("{advice}; {words} now; effect: {spared}{saves}{interval}, {basis}")
                 }
                 None => format!("{advice}; effect: {spared}{saves}{interval}, {basis}"),
@@ -250,7 +254,7 @@ impl Telling<'_> {
     }
 
     /// The first names of what a finding is made of, those with most of it first.
-    fn made(&self, finding: &Finding) -> String {
+    fn made(&self, finding: &BillFinding) -> String {
         let Some(kind) = finding.made_by.first() else { return String::new() };
         let mut names: Vec<String> = Vec::new();
         for name in finding.made_of.iter().filter_map(|made| made.names.first()) {
@@ -265,10 +269,10 @@ impl Telling<'_> {
     }
 
     /// The ends of an interval as this finding tells them: of a replay in shares of what was spent, else in money.
-    pub fn interval(&self, finding: &Finding, (lower, upper): (f64, f64), before_usd: f64) -> String {
+    pub fn interval(&self, finding: &BillFinding, (lower, upper): (f64, f64), before_usd: f64) -> String {
         let end = |value: f64| match finding.basis {
-            Basis::Replayed => percent(value / before_usd),
-            Basis::Billed | Basis::Shared | Basis::Priced => usd(value),
+            FindingBasis::Replayed => percent(value / before_usd),
+            FindingBasis::Billed | FindingBasis::Shared | FindingBasis::Priced => usd(value),
         };
         format!("[{} … {}]", end(lower), end(upper)).replace('-', "−")
     }
@@ -282,7 +286,7 @@ impl Telling<'_> {
     /// What costs money and nobody can change, each in a line.
     pub fn nothing_to_set(&self) -> Vec<String> {
         let told = self.page.findings.iter().filter(|finding| !finding.is_actionable);
-        let line = |finding: &Finding| {
+        let line = |finding: &BillFinding| {
             let month = self.a_month(finding.saved_usd).map(|month| format!(", {month}")).unwrap_or_default();
             let interval = self.interval(finding, (finding.lower_usd, finding.upper_usd), finding.before_usd);
             format!("{}: {} {interval}{month}; {}", finding.what, usd(finding.saved_usd), finding.advice)
@@ -300,7 +304,7 @@ impl Telling<'_> {
     }
 
     /// Where a finding holds.
-    fn place(&self, finding: &Finding) -> String {
+    fn place(&self, finding: &BillFinding) -> String {
         let sessions = counted(finding.sessions, "session");
         let words = |by: &str, names: &str| match by {
             "project" => format!("in {names}"),
@@ -310,13 +314,13 @@ impl Telling<'_> {
         let except: Vec<String> = finding.except.iter().map(|id| self.names.project(id)).collect();
         let except = if except.is_empty() { String::new() } else { format!("; not in {}", except.join(", ")) };
         match &finding.scope {
-            Scope::Parts(by, names) => {
+            FindingScope::Parts(by, names) => {
                 let names: Vec<String> = names.iter().map(|name| self.part(by, name)).collect();
                 format!("only {}, {sessions}", words(by, &names.join(", ")))
             }
-            Scope::Everywhere if finding.mostly.is_empty() => format!("over {sessions}{except}"),
-            Scope::Everywhere => {
-                let one = |part: &Part| {
+            FindingScope::Everywhere if finding.mostly.is_empty() => format!("over {sessions}{except}"),
+            FindingScope::Everywhere => {
+                let one = |part: &FindingPart| {
                     format!("{} {}", whole_percent(part.share), words(&part.by, &self.part(&part.by, &part.name)))
                 };
                 let most: Vec<String> = finding.mostly.iter().map(one).collect();

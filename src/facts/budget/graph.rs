@@ -2,7 +2,7 @@
 //! costs, heads and hints included.
 
 use crate::facts::knapsack::Choice;
-use crate::facts::outline::{Outline, Part, Tail};
+use crate::facts::outline::{Outline, OutlinePart, Tail};
 
 /// Whether the text so far ends with something that was kept, or something was left out since then.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl State {
 }
 
 /// A place in the outline, which is a state before one of its parts or behind the last one.
-pub type Place = (usize, State);
+pub type OutlinePlace = (usize, State);
 
 /// A part of an outline, as far as it matters what it costs.
 enum Item {
@@ -34,7 +34,7 @@ enum Item {
 /// An edge of the graph.
 pub struct Move {
     /// Where it leads.
-    pub to: Place,
+    pub to: OutlinePlace,
     /// What is worth more then.
     pub value: u64,
     /// What costs more then.
@@ -58,7 +58,7 @@ impl Graph {
         let mut open = Vec::new();
         for part in &outline.parts {
             let item = match part {
-                Part::Node(node) => {
+                OutlinePart::Node(node) => {
                     let options = node.forms.iter().map(|form| Choice { cost: count(form), value: node.value });
                     let mut options: Vec<Choice> = options.collect();
                     let cheapest = options.iter().enumerate().min_by_key(|(_, option)| option.cost);
@@ -71,12 +71,12 @@ impl Graph {
                     graph.classes.push(options);
                     Item::Node { form, cost, value: node.value, required: node.required }
                 }
-                Part::Open(group) => {
+                OutlinePart::Open(group) => {
                     open.push((graph.items.len(), &group.tail));
                     let head = group.head.text(1);
                     Item::Open { cost: count(&head), breaks: !head.is_empty(), end: group.end, required: false }
                 }
-                Part::Close => match open.pop().map_or(&Tail::None, |(_, tail)| tail) {
+                OutlinePart::Close => match open.pop().map_or(&Tail::None, |(_, tail)| tail) {
                     Tail::None => Item::Close { cost: 0, breaks: false },
                     Tail::Blank => Item::Close { cost: count("\n"), breaks: false },
                     Tail::Lines(lines) => Item::Close { cost: count(lines), breaks: true },
@@ -122,7 +122,7 @@ impl Graph {
     }
 
     /// The edges from a place that is not the end.
-    pub fn moves(&self, (at, state): Place) -> impl Iterator<Item = Move> {
+    pub fn moves(&self, (at, state): OutlinePlace) -> impl Iterator<Item = Move> {
         let hint_cost = if state == State::Kept { self.hint_cost } else { 0 };
         let leave_out = |to| Some(Move { to: (to, State::LeftOut), value: 0, cost: hint_cost, keeps: false });
         let go_on = |breaks, cost| {

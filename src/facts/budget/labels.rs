@@ -13,7 +13,7 @@ use crate::facts::budget::price::{Market, gains_ahead};
 const LABELS_MAX: usize = 1 << 17;
 
 /// How the search ended.
-pub enum Outcome {
+pub enum SearchEnd {
     /// This selection is better than what was known, and the best.
     Better(Vec<bool>),
     /// What was known is the best.
@@ -33,7 +33,7 @@ struct Label {
 }
 
 /// Looks for the best selection that fits and is worth more than `known`.
-pub fn search(graph: &Graph, budget: u64, market: &Market, known: u64) -> Outcome {
+pub fn search(graph: &Graph, budget: u64, market: &Market, known: u64) -> SearchEnd {
     let ahead = gains_ahead(graph, market.price);
     let mut labels = vec![Label { value: 0, cost: 0, from: 0, kept: None }];
     let mut arrived: Vec<[Vec<u32>; 2]> = vec![[Vec::new(), Vec::new()]; graph.len() + 1];
@@ -53,13 +53,13 @@ pub fn search(graph: &Graph, budget: u64, market: &Market, known: u64) -> Outcom
                 }
             }
             if labels.len() > LABELS_MAX {
-                return Outcome::TooMany;
+                return SearchEnd::TooMany;
             }
         }
     }
     let value = |path: &&u32| labels[**path as usize].value;
     let best = arrived[graph.len()].iter().flatten().max_by_key(value).filter(|path| value(path) > known);
-    best.map_or(Outcome::NoneBetter, |path| Outcome::Better(trace(graph, *path, &labels)))
+    best.map_or(SearchEnd::NoneBetter, |path| SearchEnd::Better(trace(graph, *path, &labels)))
 }
 
 /// The paths that no other beats, cheapest first.

@@ -13,10 +13,10 @@ use crate::base::body_shape::BodyShape;
 use crate::base::showing::Showing;
 use crate::facts::budget::graph::Graph;
 use crate::facts::budget::price::{Price, longest_path};
-use crate::facts::budget::selection::{Selection, select};
+use crate::facts::budget::selection::{NodeSelection, select};
 use crate::facts::encode::{Format, Params, prove};
 use crate::facts::knapsack::Choice;
-use crate::facts::outline::{Cut, Outline, Part};
+use crate::facts::outline::{Outline, OutlinePart, OutlineRules};
 use crate::facts::quotable::Quotable;
 use crate::facts::subject::Subject;
 
@@ -28,7 +28,7 @@ const TOKEN_BYTES: u64 = 4;
 const ROUNDS_MAX: usize = 8;
 
 /// What is asked for.
-pub struct Request<'a> {
+pub struct BudgetRequest<'a> {
     /// The body.
     pub text: &'a str,
     /// Its shape.
@@ -90,7 +90,7 @@ pub fn overflow(nodes: usize, signature: &str) -> String {
 ///
 /// # Errors
 /// If not even a hint fits, or nodes must be left out and no call is given.
-pub fn fit(request: &Request<'_>, count: &mut dyn FnMut(&str) -> u64) -> Result<Fitted, Unfit> {
+pub fn fit(request: &BudgetRequest<'_>, count: &mut dyn FnMut(&str) -> u64) -> Result<Fitted, Unfit> {
     let (text, tokens) = request.cheapest(count);
     let outline = request.outline(count);
     if tokens <= request.budget {
@@ -105,7 +105,7 @@ pub fn fit(request: &Request<'_>, count: &mut dyn FnMut(&str) -> u64) -> Result<
     let (mut allowed, mut tokens) = (request.budget, longest_path(&graph, Price::highest(&graph)).cost);
     let mut upper_bound = None;
     for _ in 0..ROUNDS_MAX {
-        let Some(Selection { kept, value, upper_bound: bound }) = select(&graph, allowed) else { break };
+        let Some(NodeSelection { kept, value, upper_bound: bound }) = select(&graph, allowed) else { break };
         let bound = *upper_bound.get_or_insert(bound);
         let form = |at: usize| graph.form(at).filter(|_| kept[at]);
         let text = outline.render(&form, &|nodes| overflow(nodes, signature));
@@ -122,11 +122,11 @@ pub fn fit(request: &Request<'_>, count: &mut dyn FnMut(&str) -> u64) -> Result<
 }
 
 /// The knapsack of a body by itself, without what hints and heads cost: the forms of every node, and nothing.
-pub fn knapsack_of(request: &Request<'_>, count: &mut dyn FnMut(&str) -> u64) -> Vec<Vec<Choice>> {
+pub fn knapsack_of(request: &BudgetRequest<'_>, count: &mut dyn FnMut(&str) -> u64) -> Vec<Vec<Choice>> {
     Graph::of(&request.outline(count), 0, count).classes
 }
 
-impl Request<'_> {
+impl BudgetRequest<'_> {
     /// The whole body in the cheapest form.
     fn cheapest(&self, count: &mut dyn FnMut(&str) -> u64) -> (String, u64) {
         let subject = Subject::new(self.text, self.shape);
@@ -142,13 +142,13 @@ impl Request<'_> {
     /// The parts that can be left out. The nodes of JSON are written anew, so that a file of it is cut by its lines.
     fn outline(&self, count: &mut dyn FnMut(&str) -> u64) -> Outline {
         let node_bytes_max = (self.budget.saturating_mul(TOKEN_BYTES) / NODES_MIN) as usize;
-        let cut = Cut { node_bytes_max, formats: self.formats, params: self.params };
+        let cut = OutlineRules { node_bytes_max, formats: self.formats, params: self.params };
         let by_lines = self.showing != Showing::Nothing && self.shape.is_json();
         let shape = if by_lines { BodyShape::NumberedList } else { self.shape };
         Outline::of(self.text, shape, &cut, count)
     }
 }
 
-fn value(part: &Part) -> Option<u64> {
-    if let Part::Node(node) = part { Some(node.value) } else { None }
+fn value(part: &OutlinePart) -> Option<u64> {
+    if let OutlinePart::Node(node) = part { Some(node.value) } else { None }
 }

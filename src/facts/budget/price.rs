@@ -4,7 +4,7 @@
 //! pass. A lower price keeps more. Whatever the price, no selection that fits gains more than that path does together
 //! with the whole budget sold at this price: so every price proves a bound (Lagrangian relaxation).
 
-use crate::facts::budget::graph::{Graph, Place, State};
+use crate::facts::budget::graph::{Graph, OutlinePlace, State};
 
 /// Fraction bits of a price.
 const FRACTION_BITS: u32 = 24;
@@ -43,7 +43,7 @@ impl Price {
 }
 
 /// The best selection at some price.
-pub struct Path {
+pub struct PricedSelection {
     /// Whether a part is a node that is kept.
     pub kept: Vec<bool>,
     /// What its text costs.
@@ -56,9 +56,9 @@ pub struct Market {
     /// The lowest price at which the best selection fits.
     pub price: Price,
     /// That selection.
-    pub fits: Path,
+    pub fits: PricedSelection,
     /// The best selection at a price just below: most of it fits.
-    pub over: Path,
+    pub over: PricedSelection,
     /// What no selection that fits can exceed.
     pub upper_bound: u64,
 }
@@ -68,11 +68,11 @@ pub struct Market {
 struct Step {
     gain: i128,
     cost: u64,
-    from: Place,
+    from: OutlinePlace,
 }
 
 /// The best selection at a price.
-pub fn longest_path(graph: &Graph, price: Price) -> Path {
+pub fn longest_path(graph: &Graph, price: Price) -> PricedSelection {
     let unreached = Step { gain: UNREACHED, cost: 0, from: (0, State::Kept) };
     let mut steps = vec![[unreached; 2]; graph.len() + 1];
     steps[0][State::Kept as usize].gain = 0;
@@ -91,7 +91,7 @@ pub fn longest_path(graph: &Graph, price: Price) -> Path {
     trace(graph, &steps)
 }
 
-fn trace(graph: &Graph, steps: &[[Step; 2]]) -> Path {
+fn trace(graph: &Graph, steps: &[[Step; 2]]) -> PricedSelection {
     let [ends_kept, ends_left_out] = steps[graph.len()];
     let last = if ends_kept.gain > ends_left_out.gain { State::Kept } else { State::LeftOut };
     let Step { gain, cost, .. } = steps[graph.len()][last as usize];
@@ -102,7 +102,7 @@ fn trace(graph: &Graph, steps: &[[Step; 2]]) -> Path {
         kept[from.0] = place.1 == State::Kept && graph.form(from.0).is_some();
         place = from;
     }
-    Path { kept, cost, gain }
+    PricedSelection { kept, cost, gain }
 }
 
 /// Looks for the lowest price at which the best selection fits; `None` if none does at any price.

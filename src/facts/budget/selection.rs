@@ -5,7 +5,7 @@
 //! price search, which knows them; both are filled up. The best one, if it is within reach, is enumerated.
 
 use crate::facts::budget::graph::Graph;
-use crate::facts::budget::labels::{Outcome, search};
+use crate::facts::budget::labels::{SearchEnd, search};
 use crate::facts::budget::price;
 use crate::facts::knapsack;
 
@@ -15,7 +15,7 @@ const ROUNDS_MAX: usize = 4;
 const PASSES_MAX: usize = 16;
 
 /// Some of the nodes.
-pub struct Selection {
+pub struct NodeSelection {
     /// Whether a part of the outline is a node that is kept.
     pub kept: Vec<bool>,
     /// What the kept nodes are worth.
@@ -25,25 +25,25 @@ pub struct Selection {
 }
 
 /// The nodes to keep; `None` if nothing fits.
-pub fn select(graph: &Graph, budget: u64) -> Option<Selection> {
+pub fn select(graph: &Graph, budget: u64) -> Option<NodeSelection> {
     let market = price::search(graph, budget)?;
     let kept = fill(graph, market.fits.kept.clone(), &market.over.kept, budget);
-    let mut best = Selection { value: graph.value(&kept), kept, upper_bound: market.upper_bound };
+    let mut best = NodeSelection { value: graph.value(&kept), kept, upper_bound: market.upper_bound };
     if let Some(kept) = from_knapsack(graph, budget) {
         best.improve(graph, fill(graph, kept, &market.over.kept, budget));
     }
     if best.value < best.upper_bound {
         match search(graph, budget, &market, best.value) {
-            Outcome::TooMany => return Some(best),
-            Outcome::NoneBetter => {}
-            Outcome::Better(kept) => best.improve(graph, kept),
+            SearchEnd::TooMany => return Some(best),
+            SearchEnd::NoneBetter => {}
+            SearchEnd::Better(kept) => best.improve(graph, kept),
         }
     }
     best.upper_bound = best.value;
     Some(best)
 }
 
-impl Selection {
+impl NodeSelection {
     fn improve(&mut self, graph: &Graph, kept: Vec<bool>) {
         let value = graph.value(&kept);
         if value > self.value {

@@ -6,16 +6,16 @@
 
 use std::borrow::Cow;
 
-use crate::facts::cell::{Columns, Grid, as_json};
-use crate::facts::encode::{Family, Format, Params};
+use crate::facts::cell::{CellGrid, GridColumns, as_json};
+use crate::facts::encode::{Format, FormatFamily, Params};
 use crate::facts::json_tree::{Json, write_string};
 use crate::facts::subject::{Meaning, Subject};
 
 /// CSV with line feeds between records, quotes doubled, columns of all elements in document order.
-pub const FORMAT: Format = Format { id: "csv", family: Family::Published, by_depth: false, encode, decode };
+pub const FORMAT: Format = Format { id: "csv", family: FormatFamily::Published, by_depth: false, encode, decode };
 
 fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
-    let grid = Grid::of(subject.json().ok()?.as_array()?, subject.text.len())?;
+    let grid = CellGrid::of(subject.json().ok()?.as_array()?, subject.text.len())?;
     let mut out = String::new();
     for (index, name) in grid.columns.iter().enumerate() {
         out.push_str(if index > 0 { "," } else { "" });
@@ -33,7 +33,7 @@ fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
 fn decode(text: &str) -> Option<Meaning> {
     let mut fields = Fields { rest: Some(text) };
     let names = fields.record(|field| (field.quoted || !field.text.is_empty()).then(|| field.text.into_owned()))?;
-    let columns = Columns::new(names)?;
+    let columns = GridColumns::new(names)?;
     let mut rows = Vec::new();
     while fields.rest.is_some() {
         rows.push(columns.object(fields.record(|field| Some(read_cell(field)))?)?);

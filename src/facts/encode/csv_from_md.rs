@@ -1,13 +1,14 @@
 //! Markdown tables as CSV. A body that is one table becomes plain CSV; in any other, every table stands in a fence that
 //! is longer than any run of back-ticks in the body, so that it cannot be taken for one of the body's own.
 
-use crate::facts::encode::{Family, Format, Params};
-use crate::facts::markdown::{Alignment, Document, Part, Table};
+use crate::facts::encode::{Format, FormatFamily, Params};
+use crate::facts::markdown::{Alignment, Document, MarkdownPart, PipeTable};
 use crate::facts::subject::{Meaning, Subject};
 
 /// Comma, quotes doubled, LF line ends, header first. The info string of a fence is `csv`, followed by one letter per
 /// column if any column is aligned.
-pub const FORMAT: Format = Format { id: "csv_from_md", family: Family::Published, by_depth: false, encode, decode };
+pub const FORMAT: Format =
+    Format { id: "csv_from_md", family: FormatFamily::Published, by_depth: false, encode, decode };
 
 /// Shortest fence that Markdown knows.
 const FENCE_BYTES_MIN: usize = 3;
@@ -22,7 +23,7 @@ fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
     }
     let longest = longest_fence(subject.text);
     let mut out = String::with_capacity(subject.text.len());
-    if let [Part::Table(table)] = document.parts.as_slice()
+    if let [MarkdownPart::Table(table)] = document.parts.as_slice()
         && longest < FENCE_BYTES_MIN
         && table.alignments.iter().all(|&alignment| alignment == Alignment::None)
     {
@@ -32,8 +33,8 @@ fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
     let fence = "`".repeat(FENCE_BYTES_MIN.max(longest + 1));
     for part in &document.parts {
         match part {
-            Part::Text(text) => out.push_str(text),
-            Part::Table(table) => {
+            MarkdownPart::Text(text) => out.push_str(text),
+            MarkdownPart::Table(table) => {
                 out.extend([&fence, &info(&table.alignments), "\n"]);
                 write_records(table, &mut out);
                 out.extend([&fence, "\n"]);
@@ -47,8 +48,8 @@ fn decode(text: &str) -> Option<Meaning> {
     let length = longest_fence(text);
     if length < FENCE_BYTES_MIN {
         let rows = read_records(text)?;
-        let table = Table::new(vec![Alignment::None; rows.first()?.len()], rows)?;
-        return Some(Meaning::Markdown(Document { parts: vec![Part::Table(table)] }));
+        let table = PipeTable::new(vec![Alignment::None; rows.first()?.len()], rows)?;
+        return Some(Meaning::Markdown(Document { parts: vec![MarkdownPart::Table(table)] }));
     }
     let mut document = Document::default();
     let mut rest = text;
@@ -59,7 +60,7 @@ fn decode(text: &str) -> Option<Meaning> {
         let rows = read_records(&from[..end])?;
         let alignments = read_info(info, rows.first()?.len())?;
         document.push_text(before);
-        document.parts.push(Part::Table(Table::new(alignments, rows)?));
+        document.parts.push(MarkdownPart::Table(PipeTable::new(alignments, rows)?));
         rest = from[end + length..].strip_prefix('\n')?;
     }
     document.push_text(rest);
@@ -111,7 +112,7 @@ fn read_info(info: &str, columns: usize) -> Option<Vec<Alignment>> {
     letters.strip_prefix(' ')?.chars().map(alignment).collect()
 }
 
-fn write_records(table: &Table, out: &mut String) {
+fn write_records(table: &PipeTable, out: &mut String) {
     for row in &table.rows {
         for (column, cell) in row.iter().enumerate() {
             if column > 0 {

@@ -1,17 +1,17 @@
 //! JSON without white space: what a body costs before any better format is tried. And over several lines: only something
 //! to compare with, since savings against it are easily large.
 
-use crate::facts::encode::{Family, Format, Params};
+use crate::facts::encode::{Format, FormatFamily, Params};
 use crate::facts::json_tree::Json;
 use crate::facts::subject::{Meaning, Subject};
 
 /// Compact JSON: keys in document order, numbers as they are spelled.
 pub const COMPACT: Format =
-    Format { id: "json_compact", family: Family::Published, by_depth: false, encode: compact, decode };
+    Format { id: "json_compact", family: FormatFamily::Published, by_depth: false, encode: compact, decode };
 
 /// JSON indented by two blanks per level.
 pub const PRETTY: Format =
-    Format { id: "json_pretty", family: Family::Baseline, by_depth: false, encode: pretty, decode };
+    Format { id: "json_pretty", family: FormatFamily::Baseline, by_depth: false, encode: pretty, decode };
 
 fn compact(subject: &Subject<'_>, _: Params) -> Option<String> {
     Some(subject.json().ok()?.compact())

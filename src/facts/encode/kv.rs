@@ -1,12 +1,12 @@
 //! A flat JSON object as `key: value` lines.
 
 use crate::facts::cell::{read_members, write_members};
-use crate::facts::encode::{Family, Format, Params};
+use crate::facts::encode::{Format, FormatFamily, Params};
 use crate::facts::json_tree::Json;
 use crate::facts::subject::{Meaning, Subject};
 
 /// One line per member in document order, spelled as in [`crate::facts::cell`]; `key:` alone is `null`.
-pub const FORMAT: Format = Format { id: "kv", family: Family::Published, by_depth: false, encode, decode };
+pub const FORMAT: Format = Format { id: "kv", family: FormatFamily::Published, by_depth: false, encode, decode };
 
 fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
     let members = subject.json().ok()?.as_object()?;

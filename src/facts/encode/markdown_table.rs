@@ -1,15 +1,16 @@
 //! A JSON array of objects as a pipe table: the keys once, then a row per element.
 
-use crate::facts::cell::{Columns, Grid, read_name, read_value, write_name, write_value};
-use crate::facts::encode::{Family, Format, Params};
+use crate::facts::cell::{CellGrid, GridColumns, read_name, read_value, write_name, write_value};
+use crate::facts::encode::{Format, FormatFamily, Params};
 use crate::facts::json_tree::Json;
 use crate::facts::subject::{Meaning, Subject};
 
 /// A pipe table, cells spelled as in [`crate::facts::cell`]; a cell with nothing in it is a missing key.
-pub const FORMAT: Format = Format { id: "markdown_table", family: Family::Published, by_depth: false, encode, decode };
+pub const FORMAT: Format =
+    Format { id: "markdown_table", family: FormatFamily::Published, by_depth: false, encode, decode };
 
 fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
-    let grid = Grid::of(subject.json().ok()?.as_array()?, subject.text.len())?;
+    let grid = CellGrid::of(subject.json().ok()?.as_array()?, subject.text.len())?;
     let mut out = String::new();
     write_table(&grid, &mut out);
     Some(out)
@@ -20,7 +21,7 @@ fn decode(text: &str) -> Option<Meaning> {
 }
 
 /// Appends a grid as a pipe table, without a last line feed.
-pub fn write_table(grid: &Grid<'_>, out: &mut String) {
+pub fn write_table(grid: &CellGrid<'_>, out: &mut String) {
     for name in &grid.columns {
         write_cell(out, |out| write_name(name, out));
     }
@@ -46,7 +47,7 @@ pub fn read_table(text: &str) -> Option<Json> {
     if lines.next()? != format!("{}|", "| --- ".repeat(names.len())) {
         return None;
     }
-    let columns = Columns::new(names)?;
+    let columns = GridColumns::new(names)?;
     let row = |line| {
         let values = cells(line)?.map(|cell| match cell? {
             Some(text) => read_value(&text).map(Some),

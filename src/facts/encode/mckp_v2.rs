@@ -3,14 +3,14 @@
 //!
 //! Old configurations know it as `deep_mckp_inner_table` and `deep_mckp_with_inner_table`.
 
-use crate::facts::cell::{Grid, read_members, read_name, write_members, write_name};
+use crate::facts::cell::{CellGrid, read_members, read_name, write_members, write_name};
 use crate::facts::encode::markdown_table::{read_table, write_table};
-use crate::facts::encode::{Family, Format, Params};
+use crate::facts::encode::{Format, FormatFamily, Params};
 use crate::facts::json_tree::Json;
 use crate::facts::subject::{Meaning, Subject};
 
 /// Lines, a blank line, a heading and a table, spelled as in [`crate::facts::cell`].
-pub const FORMAT: Format = Format { id: "mckp_v2", family: Family::Published, by_depth: false, encode, decode };
+pub const FORMAT: Format = Format { id: "mckp_v2", family: FormatFamily::Published, by_depth: false, encode, decode };
 
 /// Fewest elements of an array that is worth a table.
 const ELEMENTS_MIN: usize = 2;
@@ -19,7 +19,7 @@ fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
     let members = subject.json().ok()?.as_object()?;
     let main = main_array(members)?;
     let (name, array) = &members[main];
-    let grid = Grid::of(array.as_array()?, subject.text.len())?;
+    let grid = CellGrid::of(array.as_array()?, subject.text.len())?;
     let mut out = String::new();
     write_members(members[..main].iter().chain(&members[main + 1..]), &mut out);
     out.push_str(if out.is_empty() { "## " } else { "\n## " });

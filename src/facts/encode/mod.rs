@@ -41,7 +41,7 @@ pub const REGISTER: &[Format] = &[
 
 /// Who knows a format.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Family {
+pub enum FormatFamily {
     /// Only something to compare with, never chosen.
     Baseline,
     /// The published pipeline.
@@ -65,7 +65,7 @@ pub struct Format {
     /// Name in configurations, telemetry and reports.
     pub id: &'static str,
     /// Who knows it.
-    pub family: Family,
+    pub family: FormatFamily,
     /// Whether [`Params::recursion_depth`] changes what is written.
     pub by_depth: bool,
     /// Writes the body; `None` where the format does not apply.
@@ -76,7 +76,7 @@ pub struct Format {
 
 /// What came of writing a body in a format.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Attempt {
+pub enum EncodeAttempt {
     /// The format does not apply.
     Refused,
     /// It was written, but reading it does not give back what the body says: never used, and counted.
@@ -86,9 +86,9 @@ pub enum Attempt {
 }
 
 /// Writes a body and reads it back.
-pub fn attempt(format: &Format, subject: &Subject<'_>, params: Params) -> Attempt {
-    let Some(text) = (format.encode)(subject, params) else { return Attempt::Refused };
-    if says_the_same(format, subject, &text) { Attempt::Proven(text) } else { Attempt::Unproven }
+pub fn attempt(format: &Format, subject: &Subject<'_>, params: Params) -> EncodeAttempt {
+    let Some(text) = (format.encode)(subject, params) else { return EncodeAttempt::Refused };
+    if says_the_same(format, subject, &text) { EncodeAttempt::Proven(text) } else { EncodeAttempt::Unproven }
 }
 
 /// Whether reading what [`Format::encode`] wrote gives back what the body says.
@@ -99,8 +99,8 @@ pub fn says_the_same(format: &Format, subject: &Subject<'_>, text: &str) -> bool
 /// Writes a body and proves it: the text, if reading it gives back what the body says.
 pub fn prove(format: &Format, subject: &Subject<'_>, params: Params) -> Option<String> {
     match attempt(format, subject, params) {
-        Attempt::Proven(text) => Some(text),
-        Attempt::Refused | Attempt::Unproven => None,
+        EncodeAttempt::Proven(text) => Some(text),
+        EncodeAttempt::Refused | EncodeAttempt::Unproven => None,
     }
 }
 

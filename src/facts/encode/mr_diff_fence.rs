@@ -17,12 +17,13 @@
 //! `content`, named behind the language, or else `diff`; `no-eol` there says that it does not end with a line feed.
 
 use crate::facts::cell::{read_member, read_members, read_name, write_members, write_name};
-use crate::facts::encode::{Family, Format, Params};
+use crate::facts::encode::{Format, FormatFamily, Params};
 use crate::facts::json_tree::{Json, write_string};
 use crate::facts::subject::{Meaning, Subject};
 
 /// Lines and fences, spelled as in [`crate::facts::cell`]; a fence is longer than any run of back-ticks in it.
-pub const FORMAT: Format = Format { id: "mr_diff_fence", family: Family::Published, by_depth: false, encode, decode };
+pub const FORMAT: Format =
+    Format { id: "mr_diff_fence", family: FormatFamily::Published, by_depth: false, encode, decode };
 
 const DIFFS: &str = "diffs";
 const OTHER_PATH: &str = "new_path: ";

@@ -11,12 +11,13 @@
 //! Names are defined on the first lines, up to a blank one. Only whole words and paths are named, few of them, and only
 //! if it pays: the reader has to look them up. Numbered lines are left alone: they are files, and are quoted from.
 
-use crate::facts::encode::{Family, Format, Params};
+use crate::facts::encode::{Format, FormatFamily, Params};
 use crate::facts::numbered;
 use crate::facts::subject::{Meaning, Subject};
 
 /// A name is `$` and a letter, and stands for the same string everywhere.
-pub const FORMAT: Format = Format { id: "named_strings", family: Family::Extended, by_depth: false, encode, decode };
+pub const FORMAT: Format =
+    Format { id: "named_strings", family: FormatFamily::Extended, by_depth: false, encode, decode };
 
 /// Letters for names: those that are one token with the `$` before them.
 const LETTERS: &[u8] = b"abcdfijlmnopqrstvx";

@@ -17,14 +17,15 @@
 
 use std::borrow::Cow;
 
-use crate::facts::encode::{Family, Format, Params};
+use crate::facts::encode::{Format, FormatFamily, Params};
 use crate::facts::numbered;
-use crate::facts::numbered::Head;
+use crate::facts::numbered::LineHead;
 use crate::facts::numbered::split_lines;
 use crate::facts::subject::{Meaning, Subject};
 
 /// The first number of a sequence is padded as it was; the others stand without padding.
-pub const FORMAT: Format = Format { id: "numbered_compact", family: Family::Extended, by_depth: false, encode, decode };
+pub const FORMAT: Format =
+    Format { id: "numbered_compact", family: FormatFamily::Extended, by_depth: false, encode, decode };
 
 /// Ends a sequence in front of text that is not numbered.
 const END: &str = "[end]";
@@ -41,13 +42,13 @@ struct Sequence {
 }
 
 impl Sequence {
-    fn start(head: &Head<'_>) -> Self {
+    fn start(head: &LineHead<'_>) -> Self {
         let width = if head.pad > 0 { head.width() } else { 0 };
         Self { number: head.number, width, separator: head.separator }
     }
 
     /// Goes on to a line whose head is written; padding in it changes that of the lines to come.
-    fn jump(self, head: &Head<'_>) -> Self {
+    fn jump(self, head: &LineHead<'_>) -> Self {
         if head.pad > 0 { Self::start(head) } else { Self { width: self.width, ..Self::start(head) } }
     }
 
@@ -61,7 +62,7 @@ impl Sequence {
     }
 
     /// Whether a line of this sequence starts exactly so.
-    fn writes(self, head: &Head<'_>) -> bool {
+    fn writes(self, head: &LineHead<'_>) -> bool {
         let digits = self.number.checked_ilog10().map_or(1, |power| power as usize + 1);
         (head.number, head.separator, head.digits.len(), head.pad)
             == (self.number, self.separator, digits, self.pad(digits))
@@ -82,7 +83,7 @@ fn encode(subject: &Subject<'_>, params: Params) -> Option<String> {
 
 /// Whether a line behind a tab begins with one.
 fn has_shifted(text: &str) -> bool {
-    let shifted = |(head, line): (Head<'_>, &str)| head.separator == "\t" && line.starts_with('\t');
+    let shifted = |(head, line): (LineHead<'_>, &str)| head.separator == "\t" && line.starts_with('\t');
     split_lines(text).filter_map(numbered::split).any(shifted)
 }
 
@@ -122,7 +123,7 @@ fn write(text: &str, params: Params) -> String {
             }
             Some(previous) if head.pad == previous.pad(head.digits.len()) => {
                 out.push_str(&line[head.pad..]);
-                previous.jump(&Head { pad: 0, ..head })
+                previous.jump(&LineHead { pad: 0, ..head })
             }
             Some(previous) if head.pad > 0 => {
                 out.push_str(line);

@@ -9,14 +9,14 @@
 use crate::base::body_shape::BodyShape;
 use crate::base::json::Cursor;
 use crate::facts::cell::{as_json, read_name, read_value, write_name, write_value};
-use crate::facts::encode::{Family, Format, Params, csv, markdown_table};
+use crate::facts::encode::{Format, FormatFamily, Params, csv, markdown_table};
 use crate::facts::json_tree::{Json, write_string};
 use crate::facts::subject::{Meaning, Subject};
 
 /// The cheapest form of every node, which is the multiple-choice knapsack of Paper 2 where no budget binds. Tokens are
 /// estimated here; not for values that seem cheapest as compact JSON.
 pub const FORMAT: Format =
-    Format { id: "pipeline_deep_mckp", family: Family::Published, by_depth: true, encode, decode };
+    Format { id: "pipeline_deep_mckp", family: FormatFamily::Published, by_depth: true, encode, decode };
 
 /// Deepest level that is taken apart or read, whatever is asked for: a node is looked at once per level above it.
 const LEVELS_MAX: usize = 16;

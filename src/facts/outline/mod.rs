@@ -12,26 +12,26 @@ use crate::base::body_shape::BodyShape;
 use crate::facts::encode::{Format, Params};
 use crate::facts::json_tree::Json;
 use crate::facts::outline::text::{characters, leaf_lines};
-use crate::facts::outline::value::Place;
+use crate::facts::outline::value::ValuePlace;
 
 /// A body taken apart, in its order.
 pub struct Outline {
     /// Nodes and the bounds of their groups.
-    pub parts: Vec<Part>,
+    pub parts: Vec<OutlinePart>,
 }
 
 /// One node, or one end of a group.
-pub enum Part {
+pub enum OutlinePart {
     /// Something to keep or leave out.
-    Node(Node),
+    Node(OutlineNode),
     /// The start of a group.
-    Open(Group),
+    Open(NodeGroup),
     /// The end of the group that was opened last.
     Close,
 }
 
 /// The smallest thing to keep or leave out.
-pub struct Node {
+pub struct OutlineNode {
     /// How it can be written, each as whole lines.
     pub forms: Vec<String>,
     /// What it is worth: the characters of a text; the leaf values of JSON, where each line of a text counts as one.
@@ -41,9 +41,9 @@ pub struct Node {
 }
 
 /// Nodes that belong together.
-pub struct Group {
+pub struct NodeGroup {
     /// What stands before them if any is kept.
-    pub head: Head,
+    pub head: GroupHead,
     /// What stands behind them if any is kept.
     pub tail: Tail,
     /// The place of the part behind the end of the group.
@@ -51,7 +51,7 @@ pub struct Group {
 }
 
 /// What stands before the nodes of a group.
-pub enum Head {
+pub enum GroupHead {
     /// These lines.
     Lines(String),
     /// A heading that says how many of the group's children are shown, and the head of their table.
@@ -65,7 +65,7 @@ pub enum Head {
     },
 }
 
-impl Head {
+impl GroupHead {
     /// The lines, for this many children that are shown.
     pub fn text(&self, shown: usize) -> String {
         match self {
@@ -87,7 +87,7 @@ pub enum Tail {
 }
 
 /// How a body is taken apart.
-pub struct Cut<'a> {
+pub struct OutlineRules<'a> {
     /// Nodes of more bytes are taken apart, if they have parts.
     pub node_bytes_max: usize,
     /// The formats in which a JSON node may be written, beside JSON.
@@ -98,12 +98,12 @@ pub struct Cut<'a> {
 
 impl Outline {
     /// Takes a body apart. `count` tells tokens, to choose one form for all rows of a table.
-    pub fn of(text: &str, shape: BodyShape, cut: &Cut<'_>, count: &mut dyn FnMut(&str) -> u64) -> Self {
+    pub fn of(text: &str, shape: BodyShape, cut: &OutlineRules<'_>, count: &mut dyn FnMut(&str) -> u64) -> Self {
         let mut builder = Builder { parts: Vec::new(), cut, count, worth: characters };
         match Json::parse(text) {
             Ok(value) if shape.is_json() => {
                 builder.worth = leaf_lines;
-                builder.value(&value, &Place::root());
+                builder.value(&value, &ValuePlace::root());
             }
             _ if shape == BodyShape::NumberedList => builder.lines(text),
             _ => builder.markdown(text),
@@ -119,20 +119,20 @@ impl Outline {
         while let Some(part) = self.parts.get(at) {
             at += 1;
             match part {
-                Part::Node(node) => match form(at - 1) {
+                OutlinePart::Node(node) => match form(at - 1) {
                     Some(form) => writer.push(&node.forms[form]),
                     None => writer.left_out += 1,
                 },
-                Part::Open(group) if shown[at - 1] == 0 => {
+                OutlinePart::Open(group) if shown[at - 1] == 0 => {
                     writer.left_out +=
-                        self.parts[at..group.end].iter().filter(|part| matches!(part, Part::Node(_))).count();
+                        self.parts[at..group.end].iter().filter(|part| matches!(part, OutlinePart::Node(_))).count();
                     at = group.end;
                 }
-                Part::Open(group) => {
+                OutlinePart::Open(group) => {
                     writer.push(&group.head.text(shown[at - 1]));
                     tails.push(&group.tail);
                 }
-                Part::Close => writer.end(tails.pop().unwrap_or(&Tail::None)),
+                OutlinePart::Close => writer.end(tails.pop().unwrap_or(&Tail::None)),
             }
         }
         writer.flush();
@@ -145,12 +145,12 @@ impl Outline {
         let mut open: Vec<usize> = Vec::new();
         for (at, part) in self.parts.iter().enumerate() {
             let child_shown = match part {
-                Part::Node(_) => kept(at),
-                Part::Open(_) => {
+                OutlinePart::Node(_) => kept(at),
+                OutlinePart::Open(_) => {
                     open.push(at);
                     continue;
                 }
-                Part::Close => open.pop().is_some_and(|group| shown[group] > 0),
+                OutlinePart::Close => open.pop().is_some_and(|group| shown[group] > 0),
             };
             if let Some(&group) = open.last() {
                 shown[group] += usize::from(child_shown);
@@ -194,8 +194,8 @@ impl Rendering<'_> {
 }
 
 struct Builder<'a> {
-    parts: Vec<Part>,
-    cut: &'a Cut<'a>,
+    parts: Vec<OutlinePart>,
+    cut: &'a OutlineRules<'a>,
     count: &'a mut dyn FnMut(&str) -> u64,
     /// What a text is worth.
     worth: fn(&str) -> u64,
@@ -203,20 +203,20 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn node(&mut self, forms: Vec<String>, value: u64) {
-        self.parts.push(Part::Node(Node { forms, value, required: false }));
+        self.parts.push(OutlinePart::Node(OutlineNode { forms, value, required: false }));
     }
 
-    fn group(&mut self, head: Head, tail: Tail, fill: impl FnOnce(&mut Self)) {
+    fn group(&mut self, head: GroupHead, tail: Tail, fill: impl FnOnce(&mut Self)) {
         let open = self.parts.len();
-        self.parts.push(Part::Open(Group { head, tail, end: 0 }));
+        self.parts.push(OutlinePart::Open(NodeGroup { head, tail, end: 0 }));
         fill(self);
-        self.parts.push(Part::Close);
+        self.parts.push(OutlinePart::Close);
         self.close(open);
     }
 
     fn close(&mut self, open: usize) {
         let behind = self.parts.len();
-        if let Part::Open(group) = &mut self.parts[open] {
+        if let OutlinePart::Open(group) = &mut self.parts[open] {
             group.end = behind;
         }
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
-use crate::facts::outline::{Builder, Group, Head, Node, Part, Tail};
+use crate::facts::outline::{Builder, GroupHead, NodeGroup, OutlineNode, OutlinePart, Tail};
 
 impl Builder<'_> {
     /// Takes a text apart as Markdown sees it.
@@ -17,7 +17,7 @@ impl Builder<'_> {
                 continue;
             };
             while let Some((_, open)) = sections.pop_if(|(outer, _)| *outer >= level) {
-                self.parts.push(Part::Close);
+                self.parts.push(OutlinePart::Close);
                 self.close(open);
             }
             let next = blocks.get(index + 1).map(|block| &block.kind);
@@ -25,12 +25,12 @@ impl Builder<'_> {
                 self.verbatim(&text[block.lines.clone()]);
             } else {
                 sections.push((level, self.parts.len()));
-                let head = Head::Lines(text[block.lines.clone()].to_owned());
-                self.parts.push(Part::Open(Group { head, tail: Tail::None, end: 0 }));
+                let head = GroupHead::Lines(text[block.lines.clone()].to_owned());
+                self.parts.push(OutlinePart::Open(NodeGroup { head, tail: Tail::None, end: 0 }));
             }
         }
         while let Some((_, open)) = sections.pop() {
-            self.parts.push(Part::Close);
+            self.parts.push(OutlinePart::Close);
             self.close(open);
         }
     }
@@ -43,11 +43,15 @@ impl Builder<'_> {
                 && lines.trim_end().ends_with(']')
                 && lines.trim_end().lines().count() == 1 =>
             {
-                self.parts.push(Part::Node(Node { forms: vec![lines.to_owned()], value: 0, required: true }));
+                self.parts.push(OutlinePart::Node(OutlineNode {
+                    forms: vec![lines.to_owned()],
+                    value: 0,
+                    required: true,
+                }));
             }
             _ if self.is_small(lines) && starts.is_empty() => self.verbatim(lines),
             Kind::Table if !starts.is_empty() => {
-                let head = Head::Lines(text[block.lines.start..starts[0]].to_owned());
+                let head = GroupHead::Lines(text[block.lines.start..starts[0]].to_owned());
                 self.group(head, Tail::None, |builder| builder.children(text, starts, block.lines.end));
             }
             Kind::List if !starts.is_empty() => self.children(text, starts, block.lines.end),
@@ -73,7 +77,9 @@ impl Builder<'_> {
             return self.lines(lines);
         }
         let (inner, tail) = (&lines[head..tail], &lines[tail..]);
-        self.group(Head::Lines(lines[..head].to_owned()), Tail::Lines(tail.to_owned()), |builder| builder.lines(inner));
+        self.group(GroupHead::Lines(lines[..head].to_owned()), Tail::Lines(tail.to_owned()), |builder| {
+            builder.lines(inner);
+        });
     }
 
     /// A node for every line with the blank lines below it, and for every part of a line that is too long.

@@ -5,7 +5,7 @@ use crate::facts::cell::{as_json, write_name, write_value};
 use crate::facts::encode::prove;
 use crate::facts::json_tree::{Json, write_string};
 use crate::facts::outline::text::leaf_lines;
-use crate::facts::outline::{Builder, Head, Tail};
+use crate::facts::outline::{Builder, GroupHead, Tail};
 use crate::facts::shape::classify;
 use crate::facts::subject::Subject;
 
@@ -16,7 +16,7 @@ const DEPTH_MAX: usize = 32;
 const ELEMENT: &str = "-";
 
 /// Where in a JSON body something stands.
-pub struct Place {
+pub struct ValuePlace {
     /// Keys and indices, such as `data.items[3].name`.
     path: String,
     /// What its line begins with.
@@ -24,7 +24,7 @@ pub struct Place {
     depth: usize,
 }
 
-impl Place {
+impl ValuePlace {
     /// The body itself.
     pub fn root() -> Self {
         Self { path: String::new(), label: String::new(), depth: 0 }
@@ -62,21 +62,21 @@ impl Place {
 
 impl Builder<'_> {
     /// Takes a value apart.
-    pub fn value(&mut self, value: &Json, place: &Place) {
+    pub fn value(&mut self, value: &Json, place: &ValuePlace) {
         let compact = value.compact();
         if self.is_small(&compact) || place.depth >= DEPTH_MAX {
             return self.small_value(value, place);
         }
         match value {
             Json::Object(members) if !members.is_empty() => {
-                self.group(Head::Lines(String::new()), Tail::None, |builder| {
+                self.group(GroupHead::Lines(String::new()), Tail::None, |builder| {
                     members.iter().for_each(|(key, value)| builder.value(value, &place.member(key)));
                 });
             }
             Json::Array(elements) if !elements.is_empty() => self.array(elements, &compact, place),
             Json::String(text) => match as_json(text).filter(Json::is_container) {
-                Some(inner) => self.value(&inner, &Place::at(place.path.clone(), place.depth + 1)),
-                None => self.group(Head::Lines(format!("## {}\n", place.name())), Tail::Blank, |builder| {
+                Some(inner) => self.value(&inner, &ValuePlace::at(place.path.clone(), place.depth + 1)),
+                None => self.group(GroupHead::Lines(format!("## {}\n", place.name())), Tail::Blank, |builder| {
                     builder.markdown(text);
                 }),
             },
@@ -85,7 +85,7 @@ impl Builder<'_> {
     }
 
     /// A value in one node: in one line behind its label, or taken apart below it.
-    fn small_value(&mut self, value: &Json, place: &Place) {
+    fn small_value(&mut self, value: &Json, place: &ValuePlace) {
         let mut line = place.label.clone();
         line.push_str(if line.is_empty() { "" } else { " " });
         write_value(value, &mut line);
@@ -101,10 +101,10 @@ impl Builder<'_> {
         self.node(forms, leaves(value));
     }
 
-    fn array(&mut self, elements: &[Json], compact: &str, place: &Place) {
+    fn array(&mut self, elements: &[Json], compact: &str, place: &ValuePlace) {
         let small: Vec<bool> = elements.iter().map(|element| self.is_small(&element.compact())).collect();
         let table = if small.iter().all(|small| *small) { self.table(elements, compact) } else { None };
-        let slice = |columns| Head::Slice { name: place.name(), total: elements.len(), columns };
+        let slice = |columns| GroupHead::Slice { name: place.name(), total: elements.len(), columns };
         match table {
             Some((columns, rows)) => self.group(slice(columns), Tail::Blank, |builder| {
                 rows.into_iter().zip(elements).for_each(|(row, element)| builder.node(vec![row], leaves(element)));

@@ -27,7 +27,7 @@
 //!
 //! Where a pattern looks ahead or falls back, the automaton cuts at once and takes the cut back if it proves wrong.
 
-use crate::facts::tokens::class::Class;
+use crate::facts::tokens::class::CharClass;
 
 /// A state (lower five bits) and what the step into it does to the list of cuts.
 type Step = u8;
@@ -140,25 +140,25 @@ enum State {
 
 macro_rules! lower {
     () => {
-        Class::Lower | Class::LowerS | Class::LowerR | Class::LowerL | Class::LowerE
+        CharClass::Lower | CharClass::LowerS | CharClass::LowerR | CharClass::LowerL | CharClass::LowerE
     };
 }
 
 macro_rules! upper {
     () => {
-        Class::Upper | Class::UpperS | Class::UpperR | Class::UpperL | Class::UpperE
+        CharClass::Upper | CharClass::UpperS | CharClass::UpperR | CharClass::UpperL | CharClass::UpperE
     };
 }
 
 macro_rules! caseless {
     () => {
-        Class::Caseless | Class::Mark
+        CharClass::Caseless | CharClass::Mark
     };
 }
 
 macro_rules! symbol {
     () => {
-        Class::Symbol | Class::Slash | Class::Apostrophe
+        CharClass::Symbol | CharClass::Slash | CharClass::Apostrophe
     };
 }
 
@@ -203,7 +203,7 @@ impl Pattern {
         automaton
     }
 
-    const fn step(&self, state: State, class: Class) -> Step {
+    const fn step(&self, state: State, class: CharClass) -> Step {
         use State::*;
         let class = self.seen(class);
         let first = self.first(class) as Step;
@@ -215,44 +215,44 @@ impl Pattern {
             (CapitalsCutOff, upper!()) => CapitalsCutOff as Step,
             (CapitalsCutOff, lower!()) => Word as Step | UNCUT,
             (CapitalsCutOff, caseless!()) => Caseless as Step | UNCUT,
-            (Word | Capitals | Caseless | CapitalsCutOff, Class::Apostrophe) => Apostrophe as Step | CUT,
+            (Word | Capitals | Caseless | CapitalsCutOff, CharClass::Apostrophe) => Apostrophe as Step | CUT,
 
-            (Apostrophe, Class::LowerS | Class::UpperS)
-            | (ApostropheLowerR | ApostropheUpperR, Class::LowerE | Class::UpperE)
-            | (ApostropheLowerL | ApostropheUpperL, Class::LowerL | Class::UpperL) => self.contraction(),
-            (Apostrophe, Class::LowerR) => ApostropheLowerR as Step,
-            (Apostrophe, Class::UpperR) => ApostropheUpperR as Step,
-            (Apostrophe, Class::LowerL) => ApostropheLowerL as Step,
-            (Apostrophe, Class::UpperL) => ApostropheUpperL as Step,
+            (Apostrophe, CharClass::LowerS | CharClass::UpperS)
+            | (ApostropheLowerR | ApostropheUpperR, CharClass::LowerE | CharClass::UpperE)
+            | (ApostropheLowerL | ApostropheUpperL, CharClass::LowerL | CharClass::UpperL) => self.contraction(),
+            (Apostrophe, CharClass::LowerR) => ApostropheLowerR as Step,
+            (Apostrophe, CharClass::UpperR) => ApostropheUpperR as Step,
+            (Apostrophe, CharClass::LowerL) => ApostropheLowerL as Step,
+            (Apostrophe, CharClass::UpperL) => ApostropheUpperL as Step,
             (ApostropheLowerR | ApostropheLowerL, _) => self.step(Word, class),
             (ApostropheUpperR | ApostropheUpperL, _) => self.step(Capitals, class),
 
-            (Digit, Class::Number) => Digits as Step,
-            (Digits, Class::Number) => Complete as Step,
+            (Digit, CharClass::Number) => Digits as Step,
+            (Digits, CharClass::Number) => Complete as Step,
 
             (Symbol | Apostrophe, lower!() | upper!() | caseless!()) => first,
-            (Symbol | Apostrophe | Symbols, symbol!()) | (Symbols, Class::Mark) => Symbols as Step,
-            (Symbol | Apostrophe | Symbols | SymbolsBreak, Class::Newline) => SymbolsBreak as Step,
-            (SymbolsBreak, Class::Slash) => SymbolsBreak as Step,
+            (Symbol | Apostrophe | Symbols, symbol!()) | (Symbols, CharClass::Mark) => Symbols as Step,
+            (Symbol | Apostrophe | Symbols | SymbolsBreak, CharClass::Newline) => SymbolsBreak as Step,
+            (SymbolsBreak, CharClass::Slash) => SymbolsBreak as Step,
 
             // The last character of white space goes to the word or, if it is U+0020, to the symbols that follow.
             (blank!() | space!(), lower!() | upper!() | caseless!()) => first,
             (blank!(), symbol!()) => Symbols as Step,
-            (Blank | Space, Class::Blank) => Blanks as Step | CUT,
-            (Blank | Space, Class::Space) => Spaces as Step | CUT,
-            (Blanks | Spaces, Class::Blank) => Blanks as Step | UNCUT | CUT,
-            (Blanks | Spaces, Class::Space) => Spaces as Step | UNCUT | CUT,
-            (Blank | Space | Break, Class::Newline) => Break as Step,
-            (Blanks | Spaces, Class::Newline) => Break as Step | UNCUT,
+            (Blank | Space, CharClass::Blank) => Blanks as Step | CUT,
+            (Blank | Space, CharClass::Space) => Spaces as Step | CUT,
+            (Blanks | Spaces, CharClass::Blank) => Blanks as Step | UNCUT | CUT,
+            (Blanks | Spaces, CharClass::Space) => Spaces as Step | UNCUT | CUT,
+            (Blank | Space | Break, CharClass::Newline) => Break as Step,
+            (Blanks | Spaces, CharClass::Newline) => Break as Step | UNCUT,
 
-            (Break, Class::Blank) => LineBlank as Step | CUT,
-            (Break, Class::Space) => LineSpace as Step | CUT,
-            (LineBlank | LineSpace, Class::Blank) => LineBlanks as Step | CUT,
-            (LineBlank | LineSpace, Class::Space) => LineSpaces as Step | CUT,
-            (LineBlanks | LineSpaces, Class::Blank) => LineBlanks as Step | UNCUT | CUT,
-            (LineBlanks | LineSpaces, Class::Space) => LineSpaces as Step | UNCUT | CUT,
-            (LineBlank | LineSpace, Class::Newline) => Break as Step | UNCUT,
-            (LineBlanks | LineSpaces, Class::Newline) => Break as Step | UNCUT_TWO,
+            (Break, CharClass::Blank) => LineBlank as Step | CUT,
+            (Break, CharClass::Space) => LineSpace as Step | CUT,
+            (LineBlank | LineSpace, CharClass::Blank) => LineBlanks as Step | CUT,
+            (LineBlank | LineSpace, CharClass::Space) => LineSpaces as Step | CUT,
+            (LineBlanks | LineSpaces, CharClass::Blank) => LineBlanks as Step | UNCUT | CUT,
+            (LineBlanks | LineSpaces, CharClass::Space) => LineSpaces as Step | UNCUT | CUT,
+            (LineBlank | LineSpace, CharClass::Newline) => Break as Step | UNCUT,
+            (LineBlanks | LineSpaces, CharClass::Newline) => Break as Step | UNCUT_TWO,
 
             _ => first | CUT,
         }
@@ -270,31 +270,31 @@ impl Pattern {
     }
 
     /// The class as the pattern sees it.
-    const fn seen(&self, class: Class) -> Class {
+    const fn seen(&self, class: CharClass) -> CharClass {
         match class {
             _ if self.by_case => class,
-            Class::Upper | Class::Caseless => Class::Lower,
-            Class::UpperS => Class::LowerS,
-            Class::UpperR => Class::LowerR,
-            Class::UpperL => Class::LowerL,
-            Class::UpperE => Class::LowerE,
-            Class::Slash | Class::Mark => Class::Symbol,
+            CharClass::Upper | CharClass::Caseless => CharClass::Lower,
+            CharClass::UpperS => CharClass::LowerS,
+            CharClass::UpperR => CharClass::LowerR,
+            CharClass::UpperL => CharClass::LowerL,
+            CharClass::UpperE => CharClass::LowerE,
+            CharClass::Slash | CharClass::Mark => CharClass::Symbol,
             _ => class,
         }
     }
 
     /// The state after the first character of a piece; also after the first letter of a word that something precedes.
-    const fn first(&self, class: Class) -> State {
+    const fn first(&self, class: CharClass) -> State {
         match class {
             lower!() => State::Word,
             upper!() => State::Capitals,
             caseless!() => State::Caseless,
-            Class::Number => State::Digit,
-            Class::Apostrophe if !self.by_case => State::Apostrophe,
+            CharClass::Number => State::Digit,
+            CharClass::Apostrophe if !self.by_case => State::Apostrophe,
             symbol!() => State::Symbol,
-            Class::Blank => State::Blank,
-            Class::Space => State::Space,
-            Class::Newline => State::Break,
+            CharClass::Blank => State::Blank,
+            CharClass::Space => State::Space,
+            CharClass::Newline => State::Break,
         }
     }
 
@@ -305,8 +305,8 @@ impl Pattern {
 
 const STATES: &[State] = <State as strum::VariantArray>::VARIANTS;
 
-const CLASSES: [Class; 19] = {
-    use Class::*;
+const CLASSES: [CharClass; 19] = {
+    use CharClass::*;
     [
         Symbol, Slash, Apostrophe, Lower, LowerS, LowerR, LowerL, LowerE, Upper, UpperS, UpperR, UpperL, UpperE,
         Caseless, Mark, Number, Blank, Space, Newline,

@@ -5,7 +5,7 @@
 //!
 //! - `<vocabulary>.merges`: the 256 single-byte tokens by rank, one byte each; then for every further rank the two
 //!   tokens that it joins, three little-endian bytes each.
-//! - `classes`: for every 256 code points the number of their block, one byte; then the blocks, one [`Class`] per code
+//! - `classes`: for every 256 code points the number of their block, one byte; then the blocks, one [`CharClass`] per code
 //!   point.
 //!
 //! For musl it compiles `base/memory.c`. It also names the build: the variable `DEVBOY_BUILD` is a hash of everything that decides what devboy answers, so
@@ -16,7 +16,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use class::Class;
+use class::CharClass;
 use regex_syntax::hir::{self, HirKind};
 use tiktoken_rs::CoreBPE;
 
@@ -108,29 +108,29 @@ fn merges(vocabulary: &CoreBPE) -> Result<Vec<u8>> {
 
 /// The class of every character, by the tables of the regular-expression parser that the patterns are written for.
 fn classes() -> Result<Vec<u8>> {
-    const PROPERTIES: [(Class, &str); 6] = [
-        (Class::Lower, r"\p{Ll}"),
-        (Class::Upper, r"[\p{Lu}\p{Lt}]"),
-        (Class::Caseless, r"[\p{Lm}\p{Lo}]"),
-        (Class::Mark, r"\p{M}"),
-        (Class::Number, r"\p{N}"),
-        (Class::Space, r"\s"),
+    const PROPERTIES: [(CharClass, &str); 6] = [
+        (CharClass::Lower, r"\p{Ll}"),
+        (CharClass::Upper, r"[\p{Lu}\p{Lt}]"),
+        (CharClass::Caseless, r"[\p{Lm}\p{Lo}]"),
+        (CharClass::Mark, r"\p{M}"),
+        (CharClass::Number, r"\p{N}"),
+        (CharClass::Space, r"\s"),
     ];
-    const CHARACTERS: [(Class, &str); 12] = [
-        (Class::Slash, "/"),
-        (Class::Apostrophe, "'"),
-        (Class::LowerS, "sdmtſ"),
-        (Class::LowerR, "rv"),
-        (Class::LowerL, "l"),
-        (Class::LowerE, "e"),
-        (Class::UpperS, "SDMT"),
-        (Class::UpperR, "RV"),
-        (Class::UpperL, "L"),
-        (Class::UpperE, "E"),
-        (Class::Blank, " "),
-        (Class::Newline, "\r\n"),
+    const CHARACTERS: [(CharClass, &str); 12] = [
+        (CharClass::Slash, "/"),
+        (CharClass::Apostrophe, "'"),
+        (CharClass::LowerS, "sdmtſ"),
+        (CharClass::LowerR, "rv"),
+        (CharClass::LowerL, "l"),
+        (CharClass::LowerE, "e"),
+        (CharClass::UpperS, "SDMT"),
+        (CharClass::UpperR, "RV"),
+        (CharClass::UpperL, "L"),
+        (CharClass::UpperE, "E"),
+        (CharClass::Blank, " "),
+        (CharClass::Newline, "\r\n"),
     ];
-    let mut classes = vec![Class::Symbol as u8; 0x11_0000];
+    let mut classes = vec![CharClass::Symbol as u8; 0x11_0000];
     for (class, property) in PROPERTIES {
         let parsed = regex_syntax::parse(property)?;
         let HirKind::Class(hir::Class::Unicode(ranges)) = parsed.kind() else { return Err(property.into()) };

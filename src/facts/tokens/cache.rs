@@ -13,12 +13,12 @@ const PIECE_BYTES_MAX: usize = COUNT_MAX as usize;
 const SHORT_BYTES_MAX: usize = 15;
 
 /// Counts by piece. A piece has one slot and takes it from whatever was there.
-pub struct Cache {
+pub struct PieceCache {
     /// The lower 48 bits of a key and a count. The upper bits of the key are the number of the slot; 0 is a free slot.
     slots: Box<[u64; SLOTS]>,
 }
 
-impl Cache {
+impl PieceCache {
     /// An empty cache.
     pub fn new() -> Self {
         Self { slots: vec![0; SLOTS].try_into().expect("the vector is as long as the array") }
@@ -26,22 +26,22 @@ impl Cache {
 
     /// The count that was stored for a piece.
     #[inline(always)]
-    pub fn get(&self, key: Key) -> Option<u64> {
+    pub fn get(&self, key: PieceKey) -> Option<u64> {
         let count = self.slots[key.slot()] ^ key.0 << COUNT_BITS;
         (1..=COUNT_MAX).contains(&count).then_some(count)
     }
 
     /// Stores the count of a piece.
-    pub fn put(&mut self, key: Key, count: u64) {
+    pub fn put(&mut self, key: PieceKey, count: u64) {
         self.slots[key.slot()] = key.0 << COUNT_BITS | count;
     }
 }
 
 /// Names a piece: one to one up to seven bytes, beyond that by 64 bits of hash.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Key(u64);
+pub struct PieceKey(u64);
 
-impl Key {
+impl PieceKey {
     /// The key of a piece that is short and not among the last bytes of the text, for which this is quick.
     #[inline(always)]
     pub fn quick(text: &[u8], start: usize, end: usize) -> Option<Self> {

@@ -4,7 +4,7 @@
 /// Class of a character. The letters of the contractions (`'s`, `'re`, …) have classes of their own.
 #[derive(Clone, Copy)]
 #[repr(u8)]
-pub enum Class {
+pub enum CharClass {
     /// Anything that is not one of the following.
     Symbol,
     /// `/`

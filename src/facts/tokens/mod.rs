@@ -11,13 +11,13 @@ pub(crate) mod merges;
 pub(crate) mod piece;
 pub(crate) mod splitter;
 
-use crate::facts::tokens::cache::{Cache, Key};
+use crate::facts::tokens::cache::{PieceCache, PieceKey};
 use crate::facts::tokens::merges::Merges;
 use crate::facts::tokens::splitter::Splitter;
 
 /// A published vocabulary with its splitting pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Vocabulary {
+pub enum BpeVocabulary {
     /// `o200k_base`: GPT-4o and later.
     O200kBase,
     /// `cl100k_base`: GPT-4, GPT-3.5.
@@ -36,17 +36,17 @@ pub enum Vocabulary {
 pub struct Counter {
     splitter: Splitter,
     merges: &'static Merges,
-    cache: Cache,
+    cache: PieceCache,
 }
 
 impl Counter {
     /// A counter for a vocabulary. The first one in the process reads the vocabulary (some milliseconds).
-    pub fn new(vocabulary: Vocabulary) -> Self {
+    pub fn new(vocabulary: BpeVocabulary) -> Self {
         let (pattern, merges) = match vocabulary {
-            Vocabulary::O200kBase => (&automaton::O200K_BASE, &merges::O200K_BASE),
-            Vocabulary::Cl100kBase => (&automaton::CL100K_BASE, &merges::CL100K_BASE),
+            BpeVocabulary::O200kBase => (&automaton::O200K_BASE, &merges::O200K_BASE),
+            BpeVocabulary::Cl100kBase => (&automaton::CL100K_BASE, &merges::CL100K_BASE),
         };
-        Self { splitter: Splitter::new(pattern), merges, cache: Cache::new() }
+        Self { splitter: Splitter::new(pattern), merges, cache: PieceCache::new() }
     }
 
     /// Tokens of a text.
@@ -55,7 +55,7 @@ impl Counter {
         let bytes = text.as_bytes();
         let mut count = 0;
         splitter.split(text, |start, end| {
-            let known = Key::quick(bytes, start, end).and_then(|key| cache.get(key));
+            let known = PieceKey::quick(bytes, start, end).and_then(|key| cache.get(key));
             count += known.unwrap_or_else(|| count_piece(merges, cache, &bytes[start..end]));
         });
         count
@@ -63,8 +63,8 @@ impl Counter {
 }
 
 #[inline(never)]
-fn count_piece(merges: &Merges, cache: &mut Cache, piece: &[u8]) -> u64 {
-    let Some(key) = Key::new(piece) else { return piece::count(merges, piece) };
+fn count_piece(merges: &Merges, cache: &mut PieceCache, piece: &[u8]) -> u64 {
+    let Some(key) = PieceKey::new(piece) else { return piece::count(merges, piece) };
     cache.get(key).unwrap_or_else(|| {
         let count = piece::count(merges, piece);
         cache.put(key, count);

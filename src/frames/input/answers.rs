@@ -13,13 +13,13 @@ use crate::frames::input::Input;
 use crate::frames::lake::Trouble;
 use crate::frames::manifest::StoredSource;
 use crate::logs::history::History;
-use crate::logs::values::{CallValues, Values, gather};
+use crate::logs::values::{CallValues, ValueRows, gather};
 
 /// The values of every file of the corpus, in its order, and what their symbols mean.
 #[derive(Clone)]
 pub(super) struct FileValues {
     names: Arc<Names>,
-    files: Vec<Arc<Values>>,
+    files: Vec<Arc<ValueRows>>,
 }
 
 impl Input {
@@ -42,17 +42,17 @@ impl Input {
         for (number, values) in std::mem::take(&mut self.fresh.1) {
             known.entry(number).or_default().append(values, &symbols, 0);
         }
-        let mut files: Vec<Arc<Values>> =
+        let mut files: Vec<Arc<ValueRows>> =
             self.selected.iter().map(|stored| Arc::new(known.remove(&stored.number).unwrap_or_default())).collect();
         let symbols = names.absorb(&self.piped_values.0);
-        let mut piped = Values::default();
+        let mut piped = ValueRows::default();
         piped.append(self.piped_values.1.clone(), &symbols, 0);
         files.push(Arc::new(piped));
         FileValues { names: Arc::new(names), files }
     }
 
     /// The values in the lake, and what their symbols mean. What is damaged is made anew from the logs.
-    fn stored_values(&mut self) -> (Names, BTreeMap<u32, Values>) {
+    fn stored_values(&mut self) -> (Names, BTreeMap<u32, ValueRows>) {
         loop {
             let mut names = Names::default();
             let Some(lake) = &self.lake else { return (names, BTreeMap::new()) };

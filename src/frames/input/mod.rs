@@ -22,25 +22,26 @@ use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::BodyFacts;
 use crate::facts::encode::FormatRules;
 use crate::facts::shape;
-use crate::frames::input::timeline::Detail;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::frames::lake::Lake;
 use crate::frames::manifest::{Maker, StoredSource};
 use crate::frames::sync::{
-    Known, Loaded, Scope, Tally, Want, bring_up_to_date, directory_of, root_id, slug, thread_pool, with_known,
+    Loaded, SyncScope, SyncTally, UpToDate, Want, bring_up_to_date, directory_of, root_id, slug, thread_pool,
+    with_known,
 };
 use crate::logs::assemble::assemble;
-use crate::logs::corpus::{Corpus, Source, SourceRows};
-use crate::logs::discover::{Listing, LogFile, Root};
+use crate::logs::corpus::{Corpus, RowSource, SourceRows};
+use crate::logs::discover::{LogFile, LogListing, Root};
 use crate::logs::endpoint::Endpoints;
 use crate::logs::history::History;
-use crate::logs::message::Guide;
+use crate::logs::message::ExtractionGuide;
 use crate::logs::overview::InProgress;
 use crate::logs::read::{Failure, Job};
 use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::trace::{FileTrace, Millis};
 use crate::logs::value_rules::ValueRules;
-use crate::logs::values::Values;
+use crate::logs::values::ValueRows;
 use crate::logs::vocabulary::Vocabulary;
 use crate::logs::{discover, read, window};
 
@@ -48,7 +49,7 @@ use answers::FileValues;
 pub use told::missing;
 
 /// Which logs a question is about, and how they are read.
-pub struct Asked<'a> {
+pub struct InputRequest<'a> {
     /// The places to look at.
     pub roots: Vec<Root>,
     /// The data files.
@@ -65,7 +66,7 @@ pub struct Asked<'a> {
     pub tier: u8,
     /// In what detail [`Input::timeline`] will be asked for, if it will: standard input can be read only once, and other logs
     /// need not be read twice.
-    pub timeline: Option<Detail>,
+    pub timeline: Option<TimelineDetail>,
     /// Whether progress may be shown.
     pub progress: bool,
     /// Whether finding nothing is no error.
@@ -77,15 +78,15 @@ pub struct Asked<'a> {
 /// What a question works on.
 pub struct Input {
     /// The files asked for, those on disk first, with what was counted in them.
-    pub sources: Vec<Source>,
+    pub sources: Vec<RowSource>,
     /// The places looked at.
     pub roots: Vec<Root>,
     /// What was found there.
-    pub listing: Listing,
+    pub listing: LogListing,
     /// The time window.
     pub window: Range<Millis>,
     /// How the files were brought up to date.
-    pub tally: Tally,
+    pub tally: SyncTally,
     /// Things to tell the user.
     pub notes: Vec<String>,
     /// Words of the logs.
@@ -120,13 +121,13 @@ pub struct Input {
     /// Facts about bodies, by name, until somebody takes them; none as long as they are left to the lake.
     bodies: Option<Vec<BodyFacts>>,
     /// Values that the lake does not hold, by number of the source, and what their symbols mean; until they are put together.
-    fresh: (Names, BTreeMap<u32, Values>),
+    fresh: (Names, BTreeMap<u32, ValueRows>),
     /// The values of all files, once somebody asked for them.
     file_values: Option<FileValues>,
     /// Those of standard input.
-    piped_values: (Names, Values),
+    piped_values: (Names, ValueRows),
     /// Standard input as a source.
-    piped_source: Option<Source>,
+    piped_source: Option<RowSource>,
     /// What came from standard input.
     piped: Option<FileTrace>,
     /// The facts about its bodies.
@@ -145,14 +146,15 @@ impl Input {
     ///
     /// # Errors
     /// If no log can be found; the error lists the places looked at.
-    pub fn open(asked: Asked<'_>) -> Result<Self> {
-        let Asked { roots, data, window, project, threads, lake, tier, timeline, progress, allow_empty, stdin } = asked;
+    pub fn open(asked: InputRequest<'_>) -> Result<Self> {
+        let InputRequest { roots, data, window, project, threads, lake, tier, timeline, progress, allow_empty, stdin } =
+            asked;
         let mut input = Self {
             sources: Vec::new(),
             listing: discover::list(&roots),
             roots,
             window,
-            tally: Tally::default(),
+            tally: SyncTally::default(),
             notes: Vec::new(),
             vocabulary: data.read("logs.toml", Vocabulary::parse)?,
             endpoints: data.read("endpoints.toml", Endpoints::parse)?,
@@ -193,16 +195,16 @@ impl Input {
         Ok(input)
     }
 
-    fn guide(&self) -> Guide<'_> {
+    fn guide(&self) -> ExtractionGuide<'_> {
         let Self { vocabulary, endpoints, value_rules: values, .. } = self;
         let timeline = self.twofold.as_ref();
-        Guide { vocabulary, endpoints, values, classify: shape::classify, study: None, timeline }
+        ExtractionGuide { vocabulary, endpoints, values, classify: shape::classify, study: None, timeline }
     }
 
     fn read_pipe(&mut self, source: &mut dyn Read, timeline: bool) -> Result<()> {
         let studies = AnalysisPool::new(self.tier, self.formats.params(), std::iter::empty());
         let begin = || studies.begin();
-        let guide = Guide { study: if self.tier == 0 { None } else { Some(&begin) }, ..self.guide() };
+        let guide = ExtractionGuide { study: if self.tier == 0 { None } else { Some(&begin) }, ..self.guide() };
         let trace = if timeline {
             let reading = self.read_twofold(source, guide)?;
             self.piped_timeline = reading.timeline;
@@ -211,7 +213,7 @@ impl Input {
             read::read_stream(source, guide).trace
         };
         let counters = trace.counters.clone();
-        let source = Source { key: Id::NONE, path: Some("-".into()), bytes: 0, counters: counters.into() };
+        let source = RowSource { key: Id::NONE, path: Some("-".into()), bytes: 0, counters: counters.into() };
         self.sources.push(source.clone());
         self.piped_source = Some(source);
         (self.piped, self.piped_bodies) = (Some(trace), studies.finish());
@@ -234,12 +236,12 @@ impl Input {
     }
 
     /// Brings the logs and the lake up to date and takes over what is known then; tells what had to be done for it.
-    fn refresh(&mut self, rows: bool, bodies: bool) -> Tally {
+    fn refresh(&mut self, rows: bool, bodies: bool) -> SyncTally {
         let lake = self.lake.take();
         let is_shown = self.progress;
         let waiting = || tell_waiting(is_shown);
         let roots: Vec<Id> = self.roots.iter().map(|root| root_id(&root.path)).collect();
-        let scope = Scope {
+        let scope = SyncScope {
             listing: &self.listing,
             roots: &roots,
             guide: self.guide(),
@@ -272,7 +274,7 @@ impl Input {
     }
 
     /// Picks the files of the project asked for.
-    fn select(&mut self, known: Known) -> Tally {
+    fn select(&mut self, known: UpToDate) -> SyncTally {
         let wanted = self.project.as_deref().map(slug);
         let directories = self.listing.files.iter().map(|file| (&file.path, slug(&directory_of(file, &self.listing))));
         let inside: HashSet<&PathBuf> = directories
@@ -280,7 +282,7 @@ impl Input {
             .map(|(path, _)| path)
             .collect();
         let on_disk: Vec<_> = known.files.into_iter().filter(|file| inside.contains(&file.path)).collect();
-        let tally = Tally::of(&on_disk, known.pruned);
+        let tally = SyncTally::of(&on_disk, known.pruned);
         // The name of a deleted project is known by its pseudonym only.
         let named = |stored: &StoredSource| {
             wanted.as_ref().is_none_or(|wanted| stored.directory == Id::pseudonym(wanted.as_bytes()))
@@ -291,11 +293,11 @@ impl Input {
         (self.sources, self.selected) = all
             .map(|(path, stored)| {
                 let counters = Arc::clone(&stored.counters);
-                (Source { key: stored.key, path, bytes: stored.bytes, counters }, stored)
+                (RowSource { key: stored.key, path, bytes: stored.bytes, counters }, stored)
             })
             .unzip();
         self.sources.extend(self.piped_source.clone());
-        self.note(self.sources.iter().filter_map(Source::cut_short).collect::<Vec<_>>());
+        self.note(self.sources.iter().filter_map(RowSource::cut_short).collect::<Vec<_>>());
         if let Some(mut loaded) = known.loaded {
             self.fresh_timelines.append(&mut loaded.timelines);
             self.fresh = (std::mem::take(&mut loaded.value_names), std::mem::take(&mut loaded.values));

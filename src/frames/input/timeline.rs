@@ -14,7 +14,7 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::id::{Id, IdSet};
 use crate::base::numbers;
-use crate::base::progress::Progress;
+use crate::base::progress::ProgressLine;
 use crate::base::tokenizer::VOCABULARIES;
 use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::frames::input::{Input, tell_waiting};
@@ -24,13 +24,13 @@ use crate::frames::timelines as timelines_table;
 use crate::frames::timelines::PackedTimeline;
 use crate::logs::assemble::standings_of;
 use crate::logs::discover::LogFile;
-use crate::logs::message::Guide;
-use crate::logs::read::{Job, Reading};
+use crate::logs::message::ExtractionGuide;
+use crate::logs::read::{FileReading, Job};
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::rules::TimelineRules;
-use crate::logs::timeline::{Reader, TimelineGuide, TokenCounter};
+use crate::logs::timeline::{TimelineGuide, TimelineReader, TokenCounter};
 use crate::logs::{read, timeline as timelines};
 
 /// Both vocabularies, one bit each.
@@ -40,7 +40,7 @@ const RULES: &str = "timeline.toml";
 
 /// What is asked for besides the requests and their blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Detail {
+pub struct TimelineDetail {
     /// The tokens of each block in all vocabularies: they take longer than all the rest, and few questions need them.
     pub tokens: bool,
     /// The words of what people and the model wrote: they are a third of the rows, and only questions about tools need
@@ -48,7 +48,7 @@ pub struct Detail {
     pub words: bool,
 }
 
-impl Detail {
+impl TimelineDetail {
     /// Everything.
     pub const ALL: Self = Self { tokens: true, words: true };
 }
@@ -64,7 +64,7 @@ impl Input {
     ///
     /// # Errors
     /// If `rules/timeline.toml` does not fit.
-    pub fn timeline(&mut self, detail: Detail) -> Result<Timeline> {
+    pub fn timeline(&mut self, detail: TimelineDetail) -> Result<Timeline> {
         let rules = rules(&self.data)?;
         self.held = None;
         // Rows that turn out to be damaged take deleted logs off the sources: first, since places among these are kept.
@@ -86,12 +86,16 @@ impl Input {
     /// # Errors
     /// If `rules/timeline.toml` does not fit.
     pub fn counted_files(&mut self) -> Result<impl Iterator<Item = FileTimeline>> {
-        let known = self.file_timelines(&rules(&self.data)?, Detail::ALL)?;
+        let known = self.file_timelines(&rules(&self.data)?, TimelineDetail::ALL)?;
         Ok(known.into_values().chain(self.piped_timeline.clone()))
     }
 
     /// The rows of every source, by its place in `sources`.
-    fn file_timelines(&mut self, rules: &TimelineRules, detail: Detail) -> Result<BTreeMap<usize, FileTimeline>> {
+    fn file_timelines(
+        &mut self,
+        rules: &TimelineRules,
+        detail: TimelineDetail,
+    ) -> Result<BTreeMap<usize, FileTimeline>> {
         let counted = detail.tokens;
         let texts = [self.data.text("logs.toml")?, self.data.text("endpoints.toml")?, self.data.text(RULES)?].concat();
         let versions = format!("{:?}", timelines_table::VERSIONS);
@@ -106,19 +110,19 @@ impl Input {
     }
 
     /// Reads a stream that can be read only once, both ways.
-    pub(super) fn read_twofold(&self, source: &mut dyn Read, guide: Guide<'_>) -> Result<Reading> {
+    pub(super) fn read_twofold(&self, source: &mut dyn Read, guide: ExtractionGuide<'_>) -> Result<FileReading> {
         let rules = rules(&self.data)?;
         let mut desk = BodyAnalyzer::new(VOCABULARY_BITS, self.formats.params());
         let params = self.formats.params();
         let make = || -> Box<dyn TokenCounter> { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, params)) };
         let Self { vocabulary, endpoints, .. } = self;
         let timeline_guide = TimelineGuide { vocabulary, endpoints, rules: &rules, gauge: Some(&make) };
-        Ok(read::read_stream_twofold(source, guide, Reader::new(timeline_guide, Some(&mut desk))))
+        Ok(read::read_stream_twofold(source, guide, TimelineReader::new(timeline_guide, Some(&mut desk))))
     }
 
     /// What the lake knows of the sources, by their places in `sources`. Of logs that are gone it is used as it is,
     /// also if nobody counted their blocks ([`crate::logs::timeline::requests::Block::is_counted`]).
-    fn stored_timelines(&mut self, words: [Id; 2], detail: Detail) -> BTreeMap<usize, FileTimeline> {
+    fn stored_timelines(&mut self, words: [Id; 2], detail: TimelineDetail) -> BTreeMap<usize, FileTimeline> {
         let places = self.sources.iter().zip(&self.selected).enumerate();
         let places: BTreeMap<u32, (usize, u64, bool)> =
             places.map(|(at, (source, stored))| (stored.number, (at, stored.bytes, source.path.is_none()))).collect();
@@ -177,7 +181,7 @@ impl Input {
         let gauge = || -> Box<dyn TokenCounter> { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, params)) };
         let gauge = counted.then_some(&gauge as _);
         let guide = TimelineGuide { vocabulary: &self.vocabulary, endpoints: &self.endpoints, rules, gauge };
-        let progress = Progress::new(jobs.iter().map(|job| job.to).sum(), self.progress);
+        let progress = ProgressLine::new(jobs.iter().map(|job| job.to).sum(), self.progress);
         let read = timelines::read_all(&jobs, guide, &self.pool, &|bytes| progress.advance(bytes));
         drop(progress);
         let mut unreadable = Vec::new();
@@ -218,7 +222,7 @@ impl Input {
 }
 
 /// The rows of a file without what nobody asked for.
-fn in_detail(mut file: FileTimeline, detail: Detail) -> FileTimeline {
+fn in_detail(mut file: FileTimeline, detail: TimelineDetail) -> FileTimeline {
     if !detail.words {
         (file.rows.utterances, file.rows.words) = Default::default();
     }

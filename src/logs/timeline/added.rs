@@ -2,11 +2,11 @@
 //! MCP servers, texts of hooks. And how long hooks ran.
 
 use crate::base::id::Id;
-use crate::base::json::{Cursor, RawStr, Shape};
+use crate::base::json::{Cursor, JsonKind, RawStr};
 use crate::base::names::Names;
 use crate::logs::body::code_points;
 use crate::logs::envelope::{Attachment, MILLIS_MAX};
-use crate::logs::field::{Outcome, each_field, id_of, span, text, whole_number};
+use crate::logs::field::{FieldResult, each_field, id_of, span, text, whole_number};
 use crate::logs::timeline::requests::Added;
 use crate::logs::timeline::rows::AddedRow;
 use crate::logs::timeline::rules::HookRules;
@@ -99,10 +99,10 @@ pub(super) fn of_summary(infos: &[u8], record: u32, names: &mut Names) -> Option
     Some(AddedRow { record, what: Added::Hook, name, run: Id::NONE, chars: 0, millis: millis as u32 })
 }
 
-fn slowest(infos: &[u8]) -> Outcome<Option<u64>> {
+fn slowest(infos: &[u8]) -> FieldResult<Option<u64>> {
     let mut cursor = Cursor::new(infos);
     let mut slowest = None;
-    if cursor.shape()? != Shape::Array {
+    if cursor.shape()? != JsonKind::Array {
         return Ok(None);
     }
     cursor.enter()?;
@@ -123,9 +123,9 @@ fn slowest(infos: &[u8]) -> Outcome<Option<u64>> {
 fn strings(value: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let decoded = |text: Option<RawStr<'_>>| text.and_then(RawStr::decode).unwrap_or_default();
-    let mut read = || -> Outcome<()> {
+    let mut read = || -> FieldResult<()> {
         let mut cursor = Cursor::new(value);
-        if cursor.shape()? != Shape::Array {
+        if cursor.shape()? != JsonKind::Array {
             all.push(decoded(text(&mut cursor)?));
             return Ok(());
         }

@@ -10,11 +10,11 @@ use std::ops::Range;
 
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
-use crate::logs::copies::{Recorded, Standing};
+use crate::logs::copies::{FileStanding, RecordedAgents};
 use crate::logs::timeline::layout;
 use crate::logs::timeline::record::SYNTHETIC;
-use crate::logs::timeline::requests::{BlockKind, Marks, NONE, SegmentCause, Setting, Timeline};
-use crate::logs::timeline::rows::{AddedRow, Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
+use crate::logs::timeline::requests::{BlockKind, Marks, NONE, RequestSetting, SegmentCause, Timeline};
+use crate::logs::timeline::rows::{AddedRow, AnswerRow, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
 use crate::logs::timeline::words::WordList;
 use crate::logs::trace::{Millis, NO_TIME, Place, Usage};
 
@@ -28,7 +28,7 @@ pub struct SourceTimeline {
     /// Its rows.
     pub file: FileTimeline,
     /// What it owns of what several files say, as in the history ([`crate::logs::assemble::standings_of`]).
-    pub standing: Standing,
+    pub standing: FileStanding,
 }
 
 /// Builds the timeline of all files; `shrink_tokens_min` is the number of that name in `rules/timeline.toml`.
@@ -82,7 +82,7 @@ impl<'a> File<'a> {
 
 /// A record, its copies merged.
 #[derive(Clone, Copy)]
-pub(super) struct Node {
+pub(super) struct RecordNode {
     pub(super) file: u32,
     record: u32,
     /// Node of its parent, or [`NONE`].
@@ -93,7 +93,7 @@ pub(super) struct Node {
     next: u32,
 }
 
-impl Node {
+impl RecordNode {
     /// Whether this is the record of the copy that counts.
     pub(super) fn is_of(&self, file: u32, record: u32) -> bool {
         (self.file, self.record) == (file, record)
@@ -101,13 +101,13 @@ impl Node {
 }
 
 /// A request that is being put together; its nodes instead of its blocks.
-pub(super) struct Draft {
+pub(super) struct RequestDraft {
     pub(super) id: Id,
     chain: u32,
     is_progress: bool,
     pub(super) model: Sym,
     pub(super) version: Sym,
-    pub(super) setting: Setting,
+    pub(super) setting: RequestSetting,
     pub(super) start: Millis,
     pub(super) end: Millis,
     pub(super) usage: Usage,
@@ -116,7 +116,7 @@ pub(super) struct Draft {
     pub(super) opens: Option<(SegmentCause, u32)>,
     /// What went in: a range of [`Assembly::members`].
     inputs: Range<u32>,
-    /// The first and the last part of its answer; the others are found one by one ([`Node::next`]).
+    /// The first and the last part of its answer; the others are found one by one ([`RecordNode::next`]).
     outputs: (u32, u32),
     /// Nodes with what came in beside the conversation: a range of [`Assembly::members`].
     added: Range<u32>,
@@ -176,15 +176,15 @@ fn agent_types(files: &[File<'_>]) -> BTreeMap<(bool, Id), Sym> {
 pub(super) struct Assembly<'a> {
     pub(super) files: &'a [File<'a>],
     pub(super) names: Names,
-    recorded: Recorded,
+    recorded: RecordedAgents,
     /// Progress records that are set aside, by `uuid`: a fork repeats them in the name of another session.
     superseded: IdSet<Id>,
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<RecordNode>,
     /// Nodes by `uuid`.
     known: IdMap<Id, u32>,
     /// Nodes of the records of each file.
     pub(super) local: Vec<Vec<u32>>,
-    pub(super) requests: Vec<Draft>,
+    pub(super) requests: Vec<RequestDraft>,
     /// Nodes of the requests. There are very many short lists of them, so they stand in one.
     members: Vec<u32>,
     /// Requests by `message.id`, and by the calls in their answers.
@@ -205,7 +205,7 @@ impl<'a> Assembly<'a> {
                 *skipped.entry(reason.clone()).or_default() += count;
             }
         }
-        let recorded = Recorded::of(files.iter().flat_map(|file| &file.rows.rows.chains));
+        let recorded = RecordedAgents::of(files.iter().flat_map(|file| &file.rows.rows.chains));
         let mut superseded = IdSet::default();
         for rows in files.iter().map(|file| &file.rows.rows) {
             let is_aside: Vec<bool> = rows.chains.iter().map(|key| recorded.sets_aside(key)).collect();
@@ -252,13 +252,13 @@ impl<'a> Assembly<'a> {
     }
 
     pub(super) fn row(&self, node: u32) -> &'a RecordRow {
-        let Node { file, record, .. } = self.nodes[node as usize];
+        let RecordNode { file, record, .. } = self.nodes[node as usize];
         &self.files[file as usize].rows.rows.records[record as usize]
     }
 
     /// What came in with a node beside the conversation, with the symbols of its file.
     pub(super) fn added_with(&self, node: u32) -> (&'a [AddedRow], &'a [Sym]) {
-        let Node { file, record, .. } = self.nodes[node as usize];
+        let RecordNode { file, record, .. } = self.nodes[node as usize];
         let file = &self.files[file as usize];
         (file.rows.rows.added_with(record), &file.symbols)
     }
@@ -270,17 +270,17 @@ impl<'a> Assembly<'a> {
     }
 
     /// Nodes of what went into a request.
-    pub(super) fn inputs_of(&self, draft: &Draft) -> &[u32] {
+    pub(super) fn inputs_of(&self, draft: &RequestDraft) -> &[u32] {
         &self.members[draft.inputs.start as usize..draft.inputs.end as usize]
     }
 
     /// Nodes of what came in beside the conversation.
-    pub(super) fn added_to(&self, draft: &Draft) -> &[u32] {
+    pub(super) fn added_to(&self, draft: &RequestDraft) -> &[u32] {
         &self.members[draft.added.start as usize..draft.added.end as usize]
     }
 
     /// Nodes of the parts of an answer.
-    pub(super) fn outputs_of(&self, draft: &Draft) -> impl Iterator<Item = u32> {
+    pub(super) fn outputs_of(&self, draft: &RequestDraft) -> impl Iterator<Item = u32> {
         let some = |node: u32| (node != NONE).then_some(node);
         std::iter::successors(some(draft.outputs.0), move |node| some(self.nodes[*node as usize].next))
     }
@@ -367,7 +367,7 @@ impl<'a> Assembly<'a> {
             (parent, true) => self.nodes[parent as usize].tip,
         };
         let node = self.nodes.len() as u32;
-        self.nodes.push(Node { file, record, parent, tip, next: NONE });
+        self.nodes.push(RecordNode { file, record, parent, tip, next: NONE });
         self.local[file as usize][record as usize] = node;
         if row.id.is_some() {
             self.known.insert(row.id, node);
@@ -418,7 +418,7 @@ impl<'a> Assembly<'a> {
     }
 
     /// A copy of a message adds what it knows of its usage; a progress record knows no more than a first chunk.
-    fn merge_usage(&mut self, file: u32, answer: &Answer, track: u32) {
+    fn merge_usage(&mut self, file: u32, answer: &AnswerRow, track: u32) {
         let setting = answer.setting.renamed(&self.files[file as usize].symbols);
         let Some(&request) = self.by_message.get(&answer.message).filter(|_| answer.is_request) else { return };
         let request = &mut self.requests[request as usize];
@@ -438,7 +438,7 @@ impl<'a> Assembly<'a> {
         self.tracks[track as usize].place == Place::Progress
     }
 
-    fn answered(&mut self, node: u32, row: &'a RecordRow, answer: &Answer, track: u32) {
+    fn answered(&mut self, node: u32, row: &'a RecordRow, answer: &AnswerRow, track: u32) {
         if !answer.is_request {
             let synthetic =
                 self.files[self.nodes[node as usize].file as usize].rows.names.text(answer.model) == SYNTHETIC;
@@ -471,9 +471,9 @@ impl<'a> Assembly<'a> {
     }
 
     /// The first record of a new message: everything since the one before went into its context.
-    fn begin(&mut self, node: u32, row: &RecordRow, answer: &Answer, track_index: u32) -> u32 {
+    fn begin(&mut self, node: u32, row: &RecordRow, answer: &AnswerRow, track_index: u32) -> u32 {
         let request = self.requests.len() as u32;
-        let Node { file, parent, tip, .. } = self.nodes[node as usize];
+        let RecordNode { file, parent, tip, .. } = self.nodes[node as usize];
         let symbols = &self.files[file as usize].symbols;
         let (model, version) = (symbols[answer.model.0 as usize], symbols[row.version.0 as usize]);
         let setting = answer.setting.renamed(symbols);
@@ -512,7 +512,7 @@ impl<'a> Assembly<'a> {
             let record = self.nodes[node as usize].record.to_le_bytes();
             id = Id::of(&[&self.files[file as usize].key.0[..], &record].concat());
         }
-        self.requests.push(Draft {
+        self.requests.push(RequestDraft {
             id,
             chain: track_index,
             is_progress,

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use crate::base::id::Id;
-use crate::base::json::{Cursor, RawStr, Shape};
+use crate::base::json::{Cursor, JsonKind, RawStr};
 use crate::base::names::{Names, Sym};
-use crate::logs::field::{Outcome, each_field, id_of, text, whole_number};
+use crate::logs::field::{FieldResult, each_field, id_of, text, whole_number};
 use crate::logs::timeline::requests::StatedCost;
 use crate::logs::timeline::rows::{AgentRow, FileTimeline};
 use crate::logs::trace::Place;
@@ -74,7 +74,7 @@ pub(super) fn agent_asked_for<'a>(input: &'a [u8], keys: &[String]) -> Option<Ra
 pub(super) fn miss_reason(diagnostics: &[u8]) -> Option<RawStr<'_>> {
     let mut reason = None;
     let read = each_field(diagnostics, |key, cursor| {
-        if key != b"cache_miss_reason" || cursor.shape()? != Shape::Object {
+        if key != b"cache_miss_reason" || cursor.shape()? != JsonKind::Object {
             return cursor.skip_value();
         }
         cursor.enter()?;
@@ -94,7 +94,7 @@ pub(super) fn miss_reason(diagnostics: &[u8]) -> Option<RawStr<'_>> {
 pub(super) fn stated_costs(session: Id, model_usage: &[u8], names: &mut Names) -> Vec<StatedCost> {
     let mut stated = Vec::new();
     let read = each_field(model_usage, |model, cursor| {
-        if cursor.shape()? != Shape::Object {
+        if cursor.shape()? != JsonKind::Object {
             return cursor.skip_value();
         }
         let model = word(names, RawStr(model));
@@ -125,8 +125,8 @@ pub(super) fn stated_costs(session: Id, model_usage: &[u8], names: &mut Names) -
     read.map_or_else(|_| Vec::new(), |()| stated)
 }
 
-fn nanodollars(cursor: &mut Cursor<'_>) -> Outcome<u64> {
-    if cursor.shape()? != Shape::Number {
+fn nanodollars(cursor: &mut Cursor<'_>) -> FieldResult<u64> {
+    if cursor.shape()? != JsonKind::Number {
         cursor.skip_value()?;
         return Ok(0);
     }

@@ -7,12 +7,12 @@ use crate::base::damage::Reason;
 use crate::base::id::Id;
 use crate::base::json::{RawStr, TextSink, decode_into};
 use crate::logs::body::code_points;
-use crate::logs::content::{Block, TakeContent};
+use crate::logs::content::{BlockFields, TakeContent};
 use crate::logs::field::id_of;
 
 /// What a drafted block is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
+pub enum DraftKind {
     /// A text of either side.
     Text,
     /// Thinking.
@@ -29,7 +29,7 @@ pub enum Part {
 #[derive(Debug)]
 pub struct DraftBlock {
     /// What it is.
-    pub part: Part,
+    pub part: DraftKind,
     /// Where its text stands in those of all blocks.
     pub text: Range<usize>,
     /// `tool_use` id of a call or a result.
@@ -57,7 +57,7 @@ pub struct Beyond {
 
 /// Content. Kept from record to record for its buffers.
 #[derive(Default)]
-pub struct Draft {
+pub struct ContentDraft {
     /// Blocks.
     pub blocks: Vec<DraftBlock>,
     /// Images and documents inside results.
@@ -68,20 +68,20 @@ pub struct Draft {
     pub other_blocks: u64,
     /// How much of a result is held.
     held_bytes_max: usize,
-    texts: Held,
+    texts: HeldTexts,
 }
 
 /// Texts of all blocks, one behind the other; half a UTF-16 pair stands as WTF-8. Of the result at the end some may be
 /// measured only.
 #[derive(Default)]
-pub struct Held {
+pub struct HeldTexts {
     text: Vec<u8>,
     /// How far the result at the end may reach.
     end: usize,
     beyond: Beyond,
 }
 
-impl TextSink for Held {
+impl TextSink for HeldTexts {
     fn push(&mut self, piece: &[u8]) {
         let room = self.end - self.text.len();
         let (held, rest) = piece.split_at(room.min(piece.len()));
@@ -91,7 +91,7 @@ impl TextSink for Held {
     }
 }
 
-impl Draft {
+impl ContentDraft {
     /// An empty draft; of a result at most so much is held.
     pub fn holding(held_bytes_max: usize) -> Self {
         Self { held_bytes_max, ..Self::default() }
@@ -103,7 +103,7 @@ impl Draft {
     }
 
     /// Drops blocks that nobody writes on this side of the conversation.
-    pub fn keep(&mut self, belongs: impl Fn(Part) -> bool) {
+    pub fn keep(&mut self, belongs: impl Fn(DraftKind) -> bool) {
         let before = self.blocks.len();
         self.blocks.retain(|block| belongs(block.part));
         self.other_blocks += (before - self.blocks.len()) as u64;
@@ -115,7 +115,7 @@ impl Draft {
     }
 
     /// Adds a block whose text is all that stands behind those of the others.
-    fn push(&mut self, part: Part, is_string: bool) -> &mut DraftBlock {
+    fn push(&mut self, part: DraftKind, is_string: bool) -> &mut DraftBlock {
         let text = self.start()..self.texts.text.len();
         self.blocks.push(DraftBlock {
             part,
@@ -133,7 +133,7 @@ impl Draft {
     /// The text of the next block; one with a malformed escape stands as it is written.
     fn decode(&mut self, raw: RawStr<'_>) {
         let start = self.start();
-        let Held { text, end, .. } = &mut self.texts;
+        let HeldTexts { text, end, .. } = &mut self.texts;
         text.truncate(start);
         *end = usize::MAX;
         if decode_into(raw.0, &mut self.texts).is_err() {
@@ -143,8 +143,8 @@ impl Draft {
     }
 }
 
-impl<'a> TakeContent<'a> for Draft {
-    type Text = Held;
+impl<'a> TakeContent<'a> for ContentDraft {
+    type Text = HeldTexts;
 
     /// What is odd is counted by the light reading.
     fn odd(&mut self, _reason: Reason) {}
@@ -159,7 +159,7 @@ impl<'a> TakeContent<'a> for Draft {
 
     fn string(&mut self, text: RawStr<'a>) {
         self.decode(text);
-        self.push(Part::Text, true);
+        self.push(DraftKind::Text, true);
     }
 
     fn begin_result(&mut self) {
@@ -169,11 +169,11 @@ impl<'a> TakeContent<'a> for Draft {
         self.texts.beyond = Beyond::default();
     }
 
-    fn result_text(&mut self) -> &mut Held {
+    fn result_text(&mut self) -> &mut HeldTexts {
         &mut self.texts
     }
 
-    fn block(&mut self, block: &Block<'a>) {
+    fn block(&mut self, block: &BlockFields<'a>) {
         let kind = block.kind.unwrap_or_default().0;
         if kind != b"tool_result" || block.result.is_none() {
             self.begin_result();
@@ -181,15 +181,15 @@ impl<'a> TakeContent<'a> for Draft {
         match kind {
             b"text" => {
                 self.decode(block.text.unwrap_or_default());
-                self.push(Part::Text, false);
+                self.push(DraftKind::Text, false);
             }
             b"thinking" | b"redacted_thinking" => {
                 self.decode(block.thinking.unwrap_or_default());
-                self.push(Part::Thinking, false);
+                self.push(DraftKind::Thinking, false);
             }
             b"tool_use" => {
                 compact(block.input.unwrap_or_default(), &mut self.texts.text);
-                let made = self.push(Part::Call, false);
+                let made = self.push(DraftKind::Call, false);
                 made.call = block.id.map(id_of).unwrap_or_default();
                 made.tool = block.name.and_then(RawStr::decode).unwrap_or_default();
             }
@@ -197,13 +197,13 @@ impl<'a> TakeContent<'a> for Draft {
                 let (form, beyond) = (block.result.unwrap_or_default(), self.texts.beyond);
                 self.media_in_results += u64::from(form.media);
                 self.others_in_results += u64::from(form.others);
-                let made = self.push(Part::Result, form.is_string);
+                let made = self.push(DraftKind::Result, form.is_string);
                 made.call = block.tool_use_id.map(id_of).unwrap_or_default();
                 made.is_error = block.failed;
                 made.media = u64::from(form.media);
                 made.beyond = beyond;
             }
-            b"image" | b"document" => drop(self.push(Part::Media, false)),
+            b"image" | b"document" => drop(self.push(DraftKind::Media, false)),
             _ => self.other_blocks += 1,
         }
     }

@@ -7,19 +7,19 @@
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::base::id::{Id, IdMap, IdSet};
-use crate::base::json::{Cursor, Fault, RawStr, Shape};
+use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
 use crate::base::names::Names;
-use crate::logs::endpoint::{Endpoints, Input};
+use crate::logs::endpoint::{EndpointArguments, Endpoints};
 use crate::logs::message::InputFields;
 use crate::logs::timeline::TokenCounter;
 use crate::logs::timeline::occurrences::Occurrences;
-use crate::logs::timeline::references::Spot;
+use crate::logs::timeline::references::TextSpot;
 use crate::logs::timeline::requests::NONE;
 use crate::logs::timeline::rows::FieldRow;
 use crate::logs::timeline::rules::{FieldRules, TimelineRules};
 
 /// Follows one file from its start.
-pub struct Fields<'r> {
+pub struct FieldFollower<'r> {
     rules: &'r TimelineRules,
     endpoints: &'r Endpoints,
     /// What the model and people wrote.
@@ -59,7 +59,7 @@ struct Field {
     values: Vec<Vec<u8>>,
 }
 
-impl<'r> Fields<'r> {
+impl<'r> FieldFollower<'r> {
     /// Nothing yet.
     pub fn new(rules: &'r TimelineRules, endpoints: &'r Endpoints) -> Self {
         let FieldRules { written_max, told_max, .. } = rules.fields;
@@ -75,7 +75,7 @@ impl<'r> Fields<'r> {
     }
 
     /// Takes the input of a call, as compact JSON.
-    pub fn call(&mut self, spot: Spot, call: Id, tool: &str, input: &[u8]) {
+    pub fn call(&mut self, spot: TextSpot, call: Id, tool: &str, input: &[u8]) {
         let rules = &self.rules.fields;
         let is_named = !rules.data_tools.iter().any(|name| name == tool) || self.is_named_endpoint(tool, input);
         self.asked.entry(call).or_insert(Asked { message: spot.message, is_named });
@@ -89,12 +89,12 @@ impl<'r> Fields<'r> {
     }
 
     /// Takes a text of the model.
-    pub fn text(&mut self, spot: Spot, text: &[u8]) {
+    pub fn text(&mut self, spot: TextSpot, text: &[u8]) {
         self.look(spot, FieldRow::IN_TEXT, text);
     }
 
     /// Takes what a person wrote: an answer that says it again tells nothing.
-    pub fn said(&mut self, spot: Spot, text: &[u8]) {
+    pub fn said(&mut self, spot: TextSpot, text: &[u8]) {
         words(text, |word| {
             self.written.entry(hash_in(spot, &text[word]));
         });
@@ -104,7 +104,7 @@ impl<'r> Fields<'r> {
     /// Takes an answer that is no error: if it is JSON, its fields become rows.
     pub fn answer(
         &mut self,
-        spot: Spot,
+        spot: TextSpot,
         call: Id,
         text: &[u8],
         names: &mut Names,
@@ -135,12 +135,14 @@ impl<'r> Fields<'r> {
     fn is_named_endpoint(&self, tool: &str, input: &[u8]) -> bool {
         let command = InputFields::of(input).command().and_then(RawStr::decode);
         let command = command.map(|text| String::from_utf8_lossy(&text).into_owned());
-        let class = self.endpoints.class(tool, Input { command: command.as_deref(), ..Input::default() });
+        let class = self
+            .endpoints
+            .class(tool, EndpointArguments { command: command.as_deref(), ..EndpointArguments::default() });
         self.rules.fields.named_endpoints.iter().any(|known| *known == class)
     }
 
     /// Waits for a value from now on; false if it is known already.
-    fn tell(&mut self, spot: Spot, value: &[u8], row: u32) -> bool {
+    fn tell(&mut self, spot: TextSpot, value: &[u8], row: u32) -> bool {
         let mut first = None;
         words(value, |word| first = first.take().or(Some(word)));
         let Some(first) = first.filter(|_| self.written.get(hash_in(spot, value)).is_none()) else { return false };
@@ -154,7 +156,7 @@ impl<'r> Fields<'r> {
     }
 
     /// Looks for values in what the model wrote, and remembers that it was written.
-    fn look(&mut self, spot: Spot, how: u8, text: &[u8]) {
+    fn look(&mut self, spot: TextSpot, how: u8, text: &[u8]) {
         let Self { written, told, messages, found, .. } = self;
         words(text, |word| {
             let start = word.start;
@@ -178,7 +180,7 @@ impl<'r> Fields<'r> {
     }
 
     /// Remembers addresses, paths and other words with signs in them.
-    fn chunks(&mut self, spot: Spot, text: &[u8]) {
+    fn chunks(&mut self, spot: TextSpot, text: &[u8]) {
         let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`<>()[]{},;|".contains(byte);
         for chunk in text.split(ends).filter(|chunk| chunk.len() >= self.rules.fields.text_bytes_min) {
             let end = chunk.iter().rposition(|byte| !b".:!?".contains(byte)).map_or(0, |last| last + 1);
@@ -197,7 +199,7 @@ fn stands_at(text: &[u8], word: usize, told: &Told) -> bool {
 }
 
 /// The hash of a text in a chain.
-fn hash_in(spot: Spot, text: &[u8]) -> u64 {
+fn hash_in(spot: TextSpot, text: &[u8]) -> u64 {
     xxh3_64_with_seed(text, u64::from(spot.chain))
 }
 
@@ -231,26 +233,26 @@ struct Walk<'t> {
 const INPUT_DEPTH_MAX: usize = 64;
 
 impl Walk<'_> {
-    fn value(&mut self, cursor: &mut Cursor<'_>, key: &[u8], depth: usize) -> Result<(), Fault> {
+    fn value(&mut self, cursor: &mut Cursor<'_>, key: &[u8], depth: usize) -> Result<(), JsonFault> {
         let shape = cursor.shape()?;
         if depth > INPUT_DEPTH_MAX {
             return cursor.skip_value();
         }
         let mut first = true;
         match shape {
-            Shape::Object => {
+            JsonKind::Object => {
                 cursor.enter()?;
                 while let Some(key) = cursor.next_key(&mut first)? {
                     self.value(cursor, key.0, depth + 1)?;
                 }
             }
-            Shape::Array => {
+            JsonKind::Array => {
                 cursor.enter()?;
                 while cursor.next_element(&mut first)? {
                     self.value(cursor, key, depth + 1)?;
                 }
             }
-            Shape::String => {
+            JsonKind::String => {
                 let raw = cursor.string()?;
                 let decoded;
                 let text = match raw.plain() {
@@ -262,8 +264,8 @@ impl Walk<'_> {
                 };
                 (self.take)(key, text);
             }
-            Shape::Number => (self.take)(key, cursor.number()?),
-            Shape::Bool | Shape::Null => cursor.skip_value()?,
+            JsonKind::Number => (self.take)(key, cursor.number()?),
+            JsonKind::Bool | JsonKind::Null => cursor.skip_value()?,
         }
         Ok(())
     }
@@ -279,7 +281,7 @@ fn fields_of(text: &[u8], rules: &FieldRules, is_named: bool) -> Option<Vec<Fiel
     }
     let mut answer = Answer::new(rules, is_named);
     while !cursor.at_end() {
-        let is_document = matches!(cursor.shape(), Ok(Shape::Object | Shape::Array));
+        let is_document = matches!(cursor.shape(), Ok(JsonKind::Object | JsonKind::Array));
         let start = cursor.pos();
         if !is_document || answer.value(&mut cursor, start, 0).is_err() {
             return None;
@@ -316,12 +318,12 @@ impl<'r> Answer<'r> {
     }
 
     /// Takes a value; `start` is where its key or the sign before it stands.
-    fn value(&mut self, cursor: &mut Cursor<'_>, start: usize, depth: usize) -> Result<(), Fault> {
+    fn value(&mut self, cursor: &mut Cursor<'_>, start: usize, depth: usize) -> Result<(), JsonFault> {
         let shape = cursor.shape()?;
         let length = self.path.len();
         let mut first = true;
         match shape {
-            Shape::Object if depth <= self.rules.depth_max => {
+            JsonKind::Object if depth <= self.rules.depth_max => {
                 cursor.enter()?;
                 loop {
                     let start = cursor.pos();
@@ -337,7 +339,7 @@ impl<'r> Answer<'r> {
                     self.unnamed -= usize::from(name.is_none());
                 }
             }
-            Shape::Array if depth <= self.rules.depth_max => {
+            JsonKind::Array if depth <= self.rules.depth_max => {
                 cursor.enter()?;
                 self.path.push_str("[]");
                 loop {
@@ -349,15 +351,15 @@ impl<'r> Answer<'r> {
                 }
                 self.path.truncate(length);
             }
-            Shape::String => {
+            JsonKind::String => {
                 let text = cursor.string()?.decode().unwrap_or_default();
                 self.scalar(cursor.since(start), Some(&text));
             }
-            Shape::Number => {
+            JsonKind::Number => {
                 let literal = cursor.number()?;
                 self.scalar(cursor.since(start), Some(literal));
             }
-            Shape::Object | Shape::Array | Shape::Bool | Shape::Null => {
+            JsonKind::Object | JsonKind::Array | JsonKind::Bool | JsonKind::Null => {
                 cursor.skip_value()?;
                 self.scalar(cursor.since(start), None);
             }

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::base::words::{Piece, terms, words};
+use crate::base::words::{TextWord, terms, words};
 use crate::logs::timeline::requests::{ReferenceKind, Utterance};
 use crate::logs::timeline::rules::IdentifierRules;
 use crate::logs::timeline::words::{Word, WordList};
@@ -184,8 +184,8 @@ pub fn utterance(block: u32, text: &str, chars_max: usize, out: &mut WordList) -
 }
 
 /// Adds each word once, by hash.
-fn count<'t>(pieces: impl Iterator<Item = Piece<'t>>, out: &mut WordList) -> Range<u32> {
-    let position = |piece: &Piece<'_>| u8::try_from(piece.start_chars / Word::STEP_CHARS).unwrap_or(u8::MAX);
+fn count<'t>(pieces: impl Iterator<Item = TextWord<'t>>, out: &mut WordList) -> Range<u32> {
+    let position = |piece: &TextWord<'_>| u8::try_from(piece.start_chars / Word::STEP_CHARS).unwrap_or(u8::MAX);
     let mut seen: Vec<(u64, u8)> = pieces.map(|piece| (piece.hash(), position(&piece))).collect();
     // Of one word the first place comes first.
     seen.sort_unstable();

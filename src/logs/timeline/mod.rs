@@ -26,7 +26,7 @@ use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::base::lines::LineBuffer;
-use crate::base::tokenizer::Tokens;
+use crate::base::tokenizer::TokenCounts;
 use crate::logs::endpoint::Endpoints;
 use crate::logs::read;
 use crate::logs::read::Job;
@@ -36,12 +36,12 @@ use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::trace::Counters;
 use crate::logs::vocabulary::Vocabulary;
 
-pub use record::Reader;
+pub use record::TimelineReader;
 
 /// Counts tokens. Each worker has its own.
 pub trait TokenCounter {
     /// Tokens of a text by vocabulary.
-    fn tokens(&mut self, text: &str) -> Tokens;
+    fn tokens(&mut self, text: &str) -> TokenCounts;
 }
 
 /// What the reading needs to know from outside.
@@ -72,7 +72,7 @@ pub fn read_all(
         let mut gauge = guide.gauge.map(|make| make());
         let mut done = Vec::new();
         while let Some(&job) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let mut reader = Reader::new(guide, gauge.as_deref_mut());
+            let mut reader = TimelineReader::new(guide, gauge.as_deref_mut());
             read::read_whole(&jobs[job], &mut buffer, &mut reader);
             advance(jobs[job].to);
             let (mut file, counters) = reader.finish();
@@ -90,7 +90,7 @@ pub fn read_all(
 #[cfg(any(test, fuzzing))]
 pub fn read_stream(source: impl Read, guide: TimelineGuide<'_>) -> (FileTimeline, Counters) {
     let mut gauge = guide.gauge.map(|make| make());
-    let mut reader = Reader::new(guide, gauge.as_deref_mut());
+    let mut reader = TimelineReader::new(guide, gauge.as_deref_mut());
     read::read_stream_into(source, &mut reader);
     reader.finish()
 }

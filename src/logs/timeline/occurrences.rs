@@ -6,12 +6,12 @@ use std::hash::BuildHasherDefault;
 use crate::base::id::IdHasher;
 use crate::logs::timeline::requests::Occurrence;
 
-type Table<V> = HashMap<u64, V, BuildHasherDefault<IdHasher>>;
+type OccurrenceTable<V> = HashMap<u64, V, BuildHasherDefault<IdHasher>>;
 
 /// What is known of one text. There are millions of them, and most texts have one place: what others have besides stands
 /// elsewhere.
 #[derive(Default, Clone)]
-pub struct Entry {
+pub struct OccurrenceEntry {
     first: Option<Occurrence>,
     /// Whether the model wrote it.
     pub written: bool,
@@ -27,7 +27,7 @@ struct Later {
     cut: bool,
 }
 
-impl Entry {
+impl OccurrenceEntry {
     /// Where it stood: the first place and the latest ones, in order.
     pub fn places(&self) -> impl Iterator<Item = Occurrence> {
         self.first.into_iter().chain(self.later.iter().flat_map(|later| &later.places).copied())
@@ -59,9 +59,9 @@ impl Entry {
 
 /// Two generations of entries: when the younger one is full, the older one is dropped.
 #[derive(Default)]
-pub struct Occurrences<V = Entry> {
-    younger: Table<V>,
-    older: Table<V>,
+pub struct Occurrences<V = OccurrenceEntry> {
+    younger: OccurrenceTable<V>,
+    older: OccurrenceTable<V>,
     entries_max: usize,
     /// Entries that were dropped.
     pub forgotten: u64,

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use crate::base::id::{Id, IdMap};
 use crate::base::json::{Cursor, RawStr};
 use crate::base::names::Sym;
-use crate::base::tokenizer::Tokens;
+use crate::base::tokenizer::TokenCounts;
 use crate::logs::body::{STUDIED_BYTES, code_points};
-use crate::logs::content::{Message, read_content};
-use crate::logs::envelope::{Attachment, Envelope, Metadata, ParentField, Progress};
-use crate::logs::field::{Outcome, id_of};
+use crate::logs::content::{MessageFields, read_content};
+use crate::logs::envelope::{Attachment, Envelope, Metadata, ParentField, ProgressFields};
+use crate::logs::field::{FieldResult, id_of};
 use crate::logs::message::InputFields;
 use crate::logs::path::normal_path;
 use crate::logs::take::TakeRecords;
 use crate::logs::time::Memo;
-use crate::logs::timeline::content::{Draft, DraftBlock, Part};
-use crate::logs::timeline::fields::Fields;
+use crate::logs::timeline::content::{ContentDraft, DraftBlock, DraftKind};
+use crate::logs::timeline::fields::FieldFollower;
 use crate::logs::timeline::identifiers::utterance;
-use crate::logs::timeline::references::{References, Spot};
-use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Setting, ToolCall, Trigger};
+use crate::logs::timeline::references::{References, TextSpot};
+use crate::logs::timeline::requests::{BlockKind, Marks, NONE, RequestSetting, ToolCall, Trigger};
 use crate::logs::timeline::rows::{
-    AgentRow, Answer, BlockRow, ClearedRow, CompactedRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan,
+    AgentRow, AnswerRow, BlockRow, ClearedRow, CompactedRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan,
 };
 use crate::logs::timeline::words::WordList;
 use crate::logs::timeline::{TimelineGuide, TokenCounter, added, beside};
@@ -32,13 +32,13 @@ use crate::logs::trace::{
 pub const SYNTHETIC: &str = "<synthetic>";
 
 /// Turns the lines of one file, from its first to its last, into rows.
-pub struct Reader<'g, 'v> {
+pub struct TimelineReader<'g, 'v> {
     guide: TimelineGuide<'v>,
     gauge: Option<&'g mut (dyn TokenCounter + 'v)>,
     pub(in crate::logs) counters: Counters,
     out: FileTimeline,
     /// What the record at hand says.
-    pub(in crate::logs) draft: Draft,
+    pub(in crate::logs) draft: ContentDraft,
     session: Memo<Id>,
     project: Memo<Id>,
     /// By `uuid`: the nearest kept record at or above each record. What stands outside is found in the list behind.
@@ -62,30 +62,30 @@ pub struct Reader<'g, 'v> {
     sessions: SessionPlaces,
     references: References<'v>,
     /// Followed where tokens are counted.
-    fields: Option<Fields<'v>>,
+    fields: Option<FieldFollower<'v>>,
     /// The last answer.
-    answered: Option<Arc<Answer>>,
+    answered: Option<Arc<AnswerRow>>,
     /// Numbers of messages, to tell an answer from what it answers.
     messages: IdMap<Id, u32>,
     words: WordList,
 }
 
-impl TakeRecords for Reader<'_, '_> {
+impl TakeRecords for TimelineReader<'_, '_> {
     fn counters(&mut self) -> &mut Counters {
         &mut self.counters
     }
 
-    fn record(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
+    fn record(&mut self, cursor: &mut Cursor<'_>) -> FieldResult<()> {
         let envelope = Envelope::read(cursor, &mut self.draft)?;
         self.take(&envelope);
         Ok(())
     }
 }
 
-impl<'g, 'v> Reader<'g, 'v> {
+impl<'g, 'v> TimelineReader<'g, 'v> {
     /// A reader for one file.
     pub fn new(guide: TimelineGuide<'v>, gauge: Option<&'g mut (dyn TokenCounter + 'v)>) -> Self {
-        let fields = gauge.is_some().then(|| Fields::new(guide.rules, guide.endpoints));
+        let fields = gauge.is_some().then(|| FieldFollower::new(guide.rules, guide.endpoints));
         // What is counted has to be held.
         let held_bytes_max = if gauge.is_some() { usize::MAX } else { STUDIED_BYTES };
         Self {
@@ -93,7 +93,7 @@ impl<'g, 'v> Reader<'g, 'v> {
             gauge,
             counters: Counters::default(),
             out: FileTimeline::default(),
-            draft: Draft::holding(held_bytes_max),
+            draft: ContentDraft::holding(held_bytes_max),
             session: Memo::default(),
             project: Memo::default(),
             above: IdMap::default(),
@@ -298,8 +298,8 @@ impl<'g, 'v> Reader<'g, 'v> {
             marks.set(Marks::META);
         }
         let mut draft = std::mem::take(&mut self.draft);
-        draft.keep(|part| !matches!(part, Part::Call | Part::Thinking));
-        for block in draft.blocks.iter().filter(|block| block.part == Part::Text) {
+        draft.keep(|part| !matches!(part, DraftKind::Call | DraftKind::Thinking));
+        for block in draft.blocks.iter().filter(|block| block.part == DraftKind::Text) {
             marks.set(self.marks_of_text(envelope, draft.text_of(block)));
         }
         if let Some(mode) = envelope.permission_mode {
@@ -340,7 +340,7 @@ impl<'g, 'v> Reader<'g, 'v> {
     }
 
     /// Remembers what kind of agent a call ran, if its result names one.
-    fn agent_of_result(&mut self, envelope: &Envelope<'_>, draft: &Draft, result: &[u8]) {
+    fn agent_of_result(&mut self, envelope: &Envelope<'_>, draft: &ContentDraft, result: &[u8]) {
         // Only the results of calls that run agents are looked into: others may hold whole files.
         let Some(asked) = draft.blocks.iter().find_map(|block| self.asked_for.get(&block.call)) else { return };
         let Some((agent, kind)) = beside::agent_of_result(result, RawStr(asked), &mut self.out.names) else { return };
@@ -366,14 +366,14 @@ impl<'g, 'v> Reader<'g, 'v> {
         marks
     }
 
-    fn kind_of(&self, envelope: &Envelope<'_>, draft: &Draft, block: &DraftBlock) -> BlockKind {
+    fn kind_of(&self, envelope: &Envelope<'_>, draft: &ContentDraft, block: &DraftBlock) -> BlockKind {
         match block.part {
-            Part::Result => BlockKind::ToolResult,
-            Part::Media => BlockKind::Media,
-            Part::Thinking => BlockKind::Thinking,
-            Part::Call => BlockKind::ToolUsage,
-            Part::Text if envelope.summary => BlockKind::Summary,
-            Part::Text => {
+            DraftKind::Result => BlockKind::ToolResult,
+            DraftKind::Media => BlockKind::Media,
+            DraftKind::Thinking => BlockKind::Thinking,
+            DraftKind::Call => BlockKind::ToolUsage,
+            DraftKind::Text if envelope.summary => BlockKind::Summary,
+            DraftKind::Text => {
                 let text = draft.text_of(block);
                 let wrappers = &self.guide.vocabulary.wrapper_prefixes;
                 let wrapped = wrappers.iter().any(|prefix| text.starts_with(prefix.as_bytes()));
@@ -402,10 +402,10 @@ impl<'g, 'v> Reader<'g, 'v> {
     fn assistant(&mut self, envelope: &Envelope<'_>, parent: Parent, chain: Option<u32>) -> u32 {
         let chain = chain.unwrap_or_else(|| self.chain_of(envelope));
         let mut draft = std::mem::take(&mut self.draft);
-        draft.keep(|part| part != Part::Result);
+        draft.keep(|part| part != DraftKind::Result);
         let rules = self.guide.rules;
         let mut marks = Marks::default();
-        for tool in draft.blocks.iter().filter(|block| block.part == Part::Call).map(|block| &block.tool) {
+        for tool in draft.blocks.iter().filter(|block| block.part == DraftKind::Call).map(|block| &block.tool) {
             let is_one_of = |names: &[String]| names.iter().any(|name| name.as_bytes() == tool);
             if is_one_of(&rules.skill_tools) {
                 marks.set(Marks::SKILL);
@@ -414,14 +414,14 @@ impl<'g, 'v> Reader<'g, 'v> {
                 marks.set(Marks::PLAN_MODE);
             }
         }
-        for block in draft.blocks.iter().filter(|block| block.part == Part::Call) {
+        for block in draft.blocks.iter().filter(|block| block.part == DraftKind::Call) {
             if let Some(kind) = beside::agent_asked_for(draft.text_of(block), &rules.agent_type_keys) {
                 self.asked_for.insert(block.call, kind.0.to_vec());
             }
         }
         let message = envelope.message.unwrap_or_default();
         let model = message.model.and_then(RawStr::decode).unwrap_or_default();
-        let answer = Answer {
+        let answer = AnswerRow {
             message: envelope.message_id(),
             model: self.out.names.intern(&String::from_utf8_lossy(&model)),
             usage: message.usage.unwrap_or_default(),
@@ -431,7 +431,7 @@ impl<'g, 'v> Reader<'g, 'v> {
         let kind = RecordKind::Answer(answer.shared(&mut self.answered));
         let row = self.push(envelope, parent, chain, marks, kind);
         let kind = |block: &DraftBlock| match block.part {
-            Part::Text => BlockKind::Text,
+            DraftKind::Text => BlockKind::Text,
             _ => self.kind_of(envelope, &draft, block),
         };
         let kinds: Vec<BlockKind> = draft.blocks.iter().map(kind).collect();
@@ -440,13 +440,13 @@ impl<'g, 'v> Reader<'g, 'v> {
         row
     }
 
-    fn setting(&mut self, envelope: &Envelope<'_>, message: &Message<'_>) -> Setting {
+    fn setting(&mut self, envelope: &Envelope<'_>, message: &MessageFields<'_>) -> RequestSetting {
         let names = &mut self.out.names;
         let mut word = |text: Option<RawStr<'_>>| match text.unwrap_or_default() {
             RawStr(b"") => Sym::default(),
             text => beside::word(names, text),
         };
-        Setting {
+        RequestSetting {
             effort: word(envelope.effort.or(message.effort)),
             speed: word(message.speed),
             miss_reason: word(message.diagnostics.and_then(beside::miss_reason)),
@@ -455,7 +455,7 @@ impl<'g, 'v> Reader<'g, 'v> {
     }
 
     /// Adds the blocks of the draft to a record.
-    fn blocks(&mut self, envelope: &Envelope<'_>, draft: &Draft, kinds: &[BlockKind], row: u32) {
+    fn blocks(&mut self, envelope: &Envelope<'_>, draft: &ContentDraft, kinds: &[BlockKind], row: u32) {
         for (block, &kind) in draft.blocks.iter().zip(kinds) {
             let bytes = draft.text_of(block);
             let mut made = BlockRow {
@@ -493,7 +493,7 @@ impl<'g, 'v> Reader<'g, 'v> {
         self.skip("other_block", draft.other_blocks);
     }
 
-    fn tokens(&mut self, text: &[u8]) -> Tokens {
+    fn tokens(&mut self, text: &[u8]) -> TokenCounts {
         self.gauge.as_mut().map(|gauge| gauge.tokens(&String::from_utf8_lossy(text))).unwrap_or_default()
     }
 
@@ -509,7 +509,7 @@ impl<'g, 'v> Reader<'g, 'v> {
         } else {
             NONE
         };
-        let spot = Spot { block: self.out.rows.blocks.len() as u32, chain: record.chain, message };
+        let spot = TextSpot { block: self.out.rows.blocks.len() as u32, chain: record.chain, message };
         match block.kind {
             BlockKind::Thinking | BlockKind::Media => return self.references.pass(spot),
             BlockKind::ToolUsage => self.references.call(spot, self.out.names.text(block.tool), text),
@@ -621,7 +621,7 @@ impl<'g, 'v> Reader<'g, 'v> {
     /// A subagent's own record as its parent saw it, or a hook that says that the session was taken up.
     fn progress(&mut self, envelope: &Envelope<'_>, parent: Parent) -> Option<u32> {
         // Data that break off say nothing.
-        let progress = Progress::read(envelope.data?, &mut self.draft).unwrap_or_default();
+        let progress = ProgressFields::read(envelope.data?, &mut self.draft).unwrap_or_default();
         match progress.kind.unwrap_or_default().0 {
             b"hook_progress" => {
                 let hook = progress.hook.unwrap_or_default();
@@ -636,7 +636,7 @@ impl<'g, 'v> Reader<'g, 'v> {
         }
     }
 
-    fn agent_progress(&mut self, envelope: &Envelope<'_>, progress: &Progress<'_>) {
+    fn agent_progress(&mut self, envelope: &Envelope<'_>, progress: &ProgressFields<'_>) {
         let Some(inner) = progress.record.filter(|record| record.message.is_some()) else { return };
         let inner = Envelope {
             cwd: inner.cwd.or(envelope.cwd),
@@ -668,7 +668,7 @@ impl<'g, 'v> Reader<'g, 'v> {
 
 /// The file that a call names, normalised.
 fn path_of(envelope: &Envelope<'_>, block: &DraftBlock, input: &[u8]) -> Option<Vec<u8>> {
-    if block.part != Part::Call {
+    if block.part != DraftKind::Call {
         return None;
     }
     let path = InputFields::of(input).path().and_then(RawStr::decode).filter(|path| !path.is_empty())?;

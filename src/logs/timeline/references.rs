@@ -11,14 +11,14 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::base::json::{Cursor, RawStr};
 use crate::logs::body::code_points;
 use crate::logs::timeline::identifiers::identifiers;
-use crate::logs::timeline::occurrences::{Entry, Occurrences};
+use crate::logs::timeline::occurrences::{OccurrenceEntry, Occurrences};
 use crate::logs::timeline::requests::{NONE, Occurrence, ReferenceKind};
 use crate::logs::timeline::rows::ReferenceRow;
 use crate::logs::timeline::rules::{ReferenceRules, TimelineRules};
 
 /// A block whose text is looked at.
 #[derive(Clone, Copy)]
-pub struct Spot {
+pub struct TextSpot {
     /// Its number in the file.
     pub block: u32,
     /// Index of its chain: what stands in one context does not stand in another.
@@ -93,19 +93,19 @@ impl<'r> References<'r> {
     }
 
     /// A block whose text is not looked at.
-    pub fn pass(&mut self, spot: Spot) {
+    pub fn pass(&mut self, spot: TextSpot) {
         self.messages.resize(spot.block as usize + 1, NONE);
         self.messages[spot.block as usize] = spot.message;
     }
 
     /// Takes the text of a block.
-    pub fn text(&mut self, spot: Spot, text: &[u8]) {
+    pub fn text(&mut self, spot: TextSpot, text: &[u8]) {
         self.pass(spot);
         self.take_text(spot, text, None);
     }
 
     /// Takes the input of a call, as compact JSON.
-    pub fn call(&mut self, spot: Spot, tool: &str, input: &[u8]) {
+    pub fn call(&mut self, spot: TextSpot, tool: &str, input: &[u8]) {
         self.pass(spot);
         let rules = &self.rules.references;
         let is_one_of = |names: &[String]| names.iter().any(|name| name == tool);
@@ -134,7 +134,7 @@ impl<'r> References<'r> {
         self.decoded = decoded;
     }
 
-    fn take_text(&mut self, spot: Spot, text: &[u8], fixed: Option<u32>) {
+    fn take_text(&mut self, spot: TextSpot, text: &[u8], fixed: Option<u32>) {
         let rules = self.rules;
         let mut ruler = Ruler::new(text, fixed);
         identifiers(text, &rules.identifiers, |kind, name, end| {
@@ -149,7 +149,7 @@ impl<'r> References<'r> {
         }
     }
 
-    fn identifier(&mut self, spot: Spot, kind: ReferenceKind, name: &[u8], end_chars: u32) {
+    fn identifier(&mut self, spot: TextSpot, kind: ReferenceKind, name: &[u8], end_chars: u32) {
         let entry = self.identifiers.entry(xxh3_64_with_seed(name, u64::from(spot.chain)));
         if spot.message != NONE && !std::mem::replace(&mut entry.written, true) {
             let sources = add_sources(&mut self.sources, entry.places(), &self.messages, spot);
@@ -162,21 +162,21 @@ impl<'r> References<'r> {
     }
 
     /// An edit: where does the longest line of what it replaces stand?
-    fn edit(&mut self, spot: Spot, old: &[u8]) {
+    fn edit(&mut self, spot: TextSpot, old: &[u8]) {
         let lines = old.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
         let longest = lines.map(|line| (code_points(line), line)).reduce(|a, b| if b.0 > a.0 { b } else { a });
         let Some((_, line)) = longest.filter(|(chars, _)| *chars >= self.rules.references.line_chars_min) else {
             return;
         };
         let entry = self.lines.get(line_hash(line, spot));
-        let places = entry.into_iter().flat_map(Entry::places);
+        let places = entry.into_iter().flat_map(OccurrenceEntry::places);
         let sources = add_sources(&mut self.sources, places, &self.messages, spot);
-        let cut = entry.is_some_and(Entry::is_cut);
+        let cut = entry.is_some_and(OccurrenceEntry::is_cut);
         self.found.push(ReferenceRow { kind: ReferenceKind::EditSource, block: spot.block, sources, cut });
     }
 
     /// Remembers a line, without blanks around it; also without the number or path that tools print before it.
-    fn line(&mut self, spot: Spot, line: &[u8], start: usize, ruler: &mut Ruler<'_>) {
+    fn line(&mut self, spot: TextSpot, line: &[u8], start: usize, ruler: &mut Ruler<'_>) {
         let bare = line.trim_ascii();
         let chars_min = self.rules.references.line_chars_min;
         if (bare.len() as u64) < chars_min {
@@ -196,7 +196,7 @@ impl<'r> References<'r> {
     }
 }
 
-fn line_hash(line: &[u8], spot: Spot) -> u64 {
+fn line_hash(line: &[u8], spot: TextSpot) -> u64 {
     xxh3_64_with_seed(line, u64::from(spot.chain))
 }
 
@@ -205,7 +205,7 @@ fn add_sources(
     sources: &mut Vec<Occurrence>,
     places: impl Iterator<Item = Occurrence>,
     messages: &[u32],
-    spot: Spot,
+    spot: TextSpot,
 ) -> Range<u32> {
     let start = sources.len() as u32;
     let own = |place: &Occurrence| spot.message != NONE && messages[place.block as usize] == spot.message;

@@ -10,7 +10,7 @@ use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
 use crate::base::tokenizer::VOCABULARIES;
 use crate::logs::timeline::window as timeline_window;
-use crate::logs::timeline::words::Words;
+use crate::logs::timeline::words::WordIndex;
 use crate::logs::trace::{Millis, Place, Usage};
 
 /// What stands behind the name of a model that answers in fast mode.
@@ -157,7 +157,7 @@ impl Marks {
 /// Under which settings a request was made and what the provider noted about it, as the log has it; empty or none where it
 /// says nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Setting {
+pub struct RequestSetting {
     /// `effort` (`low` … `max`), of clients from 2.1.212 on.
     pub effort: Sym,
     /// `usage.speed`: `standard` or `fast`.
@@ -168,7 +168,7 @@ pub struct Setting {
     pub miss_reason: Sym,
 }
 
-impl Setting {
+impl RequestSetting {
     /// Fills what is empty from another copy of the same answer.
     pub fn merge(&mut self, other: &Self) {
         for (own, other) in [
@@ -208,7 +208,7 @@ pub struct Request {
     /// Client version.
     pub version: Sym,
     /// Effort, speed, branch.
-    pub setting: Setting,
+    pub setting: RequestSetting,
     /// Time of the last user record before the answer, the best proxy for the start (policies.md F12).
     pub start: Millis,
     /// Time of the last record of the answer.
@@ -473,7 +473,7 @@ pub struct Timeline {
     /// Words of what people and the model wrote, by block.
     pub utterances: Vec<Utterance>,
     /// Those words.
-    pub words: Words,
+    pub words: WordIndex,
     /// What came in beside the conversation, by request.
     pub added: Vec<Addition>,
     /// What was left out, by reason. Records: `attachment:TYPE` (reminders of the client), `no_message`, `duplicate_record`,

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
-use crate::base::tokenizer::Tokens;
+use crate::base::tokenizer::TokenCounts;
 use crate::logs::timeline::requests::{
-    Added, BlockKind, Marks, Occurrence, ReferenceKind, Setting, StatedCost, Trigger, Utterance,
+    Added, BlockKind, Marks, Occurrence, ReferenceKind, RequestSetting, StatedCost, Trigger, Utterance,
 };
-use crate::logs::timeline::words::Words;
+use crate::logs::timeline::words::WordIndex;
 use crate::logs::trace::{ChainKey, Millis, Usage};
 
 /// What a record follows.
@@ -36,7 +36,7 @@ pub enum RecordKind {
     /// Something for the model: a prompt, a result, a summary.
     Said,
     /// A part of an answer.
-    Answer(Arc<Answer>),
+    Answer(Arc<AnswerRow>),
     /// A compaction.
     Compacted(Box<CompactedRow>),
     /// A micro-compaction.
@@ -68,7 +68,7 @@ pub struct ClearedRow {
 
 /// The message that a record is a part of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Answer {
+pub struct AnswerRow {
     /// `message.id`, or what stands for it.
     pub message: Id,
     /// Model.
@@ -76,12 +76,12 @@ pub struct Answer {
     /// Usage as this record has it.
     pub usage: Usage,
     /// Effort, speed, branch.
-    pub setting: Setting,
+    pub setting: RequestSetting,
     /// Whether it is an API call with usage; synthetic messages are none.
     pub is_request: bool,
 }
 
-impl Answer {
+impl AnswerRow {
     /// This answer, or the last one if that says the same: the parts of a message mostly do, and there are many.
     pub fn shared(self, last: &mut Option<Arc<Self>>) -> Arc<Self> {
         match last {
@@ -130,7 +130,7 @@ pub struct BlockRow {
     /// UTF-8 bytes.
     pub bytes: u32,
     /// Tokens by vocabulary.
-    pub tokens: Tokens,
+    pub tokens: TokenCounts,
     /// `tool_use` id of a call or a result, else none.
     pub call: Id,
     /// Tool of a call.
@@ -162,7 +162,7 @@ pub struct FieldRow {
     /// Path of keys, arrays folded (`items[].id`); [`FieldRow::OTHER`] for all whose keys are no names.
     pub name: Sym,
     /// Tokens of its keys and values by vocabulary.
-    pub tokens: Tokens,
+    pub tokens: TokenCounts,
     /// Different values that were new in the chain and can be told again when they are written.
     pub values: u32,
     /// Of these, those that the model wrote later.
@@ -252,7 +252,7 @@ pub struct TimelineRows {
     /// Words of what people and the model wrote, by block of this file.
     pub utterances: Vec<Utterance>,
     /// Those words.
-    pub words: Words,
+    pub words: WordIndex,
     /// What came in beside the conversation, by record.
     pub added: Vec<AddedRow>,
     /// What was left out, by reason.

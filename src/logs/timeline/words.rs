@@ -25,7 +25,7 @@ impl Word {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C, packed)]
 pub struct Numbered {
-    /// Index into [`Words::hashes`].
+    /// Index into [`WordIndex::hashes`].
     pub number: u32,
     /// See [`Word::count`].
     pub count: u16,
@@ -35,12 +35,12 @@ pub struct Numbered {
 
 /// The words of many texts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Words {
+pub struct WordIndex {
     hashes: Vec<u64>,
     rows: Vec<Numbered>,
 }
 
-impl Words {
+impl WordIndex {
     /// Words of these hashes; none if one has a number that is no hash's.
     pub fn of_parts(hashes: Vec<u64>, rows: Vec<Numbered>) -> Option<Self> {
         rows.iter().all(|row| (row.number as usize) < hashes.len()).then_some(Self { hashes, rows })
@@ -88,7 +88,7 @@ impl Words {
 /// Words that are being gathered.
 #[derive(Default)]
 pub struct WordList {
-    words: Words,
+    words: WordIndex,
     /// Numbers of the hashes; empty where nobody asked for one yet.
     known: IdMap<u64, u32>,
 }
@@ -107,7 +107,7 @@ impl WordList {
     }
 
     /// Adds those of another file behind all others.
-    pub fn append(&mut self, mut words: Words) {
+    pub fn append(&mut self, mut words: WordIndex) {
         if self.words.hashes.is_empty() {
             self.words = words;
             return;
@@ -118,7 +118,7 @@ impl WordList {
     }
 
     /// All of them, without room to grow.
-    pub fn finish(mut self) -> Words {
+    pub fn finish(mut self) -> WordIndex {
         self.words.rows.shrink_to_fit();
         self.words
     }

@@ -10,15 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Promise, cuts};
-use crate::base::bootstrap::Tally;
+use crate::base::backtest::{BacktestNumbers, Promise, PromiseCoverage, SessionSplit, cuts};
+use crate::base::bootstrap::SessionTrials;
 use crate::base::clustered::Clustered;
 use crate::base::names::Sym;
 use crate::base::numbers::DAY_MS;
 use crate::base::significance::{quantile_above, t_above};
 use crate::base::stats::FollowUpCount;
 use crate::mine::follow_ups::{Counts, FollowUps};
-use crate::mine::shuffled::Pair;
+use crate::mine::shuffled::LaggedTools;
 
 /// How bounds are made: `[follow_ups]` of `rules/backtest.toml`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -51,7 +51,7 @@ pub struct LinkNumbers {
 
 /// All numbers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Numbers {
+pub struct FollowUpThresholds {
     /// Where to cut.
     pub backtest: BacktestNumbers,
     /// How wide.
@@ -62,7 +62,7 @@ pub struct Numbers {
 
 /// One pair as it was known.
 struct Known {
-    pair: Pair,
+    pair: LaggedTools,
     share: Clustered,
     support: u64,
     trials: u64,
@@ -71,7 +71,7 @@ struct Known {
 
 impl FollowUps {
     /// Every pair with its counts and bounds, by tools and lag.
-    pub fn rows(&self, numbers: &Numbers) -> Vec<FollowUpCount> {
+    pub fn rows(&self, numbers: &FollowUpThresholds) -> Vec<FollowUpCount> {
         let all = self.starts.len();
         let past = Past::new(self, &[all], numbers);
         let width = past.width(all);
@@ -85,17 +85,17 @@ impl FollowUps {
     }
 
     /// How many of the bounds that would have been written week by week held.
-    pub fn coverage(&self, statistic: &str, numbers: &Numbers) -> Coverage {
+    pub fn coverage(&self, statistic: &str, numbers: &FollowUpThresholds) -> PromiseCoverage {
         let cuts = cuts(&self.starts, &numbers.backtest);
         let ends: Vec<usize> = cuts.iter().map(|cut| cut.known).collect();
         let past = Past::new(self, &ends, numbers);
-        let judge = |cut: Cut| -> Tally {
+        let judge = |cut: SessionSplit| -> SessionTrials {
             let judged = past.judged(cut.known, self.starts.len(), past.width(cut.known));
             let held = judged.iter().filter(|judged| judged.came >= judged.lower).count();
             (held as u64, judged.len() as u64)
         };
         let promise = Promise::AtLeast(numbers.bounds.promise);
-        Coverage::of((statistic, "bounds"), promise, &cuts, &numbers.backtest, &judge)
+        PromiseCoverage::of((statistic, "bounds"), promise, &cuts, &numbers.backtest, &judge)
     }
 }
 
@@ -103,7 +103,7 @@ impl FollowUps {
 /// share their pasts: each is summed up once.
 struct Past<'s> {
     counted: &'s FollowUps,
-    numbers: &'s Numbers,
+    numbers: &'s FollowUpThresholds,
     /// By the number of sessions that were known.
     known: BTreeMap<usize, Vec<Known>>,
     /// Standard errors that the tail of a bound asks for, were the sessions without number.
@@ -121,7 +121,7 @@ struct Judged {
 
 impl<'s> Past<'s> {
     /// Sums up what must be known to say how wide bounds are after `ends` sessions.
-    fn new(counted: &'s FollowUps, ends: &[usize], numbers: &'s Numbers) -> Self {
+    fn new(counted: &'s FollowUps, ends: &[usize], numbers: &'s FollowUpThresholds) -> Self {
         // Each lag is a look of its own.
         let looks = numbers.links.lags.len().max(1) as f64;
         let normal = quantile_above((1.0 - numbers.bounds.promise) / looks);
@@ -133,7 +133,7 @@ impl<'s> Past<'s> {
     }
 
     /// The weeks of the first sessions.
-    fn cuts(&self, end: usize) -> Vec<Cut> {
+    fn cuts(&self, end: usize) -> Vec<SessionSplit> {
         cuts(&self.counted.starts[..end], &self.numbers.backtest)
     }
 
@@ -146,7 +146,7 @@ impl<'s> Past<'s> {
     /// little.
     fn width(&self, end: usize) -> f64 {
         let bounds = &self.numbers.bounds;
-        let of_cut = |cut: Cut| self.judged(cut.known, end, 0.0).into_iter().map(|judged| judged.errors);
+        let of_cut = |cut: SessionSplit| self.judged(cut.known, end, 0.0).into_iter().map(|judged| judged.errors);
         let mut errors: Vec<f64> = self.cuts(end).into_iter().flat_map(of_cut).collect();
         if errors.len() < bounds.judged_min {
             return 0.0;
@@ -212,7 +212,7 @@ fn sum_between(counts: &[(u32, u32)], from: usize, until: usize) -> u64 {
 }
 
 /// Every pair with its counts over the first sessions.
-fn known(counted: &FollowUps, end: usize, numbers: &Numbers) -> Vec<Known> {
+fn known(counted: &FollowUps, end: usize, numbers: &FollowUpThresholds) -> Vec<Known> {
     let starts = &counted.starts[..end];
     let last = starts.last().copied().unwrap_or_default();
     let half_life = numbers.bounds.half_life_days * DAY_MS as f64;
@@ -228,7 +228,7 @@ fn known(counted: &FollowUps, end: usize, numbers: &Numbers) -> Vec<Known> {
         (*tool, (share, all))
     };
     let tools: BTreeMap<Sym, (Clustered, u64)> = counted.trials.iter().map(of_tool).collect();
-    let of_pair = |(pair, counts): (&Pair, &Counts)| {
+    let of_pair = |(pair, counts): (&LaggedTools, &Counts)| {
         let counts = &counts[..seen(counts)];
         let (mut share, trials) = tools.get(&pair.0).copied().unwrap_or_default();
         // Where a tool was followed it was called: its counts hold all these sessions.

@@ -15,8 +15,8 @@ use crate::frames::edge::Turns;
 use crate::logs::history::{Call, History};
 use crate::logs::trace::Millis;
 use crate::mine::shuffled;
-use crate::mine::shuffled::{Message, Pair};
-use crate::telemetry::log::{Event, NO_STEP, Part};
+use crate::mine::shuffled::{LaggedTools, ShuffledMessage};
+use crate::telemetry::log::{LogPart, NO_STEP, RecordedEvent};
 
 /// Sessions that are counted at once: enough for all threads, few enough that their tables do not add up.
 const BATCH_SESSIONS: usize = 64;
@@ -35,9 +35,9 @@ struct SessionCounts {
     /// Steps with each tool.
     trials: Vec<(Sym, u32)>,
     /// Of these, followed by another tool at a lag.
-    support: Vec<(Pair, u32)>,
+    support: Vec<(LaggedTools, u32)>,
     /// What another order of the steps would show.
-    chances: BTreeMap<Pair, Chance>,
+    chances: BTreeMap<LaggedTools, Chance>,
 }
 
 /// Counts by session (its place in the order of their starts), ascending; sessions without any are left out.
@@ -51,9 +51,9 @@ pub struct FollowUps {
     /// Steps with each tool.
     trials: BTreeMap<Sym, Counts>,
     /// Of these, followed by another tool at a lag.
-    support: BTreeMap<Pair, Counts>,
+    support: BTreeMap<LaggedTools, Counts>,
     /// What another order of the steps would show, over all sessions; empty if nobody asked for it.
-    chances: BTreeMap<Pair, Chance>,
+    chances: BTreeMap<LaggedTools, Chance>,
 }
 
 impl FollowUps {
@@ -70,24 +70,24 @@ impl FollowUps {
     }
 
     /// Of the responses of a sorted log. Where no step was recorded, each response is a step of its own.
-    pub fn of_events(part: &Part<'_>, lags: &[u32]) -> Self {
+    pub fn of_events(part: &LogPart<'_>, lags: &[u32]) -> Self {
         Self::of_part(part, lags, true)
     }
 
     /// The same without what chance would show.
-    pub fn counted_of_events(part: &Part<'_>, lags: &[u32]) -> Self {
+    pub fn counted_of_events(part: &LogPart<'_>, lags: &[u32]) -> Self {
         Self::of_part(part, lags, false)
     }
 
-    fn of_part(part: &Part<'_>, lags: &[u32], with_chances: bool) -> Self {
-        let start = |session: &[Event]| session.iter().map(|event| event.ts).min().unwrap_or(Millis::MAX);
+    fn of_part(part: &LogPart<'_>, lags: &[u32], with_chances: bool) -> Self {
+        let start = |session: &[RecordedEvent]| session.iter().map(|event| event.ts).min().unwrap_or(Millis::MAX);
         let sessions = part.sessions().map(|session| (start(session), session));
-        let used = |(place, event): (u32, &Event)| Use {
+        let used = |(place, event): (u32, &RecordedEvent)| Use {
             step: if event.step == NO_STEP { place } else { event.step },
             tool: event.tool,
             partition: event.partition,
         };
-        let chains = |session: &&[Event]| {
+        let chains = |session: &&[RecordedEvent]| {
             let chains = session.chunk_by(|a, b| a.chain == b.chain);
             chains.map(|chain| (0_u32..).zip(chain).map(used).collect()).collect()
         };
@@ -102,8 +102,8 @@ impl FollowUps {
         with_chances: bool,
     ) -> Self {
         let mut found = Self::default();
-        let (mut trials, mut support): (IdMap<Sym, Counts>, IdMap<Pair, Counts>) = Default::default();
-        let mut chances: IdMap<Pair, Chance> = IdMap::default();
+        let (mut trials, mut support): (IdMap<Sym, Counts>, IdMap<LaggedTools, Counts>) = Default::default();
+        let mut chances: IdMap<LaggedTools, Chance> = IdMap::default();
         sessions.sort_by_key(|(start, _)| *start);
         for batch in sessions.chunks(BATCH_SESSIONS) {
             let count = |(_, session): &(Millis, S)| count(chains(session), lags, with_chances);
@@ -142,7 +142,7 @@ fn count(chains: Vec<Vec<Use>>, lags: &[u32], with_chances: bool) -> SessionCoun
     tools.sort_unstable();
     tools.dedup();
     let mut trials = vec![0_u32; tools.len()];
-    let mut pairs: IdMap<Pair, u32> = IdMap::default();
+    let mut pairs: IdMap<LaggedTools, u32> = IdMap::default();
     for mut uses in chains {
         uses.sort_unstable();
         uses.dedup();
@@ -162,15 +162,15 @@ fn count(chains: Vec<Vec<Use>>, lags: &[u32], with_chances: bool) -> SessionCoun
     counts
 }
 
-fn add_chances(mut uses: Vec<Use>, lags: &[u32], chances: &mut BTreeMap<Pair, Chance>) {
+fn add_chances(mut uses: Vec<Use>, lags: &[u32], chances: &mut BTreeMap<LaggedTools, Chance>) {
     uses.sort_unstable_by_key(|used| (used.partition, used.step, used.tool));
     for context in uses.chunk_by(|a, b| a.partition == b.partition) {
-        let message = |step: &[Use]| Message {
+        let message = |step: &[Use]| ShuffledMessage {
             place: step[0].step.into(),
             turn: 0,
             tools: step.iter().map(|used| (used.tool, 1)).collect(),
         };
-        let messages: Vec<Message> = context.chunk_by(|a, b| a.step == b.step).map(message).collect();
+        let messages: Vec<ShuffledMessage> = context.chunk_by(|a, b| a.step == b.step).map(message).collect();
         shuffled::add(&messages, lags, Turns::All, chances);
     }
 }

@@ -22,8 +22,8 @@ use crate::frames::projection::MinedProjection;
 use crate::logs::history::History;
 use crate::logs::values::{CallValues, ListedValue};
 use crate::mine::projections::chance::Donors;
-use crate::mine::projections::value_flows::{Chain, Direction, Passage};
-use crate::mine::projections::verdicts::Cell;
+use crate::mine::projections::value_flows::{Direction, Passage, ReadChain};
+use crate::mine::projections::verdicts::Combination;
 
 /// `rules/mined_projections.toml`.
 #[derive(Deserialize, Debug, Clone)]
@@ -81,7 +81,7 @@ pub fn mine(history: &History, values: &CallValues, tools: &Names, thresholds: &
 /// Combinations with enough hits to be looked at.
 fn frequent(told: Told<'_>, thresholds: &Thresholds) -> BTreeSet<Key> {
     let of_chain = |mut hits: HashMap<Key, u64>, index| {
-        let chain = Chain::of(told, index, Direction::Forward);
+        let chain = ReadChain::of(told, index, Direction::Forward);
         chain.each_passage(told, thresholds.steps_max, &mut |passage| add_hits(told, &chain, passage, &mut hits));
         hits
     };
@@ -95,7 +95,7 @@ fn frequent(told: Told<'_>, thresholds: &Thresholds) -> BTreeSet<Key> {
 }
 
 /// Counts, of the lists of one answer, those that have a value which is used soon after.
-fn add_hits(told: Told<'_>, chain: &Chain, passage: &Passage, hits: &mut HashMap<Key, u64>) {
+fn add_hits(told: Told<'_>, chain: &ReadChain, passage: &Passage, hits: &mut HashMap<Key, u64>) {
     let wanted = passage.values();
     for (list, values) in told.values.lists(passage.answer) {
         let stand = |value: &u64| values.iter().any(|listed| listed.value == *value) && chain.is_new(*value, passage);
@@ -113,9 +113,9 @@ fn add_hits(told: Told<'_>, chain: &Chain, passage: &Passage, hits: &mut HashMap
 }
 
 /// Counts everything about these combinations.
-fn count(told: Told<'_>, thresholds: &Thresholds, keys: &BTreeSet<Key>) -> BTreeMap<Key, Cell> {
+fn count(told: Told<'_>, thresholds: &Thresholds, keys: &BTreeSet<Key>) -> BTreeMap<Key, Combination> {
     let donors = Donors::of(told, thresholds.donors_min, keys);
-    let mut cells: BTreeMap<Key, Cell> = keys.iter().map(|key| (*key, Cell::default())).collect();
+    let mut cells: BTreeMap<Key, Combination> = keys.iter().map(|key| (*key, Combination::default())).collect();
     each_passage(told, thresholds, Direction::Forward, &mut |chain, passage| {
         each_cell(told, passage, &mut cells, &mut |key, cell, uses, list| {
             let new: Vec<u64> =
@@ -150,16 +150,16 @@ fn read_backwards(
     backward
 }
 
-type EachPassage<'f> = &'f mut dyn FnMut(&Chain, &Passage);
+type EachPassage<'f> = &'f mut dyn FnMut(&ReadChain, &Passage);
 
 fn each_passage(told: Told<'_>, thresholds: &Thresholds, direction: Direction, see: EachPassage<'_>) {
     for index in 0..told.history.chains.len() {
-        let chain = Chain::of(told, index, direction);
+        let chain = ReadChain::of(told, index, direction);
         chain.each_passage(told, thresholds.steps_max, &mut |passage| see(&chain, passage));
     }
 }
 
-type EachCell<'f, C> = &'f mut dyn FnMut(Key, &mut C, &[value_flows::Use], &[ListedValue]);
+type EachCell<'f, C> = &'f mut dyn FnMut(Key, &mut C, &[value_flows::ValueUse], &[ListedValue]);
 
 /// The combinations of one answer that are counted.
 fn each_cell<C>(told: Told<'_>, passage: &Passage, cells: &mut BTreeMap<Key, C>, see: EachCell<'_, C>) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::base::names::Sym;
 use crate::frames::projection::{MinedProjection, Spelling};
-use crate::mine::projections::verdicts::Cell;
+use crate::mine::projections::verdicts::Combination;
 use crate::mine::projections::{Thresholds, Told};
 
 /// Values that the runtime takes (published: the planner projects at most three).
@@ -16,7 +16,7 @@ pub(super) fn of(
     thresholds: &Thresholds,
     row: &MinedProjection,
     from: Sym,
-    cell: &Cell,
+    cell: &Combination,
 ) -> Option<Spelling> {
     if row.argument.contains(['.', '[', '*']) {
         return None;
@@ -30,7 +30,13 @@ pub(super) fn of(
 }
 
 /// The bare key where a walk by it finds as much as the path does, since the published runtime walks; else the path.
-fn json(told: Told<'_>, thresholds: &Thresholds, row: &MinedProjection, from: Sym, cell: &Cell) -> Option<String> {
+fn json(
+    told: Told<'_>,
+    thresholds: &Thresholds,
+    row: &MinedProjection,
+    from: Sym,
+    cell: &Combination,
+) -> Option<String> {
     let key = last_key(&row.extractor)?;
     let calls = 0..told.history.calls.len();
     let lists = calls.filter(|call| told.history.calls[*call].tool == from).flat_map(|call| told.values.lists(call));

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::frames::projection::{MinedProjection, Spelling};
-use crate::report::table::{Rows, Table};
+use crate::report::table::{Table, TableBuilder};
 
 /// What people want to see of each link.
 pub fn overview(rows: &[MinedProjection]) -> Table {
     let share =
         |row: &MinedProjection, count: u64| format!("{:.0} %", 100.0 * count as f64 / row.opportunities.max(1) as f64);
-    Rows::of(rows.iter().filter(|row| row.held.is_none()))
+    TableBuilder::of(rows.iter().filter(|row| row.held.is_none()))
         .text("from", |row| row.from.clone())
         .text("list", |row| row.extractor.clone())
         .text("to", |row| row.to.clone())
@@ -57,7 +57,7 @@ pub fn table(rows: &[MinedProjection]) -> Table {
     let spelled = |row: &MinedProjection, of: fn(&Spelling) -> &String| {
         row.spelling.as_ref().map(|link| of(link).clone()).unwrap_or_default()
     };
-    Rows::of(rows)
+    TableBuilder::of(rows)
         .text("from", |row| row.from.clone())
         .text("to", |row| row.to.clone())
         .text("argument", |row| row.argument.clone())

@@ -21,7 +21,7 @@ impl Direction {
 }
 
 /// A chain read in one direction. Times are step numbers, negative backwards.
-pub(super) struct Chain {
+pub(super) struct ReadChain {
     pub index: usize,
     pub session: u32,
     direction: Direction,
@@ -47,17 +47,17 @@ pub(super) struct Passage {
     pub answer: usize,
     time: i64,
     /// By tool and argument.
-    pub uses: BTreeMap<(Sym, Sym), Vec<Use>>,
+    pub uses: BTreeMap<(Sym, Sym), Vec<ValueUse>>,
 }
 
 /// A value given to a call.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Use {
+pub(super) struct ValueUse {
     pub value: u64,
     pub call: usize,
 }
 
-impl Chain {
+impl ReadChain {
     /// Reads a chain of the history.
     pub fn of(told: Told<'_>, index: usize, direction: Direction) -> Self {
         let chain = &told.history.chains[index];
@@ -132,7 +132,7 @@ impl Chain {
         let place = &self.places[call - told.history.chains[self.index].calls.start];
         for first in self.firsts[place.clone()].iter().filter(|first| first.born >= passage.time) {
             let uses = passage.uses.entry((now.tool, first.argument)).or_default();
-            uses.push(Use { value: first.value, call });
+            uses.push(ValueUse { value: first.value, call });
         }
     }
 }

@@ -8,12 +8,12 @@ use crate::base::stats::{Share, wilson};
 use crate::frames::projection::{Hold, MinedProjection};
 use crate::logs::values::CallValues;
 use crate::mine::projections::chance::Binomial;
-use crate::mine::projections::value_flows::{Chain, Passage, Use};
+use crate::mine::projections::value_flows::{Passage, ReadChain, ValueUse};
 use crate::mine::projections::{ByValue, Key, Thresholds, Told, spelling};
 
 /// What was counted about one combination.
 #[derive(Default)]
-pub(super) struct Cell {
+pub(super) struct Combination {
     opportunities: u64,
     pub hits: Vec<Hit>,
     /// Expected hits.
@@ -42,13 +42,13 @@ pub(super) struct Hit {
     pub values: Vec<u64>,
 }
 
-impl Cell {
+impl Combination {
     /// Counts one opportunity. `new` are the values of the list that had not been used before.
     pub fn add(
         &mut self,
-        chain: &Chain,
+        chain: &ReadChain,
         passage: &Passage,
-        uses: &[Use],
+        uses: &[ValueUse],
         new: &[u64],
         chance: f64,
         values: &CallValues,
@@ -59,7 +59,7 @@ impl Cell {
         let session = self.sessions.entry(chain.session).or_insert((0, 1.0));
         session.1 *= 1.0 - chance;
         let hits = uses.iter().filter_map(|used| Some((new.iter().position(|value| *value == used.value)?, *used)));
-        let hits: Vec<(usize, Use)> = hits.collect();
+        let hits: Vec<(usize, ValueUse)> = hits.collect();
         let Some(&(rank, first)) = hits.iter().min() else { return };
         session.0 += 1;
         let mut used: Vec<u64> = hits.iter().map(|(_, used)| used.value).collect();
@@ -83,7 +83,7 @@ impl Cell {
 
 /// A combination on its way to a verdict.
 struct Candidate {
-    cell: Cell,
+    cell: Combination,
     row: MinedProjection,
     names: (Sym, Sym, Sym),
 }
@@ -93,12 +93,12 @@ pub(super) fn judge(
     told: Told<'_>,
     tools: &Names,
     thresholds: &Thresholds,
-    cells: BTreeMap<Key, Cell>,
+    cells: BTreeMap<Key, Combination>,
 ) -> Vec<MinedProjection> {
     let trials = cells.values().map(|cell| cell.opportunities.max((cell.forward.len() + cell.backward.len()) as u64));
     let binomial = Binomial::new(trials.max().unwrap_or_default());
     let constant = constant_lists(told, thresholds);
-    let candidate = |(key, cell): (Key, Cell)| {
+    let candidate = |(key, cell): (Key, Combination)| {
         let row = row(told, tools, thresholds, &binomial, key, &cell);
         let mut candidate = Candidate { cell, row, names: (key.from, key.to, key.argument) };
         candidate.row.held = candidate.hold(thresholds, &binomial, constant.contains(&(key.from, key.extractor)));
@@ -127,7 +127,7 @@ fn row(
     thresholds: &Thresholds,
     binomial: &Binomial,
     key: Key,
-    cell: &Cell,
+    cell: &Combination,
 ) -> MinedProjection {
     let hits = cell.hits.len() as u64;
     MinedProjection {
@@ -153,7 +153,7 @@ fn row(
 }
 
 /// The larger of the tails by session and by answer.
-fn p_value(thresholds: &Thresholds, binomial: &Binomial, cell: &Cell) -> f64 {
+fn p_value(thresholds: &Thresholds, binomial: &Binomial, cell: &Combination) -> f64 {
     let sessions = cell.sessions.len() as u64;
     let mean = cell.sessions.values().map(|(_, none)| 1.0 - none).sum::<f64>() / sessions as f64;
     // Half a hit more in two more trials: what was never seen is not impossible.

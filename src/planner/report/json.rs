@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::planner::prefetches::{DeclineReason, End, Tally};
+use crate::planner::prefetches::{DeclineReason, PrefetchEnd, PrefetchTally};
 use crate::planner::report::{
-    Arm, EdgeRow, Metric, Net, PlannerReport, SweepRow, Target, by_tool, calls_added, calls_saved, effectiveness,
+    EdgeRow, Metric, Net, PlannerArm, PlannerReport, PlannerSweepRow, TargetFigure, by_tool, calls_added, calls_saved,
+    effectiveness,
 };
 use crate::planner::selectivity::report as selectivity;
-use crate::report::table::{Rows, Table};
+use crate::report::table::{Table, TableBuilder};
 
 /// The fields of the report.
 pub fn json(report: &PlannerReport) -> Value {
@@ -31,7 +32,7 @@ pub fn json(report: &PlannerReport) -> Value {
     })
 }
 
-fn arm(arm: &Arm) -> Value {
+fn arm(arm: &PlannerArm) -> Value {
     let tools = by_tool(&arm.edges);
     json!({
         "arm": arm.name,
@@ -66,8 +67,8 @@ fn metric(metric: &Metric) -> Value {
     let share = &metric.share;
     let judged = share.n > 0;
     let (target, bound) = match metric.target {
-        Some(Target::AtLeast(least)) => (Some(least), Some("at_least")),
-        Some(Target::AtMost(most)) => (Some(most), Some("at_most")),
+        Some(TargetFigure::AtLeast(least)) => (Some(least), Some("at_least")),
+        Some(TargetFigure::AtMost(most)) => (Some(most), Some("at_most")),
         None => (None, None),
     };
     json!({
@@ -87,7 +88,7 @@ fn metric(metric: &Metric) -> Value {
 #[derive(Serialize)]
 struct Books<'a> {
     #[serde(flatten)]
-    tally: &'a Tally,
+    tally: &'a PrefetchTally,
     planned: u64,
     sent: u64,
     name_only_by_chance: Option<f64>,
@@ -95,7 +96,7 @@ struct Books<'a> {
     worst_share: Option<f64>,
 }
 
-fn tally(tally: &Tally) -> Value {
+fn tally(tally: &PrefetchTally) -> Value {
     let held = |held: DeclineReason| {
         let count = json!({
             "count": tally.held[held],
@@ -116,8 +117,8 @@ fn tally(tally: &Tally) -> Value {
 }
 
 /// What each value of the swept keys would do.
-pub fn sweep_json(keys: &[String], rows: &[SweepRow]) -> Value {
-    let row = |row: &SweepRow| {
+pub fn sweep_json(keys: &[String], rows: &[PlannerSweepRow]) -> Value {
+    let row = |row: &PlannerSweepRow| {
         let values: Map<String, Value> =
             keys.iter().cloned().zip(row.values.iter().map(|value| json!(value))).collect();
         json!({ "values": values, "arm": row.arm, "books": tally(&row.tally),
@@ -128,16 +129,16 @@ pub fn sweep_json(keys: &[String], rows: &[SweepRow]) -> Value {
 }
 
 /// The sessions of one arm, by name, then the total: the published columns in their order, then devboy's own.
-pub fn sessions(arm: &Arm) -> Table {
+pub fn sessions(arm: &PlannerArm) -> Table {
     let sessions = arm.sessions.iter().map(|(session, tally)| (session.as_str(), tally));
     let rows = sessions.chain([("TOTAL", &arm.total)]).map(|(session, tally)| {
-        let own = Arm { total: *tally, sessions: Vec::new(), edges: Vec::new(), ..arm.clone() };
+        let own = PlannerArm { total: *tally, sessions: Vec::new(), edges: Vec::new(), ..arm.clone() };
         (session, tally, effectiveness(tally), own)
     });
     let rate = |part: u64, whole: u64| {
         if whole == 0 { "n/a".to_owned() } else { format!("{:.1}%", 100.0 * part as f64 / whole as f64) }
     };
-    Rows::of(rows)
+    TableBuilder::of(rows)
         .text("session_hash", |(session, ..)| (*session).to_owned())
         .count("total_events", |(_, tally, ..)| tally.calls)
         .count("total_prefetches", |(_, _, seen, _)| seen.total_prefetches)
@@ -162,8 +163,8 @@ pub fn sessions(arm: &Arm) -> Table {
         .count("target_3_steps", |(_, tally, ..)| tally.steps.target)
         .count("name_only_3_calls", |(_, tally, ..)| tally.near.name_only)
         .count("late_invoked_exact", |(_, tally, ..)| tally.declined_needed())
-        .count("won", |(_, tally, ..)| tally.ends[End::Won])
-        .count("late", |(_, tally, ..)| tally.ends[End::Late])
+        .count("won", |(_, tally, ..)| tally.ends[PrefetchEnd::Won])
+        .count("late", |(_, tally, ..)| tally.ends[PrefetchEnd::Late])
         .count("wasted", |(_, tally, ..)| tally.wasted())
         .count("calls_saved", |(.., own)| own.calls_saved())
         .count("calls_added", |(.., own)| own.calls_added())

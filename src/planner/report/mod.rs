@@ -4,10 +4,10 @@ mod json;
 mod tables;
 mod words;
 
-use crate::base::stats::{Share, Target, Verdict};
+use crate::base::stats::{Share, TargetFigure, TargetVerdict};
 use crate::logs::trace::Millis;
 use crate::planner::effectiveness::Effectiveness;
-use crate::planner::prefetches::{Bound, End, Tally};
+use crate::planner::prefetches::{Bound, PrefetchEnd, PrefetchTally};
 use crate::planner::selectivity;
 use crate::planner::selectivity::learned::Learned;
 
@@ -19,13 +19,13 @@ pub use tables::{sweep, write};
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannerReport {
     /// What was learned from and what was judged.
-    pub backtest: Backtest,
+    pub backtest: PlannerBacktest,
     /// One planner each.
-    pub arms: Vec<Arm>,
+    pub arms: Vec<PlannerArm>,
     /// What nobody can beat, under the models of the configuration.
     pub bound: Bound,
     /// What the selective planner learned.
-    pub selectivity: Option<(Learned, selectivity::Numbers)>,
+    pub selectivity: Option<(Learned, selectivity::SelectivityThresholds)>,
     /// What to do about it: lines of rule R7 and others.
     pub advice: Vec<String>,
     /// What stands behind the figures, in words.
@@ -34,7 +34,7 @@ pub struct PlannerReport {
 
 /// Learned from, judged on.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Backtest {
+pub struct PlannerBacktest {
     /// Sessions that were learned from.
     pub training_sessions: u64,
     /// Sessions that were judged.
@@ -49,7 +49,7 @@ pub struct Backtest {
 
 /// One planner, judged.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Arm {
+pub struct PlannerArm {
     /// Its name.
     pub name: String,
     /// What it is.
@@ -57,15 +57,15 @@ pub struct Arm {
     /// Whether the agent's own call runs although it was prefetched (published wiring).
     pub always_runs: bool,
     /// Everything.
-    pub total: Tally,
+    pub total: PrefetchTally,
     /// The same planner with values of other sessions in place of its own.
-    pub control: Tally,
+    pub control: PrefetchTally,
     /// The target metrics, the hit rate first.
     pub metrics: Vec<Metric>,
     /// From one tool to another.
     pub edges: Vec<EdgeRow>,
     /// Sessions that were judged, by name.
-    pub sessions: Vec<(String, Tally)>,
+    pub sessions: Vec<(String, PrefetchTally)>,
 }
 
 /// Key of the hit rate, by which planners are told apart. `prefetch_hit` is the published figure, which goes by the name of
@@ -84,7 +84,7 @@ pub struct Metric {
     /// Interval over sessions.
     pub sessions: Option<(f64, f64)>,
     /// What it should reach.
-    pub target: Option<Target>,
+    pub target: Option<TargetFigure>,
 }
 
 impl Metric {
@@ -96,15 +96,15 @@ impl Metric {
     }
 
     /// How it stands to its target.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> TargetVerdict {
         let judged = self.target.filter(|_| self.share.n > 0);
-        judged.map_or(Verdict::NotApplicable, |target| Verdict::of(self.ends(), target))
+        judged.map_or(TargetVerdict::NotApplicable, |target| TargetVerdict::of(self.ends(), target))
     }
 
     /// Whether its point value reaches the target, however sure that is.
     pub fn seems_reached(&self) -> bool {
         let value = self.share.value();
-        let is_reached = |target| Verdict::of((value, value), target) == Verdict::Pass;
+        let is_reached = |target| TargetVerdict::of((value, value), target) == TargetVerdict::Pass;
         self.share.n > 0 && self.target.is_some_and(is_reached)
     }
 }
@@ -117,23 +117,23 @@ pub struct EdgeRow {
     /// Tool that was called ahead.
     pub to: String,
     /// Its books.
-    pub tally: Tally,
+    pub tally: PrefetchTally,
 }
 
 /// One value of a parameter, or one cell of a grid of them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SweepRow {
+pub struct PlannerSweepRow {
     /// The values, in the order of the keys.
     pub values: Vec<String>,
     /// Name of the planner.
     pub arm: String,
-    /// As in [`Arm::always_runs`].
+    /// As in [`PlannerArm::always_runs`].
     pub always_runs: bool,
     /// Its books.
-    pub tally: Tally,
+    pub tally: PrefetchTally,
 }
 
-impl Arm {
+impl PlannerArm {
     /// The hit rate.
     pub fn hit(&self) -> Share {
         Share::new(self.total.near.exact, self.total.sent())
@@ -151,7 +151,7 @@ impl Arm {
 
     /// The planner on against the planner off.
     pub fn net(&self) -> Net {
-        let Tally { calls, predicted_tokens, unused_tokens, hint_tokens, .. } = self.total;
+        let PrefetchTally { calls, predicted_tokens, unused_tokens, hint_tokens, .. } = self.total;
         let (saved, added) = (self.calls_saved(), self.calls_added());
         let unused_tokens = if self.always_runs { predicted_tokens } else { unused_tokens };
         Net { calls_off: calls, calls_on: calls - saved + added, saved, added, unused_tokens, hint_tokens }
@@ -175,17 +175,17 @@ pub struct Net {
     pub hint_tokens: u64,
 }
 
-fn calls_saved(tally: &Tally, always_runs: bool) -> u64 {
+fn calls_saved(tally: &PrefetchTally, always_runs: bool) -> u64 {
     if always_runs { tally.refused - tally.refused_wrongly } else { tally.calls_saved() }
 }
 
-fn calls_added(tally: &Tally, always_runs: bool) -> u64 {
+fn calls_added(tally: &PrefetchTally, always_runs: bool) -> u64 {
     if always_runs { tally.sent() } else { tally.calls_added() }
 }
 
 /// The published counters by the published definitions: cited by name, whatever the arguments. Repeats that L0 answers
 /// are `devboy replay`'s and not counted here; sizes are known only where the agent made the call itself.
-pub fn effectiveness(tally: &Tally) -> Effectiveness {
+pub fn effectiveness(tally: &PrefetchTally) -> Effectiveness {
     Effectiveness {
         total_prefetches: tally.sent(),
         cited_prefetches: tally.cited,
@@ -199,14 +199,14 @@ pub fn effectiveness(tally: &Tally) -> Effectiveness {
         saved_fail_fast: tally.refused,
         tokens_saved: tally.cited_tokens + tally.refused_tokens,
         prefetch_dispatched: tally.sent(),
-        prefetch_won_race: tally.ends[End::Won],
+        prefetch_won_race: tally.ends[PrefetchEnd::Won],
         prefetch_wasted: tally.wasted(),
     }
 }
 
 /// Books of tools that are called ahead, by name.
-pub fn by_tool(edges: &[EdgeRow]) -> Vec<(String, Tally)> {
-    let mut tools: std::collections::BTreeMap<String, Tally> = std::collections::BTreeMap::new();
+pub fn by_tool(edges: &[EdgeRow]) -> Vec<(String, PrefetchTally)> {
+    let mut tools: std::collections::BTreeMap<String, PrefetchTally> = std::collections::BTreeMap::new();
     for edge in edges {
         *tools.entry(edge.to.clone()).or_default() += &edge.tally;
     }

@@ -3,21 +3,21 @@
 use std::io::Write;
 
 use crate::base::error::Result;
-use crate::base::stats::{Share, Target};
-use crate::planner::prefetches::{DeclineReason, End, Tally};
+use crate::base::stats::{Share, TargetFigure};
+use crate::planner::prefetches::{DeclineReason, PrefetchEnd, PrefetchTally};
 use crate::planner::report::words::{answer, ends, net, seconds};
 use crate::planner::report::{
-    Arm, EdgeRow, Metric, PlannerReport, SweepRow, by_tool, calls_added, calls_saved, effectiveness,
+    EdgeRow, Metric, PlannerArm, PlannerReport, PlannerSweepRow, by_tool, calls_added, calls_saved, effectiveness,
 };
 use crate::planner::selectivity::report as selectivity;
 use crate::report::numbers::thousands;
-use crate::report::table::{Format, Table};
+use crate::report::table::{Table, TableFormat};
 
 /// Rows of a table of edges or tools that are shown.
 const ROWS_MAX: usize = 12;
 
 /// Writes the report for people (or as Markdown).
-pub fn write(out: &mut dyn Write, report: &PlannerReport, format: Format, width: Option<u16>) -> Result<()> {
+pub fn write(out: &mut dyn Write, report: &PlannerReport, format: TableFormat, width: Option<u16>) -> Result<()> {
     for line in answer(report) {
         writeln!(out, "{}", format.sentence(&line))?;
     }
@@ -79,12 +79,12 @@ fn targets(report: &PlannerReport) -> Table {
     table
 }
 
-fn target(arm: &Arm, metric: &Metric) -> Vec<String> {
+fn target(arm: &PlannerArm, metric: &Metric) -> Vec<String> {
     let Metric { name, share, sessions, target, .. } = metric;
     let ends = |(lower, upper): (f64, f64)| format!("{:.0}–{:.0} %", 100.0 * lower, 100.0 * upper);
     let asked = match target {
-        Some(Target::AtLeast(least)) => format!("≥ {:.0} %", 100.0 * least),
-        Some(Target::AtMost(most)) => format!("≤ {:.0} %", 100.0 * most),
+        Some(TargetFigure::AtLeast(least)) => format!("≥ {:.0} %", 100.0 * least),
+        Some(TargetFigure::AtMost(most)) => format!("≤ {:.0} %", 100.0 * most),
         None => "–".to_owned(),
     };
     vec![
@@ -99,9 +99,9 @@ fn target(arm: &Arm, metric: &Metric) -> Vec<String> {
 }
 
 /// A figure or a sentence: its name, and what it says of an arm.
-type Row = (&'static str, fn(&Arm) -> String);
+type Row = (&'static str, fn(&PlannerArm) -> String);
 
-fn of_sent(arm: &Arm, count: u64) -> String {
+fn of_sent(arm: &PlannerArm, count: u64) -> String {
     percent(Share::new(count, arm.total.sent()))
 }
 
@@ -116,7 +116,7 @@ const FIGURES: [Row; 20] = [
     ("tool, once", |arm| of_sent(arm, arm.total.near.name_only)),
     ("tool, published", |arm| of_sent(arm, arm.total.cited)),
     ("tool, by chance", |arm| by_chance(&arm.total)),
-    ("won", |arm| of_sent(arm, arm.total.ends[End::Won])),
+    ("won", |arm| of_sent(arm, arm.total.ends[PrefetchEnd::Won])),
     ("wasted", |arm| of_sent(arm, arm.total.wasted())),
     ("calls added", |arm| thousands(arm.calls_added())),
     ("answers waited", |arm| seconds(arm.total.waited_ms)),
@@ -138,8 +138,8 @@ fn figures(report: &PlannerReport) -> Table {
 }
 
 /// What the greedy choice reaches of the best one.
-fn greedy(arm: &Arm, share: f64) -> String {
-    let Tally { plans_compared, best_value, .. } = arm.total;
+fn greedy(arm: &PlannerArm, share: f64) -> String {
+    let PrefetchTally { plans_compared, best_value, .. } = arm.total;
     if plans_compared == 0 || best_value <= 0.0 { "n/a".to_owned() } else { format!("{:.1} %", 100.0 * share) }
 }
 
@@ -147,7 +147,7 @@ fn percent(share: Share) -> String {
     if share.n == 0 { "n/a".to_owned() } else { format!("{:.1} %", 100.0 * share.value()) }
 }
 
-fn by_chance(tally: &Tally) -> String {
+fn by_chance(tally: &PrefetchTally) -> String {
     let sent = tally.sent();
     if sent == 0 { "n/a".to_owned() } else { format!("{:.1} %", 100.0 * tally.name_by_chance / sent as f64) }
 }
@@ -181,7 +181,7 @@ fn tools(report: &PlannerReport) -> Table {
     table
 }
 
-fn judged(arm: &Arm, name: String, tally: &Tally) -> Vec<String> {
+fn judged(arm: &PlannerArm, name: String, tally: &PrefetchTally) -> Vec<String> {
     let whole = |share: f64| format!("{:.0} %", 100.0 * share);
     let share = |count: u64| whole(count as f64 / tally.sent().max(1) as f64);
     let exact = Share::new(tally.near.exact, tally.sent());
@@ -194,7 +194,7 @@ fn judged(arm: &Arm, name: String, tally: &Tally) -> Vec<String> {
         share(tally.near.target),
         share(tally.near.name_only),
         whole(tally.name_by_chance / tally.sent().max(1) as f64),
-        thousands(tally.ends[End::Won]),
+        thousands(tally.ends[PrefetchEnd::Won]),
     ]
 }
 
@@ -203,8 +203,8 @@ fn declines(report: &PlannerReport) -> Table {
     let headers: Vec<&str> = std::iter::once("reason").chain(names.iter().map(String::as_str)).collect();
     let mut table = Table::new(&headers);
     for &held in DeclineReason::ALL {
-        let cell = |arm: &Arm| {
-            let Tally { held: all, late_exact, late_name, .. } = &arm.total;
+        let cell = |arm: &PlannerArm| {
+            let PrefetchTally { held: all, late_exact, late_name, .. } = &arm.total;
             match (all[held], held.is_decline()) {
                 (0, _) => "–".to_owned(),
                 (count, false) => thousands(count),
@@ -219,11 +219,11 @@ fn declines(report: &PlannerReport) -> Table {
 }
 
 /// What each value of the swept keys would do.
-pub fn sweep(keys: &[String], rows: &[SweepRow]) -> Table {
+pub fn sweep(keys: &[String], rows: &[PlannerSweepRow]) -> Table {
     let figures = ["planner", "#sent", "#exact", "#exact%", "#saved", "#added", "#declined", "#needed", "#waited ms"];
     let headers: Vec<&str> = keys.iter().map(String::as_str).chain(figures).collect();
     let mut table = Table::new(&headers);
-    for SweepRow { values, arm, always_runs, tally } in rows {
+    for PlannerSweepRow { values, arm, always_runs, tally } in rows {
         let figures = [
             arm.clone(),
             thousands(tally.sent()),

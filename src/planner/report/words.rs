@@ -1,8 +1,8 @@
 //! The answer in plain words, before any table.
 
-use crate::base::stats::Verdict;
-use crate::planner::prefetches::{Bound, End};
-use crate::planner::report::{Arm, HIT, Metric, Net, PlannerReport};
+use crate::base::stats::TargetVerdict;
+use crate::planner::prefetches::{Bound, PrefetchEnd};
+use crate::planner::report::{HIT, Metric, Net, PlannerArm, PlannerReport};
 use crate::report::numbers::{counted, date, thousands};
 
 /// "Would prefetching have paid?": as configured, with any other planner, and what nobody could beat.
@@ -18,7 +18,7 @@ pub fn answer(report: &PlannerReport) -> Vec<String> {
             thousands(backtest.training_sessions),
         ),
     ];
-    let told = |arm: &&Arm| arm.name == CONFIGURED || reached(arm).is_some();
+    let told = |arm: &&PlannerArm| arm.name == CONFIGURED || reached(arm).is_some();
     lines.extend(report.arms.iter().filter(told).map(words));
     lines.push(bound(&report.bound));
     lines
@@ -30,7 +30,7 @@ const CONFIGURED: &str = "configured";
 /// The configuration first, then the planners that reach the hit rate; where none would have sent anything there is
 /// nothing to say.
 fn verdict(report: &PlannerReport) -> String {
-    let sent = |arm: &&Arm| arm.total.sent() > 0;
+    let sent = |arm: &&PlannerArm| arm.total.sent() > 0;
     if !report.arms.iter().any(|arm| sent(&arm)) {
         return "Nothing would have been prefetched.".to_owned();
     }
@@ -45,7 +45,7 @@ fn verdict(report: &PlannerReport) -> String {
     }
     for arm in &report.arms {
         let Some(metric) = reached(arm) else { continue };
-        let sure = if metric.verdict() == Verdict::Pass {
+        let sure = if metric.verdict() == TargetVerdict::Pass {
             "Yes"
         } else {
             "Perhaps, since the interval reaches below the target,"
@@ -60,12 +60,12 @@ fn verdict(report: &PlannerReport) -> String {
 }
 
 /// The hit rate of a planner that reaches the target and spares a call. No other window may stand in for it.
-fn reached(arm: &Arm) -> Option<&Metric> {
+fn reached(arm: &PlannerArm) -> Option<&Metric> {
     let hit = arm.metrics.first().filter(|metric| metric.key == HIT)?;
     (hit.seems_reached() && arm.calls_saved() > 0).then_some(hit)
 }
 
-fn words(arm: &Arm) -> String {
+fn words(arm: &PlannerArm) -> String {
     let total = &arm.total;
     if total.sent() == 0 {
         return format!("{}: sends nothing ahead.", arm.name);
@@ -84,7 +84,7 @@ fn words(arm: &Arm) -> String {
 }
 
 /// "−66 calls (12 saved, 78 added; 1,300 instead of 1,234), 45,000 tokens of cost (45,000 of unused answers, 0 of hints)"
-pub fn net(arm: &Arm) -> String {
+pub fn net(arm: &PlannerArm) -> String {
     let Net { calls_off, calls_on, saved, added, unused_tokens, hint_tokens } = arm.net();
     let sign = if saved >= added { '+' } else { '−' };
     format!(
@@ -126,7 +126,7 @@ fn bound(bound: &Bound) -> String {
 }
 
 /// Ways in which prefetches ended, those that occurred.
-pub fn ends(arm: &Arm) -> String {
-    let some = End::ALL.iter().copied().filter(|end| arm.total.ends[*end] > 0);
+pub fn ends(arm: &PlannerArm) -> String {
+    let some = PrefetchEnd::ALL.iter().copied().filter(|end| arm.total.ends[*end] > 0);
     some.map(|end| format!("{} {}", end.key(), thousands(arm.total.ends[end]))).collect::<Vec<_>>().join(", ")
 }

@@ -3,26 +3,26 @@
 use std::collections::BTreeMap;
 
 use crate::base::bootstrap::Resampling;
-use crate::planner::selectivity::Numbers;
-use crate::planner::selectivity::curve::{Point, Scored, curve, operating_point, point, thresholds};
-use crate::planner::selectivity::table::{Example, Table};
+use crate::planner::selectivity::SelectivityThresholds;
+use crate::planner::selectivity::curve::{Scored, ThresholdPoint, curve, operating_point, point, thresholds};
+use crate::planner::selectivity::table::{JudgedCandidate, LinkCounts};
 
 /// What was learned and how it did.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Backtest {
+pub struct SelectiveBacktest {
     /// Counted on the training sessions.
-    pub table: Table,
+    pub table: LinkCounts,
     /// The training sessions, each judged by all others.
-    pub training: Vec<Point>,
+    pub training: Vec<ThresholdPoint>,
     /// The other sessions, judged by all training sessions.
-    pub held_out: Vec<Point>,
+    pub held_out: Vec<ThresholdPoint>,
     /// The point to work at, chosen on the training sessions alone; none if the target is out of reach.
-    pub chosen: Option<Point>,
+    pub chosen: Option<ThresholdPoint>,
     /// The same threshold on the other sessions.
-    pub judged: Option<Point>,
+    pub judged: Option<ThresholdPoint>,
 }
 
-impl Backtest {
+impl SelectiveBacktest {
     /// From which score on a candidate is fetched; none if none is.
     pub fn threshold(&self) -> Option<f64> {
         self.chosen.as_ref().map(|point| point.threshold)
@@ -32,20 +32,20 @@ impl Backtest {
 /// Learns on the sessions that `is_training` names, and judges on the rest. `target` is the share of exact calls that the
 /// point to work at must reach.
 pub fn backtest(
-    examples: &[Example],
+    examples: &[JudgedCandidate],
     is_training: &dyn Fn(u32) -> bool,
     target: f64,
-    numbers: &Numbers,
+    numbers: &SelectivityThresholds,
     resampling: &Resampling,
-) -> Backtest {
-    let (training, held_out): (Vec<&Example>, Vec<&Example>) =
+) -> SelectiveBacktest {
+    let (training, held_out): (Vec<&JudgedCandidate>, Vec<&JudgedCandidate>) =
         examples.iter().partition(|example| is_training(example.session));
-    let table = Table::learn(training.iter().copied(), numbers);
+    let table = LinkCounts::learn(training.iter().copied(), numbers);
     let tried = thresholds(numbers.threshold_step);
     let training = curve(&left_out(&training, &table, numbers), &tried, resampling);
     let held_out = judged_by(&table, held_out, numbers);
     let chosen = operating_point(&training, target).cloned();
-    Backtest {
+    SelectiveBacktest {
         judged: chosen.as_ref().map(|chosen| point(&held_out, chosen.threshold, resampling)),
         held_out: curve(&held_out, &tried, resampling),
         table,
@@ -55,22 +55,26 @@ pub fn backtest(
 }
 
 /// Candidates with the scores that a table gives them, which must not have counted them.
-pub fn judged_by<'e>(table: &Table, examples: impl IntoIterator<Item = &'e Example>, numbers: &Numbers) -> Vec<Scored> {
-    examples.into_iter().map(|example| scored(example, table, &Table::default(), numbers)).collect()
+pub fn judged_by<'e>(
+    table: &LinkCounts,
+    examples: impl IntoIterator<Item = &'e JudgedCandidate>,
+    numbers: &SelectivityThresholds,
+) -> Vec<Scored> {
+    examples.into_iter().map(|example| scored(example, table, &LinkCounts::default(), numbers)).collect()
 }
 
 /// Every session judged by what the others counted: judged by its own counts, each would look better than it is.
-fn left_out(examples: &[&Example], table: &Table, numbers: &Numbers) -> Vec<Scored> {
-    let mut sessions: BTreeMap<u32, Vec<&Example>> = BTreeMap::new();
+fn left_out(examples: &[&JudgedCandidate], table: &LinkCounts, numbers: &SelectivityThresholds) -> Vec<Scored> {
+    let mut sessions: BTreeMap<u32, Vec<&JudgedCandidate>> = BTreeMap::new();
     examples.iter().for_each(|example| sessions.entry(example.session).or_default().push(example));
-    let of_session = |examples: &Vec<&Example>| {
-        let own = Table::learn(examples.iter().copied(), numbers);
+    let of_session = |examples: &Vec<&JudgedCandidate>| {
+        let own = LinkCounts::learn(examples.iter().copied(), numbers);
         examples.iter().map(|example| scored(example, table, &own, numbers)).collect::<Vec<_>>()
     };
     sessions.values().flat_map(of_session).collect()
 }
 
-fn scored(example: &Example, table: &Table, own: &Table, numbers: &Numbers) -> Scored {
+fn scored(example: &JudgedCandidate, table: &LinkCounts, own: &LinkCounts, numbers: &SelectivityThresholds) -> Scored {
     let estimate = table.estimate_beside(own, &example.link, &example.features, numbers);
     Scored {
         session: example.session,

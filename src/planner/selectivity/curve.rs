@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::bootstrap::{Resampling, Tally, interval};
+use crate::base::bootstrap::{Resampling, SessionTrials, interval};
 use crate::base::stats::Share;
 
 /// A candidate with its score and what became of it.
@@ -23,7 +23,7 @@ pub struct Scored {
 
 /// What comes of one threshold.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Point {
+pub struct ThresholdPoint {
     /// Candidates with at least this score are fetched.
     pub threshold: f64,
     /// Answers with a fetched candidate, of all with a candidate.
@@ -47,28 +47,28 @@ pub fn thresholds(step: f64) -> Vec<f64> {
 }
 
 /// The points of these thresholds.
-pub fn curve(scored: &[Scored], thresholds: &[f64], resampling: &Resampling) -> Vec<Point> {
+pub fn curve(scored: &[Scored], thresholds: &[f64], resampling: &Resampling) -> Vec<ThresholdPoint> {
     thresholds.iter().map(|threshold| point(scored, *threshold, resampling)).collect()
 }
 
 /// What comes of a threshold. The order of the candidates does not matter.
-pub fn point(scored: &[Scored], threshold: f64, resampling: &Resampling) -> Point {
+pub fn point(scored: &[Scored], threshold: f64, resampling: &Resampling) -> ThresholdPoint {
     let all: BTreeSet<u64> = scored.iter().map(|candidate| candidate.trigger).collect();
     let mut reached = BTreeSet::new();
-    let mut sessions: BTreeMap<u32, (Tally, Tally)> = BTreeMap::new();
+    let mut sessions: BTreeMap<u32, (SessionTrials, SessionTrials)> = BTreeMap::new();
     for candidate in scored.iter().filter(|candidate| candidate.score.is_some_and(|score| score >= threshold)) {
         reached.insert(candidate.trigger);
         let (exact, target) = sessions.entry(candidate.session).or_default();
         *exact = (exact.0 + u64::from(candidate.exact), exact.1 + 1);
         *target = (target.0 + u64::from(candidate.exact || candidate.target), target.1 + 1);
     }
-    let exact: Vec<Tally> = sessions.values().map(|(exact, _)| *exact).collect();
-    let target: Vec<Tally> = sessions.values().map(|(_, target)| *target).collect();
-    let sum = |tallies: &[Tally]| {
+    let exact: Vec<SessionTrials> = sessions.values().map(|(exact, _)| *exact).collect();
+    let target: Vec<SessionTrials> = sessions.values().map(|(_, target)| *target).collect();
+    let sum = |tallies: &[SessionTrials]| {
         let (k, n) = tallies.iter().fold((0, 0), |sum, tally| (sum.0 + tally.0, sum.1 + tally.1));
         Share::new(k, n)
     };
-    Point {
+    ThresholdPoint {
         threshold,
         coverage: Share::new(reached.len() as u64, all.len() as u64),
         exact: sum(&exact),
@@ -83,8 +83,8 @@ pub fn point(scored: &[Scored], threshold: f64, resampling: &Resampling) -> Poin
 /// its intervals, over prefetches and over sessions; none if there is none. Either alone can be too sure: one over
 /// prefetches where a single session has most of them, the other where only few sessions have any. Below the target
 /// itself no threshold is tried: there the good cells would pay for bad ones.
-pub fn operating_point(curve: &[Point], target: f64) -> Option<&Point> {
-    let low = |point: &Point| point.exact_sessions.map_or(0.0, |(low, _)| low).min(point.exact.lower);
+pub fn operating_point(curve: &[ThresholdPoint], target: f64) -> Option<&ThresholdPoint> {
+    let low = |point: &ThresholdPoint| point.exact_sessions.map_or(0.0, |(low, _)| low).min(point.exact.lower);
     let reaching = curve.iter().filter(|point| point.threshold >= target && low(point) >= target);
     reaching.min_by(|a, b| a.threshold.total_cmp(&b.threshold))
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::planner::selectivity::Numbers;
+use crate::planner::selectivity::SelectivityThresholds;
 
 /// In what kind of list a value stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ impl Feature {
     }
 
     /// The number of the group in which a candidate falls, from 0.
-    pub fn group(self, features: &Features, numbers: &Numbers) -> u8 {
+    pub fn group(self, features: &Features, numbers: &SelectivityThresholds) -> u8 {
         match self {
             Self::Found => place(features.found, &numbers.found_ends),
             Self::Rank => place(features.rank, &numbers.rank_ends),
@@ -61,7 +61,7 @@ impl Feature {
     }
 
     /// The names of its groups, by number.
-    pub fn groups(self, numbers: &Numbers) -> Vec<String> {
+    pub fn groups(self, numbers: &SelectivityThresholds) -> Vec<String> {
         match self {
             Self::Found => ranges(&numbers.found_ends),
             Self::Rank => ranges(&numbers.rank_ends),
@@ -89,11 +89,11 @@ fn ranges(ends: &[u32]) -> Vec<String> {
 
 /// A cell: the groups of the first so many features, in their order. The empty one is every candidate of a link.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Cell(pub Vec<u8>);
+pub struct FeatureCell(pub Vec<u8>);
 
-impl Cell {
+impl FeatureCell {
     /// The finest cell of a candidate.
-    pub fn finest(features: &Features, numbers: &Numbers) -> Self {
+    pub fn finest(features: &Features, numbers: &SelectivityThresholds) -> Self {
         Self(numbers.features.iter().map(|feature| feature.group(features, numbers)).collect())
     }
 
@@ -103,7 +103,7 @@ impl Cell {
     }
 
     /// The features that it tells apart, with the names of their groups.
-    pub fn named(&self, numbers: &Numbers) -> Vec<(Feature, String)> {
+    pub fn named(&self, numbers: &SelectivityThresholds) -> Vec<(Feature, String)> {
         let groups = numbers.features.iter().zip(&self.0);
         let name = |(feature, group): (&Feature, &u8)| {
             (*feature, feature.groups(numbers).get(usize::from(*group)).cloned().unwrap_or_default())
@@ -112,7 +112,7 @@ impl Cell {
     }
 
     /// "found 1, list files"
-    pub fn words(&self, numbers: &Numbers) -> String {
+    pub fn words(&self, numbers: &SelectivityThresholds) -> String {
         let words: Vec<String> =
             self.named(numbers).iter().map(|(feature, group)| format!("{} {group}", feature.key())).collect();
         if words.is_empty() { "any".to_owned() } else { words.join(", ") }

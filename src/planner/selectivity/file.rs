@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::error::{Error, Result};
 use crate::base::toml;
-use crate::planner::selectivity::Numbers;
-use crate::planner::selectivity::features::{Cell, Feature};
-use crate::planner::selectivity::table::{Counts, Link, Table};
+use crate::planner::selectivity::SelectivityThresholds;
+use crate::planner::selectivity::features::{Feature, FeatureCell};
+use crate::planner::selectivity::table::{CandidateCounts, FollowUpLink, LinkCounts};
 
 /// A table with the threshold that was chosen for it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -15,7 +15,7 @@ pub struct Selectivity {
     /// From which score on a candidate is fetched; none if none is.
     pub threshold: Option<f64>,
     /// The counts.
-    pub table: Table,
+    pub table: LinkCounts,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -56,9 +56,9 @@ struct Row {
 }
 
 impl Row {
-    fn of(link: &Link, cell: &Cell, counts: &Counts, numbers: &Numbers) -> Self {
-        let Link { from, to, argument } = link.clone();
-        let Counts { trials, exact, target } = *counts;
+    fn of(link: &FollowUpLink, cell: &FeatureCell, counts: &CandidateCounts, numbers: &SelectivityThresholds) -> Self {
+        let FollowUpLink { from, to, argument } = link.clone();
+        let CandidateCounts { trials, exact, target } = *counts;
         let named = cell.named(numbers);
         let group =
             |wanted: Feature| named.iter().find(|(feature, _)| *feature == wanted).map(|(_, group)| group.clone());
@@ -86,8 +86,8 @@ impl Row {
     }
 
     /// The cell, or what is wrong with the row.
-    fn cell(&self, numbers: &Numbers) -> std::result::Result<Cell, String> {
-        let mut cell = Cell::default();
+    fn cell(&self, numbers: &SelectivityThresholds) -> std::result::Result<FeatureCell, String> {
+        let mut cell = FeatureCell::default();
         for (depth, feature) in numbers.features.iter().enumerate() {
             let Some(named) = self.group(*feature) else { continue };
             if cell.0.len() < depth {
@@ -106,7 +106,7 @@ impl Row {
 
 impl Selectivity {
     /// As TOML to be put into a configuration: cells that can be believed, each with its counts.
-    pub fn to_toml(&self, numbers: &Numbers) -> String {
+    pub fn to_toml(&self, numbers: &SelectivityThresholds) -> String {
         let cells = self.table.believed(numbers).map(|(link, cell, counts)| Row::of(link, cell, counts, numbers));
         let section = Section { threshold: self.threshold, cells: cells.collect() };
         let file = File { enrichment: Enrichment { selectivity: section } };
@@ -122,7 +122,7 @@ impl Selectivity {
     ///
     /// # Errors
     /// If the text is no TOML, or a row cannot be meant; `place` is how errors cite the file.
-    pub fn from_toml(text: &str, place: &str, numbers: &Numbers) -> Result<Self> {
+    pub fn from_toml(text: &str, place: &str, numbers: &SelectivityThresholds) -> Result<Self> {
         #[derive(Deserialize, Default)]
         #[serde(default)]
         struct Outer {
@@ -137,13 +137,13 @@ impl Selectivity {
         let fault = |cause: String| hinted(format!("{place}: {cause}"));
         let outer: Outer = toml::parsed(text).map_err(|fault| hinted(fault.at(place)))?;
         let Section { threshold, cells } = outer.enrichment.selectivity;
-        let mut table = Table::default();
+        let mut table = LinkCounts::default();
         for (position, row) in cells.into_iter().enumerate() {
             let cell =
                 row.cell(numbers).map_err(|why| fault(format!("`enrichment.selectivity.cells` {position}: {why}")))?;
             let Row { after: from, tool: to, argument, trials, exact, target, .. } = row;
-            let known = table.links.entry(Link { from, to, argument }).or_default();
-            known.insert(cell, Counts { trials, exact, target });
+            let known = table.links.entry(FollowUpLink { from, to, argument }).or_default();
+            known.insert(cell, CandidateCounts { trials, exact, target });
         }
         Ok(Self { threshold, table })
     }

@@ -27,7 +27,7 @@ pub const SHEET: &str = "selectivity.toml";
 /// The numbers of `rules/selectivity.toml`; the file says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Numbers {
+pub struct SelectivityThresholds {
     /// What is told apart, the weightiest first.
     pub features: Vec<Feature>,
     /// Upper ends of the groups of result numbers.
@@ -40,7 +40,7 @@ pub struct Numbers {
     pub threshold_step: f64,
 }
 
-impl Numbers {
+impl SelectivityThresholds {
     /// Reads the file; `place` is how errors cite it.
     ///
     /// # Errors

@@ -2,13 +2,13 @@
 
 use crate::base::names::Names;
 use crate::logs::values::List;
-use crate::planner::contexts::Told;
+use crate::planner::contexts::PlannerHistory;
 use crate::planner::known_tools::KnownTools;
-use crate::planner::opportunities::{Odds, Opportunity, Outcome};
-use crate::planner::selectivity::Numbers;
+use crate::planner::opportunities::{Odds, Opportunity, OpportunityEnd};
+use crate::planner::selectivity::SelectivityThresholds;
 use crate::planner::selectivity::features::{Features, ListKind};
 use crate::planner::selectivity::file::Selectivity;
-use crate::planner::selectivity::table::{Estimate, Example, Link};
+use crate::planner::selectivity::table::{Estimate, FollowUpLink, JudgedCandidate};
 
 /// What stands behind the symbols of a moment.
 #[derive(Clone, Copy)]
@@ -19,12 +19,12 @@ pub struct Named<'a> {
 
 impl<'a> Named<'a> {
     /// The names of a history and its value models.
-    pub fn new(told: Told<'a>, known: &'a KnownTools<'_>) -> Self {
+    pub fn new(told: PlannerHistory<'a>, known: &'a KnownTools<'_>) -> Self {
         Self { tools: &known.names, arguments: &told.values.names }
     }
 
-    fn link(&self, moment: &Opportunity) -> Link {
-        Link {
+    fn link(&self, moment: &Opportunity) -> FollowUpLink {
+        FollowUpLink {
             from: self.tools.text(moment.from).to_owned(),
             to: self.tools.text(moment.to).to_owned(),
             argument: self.arguments.text(moment.argument).to_owned(),
@@ -47,7 +47,7 @@ pub fn features(moment: &Opportunity) -> Features {
 
 /// How long the planner waits for a call before its prefetch counts as unused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Window {
+pub enum WaitWindow {
     /// The next few calls, which is what every hit is judged by.
     Calls,
     /// More calls.
@@ -56,11 +56,11 @@ pub enum Window {
     Steps,
 }
 
-impl Window {
+impl WaitWindow {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Calls, Self::MoreCalls, Self::Steps];
 
-    fn outcome(self, moment: &Opportunity) -> Outcome {
+    fn outcome(self, moment: &Opportunity) -> OpportunityEnd {
         match self {
             Self::Steps => moment.outcomes.steps_near,
             Self::Calls => moment.outcomes.calls_near,
@@ -71,19 +71,24 @@ impl Window {
 
 /// The moments that are candidates, as examples judged within a window. What the context has read already is L0's
 /// business, a tool that may not be called ahead is nobody's, and of a list only as many values count as are projected.
-pub fn examples(moments: &[Opportunity], window: Window, named: &Named<'_>, known: &KnownTools<'_>) -> Vec<Example> {
+pub fn examples(
+    moments: &[Opportunity],
+    window: WaitWindow,
+    named: &Named<'_>,
+    known: &KnownTools<'_>,
+) -> Vec<JudgedCandidate> {
     let is_candidate = |moment: &&Opportunity| {
         let link = &known.get(moment.from).links[usize::from(moment.link)];
         let is_projected = !moment.already_read && usize::from(moment.new_rank) <= link.arguments_max;
         is_projected && known.get(moment.to).speculatable
     };
-    let example = |moment: &Opportunity| Example {
+    let example = |moment: &Opportunity| JudgedCandidate {
         session: moment.session,
         trigger: moment.trigger.into(),
         link: named.link(moment),
         features: features(moment),
-        exact: window.outcome(moment) == Outcome::Exact,
-        target: window.outcome(moment) >= Outcome::Target,
+        exact: window.outcome(moment) == OpportunityEnd::Exact,
+        target: window.outcome(moment) >= OpportunityEnd::Target,
     };
     moments.iter().filter(is_candidate).map(example).collect()
 }
@@ -93,7 +98,7 @@ pub struct Selective<'a> {
     /// What was learned.
     pub learned: &'a Selectivity,
     /// How.
-    pub numbers: &'a Numbers,
+    pub numbers: &'a SelectivityThresholds,
     /// The names behind moments.
     pub named: Named<'a>,
 }

@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 
 use crate::base::error::Result;
 use crate::base::stats::Share;
-use crate::planner::selectivity::Numbers;
-use crate::planner::selectivity::curve::Point;
-use crate::planner::selectivity::features::Cell;
+use crate::planner::selectivity::SelectivityThresholds;
+use crate::planner::selectivity::curve::ThresholdPoint;
+use crate::planner::selectivity::features::FeatureCell;
 use crate::planner::selectivity::learned::Learned;
-use crate::planner::selectivity::odds::Window;
-use crate::planner::selectivity::table::{Counts, Link};
-use crate::report::table::{Format, Rows, Table};
+use crate::planner::selectivity::odds::WaitWindow;
+use crate::planner::selectivity::table::{CandidateCounts, FollowUpLink};
+use crate::report::table::{Table, TableBuilder, TableFormat};
 
 /// Rows of the table of cells that are shown; JSON and the file have all.
 const CELLS_MAX: usize = 12;
@@ -40,7 +40,7 @@ pub fn words(learned: &Learned) -> Vec<String> {
         ),
         format!("on the judged sessions: {} of the answers with a candidate", percent(judged[0].coverage)),
     ];
-    for (window, point) in Window::ALL.into_iter().zip(judged) {
+    for (window, point) in WaitWindow::ALL.into_iter().zip(judged) {
         let exact = shares(point.exact, point.exact_sessions);
         let same = percent(point.target);
         lines.push(format!("  came true within {}: {exact}; the same value, whatever else: {same}", within(window)));
@@ -60,8 +60,8 @@ pub fn words(learned: &Learned) -> Vec<String> {
 pub fn write(
     out: &mut dyn Write,
     learned: &Learned,
-    numbers: &Numbers,
-    format: Format,
+    numbers: &SelectivityThresholds,
+    format: TableFormat,
     width: Option<u16>,
 ) -> Result<()> {
     let bullet = format.bullet();
@@ -76,19 +76,20 @@ pub fn write(
 /// around the target if none was. Thresholds that change nothing are left out.
 fn curve(learned: &Learned) -> Table {
     let backtest = &learned.backtest;
-    let pairs: Vec<(&Point, &Point)> = backtest.training.iter().zip(&backtest.held_out).collect();
-    let is_chosen = |point: &Point| backtest.threshold() == Some(point.threshold);
+    let pairs: Vec<(&ThresholdPoint, &ThresholdPoint)> = backtest.training.iter().zip(&backtest.held_out).collect();
+    let is_chosen = |point: &ThresholdPoint| backtest.threshold() == Some(point.threshold);
     let tells = |place: usize| {
         let (training, judged) = pairs[place];
-        let same = |next: &(&Point, &Point)| next.0.exact == training.exact && next.1.exact == judged.exact;
+        let same =
+            |next: &(&ThresholdPoint, &ThresholdPoint)| next.0.exact == training.exact && next.1.exact == judged.exact;
         is_chosen(training) || pairs.get(place + 1).is_some_and(|next| !same(next))
     };
-    let told: Vec<(&Point, &Point)> =
+    let told: Vec<(&ThresholdPoint, &ThresholdPoint)> =
         (0..pairs.len()).filter(|&place| tells(place)).map(|place| pairs[place]).collect();
     let middle = backtest.threshold().unwrap_or(learned.target);
     let middle = told.partition_point(|(training, _)| training.threshold < middle);
     let start = middle.saturating_sub(POINTS_BESIDE);
-    Rows::of(told.into_iter().skip(start).take(middle + POINTS_BESIDE + 1 - start))
+    TableBuilder::of(told.into_iter().skip(start).take(middle + POINTS_BESIDE + 1 - start))
         .number("from", |(training, _)| percent_of(training.threshold))
         .number("training", |(training, _)| fraction(training.exact))
         .number("sessions", |(training, _)| ends(training.exact_sessions))
@@ -101,15 +102,15 @@ fn curve(learned: &Learned) -> Table {
 }
 
 /// The cells that were believed, best first; one that tells nothing apart in its coarser cell is left out.
-fn cells(learned: &Learned, numbers: &Numbers) -> Table {
+fn cells(learned: &Learned, numbers: &SelectivityThresholds) -> Table {
     let links = &learned.backtest.table.links;
-    let tells = |link: &Link, cell: &Cell, counts: &Counts| {
+    let tells = |link: &FollowUpLink, cell: &FeatureCell, counts: &CandidateCounts| {
         let coarser = cell.outwards().nth(1);
         coarser.is_none_or(|coarser| links[link].get(&coarser) != Some(counts))
     };
     let mut rows: Vec<_> = learned.backtest.table.believed(numbers).filter(|row| tells(row.0, row.1, row.2)).collect();
     rows.sort_by(|a, b| b.2.exact().lower.total_cmp(&a.2.exact().lower).then_with(|| (a.0, a.1).cmp(&(b.0, b.1))));
-    Rows::of(rows.into_iter().take(CELLS_MAX))
+    TableBuilder::of(rows.into_iter().take(CELLS_MAX))
         .text("after", |(link, _, _)| link.from.clone())
         .text("call", |(link, _, _)| format!("{} {}", link.to, link.argument))
         .text("where", |(_, cell, _)| cell.words(numbers))
@@ -120,7 +121,7 @@ fn cells(learned: &Learned, numbers: &Numbers) -> Table {
 }
 
 /// Everything as JSON.
-pub fn json(learned: &Learned, numbers: &Numbers) -> Value {
+pub fn json(learned: &Learned, numbers: &SelectivityThresholds) -> Value {
     let backtest = &learned.backtest;
     let cells = backtest.table.believed(numbers).map(|(link, cell, counts)| {
         let groups: Map<String, Value> =
@@ -135,10 +136,10 @@ pub fn json(learned: &Learned, numbers: &Numbers) -> Value {
             "value_came_true": share_json(counts.target(), None),
         })
     });
-    let points = |points: &[Point]| points.iter().map(point_json).collect::<Vec<_>>();
+    let points = |points: &[ThresholdPoint]| points.iter().map(point_json).collect::<Vec<_>>();
     let judged = learned.judged.as_ref().map(|judged| {
-        let of_window = |(window, point): (Window, &Point)| (key(window).to_owned(), point_json(point));
-        Window::ALL.into_iter().zip(judged).map(of_window).collect::<Map<String, Value>>()
+        let of_window = |(window, point): (WaitWindow, &ThresholdPoint)| (key(window).to_owned(), point_json(point));
+        WaitWindow::ALL.into_iter().zip(judged).map(of_window).collect::<Map<String, Value>>()
     });
     json!({
         "target": learned.target,
@@ -150,7 +151,7 @@ pub fn json(learned: &Learned, numbers: &Numbers) -> Value {
     })
 }
 
-fn point_json(point: &Point) -> Value {
+fn point_json(point: &ThresholdPoint) -> Value {
     json!({
         "threshold": point.threshold,
         "coverage": share_json(point.coverage, None),
@@ -172,19 +173,19 @@ fn share_json(share: Share, sessions: Option<(f64, f64)>) -> Value {
 }
 
 /// The name of a window in JSON.
-fn key(window: Window) -> &'static str {
+fn key(window: WaitWindow) -> &'static str {
     match window {
-        Window::Steps => "steps_near",
-        Window::Calls => "calls_near",
-        Window::MoreCalls => "calls_far",
+        WaitWindow::Steps => "steps_near",
+        WaitWindow::Calls => "calls_near",
+        WaitWindow::MoreCalls => "calls_far",
     }
 }
 
-fn within(window: Window) -> &'static str {
+fn within(window: WaitWindow) -> &'static str {
     match window {
-        Window::Steps => "three steps",
-        Window::Calls => "three calls",
-        Window::MoreCalls => "ten calls",
+        WaitWindow::Steps => "three steps",
+        WaitWindow::Calls => "three calls",
+        WaitWindow::MoreCalls => "ten calls",
     }
 }
 

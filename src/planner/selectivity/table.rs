@@ -5,12 +5,12 @@ use std::ops::SubAssign;
 
 use crate::base::stats::Share;
 use crate::base::sums::adds_up;
-use crate::planner::selectivity::Numbers;
-use crate::planner::selectivity::features::{Cell, Features};
+use crate::planner::selectivity::SelectivityThresholds;
+use crate::planner::selectivity::features::{FeatureCell, Features};
 
 /// A follow-up with its argument.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Link {
+pub struct FollowUpLink {
     /// Live name of the tool that answered.
     pub from: String,
     /// Live name of the tool that may be called next.
@@ -21,13 +21,13 @@ pub struct Link {
 
 /// A candidate and what became of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Example {
+pub struct JudgedCandidate {
     /// Its session; sessions are what is resampled.
     pub session: u32,
     /// The answer that it came from, distinct over all sessions.
     pub trigger: u64,
     /// The link.
-    pub link: Link,
+    pub link: FollowUpLink,
     /// What was known.
     pub features: Features,
     /// Whether exactly this call was made soon after.
@@ -38,7 +38,7 @@ pub struct Example {
 
 /// How often candidates of a cell were called for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct CandidateCounts {
     /// Candidates.
     pub trials: u64,
     /// Of these, exactly called.
@@ -47,8 +47,8 @@ pub struct Counts {
     pub target: u64,
 }
 
-impl Counts {
-    fn of(example: &Example) -> Self {
+impl CandidateCounts {
+    fn of(example: &JudgedCandidate) -> Self {
         Self { trials: 1, exact: example.exact.into(), target: (example.target || example.exact).into() }
     }
 
@@ -63,9 +63,9 @@ impl Counts {
     }
 }
 
-adds_up!(Counts: trials, exact, target);
+adds_up!(CandidateCounts: trials, exact, target);
 
-impl SubAssign for Counts {
+impl SubAssign for CandidateCounts {
     fn sub_assign(&mut self, other: Self) {
         self.trials -= other.trials;
         self.exact -= other.exact;
@@ -77,9 +77,9 @@ impl SubAssign for Counts {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
     /// The cell that was believed.
-    pub cell: Cell,
+    pub cell: FeatureCell,
     /// What was counted in it.
-    pub counts: Counts,
+    pub counts: CandidateCounts,
 }
 
 impl Estimate {
@@ -91,26 +91,31 @@ impl Estimate {
 
 /// Counts by link and cell.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Table {
+pub struct LinkCounts {
     /// Of every link all cells that had a candidate, the one of all candidates included.
-    pub links: BTreeMap<Link, BTreeMap<Cell, Counts>>,
+    pub links: BTreeMap<FollowUpLink, BTreeMap<FeatureCell, CandidateCounts>>,
 }
 
-impl Table {
+impl LinkCounts {
     /// Counts examples; their order does not matter.
-    pub fn learn<'e>(examples: impl IntoIterator<Item = &'e Example>, numbers: &Numbers) -> Self {
+    pub fn learn<'e>(examples: impl IntoIterator<Item = &'e JudgedCandidate>, numbers: &SelectivityThresholds) -> Self {
         let mut table = Self::default();
         for example in examples {
             let cells = table.links.entry(example.link.clone()).or_default();
-            for cell in Cell::finest(&example.features, numbers).outwards() {
-                *cells.entry(cell).or_default() += Counts::of(example);
+            for cell in FeatureCell::finest(&example.features, numbers).outwards() {
+                *cells.entry(cell).or_default() += CandidateCounts::of(example);
             }
         }
         table
     }
 
     /// The counts of the finest cell of a candidate that can be believed; none if not even the link has enough trials.
-    pub fn estimate(&self, link: &Link, features: &Features, numbers: &Numbers) -> Option<Estimate> {
+    pub fn estimate(
+        &self,
+        link: &FollowUpLink,
+        features: &Features,
+        numbers: &SelectivityThresholds,
+    ) -> Option<Estimate> {
         self.estimate_beside(&Self::default(), link, features, numbers)
     }
 
@@ -118,12 +123,12 @@ impl Table {
     pub fn estimate_beside(
         &self,
         other: &Self,
-        link: &Link,
+        link: &FollowUpLink,
         features: &Features,
-        numbers: &Numbers,
+        numbers: &SelectivityThresholds,
     ) -> Option<Estimate> {
         let (cells, others) = (self.links.get(link)?, other.links.get(link));
-        Cell::finest(features, numbers).outwards().find_map(|cell| {
+        FeatureCell::finest(features, numbers).outwards().find_map(|cell| {
             let mut counts = *cells.get(&cell)?;
             counts -= others.and_then(|cells| cells.get(&cell)).copied().unwrap_or_default();
             (counts.trials >= numbers.trials_min).then_some(Estimate { cell, counts })
@@ -131,7 +136,10 @@ impl Table {
     }
 
     /// Cells that can be believed, by link, coarse before fine.
-    pub fn believed(&self, numbers: &Numbers) -> impl Iterator<Item = (&Link, &Cell, &Counts)> {
+    pub fn believed(
+        &self,
+        numbers: &SelectivityThresholds,
+    ) -> impl Iterator<Item = (&FollowUpLink, &FeatureCell, &CandidateCounts)> {
         let cells =
             self.links.iter().flat_map(|(link, cells)| cells.iter().map(move |(cell, counts)| (link, cell, counts)));
         cells.filter(|(_, _, counts)| counts.trials >= numbers.trials_min)

@@ -3,9 +3,9 @@
 use crate::base::body_shape::LayerId;
 use crate::facts::hints;
 use crate::facts::hints::Wording;
-use crate::replay::cache::Cache;
+use crate::replay::cache::DedupCache;
 use crate::replay::layers::Layer;
-use crate::replay::offer::{Decision, Offer, What};
+use crate::replay::offer::{Decision, Offer, SentAs};
 use crate::replay::tape::ToolKind;
 use crate::settings::Verbosity;
 
@@ -13,13 +13,13 @@ use crate::settings::Verbosity;
 pub struct ExactDedup;
 
 impl Layer for ExactDedup {
-    fn offer(&mut self, offer: &Offer<'_>, cache: &mut Cache) -> Option<Decision> {
+    fn offer(&mut self, offer: &Offer<'_>, cache: &mut DedupCache) -> Option<Decision> {
         let entry = cache.touch(offer.response.body)?;
         let shown_by = &offer.tape.responses[entry.response as usize];
         let kind = offer.tape.endpoints[shown_by.endpoint as usize].kind;
         let frame = hints::reference_size(entry.shown, wording(offer.scenario.verbosity, kind));
         let tokens = offer.session.counting.tokens(&frame.plus(&shown_by.handle.size()));
-        let decision = Decision { layer: LayerId::L0, what: What::Reference(entry.response), tokens };
+        let decision = Decision { layer: LayerId::L0, what: SentAs::Reference(entry.response), tokens };
         (tokens < offer.otherwise).then_some(decision)
     }
 }

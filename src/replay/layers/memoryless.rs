@@ -2,18 +2,18 @@
 //! suits the shape of the body, L3 the body as it is.
 
 use crate::base::body_shape::LayerId;
-use crate::replay::cache::Cache;
+use crate::replay::cache::DedupCache;
 use crate::replay::layers::Layer;
-use crate::replay::offer::{Decision, Offer, What};
+use crate::replay::offer::{Decision, Offer, SentAs};
 
 /// L1.
 pub struct Template;
 
 impl Layer for Template {
-    fn offer(&mut self, offer: &Offer<'_>, _cache: &mut Cache) -> Option<Decision> {
+    fn offer(&mut self, offer: &Offer<'_>, _cache: &mut DedupCache) -> Option<Decision> {
         let encoding = offer.scenario.template(offer.tape, offer.response)?;
         let tokens = offer.session.counting.tokens(&encoding.size);
-        let decision = Decision { layer: LayerId::L1, what: What::Encoded(encoding.format), tokens };
+        let decision = Decision { layer: LayerId::L1, what: SentAs::Encoded(encoding.format), tokens };
         (tokens < offer.baseline).then_some(decision)
     }
 }
@@ -22,9 +22,9 @@ impl Layer for Template {
 pub struct Router;
 
 impl Layer for Router {
-    fn offer(&mut self, offer: &Offer<'_>, _cache: &mut Cache) -> Option<Decision> {
+    fn offer(&mut self, offer: &Offer<'_>, _cache: &mut DedupCache) -> Option<Decision> {
         let (encoding, tokens) = offer.scenario.route(offer.tape, offer.response)?;
-        let decision = Decision { layer: LayerId::L2, what: What::Encoded(encoding.format), tokens };
+        let decision = Decision { layer: LayerId::L2, what: SentAs::Encoded(encoding.format), tokens };
         (tokens < offer.baseline).then_some(decision)
     }
 }
@@ -35,6 +35,6 @@ pub struct Passthrough;
 impl Passthrough {
     /// Sends the body.
     pub fn take(&mut self, offer: &Offer<'_>) -> Decision {
-        Decision { layer: LayerId::L3, what: What::AsIs, tokens: offer.baseline }
+        Decision { layer: LayerId::L3, what: SentAs::AsIs, tokens: offer.baseline }
     }
 }

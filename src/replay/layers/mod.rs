@@ -5,14 +5,14 @@ pub mod memoryless;
 pub mod near_ref;
 pub mod range_ref;
 
-use crate::replay::cache::Cache;
-use crate::replay::offer::{Decision, Event, Offer};
+use crate::replay::cache::DedupCache;
+use crate::replay::offer::{ContextEvent, Decision, Offer};
 
 /// One way to send a response in fewer tokens.
 pub trait Layer {
     /// Takes the response, or passes it on to the next layer.
-    fn offer(&mut self, offer: &Offer<'_>, cache: &mut Cache) -> Option<Decision>;
+    fn offer(&mut self, offer: &Offer<'_>, cache: &mut DedupCache) -> Option<Decision>;
 
     /// Something happened that the layer may have to know of.
-    fn observe(&mut self, _event: &Event<'_>) {}
+    fn observe(&mut self, _event: &ContextEvent<'_>) {}
 }

@@ -2,11 +2,11 @@
 
 use crate::base::body_shape::LayerId;
 use crate::facts::hints;
-use crate::facts::hints::Shown;
+use crate::facts::hints::ShownAs;
 use crate::facts::near_ref::delta;
-use crate::replay::cache::Cache;
+use crate::replay::cache::DedupCache;
 use crate::replay::layers::Layer;
-use crate::replay::offer::{Decision, Event, Offer, What};
+use crate::replay::offer::{ContextEvent, Decision, Offer, SentAs};
 
 /// Counts what it shows: there is a limit per session.
 #[derive(Default)]
@@ -23,7 +23,7 @@ impl NearRef {
 }
 
 impl Layer for NearRef {
-    fn offer(&mut self, offer: &Offer<'_>, cache: &mut Cache) -> Option<Decision> {
+    fn offer(&mut self, offer: &Offer<'_>, cache: &mut DedupCache) -> Option<Decision> {
         if self.in_session >= offer.session.near_refs_max {
             return None;
         }
@@ -31,7 +31,7 @@ impl Layer for NearRef {
         for entry in cache.recent_first() {
             // The delta speaks of the text as it was, so that is what the reader must have been shown.
             let shown_by = &offer.tape.responses[entry.response as usize];
-            if shown_by.endpoint != offer.response.endpoint || entry.shown != Shown::AsIs {
+            if shown_by.endpoint != offer.response.endpoint || entry.shown != ShownAs::AsIs {
                 continue;
             }
             let earlier = offer.tape.facts_of(shown_by).near.as_ref();
@@ -41,14 +41,14 @@ impl Layer for NearRef {
             if tokens < offer.otherwise {
                 self.in_session += 1;
                 self.total += 1;
-                return Some(Decision { layer: LayerId::L0, what: What::NearReference(entry.response), tokens });
+                return Some(Decision { layer: LayerId::L0, what: SentAs::NearReference(entry.response), tokens });
             }
         }
         None
     }
 
-    fn observe(&mut self, event: &Event<'_>) {
-        if let Event::Boundary { new_session: true } = event {
+    fn observe(&mut self, event: &ContextEvent<'_>) {
+        if let ContextEvent::Boundary { new_session: true } = event {
             self.in_session = 0;
         }
     }

@@ -7,11 +7,11 @@
 use crate::base::body_shape::LayerId;
 use crate::base::tokenizer::Size;
 use crate::facts::hints;
-use crate::facts::lines::Line;
-use crate::replay::cache::Cache;
+use crate::facts::lines::BodyLine;
+use crate::replay::cache::DedupCache;
 use crate::replay::layers::Layer;
-use crate::replay::offer::{Decision, Event, Offer, What};
-use crate::replay::runs::{NO_WINDOW, Run, Windows};
+use crate::replay::offer::{ContextEvent, Decision, Offer, SentAs};
+use crate::replay::runs::{LineRun, NO_WINDOW, Windows};
 
 /// Places that are looked at for the longest run: work per line stays bounded whatever the logs hold.
 const PLACES_MAX: usize = 16;
@@ -36,7 +36,7 @@ pub struct RangeRef<'t> {
     shown: Vec<Showing>,
     base: u32,
     /// What the last offer would have referred to.
-    runs: Vec<Run>,
+    runs: Vec<LineRun>,
     /// Positions compared so far.
     looks: u64,
     total: u64,
@@ -60,7 +60,7 @@ impl<'t> RangeRef<'t> {
     }
 
     /// What the last response that was taken refers to.
-    pub fn runs(&self) -> &[Run] {
+    pub fn runs(&self) -> &[LineRun] {
         &self.runs
     }
 
@@ -90,7 +90,7 @@ impl<'t> RangeRef<'t> {
     }
 
     /// Notes that a response showed its lines as they are, apart from the runs that it only referred to.
-    fn note(&mut self, windows: &[u32], response: u32, runs: &[Run]) {
+    fn note(&mut self, windows: &[u32], response: u32, runs: &[LineRun]) {
         let mut runs = runs.iter().peekable();
         for (at, &window) in windows.iter().enumerate() {
             while runs.next_if(|run| run.lines.end <= at).is_some() {}
@@ -128,12 +128,12 @@ impl<'t> RangeRef<'t> {
     }
 }
 
-fn size_of(lines: &[Line]) -> Size {
+fn size_of(lines: &[BodyLine]) -> Size {
     lines.iter().fold(Size::default(), |sum, line| sum.plus(&line.size))
 }
 
 impl Layer for RangeRef<'_> {
-    fn offer(&mut self, offer: &Offer<'_>, _cache: &mut Cache) -> Option<Decision> {
+    fn offer(&mut self, offer: &Offer<'_>, _cache: &mut DedupCache) -> Option<Decision> {
         self.runs.clear();
         if self.shown.is_empty() || !offer.response.body_at_hand.shares_lines {
             return None;
@@ -151,7 +151,7 @@ impl Layer for RangeRef<'_> {
                 pays.then_some((length, response, hint))
             });
             if let Some((length, shown_by, hint)) = found {
-                self.runs.push(Run { lines: at..at + length, shown_by });
+                self.runs.push(LineRun { lines: at..at + length, shown_by });
                 size = size.plus(&hint);
                 at += length;
             } else {
@@ -165,25 +165,25 @@ impl Layer for RangeRef<'_> {
             return None;
         }
         self.total += 1;
-        Some(Decision { layer: LayerId::L0, what: What::RangeReference, tokens })
+        Some(Decision { layer: LayerId::L0, what: SentAs::RangeReference, tokens })
     }
 
-    fn observe(&mut self, event: &Event<'_>) {
+    fn observe(&mut self, event: &ContextEvent<'_>) {
         match event {
             _ if !self.enabled => {}
-            Event::Boundary { .. } => self.forget(),
-            Event::Evicted(response) => self.evict(*response),
-            Event::Sent(offer, _) if !offer.response.body_at_hand.shares_lines => {}
-            Event::Sent(offer, decision) => {
+            ContextEvent::Boundary { .. } => self.forget(),
+            ContextEvent::Evicted(response) => self.evict(*response),
+            ContextEvent::Sent(offer, _) if !offer.response.body_at_hand.shares_lines => {}
+            ContextEvent::Sent(offer, decision) => {
                 let windows = self.windows.of(offer.response.body);
                 match decision.what {
-                    What::RangeReference => {
+                    SentAs::RangeReference => {
                         let runs = std::mem::take(&mut self.runs);
                         self.note(windows, offer.index, &runs);
                         self.runs = runs;
                     }
-                    What::Encoded(_) | What::AsIs => self.note(windows, offer.index, &[]),
-                    What::Reference(_) | What::NearReference(_) => {}
+                    SentAs::Encoded(_) | SentAs::AsIs => self.note(windows, offer.index, &[]),
+                    SentAs::Reference(_) | SentAs::NearReference(_) => {}
                 }
             }
         }

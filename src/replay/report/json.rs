@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::base::body_shape::LayerId;
-use crate::replay::report::{Arm, Group, Reached, ReplayReport};
+use crate::replay::report::{NamedTally, ReachSavings, ReplayArm, ReplayReport};
 use crate::replay::savings::{Savings, Tally, share};
 
 /// A tally for JSON: sums, and the three figures in per cent.
@@ -36,9 +36,9 @@ pub fn tally_json(tally: &Tally) -> Value {
 }
 
 /// Who could save what, for JSON.
-pub fn reaches_json(reaches: &[Reached]) -> Value {
-    let whole = |reached: &Reached| reached.published.baseline();
-    let row = |reached: &Reached| {
+pub fn reaches_json(reaches: &[ReachSavings]) -> Value {
+    let whole = |reached: &ReachSavings| reached.published.baseline();
+    let row = |reached: &ReachSavings| {
         json!({
             "id": reached.id,
             "name": reached.name,
@@ -53,11 +53,11 @@ pub fn reaches_json(reaches: &[Reached]) -> Value {
 
 /// The report for JSON.
 pub fn json(report: &ReplayReport) -> Value {
-    let groups = |groups: &[Group]| {
+    let groups = |groups: &[NamedTally]| {
         let rows = groups.iter().map(|group| json!({ "name": group.name, "savings": tally_json(&group.tally) }));
         rows.collect::<Vec<_>>()
     };
-    let arm = |arm: &Arm| {
+    let arm = |arm: &ReplayArm| {
         let [exact, near, lines] = arm.hints;
         json!({
             "name": arm.name,

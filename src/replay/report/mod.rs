@@ -20,13 +20,13 @@ pub use tables::{figure, reaches, table, write};
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq)]
 pub struct ReplayReport {
     /// The input.
-    pub input: Input,
+    pub input: ReplayedInput,
     /// One replay with the published formats, one with the extended ones.
-    pub arms: Vec<Arm>,
+    pub arms: Vec<ReplayArm>,
     /// Id of who runs the pipeline in these replays, and in all figures but those of [`Self::reaches`].
     pub reach: String,
     /// What everybody on the way from tools to the model could do, the widest last.
-    pub reaches: Vec<Reached>,
+    pub reaches: Vec<ReachSavings>,
     /// What exact references could save at most.
     pub bounds: Bounds,
     /// What edits and `invalidates` cost: tokens that L0 would have saved besides.
@@ -41,7 +41,7 @@ pub struct ReplayReport {
 
 /// What was replayed.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq, Default)]
-pub struct Input {
+pub struct ReplayedInput {
     /// Sessions.
     pub sessions: u64,
     /// Contexts: sessions' threads between compactions.
@@ -75,7 +75,7 @@ pub struct Input {
 
 /// One replay.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq)]
-pub struct Arm {
+pub struct ReplayArm {
     /// Its name.
     pub name: String,
     /// All responses.
@@ -87,20 +87,20 @@ pub struct Arm {
     /// What expanding them gave.
     pub expanded: Expanded,
     /// By endpoint.
-    pub endpoints: Vec<Group>,
+    pub endpoints: Vec<NamedTally>,
     /// By shape.
-    pub shapes: Vec<Group>,
+    pub shapes: Vec<NamedTally>,
     /// By project.
-    pub projects: Vec<Group>,
+    pub projects: Vec<NamedTally>,
     /// By format of L1 and L2.
-    pub formats: Vec<Group>,
+    pub formats: Vec<NamedTally>,
     /// Combined savings of the sessions, as shares of 1.
     pub sessions: Option<Distribution>,
 }
 
 /// What somebody on the way from tools to the model could save.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq)]
-pub struct Reached {
+pub struct ReachSavings {
     /// Name for programs.
     pub id: String,
     /// Name for people.
@@ -115,7 +115,7 @@ pub struct Reached {
 
 /// A tally with its name.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq)]
-pub struct Group {
+pub struct NamedTally {
     /// Endpoint, shape, project or format.
     pub name: String,
     /// Its responses.

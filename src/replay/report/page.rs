@@ -1,7 +1,7 @@
 //! The report of a replay as a page for a browser: what each layer, each reach and each format saves, with the figures.
 
 use crate::base::body_shape::LayerId;
-use crate::replay::report::{Arm, Group, ReplayReport, tables};
+use crate::replay::report::{NamedTally, ReplayArm, ReplayReport, tables};
 use crate::replay::savings::Tally;
 use crate::report::html::{Html, chart};
 use crate::report::numbers::{percent, thousands};
@@ -26,7 +26,7 @@ pub fn html(report: &ReplayReport) -> String {
 }
 
 /// What an arm saves, in a sentence.
-fn headline(report: &ReplayReport, arm: &Arm) -> String {
+fn headline(report: &ReplayReport, arm: &ReplayArm) -> String {
     let (saved, whole) = (arm.total.saved(), arm.total.baseline());
     let count = thousands(arm.total.count());
     format!(
@@ -58,7 +58,7 @@ fn figure(html: &mut Html, parts: &[String], bars: &[Bar], caption: &str) {
 fn layers(html: &mut Html, report: &ReplayReport) {
     let saving = [LayerId::L0, LayerId::L1, LayerId::L2];
     let parts = saving.map(|layer| format!("{} {}", layer.key(), tables::layer_word(layer)));
-    let bar = |arm: &Arm| -> Bar {
+    let bar = |arm: &ReplayArm| -> Bar {
         let values = saving.iter().map(|&layer| arm.total.saved_by(layer) as f64).collect();
         (format!("{} formats", arm.name), values, with_share(arm.total.saved(), arm.total.baseline()))
     };
@@ -87,7 +87,7 @@ fn formats(html: &mut Html, report: &ReplayReport) {
     for arm in &report.arms {
         let mut rows: Vec<_> = arm.formats.iter().collect();
         rows.sort_by_key(|group| (std::cmp::Reverse(group.tally.saved()), group.name.clone()));
-        let bar = |group: &&Group| -> Bar {
+        let bar = |group: &&NamedTally| -> Bar {
             let written = format!("{} in {}", thousands(group.tally.saved()), thousands(group.tally.count()));
             (group.name.clone(), vec![group.tally.saved() as f64], written)
         };

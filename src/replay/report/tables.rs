@@ -4,10 +4,10 @@ use std::io::Write;
 
 use crate::base::body_shape::LayerId;
 use crate::base::error::Result;
-use crate::replay::report::{Arm, Group, JsonBaselines, Reached, ReplayReport};
+use crate::replay::report::{JsonBaselines, NamedTally, ReachSavings, ReplayArm, ReplayReport};
 use crate::replay::savings::{Bounds, Expanded, PaperClaim, PublishedClaim, Savings, share};
 use crate::report::numbers::{percent, thousands};
-use crate::report::table::{Format, Rows, Table};
+use crate::report::table::{Table, TableBuilder, TableFormat};
 
 /// What the table of reaches does not say.
 const REACHES_NOTE: &str =
@@ -16,22 +16,22 @@ const REACHES_NOTE: &str =
 const ROWS_MAX: usize = 15;
 
 /// Writes the report for people (or as Markdown).
-pub fn write(out: &mut dyn Write, report: &ReplayReport, format: Format, width: Option<u16>) -> Result<()> {
+pub fn write(out: &mut dyn Write, report: &ReplayReport, format: TableFormat, width: Option<u16>) -> Result<()> {
     write_summary(out, report, format)?;
-    if format == Format::Md {
+    if format == TableFormat::Md {
         writeln!(out)?;
     }
     layers(report).write(out, format, width)?;
     format.heading(out, "who could do this")?;
     reaches(&report.reaches).write(out, format, width)?;
-    if format == Format::Md {
+    if format == TableFormat::Md {
         writeln!(out)?;
     }
     writeln!(out, "{}", format.sentence(REACHES_NOTE))?;
     for (what, groups) in [
-        ("by endpoint", Arm::endpoints as fn(&Arm) -> &Vec<Group>),
-        ("by shape", Arm::shapes),
-        ("by project", Arm::projects),
+        ("by endpoint", ReplayArm::endpoints as fn(&ReplayArm) -> &Vec<NamedTally>),
+        ("by shape", ReplayArm::shapes),
+        ("by project", ReplayArm::projects),
     ] {
         let table = grouped(report, what, groups);
         if !table.is_empty() {
@@ -64,7 +64,7 @@ pub fn table(report: &ReplayReport) -> Table {
             groups.into_iter().flat_map(|(what, rows)| rows.iter().map(move |row| (what, row.name.clone(), row.tally)));
         total.chain(named).map(move |(what, name, tally)| (arm, what, name, tally))
     });
-    Rows::of(rows)
+    TableBuilder::of(rows)
         .text("arm", |(arm, ..)| arm.name.clone())
         .text("group", |(_, what, ..)| (*what).to_owned())
         .text("name", |(_, _, name, _)| name.clone())
@@ -79,21 +79,21 @@ pub fn table(report: &ReplayReport) -> Table {
         .table()
 }
 
-impl Arm {
-    fn endpoints(&self) -> &Vec<Group> {
+impl ReplayArm {
+    fn endpoints(&self) -> &Vec<NamedTally> {
         &self.endpoints
     }
 
-    fn shapes(&self) -> &Vec<Group> {
+    fn shapes(&self) -> &Vec<NamedTally> {
         &self.shapes
     }
 
-    fn projects(&self) -> &Vec<Group> {
+    fn projects(&self) -> &Vec<NamedTally> {
         &self.projects
     }
 }
 
-fn write_summary(out: &mut dyn Write, report: &ReplayReport, format: Format) -> Result<()> {
+fn write_summary(out: &mut dyn Write, report: &ReplayReport, format: TableFormat) -> Result<()> {
     let bullet = format.bullet();
     for line in summary(report) {
         writeln!(out, "{bullet}{}", format.sentence(&line))?;
@@ -227,9 +227,9 @@ pub(super) fn layers(report: &ReplayReport) -> Table {
 }
 
 /// What everybody on the way from tools to the model could save.
-pub fn reaches(reaches: &[Reached]) -> Table {
-    let of_all = |row: &Reached, tokens: u64| figure(share(tokens, row.published.baseline()));
-    Rows::of(reaches)
+pub fn reaches(reaches: &[ReachSavings]) -> Table {
+    let of_all = |row: &ReachSavings, tokens: u64| figure(share(tokens, row.published.baseline()));
+    TableBuilder::of(reaches)
         .text("who", |row| row.name.clone())
         .count("tokens in reach", |row| row.tokens)
         .number("of all", |row| of_all(row, row.tokens))
@@ -250,12 +250,12 @@ pub(super) fn layer_word(layer: LayerId) -> &'static str {
 }
 
 /// Groups of all arms side by side, by baseline tokens.
-fn grouped(report: &ReplayReport, what: &'static str, groups: fn(&Arm) -> &Vec<Group>) -> Table {
+fn grouped(report: &ReplayReport, what: &'static str, groups: fn(&ReplayArm) -> &Vec<NamedTally>) -> Table {
     let name = what.trim_start_matches("by ");
     let columns = [name, "#responses", "#baseline", "#dedup%", "#encoder%", "#combined%", "#extended%"];
     let mut table = Table::new(&columns);
     let Some(first) = report.arms.first() else { return table };
-    let mut rows: Vec<&Group> = groups(first).iter().collect();
+    let mut rows: Vec<&NamedTally> = groups(first).iter().collect();
     rows.sort_by_key(|group| (std::cmp::Reverse(group.tally.baseline()), group.name.clone()));
     let rest = rows.len().saturating_sub(ROWS_MAX) as u64;
     for group in rows.into_iter().take(ROWS_MAX) {
@@ -284,11 +284,11 @@ fn grouped(report: &ReplayReport, what: &'static str, groups: fn(&Arm) -> &Vec<G
 
 pub(super) fn formats(report: &ReplayReport) -> Table {
     let rows = report.arms.iter().flat_map(|arm| {
-        let mut rows: Vec<&Group> = arm.formats.iter().collect();
+        let mut rows: Vec<&NamedTally> = arm.formats.iter().collect();
         rows.sort_by_key(|group| (std::cmp::Reverse(group.tally.saved()), group.name.clone()));
         rows.into_iter().map(move |group| (arm, group))
     });
-    Rows::of(rows)
+    TableBuilder::of(rows)
         .text("formats", |(arm, _)| arm.name.clone())
         .text("format", |(_, group)| group.name.clone())
         .count("responses", |(_, group)| group.tally.count())
@@ -316,7 +316,7 @@ fn repeats(report: &ReplayReport) -> Table {
     let [eligible, seen, recent] = report.input.plain_repeats;
     let of = format!("of {} results with 200 code points and more", thousands(eligible));
     let references = report.arms.first().map_or(0, |arm| arm.hints[0]);
-    Rows::of([
+    TableBuilder::of([
         ("seen before in the same file and partition", seen, of.as_str()),
         (
             "the same, among the last five",

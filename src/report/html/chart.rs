@@ -5,7 +5,7 @@ use crate::report::html::Html;
 use crate::report::html::svg::{SIZE, color, curve, dot, drawing, line, rectangle};
 
 /// Columns of stacked parts.
-pub struct Columns<'a> {
+pub struct StackedColumns<'a> {
     /// Name of each column.
     pub names: &'a [String],
     /// Name of each part.
@@ -17,7 +17,7 @@ pub struct Columns<'a> {
 }
 
 /// Draws columns; the axis is labelled with the largest sum.
-pub fn columns(html: &mut Html, label: &str, chart: &Columns<'_>) {
+pub fn columns(html: &mut Html, label: &str, chart: &StackedColumns<'_>) {
     let sum = |values: &Vec<f64>| values.iter().sum::<f64>();
     let most = chart.values.iter().map(sum).fold(0.0, f64::max);
     key(html, chart.parts);
@@ -41,7 +41,7 @@ pub fn columns(html: &mut Html, label: &str, chart: &Columns<'_>) {
 }
 
 /// One line over time.
-pub struct Curve {
+pub struct PlotLine {
     /// Its name.
     pub name: String,
     /// Points: place on the axis, value.
@@ -51,7 +51,7 @@ pub struct Curve {
 }
 
 /// Draws lines, with a band around zero if there is one.
-pub fn curves(html: &mut Html, label: &str, curves: &[Curve], band: Option<f64>, write: fn(f64) -> String) {
+pub fn curves(html: &mut Html, label: &str, curves: &[PlotLine], band: Option<f64>, write: fn(f64) -> String) {
     let all = || curves.iter().flat_map(|curve| &curve.points);
     let (left, right) = range(all().map(|point| point.0));
     let (mut low, mut high) = range(all().map(|point| point.1).chain([0.0]));
@@ -168,10 +168,10 @@ pub fn heat(html: &mut Html, columns: &[String], rows: &[(String, Vec<f64>)], wr
 }
 
 /// What leads from the left to the right: indices, weight, title.
-pub type Link = (usize, usize, f64, String);
+pub type FlowLink = (usize, usize, f64, String);
 
 /// A graph in two layers: names on both sides, the thicker the link the more it weighs.
-pub fn layers(html: &mut Html, label: &str, left: &[String], right: &[String], links: &[Link]) {
+pub fn layers(html: &mut Html, label: &str, left: &[String], right: &[String], links: &[FlowLink]) {
     let rows = left.len().max(right.len()).max(1);
     let y = |row: usize| SIZE.1 * (row as f64 + 0.5) / rows as f64;
     let most = links.iter().map(|link| link.2).fold(0.0, f64::max);

@@ -2,22 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::backtest::{BacktestNumbers, Cut, cuts};
-use crate::base::forecast::{Attempt, Part};
+use crate::base::backtest::{BacktestNumbers, SessionSplit, cuts};
+use crate::base::forecast::{ForecastWeek, SessionEffect};
 use crate::logs::trace::Millis;
 use crate::rules::statistics::Effects;
 use crate::whatif::client::capped::Limit;
-use crate::whatif::client::{Knob, Sides, Study, Trial};
+use crate::whatif::client::{LeverStudy, LeverValue, SettingSides, Trial};
 
 /// What one lever is asked about: its rule, and which values belong together.
-fn question(knob: Knob) -> (&'static str, u8) {
+fn question(knob: LeverValue) -> (&'static str, u8) {
     match knob {
-        Knob::MainTtl(_) => ("S1", 0),
-        Knob::SubagentTtl(_) => ("S2", 0),
-        Knob::Window(_) => ("S3", 0),
-        Knob::Result(Limit::BashChars(_)) => ("S4", 0),
-        Knob::Result(Limit::McpTokens(_)) => ("S4", 1),
-        Knob::Result(Limit::ReadTokens(_)) => ("S4", 2),
+        LeverValue::MainTtl(_) => ("S1", 0),
+        LeverValue::SubagentTtl(_) => ("S2", 0),
+        LeverValue::Window(_) => ("S3", 0),
+        LeverValue::Result(Limit::BashChars(_)) => ("S4", 0),
+        LeverValue::Result(Limit::McpTokens(_)) => ("S4", 1),
+        LeverValue::Result(Limit::ReadTokens(_)) => ("S4", 2),
     }
 }
 
@@ -29,17 +29,17 @@ pub fn name_of(rule: &str) -> String {
 /// Attempts by the name of their row. At each week the value that is cheapest in the first part of what was known, judged on
 /// the rest of it.
 pub fn attempts(
-    study: &Study,
+    study: &LeverStudy,
     earlier_percent: u64,
     numbers: &BacktestNumbers,
     effects: &Effects,
-) -> BTreeMap<String, Vec<Attempt>> {
+) -> BTreeMap<String, Vec<ForecastWeek>> {
     let mut questions: BTreeMap<(&'static str, u8), Vec<&Trial>> = BTreeMap::new();
     for trial in &study.trials {
         questions.entry(question(trial.knob)).or_default().push(trial);
     }
     let starts: Vec<Millis> = study.sessions.iter().map(|seen| seen.first).collect();
-    let mut out: BTreeMap<String, Vec<Attempt>> = BTreeMap::new();
+    let mut out: BTreeMap<String, Vec<ForecastWeek>> = BTreeMap::new();
     for cut in cuts(&starts, numbers) {
         let earlier = (cut.known as u64 * earlier_percent / 100) as usize;
         for ((rule, _), trials) in &questions {
@@ -55,10 +55,10 @@ pub fn attempts(
     out
 }
 
-fn attempt(study: &Study, trial: &Trial, earlier: usize, cut: Cut, until_ms: Millis) -> Attempt {
+fn attempt(study: &LeverStudy, trial: &Trial, earlier: usize, cut: SessionSplit, until_ms: Millis) -> ForecastWeek {
     let later = &trial.sessions[cut.known..];
     let coming = study.sessions[cut.known..].iter().take_while(|seen| seen.first < until_ms).count();
-    Attempt {
+    ForecastWeek {
         week_ms: cut.week_ms,
         until_ms,
         known: parts(&trial.sessions[earlier..cut.known]),
@@ -67,15 +67,15 @@ fn attempt(study: &Study, trial: &Trial, earlier: usize, cut: Cut, until_ms: Mil
 }
 
 /// The sessions that a lever concerns.
-fn parts(sessions: &[Sides]) -> Vec<Part> {
+fn parts(sessions: &[SettingSides]) -> Vec<SessionEffect> {
     let concerned = sessions.iter().filter(|sides| sides.before.units > 0);
-    concerned.map(|sides| Part { effect: difference(sides) as f64, of: sides.before.units as f64 }).collect()
+    concerned.map(|sides| SessionEffect { effect: difference(sides) as f64, of: sides.before.units as f64 }).collect()
 }
 
-fn total(sessions: &[Sides]) -> i128 {
+fn total(sessions: &[SettingSides]) -> i128 {
     sessions.iter().map(difference).sum()
 }
 
-fn difference(sides: &Sides) -> i128 {
+fn difference(sides: &SettingSides) -> i128 {
     sides.after.units as i128 - sides.before.units as i128
 }

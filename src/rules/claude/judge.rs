@@ -7,14 +7,14 @@ use serde_json::Value;
 use crate::base::bootstrap::Resampling;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
-use crate::rules::Sheet;
-use crate::rules::claude::Facts;
+use crate::rules::RuleThresholds;
+use crate::rules::claude::SettingsFacts;
 use crate::rules::proposal::proposed;
 use crate::settings::claude::levers::Lever;
-use crate::settings::entries::Forecast;
+use crate::settings::entries::BillForecast;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::whatif::client::sheet::known;
-use crate::whatif::client::{Knob, Part, Sides, Study, Trial};
+use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, Trial};
 use crate::whatif::sim::cells::Drawn;
 use crate::whatif::sim::cost::Cost;
 
@@ -37,14 +37,14 @@ pub struct Question<'q> {
     /// The levers that can do it, the one to be preferred first.
     pub levers: &'q [&'static str],
     /// The value that a setting stands for; none if it is about another lever.
-    pub value: fn(Knob) -> Option<Value>,
+    pub value: fn(LeverValue) -> Option<Value>,
 }
 
 /// Judges one lever.
 ///
 /// # Errors
 /// If the sheet does not fit, or a file of settings holds a key twice.
-pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Result<Finding> {
+pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Question<'_>) -> Result<Finding> {
     let thresholds: Thresholds = sheet.thresholds()?;
     let trials = facts.study.trials.iter().filter_map(|trial| Some((trial, (question.value)(trial.knob)?)));
     let trials: Vec<(&Trial, Value)> = trials.collect();
@@ -113,7 +113,12 @@ pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Resul
 const NOTHING: f64 = 1e-9;
 
 /// Why a change is too little to be proposed; none if it is not.
-fn too_little(told: &Forecast, thresholds: &Thresholds, least_percent: f64, sheet: &Sheet) -> Option<String> {
+fn too_little(
+    told: &BillForecast,
+    thresholds: &Thresholds,
+    least_percent: f64,
+    sheet: &RuleThresholds,
+) -> Option<String> {
     let margin = told.error.max(least_percent / 100.0);
     let words = format!("{:+.1} % on later sessions", 100.0 * told.change);
     if told.change > margin {
@@ -131,7 +136,7 @@ fn too_little(told: &Forecast, thresholds: &Thresholds, least_percent: f64, shee
 }
 
 /// Why another value than the one that stands is not worth a change; none if it is.
-fn as_good(study: &Study, standing: &Trial, trial: &Trial, told: &Forecast) -> Option<String> {
+fn as_good(study: &LeverStudy, standing: &Trial, trial: &Trial, told: &BillForecast) -> Option<String> {
     let change = study.sum(&standing.sessions, false).after.change_to(&study.sum(&trial.sessions, false).after)?;
     let margin = told.error.max(study.least_percent / 100.0);
     (change >= -margin).then(|| {
@@ -141,7 +146,7 @@ fn as_good(study: &Study, standing: &Trial, trial: &Trial, told: &Forecast) -> O
 }
 
 /// The settings that are proposed.
-pub fn knobs(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Knob> {
+pub fn knobs(facts: &SettingsFacts<'_>, findings: &[Finding]) -> Vec<LeverValue> {
     let proposed = findings.iter().filter(|finding| proposed(finding).is_some() && finding.forecast.is_some());
     let knob = |finding: &Finding| {
         let trial = facts
@@ -155,17 +160,22 @@ pub fn knobs(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Knob> {
 }
 
 /// What several settings together, replayed session by session, say of the later sessions.
-pub fn together(facts: &Facts<'_>, sessions: &[Sides]) -> Option<Forecast> {
-    forecast(facts.study, facts.resampling, Part::All, sessions)
+pub fn together(facts: &SettingsFacts<'_>, sessions: &[SettingSides]) -> Option<BillForecast> {
+    forecast(facts.study, facts.resampling, LeverPart::All, sessions)
 }
 
 /// What a trial says of the later sessions.
-pub(super) fn of_trial(study: &Study, resampling: &Resampling, trial: &Trial) -> Option<Forecast> {
+pub(super) fn of_trial(study: &LeverStudy, resampling: &Resampling, trial: &Trial) -> Option<BillForecast> {
     forecast(study, resampling, trial.knob.part(), &trial.sessions)
 }
 
 /// What was tried session by session says of the later ones; `part` are the requests that it concerns.
-pub(super) fn forecast(study: &Study, resampling: &Resampling, part: Part, tried: &[Sides]) -> Option<Forecast> {
+pub(super) fn forecast(
+    study: &LeverStudy,
+    resampling: &Resampling,
+    part: LeverPart,
+    tried: &[SettingSides],
+) -> Option<BillForecast> {
     let all = study.sum(tried, false);
     let in_money = all.before.nano_usd > 0;
     let measure = |cost: &Cost| if in_money { cost.nano_usd } else { cost.units } as f64;
@@ -176,7 +186,7 @@ pub(super) fn forecast(study: &Study, resampling: &Resampling, part: Part, tried
     let saved = measure(&all.after) - measure(&all.before);
     let thousand = all.requests.max(1) as f64 / 1_000.0;
     let times = || later().map(|(seen, _)| seen);
-    Some(Forecast {
+    Some(BillForecast {
         part: part.key().to_owned(),
         change: all.change()?,
         lower: drawn.lower,
@@ -211,13 +221,13 @@ fn as_toml(value: &Value) -> toml_edit::Value {
 }
 
 /// The path of a lever's key, for hints.
-pub fn key_of(facts: &Facts<'_>, lever: &str) -> Option<KeyPath> {
+pub fn key_of(facts: &SettingsFacts<'_>, lever: &str) -> Option<KeyPath> {
     facts.levers.named(lever)?.key(None)
 }
 
 /// A hint about a lever; held if a client does not know it.
 pub fn hint(
-    facts: &Facts<'_>,
+    facts: &SettingsFacts<'_>,
     rule: &'static str,
     subject: &str,
     lever: &str,

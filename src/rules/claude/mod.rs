@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 use crate::base::bootstrap::Resampling;
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::rules::Sheet;
-use crate::settings::claude::layers::Layers;
+use crate::rules::RuleThresholds;
+use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::Levers;
 use crate::settings::finding::Finding;
-use crate::whatif::client::Study;
+use crate::whatif::client::LeverStudy;
 
 pub use judge::{knobs, together};
 
@@ -31,21 +31,21 @@ pub struct ClaudeRule {
     /// What it looks at, why, when it stays quiet, an example.
     pub docs: &'static str,
     /// The judgement.
-    pub judge: fn(&Facts<'_>, &Sheet) -> Result<Vec<Finding>>,
+    pub judge: fn(&SettingsFacts<'_>, &RuleThresholds) -> Result<Vec<Finding>>,
 }
 
 /// All rules about settings, in the order in which they speak.
-pub static REGISTER: [&ClaudeRule; 8] =
-    [&simulated::S1, &simulated::S2, &simulated::S3, &simulated::S4, &told::S5, &told::S6, &told::S7, &told::S8];
+pub static REGISTER: &[&ClaudeRule] =
+    &[&simulated::S1, &simulated::S2, &simulated::S3, &simulated::S4, &told::S5, &told::S6, &told::S7, &told::S8];
 
 /// What rules about settings may read.
-pub struct Facts<'a> {
+pub struct SettingsFacts<'a> {
     /// What was tried.
-    pub study: &'a Study,
+    pub study: &'a LeverStudy,
     /// Everything that can be set.
     pub levers: &'a Levers,
     /// The file as it is, and those above it.
-    pub layers: &'a Layers,
+    pub layers: &'a SettingsLayers,
     /// How sessions are drawn for intervals.
     pub resampling: &'a Resampling,
     /// What was used of what a setting could switch off.
@@ -69,10 +69,10 @@ pub struct Uses {
 ///
 /// # Errors
 /// If a sheet does not fit, or a file of settings holds a key twice.
-pub fn judge_all(facts: &Facts<'_>, data: &Data) -> Result<Vec<Finding>> {
+pub fn judge_all(facts: &SettingsFacts<'_>, data: &Data) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for rule in REGISTER {
-        findings.extend((rule.judge)(facts, &Sheet::named(rule.file, data)?)?);
+        findings.extend((rule.judge)(facts, &RuleThresholds::named(rule.file, data)?)?);
     }
     Ok(findings)
 }

@@ -8,17 +8,17 @@ use crate::base::bootstrap::Resampling;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::report::numbers::{counted, known, thousands};
-use crate::report::table::{Rows, Table};
+use crate::report::table::{Table, TableBuilder};
 use crate::rules::claude::judge::{forecast, of_trial};
-use crate::settings::entries::Forecast;
+use crate::settings::entries::BillForecast;
 use crate::whatif::chosen::Sheets;
 use crate::whatif::client::capped::Limit;
-use crate::whatif::client::{Knob, Part, Study, Trial, Tried, study, together};
+use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, Trial, TriedLevers, study, together};
 use crate::whatif::simulation::{Simulation, oracle};
 
 /// A setting at the value that was chosen, or all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct ChosenValue {
     /// What is set.
     pub setting: String,
     /// To what.
@@ -28,37 +28,38 @@ pub struct Row {
     /// Change of cost on the earlier sessions, as a share; none without cost.
     pub earlier: Option<f64>,
     /// What the later sessions say.
-    pub later: Option<Forecast>,
+    pub later: Option<BillForecast>,
 }
 
 /// Tries every value on the sessions of all projects.
 ///
 /// # Errors
 /// If a data file does not fit.
-pub fn search(world: &Simulation, data: &Data) -> Result<Vec<Row>> {
+pub fn search(world: &Simulation, data: &Data) -> Result<Vec<ChosenValue>> {
     let cache = oracle(&Sheets::load(data)?)?;
     let ground = world.with_answers(&cache);
-    let study = study(&ground, world, data, None, Tried::All)?;
+    let study = study(&ground, world, data, None, TriedLevers::All)?;
     let resampling = &world.cells.resampling;
     let best = chosen(&study);
-    let mut rows: Vec<Row> =
+    let mut rows: Vec<ChosenValue> =
         best.iter().map(|(tried, change, trial)| row(&study, resampling, *tried, *change, trial)).collect();
-    let saving: Vec<Knob> = best.iter().filter(|(_, change, _)| *change < 0.0).map(|(.., trial)| trial.knob).collect();
+    let saving: Vec<LeverValue> =
+        best.iter().filter(|(_, change, _)| *change < 0.0).map(|(.., trial)| trial.knob).collect();
     if saving.len() > 1 {
         let all = together(&ground, world, data, None, &saving)?;
-        rows.push(Row {
+        rows.push(ChosenValue {
             setting: "all that saved on the earlier sessions".to_owned(),
             value: counted(saving.len() as u64, "setting"),
             tried: 1,
             earlier: study.sum(&all, true).change(),
-            later: forecast(&study, resampling, Part::All, &all),
+            later: forecast(&study, resampling, LeverPart::All, &all),
         });
     }
     Ok(rows)
 }
 
 /// Of each lever the cheapest value on the earlier sessions, with the number of values tried and the change there.
-fn chosen(study: &Study) -> Vec<(u64, f64, &Trial)> {
+fn chosen(study: &LeverStudy) -> Vec<(u64, f64, &Trial)> {
     let mut kinds: Vec<Vec<&Trial>> = Vec::new();
     for trial in &study.trials {
         match kinds.iter_mut().find(|kind| words(kind[0].knob).0 == words(trial.knob).0) {
@@ -73,28 +74,28 @@ fn chosen(study: &Study) -> Vec<(u64, f64, &Trial)> {
     best.collect()
 }
 
-fn row(study: &Study, resampling: &Resampling, tried: u64, change: f64, trial: &Trial) -> Row {
+fn row(study: &LeverStudy, resampling: &Resampling, tried: u64, change: f64, trial: &Trial) -> ChosenValue {
     let (setting, value) = words(trial.knob);
     let later = of_trial(study, resampling, trial);
-    Row { setting: setting.to_owned(), value, tried, earlier: Some(change), later }
+    ChosenValue { setting: setting.to_owned(), value, tried, earlier: Some(change), later }
 }
 
-fn words(knob: Knob) -> (&'static str, String) {
+fn words(knob: LeverValue) -> (&'static str, String) {
     match knob {
-        Knob::MainTtl(class) => ("lifetime of the cache, main threads", class.key().to_owned()),
-        Knob::SubagentTtl(class) => ("lifetime of the cache, subagents", class.key().to_owned()),
-        Knob::Window(tokens) => ("window of automatic compaction, tokens", thousands(tokens)),
-        Knob::Result(Limit::BashChars(chars)) => ("shell output, characters", thousands(chars)),
-        Knob::Result(Limit::McpTokens(tokens)) => ("results of MCP tools, tokens", thousands(tokens)),
-        Knob::Result(Limit::ReadTokens(tokens)) => ("readings, tokens", thousands(tokens)),
+        LeverValue::MainTtl(class) => ("lifetime of the cache, main threads", class.key().to_owned()),
+        LeverValue::SubagentTtl(class) => ("lifetime of the cache, subagents", class.key().to_owned()),
+        LeverValue::Window(tokens) => ("window of automatic compaction, tokens", thousands(tokens)),
+        LeverValue::Result(Limit::BashChars(chars)) => ("shell output, characters", thousands(chars)),
+        LeverValue::Result(Limit::McpTokens(tokens)) => ("results of MCP tools, tokens", thousands(tokens)),
+        LeverValue::Result(Limit::ReadTokens(tokens)) => ("readings, tokens", thousands(tokens)),
     }
 }
 
 /// The rows as a table: changes of the cost as simulated.
-pub fn table(rows: &[Row]) -> Table {
+pub fn table(rows: &[ChosenValue]) -> Table {
     let percent = |share: Option<f64>| known(share, |share| format!("{:+.1} %", 100.0 * share));
-    let of = |row: &Row, pick: fn(&Forecast) -> f64| percent(row.later.as_ref().map(pick));
-    Rows::of(rows)
+    let of = |row: &ChosenValue, pick: fn(&BillForecast) -> f64| percent(row.later.as_ref().map(pick));
+    TableBuilder::of(rows)
         .text("setting", |row| row.setting.clone())
         .number("best value", |row| row.value.clone())
         .number("of", |row| row.tried.to_string())
@@ -106,8 +107,8 @@ pub fn table(rows: &[Row]) -> Table {
 }
 
 /// The rows as data.
-pub fn json(rows: &[Row]) -> Value {
-    let row = |row: &Row| {
+pub fn json(rows: &[ChosenValue]) -> Value {
+    let row = |row: &ChosenValue| {
         let later = row.later.as_ref();
         json!({
             "setting": row.setting,

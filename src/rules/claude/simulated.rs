@@ -4,11 +4,11 @@
 use serde_json::{Value, json};
 
 use crate::base::error::Result;
-use crate::rules::Sheet;
+use crate::rules::RuleThresholds;
 use crate::rules::claude::judge::{Question, judge};
-use crate::rules::claude::{ClaudeRule, Facts};
+use crate::rules::claude::{ClaudeRule, SettingsFacts};
 use crate::settings::finding::Finding;
-use crate::whatif::client::Knob;
+use crate::whatif::client::LeverValue;
 use crate::whatif::client::capped::Limit;
 
 /// How long what main threads write to the prompt cache lives.
@@ -18,7 +18,7 @@ pub static S1: ClaudeRule = ClaudeRule {
     summary: "Sets the lifetime of what main threads write to the prompt cache, where another one is cheaper.",
     docs: include_str!("../../../rules/docs/s1_main_ttl.md"),
     judge: |facts, sheet| {
-        let value = |knob| if let Knob::MainTtl(class) = knob { Some(json!(class.key())) } else { None };
+        let value = |knob| if let LeverValue::MainTtl(class) = knob { Some(json!(class.key())) } else { None };
         asked("S1", facts, sheet, &[("cache lifetime, main threads", &["promptCacheTtl"], value)])
     },
 };
@@ -30,7 +30,7 @@ pub static S2: ClaudeRule = ClaudeRule {
     summary: "Sets the lifetime of what subagents write to the prompt cache, where another one is cheaper.",
     docs: include_str!("../../../rules/docs/s2_subagent_ttl.md"),
     judge: |facts, sheet| {
-        let value = |knob| if let Knob::SubagentTtl(class) = knob { Some(json!(class.key())) } else { None };
+        let value = |knob| if let LeverValue::SubagentTtl(class) = knob { Some(json!(class.key())) } else { None };
         asked("S2", facts, sheet, &[("cache lifetime, subagents", &["subagentPromptCacheTtl"], value)])
     },
 };
@@ -43,7 +43,7 @@ pub static S3: ClaudeRule = ClaudeRule {
     docs: include_str!("../../../rules/docs/s3_compact_window.md"),
     judge: |facts, sheet| {
         let levers = &["autoCompactWindow", "CLAUDE_CODE_AUTO_COMPACT_WINDOW"];
-        let value = |knob| if let Knob::Window(tokens) = knob { Some(json!(tokens)) } else { None };
+        let value = |knob| if let LeverValue::Window(tokens) = knob { Some(json!(tokens)) } else { None };
         asked("S3", facts, sheet, &[("automatic compaction", levers, value)])
     },
 };
@@ -55,9 +55,12 @@ pub static S4: ClaudeRule = ClaudeRule {
     summary: "Sets how much of long results of the shell, of MCP tools and of readings is shown, where less is cheaper, what it breaks included.",
     docs: include_str!("../../../rules/docs/s4_result_sizes.md"),
     judge: |facts, sheet| {
-        let bash = |knob| if let Knob::Result(Limit::BashChars(chars)) = knob { Some(json!(chars)) } else { None };
-        let mcp = |knob| if let Knob::Result(Limit::McpTokens(tokens)) = knob { Some(json!(tokens)) } else { None };
-        let read = |knob| if let Knob::Result(Limit::ReadTokens(tokens)) = knob { Some(json!(tokens)) } else { None };
+        let bash =
+            |knob| if let LeverValue::Result(Limit::BashChars(chars)) = knob { Some(json!(chars)) } else { None };
+        let mcp =
+            |knob| if let LeverValue::Result(Limit::McpTokens(tokens)) = knob { Some(json!(tokens)) } else { None };
+        let read =
+            |knob| if let LeverValue::Result(Limit::ReadTokens(tokens)) = knob { Some(json!(tokens)) } else { None };
         let all: [Asked; 3] = [
             ("shell output", &["bashOutputMaxChars"], bash),
             ("results of MCP tools", &["MAX_MCP_OUTPUT_TOKENS"], mcp),
@@ -68,9 +71,14 @@ pub static S4: ClaudeRule = ClaudeRule {
 };
 
 /// What it is about, the levers, and which value of a trial is one of theirs.
-type Asked = (&'static str, &'static [&'static str], fn(Knob) -> Option<Value>);
+type Asked = (&'static str, &'static [&'static str], fn(LeverValue) -> Option<Value>);
 
-fn asked(rule: &'static str, facts: &Facts<'_>, sheet: &Sheet, asked: &[Asked]) -> Result<Vec<Finding>> {
+fn asked(
+    rule: &'static str,
+    facts: &SettingsFacts<'_>,
+    sheet: &RuleThresholds,
+    asked: &[Asked],
+) -> Result<Vec<Finding>> {
     let one = |&(subject, levers, value): &Asked| judge(facts, sheet, &Question { rule, subject, levers, value });
     asked.iter().map(one).collect()
 }

@@ -4,9 +4,9 @@ use serde::Deserialize;
 
 use crate::base::error::Result;
 use crate::report::numbers::date;
-use crate::rules::Sheet;
+use crate::rules::RuleThresholds;
 use crate::rules::claude::judge::{hint, key_of};
-use crate::rules::claude::{ClaudeRule, Facts};
+use crate::rules::claude::{ClaudeRule, SettingsFacts};
 use crate::settings::finding::{Evidence, Finding, Verdict};
 use crate::whatif::sim::cost::Cost;
 
@@ -25,7 +25,7 @@ struct Sessions {
     sessions_min: u64,
 }
 
-fn unused_servers(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Sessions = sheet.thresholds()?;
     let mut findings: Vec<Finding> = tool_search(facts)?.into_iter().collect();
     let sessions = facts.study.sessions.len() as u64;
@@ -56,7 +56,7 @@ fn unused_servers(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
 }
 
 /// Whether the definitions of all MCP tools are sent at once because somebody said so.
-fn tool_search(facts: &Facts<'_>) -> Result<Option<Finding>> {
+fn tool_search(facts: &SettingsFacts<'_>) -> Result<Option<Finding>> {
     let lever = "ENABLE_TOOL_SEARCH";
     let Some(key) = key_of(facts, lever) else { return Ok(None) };
     let is_off = facts.layers.value(&key)?.is_some_and(|value| value == "false");
@@ -79,7 +79,7 @@ pub static S6: ClaudeRule = ClaudeRule {
     judge: skills,
 };
 
-fn skills(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+fn skills(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Sessions = sheet.thresholds()?;
     let (sessions, uses) = (facts.study.sessions.len() as u64, facts.uses.skills);
     let evidence =
@@ -116,7 +116,7 @@ struct OfBill {
     of_bill_percent_min: f64,
 }
 
-fn subagent_model(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+fn subagent_model(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: OfBill = sheet.thresholds()?;
     let mut all = Cost::default();
     let mut subagents = Cost::default();
@@ -157,7 +157,7 @@ struct Days {
     days_min: i64,
 }
 
-fn retention(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+fn retention(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Days = sheet.thresholds()?;
     let lever = "cleanupPeriodDays";
     let Some(key) = key_of(facts, lever) else { return Ok(Vec::new()) };

@@ -15,11 +15,11 @@ use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::logs::trace::Millis;
-use crate::replay::by_session::{BySession, Tokens};
+use crate::replay::by_session::{SessionTape, SessionTokens};
 use crate::replay::reach::Reach;
-use crate::replay::{Options, Scenario, Tape};
-use crate::rules::search::path::{Chosen, Walk};
-use crate::rules::search::space::Knob;
+use crate::replay::{ReplayOptions, Scenario, Tape};
+use crate::rules::search::path::{ChosenStep, SearchSpaceWalk};
+use crate::rules::search::space::SearchKey;
 use crate::settings::{Settings, SettingsFile, what_if};
 
 pub use report::{findings, json, sentence, tables};
@@ -30,7 +30,7 @@ pub const SHEET: &str = "search.toml";
 /// The sheet `rules/search.toml`, which explains its numbers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sheet {
+pub struct SearchThresholds {
     blocks: usize,
     train_blocks: usize,
     steps_max: usize,
@@ -38,10 +38,10 @@ pub struct Sheet {
     gain_percent_min: f64,
     false_step_percent: f64,
     resampling: Resampling,
-    knob: Vec<Knob>,
+    knob: Vec<SearchKey>,
 }
 
-impl Sheet {
+impl SearchThresholds {
     /// Reads the sheet; `place` is where it stands, for messages.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Sheet {
 }
 
 /// What is searched.
-pub struct Ground<'a> {
+pub struct SearchInput<'a> {
     /// The configuration from which the path starts.
     pub file: &'a SettingsFile,
     /// The responses.
@@ -78,7 +78,7 @@ pub struct Ground<'a> {
     /// Who runs the pipeline.
     pub reach: &'a Reach,
     /// Numbers.
-    pub sheet: &'a Sheet,
+    pub sheet: &'a SearchThresholds,
     /// Whether to go on; asked before each step.
     pub goes_on: &'a (dyn Fn() -> bool + Sync),
 }
@@ -87,15 +87,15 @@ pub struct Ground<'a> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Search {
     /// Sessions in which the path was looked for.
-    pub earlier: Part,
+    pub earlier: SearchSessions,
     /// Later sessions, on which it was judged.
-    pub later: Part,
+    pub later: SearchSessions,
     /// Values that were tried at each step.
     pub candidates: u64,
     /// Replays of a value.
     pub looks: u64,
     /// The steps, each beside those before. The last one may not hold.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PathStep>,
     /// All steps that hold together.
     pub together: Judged,
     /// The same search as if it had been made earlier: what it found, and what came.
@@ -108,7 +108,7 @@ pub struct Search {
 
 /// Some sessions under the configuration as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct SearchSessions {
     /// Sessions.
     pub sessions: u64,
     /// Tokens of their tool results.
@@ -130,7 +130,7 @@ pub struct Judged {
 
 /// A step of the path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct PathStep {
     /// The key, spelled as in TOML.
     pub key: String,
     /// The value that holds now, as TOML; none if the key is new.
@@ -160,9 +160,9 @@ pub struct Fold {
     pub actual: Judged,
 }
 
-impl Ground<'_> {
+impl SearchInput<'_> {
     fn scenario(&self, settings: &Settings) -> Scenario {
-        let options = Options { extended: false, invalidate: true, counting: None };
+        let options = ReplayOptions { extended: false, invalidate: true, counting: None };
         Scenario::new(settings, self.tape, options).within(self.reach, self.tape)
     }
 
@@ -178,12 +178,18 @@ impl Ground<'_> {
     /// # Errors
     /// If the sheet names a key or value that no configuration has.
     pub fn search(&self, against: Option<&Settings>) -> Result<Search> {
-        let sessions = BySession::new(self.tape);
+        let sessions = SessionTape::new(self.tape);
         let now = self.scenario(&what_if(self.file, &[])?);
         let present = sessions.tokens(&now);
         let blocks = self.blocks(&sessions);
         let candidates = space::candidates(self.sheet, self.tape, &now)?;
-        let walk = Walk { ground: self, sessions: &sessions, now: &now, present: &present, candidates: &candidates };
+        let walk = SearchSpaceWalk {
+            ground: self,
+            sessions: &sessions,
+            now: &now,
+            present: &present,
+            candidates: &candidates,
+        };
         let (earlier, later) = (blocks[..self.sheet.train_blocks].concat(), blocks[self.sheet.train_blocks..].concat());
         let found = walk.path(&earlier, Some(&later))?;
         let mut looks = found.looks;
@@ -195,7 +201,7 @@ impl Ground<'_> {
             folds.push(self.fold(&walk, &train, next, &path.steps)?);
         }
         let more = |settings: &Settings| sessions.more(&later, &now, &present, &self.scenario(settings));
-        let held: Vec<&Chosen> = found.steps.iter().filter(|step| step.holds).collect();
+        let held: Vec<&ChosenStep> = found.steps.iter().filter(|step| step.holds).collect();
         let changes: Vec<_> = held.iter().map(|step| step.change.clone()).collect();
         Ok(Search {
             earlier: part(&earlier, &present),
@@ -210,7 +216,7 @@ impl Ground<'_> {
         })
     }
 
-    fn fold(&self, walk: &Walk<'_>, train: &[usize], next: &[usize], path: &[Chosen]) -> Result<Fold> {
+    fn fold(&self, walk: &SearchSpaceWalk<'_>, train: &[usize], next: &[usize], path: &[ChosenStep]) -> Result<Fold> {
         let changes: Vec<_> = path.iter().map(|step| step.change.clone()).collect();
         let scenario = self.scenario(&what_if(self.file, &changes)?);
         let actual = walk.sessions.more(next, walk.now, walk.present, &scenario);
@@ -225,10 +231,10 @@ impl Ground<'_> {
         })
     }
 
-    fn step(&self, chosen: &Chosen) -> Step {
+    fn step(&self, chosen: &ChosenStep) -> PathStep {
         let (key, to) = &chosen.change;
         let from = self.file.get(key).map(|value| value.to_string().trim().to_owned());
-        Step {
+        PathStep {
             key: key.to_string(),
             from,
             to: to.to_string().trim().to_owned(),
@@ -240,7 +246,7 @@ impl Ground<'_> {
 
     /// Places of sessions by time, cut into blocks with about as many responses each; none is empty unless there are
     /// fewer sessions than blocks.
-    fn blocks(&self, sessions: &BySession<'_>) -> Vec<Vec<usize>> {
+    fn blocks(&self, sessions: &SessionTape<'_>) -> Vec<Vec<usize>> {
         let sizes: Vec<(u32, usize)> = sessions.sizes().collect();
         let mut order: Vec<usize> = (0..sizes.len()).collect();
         order.sort_by_key(|&place| (self.began.get(sizes[place].0 as usize).copied().unwrap_or_default(), place));
@@ -256,11 +262,11 @@ impl Ground<'_> {
     }
 }
 
-fn part(places: &[usize], present: &[Tokens]) -> Part {
+fn part(places: &[usize], present: &[SessionTokens]) -> SearchSessions {
     let tokens = places.iter().map(|&place| &present[place]);
     let (baseline_tokens, saved_tokens) =
         tokens.fold((0, 0), |(baseline, saved), tokens| (baseline + tokens.baseline, saved + tokens.saved));
-    Part { sessions: places.len() as u64, baseline_tokens, saved_tokens }
+    SearchSessions { sessions: places.len() as u64, baseline_tokens, saved_tokens }
 }
 
 /// A change of the configuration.

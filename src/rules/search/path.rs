@@ -8,35 +8,35 @@ use rayon::prelude::*;
 use crate::base::bootstrap::sum_interval;
 use crate::base::error::Result;
 use crate::replay::Scenario;
-use crate::replay::by_session::{BySession, Tokens};
-use crate::rules::search::{Change, Ground, Judged};
+use crate::replay::by_session::{SessionTape, SessionTokens};
+use crate::rules::search::{Change, Judged, SearchInput};
 use crate::settings::what_if;
 
 /// What is walked through.
-pub struct Walk<'a> {
+pub struct SearchSpaceWalk<'a> {
     /// What is searched.
-    pub ground: &'a Ground<'a>,
+    pub ground: &'a SearchInput<'a>,
     /// Its sessions.
-    pub sessions: &'a BySession<'a>,
+    pub sessions: &'a SessionTape<'a>,
     /// The configuration as it is.
     pub now: &'a Scenario,
     /// What it saves.
-    pub present: &'a [Tokens],
+    pub present: &'a [SessionTokens],
     /// Every single change.
     pub candidates: &'a [Change],
 }
 
 /// A path and what it took.
 #[derive(Default)]
-pub struct Path {
+pub struct SearchPath {
     /// Its steps.
-    pub steps: Vec<Chosen>,
+    pub steps: Vec<ChosenStep>,
     /// Replays of a value.
     pub looks: u64,
 }
 
 /// A step.
-pub struct Chosen {
+pub struct ChosenStep {
     /// The change.
     pub change: Change,
     /// Tokens that it saves more in the sessions that it was looked for in.
@@ -52,24 +52,24 @@ struct Reached {
     changes: Vec<Change>,
     scenario: Scenario,
     /// What it saves, session by session.
-    tokens: Vec<Tokens>,
+    tokens: Vec<SessionTokens>,
 }
 
 /// A candidate at one step: its place, and what it saves more, session by session.
 type Tried = (usize, Vec<i64>);
 
-impl Walk<'_> {
+impl SearchSpaceWalk<'_> {
     /// The path through these sessions; with later sessions each step is judged on them, and the first that does not hold
     /// ends the path.
     ///
     /// # Errors
     /// If a value fits no configuration.
-    pub fn path(&self, train: &[usize], later: Option<&[usize]>) -> Result<Path> {
+    pub fn path(&self, train: &[usize], later: Option<&[usize]>) -> Result<SearchPath> {
         let sheet = self.ground.sheet;
         let baseline: i64 = train.iter().map(|&place| self.present[place].baseline).sum();
         let least = ((baseline as f64 * sheet.gain_percent_min / 100.0).ceil() as i64).max(1);
         let mut open: Vec<usize> = (0..self.candidates.len()).collect();
-        let mut path = Path::default();
+        let mut path = SearchPath::default();
         let mut reached = Reached { changes: Vec::new(), scenario: self.now.clone(), tokens: self.present.to_vec() };
         while path.steps.len() < sheet.steps_max && (self.ground.goes_on)() {
             path.looks += open.len() as u64;
@@ -79,7 +79,7 @@ impl Walk<'_> {
             let judged = later.map(|later| self.ground.judged(&at_later(later)));
             let (change, earlier_tokens) = (self.candidates[best].clone(), more.iter().sum());
             let holds = judged.is_none_or(|judged| judged.lower > 0.0);
-            path.steps.push(Chosen { change: change.clone(), earlier_tokens, later: judged, holds });
+            path.steps.push(ChosenStep { change: change.clone(), earlier_tokens, later: judged, holds });
             if !holds {
                 break;
             }

@@ -6,7 +6,7 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::report::numbers::{counted, percent, signed, thousands};
 use crate::report::table::Table;
-use crate::rules::search::{Judged, Part, Search, Step};
+use crate::rules::search::{Judged, PathStep, Search, SearchSessions};
 use crate::settings::effective::Current;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 
@@ -93,7 +93,7 @@ pub fn tables(search: &Search, explain: bool) -> Vec<(String, Table)> {
     tables
 }
 
-fn share(tokens: f64, part: &Part) -> String {
+fn share(tokens: f64, part: &SearchSessions) -> String {
     percent(tokens / (part.baseline_tokens as f64).max(1.0))
 }
 
@@ -105,7 +105,7 @@ pub fn findings(search: &Search, current: &dyn Current) -> Result<Vec<Finding>> 
     search.steps.iter().map(|step| finding(search, step, current)).collect()
 }
 
-fn finding(search: &Search, step: &Step, current: &dyn Current) -> Result<Finding> {
+fn finding(search: &Search, step: &PathStep, current: &dyn Current) -> Result<Finding> {
     let key: KeyPath = step.key.parse()?;
     let Judged { tokens, lower, upper } = step.later;
     let counts = format!(

@@ -9,7 +9,7 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::replay::{Scenario, Tape};
 use crate::rules::annotations::is_plain_name;
-use crate::rules::search::{Change, Sheet};
+use crate::rules::search::{Change, SearchThresholds};
 
 /// What stands in a key for each of the endpoints.
 const ENDPOINT: &str = "<endpoint>";
@@ -17,7 +17,7 @@ const ENDPOINT: &str = "<endpoint>";
 /// A key and the values that are tried.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Knob {
+pub struct SearchKey {
     key: String,
     values: Values,
 }
@@ -47,7 +47,7 @@ impl Values {
 ///
 /// # Errors
 /// If a key of the sheet is none.
-pub fn candidates(sheet: &Sheet, tape: &Tape, now: &Scenario) -> Result<Vec<Change>> {
+pub fn candidates(sheet: &SearchThresholds, tape: &Tape, now: &Scenario) -> Result<Vec<Change>> {
     let endpoints = endpoints(sheet, tape, now);
     let mut candidates = Vec::new();
     for knob in &sheet.knob {
@@ -68,7 +68,7 @@ fn named(key: &KeyPath, endpoint: &str) -> KeyPath {
 }
 
 /// The endpoints with the most tokens among those that may be changed and that a configuration can name.
-fn endpoints(sheet: &Sheet, tape: &Tape, now: &Scenario) -> Vec<String> {
+fn endpoints(sheet: &SearchThresholds, tape: &Tape, now: &Scenario) -> Vec<String> {
     let mut tokens: BTreeMap<String, u64> = BTreeMap::new();
     for response in tape.responses.iter().filter(|response| now.reaches(response)) {
         let counting = &now.session(response).counting;

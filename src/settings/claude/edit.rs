@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
-use crate::settings::claude::strict::{BOM, Member, Site, check, find};
+use crate::settings::claude::strict::{BOM, KeySearch, Member, check, find};
 
 /// What one step of indentation is where the text has none to go by.
 const STEP: &str = "  ";
@@ -23,8 +23,10 @@ pub fn set(path: &Path, text: &str, key: &KeyPath, value: &Value) -> Result<Stri
     }
     let root = check(path, text)?;
     Ok(match find(path, text, root.clone(), key)? {
-        Site::Found { members, position, .. } => replaced(text, members[position].value.clone(), &value.to_string()),
-        Site::Missing { object, members, depth } => {
+        KeySearch::Found { members, position, .. } => {
+            replaced(text, members[position].value.clone(), &value.to_string())
+        }
+        KeySearch::Missing { object, members, depth } => {
             let style = Style::of(text, root.start);
             insert(text, &style, object, &members, &key.0[depth..], value)
         }
@@ -37,7 +39,9 @@ pub fn set(path: &Path, text: &str, key: &KeyPath, value: &Value) -> Result<Stri
 /// As [`set`].
 pub fn remove(path: &Path, text: &str, key: &KeyPath) -> Result<String> {
     let root = check(path, text)?;
-    let Site::Found { object, members, position } = find(path, text, root, key)? else { return Ok(text.to_owned()) };
+    let KeySearch::Found { object, members, position } = find(path, text, root, key)? else {
+        return Ok(text.to_owned());
+    };
     let end = |member: &Member| member.value.end;
     let cut = match (position.checked_sub(1).map(|before| &members[before]), members.get(position + 1)) {
         (Some(before), _) => end(before)..end(&members[position]),

@@ -9,7 +9,7 @@ use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::base::key_path::KeyPath;
 use crate::settings::claude::edit;
-use crate::settings::claude::strict::{Site, at, check, find};
+use crate::settings::claude::strict::{KeySearch, at, check, find};
 use crate::settings::journal;
 
 /// A file of settings. Nothing in it is ever replaced by defaults: one that cannot be understood is an error.
@@ -54,7 +54,9 @@ impl ClaudeFile {
             return Ok(None);
         }
         let root = check(&self.path, &self.text)?;
-        let Site::Found { members, position, .. } = find(&self.path, &self.text, root, key)? else { return Ok(None) };
+        let KeySearch::Found { members, position, .. } = find(&self.path, &self.text, root, key)? else {
+            return Ok(None);
+        };
         let text = &self.text[members[position].value.clone()];
         serde_json::from_str(text).map(Some).map_err(|cause| {
             let place = at(&self.path, &self.text, members[position].value.start);
@@ -78,8 +80,8 @@ impl ClaudeFile {
 
     /// Where it is written, and where that is noted: beside devboy's own configuration, since the directory of the settings
     /// may be a repository.
-    pub fn place(&self, journal: &Path) -> journal::Place<'_> {
-        journal::Place {
+    pub fn place(&self, journal: &Path) -> journal::WrittenFile<'_> {
+        journal::WrittenFile {
             path: &self.path,
             text: &self.text,
             existed: self.existed,

@@ -11,7 +11,7 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::settings::claude::file::ClaudeFile;
-use crate::settings::claude::levers::{Lever, Levers, Place, Scope};
+use crate::settings::claude::levers::{Lever, LeverPlace, Levers, SettingsScope};
 
 /// Where the files are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,12 +28,14 @@ pub struct ClaudePlaces {
 
 impl ClaudePlaces {
     /// The file of a scope; none without a home, or outside of any directory.
-    pub fn file(&self, scope: Scope) -> Option<PathBuf> {
+    pub fn file(&self, scope: SettingsScope) -> Option<PathBuf> {
         match scope {
-            Scope::User => self.home.as_ref().map(|home| home.join("settings.json")),
-            Scope::Project => self.project.as_ref().map(|project| project.join(".claude").join("settings.json")),
-            Scope::Local => self.root().map(|root| root.join(".claude").join("settings.local.json")),
-            Scope::Managed => self.managed.clone(),
+            SettingsScope::User => self.home.as_ref().map(|home| home.join("settings.json")),
+            SettingsScope::Project => {
+                self.project.as_ref().map(|project| project.join(".claude").join("settings.json"))
+            }
+            SettingsScope::Local => self.root().map(|root| root.join(".claude").join("settings.local.json")),
+            SettingsScope::Managed => self.managed.clone(),
         }
     }
 
@@ -47,26 +49,26 @@ impl ClaudePlaces {
 
 /// The file that is changed, and those above it.
 #[derive(Debug)]
-pub struct Layers {
+pub struct SettingsLayers {
     /// The file that is changed.
     pub file: ClaudeFile,
-    above: Vec<(Scope, ClaudeFile)>,
+    above: Vec<(SettingsScope, ClaudeFile)>,
     variables: BTreeSet<String>,
 }
 
-impl Layers {
+impl SettingsLayers {
     /// Reads the file of a scope (`path`, if it lies elsewhere) and those that win over it for everybody whom it concerns.
     ///
     /// # Errors
     /// If one of them is there and cannot be read.
-    pub fn load(places: &ClaudePlaces, scope: Scope, path: &Path) -> Result<Self> {
+    pub fn load(places: &ClaudePlaces, scope: SettingsScope, path: &Path) -> Result<Self> {
         // What one project sets says nothing about a file for all projects.
-        let above: &[Scope] = match scope {
-            Scope::User | Scope::Local | Scope::Managed => &[Scope::Managed],
-            Scope::Project => &[Scope::Managed, Scope::Local],
+        let above: &[SettingsScope] = match scope {
+            SettingsScope::User | SettingsScope::Local | SettingsScope::Managed => &[SettingsScope::Managed],
+            SettingsScope::Project => &[SettingsScope::Managed, SettingsScope::Local],
         };
-        let file = |scope: &Scope| Some((*scope, places.file(*scope).filter(|place| place != path)?));
-        let read = |(scope, path): (Scope, PathBuf)| Ok((scope, ClaudeFile::load(&path)?));
+        let file = |scope: &SettingsScope| Some((*scope, places.file(*scope).filter(|place| place != path)?));
+        let read = |(scope, path): (SettingsScope, PathBuf)| Ok((scope, ClaudeFile::load(&path)?));
         let above = above.iter().filter_map(file).map(read).collect::<Result<Vec<_>>>()?;
         Ok(Self { file: ClaudeFile::load(path)?, above, variables: places.variables.clone() })
     }
@@ -89,11 +91,11 @@ impl Layers {
                 return Ok(Some(format!("set by {} and cannot be overridden here", file.path.shown())));
             }
         }
-        let own = (lever.place == Place::Variable).then_some(lever);
+        let own = (lever.place == LeverPlace::Variable).then_some(lever);
         let stronger = lever.gives_way_to.iter().filter_map(|name| levers.named(name));
         for other in own.into_iter().chain(stronger) {
             // A variable of the shell is overwritten by the same one in a file of settings.
-            if other.name != lever.name && other.place == Place::Variable && self.variables.contains(&other.name) {
+            if other.name != lever.name && other.place == LeverPlace::Variable && self.variables.contains(&other.name) {
                 return Ok(Some(format!("set by the variable {} and cannot be overridden here", other.name)));
             }
             let Some(other_key) = other.key(None).filter(|_| other.name != lever.name) else { continue };
@@ -110,7 +112,7 @@ impl Layers {
     /// What switches off all that a lever sets; none if nothing does.
     fn switched_off(&self, lever: &Lever, levers: &Levers) -> Result<Option<String>> {
         for switch in lever.off_by.iter().filter_map(|name| levers.named(name)) {
-            if switch.place == Place::Variable && self.variables.contains(&switch.name) {
+            if switch.place == LeverPlace::Variable && self.variables.contains(&switch.name) {
                 return Ok(Some(format!("without effect: the variable {} is set", switch.name)));
             }
             let Some(key) = switch.key(None) else { continue };
@@ -118,9 +120,9 @@ impl Layers {
                 // A variable switches off unless its text says no; a setting has to be false.
                 let is_off = match file.get(&key)? {
                     None => false,
-                    Some(Value::Bool(value)) => value == (switch.place == Place::Variable),
+                    Some(Value::Bool(value)) => value == (switch.place == LeverPlace::Variable),
                     Some(Value::String(text)) => !["", "0", "false"].contains(&text.as_str()),
-                    Some(_) => switch.place == Place::Variable,
+                    Some(_) => switch.place == LeverPlace::Variable,
                 };
                 if is_off {
                     return Ok(Some(format!("without effect: see {} in {}", switch.name, file.path.shown())));

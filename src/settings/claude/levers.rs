@@ -19,9 +19,9 @@ pub struct Lever {
     /// Its name: a key of the settings (dots between parts, `*` for a model), or a variable.
     pub name: String,
     /// Where it is set.
-    pub place: Place,
+    pub place: LeverPlace,
     /// What its values are.
-    pub kind: Kind,
+    pub kind: LeverKind,
     /// The values that it takes, if they can be listed.
     #[serde(default)]
     pub values: Vec<String>,
@@ -47,7 +47,7 @@ pub struct Lever {
     #[serde(default)]
     pub until: Option<String>,
     /// The files that it may stand in.
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<SettingsScope>,
     /// Levers that win over it wherever they are set, strongest first.
     #[serde(default)]
     pub gives_way_to: Vec<String>,
@@ -73,7 +73,7 @@ pub struct Lever {
 /// Where a lever is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum LeverPlace {
     /// A key of `settings.json`.
     Setting,
     /// A variable, which `settings.json` can set in its `env`.
@@ -87,7 +87,7 @@ pub enum Place {
 /// What the values of a lever are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum LeverKind {
     /// One of a few words.
     Choice,
     /// A whole number.
@@ -110,7 +110,7 @@ pub enum Kind {
 )]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "lowercase")]
-pub enum Scope {
+pub enum SettingsScope {
     /// ~/.claude/settings.json
     #[default]
     User,
@@ -136,7 +136,7 @@ pub enum Confidence {
     Reported,
 }
 
-impl Place {
+impl LeverPlace {
     /// The word for it in reports.
     pub fn key(self) -> &'static str {
         match self {
@@ -148,7 +148,7 @@ impl Place {
     }
 }
 
-impl Scope {
+impl SettingsScope {
     /// The word for it on the command line.
     pub fn key(self) -> &'static str {
         self.into()
@@ -164,7 +164,7 @@ impl Confidence {
 
 /// What devboy does with a lever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate<'l> {
+pub enum LeverUse<'l> {
     /// This rule proposes it where it pays.
     Rule(&'l str),
     /// It is told of and never written: nobody can say what it would bring.
@@ -229,11 +229,11 @@ impl Levers {
 
 impl Lever {
     /// What devboy does with it.
-    pub fn fate(&self) -> Fate<'_> {
+    pub fn fate(&self) -> LeverUse<'_> {
         match (&self.rule, &self.why_not) {
-            (Some(rule), _) => Fate::Rule(rule),
-            (None, Some(reason)) => Fate::LeftAlone(reason),
-            (None, None) => Fate::Hint,
+            (Some(rule), _) => LeverUse::Rule(rule),
+            (None, Some(reason)) => LeverUse::LeftAlone(reason),
+            (None, None) => LeverUse::Hint,
         }
     }
 
@@ -254,20 +254,20 @@ impl Lever {
     /// Its key in a file of settings; `model` fills a `*`. None if it stands elsewhere.
     pub fn key(&self, model: Option<&str>) -> Option<KeyPath> {
         match self.place {
-            Place::Variable => Some(KeyPath::from(["env", self.name.as_str()])),
-            Place::Setting => {
+            LeverPlace::Variable => Some(KeyPath::from(["env", self.name.as_str()])),
+            LeverPlace::Setting => {
                 let part = |part: &str| if part == "*" { model.map(str::to_owned) } else { Some(part.to_owned()) };
                 self.name.split('.').map(part).collect::<Option<Vec<_>>>().map(KeyPath)
             }
-            Place::Agent | Place::Server => None,
+            LeverPlace::Agent | LeverPlace::Server => None,
         }
     }
 
     /// A value as it is written in a file of settings: variables are texts there.
     pub fn spelled(&self, value: &Value) -> Value {
         match (self.place, value) {
-            (Place::Variable, Value::Bool(flag)) => json!(if *flag { "1" } else { "" }),
-            (Place::Variable, Value::Number(number)) => json!(number.to_string()),
+            (LeverPlace::Variable, Value::Bool(flag)) => json!(if *flag { "1" } else { "" }),
+            (LeverPlace::Variable, Value::Number(number)) => json!(number.to_string()),
             _ => value.clone(),
         }
     }
@@ -278,13 +278,13 @@ impl Lever {
     /// Says what it takes.
     pub fn check(&self, value: &Value) -> Result<()> {
         let fits = match self.kind {
-            Kind::Choice => value.as_str().is_some_and(|text| self.values.iter().any(|known| known == text)),
-            Kind::Integer => value.as_i64().is_some_and(|number| self.is_within(number as f64)),
-            Kind::Number => value.as_f64().is_some_and(|number| self.is_within(number)),
-            Kind::Boolean => value.is_boolean(),
-            Kind::Text => value.is_string(),
-            Kind::List => value.is_array(),
-            Kind::Map => value.is_object(),
+            LeverKind::Choice => value.as_str().is_some_and(|text| self.values.iter().any(|known| known == text)),
+            LeverKind::Integer => value.as_i64().is_some_and(|number| self.is_within(number as f64)),
+            LeverKind::Number => value.as_f64().is_some_and(|number| self.is_within(number)),
+            LeverKind::Boolean => value.is_boolean(),
+            LeverKind::Text => value.is_string(),
+            LeverKind::List => value.is_array(),
+            LeverKind::Map => value.is_object(),
         };
         if fits { Ok(()) } else { Err(Error::failed(format!("{} takes {}, not {value}", self.name, self.takes()))) }
     }
@@ -302,12 +302,12 @@ impl Lever {
     pub fn takes(&self) -> String {
         let kind = match self.kind {
             _ if !self.values.is_empty() => return self.values.join(" or "),
-            Kind::Choice | Kind::Text => "a text",
-            Kind::Integer => "a whole number",
-            Kind::Number => "a number",
-            Kind::Boolean => return "true or false".to_owned(),
-            Kind::List => return "a list".to_owned(),
-            Kind::Map => return "keys with values".to_owned(),
+            LeverKind::Choice | LeverKind::Text => "a text",
+            LeverKind::Integer => "a whole number",
+            LeverKind::Number => "a number",
+            LeverKind::Boolean => return "true or false".to_owned(),
+            LeverKind::List => return "a list".to_owned(),
+            LeverKind::Map => return "keys with values".to_owned(),
         };
         match (self.min, self.max) {
             (Some(min), Some(max)) => format!("{kind} from {min} to {max}"),

@@ -12,9 +12,9 @@ use crate::base::key_path::KeyPath;
 use crate::logs::trace::Millis;
 use crate::settings::claude::edit::{remove, set};
 use crate::settings::claude::file::ClaudeFile;
-use crate::settings::entries::{CLAUDE_SETTINGS, Entry, Journal, JournalChange};
+use crate::settings::entries::{CLAUDE_SETTINGS, Journal, JournalChange, JournalEntry};
 use crate::settings::journal::{entry_of, journal_name, journal_path, read_journal, text_sha};
-use crate::settings::reversal::{Kept, Reversal};
+use crate::settings::reversal::{KeptKey, Reversal};
 
 /// The entry about one change of the file, made or about to be made. `changes` name the keys and why; the values are those
 /// of the two texts, and a key that keeps its value is left out.
@@ -28,7 +28,7 @@ pub fn claude_entry(
     journal: &Path,
     after: &str,
     changes: Vec<JournalChange>,
-) -> Result<Entry> {
+) -> Result<JournalEntry> {
     let new = before.holding(after.to_owned());
     let mut filled = Vec::new();
     for change in changes {
@@ -54,7 +54,7 @@ pub fn journal_of_all(config: &Path) -> Result<Journal> {
     let mut journal = read_journal(&journal_path(config))?;
     let name = journal_name(config);
     journal.entries.retain(|entry| entry.config == name || entry.is_about_claude());
-    let sha = |entry: &Entry| {
+    let sha = |entry: &JournalEntry| {
         let path = if entry.is_about_claude() { Path::new(&entry.config) } else { config };
         match files::read(path) {
             Ok(bytes) => String::from_utf8(bytes).ok().map(|text| text_sha(&text)),
@@ -68,7 +68,7 @@ pub fn journal_of_all(config: &Path) -> Result<Journal> {
 ///
 /// # Errors
 /// If the file is no strict JSON.
-pub fn reverse_claude(file: &ClaudeFile, entry: &Entry) -> Result<Reversal> {
+pub fn reverse_claude(file: &ClaudeFile, entry: &JournalEntry) -> Result<Reversal> {
     let is_edited = !file.existed || text_sha(&file.text) != entry.after_sha;
     let before = entry.restore.as_ref().filter(|_| !is_edited).and_then(|restore| restore.before(&file.text));
     if let Some(text) = before.filter(|text| text_sha(text) == entry.before_sha) {
@@ -84,7 +84,7 @@ pub fn reverse_claude(file: &ClaudeFile, entry: &Entry) -> Result<Reversal> {
                 text = changed;
                 undone.push(change.clone());
             }
-            Err(reason) => kept.push(Kept { key: change.key.clone(), reason }),
+            Err(reason) => kept.push(KeptKey { key: change.key.clone(), reason }),
         }
     }
     let is_exact = text_sha(&text) == entry.before_sha;

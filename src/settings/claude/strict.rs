@@ -26,7 +26,7 @@ pub struct Member {
 
 /// What became of the search for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Site {
+pub enum KeySearch {
     /// The object at `object` has it as its member `position`.
     Found {
         /// Where the object is.
@@ -95,18 +95,18 @@ pub fn at(path: &Path, text: &str, offset: usize) -> String {
 ///
 /// # Errors
 /// If a part of the key stands twice, or something other than an object stands where one has to.
-pub fn find(path: &Path, text: &str, root: Range<usize>, key: &KeyPath) -> Result<Site> {
+pub fn find(path: &Path, text: &str, root: Range<usize>, key: &KeyPath) -> Result<KeySearch> {
     let mut object = root;
     for (depth, part) in key.0.iter().enumerate() {
         let members = members(text, object.start);
         let mut same = members.iter().enumerate().filter(|(_, member)| member.name == *part);
-        let Some((position, member)) = same.next() else { return Ok(Site::Missing { object, members, depth }) };
+        let Some((position, member)) = same.next() else { return Ok(KeySearch::Missing { object, members, depth }) };
         if let Some((_, again)) = same.next() {
             let message = format!("{}: `{part}` stands a second time", at(path, text, again.key.start));
             return Err(Error::failed(message).hint("readers differ in which one counts: take one of them out"));
         }
         if depth + 1 == key.0.len() {
-            return Ok(Site::Found { object, members, position });
+            return Ok(KeySearch::Found { object, members, position });
         }
         if !text[member.value.start..].starts_with('{') {
             let message = format!("{}: `{part}` is no object", at(path, text, member.value.start));

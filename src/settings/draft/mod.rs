@@ -1,6 +1,6 @@
 //! A configuration text in the making: finds the place for a key and splices it in.
 //!
-//! The text is never printed from a tree. Each change is one splice at a place that the [`Outline`] names, so comments,
+//! The text is never printed from a tree. Each change is one splice at a place that the [`DocumentOutline`] names, so comments,
 //! order, number spelling, line endings and a byte order mark survive because nobody touches them.
 
 mod pairs;
@@ -13,24 +13,24 @@ use std::path::Path;
 use toml_edit::{InlineTable, Value};
 
 use super::document::{at_line, read};
-use super::outline::{Form, Outline, Site};
-use super::schema::Node;
+use super::outline::{DocumentOutline, Site, SiteForm};
+use super::schema::SchemaNode;
 use super::{CURRENT_VERSION, SettingsFile, lists, spell};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
-use crate::settings::write::{Change, NewValue};
+use crate::settings::write::{NewValue, WantedValue};
 use crate::settings::{lines, outline, schema, tree};
 
 /// A text in the making, read anew after every splice.
-pub(super) struct Draft<'f> {
+pub(super) struct DocumentDraft<'f> {
     path: &'f Path,
     text: String,
-    outline: Outline,
+    outline: DocumentOutline,
     tree: Value,
     ends_open: bool,
 }
 
-impl<'f> Draft<'f> {
+impl<'f> DocumentDraft<'f> {
     pub(super) fn of(file: &'f SettingsFile) -> Result<Self> {
         let text = if file.existed { file.text.clone() } else { format!("schema_version = {CURRENT_VERSION}\n") };
         let (outline, tree) = read(&file.path, &text)?;
@@ -40,7 +40,7 @@ impl<'f> Draft<'f> {
 
     /// Makes all changes in their order. New entries of one table that follow each other go in together, so that the
     /// text is not read anew for each of them.
-    pub(super) fn change_all(&mut self, changes: &[Change]) -> Result<()> {
+    pub(super) fn change_all(&mut self, changes: &[WantedValue]) -> Result<()> {
         let mut rest = changes;
         while let Some(first) = rest.first() {
             let mut seen = BTreeSet::new();
@@ -58,14 +58,14 @@ impl<'f> Draft<'f> {
     }
 
     /// Whether a change adds a block of its own with the same parent as `first`.
-    fn is_new_block_beside(&self, first: &Change, change: &Change) -> bool {
+    fn is_new_block_beside(&self, first: &WantedValue, change: &WantedValue) -> bool {
         matches!(change.value, NewValue::Table(_))
             && change.key.parent() == first.key.parent()
             && !self.exists(&change.key)
             && matches!(self.place(&change.key), Ok(Place::Block | Place::Section(_) | Place::Root))
     }
 
-    fn insert_blocks(&mut self, changes: &[Change]) -> Result<()> {
+    fn insert_blocks(&mut self, changes: &[WantedValue]) -> Result<()> {
         let eol = lines::ending(&self.text);
         let mut blocks: Vec<String> = Vec::new();
         for change in changes {
@@ -80,7 +80,7 @@ impl<'f> Draft<'f> {
     }
 
     /// Makes one change; a section that the stated version does not know raises the version.
-    fn change(&mut self, change: &Change) -> Result<()> {
+    fn change(&mut self, change: &WantedValue) -> Result<()> {
         let old = self.text.clone();
         match &change.value {
             NewValue::Scalar(value) => self.set(&change.key, value)?,
@@ -103,7 +103,7 @@ impl<'f> Draft<'f> {
             return lists::update_blocks(self, key, value);
         }
         match self.outline.at(key).cloned() {
-            Some(site) if site.form == Form::Header => self.refuse(key, "is a table in this file"),
+            Some(site) if site.form == SiteForm::Header => self.refuse(key, "is a table in this file"),
             Some(site) => self.replace(&site, key, value),
             None if self.exists(key) => self.refuse(key, "is a table in this file"),
             None => self.insert(key, value),
@@ -116,14 +116,14 @@ impl<'f> Draft<'f> {
     }
 
     /// Where everything stands in it.
-    pub(super) fn outline(&self) -> &Outline {
+    pub(super) fn outline(&self) -> &DocumentOutline {
         &self.outline
     }
 
     fn holds(&self, key: &KeyPath, value: &Value) -> bool {
         match tree::find(&self.tree, key) {
             Some(found) => tree::same(found, value),
-            None => is_empty_list(value) && matches!(Node::root().find(key), Some(Node::List(_))),
+            None => is_empty_list(value) && matches!(SchemaNode::root().find(key), Some(SchemaNode::List(_))),
         }
     }
 
@@ -197,18 +197,19 @@ impl<'f> Draft<'f> {
         let Some(ancestor) = parent.upwards().find(|path| self.exists(path)) else {
             return Ok(if parent.0.is_empty() { Place::Root } else { Place::Block });
         };
-        let is_dotted =
-            |site: &&Site| matches!(site.form, Form::Entry | Form::Inline) && site.host.0.len() < ancestor.0.len();
+        let is_dotted = |site: &&Site| {
+            matches!(site.form, SiteForm::Entry | SiteForm::Inline) && site.host.0.len() < ancestor.0.len()
+        };
         match self.outline.at(&ancestor) {
             Some(site) if site.is_inline_table => Ok(Place::Inline(site.clone())),
-            Some(site) if matches!(site.form, Form::Header | Form::ListHeader) && ancestor == parent => {
+            Some(site) if matches!(site.form, SiteForm::Header | SiteForm::ListHeader) && ancestor == parent => {
                 Ok(Place::Section(site.clone()))
             }
-            Some(site) if site.form == Form::Header => Ok(Place::Block),
+            Some(site) if site.form == SiteForm::Header => Ok(Place::Block),
             Some(_) => self.refuse(&ancestor, "is not a table in this file"),
             None if self.outline.is_list(&ancestor) => self.refuse(&ancestor, "has no such element"),
             None => Ok(match self.outline.under(&ancestor).rfind(is_dotted) {
-                Some(site) if site.form == Form::Inline => {
+                Some(site) if site.form == SiteForm::Inline => {
                     self.outline.at(&site.host).cloned().map_or(Place::Block, Place::Inline)
                 }
                 Some(site) => Place::Beside(site.clone()),
@@ -219,7 +220,7 @@ impl<'f> Draft<'f> {
 
     fn insert_inline(&mut self, table: &Site, key: &KeyPath, value: &Value) -> Result<()> {
         let new = spell::assignment(key, value);
-        let is_own = |site: &&Site| site.form == Form::Inline && site.host == table.path;
+        let is_own = |site: &&Site| site.form == SiteForm::Inline && site.host == table.path;
         let Some(last) = self.outline.under(&table.path).rfind(is_own).cloned() else {
             let inside = table.value.start + 1..table.value.end - 1;
             let is_bare = lines::is_blank(&self.text[inside.clone()]);
@@ -236,7 +237,7 @@ impl<'f> Draft<'f> {
     }
 
     fn insert_at_root(&mut self, line: &str) -> Result<()> {
-        let is_root = |site: &&Site| site.form == Form::Entry && site.host.0.is_empty();
+        let is_root = |site: &&Site| site.form == SiteForm::Entry && site.host.0.is_empty();
         if let Some(last) = self.outline.sites().iter().rfind(is_root).cloned() {
             return self.insert_line(last.value.end, last.start, line);
         }
@@ -293,7 +294,7 @@ impl<'f> Draft<'f> {
     }
 
     /// Takes the keys of these changes out, all in one go.
-    fn remove(&mut self, changes: &[Change]) -> Result<()> {
+    fn remove(&mut self, changes: &[WantedValue]) -> Result<()> {
         let there: Vec<_> = changes.iter().map(|change| &change.key).filter(|key| self.exists(key)).collect();
         for key in &there {
             if key.parent().is_some_and(|list| self.outline.is_list(&list)) {
@@ -322,7 +323,8 @@ impl<'f> Draft<'f> {
 
     /// Takes the lines of one key, or of one element that has lines of its own, out.
     pub(super) fn remove_lines(&mut self, key: &KeyPath) -> Result<()> {
-        let Some(site) = self.outline.at(key).filter(|site| matches!(site.form, Form::Entry | Form::Element)) else {
+        let Some(site) = self.outline.at(key).filter(|site| matches!(site.form, SiteForm::Entry | SiteForm::Element))
+        else {
             return Ok(());
         };
         let range = lines::start(&self.text, site.start)..lines::next(&self.text, site.value.end);
@@ -342,7 +344,7 @@ impl<'f> Draft<'f> {
     }
 
     fn last_entry_of(&self, header: &KeyPath) -> Option<Site> {
-        let is_own = |site: &&Site| site.form == Form::Entry && site.host == *header;
+        let is_own = |site: &&Site| site.form == SiteForm::Entry && site.host == *header;
         self.outline.under(header).rfind(is_own).cloned()
     }
 

@@ -9,13 +9,13 @@ use std::ops::Range;
 use crate::base::key_path::KeyPath;
 use crate::settings::draft::pairs;
 use crate::settings::lines;
-use crate::settings::outline::{Form, Outline, Site};
+use crate::settings::outline::{DocumentOutline, Site, SiteForm};
 
 /// What to cut so that the keys and everything below them are gone: ranges in the order of the text that do not touch.
 ///
 /// A key goes with the comment beside it, a block also with the comments directly above it. A `[header]` that loses its
 /// last key goes too unless there is a comment in its block, and so does an inline table inside another one.
-pub(super) fn cuts(text: &str, outline: &Outline, keys: &[&KeyPath]) -> Vec<Range<usize>> {
+pub(super) fn cuts(text: &str, outline: &DocumentOutline, keys: &[&KeyPath]) -> Vec<Range<usize>> {
     let mut removal = Removal::new(text, outline.sites(), keys);
     removal.mark_emptied();
     let blocks = joined(removal.blocks(), |between| lines::is_blank(&text[between]));
@@ -46,28 +46,29 @@ impl<'t> Removal<'t> {
         for index in (0..self.sites.len()).rev() {
             let table = &self.sites[index];
             self.gone[index] |= match table.form {
-                Form::Header => self.is_emptied(table, Form::Entry) && !self.has_comment(table),
-                Form::Inline => {
-                    self.is_emptied(table, Form::Inline) && !pairs::may_hold_comment(&self.text[table.value.clone()])
+                SiteForm::Header => self.is_emptied(table, SiteForm::Entry) && !self.has_comment(table),
+                SiteForm::Inline => {
+                    self.is_emptied(table, SiteForm::Inline)
+                        && !pairs::may_hold_comment(&self.text[table.value.clone()])
                 }
-                Form::ListHeader | Form::Entry | Form::Element => false,
+                SiteForm::ListHeader | SiteForm::Entry | SiteForm::Element => false,
             };
         }
     }
 
-    fn is_emptied(&self, table: &Site, form: Form) -> bool {
+    fn is_emptied(&self, table: &Site, form: SiteForm) -> bool {
         let mut own = self.own(&table.path, form).peekable();
         own.peek().is_some() && own.all(|(_, is_gone)| is_gone)
     }
 
     /// The keys written directly in a table, in the order of the text, and whether they go.
-    fn own(&self, table: &KeyPath, form: Form) -> impl Iterator<Item = (&'t Site, bool)> {
+    fn own(&self, table: &KeyPath, form: SiteForm) -> impl Iterator<Item = (&'t Site, bool)> {
         let sites = self.sites.iter().zip(self.gone.iter().copied());
         sites.filter(move |(site, _)| site.form == form && site.host == *table)
     }
 
     /// The sites of these forms that go.
-    fn gone(&self, forms: &'static [Form]) -> impl Iterator<Item = &'t Site> {
+    fn gone(&self, forms: &'static [SiteForm]) -> impl Iterator<Item = &'t Site> {
         let gone = self.sites.iter().zip(&self.gone).filter(|(_, is_gone)| **is_gone);
         gone.map(|(site, _)| site).filter(|site| forms.contains(&site.form))
     }
@@ -76,7 +77,7 @@ impl<'t> Removal<'t> {
     fn has_comment(&self, header: &Site) -> bool {
         let mut end = lines::next(self.text, header.value.end);
         let mut around = self.text[header.value.end..end].to_owned();
-        for (entry, _) in self.own(&header.path, Form::Entry) {
+        for (entry, _) in self.own(&header.path, SiteForm::Entry) {
             around += &self.text[end..lines::start(self.text, entry.start)];
             end = lines::next(self.text, entry.value.end);
         }
@@ -86,7 +87,7 @@ impl<'t> Removal<'t> {
 
     /// Whether nothing stays before the first header.
     fn is_top_gone(&self) -> bool {
-        self.own(&KeyPath::default(), Form::Entry).all(|(_, is_gone)| is_gone)
+        self.own(&KeyPath::default(), SiteForm::Entry).all(|(_, is_gone)| is_gone)
     }
 
     /// What blank lines set off: blocks under a header, and the lines before the first header if none of them stays.
@@ -94,10 +95,11 @@ impl<'t> Removal<'t> {
         let block = |header: &Site| {
             let line = lines::start(self.text, header.start);
             let start = lines::comments_above(self.text, header.start).last().map_or(line, |above| above.start);
-            let end = self.own(&header.path, Form::Entry).last().map_or(header.value.end, |(last, _)| last.value.end);
+            let end =
+                self.own(&header.path, SiteForm::Entry).last().map_or(header.value.end, |(last, _)| last.value.end);
             start..lines::next(self.text, end)
         };
-        let blocks = self.gone(&[Form::Header, Form::ListHeader]).map(block);
+        let blocks = self.gone(&[SiteForm::Header, SiteForm::ListHeader]).map(block);
         let top = self.entries().filter(|entry| self.is_top_gone() && entry.host.0.is_empty());
         blocks.chain(top.map(|entry| self.lines_of(entry))).collect()
     }
@@ -112,8 +114,8 @@ impl<'t> Removal<'t> {
     /// The keys on lines of their own that do not go as a part of their block.
     fn entries(&self) -> impl Iterator<Item = &'t Site> {
         let blocks: BTreeSet<&KeyPath> =
-            self.gone(&[Form::Header, Form::ListHeader]).map(|header| &header.path).collect();
-        self.gone(&[Form::Entry]).filter(move |entry| !blocks.contains(&entry.host))
+            self.gone(&[SiteForm::Header, SiteForm::ListHeader]).map(|header| &header.path).collect();
+        self.gone(&[SiteForm::Entry]).filter(move |entry| !blocks.contains(&entry.host))
     }
 
     fn lines_of(&self, entry: &Site) -> Range<usize> {
@@ -123,7 +125,7 @@ impl<'t> Removal<'t> {
     /// What goes from inside inline tables that stay.
     fn inline_pairs(&self) -> Vec<Range<usize>> {
         let tables = self.sites.iter().zip(&self.gone).filter(|(site, is_gone)| site.is_inline_table && !**is_gone);
-        let own = |table: &Site| self.own(&table.path, Form::Inline).collect::<Vec<_>>();
+        let own = |table: &Site| self.own(&table.path, SiteForm::Inline).collect::<Vec<_>>();
         tables.flat_map(|(table, _)| pairs::cuts(self.text, table, &own(table))).collect()
     }
 }

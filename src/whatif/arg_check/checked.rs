@@ -11,7 +11,7 @@ use crate::logs::{call_texts, window};
 use crate::whatif::arg_check::outcome::{ArgCheck, Truth};
 use crate::whatif::arg_check::tables::{PROVIDER_TITLE, classes, errors, formulas, headline, provider, summary};
 use crate::whatif::arg_check::{Checker, Params, Rules, tally};
-use crate::whatif::catalog::Source;
+use crate::whatif::catalog::DefinitionSource;
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::report::{Fidelity, PolicyReport};
 use crate::whatif::simulation::Simulation;
@@ -65,7 +65,7 @@ pub fn report(input: &Input, world: &Simulation, sheets: &Sheets, tools: &Tools)
         notes: notes.collect(),
         fidelity: Fidelity {
             tool_catalog_source: match &tools.catalog {
-                Some((_, Source::Given)) => "given, shipped",
+                Some((_, DefinitionSource::Given)) => "given, shipped",
                 Some(_) => "logged, shipped",
                 None => "shipped",
             }

@@ -17,10 +17,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::base::error::{Error, Result};
-use crate::whatif::arg_check::outcome::{ArgCheck, Class, Truth};
-use crate::whatif::arg_check::schema::{Refusal, Schema};
-use crate::whatif::arg_check::walk::Fault;
-use crate::whatif::catalog::{Catalog, Definition, Version};
+use crate::whatif::arg_check::outcome::{ArgCheck, ArgClass, Truth};
+use crate::whatif::arg_check::schema::{Schema, SchemaRefusal};
+use crate::whatif::arg_check::walk::SchemaFault;
+use crate::whatif::catalog::{Catalog, ToolDefinition, Version};
 
 /// What the user may set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
@@ -50,12 +50,12 @@ pub enum NoSchemaMode {
 }
 
 impl NoSchemaMode {
-    fn class(self) -> Class {
+    fn class(self) -> ArgClass {
         match self {
-            Self::Blocked => Class::NoSchemaBlocked,
-            Self::ReadOnly => Class::NoSchemaReadOnly,
-            Self::HumanApproval => Class::NoSchemaHumanApproval,
-            Self::Full => Class::NoSchemaFull,
+            Self::Blocked => ArgClass::NoSchemaBlocked,
+            Self::ReadOnly => ArgClass::NoSchemaReadOnly,
+            Self::HumanApproval => ArgClass::NoSchemaHumanApproval,
+            Self::Full => ArgClass::NoSchemaFull,
         }
     }
 }
@@ -105,9 +105,9 @@ impl TruthRules {
 
 /// A class and why: places in the arguments with the keyword of the schema that they do not fit.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Verdict {
+pub struct ArgVerdict {
     /// The class.
-    pub class: Class,
+    pub class: ArgClass,
     /// In the order of the schema's keywords; empty unless the call does not fit.
     pub errors: Vec<Misfit>,
 }
@@ -129,7 +129,7 @@ pub struct Checker {
 }
 
 struct Entry {
-    definition: Definition,
+    definition: ToolDefinition,
     schema: Compiled,
 }
 
@@ -166,22 +166,22 @@ impl Checker {
     }
 
     /// Checks a call by a client of some version; `input` is JSON as it stands in the log.
-    pub fn check(&self, tool: &str, version: Option<&str>, input: &[u8]) -> Verdict {
-        let Some(entry) = self.entry(tool, version) else { return Verdict::of(Class::UnknownTool) };
-        let Some((arguments, class)) = self.parsed(input) else { return Verdict::of(Class::ParseError) };
+    pub fn check(&self, tool: &str, version: Option<&str>, input: &[u8]) -> ArgVerdict {
+        let Some(entry) = self.entry(tool, version) else { return ArgVerdict::of(ArgClass::UnknownTool) };
+        let Some((arguments, class)) = self.parsed(input) else { return ArgVerdict::of(ArgClass::ParseError) };
         let schema = match &entry.schema {
-            Compiled::None => return Verdict::of(self.params.no_schema_mode.class()),
-            Compiled::Remote => return Verdict::of(Class::RemoteRefRefused),
+            Compiled::None => return ArgVerdict::of(self.params.no_schema_mode.class()),
+            Compiled::Remote => return ArgVerdict::of(ArgClass::RemoteRefRefused),
             Compiled::Ready(schema) => schema,
         };
         let faults = schema.faults(&arguments);
         if faults.is_empty() {
-            return Verdict::of(class);
+            return ArgVerdict::of(class);
         }
         if self.params.coerce && coerces(schema, &arguments) {
-            return Verdict::of(Class::Coercible);
+            return ArgVerdict::of(ArgClass::Coercible);
         }
-        Verdict { class: Class::Invalid, errors: faults.into_iter().map(misfit).collect() }
+        ArgVerdict { class: ArgClass::Invalid, errors: faults.into_iter().map(misfit).collect() }
     }
 
     /// The definition in force; where none covers the version, the newest.
@@ -192,24 +192,24 @@ impl Checker {
     }
 
     /// The arguments, and the class of a call that fits. None if they are no JSON.
-    fn parsed(&self, input: &[u8]) -> Option<(Value, Class)> {
+    fn parsed(&self, input: &[u8]) -> Option<(Value, ArgClass)> {
         let arguments: Value = serde_json::from_slice(input).ok()?;
         match &arguments {
-            Value::String(text) => Some((serde_json::from_str(text).ok()?, Class::ParsedString)),
+            Value::String(text) => Some((serde_json::from_str(text).ok()?, ArgClass::ParsedString)),
             Value::Object(object) if object.len() == 1 && object.contains_key(&self.unparsed_key) => None,
-            _ => Some((arguments, Class::Valid)),
+            _ => Some((arguments, ArgClass::Valid)),
         }
     }
 }
 
-impl Verdict {
-    fn of(class: Class) -> Self {
+impl ArgVerdict {
+    fn of(class: ArgClass) -> Self {
         Self { class, errors: Vec::new() }
     }
 }
 
 /// Adds a call to what was found.
-pub fn tally(found: &mut ArgCheck, tool: &str, verdict: &Verdict, truth: Truth) {
+pub fn tally(found: &mut ArgCheck, tool: &str, verdict: &ArgVerdict, truth: Truth) {
     *found.tools.entry(tool.to_owned()).or_default().entry(verdict.class).or_default() += 1;
     *found.truth.entry(truth).or_default().entry(verdict.class).or_default() += 1;
     let places = verdict.errors.iter().map(|error| error.place(tool)).collect::<BTreeSet<_>>();
@@ -232,12 +232,12 @@ fn compiled(schema: Option<&Value>) -> std::result::Result<Compiled, String> {
     let Some(schema) = schema else { return Ok(Compiled::None) };
     match Schema::new(schema) {
         Ok(schema) => Ok(Compiled::Ready(Box::new(schema))),
-        Err(Refusal::Remote) => Ok(Compiled::Remote),
-        Err(Refusal::Broken(cause)) => Err(cause),
+        Err(SchemaRefusal::Remote) => Ok(Compiled::Remote),
+        Err(SchemaRefusal::Broken(cause)) => Err(cause),
     }
 }
 
-fn misfit(fault: Fault<'_>) -> Misfit {
+fn misfit(fault: SchemaFault<'_>) -> Misfit {
     Misfit { pointer: fault.pointer, keyword: fault.keyword.to_owned() }
 }
 
@@ -259,7 +259,7 @@ fn coerces(schema: &Schema, arguments: &Value) -> bool {
 }
 
 /// What a text should have been, and where.
-fn coercion(fault: &Fault<'_>) -> Option<(String, Value)> {
+fn coercion(fault: &SchemaFault<'_>) -> Option<(String, Value)> {
     let text = fault.value.as_str().filter(|_| fault.keyword == "type")?.trim();
     let wanted = |name: &str| match fault.wanted {
         Value::Array(types) => types.iter().any(|one| one == name),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 )]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
+pub enum ArgClass {
     /// It fits its schema.
     Valid,
     /// The arguments came as a text; what that text says fits.
@@ -35,7 +35,7 @@ pub enum Class {
     RemoteRefRefused,
 }
 
-impl Class {
+impl ArgClass {
     /// All of them.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
@@ -68,7 +68,7 @@ pub enum Truth {
 }
 
 /// Calls by class.
-pub type Classes = BTreeMap<Class, u64>;
+pub type Classes = BTreeMap<ArgClass, u64>;
 
 /// All calls.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
@@ -84,7 +84,7 @@ pub struct ArgCheck {
 
 impl ArgCheck {
     /// Calls of a class.
-    pub fn count(&self, class: Class) -> u64 {
+    pub fn count(&self, class: ArgClass) -> u64 {
         self.tools.values().filter_map(|classes| classes.get(&class)).sum()
     }
 

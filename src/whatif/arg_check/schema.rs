@@ -9,7 +9,7 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use crate::whatif::arg_check::pattern;
-use crate::whatif::arg_check::walk::{Fault, Walk};
+use crate::whatif::arg_check::walk::{SchemaFault, SchemaWalk};
 
 /// Drafts in which a reference stands for everything beside it.
 const LONE_REFERENCES: [&str; 3] = ["draft-04", "draft-06", "draft-07"];
@@ -28,7 +28,7 @@ pub struct Schema {
 
 /// Why a schema cannot be checked.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum SchemaRefusal {
     /// It needs another document.
     Remote,
     /// It is no JSON Schema; why.
@@ -40,7 +40,7 @@ impl Schema {
     ///
     /// # Errors
     /// If it is none, or refers to another document.
-    pub fn new(root: &Value) -> Result<Self, Refusal> {
+    pub fn new(root: &Value) -> Result<Self, SchemaRefusal> {
         let mut parts = Vec::new();
         subschemas(root, String::new(), &mut parts)?;
         let draft = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
@@ -61,7 +61,7 @@ impl Schema {
     }
 
     /// Holds a keyword against what may stand there, and makes its patterns.
-    fn look_at(&mut self, key: &str, value: &Value) -> Result<(), Refusal> {
+    fn look_at(&mut self, key: &str, value: &Value) -> Result<(), SchemaRefusal> {
         let is_count = |value: &Value| value.as_f64().is_some_and(|count| count >= 0.0 && count.fract() == 0.0);
         let are_names = |value: &Value| value.as_array().is_some_and(|names| names.iter().all(Value::is_string));
         let is_type = |value: &Value| value.as_str().is_some_and(|name| TYPES.contains(&name));
@@ -103,14 +103,14 @@ impl Schema {
     }
 
     /// The part that a reference leads to.
-    pub(super) fn reach(&self, reference: &Value) -> Result<&Value, Refusal> {
-        let reference = reference.as_str().ok_or_else(|| Refusal::Broken("a reference is no text".to_owned()))?;
+    pub(super) fn reach(&self, reference: &Value) -> Result<&Value, SchemaRefusal> {
+        let reference = reference.as_str().ok_or_else(|| SchemaRefusal::Broken("a reference is no text".to_owned()))?;
         let (document, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let base = match document {
             "" => "",
-            named => self.named.get(named).ok_or(Refusal::Remote)?,
+            named => self.named.get(named).ok_or(SchemaRefusal::Remote)?,
         };
-        let nowhere = || Refusal::Broken(format!("{reference} leads nowhere"));
+        let nowhere = || SchemaRefusal::Broken(format!("{reference} leads nowhere"));
         let place = match fragment {
             "" => base.to_owned(),
             pointer if pointer.starts_with('/') => format!("{base}{}", unescaped(pointer)),
@@ -125,8 +125,8 @@ impl Schema {
     }
 
     /// What does not fit, in the order of the schema's keywords.
-    pub fn faults<'v>(&'v self, value: &'v Value) -> Vec<Fault<'v>> {
-        let mut walk = Walk::over(self);
+    pub fn faults<'v>(&'v self, value: &'v Value) -> Vec<SchemaFault<'v>> {
+        let mut walk = SchemaWalk::over(self);
         walk.hold(&self.root, value);
         walk.faults
     }
@@ -135,8 +135,8 @@ impl Schema {
 /// Names of types.
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
-fn named(key: &str, fits: bool) -> Result<(), Refusal> {
-    if fits { Ok(()) } else { Err(Refusal::Broken(format!("{key} is not what the keyword takes"))) }
+fn named(key: &str, fits: bool) -> Result<(), SchemaRefusal> {
+    if fits { Ok(()) } else { Err(SchemaRefusal::Broken(format!("{key} is not what the keyword takes"))) }
 }
 
 /// A pointer as it stands in a reference: percent signs name bytes.
@@ -176,11 +176,11 @@ fn subschemas<'v>(
     schema: &'v Value,
     place: String,
     parts: &mut Vec<(String, &'v Map<String, Value>)>,
-) -> Result<(), Refusal> {
+) -> Result<(), SchemaRefusal> {
     let keywords = match schema {
         Value::Bool(_) => return Ok(()),
         Value::Object(keywords) => keywords,
-        _ => return Err(Refusal::Broken("a schema is an object, true or false".to_owned())),
+        _ => return Err(SchemaRefusal::Broken("a schema is an object, true or false".to_owned())),
     };
     parts.push((place.clone(), keywords));
     for (key, value) in keywords {

@@ -1,14 +1,14 @@
 //! The report of checked arguments: classes, what the log says about them, places that do not fit, sizes by provider.
 
 use crate::report::numbers::{counted, percent, thousands};
-use crate::report::table::{Rows, Table};
-use crate::whatif::arg_check::outcome::{ArgCheck, Class, ProviderSizes, Truth};
+use crate::report::table::{Table, TableBuilder};
+use crate::whatif::arg_check::outcome::{ArgCheck, ArgClass, ProviderSizes, Truth};
 
 /// Valid calls, and how the classes agree with the log.
 pub fn summary(found: &ArgCheck) -> Vec<String> {
-    let (calls, unknown) = (found.calls(), found.count(Class::UnknownTool));
+    let (calls, unknown) = (found.calls(), found.count(ArgClass::UnknownTool));
     let known = calls - unknown;
-    let valid = found.count(Class::Valid);
+    let valid = found.count(ArgClass::Valid);
     let of = |part: u64, whole: u64| if whole == 0 { "-".to_owned() } else { percent(part as f64 / whole as f64) };
     let by_truth = |truth: Truth, refused: bool| {
         let classes = found.truth.get(&truth).into_iter().flatten();
@@ -17,7 +17,7 @@ pub fn summary(found: &ArgCheck) -> Vec<String> {
     let refusals = by_truth(Truth::Refused, true) + by_truth(Truth::UnknownTool, true);
     let all = refusals + by_truth(Truth::Refused, false) + by_truth(Truth::UnknownTool, false);
     let accepted = found.truth.get(&Truth::Accepted).into_iter().flatten();
-    let wrongly = accepted.filter(|(class, _)| class.is_refused() && **class != Class::UnknownTool);
+    let wrongly = accepted.filter(|(class, _)| class.is_refused() && **class != ArgClass::UnknownTool);
     let mut lines = vec![
         format!("{} of {} to known tools are valid ({})", thousands(valid), counted(known, "call"), of(valid, known)),
         format!("{} of {} in the log would have been refused here, too", thousands(refusals), counted(all, "refusal")),
@@ -32,8 +32,8 @@ pub fn summary(found: &ArgCheck) -> Vec<String> {
 
 /// What the classes mean, and how many calls each has.
 pub fn formulas(found: &ArgCheck) -> Vec<String> {
-    let (calls, unknown) = (found.calls(), found.count(Class::UnknownTool));
-    let by_class = Class::ALL.iter().map(|class| (class, found.count(*class))).filter(|(_, calls)| *calls > 0);
+    let (calls, unknown) = (found.calls(), found.count(ArgClass::UnknownTool));
+    let by_class = ArgClass::ALL.iter().map(|class| (class, found.count(*class))).filter(|(_, calls)| *calls > 0);
     let by_class: Vec<String> =
         by_class.map(|(class, calls)| format!("{} {}", thousands(calls), class.key())).collect();
     let mut lines = vec![
@@ -44,32 +44,32 @@ pub fn formulas(found: &ArgCheck) -> Vec<String> {
         ),
         format!(
             "share of valid calls = valid / (calls − unknown_tool) = {} / ({} − {})",
-            thousands(found.count(Class::Valid)),
+            thousands(found.count(ArgClass::Valid)),
             thousands(calls),
             thousands(unknown)
         ),
     ];
-    let meant = |class: &Class| {
+    let meant = |class: &ArgClass| {
         let runs = if class.is_refused() { "refused" } else { "runs" };
         format!("{} ({runs}): {}", class.key(), meaning(*class))
     };
-    lines.extend(Class::ALL.iter().map(meant));
+    lines.extend(ArgClass::ALL.iter().map(meant));
     lines
 }
 
-fn meaning(class: Class) -> &'static str {
+fn meaning(class: ArgClass) -> &'static str {
     match class {
-        Class::Valid => "the arguments fit the schema",
-        Class::ParsedString => "the arguments came as a text, and what it says fits",
-        Class::Coercible => "they fit once numbers and truth values are read from texts",
-        Class::ParseError => "the arguments are no JSON",
-        Class::Invalid => "they do not fit",
-        Class::UnknownTool => "no catalog has the tool",
-        Class::NoSchemaBlocked => "the tool has no schema, and no_schema_mode=blocked",
-        Class::NoSchemaReadOnly => "the tool has no schema and may run if it only reads",
-        Class::NoSchemaHumanApproval => "the tool has no schema and may run if a person agrees",
-        Class::NoSchemaFull => "the tool has no schema and may run",
-        Class::RemoteRefRefused => "the schema needs a document from elsewhere, which is never fetched",
+        ArgClass::Valid => "the arguments fit the schema",
+        ArgClass::ParsedString => "the arguments came as a text, and what it says fits",
+        ArgClass::Coercible => "they fit once numbers and truth values are read from texts",
+        ArgClass::ParseError => "the arguments are no JSON",
+        ArgClass::Invalid => "they do not fit",
+        ArgClass::UnknownTool => "no catalog has the tool",
+        ArgClass::NoSchemaBlocked => "the tool has no schema, and no_schema_mode=blocked",
+        ArgClass::NoSchemaReadOnly => "the tool has no schema and may run if it only reads",
+        ArgClass::NoSchemaHumanApproval => "the tool has no schema and may run if a person agrees",
+        ArgClass::NoSchemaFull => "the tool has no schema and may run",
+        ArgClass::RemoteRefRefused => "the schema needs a document from elsewhere, which is never fetched",
     }
 }
 
@@ -78,8 +78,8 @@ pub fn classes(found: &ArgCheck) -> Table {
     let rows =
         found.tools.iter().flat_map(|(tool, classes)| classes.iter().map(move |(class, calls)| (tool, class, calls)));
     let mut rows = rows.collect::<Vec<_>>();
-    rows.sort_by_key(|(tool, class, calls)| (**class == Class::Valid, std::cmp::Reverse(**calls), *tool, **class));
-    Rows::of(rows)
+    rows.sort_by_key(|(tool, class, calls)| (**class == ArgClass::Valid, std::cmp::Reverse(**calls), *tool, **class));
+    TableBuilder::of(rows)
         .text("tool", |(tool, _, _)| (*tool).clone())
         .text("class", |(_, class, _)| class.key().to_owned())
         .count("calls", |(_, _, calls)| **calls)
@@ -90,7 +90,10 @@ pub fn classes(found: &ArgCheck) -> Table {
 pub fn errors(found: &ArgCheck) -> Table {
     let mut rows = found.errors.iter().collect::<Vec<_>>();
     rows.sort_by_key(|(place, calls)| (std::cmp::Reverse(**calls), *place));
-    Rows::of(rows).text("place: keyword", |(place, _)| (*place).clone()).count("calls", |(_, calls)| **calls).table()
+    TableBuilder::of(rows)
+        .text("place: keyword", |(place, _)| (*place).clone())
+        .count("calls", |(_, calls)| **calls)
+        .table()
 }
 
 /// Title of the table of sizes.
@@ -100,7 +103,7 @@ pub const PROVIDER_TITLE: &str = "definitions in that provider's shape (estimate
 pub fn headline(found: &ArgCheck) -> String {
     let refused: u64 =
         found.tools.values().flatten().filter(|(class, _)| class.is_refused()).map(|(_, calls)| calls).sum();
-    let (valid, unknown) = (found.count(Class::Valid), found.count(Class::UnknownTool));
+    let (valid, unknown) = (found.count(ArgClass::Valid), found.count(ArgClass::UnknownTool));
     let known = counted(found.calls() - unknown, "call");
     let others =
         if unknown == 0 { String::new() } else { format!("; {} to tools without a definition", thousands(unknown)) };

@@ -15,7 +15,7 @@ const STEPS_MAX: usize = 1_000_000;
 
 /// What does not fit.
 #[derive(Clone, Debug)]
-pub struct Fault<'v> {
+pub struct SchemaFault<'v> {
     /// JSON pointer to it; empty for the whole.
     pub pointer: String,
     /// Keyword that it does not fit.
@@ -28,12 +28,12 @@ pub struct Fault<'v> {
 
 /// What of a value some keywords looked at: `unevaluated…` is about the rest.
 #[derive(Default)]
-pub(super) struct Seen<'v> {
+pub(super) struct SeenParts<'v> {
     names: BTreeSet<&'v str>,
     items: BTreeSet<usize>,
 }
 
-impl Seen<'_> {
+impl SeenParts<'_> {
     fn add(&mut self, other: Self) {
         self.names.extend(other.names);
         self.items.extend(other.items);
@@ -52,29 +52,29 @@ struct At<'v> {
 }
 
 /// A schema beside the value that has to fit it.
-pub(super) struct Walk<'v> {
+pub(super) struct SchemaWalk<'v> {
     schema: &'v Schema,
     /// What did not fit so far.
-    pub(super) faults: Vec<Fault<'v>>,
+    pub(super) faults: Vec<SchemaFault<'v>>,
     pointer: String,
     /// Schemas that are being held against values, outermost first: a reference back to one of them is a loop.
     open: Vec<(*const Value, *const Value)>,
     steps: usize,
 }
 
-impl<'v> Walk<'v> {
+impl<'v> SchemaWalk<'v> {
     /// A walk that has not begun.
     pub(super) fn over(schema: &'v Schema) -> Self {
         Self { schema, faults: Vec::new(), pointer: String::new(), open: Vec::new(), steps: 0 }
     }
 
     fn fault(&mut self, keyword: &'v str, wanted: &'v Value, value: &'v Value) {
-        self.faults.push(Fault { pointer: self.pointer.clone(), keyword, wanted, value });
+        self.faults.push(SchemaFault { pointer: self.pointer.clone(), keyword, wanted, value });
     }
 
     /// Holds a value against a schema.
-    pub(super) fn hold(&mut self, schema: &'v Value, value: &'v Value) -> Seen<'v> {
-        let mut seen = Seen::default();
+    pub(super) fn hold(&mut self, schema: &'v Value, value: &'v Value) -> SeenParts<'v> {
+        let mut seen = SeenParts::default();
         let keywords = match schema {
             Value::Object(keywords) => keywords,
             Value::Bool(false) => {
@@ -101,7 +101,7 @@ impl<'v> Walk<'v> {
         seen
     }
 
-    fn keywords(&mut self, schema: &'v Map<String, Value>, value: &'v Value, seen: &mut Seen<'v>) {
+    fn keywords(&mut self, schema: &'v Map<String, Value>, value: &'v Value, seen: &mut SeenParts<'v>) {
         for (key, wanted) in schema {
             if !keyword::fits(key, wanted, schema, value, self.schema) {
                 self.fault(key, wanted, value);
@@ -121,7 +121,7 @@ impl<'v> Walk<'v> {
         }
     }
 
-    fn follow(&mut self, reference: &'v Value, value: &'v Value, seen: &mut Seen<'v>) {
+    fn follow(&mut self, reference: &'v Value, value: &'v Value, seen: &mut SeenParts<'v>) {
         let schema = self.schema;
         if let Ok(part) = schema.reach(reference) {
             let inner = self.hold(part, value);
@@ -130,7 +130,7 @@ impl<'v> Walk<'v> {
     }
 
     /// What a schema looked at in a value that fits it; none if it does not fit.
-    fn fits(&mut self, schema: &'v Value, value: &'v Value) -> Option<Seen<'v>> {
+    fn fits(&mut self, schema: &'v Value, value: &'v Value) -> Option<SeenParts<'v>> {
         let before = self.faults.len();
         let seen = self.hold(schema, value);
         let fits = self.faults.len() == before;
@@ -139,7 +139,7 @@ impl<'v> Walk<'v> {
     }
 
     /// Keywords that hold other schemas against the same value.
-    fn applied(&mut self, At { key, wanted, schema, value }: At<'v>, seen: &mut Seen<'v>) {
+    fn applied(&mut self, At { key, wanted, schema, value }: At<'v>, seen: &mut SeenParts<'v>) {
         let list = || wanted.as_array().into_iter().flatten();
         match key {
             "$ref" | "$dynamicRef" | "$recursiveRef" => self.follow(wanted, value, seen),
@@ -162,7 +162,7 @@ impl<'v> Walk<'v> {
         }
     }
 
-    fn of_object(&mut self, at: At<'v>, members: &'v Map<String, Value>, seen: &mut Seen<'v>) {
+    fn of_object(&mut self, at: At<'v>, members: &'v Map<String, Value>, seen: &mut SeenParts<'v>) {
         let At { key, wanted, value, .. } = at;
         let (rules, named) = (self.schema, || wanted.as_object().into_iter().flatten());
         match key {
@@ -209,7 +209,7 @@ impl<'v> Walk<'v> {
     }
 
     /// Members that no other keyword names.
-    fn other_named(&mut self, at: At<'v>, members: &'v Map<String, Value>, seen: &mut Seen<'v>) {
+    fn other_named(&mut self, at: At<'v>, members: &'v Map<String, Value>, seen: &mut SeenParts<'v>) {
         let At { key, wanted, schema, value } = at;
         let rules = self.schema;
         let known = |name: &String| {
@@ -226,7 +226,7 @@ impl<'v> Walk<'v> {
         seen.names.extend(others.iter().map(|(name, _)| name.as_str()));
     }
 
-    fn of_array(&mut self, at: At<'v>, items: &'v [Value], seen: &mut Seen<'v>) {
+    fn of_array(&mut self, at: At<'v>, items: &'v [Value], seen: &mut SeenParts<'v>) {
         let At { key, wanted, schema, value } = at;
         let first = ["prefixItems", "items"].iter().find_map(|key| schema.get(*key).and_then(Value::as_array));
         let (positions, first) = (items.iter().enumerate(), first.map_or(0, Vec::len));
@@ -269,7 +269,7 @@ impl<'v> Walk<'v> {
         &mut self,
         schema: &'v Map<String, Value>,
         (value, members): (&'v Value, &'v Map<String, Value>),
-        seen: &mut Seen<'v>,
+        seen: &mut SeenParts<'v>,
     ) {
         let Some((key, wanted)) = schema.get_key_value("unevaluatedProperties") else { return };
         let mut others = members.iter().filter(|(name, _)| !seen.names.contains(name.as_str()));
@@ -284,7 +284,7 @@ impl<'v> Walk<'v> {
         &mut self,
         schema: &'v Map<String, Value>,
         (value, items): (&'v Value, &'v [Value]),
-        seen: &mut Seen<'v>,
+        seen: &mut SeenParts<'v>,
     ) {
         let Some((key, wanted)) = schema.get_key_value("unevaluatedItems") else { return };
         let mut others = items.iter().enumerate().filter(|(index, _)| !seen.items.contains(index));
@@ -306,7 +306,7 @@ impl<'v> Walk<'v> {
     /// Whether a name fits a schema. It is no value of the arguments, so it is walked by itself.
     fn name_fits(&mut self, schema: &Value, name: &str) -> bool {
         let name = Value::String(name.to_owned());
-        let mut walk = Walk { steps: self.steps, ..Walk::over(self.schema) };
+        let mut walk = SchemaWalk { steps: self.steps, ..SchemaWalk::over(self.schema) };
         walk.hold(schema, &name);
         self.steps = walk.steps;
         walk.faults.is_empty()

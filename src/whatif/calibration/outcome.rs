@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::base::tokenizer::VOCABULARIES;
 use crate::report::numbers::percent;
-use crate::report::table::{Rows, Table};
+use crate::report::table::{Table, TableBuilder};
 
 /// A ratio with its 95 % interval over sessions.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
@@ -77,7 +77,7 @@ pub struct Calibration {
 
 /// Characters and bytes per token of each model family.
 pub fn families(rows: &[FamilyRatio]) -> Table {
-    Rows::of(rows)
+    TableBuilder::of(rows)
         .text("model", |row| row.family.clone())
         .count("increments", |row| row.increments)
         .count("sessions", |row| row.sessions)
@@ -95,7 +95,7 @@ fn interval(ratio: Ratio) -> String {
 
 /// How far each estimator is from measured growth.
 pub fn drift(rows: &[Drift]) -> Table {
-    Rows::of(rows)
+    TableBuilder::of(rows)
         .text("estimator", |row| row.estimator.clone())
         .count("increments", |row| row.increments)
         .count("estimated", |row| row.estimated)

@@ -15,13 +15,13 @@ use serde_json::{Map, Value, json};
 
 use crate::base::error::{Error, Result};
 use crate::whatif::arg_check::outcome::{Provider, ProviderSizes, ShapedTool};
-use crate::whatif::catalog::read::{Shape, Spec, provider_walk};
+use crate::whatif::catalog::read::{DefinitionShape, Spec, provider_walk};
 
 /// Where definitions come from (policies.md 5.2), best first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum DefinitionSource {
     /// Files that the user brought.
     Given,
     /// Definitions that the logs quote.
@@ -34,7 +34,7 @@ pub enum Source {
 
 /// One tool as a model is told about it.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Definition {
+pub struct ToolDefinition {
     /// Name as it stands in calls.
     pub name: String,
     /// What it is for.
@@ -59,7 +59,7 @@ pub struct Definition {
     pub file: usize,
 }
 
-impl Definition {
+impl ToolDefinition {
     /// Whether a client of this version has it; unknown versions count as the newest.
     pub fn is_in(&self, version: Option<&Version>) -> bool {
         let Some(version) = version else { return self.until.is_none() };
@@ -92,7 +92,7 @@ pub struct CatalogFile {
     /// As the user named it.
     pub name: String,
     /// The shape that was found in it.
-    pub shape: Shape,
+    pub shape: DefinitionShape,
     /// Its tools.
     pub tools: usize,
 }
@@ -103,7 +103,7 @@ pub struct Catalog {
     /// Where they come from.
     pub files: Vec<CatalogFile>,
     /// The tools. A name stands once, or once per range of client versions.
-    pub definitions: Vec<Definition>,
+    pub definitions: Vec<ToolDefinition>,
 }
 
 impl Catalog {
@@ -128,17 +128,17 @@ impl Catalog {
         let mut definitions = read::sheet(text, place)?;
         definitions.iter_mut().for_each(|definition| definition.is_real = false);
         let mut catalog = Self::default();
-        catalog.add(place, Shape::Anthropic, definitions)?;
+        catalog.add(place, DefinitionShape::Anthropic, definitions)?;
         Ok(catalog)
     }
 
     /// Definitions that logs quote, in the order in which they were first seen; one that was in a list comes before one
     /// that was searched for. None if there are none.
-    pub fn logged(mut definitions: Vec<Definition>) -> Option<Self> {
+    pub fn logged(mut definitions: Vec<ToolDefinition>) -> Option<Self> {
         definitions.sort_by_key(|definition| !definition.is_real);
         let mut seen = BTreeSet::new();
         definitions.retain(|definition| seen.insert(definition.name.clone()));
-        let file = CatalogFile { name: "logs".into(), shape: Shape::Anthropic, tools: definitions.len() };
+        let file = CatalogFile { name: "logs".into(), shape: DefinitionShape::Anthropic, tools: definitions.len() };
         (!definitions.is_empty()).then(|| Self { files: vec![file], definitions })
     }
 
@@ -147,13 +147,13 @@ impl Catalog {
         self.definitions.iter().any(|definition| definition.is_real)
     }
 
-    fn add(&mut self, file: &str, shape: Shape, definitions: Vec<Definition>) -> Result<()> {
+    fn add(&mut self, file: &str, shape: DefinitionShape, definitions: Vec<ToolDefinition>) -> Result<()> {
         let index = self.files.len();
         let before = self.definitions.len();
         for definition in definitions {
-            let definition = Definition { file: index, ..definition };
+            let definition = ToolDefinition { file: index, ..definition };
             match self.definitions.iter().find(|known| is_rival(known, &definition)) {
-                Some(known) if Definition { file: index, ..known.clone() } == definition => {}
+                Some(known) if ToolDefinition { file: index, ..known.clone() } == definition => {}
                 Some(known) => {
                     let other = self.files.get(known.file).map_or(file, |file| &file.name);
                     let name = &definition.name;
@@ -169,7 +169,7 @@ impl Catalog {
     }
 
     /// The newest definition of a tool.
-    pub fn find(&self, name: &str) -> Option<&Definition> {
+    pub fn find(&self, name: &str) -> Option<&ToolDefinition> {
         self.definitions.iter().rfind(|definition| definition.name == name && definition.until.is_none()).or_else(
             || {
                 // Gone tools: their last definition.
@@ -184,7 +184,7 @@ impl Catalog {
         let first = self.files.len();
         let known = self.definitions.iter().map(|known| known.name.clone()).collect::<BTreeSet<_>>();
         let missing = other.definitions.iter().filter(|definition| !known.contains(&definition.name));
-        let missing = missing.map(|definition| Definition { file: definition.file + first, ..definition.clone() });
+        let missing = missing.map(|definition| ToolDefinition { file: definition.file + first, ..definition.clone() });
         self.definitions.extend(missing);
         self.files.extend(other.files.iter().cloned());
         self
@@ -197,11 +197,10 @@ impl Catalog {
             let is_bare = !definition.name.starts_with(read::MCP_PREFIX);
             bare.entry(definition.file).and_modify(|all| *all &= is_bare).or_insert(is_bare);
         }
-        let mcp = self
-            .files
-            .iter()
-            .enumerate()
-            .filter(|(index, file)| file.shape == Shape::Mcp && bare.get(index).copied().unwrap_or(false));
+        let mcp =
+            self.files.iter().enumerate().filter(|(index, file)| {
+                file.shape == DefinitionShape::Mcp && bare.get(index).copied().unwrap_or(false)
+            });
         let mcp = mcp.map(|(_, file)| {
             let name = &file.name;
             format!("{name}: tools of an MCP server, but their names lack mcp__SERVER__: write server=NAME:{name}")
@@ -218,9 +217,8 @@ impl Catalog {
 }
 
 /// Whether two definitions claim the same name in the same versions.
-fn is_rival(one: &Definition, other: &Definition) -> bool {
-    let ends_before =
-        |a: &Definition, b: &Definition| matches!((&a.until, &b.since), (Some(end), Some(start)) if end <= start);
+fn is_rival(one: &ToolDefinition, other: &ToolDefinition) -> bool {
+    let ends_before = |a: &ToolDefinition, b: &ToolDefinition| matches!((&a.until, &b.since), (Some(end), Some(start)) if end <= start);
     one.name == other.name && !ends_before(one, other) && !ends_before(other, one)
 }
 
@@ -289,11 +287,11 @@ impl fmt::Display for Version {
 }
 
 /// A definition as it is sent to a provider; for Anthropic without the keywords that the router takes out.
-pub fn shaped(definition: &Definition, provider: Provider, rules: &CatalogRules) -> Value {
+pub fn shaped(definition: &ToolDefinition, provider: Provider, rules: &CatalogRules) -> Value {
     match provider {
         Provider::Anthropic => {
             let schema = definition.schema.as_ref().map(|schema| without_keywords(schema, rules));
-            Definition { schema, ..definition.clone() }.canonical()
+            ToolDefinition { schema, ..definition.clone() }.canonical()
         }
         Provider::Openai => {
             let mut function = declared(definition);
@@ -305,7 +303,7 @@ pub fn shaped(definition: &Definition, provider: Provider, rules: &CatalogRules)
     }
 }
 
-fn declared(definition: &Definition) -> Map<String, Value> {
+fn declared(definition: &ToolDefinition) -> Map<String, Value> {
     let mut object = Map::from_iter([("name".to_owned(), Value::from(definition.name.as_str()))]);
     if !definition.description.is_empty() {
         object.insert("description".into(), definition.description.as_str().into());

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::base::error::{Error, Result};
 use crate::base::toml;
-use crate::whatif::catalog::{Definition, Version};
+use crate::whatif::catalog::{ToolDefinition, Version};
 
 /// How calls name tools of MCP servers: this, the server, `__`, the tool.
 pub const MCP_PREFIX: &str = "mcp__";
@@ -18,7 +18,7 @@ const KNOWN_SHAPES: &str = "known shapes: an MCP tools/list answer ({\"tools\": 
 /// A shape in which definitions are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Shape {
+pub enum DefinitionShape {
     /// `inputSchema`, in a `tools/list` answer.
     Mcp,
     /// `input_schema`.
@@ -68,7 +68,7 @@ impl Spec {
 ///
 /// # Errors
 /// If the text is no JSON or has none of the known shapes.
-pub fn definitions(spec: &Spec, text: &str) -> Result<(Shape, Vec<Definition>)> {
+pub fn definitions(spec: &Spec, text: &str) -> Result<(DefinitionShape, Vec<ToolDefinition>)> {
     let file = &spec.file;
     let value: Value = serde_json::from_str(text).map_err(|cause| {
         Error::failed(format!("{file}:{}:{}: not JSON: {cause}", cause.line(), cause.column())).hint(KNOWN_SHAPES)
@@ -83,7 +83,7 @@ pub fn definitions(spec: &Spec, text: &str) -> Result<(Shape, Vec<Definition>)> 
     }
     let shape = found.first().map(|(shape, _)| *shape);
     let shape = shape.ok_or_else(|| Error::failed(format!("{file}: a catalog without tools")).hint(KNOWN_SHAPES))?;
-    let named = |definition: Definition| Definition { name: spec.full_name(&definition.name), ..definition };
+    let named = |definition: ToolDefinition| ToolDefinition { name: spec.full_name(&definition.name), ..definition };
     Ok((shape, found.into_iter().map(|(_, definition)| named(definition)).collect()))
 }
 
@@ -91,21 +91,21 @@ pub fn definitions(spec: &Spec, text: &str) -> Result<(Shape, Vec<Definition>)> 
 ///
 /// # Errors
 /// If it does not fit.
-pub fn sheet(text: &str, place: &str) -> Result<Vec<Definition>> {
+pub fn sheet(text: &str, place: &str) -> Result<Vec<ToolDefinition>> {
     let fault = |cause: String| Error::failed(format!("{place}: {cause}"));
     let value: Value = toml::parsed(text).map_err(|fault| Error::failed(fault.at(place)))?;
     let entries = value.get("tool").and_then(Value::as_array).ok_or_else(|| fault("no [[tool]]".into()))?;
     let mut found = Vec::new();
     for entry in entries {
-        read_entry(entry, Shape::Anthropic, &mut found).map_err(fault)?;
+        read_entry(entry, DefinitionShape::Anthropic, &mut found).map_err(fault)?;
     }
     Ok(found.into_iter().map(|(_, definition)| definition).collect())
 }
 
 /// The list of definitions, and the shape of entries that do not say.
-fn entries(value: &Value) -> Option<(&[Value], Shape)> {
+fn entries(value: &Value) -> Option<(&[Value], DefinitionShape)> {
     let object = match value {
-        Value::Array(entries) => return Some((entries, Shape::Anthropic)),
+        Value::Array(entries) => return Some((entries, DefinitionShape::Anthropic)),
         Value::Object(object) => object,
         _ => return None,
     };
@@ -113,9 +113,9 @@ fn entries(value: &Value) -> Option<(&[Value], Shape)> {
         return entries(result);
     }
     if declarations(object).is_some() {
-        return Some((std::slice::from_ref(value), Shape::Gemini));
+        return Some((std::slice::from_ref(value), DefinitionShape::Gemini));
     }
-    object.get("tools").and_then(Value::as_array).map(|entries| (&entries[..], Shape::Mcp))
+    object.get("tools").and_then(Value::as_array).map(|entries| (&entries[..], DefinitionShape::Mcp))
 }
 
 fn declarations(object: &Map<String, Value>) -> Option<&Value> {
@@ -123,14 +123,18 @@ fn declarations(object: &Map<String, Value>) -> Option<&Value> {
 }
 
 /// Reads one entry, which may hold several definitions (Gemini). Fails with what was found.
-fn read_entry(entry: &Value, default: Shape, found: &mut Vec<(Shape, Definition)>) -> std::result::Result<(), String> {
+fn read_entry(
+    entry: &Value,
+    default: DefinitionShape,
+    found: &mut Vec<(DefinitionShape, ToolDefinition)>,
+) -> std::result::Result<(), String> {
     let object = entry.as_object().ok_or_else(|| format!("found {}", told(entry)))?;
     if let Some(declared) = declarations(object) {
         let list = declared.as_array().ok_or_else(|| format!("function declarations are {}", told(declared)))?;
-        return list.iter().try_for_each(|entry| read_entry(entry, Shape::Gemini, found));
+        return list.iter().try_for_each(|entry| read_entry(entry, DefinitionShape::Gemini, found));
     }
     let (shape, body) = match object.get("function").and_then(Value::as_object) {
-        Some(function) => (Shape::OpenaiNested, function),
+        Some(function) => (DefinitionShape::OpenaiNested, function),
         None => (shape_of(object, default), object),
     };
     let name = body.get("name").and_then(Value::as_str).filter(|name| !name.trim().is_empty());
@@ -140,28 +144,30 @@ fn read_entry(entry: &Value, default: Shape, found: &mut Vec<(Shape, Definition)
     Ok(())
 }
 
-fn shape_of(object: &Map<String, Value>, default: Shape) -> Shape {
+fn shape_of(object: &Map<String, Value>, default: DefinitionShape) -> DefinitionShape {
     let is_function = object.get("type").is_some_and(|kind| kind == "function");
     match () {
-        () if object.contains_key("input_schema") => Shape::Anthropic,
-        () if object.contains_key("inputSchema") => Shape::Mcp,
-        () if is_function => Shape::OpenaiFlat,
-        () if object.contains_key("parameters") || object.contains_key("parametersJsonSchema") => Shape::Gemini,
+        () if object.contains_key("input_schema") => DefinitionShape::Anthropic,
+        () if object.contains_key("inputSchema") => DefinitionShape::Mcp,
+        () if is_function => DefinitionShape::OpenaiFlat,
+        () if object.contains_key("parameters") || object.contains_key("parametersJsonSchema") => {
+            DefinitionShape::Gemini
+        }
         () => default,
     }
 }
 
-fn schema_of(body: &Map<String, Value>, shape: Shape) -> std::result::Result<Option<Value>, String> {
+fn schema_of(body: &Map<String, Value>, shape: DefinitionShape) -> std::result::Result<Option<Value>, String> {
     let keys: &[&str] = match shape {
-        Shape::Mcp => &["inputSchema"],
-        Shape::Anthropic => &["input_schema"],
-        Shape::OpenaiNested | Shape::OpenaiFlat => &["parameters"],
-        Shape::Gemini => &["parametersJsonSchema", "parameters"],
+        DefinitionShape::Mcp => &["inputSchema"],
+        DefinitionShape::Anthropic => &["input_schema"],
+        DefinitionShape::OpenaiNested | DefinitionShape::OpenaiFlat => &["parameters"],
+        DefinitionShape::Gemini => &["parametersJsonSchema", "parameters"],
     };
     let Some((key, schema)) = keys.iter().find_map(|key| Some((*key, body.get(*key)?))) else { return Ok(None) };
     match schema {
         Value::Null => Ok(None),
-        Value::Object(_) | Value::Bool(_) if key == "parameters" && shape == Shape::Gemini => {
+        Value::Object(_) | Value::Bool(_) if key == "parameters" && shape == DefinitionShape::Gemini => {
             let mut schema = schema.clone();
             lower_types(&mut schema);
             Ok(Some(schema))
@@ -199,11 +205,11 @@ pub(crate) fn provider_walk(schema: &mut Value, visit: &mut dyn FnMut(&mut Map<S
     }
 }
 
-fn described(name: &str, body: &Map<String, Value>, schema: Option<Value>) -> Definition {
+fn described(name: &str, body: &Map<String, Value>, schema: Option<Value>) -> ToolDefinition {
     let text = |key: &str| body.get(key).and_then(Value::as_str);
     let hint = |key: &str| body.get("annotations").and_then(|hints| hints.get(key)).and_then(Value::as_bool);
     let tags = body.get("tags").and_then(Value::as_array).into_iter().flatten();
-    Definition {
+    ToolDefinition {
         name: name.trim().to_owned(),
         description: text("description").unwrap_or_default().to_owned(),
         schema,
@@ -247,15 +253,15 @@ const SCHEMA_KEYS: [&str; 4] = ["input_schema", "inputSchema", "parameters", "fu
 /// `</function>`, or a list in one of the known shapes. Anything else is passed over.
 ///
 /// A client searches for tools that it left out of its list, so hiding these saves nothing: their sizes do not count.
-pub fn quoted(text: &str) -> Vec<Definition> {
+pub fn quoted(text: &str) -> Vec<ToolDefinition> {
     let pieces = text.split(OPENING).skip(1).filter_map(|rest| rest.split(CLOSING).next());
     let between = pieces.filter_map(|json| serde_json::from_str(json.trim()).ok()).flat_map(|value| listed(&[value]));
     let whole = serde_json::from_str(text.trim()).map(|value| attached(&value)).unwrap_or_default();
-    between.chain(whole).map(|definition| Definition { is_real: false, ..definition }).collect()
+    between.chain(whole).map(|definition| ToolDefinition { is_real: false, ..definition }).collect()
 }
 
 /// The definitions in what a client attached: lists in one of the known shapes, wherever they stand in it.
-pub fn attached(value: &Value) -> Vec<Definition> {
+pub fn attached(value: &Value) -> Vec<ToolDefinition> {
     match value {
         Value::Array(entries) if entries.iter().any(is_definition) => listed(entries),
         Value::Array(entries) => entries.iter().flat_map(attached).collect(),
@@ -269,7 +275,7 @@ fn is_definition(entry: &Value) -> bool {
 }
 
 /// Those of the entries that are definitions with a schema.
-fn listed(entries: &[Value]) -> Vec<Definition> {
+fn listed(entries: &[Value]) -> Vec<ToolDefinition> {
     let spec = Spec { server: None, file: String::new() };
     let one = |entry: &Value| definitions(&spec, &Value::Array(vec![entry.clone()]).to_string()).ok();
     let found = entries.iter().filter_map(one).flat_map(|(_, found)| found);

@@ -10,10 +10,10 @@ pub mod replayed;
 use std::collections::BTreeSet;
 
 use crate::logs::timeline::requests::{Block, BlockKind, Timeline};
-use crate::whatif::compaction::Sheet;
+use crate::whatif::compaction::CompactionThresholds;
 use crate::whatif::compaction::params::{MicroKnobs, Style};
-use crate::whatif::sim::breakage::rows::Class;
-use crate::whatif::sim::view::{ContextView, Item, Journal, Key, Moment, Noticed, Stage, StageOutput};
+use crate::whatif::sim::breakage::rows::BreakClass;
+use crate::whatif::sim::view::{ContextView, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput};
 
 /// One result that was cleared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -29,14 +29,14 @@ pub struct Cleared {
 /// The stage.
 pub struct Micro {
     params: MicroKnobs,
-    sheet: Sheet,
-    journal: Journal<Cleared>,
+    sheet: CompactionThresholds,
+    journal: StageJournal<Cleared>,
     cleared: BTreeSet<u32>,
 }
 
 impl Micro {
     /// Every result that is cleared is written to `journal`.
-    pub fn new(params: MicroKnobs, sheet: Sheet, journal: Journal<Cleared>) -> Self {
+    pub fn new(params: MicroKnobs, sheet: CompactionThresholds, journal: StageJournal<Cleared>) -> Self {
         Self { params, sheet, journal, cleared: BTreeSet::new() }
     }
 
@@ -56,7 +56,7 @@ impl Micro {
 
     /// The item as it is once cleared; the same item where that would not make it smaller.
     fn shortened(&self, timeline: &Timeline, item: Item) -> Item {
-        let Key::Block(block) = item.key else { return item };
+        let ItemKey::Block(block) = item.key else { return item };
         let chars = timeline.blocks[block as usize].chars;
         let kept_chars = self.kept_chars(chars).min(item.kept_chars);
         let share = u64::from(item.tokens) * u64::from(kept_chars);
@@ -69,14 +69,14 @@ impl Micro {
     }
 
     /// The results of a context as the rule sees them, with the places of their items.
-    fn results(&self, moment: &Moment<'_>, view: &ContextView) -> Vec<(usize, ResultSize)> {
+    fn results(&self, moment: &RequestMoment<'_>, view: &ContextView) -> Vec<(usize, ResultSize)> {
         let blocks = &moment.timeline.blocks;
         let mut offset = view.prefix.tokens;
         let mut results = Vec::new();
         for (place, item) in view.items.iter().enumerate() {
             let start = offset;
             offset += u64::from(item.tokens);
-            let Key::Block(index) = item.key else { continue };
+            let ItemKey::Block(index) = item.key else { continue };
             let block = &blocks[index as usize];
             if block.kind != BlockKind::ToolResult || !self.clears(moment.timeline, block) {
                 continue;
@@ -98,8 +98,8 @@ impl Micro {
         results
     }
 
-    fn clear(&mut self, moment: &Moment<'_>, item: &mut Item, aside: &mut StageOutput) {
-        let Key::Block(block) = item.key else { return };
+    fn clear(&mut self, moment: &RequestMoment<'_>, item: &mut Item, aside: &mut StageOutput) {
+        let ItemKey::Block(block) = item.key else { return };
         let shortened = self.shortened(moment.timeline, *item);
         self.cleared.insert(block);
         self.journal.push(Cleared { request: moment.request, block, removed_tokens: item.tokens - shortened.tokens });
@@ -107,7 +107,7 @@ impl Micro {
         // What comes in with this request was never sent before.
         if moment.timeline.requests[moment.request as usize].inputs.contains(&block) {
             let call = moment.timeline.blocks[block as usize].call;
-            aside.noticed.push(Noticed { class: Class::ClearedBeforeSeen.word(), call });
+            aside.noticed.push(Noticed { class: BreakClass::ClearedBeforeSeen.word(), call });
         }
     }
 }
@@ -125,9 +125,9 @@ impl Stage for Micro {
         })
     }
 
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
+    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
         for item in &mut view.items {
-            if matches!(item.key, Key::Block(block) if self.cleared.contains(&block)) {
+            if matches!(item.key, ItemKey::Block(block) if self.cleared.contains(&block)) {
                 *item = self.shortened(moment.timeline, *item);
             }
         }

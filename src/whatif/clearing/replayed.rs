@@ -10,15 +10,15 @@ use crate::base::id::{Id, IdMap};
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{BlockKind, Clearing, Marks, NONE, Segment, SegmentCause, Timeline};
 use crate::whatif::clearing::{Cleared, ResultSize, plan};
-use crate::whatif::compaction::Sheet;
+use crate::whatif::compaction::CompactionThresholds;
 use crate::whatif::compaction::figures::contexts;
 use crate::whatif::compaction::outcome::{ClearingCheck, Clearings, ClearingsReplayed};
 use crate::whatif::compaction::params::MicroKnobs;
-use crate::whatif::sim::breakage::shown::Shown;
-use crate::whatif::sim::simulate::Run;
+use crate::whatif::sim::breakage::shown::ShownBlocks;
+use crate::whatif::sim::simulate::SimulatedRun;
 
 /// Checks every clearing of the log. The client's own limits are used (any size, none protected); the rest is `params`.
-pub fn replayed(timeline: &Timeline, params: &MicroKnobs, sheet: &Sheet) -> ClearingsReplayed {
+pub fn replayed(timeline: &Timeline, params: &MicroKnobs, sheet: &CompactionThresholds) -> ClearingsReplayed {
     let rule = Rule::new(timeline, params, sheet);
     let mut done: BTreeSet<Id> = BTreeSet::new();
     let mut checks = Vec::new();
@@ -38,7 +38,7 @@ pub fn replayed(timeline: &Timeline, params: &MicroKnobs, sheet: &Sheet) -> Clea
 struct Rule<'a> {
     timeline: &'a Timeline,
     params: &'a MicroKnobs,
-    sheet: &'a Sheet,
+    sheet: &'a CompactionThresholds,
     /// Calls by their ids.
     calls: IdMap<Id, u32>,
 }
@@ -47,7 +47,7 @@ struct Rule<'a> {
 type Sized = (Id, u64);
 
 impl<'a> Rule<'a> {
-    fn new(timeline: &'a Timeline, params: &'a MicroKnobs, sheet: &'a Sheet) -> Self {
+    fn new(timeline: &'a Timeline, params: &'a MicroKnobs, sheet: &'a CompactionThresholds) -> Self {
         let calls = timeline.calls.iter().enumerate().map(|(index, call)| (call.id, index as u32)).collect();
         Self { timeline, params, sheet, calls }
     }
@@ -97,7 +97,7 @@ impl<'a> Rule<'a> {
         let since = segments[compacted.unwrap_or(0)..].iter();
         for request in since.filter_map(|segment| self.shrinks(segment)) {
             let known: BTreeSet<Id> = done.union(&gone).copied().collect();
-            let results = self.results(Shown::to(self.timeline, request).blocks(), &[], &known);
+            let results = self.results(ShownBlocks::to(self.timeline, request).blocks(), &[], &known);
             let (calls, freed) = self.cleared(&results);
             if freed <= self.lost(request) {
                 gone.extend(calls);
@@ -150,17 +150,17 @@ impl<'a> Rule<'a> {
             segment.cause == SegmentCause::Compaction && segment.requests.start == request
         };
         if requests.contains(&clearing.request) && !opens_empty(clearing.request) {
-            return self.results(Shown::to(self.timeline, clearing.request).blocks(), &[], done);
+            return self.results(ShownBlocks::to(self.timeline, clearing.request).blocks(), &[], done);
         }
         // Compacted at once, or the log ends: no request shows what had come in.
         let before = clearing.request.checked_sub(1).filter(|before| requests.contains(before));
-        let shown = before.map(|before| Shown::after(self.timeline, before));
-        self.results(shown.iter().flat_map(Shown::blocks), &clearing.arrived, done)
+        let shown = before.map(|before| ShownBlocks::after(self.timeline, before));
+        self.results(shown.iter().flat_map(ShownBlocks::blocks), &clearing.arrived, done)
     }
 }
 
 /// A virtual run of clearing in figures; `cleared` is the stage's journal.
-pub fn clearings(timeline: &Timeline, cleared: &[Cleared], run: &Run) -> Clearings {
+pub fn clearings(timeline: &Timeline, cleared: &[Cleared], run: &SimulatedRun) -> Clearings {
     let session = |request: u32| timeline.chains[timeline.requests[request as usize].chain as usize].session;
     Clearings {
         clearings: cleared.iter().map(|entry| entry.request).collect::<BTreeSet<_>>().len() as u64,

@@ -4,7 +4,7 @@
 use crate::logs::timeline::requests::{Block, BlockKind, NONE, Timeline};
 use crate::whatif::client::sheet::Results;
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, Item, ItemKey, RequestMoment, Stage, StageOutput};
 
 /// How long a result may be, and of which tools.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -55,7 +55,7 @@ impl Capped {
 
     /// The item as it would have been shown. Whoever cut it before has the say.
     fn shown(&mut self, timeline: &Timeline, item: Item) -> Item {
-        let Key::Block(index) = item.key else { return item };
+        let ItemKey::Block(index) = item.key else { return item };
         if let Known::Unknown = self.known[index as usize] {
             let is_whole = item.kept_chars >= timeline.blocks[index as usize].chars;
             let cut = is_whole.then(|| self.cut(timeline, index, item.tokens)).flatten();
@@ -105,7 +105,7 @@ impl Stage for Capped {
         timeline.blocks_of(chain).is_none_or(|blocks| blocks.iter().any(is_concerned))
     }
 
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, _: &mut StageOutput) {
+    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, _: &mut StageOutput) {
         for item in &mut view.items {
             *item = self.shown(moment.timeline, *item);
         }

@@ -18,29 +18,29 @@ use crate::base::sums::adds_up;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::client::capped::{Capped, Limit};
-use crate::whatif::client::sheet::{Sheet, Versions, versions};
+use crate::whatif::client::sheet::{ClientThresholds, Versions, versions};
 use crate::whatif::compaction::params::{Align, Params as CompactionParams};
-use crate::whatif::compaction::{Compaction, Sheet as CompactionSheet};
-use crate::whatif::prompt_cache::params::{CacheSim, Class, Params, Ttl};
+use crate::whatif::compaction::{Compaction, CompactionThresholds};
+use crate::whatif::prompt_cache::params::{CacheLifetime, CacheRules, Params, TtlPolicy};
 use crate::whatif::sim::bill::foretold_cost;
 use crate::whatif::sim::breakage::rows::{Break, Strength};
 use crate::whatif::sim::breakage::tally::penalties;
-use crate::whatif::sim::breakage::{Detectors, Watch};
+use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance;
-use crate::whatif::sim::simulate::{Ground, Run};
+use crate::whatif::sim::simulate::{SharedRun, SimulatedRun};
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{Journal, Stage};
+use crate::whatif::sim::view::{Stage, StageJournal};
 use crate::whatif::simulation::Simulation;
 
 /// A lever that can be simulated, at a value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Knob {
+pub enum LeverValue {
     /// Lifetime of what main threads write to the cache.
-    MainTtl(Class),
+    MainTtl(CacheLifetime),
     /// The same of subagents.
-    SubagentTtl(Class),
+    SubagentTtl(CacheLifetime),
     /// The window that automatic compaction goes by, in tokens.
     Window(u64),
     /// How long results of tools may be.
@@ -50,7 +50,7 @@ pub enum Knob {
 /// Which requests a lever concerns.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum Part {
+pub enum LeverPart {
     /// Those of main threads.
     Main,
     /// Those of subagents.
@@ -59,7 +59,7 @@ pub enum Part {
     All,
 }
 
-impl Part {
+impl LeverPart {
     /// The word for it in reports.
     pub fn key(self) -> &'static str {
         self.into()
@@ -74,20 +74,20 @@ impl Part {
     }
 }
 
-impl Knob {
+impl LeverValue {
     /// Which requests it concerns.
-    pub fn part(self) -> Part {
+    pub fn part(self) -> LeverPart {
         match self {
-            Self::MainTtl(_) => Part::Main,
-            Self::SubagentTtl(_) => Part::Subagents,
-            _ => Part::All,
+            Self::MainTtl(_) => LeverPart::Main,
+            Self::SubagentTtl(_) => LeverPart::Subagents,
+            _ => LeverPart::All,
         }
     }
 }
 
 /// One session without and with a setting.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
-pub struct Sides {
+pub struct SettingSides {
     /// Requests.
     pub requests: u64,
     /// Cost as simulated of what the log says.
@@ -102,9 +102,9 @@ pub struct Sides {
     pub error_units: i128,
 }
 
-adds_up!(Sides: requests, before, after, hard, soft, error_units);
+adds_up!(SettingSides: requests, before, after, hard, soft, error_units);
 
-impl Sides {
+impl SettingSides {
     /// How far the simulation is from the bill, as a share of it.
     pub fn error(&self) -> f64 {
         (self.error_units as f64 / self.before.units.max(1) as f64).abs()
@@ -120,16 +120,16 @@ impl Sides {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Trial {
     /// The setting.
-    pub knob: Knob,
-    /// Session by session, in the order of [`Study::sessions`].
-    pub sessions: Vec<Sides>,
+    pub knob: LeverValue,
+    /// Session by session, in the order of [`LeverStudy::sessions`].
+    pub sessions: Vec<SettingSides>,
     /// By session (index into the timeline's) and model.
-    pub by_model: BTreeMap<(u32, Sym), Sides>,
+    pub by_model: BTreeMap<(u32, Sym), SettingSides>,
 }
 
 /// A session of the study.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Seen {
+pub struct StudiedSession {
     /// First record.
     pub first: Millis,
     /// End of its last request.
@@ -144,9 +144,9 @@ pub struct Seen {
 
 /// All settings that were tried.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Study {
+pub struct LeverStudy {
     /// The sessions, earliest first.
-    pub sessions: Vec<Seen>,
+    pub sessions: Vec<StudiedSession>,
     /// The settings.
     pub trials: Vec<Trial>,
     /// Client versions of the last weeks, each with its last request.
@@ -155,18 +155,18 @@ pub struct Study {
     pub least_percent: f64,
 }
 
-impl Study {
+impl LeverStudy {
     /// What a setting, tried session by session, comes to on one side: the earlier sessions, or the later ones.
-    pub fn sum(&self, tried: &[Sides], is_earlier: bool) -> Sides {
+    pub fn sum(&self, tried: &[SettingSides], is_earlier: bool) -> SettingSides {
         self.concerned(tried, is_earlier).map(|(_, sides)| *sides).sum()
     }
 
     /// The sessions of one side that a setting concerns.
     pub fn concerned<'s>(
         &'s self,
-        tried: &'s [Sides],
+        tried: &'s [SettingSides],
         is_earlier: bool,
-    ) -> impl Iterator<Item = (&'s Seen, &'s Sides)> + use<'s> {
+    ) -> impl Iterator<Item = (&'s StudiedSession, &'s SettingSides)> + use<'s> {
         let pairs = self.sessions.iter().zip(tried);
         pairs.filter(move |(seen, sides)| seen.is_earlier == is_earlier && sides.before.units > 0)
     }
@@ -180,7 +180,7 @@ impl Study {
 
     /// The chosen one of some settings and its value; none if no value is cheaper than the log, where it is chosen and, by
     /// more than the simulation is off, on the later sessions.
-    pub fn paying(&self, value: impl Fn(Knob) -> Option<u64>) -> Option<(u64, &Trial)> {
+    pub fn paying(&self, value: impl Fn(LeverValue) -> Option<u64>) -> Option<(u64, &Trial)> {
         let (change, trial) = self.chosen(self.trials.iter().filter(|trial| value(trial.knob).is_some()))?;
         let later = self.sum(&trial.sessions, false);
         let holds = later.change()? < -later.error().max(self.least_percent / 100.0);
@@ -190,7 +190,7 @@ impl Study {
 
 /// Which levers are tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tried {
+pub enum TriedLevers {
     /// All of them.
     All,
     /// What changes contexts: windows of automatic compaction, sizes of results.
@@ -202,29 +202,35 @@ pub enum Tried {
 ///
 /// # Errors
 /// If a data file does not fit.
-pub fn study(ground: &Ground<'_>, world: &Simulation, data: &Data, project: Option<Id>, tried: Tried) -> Result<Study> {
-    let sheet = Sheet::load(data)?;
+pub fn study(
+    ground: &SharedRun<'_>,
+    world: &Simulation,
+    data: &Data,
+    project: Option<Id>,
+    tried: TriedLevers,
+) -> Result<LeverStudy> {
+    let sheet = ClientThresholds::load(data)?;
     let bench = Bench::new(ground, world, &sheet, data, project)?;
     // A run is as large as the log: of each only what it comes to is kept.
     let mut trials: Vec<Trial> = Vec::new();
-    let ttl: &[Class] = if tried == Tried::All { &sheet.ttl.values } else { &[] };
+    let ttl: &[CacheLifetime] = if tried == TriedLevers::All { &sheet.ttl.values } else { &[] };
     let of_ttl = ttl.par_iter().flat_map_iter(|&class| {
         let run = ground.under(&living(ground.oracle, Some(class))).baseline();
-        [Knob::MainTtl(class), Knob::SubagentTtl(class)].map(|knob| bench.trial(knob, &run, &[]))
+        [LeverValue::MainTtl(class), LeverValue::SubagentTtl(class)].map(|knob| bench.trial(knob, &run, &[]))
     });
     trials.par_extend(of_ttl);
     let results = &sheet.results;
     let limits = results.bash_chars.iter().copied().map(Limit::BashChars);
     let limits = limits.chain(results.mcp_tokens.iter().copied().map(Limit::McpTokens));
     let limits = limits.chain(results.read_tokens.iter().copied().map(Limit::ReadTokens));
-    let windows = sheet.window.tokens.iter().copied().map(Knob::Window);
-    let knobs: Vec<Knob> = windows.chain(limits.map(Knob::Result)).collect();
+    let windows = sheet.window.tokens.iter().copied().map(LeverValue::Window);
+    let knobs: Vec<LeverValue> = windows.chain(limits.map(LeverValue::Result)).collect();
     let of_stages = knobs.par_iter().filter_map(|&knob| {
         let (run, breaks) = bench.run(ground, vec![bench.stages.stage(knob)?]);
         Some(bench.trial(knob, &run, &breaks))
     });
     trials.par_extend(of_stages);
-    Ok(Study {
+    Ok(LeverStudy {
         trials,
         sessions: bench.seen(sheet.split.earlier_percent),
         versions: versions(&world.timeline, &bench.order, sheet.split.version_days),
@@ -232,60 +238,60 @@ pub fn study(ground: &Ground<'_>, world: &Simulation, data: &Data, project: Opti
     })
 }
 
-/// Several settings as one configuration, session by session in the order of [`Study::sessions`].
+/// Several settings as one configuration, session by session in the order of [`LeverStudy::sessions`].
 ///
 /// # Errors
 /// If a data file does not fit.
 pub fn together(
-    ground: &Ground<'_>,
+    ground: &SharedRun<'_>,
     world: &Simulation,
     data: &Data,
     project: Option<Id>,
-    knobs: &[Knob],
-) -> Result<Vec<Sides>> {
-    let sheet = Sheet::load(data)?;
+    knobs: &[LeverValue],
+) -> Result<Vec<SettingSides>> {
+    let sheet = ClientThresholds::load(data)?;
     let bench = Bench::new(ground, world, &sheet, data, project)?;
-    let lifetime = |part: Part| {
+    let lifetime = |part: LeverPart| {
         knobs.iter().find_map(|knob| match knob {
-            Knob::MainTtl(class) if part == Part::Main => Some(*class),
-            Knob::SubagentTtl(class) if part == Part::Subagents => Some(*class),
+            LeverValue::MainTtl(class) if part == LeverPart::Main => Some(*class),
+            LeverValue::SubagentTtl(class) if part == LeverPart::Subagents => Some(*class),
             _ => None,
         })
     };
-    let of_part = |part: Part| {
+    let of_part = |part: LeverPart| {
         // What is long is cut as it comes in, before a compaction can see it.
-        let (windows, limits): (Vec<&Knob>, Vec<&Knob>) =
-            knobs.iter().partition(|knob| matches!(knob, Knob::Window(_)));
+        let (windows, limits): (Vec<&LeverValue>, Vec<&LeverValue>) =
+            knobs.iter().partition(|knob| matches!(knob, LeverValue::Window(_)));
         let stages = limits.into_iter().chain(windows).filter_map(|&knob| bench.stages.stage(knob)).collect();
         let (run, breaks) = bench.run(&ground.under(&living(ground.oracle, lifetime(part))), stages);
         bench.in_order(&bench.sides(part, &run, &breaks))
     };
-    let (mut all, subagents) = rayon::join(|| of_part(Part::Main), || of_part(Part::Subagents));
+    let (mut all, subagents) = rayon::join(|| of_part(LeverPart::Main), || of_part(LeverPart::Subagents));
     all.iter_mut().zip(&subagents).for_each(|(all, more)| *all += more);
     Ok(all)
 }
 
 /// The cache with a lifetime for everything that is written; none: as the log says.
-fn living(oracle: &CacheSim, class: Option<Class>) -> CacheSim {
-    let ttl = class.map_or(oracle.params.ttl, Ttl::Always);
+fn living(oracle: &CacheRules, class: Option<CacheLifetime>) -> CacheRules {
+    let ttl = class.map_or(oracle.params.ttl, TtlPolicy::Always);
     oracle.with(Params { ttl, ..oracle.params })
 }
 
 /// Makes the stages that settings stand for.
 struct KnobStages<'s> {
-    sheet: &'s Sheet,
-    compaction: CompactionSheet,
+    sheet: &'s ClientThresholds,
+    compaction: CompactionThresholds,
     params: CompactionParams,
     tokens: Arc<[u32]>,
     sizes: &'s SizeRules,
 }
 
 impl<'s> KnobStages<'s> {
-    fn new(world: &'s Simulation, sheet: &'s Sheet, data: &Data) -> Result<Self> {
+    fn new(world: &'s Simulation, sheet: &'s ClientThresholds, data: &Data) -> Result<Self> {
         let sheets = crate::whatif::chosen::Sheets::load(data)?;
         Ok(Self {
             sheet,
-            compaction: data.read("policies/compaction.toml", CompactionSheet::parse)?,
+            compaction: data.read("policies/compaction.toml", CompactionThresholds::parse)?,
             params: sheets.sheet(crate::whatif::chosen::Policy::Compaction).params()?,
             tokens: world.sizes.tokens.as_slice().into(),
             sizes: &world.sizes.rules,
@@ -293,11 +299,13 @@ impl<'s> KnobStages<'s> {
     }
 
     /// None of a lifetime, which is the cache's.
-    fn stage(&self, knob: Knob) -> Option<Box<dyn Stage>> {
+    fn stage(&self, knob: LeverValue) -> Option<Box<dyn Stage>> {
         match knob {
-            Knob::MainTtl(_) | Knob::SubagentTtl(_) => None,
-            Knob::Result(limit) => Some(Box::new(Capped::new(limit, self.sheet.results.clone(), self.sizes.clone()))),
-            Knob::Window(window) => {
+            LeverValue::MainTtl(_) | LeverValue::SubagentTtl(_) => None,
+            LeverValue::Result(limit) => {
+                Some(Box::new(Capped::new(limit, self.sheet.results.clone(), self.sizes.clone())))
+            }
+            LeverValue::Window(window) => {
                 // As the client compacts: it keeps no tail, and does not count turns.
                 let params = CompactionParams {
                     window,
@@ -306,7 +314,8 @@ impl<'s> KnobStages<'s> {
                     min_turns_between: 0,
                     ..self.params.clone()
                 };
-                let stage = Compaction::new(params, self.compaction.clone(), self.tokens.clone(), Journal::default());
+                let stage =
+                    Compaction::new(params, self.compaction.clone(), self.tokens.clone(), StageJournal::default());
                 Some(Box::new(stage))
             }
         }
@@ -328,10 +337,10 @@ fn order(timeline: &Timeline, project: Option<Id>) -> Vec<u32> {
 
 /// What every try is made on.
 struct Bench<'b> {
-    ground: &'b Ground<'b>,
+    ground: &'b SharedRun<'b>,
     detectors: Detectors<'b>,
-    baseline: Run,
-    blind: Run,
+    baseline: SimulatedRun,
+    blind: SimulatedRun,
     stages: KnobStages<'b>,
     /// The sessions with requests, earliest first.
     order: Vec<u32>,
@@ -339,9 +348,9 @@ struct Bench<'b> {
 
 impl<'b> Bench<'b> {
     fn new(
-        ground: &'b Ground<'b>,
+        ground: &'b SharedRun<'b>,
         world: &'b Simulation,
-        sheet: &'b Sheet,
+        sheet: &'b ClientThresholds,
         data: &Data,
         project: Option<Id>,
     ) -> Result<Self> {
@@ -351,8 +360,8 @@ impl<'b> Bench<'b> {
         Ok(Self { ground, detectors, baseline, blind, stages, order: order(&world.timeline, project) })
     }
 
-    fn run(&self, ground: &Ground<'_>, mut stages: Vec<Box<dyn Stage>>) -> (Run, Vec<Break>) {
-        let mut watch = Watch::new(&self.detectors);
+    fn run(&self, ground: &SharedRun<'_>, mut stages: Vec<Box<dyn Stage>>) -> (SimulatedRun, Vec<Break>) {
+        let mut watch = BreakWatch::new(&self.detectors);
         let chains = 0..ground.timeline.chains.len() as u32;
         let run = ground.run(chains, &mut stages, Some(&mut watch));
         (run, watch.breaks)
@@ -366,23 +375,23 @@ impl<'b> Bench<'b> {
     }
 
     /// Both sides of a setting.
-    fn trial(&self, knob: Knob, run: &Run, breaks: &[Break]) -> Trial {
+    fn trial(&self, knob: LeverValue, run: &SimulatedRun, breaks: &[Break]) -> Trial {
         let by_model = self.sides(knob.part(), run, breaks);
         Trial { knob, sessions: self.in_order(&by_model), by_model }
     }
 
     /// Both sides of each session, whatever the model, in the order of the sessions.
-    fn in_order(&self, by_model: &BTreeMap<(u32, Sym), Sides>) -> Vec<Sides> {
-        let mut sessions: BTreeMap<u32, Sides> = BTreeMap::new();
+    fn in_order(&self, by_model: &BTreeMap<(u32, Sym), SettingSides>) -> Vec<SettingSides> {
+        let mut sessions: BTreeMap<u32, SettingSides> = BTreeMap::new();
         by_model.iter().for_each(|(key, sides)| *sessions.entry(key.0).or_default() += sides);
         self.order.iter().map(|session| sessions.get(session).copied().unwrap_or_default()).collect()
     }
 
     /// Both sides of a setting, by session and model.
-    fn sides(&self, part: Part, run: &Run, breaks: &[Break]) -> BTreeMap<(u32, Sym), Sides> {
-        let [before, after] = Run::priced_alike([&self.baseline, run]);
-        let mut sides: BTreeMap<(u32, Sym), Sides> = BTreeMap::new();
-        let mut add = |request: u32, change: &dyn Fn(&mut Sides)| {
+    fn sides(&self, part: LeverPart, run: &SimulatedRun, breaks: &[Break]) -> BTreeMap<(u32, Sym), SettingSides> {
+        let [before, after] = SimulatedRun::priced_alike([&self.baseline, run]);
+        let mut sides: BTreeMap<(u32, Sym), SettingSides> = BTreeMap::new();
+        let mut add = |request: u32, change: &dyn Fn(&mut SettingSides)| {
             let (session, is_main) = self.place(request);
             if part.has(is_main) {
                 let model = self.ground.timeline.requests[request as usize].model;
@@ -421,7 +430,7 @@ impl<'b> Bench<'b> {
     /// What breaks cost at least: each lost reading is written again once, and each step that would surely have failed is a
     /// request more, which reads its whole context.
     fn penalties(&self, breaks: &[Break]) -> Vec<(u32, Cost)> {
-        let Ground { timeline, tariff, priors, .. } = self.ground;
+        let SharedRun { timeline, tariff, priors, .. } = self.ground;
         let cost = |index: u32, spent: &Spent| {
             let request = &timeline.requests[index as usize];
             (index, tariff.cost(request.model, request.start, spent))
@@ -439,15 +448,18 @@ impl<'b> Bench<'b> {
         rereads.chain(again).collect()
     }
 
-    fn seen(&self, earlier_percent: u64) -> Vec<Seen> {
+    fn seen(&self, earlier_percent: u64) -> Vec<StudiedSession> {
         let (timeline, order) = (self.ground.timeline, &self.order);
         let earlier = order.len() as u64 * earlier_percent / 100;
         let blank = |(place, &session): (usize, &u32)| {
             let first = timeline.sessions[session as usize].ts_first;
             let is_earlier = (place as u64) < earlier;
-            (session, Seen { first, last: first, cost: Cost::default(), subagents: Cost::default(), is_earlier })
+            (
+                session,
+                StudiedSession { first, last: first, cost: Cost::default(), subagents: Cost::default(), is_earlier },
+            )
         };
-        let mut seen: BTreeMap<u32, Seen> = order.iter().enumerate().map(blank).collect();
+        let mut seen: BTreeMap<u32, StudiedSession> = order.iter().enumerate().map(blank).collect();
         for priced in &self.baseline.requests {
             let (session, is_main) = self.place(priced.request);
             let Some(seen) = seen.get_mut(&session) else { continue };

@@ -9,8 +9,8 @@ use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::{Millis, Place};
-use crate::settings::entries::Forecast;
-use crate::whatif::prompt_cache::params::Class;
+use crate::settings::entries::BillForecast;
+use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::Spent;
 use crate::whatif::sim::money::{Prices, Tariff};
@@ -39,7 +39,7 @@ impl HistoryRules {
 
 /// What was changed, when, and for whom.
 #[derive(Clone, Copy, Debug)]
-pub struct Change<'f> {
+pub struct SettingChange<'f> {
     /// When it was written.
     pub at: Millis,
     /// When the next change of the same file was.
@@ -47,12 +47,12 @@ pub struct Change<'f> {
     /// The project that it concerns; none: all.
     pub project: Option<Id>,
     /// What was expected of it.
-    pub forecast: &'f Forecast,
+    pub forecast: &'f BillForecast,
 }
 
 /// What became of it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Realised {
+pub struct ActualChange {
     /// Sessions that ended before the change.
     pub before: u64,
     /// Sessions that began after it.
@@ -107,7 +107,12 @@ struct Sums {
 }
 
 /// Holds a forecast against what was billed.
-pub fn realised(timeline: &Timeline, prices: &Prices, change: &Change<'_>, rules: &HistoryRules) -> Realised {
+pub fn realised(
+    timeline: &Timeline,
+    prices: &Prices,
+    change: &SettingChange<'_>,
+    rules: &HistoryRules,
+) -> ActualChange {
     let (before, after) = sides(timeline, prices, change);
     let (count_before, count_after) = (count(&before), count(&after));
     let has_control = before.iter().chain(&after).any(|sums| sums.beside[1] > 0.0);
@@ -116,7 +121,7 @@ pub fn realised(timeline: &Timeline, prices: &Prices, change: &Change<'_>, rules
         ("subagents", _) => "main threads",
         _ => "other projects",
     });
-    let early = Realised {
+    let early = ActualChange {
         before: count_before,
         after: count_after,
         change: None,
@@ -149,7 +154,7 @@ pub fn realised(timeline: &Timeline, prices: &Prices, change: &Change<'_>, rules
     } else {
         CameTrue::NotClear
     };
-    Realised { change: Some(told), lower: Some(lower), upper: Some(upper), verdict, ..early }
+    ActualChange { change: Some(told), lower: Some(lower), upper: Some(upper), verdict, ..early }
 }
 
 fn count(sessions: &[Sums]) -> u64 {
@@ -157,7 +162,7 @@ fn count(sessions: &[Sums]) -> u64 {
 }
 
 /// Sessions that ended before the change, and that began after it.
-fn sides(timeline: &Timeline, prices: &Prices, change: &Change<'_>) -> (Vec<Sums>, Vec<Sums>) {
+fn sides(timeline: &Timeline, prices: &Prices, change: &SettingChange<'_>) -> (Vec<Sums>, Vec<Sums>) {
     let tariff = Tariff::new(prices, &timeline.names);
     let mut sums = vec![Sums::default(); timeline.sessions.len()];
     let mut ends = vec![Millis::MIN; timeline.sessions.len()];
@@ -173,7 +178,7 @@ fn sides(timeline: &Timeline, prices: &Prices, change: &Change<'_>) -> (Vec<Sums
             "subagents" => chain.place != Place::Main,
             _ => true,
         };
-        let spent = Spent { output: request.usage.output, ..bill::spent(request, Class::FiveMinutes) };
+        let spent = Spent { output: request.usage.output, ..bill::spent(request, CacheLifetime::FiveMinutes) };
         // Input-equivalent tokens, so that another model is no other cost.
         let cost = tariff.cost(request.model, request.start, &spent).units as f64;
         let pair = [cost, if per_request { 1.0 } else { request.context() as f64 }];

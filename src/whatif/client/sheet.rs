@@ -12,18 +12,18 @@ use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::date;
 use crate::settings::claude::levers::Lever;
-use crate::whatif::prompt_cache::params::Class;
+use crate::whatif::prompt_cache::params::CacheLifetime;
 
 /// The sheet.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sheet {
+pub struct ClientThresholds {
     /// How sessions are told apart.
-    pub split: Split,
+    pub split: SplitThresholds,
     /// Lifetimes.
-    pub ttl: Ttl,
+    pub ttl: TriedTtls,
     /// Windows.
-    pub window: Window,
+    pub window: TriedWindows,
     /// Sizes of results.
     pub results: Results,
 }
@@ -31,7 +31,7 @@ pub struct Sheet {
 /// How sessions are told apart.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Split {
+pub struct SplitThresholds {
     /// Sessions that a value is chosen on, of a hundred.
     pub earlier_percent: u64,
     /// Days before the last request whose client versions count.
@@ -41,15 +41,15 @@ pub struct Split {
 /// Lifetimes that are tried.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ttl {
+pub struct TriedTtls {
     /// Which.
-    pub values: Vec<Class>,
+    pub values: Vec<CacheLifetime>,
 }
 
 /// Windows that are tried.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Window {
+pub struct TriedWindows {
     /// In tokens.
     pub tokens: Vec<u64>,
 }
@@ -77,7 +77,7 @@ pub struct Results {
 /// The data file.
 const FILE: &str = "policies/claude_settings.toml";
 
-impl Sheet {
+impl ClientThresholds {
     /// Reads the sheet.
     ///
     /// # Errors

@@ -8,13 +8,13 @@ use crate::base::forecast::{Forecast, at_share, next_within, week_of};
 use crate::base::id::Id;
 use crate::logs::timeline::requests::{BlockKind, Boundary, NONE, SegmentCause, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
-use crate::whatif::compaction::sheet::{Reattach, Sheet};
+use crate::whatif::compaction::sheet::{CompactionThresholds, Reattach};
 use crate::whatif::sim::sizes;
-use crate::whatif::sim::sizes::Sizes;
+use crate::whatif::sim::sizes::BlockSizes;
 
 /// A compaction with what is known before it, and how large the context was after it.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Carried {
+pub struct CarriedCompaction {
     /// When the first request after it began.
     pub at: Millis,
     /// Tokens that stand in front of the conversation: tools, system prompt, memory.
@@ -28,20 +28,25 @@ pub struct Carried {
 }
 
 /// Every compaction with a request after it, by time.
-pub fn compactions(timeline: &Timeline, sizes: &Sizes, sheet: &Sheet) -> Vec<Carried> {
+pub fn compactions(timeline: &Timeline, sizes: &BlockSizes, sheet: &CompactionThresholds) -> Vec<CarriedCompaction> {
     let of = |boundary: &Boundary| carried(timeline, sizes, sheet, boundary);
-    let mut found: Vec<Carried> = timeline.boundaries.iter().filter_map(of).collect();
+    let mut found: Vec<CarriedCompaction> = timeline.boundaries.iter().filter_map(of).collect();
     found.sort_by_key(|one| (one.at, one.came));
     found
 }
 
-fn carried(timeline: &Timeline, sizes: &Sizes, sheet: &Sheet, boundary: &Boundary) -> Option<Carried> {
+fn carried(
+    timeline: &Timeline,
+    sizes: &BlockSizes,
+    sheet: &CompactionThresholds,
+    boundary: &Boundary,
+) -> Option<CarriedCompaction> {
     let request = timeline.requests.get(boundary.request as usize)?;
     if request.chain != boundary.chain || request.context() == 0 {
         return None;
     }
     let summary = (boundary.summary != NONE).then(|| u64::from(sizes.tokens[boundary.summary as usize]));
-    Some(Carried {
+    Some(CarriedCompaction {
         at: request.start,
         opening: opening(timeline, sizes, sheet, boundary),
         files: files(timeline, &sizes.tokens, &sheet.client.reattach, boundary),
@@ -51,7 +56,7 @@ fn carried(timeline: &Timeline, sizes: &Sizes, sheet: &Sheet, boundary: &Boundar
 }
 
 /// What the chain began with besides its first prompt; where that cannot be told, the static prefix.
-fn opening(timeline: &Timeline, sizes: &Sizes, sheet: &Sheet, boundary: &Boundary) -> u64 {
+fn opening(timeline: &Timeline, sizes: &BlockSizes, sheet: &CompactionThresholds, boundary: &Boundary) -> u64 {
     let chain = &timeline.chains[boundary.chain as usize];
     let prefix = sizes.prefix[boundary.chain as usize];
     let first = &timeline.requests[chain.requests.start as usize];
@@ -99,22 +104,23 @@ fn files(timeline: &Timeline, tokens: &[u32], reattach: &Reattach, boundary: &Bo
 }
 
 /// A prediction for each compaction, by those that were over in an earlier week: known until then, judged after.
-pub fn forecasts(found: &[Carried], sheet: &Sheet) -> Vec<Forecast> {
-    let timed = |one: &&Carried| one.at != NO_TIME;
+pub fn forecasts(found: &[CarriedCompaction], sheet: &CompactionThresholds) -> Vec<Forecast> {
+    let timed = |one: &&CarriedCompaction| one.at != NO_TIME;
     found.iter().filter(timed).map(|one| forecast(one, &known_before(found, week_of(one.at)), sheet)).collect()
 }
 
-fn known_before(found: &[Carried], week: i64) -> Vec<Carried> {
+fn known_before(found: &[CarriedCompaction], week: i64) -> Vec<CarriedCompaction> {
     found.iter().filter(|other| other.at != NO_TIME && week_of(other.at) < week).copied().collect()
 }
 
 /// The prediction by what `known` compactions were like.
-fn forecast(one: &Carried, known: &[Carried], sheet: &Sheet) -> Forecast {
+fn forecast(one: &CarriedCompaction, known: &[CarriedCompaction], sheet: &CompactionThresholds) -> Forecast {
     let reattach = &sheet.client.reattach;
     let summary = median(known.iter().map(|other| other.summary as f64).filter(|summary| *summary > 0.0));
     let summary = summary.unwrap_or_else(|| f64::from(sheet.params.summary_tokens));
-    let plain =
-        |of: &Carried| (of.opening + of.files) as f64 + summary + f64::from(sheet.client.acknowledgement_tokens);
+    let plain = |of: &CarriedCompaction| {
+        (of.opening + of.files) as f64 + summary + f64::from(sheet.client.acknowledgement_tokens)
+    };
     let rest =
         median(known.iter().map(|other| other.came as f64 - plain(other))).unwrap_or(reattach.rest_tokens as f64);
     let predicted = plain(one) + rest;

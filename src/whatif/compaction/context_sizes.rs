@@ -6,14 +6,19 @@ use crate::base::stats::Share;
 use crate::logs::timeline::requests::{Boundary, Segment, SegmentCause, Timeline};
 use crate::whatif::compaction::carry;
 use crate::whatif::compaction::figures::percentiles;
-use crate::whatif::compaction::outcome::{AfterSizes, Grown, Growth};
+use crate::whatif::compaction::outcome::{AfterSizes, ContextGrowth, Grown};
 use crate::whatif::compaction::params::Params;
-use crate::whatif::compaction::sheet::Sheet;
-use crate::whatif::sim::sizes::Sizes;
+use crate::whatif::compaction::sheet::CompactionThresholds;
+use crate::whatif::sim::sizes::BlockSizes;
 
 /// Compares the first contexts after real compactions with what the parameters leave (without a tail: the client keeps none),
 /// and with what was known of each before the week in which it came.
-pub fn after_sizes(timeline: &Timeline, sizes: &Sizes, params: &Params, sheet: &Sheet) -> AfterSizes {
+pub fn after_sizes(
+    timeline: &Timeline,
+    sizes: &BlockSizes,
+    params: &Params,
+    sheet: &CompactionThresholds,
+) -> AfterSizes {
     let tolerance = sheet.bars.after_size_tolerance_percent;
     let within = |predicted: u64, came: u64| predicted.abs_diff(came) * 100 <= came * tolerance;
     let carry = made_tokens(params, sheet) + sheet.client.tail_keep_tokens;
@@ -35,13 +40,13 @@ pub fn after_sizes(timeline: &Timeline, sizes: &Sizes, params: &Params, sheet: &
 }
 
 /// Summary, acknowledgement and what is reattached.
-fn made_tokens(params: &Params, sheet: &Sheet) -> u64 {
+fn made_tokens(params: &Params, sheet: &CompactionThresholds) -> u64 {
     let sizes = [params.summary_tokens, sheet.client.acknowledgement_tokens, params.reattach_tokens];
     sizes.map(u64::from).iter().sum()
 }
 
 /// The static prefix and the first context after every compaction with a request after it.
-fn contexts(timeline: &Timeline, sizes: &Sizes) -> Vec<(u64, u64)> {
+fn contexts(timeline: &Timeline, sizes: &BlockSizes) -> Vec<(u64, u64)> {
     let first = |boundary: &Boundary| {
         let request = timeline.requests.get(boundary.request as usize)?;
         let prefix = sizes.prefix.get(boundary.chain as usize).copied().unwrap_or_default();
@@ -51,7 +56,7 @@ fn contexts(timeline: &Timeline, sizes: &Sizes) -> Vec<(u64, u64)> {
 }
 
 /// Partitions that a compaction ended, and the last ones of their contexts.
-pub fn growth(timeline: &Timeline) -> Growth {
+pub fn growth(timeline: &Timeline) -> ContextGrowth {
     let is_compacted = |index: usize, segment: &Segment| {
         let next = timeline.segments.get(index + 1).filter(|next| next.chain == segment.chain);
         next.is_some_and(|next| next.cause == SegmentCause::Compaction)
@@ -68,5 +73,5 @@ pub fn growth(timeline: &Timeline) -> Growth {
             requests: percentiles(some().map(|segment| requests(segment).into()).collect()),
         }
     };
-    Growth { compacted: grown(compacted), open: grown(open) }
+    ContextGrowth { compacted: grown(compacted), open: grown(open) }
 }

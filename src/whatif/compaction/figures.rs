@@ -5,30 +5,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::base::forecast::at_share;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::compaction::SUMMARY_CALL;
-use crate::whatif::compaction::outcome::{Attempt, Compactions, Outcome, Percentiles, SummariserTokens};
+use crate::whatif::compaction::outcome::{AttemptEnd, CompactionAttempt, Compactions, Percentiles, SummariserTokens};
 use crate::whatif::compaction::real::soon_after;
-use crate::whatif::compaction::sheet::Sheet;
+use crate::whatif::compaction::sheet::CompactionThresholds;
 use crate::whatif::sim::breakage;
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::rows::Break;
 use crate::whatif::sim::breakage::tally::tally;
-use crate::whatif::sim::simulate::Run;
+use crate::whatif::sim::simulate::SimulatedRun;
 
 /// Sums a run up. `attempts` are the stage's journal, `breaks` what the detectors found.
 pub fn compactions(
     timeline: &Timeline,
-    attempts: &[Attempt],
-    run: &Run,
-    breaks: Option<(&Detectors<'_>, &[Break], &breakage::Sheet)>,
-    sheet: &Sheet,
+    attempts: &[CompactionAttempt],
+    run: &SimulatedRun,
+    breaks: Option<(&Detectors<'_>, &[Break], &breakage::BreakageThresholds)>,
+    sheet: &CompactionThresholds,
 ) -> Compactions {
-    let mut outcomes: BTreeMap<Outcome, u64> = BTreeMap::new();
+    let mut outcomes: BTreeMap<AttemptEnd, u64> = BTreeMap::new();
     for attempt in attempts {
         *outcomes.entry(attempt.outcome).or_default() += 1;
     }
-    let fired: Vec<&Attempt> = attempts.iter().filter(|attempt| attempt.outcome == Outcome::Ok).collect();
-    let session =
-        |attempt: &&Attempt| timeline.chains[timeline.requests[attempt.request as usize].chain as usize].session;
+    let fired: Vec<&CompactionAttempt> = attempts.iter().filter(|attempt| attempt.outcome == AttemptEnd::Ok).collect();
+    let session = |attempt: &&CompactionAttempt| {
+        timeline.chains[timeline.requests[attempt.request as usize].chain as usize].session
+    };
     let (requests_between_p50, turns_between_p50) = between(timeline, &fired);
     Compactions {
         sessions: fired.iter().map(session).collect::<BTreeSet<_>>().len() as u64,
@@ -48,7 +49,7 @@ pub fn compactions(
 }
 
 /// Tokens of the summariser's calls.
-pub fn summariser(run: &Run) -> SummariserTokens {
+pub fn summariser(run: &SimulatedRun) -> SummariserTokens {
     let calls = run.extra.iter().filter(|extra| extra.call.cause == SUMMARY_CALL).map(|extra| extra.spent);
     calls.fold(SummariserTokens::default(), |sum, spent| SummariserTokens {
         calls: sum.calls + 1,
@@ -59,20 +60,20 @@ pub fn summariser(run: &Run) -> SummariserTokens {
 }
 
 /// Tokens of the contexts of a run, as they were sent.
-pub fn contexts(run: &Run) -> Percentiles {
+pub fn contexts(run: &SimulatedRun) -> Percentiles {
     percentiles(run.requests.iter().map(|priced| priced.spent.prompt()).collect())
 }
 
 /// Tokens that the requests right after a compaction wrote to the cache.
-fn rewritten(run: &Run, fired: &[&Attempt]) -> u64 {
+fn rewritten(run: &SimulatedRun, fired: &[&CompactionAttempt]) -> u64 {
     let requests: BTreeSet<u32> = fired.iter().map(|attempt| attempt.request).collect();
     let after = run.requests.iter().filter(|priced| requests.contains(&priced.request));
     after.map(|priced| priced.spent.write()).sum()
 }
 
 /// Medians of requests and of human turns from one compaction to the next of its chain.
-fn between(timeline: &Timeline, fired: &[&Attempt]) -> (Option<u64>, Option<u64>) {
-    let of = |attempt: &Attempt| &timeline.requests[attempt.request as usize];
+fn between(timeline: &Timeline, fired: &[&CompactionAttempt]) -> (Option<u64>, Option<u64>) {
+    let of = |attempt: &CompactionAttempt| &timeline.requests[attempt.request as usize];
     let pairs: Vec<(u64, u64)> = fired
         .windows(2)
         .filter(|pair| of(pair[0]).chain == of(pair[1]).chain)
@@ -85,9 +86,9 @@ fn between(timeline: &Timeline, fired: &[&Attempt]) -> (Option<u64>, Option<u64>
 /// Breaks within the next tool calls after a compaction, and the requests that were looked at.
 fn of_soon_after(
     timeline: &Timeline,
-    fired: &[&Attempt],
+    fired: &[&CompactionAttempt],
     breaks: &[Break],
-    numbers: &breakage::Sheet,
+    numbers: &breakage::BreakageThresholds,
 ) -> (Vec<Break>, u64) {
     let soon: BTreeSet<u32> =
         fired.iter().flat_map(|attempt| soon_after(timeline, attempt.request, numbers.report.calls_after)).collect();

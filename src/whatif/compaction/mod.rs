@@ -29,15 +29,17 @@ use crate::base::model_id::normalise;
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{Marks, NONE, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
-use crate::whatif::compaction::outcome::{Attempt, Outcome};
-use crate::whatif::compaction::params::{Gate, Params, Permission, Real};
-use crate::whatif::compaction::sheet::Warm;
+use crate::whatif::compaction::outcome::{AttemptEnd, CompactionAttempt};
+use crate::whatif::compaction::params::{AttemptGate, Params, Permission, Real};
+use crate::whatif::compaction::sheet::WarmThresholds;
 use crate::whatif::compaction::splice::Splice;
-use crate::whatif::prompt_cache::params::Class;
+use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::breakage::rows as breakage;
-use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Journal, Key, Moment, Noticed, Stage, StageOutput};
+use crate::whatif::sim::view::{
+    ContextView, ExtraCall, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput,
+};
 
-pub use sheet::Sheet;
+pub use sheet::CompactionThresholds;
 
 /// Word under which the summariser's calls stand in the bill.
 pub const SUMMARY_CALL: &str = "summary";
@@ -49,7 +51,7 @@ const MILLIS_PER_SECOND: Millis = 1_000;
 
 /// At which size a context is compacted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trigger {
+pub enum CompactionTrigger {
     /// As the parameters say, by client version.
     Params,
     /// From so many tokens on.
@@ -61,10 +63,10 @@ pub enum Trigger {
 /// The stage.
 pub struct Compaction {
     params: Params,
-    sheet: Sheet,
-    trigger: Trigger,
+    sheet: CompactionThresholds,
+    trigger: CompactionTrigger,
     tokens: Arc<[u32]>,
-    journal: Journal<Attempt>,
+    journal: StageJournal<CompactionAttempt>,
     chain: ChainState,
     /// The summariser, where the parameters name one whose price is known.
     summarizer: Option<Sym>,
@@ -72,7 +74,7 @@ pub struct Compaction {
 
 #[derive(Default)]
 struct ChainState {
-    gate: Gate,
+    gate: AttemptGate,
     cut: Option<Cut>,
     made: u32,
     splice: Splice,
@@ -89,11 +91,16 @@ struct Cut {
 
 impl Compaction {
     /// `tokens` are the sizes of [`Timeline::blocks`]; every attempt is written to `journal`.
-    pub fn new(params: Params, sheet: Sheet, tokens: Arc<[u32]>, journal: Journal<Attempt>) -> Self {
+    pub fn new(
+        params: Params,
+        sheet: CompactionThresholds,
+        tokens: Arc<[u32]>,
+        journal: StageJournal<CompactionAttempt>,
+    ) -> Self {
         Self {
             params,
             sheet,
-            trigger: Trigger::Params,
+            trigger: CompactionTrigger::Params,
             tokens,
             journal,
             chain: ChainState::default(),
@@ -103,14 +110,14 @@ impl Compaction {
 
     /// The same with another trigger.
     #[must_use]
-    pub fn at(mut self, trigger: Trigger) -> Self {
+    pub fn at(mut self, trigger: CompactionTrigger) -> Self {
         self.trigger = trigger;
         self
     }
 
     /// Tokens that this request would have in its context. Where a segment begins, that is not what was sent before and
     /// what came since: the conversation went back, or something went.
-    fn context_tokens(&self, moment: &Moment<'_>, view: &ContextView) -> u64 {
+    fn context_tokens(&self, moment: &RequestMoment<'_>, view: &ContextView) -> u64 {
         let requests = &moment.timeline.requests;
         let segment = |request: u32| requests[request as usize].segment;
         let is_joined = self.params.real == Real::Ignore && !splice::goes_on(moment.timeline, segment(moment.request));
@@ -122,7 +129,7 @@ impl Compaction {
         }
     }
 
-    fn wants(&self, moment: &Moment<'_>, context_tokens: u64) -> bool {
+    fn wants(&self, moment: &RequestMoment<'_>, context_tokens: u64) -> bool {
         let request = &moment.timeline.requests[moment.request as usize];
         let trigger = self.trigger_at(moment.timeline, request.version);
         trigger.is_some_and(|trigger| context_tokens >= trigger || self.is_aged(request.start))
@@ -131,9 +138,9 @@ impl Compaction {
     /// The tokens from which on a client of this version compacts; none if nothing makes it.
     fn trigger_at(&self, timeline: &Timeline, version: Sym) -> Option<u64> {
         match self.trigger {
-            Trigger::Never => None,
-            Trigger::Tokens(tokens) => Some(tokens),
-            Trigger::Params => Some(self.params.trigger_tokens(&self.sheet, timeline.names.text(version))),
+            CompactionTrigger::Never => None,
+            CompactionTrigger::Tokens(tokens) => Some(tokens),
+            CompactionTrigger::Params => Some(self.params.trigger_tokens(&self.sheet, timeline.names.text(version))),
         }
     }
 
@@ -145,10 +152,16 @@ impl Compaction {
     }
 
     /// Tries to compact; what became of it stands in the journal.
-    fn attempt(&mut self, moment: &Moment<'_>, context_tokens: u64, view: &mut ContextView, aside: &mut StageOutput) {
-        let mut attempt = Attempt {
+    fn attempt(
+        &mut self,
+        moment: &RequestMoment<'_>,
+        context_tokens: u64,
+        view: &mut ContextView,
+        aside: &mut StageOutput,
+    ) {
+        let mut attempt = CompactionAttempt {
             request: moment.request,
-            outcome: Outcome::Ok,
+            outcome: AttemptEnd::Ok,
             before_tokens: context_tokens,
             head_tokens: 0,
             made_tokens: 0,
@@ -156,8 +169,8 @@ impl Compaction {
         };
         let turn = moment.timeline.requests[moment.request as usize].turn;
         attempt.outcome = match self.chain.gate.ask(&self.params, turn) {
-            Permission::Held => Outcome::Held,
-            Permission::BreakerOpen => Outcome::BreakerOpen,
+            Permission::Held => AttemptEnd::Held,
+            Permission::BreakerOpen => AttemptEnd::BreakerOpen,
             Permission::Granted => self.compact(moment, view, aside, &mut attempt),
         };
         self.journal.push(attempt);
@@ -165,26 +178,26 @@ impl Compaction {
 
     fn compact(
         &mut self,
-        moment: &Moment<'_>,
+        moment: &RequestMoment<'_>,
         view: &mut ContextView,
         aside: &mut StageOutput,
-        attempt: &mut Attempt,
-    ) -> Outcome {
+        attempt: &mut CompactionAttempt,
+    ) -> AttemptEnd {
         let Some(at) = tail::start(moment.timeline, &view.items, self.params.tail_keep_tokens, self.params.align)
         else {
-            return Outcome::NoBoundary;
+            return AttemptEnd::NoBoundary;
         };
-        let Key::Block(first) = view.items[at].key else { return Outcome::NoBoundary };
+        let ItemKey::Block(first) = view.items[at].key else { return AttemptEnd::NoBoundary };
         let made = self.made_items();
         let (head_tokens, made_tokens) = (sum(&view.items[..at]), sum(&made));
         if head_tokens < made_tokens + self.params.min_gain_tokens.max(1) {
-            return Outcome::NoGain;
+            return AttemptEnd::NoGain;
         }
         let turn = moment.timeline.requests[moment.request as usize].turn;
         let is_ok = self.chain.gate.call(&self.params, turn);
         aside.extra.push(self.summary_call(moment, attempt.before_tokens, is_ok));
         if !is_ok {
-            return Outcome::Failed;
+            return AttemptEnd::Failed;
         }
         attempt.head_tokens = head_tokens;
         attempt.made_tokens = made_tokens;
@@ -193,7 +206,7 @@ impl Compaction {
         cut.apply(view);
         self.chain.cut = Some(cut);
         self.chain.made += 3;
-        Outcome::Ok
+        AttemptEnd::Ok
     }
 
     fn made_items(&self) -> [Item; 3] {
@@ -201,12 +214,12 @@ impl Compaction {
         let mut number = FIRST_MADE + self.chain.made;
         sizes.map(|tokens| {
             number += 1;
-            Item { key: Key::Made(number - 1), tokens, kept_chars: 0 }
+            Item { key: ItemKey::Made(number - 1), tokens, kept_chars: 0 }
         })
     }
 
     /// The summariser reads the whole context. A failed call is paid for what it read.
-    fn summary_call(&self, moment: &Moment<'_>, context_tokens: u64, is_ok: bool) -> ExtraCall {
+    fn summary_call(&self, moment: &RequestMoment<'_>, context_tokens: u64, is_ok: bool) -> ExtraCall {
         let is_warm = self.is_same_model(moment)
             && moment.cached_before > 0
             && is_warm(moment.timeline, moment.request, &self.sheet.warm);
@@ -216,20 +229,20 @@ impl Compaction {
     }
 
     /// Whether the summariser finds the cache of the request.
-    fn is_same_model(&self, moment: &Moment<'_>) -> bool {
+    fn is_same_model(&self, moment: &RequestMoment<'_>) -> bool {
         let named = &self.params.summarizer_model;
         let model = moment.timeline.requests[moment.request as usize].model;
         named.is_empty() || normalise(named) == normalise(moment.timeline.names.text(model))
     }
 
     /// Without the log's compactions a context may outgrow the window: that request would have been refused.
-    fn watch_window(&mut self, moment: &Moment<'_>, context_tokens: u64, aside: &mut StageOutput) {
+    fn watch_window(&mut self, moment: &RequestMoment<'_>, context_tokens: u64, aside: &mut StageOutput) {
         let is_over = self.params.real == Real::Ignore && context_tokens > self.params.window;
         if is_over && !self.chain.is_over {
-            aside.noticed.push(Noticed { class: breakage::Class::Overflow.word(), call: NONE });
-            self.journal.push(Attempt {
+            aside.noticed.push(Noticed { class: breakage::BreakClass::Overflow.word(), call: NONE });
+            self.journal.push(CompactionAttempt {
                 request: moment.request,
-                outcome: Outcome::Overflow,
+                outcome: AttemptEnd::Overflow,
                 before_tokens: context_tokens,
                 head_tokens: 0,
                 made_tokens: 0,
@@ -257,7 +270,7 @@ impl Stage for Compaction {
         params.real == Real::Ignore || params.max_age_minutes > 0 || triggers.any(|trigger| largest >= trigger)
     }
 
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
+    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
         if self.params.real == Real::Ignore {
             self.chain.splice.apply(moment.timeline, moment.request, &self.tokens, view);
         }
@@ -277,25 +290,25 @@ impl Stage for Compaction {
 impl Cut {
     /// Whether the context still goes on from what was kept: after a compaction of the log, or back before the kept part,
     /// it does not.
-    fn fits(&self, moment: &Moment<'_>, view: &ContextView) -> bool {
+    fn fits(&self, moment: &RequestMoment<'_>, view: &ContextView) -> bool {
         let own = moment.timeline.requests[moment.request as usize].inputs.start;
-        view.items.iter().any(|item| matches!(item.key, Key::Block(block) if (self.first..own).contains(&block)))
+        view.items.iter().any(|item| matches!(item.key, ItemKey::Block(block) if (self.first..own).contains(&block)))
     }
 
     fn apply(&self, view: &mut ContextView) {
-        let is_kept = |item: &Item| matches!(item.key, Key::Block(block) if block >= self.first);
+        let is_kept = |item: &Item| matches!(item.key, ItemKey::Block(block) if block >= self.first);
         let at = view.items.iter().position(is_kept).unwrap_or(view.items.len());
         view.items.splice(..at, self.made);
     }
 }
 
 /// Tokens that came since the chain's request `last`: its answer, and what came in.
-fn fresh_tokens(moment: &Moment<'_>, last: u32, view: &ContextView) -> u64 {
+fn fresh_tokens(moment: &RequestMoment<'_>, last: u32, view: &ContextView) -> u64 {
     let first = moment.timeline.requests[last as usize].outputs.start;
     let is_fresh = |item: &&Item| match item.key {
-        Key::Block(block) => block >= first,
-        Key::Residual(request) => request > last,
-        Key::Made(_) => false,
+        ItemKey::Block(block) => block >= first,
+        ItemKey::Residual(request) => request > last,
+        ItemKey::Made(_) => false,
     };
     view.items.iter().filter(is_fresh).map(|item| u64::from(item.tokens)).sum()
 }
@@ -305,7 +318,7 @@ fn sum(items: &[Item]) -> u64 {
 }
 
 /// Whether the cache that the chain's last request left is still alive when this one is made.
-pub fn is_warm(timeline: &Timeline, request: u32, warm: &Warm) -> bool {
+pub fn is_warm(timeline: &Timeline, request: u32, warm: &WarmThresholds) -> bool {
     let this = &timeline.requests[request as usize];
     let before = &timeline.requests[timeline.chains[this.chain as usize].requests.start as usize..request as usize];
     let Some(last) = before.last() else { return false };
@@ -313,10 +326,10 @@ pub fn is_warm(timeline: &Timeline, request: u32, warm: &Warm) -> bool {
         return false;
     }
     let class = before.iter().rev().find_map(|request| match request.usage {
-        usage if usage.cache_creation_1h > 0 => Some(Class::Hour),
-        usage if usage.cache_creation > 0 => Some(Class::FiveMinutes),
+        usage if usage.cache_creation_1h > 0 => Some(CacheLifetime::Hour),
+        usage if usage.cache_creation > 0 => Some(CacheLifetime::FiveMinutes),
         _ => None,
     });
-    let lifetime = class.unwrap_or(Class::FiveMinutes).millis();
+    let lifetime = class.unwrap_or(CacheLifetime::FiveMinutes).millis();
     this.start.saturating_sub(last.end) <= lifetime + warm.slack_seconds * MILLIS_PER_SECOND
 }

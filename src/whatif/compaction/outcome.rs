@@ -13,7 +13,7 @@ use crate::whatif::sim::cost::Cost;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum AttemptEnd {
     /// The head was replaced by a summary.
     Ok,
     /// The summariser failed (injected failures).
@@ -30,7 +30,7 @@ pub enum Outcome {
     Overflow,
 }
 
-impl Outcome {
+impl AttemptEnd {
     /// All of them, in the order of reports.
     pub const ALL: [Self; 7] =
         [Self::Ok, Self::Failed, Self::NoBoundary, Self::NoGain, Self::Held, Self::BreakerOpen, Self::Overflow];
@@ -43,11 +43,11 @@ impl Outcome {
 
 /// One attempt to compact, in a virtual run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Attempt {
+pub struct CompactionAttempt {
     /// Index of the request before which it was made.
     pub request: u32,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: AttemptEnd,
     /// Tokens of the context that it was decided on.
     pub before_tokens: u64,
     /// Tokens of the messages that went. 0 unless it succeeded; the same holds for all that follows.
@@ -58,7 +58,7 @@ pub struct Attempt {
     pub tail_tokens: u64,
 }
 
-impl Attempt {
+impl CompactionAttempt {
     /// Tokens by which the context shrank.
     pub fn removed_tokens(&self) -> u64 {
         self.head_tokens.saturating_sub(self.made_tokens)
@@ -86,7 +86,7 @@ pub struct Percentiles {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Compactions {
     /// Attempts by outcome.
-    pub outcomes: BTreeMap<Outcome, u64>,
+    pub outcomes: BTreeMap<AttemptEnd, u64>,
     /// Sessions with at least one compaction.
     pub sessions: u64,
     /// Tokens by which contexts shrank when they were compacted.
@@ -218,7 +218,7 @@ pub struct RealCompactions {
 
 /// One threshold of a sweep.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct SweepRow {
+pub struct CompactionSweepRow {
     /// Context at which to compact; none: never.
     pub trigger_tokens: Option<u64>,
     /// Tokens that a compaction leaves besides the static prefix.
@@ -306,7 +306,7 @@ pub struct Clearings {
 
 /// How far contexts grew.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Growth {
+pub struct ContextGrowth {
     /// Partitions that a compaction ended.
     pub compacted: Grown,
     /// The others: the last ones of their contexts.

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::base::error::{Error, Result};
-use crate::whatif::compaction::sheet::Sheet;
+use crate::whatif::compaction::sheet::CompactionThresholds;
 
 /// The parameters; defaults stand in `rules/policies/compaction.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -192,7 +192,7 @@ impl Params {
     }
 
     /// Tokens of the context at which a client of this version compacts.
-    pub fn trigger_tokens(&self, sheet: &Sheet, version: &str) -> u64 {
+    pub fn trigger_tokens(&self, sheet: &CompactionThresholds, version: &str) -> u64 {
         match self.mode {
             Mode::Pct => (self.compact_at_pct * self.window as f64) as u64,
             Mode::ClaudeCode => {
@@ -208,7 +208,7 @@ impl Params {
 
 /// What is remembered of earlier attempts in a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Gate {
+pub struct AttemptGate {
     turn: Option<u32>,
     failures: u32,
     calls: u32,
@@ -225,7 +225,7 @@ pub enum Permission {
     BreakerOpen,
 }
 
-impl Gate {
+impl AttemptGate {
     /// Whether a compaction may be tried in this human turn.
     pub fn ask(&self, params: &Params, turn: u32) -> Permission {
         if self.failures >= params.max_consecutive_failures {

@@ -14,10 +14,10 @@ use crate::logs::trace::compare_versions;
 use crate::whatif::compaction::outcome::{Placement, VersionEdge};
 use crate::whatif::compaction::params::Params;
 use crate::whatif::compaction::sheet;
-use crate::whatif::compaction::sheet::Sheet;
+use crate::whatif::compaction::sheet::CompactionThresholds;
 
 /// Replays the trigger of `params` against the log.
-pub fn placement(timeline: &Timeline, params: &Params, sheet: &Sheet) -> Placement {
+pub fn placement(timeline: &Timeline, params: &Params, sheet: &CompactionThresholds) -> Placement {
     let boundaries = by_segment(timeline);
     let beyond = |chain: u32| timeline.requests_of(chain).iter().any(|request| request.context() > params.window);
     let chains: Vec<bool> = (0..timeline.chains.len()).map(|chain| beyond(chain as u32)).collect();
@@ -60,7 +60,7 @@ impl Tried {
         segment: &Segment,
         boundary: Option<&Boundary>,
         params: &Params,
-        sheet: &Sheet,
+        sheet: &CompactionThresholds,
     ) {
         let fires = |request: u32, tokens: u64| {
             let version = timeline.names.text(timeline.requests[request as usize].version);
@@ -93,7 +93,7 @@ fn by_segment(timeline: &Timeline) -> BTreeMap<usize, &Boundary> {
 }
 
 /// The context after this request: its own, its answer and the results of the calls it made.
-fn grown(timeline: &Timeline, request: u32, growth: &sheet::Growth) -> u64 {
+fn grown(timeline: &Timeline, request: u32, growth: &sheet::GrowthThresholds) -> u64 {
     let request = &timeline.requests[request as usize];
     let blocks = request.outputs.clone().map(|block| &timeline.blocks[block as usize]);
     let tokens = |chars: u64| (chars as f64 * growth.tokens_per_char) as u64;
@@ -107,7 +107,7 @@ fn grown(timeline: &Timeline, request: u32, growth: &sheet::Growth) -> u64 {
 }
 
 /// Contexts at automatic compactions by client version.
-fn edges(timeline: &Timeline, params: &Params, sheet: &Sheet) -> Vec<VersionEdge> {
+fn edges(timeline: &Timeline, params: &Params, sheet: &CompactionThresholds) -> Vec<VersionEdge> {
     let mut sizes: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for boundary in timeline.boundaries.iter().filter(|boundary| boundary.trigger == Trigger::Auto) {
         let before = boundary.request.checked_sub(1).and_then(|last| timeline.requests.get(last as usize));

@@ -16,12 +16,12 @@ use crate::whatif::compaction::outcome::Compactions;
 use crate::whatif::compaction::params::{Params, Tier};
 use crate::whatif::compaction::placement::placement;
 use crate::whatif::compaction::real::real_compactions;
-use crate::whatif::compaction::sweep::{Ground, points, row};
-use crate::whatif::compaction::{Compaction, Sheet, tables as report};
+use crate::whatif::compaction::sweep::{SweepInput, points, row};
+use crate::whatif::compaction::{Compaction, CompactionThresholds, tables as report};
 use crate::whatif::sim::breakage::ages::edit_ages;
 use crate::whatif::sim::money::Prices;
-use crate::whatif::sim::view::Journal;
-use crate::whatif::stacked::{Finished, Part, Ready, Scene};
+use crate::whatif::sim::view::StageJournal;
+use crate::whatif::stacked::{Finished, PolicyShare, Ready, Scene};
 
 /// Whether the price of the summariser is known, if one is named.
 fn check_summarizer(params: &Params, prices: &Prices) -> Result<()> {
@@ -42,14 +42,14 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let sheet = sheets.sheet(Policy::Compaction);
     let params: Params = sheet.params()?;
     check_summarizer(&params, &world.prices)?;
-    let sheet = Sheet::parse(&sheet.text(), sheet.place())?;
+    let sheet = CompactionThresholds::parse(&sheet.text(), sheet.place())?;
     if params.tier == Tier::Micro {
-        let journal = Journal::default();
+        let journal = StageJournal::default();
         let stage = Micro::new(params.micro.clone(), sheet.clone(), journal.clone());
         let conclude = move |finished: &Finished<'_>| cleared(finished, &journal, &params, &sheet);
         return Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) });
     }
-    let journal = Journal::default();
+    let journal = StageJournal::default();
     let tokens: Arc<[u32]> = world.sizes.tokens.as_slice().into();
     let stage = Compaction::new(params.clone(), sheet.clone(), tokens, journal.clone());
     let conclude = move |finished: &Finished<'_>| {
@@ -62,30 +62,40 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
 }
 
 /// What clearing tool results did, beside the clearings of the log.
-fn cleared(finished: &Finished<'_>, journal: &Journal<Cleared>, params: &Params, sheet: &Sheet) -> Part {
+fn cleared(
+    finished: &Finished<'_>,
+    journal: &StageJournal<Cleared>,
+    params: &Params,
+    sheet: &CompactionThresholds,
+) -> PolicyShare {
     let timeline = &finished.scene.world.timeline;
     let found = replayed(timeline, &params.micro, sheet);
     let done = clearings(timeline, &journal.take(), finished.run);
-    Part {
+    PolicyShare {
         tables: vec![("clearings of tool results in the log".to_owned(), report::clearings(&found))],
         details: json!({ "cleared": done, "logged": found }),
-        ..Part::default()
+        ..PolicyShare::default()
     }
 }
 
 /// What compaction did where nothing is known but the sizes of tool results.
-fn of_telemetry(finished: &Finished<'_>, done: &Compactions) -> Part {
+fn of_telemetry(finished: &Finished<'_>, done: &Compactions) -> PolicyShare {
     let growth = growth(&finished.scene.world.timeline);
-    Part {
+    PolicyShare {
         tables: report::telemetry_tables(done, &growth),
         details: json!({ "compactions": done, "growth": growth }),
         notes: vec![report::TELEMETRY_NOTE.to_owned()],
-        ..Part::default()
+        ..PolicyShare::default()
     }
 }
 
 /// What compaction did, beside the compactions of the log and other thresholds.
-fn compacted(finished: &Finished<'_>, done: &Compactions, params: &Params, sheet: &Sheet) -> Part {
+fn compacted(
+    finished: &Finished<'_>,
+    done: &Compactions,
+    params: &Params,
+    sheet: &CompactionThresholds,
+) -> PolicyShare {
     let Finished { scene, is_named, .. } = *finished;
     let (world, detectors) = (scene.world, &scene.detectors);
     let timeline = &world.timeline;
@@ -95,10 +105,10 @@ fn compacted(finished: &Finished<'_>, done: &Compactions, params: &Params, sheet
     let ages = edit_ages(timeline, &world.breakage);
     let cleared = replayed(timeline, &params.micro, sheet);
     let requests = scene.ground.under(finished.oracle);
-    let ground = Ground { requests: &requests, detectors, breakage: &world.breakage };
+    let ground = SweepInput { requests: &requests, detectors, breakage: &world.breakage };
     let points = if is_named { points(params, sheet) } else { Vec::new() };
     let swept: Vec<_> = points.par_iter().map(|point| row(&ground, point, sheet)).collect();
-    let found = report::Found {
+    let found = report::CompactionReport {
         done,
         real: &real,
         placed: &placed,
@@ -109,7 +119,7 @@ fn compacted(finished: &Finished<'_>, done: &Compactions, params: &Params, sheet
         bars: &sheet.bars,
     };
     let notes = report::NOTES.iter().map(|note| (*note).to_owned());
-    Part {
+    PolicyShare {
         formulas: report::formulas(params, sheet),
         tables: report::tables(&found),
         details: json!({
@@ -122,6 +132,6 @@ fn compacted(finished: &Finished<'_>, done: &Compactions, params: &Params, sheet
             "sweep": swept,
         }),
         notes: report::notes(&placed, params.window).into_iter().chain(notes).collect(),
-        ..Part::default()
+        ..PolicyShare::default()
     }
 }

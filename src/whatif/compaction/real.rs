@@ -9,23 +9,23 @@ use std::ops::Range;
 use crate::logs::timeline::requests::{Boundary, NONE, Timeline, Trigger};
 use crate::whatif::compaction::is_warm;
 use crate::whatif::compaction::outcome::{RealCompactions, SummariserTokens};
-use crate::whatif::compaction::sheet::Sheet;
+use crate::whatif::compaction::sheet::CompactionThresholds;
 use crate::whatif::sim::breakage;
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::ages::rereads;
 use crate::whatif::sim::breakage::files::calls_of;
 use crate::whatif::sim::breakage::rows::Break;
-use crate::whatif::sim::breakage::shown::Shown;
+use crate::whatif::sim::breakage::shown::ShownBlocks;
 use crate::whatif::sim::breakage::tally::tally;
-use crate::whatif::sim::view::{ContextView, Item, Key};
+use crate::whatif::sim::view::{ContextView, Item, ItemKey};
 
 /// Sums up all real compactions. `tokens` are the sizes of [`Timeline::blocks`].
 pub fn real_compactions(
     timeline: &Timeline,
     tokens: &[u32],
     detectors: &Detectors<'_>,
-    sheet: &Sheet,
-    breakage: &breakage::Sheet,
+    sheet: &CompactionThresholds,
+    breakage: &breakage::BreakageThresholds,
 ) -> RealCompactions {
     let mut real = RealCompactions {
         triggers: BTreeMap::new(),
@@ -69,7 +69,13 @@ fn word(trigger: Trigger) -> &'static str {
     }
 }
 
-fn bill(timeline: &Timeline, tokens: &[u32], boundary: &Boundary, sheet: &Sheet, real: &mut RealCompactions) {
+fn bill(
+    timeline: &Timeline,
+    tokens: &[u32],
+    boundary: &Boundary,
+    sheet: &CompactionThresholds,
+    real: &mut RealCompactions,
+) {
     let in_chain = |at: u32| timeline.requests.get(at as usize).filter(|request| request.chain == boundary.chain);
     let before = boundary.request.checked_sub(1).and_then(in_chain);
     let after = in_chain(boundary.request);
@@ -100,18 +106,22 @@ fn lost(
     if timeline.requests[last as usize].chain != boundary.chain {
         return;
     }
-    let before: Vec<u32> = Shown::after(timeline, last).blocks().collect();
+    let before: Vec<u32> = ShownBlocks::after(timeline, last).blocks().collect();
     let view = |blocks: &mut dyn Iterator<Item = u32>| ContextView {
         items: blocks.map(|block| item(timeline, tokens, block)).collect(),
         ..ContextView::default()
     };
     for request in soon {
-        let shown = Shown::to(timeline, request);
+        let shown = ShownBlocks::to(timeline, request);
         let logged = view(&mut before.iter().copied().chain(shown.blocks()));
         detectors.look(request, &logged, &view(&mut shown.blocks()), breaks);
     }
 }
 
 fn item(timeline: &Timeline, tokens: &[u32], block: u32) -> Item {
-    Item { key: Key::Block(block), tokens: tokens[block as usize], kept_chars: timeline.blocks[block as usize].chars }
+    Item {
+        key: ItemKey::Block(block),
+        tokens: tokens[block as usize],
+        kept_chars: timeline.blocks[block as usize].chars,
+    }
 }

@@ -10,19 +10,19 @@ use crate::whatif::compaction::params::Params;
 /// All numbers of the policy; the file says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sheet {
+pub struct CompactionThresholds {
     /// Defaults.
     pub params: Params,
     /// What is known of the client.
     pub client: Client,
     /// Lifetime of the summariser's cache.
-    pub warm: Warm,
+    pub warm: WarmThresholds,
     /// What is pointed out.
     pub report: ReportNumbers,
     /// What is swept.
     pub sweep: SweepNumbers,
     /// What real logs are held against.
-    pub bars: Bars,
+    pub bars: CompactionBars,
 }
 
 /// `[client]`
@@ -48,7 +48,7 @@ pub struct Client {
     /// Tokens kept free for the answer, by first version, ascending.
     pub reserve: Vec<Reserved>,
     /// Estimate of what is not counted yet.
-    pub growth: Growth,
+    pub growth: GrowthThresholds,
 }
 
 /// `[[client.reserve]]`
@@ -100,7 +100,7 @@ impl Reattach {
 /// `[client.growth]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Growth {
+pub struct GrowthThresholds {
     /// Tokens of a character.
     pub tokens_per_char: f64,
     /// Tokens of framing per tool result.
@@ -110,7 +110,7 @@ pub struct Growth {
 /// `[warm]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Warm {
+pub struct WarmThresholds {
     /// By how much a lifetime is exceeded in logs.
     pub slack_seconds: i64,
 }
@@ -136,7 +136,7 @@ pub struct SweepNumbers {
 /// `[bars]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Bars {
+pub struct CompactionBars {
     /// Least share of automatic compactions that are placed, in percent.
     pub placed_percent: f64,
     /// Requests by which a placement may miss.
@@ -155,7 +155,7 @@ pub struct Bars {
     pub with_reread_elsewhere_percent: f64,
 }
 
-impl Sheet {
+impl CompactionThresholds {
     /// Reads the file.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::logs::timeline::requests::{BlockKind, NONE, SegmentCause, Timeline};
 use crate::whatif::sim::breakage::shown::root_of;
-use crate::whatif::sim::view::{ContextView, Item, Key};
+use crate::whatif::sim::view::{ContextView, Item, ItemKey};
 
 /// What is remembered along a chain.
 #[derive(Clone, Default, Debug)]
@@ -23,7 +23,7 @@ pub struct Splice {
 #[derive(Clone, Default, Debug)]
 struct Joint {
     before: Vec<Item>,
-    brought: Vec<Key>,
+    brought: Vec<ItemKey>,
 }
 
 impl Splice {
@@ -51,7 +51,7 @@ impl Splice {
         let (Some((_, seen)), Some(last)) = (&self.seen, first.checked_sub(1)) else { return Joint::default() };
         let mut before = seen.clone();
         before.extend(timeline.requests[last as usize].outputs.clone().map(|block| Item {
-            key: Key::Block(block),
+            key: ItemKey::Block(block),
             tokens: tokens[block as usize],
             kept_chars: timeline.blocks[block as usize].chars,
         }));
@@ -59,11 +59,11 @@ impl Splice {
     }
 }
 
-fn brought(timeline: &Timeline, request: u32) -> Vec<Key> {
+fn brought(timeline: &Timeline, request: u32) -> Vec<ItemKey> {
     let unasked =
         |&block: &u32| matches!(timeline.blocks[block as usize].kind, BlockKind::Summary | BlockKind::Injected);
-    let blocks = timeline.requests[request as usize].inputs.clone().filter(unasked).map(Key::Block);
-    blocks.chain([Key::Residual(request)]).collect()
+    let blocks = timeline.requests[request as usize].inputs.clone().filter(unasked).map(ItemKey::Block);
+    blocks.chain([ItemKey::Residual(request)]).collect()
 }
 
 /// Whether a context goes on in a segment: not where the log compacted, and not where a chain begins.

@@ -3,50 +3,53 @@
 use std::sync::Arc;
 
 use crate::whatif::compaction::figures::compactions;
-use crate::whatif::compaction::outcome::{Outcome, SweepRow};
+use crate::whatif::compaction::outcome::{AttemptEnd, CompactionSweepRow};
 use crate::whatif::compaction::params::Params;
-use crate::whatif::compaction::{Compaction, SUMMARY_CALL, Sheet, Trigger};
-use crate::whatif::sim::breakage::rows::Class;
+use crate::whatif::compaction::{Compaction, CompactionThresholds, CompactionTrigger, SUMMARY_CALL};
+use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::breakage::tally::tally;
-use crate::whatif::sim::breakage::{Detectors, Watch};
+use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::simulate::Extra;
-use crate::whatif::sim::view::{Journal, Stage};
+use crate::whatif::sim::view::{Stage, StageJournal};
 use crate::whatif::sim::{breakage, simulate as drive};
 
 /// One setting of the sweep.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Point {
+pub struct SweepPoint {
     /// When to compact.
-    pub trigger: Trigger,
+    pub trigger: CompactionTrigger,
     /// Tokens that a compaction leaves besides the static prefix (where the tail ends exactly where it may).
     pub carry_tokens: u64,
     /// The parameters with that carry.
     pub params: Params,
 }
 
-impl Point {
+impl SweepPoint {
     /// The threshold in tokens; none: never.
     pub fn trigger_tokens(&self) -> Option<u64> {
-        if let Trigger::Tokens(tokens) = self.trigger { Some(tokens) } else { None }
+        if let CompactionTrigger::Tokens(tokens) = self.trigger { Some(tokens) } else { None }
     }
 }
 
 /// All settings: every carry with every threshold, and once without any compaction.
-pub fn points(params: &Params, sheet: &Sheet) -> Vec<Point> {
-    let mut points: Vec<Point> = Vec::new();
+pub fn points(params: &Params, sheet: &CompactionThresholds) -> Vec<SweepPoint> {
+    let mut points: Vec<SweepPoint> = Vec::new();
     for &carry in &sheet.sweep.carries {
         let params = with_carry(params, sheet, carry);
-        let point =
-            |&tokens| Point { trigger: Trigger::Tokens(tokens), carry_tokens: carry.into(), params: params.clone() };
+        let point = |&tokens| SweepPoint {
+            trigger: CompactionTrigger::Tokens(tokens),
+            carry_tokens: carry.into(),
+            params: params.clone(),
+        };
         points.extend(sheet.sweep.triggers.iter().map(point));
     }
-    points.push(Point { trigger: Trigger::Never, carry_tokens: 0, params: params.clone() });
+    points.push(SweepPoint { trigger: CompactionTrigger::Never, carry_tokens: 0, params: params.clone() });
     points
 }
 
 /// The summary keeps its size; tail and reattached files share the rest as they do in the parameters.
-fn with_carry(params: &Params, sheet: &Sheet, carry: u32) -> Params {
+fn with_carry(params: &Params, sheet: &CompactionThresholds, carry: u32) -> Params {
     let fixed = params.summary_tokens.saturating_add(sheet.client.acknowledgement_tokens);
     let free = u64::from(carry.saturating_sub(fixed));
     let (tail, reattach) = (u128::from(params.tail_keep_tokens), u128::from(params.reattach_tokens));
@@ -57,37 +60,37 @@ fn with_carry(params: &Params, sheet: &Sheet, carry: u32) -> Params {
 
 /// What a sweep runs on.
 #[derive(Clone, Copy)]
-pub struct Ground<'a> {
+pub struct SweepInput<'a> {
     /// The requests under the cache that prices them.
-    pub requests: &'a drive::Ground<'a>,
+    pub requests: &'a drive::SharedRun<'a>,
     /// The detectors.
     pub detectors: &'a Detectors<'a>,
     /// Their numbers.
-    pub breakage: &'a breakage::Sheet,
+    pub breakage: &'a breakage::BreakageThresholds,
 }
 
 /// Replays one setting.
-pub fn row(ground: &Ground<'_>, point: &Point, sheet: &Sheet) -> SweepRow {
-    let Ground { requests, detectors, breakage } = *ground;
+pub fn row(ground: &SweepInput<'_>, point: &SweepPoint, sheet: &CompactionThresholds) -> CompactionSweepRow {
+    let SweepInput { requests, detectors, breakage } = *ground;
     let timeline = requests.timeline;
-    let journal = Journal::default();
+    let journal = StageJournal::default();
     let tokens: Arc<[u32]> = requests.sizes.tokens.as_slice().into();
-    let mut watch = Watch::new(detectors);
+    let mut watch = BreakWatch::new(detectors);
     let stage = Compaction::new(point.params.clone(), sheet.clone(), tokens, journal.clone()).at(point.trigger);
     let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(stage)];
     let run = requests.run(0..timeline.chains.len() as u32, &mut stages, Some(&mut watch));
     let done = compactions(timeline, &journal.take(), &run, None, sheet);
     let broken = tally(detectors, timeline, &watch.breaks, run.requests.len() as u64, breakage);
     let is_summary = |extra: &&Extra| extra.call.cause == SUMMARY_CALL;
-    SweepRow {
+    CompactionSweepRow {
         trigger_tokens: point.trigger_tokens(),
         carry_tokens: point.carry_tokens,
-        firings: done.outcomes.get(&Outcome::Ok).copied().unwrap_or_default(),
+        firings: done.outcomes.get(&AttemptEnd::Ok).copied().unwrap_or_default(),
         is_thrashing: done.is_thrashing,
         cost: run.cost(),
         summariser: run.extra.iter().filter(is_summary).map(|extra| extra.cost).sum::<Cost>(),
         reread_tokens: broken.reread_tokens,
-        edit_source_lost: broken.events(Class::EditSourceLost),
-        ref_lost: broken.events(Class::RefLost),
+        edit_source_lost: broken.events(BreakClass::EditSourceLost),
+        ref_lost: broken.events(BreakClass::RefLost),
     }
 }

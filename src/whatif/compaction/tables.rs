@@ -2,13 +2,13 @@
 
 use crate::base::stats::Share;
 use crate::report::numbers::{percent, thousands};
-use crate::report::table::{Rows, Table};
+use crate::report::table::{Table, TableBuilder};
 use crate::whatif::compaction::outcome::{
-    AfterSizes, ClearingsReplayed, Compactions, Grown, Growth, Outcome, Percentiles, Placement, RealCompactions,
-    SummariserTokens, SweepRow,
+    AfterSizes, AttemptEnd, ClearingsReplayed, CompactionSweepRow, Compactions, ContextGrowth, Grown, Percentiles,
+    Placement, RealCompactions, SummariserTokens,
 };
 use crate::whatif::compaction::params::Params;
-use crate::whatif::compaction::sheet::{Bars, Sheet};
+use crate::whatif::compaction::sheet::{CompactionBars, CompactionThresholds};
 use crate::whatif::sim::breakage::rows::{Breakage, EditAges};
 
 /// A version later than any.
@@ -26,7 +26,7 @@ pub const NOTES: [&str; 3] = [
 ];
 
 /// How compactions are placed and priced, with the parameters that were set.
-pub fn formulas(params: &Params, sheet: &Sheet) -> Vec<String> {
+pub fn formulas(params: &Params, sheet: &CompactionThresholds) -> Vec<String> {
     vec![
         format!(
             "it fires where context sent + what came in ≥ trigger = {} tokens (newest client)",
@@ -60,7 +60,7 @@ pub fn notes(placed: &Placement, window_tokens: u64) -> Option<String> {
 }
 
 /// Everything that was found.
-pub struct Found<'a> {
+pub struct CompactionReport<'a> {
     /// The virtual run.
     pub done: &'a Compactions,
     /// What the log's own compactions cost.
@@ -74,13 +74,13 @@ pub struct Found<'a> {
     /// Clearings of the log.
     pub cleared: &'a ClearingsReplayed,
     /// Other thresholds.
-    pub swept: &'a [SweepRow],
+    pub swept: &'a [CompactionSweepRow],
     /// What checks are held against.
-    pub bars: &'a Bars,
+    pub bars: &'a CompactionBars,
 }
 
 /// All tables with their titles.
-pub fn tables(found: &Found<'_>) -> Vec<(String, Table)> {
+pub fn tables(found: &CompactionReport<'_>) -> Vec<(String, Table)> {
     let all = [
         ("compactions of the replay and of the log", both(found)),
         (
@@ -98,9 +98,9 @@ pub fn tables(found: &Found<'_>) -> Vec<(String, Table)> {
 }
 
 /// The tables about telemetry, which knows sizes of tool answers and where partitions ended.
-pub fn telemetry_tables(done: &Compactions, growth: &Growth) -> Vec<(String, Table)> {
+pub fn telemetry_tables(done: &Compactions, growth: &ContextGrowth) -> Vec<(String, Table)> {
     let mut attempts = Table::new(&["attempts of the replay", "#times"]);
-    let outcomes = Outcome::ALL.iter().filter_map(|outcome| Some((outcome.word(), *done.outcomes.get(outcome)?)));
+    let outcomes = AttemptEnd::ALL.iter().filter_map(|outcome| Some((outcome.word(), *done.outcomes.get(outcome)?)));
     outcomes.for_each(|(word, times)| attempts.row([word.to_owned(), thousands(times)]));
     let mut table = Table::new(&["partitions", "#number", "#tokens p50", "#p95", "#largest", "#requests p50", "#p95"]);
     for (name, grown) in [("ended by a compaction", growth.compacted), ("the last of their context", growth.open)] {
@@ -117,7 +117,7 @@ pub fn telemetry_tables(done: &Compactions, growth: &Growth) -> Vec<(String, Tab
 /// Clearings of the log beside what the rule would have cleared there.
 pub fn clearings(found: &ClearingsReplayed) -> Table {
     let some = |tokens: Option<u64>| tokens.map_or_else(none, thousands);
-    Rows::of(&found.checks)
+    TableBuilder::of(&found.checks)
         .text("record", |check| check.record.chars().take(12).collect())
         .count("tokens", |check| check.total_tokens)
         .number("tokens logged", |check| some(check.logged_total_tokens))
@@ -135,10 +135,10 @@ pub fn clearings(found: &ClearingsReplayed) -> Table {
         .table()
 }
 
-fn both(found: &Found<'_>) -> Table {
+fn both(found: &CompactionReport<'_>) -> Table {
     let (done, real) = (found.done, found.real);
-    let outcomes = Outcome::ALL.iter().filter_map(|outcome| Some((outcome.word(), *done.outcomes.get(outcome)?)));
-    let mut table = Rows::of(outcomes)
+    let outcomes = AttemptEnd::ALL.iter().filter_map(|outcome| Some((outcome.word(), *done.outcomes.get(outcome)?)));
+    let mut table = TableBuilder::of(outcomes)
         .text("figure", |(word, _)| format!("attempts: {word}"))
         .count("replay", |(_, count)| *count)
         .number("log", |(word, _)| {
@@ -173,9 +173,9 @@ fn both(found: &Found<'_>) -> Table {
     table
 }
 
-fn sweep(rows: &[SweepRow]) -> Table {
+fn sweep(rows: &[CompactionSweepRow]) -> Table {
     let best = rows.iter().filter(|row| row.cost.units > 0).map(|row| row.cost.units).min();
-    Rows::of(rows)
+    TableBuilder::of(rows)
         .text("compact at", |row| row.trigger_tokens.map_or_else(|| "never".to_owned(), thousands))
         .count("keeps", |row| row.carry_tokens)
         .count("times", |row| row.firings)
@@ -201,7 +201,7 @@ fn met(met: Option<bool>) -> String {
     met.map_or("n/a", |met| if met { "yes" } else { "missed" }).to_owned()
 }
 
-fn checks(found: &Found<'_>) -> Table {
+fn checks(found: &CompactionReport<'_>) -> Table {
     let mut table = Table::new(&["check", "#found", "bar", "met"]);
     let bars = found.bars;
     let least = |percent: f64| format!("≥ {percent} %");
@@ -262,7 +262,7 @@ fn checks(found: &Found<'_>) -> Table {
 }
 
 fn edges(placed: &Placement) -> Table {
-    Rows::of(&placed.edges)
+    TableBuilder::of(&placed.edges)
         .text("version", |edge| edge.version.clone())
         .count("compactions", |edge| edge.compactions)
         .count("smallest", |edge| edge.tokens_min)
@@ -272,7 +272,7 @@ fn edges(placed: &Placement) -> Table {
 }
 
 fn risk(ages: &EditAges) -> Table {
-    Rows::of(&ages.risk)
+    TableBuilder::of(&ages.risk)
         .text("turns kept", |row| thousands(row.kept_turns.into()))
         .number("at risk", |row| share(&row.at_risk))
         .number("measured elsewhere", |row| format!("{} %", row.expected_percent))
@@ -282,7 +282,7 @@ fn risk(ages: &EditAges) -> Table {
 
 fn ages(ages: &EditAges) -> Table {
     let part = |edits: u64| percent(edits as f64 / ages.edits.max(1) as f64);
-    let mut table = Rows::of(&ages.ages)
+    let mut table = TableBuilder::of(&ages.ages)
         .text("age", |row| match row.to {
             Some(to) if to == row.from => to.to_string(),
             Some(to) => format!("{}–{to}", row.from),

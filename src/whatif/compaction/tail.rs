@@ -2,7 +2,7 @@
 
 use crate::logs::timeline::requests::{Block, BlockKind, NONE, Timeline};
 use crate::whatif::compaction::params::Align;
-use crate::whatif::sim::view::{Item, Key};
+use crate::whatif::sim::view::{Item, ItemKey};
 
 /// The index at which the sizes from there to the end first reach `target`; none if everything would be kept. This is
 /// upstream's whole rule (policies.md 3.1), in whatever unit the sizes are.
@@ -21,7 +21,7 @@ pub fn start(timeline: &Timeline, items: &[Item], keep_tokens: u64, align: Align
     let newest = by_target(items.iter().map(|item| u64::from(item.tokens)), keep_tokens)?;
     let oldest_block = items.iter().find_map(|item| block(item.key)).unwrap_or(NONE);
     // A residual alone is nothing to summarise.
-    let first = items.iter().position(|item| !matches!(item.key, Key::Residual(_)))?;
+    let first = items.iter().position(|item| !matches!(item.key, ItemKey::Residual(_)))?;
     let mut oldest_asked = NONE;
     for index in (first + 1..items.len()).rev() {
         let Some(here) = block(items[index].key) else { continue };
@@ -35,8 +35,8 @@ pub fn start(timeline: &Timeline, items: &[Item], keep_tokens: u64, align: Align
     None
 }
 
-fn block(key: Key) -> Option<u32> {
-    if let Key::Block(block) = key { Some(block) } else { None }
+fn block(key: ItemKey) -> Option<u32> {
+    if let ItemKey::Block(block) = key { Some(block) } else { None }
 }
 
 /// Of a result: the block that asked for it.

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde::Deserialize;
 
-use crate::whatif::history_trim::conversation::Message;
+use crate::whatif::history_trim::conversation::TrimMessage;
 use crate::whatif::history_trim::outcome::{CapNumbers, Role};
 
 /// Caps in tokens at both ends of what is old. What lies between gets a cap between.
@@ -113,7 +113,7 @@ pub fn kept_chars(numbers: &CutNumbers, chars: u32, cap: u32, tokens_of: impl Fn
 
 /// The units of a conversation, in order: an assistant message that calls tools with the tool messages right after it, a
 /// run of other tool messages, or one message.
-pub fn units(messages: &[Message]) -> impl Iterator<Item = Range<usize>> {
+pub fn units(messages: &[TrimMessage]) -> impl Iterator<Item = Range<usize>> {
     let mut start = 0;
     std::iter::from_fn(move || {
         let first = messages.get(start)?;
@@ -140,7 +140,7 @@ pub(crate) struct HardCap {
 impl HardCap {
     /// Drops units, oldest first, until the rest fits: first those without protected messages, then any. `counted` are
     /// the tokens of each message; none of one that is dropped.
-    pub fn apply(&self, messages: &[Message], counted: &mut [Option<u32>]) {
+    pub fn apply(&self, messages: &[TrimMessage], counted: &mut [Option<u32>]) {
         let mut total = self.other_tokens + counted.iter().flatten().copied().map(u64::from).sum::<u64>();
         for spares_protected in [true, self.spares_protected] {
             for unit in units(messages) {

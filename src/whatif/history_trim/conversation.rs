@@ -10,11 +10,11 @@ use std::ops::Range;
 use crate::logs::timeline::requests::{Block, BlockKind, NONE, Timeline};
 use crate::whatif::history_trim::outcome::Role;
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{Item, Key};
+use crate::whatif::sim::view::{Item, ItemKey};
 
 /// One message.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Message {
+pub struct TrimMessage {
     /// Who speaks.
     pub role: Role,
     /// Its first block: tells it from all other messages.
@@ -45,14 +45,14 @@ pub struct Message {
 #[derive(Clone, Debug, Default)]
 pub struct Conversation {
     /// Messages.
-    pub messages: Vec<Message>,
+    pub messages: Vec<TrimMessage>,
     /// Items of the view that have been read.
     items: Vec<Item>,
 }
 
 /// How items become messages.
 #[derive(Clone, Copy)]
-pub struct Reading<'a> {
+pub struct MessageReading<'a> {
     /// What the blocks are.
     pub timeline: &'a Timeline,
     /// The numbers by which their sizes were estimated.
@@ -64,7 +64,7 @@ pub struct Reading<'a> {
 impl Conversation {
     /// Follows a view: where it goes on from what has been read, only what is new is read, else all of it. Returns whether
     /// it went on.
-    pub fn follow(&mut self, reading: &Reading<'_>, items: &[Item]) -> bool {
+    pub fn follow(&mut self, reading: &MessageReading<'_>, items: &[Item]) -> bool {
         let goes_on = items.starts_with(&self.items);
         if !goes_on {
             self.messages.clear();
@@ -83,15 +83,15 @@ impl Conversation {
     }
 
     /// Blocks of a message.
-    pub(crate) fn blocks(&self, message: &Message) -> impl Iterator<Item = u32> {
+    pub(crate) fn blocks(&self, message: &TrimMessage) -> impl Iterator<Item = u32> {
         self.items[message.items.clone()].iter().filter_map(|item| match item.key {
-            Key::Block(index) => Some(index),
-            Key::Residual(_) | Key::Made(_) => None,
+            ItemKey::Block(index) => Some(index),
+            ItemKey::Residual(_) | ItemKey::Made(_) => None,
         })
     }
 
     /// Reads one assistant message, returns where it ends.
-    fn read_answer(&mut self, reading: &Reading<'_>, items: &[Item], start: usize, first: u32) -> usize {
+    fn read_answer(&mut self, reading: &MessageReading<'_>, items: &[Item], start: usize, first: u32) -> usize {
         let end_block = reading.end_of_answer(first);
         let belongs = |item: &&Item| {
             reading.block(item).is_some_and(|(index, block)| index < end_block && block.kind.is_output())
@@ -102,7 +102,7 @@ impl Conversation {
     }
 
     /// Reads what came in up to the next answer or foreign item, results first; returns where it ends.
-    fn read_inputs(&mut self, reading: &Reading<'_>, items: &[Item], start: usize) -> usize {
+    fn read_inputs(&mut self, reading: &MessageReading<'_>, items: &[Item], start: usize) -> usize {
         let input = |item: &&Item| reading.block(item).is_some_and(|(_, block)| !block.kind.is_output());
         let end = start + items[start..].iter().take_while(input).count();
         let is_result = |at: usize| reading.block(&items[at]).is_some_and(|(_, it)| it.kind == BlockKind::ToolResult);
@@ -124,11 +124,11 @@ impl Conversation {
     }
 }
 
-impl<'a> Reading<'a> {
+impl<'a> MessageReading<'a> {
     fn block(&self, item: &Item) -> Option<(u32, &'a Block)> {
         match item.key {
-            Key::Block(index) => Some((index, &self.timeline.blocks[index as usize])),
-            Key::Residual(_) | Key::Made(_) => None,
+            ItemKey::Block(index) => Some((index, &self.timeline.blocks[index as usize])),
+            ItemKey::Residual(_) | ItemKey::Made(_) => None,
         }
     }
 
@@ -139,8 +139,8 @@ impl<'a> Reading<'a> {
         requests.get(place).map_or(block + 1, |request| request.outputs.end)
     }
 
-    fn message(&self, role: Role, items: &[Item], range: Range<usize>) -> Message {
-        let mut message = Message {
+    fn message(&self, role: Role, items: &[Item], range: Range<usize>) -> TrimMessage {
+        let mut message = TrimMessage {
             role,
             id: NONE,
             is_exchange: role == Role::User && self.counts_user_role,
@@ -179,7 +179,7 @@ impl<'a> Reading<'a> {
 
 /// Index of the first message that is not old: the exchange that is `keep_recent`-th from the end. 0 if there are fewer;
 /// with none to keep, everything is old.
-pub fn boundary(messages: &[Message], keep_recent: u32) -> usize {
+pub fn boundary(messages: &[TrimMessage], keep_recent: u32) -> usize {
     if keep_recent == 0 {
         return messages.len();
     }
@@ -188,7 +188,7 @@ pub fn boundary(messages: &[Message], keep_recent: u32) -> usize {
 }
 
 /// Whether the conversation ends with tool results right after the assistant message that asked for tools.
-pub fn is_continuation(messages: &[Message]) -> bool {
+pub fn is_continuation(messages: &[TrimMessage]) -> bool {
     let mut backwards = messages.iter().rev().skip_while(|message| message.role == Role::Tool && message.has_id);
     let ends_with_result = messages.last().is_some_and(|message| message.role == Role::Tool && message.has_id);
     ends_with_result && backwards.next().is_some_and(|message| message.calls_tools)

@@ -24,22 +24,22 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
-use crate::whatif::history_trim::conversation::{Conversation, Message, Reading};
+use crate::whatif::history_trim::conversation::{Conversation, MessageReading, TrimMessage};
 use crate::whatif::history_trim::outcome::{Role, TrimOutcome};
 use crate::whatif::history_trim::params::CutStyle;
-use crate::whatif::history_trim::plan::{Fate, Memory, Plan};
+use crate::whatif::history_trim::plan::{Memory, MessageFate, TrimPlan};
 use crate::whatif::history_trim::sticky::Sticky;
 use crate::whatif::history_trim::tally::Before;
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Noticed, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput};
 
-pub use crate::whatif::history_trim::sheet::{Sheet, Variant};
+pub use crate::whatif::history_trim::sheet::{HistoryTrimThresholds, Variant};
 pub use params::Params;
-pub use plan::Rule;
+pub use plan::TrimRule;
 
 /// The policy.
 pub struct HistoryTrim {
-    rule: Rule,
+    rule: TrimRule,
     sizes: SizeRules,
     conversation: Conversation,
     memory: Memory,
@@ -55,7 +55,7 @@ pub struct HistoryTrim {
 impl HistoryTrim {
     /// The policy under a rule, and the books that it will keep. `sizes` are the numbers by which block sizes were
     /// estimated.
-    pub fn new(rule: Rule, sizes: &SizeRules) -> (Self, Rc<RefCell<TrimOutcome>>) {
+    pub fn new(rule: TrimRule, sizes: &SizeRules) -> (Self, Rc<RefCell<TrimOutcome>>) {
         let outcome = Rc::new(RefCell::new(TrimOutcome::with_ages(&rule.sheet.report.ages)));
         let stage = Self {
             rule,
@@ -79,11 +79,11 @@ impl HistoryTrim {
         self.plain.clear();
     }
 
-    fn plan(&mut self, timeline: &Timeline, view: &ContextView, goes_on: bool) -> Plan {
+    fn plan(&mut self, timeline: &Timeline, view: &ContextView, goes_on: bool) -> TrimPlan {
         let messages = &self.conversation.messages;
         let prefix_tokens = view.prefix.tokens;
         if !self.rule.params.is_on() {
-            return Plan { fates: vec![Fate::default(); messages.len()], ..Plan::default() };
+            return TrimPlan { fates: vec![MessageFate::default(); messages.len()], ..TrimPlan::default() };
         }
         if !goes_on {
             self.memory = Memory::default();
@@ -100,7 +100,7 @@ impl HistoryTrim {
     }
 
     /// Changes the items of one message, but for those of a dropped one.
-    fn change(&self, timeline: &Timeline, message: &Message, fate: Fate, items: &mut [Item]) {
+    fn change(&self, timeline: &Timeline, message: &TrimMessage, fate: MessageFate, items: &mut [Item]) {
         if fate.forgets_thinking {
             let is_thinking = |item: &&mut Item| kind(timeline, item) == Some(BlockKind::Thinking);
             for item in items[message.items.clone()].iter_mut().filter(is_thinking) {
@@ -114,14 +114,14 @@ impl HistoryTrim {
 
     /// Cuts a text that may lie in several items. What stands behind the head (the tail if one is kept, the mark) is
     /// booked on the last one.
-    fn cut(&self, timeline: &Timeline, message: &Message, kept_chars: u32, items: &mut [Item]) {
+    fn cut(&self, timeline: &Timeline, message: &TrimMessage, kept_chars: u32, items: &mut [Item]) {
         let head = match self.rule.params.cut {
             CutStyle::Head => kept_chars,
             CutStyle::HeadTail => kept_chars - kept_chars / 2,
         };
         let (mut chars, mut tokens, mut last) = (0, 0, None);
         for (place, item) in items.iter_mut().enumerate() {
-            let Key::Block(index) = item.key else { continue };
+            let ItemKey::Block(index) = item.key else { continue };
             let block = &timeline.blocks[index as usize];
             let Some(text) = self.sizes.text_tokens(block, item.kept_chars, item.tokens) else { continue };
             item.kept_chars = item.kept_chars.min(head - chars);
@@ -136,7 +136,7 @@ impl HistoryTrim {
     }
 
     /// Carries out a plan; returns the tokens of each message as sent.
-    fn carry_out(&self, timeline: &Timeline, plan: &Plan, items: &mut Vec<Item>) -> Vec<u32> {
+    fn carry_out(&self, timeline: &Timeline, plan: &TrimPlan, items: &mut Vec<Item>) -> Vec<u32> {
         let mut gone = Vec::new();
         let mut sent = Vec::with_capacity(plan.fates.len());
         for (message, &fate) in self.conversation.messages.iter().zip(&plan.fates) {
@@ -146,7 +146,7 @@ impl HistoryTrim {
                 sent.push(0);
                 continue;
             }
-            if fate == Fate::default() {
+            if fate == MessageFate::default() {
                 sent.push(message.tokens);
                 continue;
             }
@@ -161,7 +161,7 @@ impl HistoryTrim {
     }
 
     /// What the rule itself breaks.
-    fn notice(&mut self, moment: &Moment<'_>, plan: &Plan, aside: &mut StageOutput) {
+    fn notice(&mut self, moment: &RequestMoment<'_>, plan: &TrimPlan, aside: &mut StageOutput) {
         if plan.protected_dropped() > 0 {
             aside.noticed.push(Noticed { class: "protected_dropped", call: NONE });
         }
@@ -196,13 +196,14 @@ impl Stage for HistoryTrim {
         self.orphans.clear();
     }
 
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
+    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
         let timeline = moment.timeline;
         let segment = &timeline.segments[timeline.requests[moment.request as usize].segment as usize];
         if moment.opens_segment && segment.after == NONE {
             self.reset();
         }
-        let reading = Reading { timeline, sizes: &self.sizes, counts_user_role: self.rule.params.counts_user_role() };
+        let reading =
+            MessageReading { timeline, sizes: &self.sizes, counts_user_role: self.rule.params.counts_user_role() };
         let goes_on = self.conversation.follow(&reading, &view.items);
         if !goes_on {
             self.before = None;
@@ -231,8 +232,8 @@ impl Stage for HistoryTrim {
 
 fn kind(timeline: &Timeline, item: &Item) -> Option<BlockKind> {
     match item.key {
-        Key::Block(index) => Some(timeline.blocks[index as usize].kind),
-        Key::Residual(_) | Key::Made(_) => None,
+        ItemKey::Block(index) => Some(timeline.blocks[index as usize].kind),
+        ItemKey::Residual(_) | ItemKey::Made(_) => None,
     }
 }
 

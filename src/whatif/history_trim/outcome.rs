@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::whatif::history_trim::sheet::ReportNumbers;
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::figures::Verdict;
+use crate::whatif::sim::figures::CostVerdict;
 
 /// Who speaks in a message.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
@@ -64,7 +64,7 @@ pub struct BreakCount {
 
 /// Tokens of the messages of one role and age, summed over requests: a message counts in every request that sends it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct AgeRow {
+pub struct MessageAgeRow {
     /// Who speaks.
     pub role: Role,
     /// Least age of the row, in exchanges that came after.
@@ -101,7 +101,7 @@ pub struct TrimOutcome {
     /// Requests that lost the first user message of their segment.
     pub first_user_lost_requests: u64,
     /// By role, then age.
-    pub ages: Vec<AgeRow>,
+    pub ages: Vec<MessageAgeRow>,
     /// Prefix breaks that the log does not have, by cause.
     pub breaks: BTreeMap<BreakCause, BreakCount>,
 }
@@ -115,13 +115,13 @@ impl TrimOutcome {
 
 /// The cost of the log and of a policy, by the same simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Sides {
+pub struct TrimCosts {
     /// Without the policy.
     pub baseline: Cost,
     /// With it.
     pub policy: Cost,
     /// Which one is better.
-    pub verdict: Verdict,
+    pub verdict: CostVerdict,
 }
 
 /// Numbers of the formulas of caps (`[caps]` of the sheet). Budgets and caps are in tokens.
@@ -177,33 +177,33 @@ pub struct TrimReport {
     /// What was done.
     pub outcome: TrimOutcome,
     /// With the provider's cache.
-    pub cached: Sides,
+    pub cached: TrimCosts,
     /// Tokens with the policy and the cache, as billed.
     pub spent: Spent,
     /// Edits that were looked at, and those whose source was no longer in the context.
     pub edits: Edits,
     /// Without any, for users of providers that have none.
-    pub uncached: Sides,
+    pub uncached: TrimCosts,
 }
 
 impl ReportNumbers {
     /// Holds the cost with the policy against that without, both by the same simulation. They are compared as
     /// in every report ([`Cost::beside`]); `error` is what that simulation is off the bill, as a share.
-    pub fn sides(&self, (baseline, policy): (Cost, Cost), error: f64) -> Sides {
+    pub fn sides(&self, (baseline, policy): (Cost, Cost), error: f64) -> TrimCosts {
         let (before, after) = baseline.beside(&policy);
         let margin_permille = self.margin_permille.max((1_000.0 * error.abs()).ceil() as u32);
-        Sides { baseline, policy, verdict: verdict(before, after, margin_permille) }
+        TrimCosts { baseline, policy, verdict: verdict(before, after, margin_permille) }
     }
 }
 
 /// What a difference of costs says: nothing unless it is at least so many thousandths of the baseline.
-pub fn verdict(baseline: u128, policy: u128, margin_permille: u32) -> Verdict {
+pub fn verdict(baseline: u128, policy: u128, margin_permille: u32) -> CostVerdict {
     let difference = baseline.abs_diff(policy);
     if difference == 0 || difference * 1000 < baseline * u128::from(margin_permille) {
-        Verdict::NoClearWinner
+        CostVerdict::NoClearWinner
     } else if policy < baseline {
-        Verdict::Cheaper
+        CostVerdict::Cheaper
     } else {
-        Verdict::MoreExpensive
+        CostVerdict::MoreExpensive
     }
 }

@@ -31,7 +31,7 @@ pub struct Params {
     /// Cap for the oldest tool result.
     pub oldest_tool_result_max_tokens: u32,
     /// Whether the router's oddities are kept.
-    pub fidelity: Fidelity,
+    pub fidelity: TrimSource,
     /// Whether old messages lose their thinking.
     pub trim_thinking: bool,
     /// What is kept of a text.
@@ -51,7 +51,7 @@ pub struct Params {
 /// Whose rule is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fidelity {
+pub enum TrimSource {
     /// The router's.
     Upstream,
     /// The same with its oddities mended.
@@ -97,7 +97,7 @@ impl Params {
     /// Whether every message with the role of the user is an exchange.
     pub fn counts_user_role(&self) -> bool {
         match self.exchanges {
-            Exchanges::ByFidelity => self.fidelity == Fidelity::Upstream,
+            Exchanges::ByFidelity => self.fidelity == TrimSource::Upstream,
             Exchanges::Human => false,
             Exchanges::UserRole => true,
         }
@@ -105,7 +105,7 @@ impl Params {
 
     /// Whether requests that continue a chain of tool calls have a boundary and a budget of their own.
     pub fn treats_continuations_apart(&self) -> bool {
-        self.fidelity == Fidelity::Upstream && self.skip_router_on_tool_results
+        self.fidelity == TrimSource::Upstream && self.skip_router_on_tool_results
     }
 
     /// The caps that are set instead of computed; 0 where none is.

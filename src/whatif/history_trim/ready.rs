@@ -10,12 +10,12 @@ use crate::logs::timeline::requests::ReferenceKind;
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::history_trim::outcome::{Edits, TrimOutcome, TrimReport};
 use crate::whatif::history_trim::tables::{NOTES, TELEMETRY_NOTE, ages, breaks, formulas, summary, variants};
-use crate::whatif::history_trim::{HistoryTrim, Params, Rule, Sheet, Variant};
-use crate::whatif::prompt_cache::params::{CacheSim, Layout, Params as CacheKnobs};
-use crate::whatif::sim::breakage::rows::{Break, Class};
+use crate::whatif::history_trim::{HistoryTrim, HistoryTrimThresholds, Params, TrimRule, Variant};
+use crate::whatif::prompt_cache::params::{CacheLayout, CacheRules, Params as CacheKnobs};
+use crate::whatif::sim::breakage::rows::{Break, BreakClass};
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::simulate::Run;
-use crate::whatif::stacked::{Finished, Part, Ready, Scene};
+use crate::whatif::sim::simulate::SimulatedRun;
+use crate::whatif::stacked::{Finished, PolicyShare, Ready, Scene};
 
 /// Makes the policy ready.
 ///
@@ -25,14 +25,15 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let sheet = sheets.sheet(Policy::HistoryTrim);
     let params: Params = sheet.params()?;
     params.check()?;
-    let sheet = Sheet::parse(&sheet.text(), sheet.place())?;
-    let rule = Rule { params, sheet: sheet.clone() };
+    let sheet = HistoryTrimThresholds::parse(&sheet.text(), sheet.place())?;
+    let rule = TrimRule { params, sheet: sheet.clone() };
     let formulas = if rule.params.is_on() { formulas(&rule) } else { Vec::new() };
     let (stage, books) = HistoryTrim::new(rule, &scene.world.sizes.rules);
     let conclude = move |finished: &Finished<'_>| {
         let outcome = Rc::clone(&books).borrow().clone();
         let uncached = &finished.uncached;
-        let costs = [Run::costs(finished.baseline, finished.run), Run::costs(&uncached.0, &uncached.1)];
+        let costs =
+            [SimulatedRun::costs(finished.baseline, finished.run), SimulatedRun::costs(&uncached.0, &uncached.1)];
         let edits = edits(finished.scene, finished.breaks);
         let found = trimmed("as set", outcome, &sheet, costs, finished, finished.run, edits);
         let mut tables = vec![
@@ -47,32 +48,32 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
         }
         let is_billed = finished.scene.world.is_billed;
         let notes = if is_billed { &NOTES[..] } else { &[TELEMETRY_NOTE] };
-        Part {
+        PolicyShare {
             summary: summary(&found, is_billed && finished.is_alone),
             tables,
             formulas,
             notes: notes.iter().map(|note| (*note).to_owned()).collect(),
             details: json!({ "as_set": found, "variants": others }),
-            ..Part::default()
+            ..PolicyShare::default()
         }
     };
     Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) })
 }
 
 /// The known settings, each with and without a cache.
-fn tried(finished: &Finished<'_>, sheet: &Sheet) -> Vec<TrimReport> {
+fn tried(finished: &Finished<'_>, sheet: &HistoryTrimThresholds) -> Vec<TrimReport> {
     let scene = finished.scene;
-    let none = finished.oracle.with(CacheKnobs { layout: Layout::None, ..finished.oracle.params });
+    let none = finished.oracle.with(CacheKnobs { layout: CacheLayout::None, ..finished.oracle.params });
     let one = |variant: &Variant| {
-        let rule = Rule { params: variant.params(&sheet.params), sheet: sheet.clone() };
-        let under = |oracle: &CacheSim| {
+        let rule = TrimRule { params: variant.params(&sheet.params), sheet: sheet.clone() };
+        let under = |oracle: &CacheRules| {
             let (stage, books) = HistoryTrim::new(rule.clone(), &scene.world.sizes.rules);
             let (run, breaks) = scene.run(oracle, vec![Box::new(stage)]);
             (run, breaks, books.borrow().clone())
         };
         let (run, breaks, outcome) = under(finished.oracle);
         let plain = under(&none).0;
-        let costs = [Run::costs(finished.baseline, &run), Run::costs(&finished.uncached.0, &plain)];
+        let costs = [SimulatedRun::costs(finished.baseline, &run), SimulatedRun::costs(&finished.uncached.0, &plain)];
         let report = trimmed(&variant.name, outcome, sheet, costs, finished, &run, edits(scene, &breaks));
         TrimReport { elsewhere: variant.elsewhere.clone(), ..report }
     };
@@ -84,10 +85,10 @@ fn tried(finished: &Finished<'_>, sheet: &Sheet) -> Vec<TrimReport> {
 fn trimmed(
     name: &str,
     outcome: TrimOutcome,
-    sheet: &Sheet,
+    sheet: &HistoryTrimThresholds,
     [cached, uncached]: [(Cost, Cost); 2],
     finished: &Finished<'_>,
-    run: &Run,
+    run: &SimulatedRun,
     edits: Edits,
 ) -> TrimReport {
     TrimReport {
@@ -105,7 +106,7 @@ fn edits(scene: &Scene<'_>, breaks: &[Break]) -> Edits {
     let sourced = scene.world.timeline.references.iter();
     let sourced = sourced.filter(|one| one.kind == ReferenceKind::EditSource && !one.sources.is_empty());
     Edits {
-        lost: breaks.iter().filter(|one| one.class == Class::EditSourceLost).count() as u64,
+        lost: breaks.iter().filter(|one| one.class == BreakClass::EditSourceLost).count() as u64,
         all: sourced.count() as u64,
     }
 }

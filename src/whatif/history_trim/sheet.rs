@@ -6,12 +6,12 @@ use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::whatif::history_trim::caps::CutNumbers;
 use crate::whatif::history_trim::outcome::CapNumbers;
-use crate::whatif::history_trim::params::{Fidelity, Params};
+use crate::whatif::history_trim::params::{Params, TrimSource};
 
 /// All numbers of the policy; the file says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sheet {
+pub struct HistoryTrimThresholds {
     /// Defaults of the parameters.
     pub params: Params,
     /// The formulas of the caps.
@@ -62,7 +62,7 @@ pub struct Variant {
     keep_recent_exchanges: Option<u32>,
     max_history_tokens: Option<u32>,
     keep_recent_user_turns_in_chained_tool_calls: Option<u32>,
-    fidelity: Option<Fidelity>,
+    fidelity: Option<TrimSource>,
     sticky: Option<bool>,
     sticky_step: Option<u32>,
 }
@@ -86,7 +86,7 @@ impl Variant {
     }
 }
 
-impl Sheet {
+impl HistoryTrimThresholds {
     /// Reads a sheet.
     ///
     /// # Errors

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::whatif::history_trim::conversation::Message;
-use crate::whatif::history_trim::plan::{Fate, Plan, Rule};
+use crate::whatif::history_trim::conversation::TrimMessage;
+use crate::whatif::history_trim::plan::{MessageFate, TrimPlan, TrimRule};
 
 /// What holds until the context begins with nothing again; going back to an earlier place changes no cut.
 #[derive(Default)]
 pub(crate) struct Sticky {
-    /// By [`Message::id`]; messages that are as they were are missing.
-    fates: BTreeMap<u32, Fate>,
+    /// By [`TrimMessage::id`]; messages that are as they were are missing.
+    fates: BTreeMap<u32, MessageFate>,
     /// Boundary at the last advance.
     boundary: usize,
     /// Exchanges at the last advance.
@@ -26,12 +26,12 @@ impl Sticky {
     /// prefix.
     pub fn plan(
         &mut self,
-        rule: &Rule,
-        messages: &[Message],
+        rule: &TrimRule,
+        messages: &[TrimMessage],
         prefix_tokens: u64,
-        plain: &Plan,
+        plain: &TrimPlan,
         plain_breaks: bool,
-    ) -> Plan {
+    ) -> TrimPlan {
         self.plain_broke |= plain_breaks;
         let exchanges = messages.iter().filter(|message| message.is_exchange).count();
         // After a rewind there are fewer.
@@ -40,21 +40,21 @@ impl Sticky {
         if is_due && self.plain_broke && !plain.is_continuation {
             return self.advance(rule, messages, prefix_tokens, exchanges);
         }
-        let held = |message: &Message| self.fates.get(&message.id).copied().unwrap_or_default();
-        Plan {
+        let held = |message: &TrimMessage| self.fates.get(&message.id).copied().unwrap_or_default();
+        TrimPlan {
             fates: messages.iter().map(held).collect(),
             boundary: self.boundary.min(messages.len()),
             is_continuation: plain.is_continuation,
         }
     }
 
-    fn advance(&mut self, rule: &Rule, messages: &[Message], prefix_tokens: u64, exchanges: usize) -> Plan {
+    fn advance(&mut self, rule: &TrimRule, messages: &[TrimMessage], prefix_tokens: u64, exchanges: usize) -> TrimPlan {
         // A message that only lost its thinking can still be cut.
-        let held = |message: &Message| {
+        let held = |message: &TrimMessage| {
             self.fates.get(&message.id).copied().filter(|fate| fate.is_dropped || fate.kept_chars.is_some())
         };
         let plan = rule.plan(messages, prefix_tokens, held);
-        let changed = messages.iter().zip(&plan.fates).filter(|(_, fate)| **fate != Fate::default());
+        let changed = messages.iter().zip(&plan.fates).filter(|(_, fate)| **fate != MessageFate::default());
         self.fates.extend(changed.map(|(message, &fate)| (message.id, fate)));
         (self.boundary, self.exchanges, self.plain_broke) = (plan.boundary, exchanges, false);
         plan

@@ -1,11 +1,11 @@
 //! The report of trimming: what was removed, what that did to the provider's cache, and what it cost.
 
 use crate::report::numbers::{counted, percent, thousands};
-use crate::report::table::{Rows, Table};
+use crate::report::table::{Table, TableBuilder};
 use crate::whatif::history_trim::caps::{Caps, base, cap_at, crowd_share};
-use crate::whatif::history_trim::outcome::{AgeRow, Role, Sides, TrimOutcome, TrimReport};
-use crate::whatif::history_trim::params::{Fidelity, Params};
-use crate::whatif::history_trim::plan::{Rule, UNLIMITED};
+use crate::whatif::history_trim::outcome::{MessageAgeRow, Role, TrimCosts, TrimOutcome, TrimReport};
+use crate::whatif::history_trim::params::{Params, TrimSource};
+use crate::whatif::history_trim::plan::{TrimRule, UNLIMITED};
 
 /// What the figures rest on, and in which direction they err.
 pub const NOTES: [&str; 4] = [
@@ -71,7 +71,7 @@ pub fn summary(report: &TrimReport, is_billed: bool) -> Vec<String> {
 }
 
 /// How caps and drops come about, with the numbers of the parameters.
-pub fn formulas(rule: &Rule) -> Vec<String> {
+pub fn formulas(rule: &TrimRule) -> Vec<String> {
     let (params, numbers) = (&rule.params, &rule.sheet.caps);
     let (budget, base) = base(numbers, params.max_history_tokens);
     let tokens = |count: u32| thousands(count.into());
@@ -125,7 +125,7 @@ fn caps_set(params: &Params) -> Vec<String> {
 }
 
 /// The caps where so many messages are old, on a request that continues no chain of tool calls.
-fn cap_example(rule: &Rule, base: u32, old_messages: u32) -> String {
+fn cap_example(rule: &TrimRule, base: u32, old_messages: u32) -> String {
     let (params, numbers, old) = (&rule.params, &rule.sheet.caps, old_messages as usize);
     let Caps { message_near, message_oldest, tool_near, tool_oldest } =
         Caps::new(numbers, params.max_history_tokens, old, params.overrides());
@@ -146,7 +146,7 @@ fn drops(params: &Params) -> String {
     if params.max_history_tokens >= UNLIMITED {
         return format!("nothing is dropped: the budget has no limit{apart}");
     }
-    let is_sane = params.fidelity == Fidelity::Sane;
+    let is_sane = params.fidelity == TrimSource::Sane;
     let then = if is_sane { "units with protected messages stay" } else { "then any" };
     format!(
         "units are dropped, oldest first, while more than {} tokens are left: an assistant message that calls tools with its results, \
@@ -159,7 +159,7 @@ fn drops(params: &Params) -> String {
 pub fn ages(outcome: &TrimOutcome) -> Table {
     let mut table = Table::new(&["role", "exchanges since", "#in the log", "#sent", "#dropped", "#sent of log"]);
     for role in Role::ALL {
-        let rows: Vec<&AgeRow> = outcome.ages.iter().filter(|row| row.role == role).collect();
+        let rows: Vec<&MessageAgeRow> = outcome.ages.iter().filter(|row| row.role == role).collect();
         for (place, row) in rows.iter().enumerate().filter(|(_, row)| row.logged > 0) {
             table.row([
                 role.key().to_owned(),
@@ -176,7 +176,7 @@ pub fn ages(outcome: &TrimOutcome) -> Table {
 
 /// Breaks by cause.
 pub fn breaks(outcome: &TrimOutcome) -> Table {
-    Rows::of(&outcome.breaks)
+    TableBuilder::of(&outcome.breaks)
         .text("cause", |(cause, _)| cause.key().to_owned())
         .count("requests", |(_, count)| count.events)
         .count("tokens behind", |(_, count)| count.tokens)
@@ -186,7 +186,7 @@ pub fn breaks(outcome: &TrimOutcome) -> Table {
 
 /// Several settings side by side.
 pub fn variants(reports: &[TrimReport]) -> Table {
-    Rows::of(reports)
+    TableBuilder::of(reports)
         .text("settings", |report| report.name.clone())
         .number("tokens sent", |report| ratio(report.outcome.sent, report.outcome.logged))
         .number("read from cache", |report| ratio(report.spent.read, report.spent.prompt()))
@@ -201,7 +201,7 @@ pub fn variants(reports: &[TrimReport]) -> Table {
 }
 
 /// Cost of the policy as a share of the baseline's.
-fn relative(sides: &Sides) -> String {
+fn relative(sides: &TrimCosts) -> String {
     sides.baseline.change_to(&sides.policy).map_or_else(|| "–".to_owned(), |change| percent(1.0 + change))
 }
 

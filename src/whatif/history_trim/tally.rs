@@ -1,21 +1,21 @@
 //! The books of a trimmed history, and which changes of mind break a prefix: what was sent before is now sent in
 //! another way.
 
-use crate::whatif::history_trim::conversation::Message;
-use crate::whatif::history_trim::outcome::{AgeRow, BreakCause, Role, TrimOutcome};
-use crate::whatif::history_trim::plan::Plan;
+use crate::whatif::history_trim::conversation::TrimMessage;
+use crate::whatif::history_trim::outcome::{BreakCause, MessageAgeRow, Role, TrimOutcome};
+use crate::whatif::history_trim::plan::TrimPlan;
 use crate::whatif::sim::view::Item;
 
 impl TrimOutcome {
     /// Nothing yet; rows begin at these ages, in exchanges, ascending from 0.
     pub(crate) fn with_ages(ages: &[u32]) -> Self {
-        let row = |role, age_from| AgeRow { role, age_from, logged: 0, sent: 0, dropped: 0 };
+        let row = |role, age_from| MessageAgeRow { role, age_from, logged: 0, sent: 0, dropped: 0 };
         let rows = Role::ALL.into_iter().flat_map(|role| ages.iter().map(move |&age| row(role, age)));
         Self { ages: rows.collect(), ..Self::default() }
     }
 
     /// One more request: its plan, and the tokens of its messages as sent.
-    pub(crate) fn count(&mut self, messages: &[Message], plan: &Plan, sent: &[u32]) {
+    pub(crate) fn count(&mut self, messages: &[TrimMessage], plan: &TrimPlan, sent: &[u32]) {
         let (mut trimmed, mut dropped) = (0, 0);
         for fate in &plan.fates {
             dropped += u64::from(fate.is_dropped);
@@ -34,7 +34,7 @@ impl TrimOutcome {
         self.count_ages(messages, plan, sent);
     }
 
-    fn count_ages(&mut self, messages: &[Message], plan: &Plan, sent: &[u32]) {
+    fn count_ages(&mut self, messages: &[TrimMessage], plan: &TrimPlan, sent: &[u32]) {
         let rows = self.ages.len() / Role::ALL.len();
         // Ages rise from the newest message on, so rows are passed one after the other.
         let (mut age, mut row) = (0, 0);
@@ -61,7 +61,7 @@ impl TrimOutcome {
 /// How the request before was sent.
 pub(crate) struct Before {
     /// What was decided.
-    pub plan: Plan,
+    pub plan: TrimPlan,
     /// What was sent.
     pub items: Vec<Item>,
 }
@@ -70,7 +70,12 @@ impl Before {
     /// The break between the request before and this one: its cause, and the tokens that were sent before and stood there
     /// or behind. None if all of them are sent again. `as_before` is what the plan would have been if this request had
     /// continued a chain of tool calls like the one before, or not.
-    pub fn break_to(&self, plan: &Plan, items: &[Item], as_before: impl Fn() -> Plan) -> Option<(BreakCause, u64)> {
+    pub fn break_to(
+        &self,
+        plan: &TrimPlan,
+        items: &[Item],
+        as_before: impl Fn() -> TrimPlan,
+    ) -> Option<(BreakCause, u64)> {
         if items.starts_with(&self.items) {
             return None;
         }
@@ -80,7 +85,7 @@ impl Before {
     }
 
     /// Why the first message whose fate changed has another one.
-    fn cause(&self, plan: &Plan, as_before: impl Fn() -> Plan) -> Option<BreakCause> {
+    fn cause(&self, plan: &TrimPlan, as_before: impl Fn() -> TrimPlan) -> Option<BreakCause> {
         let mut both = self.plan.fates.iter().zip(&plan.fates);
         let place = both.position(|(before, now)| before != now)?;
         let (before, now) = (self.plan.fates[place], plan.fates[place]);

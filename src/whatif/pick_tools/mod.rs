@@ -18,16 +18,16 @@ use crate::base::id::Id;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Place;
 use crate::whatif::catalog::read::MCP_PREFIX;
-use crate::whatif::catalog::{Definition, Source};
+use crate::whatif::catalog::{DefinitionSource, ToolDefinition};
 use crate::whatif::pick_tools::outcome::{Pick, PickTools, Picks, RecallAt, SCORE_BINS};
 use crate::whatif::sim::figures::Portion;
 use crate::whatif::sim::view::Stage;
 use crate::whatif::tool_filter::params::Retry;
-use crate::whatif::tool_filter::{Inputs, facts};
+use crate::whatif::tool_filter::{FilterInputs, facts};
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::{Inventory, StopWords, Tool};
-use crate::whatif::tools::plan::{Expand, Handling, OnEmpty, Plan, Selection, Selector};
-use crate::whatif::tools::queries::{Bag, Kind, Queries, turns};
+use crate::whatif::tools::plan::{Expand, Handling, OnEmpty, Selector, ToolPlan, ToolSelection};
+use crate::whatif::tools::queries::{Bag, Queries, WordKind, turns};
 use crate::whatif::tools::stage::{Chains, Definitions, ToolStage};
 
 /// What the user may set.
@@ -48,7 +48,7 @@ pub struct Params {
     #[serde(deserialize_with = "crate::whatif::tool_filter::params::names")]
     pub always: Vec<String>,
     /// When tools are picked.
-    pub scope: Scope,
+    pub scope: PickScope,
     /// Most tools that are scored; 0: all.
     pub budget_tools: usize,
     /// What tools are that do not say.
@@ -106,7 +106,7 @@ pub enum Empty {
 /// When tools are picked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum PickScope {
     /// When a person wrote.
     Turn,
     /// Before every request.
@@ -143,9 +143,9 @@ impl Params {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 pub struct Rules {
     /// The curve of recall.
-    pub curve: Curve,
+    pub curve: PickCurve,
     /// When the report speaks plainly.
-    pub verdict: Verdict,
+    pub verdict: PickVerdict,
     /// What asking for a tool costs.
     pub retry: Retry,
 }
@@ -153,7 +153,7 @@ pub struct Rules {
 /// See [`Rules`].
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Curve {
+pub struct PickCurve {
     /// Numbers of picks.
     pub picks: Vec<usize>,
 }
@@ -161,7 +161,7 @@ pub struct Curve {
 /// See [`Rules`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Verdict {
+pub struct PickVerdict {
     /// Turns that are not covered, in per cent.
     pub broken_pct: u64,
 }
@@ -246,7 +246,7 @@ impl<'a> Picker<'a> {
     /// For one timeline.
     pub fn new(timeline: &'a Timeline, inventory: &'a Inventory, stop: &'a StopWords, params: &'a Params) -> Self {
         let min_score_ppm = (params.min_score * 1e6).round() as u64;
-        Self { inventory, queries: Queries::new(timeline, stop, Kind::Words), params, min_score_ppm }
+        Self { inventory, queries: Queries::new(timeline, stop, WordKind::Words), params, min_score_ppm }
     }
 
     /// What is asked for at a request of a turn.
@@ -292,7 +292,7 @@ impl<'a> Picker<'a> {
 }
 
 /// Whether a tool is safe: as its author says, else as its MCP hints say.
-pub fn is_safe(definition: &Definition, default: UnsafeDefault) -> bool {
+pub fn is_safe(definition: &ToolDefinition, default: UnsafeDefault) -> bool {
     match (definition.safe, definition.destructive) {
         (Some(safe), _) => safe,
         (None, Some(destructive)) => !destructive,
@@ -305,13 +305,13 @@ struct PickSelector<'a> {
 }
 
 impl Selector for PickSelector<'_> {
-    fn select(&self, turns: &[Range<u32>], request: u32) -> Selection {
+    fn select(&self, turns: &[Range<u32>], request: u32) -> ToolSelection {
         let query = self.picker.query(&turns[turns.len() - 1], request);
         let (picks, _) = self.picker.picks(&query);
         match self.picker.params.on_empty {
-            Empty::All if picks.is_empty() => Selection::All,
-            Empty::None if picks.is_empty() => Selection::Nothing,
-            _ => Selection::Tools(picks.into_iter().map(|(tool, _)| tool).collect()),
+            Empty::All if picks.is_empty() => ToolSelection::All,
+            Empty::None if picks.is_empty() => ToolSelection::Nothing,
+            _ => ToolSelection::Tools(picks.into_iter().map(|(tool, _)| tool).collect()),
         }
     }
 }
@@ -320,8 +320,8 @@ impl Selector for PickSelector<'_> {
 struct Everything;
 
 impl Selector for Everything {
-    fn select(&self, _: &[Range<u32>], _: u32) -> Selection {
-        Selection::All
+    fn select(&self, _: &[Range<u32>], _: u32) -> ToolSelection {
+        ToolSelection::All
     }
 }
 
@@ -338,7 +338,7 @@ pub struct PickPolicy {
 
 impl PickPolicy {
     /// Gets ready. The parameters have been checked.
-    pub fn new(timeline: &Timeline, params: &Params, rules: &Rules, inputs: Inputs<'_>) -> Self {
+    pub fn new(timeline: &Timeline, params: &Params, rules: &Rules, inputs: FilterInputs<'_>) -> Self {
         let formula = &inputs.catalog_rules.sizes;
         let inventory = Inventory::new(timeline, inputs.catalog, inputs.shipped, formula, inputs.stop);
         let handling = Handling {
@@ -349,7 +349,7 @@ impl PickPolicy {
             retries: 1,
             learn: false,
             continuation_all: false,
-            every_request: params.scope == Scope::Request,
+            every_request: params.scope == PickScope::Request,
         };
         let prefixes = inputs.prefixes.map(<[u64]>::to_vec);
         let catalog_notes = inputs.catalog.map(|(catalog, _)| catalog.notes()).unwrap_or_default();
@@ -377,8 +377,8 @@ impl PickPolicy {
     pub fn picks(&self, timeline: &Timeline, chain: u32) -> Vec<Picks> {
         let picker = self.picker(timeline);
         let asked = |turn: &Range<u32>| match self.params.scope {
-            Scope::Turn => turn.start..turn.start + 1,
-            Scope::Request => turn.clone(),
+            PickScope::Turn => turn.start..turn.start + 1,
+            PickScope::Request => turn.clone(),
         };
         let turns = turns(timeline, chain);
         let requests = turns.iter().flat_map(|turn| asked(turn).map(move |request| (turn, request)));
@@ -432,7 +432,7 @@ impl PickPolicy {
         found
     }
 
-    fn turn(&self, picker: &Picker<'_>, plan: &Plan, turn: &Range<u32>, found: &mut PickTools) {
+    fn turn(&self, picker: &Picker<'_>, plan: &ToolPlan, turn: &Range<u32>, found: &mut PickTools) {
         let used = self.inventory.uses_of(turn.clone()).map(|used| used.tool).collect::<ToolSet>();
         found.turns.count(!used.is_empty());
         if used.is_empty() {
@@ -462,7 +462,7 @@ impl PickPolicy {
     }
 
     fn not_estimated(&self) -> Option<String> {
-        (self.inventory.source == Source::Names).then(|| {
+        (self.inventory.source == DefinitionSource::Names).then(|| {
             "unknown, needs --tool-catalog: logs hold no tool definitions, so nobody can say what hiding them saves"
                 .into()
         })
@@ -479,7 +479,7 @@ impl PickPolicy {
                 broken.k, broken.n
             ));
         }
-        if self.inventory.source == Source::Names {
+        if self.inventory.source == DefinitionSource::Names {
             notes.push("descriptions of built-in tools are devboy's own, other tools are known by name alone".into());
         }
         notes.push(
@@ -491,16 +491,16 @@ impl PickPolicy {
 }
 
 impl Chains for PickPolicy {
-    fn plan(&self, timeline: &Timeline, chain: u32) -> Plan {
+    fn plan(&self, timeline: &Timeline, chain: u32) -> ToolPlan {
         let selector: Box<dyn Selector> = match timeline.chains[chain as usize].place {
             Place::Main => Box::new(PickSelector { picker: self.picker(timeline) }),
             _ => Box::new(Everything),
         };
-        Plan::new(timeline, chain, &self.inventory, &*selector, &self.handling)
+        ToolPlan::new(timeline, chain, &self.inventory, &*selector, &self.handling)
     }
 
     fn definitions(&self, _: &Timeline, chain: u32) -> Option<Definitions> {
-        if self.inventory.source == Source::Names {
+        if self.inventory.source == DefinitionSource::Names {
             return None;
         }
         let prefix = self.prefixes.as_ref().map(|prefixes| prefixes[chain as usize]);

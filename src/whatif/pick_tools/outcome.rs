@@ -13,7 +13,7 @@ use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::pick_tools::tables::{formulas, recall, scores, summary};
 use crate::whatif::pick_tools::{Params, PickPolicy, Rules};
 use crate::whatif::sim::figures::Portion;
-use crate::whatif::stacked::{Finished, Part, Ready, Scene};
+use crate::whatif::stacked::{Finished, PolicyShare, Ready, Scene};
 use crate::whatif::tool_filter::result::CatalogFacts;
 
 /// Bins of scores: 0, up to 10 %, …, up to 100 %.
@@ -111,7 +111,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let conclude = move |finished: &Finished<'_>| {
         let timeline = &finished.scene.world.timeline;
         let found = policy.outcome(timeline);
-        Part {
+        PolicyShare {
             summary: summary(&found),
             tables: vec![
                 ("used tools that the first K picks hold".to_owned(), recall(&found)),
@@ -122,7 +122,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
             not_estimated: found.not_estimated.clone(),
             catalog: Some(found.catalog.source.clone()),
             details: json!(found),
-            ..Part::default()
+            ..PolicyShare::default()
         }
     };
     Ok(Ready { stage: Some(stage), conclude: Box::new(conclude) })

@@ -1,7 +1,7 @@
 //! The report of picking by keywords: the plain verdict first, then the curve.
 
 use crate::report::numbers::{counted, thousands};
-use crate::report::table::{Rows, Table};
+use crate::report::table::{Table, TableBuilder};
 use crate::whatif::pick_tools::Params;
 use crate::whatif::pick_tools::outcome::{Pick, PickTools, RecallAt, SCORE_BINS};
 use crate::whatif::tool_filter::tables::share;
@@ -75,7 +75,7 @@ pub fn recall(found: &PickTools) -> Table {
 
 /// Turns by score.
 pub fn scores(found: &PickTools) -> Table {
-    Rows::of(found.scores.iter().enumerate())
+    TableBuilder::of(found.scores.iter().enumerate())
         .text("score", |(bin, _)| {
             if *bin == 0 { "no pick".to_owned() } else { format!("up to {} %", 100 * bin / (SCORE_BINS - 1)) }
         })

@@ -16,26 +16,26 @@ use serde::Deserialize;
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
 use crate::whatif::pipeline::results::PipelineOutcome;
 use crate::whatif::sim::breakage::detect::Hint;
-use crate::whatif::sim::breakage::shown::Kept;
+use crate::whatif::sim::breakage::shown::KeptBlocks;
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{ContextView, Item, Journal, Key, Moment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, Item, ItemKey, RequestMoment, Stage, StageJournal, StageOutput};
 
 /// What the user may set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Which layers act.
-    pub layers: Layers,
+    pub layers: ActingLayers,
     /// Which formats and references there are.
     pub formats: Formats,
     /// What hints may point at.
-    pub partition: Partition,
+    pub partition: HintScope,
 }
 
 /// Which layers act.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Layers {
+pub enum ActingLayers {
     /// All of them.
     All,
     /// Hints only.
@@ -55,7 +55,7 @@ pub enum Formats {
 /// What hints may point at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Partition {
+pub enum HintScope {
     /// Results that stood whole in the context before, as the other policies left it.
     Virtual,
     /// Results of the same partition of the log.
@@ -64,7 +64,7 @@ pub enum Partition {
 
 /// How the pipeline would have sent one result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Sent {
+pub struct SentResult {
     /// Index into [`Timeline::calls`].
     pub call: u32,
     /// Tokens of its text as it is.
@@ -88,7 +88,7 @@ pub enum Points {
 
 /// One result as it first stood in a context.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Entry {
+pub struct FirstShown {
     block: u32,
     tokens: u32,
     saved: u32,
@@ -98,7 +98,7 @@ pub struct Entry {
 
 /// What became of a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
+enum ResultEnd {
     Undecided,
     AsItIs,
     Shortened,
@@ -110,17 +110,22 @@ enum Fate {
 pub struct Pipeline {
     params: Params,
     sizes: SizeRules,
-    sent: Arc<[Sent]>,
+    sent: Arc<[SentResult]>,
     /// By block: index into `sent`, or [`NONE`].
     by_block: Vec<u32>,
-    fates: Vec<Fate>,
-    journal: Journal<Entry>,
+    fates: Vec<ResultEnd>,
+    journal: StageJournal<FirstShown>,
 }
 
 impl Pipeline {
     /// The stage under its parameters, with what a replay of the layers found. `sizes` are the numbers by which block sizes were
     /// estimated.
-    pub fn new(timeline: &Timeline, params: Params, sent: Arc<[Sent]>, sizes: &SizeRules) -> (Self, Journal<Entry>) {
+    pub fn new(
+        timeline: &Timeline,
+        params: Params,
+        sent: Arc<[SentResult]>,
+        sizes: &SizeRules,
+    ) -> (Self, StageJournal<FirstShown>) {
         let mut by_block = vec![NONE; timeline.blocks.len()];
         for (index, one) in (0u32..).zip(sent.iter()) {
             let block = timeline.calls[one.call as usize].answered;
@@ -128,25 +133,25 @@ impl Pipeline {
                 by_block[block as usize] = index;
             }
         }
-        let journal = Journal::default();
-        let fates = vec![Fate::Undecided; sent.len()];
+        let journal = StageJournal::default();
+        let fates = vec![ResultEnd::Undecided; sent.len()];
         (Self { params, sizes: sizes.clone(), sent, by_block, fates, journal: journal.clone() }, journal)
     }
 
-    fn decide(&self, moment: &Moment<'_>, view: &ContextView, sent: &Sent) -> Fate {
-        let is_logged = self.params.partition == Partition::Logged;
+    fn decide(&self, moment: &RequestMoment<'_>, view: &ContextView, sent: &SentResult) -> ResultEnd {
+        let is_logged = self.params.partition == HintScope::Logged;
         let stands = match sent.points {
-            _ if sent.tokens >= sent.baseline => return Fate::AsItIs,
-            Points::Nowhere if self.params.layers == Layers::Hints => return Fate::AsItIs,
+            _ if sent.tokens >= sent.baseline => return ResultEnd::AsItIs,
+            Points::Nowhere if self.params.layers == ActingLayers::Hints => return ResultEnd::AsItIs,
             Points::Nowhere => true,
             Points::At(call) => is_logged || stood(moment, view, moment.timeline.calls[call as usize].answered),
             Points::Lines => is_logged || all_stood(moment, view),
         };
-        if stands { Fate::Shortened } else { Fate::Held }
+        if stands { ResultEnd::Shortened } else { ResultEnd::Held }
     }
 
     /// Tokens by which an item gets shorter: its text in proportion, its framing not at all.
-    fn saved(&self, timeline: &Timeline, block: u32, item: &Item, sent: &Sent) -> u32 {
+    fn saved(&self, timeline: &Timeline, block: u32, item: &Item, sent: &SentResult) -> u32 {
         let text = self.sizes.text_tokens(&timeline.blocks[block as usize], item.kept_chars, item.tokens).unwrap_or(0);
         let left = (u64::from(text) * sent.tokens).div_ceil(sent.baseline.max(1));
         text - u32::try_from(left).unwrap_or(text).min(text)
@@ -155,49 +160,49 @@ impl Pipeline {
 
 impl Stage for Pipeline {
     fn begin(&mut self, _: &Timeline, _: u32) {
-        self.fates.fill(Fate::Undecided);
+        self.fates.fill(ResultEnd::Undecided);
     }
 
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
+    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
         let timeline = moment.timeline;
         for place in 0..view.items.len() {
             let item = view.items[place];
-            let Key::Block(block) = item.key else { continue };
+            let ItemKey::Block(block) = item.key else { continue };
             let index = self.by_block[block as usize];
             let Some(&sent) = self.sent.get(index as usize) else { continue };
-            let is_new = self.fates[index as usize] == Fate::Undecided;
+            let is_new = self.fates[index as usize] == ResultEnd::Undecided;
             if is_new {
                 self.fates[index as usize] = self.decide(moment, view, &sent);
             }
             let fate = self.fates[index as usize];
-            let is_shortened = fate == Fate::Shortened;
+            let is_shortened = fate == ResultEnd::Shortened;
             let saved = if is_shortened { self.saved(timeline, block, &item, &sent) } else { 0 };
             view.items[place].tokens -= saved;
             if let (Points::At(call), true) = (sent.points, is_shortened) {
                 aside.hints.push(Hint { block, target: timeline.calls[call as usize].answered });
             }
             if is_new {
-                let (is_hint, is_held) = (is_shortened && sent.points != Points::Nowhere, fate == Fate::Held);
-                self.journal.push(Entry { block, tokens: item.tokens, saved, is_hint, is_held });
+                let (is_hint, is_held) = (is_shortened && sent.points != Points::Nowhere, fate == ResultEnd::Held);
+                self.journal.push(FirstShown { block, tokens: item.tokens, saved, is_hint, is_held });
             }
         }
     }
 }
 
 /// Whether a result stood whole in what was sent before, or comes in together with what refers to it.
-fn stood(moment: &Moment<'_>, view: &ContextView, target: u32) -> bool {
+fn stood(moment: &RequestMoment<'_>, view: &ContextView, target: u32) -> bool {
     let inputs = &moment.timeline.requests[moment.request as usize].inputs;
     let shown = moment.before.filter(|_| !inputs.contains(&target)).unwrap_or(view);
-    shown.items.iter().any(|item| item.key == Key::Block(target) && is_whole(moment.timeline, target, item))
+    shown.items.iter().any(|item| item.key == ItemKey::Block(target) && is_whole(moment.timeline, target, item))
 }
 
 /// Whether every result of the context stood whole in what was sent before, or comes in now.
-fn all_stood(moment: &Moment<'_>, view: &ContextView) -> bool {
-    let Moment { timeline, before: Some(before), .. } = *moment else { return true };
+fn all_stood(moment: &RequestMoment<'_>, view: &ContextView) -> bool {
+    let RequestMoment { timeline, before: Some(before), .. } = *moment else { return true };
     let inputs = &timeline.requests[moment.request as usize].inputs;
-    let kept = Kept::of(before);
+    let kept = KeptBlocks::of(before);
     view.items.iter().all(|item| match item.key {
-        Key::Block(block) if !inputs.contains(&block) => {
+        ItemKey::Block(block) if !inputs.contains(&block) => {
             let of = &timeline.blocks[block as usize];
             of.kind != BlockKind::ToolResult || kept.chars(block).is_some_and(|chars| chars >= of.chars)
         }
@@ -210,7 +215,7 @@ fn is_whole(timeline: &Timeline, block: u32, item: &Item) -> bool {
 }
 
 /// Sums up what a stage wrote down. A result that stands in several chains (a fork) counts once.
-pub fn outcome(timeline: &Timeline, journal: &Journal<Entry>) -> PipelineOutcome {
+pub fn outcome(timeline: &Timeline, journal: &StageJournal<FirstShown>) -> PipelineOutcome {
     let mut entries = journal.take();
     entries.dedup_by_key(|entry| entry.block);
     let mut found = PipelineOutcome::default();

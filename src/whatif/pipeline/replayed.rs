@@ -11,25 +11,25 @@ use crate::frames::input::Input;
 use crate::logs::timeline::requests::Timeline;
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reach;
-use crate::replay::{Outcome, Scenario, What, replay_each};
+use crate::replay::{Scenario, SentAs, TapeEntry, replay_each};
 use crate::settings::Settings;
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::pipeline::results::{notes, summary, tools};
-use crate::whatif::pipeline::{Formats, Params, Pipeline, Points, Sent, outcome};
-use crate::whatif::stacked::{Finished, Part, Ready, Scene};
+use crate::whatif::pipeline::{Formats, Params, Pipeline, Points, SentResult, outcome};
+use crate::whatif::stacked::{Finished, PolicyShare, Ready, Scene};
 
 /// Tools that a table shows.
 const TOOLS_SHOWN: usize = 12;
 
 /// What the layers sent, by call of the timeline, in either set of formats.
-pub struct Replayed {
-    published: Arc<[Sent]>,
-    extended: Arc<[Sent]>,
+pub struct ReplayedLayers {
+    published: Arc<[SentResult]>,
+    extended: Arc<[SentResult]>,
     /// Results of deleted logs of which nothing is known but their size.
     unstudied: u64,
 }
 
-impl Replayed {
+impl ReplayedLayers {
     /// Replays the layers under a configuration; where a reach is named, over what it could change.
     pub fn new(
         input: &Input,
@@ -45,12 +45,12 @@ impl Replayed {
             sent(laid, &scenario, &calls)
         };
         let (published, extended) = input.pool.install(|| rayon::join(|| replayed(false), || replayed(true)));
-        let unstudied = laid.tape.responses.iter().filter(|response| response.outcome == Outcome::Unstudied).count();
+        let unstudied = laid.tape.responses.iter().filter(|response| response.outcome == TapeEntry::Unstudied).count();
         Self { published: published.into(), extended: extended.into(), unstudied: unstudied as u64 }
     }
 
     /// What was sent in a set of formats.
-    pub fn of(&self, formats: Formats) -> Arc<[Sent]> {
+    pub fn of(&self, formats: Formats) -> Arc<[SentResult]> {
         Arc::clone(match formats {
             Formats::Published => &self.published,
             Formats::Extended => &self.extended,
@@ -58,7 +58,7 @@ impl Replayed {
     }
 }
 
-fn sent(laid: &ReplayInput, scenario: &Scenario, calls: &IdMap<Id, u32>) -> Vec<Sent> {
+fn sent(laid: &ReplayInput, scenario: &Scenario, calls: &IdMap<Id, u32>) -> Vec<SentResult> {
     let call_of = |response: u32| calls.get(&laid.history.calls[response as usize].id).copied();
     let mut sent = Vec::new();
     replay_each(&laid.tape, scenario, &mut |index, decision| {
@@ -66,13 +66,13 @@ fn sent(laid: &ReplayInput, scenario: &Scenario, calls: &IdMap<Id, u32>) -> Vec<
         let counting = scenario.session(response).counting;
         let baseline = counting.tokens(&laid.tape.facts_of(response).raw);
         let points = match decision.what {
-            What::Reference(target) | What::NearReference(target) => call_of(target).map(Points::At),
-            What::RangeReference => Some(Points::Lines),
-            What::Encoded(_) | What::AsIs => Some(Points::Nowhere),
+            SentAs::Reference(target) | SentAs::NearReference(target) => call_of(target).map(Points::At),
+            SentAs::RangeReference => Some(Points::Lines),
+            SentAs::Encoded(_) | SentAs::AsIs => Some(Points::Nowhere),
         };
         // What is in no request of the timeline was sent to nobody.
         if let (Some(call), Some(points)) = (call_of(index), points) {
-            sent.push(Sent { call, baseline, tokens: decision.tokens, points });
+            sent.push(SentResult { call, baseline, tokens: decision.tokens, points });
         }
     });
     sent.sort_by_key(|one| one.call);
@@ -91,12 +91,12 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let unstudied = replayed.unstudied;
     let conclude = move |finished: &Finished<'_>| {
         let found = outcome(&finished.scene.world.timeline, &journal);
-        Part {
+        PolicyShare {
             summary: summary(&found),
             tables: vec![("results by tool".to_owned(), tools(&found, TOOLS_SHOWN))],
             notes: notes(unstudied),
             details: json!(found),
-            ..Part::default()
+            ..PolicyShare::default()
         }
     };
     Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) })

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::report::numbers::{counted, percent, thousands};
-use crate::report::table::{Rows, Table};
+use crate::report::table::{Table, TableBuilder};
 
 /// All results.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
@@ -70,7 +70,7 @@ pub fn summary(found: &PipelineOutcome) -> Vec<String> {
 pub fn tools(found: &PipelineOutcome, rows: usize) -> Table {
     let mut tools: Vec<(&String, &Shortened)> = found.tools.iter().collect();
     tools.sort_by_key(|(name, tool)| (Reverse(tool.tokens_saved), Reverse(tool.tokens), *name));
-    Rows::of(tools.into_iter().take(rows))
+    TableBuilder::of(tools.into_iter().take(rows))
         .text("tool", |(name, _)| (*name).clone())
         .count("results", |(_, tool)| tool.results)
         .count("shorter", |(_, tool)| tool.shortened)

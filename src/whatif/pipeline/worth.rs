@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 
 use crate::base::error::Result;
 use crate::frames::input::Input;
-use crate::frames::input::timeline::Detail;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reach;
 use crate::report::numbers::percent;
 use crate::settings::Settings;
 use crate::whatif::chosen::{Policy, Sheets};
-use crate::whatif::pipeline::replayed::Replayed;
+use crate::whatif::pipeline::replayed::ReplayedLayers;
 use crate::whatif::pipeline::{Formats, Params, Pipeline};
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::simulate::{Ground, Run};
+use crate::whatif::sim::simulate::{SharedRun, SimulatedRun};
 use crate::whatif::simulation::{Simulation, oracle};
 
 /// What a reach is worth.
@@ -38,18 +38,18 @@ impl Worth {
     /// # Errors
     /// If a data file does not fit.
     pub fn new(reach: &Reach, settings: &Settings, laid: &ReplayInput, input: &mut Input) -> Result<Option<Self>> {
-        let timeline = input.timeline(Detail::default())?;
+        let timeline = input.timeline(TimelineDetail::default())?;
         if timeline.requests.is_empty() {
             return Ok(None);
         }
-        let replayed = Replayed::new(input, laid, &timeline, settings, Some(reach));
+        let replayed = ReplayedLayers::new(input, laid, &timeline, settings, Some(reach));
         let world = Simulation::new(timeline, None, &input.data, false, true)?;
         let sheets = Sheets::load(&input.data)?;
         let cache = oracle(&sheets)?;
         let params: Params = sheets.sheet(Policy::Pipeline).params()?;
         let worth_percent_min = crate::replay::reach::worth_percent_min(&input.data)?;
         let (bill, sent, error) = input.pool.install(|| {
-            let ground = Ground::new(&world.timeline, &world.sizes, &cache, &world.prices).counting_answers(true);
+            let ground = SharedRun::new(&world.timeline, &world.sizes, &cache, &world.prices).counting_answers(true);
             let sent = |formats: Formats| {
                 let params = Params { formats, ..params };
                 let stage = Pipeline::new(&world.timeline, params, replayed.of(formats), &world.sizes.rules).0;
@@ -58,7 +58,7 @@ impl Worth {
             let (baseline, blind) = rayon::join(|| ground.baseline(), || Blind::new(&ground));
             let runs = rayon::join(|| sent(Formats::Published), || sent(Formats::Extended));
             let error = crate::whatif::sim::bill::compare(&ground, &blind, |_| true).cost_error();
-            let [bill, one, two] = Run::priced_alike([&baseline, &runs.0, &runs.1]).map(|run| run.cost());
+            let [bill, one, two] = SimulatedRun::priced_alike([&baseline, &runs.0, &runs.1]).map(|run| run.cost());
             (bill, [one, two], error)
         });
         Ok(Some(Self { name: reach.name.clone(), bill, sent, error: error.abs(), worth_percent_min }))

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use crate::logs::timeline::requests::{Marks, NONE, Request, SegmentCause};
 use crate::logs::trace::Place;
 use crate::whatif::prompt_cache::outcome::{Cause, CauseSum};
-use crate::whatif::prompt_cache::params::Class;
+use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::laid_out;
-use crate::whatif::sim::simulate::Ground;
+use crate::whatif::sim::simulate::SharedRun;
 
 /// Percent by which a read dropped, floored, if that is a break: the read before was positive and this one is less than half
 /// of it (policies.md 2.1).
@@ -18,14 +18,14 @@ pub fn drop_percent(previous: u64, current: u64) -> Option<u64> {
 }
 
 /// The cause of a break at a request, if the bill shows one there.
-pub fn of(ground: &Ground<'_>, before: &Request, index: u32) -> Option<Cause> {
+pub fn of(ground: &SharedRun<'_>, before: &Request, index: u32) -> Option<Cause> {
     let request = &ground.timeline.requests[index as usize];
     drop_percent(before.usage.cache_read, request.usage.cache_read)?;
     Some(occasion(ground, before, index))
 }
 
 /// What stood in the log before a request: the first that fits.
-fn occasion(ground: &Ground<'_>, before: &Request, index: u32) -> Cause {
+fn occasion(ground: &SharedRun<'_>, before: &Request, index: u32) -> Cause {
     let request = &ground.timeline.requests[index as usize];
     let has = |marks: Marks| request.marks.has(marks);
     let class = ground.priors[index.saturating_sub(1) as usize].class;
@@ -51,7 +51,7 @@ fn occasion(ground: &Ground<'_>, before: &Request, index: u32) -> Cause {
 }
 
 /// What stood in the log before every request, by index: for the first of a chain, how the chain came to be.
-pub fn occasions(ground: &Ground<'_>) -> Vec<Cause> {
+pub fn occasions(ground: &SharedRun<'_>) -> Vec<Cause> {
     let timeline = ground.timeline;
     let mut occasions: Vec<Cause> = Vec::with_capacity(timeline.requests.len());
     for request in &timeline.requests {
@@ -85,7 +85,7 @@ pub struct Loss {
 }
 
 /// All breaks, in the order of the requests.
-pub fn losses(ground: &Ground<'_>) -> Vec<Loss> {
+pub fn losses(ground: &SharedRun<'_>) -> Vec<Loss> {
     let mut losses = Vec::new();
     for_pairs(ground, |before, index| {
         let Some(cause) = of(ground, before, index) else { return };
@@ -108,7 +108,7 @@ pub fn losses(ground: &Ground<'_>) -> Vec<Loss> {
 }
 
 /// All breaks by cause.
-pub fn attribute(ground: &Ground<'_>) -> BTreeMap<Cause, CauseSum> {
+pub fn attribute(ground: &SharedRun<'_>) -> BTreeMap<Cause, CauseSum> {
     let mut sums: BTreeMap<Cause, CauseSum> = BTreeMap::new();
     for loss in losses(ground) {
         let sum = sums.entry(loss.cause).or_default();
@@ -122,13 +122,19 @@ pub fn attribute(ground: &Ground<'_>) -> BTreeMap<Cause, CauseSum> {
 }
 
 /// What tokens cost that are written again or billed in full.
-fn again(ground: &Ground<'_>, request: &Request, written_again: u64, uncached: u64, class: Class) -> Cost {
+fn again(ground: &SharedRun<'_>, request: &Request, written_again: u64, uncached: u64, class: CacheLifetime) -> Cost {
     let rates = ground.tariff.rates(request.model, request.start, request.context());
     rates.cost(&Spent { uncached, ..written(written_again, class) })
 }
 
 /// What tokens cost more when they are written again or billed in full than when they are read.
-pub fn premium(ground: &Ground<'_>, request: &Request, written_again: u64, uncached: u64, class: Class) -> Cost {
+pub fn premium(
+    ground: &SharedRun<'_>,
+    request: &Request,
+    written_again: u64,
+    uncached: u64,
+    class: CacheLifetime,
+) -> Cost {
     let rates = ground.tariff.rates(request.model, request.start, request.context());
     let again = again(ground, request, written_again, uncached, class);
     let read = rates.cost(&Spent { read: written_again + uncached, ..Spent::default() });
@@ -140,7 +146,7 @@ pub fn premium(ground: &Ground<'_>, request: &Request, written_again: u64, uncac
 }
 
 /// Every billed request that has another before it in its chain.
-pub fn for_pairs(ground: &Ground<'_>, mut each: impl FnMut(&Request, u32)) {
+pub fn for_pairs(ground: &SharedRun<'_>, mut each: impl FnMut(&Request, u32)) {
     for chain in &ground.timeline.chains {
         let mut before: Option<&Request> = None;
         for index in chain.requests.clone() {

@@ -22,31 +22,31 @@ use crate::logs::timeline::requests::{Request, Timeline};
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::calibration::outcome::Calibration;
 use crate::whatif::prompt_cache::other_models::{HotCacheRules, WorkspaceRules};
-use crate::whatif::prompt_cache::outcome::{Arm, Bars, BestPerSession, Cause, IdleReads, PromptCache};
-use crate::whatif::prompt_cache::params::{CacheSim, Class, Layout, Params, Ttl};
-use crate::whatif::prompt_cache::reference::Study;
-use crate::whatif::prompt_cache::slack::Tried;
+use crate::whatif::prompt_cache::outcome::{BestPerSession, CacheArm, Cause, IdleReads, PromptCache, SimulationBars};
+use crate::whatif::prompt_cache::params::{CacheLayout, CacheLifetime, CacheRules, Params, TtlPolicy};
+use crate::whatif::prompt_cache::reference::PublishedStudy;
+use crate::whatif::prompt_cache::slack::TriedSlacks;
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::cost::{Cost, Total};
-use crate::whatif::sim::figures::Verdict;
+use crate::whatif::sim::figures::CostVerdict;
 use crate::whatif::sim::money::Prices;
-use crate::whatif::sim::simulate::{Ground, Run};
+use crate::whatif::sim::simulate::{SharedRun, SimulatedRun};
 use crate::whatif::sim::{bill, money};
 
 /// The sheet `rules/policies/prompt_cache.toml`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-pub struct Sheet {
+pub struct PromptCacheThresholds {
     /// The cache.
     #[serde(flatten)]
-    pub oracle: CacheSim,
+    pub oracle: CacheRules,
     /// Which variants stand beside the baseline, and when one wins.
     pub compare: Compare,
     /// What the simulation is held against.
-    pub bars: Bars,
+    pub bars: SimulationBars,
     /// What is fitted on half of the sessions.
     pub fit: Fit,
     /// What a published study found.
-    pub reference: Study,
+    pub reference: PublishedStudy,
     /// The router's settings.
     pub router: HotCacheRules,
     /// What counts as a write to a workspace.
@@ -60,9 +60,9 @@ pub struct Compare {
     /// Least difference in percent that is called one.
     pub winner_percent_min: f64,
     /// Lifetimes.
-    pub ttl: Vec<Ttl>,
+    pub ttl: Vec<TtlPolicy>,
     /// Layouts.
-    pub layout: Vec<Layout>,
+    pub layout: Vec<CacheLayout>,
     /// Keep-alive intervals in seconds.
     pub keepalive_s: Vec<u32>,
 }
@@ -79,20 +79,20 @@ pub struct Fit {
     pub unknown_percent: f64,
 }
 
-impl Sheet {
+impl PromptCacheThresholds {
     /// Reads the sheet; `place` is where it stands, for messages.
     ///
     /// # Errors
     /// If it does not fit.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         // Of a part that is laid flat into the whole serde does not know the lines any more; read by itself it tells them.
-        fitting::<CacheSim>(text, place)?;
+        fitting::<CacheRules>(text, place)?;
         fitting(text, place)
     }
 }
 
 /// Runs everything. `ground` has the parameters that were asked for.
-pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
+pub fn run(ground: &SharedRun<'_>, sheet: &PromptCacheThresholds, prices: &Prices) -> PromptCache {
     let shipped = ground.oracle.with(sheet.oracle.params);
     let observed = ground.under(&shipped);
     let baseline = observed.baseline();
@@ -102,12 +102,12 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
     let all = bill::compare(&observed, &predicted, |_| true);
     let error = all.cost_error().abs().max(sheet.compare.winner_percent_min / 100.0);
     let simulated = ground.baseline();
-    let (simulated_cost, baseline_cost) = Run::costs(&simulated, &baseline);
+    let (simulated_cost, baseline_cost) = SimulatedRun::costs(&simulated, &baseline);
     let (billed, uncached) = bill::with_and_without_cache(ground);
     let causes = causes::attribute(&observed);
     let expired = causes.get(&Cause::TtlExpiry).copied().unwrap_or_default();
     let asks_of_workspace = ground.oracle.params.report.workspace.is_on();
-    let tried = Tried::new(&observed, &sheet.fit, |request| is_held_out(ground, request));
+    let tried = TriedSlacks::new(&observed, &sheet.fit, |request| is_held_out(ground, request));
     let slack_s_fitted = tried.best();
     let best = observed.oracle.with(Params { slack_s: slack_s_fitted, ..observed.oracle.params });
     let fitted = Blind::new(&observed.under(&best));
@@ -140,21 +140,27 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
 }
 
 /// Half of the sessions, by the parity of their ids: nothing is fitted on them.
-pub fn is_held_out(ground: &Ground<'_>, request: &Request) -> bool {
+pub fn is_held_out(ground: &SharedRun<'_>, request: &Request) -> bool {
     ground.timeline.session_of(request).id.0[0] & 1 == 1
 }
 
 /// Whether a variant costs more or less, if the difference is more than the model's own error.
-pub fn verdict(variant: Cost, baseline: Cost, error: f64) -> Verdict {
+pub fn verdict(variant: Cost, baseline: Cost, error: f64) -> CostVerdict {
     match baseline.change_to(&variant).unwrap_or_default() {
-        change if change.abs() <= error => Verdict::NoClearWinner,
-        change if change < 0.0 => Verdict::Cheaper,
-        _ => Verdict::MoreExpensive,
+        change if change.abs() <= error => CostVerdict::NoClearWinner,
+        change if change < 0.0 => CostVerdict::Cheaper,
+        _ => CostVerdict::MoreExpensive,
     }
 }
 
 /// All variants, each with one parameter other than shipped.
-fn arms(ground: &Ground<'_>, shipped: &CacheSim, baseline: &Run, compare: &Compare, error: f64) -> Vec<Arm> {
+fn arms(
+    ground: &SharedRun<'_>,
+    shipped: &CacheRules,
+    baseline: &SimulatedRun,
+    compare: &Compare,
+    error: f64,
+) -> Vec<CacheArm> {
     let ttl = compare.ttl.iter().map(|&ttl| (format!("ttl={ttl}"), Params { ttl, ..shipped.params }));
     let layout =
         compare.layout.iter().map(|&layout| (format!("layout={}", layout.key()), Params { layout, ..shipped.params }));
@@ -167,12 +173,12 @@ fn arms(ground: &Ground<'_>, shipped: &CacheSim, baseline: &Run, compare: &Compa
         .map(|(name, params)| {
             let oracle = shipped.with(params);
             let run = ground.under(&oracle).baseline();
-            let [base, run] = Run::priced_alike([baseline, &run]);
+            let [base, run] = SimulatedRun::priced_alike([baseline, &run]);
             let (before, after) = (by_session(ground, &base), by_session(ground, &run));
             let change = |session: &u32| before[session].cost.change_to(&after[session].cost).unwrap_or_default();
             let better = |session: &&u32| change(session) < 0.0;
             let worse = |session: &&u32| change(session) > 0.0;
-            Arm {
+            CacheArm {
                 name,
                 total: run.total(),
                 against: base.cost(),
@@ -185,16 +191,21 @@ fn arms(ground: &Ground<'_>, shipped: &CacheSim, baseline: &Run, compare: &Compa
         .collect()
 }
 
-fn by_session(ground: &Ground<'_>, run: &Run) -> BTreeMap<u32, Total> {
+fn by_session(ground: &SharedRun<'_>, run: &SimulatedRun) -> BTreeMap<u32, Total> {
     run.by(ground.timeline, |request| ground.timeline.chains[request.chain as usize].session)
 }
 
 /// Every session under its own best lifetime; the observed one wins ties.
-fn best_per_session(ground: &Ground<'_>, shipped: &CacheSim, baseline: &Run, compare: &Compare) -> BestPerSession {
-    let under = |&ttl: &Ttl| ground.under(&shipped.with(Params { ttl, ..shipped.params })).baseline();
-    let runs: Vec<Run> = compare.ttl.iter().map(under).collect();
-    let lacking: BTreeSet<u32> = runs.iter().chain([baseline]).flat_map(Run::unpriced).collect();
-    let costs = |run: &Run| by_session(ground, &run.without_prices(&lacking));
+fn best_per_session(
+    ground: &SharedRun<'_>,
+    shipped: &CacheRules,
+    baseline: &SimulatedRun,
+    compare: &Compare,
+) -> BestPerSession {
+    let under = |&ttl: &TtlPolicy| ground.under(&shipped.with(Params { ttl, ..shipped.params })).baseline();
+    let runs: Vec<SimulatedRun> = compare.ttl.iter().map(under).collect();
+    let lacking: BTreeSet<u32> = runs.iter().chain([baseline]).flat_map(SimulatedRun::unpriced).collect();
+    let costs = |run: &SimulatedRun| by_session(ground, &run.without_prices(&lacking));
     let mut best: BTreeMap<u32, (Cost, String)> =
         costs(baseline).into_iter().map(|(session, total)| (session, (total.cost, observed()))).collect();
     for (ttl, run) in compare.ttl.iter().zip(&runs) {
@@ -215,11 +226,11 @@ fn best_per_session(ground: &Ground<'_>, shipped: &CacheSim, baseline: &Run, com
 }
 
 fn observed() -> String {
-    Ttl::Observed.to_string()
+    TtlPolicy::Observed.to_string()
 }
 
 /// Models that the table of minimum prefixes does not list.
-pub fn unlisted(timeline: &Timeline, oracle: &CacheSim) -> Vec<String> {
+pub fn unlisted(timeline: &Timeline, oracle: &CacheRules) -> Vec<String> {
     let asked = timeline.requests.iter().filter(|request| request.context() > 0);
     let models: BTreeSet<&str> = asked.map(|request| timeline.names.text(request.model)).collect();
     let unlisted = models.into_iter().filter(|model| !model.is_empty() && oracle.listed_minimum(model).is_none());
@@ -227,11 +238,11 @@ pub fn unlisted(timeline: &Timeline, oracle: &CacheSim) -> Vec<String> {
 }
 
 /// Break-even of keep-alive reads for every model and lifetime that the log wrote with, at the prices of the last such write.
-fn idle_reads(ground: &Ground<'_>, prices: &Prices, intervals_s: &[u32]) -> Vec<IdleReads> {
-    let mut last: BTreeMap<(&str, Class), Millis> = BTreeMap::new();
+fn idle_reads(ground: &SharedRun<'_>, prices: &Prices, intervals_s: &[u32]) -> Vec<IdleReads> {
+    let mut last: BTreeMap<(&str, CacheLifetime), Millis> = BTreeMap::new();
     for request in &ground.timeline.requests {
         let spent = bill::spent(request, ground.oracle.cache.class_unknown);
-        let written = [(Class::FiveMinutes, spent.write_5m), (Class::Hour, spent.write_1h)];
+        let written = [(CacheLifetime::FiveMinutes, spent.write_5m), (CacheLifetime::Hour, spent.write_1h)];
         for (class, _) in written.into_iter().filter(|(_, tokens)| *tokens > 0) {
             let at = last.entry((ground.timeline.names.text(request.model), class)).or_insert(request.start);
             *at = request.start.max(*at);
@@ -259,11 +270,11 @@ fn idle_reads(ground: &Ground<'_>, prices: &Prices, intervals_s: &[u32]) -> Vec<
 
 /// Keep-alive reads that one written prefix may cost before writing it again is cheaper, as a fraction of nano-dollars: what a
 /// write costs more than a read, over a read. None for a model without a price at that time.
-pub fn keep_alive_break_even(prices: &Prices, model: &str, class: Class, at: Millis) -> Option<(u64, u64)> {
+pub fn keep_alive_break_even(prices: &Prices, model: &str, class: CacheLifetime, at: Millis) -> Option<(u64, u64)> {
     let nano = prices.rates(model, at, 1).filter(|rates| rates.caches)?.nano_usd?;
     let write = match class {
-        Class::FiveMinutes => nano.write_5m,
-        Class::Hour => nano.write_1h?,
+        CacheLifetime::FiveMinutes => nano.write_5m,
+        CacheLifetime::Hour => nano.write_1h?,
     };
     Some((write.checked_sub(nano.read)?, nano.read))
 }

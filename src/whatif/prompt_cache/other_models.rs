@@ -10,10 +10,10 @@ use crate::logs::timeline::requests::{Request, ToolCall};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::{HotCache, ThresholdModel, Workspace};
-use crate::whatif::prompt_cache::params::Class;
+use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::simulate::Ground;
+use crate::whatif::sim::simulate::SharedRun;
 
 /// The threshold model over all chains: a published way to compare lifetimes that looks at nothing but the gap before each
 /// request.
@@ -21,7 +21,7 @@ use crate::whatif::sim::simulate::Ground;
 /// Gaps up to five minutes are warm, up to an hour recoverable, longer ones cold. For five minutes every write has that
 /// price, and reads after a recoverable gap become writes. For an hour every write has that price, but one after a
 /// recoverable gap is read, and only as much as a warm turn usually writes is written.
-pub fn threshold(ground: &Ground<'_>) -> ThresholdModel {
+pub fn threshold(ground: &SharedRun<'_>) -> ThresholdModel {
     let mut model = ThresholdModel::default();
     for chain in &ground.timeline.chains {
         let requests: Vec<u32> = chain.requests.clone().filter(|&index| request(ground, index).context() > 0).collect();
@@ -45,19 +45,19 @@ enum Gap {
     Cold,
 }
 
-fn request<'a>(ground: &Ground<'a>, index: u32) -> &'a Request {
+fn request<'a>(ground: &SharedRun<'a>, index: u32) -> &'a Request {
     &ground.timeline.requests[index as usize]
 }
 
-fn gap(ground: &Ground<'_>, index: u32) -> Gap {
+fn gap(ground: &SharedRun<'_>, index: u32) -> Gap {
     match ground.priors[index as usize].idle {
-        idle if idle <= Class::FiveMinutes.millis() => Gap::Warm,
-        idle if idle <= Class::Hour.millis() => Gap::Recoverable,
+        idle if idle <= CacheLifetime::FiveMinutes.millis() => Gap::Warm,
+        idle if idle <= CacheLifetime::Hour.millis() => Gap::Recoverable,
         _ => Gap::Cold,
     }
 }
 
-fn charge(ground: &Ground<'_>, index: u32, gap: Gap, usual: Option<u64>, model: &mut ThresholdModel) {
+fn charge(ground: &SharedRun<'_>, index: u32, gap: Gap, usual: Option<u64>, model: &mut ThresholdModel) {
     let request = request(ground, index);
     let billed = Spent { uncached: 0, ..bill::spent(request, ground.oracle.cache.class_unknown) };
     let (created, read) = (billed.write(), billed.read);
@@ -121,7 +121,7 @@ impl HotCacheRules {
 
 /// What the router's rule of a hot cache would have said at every request. Its clock is set when a model is first asked and
 /// when the lifetime is over, not at hits: it calls a cache cold that steady traffic keeps warm.
-pub fn hot_cache(ground: &Ground<'_>, rules: &HotCacheRules) -> HotCache {
+pub fn hot_cache(ground: &SharedRun<'_>, rules: &HotCacheRules) -> HotCache {
     let mut found = HotCache { hits_assumed: rules.hits(), multiplier: rules.multiplier(), ..HotCache::default() };
     let (mut paid, mut uncached) = (0_u128, 0_u128);
     for chain in &ground.timeline.chains {
@@ -166,7 +166,7 @@ pub struct WorkspaceRules {
 
 /// Writes to workspace files, session by session: how often a bundle of them would have been read anew, and what that would
 /// have cost if it stood in the cached prefix.
-pub fn workspace(ground: &Ground<'_>, rules: &WorkspaceRules) -> Workspace {
+pub fn workspace(ground: &SharedRun<'_>, rules: &WorkspaceRules) -> Workspace {
     let timeline = ground.timeline;
     let writes: BTreeSet<_> = rules.tools.iter().filter_map(|tool| timeline.names.find(tool)).collect();
     let mut found = Workspace::default();
@@ -197,13 +197,13 @@ pub fn workspace(ground: &Ground<'_>, rules: &WorkspaceRules) -> Workspace {
     found
 }
 
-fn calls_of<'a>(ground: &Ground<'a>, request: &Request) -> impl Iterator<Item = &'a ToolCall> {
+fn calls_of<'a>(ground: &SharedRun<'a>, request: &Request) -> impl Iterator<Item = &'a ToolCall> {
     let timeline = ground.timeline;
     request.outputs.clone().filter_map(|block| timeline.calls.get(timeline.blocks[block as usize].call as usize))
 }
 
 /// What the next request of the chain shows, and what it would have paid for a voided prefix.
-fn followed(ground: &Ground<'_>, index: u32, found: &mut Workspace) {
+fn followed(ground: &SharedRun<'_>, index: u32, found: &mut Workspace) {
     let request = &ground.timeline.requests[index as usize];
     let end = ground.timeline.chains[request.chain as usize].requests.end;
     let next = (index + 1..end).find(|&next| ground.timeline.requests[next as usize].context() > 0);

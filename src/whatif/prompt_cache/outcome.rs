@@ -8,7 +8,7 @@ use crate::base::forecast::Forecast;
 use crate::whatif::prompt_cache::reference::Own;
 use crate::whatif::prompt_cache::stated::Stated;
 use crate::whatif::sim::cost::{Cost, Total};
-use crate::whatif::sim::figures::{Portion, Verdict};
+use crate::whatif::sim::figures::{CostVerdict, Portion};
 
 /// How far a simulated run is from the bill.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
@@ -58,7 +58,7 @@ fn ratio(part: f64, whole: f64) -> f64 {
 
 /// One way to cache, beside the simulated baseline.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Arm {
+pub struct CacheArm {
     /// What was set: `ttl=1h`.
     pub name: String,
     /// All requests under it.
@@ -68,7 +68,7 @@ pub struct Arm {
     /// Reads that only kept a prefix alive.
     pub keep_alive_reads: u64,
     /// Against the simulated baseline.
-    pub verdict: Verdict,
+    pub verdict: CostVerdict,
     /// Sessions in which it costs less than the baseline.
     pub sessions_better: u64,
     /// Sessions in which it costs more.
@@ -244,7 +244,7 @@ pub struct ThresholdModel {
 /// What the simulation is held against, in percent.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Bars {
+pub struct SimulationBars {
     /// Largest error of reads.
     pub read_error: f64,
     /// Least share of warm tool turns that are exact.
@@ -261,7 +261,7 @@ pub struct Bars {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PromptCache {
     /// What the predictions are held against.
-    pub bars: Bars,
+    pub bars: SimulationBars,
     /// The bill.
     pub billed: Total,
     /// The same input if nothing of it had been cached, at prices of prompts as long.
@@ -271,7 +271,7 @@ pub struct PromptCache {
     /// Simulated under the parameters.
     pub simulated: Total,
     /// Of the simulated one against the simulated baseline.
-    pub verdict: Verdict,
+    pub verdict: CostVerdict,
     /// Predictions against the bill: no prediction looked at its own bill. All chains.
     pub against_bill: AgainstBill,
     /// Main threads only, which is what public figures are of.
@@ -283,7 +283,7 @@ pub struct PromptCache {
     /// Main threads of the other half, predicted with that slack.
     pub against_bill_held_out: AgainstBill,
     /// Lifetimes, layouts, keep-alive.
-    pub arms: Vec<Arm>,
+    pub arms: Vec<CacheArm>,
     /// The lifetimes again, chosen per session.
     pub best_per_session: BestPerSession,
     /// What a write is worth in keep-alive reads, by model and by the lifetimes that the log wrote for.

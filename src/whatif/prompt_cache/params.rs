@@ -13,7 +13,7 @@ use crate::logs::trace::Millis;
 
 /// How long a written prefix lives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub enum Class {
+pub enum CacheLifetime {
     /// Five minutes.
     #[serde(rename = "5m")]
     FiveMinutes,
@@ -22,7 +22,7 @@ pub enum Class {
     Hour,
 }
 
-impl Class {
+impl CacheLifetime {
     /// Lifetime in milliseconds.
     pub fn millis(self) -> Millis {
         match self {
@@ -40,7 +40,7 @@ impl Class {
     }
 }
 
-impl FromStr for Class {
+impl FromStr for CacheLifetime {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
@@ -54,22 +54,22 @@ impl FromStr for Class {
 
 /// What decides the lifetime (`ttl`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Ttl {
+pub enum TtlPolicy {
     /// What the usage of the log says.
     #[default]
     Observed,
     /// One lifetime for all.
-    Always(Class),
+    Always(CacheLifetime),
     /// One for tools and system, one for the messages: `mixed:static=1h,tail=5m`.
     Mixed {
         /// Of the static prefix.
-        still: Class,
+        still: CacheLifetime,
         /// Of the rest.
-        tail: Class,
+        tail: CacheLifetime,
     },
 }
 
-impl FromStr for Ttl {
+impl FromStr for TtlPolicy {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
@@ -86,7 +86,7 @@ impl FromStr for Ttl {
             }
         }
         match (still, tail) {
-            (Some(Class::FiveMinutes), Some(Class::Hour)) => {
+            (Some(CacheLifetime::FiveMinutes), Some(CacheLifetime::Hour)) => {
                 Err("longer lifetimes come first: static=1h,tail=5m".into())
             }
             (Some(still), Some(tail)) => Ok(Self::Mixed { still, tail }),
@@ -95,7 +95,7 @@ impl FromStr for Ttl {
     }
 }
 
-impl fmt::Display for Ttl {
+impl fmt::Display for TtlPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Observed => f.write_str("observed"),
@@ -105,13 +105,13 @@ impl fmt::Display for Ttl {
     }
 }
 
-impl Serialize for Ttl {
+impl Serialize for TtlPolicy {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Ttl {
+impl<'de> Deserialize<'de> for TtlPolicy {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
@@ -121,7 +121,7 @@ impl<'de> Deserialize<'de> for Ttl {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum Layout {
+pub enum CacheLayout {
     /// The tail is marked at every request, as logs show.
     #[default]
     ClaudeCode,
@@ -135,7 +135,7 @@ pub enum Layout {
     None,
 }
 
-impl Layout {
+impl CacheLayout {
     /// The name in reports.
     pub fn key(self) -> &'static str {
         self.into()
@@ -234,13 +234,13 @@ impl TryFrom<Given> for MinCacheable {
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// What decides the lifetime of writes.
-    pub ttl: Ttl,
+    pub ttl: TtlPolicy,
     /// Seconds past its lifetime that a prefix still counts as live: requests start before the log says so.
     pub slack_s: u32,
     /// Below how many tokens nothing is cached.
     pub min_cacheable: MinCacheable,
     /// Where breakpoints stand.
-    pub layout: Layout,
+    pub layout: CacheLayout,
     /// How many blocks behind a breakpoint an older one is still found; 0 is any number.
     pub lookback_blocks: u32,
     /// Requests that the log does not show.
@@ -291,7 +291,7 @@ impl Params {
             return Err(Error::usage(message)
                 .hint(format!("at least {KEEPALIVE_S_MIN} s between reads, for at most {KEEPALIVE_MAX_S_MAX} s")));
         }
-        if self.double_system.is_on() && self.layout != Layout::AgentRuntime {
+        if self.double_system.is_on() && self.layout != CacheLayout::AgentRuntime {
             let message = format!("double_system belongs to layout=agent-runtime, not to {}", self.layout.key());
             return Err(Error::usage(message).hint("set layout=agent-runtime as well"));
         }
@@ -301,7 +301,7 @@ impl Params {
 
 /// The cache as the sheet `rules/policies/prompt_cache.toml` describes it: parameters with their defaults, and constants.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-pub struct CacheSim {
+pub struct CacheRules {
     /// What can be set.
     pub params: Params,
     /// Constants of the simulation.
@@ -315,7 +315,7 @@ pub struct CacheSim {
 #[serde(deny_unknown_fields)]
 pub struct Constants {
     /// Lifetime of writes whose usage does not say it.
-    pub class_unknown: Class,
+    pub class_unknown: CacheLifetime,
     /// Tokens by which a context must shrink within a turn to be taken for a clearing that is not logged.
     pub clearing_tokens_min: u64,
     /// As if so many requests more had been seen at which no prefix was lost for no reason.
@@ -346,7 +346,7 @@ pub struct MinCacheableTable {
     pub models: BTreeMap<String, u64>,
 }
 
-impl CacheSim {
+impl CacheRules {
     /// The same constants with other parameters.
     #[must_use]
     pub fn with(&self, params: Params) -> Self {

@@ -6,10 +6,10 @@ use crate::base::error::Result;
 use crate::whatif::calibration::calibrate;
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::prompt_cache;
-use crate::whatif::prompt_cache::{Sheet, tables as report};
+use crate::whatif::prompt_cache::{PromptCacheThresholds, tables as report};
 use crate::whatif::sim::unlogged as unlogged_report;
 use crate::whatif::sim::unlogged::unlogged;
-use crate::whatif::stacked::{Finished, Part, Ready};
+use crate::whatif::stacked::{Finished, PolicyShare, Ready};
 
 /// Makes the policy ready.
 ///
@@ -17,22 +17,22 @@ use crate::whatif::stacked::{Finished, Part, Ready};
 /// If a parameter makes no sense.
 pub fn ready<'s>(sheets: &Sheets) -> Result<Ready<'s>> {
     let sheet = sheets.sheet(Policy::PromptCache);
-    let sheet = Sheet::parse(&sheet.text(), sheet.place())?;
+    let sheet = PromptCacheThresholds::parse(&sheet.text(), sheet.place())?;
     let conclude = move |finished: &Finished<'_>| {
         let scene = finished.scene;
         // Beside other policies a lifetime is one row; the variants are for whoever asks about the cache alone.
         if !finished.is_named {
-            return Part::default();
+            return PolicyShare::default();
         }
         // Variants are held against the cache as it was, whatever was set.
-        let shipped = Sheet { oracle: scene.ground.oracle.clone(), ..sheet };
+        let shipped = PromptCacheThresholds { oracle: scene.ground.oracle.clone(), ..sheet };
         let found = prompt_cache::run(&scene.ground.under(finished.oracle), &shipped, &scene.world.prices);
         let calibration = calibrate(&scene.world.timeline, &scene.world.sizes.rules);
         let hidden = unlogged(&scene.ground);
         // Under the cache as it was there is nothing to compare but the variants.
         let headline = (*finished.oracle == *scene.ground.oracle && found.uncached.cost.units > 0)
             .then(|| report::headline(&found));
-        Part {
+        PolicyShare {
             headline,
             summary: report::summary(&found),
             tables: report::tables(&found, &calibration, &shipped.reference)
@@ -48,7 +48,7 @@ pub fn ready<'s>(sheets: &Sheets) -> Result<Ready<'s>> {
                 "unlogged": hidden,
                 "aliases": prompt_cache::aliases(&found, &calibration),
             }),
-            ..Part::default()
+            ..PolicyShare::default()
         }
     };
     Ok(Ready { stage: None, conclude: Box::new(conclude) })

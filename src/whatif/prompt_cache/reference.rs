@@ -11,12 +11,12 @@ use crate::report::table::Table;
 use crate::whatif::prompt_cache::outcome::CauseSum;
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::figures::Portion;
-use crate::whatif::sim::simulate::{Ground, Run};
+use crate::whatif::sim::simulate::{SharedRun, SimulatedRun};
 
 /// What a study published; shares in percent.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Study {
+pub struct PublishedStudy {
     /// Its name.
     pub name: String,
     /// What it looked at.
@@ -64,7 +64,13 @@ pub struct Own {
 
 /// Asks the logs. `baseline` is the log as simulated, which knows what of each context stood in the one before; `expired` are the
 /// misses after idle gaps by the bill, `billed` all of it.
-pub fn own(ground: &Ground<'_>, baseline: &Run, expired: &CauseSum, billed: &Total, study: &Study) -> Own {
+pub fn own(
+    ground: &SharedRun<'_>,
+    baseline: &SimulatedRun,
+    expired: &CauseSum,
+    billed: &Total,
+    study: &PublishedStudy,
+) -> Own {
     let timeline = ground.timeline;
     let session_of = |chain: u32| timeline.chains[chain as usize].session;
     let compacted: BTreeSet<u32> = timeline.boundaries.iter().map(|boundary| session_of(boundary.chain)).collect();
@@ -89,7 +95,7 @@ fn share_of(part: &Cost, whole: &Cost) -> Option<f64> {
 
 /// What a cache of that lifetime could have read: leading tokens that the context before has too, if that was sent no longer ago; of
 /// a first request the static prefix, if another session sent it no longer ago.
-fn readable(ground: &Ground<'_>, baseline: &Run, seconds: u32) -> Portion {
+fn readable(ground: &SharedRun<'_>, baseline: &SimulatedRun, seconds: u32) -> Portion {
     let lives = Millis::from(seconds) * 1_000;
     let mut count = Portion::default();
     let mut before: Option<u32> = None;
@@ -137,7 +143,7 @@ fn longest(steps: &[Millis], percent: f64) -> Option<f64> {
 }
 
 /// Both, figure by figure.
-pub fn table(own: &Own, study: &Study) -> Table {
+pub fn table(own: &Own, study: &PublishedStudy) -> Table {
     let mut table = Table::new(&["figure", "#yours", "of", &format!("#{}", study.name)]);
     let published = |percent: f64| format!("{percent} %");
     let of = |count: Portion| if count.n == 0 { "–".to_owned() } else { percent(count.value()) };

@@ -9,10 +9,10 @@ use serde::Serialize;
 use crate::base::id::Id;
 use crate::base::model_id;
 use crate::report::numbers::{counted, percent};
-use crate::report::table::{Rows, Table};
+use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::simulate::Ground;
+use crate::whatif::sim::simulate::SharedRun;
 
 /// One model over the sessions whose client says what they cost.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -32,7 +32,7 @@ pub struct Stated {
 }
 
 /// By model, of the sessions with such totals.
-pub fn stated(ground: &Ground<'_>) -> Vec<Stated> {
+pub fn stated(ground: &SharedRun<'_>) -> Vec<Stated> {
     let timeline = ground.timeline;
     let known: BTreeSet<Id> = timeline.stated_costs.iter().map(|row| row.session).collect();
     let mut models: BTreeMap<String, Stated> = BTreeMap::new();
@@ -55,7 +55,7 @@ pub fn stated(ground: &Ground<'_>) -> Vec<Stated> {
 
 /// The same as a table.
 pub fn table(rows: &[Stated]) -> Table {
-    Rows::of(rows)
+    TableBuilder::of(rows)
         .text("model", |row| row.model.clone())
         .text("sessions", |row| counted(row.sessions, "session"))
         .number("stated", |row| format!("${:.2}", row.stated_nano_usd as f64 / 1e9))

@@ -1,15 +1,15 @@
 //! The report of the cache: what it read, what other lifetimes and layouts would have cost, and why the cache was missed.
 
 use crate::report::numbers::{counted, percent, signed, thousands};
-use crate::report::table::{Rows, Table};
+use crate::report::table::{Table, TableBuilder};
 use crate::whatif::calibration::outcome as calibration;
 use crate::whatif::calibration::outcome::Calibration;
 use crate::whatif::prompt_cache::outcome::{AgainstBill, IdleReads, PromptCache};
-use crate::whatif::prompt_cache::reference::Study;
+use crate::whatif::prompt_cache::reference::PublishedStudy;
 use crate::whatif::prompt_cache::{reference, stated};
 use crate::whatif::sim::cost::{Cost, Total};
-use crate::whatif::sim::distance::Losses;
-use crate::whatif::sim::figures::{Portion, Verdict};
+use crate::whatif::sim::distance::UnforeseenLosses;
+use crate::whatif::sim::figures::{CostVerdict, Portion};
 
 /// What the figures rest on, and in which direction they err.
 const NOTES: [&str; 3] = [
@@ -31,7 +31,8 @@ pub fn notes(with_output: bool) -> Vec<String> {
 pub fn headline(found: &PromptCache) -> String {
     let saved = -found.uncached.cost.change_to(&found.billed.cost).unwrap_or_default();
     let whole = whole(found);
-    let cheaper = found.arms.iter().filter(|arm| arm.verdict == Verdict::Cheaper && !arm.name.starts_with("layout"));
+    let cheaper =
+        found.arms.iter().filter(|arm| arm.verdict == CostVerdict::Cheaper && !arm.name.starts_with("layout"));
     let best = cheaper.min_by_key(|arm| arm.total.cost.units).map_or_else(
         || "no other lifetime is clearly cheaper".to_owned(),
         |arm| {
@@ -97,7 +98,7 @@ pub fn summary(found: &PromptCache) -> Vec<String> {
 }
 
 /// All tables with their titles.
-pub fn tables(found: &PromptCache, calibration: &Calibration, study: &Study) -> Vec<(String, Table)> {
+pub fn tables(found: &PromptCache, calibration: &Calibration, study: &PublishedStudy) -> Vec<(String, Table)> {
     let mut tables = vec![
         ("other TTLs, layouts and keep-alive reads, against the simulated log".to_owned(), arms(found)),
         ("keep-alive reads that one write is worth".to_owned(), idle_reads(&found.idle_reads)),
@@ -130,7 +131,7 @@ pub fn tables(found: &PromptCache, calibration: &Calibration, study: &Study) -> 
             ("with a request after them", workspace.followed_by_break.n),
             ("of these, requests that lost the cache", workspace.followed_by_break.k),
         ];
-        let mut table = Rows::of(rows)
+        let mut table = TableBuilder::of(rows)
             .text("writes to workspace files", |(name, _)| (*name).to_owned())
             .count("", |(_, value)| *value)
             .table();
@@ -236,11 +237,11 @@ fn arms(found: &PromptCache) -> Table {
     table
 }
 
-fn row(name: &str, total: &Total, base: &Cost, counts: Option<(u64, u64, Verdict)>) -> Vec<String> {
+fn row(name: &str, total: &Total, base: &Cost, counts: Option<(u64, u64, CostVerdict)>) -> Vec<String> {
     let change = base.change_to(&total.cost);
     let dollars = total.cost.usd().zip(base.usd()).map_or_else(none, |(after, before)| signed(after - before, 2));
     let session =
-        |of: fn(&(u64, u64, Verdict)) -> u64| counts.as_ref().map_or_else(none, |counts| thousands(of(counts)));
+        |of: fn(&(u64, u64, CostVerdict)) -> u64| counts.as_ref().map_or_else(none, |counts| thousands(of(counts)));
     vec![
         name.to_owned(),
         millions(total.spent.read as f64),
@@ -257,7 +258,7 @@ fn row(name: &str, total: &Total, base: &Cost, counts: Option<(u64, u64, Verdict
 fn causes(found: &PromptCache) -> Table {
     let mut rows: Vec<_> = found.causes.iter().filter(|(_, sum)| sum.events > 0).collect();
     rows.sort_by_key(|(cause, sum)| (std::cmp::Reverse(sum.tokens_lost), **cause));
-    Rows::of(rows)
+    TableBuilder::of(rows)
         .text("cause", |(cause, _)| cause.words().to_owned())
         .count("breaks", |(_, sum)| sum.events)
         .count("tokens lost", |(_, sum)| sum.tokens_lost)
@@ -311,8 +312,8 @@ fn judged(is_met: bool, figure: String) -> String {
 }
 
 /// How often the cache was missed for no reason in the log: what the simulation expects at these rates.
-pub fn losses(losses: &[Losses]) -> Table {
-    Rows::of(losses)
+pub fn losses(losses: &[UnforeseenLosses]) -> Table {
+    TableBuilder::of(losses)
         .text("where", |row| {
             let place = if row.place == "turn" { "where somebody wrote" } else { "within turns" };
             place.to_owned()

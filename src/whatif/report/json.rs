@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::whatif::report::{Accuracy, PolicyReport, TELEMETRY};
+use crate::whatif::report::{PolicyReport, SimulationAccuracy, TELEMETRY};
 use crate::whatif::sim::breakage::rows::Breakage;
 use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
-use crate::whatif::sim::distance::{Distance, Part};
-use crate::whatif::sim::figures::{Bill, ExtraCalls, Outcome, Sides, Spread};
+use crate::whatif::sim::distance::{Distance, DistanceCause};
+use crate::whatif::sim::figures::{ExtraCalls, Outcome, RunBill, Sides, Spread};
 
 /// The fields of the report; sessions one by one if asked for.
 pub fn json(report: &PolicyReport, by_session: bool) -> Value {
@@ -46,11 +46,11 @@ pub fn json(report: &PolicyReport, by_session: bool) -> Value {
 }
 
 /// How far the simulated log is from the bill, and where: the parts add up to the whole.
-fn off_bill(accuracy: &Accuracy, distance: Option<&Distance>) -> Value {
+fn off_bill(accuracy: &SimulationAccuracy, distance: Option<&Distance>) -> Value {
     let mut fields = json!(accuracy);
     fields["misses_bar"] = json!(accuracy.misses_bar());
     fields["parts"] = json!(distance.map(|distance| {
-        let part = |part: &Part| {
+        let part = |part: &DistanceCause| {
             json!({
                 "model": part.model,
                 "versions": part.versions,
@@ -81,7 +81,7 @@ fn unpriced(outcome: &Outcome) -> Value {
     })
 }
 
-fn bill(bill: &Bill) -> Value {
+fn bill(bill: &RunBill) -> Value {
     json!({
         "read": bill.spent.read,
         "write_5m": bill.spent.write_5m,

@@ -13,7 +13,7 @@ use crate::whatif::sim::breakage::rows::Breakage;
 use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::distance::Distance;
-use crate::whatif::sim::figures::{Bill, Outcome};
+use crate::whatif::sim::figures::{Outcome, RunBill};
 
 pub use crate::whatif::report::json::json;
 pub use text::{
@@ -23,7 +23,7 @@ pub use text::{
 
 /// How much of a report is told.
 #[derive(Clone, Copy, Debug)]
-pub struct Detail {
+pub struct ReportDetail {
     /// Whether formulas and causes are told.
     pub explain: bool,
     /// Most rows of a table for people.
@@ -47,9 +47,9 @@ pub struct PolicyReport {
     /// On what its figures rest.
     pub fidelity: Fidelity,
     /// What the log was billed.
-    pub billed: Bill,
+    pub billed: RunBill,
     /// How the simulated log compares with that.
-    pub accuracy: Option<Accuracy>,
+    pub accuracy: Option<SimulationAccuracy>,
     /// Where that is off.
     pub distance: Option<Distance>,
     /// All of the logs, with its interval over sessions.
@@ -139,7 +139,7 @@ pub struct Fidelity {
 
 /// How well the simulated log foretells what was billed.
 #[derive(Clone, Copy, Default, Debug, serde::Serialize)]
-pub struct Accuracy {
+pub struct SimulationAccuracy {
     /// Sum of absolute errors of the tokens read, over all tokens read.
     pub wape_read: f64,
     /// Share of warm tool turns whose read is exact.
@@ -156,7 +156,7 @@ pub struct Accuracy {
     pub bias_bar: f64,
 }
 
-impl Accuracy {
+impl SimulationAccuracy {
     /// Whether the cost is further off the bill than it may be.
     pub fn misses_bar(&self) -> bool {
         self.cost_error.abs() > self.cost_bar

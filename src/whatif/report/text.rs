@@ -4,22 +4,22 @@ use std::io::Write;
 
 use crate::base::error::Result;
 use crate::report::numbers::{counted, known, percent, signed as figure, thousands};
-use crate::report::table::{Format, Rows, Table};
-use crate::whatif::report::{Detail, PolicyReport};
+use crate::report::table::{Table, TableBuilder, TableFormat};
+use crate::whatif::report::{PolicyReport, ReportDetail};
 use crate::whatif::sim::breakage::rows::{ClassCount, Strength};
 use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::distance::{Apart, Distance, Losses};
+use crate::whatif::sim::distance::{Apart, Distance, UnforeseenLosses};
+use crate::whatif::sim::figures::CostVerdict;
 use crate::whatif::sim::figures::Portion;
-use crate::whatif::sim::figures::Verdict;
 use crate::whatif::sim::figures::{Outcome, Sides};
 
 /// Writes the report: first the answer, then what it rests on, then the tables.
 pub fn write(
     out: &mut dyn Write,
     report: &PolicyReport,
-    form: Format,
-    Detail { explain, rows, tables }: Detail,
+    form: TableFormat,
+    ReportDetail { explain, rows, tables }: ReportDetail,
     width: Option<u16>,
 ) -> Result<()> {
     if let Some(off) = off_the_bar(report) {
@@ -32,7 +32,7 @@ pub fn write(
         writeln!(out)?;
     }
     if let Some(basis) = basis(report) {
-        writeln!(out, "{}{}", if form == Format::Md { "- " } else { "  " }, form.sentence(&basis))?;
+        writeln!(out, "{}{}", if form == TableFormat::Md { "- " } else { "  " }, form.sentence(&basis))?;
     }
     section(out, form, "what it found", &report.summary)?;
     for (title, table) in report.tables.iter().take(tables) {
@@ -57,24 +57,24 @@ pub fn write(
 fn told_table(
     out: &mut dyn Write,
     (title, table): (&str, &Table),
-    form: Format,
+    form: TableFormat,
     rows: usize,
     width: Option<u16>,
 ) -> Result<()> {
     writeln!(out, "\n{title}")?;
-    if form == Format::Md {
+    if form == TableFormat::Md {
         writeln!(out)?;
     }
     table.write_top(out, form, width, rows)
 }
 
 /// Records behind the examples of breaks, if they were asked for.
-pub fn examples(out: &mut dyn Write, form: Format, report: &PolicyReport) -> Result<()> {
+pub fn examples(out: &mut dyn Write, form: TableFormat, report: &PolicyReport) -> Result<()> {
     section(out, form, "examples of breaks", &report.shown)
 }
 
 /// Formulas of a report and where its approximations lean.
-pub fn explained(out: &mut dyn Write, form: Format, report: &PolicyReport) -> Result<()> {
+pub fn explained(out: &mut dyn Write, form: TableFormat, report: &PolicyReport) -> Result<()> {
     section(out, form, "how it is computed", &report.formulas)?;
     section(out, form, "where approximations lean", &report.bias)
 }
@@ -150,7 +150,7 @@ pub(crate) fn told_cells(report: &PolicyReport) -> &[Cell] {
 /// Parts of the logs in which one of these policies is clearly cheaper or more expensive.
 pub fn clear_parts(reports: &[&PolicyReport]) -> Table {
     let cells = reports.iter().flat_map(|report| told_cells(report).iter().map(move |cell| (&report.policy, cell)));
-    Rows::of(cells.filter(|(_, cell)| cell.verdict != Verdict::NoClearWinner))
+    TableBuilder::of(cells.filter(|(_, cell)| cell.verdict != CostVerdict::NoClearWinner))
         .text("policy", |(policy, _)| (*policy).clone())
         .text("by", |(_, cell)| cell.by.to_owned())
         .text("part", |(_, cell)| cell.name.clone())
@@ -170,7 +170,7 @@ fn interval(cell: &Cell) -> String {
 
 /// In a line: where the policy is clear, largest first by requests.
 fn where_clear(report: &PolicyReport) -> Vec<String> {
-    let clear = told_cells(report).iter().filter(|cell| cell.verdict != Verdict::NoClearWinner);
+    let clear = told_cells(report).iter().filter(|cell| cell.verdict != CostVerdict::NoClearWinner);
     let line = |cell: &Cell| {
         let name = match cell.by {
             "context" => format!("in sessions with contexts of {} tokens", cell.name),
@@ -183,7 +183,7 @@ fn where_clear(report: &PolicyReport) -> Vec<String> {
     clear.map(line).collect()
 }
 
-fn section(out: &mut dyn Write, form: Format, title: &str, lines: &[String]) -> Result<()> {
+fn section(out: &mut dyn Write, form: TableFormat, title: &str, lines: &[String]) -> Result<()> {
     if !lines.is_empty() {
         writeln!(out, "\n{title}")?;
     }
@@ -194,13 +194,13 @@ fn section(out: &mut dyn Write, form: Format, title: &str, lines: &[String]) -> 
 }
 
 /// The answer alone: what is saved, paid and broken, and on what it rests.
-pub fn headline(out: &mut dyn Write, report: &PolicyReport, form: Format) -> Result<()> {
-    let bullet = if form == Format::Md { "- " } else { "  " };
-    if form == Format::Md {
+pub fn headline(out: &mut dyn Write, report: &PolicyReport, form: TableFormat) -> Result<()> {
+    let bullet = if form == TableFormat::Md { "- " } else { "  " };
+    if form == TableFormat::Md {
         writeln!(out, "## {}\n", form.sentence(&report.policy))?;
     }
     writeln!(out, "{}", form.sentence(&first_line(report)))?;
-    if form == Format::Md {
+    if form == TableFormat::Md {
         writeln!(out)?;
     }
     for line in answer(report) {
@@ -213,7 +213,7 @@ pub fn headline(out: &mut dyn Write, report: &PolicyReport, form: Format) -> Res
 pub fn formulas(report: &PolicyReport) -> Vec<String> {
     let Some(outcome) = &report.outcome else { return Vec::new() };
     let (log, policy) = (&outcome.total.baseline, &outcome.total.policy);
-    let parts = |bill: &crate::whatif::sim::figures::Bill| {
+    let parts = |bill: &crate::whatif::sim::figures::RunBill| {
         let spent = &bill.spent;
         format!(
             "{} uncached, {} read, {} written for 5 minutes, {} for an hour{}: {}",
@@ -436,8 +436,8 @@ fn beside(share: f64, bar: f64) -> String {
 }
 
 /// At which rates the cache was missed for no reason that the log has.
-fn lost(losses: &[Losses]) -> Option<String> {
-    let rate = |losses: &Losses| {
+fn lost(losses: &[UnforeseenLosses]) -> Option<String> {
+    let rate = |losses: &UnforeseenLosses| {
         let place = if losses.place == "turn" { "where somebody wrote" } else { "within turns" };
         let Portion { k, n } = losses.count;
         let share = percent(losses.count.value());
@@ -546,7 +546,7 @@ pub fn sessions(report: &PolicyReport) -> Table {
     // What is not estimated is no zero.
     let told = report.not_estimated.is_none();
     let tokens = |cost: &Cost| cost.iet().round() as u64;
-    Rows::of(by.into_iter().flatten())
+    TableBuilder::of(by.into_iter().flatten())
         .text("session", |(session, _)| (*session).clone())
         .count("requests", |(_, sides)| sides.requests)
         .count("baseline", |(_, sides)| tokens(&sides.baseline.cost))

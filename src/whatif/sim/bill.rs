@@ -4,30 +4,30 @@ use crate::base::id::Id;
 use crate::logs::timeline::requests::{Marks, Request, Timeline};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::{AgainstBill, Cause};
-use crate::whatif::prompt_cache::params::{Class, HiddenForks, Params, Switch};
+use crate::whatif::prompt_cache::params::{CacheLifetime, HiddenForks, Params, Switch};
 use crate::whatif::sim::cost::{Cost, Spent, Total};
-use crate::whatif::sim::simulate::{Ground, Priced, Run};
+use crate::whatif::sim::simulate::{Priced, SharedRun, SimulatedRun};
 
 /// How a request was billed (no output); `unknown` is the lifetime of writes whose usage does not say it.
-pub fn spent(request: &Request, unknown: Class) -> Spent {
+pub fn spent(request: &Request, unknown: CacheLifetime) -> Spent {
     let usage = &request.usage;
     let (mut write_5m, mut write_1h) = (usage.cache_creation_5m, usage.cache_creation_1h);
     let rest = usage.cache_creation.saturating_sub(write_5m + write_1h);
     match unknown {
-        Class::FiveMinutes => write_5m += rest,
-        Class::Hour => write_1h += rest,
+        CacheLifetime::FiveMinutes => write_5m += rest,
+        CacheLifetime::Hour => write_1h += rest,
     }
     Spent { read: usage.cache_read, write_5m, write_1h, uncached: usage.input, output: 0 }
 }
 
 /// The bill of all requests.
-pub fn total(ground: &Ground<'_>) -> Total {
+pub fn total(ground: &SharedRun<'_>) -> Total {
     billed(ground).map(|(_, spent, cost)| Total { requests: 1, spent, cost }).sum()
 }
 
 /// The bill of all requests, and what the same input would have been billed if nothing were cached; both in the money of
 /// what has a price both ways.
-pub fn with_and_without_cache(ground: &Ground<'_>) -> (Total, Total) {
+pub fn with_and_without_cache(ground: &SharedRun<'_>) -> (Total, Total) {
     let (mut with, mut without) = (Total::default(), Total::default());
     for (request, spent, cost) in billed(ground) {
         let plain = Spent { uncached: request.context(), output: spent.output, ..Spent::default() };
@@ -41,7 +41,7 @@ pub fn with_and_without_cache(ground: &Ground<'_>) -> (Total, Total) {
 }
 
 /// Every request with usage, as billed.
-fn billed<'g>(ground: &'g Ground<'_>) -> impl Iterator<Item = (&'g Request, Spent, Cost)> {
+fn billed<'g>(ground: &'g SharedRun<'_>) -> impl Iterator<Item = (&'g Request, Spent, Cost)> {
     ground.timeline.requests.iter().filter(|request| request.context() > 0).map(|request| {
         let spent = Spent { output: ground.answer(request), ..spent(request, ground.oracle.cache.class_unknown) };
         (request, spent, ground.tariff.cost(request.model, request.start, &spent))
@@ -50,7 +50,7 @@ fn billed<'g>(ground: &'g Ground<'_>) -> impl Iterator<Item = (&'g Request, Spen
 
 /// Holds a run against the bill (no output), over the requests that `counts` picks: its reads one by one, its cost as it is to
 /// be expected.
-pub fn compare(ground: &Ground<'_>, run: &Blind, counts: impl Fn(&Request) -> bool) -> AgainstBill {
+pub fn compare(ground: &SharedRun<'_>, run: &Blind, counts: impl Fn(&Request) -> bool) -> AgainstBill {
     let mut found = AgainstBill::default();
     for ((pair, priced), expected) in paired(ground.timeline, &run.reads).zip(&run.cost.requests) {
         let (before, request) = pair;
@@ -83,32 +83,32 @@ pub fn compare(ground: &Ground<'_>, run: &Blind, counts: impl Fn(&Request) -> bo
 /// The log as simulated by what can be known before each bill.
 pub struct Blind {
     /// As foretold, request by request.
-    pub reads: Run,
+    pub reads: SimulatedRun,
     /// With what is lost for no reason at the rate at which it was so far.
-    pub cost: Run,
+    pub cost: SimulatedRun,
 }
 
 impl Blind {
     /// Simulates it; the parameters of the ground hold for all but that.
-    pub fn new(ground: &Ground<'_>) -> Self {
+    pub fn new(ground: &SharedRun<'_>) -> Self {
         let (reads, cost) = rayon::join(|| foretold_reads(ground), || foretold_cost(ground));
         Self { reads, cost }
     }
 }
 
 /// The log as simulated by what can be known before each bill, with or without what is lost for no reason.
-fn foretold(ground: &Ground<'_>, unforeseen: Switch) -> Run {
+fn foretold(ground: &SharedRun<'_>, unforeseen: Switch) -> SimulatedRun {
     let params = Params { hidden_forks: HiddenForks::Estimated, unforeseen, ..ground.oracle.params };
     ground.under(&ground.oracle.with(params)).baseline()
 }
 
 /// The reads as foretold, without what is lost for no reason.
-pub fn foretold_reads(ground: &Ground<'_>) -> Run {
+pub fn foretold_reads(ground: &SharedRun<'_>) -> SimulatedRun {
     foretold(ground, Switch::Off)
 }
 
 /// The cost as foretold, with what is lost for no reason at the rate at which it was so far.
-pub fn foretold_cost(ground: &Ground<'_>) -> Run {
+pub fn foretold_cost(ground: &SharedRun<'_>) -> SimulatedRun {
     foretold(ground, Switch::On)
 }
 
@@ -116,17 +116,17 @@ pub fn foretold_cost(ground: &Ground<'_>) -> Run {
 const CLOSE: u64 = 50;
 
 /// Whether nothing is known that could have broken the prefix.
-fn is_warm(ground: &Ground<'_>, before: &Request, index: u32) -> bool {
+fn is_warm(ground: &SharedRun<'_>, before: &Request, index: u32) -> bool {
     let request = &ground.timeline.requests[index as usize];
     let known = [Marks::COMPACTION, Marks::MICROCOMPACTION, Marks::MODEL_CHANGE];
-    let alive = ground.priors[index as usize].idle <= Class::FiveMinutes.millis();
+    let alive = ground.priors[index as usize].idle <= CacheLifetime::FiveMinutes.millis();
     alive && before.model == request.model && !known.iter().any(|&mark| request.marks.has(mark))
 }
 
 /// Requests of a run, each with the one before in its chain.
 fn paired<'t>(
     timeline: &'t Timeline,
-    run: &'t Run,
+    run: &'t SimulatedRun,
 ) -> impl Iterator<Item = ((Option<&'t Request>, &'t Request), &'t Priced)> {
     let mut before: Option<&Request> = None;
     run.requests.iter().map(move |priced| {
@@ -137,7 +137,7 @@ fn paired<'t>(
 }
 
 /// Why the bill shows a cache miss at each request of a run, if it does.
-pub fn causes<'t>(ground: &'t Ground<'_>, run: &'t Run) -> impl Iterator<Item = (Id, Option<Cause>)> {
+pub fn causes<'t>(ground: &'t SharedRun<'_>, run: &'t SimulatedRun) -> impl Iterator<Item = (Id, Option<Cause>)> {
     paired(ground.timeline, run).map(|((before, request), priced)| {
         (request.id, before.and_then(|before| causes::of(ground, before, priced.request)))
     })

@@ -7,13 +7,13 @@
 
 use crate::base::names::Sym;
 use crate::logs::trace::{Millis, NO_TIME};
-use crate::whatif::prompt_cache::params::{CacheSim, Class, Layout, Params, Ttl};
+use crate::whatif::prompt_cache::params::{CacheLayout, CacheLifetime, CacheRules, Params, TtlPolicy};
 use crate::whatif::sim::cost::Spent;
-use crate::whatif::sim::priors::{Prior, Warm};
+use crate::whatif::sim::priors::{Prior, WarmPrefix};
 
 /// A request as the cache sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask {
+pub struct CacheRequest {
     /// Model: each has a cache of its own.
     pub model: Sym,
     /// Edition of the static prefix.
@@ -37,20 +37,20 @@ pub struct Ask {
     /// Leading tokens that a request which is not logged has cached since the request before, if any.
     pub forked: Option<u64>,
     /// Lifetime of its writes, as observed.
-    pub class: Class,
+    pub class: CacheLifetime,
     /// The static prefix as other chains have it.
-    pub elsewhere: Option<Warm>,
+    pub elsewhere: Option<WarmPrefix>,
     /// Below how many tokens nothing is cached.
     pub min_cacheable: u64,
 }
 
 /// One cached prefix.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct CachedPrefix {
     length: u64,
     items: u32,
     model: Sym,
-    class: Class,
+    class: CacheLifetime,
     last_use: Millis,
 }
 
@@ -59,16 +59,16 @@ struct Entry {
 struct StaticPrefix {
     model: Sym,
     edition: u64,
-    class: Class,
+    class: CacheLifetime,
     last_use: Millis,
 }
 
 /// The cache as one chain sees it.
 #[derive(Debug)]
-pub struct Cache<'a> {
-    oracle: &'a CacheSim,
+pub struct PrefixCache<'a> {
+    oracle: &'a CacheRules,
     /// By length.
-    entries: Vec<Entry>,
+    entries: Vec<CachedPrefix>,
     stills: Vec<StaticPrefix>,
     /// Edition with which the chain began: the one that other sessions have too.
     edition: Option<u64>,
@@ -92,9 +92,9 @@ pub struct KeptAlive {
     pub tokens: u64,
 }
 
-impl<'a> Cache<'a> {
+impl<'a> PrefixCache<'a> {
     /// An empty cache.
-    pub fn new(oracle: &'a CacheSim) -> Self {
+    pub fn new(oracle: &'a CacheRules) -> Self {
         Self { oracle, entries: Vec::new(), stills: Vec::new(), edition: None, last: None }
     }
 
@@ -109,26 +109,27 @@ impl<'a> Cache<'a> {
         &self.oracle.params
     }
 
-    fn is_live(&self, last_use: Millis, class: Class, now: Millis) -> bool {
+    fn is_live(&self, last_use: Millis, class: CacheLifetime, now: Millis) -> bool {
         // A clock that ran backwards or is missing says nothing against an entry.
         let unknown = last_use == NO_TIME || now == NO_TIME;
         unknown || now.saturating_sub(last_use) <= class.millis() + Millis::from(self.params().slack_s) * 1_000
     }
 
     /// Lifetimes of the static prefix and of the tail.
-    fn classes(&self, observed: Class) -> (Class, Class) {
+    fn classes(&self, observed: CacheLifetime) -> (CacheLifetime, CacheLifetime) {
         match (self.params().layout, self.params().ttl) {
-            (Layout::StaticAndTail, _) => (Class::Hour, Class::FiveMinutes),
-            (_, Ttl::Observed) => (observed, observed),
-            (_, Ttl::Always(class)) => (class, class),
-            (_, Ttl::Mixed { still, tail }) => (still, tail),
+            (CacheLayout::StaticAndTail, _) => (CacheLifetime::Hour, CacheLifetime::FiveMinutes),
+            (_, TtlPolicy::Observed) => (observed, observed),
+            (_, TtlPolicy::Always(class)) => (class, class),
+            (_, TtlPolicy::Mixed { still, tail }) => (still, tail),
         }
     }
 
     /// Pays for the idle time since the request before, up to `now` (none: the chain is over).
     pub fn keep_alive(&mut self, now: Option<Millis>) -> KeptAlive {
         let Params { keepalive_s, keepalive_max_s, layout, .. } = *self.params();
-        let Some(last) = self.last.filter(|last| keepalive_s > 0 && last.cached > 0 && layout != Layout::None) else {
+        let Some(last) = self.last.filter(|last| keepalive_s > 0 && last.cached > 0 && layout != CacheLayout::None)
+        else {
             return KeptAlive::default();
         };
         let most = Millis::from(keepalive_max_s) * 1_000;
@@ -150,7 +151,7 @@ impl<'a> Cache<'a> {
         let found = self.entries.iter().any(|entry| {
             entry.model == last.model && entry.length == last.cached && self.is_live(entry.last_use, entry.class, at)
         });
-        let tail_only = self.params().layout == Layout::AgentRuntime;
+        let tail_only = self.params().layout == CacheLayout::AgentRuntime;
         if !found && !tail_only {
             return false;
         }
@@ -167,7 +168,7 @@ impl<'a> Cache<'a> {
     }
 
     /// Sends a request: how its context is billed (no output).
-    pub fn step(&mut self, ask: &Ask) -> Spent {
+    pub fn step(&mut self, ask: &CacheRequest) -> Spent {
         self.edition.get_or_insert(ask.edition);
         let (still_class, tail_class) = self.classes(ask.class);
         if let Some(length) = ask.forked {
@@ -180,14 +181,14 @@ impl<'a> Cache<'a> {
     }
 
     /// How a request would be billed now, without sending it.
-    pub fn quote(&self, ask: &Ask) -> Spent {
+    pub fn quote(&self, ask: &CacheRequest) -> Spent {
         let (still_class, tail_class) = self.classes(ask.class);
         let still = self.live_still(ask, self.edition.unwrap_or(ask.edition));
         let cached = ask.context - ask.tail.min(ask.context);
         match self.params().layout {
-            Layout::None => Spent { uncached: ask.context, ..Spent::default() },
-            Layout::AgentRuntime => self.still_only(ask, still, still_class),
-            Layout::ClaudeCode | Layout::StaticAndTail => {
+            CacheLayout::None => Spent { uncached: ask.context, ..Spent::default() },
+            CacheLayout::AgentRuntime => self.still_only(ask, still, still_class),
+            CacheLayout::ClaudeCode | CacheLayout::StaticAndTail => {
                 let read = self.live_tail(ask).max(still.unwrap_or(0)).min(cached);
                 bill(ask, read, cached, still_class, tail_class)
             }
@@ -195,25 +196,25 @@ impl<'a> Cache<'a> {
     }
 
     /// How a call is billed that comes right after a request and sends `read` tokens of what that has sent, and others.
-    pub fn follow_up(&self, ask: &Ask, read: u64) -> Spent {
+    pub fn follow_up(&self, ask: &CacheRequest, read: u64) -> Spent {
         match self.params().layout {
-            Layout::ClaudeCode | Layout::StaticAndTail if self.cached() > 0 => {
+            CacheLayout::ClaudeCode | CacheLayout::StaticAndTail if self.cached() > 0 => {
                 Spent { read, ..written(ask.context - read, self.tail_class(ask.class)) }
             }
             _ => self.quote(ask),
         }
     }
 
-    fn fork(&mut self, ask: &Ask, length: u64, class: Class) {
+    fn fork(&mut self, ask: &CacheRequest, length: u64, class: CacheLifetime) {
         let Some(last) = self.last.filter(|last| last.model == ask.model && last.cached > 0 && length > last.cached)
         else {
             return;
         };
-        self.push(Entry { length, items: ask.items, model: ask.model, class, last_use: last.end });
+        self.push(CachedPrefix { length, items: ask.items, model: ask.model, class, last_use: last.end });
     }
 
     /// Tokens of the static prefix if some session has it warm.
-    fn live_still(&self, ask: &Ask, edition: u64) -> Option<u64> {
+    fn live_still(&self, ask: &CacheRequest, edition: u64) -> Option<u64> {
         let own = self.stills.iter().find(|still| still.model == ask.model && still.edition == ask.edition);
         let own = own.is_some_and(|still| self.is_live(still.last_use, still.class, ask.start));
         let shares = self.params().cross_session.is_on() && ask.edition == edition;
@@ -225,7 +226,7 @@ impl<'a> Cache<'a> {
     }
 
     /// The longest live prefix in common with this context.
-    fn live_tail(&self, ask: &Ask) -> u64 {
+    fn live_tail(&self, ask: &CacheRequest) -> u64 {
         let lookback = self.params().lookback_blocks;
         let found = self.entries.iter().rev().find(|entry| {
             entry.model == ask.model
@@ -237,7 +238,7 @@ impl<'a> Cache<'a> {
     }
 
     /// Only the static prefix is marked.
-    fn still_only(&self, ask: &Ask, live: Option<u64>, class: Class) -> Spent {
+    fn still_only(&self, ask: &CacheRequest, live: Option<u64>, class: CacheLifetime) -> Spent {
         let again = if self.params().double_system.is_on() { self.oracle.cache.system_tokens } else { 0 };
         let still = ask.still.min(ask.context);
         if still < ask.min_cacheable {
@@ -249,7 +250,7 @@ impl<'a> Cache<'a> {
     }
 
     /// Renews what was hit and keeps what was written. A hit gives a prefix the lifetime that its request asks for.
-    fn remember(&mut self, ask: &Ask, spent: &Spent, still_class: Class, tail_class: Class) {
+    fn remember(&mut self, ask: &CacheRequest, spent: &Spent, still_class: CacheLifetime, tail_class: CacheLifetime) {
         let layout = self.params().layout;
         let hit = spent.read;
         self.entries
@@ -264,8 +265,8 @@ impl<'a> Cache<'a> {
                 None => self.stills.push(new),
             }
         }
-        if reach > 0 && matches!(layout, Layout::ClaudeCode | Layout::StaticAndTail) {
-            self.push(Entry {
+        if reach > 0 && matches!(layout, CacheLayout::ClaudeCode | CacheLayout::StaticAndTail) {
+            self.push(CachedPrefix {
                 length: reach,
                 items: ask.items,
                 model: ask.model,
@@ -276,7 +277,7 @@ impl<'a> Cache<'a> {
         self.last = Some(Idle { end: ask.end, cached: reach, model: ask.model });
     }
 
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, entry: CachedPrefix) {
         let place = self.entries.partition_point(|held| held.length < entry.length);
         match self.entries.get_mut(place) {
             Some(held) if held.length == entry.length && held.model == entry.model => *held = entry,
@@ -285,9 +286,9 @@ impl<'a> Cache<'a> {
     }
 
     /// Takes over a prefix that another chain has left.
-    pub fn adopt(&mut self, model: Sym, length: u64, class: Class, last_use: Millis) {
-        if length > 0 && matches!(self.params().layout, Layout::ClaudeCode | Layout::StaticAndTail) {
-            self.push(Entry { length, items: 0, model, class, last_use });
+    pub fn adopt(&mut self, model: Sym, length: u64, class: CacheLifetime, last_use: Millis) {
+        if length > 0 && matches!(self.params().layout, CacheLayout::ClaudeCode | CacheLayout::StaticAndTail) {
+            self.push(CachedPrefix { length, items: 0, model, class, last_use });
         }
     }
 
@@ -302,7 +303,7 @@ impl<'a> Cache<'a> {
     }
 
     /// Lifetime of what is written behind the static prefix.
-    pub fn tail_class(&self, observed: Class) -> Class {
+    pub fn tail_class(&self, observed: CacheLifetime) -> CacheLifetime {
         self.classes(observed).1
     }
 
@@ -313,15 +314,15 @@ impl<'a> Cache<'a> {
 }
 
 /// Written tokens by lifetime.
-pub fn written(tokens: u64, class: Class) -> Spent {
+pub fn written(tokens: u64, class: CacheLifetime) -> Spent {
     match class {
-        Class::FiveMinutes => Spent { write_5m: tokens, ..Spent::default() },
-        Class::Hour => Spent { write_1h: tokens, ..Spent::default() },
+        CacheLifetime::FiveMinutes => Spent { write_5m: tokens, ..Spent::default() },
+        CacheLifetime::Hour => Spent { write_1h: tokens, ..Spent::default() },
     }
 }
 
 /// Reads what is live, writes the rest up to the breakpoint if that is long enough.
-fn bill(ask: &Ask, read: u64, cached: u64, still_class: Class, tail_class: Class) -> Spent {
+fn bill(ask: &CacheRequest, read: u64, cached: u64, still_class: CacheLifetime, tail_class: CacheLifetime) -> Spent {
     if cached < ask.min_cacheable {
         return Spent { read, uncached: ask.context - read, ..Spent::default() };
     }
@@ -331,9 +332,9 @@ fn bill(ask: &Ask, read: u64, cached: u64, still_class: Class, tail_class: Class
 }
 
 impl Prior {
-    /// The part of an [`Ask`] that a prior gives.
-    pub fn ask(&self, model: Sym, start: Millis, end: Millis) -> Ask {
-        Ask {
+    /// The part of an [`CacheRequest`] that a prior gives.
+    pub fn ask(&self, model: Sym, start: Millis, end: Millis) -> CacheRequest {
+        CacheRequest {
             model,
             edition: 0,
             start,

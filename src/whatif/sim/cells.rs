@@ -18,7 +18,7 @@ use crate::base::significance::benjamini_hochberg;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::distance::Apart;
-use crate::whatif::sim::figures::{Sides, Verdict};
+use crate::whatif::sim::figures::{CostVerdict, Sides};
 
 /// The sheet `rules/policies/cells.toml`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -75,7 +75,7 @@ pub fn cells(
     rules: &CellRules,
     least: f64,
 ) -> Vec<Cell> {
-    let places = Places::of(timeline, rules);
+    let places = RequestParts::of(timeline, rules);
     let mut parts: BTreeMap<(&'static str, String), BTreeMap<u32, Slice>> = BTreeMap::new();
     for (&(session, model), sides) in sides {
         for name in places.names(session, model) {
@@ -91,14 +91,14 @@ pub fn cells(
 }
 
 /// Which parts requests belong to.
-pub struct Places<'t> {
+pub struct RequestParts<'t> {
     timeline: &'t Timeline,
     rules: &'t CellRules,
     /// Tokens of the largest context of each session.
     largest: Vec<u64>,
 }
 
-impl<'t> Places<'t> {
+impl<'t> RequestParts<'t> {
     /// Looks once at every request.
     pub fn of(timeline: &'t Timeline, rules: &'t CellRules) -> Self {
         let mut largest = vec![0; timeline.sessions.len()];
@@ -162,7 +162,7 @@ fn cell(
     let change = all.sides.change()?;
     let in_money = all.sides.baseline.cost.nano_usd > 0;
     let measure = |cost: &Cost| if in_money { cost.nano_usd } else { cost.units } as f64;
-    let pairs: Vec<Pair> = sessions
+    let pairs: Vec<SessionCosts> = sessions
         .values()
         .map(|slice| (measure(&slice.sides.baseline.cost), measure(&slice.sides.policy.cost)))
         .filter(|(before, after)| *before > 0.0 || *after > 0.0)
@@ -173,9 +173,9 @@ fn cell(
     let drawn = enough.then(|| Drawn::new(&pairs, &rules.resampling)).flatten();
     let beyond = drawn.as_ref().is_some_and(|drawn| drawn.lower > margin || drawn.upper < -margin);
     let verdict = match change {
-        _ if !beyond => Verdict::NoClearWinner,
-        change if change < 0.0 => Verdict::Cheaper,
-        _ => Verdict::MoreExpensive,
+        _ if !beyond => CostVerdict::NoClearWinner,
+        change if change < 0.0 => CostVerdict::Cheaper,
+        _ => CostVerdict::MoreExpensive,
     };
     let p = drawn.as_ref().map_or(1.0, |drawn| drawn.p_beyond(change.abs() - margin));
     Some(Cell {
@@ -202,13 +202,13 @@ pub fn correct<'c>(cells: impl Iterator<Item = &'c mut Cell>, rules: &CellRules)
     for (cell, q) in cells.iter_mut().zip(benjamini_hochberg(&p)) {
         cell.q = q;
         if q > rules.false_discovery_percent / 100.0 {
-            cell.verdict = Verdict::NoClearWinner;
+            cell.verdict = CostVerdict::NoClearWinner;
         }
     }
 }
 
 /// Cost of one session: the log, the policy.
-pub type Pair = (f64, f64);
+pub type SessionCosts = (f64, f64);
 
 /// What samples of sessions say about a change of cost.
 pub struct Drawn {
@@ -223,7 +223,7 @@ pub struct Drawn {
 
 impl Drawn {
     /// Draws; none with fewer than two sessions.
-    pub fn new(pairs: &[Pair], resampling: &Resampling) -> Option<Self> {
+    pub fn new(pairs: &[SessionCosts], resampling: &Resampling) -> Option<Self> {
         let mut state = resampling.seed;
         let samples = (0..resampling.samples).filter_map(|_| sample(pairs, &mut state));
         let mut changes: Vec<f64> = samples.collect();
@@ -253,7 +253,7 @@ impl Drawn {
 }
 
 /// The change of cost over as many sessions, drawn with replacement.
-fn sample(pairs: &[Pair], state: &mut u64) -> Option<f64> {
+fn sample(pairs: &[SessionCosts], state: &mut u64) -> Option<f64> {
     let (mut before, mut after) = (0.0, 0.0);
     for _ in pairs {
         let pair = pairs[below(pairs.len(), state)];
@@ -315,5 +315,5 @@ pub struct Cell {
     /// Smallest false discovery rate at which it is a discovery, over all parts that were looked at.
     pub q: f64,
     /// What follows.
-    pub verdict: Verdict,
+    pub verdict: CostVerdict,
 }

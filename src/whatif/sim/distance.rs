@@ -13,14 +13,14 @@ use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::figures::Portion;
-use crate::whatif::sim::simulate::{Ground, Priced, Run};
+use crate::whatif::sim::simulate::{Priced, SharedRun, SimulatedRun};
 use crate::whatif::sim::unforeseen::{Occasion, Where};
 
 /// Versions of one range share all numbers but the last digit of the last one.
 const VERSIONS_PER_RANGE: u32 = 10;
 
 /// One request of a run beside its bill.
-pub fn apart(ground: &Ground<'_>, priced: &Priced) -> Apart {
+pub fn apart(ground: &SharedRun<'_>, priced: &Priced) -> Apart {
     let request = &ground.timeline.requests[priced.request as usize];
     let billed = bill::spent(request, ground.oracle.cache.class_unknown);
     let simulated = Spent { output: 0, ..priced.spent };
@@ -36,7 +36,7 @@ pub fn apart(ground: &Ground<'_>, priced: &Priced) -> Apart {
 }
 
 /// Sums a run up by anything that a request has.
-pub fn by<K: Ord>(ground: &Ground<'_>, run: &Run, key: impl Fn(u32) -> K) -> BTreeMap<K, Apart> {
+pub fn by<K: Ord>(ground: &SharedRun<'_>, run: &SimulatedRun, key: impl Fn(u32) -> K) -> BTreeMap<K, Apart> {
     let mut sums: BTreeMap<K, Apart> = BTreeMap::new();
     for priced in &run.requests {
         *sums.entry(key(priced.request)).or_default() += apart(ground, priced);
@@ -45,7 +45,7 @@ pub fn by<K: Ord>(ground: &Ground<'_>, run: &Run, key: impl Fn(u32) -> K) -> BTr
 }
 
 /// The distance of a run that sees no bill.
-pub fn distance(ground: &Ground<'_>, blind: &Run, resampling: &Resampling) -> Distance {
+pub fn distance(ground: &SharedRun<'_>, blind: &SimulatedRun, resampling: &Resampling) -> Distance {
     let timeline = ground.timeline;
     let occasions = causes::occasions(ground);
     let key = |index: u32| {
@@ -58,22 +58,22 @@ pub fn distance(ground: &Ground<'_>, blind: &Run, resampling: &Resampling) -> Di
         total += apart;
         *ranges.entry((model, range_of(timeline.names.text(version)), cause)).or_default() += apart;
     }
-    let part = |((model, versions, cause), apart): ((Sym, String, Cause), Apart)| Part {
+    let part = |((model, versions, cause), apart): ((Sym, String, Cause), Apart)| DistanceCause {
         model: timeline.names.text(model).to_owned(),
         versions,
         cause,
         apart,
     };
-    let mut parts: Vec<Part> = ranges.into_iter().map(part).filter(|part| part.apart.units() != 0).collect();
+    let mut parts: Vec<DistanceCause> = ranges.into_iter().map(part).filter(|part| part.apart.units() != 0).collect();
     parts.sort_by(|a, b| {
-        let size = |part: &Part| std::cmp::Reverse(part.apart.units().unsigned_abs());
+        let size = |part: &DistanceCause| std::cmp::Reverse(part.apart.units().unsigned_abs());
         (size(a), &a.model, &a.versions, a.cause).cmp(&(size(b), &b.model, &b.versions, b.cause))
     });
     Distance { total, parts, losses: losses(ground, resampling) }
 }
 
 /// How often the cache was missed for no reason in the log.
-fn losses(ground: &Ground<'_>, resampling: &Resampling) -> Vec<Losses> {
+fn losses(ground: &SharedRun<'_>, resampling: &Resampling) -> Vec<UnforeseenLosses> {
     let mut sessions: BTreeMap<(Where, Option<Occasion>), BTreeMap<u32, Portion>> = BTreeMap::new();
     causes::for_pairs(ground, |before, index| {
         let Some(unforeseen) = ground.priors[index as usize].unforeseen else { return };
@@ -91,7 +91,7 @@ fn losses(ground: &Ground<'_>, resampling: &Resampling) -> Vec<Losses> {
         let Share { lower, upper, .. } = Share::new(count.k, count.n);
         let over_sessions = interval(&tallies, resampling).unwrap_or((lower, upper));
         let (lower, upper) = (lower.min(over_sessions.0), upper.max(over_sessions.1));
-        Losses { place: place.word(), occasion, count, lower, upper }
+        UnforeseenLosses { place: place.word(), occasion, count, lower, upper }
     };
     sessions.into_iter().map(one).collect()
 }
@@ -146,7 +146,7 @@ impl Apart {
 
 /// One cause of the distance in one model and range of client versions.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Part {
+pub struct DistanceCause {
     /// Model.
     pub model: String,
     /// Client versions, as a range.
@@ -159,7 +159,7 @@ pub struct Part {
 
 /// How often the cache was missed that nothing in the log said would be.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Losses {
+pub struct UnforeseenLosses {
     /// Where: `turn`, where something but results of tools came in, or `tools`.
     pub place: &'static str,
     /// What else stood before them; none for all of the place.
@@ -178,7 +178,7 @@ pub struct Distance {
     /// All requests.
     pub total: Apart,
     /// Largest first.
-    pub parts: Vec<Part>,
+    pub parts: Vec<DistanceCause>,
     /// What is not foretold but expected at its rate.
-    pub losses: Vec<Losses>,
+    pub losses: Vec<UnforeseenLosses>,
 }

@@ -38,14 +38,14 @@ impl Portion {
 
 /// Tokens and cost of all requests.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct Bill {
+pub struct RunBill {
     /// Tokens by how they are billed.
     pub spent: Spent,
     /// What they cost.
     pub cost: Cost,
 }
 
-adds_up!(Bill: spent, cost);
+adds_up!(RunBill: spent, cost);
 
 /// Both sides of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
@@ -55,9 +55,9 @@ pub struct Sides {
     /// Of these, requests without a price on one side or the other: their dollars count on neither.
     pub unpriced_requests: u64,
     /// The simulated log.
-    pub baseline: Bill,
+    pub baseline: RunBill,
     /// The policy, its extra calls included.
-    pub policy: Bill,
+    pub policy: RunBill,
 }
 
 adds_up!(Sides: requests, unpriced_requests, baseline, policy);
@@ -82,7 +82,7 @@ impl Sides {
 /// Who is better, if the difference is more than the model's own error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum CostVerdict {
     /// The policy costs less than the log.
     Cheaper,
     /// It costs more.
@@ -92,7 +92,7 @@ pub enum Verdict {
     NoClearWinner,
 }
 
-impl Verdict {
+impl CostVerdict {
     /// The words in reports.
     pub fn words(self) -> &'static str {
         match self {
@@ -117,7 +117,7 @@ pub struct ExtraCalls {
     /// How many.
     pub calls: u64,
     /// What they come to.
-    pub bill: Bill,
+    pub bill: RunBill,
 }
 
 /// How the change of cost is spread over sessions, in shares of the session's own cost.

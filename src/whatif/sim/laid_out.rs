@@ -5,11 +5,11 @@
 //! came in.
 
 use crate::logs::timeline::requests::{NONE, Timeline};
-use crate::whatif::sim::sizes::Sizes;
-use crate::whatif::sim::view::{Item, Key};
+use crate::whatif::sim::sizes::BlockSizes;
+use crate::whatif::sim::view::{Item, ItemKey};
 
 /// Adds the messages of a request's context.
-pub fn lay(timeline: &Timeline, sizes: &Sizes, request: u32, items: &mut Vec<Item>) {
+pub fn lay(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) {
     let segment = &timeline.segments[timeline.requests[request as usize].segment as usize];
     for index in segment.requests.start..=request {
         step(timeline, sizes, index, items);
@@ -17,7 +17,7 @@ pub fn lay(timeline: &Timeline, sizes: &Sizes, request: u32, items: &mut Vec<Ite
 }
 
 /// From the context of the request before in the chain to that of this one. Returns how many leading items stayed.
-pub fn step(timeline: &Timeline, sizes: &Sizes, request: u32, items: &mut Vec<Item>) -> usize {
+pub fn step(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) -> usize {
     let held = items.len();
     let kept = if opens(timeline, request) {
         let old = std::mem::take(items);
@@ -35,7 +35,7 @@ pub fn step(timeline: &Timeline, sizes: &Sizes, request: u32, items: &mut Vec<It
 
 /// By chain: tokens that no context of it exceeds, by whichever of two ways they are counted: all that stands in it, or what
 /// was sent before and what has come since.
-pub fn largest(timeline: &Timeline, sizes: &Sizes) -> Vec<u64> {
+pub fn largest(timeline: &Timeline, sizes: &BlockSizes) -> Vec<u64> {
     let sum = |items: &[Item]| items.iter().map(|item| u64::from(item.tokens)).sum::<u64>();
     let mut items = Vec::new();
     let mut of_chain = |chain: usize| {
@@ -59,7 +59,7 @@ pub fn largest(timeline: &Timeline, sizes: &Sizes) -> Vec<u64> {
 }
 
 /// What a context holds before it is known what went and what came with its request.
-pub fn before(timeline: &Timeline, sizes: &Sizes, request: u32, items: &mut Vec<Item>) {
+pub fn before(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) {
     let segment = &timeline.segments[timeline.requests[request as usize].segment as usize];
     if request == segment.requests.start {
         base(timeline, sizes, segment.after, items);
@@ -74,7 +74,7 @@ pub fn opens(timeline: &Timeline, request: u32) -> bool {
     timeline.segments[timeline.requests[request as usize].segment as usize].requests.start == request
 }
 
-fn base(timeline: &Timeline, sizes: &Sizes, after: u32, items: &mut Vec<Item>) {
+fn base(timeline: &Timeline, sizes: &BlockSizes, after: u32, items: &mut Vec<Item>) {
     if after != NONE {
         lay(timeline, sizes, after, items);
         add_outputs(timeline, sizes, after, items);
@@ -82,7 +82,7 @@ fn base(timeline: &Timeline, sizes: &Sizes, after: u32, items: &mut Vec<Item>) {
 }
 
 /// Takes out what went; returns how many items stand before the first of it.
-fn leave_out(sizes: &Sizes, request: u32, items: &mut Vec<Item>) -> usize {
+fn leave_out(sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) -> usize {
     let Some(gone) = sizes.gone.get(&request) else { return items.len() };
     let first = items.iter().position(|item| gone.first() == Some(&item.key)).unwrap_or(items.len());
     let mut gone = gone.iter().peekable();
@@ -91,20 +91,20 @@ fn leave_out(sizes: &Sizes, request: u32, items: &mut Vec<Item>) -> usize {
 }
 
 /// Adds what came with a request.
-fn add_inputs(timeline: &Timeline, sizes: &Sizes, request: u32, items: &mut Vec<Item>) {
+fn add_inputs(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) {
     let residual = sizes.residual[request as usize];
     if residual > 0 {
-        items.push(Item { key: Key::Residual(request), tokens: residual, kept_chars: 0 });
+        items.push(Item { key: ItemKey::Residual(request), tokens: residual, kept_chars: 0 });
     }
     items.extend(timeline.requests[request as usize].inputs.clone().map(|block| item(timeline, sizes, block)));
 }
 
 /// Adds what a request was answered.
-fn add_outputs(timeline: &Timeline, sizes: &Sizes, request: u32, items: &mut Vec<Item>) {
+fn add_outputs(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) {
     items.extend(timeline.requests[request as usize].outputs.clone().map(|block| item(timeline, sizes, block)));
 }
 
-fn item(timeline: &Timeline, sizes: &Sizes, block: u32) -> Item {
+fn item(timeline: &Timeline, sizes: &BlockSizes, block: u32) -> Item {
     let kept_chars = timeline.blocks[block as usize].chars;
-    Item { key: Key::Block(block), tokens: sizes.tokens[block as usize], kept_chars }
+    Item { key: ItemKey::Block(block), tokens: sizes.tokens[block as usize], kept_chars }
 }

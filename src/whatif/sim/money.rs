@@ -86,13 +86,13 @@ fn sum(spent: &Spent, rates: &PerToken, write_1h: u64) -> u128 {
 #[derive(Clone, Debug, Default)]
 pub struct Prices {
     /// By model, in the spelling of [`model_id::normalise`].
-    rows: BTreeMap<String, Vec<Row>>,
+    rows: BTreeMap<String, Vec<DatedRates>>,
     /// The file that it was read from, as it is cited.
     pub place: String,
 }
 
 #[derive(Clone, Debug)]
-struct Row {
+struct DatedRates {
     /// First millisecond.
     from: Millis,
     /// First millisecond after it.
@@ -103,7 +103,7 @@ struct Row {
     rates: Rates,
 }
 
-impl Row {
+impl DatedRates {
     fn holds(&self, at: Millis) -> bool {
         self.from <= at && at < self.until
     }
@@ -115,7 +115,7 @@ impl Row {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct PriceList {
     price: Vec<Entry>,
 }
 
@@ -159,7 +159,7 @@ impl Prices {
         let fault = |cause: toml_edit::TomlError| Error::failed(format!("{place}: {cause}"));
         let document = toml_edit::Document::parse(text).map_err(fault)?;
         let lines = lines_of(&document, text);
-        let table: Table = fitting(text, place)?;
+        let table: PriceList = fitting(text, place)?;
         let mut by_model: BTreeMap<String, Vec<Listed>> = BTreeMap::new();
         for (index, entry) in table.price.iter().enumerate() {
             let place = format!("{place}:{}", lines.get(index).copied().unwrap_or_default());
@@ -184,7 +184,7 @@ impl Prices {
         self.rows.keys().map(String::as_str)
     }
 
-    fn rows_of(&self, model: &str) -> Option<&Vec<Row>> {
+    fn rows_of(&self, model: &str) -> Option<&Vec<DatedRates>> {
         // Fast mode has prices of its own, or none: never those of the same model.
         let plain = || match model.strip_suffix(FAST) {
             Some(standard) => model_id::normalise(standard) + FAST,
@@ -194,8 +194,8 @@ impl Prices {
     }
 }
 
-fn pick(rows: &[Row], at: Millis, prompt_tokens: u64) -> Option<Rates> {
-    let fits = |row: &&Row| row.above < prompt_tokens.max(1) && prompt_tokens <= row.up_to;
+fn pick(rows: &[DatedRates], at: Millis, prompt_tokens: u64) -> Option<Rates> {
+    let fits = |row: &&DatedRates| row.above < prompt_tokens.max(1) && prompt_tokens <= row.up_to;
     let found = if at == NO_TIME {
         rows.iter().filter(fits).max_by_key(|row| row.from)
     } else {
@@ -263,8 +263,8 @@ fn midnight(day: &str, days_later: i64, place: &str) -> Result<Millis> {
 }
 
 /// Rows of one model with their units, once it is sure that no two of them hold together.
-fn settled(model: &str, listed: &[Listed]) -> Result<Vec<Row>> {
-    let mut rows: Vec<Row> = Vec::new();
+fn settled(model: &str, listed: &[Listed]) -> Result<Vec<DatedRates>> {
+    let mut rows: Vec<DatedRates> = Vec::new();
     for (index, row) in listed.iter().enumerate() {
         let clash = rows
             .iter()
@@ -279,7 +279,7 @@ fn settled(model: &str, listed: &[Listed]) -> Result<Vec<Row>> {
         let usual = PerToken { input: units.input, output: units.output, ..Rates::USUAL.units };
         let units = if row.caches { units } else { usual };
         let rates = Rates { nano_usd: Some(row.nano), units, caches: row.caches };
-        rows.push(Row { from: row.from, until: row.until, above: row.above, up_to: row.up_to, rates });
+        rows.push(DatedRates { from: row.from, until: row.until, above: row.above, up_to: row.up_to, rates });
     }
     Ok(rows)
 }
@@ -304,7 +304,7 @@ fn units_of(nano: &PerToken, input: u64, place: &str) -> Result<PerToken> {
 /// The price table as one timeline needs it: by symbol.
 #[derive(Clone, Debug)]
 pub struct Tariff<'a> {
-    by_model: Vec<&'a [Row]>,
+    by_model: Vec<&'a [DatedRates]>,
 }
 
 impl<'a> Tariff<'a> {

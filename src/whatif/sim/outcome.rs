@@ -5,28 +5,29 @@ use std::collections::BTreeMap;
 use crate::base::forecast::at_share;
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{Request, Timeline};
-use crate::whatif::sim::figures::{Bill, ExtraCalls, Outcome, Sides, Spread};
-use crate::whatif::sim::simulate::Run;
+use crate::whatif::sim::figures::{ExtraCalls, Outcome, RunBill, Sides, Spread};
+use crate::whatif::sim::simulate::SimulatedRun;
 
 /// What a policy comes to.
-pub fn outcome(timeline: &Timeline, baseline: &Run, policy: &Run) -> Outcome {
-    let [baseline, policy] = Run::priced_alike([baseline, policy]);
+pub fn outcome(timeline: &Timeline, baseline: &SimulatedRun, policy: &SimulatedRun) -> Outcome {
+    let [baseline, policy] = SimulatedRun::priced_alike([baseline, policy]);
     let mut cells = Cells::default();
     let mut out = Outcome::default();
     for priced in &baseline.requests {
         let cell = cells.of(timeline, priced.request);
         cell.requests += 1;
         cell.unpriced_requests += u64::from(priced.cost.unpriced_tokens > 0);
-        cell.baseline += Bill { spent: priced.spent, cost: priced.cost };
+        cell.baseline += RunBill { spent: priced.spent, cost: priced.cost };
     }
     for priced in &policy.requests {
-        let bill = Bill { spent: priced.spent, cost: priced.cost };
+        let bill = RunBill { spent: priced.spent, cost: priced.cost };
         cells.of(timeline, priced.request).policy += bill;
     }
-    let prompts = |run: &Run| run.requests.iter().map(|priced| i128::from(priced.spent.prompt())).sum::<i128>();
+    let prompts =
+        |run: &SimulatedRun| run.requests.iter().map(|priced| i128::from(priced.spent.prompt())).sum::<i128>();
     out.tokens_removed = prompts(&baseline) - prompts(&policy);
     for extra in &policy.extra {
-        let bill = Bill { spent: extra.spent, cost: extra.cost };
+        let bill = RunBill { spent: extra.spent, cost: extra.cost };
         let calls = out.extra.entry(extra.call.cause).or_insert_with(ExtraCalls::default);
         calls.calls += 1;
         calls.bill += bill;

@@ -11,7 +11,7 @@ use crate::base::toml;
 
 /// One `key=value` of the user.
 #[derive(Debug, Clone)]
-pub struct Setting {
+pub struct Assigned {
     /// Names of tables and the parameter, in order.
     pub key: Vec<String>,
     /// The value.
@@ -20,7 +20,7 @@ pub struct Setting {
     pub place: String,
 }
 
-impl Setting {
+impl Assigned {
     /// Reads `key=value`. What is no TOML value counts as text, and `[a,b]` as a list of texts.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ fn value_of(text: &str) -> Value {
 
 /// The sheet of a policy: `[params]` and constants.
 #[derive(Debug, Clone)]
-pub struct Sheet {
+pub struct PolicySheet {
     policy: String,
     place: String,
     document: DocumentMut,
@@ -77,7 +77,7 @@ pub struct Sheet {
     set: Vec<(Vec<String>, String)>,
 }
 
-impl Sheet {
+impl PolicySheet {
     /// Reads a sheet; `place` is how it is cited.
     ///
     /// # Errors
@@ -108,8 +108,8 @@ impl Sheet {
     }
 
     /// Lays a value over a default. Whether the policy has such a parameter, and whether the value fits it, shows in
-    /// [`Sheet::params`]: a parameter need not have a default.
-    pub fn set(&mut self, setting: &Setting) {
+    /// [`PolicySheet::params`]: a parameter need not have a default.
+    pub fn set(&mut self, setting: &Assigned) {
         let (last, tables) = setting.key.split_last().expect("a setting has a key");
         let mut at = &mut self.document["params"];
         for part in tables {
@@ -133,7 +133,7 @@ impl Sheet {
 
     /// What is wrong with the parameters. Their text was put together here, so its line numbers mean nothing to anybody: the
     /// line itself is shown, and where it was set.
-    fn fault(&self, text: &str, cause: &toml::Fault) -> Error {
+    fn fault(&self, text: &str, cause: &toml::TomlFault) -> Error {
         let start = cause.span.as_ref().map_or(0, |span| text[..span.start].rfind('\n').map_or(0, |at| at + 1));
         let line = text[start..].lines().next().unwrap_or_default().trim();
         let name = line.split(['=', ' ']).next().unwrap_or_default();

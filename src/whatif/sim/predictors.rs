@@ -11,15 +11,15 @@ use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Millis;
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::{Inventory, StopWords};
-use crate::whatif::tools::plan::{Selection, Selector};
-use crate::whatif::tools::queries::{Bag, Kind, Queries};
+use crate::whatif::tools::plan::{Selector, ToolSelection};
+use crate::whatif::tools::queries::{Bag, Queries, WordKind};
 
 /// Proposes nothing.
 pub struct Nobody;
 
 impl Selector for Nobody {
-    fn select(&self, _: &[Range<u32>], _: u32) -> Selection {
-        Selection::Tools(Vec::new())
+    fn select(&self, _: &[Range<u32>], _: u32) -> ToolSelection {
+        ToolSelection::Tools(Vec::new())
     }
 }
 
@@ -32,25 +32,25 @@ pub struct Recency<'a> {
 }
 
 impl Selector for Recency<'_> {
-    fn select(&self, turns: &[Range<u32>], _: u32) -> Selection {
+    fn select(&self, turns: &[Range<u32>], _: u32) -> ToolSelection {
         let earlier = turns[..turns.len() - 1].iter().rev().take(self.turns);
         let mut seen = ToolSet::new();
         let used = earlier.flat_map(|turn| self.inventory.uses_of(turn.clone())).map(|used| used.tool);
-        Selection::Tools(used.filter(|tool| seen.insert(*tool)).collect())
+        ToolSelection::Tools(used.filter(|tool| seen.insert(*tool)).collect())
     }
 }
 
 /// Tools that the turn really uses: no prediction can be better.
-pub struct CacheSim<'a> {
+pub struct Foreseen<'a> {
     /// The tools.
     pub inventory: &'a Inventory,
 }
 
-impl Selector for CacheSim<'_> {
-    fn select(&self, turns: &[Range<u32>], _: u32) -> Selection {
+impl Selector for Foreseen<'_> {
+    fn select(&self, turns: &[Range<u32>], _: u32) -> ToolSelection {
         let mut seen = ToolSet::new();
         let used = self.inventory.uses_of(turns[turns.len() - 1].clone()).map(|used| used.tool);
-        Selection::Tools(used.filter(|tool| seen.insert(*tool)).collect())
+        ToolSelection::Tools(used.filter(|tool| seen.insert(*tool)).collect())
     }
 }
 
@@ -71,7 +71,7 @@ pub struct TfCosine<'a> {
 impl<'a> TfCosine<'a> {
     /// Queries in the right words.
     pub fn queries(timeline: &'a Timeline, stop: &'a StopWords) -> Queries<'a> {
-        Queries::new(timeline, stop, Kind::Terms)
+        Queries::new(timeline, stop, WordKind::Terms)
     }
 
     fn query(&self, request: u32) -> Bag {
@@ -105,18 +105,18 @@ impl<'a> TfCosine<'a> {
 }
 
 impl Selector for TfCosine<'_> {
-    fn select(&self, turns: &[Range<u32>], _: u32) -> Selection {
+    fn select(&self, turns: &[Range<u32>], _: u32) -> ToolSelection {
         if self.top_k == 0 {
-            return Selection::Tools(Vec::new());
+            return ToolSelection::Tools(Vec::new());
         }
         let query = self.query(turns[turns.len() - 1].start);
         if query.is_empty() || self.inventory.tools.len() <= self.top_k {
-            return Selection::All;
+            return ToolSelection::All;
         }
         let mut tools = self.ranked(&query);
         let ranked = tools.iter().copied().collect::<ToolSet>();
         tools.extend(self.named(&query).filter(|tool| !ranked.contains(tool)));
-        Selection::Tools(tools)
+        ToolSelection::Tools(tools)
     }
 }
 
@@ -174,11 +174,11 @@ impl<'a> Markov<'a> {
 }
 
 impl Selector for Markov<'_> {
-    fn select(&self, turns: &[Range<u32>], _: u32) -> Selection {
+    fn select(&self, turns: &[Range<u32>], _: u32) -> ToolSelection {
         let before = turns[0].start..turns[turns.len() - 1].start;
         let last = before.rev().find_map(|request| self.inventory.uses(request).last());
         let next = last.map(|used| self.successions.after(used.tool, self.start)).unwrap_or_default();
-        Selection::Tools(next.into_iter().take(self.top).collect())
+        ToolSelection::Tools(next.into_iter().take(self.top).collect())
     }
 }
 
@@ -254,7 +254,7 @@ fn prediction(line: &str) -> Option<(Id, Vec<String>)> {
 }
 
 /// Replays them: the first prediction for any request of the turn. Unknown names are dropped, order is kept.
-pub struct Replay<'a> {
+pub struct ReplayedPredictions<'a> {
     /// All requests.
     pub timeline: &'a Timeline,
     /// The tools.
@@ -263,13 +263,13 @@ pub struct Replay<'a> {
     pub predictions: &'a Predictions,
 }
 
-impl Selector for Replay<'_> {
-    fn select(&self, turns: &[Range<u32>], _: u32) -> Selection {
+impl Selector for ReplayedPredictions<'_> {
+    fn select(&self, turns: &[Range<u32>], _: u32) -> ToolSelection {
         let mut requests = turns[turns.len() - 1].clone();
         let predicted =
             requests.find_map(|request| self.predictions.by_message.get(&self.timeline.requests[request as usize].id));
         let mut seen = ToolSet::new();
         let tools = predicted.into_iter().flatten().filter_map(|name| self.inventory.find(name));
-        Selection::Tools(tools.filter(|tool| seen.insert(*tool)).collect())
+        ToolSelection::Tools(tools.filter(|tool| seen.insert(*tool)).collect())
     }
 }

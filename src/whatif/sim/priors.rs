@@ -10,20 +10,20 @@ use crate::base::id::Id;
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{Marks, NONE, Request, Timeline};
 use crate::logs::trace::{Millis, NO_TIME, Place};
-use crate::whatif::prompt_cache::params::Class;
+use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::unforeseen::{Losses, Occasion, Unforeseen, Where};
+use crate::whatif::sim::unforeseen::{LossesSoFar, Occasion, Unforeseen, Where};
 use crate::whatif::sim::{idle, laid_out, sizes};
 
 /// A prefix that somebody else wrote or read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Warm {
+pub struct WarmPrefix {
     /// Its tokens.
     pub length: u64,
     /// When it was last written or read.
     pub last_use: Millis,
     /// How long it lives from there, as observed.
-    pub class: Class,
+    pub class: CacheLifetime,
 }
 
 /// What is known of a request before its bill.
@@ -32,13 +32,13 @@ pub struct Prior {
     /// Tokens of the static prefix (policies.md: S).
     pub still: u64,
     /// Lifetime of its writes, as observed.
-    pub class: Class,
+    pub class: CacheLifetime,
     /// Milliseconds since the request before in its chain was over.
     pub idle: Millis,
     /// The static prefix as other chains have it, where this one may need that.
-    pub elsewhere: Option<Warm>,
+    pub elsewhere: Option<WarmPrefix>,
     /// What another chain of the session has cached of a context that this chain begins with.
-    pub inherited: Option<Warm>,
+    pub inherited: Option<WarmPrefix>,
     /// Whether the answer before is believed to be cached by a request that is not logged.
     pub fork: bool,
     /// How often the cache was missed so far where the log has no reason for it and one could be lost here.
@@ -60,7 +60,7 @@ struct Commons {
 struct Use {
     chain: u32,
     end: Millis,
-    class: Class,
+    class: CacheLifetime,
     still: u64,
 }
 
@@ -96,11 +96,11 @@ struct Sent {
     model: Sym,
     end: Millis,
     cached: u64,
-    class: Class,
+    class: CacheLifetime,
 }
 
 /// Learns all priors; `unknown` is the lifetime of writes whose usage does not say it.
-pub fn learn(timeline: &Timeline, rules: &SizeRules, unknown: Class) -> Vec<Prior> {
+pub fn learn(timeline: &Timeline, rules: &SizeRules, unknown: CacheLifetime) -> Vec<Prior> {
     let classes = classes(timeline, unknown);
     let idle = idle::idle(timeline);
     let mut learner = Learner {
@@ -113,7 +113,7 @@ pub fn learn(timeline: &Timeline, rules: &SizeRules, unknown: Class) -> Vec<Prio
         statics: BTreeMap::new(),
         starts: BTreeMap::new(),
         returns: BTreeMap::new(),
-        losses: Losses::default(),
+        losses: LossesSoFar::default(),
         seen: vec![Seen::default(); timeline.chains.len()],
         families: timeline.sessions.iter().map(|_| Family::default()).collect(),
     };
@@ -148,13 +148,13 @@ fn by_clock(timeline: &Timeline) -> Vec<u32> {
 
 /// Lifetime of every request's writes: what its usage says, else that of the request before in its chain, else that of the
 /// next one that says it.
-fn classes(timeline: &Timeline, unknown: Class) -> Vec<Class> {
+fn classes(timeline: &Timeline, unknown: CacheLifetime) -> Vec<CacheLifetime> {
     let mut classes = vec![unknown; timeline.requests.len()];
     for chain in &timeline.chains {
         let range = chain.requests.start as usize..chain.requests.end as usize;
         let said = |request: &Request| match (request.usage.cache_creation_1h, request.usage.cache_creation_5m) {
             (0, 0) => None,
-            (hour, five) => Some(if hour >= five { Class::Hour } else { Class::FiveMinutes }),
+            (hour, five) => Some(if hour >= five { CacheLifetime::Hour } else { CacheLifetime::FiveMinutes }),
         };
         let mut class = timeline.requests[range.clone()].iter().find_map(said).unwrap_or(unknown);
         for at in range {
@@ -168,7 +168,7 @@ fn classes(timeline: &Timeline, unknown: Class) -> Vec<Class> {
 struct Learner<'a> {
     timeline: &'a Timeline,
     rules: &'a SizeRules,
-    classes: &'a [Class],
+    classes: &'a [CacheLifetime],
     idle: &'a [Millis],
     commons: BTreeMap<Key, Commons>,
     /// By version: what the last human turn showed.
@@ -180,7 +180,7 @@ struct Learner<'a> {
     /// By model: whether the last chain that came back cold did.
     returns: BTreeMap<Sym, bool>,
     /// Losses so far.
-    losses: Losses,
+    losses: LossesSoFar,
     seen: Vec<Seen>,
     families: Vec<Family>,
 }
@@ -211,7 +211,7 @@ impl Learner<'_> {
         let still = seen.floor.or(seen.first_read).or(common).unwrap_or(most).min(request.context());
         let last = seen.last.map(|last| &self.timeline.requests[last as usize]);
         let elsewhere = match last {
-            Some(last) if last.model == request.model && idle <= Class::FiveMinutes.millis() => None,
+            Some(last) if last.model == request.model && idle <= CacheLifetime::FiveMinutes.millis() => None,
             _ => {
                 let own = commons.last_use(request, still);
                 let is_live =
@@ -222,7 +222,7 @@ impl Learner<'_> {
                     Some(_) => seen.kept.or_else(|| self.returns.get(&request.model).copied()),
                     None => self.starts.get(&request.model).copied().filter(|_| is_main && !is_live),
                 };
-                let kept = Warm { length: still, last_use: request.start, class: Class::FiveMinutes };
+                let kept = WarmPrefix { length: still, last_use: request.start, class: CacheLifetime::FiveMinutes };
                 if believed == Some(true) { Some(kept) } else { own }
             }
         };
@@ -240,7 +240,7 @@ impl Learner<'_> {
 
     /// The context that a chain begins with, as another chain of its session has cached it: that of the request it was
     /// forked off, or where the log does not name that, the largest one that the first context can hold.
-    fn candidate(&self, index: u32) -> Option<Warm> {
+    fn candidate(&self, index: u32) -> Option<WarmPrefix> {
         let request = &self.timeline.requests[index as usize];
         if self.seen[request.chain as usize].last.is_some() {
             return None;
@@ -249,7 +249,7 @@ impl Learner<'_> {
         if after != NONE {
             let base = &self.timeline.requests[after as usize];
             let length = base.usage.cache_read + base.usage.cache_creation;
-            let warm = Warm { length, last_use: base.end, class: self.classes[after as usize] };
+            let warm = WarmPrefix { length, last_use: base.end, class: self.classes[after as usize] };
             return (base.model == request.model).then_some(warm);
         }
         let most = sizes::opening(self.timeline, request, self.rules);
@@ -261,7 +261,7 @@ impl Learner<'_> {
             is_other && sent.end <= request.start && sent.cached <= most && 2 * sent.cached > most
         };
         let largest = self.family(request).sent.iter().filter(fits).max_by_key(|sent| sent.cached)?;
-        Some(Warm { length: largest.cached, last_use: largest.end, class: largest.class })
+        Some(WarmPrefix { length: largest.cached, last_use: largest.end, class: largest.class })
     }
 
     /// Takes in what the bill of a request shows.
@@ -325,7 +325,7 @@ impl Learner<'_> {
 
 /// Where a warm prefix could be lost before this request, if the log gives no reason why it should: the model is the same,
 /// nothing was taken out of the context, and no more time has passed than writes live.
-fn could_be_lost(before: &Request, request: &Request, idle: Millis, class: Class) -> Option<Where> {
+fn could_be_lost(before: &Request, request: &Request, idle: Millis, class: CacheLifetime) -> Option<Where> {
     let has = |marks: Marks| request.marks.has(marks);
     let cached = before.usage.cache_read + before.usage.cache_creation;
     let explained = before.model != request.model
@@ -341,7 +341,7 @@ fn could_be_lost(before: &Request, request: &Request, idle: Millis, class: Class
 /// Whether a human turn within the lifetime read more than was written before: the answer was cached already. None where it
 /// cannot tell.
 fn shows_fork(before: &Request, request: &Request, idle: Millis) -> Option<bool> {
-    let warm = idle <= Class::FiveMinutes.millis();
+    let warm = idle <= CacheLifetime::FiveMinutes.millis();
     let cached = before.usage.cache_read + before.usage.cache_creation;
     let tells = request.marks.has(Marks::HUMAN) && warm && before.model == request.model && cached > 0;
     (tells && request.usage.cache_read >= cached).then_some(request.usage.cache_read > cached)
@@ -355,13 +355,13 @@ impl Commons {
     }
 
     /// The newest use of a static prefix of that length by another chain that was over when the request started.
-    fn last_use(&self, request: &Request, still: u64) -> Option<Warm> {
+    fn last_use(&self, request: &Request, still: u64) -> Option<WarmPrefix> {
         let timed = request.start != NO_TIME;
         let over =
             |used: &&Use| timed && used.chain != request.chain && used.end != NO_TIME && used.end <= request.start;
-        let recent = |used: &&Use| request.start.saturating_sub(used.end) <= 2 * Class::Hour.millis();
+        let recent = |used: &&Use| request.start.saturating_sub(used.end) <= 2 * CacheLifetime::Hour.millis();
         let mut candidates = self.uses.iter().rev().filter(over).take_while(recent);
         let found = candidates.find(|used| used.still == still)?;
-        Some(Warm { length: still, last_use: found.end, class: found.class })
+        Some(WarmPrefix { length: still, last_use: found.end, class: found.class })
     }
 }

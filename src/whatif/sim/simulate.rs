@@ -12,13 +12,15 @@ use std::sync::Arc;
 
 use crate::logs::timeline::requests::{Marks, NONE, Request, SegmentCause, Timeline};
 use crate::logs::trace::{Millis, Place};
-use crate::whatif::prompt_cache::params::{CacheSim, HiddenForks};
-use crate::whatif::sim::cache_sim::{Ask, Cache, written};
+use crate::whatif::prompt_cache::params::{CacheRules, HiddenForks};
+use crate::whatif::sim::cache_sim::{CacheRequest, PrefixCache, written};
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::money::{Prices, Tariff};
-use crate::whatif::sim::priors::{Prior, Warm};
-use crate::whatif::sim::sizes::Sizes;
-use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Key, Moment, Noticed, Prefix, Stage, StageOutput};
+use crate::whatif::sim::priors::{Prior, WarmPrefix};
+use crate::whatif::sim::sizes::BlockSizes;
+use crate::whatif::sim::view::{
+    ContextView, ExtraCall, Item, ItemKey, Noticed, Prefix, RequestMoment, Stage, StageOutput,
+};
 use crate::whatif::sim::{laid_out, sizes};
 
 /// One request as it was sent and billed in this run.
@@ -49,7 +51,7 @@ pub struct Extra {
 
 /// All requests of a timeline under one policy.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Run {
+pub struct SimulatedRun {
     /// In the order of [`Timeline::requests`]; those without usage are missing.
     pub requests: Vec<Priced>,
     /// In the same order.
@@ -60,7 +62,7 @@ pub struct Run {
     pub without_usage: u64,
 }
 
-impl Run {
+impl SimulatedRun {
     /// Tokens of all requests and extra calls.
     pub fn spent(&self) -> Spent {
         self.requests.iter().map(|priced| priced.spent).chain(self.extra.iter().map(|extra| extra.spent)).sum()
@@ -133,18 +135,18 @@ pub trait Observer {
     fn begin(&mut self, timeline: &Timeline, chain: u32);
 
     /// A request goes out: its context as the log has it and as the stages left it, and what they left besides.
-    fn sent(&mut self, moment: &Moment<'_>, logged: &ContextView, sent: &ContextView, aside: &StageOutput);
+    fn sent(&mut self, moment: &RequestMoment<'_>, logged: &ContextView, sent: &ContextView, aside: &StageOutput);
 }
 
 /// What all runs over one timeline share.
 #[derive(Clone)]
-pub struct Ground<'a> {
+pub struct SharedRun<'a> {
     /// The requests.
     pub timeline: &'a Timeline,
     /// Their sizes.
-    pub sizes: &'a Sizes,
+    pub sizes: &'a BlockSizes,
     /// The cache.
-    pub oracle: &'a CacheSim,
+    pub oracle: &'a CacheRules,
     /// Prices by symbol.
     pub tariff: Tariff<'a>,
     /// What is known of each request before its bill.
@@ -156,9 +158,9 @@ pub struct Ground<'a> {
     largest: Arc<[u64]>,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> SharedRun<'a> {
     /// Learns what is known before each request, over all sessions.
-    pub fn new(timeline: &'a Timeline, sizes: &'a Sizes, oracle: &'a CacheSim, prices: &'a Prices) -> Self {
+    pub fn new(timeline: &'a Timeline, sizes: &'a BlockSizes, oracle: &'a CacheRules, prices: &'a Prices) -> Self {
         Self {
             timeline,
             sizes,
@@ -172,11 +174,11 @@ impl<'a> Ground<'a> {
     }
 
     /// The same ground under another cache. What was learned is kept: it does not depend on parameters.
-    pub fn under<'b>(&self, oracle: &'b CacheSim) -> Ground<'b>
+    pub fn under<'b>(&self, oracle: &'b CacheRules) -> SharedRun<'b>
     where
         'a: 'b,
     {
-        Ground { oracle, min_cacheable: minima(self.timeline, oracle), ..self.clone() }
+        SharedRun { oracle, min_cacheable: minima(self.timeline, oracle), ..self.clone() }
     }
 
     /// The same ground, on which answers count or do not.
@@ -201,21 +203,21 @@ impl<'a> Ground<'a> {
     }
 
     /// The run without any policy.
-    pub fn baseline(&self) -> Run {
+    pub fn baseline(&self) -> SimulatedRun {
         self.run(0..self.timeline.chains.len() as u32, &mut [], None)
     }
 
-    /// Sends the requests of some chains. Chains are independent: runs over parts, put together in order with
-    /// [`Run::append`], are the run over the whole.
+    /// Sends the requests of some chains. Chains are independent: runs over parts, put together in order, are the run over
+    /// the whole.
     pub fn run<'r>(
         &'r self,
         chains: Range<u32>,
         stages: &'r mut [Box<dyn Stage>],
         observer: Option<&'r mut (dyn Observer + 'r)>,
-    ) -> Run {
+    ) -> SimulatedRun {
         let mut driver = Driver {
             ground: self,
-            cache: Cache::new(self.oracle),
+            cache: PrefixCache::new(self.oracle),
             stages,
             observer,
             logged: ContextView::default(),
@@ -226,7 +228,7 @@ impl<'a> Ground<'a> {
             last: None,
             is_plain: false,
             aside: StageOutput::default(),
-            run: Run::default(),
+            run: SimulatedRun::default(),
         };
         let requests = |chain: u32| self.timeline.chains[chain as usize].requests.len();
         driver.run.requests.reserve_exact(chains.clone().map(requests).sum());
@@ -237,7 +239,7 @@ impl<'a> Ground<'a> {
     }
 }
 
-fn minima(timeline: &Timeline, oracle: &CacheSim) -> Vec<u64> {
+fn minima(timeline: &Timeline, oracle: &CacheRules) -> Vec<u64> {
     timeline.names.texts().iter().map(|model| oracle.min_cacheable(model)).collect()
 }
 
@@ -251,8 +253,8 @@ struct Last {
 }
 
 struct Driver<'a, 'r> {
-    ground: &'r Ground<'a>,
-    cache: Cache<'r>,
+    ground: &'r SharedRun<'a>,
+    cache: PrefixCache<'r>,
     stages: &'r mut [Box<dyn Stage>],
     observer: Option<&'r mut (dyn Observer + 'r)>,
     /// The context as the log has it, as it is sent, and as the last one was sent. The buffers are kept.
@@ -266,7 +268,7 @@ struct Driver<'a, 'r> {
     /// Whether the contexts of the chain go out as the log has them, so that none has to be copied and compared.
     is_plain: bool,
     aside: StageOutput,
-    run: Run,
+    run: SimulatedRun,
 }
 
 impl Driver<'_, '_> {
@@ -296,7 +298,7 @@ impl Driver<'_, '_> {
     }
 
     fn request(&mut self, index: u32) {
-        let Ground { timeline, sizes, .. } = *self.ground;
+        let SharedRun { timeline, sizes, .. } = *self.ground;
         let request = &timeline.requests[index as usize];
         let opens = laid_out::opens(timeline, index);
         self.kept = self.kept.min(laid_out::step(timeline, sizes, index, &mut self.logged.items));
@@ -324,7 +326,7 @@ impl Driver<'_, '_> {
     /// Lets the stages change the context.
     fn apply(&mut self, index: u32, opens: bool) {
         let timeline = self.ground.timeline;
-        let moment = Moment {
+        let moment = RequestMoment {
             timeline,
             request: index,
             sent_before: self.last.map(|last| last.tokens),
@@ -350,7 +352,7 @@ impl Driver<'_, '_> {
     }
 
     fn price(&mut self, index: u32, opens: bool, start: Millis) {
-        let Ground { timeline, sizes, ref tariff, ref priors, ref min_cacheable, .. } = *self.ground;
+        let SharedRun { timeline, sizes, ref tariff, ref priors, ref min_cacheable, .. } = *self.ground;
         let request = &timeline.requests[index as usize];
         let prior = &priors[index as usize];
         let view = self.view();
@@ -359,9 +361,11 @@ impl Driver<'_, '_> {
         let end = start.saturating_add(request.end.saturating_sub(request.start).max(0));
         self.adopt(index, start);
         let common = self.common(index, opens, still);
-        let shifted =
-            |warm: Warm| Warm { last_use: start.saturating_sub(request.start.saturating_sub(warm.last_use)), ..warm };
-        let ask = Ask {
+        let shifted = |warm: WarmPrefix| WarmPrefix {
+            last_use: start.saturating_sub(request.start.saturating_sub(warm.last_use)),
+            ..warm
+        };
+        let ask = CacheRequest {
             elsewhere: prior.elsewhere.map(shifted),
             edition: prefix.edition,
             context,
@@ -395,25 +399,25 @@ impl Driver<'_, '_> {
 
     /// What is to be expected of a request if prefixes are lost now and then for no reason in the log: that share of what is
     /// read behind the static prefix is written again.
-    fn expected(&self, foreseen: Spent, ask: &Ask, prior: &Prior) -> Spent {
-        let CacheSim { params, cache, .. } = self.ground.oracle;
+    fn expected(&self, foreseen: Spent, ask: &CacheRequest, prior: &Prior) -> Spent {
+        let CacheRules { params, cache, .. } = self.ground.oracle;
         let Some(unforeseen) = prior.unforeseen.filter(|_| params.unforeseen.is_on()) else { return foreseen };
         let lost = unforeseen.expected(foreseen.read.saturating_sub(ask.still), &cache.unforeseen_weight);
         Spent { read: foreseen.read - lost, ..foreseen } + written(lost, self.cache.tail_class(ask.class))
     }
 
     /// How a call is billed that goes out before a request, with the prefix of the one before.
-    fn quote(&self, ask: &Ask, call: &ExtraCall) -> Spent {
+    fn quote(&self, ask: &CacheRequest, call: &ExtraCall) -> Spent {
         let edition = if self.last.is_some() { self.before.prefix.edition } else { ask.edition };
-        self.cache.quote(&Ask { edition, forked: None, ..besides(ask, call) })
+        self.cache.quote(&CacheRequest { edition, forked: None, ..besides(ask, call) })
     }
 
     /// How a call is billed that comes right after a request.
-    fn follow_up(&self, ask: &Ask, call: &ExtraCall) -> Spent {
+    fn follow_up(&self, ask: &CacheRequest, call: &ExtraCall) -> Spent {
         if call.read + call.write == 0 {
             return Spent::default();
         }
-        self.cache.follow_up(&Ask { start: ask.end, ..besides(ask, call) }, call.read)
+        self.cache.follow_up(&CacheRequest { start: ask.end, ..besides(ask, call) }, call.read)
     }
 
     /// Tokens of the context that is sent.
@@ -503,10 +507,10 @@ impl Driver<'_, '_> {
     /// Tokens that a chain forked off another begins with: everything before what its first request brings.
     fn inherited(&self, index: u32) -> u64 {
         let inputs = &self.ground.timeline.requests[index as usize].inputs;
-        let own = |key: Key| match key {
-            Key::Block(block) => inputs.contains(&block),
-            Key::Residual(request) => request == index,
-            Key::Made(_) => false,
+        let own = |key: ItemKey| match key {
+            ItemKey::Block(block) => inputs.contains(&block),
+            ItemKey::Residual(request) => request == index,
+            ItemKey::Made(_) => false,
         };
         let before = self.view().items.iter().take_while(|item| !own(item.key));
         self.view().prefix.tokens + before.map(|item| u64::from(item.tokens)).sum::<u64>()
@@ -514,7 +518,7 @@ impl Driver<'_, '_> {
 
     /// What the chain that this one was forked off has left in the cache.
     fn adopt(&mut self, index: u32, start: Millis) {
-        let Ground { timeline, sizes, ref priors, .. } = *self.ground;
+        let SharedRun { timeline, sizes, ref priors, .. } = *self.ground;
         let Some(warm) = priors[index as usize].inherited.filter(|_| self.last.is_none()) else { return };
         let request = &timeline.requests[index as usize];
         let length = match timeline.segments[request.segment as usize].after {
@@ -553,7 +557,7 @@ impl Driver<'_, '_> {
         let outputs = timeline.requests[before as usize].outputs.clone();
         let rest = &self.view().items[from..];
         let same = |(item, block): &(&Item, u32)| {
-            item.key == Key::Block(*block) && item.kept_chars == timeline.blocks[*block as usize].chars
+            item.key == ItemKey::Block(*block) && item.kept_chars == timeline.blocks[*block as usize].chars
         };
         let count = rest.iter().zip(outputs).take_while(same).count();
         &rest[..count]
@@ -612,9 +616,9 @@ impl Common {
 }
 
 /// A call beside a request, as the cache sees it.
-fn besides(ask: &Ask, call: &ExtraCall) -> Ask {
+fn besides(ask: &CacheRequest, call: &ExtraCall) -> CacheRequest {
     let context = call.read + call.write;
-    Ask { context, tail: 0, still: ask.still.min(context), same: call.read, shared: call.read, ..*ask }
+    CacheRequest { context, tail: 0, still: ask.still.min(context), same: call.read, shared: call.read, ..*ask }
 }
 
 /// The static prefix as the stages left it: as much longer or shorter as theirs is than the log's.

@@ -14,9 +14,9 @@ use crate::base::error::{Error, Result};
 use crate::base::tokenizer::Bpe;
 use crate::logs::timeline::requests::{Block, BlockKind, Chain, Marks, NONE, Request, Segment, SegmentCause, Timeline};
 use crate::logs::trace::Millis;
-use crate::whatif::prompt_cache::params::Class;
+use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::priors::Prior;
-use crate::whatif::sim::view::{Item, Key};
+use crate::whatif::sim::view::{Item, ItemKey};
 use crate::whatif::sim::{laid_out, priors};
 
 /// Where sizes come from (`--estimator`).
@@ -143,7 +143,7 @@ impl SizeRules {
 
 /// Sizes of all blocks of a timeline.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Sizes {
+pub struct BlockSizes {
     /// How blocks were estimated.
     pub rules: SizeRules,
     /// Tokens by block.
@@ -156,15 +156,15 @@ pub struct Sizes {
     pub anchored: Vec<bool>,
     /// By request: blocks and residuals that had been in the context and went before it, in order. The bill says that
     /// something went, the log not what.
-    pub gone: BTreeMap<u32, Vec<Key>>,
+    pub gone: BTreeMap<u32, Vec<ItemKey>>,
     /// By request: what is known before its bill if writes whose usage does not say it live for five minutes.
     pub priors: Arc<[Prior]>,
 }
 
-impl Sizes {
+impl BlockSizes {
     /// Sizes by an estimator.
     pub fn new(timeline: &Timeline, estimator: Estimator, rules: &SizeRules) -> Self {
-        let priors: Arc<[Prior]> = priors::learn(timeline, rules, Class::FiveMinutes).into();
+        let priors: Arc<[Prior]> = priors::learn(timeline, rules, CacheLifetime::FiveMinutes).into();
         let raw = |block: &Block| rules.raw(estimator, block).round() as u32;
         let mut sizes = Self {
             rules: rules.clone(),
@@ -183,10 +183,10 @@ impl Sizes {
     }
 
     /// By request: what is known before its bill; `unknown` is the lifetime of writes whose usage does not say it.
-    pub fn priors(&self, timeline: &Timeline, unknown: Class) -> Arc<[Prior]> {
+    pub fn priors(&self, timeline: &Timeline, unknown: CacheLifetime) -> Arc<[Prior]> {
         match unknown {
-            Class::FiveMinutes => Arc::clone(&self.priors),
-            Class::Hour => priors::learn(timeline, &self.rules, unknown).into(),
+            CacheLifetime::FiveMinutes => Arc::clone(&self.priors),
+            CacheLifetime::Hour => priors::learn(timeline, &self.rules, unknown).into(),
         }
     }
 
@@ -230,7 +230,7 @@ fn prefixes(timeline: &Timeline, priors: &[Prior]) -> Vec<u64> {
 
 struct Anchoring<'a> {
     timeline: &'a Timeline,
-    sizes: &'a mut Sizes,
+    sizes: &'a mut BlockSizes,
     /// By request: whether its answer has its final size.
     settled: Vec<bool>,
     items: Vec<Item>,
@@ -298,7 +298,8 @@ impl Anchoring<'_> {
         let (last, request) = (&self.timeline.requests[base as usize], &self.timeline.requests[index as usize]);
         let stretch = self.sizes.rules.stretch_max;
         let answer: Vec<u32> = last.outputs.clone().collect();
-        let held = |sizes: &Sizes| answer.iter().map(|&block| u64::from(sizes.tokens[block as usize])).sum::<u64>();
+        let held =
+            |sizes: &BlockSizes| answer.iter().map(|&block| u64::from(sizes.tokens[block as usize])).sum::<u64>();
         let Some(growth) = request.context().checked_sub(last.context()) else { return self.opened(index) };
         let settled = std::mem::replace(&mut self.settled[base as usize], true);
         let rest = if settled {
@@ -357,8 +358,8 @@ impl Anchoring<'_> {
     }
 
     /// In which order a clearing takes things.
-    fn clearable(&self, index: u32, key: Key) -> u8 {
-        let Key::Block(block) = key else { return 2 };
+    fn clearable(&self, index: u32, key: ItemKey) -> u8 {
+        let ItemKey::Block(block) = key else { return 2 };
         let block = &self.timeline.blocks[block as usize];
         let id = self.timeline.calls.get(block.call as usize).map(|call| call.id);
         let clearings = self.timeline.clearings.iter().filter(|clearing| clearing.request == index);

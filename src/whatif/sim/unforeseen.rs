@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::logs::timeline::requests::{BlockKind, Marks, Request, Timeline};
 use crate::logs::trace::Millis;
-use crate::whatif::prompt_cache::params::{Class, UnforeseenWeight};
+use crate::whatif::prompt_cache::params::{CacheLifetime, UnforeseenWeight};
 use crate::whatif::sim::figures::Portion;
 
 /// Where a prefix can be lost.
@@ -53,7 +53,7 @@ impl Occasion {
             () if has(Marks::EFFORT_CHANGE) => Self::EffortChanged,
             () if has(Marks::TOOLS_ARRIVED) => Self::ToolsArrived,
             () if media() => Self::Media,
-            () if idle > Class::FiveMinutes.millis() => Self::Idle,
+            () if idle > CacheLifetime::FiveMinutes.millis() => Self::Idle,
             () => Self::None,
         }
     }
@@ -105,12 +105,12 @@ impl Unforeseen {
 
 /// Losses so far.
 #[derive(Default)]
-pub struct Losses {
+pub struct LossesSoFar {
     places: BTreeMap<Where, Portion>,
     occasions: BTreeMap<(Where, Occasion), Portion>,
 }
 
-impl Losses {
+impl LossesSoFar {
     /// What was seen so far.
     pub fn before(&self, place: Where, occasion: Occasion) -> Unforeseen {
         let at_place = self.places.get(&place).copied().unwrap_or_default();

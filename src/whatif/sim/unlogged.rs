@@ -7,10 +7,10 @@ use crate::base::names::Sym;
 use crate::logs::timeline::requests::{NONE, Request};
 use crate::logs::trace::Millis;
 use crate::report::numbers::known;
-use crate::report::table::{Rows, Table};
+use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::simulate::Ground;
+use crate::whatif::sim::simulate::SharedRun;
 use crate::whatif::sim::sizes::surplus;
 
 /// Estimates of what the log does not have (policies.md 8). None of it is in any bill here.
@@ -36,18 +36,18 @@ pub struct UnloggedCalls {
 }
 
 /// Estimates over all requests.
-pub fn unlogged(ground: &Ground<'_>) -> Unlogged {
+pub fn unlogged(ground: &SharedRun<'_>) -> Unlogged {
     Unlogged { forks: forks(ground), summaries: summaries(ground), answers: answers(ground) }
 }
 
-fn add(ground: &Ground<'_>, sum: &mut UnloggedCalls, calls: u64, (model, at): (Sym, Millis), spent: Spent) {
+fn add(ground: &SharedRun<'_>, sum: &mut UnloggedCalls, calls: u64, (model, at): (Sym, Millis), spent: Spent) {
     sum.calls += calls;
     sum.spent += spent;
     sum.cost += ground.tariff.cost(model, at, &spent);
 }
 
 /// A fork read what was cached and wrote the answer, as far as the request after it read more than had been written.
-fn forks(ground: &Ground<'_>) -> UnloggedCalls {
+fn forks(ground: &SharedRun<'_>) -> UnloggedCalls {
     let mut sum = UnloggedCalls::default();
     let requests = &ground.timeline.requests;
     for (pair, prior) in requests.windows(2).zip(ground.priors.iter().skip(1)) {
@@ -61,7 +61,7 @@ fn forks(ground: &Ground<'_>) -> UnloggedCalls {
 }
 
 /// A summariser read the context before the compaction and answered with the summary.
-fn summaries(ground: &Ground<'_>) -> UnloggedCalls {
+fn summaries(ground: &SharedRun<'_>) -> UnloggedCalls {
     let mut sum = UnloggedCalls::default();
     for boundary in &ground.timeline.boundaries {
         let chain = &ground.timeline.chains[boundary.chain as usize].requests;
@@ -76,7 +76,7 @@ fn summaries(ground: &Ground<'_>) -> UnloggedCalls {
 }
 
 /// What answers are longer than their usage says; nothing where that counts anyway.
-fn answers(ground: &Ground<'_>) -> UnloggedCalls {
+fn answers(ground: &SharedRun<'_>) -> UnloggedCalls {
     let mut sum = UnloggedCalls::default();
     if ground.counts_answers() {
         return sum;
@@ -101,7 +101,7 @@ pub fn table(found: &Unlogged) -> Table {
         ("summarisers", found.summaries),
         ("answers, beyond their usage", found.answers),
     ];
-    Rows::of(kinds.into_iter().filter(|(_, sum)| sum.cost.units > 0))
+    TableBuilder::of(kinds.into_iter().filter(|(_, sum)| sum.cost.units > 0))
         .text("what", |(kind, _)| (*kind).to_owned())
         .count("calls", |(_, sum)| sum.calls)
         .count("read", |(_, sum)| sum.spent.read)

@@ -13,7 +13,7 @@ use crate::whatif::sim::breakage::detect::Hint;
 
 /// What an item of a context is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Key {
+pub enum ItemKey {
     /// A block of [`Timeline::blocks`].
     Block(u32),
     /// What a request brought besides its blocks (reminders, hidden text), by index of the request. No stage may remove
@@ -27,7 +27,7 @@ pub enum Key {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Item {
     /// What it is.
-    pub key: Key,
+    pub key: ItemKey,
     /// Its tokens as sent.
     pub tokens: u32,
     /// Leading code points of the block's text that are kept; all of them where nothing was cut.
@@ -90,7 +90,7 @@ pub struct Noticed {
 }
 
 /// The request at hand and what is known when it is sent.
-pub struct Moment<'a> {
+pub struct RequestMoment<'a> {
     /// Everything.
     pub timeline: &'a Timeline,
     /// Index into [`Timeline::requests`].
@@ -130,26 +130,26 @@ pub trait Stage {
     }
 
     /// Changes the context that is about to be sent.
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput);
+    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, aside: &mut StageOutput);
 }
 
 /// What a stage writes down while it runs, for whoever made it: the driver owns the stages and gives nothing back.
 #[derive(Debug)]
-pub struct Journal<T>(Arc<Mutex<Vec<T>>>);
+pub struct StageJournal<T>(Arc<Mutex<Vec<T>>>);
 
-impl<T> Clone for Journal<T> {
+impl<T> Clone for StageJournal<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<T> Default for Journal<T> {
+impl<T> Default for StageJournal<T> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<T: Ord> Journal<T> {
+impl<T: Ord> StageJournal<T> {
     /// Writes an entry.
     pub fn push(&self, entry: T) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(entry);

@@ -16,23 +16,25 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::logs::timeline::requests::Timeline;
-use crate::whatif::catalog::{Catalog, CatalogRules, Definition, Source};
-use crate::whatif::sim::predictors::{CacheSim, Markov, Nobody, Predictions, Recency, Replay, Successions, TfCosine};
+use crate::whatif::catalog::{Catalog, CatalogRules, DefinitionSource, ToolDefinition};
+use crate::whatif::sim::predictors::{
+    Foreseen, Markov, Nobody, Predictions, Recency, ReplayedPredictions, Successions, TfCosine,
+};
 use crate::whatif::sim::view::Stage;
 use crate::whatif::tool_filter::params::{Continuation, Order, Params, Predictor, Rules};
-use crate::whatif::tool_filter::result::{Coverage, ToolFilter};
+use crate::whatif::tool_filter::result::{ListCoverage, ToolFilter};
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::{Inventory, StopWords};
-use crate::whatif::tools::plan::{Expand, Handling, OnEmpty, Plan, Selector};
+use crate::whatif::tools::plan::{Expand, Handling, OnEmpty, Selector, ToolPlan};
 use crate::whatif::tools::stage::{Chains, Definitions, ToolStage};
 
 pub(crate) use outcome::facts;
 
 /// All that the policy reads besides the timeline.
 #[derive(Clone, Copy)]
-pub struct Inputs<'a> {
+pub struct FilterInputs<'a> {
     /// Definitions, and where they come from; none: names of the logs alone.
-    pub catalog: Option<(&'a Catalog, Source)>,
+    pub catalog: Option<(&'a Catalog, DefinitionSource)>,
     /// Words of built-in tools.
     pub shipped: &'a Catalog,
     /// Sizes of definitions.
@@ -63,13 +65,15 @@ pub struct Filter {
 
 impl Filter {
     /// Gets ready. The parameters have been checked.
-    pub fn new(timeline: &Timeline, params: &Params, rules: &Rules, inputs: Inputs<'_>) -> Self {
+    pub fn new(timeline: &Timeline, params: &Params, rules: &Rules, inputs: FilterInputs<'_>) -> Self {
         let formula = &inputs.catalog_rules.sizes;
         let source = match inputs.catalog {
-            None | Some((_, Source::Names)) if params.system_tokens.is_some() && inputs.prefixes.is_some() => {
-                Source::Inferred
+            None | Some((_, DefinitionSource::Names))
+                if params.system_tokens.is_some() && inputs.prefixes.is_some() =>
+            {
+                DefinitionSource::Inferred
             }
-            None => Source::Names,
+            None => DefinitionSource::Names,
             Some((_, source)) => source,
         };
         let mut inventory = Inventory::new(timeline, inputs.catalog, inputs.shipped, formula, inputs.stop);
@@ -105,7 +109,7 @@ impl Filter {
     }
 
     /// What the always list covers, with and without the tools of the last turns.
-    pub fn coverage(&self, timeline: &Timeline) -> Coverage {
+    pub fn coverage(&self, timeline: &Timeline) -> ListCoverage {
         outcome::coverage(timeline, &self.inventory, &self.handling.always, &self.rules.coverage.recency_turns)
     }
 
@@ -122,12 +126,14 @@ impl Filter {
     fn sizes(&self, timeline: &Timeline, chain: u32) -> Vec<Option<u64>> {
         let prefix = self.prefix(chain);
         match (self.inventory.source, self.params.system_tokens) {
-            (Source::Inferred, Some(system)) => {
+            (DefinitionSource::Inferred, Some(system)) => {
                 let session = timeline.chains[chain as usize].session;
                 let project = timeline.sessions[session as usize].project;
                 self.inventory.inferred_sizes(timeline, project, prefix.unwrap_or(0), system)
             }
-            (Source::Given | Source::Logged, _) => self.inventory.sizes(prefix, self.params.catalog.timeline),
+            (DefinitionSource::Given | DefinitionSource::Logged, _) => {
+                self.inventory.sizes(prefix, self.params.catalog.timeline)
+            }
             _ => vec![None; self.inventory.tools.len()],
         }
     }
@@ -137,11 +143,13 @@ impl Filter {
         match self.params.predictor {
             Predictor::None => Box::new(Nobody),
             Predictor::Recency => Box::new(Recency { inventory, turns: self.params.recency_turns }),
-            Predictor::CacheSim => Box::new(CacheSim { inventory }),
+            Predictor::CacheSim => Box::new(Foreseen { inventory }),
             Predictor::Markov => {
                 Box::new(Markov::new(timeline, chain, inventory, &self.successions, self.params.top_k))
             }
-            Predictor::Replay(_) => Box::new(Replay { timeline, inventory, predictions: &self.predictions }),
+            Predictor::Replay(_) => {
+                Box::new(ReplayedPredictions { timeline, inventory, predictions: &self.predictions })
+            }
             Predictor::TfCosine => Box::new(TfCosine {
                 inventory,
                 queries: TfCosine::queries(timeline, &self.stop),
@@ -154,15 +162,15 @@ impl Filter {
 }
 
 impl Chains for Filter {
-    fn plan(&self, timeline: &Timeline, chain: u32) -> Plan {
+    fn plan(&self, timeline: &Timeline, chain: u32) -> ToolPlan {
         if self.is_idle() {
-            return Plan::new(timeline, chain, &self.inventory, &Nobody, &idle(&self.inventory));
+            return ToolPlan::new(timeline, chain, &self.inventory, &Nobody, &idle(&self.inventory));
         }
-        Plan::new(timeline, chain, &self.inventory, &*self.selector(timeline, chain), &self.handling)
+        ToolPlan::new(timeline, chain, &self.inventory, &*self.selector(timeline, chain), &self.handling)
     }
 
     fn definitions(&self, timeline: &Timeline, chain: u32) -> Option<Definitions> {
-        if self.is_idle() || self.inventory.source == Source::Names {
+        if self.is_idle() || self.inventory.source == DefinitionSource::Names {
             return None;
         }
         let tokens = self.sizes(timeline, chain).into_iter().map(|tokens| tokens.unwrap_or(0)).collect::<Vec<_>>();
@@ -232,15 +240,15 @@ fn trimmed(inventory: &Inventory, params: &Params, rules: &CatalogRules) -> Vec<
     inventory.tools.iter().map(|tool| saved(tool).unwrap_or(0)).collect()
 }
 
-fn fallback(rules: &Rules) -> Definition {
+fn fallback(rules: &Rules) -> ToolDefinition {
     let parameters = &rules.fallback.parameters;
     let properties = parameters.iter().map(|name| (name.clone(), json!({ "type": "string" })));
     let properties = properties.collect::<serde_json::Map<_, _>>();
-    Definition {
+    ToolDefinition {
         name: rules.fallback.name.clone(),
         description: rules.fallback.description.clone(),
         schema: Some(json!({ "type": "object", "properties": properties, "required": parameters })),
-        ..Definition::default()
+        ..ToolDefinition::default()
     }
 }
 

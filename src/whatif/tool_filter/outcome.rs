@@ -6,22 +6,22 @@ use std::ops::Range;
 
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Place;
-use crate::whatif::catalog::Source;
+use crate::whatif::catalog::DefinitionSource;
 use crate::whatif::sim::figures::Portion;
 use crate::whatif::tool_filter::Filter;
 use crate::whatif::tool_filter::result::{
-    Accuracy, BreakEven, CatalogFacts, Coverage, RecencyCoverage, ToolFilter, ToolRegret, Unexplained,
+    BreakEven, CatalogFacts, ListCoverage, ProposalAccuracy, RecencyCoverage, ToolFilter, ToolRegret, Unexplained,
 };
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::Inventory;
-use crate::whatif::tools::plan::{Plan, Step};
+use crate::whatif::tools::plan::{ToolPlan, ToolRequest};
 use crate::whatif::tools::queries::turns;
 use crate::whatif::tools::stage::{Chains, Definitions};
 
 pub use crate::whatif::tool_filter::result::ALL_TURNS;
 
 pub(crate) fn outcome(filter: &Filter, timeline: &Timeline) -> ToolFilter {
-    let mut sums = Sums::new(timeline, filter);
+    let mut sums = FilterSums::new(timeline, filter);
     for chain in 0..timeline.chains.len() as u32 {
         sums.chain(chain);
     }
@@ -29,7 +29,7 @@ pub(crate) fn outcome(filter: &Filter, timeline: &Timeline) -> ToolFilter {
 }
 
 /// Sums over chains.
-pub(crate) struct Sums<'a> {
+pub(crate) struct FilterSums<'a> {
     timeline: &'a Timeline,
     filter: &'a Filter,
     found: ToolFilter,
@@ -40,7 +40,7 @@ pub(crate) struct Sums<'a> {
     write_1h: u64,
 }
 
-impl<'a> Sums<'a> {
+impl<'a> FilterSums<'a> {
     fn new(timeline: &'a Timeline, filter: &'a Filter) -> Self {
         Self {
             timeline,
@@ -69,7 +69,7 @@ impl<'a> Sums<'a> {
         }
     }
 
-    fn turn(&mut self, plan: &Plan, turn: &Range<u32>) {
+    fn turn(&mut self, plan: &ToolPlan, turn: &Range<u32>) {
         let steps = plan.steps_of(turn);
         let used = self.filter.inventory.uses_of(turn.clone()).map(|used| used.tool).collect::<ToolSet>();
         self.found.turns.count(!used.is_empty());
@@ -80,7 +80,7 @@ impl<'a> Sums<'a> {
         accuracy(&mut self.found.accuracy, &steps[0].visible, &used, &self.filter.handling.always);
     }
 
-    fn request(&mut self, request: u32, step: &Step, definitions: Option<&Definitions>) {
+    fn request(&mut self, request: u32, step: &ToolRequest, definitions: Option<&Definitions>) {
         let found = &mut self.found;
         let context = self.timeline.requests[request as usize].context();
         let usage = &self.timeline.requests[request as usize].usage;
@@ -147,15 +147,15 @@ impl<'a> Sums<'a> {
         let reason = match self.filter.inventory.source {
             _ if !params.enabled => return None,
             _ if params.skip_cacheable => return None,
-            Source::Names => {
+            DefinitionSource::Names => {
                 "unknown, needs --tool-catalog: logs hold no tool definitions, so nobody can say what hiding \
                               them saves"
             }
             _ if self.filter.prefixes.is_none() => "unknown: the size of the static prefix is not known here",
-            Source::Inferred if self.leaves_nothing() => {
+            DefinitionSource::Inferred if self.leaves_nothing() => {
                 "unknown: system_tokens is as much as every static prefix, so nothing is left for definitions"
             }
-            Source::Inferred => return None,
+            DefinitionSource::Inferred => return None,
             _ if self.hides_unsized_only() => "unknown: of no tool that would be hidden is the definition known",
             _ if self.fits_nowhere() => {
                 "unknown: these definitions are larger than the static prefix of every chain, so they were not sent"
@@ -183,7 +183,7 @@ impl<'a> Sums<'a> {
     }
 
     fn unexplained(&self) -> Option<Unexplained> {
-        if !matches!(self.filter.inventory.source, Source::Given | Source::Logged) {
+        if !matches!(self.filter.inventory.source, DefinitionSource::Given | DefinitionSource::Logged) {
             return None;
         }
         let system = self.filter.params.system_tokens;
@@ -206,7 +206,7 @@ impl<'a> Sums<'a> {
         let params = &self.filter.params;
         let inventory = &self.filter.inventory;
         let unsized_used = self.regret.iter().filter(|tool| tool.tokens.is_none() && tool.calls > 0).count();
-        let has_sizes = matches!(inventory.source, Source::Given | Source::Logged);
+        let has_sizes = matches!(inventory.source, DefinitionSource::Given | DefinitionSource::Logged);
         let mut notes = vec![
             "truth is what was called with every tool in sight; with fewer the model might have called others"
                 .to_owned(),
@@ -214,7 +214,7 @@ impl<'a> Sums<'a> {
         if params.skip_cacheable {
             notes.push("skip_cacheable=true: every model of Claude Code has a prompt cache, so nothing changes".into());
         }
-        if inventory.source == Source::Inferred {
+        if inventory.source == DefinitionSource::Inferred {
             notes.push("inferred: sizes share S − system_tokens evenly among the tools that a project used".into());
         }
         if has_sizes && unsized_used > 0 {
@@ -245,7 +245,7 @@ pub(crate) fn facts(inventory: &Inventory) -> CatalogFacts {
     }
 }
 
-pub(crate) fn accuracy(sums: &mut Accuracy, visible: &ToolSet, used: &ToolSet, always: &ToolSet) {
+pub(crate) fn accuracy(sums: &mut ProposalAccuracy, visible: &ToolSet, used: &ToolSet, always: &ToolSet) {
     let met = visible.intersection(used).collect::<Vec<_>>();
     let rest = |set: &ToolSet| set.difference(always).count() as u64;
     let met_rest = met.iter().filter(|tool| !always.contains(tool)).count() as u64;
@@ -256,8 +256,8 @@ pub(crate) fn accuracy(sums: &mut Accuracy, visible: &ToolSet, used: &ToolSet, a
 }
 
 /// The figures for main threads: what a person's turns used. `recency_turns` are looked back on, and all.
-pub fn coverage(timeline: &Timeline, inventory: &Inventory, always: &ToolSet, recency_turns: &[u32]) -> Coverage {
-    let mut found = Coverage::default();
+pub fn coverage(timeline: &Timeline, inventory: &Inventory, always: &ToolSet, recency_turns: &[u32]) -> ListCoverage {
+    let mut found = ListCoverage::default();
     let mut tools = ToolSet::new();
     for (number, chain) in (0u32..).zip(&timeline.chains) {
         if chain.place != Place::Main {

@@ -169,7 +169,7 @@ pub struct Rules {
     /// How queries are made.
     pub query: Query,
     /// Prices for the rule of thumb.
-    pub break_even: Prices,
+    pub break_even: FilterPrices,
     /// The table of what a list covers.
     pub coverage: CoverageRules,
 }
@@ -205,7 +205,7 @@ pub struct Query {
 /// Prices in twentieths of an uncached input token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Prices {
+pub struct FilterPrices {
     /// A read.
     pub read_u20: u64,
     /// A write for five minutes.

@@ -9,7 +9,7 @@ use crate::whatif::arg_check::tables as arg_check;
 use crate::whatif::arg_check::tables::PROVIDER_TITLE;
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::sim::predictors::Predictions;
-use crate::whatif::stacked::{Finished, Part, Ready, Scene};
+use crate::whatif::stacked::{Finished, PolicyShare, Ready, Scene};
 use crate::whatif::tool_filter::params::{Params, Predictor, Rules};
 use crate::whatif::tool_filter::tables::{break_even, coverage, regret, summary};
 use crate::whatif::tool_filter::{Filter, tables as report};
@@ -50,7 +50,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
             details["coverage"] = json!(covered);
             details["coverage"]["elsewhere"] = json!(elsewhere);
         }
-        Part {
+        PolicyShare {
             summary,
             tables,
             formulas: break_even(&found),
@@ -58,7 +58,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
             not_estimated: found.not_estimated.clone(),
             catalog: Some(found.catalog.source.clone()),
             details,
-            ..Part::default()
+            ..PolicyShare::default()
         }
     };
     Ok(Ready { stage: Some(stage), conclude: Box::new(conclude) })

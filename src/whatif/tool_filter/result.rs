@@ -23,7 +23,7 @@ pub struct CatalogFacts {
 
 /// How well proposals met what was used: distinct tools of turns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Accuracy {
+pub struct ProposalAccuracy {
     /// Of what was shown when a turn began, what the turn used.
     pub precision: Portion,
     /// Of what turns used, what was shown when they began.
@@ -153,7 +153,7 @@ pub struct ToolFilter {
     /// Misses that nothing made good.
     pub unrecovered: u64,
     /// How good the proposals were.
-    pub accuracy: Accuracy,
+    pub accuracy: ProposalAccuracy,
     /// By tool, most missed first, then by calls and name.
     pub regret: Vec<ToolRegret>,
     /// What it takes to pay, for the price class of most writes.
@@ -166,7 +166,7 @@ pub struct ToolFilter {
 
 /// How a fixed list, with the tools of the last turns added, covers what was used (policies.md 5.3).
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Coverage {
+pub struct ListCoverage {
     /// Distinct tools.
     pub tools: u64,
     /// Calls covered by the list alone.
@@ -202,7 +202,7 @@ pub struct CoverageElsewhere {
     pub turns_missed_pct: BTreeMap<String, f64>,
 }
 
-/// See [`Coverage::recency`].
+/// See [`ListCoverage::recency`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct RecencyCoverage {
     /// Tool-using turns with a miss.

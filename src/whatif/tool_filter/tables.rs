@@ -1,10 +1,10 @@
 //! The report of fewer tools: what is shown, what is missed, and how rare misses must be.
 
 use crate::report::numbers::{counted, percent, thousands};
-use crate::report::table::{Rows, Table};
+use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::figures::Portion;
 use crate::whatif::tool_filter::result::{
-    ALL_TURNS, BreakEven, Coverage, CoverageElsewhere, ToolFilter, Unexplained, turns_key,
+    ALL_TURNS, BreakEven, CoverageElsewhere, ListCoverage, ToolFilter, Unexplained, turns_key,
 };
 
 /// What was shown and missed.
@@ -96,7 +96,7 @@ pub fn break_even(found: &ToolFilter) -> Vec<String> {
 
 /// Tools by misses.
 pub fn regret(found: &ToolFilter, rows: usize) -> Table {
-    Rows::of(found.regret.iter().filter(|tool| tool.calls > 0 || tool.tokens.is_some()).take(rows))
+    TableBuilder::of(found.regret.iter().filter(|tool| tool.calls > 0 || tool.tokens.is_some()).take(rows))
         .text("tool", |tool| tool.tool.clone())
         .number("definition tokens", |tool| tool.tokens.map_or("unknown".to_owned(), thousands))
         .count("calls", |tool| tool.calls)
@@ -108,7 +108,7 @@ pub fn regret(found: &ToolFilter, rows: usize) -> Table {
 }
 
 /// What the list alone covers, beside what other logs came to.
-pub fn covered(found: &Coverage, elsewhere: &CoverageElsewhere) -> String {
+pub fn covered(found: &ListCoverage, elsewhere: &CoverageElsewhere) -> String {
     format!(
         "the always list alone covers {} of {} and all calls of {} of {} that used tools (public logs, the shipped list: \
          {:.1} % and {:.1} %)",
@@ -123,7 +123,7 @@ pub fn covered(found: &Coverage, elsewhere: &CoverageElsewhere) -> String {
 
 /// What a fixed list misses with the tools of the last turns, by turns that are looked back on, beside what other logs
 /// came to with the shipped list.
-pub fn coverage(found: &Coverage, elsewhere: &CoverageElsewhere) -> Table {
+pub fn coverage(found: &ListCoverage, elsewhere: &CoverageElsewhere) -> Table {
     let columns = ["tools of the last", "#turns with a miss", "#misses per 100 calls", "#turns, public logs"];
     let mut table = Table::new(&columns);
     for (turns, recent) in &found.recency {

@@ -7,14 +7,14 @@ use crate::base::data::fitting;
 use crate::base::id::Id;
 use crate::base::words;
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
-use crate::whatif::catalog::{Catalog, Definition, SizeFormula, Source};
+use crate::whatif::catalog::{Catalog, DefinitionSource, SizeFormula, ToolDefinition};
 use crate::whatif::tools::ToolSet;
 
 /// One tool.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tool {
     /// What is known about it.
-    pub definition: Definition,
+    pub definition: ToolDefinition,
     /// Tokens of its definition; none where its text is not what a client sends.
     pub tokens: Option<u64>,
     /// Terms of name and description for the relevance filter: hash and count, by hash.
@@ -27,7 +27,7 @@ pub struct Tool {
 
 /// A call as far as tool lists are concerned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Use {
+pub struct ListedCall {
     /// Index into [`Timeline::calls`].
     pub call: u32,
     /// Index into [`Inventory::tools`].
@@ -38,14 +38,14 @@ pub struct Use {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Inventory {
     /// Where the definitions come from.
-    pub source: Source,
+    pub source: DefinitionSource,
     /// The tools, in catalog order.
     pub tools: Vec<Tool>,
     /// How many of them stand in the catalog; the others were used without standing there.
     pub listed: u32,
     /// Tokens of each catalog file.
     pub file_tokens: Vec<u64>,
-    uses: Vec<Use>,
+    uses: Vec<ListedCall>,
     by_request: Vec<Range<u32>>,
 }
 
@@ -54,7 +54,7 @@ impl Inventory {
     /// the stop list do not count.
     pub fn new(
         timeline: &Timeline,
-        catalog: Option<(&Catalog, Source)>,
+        catalog: Option<(&Catalog, DefinitionSource)>,
         shipped: &Catalog,
         formula: &SizeFormula,
         stop: &StopWords,
@@ -69,19 +69,19 @@ impl Inventory {
         let of_file =
             |file| tools.iter().filter(move |tool| tool.definition.file == file).filter_map(|tool| tool.tokens);
         let file_tokens = (0..files).map(|file| of_file(file).sum()).collect();
-        let source = catalog.map_or(Source::Names, |(_, source)| source);
+        let source = catalog.map_or(DefinitionSource::Names, |(_, source)| source);
         let (uses, by_request) = uses(timeline, &tools);
         Self { source, listed, file_tokens, tools, uses, by_request }
     }
 
     /// Calls of a request's answer, in order.
-    pub fn uses(&self, request: u32) -> &[Use] {
+    pub fn uses(&self, request: u32) -> &[ListedCall] {
         let range = &self.by_request[request as usize];
         &self.uses[range.start as usize..range.end as usize]
     }
 
     /// Calls of several requests.
-    pub fn uses_of(&self, requests: Range<u32>) -> impl Iterator<Item = Use> + '_ {
+    pub fn uses_of(&self, requests: Range<u32>) -> impl Iterator<Item = ListedCall> + '_ {
         requests.flat_map(|request| self.uses(request).iter().copied())
     }
 
@@ -156,7 +156,7 @@ impl Inventory {
 }
 
 impl Tool {
-    fn new(definition: Definition, formula: &SizeFormula, stop: &StopWords) -> Self {
+    fn new(definition: ToolDefinition, formula: &SizeFormula, stop: &StopWords) -> Self {
         let tokens = definition.is_real.then(|| formula.tokens(&definition.canonical()));
         let text = format!("{} {}", definition.name, definition.description);
         let terms = counted(words::terms(&text), stop).into_iter().map(|(hash, (count, _))| (hash, count)).collect();
@@ -168,7 +168,7 @@ impl Tool {
     }
 }
 
-fn counted<'a>(pieces: impl Iterator<Item = words::Piece<'a>>, stop: &StopWords) -> BTreeMap<u64, (u32, String)> {
+fn counted<'a>(pieces: impl Iterator<Item = words::TextWord<'a>>, stop: &StopWords) -> BTreeMap<u64, (u32, String)> {
     let mut counts = BTreeMap::<u64, (u32, String)>::new();
     for piece in pieces.filter(|piece| !stop.contains(piece.hash())) {
         counts.entry(piece.hash()).or_insert_with(|| (0, piece.text.clone().into_owned())).0 += 1;
@@ -177,19 +177,19 @@ fn counted<'a>(pieces: impl Iterator<Item = words::Piece<'a>>, stop: &StopWords)
 }
 
 /// One definition per name, the newest, where the name first stands.
-fn newest(catalog: &Catalog) -> Vec<Definition> {
+fn newest(catalog: &Catalog) -> Vec<ToolDefinition> {
     let mut seen = BTreeSet::new();
     let first = catalog.definitions.iter().filter(|definition| seen.insert(&definition.name));
     first.filter_map(|definition| catalog.find(&definition.name)).cloned().collect()
 }
 
 /// A tool that was used and is in no catalog of the user; no file is its own.
-fn unlisted(name: &str, shipped: &Catalog) -> Definition {
+fn unlisted(name: &str, shipped: &Catalog) -> ToolDefinition {
     let known = shipped.find(name).cloned().unwrap_or_default();
-    Definition { name: name.to_owned(), is_real: false, file: usize::MAX, ..known }
+    ToolDefinition { name: name.to_owned(), is_real: false, file: usize::MAX, ..known }
 }
 
-fn uses(timeline: &Timeline, tools: &[Tool]) -> (Vec<Use>, Vec<Range<u32>>) {
+fn uses(timeline: &Timeline, tools: &[Tool]) -> (Vec<ListedCall>, Vec<Range<u32>>) {
     let by_name = (0u32..).zip(tools).map(|(index, tool)| (tool.definition.name.as_str(), index));
     let by_name = by_name.collect::<BTreeMap<_, _>>();
     let mut uses = Vec::new();
@@ -198,7 +198,7 @@ fn uses(timeline: &Timeline, tools: &[Tool]) -> (Vec<Use>, Vec<Range<u32>>) {
         for block in &timeline.blocks[request.outputs.start as usize..request.outputs.end as usize] {
             if block.kind == BlockKind::ToolUsage && block.call != NONE {
                 let name = timeline.names.text(timeline.calls[block.call as usize].tool);
-                uses.push(Use { call: block.call, tool: by_name[name] });
+                uses.push(ListedCall { call: block.call, tool: by_name[name] });
             }
         }
         first..uses.len() as u32

@@ -16,10 +16,10 @@ use crate::logs::definitions;
 use crate::logs::definitions::Quote;
 use crate::whatif::arg_check::outcome::{Provider, ProviderSizes};
 use crate::whatif::catalog::read::Spec;
-use crate::whatif::catalog::{Catalog, CatalogRules, Source, read, sizes};
+use crate::whatif::catalog::{Catalog, CatalogRules, DefinitionSource, read, sizes};
 use crate::whatif::sim::predictors::Predictions;
 use crate::whatif::simulation::Simulation;
-use crate::whatif::tool_filter::Inputs;
+use crate::whatif::tool_filter::FilterInputs;
 use crate::whatif::tools::inventory::StopWords;
 
 /// Tools, by index into [`inventory::Inventory::tools`], which is catalog order.
@@ -27,8 +27,8 @@ pub type ToolSet = BTreeSet<u32>;
 
 /// What is known of tools, for all policies about them.
 pub struct Tools {
-    /// Definitions, and where they come from: [`Source::Names`] where no size among them counts.
-    pub catalog: Option<(Catalog, Source)>,
+    /// Definitions, and where they come from: [`DefinitionSource::Names`] where no size among them counts.
+    pub catalog: Option<(Catalog, DefinitionSource)>,
     /// In whose shape definitions are measured besides.
     pub provider: Option<Provider>,
     /// Words of built-in tools.
@@ -53,7 +53,7 @@ impl Tools {
         let texts = specs.iter().map(text).collect::<Result<Vec<_>>>()?;
         let given = specs.iter().zip(texts.iter().map(String::as_str));
         Ok(Self {
-            catalog: if specs.is_empty() { None } else { Some((Catalog::read(given)?, Source::Given)) },
+            catalog: if specs.is_empty() { None } else { Some((Catalog::read(given)?, DefinitionSource::Given)) },
             provider: None,
             shipped: data.read("catalogs/claude_code.toml", Catalog::shipped)?,
             rules: data.parsed("policies/catalog.toml")?,
@@ -74,7 +74,7 @@ impl Tools {
             definitions::read_all(&input.jobs(), &self.rules.logged.search_tools, &input.pool, &take);
         input.leave_out(failures);
         self.catalog = Catalog::logged(found).map(|catalog| {
-            let source = if catalog.has_sizes() { Source::Logged } else { Source::Names };
+            let source = if catalog.has_sizes() { DefinitionSource::Logged } else { DefinitionSource::Names };
             (catalog, source)
         });
     }
@@ -92,8 +92,8 @@ impl Tools {
     }
 
     /// What the policies about tools read.
-    pub fn inputs<'a>(&'a self, world: &'a Simulation, predictions: Option<&'a Predictions>) -> Inputs<'a> {
-        Inputs {
+    pub fn inputs<'a>(&'a self, world: &'a Simulation, predictions: Option<&'a Predictions>) -> FilterInputs<'a> {
+        FilterInputs {
             catalog: self.catalog.as_ref().map(|(catalog, source)| (catalog, *source)),
             shipped: &self.shipped,
             catalog_rules: &self.rules,

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::tools::ToolSet;
-use crate::whatif::tools::inventory::{Inventory, Use};
+use crate::whatif::tools::inventory::{Inventory, ListedCall};
 use crate::whatif::tools::queries::turns;
 
 /// Tools that somebody proposes for a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Selection {
+pub enum ToolSelection {
     /// All there are.
     All,
     /// None, not even those that are always shown.
@@ -25,7 +25,7 @@ pub enum Selection {
 pub trait Selector {
     /// Tools for the turn that begins with the last of `turns`; where proposals are made anew for every request, for
     /// the request given.
-    fn select(&self, turns: &[Range<u32>], request: u32) -> Selection;
+    fn select(&self, turns: &[Range<u32>], request: u32) -> ToolSelection;
 }
 
 /// What becomes of the visible set where nothing is allowed or nothing that is allowed exists.
@@ -74,7 +74,7 @@ pub struct Handling {
 
 /// A request as it would have been sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct ToolRequest {
     /// Tools that the model could call when it was first sent.
     pub visible: Arc<ToolSet>,
     /// Tools whose definitions stood at the head of the context that was answered in the end.
@@ -82,21 +82,21 @@ pub struct Step {
     /// The same when it was first sent: other than `head` if it had to be rebuilt.
     pub head_before: Arc<ToolSet>,
     /// Calls of tools that were not visible, each tool at its first call of the turn.
-    pub missed: Vec<Use>,
+    pub missed: Vec<ListedCall>,
     /// Whether the missed tools came back.
     pub recovered: bool,
 }
 
 /// A chain as it would have been sent.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Plan {
+pub struct ToolPlan {
     /// Requests by turn.
     pub turns: Vec<Range<u32>>,
     /// By request of the chain.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ToolRequest>,
 }
 
-impl Plan {
+impl ToolPlan {
     /// Walks through a chain.
     pub fn new(
         timeline: &Timeline,
@@ -116,13 +116,13 @@ impl Plan {
     }
 
     /// The step of a request of this chain.
-    pub fn step(&self, request: u32) -> &Step {
+    pub fn step(&self, request: u32) -> &ToolRequest {
         let first = self.turns[0].start;
         &self.steps[(request - first) as usize]
     }
 
     /// Steps of a turn.
-    pub fn steps_of(&self, turn: &Range<u32>) -> &[Step] {
+    pub fn steps_of(&self, turn: &Range<u32>) -> &[ToolRequest] {
         let first = self.turns[0].start;
         &self.steps[(turn.start - first) as usize..(turn.end - first) as usize]
     }
@@ -138,7 +138,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn turn(&mut self, turns: &[Range<u32>], selector: &dyn Selector, steps: &mut Vec<Step>) {
+    fn turn(&mut self, turns: &[Range<u32>], selector: &dyn Selector, steps: &mut Vec<ToolRequest>) {
         let turn = &turns[turns.len() - 1];
         let mut base = self.base(&selector.select(turns, turn.start));
         let mut back = Arc::clone(&self.learned);
@@ -158,7 +158,13 @@ impl Walk<'_> {
     }
 
     /// One request, given the set of its turn, the tools that came back so far and those that never will.
-    fn request(&mut self, request: u32, base: &Arc<ToolSet>, back: &mut Arc<ToolSet>, lost: &mut ToolSet) -> Step {
+    fn request(
+        &mut self,
+        request: u32,
+        base: &Arc<ToolSet>,
+        back: &mut Arc<ToolSet>,
+        lost: &mut ToolSet,
+    ) -> ToolRequest {
         let visible = self.joined(base, back);
         let missed = self.missed(request, &visible, lost);
         let recovered = !missed.is_empty() && self.handling.retries > 0 && self.handling.expand != Expand::Fail;
@@ -168,7 +174,7 @@ impl Walk<'_> {
         } else {
             lost.extend(missed.iter().map(|used| used.tool));
         }
-        Step { visible, head: self.head(base, back), head_before: before, missed, recovered }
+        ToolRequest { visible, head: self.head(base, back), head_before: before, missed, recovered }
     }
 
     fn head(&mut self, base: &Arc<ToolSet>, back: &Arc<ToolSet>) -> Arc<ToolSet> {
@@ -193,18 +199,18 @@ impl Walk<'_> {
         both
     }
 
-    fn missed(&self, request: u32, visible: &ToolSet, lost: &ToolSet) -> Vec<Use> {
+    fn missed(&self, request: u32, visible: &ToolSet, lost: &ToolSet) -> Vec<ListedCall> {
         let mut seen = ToolSet::new();
-        let hidden = |used: &&Use| !visible.contains(&used.tool) && !lost.contains(&used.tool);
+        let hidden = |used: &&ListedCall| !visible.contains(&used.tool) && !lost.contains(&used.tool);
         self.inventory.uses(request).iter().filter(hidden).filter(|used| seen.insert(used.tool)).copied().collect()
     }
 
     /// Always and proposed tools; by the rules about empty sets.
-    fn base(&self, selection: &Selection) -> Arc<ToolSet> {
+    fn base(&self, selection: &ToolSelection) -> Arc<ToolSet> {
         let mut set = match selection {
-            Selection::All => return Arc::clone(&self.all),
-            Selection::Nothing => return Arc::default(),
-            Selection::Tools(proposed) => self.bounded(proposed),
+            ToolSelection::All => return Arc::clone(&self.all),
+            ToolSelection::Nothing => return Arc::default(),
+            ToolSelection::Tools(proposed) => self.bounded(proposed),
         };
         set.extend(&self.handling.always);
         let is_empty = set.is_empty() && self.learned.is_empty();

@@ -15,7 +15,7 @@ pub type Bag = BTreeMap<u64, u32>;
 
 /// Which of the two kinds of words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum WordKind {
     /// Of the relevance filter.
     Terms,
     /// Of the keyword scorer.
@@ -41,12 +41,12 @@ pub fn turns(timeline: &Timeline, chain: u32) -> Vec<Range<u32>> {
 pub struct Queries<'a> {
     timeline: &'a Timeline,
     stop: &'a StopWords,
-    kind: Kind,
+    kind: WordKind,
 }
 
 impl<'a> Queries<'a> {
     /// Words of one kind, without those of the stop list.
-    pub fn new(timeline: &'a Timeline, stop: &'a StopWords, kind: Kind) -> Self {
+    pub fn new(timeline: &'a Timeline, stop: &'a StopWords, kind: WordKind) -> Self {
         Self { timeline, stop, kind }
     }
 
@@ -84,8 +84,8 @@ impl<'a> Queries<'a> {
 
     fn add(&self, bag: &mut Bag, utterance: &Utterance, chars: Option<u32>) {
         let range = match self.kind {
-            Kind::Terms => utterance.terms.clone(),
-            Kind::Words => utterance.words.clone(),
+            WordKind::Terms => utterance.terms.clone(),
+            WordKind::Words => utterance.words.clone(),
         };
         let near = |word: &Word| chars.is_none_or(|chars| u32::from(word.position) * POSITION_CHARS < chars);
         for word in self.timeline.words.of(range).filter(near).filter(|word| !self.stop.contains(word.hash)) {

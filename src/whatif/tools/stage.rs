@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use crate::logs::timeline::requests::Timeline;
-use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Key, Moment, Noticed, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, ExtraCall, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput};
 use crate::whatif::tools::ToolSet;
-use crate::whatif::tools::plan::{Expand, Plan, Step};
+use crate::whatif::tools::plan::{Expand, ToolPlan, ToolRequest};
 
 /// Numbers of appended definitions begin here, so that they meet no other stage's: bit 30, then the request.
 const MADE: u32 = 1 << 30;
@@ -42,7 +42,7 @@ impl Definitions {
 /// What a chain is sent: made by the policy, which knows its parameters.
 pub trait Chains: Send + Sync {
     /// The plan of a chain.
-    fn plan(&self, timeline: &Timeline, chain: u32) -> Plan;
+    fn plan(&self, timeline: &Timeline, chain: u32) -> ToolPlan;
 
     /// Sizes in a chain; none if nothing may be said about sizes.
     fn definitions(&self, timeline: &Timeline, chain: u32) -> Option<Definitions>;
@@ -61,13 +61,13 @@ pub trait Chains: Send + Sync {
 struct Appended {
     item: Item,
     /// It comes right after this one.
-    after: Option<Key>,
+    after: Option<ItemKey>,
 }
 
 /// Changes the head of each context.
 pub struct ToolStage {
     chains: Arc<dyn Chains>,
-    plan: Plan,
+    plan: ToolPlan,
     definitions: Option<Definitions>,
     appended: Vec<Appended>,
     edition_before: u64,
@@ -76,7 +76,7 @@ pub struct ToolStage {
 impl ToolStage {
     /// A stage of a policy.
     pub fn new(chains: Arc<dyn Chains>) -> Self {
-        Self { chains, plan: Plan::default(), definitions: None, appended: Vec::new(), edition_before: 0 }
+        Self { chains, plan: ToolPlan::default(), definitions: None, appended: Vec::new(), edition_before: 0 }
     }
 }
 
@@ -88,7 +88,7 @@ impl Stage for ToolStage {
         self.edition_before = 0;
     }
 
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
+    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
         let step = self.plan.step(moment.request).clone();
         notice(&step, aside);
         let Some(definitions) = self.definitions.clone() else { return };
@@ -116,7 +116,7 @@ impl Stage for ToolStage {
 impl ToolStage {
     /// The request that is answered with a wish for more tools, before the head is rebuilt: it reads what is still the
     /// same.
-    fn asked_in_vain(&self, moment: &Moment<'_>, view: &ContextView, edition: u64) -> ExtraCall {
+    fn asked_in_vain(&self, moment: &RequestMoment<'_>, view: &ContextView, edition: u64) -> ExtraCall {
         let same = if edition == self.edition_before { moment.sent_before.unwrap_or(0) } else { 0 };
         let shared = if moment.opens_segment { same.min(view.prefix.tokens) } else { same };
         let read = shared.min(view.tokens());
@@ -134,11 +134,11 @@ impl ToolStage {
     }
 
     /// What was missed is appended to the history, together with the call that asked for it.
-    fn append(&mut self, step: &Step, definitions: &Definitions, request: u32, view: &mut ContextView) {
+    fn append(&mut self, step: &ToolRequest, definitions: &Definitions, request: u32, view: &mut ContextView) {
         let size = |tool: usize| definitions.tokens[tool] - definitions.trimmed[tool];
         let tokens = step.missed.iter().map(|used| size(used.tool as usize)).sum::<u64>();
         let tokens = u32::try_from(tokens + self.chains.framing_tokens()).unwrap_or(u32::MAX);
-        let item = Item { key: Key::Made(MADE | request), tokens, kept_chars: 0 };
+        let item = Item { key: ItemKey::Made(MADE | request), tokens, kept_chars: 0 };
         let after = view.items.last().map(|item| item.key);
         view.items.push(item);
         self.appended.push(Appended { item, after });
@@ -150,7 +150,7 @@ fn retry(read: u64, write: u64) -> ExtraCall {
     ExtraCall { cause: "tool_retry", model: None, is_before: false, read, write, uncached: 0, output: 0 }
 }
 
-fn notice(step: &Step, aside: &mut StageOutput) {
+fn notice(step: &ToolRequest, aside: &mut StageOutput) {
     for used in &step.missed {
         aside.noticed.push(Noticed { class: "tool_miss", call: used.call });
         if !step.recovered {

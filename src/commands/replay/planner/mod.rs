@@ -10,16 +10,16 @@ use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::replay::{Args, scenarios};
 use crate::frames::input::Input;
-use crate::frames::input::timeline::Detail;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::planner::intents::Intents;
-use crate::planner::report::{PlannerReport, SweepRow};
-use crate::planner::stage::{CONFIGURED, Planner, Stage};
+use crate::planner::report::{PlannerReport, PlannerSweepRow};
+use crate::planner::stage::{CONFIGURED, Planner, PlannerStage};
 use crate::planner::value_models::{Severity, ValueModels};
 use crate::planner::{judged, report, sweep, trail};
 use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
-use crate::report::table::Format;
+use crate::report::table::TableFormat;
 use crate::rules::{mined_planners, planner_advice};
 use crate::settings::formats::load_config;
 use crate::settings::write_private;
@@ -52,7 +52,7 @@ pub struct PlannerArgs {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(args.config.as_ref(), context)?;
     let file = load_config(&path, args.config.is_some())?;
-    let grid = sweep::Grid::parse(&args.sweep, &file)?;
+    let grid = sweep::SweepGrid::parse(&args.sweep, &file)?;
     let window = window::of(&args.asked.window, context.now_ms)?;
     // Events tell what answers cost, so that bodies have to be counted.
     let tier = if args.emit_telemetry.is_some() { scenarios(args, context)?.tier() } else { 0 };
@@ -61,7 +61,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     input.report_holds(Holds::Calls)?;
     let until = args.planning.train_until.as_deref();
     let until = until.map(|text| window::end_of("--train-until", text, context.now_ms)).transpose()?;
-    let mut stage = Stage::new(file, &mut input, until)?;
+    let mut stage = PlannerStage::new(file, &mut input, until)?;
     if stage.split.judged() == 0 && !args.asked.input.allow_empty {
         return Err(Error::failed("no session is left to be judged")
             .hint("name an earlier day with --train-until, or read more logs"));
@@ -70,7 +70,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if args.planning.intent {
         let models = planners.iter().flat_map(|planner| planner.models.iter()).map(|(_, known)| &known.model);
         stage.intents =
-            Some(Intents::new(&stage.history, &input.timeline(Detail { tokens: false, words: true })?, models));
+            Some(Intents::new(&stage.history, &input.timeline(TimelineDetail { tokens: false, words: true })?, models));
     }
     input.tell(&args.asked.output, context)?;
     tell(args, &stage, &planners, context)?;
@@ -102,7 +102,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 /// Tells which file holds, and what is odd about it and its value models.
-fn tell(args: &Args, stage: &Stage, planners: &[Planner], context: &mut Context<'_>) -> Result<()> {
+fn tell(args: &Args, stage: &PlannerStage, planners: &[Planner], context: &mut Context<'_>) -> Result<()> {
     if args.asked.output.quiet {
         return Ok(());
     }
@@ -138,18 +138,18 @@ fn named<'p, T>(all: &'p [T], name_of: impl Fn(&'p T) -> &'p str, name: &str) ->
 
 fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Context<'_>) -> Result<()> {
     match args.asked.output.form() {
-        Format::Json => {
+        TableFormat::Json => {
             let fields = input.fields(json!({
                 "planner": report::json(planned),
             }));
             args.asked.output.write_json("replay --planner", fields, context)
         }
-        Format::Csv => {
+        TableFormat::Csv => {
             let arm = named(&planned.arms, |arm| &arm.name, args.planning.arm.as_deref().unwrap_or(CONFIGURED))?;
-            report::sessions(arm).write(context.out, Format::Csv, context.width)
+            report::sessions(arm).write(context.out, TableFormat::Csv, context.width)
         }
         form => {
-            if form == Format::Md {
+            if form == TableFormat::Md {
                 writeln!(context.out, "## devboy replay --planner\n")?;
             }
             report::write(context.out, planned, form, context.width)
@@ -158,8 +158,14 @@ fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Conte
 }
 
 /// Shows one row per cell and planner.
-fn show_sweep(args: &Args, keys: &[String], rows: &[SweepRow], input: &Input, context: &mut Context<'_>) -> Result<()> {
-    if args.asked.output.form() == Format::Json {
+fn show_sweep(
+    args: &Args,
+    keys: &[String],
+    rows: &[PlannerSweepRow],
+    input: &Input,
+    context: &mut Context<'_>,
+) -> Result<()> {
+    if args.asked.output.form() == TableFormat::Json {
         let fields = input.fields(json!({
             "keys": keys,
             "cells": report::sweep_json(keys, rows),
@@ -167,7 +173,7 @@ fn show_sweep(args: &Args, keys: &[String], rows: &[SweepRow], input: &Input, co
         return args.asked.output.write_json("replay --planner", fields, context);
     }
     report::sweep(keys, rows).write(context.out, args.asked.output.form(), context.width)?;
-    if args.asked.output.form() != Format::Csv {
+    if args.asked.output.form() != TableFormat::Csv {
         for arm in rows.chunk_by(|a, b| a.arm == b.arm).filter(|arm| arm.len() > 1) {
             if arm.windows(2).all(|pair| pair[0].tally == pair[1].tally) {
                 writeln!(context.out, "{}: no effect", arm[0].arm)?;

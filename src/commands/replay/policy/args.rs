@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::whatif::arg_check::outcome::Provider;
-use crate::whatif::report::Detail;
+use crate::whatif::report::ReportDetail;
 
 /// Tables of its own that a policy shows unasked.
 const TABLES: usize = 1;
@@ -73,8 +73,8 @@ pub struct PolicyArgs {
 
 impl PolicyArgs {
     /// How much of a report is told.
-    pub fn detail(&self) -> Detail {
+    pub fn detail(&self) -> ReportDetail {
         let rows = if self.all { usize::MAX } else { self.top as usize };
-        Detail { explain: self.explain, rows, tables: if self.all { usize::MAX } else { TABLES } }
+        ReportDetail { explain: self.explain, rows, tables: if self.all { usize::MAX } else { TABLES } }
     }
 }

@@ -14,7 +14,7 @@ use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
 use crate::commands::input::QuestionArgs;
 use crate::frames::input::Input;
-use crate::frames::input::timeline::Detail;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::logs::timeline::requests::Timeline;
 use crate::replay::input::ReplayInput;
@@ -26,11 +26,11 @@ use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::arg_check::checked as arg_check;
-use crate::whatif::chosen::{Policy, Row, Sheets, asked};
-use crate::whatif::pipeline::replayed::Replayed;
+use crate::whatif::chosen::{Policy, Sheets, StackRow, asked};
+use crate::whatif::pipeline::replayed::ReplayedLayers;
 use crate::whatif::report::PolicyReport;
 use crate::whatif::sim::cells::correct;
-use crate::whatif::sim::params::Setting;
+use crate::whatif::sim::params::Assigned;
 use crate::whatif::sim::sizes::Estimator;
 use crate::whatif::simulation::{NO_USAGE, Simulation};
 use crate::whatif::stacked::{Scene, counted, framed};
@@ -102,7 +102,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
 /// Every value asked for, each against the log.
 fn replay_sweep(
     flags: &Flags<'_>,
-    rows: &[Row],
+    rows: &[StackRow],
     (scene, sheets): (&Scene<'_>, &Sheets),
     input: &Input,
     context: &mut Context<'_>,
@@ -119,13 +119,13 @@ fn replay_sweep(
 /// Every policy asked for, once.
 fn replay_rows(
     flags: &Flags<'_>,
-    rows: &[Row],
+    rows: &[StackRow],
     (scene, sheets): (&Scene<'_>, &Sheets),
     input: &mut Input,
     context: &mut Context<'_>,
 ) -> Result<Exit> {
     let counted = counted(scene.world, input.sources.len() as u64);
-    let one = |row: &Row| {
+    let one = |row: &StackRow| {
         let sheets = sheets.with(row)?;
         let report = match row.stack.has(Policy::ArgCheck) {
             true if checks_arguments(flags, row) => arg_check::report(input, scene.world, &sheets, scene.tools)?,
@@ -153,7 +153,7 @@ fn replay_rows(
 }
 
 /// Definitions of tools, from the logs where a row was asked for that needs them.
-fn tools(flags: &Flags<'_>, rows: &[Row], input: &mut Input) -> Result<Tools> {
+fn tools(flags: &Flags<'_>, rows: &[StackRow], input: &mut Input) -> Result<Tools> {
     let mut tools = Tools::read(&flags.policy.tool_catalog, &input.data)?;
     tools.provider = flags.policy.provider;
     if rows.iter().any(|row| row.is_named && row.stack.asks_for_tools()) {
@@ -168,12 +168,12 @@ fn settings(context: &Context<'_>) -> Result<Settings> {
 }
 
 /// Whether a row reads the logs for arguments: not as one of many, unless the user brings schemas.
-fn checks_arguments(flags: &Flags<'_>, row: &Row) -> bool {
+fn checks_arguments(flags: &Flags<'_>, row: &StackRow) -> bool {
     row.stack.has(Policy::ArgCheck) && (row.is_named || !flags.policy.tool_catalog.is_empty())
 }
 
 /// Flags of which nothing would come.
-fn check(flags: &Flags<'_>, rows: &[Row]) -> Result<()> {
+fn check(flags: &Flags<'_>, rows: &[StackRow]) -> Result<()> {
     let asks = rows.iter().any(|row| row.stack.asks_for_tools());
     let about_tools =
         [("--tool-catalog", !flags.policy.tool_catalog.is_empty()), ("--provider", flags.policy.provider.is_some())];
@@ -249,15 +249,15 @@ fn no_requests(timeline: &Timeline, input: &mut Input) -> Error {
 }
 
 /// What the rows need: tokens of blocks for their sizes or to hold tokenizers against the bill, words to choose tools.
-fn detail(flags: &Flags<'_>, rows: &[Row]) -> Result<Detail> {
+fn detail(flags: &Flags<'_>, rows: &[StackRow]) -> Result<TimelineDetail> {
     let estimator = flags.policy.estimator.as_deref().map(crate::whatif::simulation::estimator_of).transpose()?;
     let by_vocabulary = matches!(estimator, Some(Estimator::Cl100k | Estimator::O200k));
     let tokens = by_vocabulary || rows.iter().any(|row| row.is_named && row.stack.has(Policy::PromptCache));
-    Ok(Detail { tokens, words: rows.iter().any(|row| row.stack.asks_for_tools()) })
+    Ok(TimelineDetail { tokens, words: rows.iter().any(|row| row.stack.asks_for_tools()) })
 }
 
 /// The sheets with everything that was set.
-fn sheets(flags: &Flags<'_>, rows: &[Row], shipped: &Sheets) -> Result<Sheets> {
+fn sheets(flags: &Flags<'_>, rows: &[StackRow], shipped: &Sheets) -> Result<Sheets> {
     let (mut sheets, asked) = (shipped.clone(), asked(rows));
     for setting in flags.config.map_or_else(|| Ok(Vec::new()), |path| crate::whatif::chosen::settings_of(path))? {
         sheets.set_from_file(&setting, &asked)?;
@@ -266,11 +266,11 @@ fn sheets(flags: &Flags<'_>, rows: &[Row], shipped: &Sheets) -> Result<Sheets> {
     let short = [("prompt-cache.ttl", &flags.policy.ttl, "--ttl"), ("compaction.tier", &flags.policy.tier, "--tier")];
     for (key, value, flag) in short {
         if let Some(value) = value {
-            settings.push(Setting::parse(&format!("{key}={value}"), flag)?);
+            settings.push(Assigned::parse(&format!("{key}={value}"), flag)?);
         }
     }
     for text in &flags.policy.set {
-        settings.push(Setting::parse(text, format!("--set {text}"))?);
+        settings.push(Assigned::parse(text, format!("--set {text}"))?);
     }
     for setting in &settings {
         sheets.set(setting, &asked)?;
@@ -279,7 +279,12 @@ fn sheets(flags: &Flags<'_>, rows: &[Row], shipped: &Sheets) -> Result<Sheets> {
 }
 
 /// What the layers would have sent, from an input whose bodies nobody has taken yet.
-fn replayed(input: &mut Input, timeline: &Timeline, settings: &Settings, reach: Option<&Reach>) -> Result<Replayed> {
+fn replayed(
+    input: &mut Input,
+    timeline: &Timeline,
+    settings: &Settings,
+    reach: Option<&Reach>,
+) -> Result<ReplayedLayers> {
     let laid = ReplayInput::new(None, input)?;
-    Ok(Replayed::new(input, &laid, timeline, settings, reach))
+    Ok(ReplayedLayers::new(input, &laid, timeline, settings, reach))
 }

@@ -13,7 +13,7 @@ use crate::cost::groups::Label;
 use crate::frames::input::Input;
 use crate::mine::quality;
 use crate::report::sharing;
-use crate::report::table::Format;
+use crate::report::table::TableFormat;
 use crate::shell::context::Context;
 use crate::whatif::report;
 use crate::whatif::report::{PolicyReport, csv};
@@ -39,7 +39,7 @@ pub fn show(
     if flags.policy.alias.is_some() && input.is_some() {
         return aliases(flags, reports, context);
     }
-    if flags.asked.output.form() == Format::Json {
+    if flags.asked.output.form() == TableFormat::Json {
         let rows: Vec<Value> = reports.iter().map(|one| report::json(one, flags.policy.per_session)).collect();
         let mut fields = match input {
             Some(input) => input.fields(json!({ "policies": rows })),
@@ -56,8 +56,8 @@ pub fn show(
 
 /// Writes a sweep.
 pub fn sweep(flags: &Flags<'_>, swept: &Swept, input: &Input, context: &mut Context<'_>) -> Result<()> {
-    if flags.asked.output.form() == Format::Json {
-        let cell = |cell: &crate::whatif::sweep::Cell| {
+    if flags.asked.output.form() == TableFormat::Json {
+        let cell = |cell: &crate::whatif::sweep::SweepCell| {
             let values = swept.keys.iter().cloned().zip(cell.values.iter().map(|value| json!(value)));
             json!({ "values": values.collect::<serde_json::Map<String, Value>>(), "policy": report::json(&cell.report, flags.policy.per_session) })
         };
@@ -67,7 +67,7 @@ pub fn sweep(flags: &Flags<'_>, swept: &Swept, input: &Input, context: &mut Cont
     let rows: Vec<(&[String], &PolicyReport)> =
         swept.cells.iter().map(|cell| (cell.values.as_slice(), &cell.report)).collect();
     let form = flags.asked.output.form();
-    if form == Format::Csv {
+    if form == TableFormat::Csv {
         return csv::sweep(&swept.keys, &rows).write(context.out, form, context.width);
     }
     let first = rows.first().map(|(_, report)| *report);
@@ -94,7 +94,7 @@ fn in_words(
     context: &mut Context<'_>,
 ) -> Result<()> {
     let form = flags.asked.output.form();
-    if form == Format::Csv {
+    if form == TableFormat::Csv {
         let table = if flags.policy.per_session { csv::sessions(reports) } else { csv::comparison(reports) };
         return table.write(context.out, form, context.width);
     }
@@ -124,7 +124,7 @@ fn in_words(
     if is_short {
         writeln!(context.out)?;
         for one in &cheapest_first {
-            let bullet = if form == Format::Md { "- " } else { "" };
+            let bullet = if form == TableFormat::Md { "- " } else { "" };
             writeln!(context.out, "{bullet}{}", form.sentence(&report::first_line(one)))?;
         }
         writeln!(context.out, "\nWhat each saves, pays and breaks: --all, or devboy what-if POLICY")?;
@@ -141,7 +141,7 @@ fn in_words(
 }
 
 /// What a report of several adds where it is asked for.
-fn besides(flags: &Flags<'_>, one: &PolicyReport, form: Format, context: &mut Context<'_>) -> Result<()> {
+fn besides(flags: &Flags<'_>, one: &PolicyReport, form: TableFormat, context: &mut Context<'_>) -> Result<()> {
     report::examples(context.out, form, one)?;
     if flags.policy.explain {
         report::explained(context.out, form, one)?;
@@ -158,7 +158,7 @@ const BY_SESSION: &str = "by session, in input-equivalent tokens";
 /// Puts names in place of pseudonyms. Data keeps these: what is joined by them has them too.
 pub fn tell(flags: &Flags<'_>, reports: &mut [PolicyReport], input: &Input) {
     let form = flags.asked.output.form();
-    if matches!(form, Format::Json | Format::Csv) {
+    if matches!(form, TableFormat::Json | TableFormat::Csv) {
         return;
     }
     let projects = reports.iter().flat_map(|report| &report.cells).filter(|cell| cell.by == "project");
@@ -169,7 +169,7 @@ pub fn tell(flags: &Flags<'_>, reports: &mut [PolicyReport], input: &Input) {
         .chain(sessions.map(|id| (id, Label::Session as fn(Id) -> Label)))
         .filter_map(|(id, label)| Some((id.clone(), label(Id::from_hex(id)?))))
         .collect();
-    let is_shared = flags.policy.redact || (form == Format::Md && !flags.asked.output.names);
+    let is_shared = flags.policy.redact || (form == TableFormat::Md && !flags.asked.output.names);
     let names = if is_shared { ShownNames::letters(labels.values()) } else { ShownNames::real(labels.values(), input) };
     for report in reports {
         for cell in report.cells.iter_mut().filter(|cell| cell.by == "project") {

@@ -6,7 +6,7 @@ use crate::commands::responses::{Responses, Wanted};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::chosen::{Policy, Row, Sheets, Stack};
+use crate::whatif::chosen::{Policy, Sheets, Stack, StackRow};
 use crate::whatif::report::{Fidelity, PolicyReport, TELEMETRY};
 use crate::whatif::simulation::{Simulation, oracle};
 use crate::whatif::stacked::Scene;
@@ -14,8 +14,8 @@ use crate::whatif::tools::Tools;
 use crate::whatif::{recorded, stacked};
 
 /// Reads what the live pipeline recorded and replays what can be replayed on it.
-pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result<Exit> {
-    let (told, refused): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| refusal(&row.stack).is_none());
+pub fn run(flags: &Flags<'_>, rows: &[StackRow], context: &mut Context<'_>) -> Result<Exit> {
+    let (told, refused): (Vec<&StackRow>, Vec<&StackRow>) = rows.iter().partition(|row| refusal(&row.stack).is_none());
     if let ([], Some(row)) = (told.as_slice(), refused.first()) {
         let why = refusal(&row.stack).unwrap_or_default();
         return Err(Error::usage(format!("{} says nothing about telemetry: {why}", row.name))

@@ -1,18 +1,18 @@
 //! Calls that failed, and readings of what was there already.
 
-use crate::cost::findings::Evidence;
-use crate::cost::findings::carried::Carried;
+use crate::cost::findings::BillEvidence;
+use crate::cost::findings::carried::CarriedCosts;
 use crate::cost::findings::parts::{PartItem, Parts};
-use crate::cost::findings::sheet::Part;
+use crate::cost::findings::sheet::ContextPart;
 use crate::cost::groups::requests_of_blocks;
 use crate::cost::outcomes::outcomes;
 use crate::logs::timeline::requests::NONE;
 
 /// Those that the sheet names, by how their calls ended.
-pub fn parts(evidence: &Evidence<'_>, carried: &mut Carried<'_>) -> Vec<Parts> {
+pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
     let timeline = &evidence.world.timeline;
     let (outcomes, requests) = (outcomes(timeline), requests_of_blocks(timeline));
-    let mut of = |part: &Part| {
+    let mut of = |part: &ContextPart| {
         let item = carried.item();
         let is_part = |call: u32| outcomes.get(call as usize) == Some(&part.of.outcome());
         let blocks = (0..).zip(&timeline.blocks).filter(|(_, block)| is_part(block.call));

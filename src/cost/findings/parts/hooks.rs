@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::base::id::Id;
 use crate::base::names::Sym;
-use crate::cost::findings::carried::Carried;
+use crate::cost::findings::carried::CarriedCosts;
 use crate::cost::findings::parts::{PartItem, Parts};
-use crate::cost::findings::{Evidence, Waits};
+use crate::cost::findings::{BillEvidence, Waits};
 use crate::logs::timeline::requests::{Added, Addition};
 
 /// All of them, by the event at which they run.
-pub fn parts(evidence: &Evidence<'_>, carried: &mut Carried<'_>) -> Vec<Parts> {
+pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
     let (timeline, sheet) = (&evidence.world.timeline, &evidence.sheet.hooks);
     let per_token = evidence.world.sizes.rules.chars_per_token.text;
     let mut items: BTreeMap<Sym, PartItem> = BTreeMap::new();
@@ -33,7 +33,7 @@ pub fn parts(evidence: &Evidence<'_>, carried: &mut Carried<'_>) -> Vec<Parts> {
 }
 
 /// How long hooks ran: those of one run side by side, so that the slowest counts. By session.
-fn waits(evidence: &Evidence<'_>) -> Option<Waits> {
+fn waits(evidence: &BillEvidence<'_>) -> Option<Waits> {
     let timeline = &evidence.world.timeline;
     let mut runs: BTreeMap<(u32, Sym, Id), u64> = BTreeMap::new();
     let mut by_session: BTreeMap<u32, u64> = BTreeMap::new();

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::cost::findings::Evidence;
-use crate::cost::findings::carried::Carried;
+use crate::cost::findings::BillEvidence;
+use crate::cost::findings::carried::CarriedCosts;
 use crate::cost::findings::parts::{PartItem, Parts};
 use crate::cost::groups::requests_of_blocks;
 use crate::logs::timeline::requests::{Block, BlockKind, NONE, Timeline};
 
 /// All of them, by the tool that brought them.
-pub fn parts(evidence: &Evidence<'_>, carried: &mut Carried<'_>) -> Vec<Parts> {
+pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
     let timeline = &evidence.world.timeline;
     let requests = requests_of_blocks(timeline);
     let mut items: BTreeMap<String, PartItem> = BTreeMap::new();
@@ -42,7 +42,7 @@ fn images(block: &Block) -> u64 {
 }
 
 /// What of a block they are: in a result they stand beside its text.
-fn share(evidence: &Evidence<'_>, block: &Block) -> f64 {
+fn share(evidence: &BillEvidence<'_>, block: &Block) -> f64 {
     let rules = &evidence.world.sizes.rules;
     if block.kind == BlockKind::Media {
         return 1.0;

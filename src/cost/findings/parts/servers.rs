@@ -5,32 +5,32 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::id::Id;
 use crate::base::names::Sym;
-use crate::cost::findings::Evidence;
-use crate::cost::findings::carried::Carried;
+use crate::cost::findings::BillEvidence;
+use crate::cost::findings::carried::CarriedCosts;
 use crate::cost::findings::parts::{PartItem, Parts};
 use crate::cost::groups::{requests_of_blocks, server_of};
 use crate::logs::timeline::requests::{Added, Addition, NONE, Timeline};
 
 /// A server in a project.
-type Place = (Id, Sym);
+type ServerInProject = (Id, Sym);
 
 /// Those that no call of the project is for.
-pub fn parts(evidence: &Evidence<'_>, carried: &mut Carried<'_>) -> Vec<Parts> {
+pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
     let (timeline, sheet) = (&evidence.world.timeline, &evidence.sheet.servers);
     let used = used(timeline, &sheet.resource_tools);
     let project = |addition: &Addition| timeline.session_of(&timeline.requests[addition.request as usize]).project;
     let offered = || timeline.added.iter().filter(|addition| addition.what == Added::Server && addition.chars > 0);
-    let mut sessions: BTreeMap<Place, BTreeSet<Id>> = BTreeMap::new();
+    let mut sessions: BTreeMap<ServerInProject, BTreeSet<Id>> = BTreeMap::new();
     for addition in offered() {
         let session = timeline.session_of(&timeline.requests[addition.request as usize]).id;
         sessions.entry((project(addition), addition.name)).or_default().insert(session);
     }
-    let is_unused = |place: &Place| {
+    let is_unused = |place: &ServerInProject| {
         let is_called =
             used.contains(&(place.0, None)) || used.contains(&(place.0, Some(timeline.names.text(place.1).to_owned())));
         !is_called && sessions.get(place).map_or(0, BTreeSet::len) as u64 >= sheet.sessions_min
     };
-    let mut items: BTreeMap<Place, PartItem> = BTreeMap::new();
+    let mut items: BTreeMap<ServerInProject, PartItem> = BTreeMap::new();
     let mut told: BTreeSet<(u32, Sym, u32)> = BTreeSet::new();
     let per_token = evidence.world.sizes.rules.chars_per_token.text;
     for addition in offered().filter(|addition| is_unused(&(project(addition), addition.name))) {

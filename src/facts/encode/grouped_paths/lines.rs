@@ -16,7 +16,7 @@ const DIGITS_MAX: usize = 9;
 
 /// A line of a search result.
 #[derive(Clone, Copy)]
-pub struct Row<'a> {
+pub struct SearchHit<'a> {
     /// The file as hits spell it; empty where only one file was searched.
     pub path: &'a str,
     /// The number of the line.
@@ -25,7 +25,7 @@ pub struct Row<'a> {
     pub shown: &'a str,
 }
 
-impl<'a> Row<'a> {
+impl<'a> SearchHit<'a> {
     /// What stands behind the number and its separator: the line of the file.
     pub fn text(&self) -> &'a str {
         let text = self.shown.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -46,11 +46,11 @@ impl<'a> Row<'a> {
 
 /// What a line of a body is.
 #[derive(Clone, Copy)]
-pub enum Item<'a> {
+pub enum BodyItem<'a> {
     /// Any other line.
     Text(&'a str),
     /// A hit or a line of its context.
-    Row(Row<'a>),
+    Row(SearchHit<'a>),
     /// A path and nothing else.
     Path,
 }
@@ -80,9 +80,9 @@ fn is_heading_path(path: &str) -> bool {
     named && row_number(path).is_none() && !path.ends_with('/') && !path.contains('\r')
 }
 
-fn hit(line: &str) -> Option<Row<'_>> {
+fn hit(line: &str) -> Option<SearchHit<'_>> {
     let (path, shown, number) = numbers(line, b':').next()?;
-    is_heading_path(path).then_some(Row { path, number, shown })
+    is_heading_path(path).then_some(SearchHit { path, number, shown })
 }
 
 /// Whether a line is a path in a directory.
@@ -127,22 +127,22 @@ impl<'a> Hits<'a> {
     }
 
     /// What a line of the body is.
-    pub fn read(&self, line: &'a str) -> Item<'a> {
+    pub fn read(&self, line: &'a str) -> BodyItem<'a> {
         if let Some((number, _)) = row_number(line) {
-            return Item::Row(Row { path: "", number, shown: line });
+            return BodyItem::Row(SearchHit { path: "", number, shown: line });
         }
         if let Some(row) = hit(line) {
-            return Item::Row(row);
+            return BodyItem::Row(row);
         }
         if !self.paths.is_empty() {
             for (path, shown, number) in numbers(line, b'-') {
                 let context = if shown.contains(':') { "" } else { self.context };
                 if let Some(path) = path.strip_prefix(context).filter(|path| self.paths.contains(path)) {
-                    return Item::Row(Row { path, number, shown });
+                    return BodyItem::Row(SearchHit { path, number, shown });
                 }
             }
         }
-        if is_path(line) { Item::Path } else { Item::Text(line) }
+        if is_path(line) { BodyItem::Path } else { BodyItem::Text(line) }
     }
 }
 

@@ -24,13 +24,14 @@ pub mod lines;
 use std::borrow::Cow;
 
 use crate::facts::encode::grouped_paths::directories::directories;
-use crate::facts::encode::grouped_paths::lines::{Hits, Item, Row, has_candidates, row_number};
-use crate::facts::encode::{Family, Format, Params};
+use crate::facts::encode::grouped_paths::lines::{BodyItem, Hits, SearchHit, has_candidates, row_number};
+use crate::facts::encode::{Format, FormatFamily, Params};
 use crate::facts::numbered::split_lines;
 use crate::facts::subject::{Meaning, Subject};
 
 /// Headings as ripgrep and `ls -R` write them.
-pub const FORMAT: Format = Format { id: "grouped_paths", family: Family::Extended, by_depth: false, encode, decode };
+pub const FORMAT: Format =
+    Format { id: "grouped_paths", family: FormatFamily::Extended, by_depth: false, encode, decode };
 
 /// Ends a group in front of text that could be taken for part of it.
 pub const END: &str = "[end]";
@@ -53,8 +54,8 @@ fn encode(subject: &Subject<'_>, params: Params) -> Option<String> {
         return None;
     }
     let hits = Hits::find(text);
-    let items: Vec<Item<'_>> = split_lines(text).map(|line| hits.read(line)).collect();
-    if text.starts_with(CONTEXT_START) || items.iter().any(|item| matches!(item, Item::Text(END))) {
+    let items: Vec<BodyItem<'_>> = split_lines(text).map(|line| hits.read(line)).collect();
+    if text.starts_with(CONTEXT_START) || items.iter().any(|item| matches!(item, BodyItem::Text(END))) {
         return None;
     }
     let mut writer = Writer::new(text.len(), params.numbered_every);
@@ -65,23 +66,23 @@ fn encode(subject: &Subject<'_>, params: Params) -> Option<String> {
     let mut at = 0;
     while at < items.len() {
         at += match items[at] {
-            Item::Row(row) => writer.row(row, lines[at], &items[at + 1..]),
-            Item::Text(line) => writer.text(line, at + 1 == items.len()),
-            Item::Path => writer.paths(&lines[at..at + paths(&items[at..])]),
+            BodyItem::Row(row) => writer.row(row, lines[at], &items[at + 1..]),
+            BodyItem::Text(line) => writer.text(line, at + 1 == items.len()),
+            BodyItem::Path => writer.paths(&lines[at..at + paths(&items[at..])]),
         };
     }
     writer.saved.then_some(writer.out)
 }
 
 /// Whether the next row is one of the same file, with nothing but a gap between.
-fn repeats(items: &[Item<'_>], path: &str) -> bool {
-    let next = items.iter().take(2).find(|item| !matches!(item, Item::Text(GAP)));
-    matches!(next, Some(Item::Row(row)) if row.path == path)
+fn repeats(items: &[BodyItem<'_>], path: &str) -> bool {
+    let next = items.iter().take(2).find(|item| !matches!(item, BodyItem::Text(GAP)));
+    matches!(next, Some(BodyItem::Row(row)) if row.path == path)
 }
 
 /// How many paths follow each other.
-fn paths(items: &[Item<'_>]) -> usize {
-    items.iter().take_while(|item| matches!(item, Item::Path)).count()
+fn paths(items: &[BodyItem<'_>]) -> usize {
+    items.iter().take_while(|item| matches!(item, BodyItem::Path)).count()
 }
 
 /// Writes lines so that they are read back as what they are.
@@ -148,7 +149,7 @@ impl<'a> Writer<'a> {
     }
 
     /// A row of a search result with the items that follow it, under a heading if the next one is of the same file.
-    fn row(&mut self, row: Row<'a>, line: &'a str, rest: &[Item<'_>]) -> usize {
+    fn row(&mut self, row: SearchHit<'a>, line: &'a str, rest: &[BodyItem<'_>]) -> usize {
         let inside = match self.group {
             Group::File(path) => path == row.path,
             Group::None => row.path.is_empty(),

@@ -6,11 +6,11 @@ use crate::base::stats::Share;
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Reference, ReferenceKind, Timeline};
 use crate::whatif::compaction::outcome::Rereads;
 use crate::whatif::sim::breakage::files::{Access, Files, calls_of, request_of};
-use crate::whatif::sim::breakage::rows::{AgeRow, EditAges, RiskRow};
-use crate::whatif::sim::breakage::sheet::Sheet;
+use crate::whatif::sim::breakage::rows::{EditAges, RiskRow, SourceAgeRow};
+use crate::whatif::sim::breakage::sheet::BreakageThresholds;
 
 /// Measures every edit of the timeline. The current turn has age 0.
-pub fn edit_ages(timeline: &Timeline, sheet: &Sheet) -> EditAges {
+pub fn edit_ages(timeline: &Timeline, sheet: &BreakageThresholds) -> EditAges {
     let edits = timeline.references.iter().filter(|reference| reference.kind == ReferenceKind::EditSource);
     let ages: Vec<Option<u32>> = edits.map(|edit| age(timeline, edit)).collect();
     let between = |from: u32, to: Option<u32>| {
@@ -19,7 +19,7 @@ pub fn edit_ages(timeline: &Timeline, sheet: &Sheet) -> EditAges {
     };
     let rows = sheet.ages.from.iter().enumerate().map(|(place, &from)| {
         let to = sheet.ages.from.get(place + 1).map(|&next| next - 1);
-        AgeRow { from, to, edits: between(from, to) }
+        SourceAgeRow { from, to, edits: between(from, to) }
     });
     let all = ages.len() as u64;
     let risk = sheet.risk.iter().map(|point| {
@@ -56,7 +56,7 @@ pub fn turn_of(timeline: &Timeline, block: u32) -> u32 {
 }
 
 /// Counts the readings within the sheet's number of tool calls after each compaction, and the rest as the control.
-pub fn rereads(timeline: &Timeline, files: &Files, sheet: &Sheet) -> Rereads {
+pub fn rereads(timeline: &Timeline, files: &Files, sheet: &BreakageThresholds) -> Rereads {
     let mut found = Rereads::default();
     let mut is_after = vec![false; timeline.calls.len()];
     for (place, boundary) in timeline.boundaries.iter().enumerate() {

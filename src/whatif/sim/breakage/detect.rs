@@ -7,10 +7,10 @@
 
 use crate::logs::timeline::requests::{NONE, Reference, ReferenceKind, Timeline};
 use crate::whatif::sim::breakage::files::{Access, Files, calls_of};
-use crate::whatif::sim::breakage::rows::{Break, Class};
-use crate::whatif::sim::breakage::sheet::Sheet;
-use crate::whatif::sim::breakage::shown::Kept;
-use crate::whatif::sim::view::{ContextView, Key, Noticed};
+use crate::whatif::sim::breakage::rows::{Break, BreakClass};
+use crate::whatif::sim::breakage::sheet::BreakageThresholds;
+use crate::whatif::sim::breakage::shown::KeptBlocks;
+use crate::whatif::sim::view::{ContextView, ItemKey, Noticed};
 
 /// The detectors over one timeline. Made once; every request is looked at by itself, in any order.
 pub struct Detectors<'a> {
@@ -21,7 +21,7 @@ pub struct Detectors<'a> {
 
 impl<'a> Detectors<'a> {
     /// `tokens` are the sizes of [`Timeline::blocks`], one each.
-    pub fn new(timeline: &'a Timeline, tokens: &'a [u32], sheet: &Sheet) -> Self {
+    pub fn new(timeline: &'a Timeline, tokens: &'a [u32], sheet: &BreakageThresholds) -> Self {
         Self { timeline, tokens, files: Files::of(timeline, &sheet.tools) }
     }
 
@@ -37,7 +37,7 @@ impl<'a> Detectors<'a> {
         if references.is_empty() && on_files().next().is_none() || logged.items == sent.items {
             return;
         }
-        let contexts = Contexts { logged: Kept::of(logged), sent: Kept::of(sent) };
+        let contexts = Contexts { logged: KeptBlocks::of(logged), sent: KeptBlocks::of(sent) };
         for reference in references {
             self.look_at_reference(reference, &contexts, breaks);
         }
@@ -48,7 +48,7 @@ impl<'a> Detectors<'a> {
 
     /// A break that a stage noticed itself; words that are no class are the stage's own business.
     pub fn noticed(&self, request: u32, noticed: &Noticed) -> Option<Break> {
-        Class::of(noticed.class).map(|class| self.broken(class, request, noticed.call))
+        BreakClass::of(noticed.class).map(|class| self.broken(class, request, noticed.call))
     }
 
     fn references_of(&self, request: u32) -> &'a [Reference] {
@@ -59,9 +59,9 @@ impl<'a> Detectors<'a> {
 
     fn look_at_reference(&self, reference: &Reference, contexts: &Contexts, breaks: &mut Vec<Break>) {
         let class = match reference.kind {
-            ReferenceKind::EditSource => Class::EditSourceLost,
+            ReferenceKind::EditSource => BreakClass::EditSourceLost,
             ReferenceKind::ReadPath => return, // with its file
-            _ => Class::RefLost,
+            _ => BreakClass::RefLost,
         };
         let sources = self.sources_of(reference);
         if sources.iter().any(|source| contexts.logged.shows(source))
@@ -94,7 +94,7 @@ impl<'a> Detectors<'a> {
         }
         if places.iter().any(|&(logged, _)| logged) && !places.iter().any(|&(_, sent)| sent) {
             let is_upper_bound = written.into_iter().any(|reference| reference.cut);
-            breaks.push(Break { is_upper_bound, ..self.broken(Class::RereadPredicted, request, index) });
+            breaks.push(Break { is_upper_bound, ..self.broken(BreakClass::RereadPredicted, request, index) });
         }
     }
 
@@ -102,8 +102,8 @@ impl<'a> Detectors<'a> {
         &self.timeline.sources[reference.sources.start as usize..reference.sources.end as usize]
     }
 
-    fn broken(&self, class: Class, request: u32, call: u32) -> Break {
-        let on_file = call != NONE && matches!(class, Class::EditSourceLost | Class::RereadPredicted);
+    fn broken(&self, class: BreakClass, request: u32, call: u32) -> Break {
+        let on_file = call != NONE && matches!(class, BreakClass::EditSourceLost | BreakClass::RereadPredicted);
         let reading = if on_file { self.files.reading(call as usize) } else { NONE };
         Break {
             request,
@@ -118,15 +118,15 @@ impl<'a> Detectors<'a> {
 }
 
 struct Contexts {
-    logged: Kept,
-    sent: Kept,
+    logged: KeptBlocks,
+    sent: KeptBlocks,
 }
 
 /// Calls of which one half is in the sent context and the other is not, although the log's has both.
 pub fn orphans(timeline: &Timeline, logged: &ContextView, sent: &ContextView) -> Vec<u32> {
-    let (before, after) = (Kept::of(logged), Kept::of(sent));
+    let (before, after) = (KeptBlocks::of(logged), KeptBlocks::of(sent));
     let asked = logged.items.iter().filter_map(|item| match item.key {
-        Key::Block(block) => Some(&timeline.blocks[block as usize]).filter(|block| block.call != NONE),
+        ItemKey::Block(block) => Some(&timeline.blocks[block as usize]).filter(|block| block.call != NONE),
         _ => None,
     });
     let mut calls: Vec<u32> = asked.map(|block| block.call).collect();
@@ -156,13 +156,13 @@ pub fn dangling(timeline: &Timeline, request: u32, hints: &[Hint], sent: &Contex
     if hints.is_empty() {
         return Vec::new();
     }
-    let kept = Kept::of(sent);
+    let kept = KeptBlocks::of(sent);
     let is_whole = |block: u32| kept.chars(block).is_some_and(|chars| chars >= timeline.blocks[block as usize].chars);
     let lost = hints.iter().filter(|hint| kept.chars(hint.block).is_some() && !is_whole(hint.target));
     lost.map(|hint| Break {
         request,
         call: timeline.blocks[hint.block as usize].call,
-        class: Class::DanglingRef,
+        class: BreakClass::DanglingRef,
         reading: NONE,
         reread_tokens: 0,
         is_reading: false,

@@ -16,6 +16,6 @@ pub mod shown;
 pub mod tally;
 pub mod watch;
 
-pub use crate::whatif::sim::breakage::sheet::Sheet;
-pub use crate::whatif::sim::breakage::watch::Watch;
+pub use crate::whatif::sim::breakage::sheet::BreakageThresholds;
+pub use crate::whatif::sim::breakage::watch::BreakWatch;
 pub use detect::Detectors;

@@ -23,7 +23,7 @@ pub enum Strength {
 )]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
+pub enum BreakClass {
     /// An edit whose old text stood in the context of the log and no longer does.
     EditSourceLost,
     /// The same for an identifier that the model wrote.
@@ -46,7 +46,7 @@ pub enum Class {
     DanglingRef,
 }
 
-impl Class {
+impl BreakClass {
     /// All classes, in the order of reports.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
@@ -83,7 +83,7 @@ pub struct Break {
     /// Index of the call that shows it, or [`crate::logs::timeline::requests::NONE`].
     pub call: u32,
     /// What broke.
-    pub class: Class,
+    pub class: BreakClass,
     /// Block of the newest result of reading the file at stake, [`crate::logs::timeline::requests::NONE`] without one.
     pub reading: u32,
     /// Tokens of that result: what reading the file again would bring. 0 without one.
@@ -96,7 +96,7 @@ pub struct Break {
 
 /// Where a break can be looked up: ids only.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Example {
+pub struct BreakExample {
     /// Pseudonym of the session.
     pub session: String,
     /// Hash of `message.id` of the answer.
@@ -111,7 +111,7 @@ pub struct Example {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ClassCount {
     /// What broke.
-    pub class: Class,
+    pub class: BreakClass,
     /// How sure it is.
     pub strength: Strength,
     /// Breaks.
@@ -128,13 +128,13 @@ pub struct ClassCount {
     /// the share that repeats an earlier one although nothing was removed. None where the log has no such case.
     pub control: Option<Share>,
     /// The first few.
-    pub examples: Vec<Example>,
+    pub examples: Vec<BreakExample>,
 }
 
 /// All breaks of a replay.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Breakage {
-    /// Classes with at least one event, in the order of [`Class::ALL`].
+    /// Classes with at least one event, in the order of [`BreakClass::ALL`].
     pub classes: Vec<ClassCount>,
     /// Tokens that reading again would bring, each lost reading once and without those that the log reads again itself:
     /// the penalty to hold against a saving.
@@ -143,7 +143,7 @@ pub struct Breakage {
 
 impl Breakage {
     /// Events of a class.
-    pub fn events(&self, class: Class) -> u64 {
+    pub fn events(&self, class: BreakClass) -> u64 {
         self.classes.iter().find(|count| count.class == class).map_or(0, |count| count.events)
     }
 
@@ -156,7 +156,7 @@ impl Breakage {
 
 /// How many edits have a newest source of this age.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct AgeRow {
+pub struct SourceAgeRow {
     /// Smallest age in human turns.
     pub from: u32,
     /// Largest; none for the last row.
@@ -184,7 +184,7 @@ pub struct EditAges {
     /// All edits with a line that is long enough to be looked for.
     pub edits: u64,
     /// By age.
-    pub ages: Vec<AgeRow>,
+    pub ages: Vec<SourceAgeRow>,
     /// Edits whose source is nowhere in the chain before.
     pub unsourced: u64,
     /// The curve that follows.

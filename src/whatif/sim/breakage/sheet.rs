@@ -5,7 +5,7 @@ use serde::Deserialize;
 /// All numbers of the detectors; the file says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sheet {
+pub struct BreakageThresholds {
     /// Which tools are about files.
     pub tools: FileTools,
     /// What is shown.
@@ -15,7 +15,7 @@ pub struct Sheet {
     /// Points of the curve.
     pub risk: Vec<RiskPoint>,
     /// What real logs are held against.
-    pub bars: Bars,
+    pub bars: BreakageBars,
 }
 
 /// `[tools]`: names of tools.
@@ -59,7 +59,7 @@ pub struct RiskPoint {
 /// `[bars]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Bars {
+pub struct BreakageBars {
     /// In percentage points.
     pub risk_tolerance_points: f64,
 }

@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use crate::logs::timeline::requests::{NONE, Occurrence, Timeline};
-use crate::whatif::sim::view::{ContextView, Item, Key};
+use crate::whatif::sim::view::{ContextView, Item, ItemKey};
 
 /// The blocks of a context: one range per segment that it goes back over, newest first.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Shown(Vec<Range<u32>>);
+pub struct ShownBlocks(Vec<Range<u32>>);
 
-impl Shown {
+impl ShownBlocks {
     /// What `request` was sent.
     pub fn to(timeline: &Timeline, request: u32) -> Self {
         Self::until(timeline, request, timeline.requests[request as usize].inputs.end)
@@ -54,14 +54,14 @@ pub fn root_of(timeline: &Timeline, mut segment: u32) -> u32 {
 
 /// The blocks of a context with how much of each is kept. Made per request, and only where something is to be looked up:
 /// contexts have thousands of items.
-pub struct Kept(Vec<(u32, u32)>);
+pub struct KeptBlocks(Vec<(u32, u32)>);
 
-impl Kept {
+impl KeptBlocks {
     /// The blocks of `view`.
     pub fn of(view: &ContextView) -> Self {
         let block = |item: &Item| match item.key {
-            Key::Block(block) => Some((block, item.kept_chars)),
-            Key::Residual(_) | Key::Made(_) => None,
+            ItemKey::Block(block) => Some((block, item.kept_chars)),
+            ItemKey::Residual(_) | ItemKey::Made(_) => None,
         };
         let mut blocks: Vec<(u32, u32)> = Vec::with_capacity(view.items.len());
         blocks.extend(view.items.iter().filter_map(block));

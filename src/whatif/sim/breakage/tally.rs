@@ -7,9 +7,9 @@ use crate::base::stats::Share;
 use crate::logs::timeline::requests::{NONE, Reference, ReferenceKind, Timeline};
 use crate::whatif::sim::breakage::detect::Detectors;
 use crate::whatif::sim::breakage::files::{Access, request_of};
-use crate::whatif::sim::breakage::rows::{Break, Breakage, Class, ClassCount, Example};
-use crate::whatif::sim::breakage::sheet::Sheet;
-use crate::whatif::sim::breakage::shown::Shown;
+use crate::whatif::sim::breakage::rows::{Break, BreakClass, BreakExample, Breakage, ClassCount};
+use crate::whatif::sim::breakage::sheet::BreakageThresholds;
+use crate::whatif::sim::breakage::shown::ShownBlocks;
 
 /// Sums the breaks of a replay over `requests` requests. The order of `breaks` does not matter.
 pub fn tally(
@@ -17,11 +17,11 @@ pub fn tally(
     timeline: &Timeline,
     breaks: &[Break],
     requests: u64,
-    sheet: &Sheet,
+    sheet: &BreakageThresholds,
 ) -> Breakage {
     let mut breaks = breaks.to_vec();
     breaks.sort_unstable();
-    let classes = Class::ALL.iter().copied().filter_map(|class| {
+    let classes = BreakClass::ALL.iter().copied().filter_map(|class| {
         let events: Vec<&Break> = breaks.iter().filter(|event| event.class == class).collect();
         (!events.is_empty()).then(|| count(detectors, timeline, class, &events, requests, sheet))
     });
@@ -31,10 +31,10 @@ pub fn tally(
 fn count(
     detectors: &Detectors<'_>,
     timeline: &Timeline,
-    class: Class,
+    class: BreakClass,
     events: &[&Break],
     requests: u64,
-    sheet: &Sheet,
+    sheet: &BreakageThresholds,
 ) -> ClassCount {
     let session = |event: &&Break| session_of(timeline, event.request);
     let sessions: BTreeSet<u32> = events.iter().map(session).collect();
@@ -65,16 +65,18 @@ pub fn penalties(breaks: &[Break]) -> impl Iterator<Item = &Break> {
 }
 
 /// With nothing removed nothing is lost: the trials say on how much that rests.
-fn control(detectors: &Detectors<'_>, timeline: &Timeline, class: Class) -> Option<Share> {
+fn control(detectors: &Detectors<'_>, timeline: &Timeline, class: BreakClass) -> Option<Share> {
     let references = |kind: fn(ReferenceKind) -> bool| {
         let found =
             timeline.references.iter().filter(|reference| kind(reference.kind) && is_sourced(timeline, reference));
         Share::new(0, found.count() as u64)
     };
     match class {
-        Class::EditSourceLost => Some(references(|kind| kind == ReferenceKind::EditSource)),
-        Class::RefLost => Some(references(|kind| !matches!(kind, ReferenceKind::EditSource | ReferenceKind::ReadPath))),
-        Class::RereadPredicted => Some(natural_rereads(detectors, timeline)),
+        BreakClass::EditSourceLost => Some(references(|kind| kind == ReferenceKind::EditSource)),
+        BreakClass::RefLost => {
+            Some(references(|kind| !matches!(kind, ReferenceKind::EditSource | ReferenceKind::ReadPath)))
+        }
+        BreakClass::RereadPredicted => Some(natural_rereads(detectors, timeline)),
         _ => None,
     }
 }
@@ -82,7 +84,7 @@ fn control(detectors: &Detectors<'_>, timeline: &Timeline, class: Class) -> Opti
 /// Whether the log's own context shows a source.
 fn is_sourced(timeline: &Timeline, reference: &Reference) -> bool {
     let sources = &timeline.sources[reference.sources.start as usize..reference.sources.end as usize];
-    let shown = Shown::to(timeline, reference.request);
+    let shown = ShownBlocks::to(timeline, reference.request);
     sources.iter().any(|source| shown.contains(source.block))
 }
 
@@ -92,7 +94,7 @@ fn natural_rereads(detectors: &Detectors<'_>, timeline: &Timeline) -> Share {
     let readings = (0..timeline.calls.len()).filter(|&call| files.access(call) == Access::Read);
     let (mut again, mut all) = (0, 0);
     for call in readings {
-        let shown = || Shown::to(timeline, request_of(timeline, timeline.calls[call].asked));
+        let shown = || ShownBlocks::to(timeline, request_of(timeline, timeline.calls[call].asked));
         let before = files.reading(call);
         all += 1;
         again += u64::from(before != NONE && shown().contains(before));
@@ -104,11 +106,11 @@ fn session_of(timeline: &Timeline, request: u32) -> u32 {
     timeline.chains[timeline.requests[request as usize].chain as usize].session
 }
 
-fn example(timeline: &Timeline, event: &Break) -> Example {
+fn example(timeline: &Timeline, event: &Break) -> BreakExample {
     let request = &timeline.requests[event.request as usize];
     let call = timeline.calls.get(event.call as usize);
     let block = call.map_or(request.outputs.start, |call| call.asked);
-    Example {
+    BreakExample {
         session: timeline.session_of(request).id.to_string(),
         message: request.id.to_string(),
         call: call.map_or_else(String::new, |call| call.id.to_string()),

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::detect::{dangling, orphans};
-use crate::whatif::sim::breakage::rows::{Break, Class};
+use crate::whatif::sim::breakage::rows::{Break, BreakClass};
 use crate::whatif::sim::simulate::Observer;
-use crate::whatif::sim::view::{ContextView, Moment, Noticed, StageOutput};
+use crate::whatif::sim::view::{ContextView, Noticed, RequestMoment, StageOutput};
 
 /// Collects the breaks of a run.
-pub struct Watch<'a> {
+pub struct BreakWatch<'a> {
     detectors: &'a Detectors<'a>,
     /// What broke, request by request.
     pub breaks: Vec<Break>,
@@ -22,7 +22,7 @@ pub struct Watch<'a> {
     dangling: BTreeSet<u32>,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> BreakWatch<'a> {
     /// Nothing seen yet.
     pub fn new(detectors: &'a Detectors<'a>) -> Self {
         Self { detectors, breaks: Vec::new(), with_pairs: false, orphans: BTreeSet::new(), dangling: BTreeSet::new() }
@@ -35,8 +35,14 @@ impl<'a> Watch<'a> {
     }
 
     /// What a stage says itself is not found again.
-    fn split_pairs(&mut self, moment: &Moment<'_>, logged: &ContextView, sent: &ContextView, aside: &StageOutput) {
-        let orphan = Class::OrphanPair.word();
+    fn split_pairs(
+        &mut self,
+        moment: &RequestMoment<'_>,
+        logged: &ContextView,
+        sent: &ContextView,
+        aside: &StageOutput,
+    ) {
+        let orphan = BreakClass::OrphanPair.word();
         self.orphans.extend(aside.noticed.iter().filter(|one| one.class == orphan).map(|one| one.call));
         if !self.with_pairs || sent.items.len() >= logged.items.len() {
             return;
@@ -49,13 +55,13 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl Observer for Watch<'_> {
+impl Observer for BreakWatch<'_> {
     fn begin(&mut self, _: &Timeline, _: u32) {
         self.dangling.clear();
         self.orphans.clear();
     }
 
-    fn sent(&mut self, moment: &Moment<'_>, logged: &ContextView, sent: &ContextView, aside: &StageOutput) {
+    fn sent(&mut self, moment: &RequestMoment<'_>, logged: &ContextView, sent: &ContextView, aside: &StageOutput) {
         let noticed = aside.noticed.iter().filter_map(|noticed| self.detectors.noticed(moment.request, noticed));
         self.breaks.extend(noticed);
         let lost = dangling(moment.timeline, moment.request, &aside.hints, sent).into_iter();
