@@ -11,7 +11,8 @@ use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
 use crate::whatif::sim::params::{Assigned, PolicySheet};
 use crate::whatif::simulation::oracle;
-use crate::whatif::{arg_check, compaction, history_trim, pick_tools, pipeline, tool_filter};
+use crate::whatif::stacked::{Ready, Scene};
+use crate::whatif::{arg_check, compaction, history_trim, pick_tools, pipeline, prompt_cache, tool_filter};
 
 /// A policy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, strum::IntoStaticStr, strum::VariantArray)]
@@ -42,16 +43,16 @@ impl Policy {
         self.into()
     }
 
-    /// Its sheet among the data files.
-    pub fn sheet(self) -> &'static str {
+    /// What it says of itself. A new policy is a variant and a line here.
+    pub fn entry(self) -> &'static PolicyEntry {
         match self {
-            Self::ToolFilter => "policies/tool_filter.toml",
-            Self::PickTools => "policies/pick_tools.toml",
-            Self::Pipeline => "policies/pipeline.toml",
-            Self::Compaction => "policies/compaction.toml",
-            Self::HistoryTrim => "policies/history_trim.toml",
-            Self::PromptCache => "policies/prompt_cache.toml",
-            Self::ArgCheck => "policies/arg_check.toml",
+            Self::ToolFilter => &tool_filter::ready::POLICY,
+            Self::PickTools => &pick_tools::outcome::POLICY,
+            Self::Pipeline => &pipeline::replayed::POLICY,
+            Self::Compaction => &compaction::ready::POLICY,
+            Self::HistoryTrim => &history_trim::ready::POLICY,
+            Self::PromptCache => &prompt_cache::ready::POLICY,
+            Self::ArgCheck => &arg_check::checked::POLICY,
         }
     }
 
@@ -62,6 +63,18 @@ impl Policy {
                 .hint(format!("policies: {}, several joined by `+`, or all", names.join(", ")))
         })
     }
+}
+
+/// What a policy says of itself; it stands in the folder of the policy.
+pub struct PolicyEntry {
+    /// Its sheet among the data files.
+    pub sheet: &'static str,
+    /// Whether its parameters make sense.
+    pub check: fn(&PolicySheet) -> Result<()>,
+    /// Why it cannot be replayed over telemetry; none if it can.
+    pub without_logs: Option<&'static str>,
+    /// Makes it ready for one run.
+    pub ready: for<'s> fn(&'s Scene<'_>, &Sheets) -> Result<Ready<'s>>,
 }
 
 /// A policy, or several that act together.
@@ -178,7 +191,7 @@ impl Sheets {
     pub fn load(data: &Data) -> Result<Self> {
         let sheet = |policy: Policy| {
             let parse = |text: &str, place: &str| PolicySheet::parse(policy.name(), text, place);
-            Ok((policy, data.read(policy.sheet(), parse)?))
+            Ok((policy, data.read(policy.entry().sheet, parse)?))
         };
         Policy::ALL.iter().copied().map(sheet).collect::<Result<_>>().map(Self)
     }
@@ -258,16 +271,7 @@ impl Sheets {
     /// If one is unknown, or a value of the wrong kind; the message shows it.
     pub fn check(&self, policies: &[Policy]) -> Result<()> {
         for &policy in policies {
-            let sheet = self.sheet(policy);
-            match policy {
-                Policy::ToolFilter => sheet.params::<tool_filter::params::Params>()?.check()?,
-                Policy::PickTools => drop(sheet.params::<pick_tools::Params>()?),
-                Policy::Pipeline => drop(sheet.params::<pipeline::Params>()?),
-                Policy::Compaction => drop(sheet.params::<compaction::params::Params>()?),
-                Policy::HistoryTrim => sheet.params::<history_trim::Params>()?.check()?,
-                Policy::PromptCache => {}
-                Policy::ArgCheck => drop(sheet.params::<arg_check::Params>()?),
-            }
+            (policy.entry().check)(self.sheet(policy))?;
         }
         // The cache prices every policy.
         oracle(self).map(drop)

@@ -11,7 +11,6 @@ use crate::logs::trace::NO_TIME;
 use crate::report::numbers::date;
 use crate::report::table::Table;
 use crate::whatif::chosen::{Policy, Sheets, Stack};
-use crate::whatif::pipeline::replayed;
 use crate::whatif::pipeline::replayed::ReplayedLayers;
 use crate::whatif::prompt_cache::params::{CacheLayout, CacheRules, Params};
 use crate::whatif::report::{Counted, Fidelity, PolicyReport, SimulationAccuracy, TELEMETRY, formulas};
@@ -31,7 +30,6 @@ use crate::whatif::sim::view::Stage;
 use crate::whatif::sim::{bill, distance};
 use crate::whatif::simulation::{Simulation, oracle};
 use crate::whatif::tools::Tools;
-use crate::whatif::{compaction, history_trim, pick_tools, prompt_cache, tool_filter};
 
 const OUTPUT_NOTE: &str =
     "answers are counted on both sides, by the longer of usage and the sizes of their blocks (estimated)";
@@ -251,19 +249,7 @@ fn uncached(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Simula
 }
 
 fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<Vec<(Policy, Ready<'s>)>> {
-    let one = |&policy: &Policy| {
-        let ready = match policy {
-            Policy::ToolFilter => tool_filter::ready::ready(scene, sheets)?,
-            Policy::PickTools => pick_tools::outcome::ready(scene, sheets)?,
-            Policy::Pipeline => replayed::ready(scene, sheets)?,
-            Policy::Compaction => compaction::ready::ready(scene, sheets)?,
-            Policy::HistoryTrim => history_trim::ready::ready(scene, sheets)?,
-            Policy::PromptCache => prompt_cache::ready::ready(sheets)?,
-            // It has a report of its own.
-            Policy::ArgCheck => Ready { stage: None, conclude: Box::new(|_| PolicyShare::default()) },
-        };
-        Ok((policy, ready))
-    };
+    let one = |&policy: &Policy| Ok((policy, (policy.entry().ready)(scene, sheets)?));
     stack.0.iter().map(one).collect()
 }
 

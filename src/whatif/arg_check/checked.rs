@@ -12,10 +12,24 @@ use crate::whatif::arg_check::outcome::{ArgCheck, Truth};
 use crate::whatif::arg_check::tables::{PROVIDER_TITLE, classes, errors, formulas, headline, provider, summary};
 use crate::whatif::arg_check::{Checker, Params, Rules, tally};
 use crate::whatif::catalog::DefinitionSource;
-use crate::whatif::chosen::{Policy, Sheets};
+use crate::whatif::chosen::{Policy, PolicyEntry, Sheets};
 use crate::whatif::report::{Fidelity, PolicyReport};
 use crate::whatif::simulation::Simulation;
+use crate::whatif::stacked::{PolicyShare, Ready, Scene};
 use crate::whatif::tools::Tools;
+
+/// What the policy says of itself.
+pub static POLICY: PolicyEntry = PolicyEntry {
+    sheet: "policies/arg_check.toml",
+    check: |sheet| sheet.params::<Params>().map(drop),
+    without_logs: Some("it has no arguments"),
+    ready,
+};
+
+/// It changes no context and has a report of its own.
+fn ready<'s>(_scene: &'s Scene<'_>, _sheets: &Sheets) -> Result<Ready<'s>> {
+    Ok(Ready { stage: None, conclude: Box::new(|_| PolicyShare::default()) })
+}
 
 /// Arguments are in no timeline and in no lake, so they take a second reading.
 const PIPED: &str = "standard input can be read only once, so its arguments are not checked: name a file or a folder";

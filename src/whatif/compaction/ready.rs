@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::logs::trace::NO_TIME;
-use crate::whatif::chosen::{Policy, Sheets};
+use crate::whatif::chosen::{Policy, PolicyEntry, Sheets};
 use crate::whatif::clearing::replayed::{clearings, replayed};
 use crate::whatif::clearing::{Cleared, Micro};
 use crate::whatif::compaction::context_sizes::{after_sizes, growth};
@@ -33,11 +33,19 @@ fn check_summarizer(params: &Params, prices: &Prices) -> Result<()> {
         .hint(format!("name a model of {}, or add a row to it (--rules-dir)", prices.place)))
 }
 
+/// What the policy says of itself.
+pub static POLICY: PolicyEntry = PolicyEntry {
+    sheet: "policies/compaction.toml",
+    check: |sheet| sheet.params::<Params>().map(drop),
+    without_logs: None,
+    ready,
+};
+
 /// Makes the policy ready.
 ///
 /// # Errors
 /// If a parameter makes no sense.
-pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
+fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let world = scene.world;
     let sheet = sheets.sheet(Policy::Compaction);
     let params: Params = sheet.params()?;

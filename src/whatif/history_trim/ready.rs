@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::logs::timeline::requests::ReferenceKind;
-use crate::whatif::chosen::{Policy, Sheets};
+use crate::whatif::chosen::{Policy, PolicyEntry, Sheets};
 use crate::whatif::history_trim::outcome::{Edits, TrimOutcome, TrimReport};
 use crate::whatif::history_trim::tables::{NOTES, TELEMETRY_NOTE, ages, breaks, formulas, summary, variants};
 use crate::whatif::history_trim::{HistoryTrim, HistoryTrimThresholds, Params, TrimRule, Variant};
@@ -17,11 +17,19 @@ use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::simulate::SimulatedRun;
 use crate::whatif::stacked::{Finished, PolicyShare, Ready, Scene};
 
+/// What the policy says of itself.
+pub static POLICY: PolicyEntry = PolicyEntry {
+    sheet: "policies/history_trim.toml",
+    check: |sheet| sheet.params::<Params>()?.check(),
+    without_logs: None,
+    ready,
+};
+
 /// Makes the policy ready.
 ///
 /// # Errors
 /// If a parameter makes no sense.
-pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
+fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let sheet = sheets.sheet(Policy::HistoryTrim);
     let params: Params = sheet.params()?;
     params.check()?;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::base::id::Id;
-use crate::whatif::chosen::{Policy, Sheets};
+use crate::whatif::chosen::{Policy, PolicyEntry, Sheets};
 use crate::whatif::pick_tools::tables::{formulas, recall, scores, summary};
 use crate::whatif::pick_tools::{Params, PickPolicy, Rules};
 use crate::whatif::sim::figures::Portion;
@@ -101,11 +101,19 @@ pub fn policy(scene: &Scene<'_>, sheets: &Sheets) -> Result<PickPolicy> {
     Ok(PickPolicy::new(&world.timeline, &params, &rules, scene.tools.inputs(world, None)))
 }
 
+/// What the policy says of itself.
+pub static POLICY: PolicyEntry = PolicyEntry {
+    sheet: "policies/pick_tools.toml",
+    check: |sheet| sheet.params::<Params>().map(drop),
+    without_logs: Some("it has no text, so there are no words to pick by"),
+    ready,
+};
+
 /// Makes the policy ready.
 ///
 /// # Errors
 /// If a parameter makes no sense.
-pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
+fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let policy = Arc::new(policy(scene, sheets)?);
     let stage = policy.stage();
     let conclude = move |finished: &Finished<'_>| {

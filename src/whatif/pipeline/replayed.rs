@@ -13,7 +13,7 @@ use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reach;
 use crate::replay::{Scenario, SentAs, TapeEntry, replay_each};
 use crate::settings::Settings;
-use crate::whatif::chosen::{Policy, Sheets};
+use crate::whatif::chosen::{Policy, PolicyEntry, Sheets};
 use crate::whatif::pipeline::results::{notes, summary, tools};
 use crate::whatif::pipeline::{Formats, Params, Pipeline, Points, SentResult, outcome};
 use crate::whatif::stacked::{Finished, PolicyShare, Ready, Scene};
@@ -79,11 +79,19 @@ fn sent(laid: &ReplayInput, scenario: &Scenario, calls: &IdMap<Id, u32>) -> Vec<
     sent
 }
 
+/// What the policy says of itself.
+pub static POLICY: PolicyEntry = PolicyEntry {
+    sheet: "policies/pipeline.toml",
+    check: |sheet| sheet.params::<Params>().map(drop),
+    without_logs: Some("it is what the pipeline left; `devboy tune analyze` says what that saved"),
+    ready,
+};
+
 /// Makes the policy ready.
 ///
 /// # Errors
 /// If a parameter makes no sense.
-pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
+fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let params: Params = sheets.sheet(Policy::Pipeline).params()?;
     let replayed = scene.replayed.ok_or_else(|| Error::failed("the layers were not replayed here"))?;
     let sent = replayed.of(params.formats);

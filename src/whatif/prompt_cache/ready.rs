@@ -4,18 +4,27 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::whatif::calibration::calibrate;
-use crate::whatif::chosen::{Policy, Sheets};
+use crate::whatif::chosen::{Policy, PolicyEntry, Sheets};
 use crate::whatif::prompt_cache;
 use crate::whatif::prompt_cache::{PromptCacheThresholds, tables as report};
 use crate::whatif::sim::unlogged as unlogged_report;
 use crate::whatif::sim::unlogged::unlogged;
-use crate::whatif::stacked::{Finished, PolicyShare, Ready};
+use crate::whatif::stacked::{Finished, PolicyShare, Ready, Scene};
+
+/// What the policy says of itself.
+pub static POLICY: PolicyEntry = PolicyEntry {
+    sheet: "policies/prompt_cache.toml",
+    // The cache prices every policy, so its parameters are looked at in any case.
+    check: |_| Ok(()),
+    without_logs: Some("it has no usage, so there is nothing to hold a cache against"),
+    ready,
+};
 
 /// Makes the policy ready.
 ///
 /// # Errors
 /// If a parameter makes no sense.
-pub fn ready<'s>(sheets: &Sheets) -> Result<Ready<'s>> {
+fn ready<'s>(_scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let sheet = sheets.sheet(Policy::PromptCache);
     let sheet = PromptCacheThresholds::parse(&sheet.text(), sheet.place())?;
     let conclude = move |finished: &Finished<'_>| {

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::base::error::{Error, Result};
 use crate::whatif::arg_check::tables as arg_check;
 use crate::whatif::arg_check::tables::PROVIDER_TITLE;
-use crate::whatif::chosen::{Policy, Sheets};
+use crate::whatif::chosen::{Policy, PolicyEntry, Sheets};
 use crate::whatif::sim::predictors::Predictions;
 use crate::whatif::stacked::{Finished, PolicyShare, Ready, Scene};
 use crate::whatif::tool_filter::params::{Params, Predictor, Rules};
@@ -17,11 +17,19 @@ use crate::whatif::tool_filter::{Filter, tables as report};
 /// Tools that a table shows.
 const TOOLS_SHOWN: usize = 20;
 
+/// What the policy says of itself.
+pub static POLICY: PolicyEntry = PolicyEntry {
+    sheet: "policies/tool_filter.toml",
+    check: |sheet| sheet.params::<Params>()?.check(),
+    without_logs: None,
+    ready,
+};
+
 /// Makes the policy ready.
 ///
 /// # Errors
 /// If a parameter makes no sense, or the file of predictions cannot be read.
-pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
+fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let world = scene.world;
     let sheet = sheets.sheet(Policy::ToolFilter);
     let params: Params = sheet.params()?;

@@ -6,7 +6,7 @@ use crate::commands::responses::{Responses, Wanted};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::chosen::{Policy, Sheets, Stack, StackRow};
+use crate::whatif::chosen::{Sheets, Stack, StackRow};
 use crate::whatif::report::{Fidelity, PolicyReport, TELEMETRY};
 use crate::whatif::simulation::{Simulation, oracle};
 use crate::whatif::stacked::Scene;
@@ -54,11 +54,5 @@ pub fn run(flags: &Flags<'_>, rows: &[StackRow], context: &mut Context<'_>) -> R
 
 /// Why a stack cannot be replayed over telemetry.
 fn refusal(stack: &Stack) -> Option<&'static str> {
-    stack.0.iter().find_map(|policy| match policy {
-        Policy::PromptCache => Some("it has no usage, so there is nothing to hold a cache against"),
-        Policy::PickTools => Some("it has no text, so there are no words to pick by"),
-        Policy::ArgCheck => Some("it has no arguments"),
-        Policy::Pipeline => Some("it is what the pipeline left; `devboy tune analyze` says what that saved"),
-        Policy::Compaction | Policy::HistoryTrim | Policy::ToolFilter => None,
-    })
+    stack.0.iter().find_map(|policy| policy.entry().without_logs)
 }
