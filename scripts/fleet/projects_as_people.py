@@ -27,6 +27,8 @@ def moved(text, by):
 
 
 def main():
+    if len(sys.argv) < 3 or "--help" in sys.argv:
+        sys.exit(__doc__)
     projects, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     weeks_max = int(sys.argv[3]) if len(sys.argv) > 3 else 8
     last = monday(datetime.datetime.now(datetime.timezone.utc).date()) - WEEK
