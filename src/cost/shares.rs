@@ -75,8 +75,6 @@ struct Walk<'b, 'a> {
     of_blocks: Vec<BilledBefore>,
     of_unlogged: Vec<BilledBefore>,
     of_prefix: BilledBefore,
-    /// Of all other things.
-    lent: BilledBefore,
     items: Vec<Item>,
     /// The same context, with what is owed on it.
     places: ContextPlaces,
@@ -96,7 +94,6 @@ impl<'b, 'a> Walk<'b, 'a> {
             of_blocks: vec![BilledBefore::default(); (end - start) as usize],
             of_unlogged: vec![BilledBefore::default(); requests.len()],
             of_prefix: if forked { BilledBefore::LENT } else { BilledBefore::default() },
-            lent: BilledBefore::LENT,
             items: Vec::new(),
             places: ContextPlaces::default(),
         }
@@ -134,6 +131,7 @@ impl<'b, 'a> Walk<'b, 'a> {
             let Item { key, tokens, .. } = self.items[at];
             let thing = match key {
                 ItemKey::Block(block) => Thing::Block(block),
+                // No stage has made anything of what the log says was sent.
                 ItemKey::Residual(brought) | ItemKey::Made(brought) => Thing::Unlogged(brought),
             };
             let fate = self.known(thing).fate(tokens);
@@ -141,21 +139,23 @@ impl<'b, 'a> Walk<'b, 'a> {
         }
     }
 
-    /// What is known of a thing; of the chain that this one was forked off, all has been paid and cached.
-    fn known(&mut self, thing: Thing) -> &mut BilledBefore {
+    /// What is known of a thing.
+    fn known(&mut self, thing: Thing) -> BilledBefore {
+        self.noted(thing).map_or(BilledBefore::LENT, |known| *known)
+    }
+
+    /// Where that is noted; nowhere of what belongs to the chain that this one was forked off.
+    fn noted(&mut self, thing: Thing) -> Option<&mut BilledBefore> {
         let requests = &self.bill.timeline.chains[self.chain as usize].requests;
         match thing {
+            Thing::Prefix => Some(&mut self.of_prefix),
             Thing::Block(block) if self.blocks.contains(&block) => {
-                &mut self.of_blocks[(block - self.blocks.start) as usize]
+                self.of_blocks.get_mut((block - self.blocks.start) as usize)
             }
             Thing::Unlogged(brought) if requests.contains(&brought) => {
-                &mut self.of_unlogged[(brought - requests.start) as usize]
+                self.of_unlogged.get_mut((brought - requests.start) as usize)
             }
-            Thing::Prefix => &mut self.of_prefix,
-            _ => {
-                self.lent = BilledBefore::LENT;
-                &mut self.lent
-            }
+            _ => None,
         }
     }
 
@@ -218,10 +218,10 @@ impl<'b, 'a> Walk<'b, 'a> {
     }
 
     fn pay<E: FnMut(&BillShare)>(&mut self, thing: Thing, tokens: u64, till: &mut Till<'_, E>) {
-        let known = self.known(thing);
+        let before = self.known(thing);
         // What takes no tokens of this bill comes in with a later one.
-        if let Some(cached) = till.pay(thing, tokens, *known) {
-            *known = BilledBefore { paid: true, cached: known.cached.max(cached) };
+        if let (Some(cached), Some(known)) = (till.pay(thing, tokens, before), self.noted(thing)) {
+            *known = BilledBefore { paid: true, cached: before.cached.max(cached) };
         }
     }
 
@@ -255,7 +255,9 @@ impl<'b, 'a> Walk<'b, 'a> {
         for (block, tokens) in request.outputs.clone().zip(parts) {
             if tokens > 0 {
                 pay(Thing::Block(block), tokens);
-                self.known(Thing::Block(block)).paid = true;
+                if let Some(known) = self.noted(Thing::Block(block)) {
+                    known.paid = true;
+                }
             }
         }
     }
