@@ -300,40 +300,41 @@ fn superseded(files: &[File<'_>]) -> IdSet<Id> {
     out
 }
 
-/// A call with the file whose copy of it counts.
+/// A call with the file whose copy of it counts. It points at the rows: copies of them would be most of what is in memory.
 #[derive(Clone, Copy)]
-struct Canonical {
+struct Canonical<'a> {
     file: u32,
     id: Id,
-    asked: ToolUse,
-    answered: Option<ToolResult>,
+    asked: &'a ToolUse,
+    answered: Option<&'a ToolResult>,
     /// Rank of the answer, smaller is better.
-    answer_rank: AnswerRank,
+    answer_rank: AnswerRank<'a>,
 }
 
 /// A record of its own before a progress record, the file of the call before others, older files before younger ones,
 /// the last of several in a file.
-type AnswerRank = (bool, bool, FileStanding, Reverse<u32>);
+type AnswerRank<'a> = (bool, bool, &'a FileStanding, Reverse<u32>);
 
 /// An answer that does not stand with the copy of the call that counts.
-struct Loose {
+struct Loose<'a> {
     file: u32,
     id: Id,
-    answered: ToolResult,
+    answered: &'a ToolResult,
     progress: bool,
 }
 
 /// Each call once: the best place, then the oldest file, then the first line; and the best answer to it.
-fn canonical_calls(files: &[File<'_>], superseded: &IdSet<Id>, merged: &mut Merged) -> Vec<Canonical> {
+fn canonical_calls<'a>(files: &'a [File<'a>], superseded: &IdSet<Id>, merged: &mut Merged) -> Vec<Canonical<'a>> {
     let rows = files.iter().map(|file| file.rows.rows.calls.len()).sum();
     let mut best: IdMap<Id, usize> = IdMap::with_capacity_and_hasher(rows, Default::default());
-    let mut calls: Vec<Canonical> = Vec::with_capacity(rows);
-    let mut loose: Vec<Loose> = Vec::new();
+    let mut calls: Vec<Canonical<'a>> = Vec::with_capacity(rows);
+    let mut loose: Vec<Loose<'a>> = Vec::new();
     for (index, file) in files.iter().enumerate() {
         for row in &file.rows.rows.calls {
             let here = |answered| Loose { file: index as u32, id: row.call, answered, progress: row.progress };
-            let Some(asked) = row.asked else {
-                loose.extend(row.answered.map(here).filter(|_| !file.is_repeated));
+            let answered = row.answered.as_ref();
+            let Some(asked) = &row.asked else {
+                loose.extend(answered.map(here).filter(|_| !file.is_repeated));
                 continue;
             };
             let is_aside = row.progress && superseded.contains(&row.call);
@@ -345,13 +346,13 @@ fn canonical_calls(files: &[File<'_>], superseded: &IdSet<Id>, merged: &mut Merg
                 merged.duplicate_call += 1;
                 continue;
             }
-            let rank = |block| (row.progress, false, file.age, Reverse(block));
-            let answer_rank = rank(row.answered.map_or(0, |answered| answered.block));
+            let block = answered.map_or(0, |answered| answered.block);
+            let answer_rank = (row.progress, false, &file.age, Reverse(block));
             let call = Canonical {
                 file: index as u32,
                 id: row.call,
                 asked,
-                answered: row.answered.filter(|_| row.call.is_some()),
+                answered: answered.filter(|_| row.call.is_some()),
                 answer_rank,
             };
             // Calls without an id cannot be copies of each other as far as anyone can tell.
@@ -364,15 +365,15 @@ fn canonical_calls(files: &[File<'_>], superseded: &IdSet<Id>, merged: &mut Merg
                 continue;
             };
             merged.duplicate_call += 1;
-            let rank = |call: &Canonical| {
+            let rank = |call: &Canonical<'_>| {
                 let file = &files[call.file as usize];
-                (file.place(call.asked.chain), file.age, call.asked.block)
+                (file.place(call.asked.chain), &file.age, call.asked.block)
             };
             if rank(&call) < rank(&calls[known]) {
                 let Canonical { file, id, answered, answer_rank, .. } = std::mem::replace(&mut calls[known], call);
                 loose.extend(answered.map(|answered| Loose { file, id, answered, progress: answer_rank.0 }));
             } else {
-                loose.extend(row.answered.map(here));
+                loose.extend(answered.map(here));
             }
         }
     }
@@ -381,11 +382,11 @@ fn canonical_calls(files: &[File<'_>], superseded: &IdSet<Id>, merged: &mut Merg
 }
 
 /// Gives loose answers to the calls that have no better one.
-fn answer(
-    files: &[File<'_>],
-    calls: &mut [Canonical],
+fn answer<'a>(
+    files: &'a [File<'a>],
+    calls: &mut [Canonical<'a>],
     best: &IdMap<Id, usize>,
-    loose: Vec<Loose>,
+    loose: Vec<Loose<'a>>,
     merged: &mut Merged,
 ) {
     let mut orphans: IdSet<Id> = IdSet::default();
@@ -396,7 +397,7 @@ fn answer(
             }
             continue;
         };
-        let rank = (progress, file != call.file, files[file as usize].age, Reverse(answered.block));
+        let rank = (progress, file != call.file, &files[file as usize].age, Reverse(answered.block));
         if call.answered.is_none() || rank < call.answer_rank {
             call.answered = Some(answered);
             call.answer_rank = rank;
@@ -406,10 +407,10 @@ fn answer(
 }
 
 /// Puts the calls in order, chain by chain, and numbers steps and partitions.
-fn lay_out(files: &[File<'_>], calls: Vec<Canonical>, history: &mut History) {
-    let mut chains: BTreeMap<(u32, bool, Id, Place), Vec<Canonical>> = BTreeMap::new();
+fn lay_out(files: &[File<'_>], calls: Vec<Canonical<'_>>, history: &mut History) {
+    let mut chains: BTreeMap<(u32, bool, Id, Place), Vec<Canonical<'_>>> = BTreeMap::new();
     // Calls come file by file, so the chain of a call is nearly always that of the one before.
-    let mut run: Vec<Canonical> = Vec::new();
+    let mut run: Vec<Canonical<'_>> = Vec::new();
     let mut current = None;
     for call in calls {
         let file = &files[call.file as usize];
@@ -479,7 +480,7 @@ struct Opened {
 /// forks and resumed sessions do not count again, and a copy without any call that counts says nothing.
 fn find_compactions(
     files: &[File<'_>],
-    calls: &[Canonical],
+    calls: &[Canonical<'_>],
     partitions: &[u32],
     chain: u32,
     found: &mut IdMap<Id, Opened>,
@@ -525,7 +526,7 @@ fn talk_compactions(files: &[File<'_>], found: &IdMap<Id, Opened>) -> Vec<(u32, 
 }
 
 /// Lines of one file keep their order; the files of a chain follow each other by the time of their first call in it.
-fn in_conversation_order(files: &[File<'_>], calls: &mut [Canonical]) {
+fn in_conversation_order(files: &[File<'_>], calls: &mut [Canonical<'_>]) {
     if calls.iter().all(|call| call.file == calls[0].file) {
         return calls.sort_by_key(|call| call.asked.block);
     }
@@ -538,13 +539,13 @@ fn in_conversation_order(files: &[File<'_>], calls: &mut [Canonical]) {
 }
 
 /// Adds the calls of a chain to the history; their partitions, in the order of the log.
-fn number(files: &[File<'_>], calls: &[Canonical], chain: u32, history: &mut History) -> Vec<u32> {
+fn number(files: &[File<'_>], calls: &[Canonical<'_>], chain: u32, history: &mut History) -> Vec<u32> {
     let start = history.calls.len();
     let mut steps: IdMap<Id, u32> = IdMap::default();
     let mut next_step = 0;
     let (mut partition, mut turn) = (SegmentNumber::default(), SegmentNumber::default());
     for call in calls {
-        let asked = &call.asked;
+        let asked = call.asked;
         let known = if asked.message.is_some() { steps.get(&asked.message).copied() } else { None };
         let step = known.unwrap_or_else(|| {
             steps.insert(asked.message, next_step);
@@ -579,8 +580,8 @@ impl SegmentNumber {
 }
 
 /// A call whose place in its chain is not known yet.
-fn unplaced(call: &Canonical) -> Call {
-    let (asked, answer) = (&call.asked, call.answered.as_ref());
+fn unplaced(call: &Canonical<'_>) -> Call {
+    let (asked, answer) = (call.asked, call.answered);
     let elapsed = |answer: &ToolResult| {
         let known = asked.ts != NO_TIME && answer.ts != NO_TIME;
         known.then(|| answer.ts - asked.ts).and_then(|ms| u32::try_from(ms).ok())
@@ -658,7 +659,7 @@ fn evictions(files: &[File<'_>], history: &History) -> Vec<Eviction> {
 fn messages(files: &[File<'_>], superseded: &IdSet<Id>, names: &Names) -> (Vec<Message>, u64) {
     let rows = files.iter().map(|file| file.rows.rows.messages.len()).sum();
     let mut best: IdMap<Id, usize> = IdMap::with_capacity_and_hasher(rows, Default::default());
-    let mut out: Vec<(usize, MessageRow)> = Vec::with_capacity(rows);
+    let mut out: Vec<(usize, Told<'_>)> = Vec::with_capacity(rows);
     let mut duplicates = 0;
     for (index, file) in files.iter().enumerate() {
         let rows = file.rows.rows.messages.iter().enumerate();
@@ -671,20 +672,20 @@ fn messages(files: &[File<'_>], superseded: &IdSet<Id>, names: &Names) -> (Vec<M
                 // Without any id it can have no copies but in a file that holds nothing else.
                 duplicates += u64::from(file.is_repeated);
                 let id = Id::of(&[&file.rows.source.key.0[..], &(number as u64).to_le_bytes()].concat());
-                out.extend((!file.is_repeated).then_some((index, MessageRow { id, ..*row })));
+                out.extend((!file.is_repeated).then(|| (index, Told::of(MessageRow { id, ..*row }))));
                 continue;
             }
             let Some(&known) = best.get(&row.id) else {
                 best.insert(row.id, out.len());
-                out.push((index, *row));
+                out.push((index, Told::Once(row)));
                 continue;
             };
             duplicates += 1;
             merge_messages(files, names, &mut out[known], (index, row));
         }
     }
-    let message = |&(file, row): &(usize, MessageRow)| {
-        let file = &files[file];
+    let message = |(file, told): &(usize, Told<'_>)| {
+        let (file, row) = (&files[*file], told.row());
         Some(Message {
             id: row.id,
             model: row.model,
@@ -702,18 +703,39 @@ fn messages(files: &[File<'_>], superseded: &IdSet<Id>, names: &Names) -> (Vec<M
     (messages, duplicates)
 }
 
+/// What is known of a message: a row as it stands, or what its copies came to.
+enum Told<'a> {
+    Once(&'a MessageRow),
+    Merged(Box<MessageRow>),
+}
+
+impl Told<'_> {
+    fn of(row: MessageRow) -> Self {
+        Self::Merged(Box::new(row))
+    }
+
+    fn row(&self) -> &MessageRow {
+        match self {
+            Self::Once(row) => row,
+            Self::Merged(row) => row,
+        }
+    }
+}
+
 /// Adds the copy that another file has of a message. The best place and oldest file say whose it is.
-fn merge_messages(files: &[File<'_>], names: &Names, known: &mut (usize, MessageRow), copy: (usize, &MessageRow)) {
+fn merge_messages<'a>(files: &[File<'_>], names: &Names, known: &mut (usize, Told<'a>), copy: (usize, &'a MessageRow)) {
     let rank = |file: usize, row: &MessageRow| (files[file].place(row.chain), files[file].age);
-    let (rank_known, rank_copy) = (rank(known.0, &known.1), rank(copy.0, copy.1));
+    let mut row = *known.1.row();
+    let (rank_known, rank_copy) = (rank(known.0, &row), rank(copy.0, copy.1));
     // A progress record repeats a first chunk: it adds nothing to a record of its own.
     match (rank_known.0 == Place::Progress, rank_copy.0 == Place::Progress) {
         (false, true) => return,
-        (true, false) => return *known = (copy.0, *copy.1),
+        (true, false) => return *known = (copy.0, Told::Once(copy.1)),
         _ => {}
     }
     if rank_copy < rank_known {
-        (known.0, known.1.chain) = (copy.0, copy.1.chain);
+        (known.0, row.chain) = (copy.0, copy.1.chain);
     }
-    known.1.merge(copy.1, names);
+    row.merge(copy.1, names);
+    known.1 = Told::of(row);
 }
