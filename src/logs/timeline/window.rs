@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use crate::logs::timeline::requests::{NONE, Occurrence, Reference, Request, StatedCost, Timeline};
+use crate::logs::timeline::requests::{
+    Addition, Block, Boundary, Chain, Clearing, NONE, Occurrence, Reference, Request, Segment, StatedCost, Timeline,
+    ToolCall,
+};
 use crate::logs::trace::{Millis, is_within};
 
 /// Keeps the requests that began within the window, and what belongs to them.
@@ -10,50 +13,55 @@ pub(crate) fn select(from: Timeline, window: &Range<Millis>) -> Timeline {
     let kept = Kept::of(&from, window);
     let mut out = Timeline { stated_costs: kept.stated_costs(&from), ..Timeline::default() };
     out.sessions = kept.sessions.pick(from.sessions).collect();
-    for mut chain in kept.chains.pick(from.chains) {
-        chain.session = kept.sessions.at(chain.session);
-        chain.segments = kept.segments.range(&chain.segments);
+    // Maps over what is kept: the rows stay where they are in memory.
+    let chains = kept.chains.pick(from.chains).map(|chain| Chain {
+        session: kept.sessions.at(chain.session),
+        segments: kept.segments.range(&chain.segments),
         // A boundary behind the last request stands at the end of the chain.
-        chain.requests = kept.requests.range(&chain.requests);
-        out.chains.push(chain);
-    }
-    for mut segment in kept.segments.pick(from.segments) {
-        segment.chain = kept.chains.at(segment.chain);
-        segment.requests = kept.requests.range(&segment.requests);
-        segment.after = kept.requests.kept_or_none(segment.after);
-        out.segments.push(segment);
-    }
-    for mut request in kept.requests.pick(from.requests) {
-        request.chain = kept.chains.at(request.chain);
-        request.segment = kept.segments.at(request.segment);
-        request.inputs = kept.blocks.range(&request.inputs);
-        request.outputs = kept.blocks.range(&request.outputs);
-        out.requests.push(request);
-    }
-    for mut block in kept.blocks.pick(from.blocks) {
-        block.call = kept.calls.kept_or_none(block.call);
-        out.blocks.push(block);
-    }
-    for mut call in kept.calls.pick(from.calls) {
-        call.asked = kept.blocks.at(call.asked);
-        call.answered = kept.blocks.kept_or_none(call.answered);
-        out.calls.push(call);
-    }
-    for mut boundary in from.boundaries.into_iter().filter(|row| kept.is_inside(row.chain, row.request)) {
-        boundary.chain = kept.chains.at(boundary.chain);
-        boundary.request = kept.requests.at(boundary.request);
-        boundary.summary = kept.blocks.kept_or_none(boundary.summary);
-        out.boundaries.push(boundary);
-    }
-    for mut clearing in from.clearings.into_iter().filter(|row| kept.is_inside(row.chain, row.request)) {
-        clearing.chain = kept.chains.at(clearing.chain);
-        clearing.request = kept.requests.at(clearing.request);
-        out.clearings.push(clearing);
-    }
-    for mut addition in from.added.into_iter().filter(|row| kept.requests.keeps(row.request)) {
-        addition.request = kept.requests.at(addition.request);
-        out.added.push(addition);
-    }
+        requests: kept.requests.range(&chain.requests),
+        ..chain
+    });
+    out.chains = chains.collect();
+    let segments = kept.segments.pick(from.segments).map(|segment| Segment {
+        chain: kept.chains.at(segment.chain),
+        requests: kept.requests.range(&segment.requests),
+        after: kept.requests.kept_or_none(segment.after),
+        ..segment
+    });
+    out.segments = segments.collect();
+    let requests = kept.requests.pick(from.requests).map(|request| Request {
+        chain: kept.chains.at(request.chain),
+        segment: kept.segments.at(request.segment),
+        inputs: kept.blocks.range(&request.inputs),
+        outputs: kept.blocks.range(&request.outputs),
+        ..request
+    });
+    out.requests = requests.collect();
+    let blocks = kept.blocks.pick(from.blocks);
+    out.blocks = blocks.map(|block| Block { call: kept.calls.kept_or_none(block.call), ..block }).collect();
+    let calls = kept.calls.pick(from.calls).map(|call| ToolCall {
+        asked: kept.blocks.at(call.asked),
+        answered: kept.blocks.kept_or_none(call.answered),
+        ..call
+    });
+    out.calls = calls.collect();
+    let boundaries = from.boundaries.into_iter().filter(|row| kept.is_inside(row.chain, row.request));
+    let boundaries = boundaries.map(|boundary| Boundary {
+        chain: kept.chains.at(boundary.chain),
+        request: kept.requests.at(boundary.request),
+        summary: kept.blocks.kept_or_none(boundary.summary),
+        ..boundary
+    });
+    out.boundaries = boundaries.collect();
+    let clearings = from.clearings.into_iter().filter(|row| kept.is_inside(row.chain, row.request));
+    let clearings = clearings.map(|clearing| Clearing {
+        chain: kept.chains.at(clearing.chain),
+        request: kept.requests.at(clearing.request),
+        ..clearing
+    });
+    out.clearings = clearings.collect();
+    let added = from.added.into_iter().filter(|row| kept.requests.keeps(row.request));
+    out.added = added.map(|row| Addition { request: kept.requests.at(row.request), ..row }).collect();
     kept.references(from.references, &from.sources, &mut out);
     out.words = from.words.without_rows();
     for mut utterance in from.utterances.into_iter().filter(|row| kept.blocks.keeps(row.block)) {
