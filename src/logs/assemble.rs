@@ -571,8 +571,10 @@ struct SegmentNumber {
 }
 
 impl SegmentNumber {
-    /// The number of the stretch that `opener` opened; equals that of the call before while the opener is the same.
+    /// The number of the stretch that `opener` opened; equals that of the call before while the opener is the same. A file
+    /// in which nothing was opened yet goes on where the one before it ended.
     fn number(&mut self, opener: Id) -> u32 {
+        let opener = if opener.is_some() { opener } else { self.opened_by.unwrap_or(opener) };
         self.number += u32::from(self.opened_by.is_some_and(|before| before != opener));
         self.opened_by = Some(opener);
         self.number

@@ -403,6 +403,20 @@ fn a_resumed_session_repeats_its_compactions_without_adding_any() {
 }
 
 #[test]
+fn a_session_cut_into_two_files_goes_on_in_the_second() {
+    let start = [
+        user("p1", "a prompt").at(1),
+        asks("m1", "c1", "Read").at(2),
+        boundary("b1").at(3),
+        asks("m2", "c2", "Read").at(4),
+    ];
+    let rest = [asks("m3", "c3", "Read").at(90), user("p2", "a prompt").at(91), asks("m4", "c4", "Read").at(92)];
+    let told = Told::of(&[("one", &log(&start)), ("two", &log(&rest))]);
+    let turns: Vec<u32> = told.history.calls.iter().map(|call| call.turn).collect();
+    assert_eq!((partitions(&told), compactions(&told), turns), (vec![0, 1, 1, 1], 1, vec![0, 0, 0, 1]));
+}
+
+#[test]
 fn a_fork_repeats_the_compactions_of_its_session_without_adding_any() {
     let start = [asks("m1", "c1", "Read").at(1), boundary("b1").at(2), asks("m2", "c2", "Read").at(3)];
     let copies = start.clone().map(|record| record.session("s-fork"));
