@@ -2,8 +2,11 @@
 //! cites it by the path that it was read from.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
+use include_dir::{Dir, File, include_dir};
 use serde::de::DeserializeOwned;
 
 use crate::base::error::{Error, Result};
@@ -15,91 +18,21 @@ use crate::base::visible::Shown as _;
 /// The annotations that the published planner came with.
 pub const PUBLISHED_ANNOTATIONS: &str = "annotations/claude_code_published.toml";
 
-/// Every data file that rules read, by name. A new file is one line here.
-const SHIPPED: &[(&str, &str)] = &[
-    ("p1_model.toml", include_str!("../../rules/p1_model.toml")),
-    ("p2_agent.toml", include_str!("../../rules/p2_agent.toml")),
-    ("p3_data.toml", include_str!("../../rules/p3_data.toml")),
-    ("p4_tokenizer.toml", include_str!("../../rules/p4_tokenizer.toml")),
-    ("t1_tools.toml", include_str!("../../rules/t1_tools.toml")),
-    ("t2_fields.toml", include_str!("../../rules/t2_fields.toml")),
-    ("r1_dedup_enable.toml", include_str!("../../rules/r1_dedup_enable.toml")),
-    ("r2_template.toml", include_str!("../../rules/r2_template.toml")),
-    ("r3_lru_size.toml", include_str!("../../rules/r3_lru_size.toml")),
-    ("r4_recursion_depth.toml", include_str!("../../rules/r4_recursion_depth.toml")),
-    ("r5_min_body.toml", include_str!("../../rules/r5_min_body.toml")),
-    ("r6_cost_models.toml", include_str!("../../rules/r6_cost_models.toml")),
-    ("r7_speculation.toml", include_str!("../../rules/r7_speculation.toml")),
-    ("findings.toml", include_str!("../../rules/findings.toml")),
-    ("s1_main_ttl.toml", include_str!("../../rules/s1_main_ttl.toml")),
-    ("s2_subagent_ttl.toml", include_str!("../../rules/s2_subagent_ttl.toml")),
-    ("s3_compact_window.toml", include_str!("../../rules/s3_compact_window.toml")),
-    ("s4_result_sizes.toml", include_str!("../../rules/s4_result_sizes.toml")),
-    ("s5_unused_servers.toml", include_str!("../../rules/s5_unused_servers.toml")),
-    ("s6_skills.toml", include_str!("../../rules/s6_skills.toml")),
-    ("s7_subagent_model.toml", include_str!("../../rules/s7_subagent_model.toml")),
-    ("s8_retention.toml", include_str!("../../rules/s8_retention.toml")),
-    ("history.toml", include_str!("../../rules/history.toml")),
-    ("backtest.toml", include_str!("../../rules/backtest.toml")),
-    ("edges.toml", include_str!("../../rules/edges.toml")),
-    ("tool_use.toml", include_str!("../../rules/tool_use.toml")),
-    ("patterns.toml", include_str!("../../rules/patterns.toml")),
-    ("precedence.toml", include_str!("../../rules/precedence.toml")),
-    ("projections.toml", include_str!("../../rules/projections.toml")),
-    ("mined_projections.toml", include_str!("../../rules/mined_projections.toml")),
-    ("planner.toml", include_str!("../../rules/planner.toml")),
-    ("search.toml", include_str!("../../rules/search.toml")),
-    ("selectivity.toml", include_str!("../../rules/selectivity.toml")),
-    ("models.toml", include_str!("../../rules/models.toml")),
-    ("claims.toml", include_str!("../../rules/claims.toml")),
-    ("reach.toml", include_str!("../../rules/reach.toml")),
-    ("formats.toml", include_str!("../../rules/formats.toml")),
-    ("endpoints.toml", include_str!("../../rules/endpoints.toml")),
-    ("fleet.toml", include_str!("../../rules/fleet.toml")),
-    ("telemetry.toml", include_str!("../../rules/telemetry.toml")),
-    ("timeline.toml", include_str!("../../rules/timeline.toml")),
-    ("logs.toml", include_str!("../../rules/logs.toml")),
-    ("prices.toml", include_str!("../../rules/prices.toml")),
-    ("catalogs/claude_code.toml", include_str!("../../rules/catalogs/claude_code.toml")),
-    ("policies/all.toml", include_str!("../../rules/policies/all.toml")),
-    ("policies/arg_check.toml", include_str!("../../rules/policies/arg_check.toml")),
-    ("policies/breakage.toml", include_str!("../../rules/policies/breakage.toml")),
-    ("policies/catalog.toml", include_str!("../../rules/policies/catalog.toml")),
-    ("policies/claude_settings.toml", include_str!("../../rules/policies/claude_settings.toml")),
-    ("policies/compaction.toml", include_str!("../../rules/policies/compaction.toml")),
-    ("policies/history_trim.toml", include_str!("../../rules/policies/history_trim.toml")),
-    ("policies/bias.toml", include_str!("../../rules/policies/bias.toml")),
-    ("policies/pick_tools.toml", include_str!("../../rules/policies/pick_tools.toml")),
-    ("policies/pipeline.toml", include_str!("../../rules/policies/pipeline.toml")),
-    ("policies/prompt_cache.toml", include_str!("../../rules/policies/prompt_cache.toml")),
-    ("policies/cells.toml", include_str!("../../rules/policies/cells.toml")),
-    ("policies/sizes.toml", include_str!("../../rules/policies/sizes.toml")),
-    ("policies/stop_words.toml", include_str!("../../rules/policies/stop_words.toml")),
-    ("policies/tool_filter.toml", include_str!("../../rules/policies/tool_filter.toml")),
-    ("levers/cache.toml", include_str!("../../rules/levers/cache.toml")),
-    ("levers/compaction.toml", include_str!("../../rules/levers/compaction.toml")),
-    ("levers/tools.toml", include_str!("../../rules/levers/tools.toml")),
-    ("levers/results.toml", include_str!("../../rules/levers/results.toml")),
-    ("levers/models.toml", include_str!("../../rules/levers/models.toml")),
-    ("levers/prompt.toml", include_str!("../../rules/levers/prompt.toml")),
-    ("annotations/claude_code.toml", include_str!("../../rules/annotations/claude_code.toml")),
-    ("annotations/gitlab.toml", include_str!("../../rules/annotations/gitlab.toml")),
-    ("annotations/github.toml", include_str!("../../rules/annotations/github.toml")),
-    ("annotations/jira.toml", include_str!("../../rules/annotations/jira.toml")),
-    ("annotations/clickup.toml", include_str!("../../rules/annotations/clickup.toml")),
-    ("annotations/fireflies.toml", include_str!("../../rules/annotations/fireflies.toml")),
-    ("annotations/confluence.toml", include_str!("../../rules/annotations/confluence.toml")),
-];
+/// Everything in `rules/`; the build script has it compiled anew when a file comes or goes.
+static RULES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/rules");
 
-/// Files of `rules/` that a directory cannot override: what a configuration means is the same for everybody, and what
-/// was published stays as it was.
-const FIXED: &[(&str, &str)] = &[
-    ("settings/agent_thresholds.toml", include_str!("../../rules/settings/agent_thresholds.toml")),
-    ("settings/defaults.toml", include_str!("../../rules/settings/defaults.toml")),
-    ("settings/fallbacks.toml", include_str!("../../rules/settings/fallbacks.toml")),
-    ("settings/schema.toml", include_str!("../../rules/settings/schema.toml")),
-    (PUBLISHED_ANNOTATIONS, include_str!("../../rules/annotations/claude_code_published.toml")),
-];
+/// The text of every data file by its name.
+static SHIPPED: LazyLock<BTreeMap<&str, &str>> = LazyLock::new(|| {
+    let files = std::iter::once(&RULES).chain(RULES.dirs()).flat_map(Dir::files);
+    let texts = files.filter_map(|file| Some((file.path().to_str()?, file.contents_utf8()?)));
+    texts.filter(|(name, _)| name.ends_with(".toml")).collect()
+});
+
+/// Whether a directory cannot override a file: what a configuration means is the same for everybody, and what was
+/// published stays as it was.
+fn is_fixed(name: &str) -> bool {
+    name.starts_with("settings/") || name == PUBLISHED_ANNOTATIONS
+}
 
 /// Where data files are taken from.
 #[derive(Debug, Clone, Default)]
@@ -126,9 +59,8 @@ impl Data {
         if !dir.is_dir() {
             return Err(Error::failed(format!("--rules-dir {place} is no directory")));
         }
-        let differs =
-            |(name, text): &&(&str, &str)| std::fs::read_to_string(dir.join(name)).is_ok_and(|own| own != *text);
-        if let Some((name, _)) = FIXED.iter().find(differs) {
+        let differs = |name: &str, text: &str| std::fs::read_to_string(dir.join(name)).is_ok_and(|own| own != text);
+        if let Some((name, _)) = SHIPPED.iter().find(|(name, text)| is_fixed(name) && differs(name, text)) {
             return Err(Error::failed(format!("--rules-dir {place}: {name} cannot be overridden"))
                 .hint("take it out of the directory; a configuration changes what it sets"));
         }
@@ -154,9 +86,9 @@ impl Data {
         Ok(Id::pseudonym(texts.collect::<Result<String>>()?.as_bytes()))
     }
 
-    /// The names of all files that a directory can override.
+    /// The names of all files that a directory can override, in order.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        SHIPPED.iter().map(|(name, _)| *name)
+        SHIPPED.keys().copied().filter(|name| !is_fixed(name))
     }
 
     /// A data file with the place that it was read from.
@@ -168,9 +100,9 @@ impl Data {
             let text = files::read_to_string(&path).map_err(|cause| Error::io("reading", &path, &cause))?;
             return Ok(DataFile { place: path.shown(), text: Cow::Owned(text) });
         }
-        let shipped = SHIPPED.iter().chain(FIXED).find(|(known, _)| *known == name);
-        shipped
-            .map(|(_, text)| DataFile { place: format!("rules/{name}"), text: Cow::Borrowed(*text) })
+        SHIPPED
+            .get(name)
+            .map(|text| DataFile { place: format!("rules/{name}"), text: Cow::Borrowed(*text) })
             .ok_or_else(|| Error::failed(format!("there is no data file {name}")))
     }
 
@@ -199,14 +131,18 @@ impl Data {
         self.file(name).map(|file| file.text)
     }
 
-    /// The names of all annotation files.
-    pub fn annotation_files() -> impl Iterator<Item = &'static str> {
-        Self::names().filter(|name| name.starts_with("annotations/"))
+    /// What a rule says of itself, by the name of its files: Markdown.
+    ///
+    /// # Errors
+    /// If it says nothing.
+    pub fn rule_page(rule: &str) -> Result<&'static str> {
+        let page = RULES.get_file(format!("docs/{rule}.md")).and_then(File::contents_utf8);
+        page.ok_or_else(|| Error::failed(format!("there is no page rules/docs/{rule}.md")))
     }
 
-    /// The names of all files of levers.
-    pub fn lever_files() -> impl Iterator<Item = &'static str> {
-        Self::names().filter(|name| name.starts_with("levers/"))
+    /// The names of all files in a directory of `rules/` that a directory can override, in order.
+    pub fn names_in(dir: &str) -> impl Iterator<Item = &'static str> {
+        Self::names().filter(move |name| name.split_once('/').is_some_and(|(parent, _)| parent == dir))
     }
 }
 

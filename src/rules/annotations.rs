@@ -41,7 +41,7 @@ impl Annotations {
     /// # Errors
     /// If one does not fit the schema.
     pub fn load(data: &Data) -> Result<Self> {
-        Self::of_files(data, Data::annotation_files())
+        Self::of_files(data, Data::names_in("annotations"))
     }
 
     /// The annotations as they were published, for comparison: those of Claude Code's own tools, since the published host

@@ -57,12 +57,10 @@ use crate::whatif::calibration::outcome::FamilyRatio;
 pub struct Rule {
     /// Short id: "P1".
     pub id: &'static str,
-    /// Name of its files: "p1_model".
+    /// Name of its files: "p1_model"; the one in `rules/docs/` says what it looks at, why, when it stays quiet.
     pub file: &'static str,
     /// What it decides, in one line.
     pub summary: &'static str,
-    /// What it looks at, why, when it stays quiet, an example: Markdown, printed by `devboy tune rules`.
-    pub docs: &'static str,
     /// When it speaks.
     pub speaks: Speaks,
     /// The judgement.
@@ -234,14 +232,11 @@ pub fn documentation(data: &Data) -> Result<String> {
         "# Rules\n\nPrinted by `devboy tune rules`. The numbers stand in `rules/`, each with its reason; \
          `--rules-dir DIR` reads them from elsewhere.\n",
     );
-    for rule in REGISTER {
-        let RuleThresholds(DataFile { place, text }) = RuleThresholds::of(rule, data)?;
-        out += &format!("\n## {} {}\n\n{}\n\n{}\n", rule.id, rule.file, rule.summary, rule.docs.trim());
-        out += &format!("\n### Numbers (`{place}`)\n\n```toml\n{}\n```\n", text.trim());
-    }
-    for rule in claude::REGISTER {
-        let RuleThresholds(DataFile { place, text }) = RuleThresholds::named(rule.file, data)?;
-        out += &format!("\n## {} {}\n\n{}\n\n{}\n", rule.id, rule.file, rule.summary, rule.docs.trim());
+    let of_logs = REGISTER.iter().map(|rule| (rule.id, rule.file, rule.summary));
+    let of_settings = claude::REGISTER.iter().map(|rule| (rule.id, rule.file, rule.summary));
+    for (id, file, summary) in of_logs.chain(of_settings) {
+        let RuleThresholds(DataFile { place, text }) = RuleThresholds::named(file, data)?;
+        out += &format!("\n## {id} {file}\n\n{summary}\n\n{}\n", Data::rule_page(file)?.trim());
         out += &format!("\n### Numbers (`{place}`)\n\n```toml\n{}\n```\n", text.trim());
     }
     out += &report::documentation(data)?;

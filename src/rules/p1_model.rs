@@ -19,7 +19,6 @@ pub static RULE: Rule = Rule {
     id: "P1",
     file: "p1_model",
     summary: "Pins `profiles.llm.active` when one model gives nearly all answers, and adds its variant if it is missing.",
-    docs: include_str!("../../rules/docs/p1_model.md"),
     speaks: Speaks::Logs,
     judge,
 };

@@ -14,7 +14,6 @@ pub static RULE: Rule = Rule {
     id: "P2",
     file: "p2_agent",
     summary: "Pins `profiles.agent.active` when most tool calls fall into sessions of one special class.",
-    docs: include_str!("../../rules/docs/p2_agent.md"),
     speaks: Speaks::Logs,
     judge,
 };

@@ -19,7 +19,6 @@ pub static RULE: Rule = Rule {
     id: "P3",
     file: "p3_data",
     summary: "Adds a data profile under `profiles.data.variants` for every MCP endpoint that no pattern matches.",
-    docs: include_str!("../../rules/docs/p3_data.md"),
     speaks: Speaks::Logs,
     judge,
 };

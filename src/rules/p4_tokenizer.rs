@@ -20,7 +20,6 @@ pub static RULE: Rule = Rule {
     id: "P4",
     file: "p4_tokenizer",
     summary: "Gives each model family the characters per token that its bills show (`--calibrate`).",
-    docs: include_str!("../../rules/docs/p4_tokenizer.md"),
     speaks: Speaks::LogsCalibrated,
     judge,
 };

@@ -17,7 +17,6 @@ pub static RULE: Rule = Rule {
     id: "R1",
     file: "r1_dedup_enable",
     summary: "Switches L0 per endpoint by the share of its responses that repeat, and asks for the cache that they need.",
-    docs: include_str!("../../rules/docs/r1_dedup_enable.md"),
     speaks: Speaks::Events,
     judge,
 };

@@ -17,7 +17,6 @@ pub static RULE: Rule = Rule {
     id: "R2",
     file: "r2_template",
     summary: "Gives an endpoint the L1 template that suits what its responses are made of.",
-    docs: include_str!("../../rules/docs/r2_template.md"),
     speaks: Speaks::Events,
     judge,
 };

@@ -16,7 +16,6 @@ pub static RULE: Rule = Rule {
     id: "R3",
     file: "r3_lru_size",
     summary: "Sizes the cache of a session by how long sessions are and how often they are compacted.",
-    docs: include_str!("../../rules/docs/r3_lru_size.md"),
     speaks: Speaks::Events,
     judge,
 };

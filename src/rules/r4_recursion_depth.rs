@@ -16,7 +16,6 @@ pub static RULE: Rule = Rule {
     id: "R4",
     file: "r4_recursion_depth",
     summary: "Sets the recursion depth of the router by how deep nested objects really are.",
-    docs: include_str!("../../rules/docs/r4_recursion_depth.md"),
     speaks: Speaks::Events,
     judge,
 };

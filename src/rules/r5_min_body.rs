@@ -14,7 +14,6 @@ pub static RULE: Rule = Rule {
     id: "R5",
     file: "r5_min_body",
     summary: "Sets `dedup.min_body_chars` to the size that three quarters of all responses reach.",
-    docs: include_str!("../../rules/docs/r5_min_body.md"),
     speaks: Speaks::Events,
     judge,
 };

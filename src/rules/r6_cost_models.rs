@@ -24,7 +24,6 @@ pub static RULE: Rule = Rule {
     id: "R6",
     file: "r6_cost_models",
     summary: "Refreshes sizes and follow-up probabilities of `[tools.<name>]`, and flags tools whose prefetches go unused.",
-    docs: include_str!("../../rules/docs/r6_cost_models.md"),
     speaks: Speaks::Events,
     judge,
 };

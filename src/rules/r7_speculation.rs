@@ -19,7 +19,6 @@ pub static RULE: Rule = Rule {
     id: "R7",
     file: "r7_speculation",
     summary: "Stops prefetches that go unused, tool by tool, and switches the planner on where they are used.",
-    docs: include_str!("../../rules/docs/r7_speculation.md"),
     speaks: Speaks::AutoEnrichment,
     judge,
 };

@@ -26,7 +26,6 @@ pub static RULE: Rule = Rule {
     id: "T1",
     file: "t1_tools",
     summary: "Writes a `[tools.<name>]` value model for every tool with which prefetching pays (`--tools`).",
-    docs: include_str!("../../rules/docs/t1_tools.md"),
     speaks: Speaks::LogsWithTools,
     judge,
 };

@@ -15,7 +15,6 @@ pub static RULE: Rule = Rule {
     id: "T2",
     file: "t2_fields",
     summary: "Sorts the fields of JSON answers into `field_groups` by how often they were taken up (`--fields`).",
-    docs: include_str!("../../rules/docs/t2_fields.md"),
     speaks: Speaks::LogsWithFields,
     judge,
 };

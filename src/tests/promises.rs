@@ -138,7 +138,7 @@ fn shipped_data_files_parse_and_every_rule_has_its_sheet() {
 #[test]
 fn annotations_have_no_misspelled_key() {
     // Read as the configuration would read them, where unknown keys are warned about.
-    for name in Data::annotation_files() {
+    for name in Data::names_in("annotations") {
         let text = Data::default().text(name).unwrap();
         let tools: toml_edit::DocumentMut = text.parse().unwrap();
         let block = format!("schema_version = 4\n[tools]\n{}", tools["tools"].as_table().unwrap());

@@ -28,8 +28,6 @@ pub struct ClaudeRule {
     pub file: &'static str,
     /// What it decides, in one line.
     pub summary: &'static str,
-    /// What it looks at, why, when it stays quiet, an example.
-    pub docs: &'static str,
     /// The judgement.
     pub judge: fn(&SettingsFacts<'_>, &RuleThresholds) -> Result<Vec<Finding>>,
 }

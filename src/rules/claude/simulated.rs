@@ -16,7 +16,6 @@ pub static S1: ClaudeRule = ClaudeRule {
     id: "S1",
     file: "s1_main_ttl",
     summary: "Sets the lifetime of what main threads write to the prompt cache, where another one is cheaper.",
-    docs: include_str!("../../../rules/docs/s1_main_ttl.md"),
     judge: |facts, sheet| {
         let value = |knob| if let LeverValue::MainTtl(class) = knob { Some(json!(class.key())) } else { None };
         asked("S1", facts, sheet, &[("cache lifetime, main threads", &["promptCacheTtl"], value)])
@@ -28,7 +27,6 @@ pub static S2: ClaudeRule = ClaudeRule {
     id: "S2",
     file: "s2_subagent_ttl",
     summary: "Sets the lifetime of what subagents write to the prompt cache, where another one is cheaper.",
-    docs: include_str!("../../../rules/docs/s2_subagent_ttl.md"),
     judge: |facts, sheet| {
         let value = |knob| if let LeverValue::SubagentTtl(class) = knob { Some(json!(class.key())) } else { None };
         asked("S2", facts, sheet, &[("cache lifetime, subagents", &["subagentPromptCacheTtl"], value)])
@@ -40,7 +38,6 @@ pub static S3: ClaudeRule = ClaudeRule {
     id: "S3",
     file: "s3_compact_window",
     summary: "Sets the window that automatic compaction goes by, where a smaller one is cheaper, what it breaks included.",
-    docs: include_str!("../../../rules/docs/s3_compact_window.md"),
     judge: |facts, sheet| {
         let levers = &["autoCompactWindow", "CLAUDE_CODE_AUTO_COMPACT_WINDOW"];
         let value = |knob| if let LeverValue::Window(tokens) = knob { Some(json!(tokens)) } else { None };
@@ -53,7 +50,6 @@ pub static S4: ClaudeRule = ClaudeRule {
     id: "S4",
     file: "s4_result_sizes",
     summary: "Sets how much of long results of the shell, of MCP tools and of readings is shown, where less is cheaper, what it breaks included.",
-    docs: include_str!("../../../rules/docs/s4_result_sizes.md"),
     judge: |facts, sheet| {
         let bash =
             |knob| if let LeverValue::Result(Limit::BashChars(chars)) = knob { Some(json!(chars)) } else { None };

@@ -15,7 +15,6 @@ pub static S5: ClaudeRule = ClaudeRule {
     id: "S5",
     file: "s5_unused_servers",
     summary: "Tells of MCP servers of a project that no session called; never written, since no log says what their definitions cost.",
-    docs: include_str!("../../../rules/docs/s5_unused_servers.md"),
     judge: unused_servers,
 };
 
@@ -75,7 +74,6 @@ pub static S6: ClaudeRule = ClaudeRule {
     id: "S6",
     file: "s6_skills",
     summary: "Tells of the list of skills where no session used one; never written, since no log says what the list costs.",
-    docs: include_str!("../../../rules/docs/s6_skills.md"),
     judge: skills,
 };
 
@@ -106,7 +104,6 @@ pub static S7: ClaudeRule = ClaudeRule {
     id: "S7",
     file: "s7_subagent_model",
     summary: "Tells what subagents take of the bill and with which models; never written, since what another one would have answered is in no log.",
-    docs: include_str!("../../../rules/docs/s7_subagent_model.md"),
     judge: subagent_model,
 };
 
@@ -147,7 +144,6 @@ pub static S8: ClaudeRule = ClaudeRule {
     id: "S8",
     file: "s8_retention",
     summary: "Tells where logs are deleted before a change could be held against what came after it; never written, since it saves nothing by itself.",
-    docs: include_str!("../../../rules/docs/s8_retention.md"),
     judge: retention,
 };
 

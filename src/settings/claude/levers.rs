@@ -8,6 +8,10 @@ use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 
+/// The files that matter most, most first; others follow by name.
+const FIRST: [&str; 5] =
+    ["levers/cache.toml", "levers/compaction.toml", "levers/tools.toml", "levers/results.toml", "levers/models.toml"];
+
 /// All levers, file by file.
 #[derive(Debug, Clone)]
 pub struct Levers(Vec<Lever>);
@@ -187,7 +191,9 @@ impl Levers {
     /// one.
     pub fn load(data: &Data) -> Result<Self> {
         let mut levers = Self(Vec::new());
-        for name in Data::lever_files() {
+        let mut names: Vec<_> = Data::names_in("levers").collect();
+        names.sort_by_key(|name| FIRST.iter().position(|first| first == name).unwrap_or(FIRST.len()));
+        for name in names {
             let file = data.file(name)?;
             for lever in file.parsed::<File>()?.lever {
                 if let Some(default) = &lever.default {
