@@ -14,7 +14,7 @@ use crate::mine::runnable::Runnable;
 use crate::planner::bound::OfferedValues;
 use crate::planner::candidates::{AnswerMoment, Candidates, candidates};
 use crate::planner::contexts::{Latencies, PlannerContext, PlannerHistory, window};
-use crate::planner::exact::gap;
+use crate::planner::exact::optimum;
 use crate::planner::intents::{Intents, prefetch_hint};
 use crate::planner::known_tools::{KnownLink, KnownTools};
 use crate::planner::numbers::PlannerThresholds;
@@ -368,13 +368,14 @@ impl<'a> Walk<'a> {
             return;
         }
         let problem = knapsack(found, &self.called, self.policy.enrichment.prefetch_budget_tokens);
-        let Some(gap) = gap(&problem, self.policy.numbers.exact.items_max) else { return };
-        let share = if gap.optimum > 0.0 { (gap.greedy / gap.optimum).min(1.0) } else { 1.0 };
+        let Some(best_value) = optimum(&problem, self.policy.numbers.exact.items_max) else { return };
+        let greedy_value = problem.greedy().value;
+        let share = if best_value > 0.0 { (greedy_value / best_value).min(1.0) } else { 1.0 };
         self.total += PrefetchTally {
-            greedy_value: gap.greedy,
-            best_value: gap.optimum,
+            greedy_value,
+            best_value,
             plans_compared: 1,
-            plans_behind: u64::from(gap.share() > f64::EPSILON),
+            plans_behind: u64::from(1.0 - share > f64::EPSILON),
             least_share: Least::of(share),
             ..PrefetchTally::default()
         };
