@@ -14,7 +14,7 @@
     strum::FromRepr,
     strum::VariantArray,
 )]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum BodyShape {
     /// Not classified.
@@ -55,17 +55,12 @@ impl BodyShape {
 
     /// The shape with this published name.
     pub fn from_key(key: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|shape| shape.key() == key)
+        Self::ALL.iter().copied().find(|shape| shape.into_str() == key)
     }
 
     /// Whether a body of this shape is one JSON value.
     pub fn is_json(self) -> bool {
         matches!(self, Self::NestedObject | Self::FlatObject | Self::ArrayOfObjects | Self::ArrayOfPrimitives)
-    }
-
-    /// The published name.
-    pub fn key(self) -> &'static str {
-        self.into()
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Why a piece of input was not taken as it stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr, strum::VariantArray)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Reason {
     /// Two or more JSON objects on one line; all were recovered.
     Glued,
@@ -58,14 +58,9 @@ impl Reason {
     /// All reasons, in the order of reports.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
-    /// The key of this reason in JSON reports and in the lake.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
-
     /// The reason with this key.
     pub fn from_key(key: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|reason| reason.key() == key)
+        Self::ALL.iter().copied().find(|reason| reason.into_str() == key)
     }
 
     /// What became of the input, in a few words.

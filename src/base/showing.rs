@@ -24,15 +24,19 @@ impl Showing {
 }
 
 /// What stands in an encoding byte for byte, line by line and in order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, strum::FromRepr)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, strum::FromRepr, strum::IntoStaticStr)]
+#[strum(const_into_str)]
 #[repr(u8)]
 pub enum KeptLines {
     /// Some line does not.
     #[default]
+    #[strum(serialize = "no")]
     Nothing = 0,
     /// All lines, but numbers and paths in front of them may be left out or stand elsewhere.
+    #[strum(serialize = "text of numbered lines and hits")]
     Texts = 1,
     /// All lines of the body.
+    #[strum(serialize = "yes")]
     Lines = 2,
 }
 
@@ -48,15 +52,6 @@ impl KeptLines {
             Showing::Nothing => true,
             Showing::Rows => self >= Self::Texts,
             Showing::Lines => self == Self::Lines,
-        }
-    }
-
-    /// The name in reports.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Nothing => "no",
-            Self::Texts => "text of numbered lines and hits",
-            Self::Lines => "yes",
         }
     }
 }

@@ -161,7 +161,7 @@ pub enum TargetFigure {
 
 /// How it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum TargetVerdict {
     /// Reached, even at the worse end of its interval.
     Pass,
@@ -186,10 +186,5 @@ impl TargetVerdict {
             (_, true) => Self::Fail,
             _ => Self::Open,
         }
-    }
-
-    /// In reports.
-    pub fn key(self) -> &'static str {
-        self.into()
     }
 }

@@ -7,7 +7,7 @@ pub const VOCABULARIES: [Bpe; 2] = [Bpe::O200kBase, Bpe::Cl100kBase];
 
 /// How a tokenizer profile counts (spellings of the configuration).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Bpe {
     /// Bytes by `chars_per_token`.
@@ -24,11 +24,6 @@ impl Bpe {
     /// Place of the vocabulary in [`VOCABULARIES`]; none for the ratio.
     pub fn place(self) -> Option<usize> {
         VOCABULARIES.iter().position(|&known| known == self)
-    }
-
-    /// The name in reports.
-    pub fn key(self) -> &'static str {
-        self.into()
     }
 }
 
@@ -86,7 +81,7 @@ impl Counting {
     /// The name in reports.
     pub fn name(self) -> String {
         match self {
-            Self::Exact(place) => VOCABULARIES[place].key().to_owned(),
+            Self::Exact(place) => VOCABULARIES[place].into_str().to_owned(),
             Self::Ratio(ratio) => format!("{ratio} bytes per token"),
         }
     }

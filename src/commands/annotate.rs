@@ -183,7 +183,7 @@ fn tell(args: &Args, inputs: &Inputs, done: &[Done], total: &Citations, context:
     ] {
         let mark = if wanted == args.definition { "written" } else { "for comparison" };
         let share = share_words(&total.share(wanted));
-        writeln!(err, "# used by `{}` ({within}; {mark}): {share}", <&str>::from(wanted))?;
+        writeln!(err, "# used by `{}` ({within}; {mark}): {share}", wanted.into_str())?;
     }
     let counts = [
         (total.set, "set"),
@@ -245,7 +245,7 @@ fn json_fields(args: &Args, inputs: &Inputs, done: &[Done], total: &Citations) -
         })
     };
     json!({
-        "definition": <&str>::from(args.definition),
+        "definition": args.definition.into_str(),
         "lookahead": args.lookahead,
         "written": !args.dry_run,
         "files": done.iter().map(file).collect::<Vec<_>>(),

@@ -62,7 +62,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     match form {
         TableFormat::Json => {
             let mut fields = input.fields(json!({
-                "by": found.keys.iter().map(|key| key.name()).collect::<Vec<_>>(),
+                "by": found.keys.iter().map(|key| key.into_str()).collect::<Vec<_>>(),
                 "summary": summary,
                 "total": tables::json(&found.total),
                 "rows": table::json(&tables::listing(&found, &full)),
@@ -90,7 +90,7 @@ fn keys(asked: &[CostKey]) -> Result<Vec<CostKey>> {
     let mut keys: Vec<CostKey> = Vec::new();
     for &key in asked {
         if keys.contains(&key) {
-            return Err(Error::usage(format!("--by names {} twice", key.name())).hint("name each key once"));
+            return Err(Error::usage(format!("--by names {} twice", key.into_str())).hint("name each key once"));
         }
         keys.push(key);
     }

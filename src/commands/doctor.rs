@@ -126,7 +126,7 @@ impl Examined {
         let place = |first: &str| if is_shared { sharing::hidden_place(first) } else { first.to_owned() };
         let odd = self.damage.iter().map(|(reason, row)| Line {
             state: "warn",
-            what: reason.key().to_owned(),
+            what: reason.into_str().to_owned(),
             told: format!("{} in {}, first at {}", thousands(row.count), counted(row.files, "file"), place(&row.first)),
         });
         let mut table = Table::new(&["state", "what", "told"]);

@@ -9,7 +9,6 @@ use crate::base::error::{Error, Result};
 use crate::base::showing::{KeptLines, Showing};
 use crate::facts::budget::{BudgetRequest, Unfit};
 use crate::facts::encode::{EncodeAttempt, FormatFamily, FormatRules, Params};
-use crate::facts::inner_formats::InnerFormat;
 use crate::facts::quotable::Quotable;
 use crate::facts::subject::Subject;
 use crate::facts::tokens::{BpeVocabulary, Counter};
@@ -111,7 +110,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         TableFormat::Json => write_json(args, &subject, baseline, &candidates, winner, context)?,
         form => {
             if form != TableFormat::Csv {
-                writeln!(context.out, "shape: {}; {}", subject.shape.key(), inner_words(&subject))?;
+                writeln!(context.out, "shape: {}; {}", subject.shape.into_str(), inner_words(&subject))?;
                 writeln!(context.out, "tokens: {} as it is ({})", thousands(baseline), args.tokenizer)?;
             }
             table(&candidates, baseline, winner).write(context.out, form, context.width)?;
@@ -151,7 +150,7 @@ fn fit(args: &Args, request: &BudgetRequest<'_>, counter: &mut Counter, context:
     let whole = counter.count(text);
     if args.output.form() == TableFormat::Json {
         let fields = json!({
-            "shape": shape.key(), "tokenizer": args.tokenizer, "budget": budget, "tokens": fitted.tokens,
+            "shape": shape.into_str(), "tokenizer": args.tokenizer, "budget": budget, "tokens": fitted.tokens,
             "tokens_whole": whole, "kept": fitted.kept, "elided": fitted.elided, "value": fitted.value,
             "value_total": fitted.value_total, "value_upper_bound": fitted.upper_bound, "gap": fitted.gap(),
             "text": fitted.text,
@@ -256,7 +255,7 @@ fn winner(candidates: &[Candidate], extended: bool, baseline: u64) -> Option<&Ca
 }
 
 fn inner_words(subject: &Subject<'_>) -> String {
-    let inner: Vec<&str> = inner_formats::find(subject.text, subject.shape).iter().map(InnerFormat::key).collect();
+    let inner: Vec<&str> = inner_formats::find(subject.text, subject.shape).iter().map(Into::into).collect();
     let described = shape::describe(subject.text, subject.shape);
     let numbers = [
         (described.depth.into(), "deep"),
@@ -283,7 +282,7 @@ fn table(candidates: &[Candidate], baseline: u64, winner: Option<&Candidate>) ->
             candidate.tokens.map(thousands).unwrap_or_default(),
             saved.unwrap_or_default(),
             if winner.is_some_and(|winner| winner.id == candidate.id) { "chosen".to_owned() } else { String::new() },
-            candidate.text().map_or("", |_| candidate.kept.key()).to_owned(),
+            candidate.text().map_or("", |_| candidate.kept.into_str()).to_owned(),
             candidate.state().to_owned(),
         ]);
     }
@@ -304,7 +303,7 @@ fn write_json(
             "family": format!("{:?}", candidate.family).to_lowercase(),
             "proven": candidate.text().is_some(),
             "state": candidate.state(),
-            "quotable": candidate.text().map(|_| candidate.kept.key()),
+            "quotable": candidate.text().map(|_| candidate.kept.into_str()),
             "eligible": candidate.text().is_some() && candidate.is_quotable,
             "tokens": candidate.tokens,
             "bytes": candidate.text().map(str::len),
@@ -312,8 +311,8 @@ fn write_json(
     };
     let described = shape::describe(subject.text, subject.shape);
     let fields = json!({
-        "shape": subject.shape.key(),
-        "inner_formats": inner_formats::find(subject.text, subject.shape).iter().map(InnerFormat::key).collect::<Vec<_>>(),
+        "shape": subject.shape.into_str(),
+        "inner_formats": inner_formats::find(subject.text, subject.shape).iter().map(<&str>::from).collect::<Vec<_>>(),
         "depth": described.depth,
         "items": described.items,
         "fields": described.fields,

@@ -73,7 +73,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         let is_shared = args.output.form() == TableFormat::Md && !args.output.names;
         for (reason, row) in &damage {
             let first = if is_shared { sharing::hidden_place(&row.first) } else { row.first.clone() };
-            summary.row([format!("malformed lines: {}", reason.key()), thousands(row.count), first]);
+            summary.row([format!("malformed lines: {}", reason.into_str()), thousands(row.count), first]);
         }
         summary.write(context.out, args.output.form(), context.width)?;
         return Ok(Exit::Done);
@@ -122,7 +122,8 @@ fn summary(input: &Input, said: &Said) -> Table {
     row("chains with calls", overview.chains, subagents.join(", ").trim_end_matches(", ").to_owned());
     let cleared = [(overview.evictions, "results cleared by micro-compaction")];
     row("compactions", overview.compactions, parts(&cleared));
-    let states = Status::ALL.map(|status| (overview.status.get(status.key()).copied().unwrap_or(0), status.key()));
+    let states =
+        Status::ALL.map(|status| (overview.status.get(status.into_str()).copied().unwrap_or(0), status.into_str()));
     row("tool calls, each once", overview.calls, parts(&states));
     let copies = [(merged.duplicate_call, "merged"), (merged.superseded_progress, "in progress records left out")];
     row("copies of calls", merged.duplicate_call + merged.superseded_progress, parts(&copies));

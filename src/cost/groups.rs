@@ -14,7 +14,7 @@ use crate::whatif::sim::laid_out;
 
 /// A key of a cost table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, ValueEnum, strum::IntoStaticStr)]
-#[strum(serialize_all = "kebab-case")]
+#[strum(const_into_str, serialize_all = "kebab-case")]
 pub enum CostKey {
     /// The tool that was called.
     Tool,
@@ -51,11 +51,6 @@ pub enum CostKey {
 }
 
 impl CostKey {
-    /// The name of the key on the command line and in reports.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// Whether it tells things in one context apart; else it tells requests apart.
     pub fn is_of_things(self) -> bool {
         matches!(self, Self::Tool | Self::Server | Self::Content | Self::FileKind | Self::Outcome)

@@ -9,7 +9,6 @@ use crate::cost::tables::{dollars, percent_of};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::{counted, thousands};
 use crate::report::table::Table;
-use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::cost::Cost;
 
 /// Columns of the drawing, and its lines.
@@ -189,7 +188,7 @@ pub fn listing(found: &SessionCost) -> Listing {
         .count("unpriced_tokens", |moment| moment.cost.unpriced_tokens)
         .flag("compacted", |moment| moment.compacted)
         .flag("human", |moment| moment.human)
-        .text("miss", |moment| moment.miss.map(Cause::word).unwrap_or_default().to_owned())
+        .text("miss", |moment| moment.miss.map_or("", |cause| cause.into_str()).to_owned())
         .whole("miss_nano_usd", |moment| i64::try_from(moment.miss_cost.nano_usd).ok())
         .finish()
 }

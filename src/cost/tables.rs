@@ -66,7 +66,7 @@ pub fn percent_of(part: &Cost, whole: &Cost) -> String {
 pub fn table(found: &Attribution, top: usize, name: &dyn Fn(&Label) -> String, sessions: &LabelledSessions) -> Table {
     let has_calls = found.rows.iter().any(|row| row.entry.calls > 0) && found.keys.iter().any(|key| key.is_of_things());
     let has_unpriced = found.total.cost().unpriced_tokens > 0;
-    let mut headers: Vec<&str> = found.keys.iter().map(|key| key.name()).collect();
+    let mut headers: Vec<&str> = found.keys.iter().map(|key| key.into_str()).collect();
     let has_sessions = found.keys.contains(&CostKey::Session);
     headers.extend(if has_sessions { &["in project", "begun", "lasted"][..] } else { &[] });
     headers.extend(["#first", "#carried", "#paid again", "#all", "#share"]);
@@ -120,7 +120,7 @@ pub fn listing(found: &Attribution, name: &dyn Fn(&Label) -> String) -> Listing 
     let nano = |cost: Cost| i64::try_from(cost.nano_usd).ok();
     let mut columns = Columns::of(&found.rows);
     for (index, key) in found.keys.iter().enumerate() {
-        columns = columns.text(key.name(), |row: &CostRow| row.labels.get(index).map(name).unwrap_or_default());
+        columns = columns.text(key.into_str(), |row: &CostRow| row.labels.get(index).map(name).unwrap_or_default());
     }
     columns
         .count("calls", |row| row.entry.calls)

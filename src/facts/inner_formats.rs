@@ -26,7 +26,7 @@ const TAGS_TRIED_MAX: usize = 32;
 
 /// One inner format; the order is the published one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr, strum::VariantArray)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum InnerFormat {
     /// `http://` or `https://` and a host.
@@ -65,17 +65,12 @@ impl InnerFormat {
 
     /// The format with this published name.
     pub fn from_key(key: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|format| format.key() == key)
+        Self::ALL.iter().copied().find(|format| format.into_str() == key)
     }
 
     /// The bit that stands for it in a set.
     pub fn bit(self) -> u16 {
         1 << self as u8
-    }
-
-    /// The published name.
-    pub fn key(self) -> &'static str {
-        self.into()
     }
 }
 

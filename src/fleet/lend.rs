@@ -409,7 +409,8 @@ fn add(seen: &mut Fingerprint, lent: &Lent, n: u64) {
 fn formats(lent: &Lent) -> Vec<String> {
     let mut bins = lent.bins(INNER_FORMAT);
     bins.retain(|(bin, count)| *bin != OTHER && *count > 0.0);
-    let name = |bin: u32| crate::facts::inner_formats::InnerFormat::ALL.get(bin as usize).map(|format| format.key());
+    let name =
+        |bin: u32| crate::facts::inner_formats::InnerFormat::ALL.get(bin as usize).map(|format| format.into_str());
     bins.sort_by(|(a, x), (b, y)| y.total_cmp(x).then_with(|| name(*a).cmp(&name(*b))));
     bins.into_iter().filter_map(|(bin, _)| name(bin)).take(3).map(str::to_owned).collect()
 }
@@ -424,10 +425,10 @@ fn shapes(seen: &mut Fingerprint, own: f64, lent: &[(u32, f64)], more: f64) {
         seen.shape_mix.iter().map(|(name, share)| (name.clone(), share * own)).collect();
     for (bin, count) in lent {
         let shape = u8::try_from(*bin).map(BodyShape::from_number).unwrap_or_default();
-        *mix.entry(shape.key().to_owned()).or_default() += more * count / total;
+        *mix.entry(shape.into_str().to_owned()).or_default() += more * count / total;
     }
     seen.shape_mix = mix.into_iter().map(|(name, count)| (name, count / (own + more))).collect();
-    let known = seen.shape_mix.iter().filter(|(name, _)| name != BodyShape::Unknown.key());
+    let known = seen.shape_mix.iter().filter(|(name, _)| name != BodyShape::Unknown.into_str());
     let best = known.max_by(|(a, x), (b, y)| x.total_cmp(y).then_with(|| b.cmp(a)));
     seen.shape_dominant = best.map(|(name, _)| name.clone());
     let share = |(_, share): &(String, f64)| if *share > 0.0 { -share * share.log2() } else { 0.0 };

@@ -108,7 +108,7 @@ impl Summed {
     /// The most frequent shape that says something; of equals the first by name.
     fn shape(&self) -> String {
         let known = self.bins(SHAPE).filter(|(bin, _)| *bin != OTHER && *bin != BodyShape::Unknown as u32);
-        let named = known.map(|(bin, count)| (BodyShape::from_number(bin as u8).key(), count));
+        let named = known.map(|(bin, count)| (BodyShape::from_number(bin as u8).into_str(), count));
         let best = named.max_by(|(a, x), (b, y)| x.total_cmp(y).then_with(|| b.cmp(a)));
         best.map(|(name, _)| name.to_owned()).unwrap_or_default()
     }

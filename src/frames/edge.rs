@@ -9,7 +9,7 @@ use crate::logs::trace::Millis;
 
 /// What follows what: how calls of one message are taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, strum::IntoStaticStr, clap::ValueEnum)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Concurrency {
     /// As concurrent: each is followed by every call of the next message, within a context.
     #[default]
@@ -18,16 +18,9 @@ pub enum Concurrency {
     Flat,
 }
 
-impl Concurrency {
-    /// The name in reports.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// Which pairs count with regard to what a person wrote between the two calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, strum::IntoStaticStr, clap::ValueEnum)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Turns {
     /// All.
     #[default]
@@ -36,13 +29,6 @@ pub enum Turns {
     Within,
     /// Only those with one.
     Across,
-}
-
-impl Turns {
-    /// The name in reports.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// One call as an event of a process.

@@ -107,6 +107,6 @@ fn projections_batch(rows: &[MinedProjection]) -> ColumnResult<RecordBatch> {
         ("reversed", counts(|row| row.reversed), false),
         ("sole", counts(|row| row.sole), false),
         ("p", floats(|row| row.p), false),
-        ("held", texts(|row| row.held.map(|held| held.key())), true),
+        ("held", texts(|row| row.held.map(|held| held.into_str())), true),
     ])
 }

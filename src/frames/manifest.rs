@@ -316,7 +316,7 @@ impl StoredEntry {
             non_objects: counters.non_objects,
             known_records: counters.known_records,
             types: counters.types.clone(),
-            damage: damage.map(|(reason, spot)| (reason.key().to_owned(), (spot.count, spot.line))).collect(),
+            damage: damage.map(|(reason, spot)| (reason.into_str().to_owned(), (spot.count, spot.line))).collect(),
         }
     }
 

@@ -65,7 +65,7 @@ pub struct Spelling {
 
 /// Why a combination is no link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Hold {
     /// In too few sessions.
@@ -87,11 +87,6 @@ pub enum Hold {
 }
 
 impl Hold {
-    /// The reason in JSON and tables.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
-
     /// The reason in words.
     pub fn words(self) -> &'static str {
         match self {

@@ -49,7 +49,7 @@ impl Overview {
         let chains = |place| history.chains.iter().filter(|chain| chain.place == place).count() as u64;
         let status = |status: Status| {
             let count = history.calls.iter().filter(|call| call.status == status).count();
-            (status.key().to_owned(), count as u64)
+            (status.into_str().to_owned(), count as u64)
         };
         let billed = || history.messages.iter().filter(|message| message.billed);
         Self {

@@ -56,7 +56,7 @@ pub enum ResultKind {
 
 /// How a call ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, strum::IntoStaticStr, strum::FromRepr)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum Status {
     /// No result in the log: interrupted, or the log ends.
@@ -75,11 +75,6 @@ pub enum Status {
 impl Status {
     /// All states, in the order of reports.
     pub const ALL: [Self; 5] = [Self::Ok, Self::Error, Self::Rejected, Self::Cancelled, Self::Unanswered];
-
-    /// The name of the state in reports.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// Who speaks: a session's main thread or one of its subagents.

@@ -142,19 +142,12 @@ pub struct SizeSide {
 
 /// What a row is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum ComparedKind {
     /// A follow-up.
     Edge,
     /// The size of answers.
     Size,
-}
-
-impl ComparedKind {
-    /// The name in reports.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// One edge or size on both sides.

@@ -2,7 +2,7 @@
 
 use crate::base::listing::{Columns, Listing};
 use crate::base::stats::Share;
-use crate::mine::fields::{FieldUse, FieldUses, FieldWorth, GroupNumbers, ToolFields};
+use crate::mine::fields::{FieldUse, FieldUses, GroupNumbers, ToolFields};
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Table, TableBuilder};
 
@@ -40,7 +40,7 @@ pub fn fields(rows: &[FieldUse], numbers: &GroupNumbers) -> Listing {
         .count("in_texts", |row| row.in_texts)
         .count("tokens", |row| row.tokens)
         .count("tokens_unused", |row| row.tokens_unused)
-        .text("group", |row| numbers.group(row).map_or("", FieldWorth::key).to_owned())
+        .text("group", |row| numbers.group(row).map_or("", |worth| worth.into_str()).to_owned())
         .finish()
 }
 
@@ -78,7 +78,7 @@ pub fn fields_overview(rows: &[FieldUse], top: usize, numbers: &GroupNumbers) ->
         .number("used (95 %)", |row| interval(&row.share()))
         .count("tokens", |row| row.tokens)
         .count("unused", |row| row.tokens_unused)
-        .text("group", |row| numbers.group(row).map_or("–", FieldWorth::key).to_owned())
+        .text("group", |row| numbers.group(row).map_or("–", |worth| worth.into_str()).to_owned())
         .table()
 }
 

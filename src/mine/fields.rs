@@ -279,7 +279,7 @@ pub struct GroupNumbers {
 
 /// What a field is worth; the names are those of the published schema.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum FieldWorth {
     /// Surely used in most responses.
     MustHave,
@@ -287,13 +287,6 @@ pub enum FieldWorth {
     NiceToHave,
     /// Surely used in next to none.
     Debug,
-}
-
-impl FieldWorth {
-    /// Its name in a configuration.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
 }
 
 impl GroupNumbers {

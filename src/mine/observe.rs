@@ -216,14 +216,14 @@ fn layer_tokens(sum: &EndpointSum) -> LayerTokens {
 fn shape_mix(sums: &[&EndpointSum], calls: f64) -> Vec<(String, f64)> {
     let mut weights: BTreeMap<&str, f64> = BTreeMap::new();
     for sum in sums {
-        *weights.entry(BodyShape::from_number(sum.shape).key()).or_default() += sum.weight * sum.events as f64;
+        *weights.entry(BodyShape::from_number(sum.shape).into_str()).or_default() += sum.weight * sum.events as f64;
     }
     weights.into_iter().map(|(shape, weight)| (shape.to_owned(), weight / calls)).collect()
 }
 
 /// The most frequent shape that says something; of equals the first by name.
 fn dominant(mix: &[(String, f64)]) -> Option<String> {
-    let known = mix.iter().filter(|(shape, _)| shape != BodyShape::Unknown.key());
+    let known = mix.iter().filter(|(shape, _)| shape != BodyShape::Unknown.into_str());
     let best = known.max_by(|(a, x), (b, y)| x.total_cmp(y).then_with(|| b.cmp(a)));
     best.map(|(shape, _)| shape.clone())
 }

@@ -51,7 +51,7 @@ pub fn of_files<'d>(files: impl Iterator<Item = (String, &'d Damage)>) -> BTreeM
 /// The table for people.
 pub fn table(quality: &BTreeMap<Reason, Quality>) -> Table {
     TableBuilder::of(quality)
-        .text("reason", |(reason, _)| reason.key().to_owned())
+        .text("reason", |(reason, _)| reason.into_str().to_owned())
         .count("count", |(_, row)| row.count)
         .count("files", |(_, row)| row.files)
         .text("what became of it", |(reason, _)| reason.outcome().to_owned())
@@ -60,14 +60,14 @@ pub fn table(quality: &BTreeMap<Reason, Quality>) -> Table {
 
 /// Counts by reason, on one line.
 pub fn in_a_line(quality: &BTreeMap<Reason, Quality>) -> String {
-    let words = quality.iter().map(|(reason, row)| format!("{} {}", thousands(row.count), reason.key()));
+    let words = quality.iter().map(|(reason, row)| format!("{} {}", thousands(row.count), reason.into_str()));
     words.collect::<Vec<_>>().join(", ")
 }
 
 /// Where each reason was seen first, a line each, so that a path can be copied.
 pub fn write_places(out: &mut dyn std::io::Write, quality: &BTreeMap<Reason, Quality>) -> Result<()> {
     for (reason, row) in quality {
-        writeln!(out, "first {:<18} {}", reason.key(), row.first)?;
+        writeln!(out, "first {:<18} {}", reason.into_str(), row.first)?;
     }
     Ok(())
 }
@@ -75,7 +75,7 @@ pub fn write_places(out: &mut dyn std::io::Write, quality: &BTreeMap<Reason, Qua
 /// The same for JSON.
 pub fn json(quality: &BTreeMap<Reason, Quality>) -> Value {
     let row = |(reason, row): (&Reason, &Quality)| {
-        (reason.key().to_owned(), json!({ "count": row.count, "files": row.files, "first": row.first }))
+        (reason.into_str().to_owned(), json!({ "count": row.count, "files": row.files, "first": row.first }))
     };
     Value::Object(quality.iter().map(row).collect())
 }

@@ -252,7 +252,7 @@ pub fn sessions_overview(rows: &[SessionRowSummary]) -> Table {
 /// All columns of a comparison.
 pub fn changes(rows: &[ComparedRow]) -> Listing {
     Columns::of(rows)
-        .text("what", |row| row.what.key().to_owned())
+        .text("what", |row| row.what.into_str().to_owned())
         .text("name", |row| row.name.clone())
         .text("to", |row| row.to.clone())
         .whole("lag", |row| row.lag.map(i64::from))
@@ -282,7 +282,7 @@ pub fn changes_overview(rows: &[ComparedRow], top: usize) -> Table {
         if row.to.is_empty() { row.name.clone() } else { format!("{} → {}{lag}", row.name, row.to) }
     };
     TableBuilder::of(rows.iter().take(top))
-        .text("what", |row| row.what.key().to_owned())
+        .text("what", |row| row.what.into_str().to_owned())
         .text("tools", |row| tools(row))
         .number("A", |row| shown(&row.a, row.median_a))
         .number("B", |row| shown(&row.b, row.median_b))

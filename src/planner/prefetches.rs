@@ -12,7 +12,7 @@ use crate::telemetry::log::{Decline, RecordedPlan};
 
 /// How a planned call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum PrefetchEnd {
     /// The agent asked for exactly this, and the answer was there: its own call did not run.
     Won,
@@ -41,11 +41,6 @@ impl PrefetchEnd {
     /// All ends, in the order of reports.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
-    /// The name in reports.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
-
     /// Whether it was sent out at all.
     pub fn was_sent(self) -> bool {
         !matches!(self, Self::HostSaturated | Self::MaxParallelReached | Self::AlreadyFetched)
@@ -54,7 +49,7 @@ impl PrefetchEnd {
 
 /// Why a call is not planned. The first four are declines (published words); the others were never candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum DeclineReason {
     /// Does not fit what is left of the budget.
     Budget,
@@ -79,11 +74,6 @@ pub enum DeclineReason {
 impl DeclineReason {
     /// All reasons, in the order of reports.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
-
-    /// The name in reports.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
 
     /// Whether the planner could have made the call and chose not to.
     pub fn is_decline(self) -> bool {
@@ -158,7 +148,7 @@ counts_per! {
 
 impl Serialize for PerEnd {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(PrefetchEnd::ALL.iter().map(|&end| (end.key(), self[end])))
+        serializer.collect_map(PrefetchEnd::ALL.iter().map(|&end| (end.into_str(), self[end])))
     }
 }
 

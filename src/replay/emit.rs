@@ -100,8 +100,8 @@ fn recorded(event: &RecordedEvent, log: &EventLog, laid: &ReplayInput, names: &P
         tool_name_anon: names.tool(log.names.text(event.tool)),
         endpoint_class: names.tool(log.names.text(event.endpoint)),
         response_chars: event.bytes.into(),
-        shape: BodyShape::from_number(event.shape).key().to_owned(),
-        inner_formats: InnerFormats(event.inner_formats).iter().map(|format| format.key().to_owned()).collect(),
+        shape: BodyShape::from_number(event.shape).into_str().to_owned(),
+        inner_formats: InnerFormats(event.inner_formats).iter().map(|format| format.into_str().to_owned()).collect(),
         content_sha_prefix_hex: content(event, names),
         file_path_hash: (event.path > 0).then(|| format!("{:08x}", names.short(event.path))),
         is_dedup_hit: event.layer == LayerId::L0,
@@ -127,9 +127,9 @@ fn recorded(event: &RecordedEvent, log: &EventLog, laid: &ReplayInput, names: &P
         encodings: encodings.filter_map(|row| Some((format(row.format)?, row.depth, row.tokens))).collect(),
         enricher_prefetched: event.plan.prefetched,
         enricher_predicted_cost_tokens: event.plan.predicted,
-        enricher_decline_reason: event.plan.declined.map(|reason| reason.key().to_owned()),
+        enricher_decline_reason: event.plan.declined.map(|reason| reason.into_str().to_owned()),
         cited_in_next_n_turns: event.plan.cited,
         call_order: (event.order != NO_ORDER).then_some(event.order),
-        what: (event.what != RecordedAs::Response).then(|| event.what.key().to_owned()),
+        what: (event.what != RecordedAs::Response).then(|| event.what.into_str().to_owned()),
     }
 }

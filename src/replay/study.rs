@@ -150,7 +150,7 @@ fn arm(name: &str, laid: &ReplayInput, ledger: &Ledger, expanded: Expanded, quot
         endpoints.entry(endpoint.name()).or_default().absorb(tally);
     }
     let ids = encode::ids();
-    let shape = |(number, tally): (u8, &Tally)| (BodyShape::from_number(number).key().to_owned(), *tally);
+    let shape = |(number, tally): (u8, &Tally)| (BodyShape::from_number(number).into_str().to_owned(), *tally);
     let format = |(number, tally): (u8, &Tally)| (ids[number as usize].to_owned(), *tally);
     ReplayArm {
         name: name.to_owned(),

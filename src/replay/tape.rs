@@ -19,7 +19,7 @@ static NOTHING: LazyLock<BodyFacts> = LazyLock::new(BodyFacts::default);
 
 /// What a tool does with files (published classes).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, strum::IntoStaticStr)]
-#[strum(serialize_all = "kebab-case")]
+#[strum(const_into_str, serialize_all = "kebab-case")]
 pub enum ToolKind {
     /// Answers come from files.
     FileRead,
@@ -27,13 +27,6 @@ pub enum ToolKind {
     FileMutate,
     /// Neither.
     Other,
-}
-
-impl ToolKind {
-    /// The name in verbose hints.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// What there is to a response.

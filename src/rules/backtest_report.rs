@@ -19,7 +19,7 @@ pub fn table(rows: &[PromiseCoverage]) -> Table {
         .number("of", |row| of(row.share().n, &row.unit))
         .number("weeks", |row| row.weeks.len().to_string())
         .text("judged from", |row| known(row.weeks.first(), |week| date(week.week_ms)))
-        .text("covers", |row| row.verdict().key().to_owned())
+        .text("covers", |row| row.verdict().into_str().to_owned())
         .table()
 }
 
@@ -57,7 +57,7 @@ pub fn json(rows: &[PromiseCoverage]) -> Value {
             "judged": share.n,
             "share": (share.n > 0).then(|| share.value()),
             "weeks_95": row.interval.map(|(low, high)| [low, high]),
-            "verdict": row.verdict().key(),
+            "verdict": row.verdict().into_str(),
             "weeks": row.weeks,
         })
     };

@@ -100,17 +100,17 @@ fn format_finding(
     let (shape, count) = dominant.map_or((BodyShape::Unknown, 0), |(&shape, &n)| (BodyShape::from_number(shape), n));
     let share = Share::new(count, answers);
     let evidence = Evidence {
-        counts: format!("{count} of {answers} classified answers are {}", shape.key()),
+        counts: format!("{count} of {answers} classified answers are {}", shape.into_str()),
         share: (answers > 0).then_some(share),
         n: answers,
         threshold: Some(sheet.cite("shape_share_min")),
         basis: Basis::Measured,
     };
-    let verdict = match thresholds.format_by_shape.get(shape.key()) {
+    let verdict = match thresholds.format_by_shape.get(shape.into_str()) {
         _ if answers < thresholds.answers_min => {
             Verdict::Skip(format!("too few answers for a format ({})", sheet.cite("answers_min")))
         }
-        None => Verdict::Skip(format!("no format follows from the shape {} alone", shape.key())),
+        None => Verdict::Skip(format!("no format follows from the shape {} alone", shape.into_str())),
         Some(_) if share.lower < thresholds.shape_share_min => {
             Verdict::Hold("the shape is not certain enough for a format".to_owned())
         }

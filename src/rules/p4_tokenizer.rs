@@ -233,7 +233,7 @@ fn present(current: &dyn Current, row: &FamilyRatio, seat: &Seat) -> String {
     let Seat { tokenizer, ratio, .. } = seat;
     let bpe = text(current, &tokenizers().child(tokenizer).child("bpe")).unwrap_or_default();
     // Both spellings of a table begin alike.
-    let place = VOCABULARIES.iter().position(|table| !bpe.is_empty() && table.key().starts_with(&bpe));
+    let place = VOCABULARIES.iter().position(|table| !bpe.is_empty() && table.into_str().starts_with(&bpe));
     let Some(place) = place else { return format!("now {ratio}, by `{tokenizer}`") };
     let percent = 100.0 * row.counted[place] as f64 / row.tokens.max(1) as f64;
     format!(

@@ -59,7 +59,7 @@ fn endpoint(facts: &RuleFacts<'_>, sheet: &RuleThresholds, thresholds: &Threshol
 
 /// The template for such responses, and the threshold that they meet.
 fn suiting(seen: &Fingerprint, thresholds: &Thresholds) -> Option<(&'static str, &'static str)> {
-    let tables = seen.shape_dominant.as_deref() == Some(BodyShape::MarkdownTable.key());
+    let tables = seen.shape_dominant.as_deref() == Some(BodyShape::MarkdownTable.into_str());
     let has = |formats: &[String]| formats.iter().all(|format| seen.inner_formats_top3.contains(format));
     if tables && seen.columns_mean.is_some_and(|columns| columns >= thresholds.columns_min) {
         Some((CSV, "columns_min"))

@@ -104,7 +104,7 @@ fn evidence_words(evidence: &Evidence) -> String {
     if let Some(threshold) = &evidence.threshold {
         words += &format!("; {threshold}");
     }
-    format!("{words} [{}]", evidence.basis.key())
+    format!("{words} [{}]", evidence.basis.into_str())
 }
 
 /// "in an MCP host saves 1,234 tokens more (0.12 % of 1,000,000); bound, in a gateway: saves …"
@@ -182,7 +182,7 @@ fn finding_json(finding: &Finding) -> Value {
         "rule": finding.rule,
         "subject": finding.subject,
         "evidence": {
-            "basis": evidence.basis.key(),
+            "basis": evidence.basis.into_str(),
             "counts": evidence.counts,
             "n": evidence.n,
             "threshold": evidence.threshold,
@@ -252,12 +252,12 @@ fn section(lever: &Lever) -> String {
         LeverUse::Hint => "a hint".to_owned(),
         LeverUse::LeftAlone(reason) => format!("left alone: {reason}"),
     };
-    let scopes: Vec<&str> = lever.scopes.iter().copied().map(SettingsScope::key).collect();
+    let scopes: Vec<&str> = lever.scopes.iter().map(SettingsScope::into_str).collect();
     let mut lines = vec![
         format!("\n### {}\n\n{}\n", lever.name, lever.does),
         format!("- devboy: {fate}"),
         format!("- takes {}; default: {}", lever.takes(), lever.default_words()),
-        format!("- {}, by {}", lever.place.key(), scopes.join(", ")),
+        format!("- {}, by {}", lever.place.into_str(), scopes.join(", ")),
         format!("- client versions: {}", lever.versions()),
     ];
     if !lever.off_by.is_empty() {
@@ -267,6 +267,6 @@ fn section(lever: &Lever) -> String {
         lines.push(format!("- gives way to {}", lever.gives_way_to.join(", ")));
     }
     lines.push(format!("- in a log: {}", lever.log));
-    lines.push(format!("- source: {} [{}]\n", lever.source, lever.confidence.key()));
+    lines.push(format!("- source: {} [{}]\n", lever.source, lever.confidence.into_str()));
     lines.join("\n")
 }

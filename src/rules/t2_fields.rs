@@ -82,7 +82,7 @@ fn finding<'f>(
     table.insert("fields", Value::Array(names));
     table.insert("estimated_value", ((share.value() * 100.0).round() / 100.0).into());
     table.insert("default_include", (group != FieldWorth::Debug).into());
-    let key = KeyPath::from(["tools", tool, "field_groups", group.key()]);
+    let key = KeyPath::from(["tools", tool, "field_groups", group.into_str()]);
     let verdict = match facts.current.line(&key) {
         Some(line) => Verdict::Skip(format!("`{key}` stands in line {line} and is kept")),
         None => Verdict::Propose(Delta { key, from: None, to: table.into() }),

@@ -305,7 +305,7 @@ impl JournalChange {
         let words = if evidence.counts.is_empty() {
             String::new()
         } else {
-            format!("{} [{}]", evidence.counts, evidence.basis.key())
+            format!("{} [{}]", evidence.counts, evidence.basis.into_str())
         };
         Some(Self {
             rule: finding.rule.to_owned(),

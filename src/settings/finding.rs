@@ -68,20 +68,13 @@ impl Evidence {
 
 /// What a figure rests on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Basis {
     /// Stands in the logs.
     #[default]
     Measured,
     /// A shipped annotation, not of this user's making.
     Shipped,
-}
-
-impl Basis {
-    /// The word for it in reports.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// One result of one rule.

@@ -45,7 +45,8 @@ struct FileSearch {
 }
 
 /// How a session works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::IntoStaticStr)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum AgentClass {
     /// Neither of the others.
@@ -54,17 +55,6 @@ pub enum AgentClass {
     FileSearchHeavy,
     /// Long, with several compactions.
     MarathonRefactor,
-}
-
-impl AgentClass {
-    /// The name of its variant in `profiles.agent.variants`.
-    pub fn variant(self) -> &'static str {
-        match self {
-            Self::Default => DEFAULT,
-            Self::FileSearchHeavy => "file_search_heavy",
-            Self::MarathonRefactor => "marathon_refactor",
-        }
-    }
 }
 
 /// Classifies a session by its number of events, its number of compactions and the share of its events that read files.
@@ -153,7 +143,7 @@ impl Settings {
     /// The agent profile: the active one, else the one of the session's class.
     pub fn agent_variant_for(&self, class: AgentClass) -> ChosenProfile<AgentProfile> {
         let axis = &self.profiles.agent;
-        let wanted = named(&axis.active).unwrap_or(class.variant());
+        let wanted = named(&axis.active).unwrap_or(class.into_str());
         exact(&axis.variants, wanted).unwrap_or_else(|| stand_in(&axis.variants, "agent"))
     }
 

@@ -23,7 +23,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// What makes a response that was prefetched a used one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, clap::ValueEnum)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum UsedWhen {
     /// The agent itself soon got the same answer of the same tool, before the file was changed.
     ///

@@ -25,7 +25,7 @@ pub const NO_LATENCY: u32 = u32::MAX;
 
 /// What a record is: a response, or something besides that matters to what later responses may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum RecordedAs {
     /// An answer with text.
     #[default]
@@ -48,11 +48,6 @@ impl RecordedAs {
     /// All but a response.
     pub const BESIDE: [Self; 6] =
         [Self::Failed, Self::Refused, Self::Empty, Self::Unanswered, Self::Cleared, Self::Compacted];
-
-    /// The name in telemetry.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
 
     /// Whether it is a call.
     pub fn is_call(self) -> bool {
@@ -202,7 +197,7 @@ impl RecordedPlan {
 
 /// Why the planner declined (published spellings).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Decline {
     /// Over the token budget.
     Budget,
@@ -217,11 +212,6 @@ pub enum Decline {
 impl Decline {
     /// All reasons.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
-
-    /// The published name.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// What one format would have cost for a response.

@@ -277,7 +277,9 @@ impl<'r> Parser<'r> {
 
         let what = match &*what {
             "" => RecordedAs::Response,
-            what => RecordedAs::BESIDE.into_iter().find(|known| known.key() == what).ok_or(Reason::UnknownValue)?,
+            what => {
+                RecordedAs::BESIDE.into_iter().find(|known| known.into_str() == what).ok_or(Reason::UnknownValue)?
+            }
         };
         let order = fields.whole(Field::Order).map_or(NO_ORDER, |_| fields.count(Field::Order));
         let shape = odd.known(&shape, BodyShape::from_key).unwrap_or_default() as u8;
@@ -503,7 +505,7 @@ fn layer_of(key: &str) -> Option<LayerId> {
 }
 
 fn decline_of(key: &str) -> Option<Decline> {
-    Decline::ALL.iter().copied().find(|reason| reason.key() == key)
+    Decline::ALL.iter().copied().find(|reason| reason.into_str() == key)
 }
 
 /// The first `N` bytes of SHA-256 that are written as twice as many hex digits; none for an empty text. Some recorders

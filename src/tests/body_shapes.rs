@@ -252,7 +252,7 @@ fn names_and_numbers_are_stable() {
     ];
     for (number, name) in (0..).zip(names) {
         let shape = BodyShape::from_number(number);
-        assert_eq!((shape.key(), shape as u8), (name, number));
+        assert_eq!((shape.into_str(), shape as u8), (name, number));
     }
     assert_eq!(BodyShape::from_number(11), Unknown);
 }

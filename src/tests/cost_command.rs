@@ -106,8 +106,8 @@ fn every_key_gives_rows_that_add_up_to_one_bill_in_all_forms() {
     let bill = home.json(&["cost"])["summary"]["bill"].clone();
     assert_eq!(number(&bill["requests"]), 8);
     for key in <CostKey as clap::ValueEnum>::value_variants() {
-        let report = home.json(&["cost", "--by", key.name()]);
-        assert_eq!(report["by"], json!([key.name()]));
+        let report = home.json(&["cost", "--by", key.into_str()]);
+        assert_eq!(report["by"], json!([key.into_str()]));
         assert_eq!(report["summary"]["bill"], bill);
         let rows = report["rows"].as_array().unwrap();
         let sum = |field: &str| rows.iter().map(|row| number(&row[field])).sum::<u64>();
@@ -116,7 +116,7 @@ fn every_key_gives_rows_that_add_up_to_one_bill_in_all_forms() {
         assert_eq!(sum("read_tokens"), number(&bill["spent"]["read"]), "{key:?}");
         assert_eq!(sum("written_1h_tokens"), number(&bill["spent"]["write_1h"]), "{key:?}");
         assert_eq!(sum("calls"), 6, "{key:?}");
-        let csv = out(&home, &["cost", "--by", key.name(), "--format", "csv"]);
+        let csv = out(&home, &["cost", "--by", key.into_str(), "--format", "csv"]);
         assert_eq!(csv.lines().count(), rows.len() + 1, "{key:?}");
     }
     let kinds = &home.json(&["cost"])["summary"]["kinds"];

@@ -10,7 +10,7 @@ use crate::tests::log_builder::cases;
 /// The tags of a body, joined.
 fn tags(body: &str) -> String {
     let found = find(body, classify(body.as_bytes()));
-    found.iter().map(InnerFormat::key).collect::<Vec<_>>().join(",")
+    found.iter().map(|format| format.into_str()).collect::<Vec<_>>().join(",")
 }
 
 /// The tags of a text that stands in an object.
@@ -45,7 +45,7 @@ fn names_and_bits_are_stable() {
     let names = "url log hash diff md md_table md_with_code code_fence \
                  xml_html yaml stack_trace numbered_list inline_json prose";
     let all = InnerFormats((1 << 14) - 1);
-    assert!(all.iter().map(InnerFormat::key).eq(names.split(' ')));
+    assert!(all.iter().map(|format| format.into_str()).eq(names.split(' ')));
     for (bit, format) in InnerFormat::ALL.iter().copied().enumerate() {
         assert!(InnerFormats(1 << bit).iter().eq([format]));
     }

@@ -326,7 +326,7 @@ fn a_call_in_every_state_is_counted_in_the_history() {
     ];
     let told = Told::of(&[("f", &log(&records))]);
     for status in Status::ALL {
-        assert_eq!(share_of(&told.history, status), 1, "{}", status.key());
+        assert_eq!(share_of(&told.history, status), 1, "{}", status.into_str());
     }
     let found = totals(&told.corpus);
     assert_eq!((found.status.ok, found.status.error, found.unanswered), (1, 3, 1));

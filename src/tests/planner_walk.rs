@@ -103,7 +103,7 @@ fn ends(tally: &PrefetchTally) -> BTreeMap<&'static str, u64> {
         .iter()
         .copied()
         .filter(|end| tally.ends[*end] > 0)
-        .map(|end| (end.key(), tally.ends[end]))
+        .map(|end| (end.into_str(), tally.ends[end]))
         .collect()
 }
 

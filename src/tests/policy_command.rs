@@ -1435,7 +1435,11 @@ fn the_page_has_every_class_of_breaks_with_its_strength() {
     let page = include_str!("../../docs/policies.md");
     for &class in crate::whatif::sim::breakage::rows::BreakClass::ALL {
         let strength = format!("{:?}", class.strength()).to_lowercase();
-        assert!(page.contains(&format!("| `{}` | {strength} |", class.word())), "{} is {strength}", class.word());
+        assert!(
+            page.contains(&format!("| `{}` | {strength} |", class.into_str())),
+            "{} is {strength}",
+            class.into_str()
+        );
     }
 }
 

@@ -71,7 +71,7 @@ fn benjamini_hochberg_gives_the_values_worked_out_by_hand() {
 #[test]
 fn a_target_inside_the_interval_is_open() {
     use crate::base::stats::{TargetFigure, TargetVerdict};
-    let of = |ends, target| TargetVerdict::of(ends, target).key();
+    let of = |ends, target| TargetVerdict::of(ends, target).into_str();
     assert_eq!(of((0.61, 0.9), TargetFigure::AtLeast(0.6)), "pass");
     assert_eq!(of((0.59, 0.9), TargetFigure::AtLeast(0.6)), "open");
     assert_eq!(of((0.1, 0.59), TargetFigure::AtLeast(0.6)), "fail");

@@ -222,7 +222,7 @@ fn said(telemetry: &Telemetry) -> Vec<Said> {
         ),
         content: (
             event.bytes,
-            BodyShape::from_number(event.shape).key(),
+            BodyShape::from_number(event.shape).into_str(),
             TAGS.into_iter().filter(|tag| event.inner_formats & inner_format(tag).unwrap() != 0).collect(),
             event.depth.into(),
             event.columns.into(),
@@ -239,7 +239,12 @@ fn said(telemetry: &Telemetry) -> Vec<Said> {
             event.mixed,
             event.handle_tokens,
         ),
-        plan: (event.plan.prefetched, event.plan.predicted, event.plan.cited, event.plan.declined.map(Decline::key)),
+        plan: (
+            event.plan.prefetched,
+            event.plan.predicted,
+            event.plan.cited,
+            event.plan.declined.map(|reason| reason.into_str()),
+        ),
         encodings: log
             .encodings_of(event)
             .iter()
@@ -259,7 +264,7 @@ fn expected(events: &[PipelineEvent]) -> Vec<Said> {
     let hex = |text: &str| u32::from_str_radix(text, 16).unwrap();
     let word = |words: [&'static str; 3], text: &str| words.into_iter().find(|word| *word == text);
     let layers = LayerId::ALL.map(LayerId::key);
-    let declines: Vec<&str> = Decline::ALL.iter().map(|reason| reason.key()).collect();
+    let declines: Vec<&str> = Decline::ALL.iter().map(|reason| reason.into_str()).collect();
     let said = events.iter().map(|event| Said {
         who: (
             visible(&event.session_hash).into_owned(),
@@ -280,7 +285,7 @@ fn expected(events: &[PipelineEvent]) -> Vec<Said> {
         ),
         content: (
             event.response_chars as u32,
-            (0..=10).map(|number| BodyShape::from_number(number).key()).find(|key| *key == event.shape).unwrap(),
+            (0..=10).map(|number| BodyShape::from_number(number).into_str()).find(|key| *key == event.shape).unwrap(),
             TAGS.into_iter().filter(|tag| event.inner_formats.iter().any(|other| other == tag)).collect(),
             event.depth_max.min(255) as u16,
             event.n_cols.min(u16::MAX.into()),
@@ -328,7 +333,7 @@ fn any_count() -> impl Strategy<Value = u32> {
 prop_compose! {
     fn any_content()(
         response_chars in any_count(),
-        shape in (0..11_u8).prop_map(|number| BodyShape::from_number(number).key().to_owned()),
+        shape in (0..11_u8).prop_map(|number| BodyShape::from_number(number).into_str().to_owned()),
         inner_formats in prop::sample::subsequence(TAGS.to_vec(), 0..=3),
         hash in prop_oneof![Just(String::new()), any_hex(32)],
         file_path_hash in prop::option::of(any_hex(8)),

@@ -16,7 +16,7 @@ use crate::whatif::{arg_check, compaction, history_trim, pick_tools, pipeline, p
 
 /// A policy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, strum::IntoStaticStr, strum::VariantArray)]
-#[strum(serialize_all = "kebab-case")]
+#[strum(const_into_str, serialize_all = "kebab-case")]
 pub enum Policy {
     /// A fixed list of tools.
     ToolFilter,
@@ -38,11 +38,6 @@ impl Policy {
     /// All policies, in the order in which they act on a context.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// What it says of itself. A new policy is a variant and a line here.
     pub fn entry(self) -> &'static PolicyEntry {
         match self {
@@ -57,8 +52,8 @@ impl Policy {
     }
 
     fn parse(name: &str) -> Result<Self> {
-        Self::ALL.iter().copied().find(|policy| policy.name() == name).ok_or_else(|| {
-            let names: Vec<&str> = Self::ALL.iter().map(|policy| policy.name()).collect();
+        Self::ALL.iter().copied().find(|policy| policy.into_str() == name).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|policy| policy.into_str()).collect();
             Error::usage(format!("there is no policy `{name}`"))
                 .hint(format!("policies: {}, several joined by `+`, or all", names.join(", ")))
         })
@@ -90,7 +85,7 @@ impl Stack {
         let mut policies = text.split('+').map(|name| Policy::parse(name.trim())).collect::<Result<Vec<_>>>()?;
         policies.sort_unstable();
         if let Some(pair) = policies.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Error::usage(format!("`{text}` names {} twice", pair[0].name())));
+            return Err(Error::usage(format!("`{text}` names {} twice", pair[0].into_str())));
         }
         if policies.contains(&Policy::ToolFilter) && policies.contains(&Policy::PickTools) {
             let message = "tool-filter and pick-tools both choose the tools: only one can";
@@ -104,7 +99,7 @@ impl Stack {
 
     /// Its name.
     pub fn name(&self) -> String {
-        self.0.iter().map(|policy| policy.name()).collect::<Vec<_>>().join("+")
+        self.0.iter().map(|policy| policy.into_str()).collect::<Vec<_>>().join("+")
     }
 
     /// Whether it wants to know how tools are defined.
@@ -190,7 +185,7 @@ impl Sheets {
     /// If one is no TOML.
     pub fn load(data: &Data) -> Result<Self> {
         let sheet = |policy: Policy| {
-            let parse = |text: &str, place: &str| PolicySheet::parse(policy.name(), text, place);
+            let parse = |text: &str, place: &str| PolicySheet::parse(policy.into_str(), text, place);
             Ok((policy, data.read(policy.entry().sheet, parse)?))
         };
         Policy::ALL.iter().copied().map(sheet).collect::<Result<_>>().map(Self)
@@ -204,7 +199,8 @@ impl Sheets {
     pub fn set(&mut self, setting: &Assigned, asked: &[Policy]) -> Result<()> {
         if let Some(policy) = named(setting) {
             if !asked.contains(&policy) && policy != Policy::PromptCache {
-                let message = format!("{}: {} was not asked for, so nothing comes of it", setting.place, policy.name());
+                let message =
+                    format!("{}: {} was not asked for, so nothing comes of it", setting.place, policy.into_str());
                 return Err(Error::usage(message).hint("name it in --policy or --compare, or leave the setting out"));
             }
             return self.set_named(policy, setting);
@@ -218,14 +214,14 @@ impl Sheets {
             // The policy itself says whether it has the parameter.
             [] if asked.len() == 1 => self.sheet_mut(asked[0]).set(setting),
             [] => {
-                let names: Vec<&str> = asked.iter().map(|policy| policy.name()).collect();
+                let names: Vec<&str> = asked.iter().map(|policy| policy.into_str()).collect();
                 let message =
                     format!("{}: none of {} has a parameter `{}`", setting.place, names.join(", "), setting.name());
                 return Err(Error::usage(message).hint("name the policy as well: --set compaction.window=…"));
             }
             several => {
                 let names: Vec<String> =
-                    several.iter().map(|policy| format!("{}.{}", policy.name(), setting.name())).collect();
+                    several.iter().map(|policy| format!("{}.{}", policy.into_str(), setting.name())).collect();
                 let message = format!("{}: `{}` could mean {}", setting.place, setting.name(), names.join(" or "));
                 return Err(Error::usage(message).hint("name the policy as well"));
             }
@@ -289,7 +285,7 @@ impl Sheets {
 
 /// The policy that a setting names.
 fn named(setting: &Assigned) -> Option<Policy> {
-    Policy::ALL.iter().copied().find(|policy| policy.name() == setting.key[0])
+    Policy::ALL.iter().copied().find(|policy| policy.into_str() == setting.key[0])
 }
 
 /// The settings of a file: one table per policy, or parameters alone.

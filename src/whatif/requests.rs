@@ -113,7 +113,7 @@ pub fn add(reports: &mut [PolicyReport], input: &mut Input) {
     let examples = |report: &PolicyReport| -> Vec<(&'static str, Id)> {
         let classes = report.breakage.iter().flat_map(|breakage| &breakage.classes);
         let cited =
-            classes.flat_map(|class| class.examples.iter().map(|example| (class.class.word(), &example.record)));
+            classes.flat_map(|class| class.examples.iter().map(|example| (class.class.into_str(), &example.record)));
         cited.filter_map(|(word, record)| Some((word, Id::from_hex(record)?))).collect()
     };
     let wanted: IdSet<Id> = reports.iter().flat_map(examples).map(|(_, id)| id).collect();

@@ -215,7 +215,7 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool)
     let broken = tally(&scene.detectors, &world.timeline, &breaks, run.requests.len() as u64, &world.breakage);
     let mut report = PolicyReport {
         policy: stack.name(),
-        bias: world.bias.of(&stack.0.iter().map(|policy| policy.name()).collect::<Vec<_>>(), true),
+        bias: world.bias.of(&stack.0.iter().map(|policy| policy.into_str()).collect::<Vec<_>>(), true),
         params: params(sheets, stack)?,
         accuracy: world.is_billed.then_some(scene.accuracy),
         distance: world.is_billed.then(|| scene.distance.clone()),
@@ -265,12 +265,12 @@ fn rereads(scene: &Scene<'_>, breaks: &[Break]) -> Cost {
 }
 
 fn params(sheets: &Sheets, stack: &Stack) -> Result<Value> {
-    let one = |policy: &Policy| Ok((policy.name().to_owned(), sheets.sheet(*policy).settings()?));
+    let one = |policy: &Policy| Ok((policy.into_str().to_owned(), sheets.sheet(*policy).settings()?));
     Ok(Value::Object(stack.0.iter().map(one).collect::<Result<Map<String, Value>>>()?))
 }
 
 fn add(report: &mut PolicyReport, policy: Policy, part: PolicyShare) {
-    report.details.insert(policy.name().to_owned(), part.details);
+    report.details.insert(policy.into_str().to_owned(), part.details);
     report.headline = report.headline.take().or(part.headline);
     report.summary.extend(part.summary);
     report.tables.extend(part.tables.into_iter().filter(|(_, table)| !table.is_empty()));

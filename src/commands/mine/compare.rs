@@ -117,7 +117,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let fields = json!({
         "a": side(&args.a),
         "b": side(&args.b),
-        "concurrency": concurrency.key(),
+        "concurrency": concurrency.into_str(),
         "lags": args.lags,
         "test": "Fisher's exact test, two-sided (twice the smaller tail); Benjamini-Hochberg over edges and over sizes",
         "thresholds": thresholds,

@@ -117,9 +117,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         args.tell(rows.len(), &thresholds, context)?;
     }
     let (mut fields, ends) = (logs::fields(&input, left_out), mined::ends(&ends));
-    fields["concurrency"] = json!(args.concurrency().key());
+    fields["concurrency"] = json!(args.concurrency().into_str());
     fields["lags"] = json!(lags);
-    fields["turns"] = json!(args.turns.key());
+    fields["turns"] = json!(args.turns.into_str());
     fields["cases"] = json!(sums.cases);
     fields["sessions"] = json!(sums.sessions);
     fields["thresholds"] = json!(thresholds);
@@ -132,7 +132,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let all: Vec<&Edge> = rows.iter().collect();
     let draw =
         |form: ExportForm| if form == ExportForm::Dot { edge_graph::dot(&all) } else { edge_graph::mermaid(&all) };
-    let about = vec![("concurrency", args.concurrency().key().to_owned()), ("turns", args.turns.key().to_owned())];
+    let about =
+        vec![("concurrency", args.concurrency().into_str().to_owned()), ("turns", args.turns.into_str().to_owned())];
     let of_edges =
         if args.layout == CsvLayout::Published { mined::edges_published(&rows) } else { mined::edges(&rows) };
     let overview: Table = if args.ends { table::table(&ends) } else { mined::edges_overview(&rows, args.rows_max()) };

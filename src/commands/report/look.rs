@@ -103,5 +103,5 @@ fn replay(scene: &Scene<'_>, sheets: &Sheets, policy: &str, set: &[String]) -> R
     let settings = set.iter().map(|text| Assigned::parse(text, "findings.toml")).collect::<Result<_>>()?;
     let row = StackRow { name: policy.to_owned(), stack, settings, is_named: false };
     let report = stacked::report(scene, &sheets.with(&row)?, &row.stack, false)?;
-    Ok(ReplayedSetting { policy: row.stack.0[0].name(), set: set.to_vec(), report })
+    Ok(ReplayedSetting { policy: row.stack.0[0].into_str(), set: set.to_vec(), report })
 }

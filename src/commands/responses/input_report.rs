@@ -89,11 +89,11 @@ impl Responses {
         }
         let damaged = self.damage();
         if !damaged.is_empty() {
-            let words = damaged.iter().map(|(reason, row)| format!("{} {}", thousands(row.count), reason.key()));
+            let words = damaged.iter().map(|(reason, row)| format!("{} {}", thousands(row.count), reason.into_str()));
             writeln!(err, "# malformed lines: {}", words.collect::<Vec<_>>().join(", "))?;
             if output.verbose {
                 for (reason, row) in &damaged {
-                    writeln!(err, "#   first {}: {}", reason.key(), row.first)?;
+                    writeln!(err, "#   first {}: {}", reason.into_str(), row.first)?;
                 }
             }
         }

@@ -208,13 +208,13 @@ impl Responses {
         numbers: Option<&bounds::FollowUpThresholds>,
     ) -> Result<Observed> {
         let is_recorded = matches!(self.origin, Origin::Telemetry(_));
-        let inner_formats: Vec<&str> = InnerFormat::ALL.iter().map(|format| format.key()).collect();
+        let inner_formats: Vec<&str> = InnerFormat::ALL.iter().map(|format| format.into_str()).collect();
         let guide = EventGuide {
             inner_formats: &inner_formats,
             pseudonym: &|name| names.tool(name),
             is_pseudonym: &|name| is_recorded && is_pseudonym(name),
             sessions,
-            classify: &|session| class_of(session).variant(),
+            classify: &|session| class_of(session).into_str(),
             follow_ups: numbers,
         };
         self.pool.install(|| observe(part, &guide))

@@ -204,7 +204,7 @@ fn show(args: &Args, context: &mut Context<'_>, found: &Found, input: &Input) ->
     let Found { scope, layers, study, findings: all, together, diff, .. } = found;
     if !args.asked.output.quiet {
         let state = if args.dry_run || args.check { " (not written)" } else { "" };
-        writeln!(context.err, "# settings: {} ({}){state}", layers.file.path.shown(), scope.key())?;
+        writeln!(context.err, "# settings: {} ({}){state}", layers.file.path.shown(), scope.into_str())?;
         let earlier = study.sessions.iter().filter(|seen| seen.is_earlier).count() as u64;
         let sessions = study.sessions.len() as u64;
         let versions: Vec<&str> = study.versions.keys().map(String::as_str).collect();
@@ -220,7 +220,7 @@ fn show(args: &Args, context: &mut Context<'_>, found: &Found, input: &Input) ->
         TableFormat::Json => {
             let fields = input.fields(json!({
                 "settings": layers.file.path.shown(),
-                "scope": scope.key(),
+                "scope": scope.into_str(),
                 "sessions": study.sessions.len(),
                 "versions": study.versions.keys().collect::<Vec<_>>(),
                 "findings": findings::json(all),

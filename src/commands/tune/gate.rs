@@ -387,7 +387,7 @@ fn shared(alone: &[Pair], last: &[Pair], whole: &Pair) -> Vec<Pair> {
 fn groups(findings: &[Finding]) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<(&str, &str, &str), Vec<usize>> = BTreeMap::new();
     for (index, finding) in findings.iter().enumerate().filter(|(_, finding)| proposed(finding).is_some()) {
-        groups.entry((finding.rule, &finding.subject, finding.evidence.basis.key())).or_default().push(index);
+        groups.entry((finding.rule, &finding.subject, finding.evidence.basis.into_str())).or_default().push(index);
     }
     groups.into_values().collect()
 }

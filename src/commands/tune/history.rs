@@ -235,7 +235,7 @@ fn came_words(row: &HistoryRow<'_>, came: &ActualChange) -> String {
     match came.verdict {
         CameTrue::TooEarly => format!("too early: {} sessions before, {} after", came.before, came.after),
         CameTrue::No => format!("did not come true: devboy tune undo {}", row.entry.id),
-        other => other.words().to_owned(),
+        other => other.into_str().to_owned(),
     }
 }
 

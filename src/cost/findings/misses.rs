@@ -36,7 +36,7 @@ fn case(
         *cost = less(*cost, loss.cost_lost);
     }
     (!counts.is_empty()).then(|| Case {
-        id: format!("miss_{}", miss.id.as_deref().unwrap_or(miss.cause.word())),
+        id: format!("miss_{}", miss.id.as_deref().unwrap_or(miss.cause.into_str())),
         what: miss.what.clone(),
         advice: miss.advice.clone(),
         counts,

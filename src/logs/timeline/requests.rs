@@ -278,7 +278,8 @@ pub struct Segment {
 }
 
 /// Who asked for a compaction.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, strum::FromRepr)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, strum::FromRepr, strum::IntoStaticStr)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum Trigger {
     /// The client.

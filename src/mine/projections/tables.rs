@@ -76,7 +76,7 @@ pub fn table(rows: &[MinedProjection]) -> Table {
         .number("reversed", |row| row.reversed.to_string())
         .number("sole", |row| row.sole.to_string())
         .number("p", |row| format!("{:.2e}", row.p))
-        .text("held", |row| row.held.map(|held| held.key().to_owned()).unwrap_or_default())
+        .text("held", |row| row.held.map(|held| held.into_str().to_owned()).unwrap_or_default())
         .table()
 }
 

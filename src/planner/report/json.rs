@@ -80,7 +80,7 @@ fn metric(metric: &Metric) -> Value {
         "sessions_95": metric.sessions.map(|(lower, upper)| [lower, upper]),
         "target": target,
         "bound": bound,
-        "verdict": metric.verdict().key(),
+        "verdict": metric.verdict().into_str(),
     })
 }
 
@@ -103,7 +103,7 @@ fn tally(tally: &PrefetchTally) -> Value {
             "needed_exactly": tally.late_exact[held],
             "needed_by_name": tally.late_name[held],
         });
-        (held.key(), count)
+        (held.into_str(), count)
     };
     let sent = tally.sent();
     json!(Books {

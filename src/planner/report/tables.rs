@@ -94,7 +94,7 @@ fn target(arm: &PlannerArm, metric: &Metric) -> Vec<String> {
         sessions.map_or_else(|| "n/a".to_owned(), ends),
         format!("{}/{}", thousands(share.k), thousands(share.n)),
         asked,
-        metric.verdict().key().to_owned(),
+        metric.verdict().into_str().to_owned(),
     ]
 }
 
@@ -213,7 +213,7 @@ fn declines(report: &PlannerReport) -> Table {
                 }
             }
         };
-        table.row(std::iter::once(held.key().to_owned()).chain(report.arms.iter().map(cell)));
+        table.row(std::iter::once(held.into_str().to_owned()).chain(report.arms.iter().map(cell)));
     }
     table
 }

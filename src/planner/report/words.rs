@@ -128,5 +128,5 @@ fn bound(bound: &Bound) -> String {
 /// Ways in which prefetches ended, those that occurred.
 pub fn ends(arm: &PlannerArm) -> String {
     let some = PrefetchEnd::ALL.iter().copied().filter(|end| arm.total.ends[*end] > 0);
-    some.map(|end| format!("{} {}", end.key(), thousands(arm.total.ends[end]))).collect::<Vec<_>>().join(", ")
+    some.map(|end| format!("{} {}", end.into_str(), thousands(arm.total.ends[end]))).collect::<Vec<_>>().join(", ")
 }

@@ -31,7 +31,7 @@ pub struct Features {
 
 /// What can be told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Feature {
     /// How many values the list has.
@@ -45,11 +45,6 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// The word in files and reports.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
-
     /// The number of the group in which a candidate falls, from 0.
     pub fn group(self, features: &Features, numbers: &SelectivityThresholds) -> u8 {
         match self {
@@ -114,7 +109,7 @@ impl FeatureCell {
     /// "found 1, list files"
     pub fn words(&self, numbers: &SelectivityThresholds) -> String {
         let words: Vec<String> =
-            self.named(numbers).iter().map(|(feature, group)| format!("{} {group}", feature.key())).collect();
+            self.named(numbers).iter().map(|(feature, group)| format!("{} {group}", feature.into_str())).collect();
         if words.is_empty() { "any".to_owned() } else { words.join(", ") }
     }
 }

@@ -91,10 +91,10 @@ impl Row {
         for (depth, feature) in numbers.features.iter().enumerate() {
             let Some(named) = self.group(*feature) else { continue };
             if cell.0.len() < depth {
-                return Err(format!("`{}` stands without what is told apart before it", feature.key()));
+                return Err(format!("`{}` stands without what is told apart before it", feature.into_str()));
             }
             let group = feature.groups(numbers).iter().position(|group| group == named);
-            let group = group.ok_or_else(|| format!("`{}` has no group \"{named}\"", feature.key()))?;
+            let group = group.ok_or_else(|| format!("`{}` has no group \"{named}\"", feature.into_str()))?;
             cell.0.push(group.try_into().unwrap_or(u8::MAX));
         }
         if self.exact > self.target || self.target > self.trials {

@@ -124,8 +124,11 @@ fn cells(learned: &Learned, numbers: &SelectivityThresholds) -> Table {
 pub fn json(learned: &Learned, numbers: &SelectivityThresholds) -> Value {
     let backtest = &learned.backtest;
     let cells = backtest.table.believed(numbers).map(|(link, cell, counts)| {
-        let groups: Map<String, Value> =
-            cell.named(numbers).into_iter().map(|(feature, group)| (feature.key().to_owned(), json!(group))).collect();
+        let groups: Map<String, Value> = cell
+            .named(numbers)
+            .into_iter()
+            .map(|(feature, group)| (feature.into_str().to_owned(), json!(group)))
+            .collect();
         json!({
             "after": link.from,
             "tool": link.to,

@@ -29,6 +29,6 @@ pub fn wording(verbosity: Verbosity, earlier: ToolKind) -> Wording {
     match verbosity {
         Verbosity::Terse => Wording::Terse,
         Verbosity::Standard => Wording::Standard,
-        Verbosity::Verbose => Wording::Verbose(earlier.key()),
+        Verbosity::Verbose => Wording::Verbose(earlier.into_str()),
     }
 }

@@ -187,7 +187,7 @@ pub(super) fn forecast(
     let thousand = all.requests.max(1) as f64 / 1_000.0;
     let times = || later().map(|(seen, _)| seen);
     Some(BillForecast {
-        part: part.key().to_owned(),
+        part: part.into_str().to_owned(),
         change: all.change()?,
         lower: drawn.lower,
         upper: drawn.upper,

@@ -82,8 +82,8 @@ fn row(study: &LeverStudy, resampling: &Resampling, tried: u64, change: f64, tri
 
 fn words(knob: LeverValue) -> (&'static str, String) {
     match knob {
-        LeverValue::MainTtl(class) => ("lifetime of the cache, main threads", class.key().to_owned()),
-        LeverValue::SubagentTtl(class) => ("lifetime of the cache, subagents", class.key().to_owned()),
+        LeverValue::MainTtl(class) => ("lifetime of the cache, main threads", class.into_str().to_owned()),
+        LeverValue::SubagentTtl(class) => ("lifetime of the cache, subagents", class.into_str().to_owned()),
         LeverValue::Window(tokens) => ("window of automatic compaction, tokens", thousands(tokens)),
         LeverValue::Result(Limit::BashChars(chars)) => ("shell output, characters", thousands(chars)),
         LeverValue::Result(Limit::McpTokens(tokens)) => ("results of MCP tools, tokens", thousands(tokens)),

@@ -17,7 +17,7 @@ pub static S1: ClaudeRule = ClaudeRule {
     file: "s1_main_ttl",
     summary: "Sets the lifetime of what main threads write to the prompt cache, where another one is cheaper.",
     judge: |facts, sheet| {
-        let value = |knob| if let LeverValue::MainTtl(class) = knob { Some(json!(class.key())) } else { None };
+        let value = |knob| if let LeverValue::MainTtl(class) = knob { Some(json!(class.into_str())) } else { None };
         asked("S1", facts, sheet, &[("cache lifetime, main threads", &["promptCacheTtl"], value)])
     },
 };
@@ -28,7 +28,7 @@ pub static S2: ClaudeRule = ClaudeRule {
     file: "s2_subagent_ttl",
     summary: "Sets the lifetime of what subagents write to the prompt cache, where another one is cheaper.",
     judge: |facts, sheet| {
-        let value = |knob| if let LeverValue::SubagentTtl(class) = knob { Some(json!(class.key())) } else { None };
+        let value = |knob| if let LeverValue::SubagentTtl(class) = knob { Some(json!(class.into_str())) } else { None };
         asked("S2", facts, sheet, &[("cache lifetime, subagents", &["subagentPromptCacheTtl"], value)])
     },
 };

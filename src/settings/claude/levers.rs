@@ -75,16 +75,20 @@ pub struct Lever {
 }
 
 /// Where a lever is set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "lowercase")]
 pub enum LeverPlace {
     /// A key of `settings.json`.
+    #[strum(serialize = "key of settings.json")]
     Setting,
     /// A variable, which `settings.json` can set in its `env`.
     Variable,
     /// The head of the file of an agent.
+    #[strum(serialize = "head of the file of an agent")]
     Agent,
     /// A server of `.mcp.json`.
+    #[strum(serialize = "server of .mcp.json")]
     Server,
 }
 
@@ -112,7 +116,7 @@ pub enum LeverKind {
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, strum::IntoStaticStr, clap::ValueEnum,
 )]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "lowercase")]
 pub enum SettingsScope {
     /// ~/.claude/settings.json
@@ -129,7 +133,7 @@ pub enum SettingsScope {
 
 /// How sure it is what a lever does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// The documentation says it.
@@ -138,32 +142,6 @@ pub enum Confidence {
     Changelog,
     /// Only users say it.
     Reported,
-}
-
-impl LeverPlace {
-    /// The word for it in reports.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Setting => "key of settings.json",
-            Self::Variable => "variable",
-            Self::Agent => "head of the file of an agent",
-            Self::Server => "server of .mcp.json",
-        }
-    }
-}
-
-impl SettingsScope {
-    /// The word for it on the command line.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
-}
-
-impl Confidence {
-    /// The word for it in reports.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// What devboy does with a lever.

@@ -37,7 +37,11 @@ const PIPED: &str = "standard input can be read only once, so its arguments are 
 /// As a row of `all` it is left out, unless the user brings schemas to check against: the logs would be read for it alone.
 pub fn put_off() -> PolicyReport {
     let why = "the lake holds no arguments; ask for it by name, or bring --tool-catalog, and the logs are read for it";
-    PolicyReport { policy: Policy::ArgCheck.name().into(), not_estimated: Some(why.into()), ..PolicyReport::default() }
+    PolicyReport {
+        policy: Policy::ArgCheck.into_str().into(),
+        not_estimated: Some(why.into()),
+        ..PolicyReport::default()
+    }
 }
 
 /// Checks every call.
@@ -68,13 +72,13 @@ pub fn report(input: &Input, world: &Simulation, sheets: &Sheets, tools: &Tools)
     let not_estimated =
         if nothing_else { PIPED } else { "it changes no context; it says which calls would not have run" };
     Ok(PolicyReport {
-        policy: Policy::ArgCheck.name().into(),
+        policy: Policy::ArgCheck.into_str().into(),
         params: sheet.settings()?,
         details: std::iter::once(("arg-check".to_owned(), details)).collect(),
         headline: (found.calls() > 0).then(|| headline(&found)),
         summary: summary(&found),
         formulas: formulas(&found),
-        bias: world.bias.of(&[Policy::ArgCheck.name()], false),
+        bias: world.bias.of(&[Policy::ArgCheck.into_str()], false),
         tables,
         notes: notes.collect(),
         fidelity: Fidelity {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr, strum::VariantArray,
 )]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum ArgClass {
     /// It fits its schema.
@@ -45,11 +45,6 @@ impl ArgClass {
             self,
             Self::ParseError | Self::Invalid | Self::UnknownTool | Self::NoSchemaBlocked | Self::RemoteRefRefused
         )
-    }
-
-    /// Name in reports.
-    pub fn key(self) -> &'static str {
-        self.into()
     }
 }
 

@@ -35,7 +35,7 @@ pub fn formulas(found: &ArgCheck) -> Vec<String> {
     let (calls, unknown) = (found.calls(), found.count(ArgClass::UnknownTool));
     let by_class = ArgClass::ALL.iter().map(|class| (class, found.count(*class))).filter(|(_, calls)| *calls > 0);
     let by_class: Vec<String> =
-        by_class.map(|(class, calls)| format!("{} {}", thousands(calls), class.key())).collect();
+        by_class.map(|(class, calls)| format!("{} {}", thousands(calls), class.into_str())).collect();
     let mut lines = vec![
         format!(
             "calls = Σ classes: {} = {}",
@@ -51,7 +51,7 @@ pub fn formulas(found: &ArgCheck) -> Vec<String> {
     ];
     let meant = |class: &ArgClass| {
         let runs = if class.is_refused() { "refused" } else { "runs" };
-        format!("{} ({runs}): {}", class.key(), meaning(*class))
+        format!("{} ({runs}): {}", class.into_str(), meaning(*class))
     };
     lines.extend(ArgClass::ALL.iter().map(meant));
     lines
@@ -81,7 +81,7 @@ pub fn classes(found: &ArgCheck) -> Table {
     rows.sort_by_key(|(tool, class, calls)| (**class == ArgClass::Valid, std::cmp::Reverse(**calls), *tool, **class));
     TableBuilder::of(rows)
         .text("tool", |(tool, _, _)| (*tool).clone())
-        .text("class", |(_, class, _)| class.key().to_owned())
+        .text("class", |(_, class, _)| class.into_str().to_owned())
         .count("calls", |(_, _, calls)| **calls)
         .table()
 }

@@ -129,7 +129,7 @@ fn drifts(increments: &[Increment<'_>], rules: &SizeRules) -> Vec<Drift> {
     let mut estimators: Vec<(String, Estimate<'_>)> = Vec::new();
     for (place, vocabulary) in VOCABULARIES.iter().enumerate() {
         let counted = move |blocks: &[&Block]| blocks.iter().map(|block| f64::from(block.tokens[place])).sum();
-        estimators.push((vocabulary.key().to_owned(), Box::new(counted)));
+        estimators.push((vocabulary.into_str().to_owned(), Box::new(counted)));
     }
     estimators.push(("chars/3.5".to_owned(), Box::new(move |blocks| chars(blocks) / 3.5)));
     estimators.push(("chars/4".to_owned(), Box::new(move |blocks| chars(blocks) / 4.0)));

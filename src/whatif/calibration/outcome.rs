@@ -116,7 +116,7 @@ pub fn json(found: &Calibration) -> Value {
     fields["drift_limits_percent"] = json!(DRIFT_LIMITS);
     for (place, row) in found.families.iter().enumerate() {
         let counted =
-            VOCABULARIES.iter().zip(row.counted).map(|(table, tokens)| (table.key().to_owned(), tokens.into()));
+            VOCABULARIES.iter().zip(row.counted).map(|(table, tokens)| (table.into_str().to_owned(), tokens.into()));
         fields["families"][place]["counted"] = Value::Object(counted.collect());
     }
     for (place, row) in found.drift.iter().enumerate() {

@@ -19,7 +19,7 @@ use crate::whatif::catalog::read::{DefinitionShape, Spec, provider_walk};
 
 /// Where definitions come from (policies.md 5.2), best first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum DefinitionSource {
     /// Files that the user brought.

@@ -49,7 +49,7 @@ pub enum LeverValue {
 
 /// Which requests a lever concerns.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum LeverPart {
     /// Those of main threads.
     Main,
@@ -60,11 +60,6 @@ pub enum LeverPart {
 }
 
 impl LeverPart {
-    /// The word for it in reports.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
-
     fn has(self, is_main: bool) -> bool {
         match self {
             Self::Main => is_main,

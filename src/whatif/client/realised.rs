@@ -71,32 +71,25 @@ pub struct ActualChange {
 }
 
 /// Whether a forecast came true.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, strum::IntoStaticStr)]
+#[strum(const_into_str)]
 #[serde(rename_all = "snake_case")]
 pub enum CameTrue {
     /// Too few sessions yet.
+    #[strum(serialize = "too early")]
     TooEarly,
     /// What happened fits what was told, and nothing, too.
+    #[strum(serialize = "not clear yet")]
     NotClear,
     /// What happened fits what was told.
+    #[strum(serialize = "came true")]
     Yes,
     /// It saved more than told.
+    #[strum(serialize = "saves more than told")]
     Better,
     /// It saved less than told, beyond both intervals.
+    #[strum(serialize = "did not come true")]
     No,
-}
-
-impl CameTrue {
-    /// The words for it in reports.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::TooEarly => "too early",
-            Self::NotClear => "not clear yet",
-            Self::Yes => "came true",
-            Self::Better => "saves more than told",
-            Self::No => "did not come true",
-        }
-    }
 }
 
 /// Cost and what it is divided by, of what the change concerns and of what it does not.

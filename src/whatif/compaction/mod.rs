@@ -239,7 +239,7 @@ impl Compaction {
     fn watch_window(&mut self, moment: &RequestMoment<'_>, context_tokens: u64, aside: &mut StageOutput) {
         let is_over = self.params.real == Real::Ignore && context_tokens > self.params.window;
         if is_over && !self.chain.is_over {
-            aside.noticed.push(Noticed { class: breakage::BreakClass::Overflow.word(), call: NONE });
+            aside.noticed.push(Noticed { class: breakage::BreakClass::Overflow.into_str(), call: NONE });
             self.journal.push(CompactionAttempt {
                 request: moment.request,
                 outcome: AttemptEnd::Overflow,

@@ -11,7 +11,7 @@ use crate::whatif::sim::cost::Cost;
 
 /// What became of an attempt to compact.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptEnd {
     /// The head was replaced by a summary.
@@ -34,11 +34,6 @@ impl AttemptEnd {
     /// All of them, in the order of reports.
     pub const ALL: [Self; 7] =
         [Self::Ok, Self::Failed, Self::NoBoundary, Self::NoGain, Self::Held, Self::BreakerOpen, Self::Overflow];
-
-    /// The word in reports.
-    pub fn word(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// One attempt to compact, in a virtual run.

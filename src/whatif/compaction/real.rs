@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::logs::timeline::requests::{Boundary, NONE, Timeline, Trigger};
+use crate::logs::timeline::requests::{Boundary, NONE, Timeline};
 use crate::whatif::compaction::is_warm;
 use crate::whatif::compaction::outcome::{RealCompactions, SummariserTokens};
 use crate::whatif::compaction::sheet::CompactionThresholds;
@@ -38,7 +38,7 @@ pub fn real_compactions(
     let mut breaks = Vec::new();
     let mut requests = 0;
     for boundary in &timeline.boundaries {
-        *real.triggers.entry(word(boundary.trigger).to_owned()).or_default() += 1;
+        *real.triggers.entry(boundary.trigger.into_str().to_owned()).or_default() += 1;
         bill(timeline, tokens, boundary, sheet, &mut real);
         let soon = soon_after(timeline, boundary.request, breakage.report.calls_after);
         requests += soon.len() as u64;
@@ -59,14 +59,6 @@ pub fn soon_after(timeline: &Timeline, request: u32, calls: usize) -> Range<u32>
         at += 1;
     }
     request..at
-}
-
-fn word(trigger: Trigger) -> &'static str {
-    match trigger {
-        Trigger::Auto => "auto",
-        Trigger::Manual => "manual",
-        Trigger::Unknown => "unknown",
-    }
 }
 
 fn bill(

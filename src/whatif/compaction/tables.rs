@@ -100,7 +100,8 @@ pub fn tables(found: &CompactionReport<'_>) -> Vec<(String, Table)> {
 /// The tables about telemetry, which knows sizes of tool answers and where partitions ended.
 pub fn telemetry_tables(done: &Compactions, growth: &ContextGrowth) -> Vec<(String, Table)> {
     let mut attempts = Table::new(&["attempts of the replay", "#times"]);
-    let outcomes = AttemptEnd::ALL.iter().filter_map(|outcome| Some((outcome.word(), *done.outcomes.get(outcome)?)));
+    let outcomes =
+        AttemptEnd::ALL.iter().filter_map(|outcome| Some((outcome.into_str(), *done.outcomes.get(outcome)?)));
     outcomes.for_each(|(word, times)| attempts.row([word.to_owned(), thousands(times)]));
     let mut table = Table::new(&["partitions", "#number", "#tokens p50", "#p95", "#largest", "#requests p50", "#p95"]);
     for (name, grown) in [("ended by a compaction", growth.compacted), ("the last of their context", growth.open)] {
@@ -137,7 +138,8 @@ pub fn clearings(found: &ClearingsReplayed) -> Table {
 
 fn both(found: &CompactionReport<'_>) -> Table {
     let (done, real) = (found.done, found.real);
-    let outcomes = AttemptEnd::ALL.iter().filter_map(|outcome| Some((outcome.word(), *done.outcomes.get(outcome)?)));
+    let outcomes =
+        AttemptEnd::ALL.iter().filter_map(|outcome| Some((outcome.into_str(), *done.outcomes.get(outcome)?)));
     let mut table = TableBuilder::of(outcomes)
         .text("figure", |(word, _)| format!("attempts: {word}"))
         .count("replay", |(_, count)| *count)

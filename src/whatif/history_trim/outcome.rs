@@ -10,7 +10,7 @@ use crate::whatif::sim::figures::CostVerdict;
 
 /// Who speaks in a message.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// A person or the client.
@@ -24,16 +24,11 @@ pub enum Role {
 impl Role {
     /// All roles, by number.
     pub const ALL: [Self; 3] = [Self::User, Self::Assistant, Self::Tool];
-
-    /// The word for reports.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// Why a prefix that the log would have kept was changed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum BreakCause {
     /// A message became old, or was old and no longer is.
@@ -44,13 +39,6 @@ pub enum BreakCause {
     FirstVsContinuation,
     /// A message was dropped, or came back.
     Dropped,
-}
-
-impl BreakCause {
-    /// The word for reports.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// Breaks of one cause.

@@ -28,12 +28,12 @@ pub fn summary(report: &TrimReport, is_billed: bool) -> Vec<String> {
         format!(
             "cost with the provider's cache: {}, {} (the same simulation without trimming is 100 %)",
             relative(&report.cached),
-            report.cached.verdict.words()
+            report.cached.verdict.into_str()
         ),
         format!(
             "cost where the provider caches nothing: {}, {}",
             relative(&report.uncached),
-            report.uncached.verdict.words()
+            report.uncached.verdict.into_str()
         ),
     ];
     let mut lines = vec![
@@ -162,7 +162,7 @@ pub fn ages(outcome: &TrimOutcome) -> Table {
         let rows: Vec<&MessageAgeRow> = outcome.ages.iter().filter(|row| row.role == role).collect();
         for (place, row) in rows.iter().enumerate().filter(|(_, row)| row.logged > 0) {
             table.row([
-                role.key().to_owned(),
+                role.into_str().to_owned(),
                 age(row.age_from, rows.get(place + 1).map(|next| next.age_from)),
                 thousands(row.logged),
                 thousands(row.sent),
@@ -177,7 +177,7 @@ pub fn ages(outcome: &TrimOutcome) -> Table {
 /// Breaks by cause.
 pub fn breaks(outcome: &TrimOutcome) -> Table {
     TableBuilder::of(&outcome.breaks)
-        .text("cause", |(cause, _)| cause.key().to_owned())
+        .text("cause", |(cause, _)| cause.into_str().to_owned())
         .count("requests", |(_, count)| count.events)
         .count("tokens behind", |(_, count)| count.tokens)
         .number("of requests", |(_, count)| ratio(count.events, outcome.requests))
@@ -196,7 +196,7 @@ pub fn variants(reports: &[TrimReport]) -> Table {
         .count("breaks", |report| report.outcome.breaks_total())
         .count("protected lost", |report| report.outcome.protected_lost_requests)
         .number("edits lost", |report| ratio(report.edits.lost, report.edits.all))
-        .text("verdict", |report| report.cached.verdict.words().to_owned())
+        .text("verdict", |report| report.cached.verdict.into_str().to_owned())
         .table()
 }
 

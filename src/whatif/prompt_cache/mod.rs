@@ -162,8 +162,10 @@ fn arms(
     error: f64,
 ) -> Vec<CacheArm> {
     let ttl = compare.ttl.iter().map(|&ttl| (format!("ttl={ttl}"), Params { ttl, ..shipped.params }));
-    let layout =
-        compare.layout.iter().map(|&layout| (format!("layout={}", layout.key()), Params { layout, ..shipped.params }));
+    let layout = compare
+        .layout
+        .iter()
+        .map(|&layout| (format!("layout={}", layout.into_str()), Params { layout, ..shipped.params }));
     let keep = compare
         .keepalive_s
         .iter()
@@ -258,7 +260,7 @@ fn idle_reads(ground: &SharedRun<'_>, prices: &Prices, intervals_s: &[u32]) -> V
         };
         Some(IdleReads {
             model: model.to_owned(),
-            lifetime: class.key(),
+            lifetime: class.into_str(),
             write_nano_usd: more + read,
             read_nano_usd: read,
             reads,

@@ -96,7 +96,7 @@ pub struct IdleReads {
 /// Why a prefix was lost, in the order in which causes are looked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Cause {
     /// The context was compacted.
     Compaction,
@@ -158,11 +158,6 @@ impl Cause {
             Self::AgentStart => "subagent began",
             Self::Fork => "fork",
         }
-    }
-
-    /// The word in data.
-    pub fn word(self) -> &'static str {
-        self.into()
     }
 }
 

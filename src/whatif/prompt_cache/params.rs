@@ -12,13 +12,16 @@ use crate::base::model_id;
 use crate::logs::trace::Millis;
 
 /// How long a written prefix lives.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(const_into_str)]
 pub enum CacheLifetime {
     /// Five minutes.
     #[serde(rename = "5m")]
+    #[strum(serialize = "5m")]
     FiveMinutes,
     /// An hour.
     #[serde(rename = "1h")]
+    #[strum(serialize = "1h")]
     Hour,
 }
 
@@ -28,14 +31,6 @@ impl CacheLifetime {
         match self {
             Self::FiveMinutes => 5 * 60_000,
             Self::Hour => 60 * 60_000,
-        }
-    }
-
-    /// The name in reports.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::FiveMinutes => "5m",
-            Self::Hour => "1h",
         }
     }
 }
@@ -99,8 +94,8 @@ impl fmt::Display for TtlPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Observed => f.write_str("observed"),
-            Self::Always(class) => f.write_str(class.key()),
-            Self::Mixed { still, tail } => write!(f, "mixed:static={},tail={}", still.key(), tail.key()),
+            Self::Always(class) => f.write_str(class.into_str()),
+            Self::Mixed { still, tail } => write!(f, "mixed:static={},tail={}", still.into_str(), tail.into_str()),
         }
     }
 }
@@ -120,7 +115,7 @@ impl<'de> Deserialize<'de> for TtlPolicy {
 /// Where breakpoints stand.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
+#[strum(const_into_str, serialize_all = "kebab-case")]
 pub enum CacheLayout {
     /// The tail is marked at every request, as logs show.
     #[default]
@@ -133,13 +128,6 @@ pub enum CacheLayout {
     StaticAndTail,
     /// No caching.
     None,
-}
-
-impl CacheLayout {
-    /// The name in reports.
-    pub fn key(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// Whether the previous answer counts as cached at a human turn (policies.md F5).
@@ -292,7 +280,7 @@ impl Params {
                 .hint(format!("at least {KEEPALIVE_S_MIN} s between reads, for at most {KEEPALIVE_MAX_S_MAX} s")));
         }
         if self.double_system.is_on() && self.layout != CacheLayout::AgentRuntime {
-            let message = format!("double_system belongs to layout=agent-runtime, not to {}", self.layout.key());
+            let message = format!("double_system belongs to layout=agent-runtime, not to {}", self.layout.into_str());
             return Err(Error::usage(message).hint("set layout=agent-runtime as well"));
         }
         Ok(())

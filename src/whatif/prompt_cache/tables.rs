@@ -251,7 +251,7 @@ fn row(name: &str, total: &Total, base: &Cost, counts: Option<(u64, u64, CostVer
         dollars,
         session(|counts| counts.0),
         session(|counts| counts.1),
-        counts.map_or_else(none, |counts| counts.2.words().to_owned()),
+        counts.map_or_else(none, |counts| counts.2.into_str().to_owned()),
     ]
 }
 
@@ -319,7 +319,7 @@ pub fn losses(losses: &[UnforeseenLosses]) -> Table {
             place.to_owned()
         })
         .text("what else stood before", |row| {
-            row.occasion.map_or_else(|| "any".to_owned(), |occasion| occasion.word().to_owned())
+            row.occasion.map_or_else(|| "any".to_owned(), |occasion| occasion.into_str().to_owned())
         })
         .count("lost", |row| row.count.k)
         .count("of", |row| row.count.n)

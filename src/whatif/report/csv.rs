@@ -61,7 +61,7 @@ fn part(cell: &Cell) -> Vec<String> {
     set("off_bill_pct", percent(cell.off_bill));
     let end = |end: Option<f64>| end.map(percent).unwrap_or_default();
     cells.extend([cell.by.to_owned(), cell.name.clone(), cell.sessions.to_string(), end(cell.lower), end(cell.upper)]);
-    cells.extend([cell.q.to_string(), cell.verdict.words().to_owned()]);
+    cells.extend([cell.q.to_string(), cell.verdict.into_str().to_owned()]);
     cells
 }
 

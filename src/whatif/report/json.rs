@@ -139,7 +139,7 @@ fn extra_costs(outcome: &Outcome) -> Value {
 }
 
 fn breakage(breakage: &Breakage) -> Value {
-    let classes = breakage.classes.iter().map(|class| (class.class.word().to_owned(), json!(class)));
+    let classes = breakage.classes.iter().map(|class| (class.class.into_str().to_owned(), json!(class)));
     Value::Object(classes.collect())
 }
 

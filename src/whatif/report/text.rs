@@ -159,7 +159,7 @@ pub fn clear_parts(reports: &[&PolicyReport]) -> Table {
         .number("cost", |(_, cell)| format!("{} %", figure(100.0 * cell.change, 1)))
         .text("interval", |(_, cell)| interval(cell))
         .number("off the bill", |(_, cell)| format!("{} %", figure(100.0 * cell.off_bill, 1)))
-        .text("verdict", |(_, cell)| cell.verdict.words().to_owned())
+        .text("verdict", |(_, cell)| cell.verdict.into_str().to_owned())
         .table()
 }
 
@@ -387,8 +387,8 @@ fn broken(report: &PolicyReport) -> Option<String> {
         return Some("broken: nothing was found missing".into());
     }
     let one = |class: &ClassCount| {
-        let sure: &str = class.strength.into();
-        let (events, word) = (thousands(class.events), class.class.word());
+        let sure = class.strength.into_str();
+        let (events, word) = (thousands(class.events), class.class.into_str());
         // It must not be added to the other.
         let of = if class.class.is_part_of_another() { "of these " } else { "" };
         format!("{of}{events} {word} ({sure}, {:.1} per 1,000 requests)", class.per_1k_requests)

@@ -91,7 +91,7 @@ fn losses(ground: &SharedRun<'_>, resampling: &Resampling) -> Vec<UnforeseenLoss
         let Share { lower, upper, .. } = Share::new(count.k, count.n);
         let over_sessions = interval(&tallies, resampling).unwrap_or((lower, upper));
         let (lower, upper) = (lower.min(over_sessions.0), upper.max(over_sessions.1));
-        UnforeseenLosses { place: place.word(), occasion, count, lower, upper }
+        UnforeseenLosses { place: place.into_str(), occasion, count, lower, upper }
     };
     sessions.into_iter().map(one).collect()
 }

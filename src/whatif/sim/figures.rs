@@ -80,27 +80,19 @@ impl Sides {
 }
 
 /// Who is better, if the difference is more than the model's own error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum CostVerdict {
     /// The policy costs less than the log.
     Cheaper,
     /// It costs more.
     #[serde(rename = "more expensive")]
+    #[strum(serialize = "more expensive")]
     MoreExpensive,
     /// The difference is within what the simulation itself is off.
+    #[strum(serialize = "no clear winner")]
     NoClearWinner,
-}
-
-impl CostVerdict {
-    /// The words in reports.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Cheaper => "cheaper",
-            Self::MoreExpensive => "more expensive",
-            Self::NoClearWinner => "no clear winner",
-        }
-    }
 }
 
 impl Outcome {

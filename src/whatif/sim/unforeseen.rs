@@ -13,7 +13,7 @@ use crate::whatif::sim::figures::Portion;
 
 /// Where a prefix can be lost.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Where {
     /// Where something but results of tools came in.
     Turn,
@@ -21,26 +21,25 @@ pub enum Where {
     Tools,
 }
 
-impl Where {
-    /// The word in reports.
-    pub fn word(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// What else stood before the request: the first that fits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, strum::IntoStaticStr)]
+#[strum(const_into_str)]
 #[serde(rename_all = "snake_case")]
 pub enum Occasion {
     /// The effort was changed.
+    #[strum(serialize = "effort changed")]
     EffortChanged,
     /// The client told the model of other tools or servers.
+    #[strum(serialize = "other tools")]
     ToolsArrived,
     /// A person put in an image or a document.
+    #[strum(serialize = "images")]
     Media,
     /// More than five minutes had passed.
+    #[strum(serialize = "idle for over five minutes")]
     Idle,
     /// Nothing of these.
+    #[strum(serialize = "none of these")]
     None,
 }
 
@@ -55,17 +54,6 @@ impl Occasion {
             () if media() => Self::Media,
             () if idle > CacheLifetime::FiveMinutes.millis() => Self::Idle,
             () => Self::None,
-        }
-    }
-
-    /// The word in reports.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::EffortChanged => "effort changed",
-            Self::ToolsArrived => "other tools",
-            Self::Media => "images",
-            Self::Idle => "idle for over five minutes",
-            Self::None => "none of these",
         }
     }
 }

@@ -235,9 +235,8 @@ fn regret(tool: &crate::whatif::tools::inventory::Tool) -> ToolRegret {
 }
 
 pub(crate) fn facts(inventory: &Inventory) -> CatalogFacts {
-    let source: &str = inventory.source.into();
     CatalogFacts {
-        source: source.into(),
+        source: inventory.source.into_str().into(),
         tools: inventory.tools.len() as u64,
         unlisted: inventory.tools.len() as u64 - u64::from(inventory.listed),
         sized: inventory.tools.iter().filter(|tool| tool.tokens.is_some()).count() as u64,

@@ -6,7 +6,7 @@ use crate::base::stats::Share;
 
 /// How sure it is that something broke.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Strength {
     /// The log's next step would have been refused, or would have needed another request.
@@ -21,7 +21,7 @@ pub enum Strength {
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr, strum::VariantArray,
 )]
-#[strum(serialize_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum BreakClass {
     /// An edit whose old text stood in the context of the log and no longer does.
@@ -50,14 +50,9 @@ impl BreakClass {
     /// All classes, in the order of reports.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
-    /// The word in reports; stages notice breaks by it.
-    pub fn word(self) -> &'static str {
-        self.into()
-    }
-
     /// The class of a word.
     pub fn of(word: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|class| class.word() == word)
+        Self::ALL.iter().copied().find(|class| class.into_str() == word)
     }
 
     /// Whether all its events are events of another class as well.

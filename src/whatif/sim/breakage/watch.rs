@@ -42,7 +42,7 @@ impl<'a> BreakWatch<'a> {
         sent: &ContextView,
         aside: &StageOutput,
     ) {
-        let orphan = BreakClass::OrphanPair.word();
+        let orphan = BreakClass::OrphanPair.into_str();
         self.orphans.extend(aside.noticed.iter().filter(|one| one.class == orphan).map(|one| one.call));
         if !self.with_pairs || sent.items.len() >= logged.items.len() {
             return;
