@@ -169,20 +169,21 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Steps into an object or array whose opening bracket stands here.
-    pub fn enter(&mut self) -> JsonResult<()> {
+    /// Steps into an object or array whose opening bracket stands here. The answer is true: `first`, which steps from one
+    /// member to the next take.
+    pub fn enter(&mut self) -> JsonResult<bool> {
         self.skip_space();
         match self.peek()? {
             b'{' | b'[' => {
                 self.pos += 1;
-                Ok(())
+                Ok(true)
             }
             _ => Err(JsonFault::Syntax),
         }
     }
 
     /// The next key of the object that was entered, with the cursor before its value; `None` at the closing brace.
-    /// `first` starts as true and is kept by the caller.
+    /// `first` is what [`Cursor::enter`] gave, and kept by the caller.
     pub fn next_key(&mut self, first: &mut bool) -> JsonResult<Option<RawStr<'a>>> {
         self.skip_space();
         if self.peek()? == b'}' {

@@ -146,8 +146,7 @@ fn walk(cursor: &mut Cursor<'_>, depth: u8, found: &mut FoundFormats) -> Result<
         shape @ (JsonKind::Object | JsonKind::Array) if depth < DEPTH_MAX => {
             let is_object = shape == JsonKind::Object;
             let mut left = if is_object { VALUES_MAX } else { ELEMENTS_MAX };
-            let mut first = true;
-            cursor.enter()?;
+            let mut first = cursor.enter()?;
             while if is_object { cursor.next_key(&mut first)?.is_some() } else { cursor.next_element(&mut first)? } {
                 if left == 0 {
                     cursor.skip_value()?;

@@ -239,8 +239,7 @@ fn read_value(cursor: &mut Cursor<'_>, levels: usize) -> Result<Json, JsonRefusa
 
 fn read_array(cursor: &mut Cursor<'_>, levels: usize) -> Result<Json, JsonRefusal> {
     let mut elements = Vec::new();
-    let mut first = true;
-    cursor.enter()?;
+    let mut first = cursor.enter()?;
     while cursor.next_element(&mut first)? {
         elements.push(read_value(cursor, levels)?);
     }
@@ -249,8 +248,7 @@ fn read_array(cursor: &mut Cursor<'_>, levels: usize) -> Result<Json, JsonRefusa
 
 fn read_object(cursor: &mut Cursor<'_>, levels: usize) -> Result<Json, JsonRefusal> {
     let mut members = Vec::new();
-    let mut first = true;
-    cursor.enter()?;
+    let mut first = cursor.enter()?;
     while let Some(key) = cursor.next_key(&mut first)? {
         members.push((text(key.0)?, read_value(cursor, levels)?));
     }

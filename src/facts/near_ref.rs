@@ -94,8 +94,7 @@ fn is_plain(text: &[u8]) -> bool {
 fn scalar_fields(body: &[u8]) -> Result<Vec<Field<'_>>, JsonFault> {
     let mut cursor = Cursor::new(body);
     let mut fields = Vec::new();
-    cursor.enter()?;
-    let mut first = true;
+    let mut first = cursor.enter()?;
     while let Some(key) = cursor.next_key(&mut first)? {
         let shape = cursor.shape()?;
         let start = cursor.pos();

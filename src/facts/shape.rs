@@ -58,15 +58,8 @@ fn classify_json(text: &[u8]) -> Result<BodyShape, JsonFault> {
     let mut cursor = Cursor::new(text);
     let is_object = cursor.shape()? == JsonKind::Object;
     let mut members = BTreeSet::new();
-    cursor.enter()?;
-    let mut first = true;
-    let mut any = false;
-    loop {
-        let more = if is_object { cursor.next_key(&mut first)?.is_some() } else { cursor.next_element(&mut first)? };
-        if !more {
-            break;
-        }
-        any = true;
+    let mut first = cursor.enter()?;
+    while if is_object { cursor.next_key(&mut first)?.is_some() } else { cursor.next_element(&mut first)? } {
         members.insert(match cursor.shape()? {
             JsonKind::Object => Member::Object,
             JsonKind::Array => Member::Array,
@@ -78,11 +71,11 @@ fn classify_json(text: &[u8]) -> Result<BodyShape, JsonFault> {
         return Err(JsonFault::Syntax);
     }
     let only = |member| members.len() == 1 && members.contains(&member);
-    Ok(match (any, is_object) {
-        (false, _) => BodyShape::Empty,
-        (true, true) if only(Member::Scalar) => BodyShape::FlatObject,
-        (true, false) if only(Member::Object) => BodyShape::ArrayOfObjects,
-        (true, false) if only(Member::Scalar) => BodyShape::ArrayOfPrimitives,
+    Ok(match is_object {
+        _ if members.is_empty() => BodyShape::Empty,
+        true if only(Member::Scalar) => BodyShape::FlatObject,
+        false if only(Member::Object) => BodyShape::ArrayOfObjects,
+        false if only(Member::Scalar) => BodyShape::ArrayOfPrimitives,
         _ => BodyShape::NestedObject,
     })
 }
@@ -98,8 +91,7 @@ fn describe_json(text: &[u8], shape: BodyShape) -> Result<Description, JsonFault
     let mut described = Description { depth: depth_of(text)?, ..Description::default() };
     let mut cursor = Cursor::new(text);
     let is_object = cursor.shape()? == JsonKind::Object;
-    cursor.enter()?;
-    let mut first = true;
+    let mut first = cursor.enter()?;
     if is_object {
         while cursor.next_key(&mut first)?.is_some() {
             cursor.skip_value()?;
@@ -148,8 +140,7 @@ type Keys<'a> = BTreeSet<Cow<'a, [u8]>>;
 /// The keys of the object at the cursor.
 fn keys_of<'a>(cursor: &mut Cursor<'a>) -> Result<Keys<'a>, JsonFault> {
     let mut keys = Keys::new();
-    let mut first = true;
-    cursor.enter()?;
+    let mut first = cursor.enter()?;
     while let Some(key) = cursor.next_key(&mut first)? {
         keys.insert(decoded(key));
         cursor.skip_value()?;

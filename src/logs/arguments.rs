@@ -39,8 +39,7 @@ impl Walk<'_, '_> {
         let length = self.path.len();
         match shape {
             JsonKind::Object => {
-                cursor.enter()?;
-                let mut first = true;
+                let mut first = cursor.enter()?;
                 while let Some(key) = cursor.next_key(&mut first)? {
                     if length > 0 {
                         self.path.push('.');
@@ -51,8 +50,7 @@ impl Walk<'_, '_> {
                 }
             }
             JsonKind::Array => {
-                cursor.enter()?;
-                let mut first = true;
+                let mut first = cursor.enter()?;
                 self.path.push_str("[]");
                 while cursor.next_element(&mut first)? {
                     self.value(cursor, key, depth + 1)?;

@@ -140,8 +140,7 @@ pub fn read_message<'a, S: TakeContent<'a>>(
         return Ok(None);
     }
     let mut message = MessageFields::default();
-    cursor.enter()?;
-    let mut first = true;
+    let mut first = cursor.enter()?;
     while let Some(key) = cursor.next_key(&mut first)? {
         match key.0 {
             b"id" => message.id = expected(cursor, sink)?.filter(|id| !id.0.is_empty()).map(id_of),
@@ -179,15 +178,14 @@ pub(super) fn expected<'a, S: TakeContent<'a>>(
 /// See [`read_message`].
 pub fn read_content<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<Content> {
     sink.begin();
-    match cursor.shape()? {
+    let mut first = match cursor.shape()? {
         JsonKind::Array => cursor.enter()?,
         JsonKind::String => {
             sink.string(cursor.string()?);
             return Ok(Content::Text);
         }
         _ => return cursor.skip_value().map(|()| Content::None),
-    }
-    let mut first = true;
+    };
     while cursor.next_element(&mut first)? {
         if cursor.shape()? == JsonKind::Object {
             let block = read_block(cursor, sink)?;
@@ -202,8 +200,7 @@ pub fn read_content<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut 
 
 fn read_block<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<BlockFields<'a>> {
     let mut block = BlockFields::default();
-    cursor.enter()?;
-    let mut first = true;
+    let mut first = cursor.enter()?;
     while let Some(key) = cursor.next_key(&mut first)? {
         match key.0 {
             b"type" => block.kind = expected(cursor, sink)?,
@@ -225,7 +222,7 @@ fn read_block<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> 
 fn read_result<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<ResultForm> {
     let mut form = ResultForm::default();
     sink.begin_result();
-    match cursor.shape()? {
+    let mut first = match cursor.shape()? {
         JsonKind::String => {
             cursor.decode_string(sink.result_text())?;
             return Ok(ResultForm { is_string: true, texts: 1, ..form });
@@ -237,8 +234,7 @@ fn read_result<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) ->
             }
             return cursor.skip_value().map(|()| form);
         }
-    }
-    let mut first = true;
+    };
     while cursor.next_element(&mut first)? {
         if cursor.shape()? != JsonKind::Object {
             sink.odd(Reason::MistypedField);
@@ -246,8 +242,7 @@ fn read_result<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) ->
             continue;
         }
         let (mut kind, mut written) = (None, None);
-        cursor.enter()?;
-        let mut first = true;
+        let mut first = cursor.enter()?;
         while let Some(key) = cursor.next_key(&mut first)? {
             match key.0 {
                 b"type" => kind = expected(cursor, sink)?,
@@ -280,8 +275,7 @@ fn read_usage<'a, S: TakeContent<'a>>(
         return Ok((None, None));
     }
     let (mut usage, mut speed) = (Usage::default(), None);
-    cursor.enter()?;
-    let mut first = true;
+    let mut first = cursor.enter()?;
     while let Some(key) = cursor.next_key(&mut first)? {
         match key.0 {
             b"input_tokens" => usage.input = read_tokens(cursor, sink)?,
@@ -290,8 +284,7 @@ fn read_usage<'a, S: TakeContent<'a>>(
             b"cache_read_input_tokens" => usage.cache_read = read_tokens(cursor, sink)?,
             b"speed" => speed = text(cursor)?,
             b"cache_creation" if cursor.shape()? == JsonKind::Object => {
-                cursor.enter()?;
-                let mut first = true;
+                let mut first = cursor.enter()?;
                 while let Some(key) = cursor.next_key(&mut first)? {
                     match key.0 {
                         b"ephemeral_5m_input_tokens" => usage.cache_creation_5m = read_tokens(cursor, sink)?,

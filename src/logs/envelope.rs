@@ -118,8 +118,7 @@ impl<'a> Envelope<'a> {
         mut is_enough: impl FnMut(&Self, &mut Cursor<'a>, &mut S) -> bool,
     ) -> FieldResult<Self> {
         let mut envelope = Self::default();
-        cursor.enter()?;
-        let mut first = true;
+        let mut first = cursor.enter()?;
         while let Some(key) = cursor.next_key(&mut first)? {
             envelope.field(key.0, cursor, sink)?;
             if matches!(key.0, b"type" | b"sessionId") && is_enough(&envelope, cursor, sink) {
@@ -306,8 +305,7 @@ impl Metadata {
                 b"preTokens" => self.pre_tokens = whole_number(cursor, TOKENS_MAX)?,
                 b"tokensSaved" => self.tokens_saved = whole_number(cursor, TOKENS_MAX)?,
                 b"compactedToolIds" if cursor.shape()? == JsonKind::Array => {
-                    cursor.enter()?;
-                    let mut first = true;
+                    let mut first = cursor.enter()?;
                     while cursor.next_element(&mut first)? {
                         self.calls.extend(text(cursor)?.map(id_of));
                     }

@@ -71,8 +71,7 @@ pub fn each_field<'a>(
     if cursor.shape()? != JsonKind::Object {
         return Ok(());
     }
-    cursor.enter()?;
-    let mut first = true;
+    let mut first = cursor.enter()?;
     while let Some(key) = cursor.next_key(&mut first)? {
         take(key.0, &mut cursor)?;
     }

@@ -73,15 +73,13 @@ impl<'d, 'v> Tree<'d, 'v> {
         }
         match shape {
             JsonKind::Object => {
-                cursor.enter()?;
-                let mut first = true;
+                let mut first = cursor.enter()?;
                 while let Some(key) = cursor.next_key(&mut first)? {
                     self.member(cursor, self.draft.rules.key(key.0), branch, depth)?;
                 }
             }
             JsonKind::Array => {
-                cursor.enter()?;
-                let mut first = true;
+                let mut first = cursor.enter()?;
                 while cursor.next_element(&mut first)? {
                     self.member(cursor, "[]", branch, depth)?;
                 }

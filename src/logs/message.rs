@@ -264,8 +264,7 @@ impl<'a> InputFields<'a> {
         if input.first() != Some(&b'{') {
             return Ok(());
         }
-        cursor.enter()?;
-        let mut first = true;
+        let mut first = cursor.enter()?;
         while let Some(key) = cursor.next_key(&mut first)? {
             let field = match key.0 {
                 b"offset" => {

@@ -47,8 +47,7 @@ pub(super) fn records_at_end(line: &[u8], start: usize) -> Vec<usize> {
 
 /// Whether a record stands here; the cursor is behind it then.
 fn is_whole_record(cursor: &mut Cursor<'_>) -> Result<bool, JsonFault> {
-    let (mut has_type, mut has_identity, mut first) = (false, false, true);
-    cursor.enter()?;
+    let (mut has_type, mut has_identity, mut first) = (false, false, cursor.enter()?);
     while let Some(key) = cursor.next_key(&mut first)? {
         has_type |= key.0 == b"type";
         has_identity |= matches!(key.0, b"sessionId" | b"leafUuid" | b"snapshot");

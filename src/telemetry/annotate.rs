@@ -349,8 +349,7 @@ fn edit(text: &[u8], record: &Record<'_>, cited: bool) -> Option<(Range<usize>, 
 /// readers disagree about which one holds.
 fn place_of_field(object: &[u8]) -> Option<Range<usize>> {
     let mut cursor = Cursor::new(object);
-    let (mut first, mut found) = (true, None);
-    cursor.enter().ok()?;
+    let (mut first, mut found) = (cursor.enter().ok()?, None);
     loop {
         let behind = cursor.pos();
         let Some(key) = cursor.next_key(&mut first).ok()? else {

@@ -230,8 +230,7 @@ impl<'a> EventFields<'a> {
     pub(super) fn read(cursor: &mut Cursor<'a>) -> FieldResult<Self> {
         let mut values = [FieldValue::Absent; COUNT];
         let (mut missing, mut wrong) = (NEEDED, 0);
-        let (mut first, mut guess) = (true, 0);
-        cursor.enter()?;
+        let (mut first, mut guess) = (cursor.enter()?, 0);
         loop {
             let expected = KNOWN.get(guess).is_some_and(|known| cursor.take_key(&mut first, known.name.as_bytes()));
             let place = if expected {

@@ -353,8 +353,7 @@ impl<'r> Parser<'r> {
     fn inner_formats(&self, span: Option<&[u8]>, odd: &mut Odd) -> Result<u16, Reason> {
         let Some(mut cursor) = span.map(Cursor::new) else { return Ok(0) };
         let mut bits = 0;
-        let mut first = true;
-        cursor.enter().map_err(not_json)?;
+        let mut first = cursor.enter().map_err(not_json)?;
         while cursor.next_element(&mut first).map_err(not_json)? {
             if cursor.shape().map_err(not_json)? != JsonKind::String {
                 odd.mistyped = true;
@@ -385,8 +384,7 @@ impl<'r> Parser<'r> {
 
     fn push_encodings(&mut self, span: &[u8], odd: &mut Odd) -> Result<(), Reason> {
         let mut cursor = Cursor::new(span);
-        let mut first = true;
-        cursor.enter().map_err(not_json)?;
+        let mut first = cursor.enter().map_err(not_json)?;
         while cursor.next_element(&mut first).map_err(not_json)? {
             let entry = encoding(&mut cursor, self.vocabulary.format, odd)?;
             self.rows.encodings.extend(entry);
@@ -470,16 +468,15 @@ fn encoding(
     format_of: fn(&str) -> Option<u8>,
     odd: &mut Odd,
 ) -> Result<Option<EncodedTokens>, Reason> {
-    let mut first = true;
+    if cursor.shape().map_err(not_json)? != JsonKind::Array {
+        return Err(Reason::MistypedField);
+    }
+    let mut first = cursor.enter().map_err(not_json)?;
     let mut next = |cursor: &mut Cursor<'_>, wanted: JsonKind| -> Result<(), Reason> {
         let more = cursor.next_element(&mut first).map_err(not_json)?;
         let fits = more && cursor.shape().map_err(not_json)? == wanted;
         fits.then_some(()).ok_or(Reason::MistypedField)
     };
-    if cursor.shape().map_err(not_json)? != JsonKind::Array {
-        return Err(Reason::MistypedField);
-    }
-    cursor.enter().map_err(not_json)?;
     next(cursor, JsonKind::String)?;
     let name = text(cursor.string().map_err(not_json)?, odd)?;
     next(cursor, JsonKind::Number)?;

@@ -95,8 +95,8 @@ fn visit(bytes: &[u8]) -> Result<usize, JsonFault> {
         assert!(steps <= 2 * bytes.len() + 2, "the cursor stands still");
         match cursor.shape()? {
             shape @ (JsonKind::Object | JsonKind::Array) => {
-                cursor.enter()?;
-                open.push((shape == JsonKind::Object, true));
+                let first = cursor.enter()?;
+                open.push((shape == JsonKind::Object, first));
             }
             JsonKind::String => cursor.decode_string(&mut Text::default())?,
             JsonKind::Bool => drop(cursor.boolean()?),
@@ -212,7 +212,7 @@ proptest! {
             type Step = fn(&mut Cursor<'_>) -> Result<(), JsonFault>;
             let steps: [Step; 9] = [
                 |cursor| cursor.shape().map(drop),
-                |cursor| cursor.enter(),
+                |cursor| cursor.enter().map(drop),
                 |cursor| cursor.next_key(&mut true).map(drop),
                 |cursor| cursor.next_key(&mut false).map(drop),
                 |cursor| cursor.next_element(&mut false).map(drop),

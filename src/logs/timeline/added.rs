@@ -105,8 +105,7 @@ fn slowest(infos: &[u8]) -> FieldResult<Option<u64>> {
     if cursor.shape()? != JsonKind::Array {
         return Ok(None);
     }
-    cursor.enter()?;
-    let mut first = true;
+    let mut first = cursor.enter()?;
     while cursor.next_element(&mut first)? {
         each_field(span(&mut cursor)?, |key, cursor| {
             match key {
@@ -129,8 +128,7 @@ fn strings(value: &[u8]) -> Vec<Vec<u8>> {
             all.push(decoded(text(&mut cursor)?));
             return Ok(());
         }
-        cursor.enter()?;
-        let mut first = true;
+        let mut first = cursor.enter()?;
         while cursor.next_element(&mut first)? {
             all.push(decoded(text(&mut cursor)?));
         }

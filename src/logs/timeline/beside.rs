@@ -77,8 +77,7 @@ pub(super) fn miss_reason(diagnostics: &[u8]) -> Option<RawStr<'_>> {
         if key != b"cache_miss_reason" || cursor.shape()? != JsonKind::Object {
             return cursor.skip_value();
         }
-        cursor.enter()?;
-        let mut first = true;
+        let mut first = cursor.enter()?;
         while let Some(key) = cursor.next_key(&mut first)? {
             match key.0 {
                 b"type" => reason = text(cursor)?,
@@ -99,8 +98,7 @@ pub(super) fn stated_costs(session: Id, model_usage: &[u8], names: &mut Names) -
         }
         let model = word(names, RawStr(model));
         let mut row = StatedCost { session, model, usage: Default::default(), nanodollars: 0 };
-        cursor.enter()?;
-        let mut first = true;
+        let mut first = cursor.enter()?;
         while let Some(key) = cursor.next_key(&mut first)? {
             let usage = &mut row.usage;
             let tokens = match key.0 {

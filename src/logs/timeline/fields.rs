@@ -238,16 +238,15 @@ impl Walk<'_> {
         if depth > INPUT_DEPTH_MAX {
             return cursor.skip_value();
         }
-        let mut first = true;
         match shape {
             JsonKind::Object => {
-                cursor.enter()?;
+                let mut first = cursor.enter()?;
                 while let Some(key) = cursor.next_key(&mut first)? {
                     self.value(cursor, key.0, depth + 1)?;
                 }
             }
             JsonKind::Array => {
-                cursor.enter()?;
+                let mut first = cursor.enter()?;
                 while cursor.next_element(&mut first)? {
                     self.value(cursor, key, depth + 1)?;
                 }
@@ -321,10 +320,9 @@ impl<'r> Answer<'r> {
     fn value(&mut self, cursor: &mut Cursor<'_>, start: usize, depth: usize) -> Result<(), JsonFault> {
         let shape = cursor.shape()?;
         let length = self.path.len();
-        let mut first = true;
         match shape {
             JsonKind::Object if depth <= self.rules.depth_max => {
-                cursor.enter()?;
+                let mut first = cursor.enter()?;
                 loop {
                     let start = cursor.pos();
                     let Some(key) = cursor.next_key(&mut first)? else { break };
@@ -340,7 +338,7 @@ impl<'r> Answer<'r> {
                 }
             }
             JsonKind::Array if depth <= self.rules.depth_max => {
-                cursor.enter()?;
+                let mut first = cursor.enter()?;
                 self.path.push_str("[]");
                 loop {
                     let start = cursor.pos();
