@@ -154,14 +154,9 @@ impl Lenders<'_> {
         }
         for stats in tools.iter_mut() {
             let name = names[stats.tool.0 as usize].clone();
-            let (team, provider) = self.tool(&name);
-            let shares = self.shares(stats.sized, team.as_ref(), provider.as_ref(), CALLS);
-            if shares.lent() == 0 {
-                continue;
-            }
-            let own = |value: u64| (stats.sized > 0).then_some(value);
-            let size = |own: Option<u64>, percent: f64| blended(&shares, own, &team, &provider, percent);
-            (stats.bytes_p50, stats.bytes_p99) = (size(own(stats.bytes_p50), 50.0), size(own(stats.bytes_p99), 99.0));
+            let own = [(stats.bytes_p50, 50.0), (stats.bytes_p99, 99.0)];
+            let Some((shares, sizes)) = self.sizes(&name, stats.sized, own) else { continue };
+            [stats.bytes_p50, stats.bytes_p99] = sizes;
             stats.calls += shares.lent();
             stats.ran += shares.lent();
             stats.sized += shares.lent();
@@ -178,9 +173,16 @@ impl Lenders<'_> {
         Shares::of(own, (has(team), team.map_or(0, |lent| lent.people)), has(provider), self.limits)
     }
 
-    fn tool(&self, name: &str) -> (Option<Lent>, Option<Lent>) {
-        let of = |(lender, naming): &(&Lender, &FleetNaming)| lender.tool(&naming.of(name));
-        (of(&self.team), of(&self.provider))
+    /// Percentiles of the answers of a tool, one's own of `n` answers among them; none if nothing of it is lent.
+    fn sizes<const N: usize>(&self, tool: &str, n: u64, own: [(u64, f64); N]) -> Option<(Shares, [u64; N])> {
+        let of = |(lender, naming): &(&Lender, &FleetNaming)| lender.tool(&naming.of(tool));
+        let (team, provider) = (of(&self.team), of(&self.provider));
+        let shares = self.shares(n, team.as_ref(), provider.as_ref(), CALLS);
+        let size = |(own, percent)| {
+            let of = |lent: &Option<Lent>| lent.as_ref().and_then(|lent| lent.quantile(BYTES, percent));
+            shares.size((n > 0).then_some(own), of(&team), of(&provider)).unwrap_or_default()
+        };
+        (shares.lent() > 0).then(|| (shares, own.map(size)))
     }
 
     /// Names that others have a subject of, that mean the same to everybody and that are not among the known.
@@ -221,15 +223,9 @@ impl Lenders<'_> {
         }
         for seen in tools.iter_mut() {
             let Some(name) = seen.key.clone() else { continue };
-            let (team, provider) = self.tool(&name);
-            let shares = self.shares(seen.events, team.as_ref(), provider.as_ref(), CALLS);
-            if shares.lent() == 0 {
-                continue;
-            }
-            let own = |value: u64| (seen.events > 0).then_some(value);
-            let size = |own: Option<u64>, percent: f64| blended(&shares, own, &team, &provider, percent);
-            let sizes = [(seen.bytes_p50, 50.0), (seen.bytes_p85, 85.0), (seen.bytes_p99, 99.0)];
-            [seen.bytes_p50, seen.bytes_p85, seen.bytes_p99] = sizes.map(|(value, percent)| size(own(value), percent));
+            let own = [(seen.bytes_p50, 50.0), (seen.bytes_p85, 85.0), (seen.bytes_p99, 99.0)];
+            let Some((shares, sizes)) = self.sizes(&name, seen.events, own) else { continue };
+            [seen.bytes_p50, seen.bytes_p85, seen.bytes_p99] = sizes;
             seen.calls += shares.lent() as f64;
             seen.events += shares.lent();
             whose.values.insert((TOOL, name), shares);
@@ -372,11 +368,6 @@ fn symbol(names: &mut Vec<String>, name: &str) -> Sym {
         names.len() - 1
     });
     Sym(at as u32)
-}
-
-fn blended(shares: &Shares, own: Option<u64>, team: &Option<Lent>, provider: &Option<Lent>, percent: f64) -> u64 {
-    let of = |lent: &Option<Lent>| lent.as_ref().and_then(|lent| lent.quantile(BYTES, percent));
-    shares.size(own, of(team), of(provider)).unwrap_or_default()
 }
 
 /// Adds so many observations of a lender to a fingerprint.
