@@ -20,7 +20,7 @@ use crate::shell::context::Context;
 ///
 /// Without a command it prints the page of `devboy report`, and takes its flags: `devboy --since 7d`.
 #[derive(Parser, Debug)]
-#[command(name = "devboy", bin_name = "devboy", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "devboy", bin_name = "devboy", version, max_term_width = 100)]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -95,9 +95,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<
     exit
 }
 
-/// The arguments with the command that is meant where none is named: flags alone are those of the page.
+/// The arguments with the command that is meant where none is named: flags alone are those of the page. `help tune` is
+/// `tune --help`, so that a mistyped command is answered alike.
 pub fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let first = arguments.get(1).and_then(|first| first.to_str());
+    if first == Some("help") {
+        arguments.remove(1);
+        arguments.push("--help".into());
+        return arguments;
+    }
     let is_own = |first: &str| ["-h", "--help", "-V", "--version"].contains(&first);
     if first.is_some_and(|first| first.starts_with('-') && first != "--" && !is_own(first)) {
         arguments.insert(1, "report".into());
@@ -132,11 +138,14 @@ fn lake_of(matches: &ArgMatches) -> Option<PathBuf> {
 impl Kept {
     fn of(matches: &ArgMatches) -> Self {
         let Some((command, matches)) = matches.subcommand() else { return Self::Text };
+        // They are about nobody.
+        let is_rules = matches.subcommand_name() == Some("rules");
         let matches = innermost(matches);
         let form = matches.try_get_raw("format").ok().flatten().and_then(|mut words| words.next());
         let names = matches.try_get_one::<bool>("names").ok().flatten().is_some_and(|names| *names);
         match (command, form.and_then(OsStr::to_str)) {
             ("encode" | "decode" | "completions" | "man", _) | (_, Some("parquet")) => Self::Data,
+            ("tune", Some("md")) if is_rules => Self::Text,
             (_, Some("md")) if !names => {
                 Self::Shared { has_pseudonyms: ["mine", "cost", "session"].contains(&command) }
             }

@@ -17,7 +17,8 @@ pub fn run(context: &mut Context<'_>) -> Result<Exit> {
 
 fn render(command: &clap::Command, page: &mut Vec<u8>) -> Result<()> {
     clap_mangen::Man::new(command.clone()).render(page)?;
-    for sub in command.get_subcommands() {
+    // `help` has every command once more.
+    for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
         render(sub, page)?;
     }
     Ok(())

@@ -226,17 +226,39 @@ pub fn judge_events(
     judge_all(&facts, data, asked)
 }
 
+/// A rule in words, with its sheet.
+pub struct DocumentedRule {
+    /// Short id.
+    pub id: &'static str,
+    /// Name of its files.
+    pub name: &'static str,
+    /// What it decides, in one line.
+    pub summary: &'static str,
+    /// What it looks at, why, when it stays quiet, an example.
+    pub docs: &'static str,
+    /// Its numbers.
+    pub sheet: DataFile,
+}
+
+/// All rules in words.
+pub fn documented(data: &Data) -> Result<Vec<DocumentedRule>> {
+    let of_pipeline = REGISTER.iter().map(|rule| (rule.id, rule.file, rule.summary));
+    let of_client = claude::REGISTER.iter().map(|rule| (rule.id, rule.file, rule.summary));
+    let rule = |(id, name, summary): (_, &'static str, _)| {
+        let RuleThresholds(sheet) = RuleThresholds::named(name, data)?;
+        Ok(DocumentedRule { id, name, summary, docs: Data::rule_page(name)?.trim(), sheet })
+    };
+    of_pipeline.chain(of_client).map(rule).collect()
+}
+
 /// The documentation of all rules, generated from the rules themselves.
 pub fn documentation(data: &Data) -> Result<String> {
     let mut out = String::from(
         "# Rules\n\nPrinted by `devboy tune rules`. The numbers stand in `rules/`, each with its reason; \
          `--rules-dir DIR` reads them from elsewhere.\n",
     );
-    let of_logs = REGISTER.iter().map(|rule| (rule.id, rule.file, rule.summary));
-    let of_settings = claude::REGISTER.iter().map(|rule| (rule.id, rule.file, rule.summary));
-    for (id, file, summary) in of_logs.chain(of_settings) {
-        let RuleThresholds(DataFile { place, text }) = RuleThresholds::named(file, data)?;
-        out += &format!("\n## {id} {file}\n\n{summary}\n\n{}\n", Data::rule_page(file)?.trim());
+    for DocumentedRule { id, name, summary, docs, sheet: DataFile { place, text } } in documented(data)? {
+        out += &format!("\n## {id} {name}\n\n{summary}\n\n{docs}\n");
         out += &format!("\n### Numbers (`{place}`)\n\n```toml\n{}\n```\n", text.trim());
     }
     out += &report::documentation(data)?;

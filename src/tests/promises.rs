@@ -155,6 +155,10 @@ fn the_rules_page_is_what_the_program_prints() {
     let printed = Home::new().run(&["tune", "rules"]).out;
     let page = std::fs::read_to_string(root().join("docs/rules.md")).unwrap();
     assert!(page == printed, "run: devboy tune rules > docs/rules.md");
+    assert!(page == Home::new().run(&["tune", "rules", "--format", "md", "-q"]).out);
+    let rules = Home::new().json(&["tune", "rules"])["rules"].as_array().unwrap().len();
+    assert_eq!(Home::new().run(&["tune", "rules", "--format", "csv"]).out.lines().count(), 1 + rules);
+    assert!(rules > 10);
 }
 
 /// Every `devboy …` line in a code block of the documentation parses as a command line.
@@ -198,6 +202,23 @@ fn the_command_line_is_well_formed_and_prints_its_manual() {
         assert!(home.run(&["completions", shell]).out.contains("devboy"), "{shell}");
     }
     assert!(home.run(&["--help"]).out.contains("tune"));
+}
+
+#[test]
+fn help_is_a_command_too() {
+    let home = Home::new();
+    for words in [&[][..], &["tune"], &["tune", "rules"], &["what-if"]] {
+        let asked = home.run(&[&["help"], words].concat());
+        assert_eq!(asked.out, home.run(&[words, &["--help"]].concat()).out, "{words:?}");
+        assert_eq!((asked.exit, asked.err.as_str()), (Exit::Done, ""), "{words:?}");
+    }
+    assert!(home.run(&["tune", "help", "rules"]).out.contains("devboy tune rules"));
+    let mistyped = home.run(&["help", "tuen"]);
+    assert_eq!((mistyped.exit, mistyped.out.as_str()), (Exit::Usage, ""));
+    assert!(mistyped.err.contains("'tune'"), "{}", mistyped.err);
+    // The manual has every command once.
+    let man = home.run(&["man"]).out;
+    assert_eq!((man.matches(".TH devboy-tune-rules").count(), man.matches(".TH devboy-help").count()), (1, 0));
 }
 
 /// The counts of the shipped example, as an independent program gives them (`docs/accounting.md` shows it).
