@@ -13,6 +13,7 @@ use crate::cost::tables;
 use crate::report::table::TableFormat;
 use crate::report::table::paragraph;
 use crate::report::{sharing, table};
+use crate::shell::arguments;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
@@ -30,7 +31,7 @@ pub struct Args {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "tool", value_name = "KEY,…")]
     by: Vec<CostKey>,
     /// So many rows of a table, the most expensive first; the others are summed up in one. CSV and JSON have all rows.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = arguments::rows)]
     top: Option<u32>,
     /// All rows.
     #[arg(long, conflicts_with = "top")]

@@ -13,6 +13,7 @@ use crate::commands::input::QuestionArgs;
 use crate::cost::findings::sheet::FindingThresholds;
 use crate::cost::page::Page;
 use crate::logs::overview::Holds;
+use crate::shell::arguments;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
@@ -24,7 +25,7 @@ use crate::shell::context::Context;
 #[derive(clap::Args, Debug, Default)]
 pub struct Args {
     /// Most findings, and most names in a line.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = arguments::rows)]
     top: Option<u32>,
     /// All findings and names.
     #[arg(long, conflicts_with = "top")]

@@ -15,6 +15,7 @@ use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::report::numbers::date;
 use crate::report::table::TableFormat;
 use crate::report::{sharing, table};
+use crate::shell::arguments;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::whatif::sim::simulate::SharedRun;
@@ -31,7 +32,7 @@ pub struct Args {
     #[arg(value_name = "ID")]
     id: Option<String>,
     /// So many rows of each table. CSV has all requests.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = arguments::rows)]
     top: Option<u32>,
     /// All rows.
     #[arg(long, conflicts_with = "top")]

@@ -97,6 +97,18 @@ pub struct OutputArgs {
     pub reproducible: bool,
 }
 
+/// How many rows `--top` asks for.
+///
+/// # Errors
+/// If none, or if it is no number.
+pub fn rows(text: &str) -> std::result::Result<u32, String> {
+    match text.parse() {
+        Ok(0) => Err("that shows nothing; --all shows everything".to_owned()),
+        Ok(rows) => Ok(rows),
+        Err(_) => Err("not a number of rows".to_owned()),
+    }
+}
+
 impl OutputArgs {
     /// The time that a report carries; none if it is to be reproducible.
     pub fn stamp(&self, context: &Context<'_>) -> Option<Millis> {

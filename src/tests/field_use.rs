@@ -405,7 +405,7 @@ fn all_forms_hold_the_same_rows_and_a_window_and_k_cut_them() {
     let table = |more: &[&str]| home.run(&[&["mine", "fields", "-q"], more].concat()).out;
     assert!(table(&[]).starts_with("60 of 60 answers (100.0 %) are JSON, of 1 tool: "), "{}", table(&[]));
     assert!(
-        table(&["--explain", "--top", "2"]).contains("2 more rows with --top 4"),
+        table(&["--explain", "--top", "2"]).contains("2 more rows with --all"),
         "{}",
         table(&["--explain", "--top", "2"])
     );

@@ -45,9 +45,14 @@ fn a_page_for_a_browser_goes_to_stdout_or_where_a_file_can_be() {
 #[test]
 fn no_rows_at_all_are_refused() {
     let home = home_with_swaps(2);
-    for command in [&["report"][..], &["cost"], &["session"], &["what-if", "prompt-cache"]] {
-        let outcome = home.run(&[command, &["--top", "0"]].concat());
-        assert_eq!(outcome.exit, Exit::Usage, "{command:?}: {}", outcome.out);
+    let commands =
+        ["report", "cost", "session", "what-if prompt-cache", "mine edges", "mine fields", "mine compare a b"];
+    for command in commands {
+        let words = |more: &[&'static str]| command.split(' ').chain(more.iter().copied()).collect::<Vec<_>>();
+        let outcome = home.run(&words(&["--top", "0"]));
+        assert_eq!(outcome.exit, Exit::Usage, "{command}: {}", outcome.out);
+        assert!(outcome.err.contains("--all shows everything"), "{command}: {}", outcome.err);
+        assert_ne!(home.run(&words(&["--all"])).exit, Exit::Usage, "{command}");
     }
 }
 

@@ -16,6 +16,7 @@ use crate::logs::trace::ResultKind;
 use crate::mine::compare::{ComparedRow, Side, SizeSide};
 use crate::mine::{compare, published, tables as mined, tools};
 use crate::report::sharing::without_paths;
+use crate::shell::arguments;
 use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
 use crate::shell::context::Context;
 
@@ -39,9 +40,12 @@ pub struct Args {
     /// Only what changed beyond chance.
     #[arg(long)]
     changed: bool,
-    /// Rows of the table for people; 0 for all.
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    top: usize,
+    /// Rows of the table for people. Other forms have all rows.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = arguments::rows)]
+    top: u32,
+    /// All rows.
+    #[arg(long, conflicts_with = "top")]
+    all: bool,
     #[command(flatten)]
     export: ExportArgs,
     #[command(flatten)]
@@ -109,9 +113,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if left_out > 0 && !export.quiet {
         writeln!(context.err, "# {left_out} rows left out: fewer than {} sessions", export.k_anonymity)?;
     }
-    let top = if args.top == 0 { usize::MAX } else { args.top };
+    let top = if args.all { usize::MAX } else { args.top as usize };
     if export.form() == ExportForm::Table && rows.len() > top && !export.quiet {
-        writeln!(context.err, "# the first {top} of {} rows; --top 0 shows all", rows.len())?;
+        writeln!(context.err, "# the first {top} of {} rows; --all shows all", rows.len())?;
     }
     let side = |text: &str| if export.names { text.to_owned() } else { without_paths(text).into_owned() };
     let fields = json!({

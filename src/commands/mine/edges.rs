@@ -15,6 +15,7 @@ use crate::report::numbers::counted;
 use crate::report::table;
 use crate::report::table::Table;
 use crate::settings::write_private;
+use crate::shell::arguments;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
@@ -45,9 +46,12 @@ pub struct Args {
     /// Print with which tools contexts begin and end instead.
     #[arg(long)]
     ends: bool,
-    /// Rows of the table for people; 0 for all.
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    top: usize,
+    /// Rows of the table for people. Other forms have all rows.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = arguments::rows)]
+    top: u32,
+    /// All rows.
+    #[arg(long, conflicts_with = "top")]
+    all: bool,
     /// Draw the edges that are more than chance into a file for a browser as well: one file, without scripts, that fetches
     /// nothing.
     #[arg(long, value_name = "FILE", conflicts_with = "ends")]
@@ -70,13 +74,13 @@ impl Args {
     }
 
     fn rows_max(&self) -> usize {
-        if self.top == 0 { usize::MAX } else { self.top }
+        if self.all { usize::MAX } else { self.top as usize }
     }
 
     /// Says how many of so many edges are shown, and what a mark behind one means.
     fn tell(&self, edges: usize, thresholds: &EdgeThresholds, context: &mut Context<'_>) -> Result<()> {
         if self.asked.export.in_layout(self.layout)?.form() == ExportForm::Table && edges > self.rows_max() {
-            writeln!(context.err, "# the first {} of {edges} edges; --top 0 shows all", self.top)?;
+            writeln!(context.err, "# the first {} of {edges} edges; --all shows all", self.top)?;
         }
         let EdgeThresholds { q_max, count_min, sessions_min } = thresholds;
         let whole = if self.concurrency() == Concurrency::Flat { "file" } else { "context" };

@@ -17,6 +17,7 @@ use crate::mine::{field_tables as tables, fields};
 use crate::report::numbers::counted;
 use crate::report::table::TableFormat;
 use crate::report::{envelope, table};
+use crate::shell::arguments;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -35,8 +36,11 @@ pub struct Args {
     #[arg(long)]
     explain: bool,
     /// So many rows of a table, most tokens in vain first. CSV, JSON and Markdown have all rows.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = arguments::rows)]
     top: u32,
+    /// All rows.
+    #[arg(long, conflicts_with = "top")]
+    all: bool,
     #[command(flatten)]
     asked: MinedArgs,
 }
@@ -67,7 +71,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     fields["fields"] = table::json(&of_fields);
     args.asked.export.hide_places(&mut fields);
     let stamp = output.stamp(context);
-    let top = args.top as usize;
+    let top = if args.all { usize::MAX } else { args.top as usize };
     args.asked.export.send(context, |out, width| match args.asked.export.form() {
         ExportForm::Table => {
             summary.iter().try_for_each(|line| writeln!(out, "{line}"))?;
@@ -99,7 +103,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 fn more(out: &mut Vec<u8>, rows: usize, top: usize) -> Result<()> {
     match rows.saturating_sub(top) {
         0 => Ok(()),
-        left => Ok(writeln!(out, "{} with --top {rows}", counted(left as u64, "more row"))?),
+        left => Ok(writeln!(out, "{} with --all", counted(left as u64, "more row"))?),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::shell::arguments;
 use crate::whatif::arg_check::outcome::Provider;
 use crate::whatif::report::ReportDetail;
 
@@ -48,7 +49,7 @@ pub struct PolicyArgs {
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub compare: Vec<String>,
     /// Most rows of a table.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = arguments::rows)]
     pub top: u32,
     /// All rows and tables, and what is to be read beside them.
     #[arg(long, conflicts_with = "top")]
