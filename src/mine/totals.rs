@@ -29,10 +29,10 @@ pub struct ToolTotals {
     pub calls: u64,
     /// Files with at least one.
     pub files: u64,
-    /// Median size of the paired results in code points (lower element).
-    pub p50: u32,
+    /// Median size of the paired results in code points (lower element); none without a result.
+    pub p50: Option<u32>,
     /// 90th percentile of the same.
-    pub p90: u32,
+    pub p90: Option<u32>,
 }
 
 /// Outcome of the paired calls, as `is_error` tells it.
@@ -299,7 +299,7 @@ impl Sums {
     }
 }
 
-/// The element at `floor(share × (n − 1))` of sorted values; 0 when there are none.
-pub fn quantile_lower(sorted: &[u32], share: f64) -> u32 {
-    quantile_place(sorted.len(), share).map_or(0, |place| sorted[place])
+/// The element at `floor(share × (n − 1))` of sorted values; none when there are none.
+pub fn quantile_lower(sorted: &[u32], share: f64) -> Option<u32> {
+    quantile_place(sorted.len(), share).map(|place| sorted[place])
 }

@@ -160,9 +160,7 @@ impl Facts {
             .map(|(tool, calls)| {
                 let sizes = self.sizes.entry(tool.clone()).or_default();
                 sizes.sort_unstable();
-                let at = |share: f64| {
-                    sizes.get((share * sizes.len().saturating_sub(1) as f64) as usize).copied().unwrap_or(0)
-                };
+                let at = |share: f64| sizes.get((share * sizes.len().saturating_sub(1) as f64) as usize);
                 (tool, json!({ "calls": calls, "files": self.files[tool], "p50": at(0.5), "p90": at(0.9) }))
             })
             .collect();
@@ -363,9 +361,9 @@ fn the_small_cache_holds_the_five_most_recently_used() {
 
 #[test]
 fn a_quantile_is_the_lower_element() {
-    assert_eq!(quantile_lower(&[], 0.5), 0);
-    assert_eq!(quantile_lower(&[7], 0.9), 7);
-    assert_eq!(quantile_lower(&[1, 2, 3, 4], 0.5), 2);
-    assert_eq!(quantile_lower(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 0.9), 9);
-    assert_eq!(quantile_lower(&[1, 2, 3], 1.0), 3);
+    assert_eq!(quantile_lower(&[], 0.5), None);
+    assert_eq!(quantile_lower(&[7], 0.9), Some(7));
+    assert_eq!(quantile_lower(&[1, 2, 3, 4], 0.5), Some(2));
+    assert_eq!(quantile_lower(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 0.9), Some(9));
+    assert_eq!(quantile_lower(&[1, 2, 3], 1.0), Some(3));
 }
