@@ -68,6 +68,12 @@ pub fn counted(count: u64, noun: &str) -> String {
     format!("{} {noun}{ending}", thousands(count))
 }
 
+/// The days from one timestamp to another: "2026-01-02 … 2026-01-31", or one day.
+pub fn days(first: i64, last: i64) -> String {
+    let [first, last] = [date(first), date(last)];
+    if first == last { first } else { format!("{first} … {last}") }
+}
+
 /// The date of a timestamp in the local time zone, in which windows are bounded too: "2026-01-02".
 pub fn date(ms: i64) -> String {
     let local = |at: jiff::Timestamp| at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d").to_string();

@@ -11,7 +11,7 @@ use crate::logs::overview::{Holds, Overview};
 use crate::logs::trace::Status;
 use crate::mine::quality;
 use crate::mine::totals::{Totals, totals};
-use crate::report::numbers::{bytes, counted, date, thousands};
+use crate::report::numbers::{bytes, counted, days, thousands};
 use crate::report::sharing;
 use crate::report::table::{Table, TableFormat};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
@@ -115,7 +115,7 @@ fn summary(input: &Input, said: &Said) -> Table {
     row("bytes", tally.bytes, format!("{}, {} read now", bytes(tally.bytes), bytes(tally.bytes_read)));
     let broken = [(totals.bad_fragments, "broken pieces besides"), (totals.non_objects, "other values besides")];
     row("records", totals.records, parts(&broken));
-    let span = overview.span_ms.map(|(first, last)| format!("{} … {}", date(first), date(last)));
+    let span = overview.span_ms.map(|(first, last)| days(first, last));
     row("sessions", overview.sessions, span.unwrap_or_default());
     let in_progress = [(overview.subagents_in_progress, "of them in progress records only")];
     let subagents = [counted(overview.subagents(), "subagent"), parts(&in_progress)];

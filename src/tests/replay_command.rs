@@ -328,3 +328,36 @@ fn bodies_of_extreme_form_are_replayed() {
     assert_eq!(report["replay"]["input"]["calls"], 4);
     assert_eq!(report["replay"]["input"]["unproven"], 0);
 }
+
+#[test]
+fn a_model_that_nobody_knows_is_refused() {
+    let home = home_with(7);
+    for known in ["gpt-oss:20b", "claude-sonnet-4-6-20260101", "claude-opus-5", "claude-opus-4-6"] {
+        assert_eq!(home.run(&["replay", "--model", known]).exit, Exit::Done, "{known}");
+    }
+    for unknown in ["gtp-oss:20b", ""] {
+        let outcome = home.run(&["replay", "--model", unknown]);
+        assert_eq!((outcome.exit, outcome.out.as_str()), (Exit::Usage, ""), "{unknown}");
+        assert!(outcome.err.contains("no model") && outcome.err.contains("glm-5.1"), "{}", outcome.err);
+    }
+    assert!(home.run(&["replay", "--model", "gtp-oss:20b"]).err.contains("did you mean gpt-oss:20b?"));
+}
+
+#[test]
+fn a_report_says_which_logs_it_is_about() {
+    let home = home_with(7);
+    let whole = "logs: 2 sessions, 2026-10-30\n";
+    let one = "logs: 1 session, 2026-10-30, projects named like \"secret\"\n";
+    for (words, is_data) in
+        [("replay", true), ("replay --sweep dedup.lru_size=1,2", true), ("mine tools", false), ("mine patterns", false)]
+    {
+        let run = |more: &[&str]| {
+            let outcome = home.run(&[&words.split(' ').collect::<Vec<_>>(), more].concat());
+            if is_data { outcome.out } else { outcome.err }
+        };
+        assert!(run(&[]).contains(whole), "{words}: {}", run(&[]));
+        assert!(run(&["--project", "secret"]).contains(one), "{words}");
+    }
+    let shared = home.run(&["replay", "--project", "secret", "--format", "md"]).out;
+    assert!(shared.contains("logs: 1 session, 2026-10-30, some of the projects\n") && !shared.contains("secret"));
+}

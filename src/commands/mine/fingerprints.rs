@@ -10,6 +10,7 @@ use crate::frames::endpoints;
 use crate::frames::fingerprint::Fingerprint;
 use crate::mine::fingerprint_tables as fingerprints;
 use crate::report::envelope;
+use crate::report::numbers::counted;
 use crate::report::table::TableFormat;
 use crate::settings::Effective;
 use crate::settings::formats::load_config;
@@ -46,6 +47,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Err(responses.nothing_found());
     }
     responses.tell(&output, context)?;
+    if let Some(span) = responses.span_words().filter(|_| !output.quiet) {
+        let events = counted(responses.observed.profile.events, "event");
+        writeln!(context.err, "# {span}: {events}, {}", responses.basis())?;
+    }
     let (rows, left_out) = chosen(args, &responses);
     if left_out > 0 && !output.quiet {
         writeln!(

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::base::error::Result;
 use crate::base::pseudonyms::Pseudonyms;
+use crate::base::visible::visible;
 use crate::commands::mine::export::ExportArgs;
 use crate::frames::input::Input;
 use crate::logs::overview::Holds;
@@ -39,9 +40,12 @@ pub fn keep_k<R>(rows: Vec<R>, export: &ExportArgs, sessions: impl Fn(&R) -> u64
     (kept, left_out)
 }
 
-/// Tells the notes of the input, and how many rows are left out.
+/// Tells the notes of the input, what it is, and how many rows are left out.
 pub fn tell(input: &Input, export: &ExportArgs, left_out: u64, context: &mut Context<'_>) -> Result<()> {
     input.tell(&export.shared(), context)?;
+    if !export.quiet {
+        writeln!(context.err, "# {}", visible(&input.covered(true)))?;
+    }
     if left_out > 0 && !export.quiet {
         let rows = counted(left_out, "row");
         writeln!(context.err, "# {rows} left out: fewer than {} sessions", export.k_anonymity)?;

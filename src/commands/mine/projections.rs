@@ -47,12 +47,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     input.report_holds(Holds::Calls)?;
     let question = format!("projections {}", about(&input.data, &input)?);
     let mined = input.remember(&question, mine)?;
-    input.tell(&output, context)?;
     let (rows, left_out) = chosen(args, &context.pseudonyms, mined);
-    if left_out > 0 && !output.quiet {
-        writeln!(context.err, "# {left_out} left out: fewer than {} sessions", args.asked.export.k_anonymity)?;
-    }
-    let mut fields = logs::fields(&input, left_out as u64);
+    logs::tell(&input, &args.asked.export, left_out, context)?;
+    let mut fields = logs::fields(&input, left_out);
     fields["projections"] = shown::json(&rows);
     args.asked.export.hide_places(&mut fields);
     let stamp = output.stamp(context);
@@ -96,7 +93,7 @@ pub fn of_history(
 }
 
 /// The rows to show, under the names to show, and how many are left out for being of too few sessions.
-fn chosen(args: &Args, names: &Pseudonyms, mined: Vec<MinedProjection>) -> (Vec<MinedProjection>, usize) {
+fn chosen(args: &Args, names: &Pseudonyms, mined: Vec<MinedProjection>) -> (Vec<MinedProjection>, u64) {
     // Keys that only few sessions have may be data: they are not shown to anybody.
     let is_known = |row: &MinedProjection| {
         row.held != Some(Hold::Sessions) || !(row.extractor.starts_with('$') || row.to.starts_with("mcp__"))
@@ -105,5 +102,5 @@ fn chosen(args: &Args, names: &Pseudonyms, mined: Vec<MinedProjection>) -> (Vec<
     let (rows, few): (Vec<_>, Vec<_>) = wanted.partition(|row| row.sessions >= args.asked.export.k_anonymity);
     let name = |tool: &str| logs::shown(&args.asked.export, names, tool);
     let named = |row: MinedProjection| MinedProjection { from: name(&row.from), to: name(&row.to), ..row };
-    (rows.into_iter().map(named).collect(), few.len())
+    (rows.into_iter().map(named).collect(), few.len() as u64)
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
-use crate::commands::replay::{Args, tell};
+use crate::commands::replay::{Args, tell, write_covered};
 use crate::frames::input::Input;
 use crate::replay::compare::{ReplayGrid, arms, arms_json};
 use crate::replay::report::{ReplayReport, reaches, reaches_json};
@@ -29,6 +29,7 @@ pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mu
         return Ok(Exit::Done);
     }
     if form != TableFormat::Csv {
+        write_covered(args, input, context)?;
         let tokens = grid.counters();
         writeln!(context.out, "tokens: {tokens}; baseline: the text as it is (raw); saved by: {}\n", reach.name)?;
     }
@@ -60,6 +61,7 @@ pub fn against(
         return args.asked.output.write_json("replay", fields, context);
     }
     if form != TableFormat::Csv {
+        write_covered(args, input, context)?;
         let [first_name, second_name] = names;
         let tokens = format!("{}; saved by: {}", first.counters(), first.reach_name());
         for (what, words) in [("first", first_name), ("second", second_name), ("tokens", tokens)] {

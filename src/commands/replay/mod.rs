@@ -4,13 +4,15 @@ mod compare;
 pub mod planner;
 pub mod policy;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args as _;
 use serde_json::json;
 
 use crate::base::data::Data;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
+use crate::base::model_id::normalise;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Shown;
 use crate::commands::config::{config_path, warn_unknown};
@@ -18,6 +20,7 @@ use crate::commands::input::QuestionArgs;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
+use crate::mine::sessions;
 use crate::replay::input::ReplayInput;
 use crate::replay::scenarios::{ScenarioChanges, Scenarios};
 use crate::replay::{Scenario, emit, gate, report, study};
@@ -29,6 +32,7 @@ use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;
 use crate::telemetry::log::EventLog;
 use crate::whatif::pipeline::worth::Worth;
+use crate::whatif::sim::money::Prices;
 
 /// Replay the layered pipeline over your logs and say what it would have saved.
 ///
@@ -136,6 +140,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     };
     input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
+    if let Some(model) = &args.model {
+        expect_model(model, &scenarios, &mut input)?;
+    }
     if scenarios.is_sweep() {
         return compare::sweep(args, &scenarios, &mut input, context);
     }
@@ -208,6 +215,31 @@ fn scenarios(args: &Args, context: &Context<'_>) -> Result<Scenarios> {
     Scenarios::new(files, &asked, &Data::new(args.asked.input.rules_dir.as_deref())?)
 }
 
+/// Whether a configuration, the list of prices or a log knows this model.
+///
+/// # Errors
+/// If none does: the closest name that is known, and those of the configuration.
+fn expect_model(model: &str, scenarios: &Scenarios, input: &mut Input) -> Result<()> {
+    let prices = input.data.read("prices.toml", Prices::parse)?;
+    let (history, names) = input.named_history();
+    let of_logs = sessions::models_of_sessions(&history, &names);
+    let variants: BTreeSet<&String> =
+        scenarios.cells.iter().flat_map(|cell| cell.settings.profiles.llm.variants.keys()).collect();
+    let known =
+        variants.iter().map(|name| name.as_str()).chain(prices.models()).chain(of_logs.iter().map(String::as_str));
+    let known: BTreeSet<String> = known.filter(|name| !name.is_empty()).map(normalise).collect();
+    let asked = normalise(model);
+    if known.contains(&asked) {
+        return Ok(());
+    }
+    let names: Vec<&str> = known.iter().map(String::as_str).collect();
+    let near = similar::get_close_matches(asked.as_str(), &names, 1, 0.7);
+    let near = near.first().map(|name| format!("did you mean {name}?\n")).unwrap_or_default();
+    let listed = variants.into_iter().cloned().collect::<Vec<_>>().join(", ");
+    Err(Error::usage(format!("there is no model \"{model}\" in the configuration, the prices or the logs"))
+        .hint(format!("{near}models of the configuration: {listed}")))
+}
+
 /// Tells which files hold and what in them has no effect.
 fn tell(scenarios: &Scenarios, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
     if output.quiet {
@@ -260,6 +292,7 @@ fn show(
             if form == TableFormat::Md {
                 writeln!(context.out, "## devboy replay\n")?;
             }
+            write_covered(args, input, context)?;
             if let Some(gate) = gate {
                 gate.write(context.out, form, context.width)?;
             }
@@ -272,6 +305,14 @@ fn show(
             report::write(context.out, report, form, context.width)
         }
     }
+}
+
+/// Says which logs were replayed.
+fn write_covered(args: &Args, input: &Input, context: &mut Context<'_>) -> Result<()> {
+    let output = &args.asked.output;
+    let covered = input.covered(output.form() != TableFormat::Md || output.names);
+    let end = if output.form() == TableFormat::Md { "\n" } else { "" };
+    Ok(writeln!(context.out, "{}{end}", output.form().sentence(&covered))?)
 }
 
 /// The report as it may be shared; MCP servers and paths are taken out of all Markdown (`commands::sharing`).

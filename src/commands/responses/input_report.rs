@@ -10,7 +10,7 @@ use crate::base::visible::Shown as _;
 use crate::commands::responses::{Origin, Responses};
 use crate::mine::quality;
 use crate::mine::quality::Quality;
-use crate::report::numbers::{bytes, counted, thousands};
+use crate::report::numbers::{bytes, counted, days, thousands};
 use crate::shell::arguments::OutputArgs;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -23,6 +23,11 @@ impl Responses {
             Origin::Telemetry(_) => "as the live pipeline recorded them",
             Origin::Logs(_) => "replayed from the logs, published formats",
         }
+    }
+
+    /// From when to when they are.
+    pub fn span_words(&self) -> Option<String> {
+        self.observed.profile.span_ms.map(|(first, last)| days(first, last))
     }
 
     /// Places that were looked at, in words.

@@ -14,7 +14,7 @@ use crate::commands::tune::warnings::warnings_json;
 use crate::commands::tune::writing::{SettledProposal, WriteArgs};
 use crate::commands::tune::{effects, refreshed, writing};
 use crate::mine::fingerprint_tables as fingerprints;
-use crate::report::numbers::{counted, date, percent, thousands};
+use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::TableFormat;
 use crate::rules::precedence::KeyOwners;
 use crate::rules::proposal::{Proposal, View, proposed, settle};
@@ -156,14 +156,14 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
     }
     let profile = &responses.observed.profile;
     writeln!(err, "# {}", fingerprints::summary(profile, responses.observed.endpoints.len()))?;
-    if let Some((first, last)) = profile.span_ms {
+    if let Some(span) = responses.span_words() {
         let standing = if (profile.calls - profile.events as f64).abs() < 0.5 {
             String::new()
         } else {
             format!(" that stand for {} responses (sampled)", thousands(profile.calls.round() as u64))
         };
         let events = counted(profile.events, "event");
-        writeln!(err, "# {} … {}: {events}{standing}, {}", date(first), date(last), responses.basis())?;
+        writeln!(err, "# {span}: {events}{standing}, {}", responses.basis())?;
     }
     if !responses.log.planned.is_empty() {
         let planned = counted(responses.log.planned.len() as u64, "event");

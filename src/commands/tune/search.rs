@@ -150,6 +150,8 @@ fn show(
     if form == TableFormat::Csv {
         return tables.first().map_or(Ok(()), |(_, path)| path.write(context.out, form, context.width));
     }
+    let is_named = form != TableFormat::Md || args.asked.output.names;
+    writeln!(context.out, "{}", form.sentence(&input.covered(is_named)))?;
     writeln!(context.out, "{}", form.sentence(&search::sentence(found, &reaches.chosen().name)))?;
     if found.stopped {
         writeln!(context.out, "the time was up: there may be more steps")?;

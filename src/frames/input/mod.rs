@@ -136,6 +136,8 @@ pub struct Input {
     pub(super) piped_timeline: Option<FileTimeline>,
     /// Logs that are gone and left no timeline, once one was asked for.
     pub without_timeline: IdSet<Id>,
+    /// Sessions, and from when to when they are, once a report says what it holds.
+    pub(super) covers: Option<(u64, Option<(Millis, Millis)>)>,
     /// Subagents known from progress records only, once a report says what it holds of them.
     pub in_progress: Option<InProgress>,
     pub(super) progress: bool,
@@ -181,6 +183,7 @@ impl Input {
             piped_bodies: Vec::new(),
             piped_timeline: None,
             without_timeline: IdSet::default(),
+            covers: None,
             in_progress: None,
             progress,
         };

@@ -17,14 +17,27 @@ use crate::logs::window;
 const HINTS_MAX: usize = 10;
 
 impl Input {
-    /// Notes what the report holds of subagents that are known from progress records only.
+    /// Notes what the report is about, and what it holds of subagents that are known from progress records only.
     ///
     /// # Errors
     /// If the input cannot be read.
     pub fn report_holds(&mut self, holds: Holds) -> Result<()> {
-        let subagents = self.overview()?.subagents_in_progress;
+        let Overview { subagents_in_progress: subagents, sessions, span_ms, .. } = self.overview()?;
+        self.covers = Some((sessions, span_ms));
         self.in_progress = Some(InProgress { subagents, holds });
         Ok(())
+    }
+
+    /// The line that says what a report is about: "logs: 8 sessions, 2026-10-21 … 2026-10-23, projects named like "api"".
+    pub fn covered(&self, is_named: bool) -> String {
+        let (sessions, span) = self.covers.unwrap_or_default();
+        let days = span.map(|(first, last)| format!(", {}", numbers::days(first, last))).unwrap_or_default();
+        let projects = match &self.project {
+            Some(project) if is_named => format!(", projects named like \"{project}\""),
+            Some(_) => ", some of the projects".to_owned(),
+            None => String::new(),
+        };
+        format!("logs: {}{days}{projects}", numbers::counted(sessions, "session"))
     }
 
     /// The same of a report about one session, which has so many of them.
