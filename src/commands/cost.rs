@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::base::error::{Error, Result};
-use crate::commands::books::BilledLogs;
+use crate::commands::billed_logs::BilledLogs;
 use crate::commands::input::QuestionArgs;
 use crate::commands::shown_names::ShownNames;
 use crate::cost::attribution::Attribution;
@@ -46,11 +46,11 @@ pub struct Args {
 /// Reads, shares out, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let keys = keys(&args.by)?;
-    let books = BilledLogs::open(&args.asked, context)?;
-    let (input, bill) = (&books.input, books.bill());
+    let logs = BilledLogs::open(&args.asked, context)?;
+    let (input, bill) = (&logs.input, logs.bill());
     let (found, summary) = input.pool.install(|| rayon::join(|| Attribution::new(&bill, &keys), || Summary::of(&bill)));
     let form = args.asked.output.form();
-    let sessions = tables::sessions(&books.world.timeline);
+    let sessions = tables::sessions(&logs.workload.timeline);
     let projects =
         || found.rows.iter().flat_map(|row| &row.labels).filter_map(|label| Some(&sessions.get(label)?.project));
     let labels = || found.rows.iter().flat_map(|row| &row.labels).chain(projects());

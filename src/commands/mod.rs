@@ -4,7 +4,7 @@
 pub mod cli;
 
 pub mod annotate;
-pub mod books;
+pub mod billed_logs;
 pub mod completions;
 pub mod config;
 pub mod cost;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use crate::base::error::Result;
 use crate::commands::input::QuestionArgs;
-use crate::cost::findings::sheet::FindingThresholds;
+use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::page::Page;
 use crate::logs::overview::Holds;
 use crate::shell::arguments;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::base::error::{Error, Result};
-use crate::commands::books::BilledLogs;
+use crate::commands::billed_logs::BilledLogs;
 use crate::commands::input::QuestionArgs;
 use crate::commands::shown_names::ShownNames;
 use crate::cost::groups::Label;
@@ -18,7 +18,7 @@ use crate::report::{sharing, table};
 use crate::shell::arguments;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
-use crate::whatif::sim::simulate::SharedRun;
+use crate::whatif::sim::simulator::Simulator;
 
 /// Rows of each table that nobody asked to be longer.
 const TOP: usize = 10;
@@ -46,29 +46,29 @@ pub struct Args {
 
 /// Reads, looks up, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let mut books = BilledLogs::open(&args.asked, context)?;
-    let Some(index) = chosen(args.id.as_deref(), &books)? else { return Ok(Exit::Done) };
-    let own = books.world.timeline.chains.iter().filter(|chain| chain.session == index);
+    let mut logs = BilledLogs::open(&args.asked, context)?;
+    let Some(index) = chosen(args.id.as_deref(), &logs)? else { return Ok(Exit::Done) };
+    let own = logs.workload.timeline.chains.iter().filter(|chain| chain.session == index);
     let in_progress = own.filter(|chain| chain.place == Place::Progress).count() as u64;
-    books.input.report_holds_of(in_progress, Holds::FirstChunks);
-    let timeline = &books.world.timeline;
-    let bill = books.bill();
-    let ground = SharedRun::new(timeline, &books.world.sizes, &books.cache, &books.world.prices);
-    let found = books.input.pool.install(|| session::of(&bill, &ground, index));
+    logs.input.report_holds_of(in_progress, Holds::FirstChunks);
+    let timeline = &logs.workload.timeline;
+    let bill = logs.bill();
+    let simulator = Simulator::new(timeline, &logs.workload.sizes, &logs.cache, &logs.workload.prices);
+    let found = logs.input.pool.install(|| session::of(&bill, &simulator, index));
     let about = &timeline.sessions[index as usize];
     let head = [Label::Session(about.id), Label::Project(about.project)];
     let labels = || head.iter().chain(found.carried.iter().map(|row| &row.label));
     let form = args.asked.output.form();
     let is_redacted = args.redact || (form == TableFormat::Md && !args.asked.output.names);
-    let names = if is_redacted { ShownNames::letters(labels()) } else { ShownNames::real(labels(), &books.input) };
-    books.input.tell(&args.asked.output, context)?;
+    let names = if is_redacted { ShownNames::letters(labels()) } else { ShownNames::real(labels(), &logs.input) };
+    logs.input.tell(&args.asked.output, context)?;
     let top = if args.all { usize::MAX } else { args.top.map_or(TOP, |top| top as usize) };
     let name = |label: &Label| names.full(label);
     match form {
         TableFormat::Csv => table::table(&tables::listing(&found)).write(context.out, TableFormat::Csv, None)?,
         TableFormat::Json => {
             let [session, project] = head.each_ref().map(|label| names.full(label));
-            let mut fields = books.input.fields(json!({
+            let mut fields = logs.input.fields(json!({
                 "session": session,
                 "project": project,
                 "subagents": found.subagents,
@@ -92,15 +92,15 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 /// The index of the session asked for; none if there is no session at all.
-fn chosen(id: Option<&str>, books: &BilledLogs) -> Result<Option<u32>> {
-    let timeline = &books.world.timeline;
+fn chosen(id: Option<&str>, logs: &BilledLogs) -> Result<Option<u32>> {
+    let timeline = &logs.workload.timeline;
     let ends = ends(timeline);
     let latest = || (0..timeline.sessions.len()).max_by_key(|&at| (ends[at], std::cmp::Reverse(at)));
     let Some(id) = id else { return Ok(latest().map(|at| at as u32)) };
     // The name of its file, or as it was copied from somewhere.
     let id = id.strip_suffix(".jsonl").unwrap_or(id);
     let labels: Vec<Label> = timeline.sessions.iter().map(|session| Label::Session(session.id)).collect();
-    let names = ShownNames::real(labels.iter(), &books.input);
+    let names = ShownNames::real(labels.iter(), &logs.input);
     let begins = |name: &str| name.get(..id.len()).is_some_and(|head| head.eq_ignore_ascii_case(id));
     let fits = |at: &usize| begins(&names.full(&labels[*at]));
     let found: Vec<usize> = (0..labels.len()).filter(fits).collect();
@@ -118,7 +118,7 @@ fn chosen(id: Option<&str>, books: &BilledLogs) -> Result<Option<u32>> {
     let count = listed.len();
     listed.truncate(CANDIDATES);
     let projects: Vec<Label> = listed.iter().map(|&at| Label::Project(timeline.sessions[at].project)).collect();
-    let shown = ShownNames::real(projects.iter(), &books.input);
+    let shown = ShownNames::real(projects.iter(), &logs.input);
     let line = |(&at, project): (&usize, &Label)| {
         let Session { ts_first, .. } = timeline.sessions[at];
         let day = if ts_first == NO_TIME { "no date".to_owned() } else { date(ts_first) };

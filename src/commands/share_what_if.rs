@@ -12,14 +12,13 @@ use crate::frames::input::timeline::TimelineDetail;
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::chosen::{Sheets, Stack, StackRow};
+use crate::whatif::chosen::{PolicyConfigs, Stack, StackRow};
 use crate::whatif::sim::cost::UNITS_PER_TOKEN;
 use crate::whatif::sim::outcome::outcome;
 use crate::whatif::sim::params::Assigned;
-use crate::whatif::simulation::{Simulation, oracle};
-use crate::whatif::stacked;
-use crate::whatif::stacked::Scene;
+use crate::whatif::simulation::Simulation;
 use crate::whatif::tools::Tools;
+use crate::whatif::workload::{Workload, oracle};
 
 /// Replays the sessions of some logs under every setting.
 ///
@@ -32,30 +31,25 @@ pub fn alternatives(
     context: &mut Context<'_>,
 ) -> Result<Vec<Alternative>> {
     let mut input = Input::read_for_timeline(args, window::ALL, (0, TimelineDetail::default()), output, context)?;
-    let sheets = Sheets::load(&input.data)?;
+    let configs = PolicyConfigs::load(&input.data)?;
     let tools = Tools::read(&[], &input.data)?;
-    let world = Simulation::new(
-        input.timeline(TimelineDetail { tokens: false, words: true })?,
-        None,
-        &input.data,
-        false,
-        true,
-    )?;
-    let cache = oracle(&sheets)?;
+    let workload =
+        Workload::new(input.timeline(TimelineDetail { tokens: false, words: true })?, None, &input.data, false, true)?;
+    let cache = oracle(&configs)?;
     input.pool.install(|| {
-        let scene = Scene::new(&world, &tools, &cache, None);
+        let simulation = Simulation::new(&workload, &tools, &cache, None);
         let found: Vec<Vec<Alternative>> =
-            limits.what_if.par_iter().map(|asked| under(&scene, &sheets, asked)).collect::<Result<_>>()?;
+            limits.what_if.par_iter().map(|asked| under(&simulation, &configs, asked)).collect::<Result<_>>()?;
         Ok(found.concat())
     })
 }
 
 /// Every session under one setting.
-fn under(scene: &Scene<'_>, sheets: &Sheets, asked: &PooledSetting) -> Result<Vec<Alternative>> {
+fn under(simulation: &Simulation<'_>, configs: &PolicyConfigs, asked: &PooledSetting) -> Result<Vec<Alternative>> {
     let settings = asked.set.iter().map(|text| Assigned::parse(text, "fleet.toml")).collect::<Result<_>>()?;
     let row = StackRow { name: asked.name.clone(), stack: Stack::parse(&asked.policy)?, settings, is_named: false };
-    let (run, log) = stacked::run_of(scene, &sheets.with(&row)?, &row.stack)?;
-    let timeline = &scene.world.timeline;
+    let (run, log) = simulation.run_stack(&configs.with(&row)?, &row.stack)?;
+    let timeline = &simulation.workload.timeline;
     let mut sessions: BTreeMap<u32, (u128, u128)> = BTreeMap::new();
     for ((session, _), sides) in outcome(timeline, &log, &run).by_session {
         let units = sessions.entry(session).or_default();

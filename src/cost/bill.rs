@@ -10,7 +10,7 @@ use crate::whatif::sim::bill::spent;
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::money::{Rates, Tariff};
 use crate::whatif::sim::sizes::BlockSizes;
-use crate::whatif::simulation::Simulation;
+use crate::whatif::workload::Workload;
 
 /// What every request was billed.
 pub struct Bill<'a> {
@@ -59,8 +59,8 @@ impl Charge {
 impl<'a> Bill<'a> {
     /// The bill of a simulation's log. `unknown` is the lifetime of writes whose usage does not say it
     /// (`class_unknown` of `rules/policies/prompt_cache.toml`).
-    pub fn new(world: &'a Simulation, unknown: CacheLifetime) -> Self {
-        Self::of(&world.timeline, &world.sizes, Tariff::new(&world.prices, &world.timeline.names), unknown)
+    pub fn new(workload: &'a Workload, unknown: CacheLifetime) -> Self {
+        Self::of(&workload.timeline, &workload.sizes, Tariff::new(&workload.prices, &workload.timeline.names), unknown)
     }
 
     /// The same of its parts.

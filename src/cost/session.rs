@@ -17,7 +17,7 @@ use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::causes::Loss;
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::cost::{Cost, Spent, Total};
-use crate::whatif::sim::simulate::SharedRun;
+use crate::whatif::sim::simulator::Simulator;
 
 /// One request of the session.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -86,14 +86,14 @@ impl SessionCost {
 }
 
 /// Looks at one session of a timeline, by its index.
-pub fn of(bill: &Bill<'_>, ground: &SharedRun<'_>, session: u32) -> SessionCost {
+pub fn of(bill: &Bill<'_>, simulator: &Simulator<'_>, session: u32) -> SessionCost {
     let timeline = bill.timeline;
     let chains: Vec<u32> =
         (0..timeline.chains.len() as u32).filter(|&chain| timeline.chains[chain as usize].session == session).collect();
     let mut moments: Vec<SessionRequest> = Vec::new();
     let mut things: BTreeMap<Thing, Held> = BTreeMap::new();
     let mut again = Cost::default();
-    let misses: BTreeMap<u32, Loss> = causes::losses(ground).into_iter().map(|loss| (loss.request, loss)).collect();
+    let misses: BTreeMap<u32, Loss> = causes::losses(simulator).into_iter().map(|loss| (loss.request, loss)).collect();
     for (thread, &chain) in chains.iter().enumerate() {
         moments.extend(of_chain(bill, chain, thread as u64, &misses));
         shares::of_chain(bill, chain, |_| (), &mut |share| {

@@ -34,11 +34,11 @@ impl AnalysisPool {
         Self { vocabularies, params, known, idle: Mutex::default(), found: Mutex::default() }
     }
 
-    /// A student at a desk of its own.
+    /// An analyst with an analyzer of its own.
     pub fn begin(&self) -> Box<dyn BodyStudy + '_> {
-        let desk = self.idle.lock().ok().and_then(|mut idle| idle.pop());
-        let desk = desk.unwrap_or_else(|| BodyAnalyzer::new(self.vocabularies, self.params));
-        Box::new(Analyst { studies: self, desk: Some(desk), found: Vec::new() })
+        let analyzer = self.idle.lock().ok().and_then(|mut idle| idle.pop());
+        let analyzer = analyzer.unwrap_or_else(|| BodyAnalyzer::new(self.vocabularies, self.params));
+        Box::new(Analyst { studies: self, analyzer: Some(analyzer), found: Vec::new() })
     }
 
     /// The facts found, by name of the body.
@@ -60,24 +60,24 @@ fn shard(id: Id) -> usize {
 struct Analyst<'s> {
     studies: &'s AnalysisPool,
     /// Given back at the end.
-    desk: Option<BodyAnalyzer>,
+    analyzer: Option<BodyAnalyzer>,
     found: Vec<BodyFacts>,
 }
 
 impl BodyStudy for Analyst<'_> {
     fn body(&mut self, id: Id, text: &[u8]) {
-        if let Some(desk) = self.desk.as_mut().filter(|_| self.studies.is_new(id)) {
-            self.found.push(desk.facts(id, text));
+        if let Some(analyzer) = self.analyzer.as_mut().filter(|_| self.studies.is_new(id)) {
+            self.found.push(analyzer.facts(id, text));
         }
     }
 
     fn part(&mut self, text: &[u8], is_first: bool) -> usize {
-        self.desk.as_mut().map_or(text.len(), |desk| desk.part(text, is_first))
+        self.analyzer.as_mut().map_or(text.len(), |analyzer| analyzer.part(text, is_first))
     }
 
     fn rest(&mut self, id: Id, text: &[u8]) {
-        if let Some(desk) = self.desk.as_mut() {
-            let facts = desk.rest(id, text);
+        if let Some(analyzer) = self.analyzer.as_mut() {
+            let facts = analyzer.rest(id, text);
             self.found.extend(self.studies.is_new(id).then_some(facts));
         }
     }
@@ -94,7 +94,7 @@ impl BodyStudy for Analyst<'_> {
         let short = u32::from_be_bytes([short[0], short[1], short[2], short[3]]);
         let text = String::from_utf8_lossy(id);
         let name = hints::handle(&text);
-        let size = self.desk.as_mut().map(|desk| desk.measure(&format!(" {name}"))).unwrap_or_default();
+        let size = self.analyzer.as_mut().map(|analyzer| analyzer.measure(&format!(" {name}"))).unwrap_or_default();
         let narrow = |tokens| u8::try_from(tokens).unwrap_or(u8::MAX);
         Handle { short, bytes: name.len() as u8, tokens: size.tokens.map(narrow) }
     }
@@ -102,8 +102,8 @@ impl BodyStudy for Analyst<'_> {
 
 impl Drop for Analyst<'_> {
     fn drop(&mut self) {
-        if let (Some(desk), Ok(mut idle)) = (self.desk.take(), self.studies.idle.lock()) {
-            idle.push(desk);
+        if let (Some(analyzer), Ok(mut idle)) = (self.analyzer.take(), self.studies.idle.lock()) {
+            idle.push(analyzer);
         }
         if let Ok(mut found) = self.studies.found.lock() {
             found.append(&mut self.found);

@@ -41,7 +41,7 @@ struct LongBody {
 }
 
 impl BodyAnalyzer {
-    /// A desk that counts in the given vocabularies, one bit each.
+    /// An analyzer that counts in the given vocabularies, one bit each.
     pub fn new(vocabularies: u8, params: Params) -> Self {
         let counter = |place: usize| (vocabularies >> place & 1 == 1).then(|| Counter::new(vocabulary(place)));
         Self { counters: std::array::from_fn(counter), vocabularies, params, long: LongBody::default() }

@@ -47,14 +47,14 @@ pub(super) struct DedupOnlyReplay<'t> {
 }
 
 impl<'t> DedupOnlyReplay<'t> {
-    /// Whether L0 can do nothing but refer to equal bodies, so that there can be a lane.
+    /// Whether L0 can do nothing but refer to equal bodies, so that it can be replayed alone.
     pub fn suits(tape: &Tape, now: &Scenario) -> bool {
         let no_near_refs = || tape.facts.iter().all(|facts| facts.near.is_none());
         let switched_off = now.profiles.iter().all(|profile| profile.near_refs_max == 0);
         !now.options.extended && (switched_off || no_near_refs())
     }
 
-    /// Whether a lane made under `now` can tell what a change does.
+    /// Whether a replay made under `now` can tell what a change does.
     pub fn serves(now: &Scenario, change: &Scenario) -> bool {
         let templates = || now.endpoints.iter().zip(&change.endpoints).all(|(a, b)| a.template == b.template);
         now.encodes_like(change) && now.profiles == change.profiles && templates()
@@ -90,7 +90,7 @@ impl<'t> DedupOnlyReplay<'t> {
         Self { tape, steps, weights }
     }
 
-    /// Replays whole sessions under a change that the lane serves.
+    /// Replays whole sessions under a change that it [`serves`](Self::serves).
     pub fn replay(&self, change: &Scenario, responses: Range<usize>) -> Present {
         let mut sums = Present::default();
         let mut cache = Recent::new(change.lru_size);

@@ -35,13 +35,13 @@ pub struct Present {
 /// any number of threads.
 pub struct EffectsBaseline<'p> {
     now: Scenario,
-    pieces: Vec<PieceGround<'p>>,
+    pieces: Vec<PieceBaseline<'p>>,
 }
 
 impl<'p> EffectsBaseline<'p> {
     /// Pieces under the configuration that holds now.
     pub fn new(pieces: &'p [HistoryPiece], now: Scenario) -> Self {
-        let pieces = pieces.par_iter().map(|piece| PieceGround::new(piece, &now)).collect();
+        let pieces = pieces.par_iter().map(|piece| PieceBaseline::new(piece, &now)).collect();
         Self { now, pieces }
     }
 
@@ -77,29 +77,29 @@ impl<'p> EffectsBaseline<'p> {
 }
 
 /// A piece under the configuration that holds now.
-struct PieceGround<'p> {
+struct PieceBaseline<'p> {
     piece: &'p HistoryPiece,
     /// If the configuration lets L0 be looked at by itself.
-    lane: Option<DedupOnlyReplay<'p>>,
+    dedup_only: Option<DedupOnlyReplay<'p>>,
     /// References do not reach beyond a context, so that L0 alone can be looked at context by context.
     contexts: Vec<(TapeSegment, Present)>,
     /// Replayed once somebody asks.
     sessions: OnceLock<Vec<(TapeSegment, Present)>>,
 }
 
-impl<'p> PieceGround<'p> {
+impl<'p> PieceBaseline<'p> {
     fn new(piece: &'p HistoryPiece, now: &Scenario) -> Self {
         let tape = &piece.tape;
-        let lane = DedupOnlyReplay::suits(tape, now).then(|| DedupOnlyReplay::new(tape, now, &piece.weights));
-        let contexts = lane.as_ref().map_or_else(Vec::new, |lane| {
+        let dedup_only = DedupOnlyReplay::suits(tape, now).then(|| DedupOnlyReplay::new(tape, now, &piece.weights));
+        let contexts = dedup_only.as_ref().map_or_else(Vec::new, |dedup_only| {
             let segments = stretches(tape, |response| (response.session, response.chain, response.partition));
             let with_present = |segment: TapeSegment| {
-                let present = lane.replay(now, segment.responses.clone());
+                let present = dedup_only.replay(now, segment.responses.clone());
                 (segment, present)
             };
             segments.into_iter().map(with_present).collect()
         });
-        Self { piece, lane, contexts, sessions: OnceLock::new() }
+        Self { piece, dedup_only, contexts, sessions: OnceLock::new() }
     }
 
     fn sessions(&self, now: &Scenario) -> &[(TapeSegment, Present)] {
@@ -114,22 +114,22 @@ impl<'p> PieceGround<'p> {
     }
 
     fn present(&self, now: &Scenario) -> Present {
-        let whole = if self.lane.is_some() { &self.contexts } else { self.sessions(now) };
+        let whole = if self.dedup_only.is_some() { &self.contexts } else { self.sessions(now) };
         let sum = |of: fn(&Present) -> f64| whole.iter().map(|(_, present)| of(present)).sum();
         Present { baseline: sum(|p| p.baseline), saved: sum(|p| p.saved) }
     }
 
     /// How much more a change saves, by session.
     fn effect(&self, now: &Scenario, change: &Scenario, scope: &ChangeScope) -> SavedBySession {
-        let lane = self.lane.as_ref().filter(|_| DedupOnlyReplay::serves(now, change));
-        let segments = if lane.is_some() { &self.contexts } else { self.sessions(now) };
+        let dedup_only = self.dedup_only.as_ref().filter(|_| DedupOnlyReplay::serves(now, change));
+        let segments = if dedup_only.is_some() { &self.contexts } else { self.sessions(now) };
         let mut effect = SavedBySession::new();
         for (segment, present) in segments {
             if !scope.concerns(segment) || !segment.is_reached(now) {
                 continue;
             }
-            let then = match lane {
-                Some(lane) => lane.replay(change, segment.responses.clone()),
+            let then = match dedup_only {
+                Some(dedup_only) => dedup_only.replay(change, segment.responses.clone()),
                 None => replayed(self.piece, change, segment),
             };
             let more = then.saved - present.saved;

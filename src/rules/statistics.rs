@@ -24,7 +24,7 @@ pub const LARGEST: &str = "largest sizes";
 /// `rules/backtest.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct BacktestSheet {
+struct BacktestThresholds {
     known_min: usize,
     later_min: usize,
     responses_max: usize,
@@ -57,8 +57,9 @@ impl Effects {
 /// # Errors
 /// If a sheet does not fit.
 pub fn numbers(data: &Data) -> Result<FollowUpThresholds> {
-    let BacktestSheet { known_min, later_min, responses_max, weeks_max, tolerance, resampling, follow_ups, .. } =
-        data.parsed("backtest.toml")?;
+    let BacktestThresholds {
+        known_min, later_min, responses_max, weeks_max, tolerance, resampling, follow_ups, ..
+    } = data.parsed("backtest.toml")?;
     let backtest = BacktestNumbers { known_min, later_min, responses_max, weeks_max, tolerance, resampling };
     Ok(FollowUpThresholds { backtest, bounds: follow_ups, links: t1_tools::link_numbers(data)? })
 }
@@ -68,7 +69,7 @@ pub fn numbers(data: &Data) -> Result<FollowUpThresholds> {
 /// # Errors
 /// If the sheet does not fit.
 pub fn effects(data: &Data) -> Result<Effects> {
-    Ok(data.parsed::<BacktestSheet>("backtest.toml")?.effects)
+    Ok(data.parsed::<BacktestThresholds>("backtest.toml")?.effects)
 }
 
 /// The statistics of value models, each as it was known and as it held.

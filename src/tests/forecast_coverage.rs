@@ -8,7 +8,7 @@ use crate::base::numbers::WEEK_MS;
 use crate::base::stats::TargetVerdict;
 use crate::rules::statistics;
 use crate::whatif::backtest::{CARRY, SLACK, coverage, held};
-use crate::whatif::simulation::Simulation;
+use crate::whatif::workload::Workload;
 
 fn numbers() -> BacktestNumbers {
     statistics::numbers(&Data::default()).unwrap().backtest
@@ -64,7 +64,7 @@ fn one_week_breaks_no_promise() {
 
 #[test]
 fn sizes_after_compactions_hold_as_often_as_they_promise_where_the_client_is_known() {
-    let world = Simulation::new(sessions(200, 3, 9_000, 16_000), None, &Data::default(), false, true).unwrap();
+    let world = Workload::new(sessions(200, 3, 9_000, 16_000), None, &Data::default(), false, true).unwrap();
     let found = coverage(&world, &Data::default(), &numbers()).unwrap();
     let names: Vec<&str> = found.iter().map(|row| row.statistic.as_str()).collect();
     assert_eq!(names, [SLACK, CARRY]);

@@ -9,7 +9,7 @@ use crate::whatif::calibration;
 use crate::whatif::prompt_cache;
 use crate::whatif::prompt_cache::PromptCacheThresholds;
 use crate::whatif::sim::money::Prices;
-use crate::whatif::sim::simulate::SharedRun;
+use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 
 #[test]
@@ -24,7 +24,7 @@ fn bars_of_the_cache_on_real_logs() {
     let sheet = PromptCacheThresholds::parse(&text("policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
     let begin = Instant::now();
     let sizes = BlockSizes::new(&timeline, Estimator::Anchored, &rules);
-    let ground = SharedRun::new(&timeline, &sizes, &sheet.oracle, &prices);
+    let ground = Simulator::new(&timeline, &sizes, &sheet.oracle, &prices);
     println!("ground in {:?}", begin.elapsed());
     let begin = Instant::now();
     let found = prompt_cache::run(&ground, &sheet, &prices);

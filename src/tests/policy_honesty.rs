@@ -12,7 +12,7 @@ use crate::whatif::prompt_cache::params::{CacheLifetime, CacheRules, Params, Ttl
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::outcome::outcome;
-use crate::whatif::sim::simulate::SharedRun;
+use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 
 const POLICIES: [&str; 6] = ["prompt-cache", "compaction", "history-trim", "tool-filter", "pick-tools", "all"];
@@ -48,7 +48,7 @@ fn sides(timeline: &Timeline) -> (Cost, Cost, u64, u64) {
     let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices").unwrap();
     let cache = fitting::<CacheRules>(include_str!("../../rules/policies/prompt_cache.toml"), "cache").unwrap();
     let sizes = BlockSizes::new(timeline, Estimator::Anchored, &rules);
-    let ground = SharedRun::new(timeline, &sizes, &cache, &prices);
+    let ground = Simulator::new(timeline, &sizes, &cache, &prices);
     let short = cache.with(Params { ttl: TtlPolicy::Always(CacheLifetime::FiveMinutes), ..cache.params });
     let found = outcome(timeline, &ground.baseline(), &ground.under(&short).baseline());
     let total = found.total;

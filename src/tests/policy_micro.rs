@@ -10,12 +10,12 @@ use crate::logs::timeline::requests::{BlockKind, SegmentCause, Timeline, Trigger
 use crate::whatif::clearing::replayed::{clearings, replayed};
 use crate::whatif::clearing::{Cleared, Micro, ResultSize, plan};
 use crate::whatif::compaction::CompactionThresholds;
-use crate::whatif::compaction::params::{MicroKnobs, Style};
+use crate::whatif::compaction::params::{MicroParams, Style};
 use crate::whatif::sim::view::{ContextView, ItemKey, RequestMoment, Stage, StageJournal, StageOutput};
 
 /// Clears above 100 tokens of estimate if that frees 50; any size.
-fn params() -> MicroKnobs {
-    MicroKnobs {
+fn params() -> MicroParams {
+    MicroParams {
         min_bytes: 0,
         target_tokens: 100,
         min_saving_tokens: 50,
@@ -25,7 +25,7 @@ fn params() -> MicroKnobs {
     }
 }
 
-fn clear(timeline: &Timeline, params: &MicroKnobs) -> (Vec<Sent>, Vec<Cleared>) {
+fn clear(timeline: &Timeline, params: &MicroParams) -> (Vec<Sent>, Vec<Cleared>) {
     let journal = StageJournal::default();
     let sent =
         send(timeline, &mut Micro::new(params.clone(), CompactionThresholds::shipped().clone(), journal.clone()));
@@ -100,7 +100,7 @@ fn the_oldest_results_go_and_stay_gone() {
 #[test]
 fn a_head_may_stay() {
     let timeline = results(&[400, 240, 160]);
-    let (sent, cleared) = clear(&timeline, &MicroKnobs { style: Style::Head(100), min_saving_tokens: 75, ..params() });
+    let (sent, cleared) = clear(&timeline, &MicroParams { style: Style::Head(100), min_saving_tokens: 75, ..params() });
     // 100 + 60 at request 2: the first result saves 75 of its 100 and leaves 85.
     assert_eq!(cleared[0], Cleared { request: 2, block: 2, removed_tokens: 400 - 108 });
     let item = sent[2].view.items.iter().find(|item| item.key == ItemKey::Block(2)).unwrap();
@@ -110,16 +110,16 @@ fn a_head_may_stay() {
 #[test]
 fn small_and_newest_results_are_spared() {
     let timeline = results(&[200, 240, 160]);
-    let blocks = |params: MicroKnobs| {
+    let blocks = |params: MicroParams| {
         clear(&timeline, &params).1.iter().map(|cleared| (cleared.request, cleared.block)).collect::<Vec<_>>()
     };
     // Estimates 50, 60, 40: 110 at request 2.
     assert_eq!(blocks(params()), [(2, 2)]);
-    assert_eq!(blocks(MicroKnobs { min_bytes: 200, ..params() }), [(2, 2)]);
-    assert_eq!(blocks(MicroKnobs { min_bytes: 201, ..params() }), [(2, 4)]);
-    assert_eq!(blocks(MicroKnobs { protect_last: 1, ..params() }), [(2, 2)]);
-    assert_eq!(blocks(MicroKnobs { protect_last: 2, ..params() }), [(3, 2)]);
-    assert_eq!(blocks(MicroKnobs { protect_last: 3, ..params() }), []);
+    assert_eq!(blocks(MicroParams { min_bytes: 200, ..params() }), [(2, 2)]);
+    assert_eq!(blocks(MicroParams { min_bytes: 201, ..params() }), [(2, 4)]);
+    assert_eq!(blocks(MicroParams { protect_last: 1, ..params() }), [(2, 2)]);
+    assert_eq!(blocks(MicroParams { protect_last: 2, ..params() }), [(3, 2)]);
+    assert_eq!(blocks(MicroParams { protect_last: 3, ..params() }), []);
 }
 
 #[test]
@@ -129,14 +129,14 @@ fn a_result_cleared_before_it_was_sent_is_a_hard_break() {
     assert_eq!(cleared.iter().map(|cleared| cleared.block).collect::<Vec<_>>(), [2, 4]);
     let noticed: Vec<(&str, u32)> = sent[2].aside.noticed.iter().map(|seen| (seen.class, seen.call)).collect();
     assert_eq!(noticed, [("cleared_before_seen", 1)], "the older one had been sent");
-    let (sent, _) = clear(&timeline, &MicroKnobs { protect_last: 1, ..params() });
+    let (sent, _) = clear(&timeline, &MicroParams { protect_last: 1, ..params() });
     assert!(sent.iter().all(|sent| sent.aside.noticed.is_empty()));
 }
 
 #[test]
 fn what_is_cached_is_left_alone_on_request() {
     let timeline = results(&[200, 240, 160]);
-    let (sent, cleared) = clear(&timeline, &MicroKnobs { only_uncached: true, ..params() });
+    let (sent, cleared) = clear(&timeline, &MicroParams { only_uncached: true, ..params() });
     // At request 2 the estimate of 110 is over 100, and only the new result of 60 is not yet cached.
     assert_eq!(cleared.iter().map(|cleared| (cleared.request, cleared.block)).collect::<Vec<_>>(), [(2, 4)]);
     for pair in sent.windows(2) {
@@ -230,7 +230,7 @@ proptest! {
         head in prop::option::of(0_u32..300),
     ) {
         let style = head.map_or(Style::Clear, Style::Head);
-        let params = MicroKnobs { min_bytes: 0, target_tokens, min_saving_tokens, protect_last, only_uncached, style };
+        let params = MicroParams { min_bytes: 0, target_tokens, min_saving_tokens, protect_last, only_uncached, style };
         let timeline = results(&chars);
         let (sent, cleared) = clear(&timeline, &params);
         let distinct: BTreeSet<u32> = cleared.iter().map(|cleared| cleared.block).collect();

@@ -10,7 +10,7 @@ use crate::whatif::prompt_cache::params::{
 };
 use crate::whatif::sim::cost::{Spent, UNITS_PER_TOKEN};
 use crate::whatif::sim::money::Prices;
-use crate::whatif::sim::simulate::{SharedRun, SimulatedRun};
+use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 use crate::whatif::sim::view::{ContextView, RequestMoment, Stage, StageOutput};
 
@@ -30,7 +30,7 @@ fn prices() -> Prices {
 fn simulated(timeline: &Timeline, change: impl FnOnce(&mut Params)) -> SimulatedRun {
     let mut oracle = shipped();
     change(&mut oracle.params);
-    SharedRun::new(timeline, &sizes(timeline), &oracle, &prices()).baseline()
+    Simulator::new(timeline, &sizes(timeline), &oracle, &prices()).baseline()
 }
 
 fn reads_and_writes(run: &SimulatedRun) -> Vec<(u64, u64)> {
@@ -369,7 +369,7 @@ fn a_stage_that_changes_the_head_leaves_only_the_static_prefix() {
     }
     let timeline = log.done();
     let (oracle, prices, sizes) = (shipped(), prices(), sizes(&timeline));
-    let ground = SharedRun::new(&timeline, &sizes, &oracle, &prices);
+    let ground = Simulator::new(&timeline, &sizes, &oracle, &prices);
     let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Newest(2))];
     let run = ground.run(0..1, &mut stages, None);
     let still = ground.priors[5].still;
@@ -539,7 +539,7 @@ proptest! {
     #[test]
     fn parts_put_together_are_the_whole(timeline in stories(), cut in 0_u32..4) {
         let (oracle, prices, sizes) = (shipped(), prices(), sizes(&timeline));
-        let ground = SharedRun::new(&timeline, &sizes, &oracle, &prices);
+        let ground = Simulator::new(&timeline, &sizes, &oracle, &prices);
         let all = timeline.chains.len() as u32;
         let cut = cut.min(all);
         let mut parts = ground.run(0..cut, &mut [], None);
@@ -557,7 +557,7 @@ proptest! {
         let mut oracle = shipped();
         oracle.params.layout = layout;
         let (prices, sizes) = (prices(), sizes(&timeline));
-        let ground = SharedRun::new(&timeline, &sizes, &oracle, &prices);
+        let ground = Simulator::new(&timeline, &sizes, &oracle, &prices);
         let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Idle)];
         prop_assert_eq!(ground.run(0..timeline.chains.len() as u32, &mut stages, None), ground.baseline());
     }
@@ -566,7 +566,7 @@ proptest! {
     #[test]
     fn two_chains_never_share_more_than_the_static_prefix(timeline in stories()) {
         let (oracle, prices, sizes) = (shipped(), prices(), sizes(&timeline));
-        let ground = SharedRun::new(&timeline, &sizes, &oracle, &prices);
+        let ground = Simulator::new(&timeline, &sizes, &oracle, &prices);
         let run = ground.baseline();
         for chain in &timeline.chains {
             let first = run.requests.iter().find(|priced| chain.requests.contains(&priced.request)).unwrap();

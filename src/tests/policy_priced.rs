@@ -9,17 +9,17 @@ use crate::base::data::fitting;
 use crate::logs::timeline::requests::{ReferenceKind, Timeline};
 use crate::whatif::clearing::Micro;
 use crate::whatif::compaction::CompactionTrigger;
-use crate::whatif::compaction::params::{MicroKnobs, Params, Style};
+use crate::whatif::compaction::params::{MicroParams, Params, Style};
 use crate::whatif::compaction::sweep::{SweepInput, SweepPoint, row};
 use crate::whatif::compaction::{Compaction, CompactionThresholds};
 use crate::whatif::prompt_cache::params::CacheRules;
+use crate::whatif::sim::breakage;
 use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::money::Prices;
-use crate::whatif::sim::simulate::SimulatedRun;
+use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 use crate::whatif::sim::view::{Stage, StageJournal};
-use crate::whatif::sim::{breakage, simulate as drive};
 
 struct Bench {
     timeline: Timeline,
@@ -44,8 +44,8 @@ impl Bench {
         self.ground().run(0..self.timeline.chains.len() as u32, &mut stages, None)
     }
 
-    fn ground(&self) -> drive::SharedRun<'_> {
-        drive::SharedRun::new(&self.timeline, &self.sizes, &self.oracle, &self.prices)
+    fn ground(&self) -> Simulator<'_> {
+        Simulator::new(&self.timeline, &self.sizes, &self.oracle, &self.prices)
     }
 
     fn compaction(&self, params: &Params, trigger: CompactionTrigger) -> Box<dyn Stage> {
@@ -114,7 +114,7 @@ fn a_row_of_the_sweep_holds_cost_summaries_and_losses() {
     let bench = Bench::new(log.done());
     let sheet = CompactionThresholds::shipped();
     let detectors = Detectors::new(&bench.timeline, &bench.sizes.tokens, breakage::BreakageThresholds::shipped());
-    let requests = drive::SharedRun::new(&bench.timeline, &bench.sizes, &bench.oracle, &bench.prices);
+    let requests = Simulator::new(&bench.timeline, &bench.sizes, &bench.oracle, &bench.prices);
     let ground =
         SweepInput { requests: &requests, detectors: &detectors, breakage: breakage::BreakageThresholds::shipped() };
     let at = |trigger| row(&ground, &SweepPoint { trigger, carry_tokens: 10_012, params: params() }, sheet);
@@ -134,7 +134,7 @@ fn the_watch_collects_what_stages_notice_and_what_answers_miss() {
     log.calls("Edit", "/a.rs", 60).refers(ReferenceKind::EditSource, 3, &[(2, 900)]);
     let bench = Bench::new(log.done());
     let detectors = Detectors::new(&bench.timeline, &bench.sizes.tokens, breakage::BreakageThresholds::shipped());
-    let micro = MicroKnobs {
+    let micro = MicroParams {
         target_tokens: 4_000,
         min_saving_tokens: 1,
         protect_last: 0,
@@ -170,7 +170,7 @@ proptest! {
         }
         let bench = Bench::new(log.done());
         let style = head.map_or(Style::Clear, Style::Head);
-        let micro = MicroKnobs {
+        let micro = MicroParams {
             min_bytes: 0, target_tokens, min_saving_tokens: 1, protect_last: 0, only_uncached: true, style,
         };
         let stage = Micro::new(micro, CompactionThresholds::shipped().clone(), StageJournal::default());

@@ -16,7 +16,7 @@ use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
 use crate::whatif::sim::figures::CostVerdict;
 use crate::whatif::sim::money::Prices;
-use crate::whatif::sim::simulate::SharedRun;
+use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 use crate::whatif::sim::unlogged::unlogged;
 
@@ -30,12 +30,12 @@ fn prices() -> Prices {
 }
 
 /// Looks at a timeline from the shipped ground.
-fn on_ground<T>(timeline: &Timeline, change: impl FnOnce(&mut Params), look: impl FnOnce(&SharedRun<'_>) -> T) -> T {
+fn on_ground<T>(timeline: &Timeline, change: impl FnOnce(&mut Params), look: impl FnOnce(&Simulator<'_>) -> T) -> T {
     let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
     let sizes = BlockSizes::new(timeline, Estimator::Anchored, &rules);
     let mut oracle: CacheRules = sheet().oracle;
     change(&mut oracle.params);
-    look(&SharedRun::new(timeline, &sizes, &oracle, &prices()))
+    look(&Simulator::new(timeline, &sizes, &oracle, &prices()))
 }
 
 fn found(timeline: &Timeline, change: impl FnOnce(&mut Params)) -> PromptCache {

@@ -16,7 +16,7 @@ use crate::whatif::sim::cost::Spent;
 use crate::whatif::sim::figures::Portion;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::predictors::{Predictions, Successions};
-use crate::whatif::sim::simulate::SharedRun;
+use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 use crate::whatif::sim::view::{ContextView, ExtraCall, Item, ItemKey, Prefix, RequestMoment, StageOutput};
 use crate::whatif::tool_filter::outcome::coverage;
@@ -684,7 +684,7 @@ fn a_fixed_list_is_read_from_the_cache_and_a_changed_one_is_written_anew() {
     let run = |params: Option<Params>| {
         let stage = params.map(|params| filter(&timeline, &params, Some(&tools)));
         let mut stages: Vec<_> = stage.iter().map(Filter::stage).collect();
-        SharedRun::new(&timeline, &sizes, &oracle, &prices).run(0..timeline.chains.len() as u32, &mut stages, None)
+        Simulator::new(&timeline, &sizes, &oracle, &prices).run(0..timeline.chains.len() as u32, &mut stages, None)
     };
     let baseline = run(None);
     assert_eq!(run(Some(always(&["*"]))), baseline);
@@ -717,7 +717,7 @@ fn missed_after(seconds: i64, layout: CacheLayout, expand: Expand) -> (Spent, Sp
     let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices.toml").unwrap();
     let tools = catalog(&[("Task", 3_000), ("Read", 300), ("Web", 3_000)]);
     let filter = filter(&timeline, &Params { expand, ..always(&["Read"]) }, Some(&tools));
-    let run = SharedRun::new(&timeline, &sizes, &oracle, &prices).run(0..1, &mut [filter.stage()], None);
+    let run = Simulator::new(&timeline, &sizes, &oracle, &prices).run(0..1, &mut [filter.stage()], None);
     assert_eq!(run.extra.len(), 1);
     (run.extra[0].spent, run.requests[1].spent)
 }

@@ -13,8 +13,8 @@ use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::compaction::{CompactionThresholds, carry};
 use crate::whatif::prompt_cache::PromptCacheThresholds;
 use crate::whatif::prompt_cache::slack::TriedSlacks;
-use crate::whatif::sim::simulate::SharedRun;
-use crate::whatif::simulation::Simulation;
+use crate::whatif::sim::simulator::Simulator;
+use crate::whatif::workload::Workload;
 
 /// Name of what is read with the slack of lifetimes that was known.
 pub const SLACK: &str = "reads with the fitted slack";
@@ -25,16 +25,16 @@ pub const CARRY: &str = "sizes after compactions";
 ///
 /// # Errors
 /// If a sheet does not fit.
-pub fn coverage(world: &Simulation, data: &Data, numbers: &BacktestNumbers) -> Result<Vec<PromiseCoverage>> {
+pub fn coverage(workload: &Workload, data: &Data, numbers: &BacktestNumbers) -> Result<Vec<PromiseCoverage>> {
     let cache = data.read("policies/prompt_cache.toml", PromptCacheThresholds::parse)?;
     let compaction = data.read("policies/compaction.toml", CompactionThresholds::parse)?;
-    let ground = SharedRun::new(&world.timeline, &world.sizes, &cache.oracle, &world.prices);
+    let simulator = Simulator::new(&workload.timeline, &workload.sizes, &cache.oracle, &workload.prices);
     let fit = &cache.fit;
-    let reads =
-        TriedSlacks::new(&ground, fit, |_| false).forecasts(fit.interval_percent / 100.0, fit.unknown_percent / 100.0);
-    let carried = carry::compactions(&world.timeline, &world.sizes, &compaction);
+    let reads = TriedSlacks::new(&simulator, fit, |_| false)
+        .forecasts(fit.interval_percent / 100.0, fit.unknown_percent / 100.0);
+    let carried = carry::compactions(&workload.timeline, &workload.sizes, &compaction);
     let after = carry::forecasts(&carried, &compaction);
-    let from = judged_from(world, numbers);
+    let from = judged_from(workload, numbers);
     let of = |name, percent: f64, forecasts: &[Forecast]| held(name, percent / 100.0, forecasts, from, numbers);
     Ok(vec![
         of((SLACK, "weeks"), fit.interval_percent, &reads),
@@ -43,10 +43,10 @@ pub fn coverage(world: &Simulation, data: &Data, numbers: &BacktestNumbers) -> R
 }
 
 /// The first week that is judged; none while too few sessions are known.
-fn judged_from(world: &Simulation, numbers: &BacktestNumbers) -> Option<Millis> {
+fn judged_from(workload: &Workload, numbers: &BacktestNumbers) -> Option<Millis> {
     let mut starts: BTreeMap<u32, Millis> = BTreeMap::new();
-    for request in world.timeline.requests.iter().filter(|request| request.start != NO_TIME) {
-        let start = starts.entry(world.timeline.chains[request.chain as usize].session).or_insert(request.start);
+    for request in workload.timeline.requests.iter().filter(|request| request.start != NO_TIME) {
+        let start = starts.entry(workload.timeline.chains[request.chain as usize].session).or_insert(request.start);
         *start = request.start.min(*start);
     }
     let mut starts: Vec<Millis> = starts.into_values().collect();

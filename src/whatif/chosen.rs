@@ -9,9 +9,9 @@ use toml_edit::{Document, DocumentMut, Item, Table, Value};
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
-use crate::whatif::sim::params::{Assigned, PolicySheet};
-use crate::whatif::simulation::oracle;
-use crate::whatif::stacked::{Ready, Scene};
+use crate::whatif::sim::params::{Assigned, PolicyConfig};
+use crate::whatif::simulation::{Ready, Simulation};
+use crate::whatif::workload::oracle;
 use crate::whatif::{arg_check, compaction, history_trim, pick_tools, pipeline, prompt_cache, tool_filter};
 
 /// A policy.
@@ -65,11 +65,11 @@ pub struct PolicyEntry {
     /// Its sheet among the data files.
     pub sheet: &'static str,
     /// Whether its parameters make sense.
-    pub check: fn(&PolicySheet) -> Result<()>,
+    pub check: fn(&PolicyConfig) -> Result<()>,
     /// Why it cannot be replayed over telemetry; none if it can.
     pub without_logs: Option<&'static str>,
     /// Makes it ready for one run.
-    pub ready: for<'s> fn(&'s Scene<'_>, &Sheets) -> Result<Ready<'s>>,
+    pub ready: for<'s> fn(&'s Simulation<'_>, &PolicyConfigs) -> Result<Ready<'s>>,
 }
 
 /// A policy, or several that act together.
@@ -174,18 +174,18 @@ impl StackRow {
     }
 }
 
-/// The sheets of all policies with what was set.
+/// What every policy is configured with: its sheet, and what was set.
 #[derive(Clone, Debug)]
-pub struct Sheets(BTreeMap<Policy, PolicySheet>);
+pub struct PolicyConfigs(BTreeMap<Policy, PolicyConfig>);
 
-impl Sheets {
+impl PolicyConfigs {
     /// The shipped sheets, or those of `--rules-dir`.
     ///
     /// # Errors
     /// If one is no TOML.
     pub fn load(data: &Data) -> Result<Self> {
         let sheet = |policy: Policy| {
-            let parse = |text: &str, place: &str| PolicySheet::parse(policy.into_str(), text, place);
+            let parse = |text: &str, place: &str| PolicyConfig::parse(policy.into_str(), text, place);
             Ok((policy, data.read(policy.entry().sheet, parse)?))
         };
         Policy::ALL.iter().copied().map(sheet).collect::<Result<_>>().map(Self)
@@ -234,17 +234,17 @@ impl Sheets {
     /// # Errors
     /// If a policy of the row has no such parameter.
     pub fn with(&self, row: &StackRow) -> Result<Self> {
-        let mut sheets = self.clone();
+        let mut configs = self.clone();
         for setting in &row.settings {
-            sheets.set(setting, &row.stack.0)?;
+            configs.set(setting, &row.stack.0)?;
         }
-        Ok(sheets)
+        Ok(configs)
     }
 
-    /// As [`Sheets::set`], for a file: there, policies that were not asked for may have their tables as well.
+    /// As [`PolicyConfigs::set`], for a file: there, policies that were not asked for may have their tables as well.
     ///
     /// # Errors
-    /// As [`Sheets::set`].
+    /// As [`PolicyConfigs::set`].
     pub fn set_from_file(&mut self, setting: &Assigned, asked: &[Policy]) -> Result<()> {
         match named(setting) {
             Some(policy) => self.set_named(policy, setting),
@@ -274,11 +274,11 @@ impl Sheets {
     }
 
     /// One sheet.
-    pub fn sheet(&self, policy: Policy) -> &PolicySheet {
+    pub fn sheet(&self, policy: Policy) -> &PolicyConfig {
         &self.0[&policy]
     }
 
-    fn sheet_mut(&mut self, policy: Policy) -> &mut PolicySheet {
+    fn sheet_mut(&mut self, policy: Policy) -> &mut PolicyConfig {
         self.0.get_mut(&policy).expect("every policy has a sheet")
     }
 }

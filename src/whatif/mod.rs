@@ -4,7 +4,7 @@ pub mod backtest;
 pub mod chosen;
 pub mod client;
 pub mod recorded;
-pub mod simulation;
+pub mod workload;
 
 pub mod arg_check;
 pub mod calibration;
@@ -18,7 +18,7 @@ pub mod prompt_cache;
 pub mod report;
 pub mod requests;
 pub mod sim;
-pub mod stacked;
+pub mod simulation;
 pub mod sweep;
 pub mod tool_filter;
 pub mod tools;

@@ -13,15 +13,14 @@ use crate::base::visible::Shown as _;
 use crate::frames::input::Input;
 use crate::logs::cited;
 use crate::settings::write_private_bytes;
-use crate::whatif::chosen::{Policy, Sheets, StackRow};
+use crate::whatif::chosen::{Policy, PolicyConfigs, StackRow};
 use crate::whatif::pick_tools::outcome;
 use crate::whatif::pick_tools::outcome::Pick;
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::report::PolicyReport;
 use crate::whatif::sim::bill;
-use crate::whatif::sim::simulate::{Priced, SimulatedRun};
-use crate::whatif::stacked;
-use crate::whatif::stacked::Scene;
+use crate::whatif::sim::simulator::{Priced, SimulatedRun};
+use crate::whatif::simulation::Simulation;
 
 /// Writes the lines, policy by policy in the order of the requests. Ids are hashes. What a report withholds is no figure here
 /// either.
@@ -30,19 +29,19 @@ use crate::whatif::stacked::Scene;
 /// If a parameter makes no sense or the file cannot be written.
 pub fn write<'r>(
     path: &Path,
-    scene: &Scene<'_>,
-    sheets: &Sheets,
+    simulation: &Simulation<'_>,
+    configs: &PolicyConfigs,
     rows: impl Iterator<Item = (&'r StackRow, &'r PolicyReport)>,
 ) -> Result<()> {
     let mut text = String::new();
     for (row, report) in rows.filter(|(row, _)| !row.stack.has(Policy::ArgCheck)) {
-        let sheets = sheets.with(row)?;
-        let (run, held_against) = stacked::run_of(scene, &sheets, &row.stack)?;
-        let own = Own::new(scene, &sheets, row, &run)?;
+        let configs = configs.with(row)?;
+        let (run, held_against) = simulation.run_stack(&configs, &row.stack)?;
+        let own = Own::new(simulation, &configs, row, &run)?;
         for (priced, log) in run.requests.iter().zip(&held_against.requests) {
             let simulated = Some(priced).filter(|_| report.not_estimated.is_none());
-            let mut line = line(scene, row, simulated, log);
-            own.add(&mut line, scene.world.timeline.requests[priced.request as usize].id);
+            let mut line = line(simulation, row, simulated, log);
+            own.add(&mut line, simulation.workload.timeline.requests[priced.request as usize].id);
             writeln!(text, "{line}").expect("a String takes everything");
         }
     }
@@ -50,8 +49,8 @@ pub fn write<'r>(
 }
 
 /// What every policy says about a request.
-fn line(scene: &Scene<'_>, row: &StackRow, simulated: Option<&Priced>, log: &Priced) -> Value {
-    let timeline = &scene.world.timeline;
+fn line(simulation: &Simulation<'_>, row: &StackRow, simulated: Option<&Priced>, log: &Priced) -> Value {
+    let timeline = &simulation.workload.timeline;
     let request = &timeline.requests[log.request as usize];
     json!({
         "policy": row.name,
@@ -85,12 +84,12 @@ struct Own {
 }
 
 impl Own {
-    fn new(scene: &Scene<'_>, sheets: &Sheets, row: &StackRow, run: &SimulatedRun) -> Result<Self> {
-        let causes = || bill::causes(&scene.ground, run).collect();
-        let picker = row.stack.has(Policy::PickTools).then(|| outcome::policy(scene, sheets)).transpose()?;
+    fn new(simulation: &Simulation<'_>, configs: &PolicyConfigs, row: &StackRow, run: &SimulatedRun) -> Result<Self> {
+        let causes = || bill::causes(&simulation.simulator, run).collect();
+        let picker = row.stack.has(Policy::PickTools).then(|| outcome::policy(simulation, configs)).transpose()?;
         Ok(Self {
             causes: row.stack.has(Policy::PromptCache).then(causes),
-            picks: picker.map(|picker| picker.picks_by_request(&scene.world.timeline)),
+            picks: picker.map(|picker| picker.picks_by_request(&simulation.workload.timeline)),
         })
     }
 

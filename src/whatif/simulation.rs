@@ -1,192 +1,332 @@
-//! What every policy is replayed on: the requests of the input, their sizes, prices, and the numbers of the detectors.
+//! Runs one stack of policies over the workload and makes its report.
 
-use crate::base::data::Data;
-use crate::base::error::{Error, Result};
-use crate::logs::timeline::requests::Timeline;
-use crate::logs::trace::Usage;
-use crate::report::numbers::{counted, thousands};
-use crate::whatif::chosen::{Policy, Sheets};
-use crate::whatif::prompt_cache::outcome::SimulationBars;
-use crate::whatif::prompt_cache::params::{CacheRules, Params};
-use crate::whatif::prompt_cache::{PromptCacheThresholds, unlisted};
-use crate::whatif::sim::breakage::BreakageThresholds;
-use crate::whatif::sim::cells::CellRules;
-use crate::whatif::sim::money::{Prices, unpriced_models};
-use crate::whatif::sim::params::Bias;
-use crate::whatif::sim::simulate::SharedRun;
-use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-/// Under which reason a timeline counts answers of the API that the log gives no usage for.
-pub const NO_USAGE: &str = "no_usage";
+use serde_json::{Map, Value};
 
-/// Under which reason answers are counted whose usage says more tokens than any context can have.
-const OUT_OF_RANGE: &str = "usage_out_of_range";
+use crate::base::error::Result;
+use crate::base::names::Sym;
+use crate::report::table::Table;
+use crate::whatif::chosen::{Policy, PolicyConfigs, Stack};
+use crate::whatif::pipeline::replayed::ReplayedLayers;
+use crate::whatif::prompt_cache::params::{CacheLayout, CacheRules, Params};
+use crate::whatif::report::{Counted, Fidelity, PolicyReport, SimulationAccuracy, TELEMETRY, formulas};
+use crate::whatif::sim::bill::Blind;
+use crate::whatif::sim::breakage::Detectors;
+use crate::whatif::sim::breakage::rows::Break;
+use crate::whatif::sim::breakage::tally::{penalties, tally};
+use crate::whatif::sim::breakage::watch::BreakWatch;
+use crate::whatif::sim::cache_sim::written;
+use crate::whatif::sim::cells::{cells, whole};
+use crate::whatif::sim::cost::Cost;
+use crate::whatif::sim::distance::{Apart, Distance};
+use crate::whatif::sim::figures::RunBill;
+use crate::whatif::sim::outcome::outcome;
+use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
+use crate::whatif::sim::view::Stage;
+use crate::whatif::sim::{bill, distance};
+use crate::whatif::tools::Tools;
+use crate::whatif::workload::{Workload, oracle};
 
-/// The ground of all policies.
-pub struct Simulation {
-    /// The requests.
-    pub timeline: Timeline,
-    /// Their sizes.
-    pub sizes: BlockSizes,
-    /// How sizes are estimated.
-    pub estimator: Estimator,
-    /// What tokens cost.
-    pub prices: Prices,
-    /// Numbers of the detectors.
-    pub breakage: BreakageThresholds,
-    /// Where approximations lean.
-    pub bias: Bias,
-    /// Least difference in percent that is called one.
-    pub winner_percent_min: f64,
-    /// What the simulation is held against.
-    pub bars: SimulationBars,
-    /// How parts of the logs are looked at.
-    pub cells: CellRules,
-    /// Whether answers count, by estimate.
-    pub with_output: bool,
-    /// Whether there is usage to be priced: not in telemetry.
-    pub is_billed: bool,
+const OUTPUT_NOTE: &str =
+    "answers are counted on both sides, by the longer of usage and the sizes of their blocks (estimated)";
+
+/// The log as simulated, under every cache that is needed, and what looks for breaks.
+pub struct Simulation<'w> {
+    /// The workload.
+    pub workload: &'w Workload,
+    /// What is known of the tools.
+    pub tools: &'w Tools,
+    /// What the layers of the pipeline sent, if a row asks for it.
+    pub replayed: Option<&'w ReplayedLayers>,
+    /// The requests under the cache as it was.
+    pub simulator: Simulator<'w>,
+    /// What looks for breaks.
+    pub detectors: Detectors<'w>,
+    /// The run under the cache as it was.
+    pub observed: SimulatedRun,
+    /// What the log was billed.
+    pub billed: RunBill,
+    /// How far a simulation that sees no bill is from the bill.
+    pub accuracy: SimulationAccuracy,
+    /// Where it is off.
+    pub distance: Distance,
+    /// The same by session and model.
+    pub apart: BTreeMap<(u32, Sym), Apart>,
 }
 
-impl Simulation {
-    /// Lays the ground.
+impl<'w> Simulation<'w> {
+    /// Simulates the log itself. `shipped` is the cache with its default parameters.
+    pub fn new(
+        workload: &'w Workload,
+        tools: &'w Tools,
+        shipped: &'w CacheRules,
+        replayed: Option<&'w ReplayedLayers>,
+    ) -> Self {
+        let simulator = Simulator::new(&workload.timeline, &workload.sizes, shipped, &workload.prices);
+        let simulator = simulator.counting_answers(workload.with_output);
+        let (observed, blind) = rayon::join(|| simulator.baseline(), || Blind::new(&simulator));
+        let against = bill::compare(&simulator, &blind, |_| true);
+        let accuracy = SimulationAccuracy {
+            wape_read: against.wape(),
+            exact_share: against.warm_tool_turns.value(),
+            bias: against.bias(),
+            cost_error: against.cost_error(),
+            cost_bar: workload.bars.cost / 100.0,
+            read_bar: workload.bars.read_error / 100.0,
+            bias_bar: workload.bars.bias / 100.0,
+        };
+        let key = |index: u32| {
+            let request = &workload.timeline.requests[index as usize];
+            (workload.timeline.chains[request.chain as usize].session, request.model)
+        };
+        let (distance, apart) = (
+            distance::distance(&simulator, &blind.cost, &workload.cells.resampling),
+            distance::by(&simulator, &blind.cost, key),
+        );
+        let detectors = Detectors::new(&workload.timeline, &workload.sizes.tokens, &workload.breakage);
+        let total = bill::total(&simulator);
+        let billed = RunBill { spent: total.spent, cost: total.cost };
+        Self { workload, tools, replayed, simulator, detectors, observed, billed, accuracy, distance, apart }
+    }
+
+    /// Runs stages over all chains.
+    pub fn run(&self, oracle: &CacheRules, stages: Vec<Box<dyn Stage>>) -> (SimulatedRun, Vec<Break>) {
+        self.run_watched(oracle, stages, BreakWatch::new(&self.detectors))
+    }
+
+    fn run_watched(
+        &self,
+        oracle: &CacheRules,
+        mut stages: Vec<Box<dyn Stage>>,
+        mut watch: BreakWatch<'_>,
+    ) -> (SimulatedRun, Vec<Break>) {
+        let simulator = self.simulator.under(oracle);
+        if stages.is_empty() {
+            return (simulator.baseline(), Vec::new());
+        }
+        let run = simulator.run(0..self.workload.timeline.chains.len() as u32, &mut stages, Some(&mut watch));
+        (run, watch.breaks)
+    }
+
+    /// What a stack is held against: a question about the cache against the cache as it was, any other against the same
+    /// cache.
+    fn against(&self, stack: &Stack, set: &CacheRules) -> Cow<'_, SimulatedRun> {
+        let as_it_was = stack.has(Policy::PromptCache) || *set == *self.simulator.oracle;
+        if as_it_was { Cow::Borrowed(&self.observed) } else { Cow::Owned(self.simulator.under(set).baseline()) }
+    }
+
+    /// The run of a stack, and what it is held against.
     ///
     /// # Errors
-    /// If a data file does not fit, or `strict` and a model has no price.
-    pub fn new(
-        timeline: Timeline,
-        estimator: Option<&str>,
-        data: &Data,
-        strict: bool,
-        is_billed: bool,
-    ) -> Result<Self> {
-        let rules = data.read("policies/sizes.toml", SizeRules::parse)?;
-        let prices = data.read("prices.toml", Prices::parse)?;
-        let mut timeline = timeline;
-        leave_out_of_range(&mut timeline);
-        // A policy may ask another model than the log does.
-        prices.models().for_each(|model| _ = timeline.names.intern(model));
-        let PromptCacheThresholds { compare, bars, .. } =
-            data.read("policies/prompt_cache.toml", PromptCacheThresholds::parse)?;
-        let cells = data.read("policies/cells.toml", CellRules::parse)?;
-        let breakage = data.parsed::<BreakageThresholds>("policies/breakage.toml")?;
-        let bias = data.parsed::<Bias>("policies/bias.toml")?;
-        let unpriced = unpriced_models(&timeline, &prices);
-        if strict && !unpriced.is_empty() {
-            let names: Vec<&str> = unpriced.iter().copied().collect();
-            let hint = format!("add them to {} (--rules-dir), or leave --strict-pricing out", prices.place);
-            return Err(Error::failed(format!("no price is known for {}", names.join(", "))).hint(hint));
-        }
-        let estimator = estimator.map_or(Ok(Estimator::default()), estimator_of)?;
-        let sizes = BlockSizes::new(&timeline, estimator, &rules);
-        Ok(Self {
-            timeline,
-            sizes,
-            estimator,
-            prices,
-            breakage,
-            bias,
-            winner_percent_min: compare.winner_percent_min,
-            bars,
-            cells,
-            with_output: false,
-            is_billed,
-        })
+    /// As [`Self::report`].
+    pub fn run_stack(&self, configs: &PolicyConfigs, stack: &Stack) -> Result<(SimulatedRun, Cow<'_, SimulatedRun>)> {
+        let set = oracle(configs)?;
+        let stages = self.ready(configs, stack)?.into_iter().filter_map(|(_, one)| one.stage).collect();
+        Ok((self.run(&set, stages).0, self.against(stack, &set)))
     }
 
-    /// The requests under a cache, with their answers in the money.
-    pub fn with_answers<'a>(&'a self, cache: &'a CacheRules) -> SharedRun<'a> {
-        SharedRun::new(&self.timeline, &self.sizes, cache, &self.prices).counting_answers(true)
+    /// Everything that a stack says.
+    ///
+    /// # Errors
+    /// If a parameter makes no sense, or a file that it names cannot be read.
+    pub fn report(&self, configs: &PolicyConfigs, stack: &Stack, is_named: bool) -> Result<PolicyReport> {
+        let workload = self.workload;
+        let set = oracle(configs)?;
+        let baseline = self.against(stack, &set);
+        let (mut stages, mut concluding) = (Vec::new(), Vec::new());
+        for (policy, one) in self.ready(configs, stack)? {
+            stages.extend(one.stage);
+            concluding.push((policy, one.conclude));
+        }
+        let changes_contexts = !stages.is_empty();
+        let watch = BreakWatch::new(&self.detectors);
+        let watch = if is_named { watch.with_pairs() } else { watch };
+        let (run, breaks) = self.run_watched(&set, stages, watch);
+        let is_asked = changes_contexts && is_named;
+        let uncached =
+            if is_asked { self.uncached(configs, stack)? } else { (SimulatedRun::default(), SimulatedRun::default()) };
+        let (uncached_log, uncached_policy) = SimulatedRun::costs(&uncached.0, &uncached.1);
+        let is_alone = stack.0.len() == 1;
+        let finished = Finished {
+            simulation: self,
+            oracle: &set,
+            baseline: &baseline,
+            run: &run,
+            breaks: &breaks,
+            uncached,
+            is_named,
+            is_alone,
+        };
+        let outcome = outcome(&workload.timeline, &baseline, &run);
+        let least = workload.winner_percent_min / 100.0;
+        let is_compared = workload.is_billed && outcome.total.policy != outcome.total.baseline;
+        let cells =
+            is_compared.then(|| cells(&workload.timeline, &outcome.by_session, &self.apart, &workload.cells, least));
+        let whole = is_compared.then(|| whole(&outcome.by_session, &self.apart, &workload.cells, least)).flatten();
+        let broken = tally(&self.detectors, &workload.timeline, &breaks, run.requests.len() as u64, &workload.breakage);
+        let mut report = PolicyReport {
+            policy: stack.name(),
+            bias: workload.bias.of(&stack.0.iter().map(|policy| policy.into_str()).collect::<Vec<_>>(), true),
+            params: params(configs, stack)?,
+            accuracy: workload.is_billed.then_some(self.accuracy),
+            distance: workload.is_billed.then(|| self.distance.clone()),
+            cells: cells.unwrap_or_default(),
+            whole,
+            outcome: Some(outcome),
+            breakage: changes_contexts.then_some(broken),
+            reread: self.rereads(&breaks),
+            winner_min: least,
+            uncached_change: if changes_contexts { uncached_log.change_to(&uncached_policy) } else { None },
+            notes: workload
+                .notes(&set)
+                .into_iter()
+                .chain(workload.with_output.then(|| OUTPUT_NOTE.to_owned()))
+                .collect(),
+            ..PolicyReport::default()
+        };
+        report.formulas = formulas(&report);
+        for (policy, conclude) in concluding {
+            add(&mut report, policy, conclude(&finished));
+        }
+        report.interaction_units = self.interaction(configs, stack, &run, &baseline)?;
+        if !workload.is_billed {
+            report.not_estimated.get_or_insert_with(|| "telemetry has no usage, so nothing can be priced".to_owned());
+        }
+        Ok(report)
     }
 
-    /// Notes about models that the data files do not know.
-    pub fn notes(&self, oracle: &CacheRules) -> Vec<String> {
-        let mut notes = Vec::new();
-        if let Some(count) = self.timeline.skipped.get(NO_USAGE) {
-            notes.push(format!("{} of the log without usage: not replayed", counted(*count, "answer")));
+    /// Adds what every report says about its input.
+    pub fn framed(&self, report: PolicyReport, input: Counted, configs: &PolicyConfigs) -> Result<PolicyReport> {
+        let workload = self.workload;
+        let (anchored, requests) = workload.sizes.anchored_share();
+        let fidelity = Fidelity {
+            estimator: if workload.is_billed { workload.estimator_name() } else { TELEMETRY }.into(),
+            anchored_share: (workload.is_billed && requests > 0).then(|| anchored as f64 / requests as f64),
+            static_prefix_source: if workload.is_billed {
+                "usage: reads after breaks and of other sessions"
+            } else {
+                "none"
+            }
+            .into(),
+            ttl_source: oracle(configs)?.params.ttl.to_string(),
+            ..report.fidelity
+        };
+        Ok(PolicyReport { input, fidelity, billed: self.billed, ..report })
+    }
+
+    /// Log and stack where the provider caches nothing.
+    fn uncached(&self, configs: &PolicyConfigs, stack: &Stack) -> Result<(SimulatedRun, SimulatedRun)> {
+        let set = self.simulator.oracle;
+        let none = set.with(Params { layout: CacheLayout::None, ..set.params });
+        let stages = self.ready(configs, stack)?.into_iter().filter_map(|(_, one)| one.stage).collect();
+        Ok((self.simulator.under(&none).baseline(), self.run(&none, stages).0))
+    }
+
+    fn ready(&self, configs: &PolicyConfigs, stack: &Stack) -> Result<Vec<(Policy, Ready<'_>)>> {
+        let one = |&policy: &Policy| Ok((policy, (policy.entry().ready)(self, configs)?));
+        stack.0.iter().map(one).collect()
+    }
+
+    /// What writing the lost readings to the cache again would cost, each once: the least that reading them again costs.
+    fn rereads(&self, breaks: &[Break]) -> Cost {
+        let Simulator { timeline, tariff, priors, .. } = &self.simulator;
+        let one = |lost: &Break| {
+            let request = &timeline.requests[lost.request as usize];
+            let spent = written(lost.reread_tokens, priors[lost.request as usize].class);
+            tariff.cost(request.model, request.start, &spent)
+        };
+        penalties(breaks).map(one).sum()
+    }
+
+    /// By how much a stack differs from the sum of what each of its policies changes alone; none for a single policy.
+    fn interaction(
+        &self,
+        configs: &PolicyConfigs,
+        stack: &Stack,
+        together: &SimulatedRun,
+        baseline: &SimulatedRun,
+    ) -> Result<Option<i128>> {
+        if stack.0.len() < 2 {
+            return Ok(None);
         }
-        if let Some(count) = self.timeline.skipped.get(OUT_OF_RANGE) {
-            let answers = counted(*count, "answer");
-            notes
-                .push(format!("{answers} with usage of more than {} tokens: not replayed", thousands(u32::MAX.into())));
+        let change =
+            |run: &SimulatedRun, against: &SimulatedRun| run.cost().units as i128 - against.cost().units as i128;
+        let mut apart = 0;
+        for &policy in &stack.0 {
+            let (run, against) = self.run_stack(configs, &Stack(vec![policy]))?;
+            apart += change(&run, &against);
         }
-        if matches!(self.estimator, Estimator::Cl100k | Estimator::O200k) {
-            let uncounted = self.timeline.blocks.iter().filter(|block| !block.is_counted()).count() as u64;
-            let blocks = counted(uncounted, "block");
-            let note = format!("{blocks} of deleted logs were never counted: their sizes are estimates");
-            notes.extend((uncounted > 0).then_some(note));
-        }
-        if !self.is_billed {
-            return notes;
-        }
-        let unpriced: Vec<&str> = unpriced_models(&self.timeline, &self.prices).into_iter().collect();
-        if !unpriced.is_empty() {
-            notes.push(format!(
-                "no price is known for {}: their tokens count at the usual ratios, their dollars not at all",
-                unpriced.join(", ")
-            ));
-        }
-        let unlisted = unlisted(&self.timeline, oracle);
-        if !unlisted.is_empty() {
-            notes.push(format!("the smallest prefix that is cached is not known for {}", unlisted.join(", ")));
-        }
-        notes
+        Ok(Some(change(together, baseline) - apart))
     }
 }
 
-/// Takes the usage of requests away that nobody was ever billed: sizes of contexts are counted in 32 bits.
-fn leave_out_of_range(timeline: &mut Timeline) {
-    let fits = |usage: &Usage| {
-        let all = [usage.cache_creation, usage.cache_read, usage.cache_creation_5m, usage.cache_creation_1h];
-        let prompt = all[..2].iter().fold(usage.input, |sum, &tokens| sum.saturating_add(tokens));
-        all.into_iter().chain([prompt, usage.output]).all(|tokens| u32::try_from(tokens).is_ok())
-    };
-    let mut count = 0;
-    for request in timeline.requests.iter_mut().filter(|request| !fits(&request.usage)) {
-        request.usage = Usage::default();
-        count += 1;
-    }
-    if count > 0 {
-        timeline.skipped.insert(OUT_OF_RANGE.to_owned(), count);
-    }
+/// A policy made ready for one run.
+pub struct Ready<'w> {
+    /// What changes contexts; none for those that only change the cache.
+    pub stage: Option<Box<dyn Stage>>,
+    /// What the policy says once the run is over.
+    pub conclude: Box<dyn FnOnce(&Finished<'_>) -> PolicyShare + 'w>,
 }
 
-/// The cache as it is set.
-///
-/// # Errors
-/// If a parameter makes no sense.
-pub fn oracle(sheets: &Sheets) -> Result<CacheRules> {
-    let sheet = sheets.sheet(Policy::PromptCache);
-    // What was set is looked at first: it is the user's, the rest of the sheet is not.
-    sheet.params::<Params>()?;
-    let oracle: CacheRules = sheet.read()?;
-    oracle.params.check()?;
-    Ok(oracle)
+/// A run that is over.
+pub struct Finished<'a> {
+    /// The simulation.
+    pub simulation: &'a Simulation<'a>,
+    /// The cache of both runs.
+    pub oracle: &'a CacheRules,
+    /// The log as simulated.
+    pub baseline: &'a SimulatedRun,
+    /// The policy.
+    pub run: &'a SimulatedRun,
+    /// What it broke.
+    pub breaks: &'a [Break],
+    /// Log and policy where nothing is cached.
+    pub uncached: (SimulatedRun, SimulatedRun),
+    /// Whether this policy was asked for by name, so that there is room for variants.
+    pub is_named: bool,
+    /// Whether it acts alone: else the runs are those of the whole stack.
+    pub is_alone: bool,
 }
 
-/// Names of estimators on the command line.
-const ESTIMATORS: [(&str, Estimator); 5] = [
-    ("anchored", Estimator::Anchored),
-    ("fitted", Estimator::Fitted),
-    ("cl100k", Estimator::Cl100k),
-    ("o200k", Estimator::O200k),
-    ("chars4", Estimator::Chars4),
-];
+/// What one policy adds to the report.
+#[derive(Default)]
+pub struct PolicyShare {
+    /// A first line of its own.
+    pub headline: Option<String>,
+    /// What it found, in sentences.
+    pub summary: Vec<String>,
+    /// Its figures as data.
+    pub details: Value,
+    /// As tables with titles.
+    pub tables: Vec<(String, Table)>,
+    /// Formulas with numbers.
+    pub formulas: Vec<String>,
+    /// What to keep in mind.
+    pub notes: Vec<String>,
+    /// Why it claims no savings.
+    pub not_estimated: Option<String>,
+    /// Where tool definitions come from.
+    pub catalog: Option<String>,
+}
 
-impl Simulation {
-    /// The name of the estimator.
-    pub fn estimator_name(&self) -> &'static str {
-        ESTIMATORS.iter().find(|(_, known)| *known == self.estimator).map_or("", |(name, _)| name)
+fn params(configs: &PolicyConfigs, stack: &Stack) -> Result<Value> {
+    let one = |policy: &Policy| Ok((policy.into_str().to_owned(), configs.sheet(*policy).settings()?));
+    Ok(Value::Object(stack.0.iter().map(one).collect::<Result<Map<String, Value>>>()?))
+}
+
+fn add(report: &mut PolicyReport, policy: Policy, part: PolicyShare) {
+    report.details.insert(policy.into_str().to_owned(), part.details);
+    report.headline = report.headline.take().or(part.headline);
+    report.summary.extend(part.summary);
+    report.tables.extend(part.tables.into_iter().filter(|(_, table)| !table.is_empty()));
+    report.formulas.extend(part.formulas);
+    report.notes.extend(part.notes);
+    if report.not_estimated.is_none() {
+        report.not_estimated = part.not_estimated;
     }
-}
-
-/// The estimator of this name.
-///
-/// # Errors
-/// If there is none.
-pub fn estimator_of(name: &str) -> Result<Estimator> {
-    ESTIMATORS.iter().find(|(known, _)| *known == name).map(|(_, estimator)| *estimator).ok_or_else(|| {
-        let names = ESTIMATORS.map(|(name, _)| name).join(", ");
-        Error::usage(format!("there is no estimator `{name}`")).hint(names)
-    })
+    if let Some(catalog) = part.catalog {
+        report.fidelity.tool_catalog_source = catalog;
+    }
 }

@@ -3,11 +3,10 @@
 use rayon::prelude::*;
 
 use crate::base::error::{Error, Result};
-use crate::whatif::chosen::{Policy, Sheets, StackRow, asked};
+use crate::whatif::chosen::{Policy, PolicyConfigs, StackRow, asked};
 use crate::whatif::report::{Counted, PolicyReport};
 use crate::whatif::sim::params::Assigned;
-use crate::whatif::stacked;
-use crate::whatif::stacked::{Scene, framed};
+use crate::whatif::simulation::Simulation;
 
 /// Cells of a sweep are run one by one, so there is an end to how many make sense.
 const CELLS_MAX: usize = 400;
@@ -34,8 +33,8 @@ pub struct Swept {
 /// If a parameter is unknown, a value does not fit, or there is nothing that can be swept.
 pub fn run(
     sweep: &[String],
-    scene: &Scene<'_>,
-    sheets: &Sheets,
+    simulation: &Simulation<'_>,
+    configs: &PolicyConfigs,
     rows: &[StackRow],
     counted: &Counted,
 ) -> Result<Swept> {
@@ -57,11 +56,11 @@ pub fn run(
         return Err(Error::usage(format!("{} cells are more than {CELLS_MAX}", cells.len())).hint("sweep fewer values"));
     }
     let one = |cell: &Vec<&Assigned>| {
-        let mut set = sheets.clone();
+        let mut set = configs.clone();
         for setting in cell {
             set.set(setting, &asked(rows))?;
         }
-        let report = framed(stacked::report(scene, &set, stack, false)?, scene, counted.clone(), &set)?;
+        let report = simulation.framed(simulation.report(&set, stack, false)?, counted.clone(), &set)?;
         let values = cell.iter().map(|setting| setting.value.to_string().trim().trim_matches('"').to_owned());
         Ok(SweepCell { values: values.collect(), report })
     };

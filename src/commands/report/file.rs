@@ -7,7 +7,7 @@ use crate::base::visible::Shown as _;
 use crate::commands::mine::edges;
 use crate::commands::report::show::tool_label;
 use crate::commands::report::{Args, quoted};
-use crate::cost::findings::sheet::FindingThresholds;
+use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::groups::Label;
 use crate::cost::page::Page;
 use crate::cost::page::html::html;

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use crate::base::error::Result;
 use crate::commands::report::Args;
 use crate::cost::findings::replayed::is_told;
-use crate::cost::findings::sheet::FindingThresholds;
+use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::findings::{BillEvidence, ReplayedSetting};
 use crate::cost::page::Page;
 use crate::frames::input::Input;
@@ -15,13 +15,12 @@ use crate::settings::claude::levers::Levers;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::shell::window::ALL;
-use crate::whatif::chosen::{Sheets, Stack, StackRow};
+use crate::whatif::chosen::{PolicyConfigs, Stack, StackRow};
 use crate::whatif::client::{TriedLevers, study};
 use crate::whatif::sim::params::Assigned;
-use crate::whatif::simulation::{Simulation, oracle};
-use crate::whatif::stacked;
-use crate::whatif::stacked::Scene;
+use crate::whatif::simulation::Simulation;
 use crate::whatif::tools::Tools;
+use crate::whatif::workload::{Workload, oracle};
 
 /// Opens the logs.
 ///
@@ -66,42 +65,47 @@ pub fn page(input: &mut Input, is_drawn: bool) -> Result<Page> {
         sheet.replays(|_, _| true).into_iter().map(|(policy, _)| Stack::parse(&policy)).collect::<Result<Vec<_>>>()?;
     let words = asked.iter().any(Stack::asks_for_tools);
     let timeline = input.timeline(TimelineDetail { tokens: false, words })?;
-    let sheets = Sheets::load(&input.data)?;
+    let configs = PolicyConfigs::load(&input.data)?;
     let tools = Tools::read(&[], &input.data)?;
-    let world = Simulation::new(timeline, None, &input.data, false, true)?;
-    let cache = oracle(&sheets)?;
+    let workload = Workload::new(timeline, None, &input.data, false, true)?;
+    let cache = oracle(&configs)?;
     input.pool.install(|| {
-        let scene = Scene::new(&world, &tools, &cache, None);
-        let study = study(&scene.ground, &world, &input.data, None, TriedLevers::Contexts)?;
+        let simulation = Simulation::new(&workload, &tools, &cache, None);
+        let study = study(&simulation.simulator, &workload, &input.data, None, TriedLevers::Contexts)?;
         let is_told = is_told(&study);
         // A curve has every value.
         let wanted = sheet.replays(|setting, value| is_drawn || is_told(setting, value));
         // One after the other is handed to whoever is free: split in halves, the longest one would come last.
         let numbered = wanted.iter().enumerate().par_bridge();
         let mut replays: Vec<(usize, ReplayedSetting)> = numbered
-            .map(|(place, (policy, set))| Ok((place, replay(&scene, &sheets, policy, set)?)))
+            .map(|(place, (policy, set))| Ok((place, replay(&simulation, &configs, policy, set)?)))
             .collect::<Result<_>>()?;
         replays.sort_by_key(|(place, _)| *place);
         let replays: Vec<ReplayedSetting> = replays.into_iter().map(|(_, replay)| replay).collect();
         let evidence = BillEvidence {
-            world: &world,
-            ground: &scene.ground,
-            billed_usd: scene.billed.cost.nano_usd as f64 / 1e9,
-            apart: &scene.apart,
+            workload: &workload,
+            simulator: &simulation.simulator,
+            billed_usd: simulation.billed.cost.nano_usd as f64 / 1e9,
+            apart: &simulation.apart,
             replays: &replays,
             levers: &levers,
             study: &study,
             sheet: &sheet,
         };
-        Ok(Page::of(&evidence, &scene.accuracy, is_drawn))
+        Ok(Page::of(&evidence, &simulation.accuracy, is_drawn))
     })
 }
 
 /// One replay, as `devboy what-if` makes it.
-fn replay(scene: &Scene<'_>, sheets: &Sheets, policy: &str, set: &[String]) -> Result<ReplayedSetting> {
+fn replay(
+    simulation: &Simulation<'_>,
+    configs: &PolicyConfigs,
+    policy: &str,
+    set: &[String],
+) -> Result<ReplayedSetting> {
     let stack = Stack::parse(policy)?;
     let settings = set.iter().map(|text| Assigned::parse(text, "findings.toml")).collect::<Result<_>>()?;
     let row = StackRow { name: policy.to_owned(), stack, settings, is_named: false };
-    let report = stacked::report(scene, &sheets.with(&row)?, &row.stack, false)?;
+    let report = simulation.report(&configs.with(&row)?, &row.stack, false)?;
     Ok(ReplayedSetting { policy: row.stack.0[0].into_str(), set: set.to_vec(), report })
 }

@@ -9,7 +9,7 @@ use crate::base::id::Id;
 use crate::commands::report::{Args, standing};
 use crate::commands::shown_names::ShownNames;
 use crate::cost::findings::search::BillFinding;
-use crate::cost::findings::sheet::FindingThresholds;
+use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::groups::Label;
 use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, StandingSetting, Telling, ToldFinding};
 use crate::cost::page::{Page, names};

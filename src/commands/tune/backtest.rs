@@ -26,10 +26,10 @@ use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::backtest;
-use crate::whatif::chosen::Sheets;
-use crate::whatif::client::sheet::ClientThresholds;
+use crate::whatif::chosen::PolicyConfigs;
+use crate::whatif::client::thresholds::ClientThresholds;
 use crate::whatif::client::{TriedLevers, study};
-use crate::whatif::simulation::{Simulation, oracle};
+use crate::whatif::workload::{Workload, oracle};
 
 /// Hold the statistics behind proposals against what came after them, week by week.
 ///
@@ -67,8 +67,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
     let mut rows = statistics::coverage(&follow_ups, &SizesBySession::of_history(&history), calls_min, &numbers);
     rows.push(planner::selective_coverage(file.clone(), &mut input, &numbers.backtest)?);
-    let world = Simulation::new(input.timeline(TimelineDetail::default())?, None, &input.data, false, true)?;
-    rows.extend(input.pool.install(|| backtest::coverage(&world, &input.data, &numbers.backtest))?);
+    let workload = Workload::new(input.timeline(TimelineDetail::default())?, None, &input.data, false, true)?;
+    rows.extend(input.pool.install(|| backtest::coverage(&workload, &input.data, &numbers.backtest))?);
     let effects = statistics::effects(&input.data)?;
     rows.extend(effects::rows(&of_settings(&mut input, &numbers.backtest)?, &numbers.backtest, &effects));
     if input.listing.stdin {
@@ -91,10 +91,10 @@ fn of_settings(input: &mut Input, numbers: &BacktestNumbers) -> Result<BTreeMap<
     if timeline.requests.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let world = Simulation::new(timeline, None, &input.data, false, true)?;
-    let cache = oracle(&Sheets::load(&input.data)?)?;
+    let workload = Workload::new(timeline, None, &input.data, false, true)?;
+    let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
     let study =
-        input.pool.install(|| study(&world.with_answers(&cache), &world, &input.data, None, TriedLevers::All))?;
+        input.pool.install(|| study(&workload.with_answers(&cache), &workload, &input.data, None, TriedLevers::All))?;
     let earlier_percent = ClientThresholds::load(&input.data)?.split.earlier_percent;
     Ok(claude::effects::attempts(&study, earlier_percent, numbers, &statistics::effects(&input.data)?))
 }

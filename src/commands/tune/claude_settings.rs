@@ -32,10 +32,10 @@ use crate::settings::{journal_path, unified_diff, write_noted};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::chosen::Sheets;
-use crate::whatif::client::sheet::ClientThresholds;
+use crate::whatif::chosen::PolicyConfigs;
+use crate::whatif::client::thresholds::ClientThresholds;
 use crate::whatif::client::{LeverStudy, TriedLevers, study, together};
-use crate::whatif::simulation::{NO_USAGE, Simulation, oracle};
+use crate::whatif::workload::{NO_USAGE, Workload, oracle};
 
 /// Try Claude Code's own settings on the logs, apply rules S1 to S8, write the settings that pay and print the diff.
 ///
@@ -114,12 +114,12 @@ fn judged(
 ) -> Result<Found> {
     let project = (scope != SettingsScope::User).then(|| places.project.as_deref().map(project_id)).flatten();
     let uses = uses(&timeline, project, servers(scope, places)?);
-    let world = Simulation::new(timeline, None, &input.data, false, true)?;
-    let cache = oracle(&Sheets::load(&input.data)?)?;
-    let ground = input.pool.install(|| world.with_answers(&cache));
-    let study = input.pool.install(|| study(&ground, &world, &input.data, project, TriedLevers::All))?;
+    let workload = Workload::new(timeline, None, &input.data, false, true)?;
+    let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
+    let simulator = input.pool.install(|| workload.with_answers(&cache));
+    let study = input.pool.install(|| study(&simulator, &workload, &input.data, project, TriedLevers::All))?;
     let levers = Levers::load(&input.data)?;
-    let resampling = &world.cells.resampling;
+    let resampling = &workload.cells.resampling;
     let facts = SettingsFacts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
     let mut findings = judge_all(&facts, &input.data)?;
     let (numbers, earlier) =
@@ -127,11 +127,11 @@ fn judged(
     let promised = statistics::effects(&input.data)?;
     let attempts = claude::effects::attempts(&study, earlier, &numbers, &promised);
     effects::hold_broken(&mut findings, &effects::rows(&attempts, &numbers, &promised));
-    let knobs = claude::knobs(&facts, &findings);
-    let together = match knobs.len() {
+    let settings = claude::proposed_settings(&facts, &findings);
+    let together = match settings.len() {
         0 | 1 => None,
         _ => {
-            let sides = input.pool.install(|| together(&ground, &world, &input.data, project, &knobs))?;
+            let sides = input.pool.install(|| together(&simulator, &workload, &input.data, project, &settings))?;
             claude::together(&facts, &sides)
         }
     };

@@ -27,7 +27,7 @@ use crate::settings::{Effective, Settings};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::simulation::Simulation;
+use crate::whatif::workload::Workload;
 
 /// Search the pipeline's configuration and Claude Code's own settings for the few changes that save most.
 ///
@@ -122,8 +122,8 @@ fn of_client(input: &mut Input) -> Result<Vec<claude::ChosenValue>> {
         if timeline.requests.is_empty() {
             return Ok(Vec::new());
         }
-        let world = Simulation::new(timeline, None, &input.data, false, true)?;
-        input.pool.install(|| claude::search(&world, &input.data))
+        let workload = Workload::new(timeline, None, &input.data, false, true)?;
+        input.pool.install(|| claude::search(&workload, &input.data))
     };
     input.remember("search of Claude Code's settings", make)
 }

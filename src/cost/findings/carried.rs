@@ -28,7 +28,7 @@ pub struct CarriedCosts<'e> {
 impl<'e> CarriedCosts<'e> {
     /// Nothing so far.
     pub fn new(evidence: &'e BillEvidence<'e>) -> Self {
-        let timeline = &evidence.world.timeline;
+        let timeline = &evidence.workload.timeline;
         Self {
             evidence,
             items: 0,
@@ -53,11 +53,11 @@ impl<'e> CarriedCosts<'e> {
     /// Adds so many tokens of what came in with a request and is in no block. With the first request of a chain they may
     /// stand in its prefix as well.
     pub fn unlogged(&mut self, item: usize, request: u32, tokens: f64) {
-        let BillEvidence { world, .. } = self.evidence;
-        let chain = world.timeline.requests[request as usize].chain as usize;
-        let is_first = world.timeline.chains[chain].requests.start == request;
-        let prefix = if is_first { world.sizes.prefix[chain] as f64 } else { 0.0 };
-        let held = prefix + f64::from(world.sizes.residual[request as usize]);
+        let BillEvidence { workload, .. } = self.evidence;
+        let chain = workload.timeline.requests[request as usize].chain as usize;
+        let is_first = workload.timeline.chains[chain].requests.start == request;
+        let prefix = if is_first { workload.sizes.prefix[chain] as f64 } else { 0.0 };
+        let held = prefix + f64::from(workload.sizes.residual[request as usize]);
         let share = if held > 0.0 { (tokens / held).min(1.0) } else { 0.0 };
         add(&mut self.lists, &mut self.unlogged[request as usize], item, share);
         if is_first {
@@ -84,7 +84,7 @@ impl<'e> CarriedCosts<'e> {
             });
             costs
         };
-        let chains = 0..evidence.world.timeline.chains.len() as u32;
+        let chains = 0..evidence.workload.timeline.chains.len() as u32;
         let all: Vec<_> = chains.into_par_iter().map(of_chain).collect();
         let mut sums = vec![Costs::new(); self.items];
         for ((item, key), cost) in all.into_iter().flatten() {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cost::findings::BillEvidence;
 use crate::settings::claude::levers::{Lever, LeverPlace, LeverUse};
-use crate::whatif::client::sheet::known;
+use crate::whatif::client::thresholds::known;
 
 /// Where it is set for everybody's projects, and for some.
 const USER: &str = "~/.claude/settings.json";

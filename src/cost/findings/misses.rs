@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
-use crate::cost::findings::sheet::Miss;
+use crate::cost::findings::thresholds::Miss;
 use crate::cost::findings::{BillEvidence, Case, FindingBasis};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::causes::Loss;
@@ -13,8 +13,8 @@ use crate::whatif::sim::figures::Sides;
 
 /// A case for each cause that the sheet has words for.
 pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
-    let losses = causes::losses(evidence.ground);
-    let (class_unknown, tariff) = (evidence.ground.oracle.cache.class_unknown, &evidence.ground.tariff);
+    let losses = causes::losses(evidence.simulator);
+    let (class_unknown, tariff) = (evidence.simulator.oracle.cache.class_unknown, &evidence.simulator.tariff);
     let billed = evidence.charged(|request| {
         let spent = bill::spent(request, class_unknown);
         (request.context() > 0).then(|| (spent, tariff.cost(request.model, request.start, &spent)))

@@ -9,8 +9,8 @@ pub mod parts;
 pub mod replayed;
 pub mod results;
 pub mod search;
-pub mod sheet;
 pub mod subagents;
+pub mod thresholds;
 pub mod tried;
 pub mod versions;
 
@@ -21,7 +21,7 @@ use crate::cost::bill::Bill;
 use crate::cost::findings::breaks::Breaks;
 use crate::cost::findings::levers::Assignment;
 use crate::cost::findings::made::MadeOf;
-use crate::cost::findings::sheet::FindingThresholds;
+use crate::cost::findings::thresholds::FindingThresholds;
 use crate::logs::timeline::requests::Request;
 use crate::settings::claude::levers::Levers;
 use crate::whatif::client::LeverStudy;
@@ -30,8 +30,8 @@ use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance::Apart;
 use crate::whatif::sim::figures;
 use crate::whatif::sim::figures::Sides;
-use crate::whatif::sim::simulate::SharedRun;
-use crate::whatif::simulation::Simulation;
+use crate::whatif::sim::simulator::Simulator;
+use crate::whatif::workload::Workload;
 
 /// Every way to look. A new one is one line here.
 const REGISTER: &[fn(&BillEvidence<'_>) -> Vec<Case>] =
@@ -40,9 +40,9 @@ const REGISTER: &[fn(&BillEvidence<'_>) -> Vec<Case>] =
 /// What is looked at.
 pub struct BillEvidence<'e> {
     /// Requests, sizes, prices.
-    pub world: &'e Simulation,
+    pub workload: &'e Workload,
     /// The requests under the cache as it was.
-    pub ground: &'e SharedRun<'e>,
+    pub simulator: &'e Simulator<'e>,
     /// Dollars of all input.
     pub billed_usd: f64,
     /// How far the simulated log is from the bill, by session and model.
@@ -84,7 +84,7 @@ pub enum FindingBasis {
 impl<'e> BillEvidence<'e> {
     /// The bill to be shared out.
     pub fn bill(&self) -> Bill<'e> {
-        Bill::new(self.world, self.ground.oracle.cache.class_unknown)
+        Bill::new(self.workload, self.simulator.oracle.cache.class_unknown)
     }
 
     /// How many of these requests each session and model has.
@@ -97,7 +97,7 @@ impl<'e> BillEvidence<'e> {
     /// What requests are charged, on both sides, by session and model.
     fn charged(&self, charge: impl Fn(&Request) -> Option<(Spent, Cost)>) -> BTreeMap<(u32, Sym), Sides> {
         let mut sums: BTreeMap<(u32, Sym), Sides> = BTreeMap::new();
-        for (index, request) in (0..).zip(&self.world.timeline.requests) {
+        for (index, request) in (0..).zip(&self.workload.timeline.requests) {
             let Some((spent, cost)) = charge(request) else { continue };
             let (one, unpriced_requests) = (figures::RunBill { spent, cost }, u64::from(cost.unpriced_tokens > 0));
             let sides = Sides { requests: 1, unpriced_requests, baseline: one, policy: one };
@@ -108,7 +108,7 @@ impl<'e> BillEvidence<'e> {
 
     /// Session and model of a request.
     fn key(&self, index: u32) -> (u32, Sym) {
-        let timeline = &self.world.timeline;
+        let timeline = &self.workload.timeline;
         let request = &timeline.requests[index as usize];
         (timeline.chains[request.chain as usize].session, request.model)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::base::names::Sym;
 use crate::cost::findings::breaks::Breaks;
 use crate::cost::findings::levers::Settable;
-use crate::cost::findings::sheet::{CountOf, ReplayedFinding};
+use crate::cost::findings::thresholds::{CountOf, ReplayedFinding};
 use crate::cost::findings::{BillEvidence, Case, FindingBasis, ReplayedSetting};
 use crate::logs::timeline::requests::Request;
 use crate::report::numbers::thousands;
@@ -25,7 +25,7 @@ pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
 
 /// Which values may be told: of those that `tune claude-settings` tries, the one that it would choose.
 pub fn is_told(study: &LeverStudy) -> impl Fn(&ReplayedFinding, &str) -> bool + use<> {
-    let window = |knob| if let LeverValue::Window(tokens) = knob { Some(tokens) } else { None };
+    let window = |setting| if let LeverValue::Window(tokens) = setting { Some(tokens) } else { None };
     let chosen = study.paying(window).map(|(tokens, _)| tokens.to_string());
     move |setting, value| !setting.is_chosen || chosen.as_deref() == Some(value)
 }
@@ -62,7 +62,7 @@ fn source(setting: &ReplayedFinding, set: &[String]) -> Vec<String> {
 }
 
 fn counts(evidence: &BillEvidence<'_>, counts: CountOf, value: &str) -> BTreeMap<(u32, Sym), u64> {
-    let requests = (0..).zip(&evidence.world.timeline.requests);
+    let requests = (0..).zip(&evidence.workload.timeline.requests);
     let of = |is_one: &dyn Fn(&Request) -> bool| {
         evidence.counts(requests.clone().filter(|(_, request)| is_one(request)).map(|(index, _)| index))
     };
@@ -73,7 +73,7 @@ fn counts(evidence: &BillEvidence<'_>, counts: CountOf, value: &str) -> BTreeMap
         }
         CountOf::HourWrites => of(&|request| request.usage.cache_creation_1h > 0),
         CountOf::CacheExpired => {
-            let losses = causes::losses(evidence.ground);
+            let losses = causes::losses(evidence.simulator);
             evidence.counts(losses.iter().filter(|loss| loss.cause == Cause::TtlExpiry).map(|loss| loss.request))
         }
     }
@@ -81,7 +81,7 @@ fn counts(evidence: &BillEvidence<'_>, counts: CountOf, value: &str) -> BTreeMap
 
 /// What would have been missed, as `tune claude-settings` counts it, and what reading it again costs.
 fn breaks(evidence: &BillEvidence<'_>, replay: &ReplayedSetting, value: &str) -> Breaks {
-    let is_this = |trial: &&Trial| matches!(trial.knob, LeverValue::Window(tokens) if tokens.to_string() == value);
+    let is_this = |trial: &&Trial| matches!(trial.setting, LeverValue::Window(tokens) if tokens.to_string() == value);
     let trial = evidence.study.trials.iter().find(is_this);
     trial.map_or_else(Breaks::default, |trial| Breaks::of(trial, replay.report.reread.usd()))
 }

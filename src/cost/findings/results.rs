@@ -3,7 +3,7 @@
 
 use crate::cost::findings::breaks::Breaks;
 use crate::cost::findings::levers::Settable;
-use crate::cost::findings::sheet::{LongResult, ResultOf};
+use crate::cost::findings::thresholds::{LongResult, ResultOf};
 use crate::cost::findings::{BillEvidence, Case, FindingBasis};
 use crate::report::numbers::thousands;
 use crate::whatif::client::capped::{Capped, Limit};
@@ -17,7 +17,7 @@ pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
 }
 
 fn case(evidence: &BillEvidence<'_>, result: &LongResult) -> Option<Case> {
-    let value = |knob| match (result.of, knob) {
+    let value = |setting| match (result.of, setting) {
         (ResultOf::Bash, LeverValue::Result(Limit::BashChars(most)))
         | (ResultOf::Mcp, LeverValue::Result(Limit::McpTokens(most)))
         | (ResultOf::Read, LeverValue::Result(Limit::ReadTokens(most))) => Some(most),
@@ -33,7 +33,7 @@ fn case(evidence: &BillEvidence<'_>, result: &LongResult) -> Option<Case> {
         advice,
         advice_in,
         sets: settable.sets(evidence, &most.to_string()),
-        counts: evidence.counts(cut(evidence, trial.knob)?.into_iter()),
+        counts: evidence.counts(cut(evidence, trial.setting)?.into_iter()),
         breaks: Breaks::of(trial, None),
         sides: trial.by_model.iter().map(|(key, tried)| (*key, sides(tried))).collect(),
         ..Case::of(FindingBasis::Replayed, &[])
@@ -41,9 +41,9 @@ fn case(evidence: &BillEvidence<'_>, result: &LongResult) -> Option<Case> {
 }
 
 /// The requests that results came in with which would have been cut.
-fn cut(evidence: &BillEvidence<'_>, knob: LeverValue) -> Option<Vec<u32>> {
-    let LeverValue::Result(limit) = knob else { return None };
-    let (timeline, sizes) = (&evidence.world.timeline, &evidence.world.sizes);
+fn cut(evidence: &BillEvidence<'_>, setting: LeverValue) -> Option<Vec<u32>> {
+    let LeverValue::Result(limit) = setting else { return None };
+    let (timeline, sizes) = (&evidence.workload.timeline, &evidence.workload.sizes);
     let capped = Capped::new(limit, evidence.sheet.limits.clone()?, sizes.rules.clone());
     let is_cut = |block: &u32| capped.cut(timeline, *block, sizes.tokens[*block as usize]).is_some();
     let requests = (0..).zip(&timeline.requests);

@@ -153,8 +153,8 @@ pub fn findings(evidence: &BillEvidence<'_>) -> Vec<BillFinding> {
     let cases = cases(evidence);
     let mut looks: Vec<Option<Look>> = cases.par_iter().map(|case| look(evidence, case)).collect();
     let all = looks.iter_mut().flatten().flat_map(|look| std::iter::once(&mut look.whole).chain(&mut look.parts));
-    correct(all, &evidence.world.cells);
-    let places = RequestParts::of(&evidence.world.timeline, &evidence.world.cells);
+    correct(all, &evidence.workload.cells);
+    let places = RequestParts::of(&evidence.workload.timeline, &evidence.workload.cells);
     let looked_at = cases.par_iter().zip(&looks);
     let found = looked_at.filter_map(|(case, look)| finding(evidence, &places, case, look.as_ref()?));
     let mut findings: Vec<BillFinding> = found.collect();
@@ -174,16 +174,16 @@ type Margin = (BTreeMap<(u32, Sym), Apart>, f64);
 
 fn margin(evidence: &BillEvidence<'_>, case: &Case) -> Margin {
     match case.basis {
-        FindingBasis::Replayed => (evidence.apart.clone(), evidence.world.winner_percent_min / 100.0),
+        FindingBasis::Replayed => (evidence.apart.clone(), evidence.workload.winner_percent_min / 100.0),
         FindingBasis::Billed | FindingBasis::Shared | FindingBasis::Priced => (BTreeMap::new(), 0.0),
     }
 }
 
 fn look(evidence: &BillEvidence<'_>, case: &Case) -> Option<Look> {
     let (apart, least) = margin(evidence, case);
-    let rules = &evidence.world.cells;
+    let rules = &evidence.workload.cells;
     let whole = whole(&case.sides, &apart, rules, least)?;
-    Some(Look { whole, parts: cells(&evidence.world.timeline, &case.sides, &apart, rules, least) })
+    Some(Look { whole, parts: cells(&evidence.workload.timeline, &case.sides, &apart, rules, least) })
 }
 
 /// Kinds of parts in the order in which they are told: a setting can be made for a project, a habit for the others.
@@ -249,8 +249,8 @@ fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, 
 /// The time that somebody waited, if it is long.
 fn waited(evidence: &BillEvidence<'_>, case: &Case) -> Option<Waited> {
     let waits = case.waits.as_ref()?;
-    let timeline = &evidence.world.timeline;
-    let rules = &evidence.world.cells;
+    let timeline = &evidence.workload.timeline;
+    let rules = &evidence.workload.cells;
     let mut dates = Dates::default();
     let mut days: BTreeSet<String> = BTreeSet::new();
     for start in timeline.requests.iter().map(|one| one.start).filter(|start| *start != NO_TIME) {
@@ -306,7 +306,7 @@ fn looks(places: &RequestParts<'_>, case: &Case, look: &Look, scope: &FindingSco
 
 /// The sessions that have most of a case, where it holds.
 fn largest(evidence: &BillEvidence<'_>, case: &Case, inside: &Inside) -> Vec<InSession> {
-    let timeline = &evidence.world.timeline;
+    let timeline = &evidence.workload.timeline;
     let mut by_session: BTreeMap<u32, InSession> = BTreeMap::new();
     for key in inside {
         let Some(sides) = case.sides.get(key) else { continue };
@@ -345,7 +345,7 @@ fn scope(
     KINDS.iter().find_map(|by| {
         let clear = look.parts.iter().filter(|part| part.by == *by && part.verdict == CostVerdict::Cheaper);
         let names: Vec<String> = clear.map(|part| part.name.clone()).collect();
-        let rules = &evidence.world.cells;
+        let rules = &evidence.workload.cells;
         let sides = places.within(&case.sides, (by, &names));
         let (apart, least) = margin(evidence, case);
         let cell = whole(&sides, &apart, rules, least).filter(|_| !names.is_empty())?;

@@ -4,7 +4,7 @@
 use crate::cost::bill;
 use crate::cost::findings::levers::Settable;
 use crate::cost::findings::made::MadeOf;
-use crate::cost::findings::sheet::Subagents;
+use crate::cost::findings::thresholds::Subagents;
 use crate::cost::findings::{BillEvidence, Case, FindingBasis};
 use crate::logs::timeline::requests::{Chain, NONE, Request};
 use crate::logs::trace::Place;
@@ -17,7 +17,7 @@ pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
 }
 
 fn case(evidence: &BillEvidence<'_>, sheet: &Subagents) -> Option<Case> {
-    let (bill, timeline) = (evidence.bill(), &evidence.world.timeline);
+    let (bill, timeline) = (evidence.bill(), &evidence.workload.timeline);
     let lever = evidence.levers.named(&sheet.lever)?;
     let settable = Settable { groups: vec![vec![lever]], for_model: None, so: Some(&sheet.so) };
     let (advice, advice_in) = settable.advice(evidence, &sheet.value);
@@ -50,7 +50,7 @@ fn case(evidence: &BillEvidence<'_>, sheet: &Subagents) -> Option<Case> {
 /// Whether a chain is a subagent with a context of its own. One that goes on from another context lives off the cache of that
 /// model, and what the client runs for itself follows no setting.
 fn is_own(evidence: &BillEvidence<'_>, sheet: &Subagents, chain: &Chain) -> bool {
-    let timeline = &evidence.world.timeline;
+    let timeline = &evidence.workload.timeline;
     let first = timeline.segments.get(chain.segments.start as usize);
     let is_forked = first.is_some_and(|first| first.after != NONE);
     let kind = timeline.names.text(chain.agent_type);
@@ -59,7 +59,7 @@ fn is_own(evidence: &BillEvidence<'_>, sheet: &Subagents, chain: &Chain) -> bool
 
 /// What a request would cost with the cheaper model; none if that is not much less.
 fn cheaper(evidence: &BillEvidence<'_>, sheet: &Subagents, request: &Request, charge: &bill::Charge) -> Option<Cost> {
-    let rates = evidence.world.prices.rates(&sheet.model, request.start, charge.spent.prompt())?;
+    let rates = evidence.workload.prices.rates(&sheet.model, request.start, charge.spent.prompt())?;
     let after = rates.cost(&charge.spent);
     let is_priced = charge.cost.unpriced_tokens + after.unpriced_tokens == 0;
     let most = sheet.cost_share_max * charge.cost.nano_usd as f64;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cost::findings::BillEvidence;
-use crate::cost::findings::sheet::TriedSetting;
+use crate::cost::findings::thresholds::TriedSetting;
 use crate::whatif::sim::cells::{Cell, correct};
 use crate::whatif::sim::figures::CostVerdict;
 
@@ -32,7 +32,7 @@ pub fn losers(evidence: &BillEvidence<'_>) -> Vec<Loser> {
     };
     let mut tried: Vec<(&TriedSetting, Cell)> =
         evidence.sheet.tried.iter().filter_map(|tried| Some((tried, replayed(tried)?))).collect();
-    correct(tried.iter_mut().map(|(_, cell)| cell), &evidence.world.cells);
+    correct(tried.iter_mut().map(|(_, cell)| cell), &evidence.workload.cells);
     let lost = tried.iter().filter(|(_, cell)| cell.verdict == CostVerdict::MoreExpensive);
     let mut losers: Vec<Loser> = lost.filter_map(|(tried, cell)| loser(tried, cell)).collect();
     losers.sort_by(|a, b| b.change.total_cmp(&a.change));

@@ -6,7 +6,7 @@ use crate::base::names::Sym;
 use crate::base::numbers::DAY_MS;
 use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::misses::less;
-use crate::cost::findings::sheet::OldVersions;
+use crate::cost::findings::thresholds::OldVersions;
 use crate::cost::findings::{BillEvidence, Case, FindingBasis};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::percent;
@@ -44,8 +44,8 @@ struct Sum {
 
 /// Every version whose requests have a price.
 fn seen(evidence: &BillEvidence<'_>, sheet: &OldVersions) -> BTreeMap<Version, Seen> {
-    let timeline = &evidence.world.timeline;
-    let losses = causes::losses(evidence.ground);
+    let timeline = &evidence.workload.timeline;
+    let losses = causes::losses(evidence.simulator);
     let lost: BTreeMap<u32, Cost> = losses
         .iter()
         .filter(|loss| sheet.causes.contains(&loss.cause))
@@ -55,8 +55,8 @@ fn seen(evidence: &BillEvidence<'_>, sheet: &OldVersions) -> BTreeMap<Version, S
     for (index, request) in (0..).zip(&timeline.requests).filter(|(_, one)| one.context() > 0) {
         let name = timeline.names.text(request.version);
         let Some(version) = numbers(name) else { continue };
-        let spent = bill::spent(request, evidence.ground.oracle.cache.class_unknown);
-        let cost = evidence.ground.tariff.cost(request.model, request.start, &spent);
+        let spent = bill::spent(request, evidence.simulator.oracle.cache.class_unknown);
+        let cost = evidence.simulator.tariff.cost(request.model, request.start, &spent);
         if cost.unpriced_tokens > 0 {
             continue;
         }
@@ -83,7 +83,7 @@ fn share<'s>(evidence: &BillEvidence<'_>, versions: impl Iterator<Item = &'s See
         pair.1 += sum.input.nano_usd.saturating_sub(sum.lost.nano_usd) as f64;
     }
     let pairs: Vec<SessionCosts> = sessions.into_values().filter(|(input, _)| *input > 0.0).collect();
-    let rules = &evidence.world.cells;
+    let rules = &evidence.workload.cells;
     let drawn = (pairs.len() as u64 >= rules.sessions_min).then(|| Drawn::new(&pairs, &rules.resampling)).flatten()?;
     Some((-drawn.upper, -drawn.lower))
 }

@@ -36,8 +36,10 @@ pub struct Page {
 impl Page {
     /// Makes the page, to be drawn or not.
     pub fn of(evidence: &BillEvidence<'_>, accuracy: &SimulationAccuracy, is_drawn: bool) -> Self {
-        let (spent, (findings, not_worth)) =
-            rayon::join(|| PageSpent::of(evidence.ground), || rayon::join(|| findings(evidence), || losers(evidence)));
+        let (spent, (findings, not_worth)) = rayon::join(
+            || PageSpent::of(evidence.simulator),
+            || rayon::join(|| findings(evidence), || losers(evidence)),
+        );
         let (off_bill, bar) = (accuracy.cost_error, accuracy.cost_bar);
         Self { spent, findings, not_worth, off_bill, bar, plots: is_drawn.then(|| Plots::of(evidence)) }
     }

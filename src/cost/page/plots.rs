@@ -73,7 +73,7 @@ pub struct ContextTrace {
 impl Plots {
     /// Takes the figures down.
     pub fn of(evidence: &BillEvidence<'_>) -> Self {
-        let mut causes: Vec<(String, u64, f64)> = causes::attribute(evidence.ground)
+        let mut causes: Vec<(String, u64, f64)> = causes::attribute(evidence.simulator)
             .into_iter()
             .map(|(cause, sum)| (cause.words().to_owned(), sum.events, sum.cost_lost.nano_usd as f64 / 1e9))
             .collect();
@@ -118,16 +118,16 @@ fn curves(evidence: &BillEvidence<'_>) -> Vec<SettingCurve> {
 
 /// Main threads of the sessions that cost most.
 fn traces(evidence: &BillEvidence<'_>) -> Vec<ContextTrace> {
-    let timeline = &evidence.world.timeline;
+    let timeline = &evidence.workload.timeline;
     let mut money: BTreeMap<u32, u128> = BTreeMap::new();
     for request in timeline.requests.iter().filter(|request| request.context() > 0) {
-        let (input, output) = costs(evidence.ground, request);
+        let (input, output) = costs(evidence.simulator, request);
         *money.entry(timeline.chains[request.chain as usize].session).or_default() += input.nano_usd + output.nano_usd;
     }
     let mut most: Vec<(u32, u128)> = money.into_iter().filter(|(_, nano_usd)| *nano_usd > 0).collect();
     most.sort_by_key(|(session, nano_usd)| (std::cmp::Reverse(*nano_usd), *session));
     let losses: BTreeMap<u32, String> =
-        causes::losses(evidence.ground).iter().map(|loss| (loss.request, loss.cause.words().to_owned())).collect();
+        causes::losses(evidence.simulator).iter().map(|loss| (loss.request, loss.cause.words().to_owned())).collect();
     let compacted: BTreeSet<u32> = timeline.boundaries.iter().map(|boundary| boundary.request).collect();
     let told = most.into_iter().take(evidence.sheet.sessions_drawn);
     told.filter_map(|(session, nano_usd)| trace(evidence, (session, nano_usd as f64 / 1e9), &losses, &compacted))
@@ -140,7 +140,7 @@ fn trace(
     losses: &BTreeMap<u32, String>,
     compacted: &BTreeSet<u32>,
 ) -> Option<ContextTrace> {
-    let timeline = &evidence.world.timeline;
+    let timeline = &evidence.workload.timeline;
     // The first chain of a session is its main thread, if the log has one.
     let chain = timeline.chains.iter().find(|chain| chain.session == session)?;
     let told = || {

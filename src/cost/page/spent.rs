@@ -10,7 +10,7 @@ use crate::logs::trace::NO_TIME;
 use crate::report::numbers::date;
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::simulate::SharedRun;
+use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::unlogged::{UnloggedCalls, unlogged};
 
 /// Nano-dollars of a dollar.
@@ -74,8 +74,8 @@ pub struct PageSpent {
 
 impl PageSpent {
     /// Sums the bill up.
-    pub fn of(ground: &SharedRun<'_>) -> Self {
-        let timeline = ground.timeline;
+    pub fn of(simulator: &Simulator<'_>) -> Self {
+        let timeline = simulator.timeline;
         let mut spent = Self::default();
         let mut sessions: BTreeSet<u32> = BTreeSet::new();
         let mut span: Option<(i64, i64)> = None;
@@ -92,24 +92,24 @@ impl PageSpent {
                     (first.min(request.start), last.max(request.start))
                 }));
             }
-            spent.add(ground, request, &mut dates);
+            spent.add(simulator, request, &mut dates);
         }
         spent.sessions = sessions.len() as u64;
         spent.days = span.map(|(first, last)| (date(first), date(last)));
         spent.span_days = span.map_or(0, |(first, last)| days_between(first, last) + 1);
-        let (with, without) = bill::with_and_without_cache(ground);
+        let (with, without) = bill::with_and_without_cache(simulator);
         let saved = without.cost.nano_usd as i128 - with.cost.nano_usd as i128;
         spent.cache_saved_nano_usd = i64::try_from(saved).unwrap_or(if saved < 0 { i64::MIN } else { i64::MAX });
-        let hidden = unlogged(ground);
+        let hidden = unlogged(simulator);
         let all: [&UnloggedCalls; 3] = [&hidden.forks, &hidden.summaries, &hidden.answers];
         spent.unlogged_calls = all.iter().map(|calls| calls.calls).sum();
         all.iter().for_each(|calls| spent.unlogged.add(&calls.cost));
         spent
     }
 
-    fn add(&mut self, ground: &SharedRun<'_>, request: &Request, dates: &mut Dates) {
-        let timeline = ground.timeline;
-        let (input, output) = costs(ground, request);
+    fn add(&mut self, simulator: &Simulator<'_>, request: &Request, dates: &mut Dates) {
+        let timeline = simulator.timeline;
+        let (input, output) = costs(simulator, request);
         let project = timeline.session_of(request).project.to_string();
         let model = timeline.names.text(request.model).to_owned();
         let day = Some(dates.of(request.start, CostKey::Day)).filter(|day| !day.is_empty()).unwrap_or("?").to_owned();
@@ -131,9 +131,9 @@ impl PageSpent {
 }
 
 /// What the input and the logged output of a request cost.
-pub fn costs(ground: &SharedRun<'_>, request: &Request) -> (Cost, Cost) {
-    let prompt = bill::spent(request, ground.oracle.cache.class_unknown);
-    let rates = ground.tariff.rates(request.model, request.start, prompt.prompt());
+pub fn costs(simulator: &Simulator<'_>, request: &Request) -> (Cost, Cost) {
+    let prompt = bill::spent(request, simulator.oracle.cache.class_unknown);
+    let rates = simulator.tariff.rates(request.model, request.start, prompt.prompt());
     let answer = Spent { output: request.usage.output, ..Spent::default() };
     let (input, output) = (rates.cost(&prompt), rates.cost(&answer));
     // What has no price as a whole has none in part.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::cost::findings::FindingBasis;
 use crate::cost::findings::search::{BillFinding, FindingPart, FindingScope};
-use crate::cost::findings::sheet::FindingThresholds;
+use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::findings::tried::Loser;
 use crate::cost::page::Page;
 use crate::cost::page::names::PageNames;

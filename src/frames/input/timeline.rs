@@ -112,12 +112,12 @@ impl Input {
     /// Reads a stream that can be read only once, both ways.
     pub(super) fn read_twofold(&self, source: &mut dyn Read, guide: ExtractionGuide<'_>) -> Result<FileReading> {
         let rules = rules(&self.data)?;
-        let mut desk = BodyAnalyzer::new(VOCABULARY_BITS, self.formats.params());
+        let mut analyzer = BodyAnalyzer::new(VOCABULARY_BITS, self.formats.params());
         let params = self.formats.params();
         let make = || -> Box<dyn TokenCounter> { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, params)) };
         let Self { vocabulary, endpoints, .. } = self;
         let timeline_guide = TimelineGuide { vocabulary, endpoints, rules: &rules, gauge: Some(&make) };
-        Ok(read::read_stream_twofold(source, guide, TimelineReader::new(timeline_guide, Some(&mut desk))))
+        Ok(read::read_stream_twofold(source, guide, TimelineReader::new(timeline_guide, Some(&mut analyzer))))
     }
 
     /// What the lake knows of the sources, by their places in `sources`. Of logs that are gone it is used as it is,

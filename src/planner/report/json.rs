@@ -84,9 +84,9 @@ fn metric(metric: &Metric) -> Value {
     })
 }
 
-/// The books with what follows from them.
+/// The tally with what follows from it.
 #[derive(Serialize)]
-struct Books<'a> {
+struct TallyFigures<'a> {
     #[serde(flatten)]
     tally: &'a PrefetchTally,
     planned: u64,
@@ -106,7 +106,7 @@ fn tally(tally: &PrefetchTally) -> Value {
         (held.into_str(), count)
     };
     let sent = tally.sent();
-    json!(Books {
+    json!(TallyFigures {
         tally,
         planned: tally.planned(),
         sent,

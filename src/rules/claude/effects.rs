@@ -10,8 +10,8 @@ use crate::whatif::client::capped::Limit;
 use crate::whatif::client::{LeverStudy, LeverValue, SettingSides, Trial};
 
 /// What one lever is asked about: its rule, and which values belong together.
-fn question(knob: LeverValue) -> (&'static str, u8) {
-    match knob {
+fn question(setting: LeverValue) -> (&'static str, u8) {
+    match setting {
         LeverValue::MainTtl(_) => ("S1", 0),
         LeverValue::SubagentTtl(_) => ("S2", 0),
         LeverValue::Window(_) => ("S3", 0),
@@ -36,7 +36,7 @@ pub fn attempts(
 ) -> BTreeMap<String, Vec<ForecastWeek>> {
     let mut questions: BTreeMap<(&'static str, u8), Vec<&Trial>> = BTreeMap::new();
     for trial in &study.trials {
-        questions.entry(question(trial.knob)).or_default().push(trial);
+        questions.entry(question(trial.setting)).or_default().push(trial);
     }
     let starts: Vec<Millis> = study.sessions.iter().map(|seen| seen.first).collect();
     let mut out: BTreeMap<String, Vec<ForecastWeek>> = BTreeMap::new();

@@ -13,7 +13,7 @@ use crate::rules::proposal::proposed;
 use crate::settings::claude::levers::Lever;
 use crate::settings::entries::BillForecast;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
-use crate::whatif::client::sheet::known;
+use crate::whatif::client::thresholds::known;
 use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, Trial};
 use crate::whatif::sim::cells::Drawn;
 use crate::whatif::sim::cost::Cost;
@@ -46,7 +46,7 @@ pub struct Question<'q> {
 /// If the sheet does not fit, or a file of settings holds a key twice.
 pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Question<'_>) -> Result<Finding> {
     let thresholds: Thresholds = sheet.thresholds()?;
-    let trials = facts.study.trials.iter().filter_map(|trial| Some((trial, (question.value)(trial.knob)?)));
+    let trials = facts.study.trials.iter().filter_map(|trial| Some((trial, (question.value)(trial.setting)?)));
     let trials: Vec<(&Trial, Value)> = trials.collect();
     let sessions = trials.first().map_or([0, 0], |(trial, _)| {
         [true, false].map(|side| facts.study.concerned(&trial.sessions, side).count() as u64)
@@ -65,7 +65,7 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
     evidence.counts = counts(&format!(" ({})", listed.collect::<Vec<_>>().join(", ")));
     let best = facts.study.chosen(trials.iter().map(|(trial, _)| *trial));
     let best =
-        best.and_then(|(change, best)| Some((change, trials.iter().find(|(trial, _)| trial.knob == best.knob)?)));
+        best.and_then(|(change, best)| Some((change, trials.iter().find(|(trial, _)| trial.setting == best.setting)?)));
     let Some((change, (trial, value))) = best else {
         return Ok(finding(Verdict::Skip("nothing was billed".to_owned()), evidence));
     };
@@ -146,17 +146,17 @@ fn as_good(study: &LeverStudy, standing: &Trial, trial: &Trial, told: &BillForec
 }
 
 /// The settings that are proposed.
-pub fn knobs(facts: &SettingsFacts<'_>, findings: &[Finding]) -> Vec<LeverValue> {
+pub fn proposed_settings(facts: &SettingsFacts<'_>, findings: &[Finding]) -> Vec<LeverValue> {
     let proposed = findings.iter().filter(|finding| proposed(finding).is_some() && finding.forecast.is_some());
-    let knob = |finding: &Finding| {
+    let setting = |finding: &Finding| {
         let trial = facts
             .study
             .trials
             .iter()
             .find(|trial| of_trial(facts.study, facts.resampling, trial) == finding.forecast)?;
-        Some(trial.knob)
+        Some(trial.setting)
     };
-    proposed.filter_map(knob).collect()
+    proposed.filter_map(setting).collect()
 }
 
 /// What several settings together, replayed session by session, say of the later sessions.
@@ -166,7 +166,7 @@ pub fn together(facts: &SettingsFacts<'_>, sessions: &[SettingSides]) -> Option<
 
 /// What a trial says of the later sessions.
 pub(super) fn of_trial(study: &LeverStudy, resampling: &Resampling, trial: &Trial) -> Option<BillForecast> {
-    forecast(study, resampling, trial.knob.part(), &trial.sessions)
+    forecast(study, resampling, trial.setting.part(), &trial.sessions)
 }
 
 /// What was tried session by session says of the later ones; `part` are the requests that it concerns.

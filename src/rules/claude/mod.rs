@@ -18,7 +18,7 @@ use crate::settings::claude::levers::Levers;
 use crate::settings::finding::Finding;
 use crate::whatif::client::LeverStudy;
 
-pub use judge::{knobs, together};
+pub use judge::{proposed_settings, together};
 
 /// A rule about settings.
 pub struct ClaudeRule {

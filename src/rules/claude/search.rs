@@ -11,10 +11,10 @@ use crate::report::numbers::{counted, known, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::rules::claude::judge::{forecast, of_trial};
 use crate::settings::entries::BillForecast;
-use crate::whatif::chosen::Sheets;
+use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::capped::Limit;
 use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, Trial, TriedLevers, study, together};
-use crate::whatif::simulation::{Simulation, oracle};
+use crate::whatif::workload::{Workload, oracle};
 
 /// A setting at the value that was chosen, or all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,18 +35,18 @@ pub struct ChosenValue {
 ///
 /// # Errors
 /// If a data file does not fit.
-pub fn search(world: &Simulation, data: &Data) -> Result<Vec<ChosenValue>> {
-    let cache = oracle(&Sheets::load(data)?)?;
-    let ground = world.with_answers(&cache);
-    let study = study(&ground, world, data, None, TriedLevers::All)?;
-    let resampling = &world.cells.resampling;
+pub fn search(workload: &Workload, data: &Data) -> Result<Vec<ChosenValue>> {
+    let cache = oracle(&PolicyConfigs::load(data)?)?;
+    let simulator = workload.with_answers(&cache);
+    let study = study(&simulator, workload, data, None, TriedLevers::All)?;
+    let resampling = &workload.cells.resampling;
     let best = chosen(&study);
     let mut rows: Vec<ChosenValue> =
         best.iter().map(|(tried, change, trial)| row(&study, resampling, *tried, *change, trial)).collect();
     let saving: Vec<LeverValue> =
-        best.iter().filter(|(_, change, _)| *change < 0.0).map(|(.., trial)| trial.knob).collect();
+        best.iter().filter(|(_, change, _)| *change < 0.0).map(|(.., trial)| trial.setting).collect();
     if saving.len() > 1 {
-        let all = together(&ground, world, data, None, &saving)?;
+        let all = together(&simulator, workload, data, None, &saving)?;
         rows.push(ChosenValue {
             setting: "all that saved on the earlier sessions".to_owned(),
             value: counted(saving.len() as u64, "setting"),
@@ -62,7 +62,7 @@ pub fn search(world: &Simulation, data: &Data) -> Result<Vec<ChosenValue>> {
 fn chosen(study: &LeverStudy) -> Vec<(u64, f64, &Trial)> {
     let mut kinds: Vec<Vec<&Trial>> = Vec::new();
     for trial in &study.trials {
-        match kinds.iter_mut().find(|kind| words(kind[0].knob).0 == words(trial.knob).0) {
+        match kinds.iter_mut().find(|kind| words(kind[0].setting).0 == words(trial.setting).0) {
             Some(kind) => kind.push(trial),
             None => kinds.push(vec![trial]),
         }
@@ -75,13 +75,13 @@ fn chosen(study: &LeverStudy) -> Vec<(u64, f64, &Trial)> {
 }
 
 fn row(study: &LeverStudy, resampling: &Resampling, tried: u64, change: f64, trial: &Trial) -> ChosenValue {
-    let (setting, value) = words(trial.knob);
+    let (setting, value) = words(trial.setting);
     let later = of_trial(study, resampling, trial);
     ChosenValue { setting: setting.to_owned(), value, tried, earlier: Some(change), later }
 }
 
-fn words(knob: LeverValue) -> (&'static str, String) {
-    match knob {
+fn words(setting: LeverValue) -> (&'static str, String) {
+    match setting {
         LeverValue::MainTtl(class) => ("lifetime of the cache, main threads", class.into_str().to_owned()),
         LeverValue::SubagentTtl(class) => ("lifetime of the cache, subagents", class.into_str().to_owned()),
         LeverValue::Window(tokens) => ("window of automatic compaction, tokens", thousands(tokens)),

@@ -17,7 +17,8 @@ pub static S1: ClaudeRule = ClaudeRule {
     file: "s1_main_ttl",
     summary: "Sets the lifetime of what main threads write to the prompt cache, where another one is cheaper.",
     judge: |facts, sheet| {
-        let value = |knob| if let LeverValue::MainTtl(class) = knob { Some(json!(class.into_str())) } else { None };
+        let value =
+            |setting| if let LeverValue::MainTtl(class) = setting { Some(json!(class.into_str())) } else { None };
         asked("S1", facts, sheet, &[("cache lifetime, main threads", &["promptCacheTtl"], value)])
     },
 };
@@ -28,7 +29,8 @@ pub static S2: ClaudeRule = ClaudeRule {
     file: "s2_subagent_ttl",
     summary: "Sets the lifetime of what subagents write to the prompt cache, where another one is cheaper.",
     judge: |facts, sheet| {
-        let value = |knob| if let LeverValue::SubagentTtl(class) = knob { Some(json!(class.into_str())) } else { None };
+        let value =
+            |setting| if let LeverValue::SubagentTtl(class) = setting { Some(json!(class.into_str())) } else { None };
         asked("S2", facts, sheet, &[("cache lifetime, subagents", &["subagentPromptCacheTtl"], value)])
     },
 };
@@ -40,7 +42,7 @@ pub static S3: ClaudeRule = ClaudeRule {
     summary: "Sets the window that automatic compaction goes by, where a smaller one is cheaper, what it breaks included.",
     judge: |facts, sheet| {
         let levers = &["autoCompactWindow", "CLAUDE_CODE_AUTO_COMPACT_WINDOW"];
-        let value = |knob| if let LeverValue::Window(tokens) = knob { Some(json!(tokens)) } else { None };
+        let value = |setting| if let LeverValue::Window(tokens) = setting { Some(json!(tokens)) } else { None };
         asked("S3", facts, sheet, &[("automatic compaction", levers, value)])
     },
 };
@@ -52,11 +54,13 @@ pub static S4: ClaudeRule = ClaudeRule {
     summary: "Sets how much of long results of the shell, of MCP tools and of readings is shown, where less is cheaper, what it breaks included.",
     judge: |facts, sheet| {
         let bash =
-            |knob| if let LeverValue::Result(Limit::BashChars(chars)) = knob { Some(json!(chars)) } else { None };
-        let mcp =
-            |knob| if let LeverValue::Result(Limit::McpTokens(tokens)) = knob { Some(json!(tokens)) } else { None };
-        let read =
-            |knob| if let LeverValue::Result(Limit::ReadTokens(tokens)) = knob { Some(json!(tokens)) } else { None };
+            |setting| if let LeverValue::Result(Limit::BashChars(chars)) = setting { Some(json!(chars)) } else { None };
+        let mcp = |setting| {
+            if let LeverValue::Result(Limit::McpTokens(tokens)) = setting { Some(json!(tokens)) } else { None }
+        };
+        let read = |setting| {
+            if let LeverValue::Result(Limit::ReadTokens(tokens)) = setting { Some(json!(tokens)) } else { None }
+        };
         let all: [Asked; 3] = [
             ("shell output", &["bashOutputMaxChars"], bash),
             ("results of MCP tools", &["MAX_MCP_OUTPUT_TOKENS"], mcp),

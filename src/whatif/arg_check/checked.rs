@@ -12,11 +12,11 @@ use crate::whatif::arg_check::outcome::{ArgCheck, Truth};
 use crate::whatif::arg_check::tables::{PROVIDER_TITLE, classes, errors, formulas, headline, provider, summary};
 use crate::whatif::arg_check::{Checker, Params, Rules, tally};
 use crate::whatif::catalog::DefinitionSource;
-use crate::whatif::chosen::{Policy, PolicyEntry, Sheets};
+use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::report::{Fidelity, PolicyReport};
-use crate::whatif::simulation::Simulation;
-use crate::whatif::stacked::{PolicyShare, Ready, Scene};
+use crate::whatif::simulation::{PolicyShare, Ready, Simulation};
 use crate::whatif::tools::Tools;
+use crate::whatif::workload::Workload;
 
 /// What the policy says of itself.
 pub static POLICY: PolicyEntry = PolicyEntry {
@@ -27,7 +27,7 @@ pub static POLICY: PolicyEntry = PolicyEntry {
 };
 
 /// It changes no context and has a report of its own.
-fn ready<'s>(_scene: &'s Scene<'_>, _sheets: &Sheets) -> Result<Ready<'s>> {
+fn ready<'s>(_scene: &'s Simulation<'_>, _sheets: &PolicyConfigs) -> Result<Ready<'s>> {
     Ok(Ready { stage: None, conclude: Box::new(|_| PolicyShare::default()) })
 }
 
@@ -48,8 +48,8 @@ pub fn put_off() -> PolicyReport {
 ///
 /// # Errors
 /// If a parameter makes no sense, or a schema is none.
-pub fn report(input: &Input, world: &Simulation, sheets: &Sheets, tools: &Tools) -> Result<PolicyReport> {
-    let sheet = sheets.sheet(Policy::ArgCheck);
+pub fn report(input: &Input, workload: &Workload, configs: &PolicyConfigs, tools: &Tools) -> Result<PolicyReport> {
+    let sheet = configs.sheet(Policy::ArgCheck);
     let params: Params = sheet.params()?;
     let rules: Rules = sheet.read()?;
     // What the user brings or the logs quote comes first; built-in tools are known besides.
@@ -58,7 +58,7 @@ pub fn report(input: &Input, world: &Simulation, sheets: &Sheets, tools: &Tools)
         None => tools.shipped.clone(),
     };
     let checker = Checker::new(&catalog, &params, &rules)?;
-    let (found, failures) = checked(input, world, &rules, &checker);
+    let (found, failures) = checked(input, workload, &rules, &checker);
     let mut details = json!({ "arg_check": found });
     let mut tables =
         vec![("calls by class".to_owned(), classes(&found)), ("where arguments do not fit".to_owned(), errors(&found))];
@@ -78,7 +78,7 @@ pub fn report(input: &Input, world: &Simulation, sheets: &Sheets, tools: &Tools)
         headline: (found.calls() > 0).then(|| headline(&found)),
         summary: summary(&found),
         formulas: formulas(&found),
-        bias: world.bias.of(&[Policy::ArgCheck.into_str()], false),
+        bias: workload.bias.of(&[Policy::ArgCheck.into_str()], false),
         tables,
         notes: notes.collect(),
         fidelity: Fidelity {
@@ -96,13 +96,13 @@ pub fn report(input: &Input, world: &Simulation, sheets: &Sheets, tools: &Tools)
 }
 
 /// Every call of the window by what its arguments are to the schema and what came back, and the files that could not be read.
-fn checked(input: &Input, world: &Simulation, rules: &Rules, checker: &Checker) -> (ArgCheck, Vec<Failure>) {
+fn checked(input: &Input, workload: &Workload, rules: &Rules, checker: &Checker) -> (ArgCheck, Vec<Failure>) {
     let check = |tool: &str, version: Option<&str>, input: &[u8]| checker.check(tool, version, input);
     let (calls, failures) = call_texts::read_all(&input.jobs(), rules.truth.chars, &input.pool, &check);
     let mut found = ArgCheck::default();
     // A window is one of requests: calls count with the request that made them.
     let within: Option<IdSet<Id>> =
-        (input.window != window::ALL).then(|| world.timeline.calls.iter().map(|call| call.id).collect());
+        (input.window != window::ALL).then(|| workload.timeline.calls.iter().map(|call| call.id).collect());
     for (id, (tool, verdict)) in calls.asked.iter().filter(|(id, _)| within.as_ref().is_none_or(|set| set.contains(id)))
     {
         let answer = calls.answered.get(id);

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use crate::logs::timeline::requests::{Block, BlockKind, Timeline};
 use crate::whatif::compaction::CompactionThresholds;
-use crate::whatif::compaction::params::{MicroKnobs, Style};
+use crate::whatif::compaction::params::{MicroParams, Style};
 use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::view::{ContextView, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput};
 
@@ -28,7 +28,7 @@ pub struct Cleared {
 
 /// The stage.
 pub struct Micro {
-    params: MicroKnobs,
+    params: MicroParams,
     sheet: CompactionThresholds,
     journal: StageJournal<Cleared>,
     cleared: BTreeSet<u32>,
@@ -36,7 +36,7 @@ pub struct Micro {
 
 impl Micro {
     /// Every result that is cleared is written to `journal`.
-    pub fn new(params: MicroKnobs, sheet: CompactionThresholds, journal: StageJournal<Cleared>) -> Self {
+    pub fn new(params: MicroParams, sheet: CompactionThresholds, journal: StageJournal<Cleared>) -> Self {
         Self { params, sheet, journal, cleared: BTreeSet::new() }
     }
 
@@ -98,7 +98,7 @@ impl Micro {
         results
     }
 
-    fn clear(&mut self, moment: &RequestMoment<'_>, item: &mut Item, aside: &mut StageOutput) {
+    fn clear(&mut self, moment: &RequestMoment<'_>, item: &mut Item, output: &mut StageOutput) {
         let ItemKey::Block(block) = item.key else { return };
         let shortened = self.shortened(moment.timeline, *item);
         self.cleared.insert(block);
@@ -107,7 +107,7 @@ impl Micro {
         // What comes in with this request was never sent before.
         if moment.timeline.requests[moment.request as usize].inputs.contains(&block) {
             let call = moment.timeline.blocks[block as usize].call;
-            aside.noticed.push(Noticed { class: BreakClass::ClearedBeforeSeen.into_str(), call });
+            output.noticed.push(Noticed { class: BreakClass::ClearedBeforeSeen.into_str(), call });
         }
     }
 }
@@ -125,7 +125,7 @@ impl Stage for Micro {
         })
     }
 
-    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
+    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput) {
         for item in &mut view.items {
             if matches!(item.key, ItemKey::Block(block) if self.cleared.contains(&block)) {
                 *item = self.shortened(moment.timeline, *item);
@@ -134,7 +134,7 @@ impl Stage for Micro {
         let results = self.results(moment, view);
         let sizes: Vec<ResultSize> = results.iter().map(|&(_, result)| result).collect();
         for chosen in plan(&sizes, self.params.target_tokens, self.params.min_saving_tokens) {
-            self.clear(moment, &mut view.items[results[chosen].0], aside);
+            self.clear(moment, &mut view.items[results[chosen].0], output);
         }
     }
 }

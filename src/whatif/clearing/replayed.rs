@@ -13,12 +13,12 @@ use crate::whatif::clearing::{Cleared, ResultSize, plan};
 use crate::whatif::compaction::CompactionThresholds;
 use crate::whatif::compaction::figures::contexts;
 use crate::whatif::compaction::outcome::{ClearingCheck, Clearings, ClearingsReplayed};
-use crate::whatif::compaction::params::MicroKnobs;
+use crate::whatif::compaction::params::MicroParams;
 use crate::whatif::sim::breakage::shown::ShownBlocks;
-use crate::whatif::sim::simulate::SimulatedRun;
+use crate::whatif::sim::simulator::SimulatedRun;
 
 /// Checks every clearing of the log. The client's own limits are used (any size, none protected); the rest is `params`.
-pub fn replayed(timeline: &Timeline, params: &MicroKnobs, sheet: &CompactionThresholds) -> ClearingsReplayed {
+pub fn replayed(timeline: &Timeline, params: &MicroParams, sheet: &CompactionThresholds) -> ClearingsReplayed {
     let rule = Rule::new(timeline, params, sheet);
     let mut done: BTreeSet<Id> = BTreeSet::new();
     let mut checks = Vec::new();
@@ -37,7 +37,7 @@ pub fn replayed(timeline: &Timeline, params: &MicroKnobs, sheet: &CompactionThre
 /// The client's rule over one timeline.
 struct Rule<'a> {
     timeline: &'a Timeline,
-    params: &'a MicroKnobs,
+    params: &'a MicroParams,
     sheet: &'a CompactionThresholds,
     /// Calls by their ids.
     calls: IdMap<Id, u32>,
@@ -47,7 +47,7 @@ struct Rule<'a> {
 type Sized = (Id, u64);
 
 impl<'a> Rule<'a> {
-    fn new(timeline: &'a Timeline, params: &'a MicroKnobs, sheet: &'a CompactionThresholds) -> Self {
+    fn new(timeline: &'a Timeline, params: &'a MicroParams, sheet: &'a CompactionThresholds) -> Self {
         let calls = timeline.calls.iter().enumerate().map(|(index, call)| (call.id, index as u32)).collect();
         Self { timeline, params, sheet, calls }
     }

@@ -2,7 +2,7 @@
 //! what is too long.
 
 use crate::logs::timeline::requests::{Block, BlockKind, NONE, Timeline};
-use crate::whatif::client::sheet::Results;
+use crate::whatif::client::thresholds::Results;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{ContextView, Item, ItemKey, RequestMoment, Stage, StageOutput};
 

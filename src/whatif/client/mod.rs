@@ -3,7 +3,7 @@
 
 pub mod capped;
 pub mod realised;
-pub mod sheet;
+pub mod thresholds;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::base::sums::adds_up;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::client::capped::{Capped, Limit};
-use crate::whatif::client::sheet::{ClientThresholds, Versions, versions};
+use crate::whatif::client::thresholds::{ClientThresholds, Versions, versions};
 use crate::whatif::compaction::params::{Align, Params as CompactionParams};
 use crate::whatif::compaction::{Compaction, CompactionThresholds};
 use crate::whatif::prompt_cache::params::{CacheLifetime, CacheRules, Params, TtlPolicy};
@@ -29,10 +29,10 @@ use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance;
-use crate::whatif::sim::simulate::{SharedRun, SimulatedRun};
+use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{Stage, StageJournal};
-use crate::whatif::simulation::Simulation;
+use crate::whatif::workload::Workload;
 
 /// A lever that can be simulated, at a value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -115,7 +115,7 @@ impl SettingSides {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Trial {
     /// The setting.
-    pub knob: LeverValue,
+    pub setting: LeverValue,
     /// Session by session, in the order of [`LeverStudy::sessions`].
     pub sessions: Vec<SettingSides>,
     /// By session (index into the timeline's) and model.
@@ -176,10 +176,10 @@ impl LeverStudy {
     /// The chosen one of some settings and its value; none if no value is cheaper than the log, where it is chosen and, by
     /// more than the simulation is off, on the later sessions.
     pub fn paying(&self, value: impl Fn(LeverValue) -> Option<u64>) -> Option<(u64, &Trial)> {
-        let (change, trial) = self.chosen(self.trials.iter().filter(|trial| value(trial.knob).is_some()))?;
+        let (change, trial) = self.chosen(self.trials.iter().filter(|trial| value(trial.setting).is_some()))?;
         let later = self.sum(&trial.sessions, false);
         let holds = later.change()? < -later.error().max(self.least_percent / 100.0);
-        Some((value(trial.knob)?, trial)).filter(|_| change < 0.0 && holds)
+        Some((value(trial.setting)?, trial)).filter(|_| change < 0.0 && holds)
     }
 }
 
@@ -192,26 +192,26 @@ pub enum TriedLevers {
     Contexts,
 }
 
-/// Tries levers on the sessions of a project, or on all, under the cache of the ground. Whether answers count is the
-/// ground's as well.
+/// Tries levers on the sessions of a project, or on all, under the cache of the simulator. Whether answers count is its
+/// matter as well.
 ///
 /// # Errors
 /// If a data file does not fit.
 pub fn study(
-    ground: &SharedRun<'_>,
-    world: &Simulation,
+    simulator: &Simulator<'_>,
+    workload: &Workload,
     data: &Data,
     project: Option<Id>,
     tried: TriedLevers,
 ) -> Result<LeverStudy> {
     let sheet = ClientThresholds::load(data)?;
-    let bench = Bench::new(ground, world, &sheet, data, project)?;
+    let bench = Bench::new(simulator, workload, &sheet, data, project)?;
     // A run is as large as the log: of each only what it comes to is kept.
     let mut trials: Vec<Trial> = Vec::new();
     let ttl: &[CacheLifetime] = if tried == TriedLevers::All { &sheet.ttl.values } else { &[] };
     let of_ttl = ttl.par_iter().flat_map_iter(|&class| {
-        let run = ground.under(&living(ground.oracle, Some(class))).baseline();
-        [LeverValue::MainTtl(class), LeverValue::SubagentTtl(class)].map(|knob| bench.trial(knob, &run, &[]))
+        let run = simulator.under(&living(simulator.oracle, Some(class))).baseline();
+        [LeverValue::MainTtl(class), LeverValue::SubagentTtl(class)].map(|setting| bench.trial(setting, &run, &[]))
     });
     trials.par_extend(of_ttl);
     let results = &sheet.results;
@@ -219,17 +219,17 @@ pub fn study(
     let limits = limits.chain(results.mcp_tokens.iter().copied().map(Limit::McpTokens));
     let limits = limits.chain(results.read_tokens.iter().copied().map(Limit::ReadTokens));
     let windows = sheet.window.tokens.iter().copied().map(LeverValue::Window);
-    let knobs: Vec<LeverValue> = windows.chain(limits.map(LeverValue::Result)).collect();
-    let of_stages = knobs.par_iter().filter_map(|&knob| {
-        let (run, breaks) = bench.run(ground, vec![bench.stages.stage(knob)?]);
-        Some(bench.trial(knob, &run, &breaks))
+    let settings: Vec<LeverValue> = windows.chain(limits.map(LeverValue::Result)).collect();
+    let of_stages = settings.par_iter().filter_map(|&setting| {
+        let (run, breaks) = bench.run(simulator, vec![bench.stages.stage(setting)?]);
+        Some(bench.trial(setting, &run, &breaks))
     });
     trials.par_extend(of_stages);
     Ok(LeverStudy {
         trials,
         sessions: bench.seen(sheet.split.earlier_percent),
-        versions: versions(&world.timeline, &bench.order, sheet.split.version_days),
-        least_percent: world.winner_percent_min,
+        versions: versions(&workload.timeline, &bench.order, sheet.split.version_days),
+        least_percent: workload.winner_percent_min,
     })
 }
 
@@ -238,16 +238,16 @@ pub fn study(
 /// # Errors
 /// If a data file does not fit.
 pub fn together(
-    ground: &SharedRun<'_>,
-    world: &Simulation,
+    simulator: &Simulator<'_>,
+    workload: &Workload,
     data: &Data,
     project: Option<Id>,
-    knobs: &[LeverValue],
+    settings: &[LeverValue],
 ) -> Result<Vec<SettingSides>> {
     let sheet = ClientThresholds::load(data)?;
-    let bench = Bench::new(ground, world, &sheet, data, project)?;
+    let bench = Bench::new(simulator, workload, &sheet, data, project)?;
     let lifetime = |part: LeverPart| {
-        knobs.iter().find_map(|knob| match knob {
+        settings.iter().find_map(|setting| match setting {
             LeverValue::MainTtl(class) if part == LeverPart::Main => Some(*class),
             LeverValue::SubagentTtl(class) if part == LeverPart::Subagents => Some(*class),
             _ => None,
@@ -256,9 +256,9 @@ pub fn together(
     let of_part = |part: LeverPart| {
         // What is long is cut as it comes in, before a compaction can see it.
         let (windows, limits): (Vec<&LeverValue>, Vec<&LeverValue>) =
-            knobs.iter().partition(|knob| matches!(knob, LeverValue::Window(_)));
-        let stages = limits.into_iter().chain(windows).filter_map(|&knob| bench.stages.stage(knob)).collect();
-        let (run, breaks) = bench.run(&ground.under(&living(ground.oracle, lifetime(part))), stages);
+            settings.iter().partition(|setting| matches!(setting, LeverValue::Window(_)));
+        let stages = limits.into_iter().chain(windows).filter_map(|&setting| bench.stages.stage(setting)).collect();
+        let (run, breaks) = bench.run(&simulator.under(&living(simulator.oracle, lifetime(part))), stages);
         bench.in_order(&bench.sides(part, &run, &breaks))
     };
     let (mut all, subagents) = rayon::join(|| of_part(LeverPart::Main), || of_part(LeverPart::Subagents));
@@ -273,7 +273,7 @@ fn living(oracle: &CacheRules, class: Option<CacheLifetime>) -> CacheRules {
 }
 
 /// Makes the stages that settings stand for.
-struct KnobStages<'s> {
+struct LeverStages<'s> {
     sheet: &'s ClientThresholds,
     compaction: CompactionThresholds,
     params: CompactionParams,
@@ -281,21 +281,21 @@ struct KnobStages<'s> {
     sizes: &'s SizeRules,
 }
 
-impl<'s> KnobStages<'s> {
-    fn new(world: &'s Simulation, sheet: &'s ClientThresholds, data: &Data) -> Result<Self> {
-        let sheets = crate::whatif::chosen::Sheets::load(data)?;
+impl<'s> LeverStages<'s> {
+    fn new(workload: &'s Workload, sheet: &'s ClientThresholds, data: &Data) -> Result<Self> {
+        let configs = crate::whatif::chosen::PolicyConfigs::load(data)?;
         Ok(Self {
             sheet,
             compaction: data.read("policies/compaction.toml", CompactionThresholds::parse)?,
-            params: sheets.sheet(crate::whatif::chosen::Policy::Compaction).params()?,
-            tokens: world.sizes.tokens.as_slice().into(),
-            sizes: &world.sizes.rules,
+            params: configs.sheet(crate::whatif::chosen::Policy::Compaction).params()?,
+            tokens: workload.sizes.tokens.as_slice().into(),
+            sizes: &workload.sizes.rules,
         })
     }
 
     /// None of a lifetime, which is the cache's.
-    fn stage(&self, knob: LeverValue) -> Option<Box<dyn Stage>> {
-        match knob {
+    fn stage(&self, setting: LeverValue) -> Option<Box<dyn Stage>> {
+        match setting {
             LeverValue::MainTtl(_) | LeverValue::SubagentTtl(_) => None,
             LeverValue::Result(limit) => {
                 Some(Box::new(Capped::new(limit, self.sheet.results.clone(), self.sizes.clone())))
@@ -332,47 +332,47 @@ fn order(timeline: &Timeline, project: Option<Id>) -> Vec<u32> {
 
 /// What every try is made on.
 struct Bench<'b> {
-    ground: &'b SharedRun<'b>,
+    simulator: &'b Simulator<'b>,
     detectors: Detectors<'b>,
     baseline: SimulatedRun,
     blind: SimulatedRun,
-    stages: KnobStages<'b>,
+    stages: LeverStages<'b>,
     /// The sessions with requests, earliest first.
     order: Vec<u32>,
 }
 
 impl<'b> Bench<'b> {
     fn new(
-        ground: &'b SharedRun<'b>,
-        world: &'b Simulation,
+        simulator: &'b Simulator<'b>,
+        workload: &'b Workload,
         sheet: &'b ClientThresholds,
         data: &Data,
         project: Option<Id>,
     ) -> Result<Self> {
-        let stages = KnobStages::new(world, sheet, data)?;
-        let (baseline, blind) = rayon::join(|| ground.baseline(), || foretold_cost(ground));
-        let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
-        Ok(Self { ground, detectors, baseline, blind, stages, order: order(&world.timeline, project) })
+        let stages = LeverStages::new(workload, sheet, data)?;
+        let (baseline, blind) = rayon::join(|| simulator.baseline(), || foretold_cost(simulator));
+        let detectors = Detectors::new(&workload.timeline, &workload.sizes.tokens, &workload.breakage);
+        Ok(Self { simulator, detectors, baseline, blind, stages, order: order(&workload.timeline, project) })
     }
 
-    fn run(&self, ground: &SharedRun<'_>, mut stages: Vec<Box<dyn Stage>>) -> (SimulatedRun, Vec<Break>) {
+    fn run(&self, simulator: &Simulator<'_>, mut stages: Vec<Box<dyn Stage>>) -> (SimulatedRun, Vec<Break>) {
         let mut watch = BreakWatch::new(&self.detectors);
-        let chains = 0..ground.timeline.chains.len() as u32;
-        let run = ground.run(chains, &mut stages, Some(&mut watch));
+        let chains = 0..simulator.timeline.chains.len() as u32;
+        let run = simulator.run(chains, &mut stages, Some(&mut watch));
         (run, watch.breaks)
     }
 
     /// Session of a request, and whether it is of a main thread.
     fn place(&self, request: u32) -> (u32, bool) {
-        let timeline = self.ground.timeline;
+        let timeline = self.simulator.timeline;
         let chain = &timeline.chains[timeline.requests[request as usize].chain as usize];
         (chain.session, chain.place == Place::Main)
     }
 
     /// Both sides of a setting.
-    fn trial(&self, knob: LeverValue, run: &SimulatedRun, breaks: &[Break]) -> Trial {
-        let by_model = self.sides(knob.part(), run, breaks);
-        Trial { knob, sessions: self.in_order(&by_model), by_model }
+    fn trial(&self, setting: LeverValue, run: &SimulatedRun, breaks: &[Break]) -> Trial {
+        let by_model = self.sides(setting.part(), run, breaks);
+        Trial { setting, sessions: self.in_order(&by_model), by_model }
     }
 
     /// Both sides of each session, whatever the model, in the order of the sessions.
@@ -389,7 +389,7 @@ impl<'b> Bench<'b> {
         let mut add = |request: u32, change: &dyn Fn(&mut SettingSides)| {
             let (session, is_main) = self.place(request);
             if part.has(is_main) {
-                let model = self.ground.timeline.requests[request as usize].model;
+                let model = self.simulator.timeline.requests[request as usize].model;
                 change(sides.entry((session, model)).or_default());
             }
         };
@@ -416,7 +416,7 @@ impl<'b> Bench<'b> {
             });
         }
         for priced in &self.blind.requests {
-            let units = distance::apart(self.ground, priced).units();
+            let units = distance::apart(self.simulator, priced).units();
             add(priced.request, &|sides| sides.error_units += units);
         }
         sides
@@ -425,7 +425,7 @@ impl<'b> Bench<'b> {
     /// What breaks cost at least: each lost reading is written again once, and each step that would surely have failed is a
     /// request more, which reads its whole context.
     fn penalties(&self, breaks: &[Break]) -> Vec<(u32, Cost)> {
-        let SharedRun { timeline, tariff, priors, .. } = self.ground;
+        let Simulator { timeline, tariff, priors, .. } = self.simulator;
         let cost = |index: u32, spent: &Spent| {
             let request = &timeline.requests[index as usize];
             (index, tariff.cost(request.model, request.start, spent))
@@ -444,7 +444,7 @@ impl<'b> Bench<'b> {
     }
 
     fn seen(&self, earlier_percent: u64) -> Vec<StudiedSession> {
-        let (timeline, order) = (self.ground.timeline, &self.order);
+        let (timeline, order) = (self.simulator.timeline, &self.order);
         let earlier = order.len() as u64 * earlier_percent / 100;
         let blank = |(place, &session): (usize, &u32)| {
             let first = timeline.sessions[session as usize].ts_first;

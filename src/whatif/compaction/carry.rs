@@ -8,7 +8,7 @@ use crate::base::forecast::{Forecast, at_share, next_within, week_of};
 use crate::base::id::Id;
 use crate::logs::timeline::requests::{BlockKind, Boundary, NONE, SegmentCause, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
-use crate::whatif::compaction::sheet::{CompactionThresholds, Reattach};
+use crate::whatif::compaction::thresholds::{CompactionThresholds, Reattach};
 use crate::whatif::sim::sizes;
 use crate::whatif::sim::sizes::BlockSizes;
 

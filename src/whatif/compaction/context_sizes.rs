@@ -8,7 +8,7 @@ use crate::whatif::compaction::carry;
 use crate::whatif::compaction::figures::percentiles;
 use crate::whatif::compaction::outcome::{AfterSizes, ContextGrowth, Grown};
 use crate::whatif::compaction::params::Params;
-use crate::whatif::compaction::sheet::CompactionThresholds;
+use crate::whatif::compaction::thresholds::CompactionThresholds;
 use crate::whatif::sim::sizes::BlockSizes;
 
 /// Compares the first contexts after real compactions with what the parameters leave (without a tail: the client keeps none),

@@ -7,12 +7,12 @@ use crate::logs::timeline::requests::Timeline;
 use crate::whatif::compaction::SUMMARY_CALL;
 use crate::whatif::compaction::outcome::{AttemptEnd, CompactionAttempt, Compactions, Percentiles, SummariserTokens};
 use crate::whatif::compaction::real::soon_after;
-use crate::whatif::compaction::sheet::CompactionThresholds;
+use crate::whatif::compaction::thresholds::CompactionThresholds;
 use crate::whatif::sim::breakage;
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::rows::Break;
 use crate::whatif::sim::breakage::tally::tally;
-use crate::whatif::sim::simulate::SimulatedRun;
+use crate::whatif::sim::simulator::SimulatedRun;
 
 /// Sums a run up. `attempts` are the stage's journal, `breaks` what the detectors found.
 pub fn compactions(

@@ -1,6 +1,6 @@
 //! Compaction: the head of a context is replaced by a summary when the context grows past a trigger.
 //!
-//! [`params`] and [`sheet`] are what can be set and what is known, [`tail`] says where the kept part begins, [`splice`]
+//! [`params`] and [`thresholds`] are what can be set and what is known, [`tail`] says where the kept part begins, [`splice`]
 //! takes the log's own compactions out, [`sweep`] tries thresholds. Of the log itself, [`placement`] finds the real
 //! compactions again, [`context_sizes`] how large contexts were around them, [`carry`] how large they would be,
 //! [`real`] what they cost and broke; [`figures`] are those of a virtual run.
@@ -17,11 +17,11 @@ pub mod params;
 pub mod placement;
 pub mod ready;
 pub mod real;
-pub mod sheet;
 mod splice;
 pub mod sweep;
 pub mod tables;
 pub mod tail;
+pub mod thresholds;
 
 use std::sync::Arc;
 
@@ -31,15 +31,15 @@ use crate::logs::timeline::requests::{Marks, NONE, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::compaction::outcome::{AttemptEnd, CompactionAttempt};
 use crate::whatif::compaction::params::{AttemptGate, Params, Permission, Real};
-use crate::whatif::compaction::sheet::WarmThresholds;
 use crate::whatif::compaction::splice::Splice;
+use crate::whatif::compaction::thresholds::WarmThresholds;
 use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::breakage::rows as breakage;
 use crate::whatif::sim::view::{
     ContextView, ExtraCall, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput,
 };
 
-pub use sheet::CompactionThresholds;
+pub use thresholds::CompactionThresholds;
 
 /// Word under which the summariser's calls stand in the bill.
 pub const SUMMARY_CALL: &str = "summary";
@@ -157,7 +157,7 @@ impl Compaction {
         moment: &RequestMoment<'_>,
         context_tokens: u64,
         view: &mut ContextView,
-        aside: &mut StageOutput,
+        output: &mut StageOutput,
     ) {
         let mut attempt = CompactionAttempt {
             request: moment.request,
@@ -171,7 +171,7 @@ impl Compaction {
         attempt.outcome = match self.chain.gate.ask(&self.params, turn) {
             Permission::Held => AttemptEnd::Held,
             Permission::BreakerOpen => AttemptEnd::BreakerOpen,
-            Permission::Granted => self.compact(moment, view, aside, &mut attempt),
+            Permission::Granted => self.compact(moment, view, output, &mut attempt),
         };
         self.journal.push(attempt);
     }
@@ -180,7 +180,7 @@ impl Compaction {
         &mut self,
         moment: &RequestMoment<'_>,
         view: &mut ContextView,
-        aside: &mut StageOutput,
+        output: &mut StageOutput,
         attempt: &mut CompactionAttempt,
     ) -> AttemptEnd {
         let Some(at) = tail::start(moment.timeline, &view.items, self.params.tail_keep_tokens, self.params.align)
@@ -195,7 +195,7 @@ impl Compaction {
         }
         let turn = moment.timeline.requests[moment.request as usize].turn;
         let is_ok = self.chain.gate.call(&self.params, turn);
-        aside.extra.push(self.summary_call(moment, attempt.before_tokens, is_ok));
+        output.extra.push(self.summary_call(moment, attempt.before_tokens, is_ok));
         if !is_ok {
             return AttemptEnd::Failed;
         }
@@ -236,10 +236,10 @@ impl Compaction {
     }
 
     /// Without the log's compactions a context may outgrow the window: that request would have been refused.
-    fn watch_window(&mut self, moment: &RequestMoment<'_>, context_tokens: u64, aside: &mut StageOutput) {
+    fn watch_window(&mut self, moment: &RequestMoment<'_>, context_tokens: u64, output: &mut StageOutput) {
         let is_over = self.params.real == Real::Ignore && context_tokens > self.params.window;
         if is_over && !self.chain.is_over {
-            aside.noticed.push(Noticed { class: breakage::BreakClass::Overflow.into_str(), call: NONE });
+            output.noticed.push(Noticed { class: breakage::BreakClass::Overflow.into_str(), call: NONE });
             self.journal.push(CompactionAttempt {
                 request: moment.request,
                 outcome: AttemptEnd::Overflow,
@@ -270,7 +270,7 @@ impl Stage for Compaction {
         params.real == Real::Ignore || params.max_age_minutes > 0 || triggers.any(|trigger| largest >= trigger)
     }
 
-    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
+    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput) {
         if self.params.real == Real::Ignore {
             self.chain.splice.apply(moment.timeline, moment.request, &self.tokens, view);
         }
@@ -280,9 +280,9 @@ impl Stage for Compaction {
         }
         let context_tokens = self.context_tokens(moment, view);
         if self.wants(moment, context_tokens) {
-            self.attempt(moment, context_tokens, view, aside);
+            self.attempt(moment, context_tokens, view, output);
         }
-        self.watch_window(moment, view.tokens(), aside);
+        self.watch_window(moment, view.tokens(), output);
         self.chain.last = Some(moment.request);
     }
 }

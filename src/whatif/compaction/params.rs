@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::base::error::{Error, Result};
-use crate::whatif::compaction::sheet::CompactionThresholds;
+use crate::whatif::compaction::thresholds::CompactionThresholds;
 
 /// The parameters; defaults stand in `rules/policies/compaction.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ pub struct Params {
     /// Who writes the summary; empty for the same model.
     pub summarizer_model: String,
     /// Clearing of tool results.
-    pub micro: MicroKnobs,
+    pub micro: MicroParams,
 }
 
 /// `tier`
@@ -111,7 +111,7 @@ pub enum Real {
 /// `micro.*`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct MicroKnobs {
+pub struct MicroParams {
     /// Smaller results stay.
     pub min_bytes: u64,
     /// Estimate of all results that stay.

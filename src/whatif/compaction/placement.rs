@@ -13,8 +13,8 @@ use crate::logs::timeline::requests::{Boundary, NONE, Segment, Timeline, Trigger
 use crate::logs::trace::compare_versions;
 use crate::whatif::compaction::outcome::{Placement, VersionEdge};
 use crate::whatif::compaction::params::Params;
-use crate::whatif::compaction::sheet;
-use crate::whatif::compaction::sheet::CompactionThresholds;
+use crate::whatif::compaction::thresholds;
+use crate::whatif::compaction::thresholds::CompactionThresholds;
 
 /// Replays the trigger of `params` against the log.
 pub fn placement(timeline: &Timeline, params: &Params, sheet: &CompactionThresholds) -> Placement {
@@ -93,7 +93,7 @@ fn by_segment(timeline: &Timeline) -> BTreeMap<usize, &Boundary> {
 }
 
 /// The context after this request: its own, its answer and the results of the calls it made.
-fn grown(timeline: &Timeline, request: u32, growth: &sheet::GrowthThresholds) -> u64 {
+fn grown(timeline: &Timeline, request: u32, growth: &thresholds::GrowthThresholds) -> u64 {
     let request = &timeline.requests[request as usize];
     let blocks = request.outputs.clone().map(|block| &timeline.blocks[block as usize]);
     let tokens = |chars: u64| (chars as f64 * growth.tokens_per_char) as u64;

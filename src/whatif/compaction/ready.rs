@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::logs::trace::NO_TIME;
-use crate::whatif::chosen::{Policy, PolicyEntry, Sheets};
+use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::clearing::replayed::{clearings, replayed};
 use crate::whatif::clearing::{Cleared, Micro};
 use crate::whatif::compaction::context_sizes::{after_sizes, growth};
@@ -21,7 +21,7 @@ use crate::whatif::compaction::{Compaction, CompactionThresholds, tables as repo
 use crate::whatif::sim::breakage::ages::edit_ages;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::view::StageJournal;
-use crate::whatif::stacked::{Finished, PolicyShare, Ready, Scene};
+use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 
 /// Whether the price of the summariser is known, if one is named.
 fn check_summarizer(params: &Params, prices: &Prices) -> Result<()> {
@@ -45,11 +45,11 @@ pub static POLICY: PolicyEntry = PolicyEntry {
 ///
 /// # Errors
 /// If a parameter makes no sense.
-fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
-    let world = scene.world;
-    let sheet = sheets.sheet(Policy::Compaction);
+fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
+    let workload = simulation.workload;
+    let sheet = configs.sheet(Policy::Compaction);
     let params: Params = sheet.params()?;
-    check_summarizer(&params, &world.prices)?;
+    check_summarizer(&params, &workload.prices)?;
     let sheet = CompactionThresholds::parse(&sheet.text(), sheet.place())?;
     if params.tier == Tier::Micro {
         let journal = StageJournal::default();
@@ -58,13 +58,13 @@ fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
         return Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) });
     }
     let journal = StageJournal::default();
-    let tokens: Arc<[u32]> = world.sizes.tokens.as_slice().into();
+    let tokens: Arc<[u32]> = workload.sizes.tokens.as_slice().into();
     let stage = Compaction::new(params.clone(), sheet.clone(), tokens, journal.clone());
     let conclude = move |finished: &Finished<'_>| {
-        let world = finished.scene.world;
-        let broken = Some((&finished.scene.detectors, finished.breaks, &world.breakage));
-        let done = compactions(&world.timeline, &journal.take(), finished.run, broken, &sheet);
-        if world.is_billed { compacted(finished, &done, &params, &sheet) } else { of_telemetry(finished, &done) }
+        let workload = finished.simulation.workload;
+        let broken = Some((&finished.simulation.detectors, finished.breaks, &workload.breakage));
+        let done = compactions(&workload.timeline, &journal.take(), finished.run, broken, &sheet);
+        if workload.is_billed { compacted(finished, &done, &params, &sheet) } else { of_telemetry(finished, &done) }
     };
     Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) })
 }
@@ -76,7 +76,7 @@ fn cleared(
     params: &Params,
     sheet: &CompactionThresholds,
 ) -> PolicyShare {
-    let timeline = &finished.scene.world.timeline;
+    let timeline = &finished.simulation.workload.timeline;
     let found = replayed(timeline, &params.micro, sheet);
     let done = clearings(timeline, &journal.take(), finished.run);
     PolicyShare {
@@ -88,7 +88,7 @@ fn cleared(
 
 /// What compaction did where nothing is known but the sizes of tool results.
 fn of_telemetry(finished: &Finished<'_>, done: &Compactions) -> PolicyShare {
-    let growth = growth(&finished.scene.world.timeline);
+    let growth = growth(&finished.simulation.workload.timeline);
     PolicyShare {
         tables: report::telemetry_tables(done, &growth),
         details: json!({ "compactions": done, "growth": growth }),
@@ -104,18 +104,18 @@ fn compacted(
     params: &Params,
     sheet: &CompactionThresholds,
 ) -> PolicyShare {
-    let Finished { scene, is_named, .. } = *finished;
-    let (world, detectors) = (scene.world, &scene.detectors);
-    let timeline = &world.timeline;
-    let real = real_compactions(timeline, &world.sizes.tokens, detectors, sheet, &world.breakage);
+    let Finished { simulation, is_named, .. } = *finished;
+    let (workload, detectors) = (simulation.workload, &simulation.detectors);
+    let timeline = &workload.timeline;
+    let real = real_compactions(timeline, &workload.sizes.tokens, detectors, sheet, &workload.breakage);
     let placed = placement(timeline, params, sheet);
-    let after = after_sizes(timeline, &world.sizes, params, sheet);
-    let ages = edit_ages(timeline, &world.breakage);
+    let after = after_sizes(timeline, &workload.sizes, params, sheet);
+    let ages = edit_ages(timeline, &workload.breakage);
     let cleared = replayed(timeline, &params.micro, sheet);
-    let requests = scene.ground.under(finished.oracle);
-    let ground = SweepInput { requests: &requests, detectors, breakage: &world.breakage };
+    let requests = simulation.simulator.under(finished.oracle);
+    let simulator = SweepInput { requests: &requests, detectors, breakage: &workload.breakage };
     let points = if is_named { points(params, sheet) } else { Vec::new() };
-    let swept: Vec<_> = points.par_iter().map(|point| row(&ground, point, sheet)).collect();
+    let swept: Vec<_> = points.par_iter().map(|point| row(&simulator, point, sheet)).collect();
     let found = report::CompactionReport {
         done,
         real: &real,

@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::logs::timeline::requests::{Boundary, NONE, Timeline};
 use crate::whatif::compaction::is_warm;
 use crate::whatif::compaction::outcome::{RealCompactions, SummariserTokens};
-use crate::whatif::compaction::sheet::CompactionThresholds;
+use crate::whatif::compaction::thresholds::CompactionThresholds;
 use crate::whatif::sim::breakage;
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::ages::rereads;

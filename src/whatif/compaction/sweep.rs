@@ -6,13 +6,13 @@ use crate::whatif::compaction::figures::compactions;
 use crate::whatif::compaction::outcome::{AttemptEnd, CompactionSweepRow};
 use crate::whatif::compaction::params::Params;
 use crate::whatif::compaction::{Compaction, CompactionThresholds, CompactionTrigger, SUMMARY_CALL};
+use crate::whatif::sim::breakage;
 use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::breakage::tally::tally;
 use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::simulate::Extra;
+use crate::whatif::sim::simulator::{Extra, Simulator};
 use crate::whatif::sim::view::{Stage, StageJournal};
-use crate::whatif::sim::{breakage, simulate as drive};
 
 /// One setting of the sweep.
 #[derive(Clone, PartialEq, Debug)]
@@ -62,7 +62,7 @@ fn with_carry(params: &Params, sheet: &CompactionThresholds, carry: u32) -> Para
 #[derive(Clone, Copy)]
 pub struct SweepInput<'a> {
     /// The requests under the cache that prices them.
-    pub requests: &'a drive::SharedRun<'a>,
+    pub requests: &'a Simulator<'a>,
     /// The detectors.
     pub detectors: &'a Detectors<'a>,
     /// Their numbers.
@@ -70,8 +70,8 @@ pub struct SweepInput<'a> {
 }
 
 /// Replays one setting.
-pub fn row(ground: &SweepInput<'_>, point: &SweepPoint, sheet: &CompactionThresholds) -> CompactionSweepRow {
-    let SweepInput { requests, detectors, breakage } = *ground;
+pub fn row(simulator: &SweepInput<'_>, point: &SweepPoint, sheet: &CompactionThresholds) -> CompactionSweepRow {
+    let SweepInput { requests, detectors, breakage } = *simulator;
     let timeline = requests.timeline;
     let journal = StageJournal::default();
     let tokens: Arc<[u32]> = requests.sizes.tokens.as_slice().into();

@@ -8,7 +8,7 @@ use crate::whatif::compaction::outcome::{
     Placement, RealCompactions, SummariserTokens,
 };
 use crate::whatif::compaction::params::Params;
-use crate::whatif::compaction::sheet::{CompactionBars, CompactionThresholds};
+use crate::whatif::compaction::thresholds::{CompactionBars, CompactionThresholds};
 use crate::whatif::sim::breakage::rows::{Breakage, EditAges};
 
 /// A version later than any.

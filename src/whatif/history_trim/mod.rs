@@ -14,10 +14,10 @@ pub mod outcome;
 pub mod params;
 pub mod plan;
 pub mod ready;
-mod sheet;
 mod sticky;
 pub mod tables;
 mod tally;
+mod thresholds;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ use crate::whatif::history_trim::tally::Before;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{ContextView, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput};
 
-pub use crate::whatif::history_trim::sheet::{HistoryTrimThresholds, Variant};
+pub use crate::whatif::history_trim::thresholds::{HistoryTrimThresholds, Variant};
 pub use params::Params;
 pub use plan::TrimRule;
 
@@ -161,9 +161,9 @@ impl HistoryTrim {
     }
 
     /// What the rule itself breaks.
-    fn notice(&mut self, moment: &RequestMoment<'_>, plan: &TrimPlan, aside: &mut StageOutput) {
+    fn notice(&mut self, moment: &RequestMoment<'_>, plan: &TrimPlan, output: &mut StageOutput) {
         if plan.protected_dropped() > 0 {
-            aside.noticed.push(Noticed { class: "protected_dropped", call: NONE });
+            output.noticed.push(Noticed { class: "protected_dropped", call: NONE });
         }
         let timeline = moment.timeline;
         let messages = &self.conversation.messages;
@@ -172,7 +172,7 @@ impl HistoryTrim {
         let inputs = &timeline.requests[moment.request as usize].inputs;
         for message in dropped().filter(|message| message.role == Role::Tool && inputs.contains(&message.id)) {
             let call = timeline.blocks[message.id as usize].call;
-            aside.noticed.push(Noticed { class: "cleared_before_seen", call });
+            output.noticed.push(Noticed { class: "cleared_before_seen", call });
         }
         let lost: BTreeSet<u32> = dropped().flat_map(|message| self.conversation.blocks(message)).collect();
         if lost.is_empty() {
@@ -184,7 +184,7 @@ impl HistoryTrim {
             let Some(call) = timeline.calls.get(index as usize) else { continue };
             let other = if call.asked == block { call.answered } else { call.asked };
             if here.contains(&other) && !lost.contains(&other) && self.orphans.insert(index) {
-                aside.noticed.push(Noticed { class: "orphan_pair", call: index });
+                output.noticed.push(Noticed { class: "orphan_pair", call: index });
             }
         }
     }
@@ -196,7 +196,7 @@ impl Stage for HistoryTrim {
         self.orphans.clear();
     }
 
-    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
+    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput) {
         let timeline = moment.timeline;
         let segment = &timeline.segments[timeline.requests[moment.request as usize].segment as usize];
         if moment.opens_segment && segment.after == NONE {
@@ -211,7 +211,7 @@ impl Stage for HistoryTrim {
         let logged_context = view.tokens();
         let plan = self.plan(timeline, view, goes_on);
         let sent = self.carry_out(timeline, &plan, &mut view.items);
-        self.notice(moment, &plan, aside);
+        self.notice(moment, &plan, output);
 
         let mut outcome = self.outcome.borrow_mut();
         let messages = &self.conversation.messages;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::whatif::history_trim::sheet::ReportNumbers;
+use crate::whatif::history_trim::thresholds::ReportNumbers;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::figures::CostVerdict;
 

@@ -7,15 +7,15 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::logs::timeline::requests::ReferenceKind;
-use crate::whatif::chosen::{Policy, PolicyEntry, Sheets};
+use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::history_trim::outcome::{Edits, TrimOutcome, TrimReport};
 use crate::whatif::history_trim::tables::{NOTES, TELEMETRY_NOTE, ages, breaks, formulas, summary, variants};
 use crate::whatif::history_trim::{HistoryTrim, HistoryTrimThresholds, Params, TrimRule, Variant};
-use crate::whatif::prompt_cache::params::{CacheLayout, CacheRules, Params as CacheKnobs};
+use crate::whatif::prompt_cache::params::{CacheLayout, CacheRules, Params as CacheParams};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass};
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::simulate::SimulatedRun;
-use crate::whatif::stacked::{Finished, PolicyShare, Ready, Scene};
+use crate::whatif::sim::simulator::SimulatedRun;
+use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 
 /// What the policy says of itself.
 pub static POLICY: PolicyEntry = PolicyEntry {
@@ -29,20 +29,20 @@ pub static POLICY: PolicyEntry = PolicyEntry {
 ///
 /// # Errors
 /// If a parameter makes no sense.
-fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
-    let sheet = sheets.sheet(Policy::HistoryTrim);
+fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
+    let sheet = configs.sheet(Policy::HistoryTrim);
     let params: Params = sheet.params()?;
     params.check()?;
     let sheet = HistoryTrimThresholds::parse(&sheet.text(), sheet.place())?;
     let rule = TrimRule { params, sheet: sheet.clone() };
     let formulas = if rule.params.is_on() { formulas(&rule) } else { Vec::new() };
-    let (stage, books) = HistoryTrim::new(rule, &scene.world.sizes.rules);
+    let (stage, books) = HistoryTrim::new(rule, &simulation.workload.sizes.rules);
     let conclude = move |finished: &Finished<'_>| {
         let outcome = Rc::clone(&books).borrow().clone();
         let uncached = &finished.uncached;
         let costs =
             [SimulatedRun::costs(finished.baseline, finished.run), SimulatedRun::costs(&uncached.0, &uncached.1)];
-        let edits = edits(finished.scene, finished.breaks);
+        let edits = edits(finished.simulation, finished.breaks);
         let found = trimmed("as set", outcome, &sheet, costs, finished, finished.run, edits);
         let mut tables = vec![
             ("tokens of messages by role and age".to_owned(), ages(&found.outcome)),
@@ -54,7 +54,7 @@ fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
             tables
                 .push(("settings of the router side by side (exchanges / budget / exchanges in chains of calls); the log is 100 %".to_owned(), variants(&others)));
         }
-        let is_billed = finished.scene.world.is_billed;
+        let is_billed = finished.simulation.workload.is_billed;
         let notes = if is_billed { &NOTES[..] } else { &[TELEMETRY_NOTE] };
         PolicyShare {
             summary: summary(&found, is_billed && finished.is_alone),
@@ -70,19 +70,19 @@ fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
 
 /// The known settings, each with and without a cache.
 fn tried(finished: &Finished<'_>, sheet: &HistoryTrimThresholds) -> Vec<TrimReport> {
-    let scene = finished.scene;
-    let none = finished.oracle.with(CacheKnobs { layout: CacheLayout::None, ..finished.oracle.params });
+    let simulation = finished.simulation;
+    let none = finished.oracle.with(CacheParams { layout: CacheLayout::None, ..finished.oracle.params });
     let one = |variant: &Variant| {
         let rule = TrimRule { params: variant.params(&sheet.params), sheet: sheet.clone() };
         let under = |oracle: &CacheRules| {
-            let (stage, books) = HistoryTrim::new(rule.clone(), &scene.world.sizes.rules);
-            let (run, breaks) = scene.run(oracle, vec![Box::new(stage)]);
+            let (stage, books) = HistoryTrim::new(rule.clone(), &simulation.workload.sizes.rules);
+            let (run, breaks) = simulation.run(oracle, vec![Box::new(stage)]);
             (run, breaks, books.borrow().clone())
         };
         let (run, breaks, outcome) = under(finished.oracle);
         let plain = under(&none).0;
         let costs = [SimulatedRun::costs(finished.baseline, &run), SimulatedRun::costs(&finished.uncached.0, &plain)];
-        let report = trimmed(&variant.name, outcome, sheet, costs, finished, &run, edits(scene, &breaks));
+        let report = trimmed(&variant.name, outcome, sheet, costs, finished, &run, edits(simulation, &breaks));
         TrimReport { elsewhere: variant.elsewhere.clone(), ..report }
     };
     sheet.variant.par_iter().map(one).collect()
@@ -103,15 +103,15 @@ fn trimmed(
         name: name.to_owned(),
         elsewhere: None,
         outcome,
-        cached: sheet.report.sides(cached, finished.scene.accuracy.cost_error),
+        cached: sheet.report.sides(cached, finished.simulation.accuracy.cost_error),
         spent: run.spent(),
         edits,
         uncached: sheet.report.sides(uncached, 0.0),
     }
 }
 
-fn edits(scene: &Scene<'_>, breaks: &[Break]) -> Edits {
-    let sourced = scene.world.timeline.references.iter();
+fn edits(simulation: &Simulation<'_>, breaks: &[Break]) -> Edits {
+    let sourced = simulation.workload.timeline.references.iter();
     let sourced = sourced.filter(|one| one.kind == ReferenceKind::EditSource && !one.sources.is_empty());
     Edits {
         lost: breaks.iter().filter(|one| one.class == BreakClass::EditSourceLost).count() as u64,

@@ -115,13 +115,13 @@ pub fn formulas(rule: &TrimRule) -> Vec<String> {
 
 /// The parameters that set a cap.
 fn caps_set(params: &Params) -> Vec<String> {
-    let knobs = [
+    let caps = [
         ("old_message_max_tokens", params.old_message_max_tokens),
         ("oldest_message_max_tokens", params.oldest_message_max_tokens),
         ("old_tool_result_max_tokens", params.old_tool_result_max_tokens),
         ("oldest_tool_result_max_tokens", params.oldest_tool_result_max_tokens),
     ];
-    knobs.into_iter().filter(|(_, cap)| *cap > 0).map(|(knob, cap)| format!("{knob}={cap}")).collect()
+    caps.into_iter().filter(|(_, cap)| *cap > 0).map(|(name, cap)| format!("{name}={cap}")).collect()
 }
 
 /// The caps where so many messages are old, on a request that continues no chain of tool calls.

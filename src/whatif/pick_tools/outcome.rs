@@ -9,11 +9,11 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::base::id::Id;
-use crate::whatif::chosen::{Policy, PolicyEntry, Sheets};
+use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::pick_tools::tables::{formulas, recall, scores, summary};
 use crate::whatif::pick_tools::{Params, PickPolicy, Rules};
 use crate::whatif::sim::figures::Portion;
-use crate::whatif::stacked::{Finished, PolicyShare, Ready, Scene};
+use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 use crate::whatif::tool_filter::result::CatalogFacts;
 
 /// Bins of scores: 0, up to 10 %, …, up to 100 %.
@@ -92,13 +92,13 @@ pub struct Picks {
 ///
 /// # Errors
 /// If a parameter makes no sense.
-pub fn policy(scene: &Scene<'_>, sheets: &Sheets) -> Result<PickPolicy> {
-    let world = scene.world;
-    let sheet = sheets.sheet(Policy::PickTools);
+pub fn policy(simulation: &Simulation<'_>, configs: &PolicyConfigs) -> Result<PickPolicy> {
+    let workload = simulation.workload;
+    let sheet = configs.sheet(Policy::PickTools);
     let params: Params = sheet.params()?;
     params.check()?;
     let rules: Rules = sheet.read()?;
-    Ok(PickPolicy::new(&world.timeline, &params, &rules, scene.tools.inputs(world, None)))
+    Ok(PickPolicy::new(&workload.timeline, &params, &rules, simulation.tools.inputs(workload, None)))
 }
 
 /// What the policy says of itself.
@@ -113,11 +113,11 @@ pub static POLICY: PolicyEntry = PolicyEntry {
 ///
 /// # Errors
 /// If a parameter makes no sense.
-fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
-    let policy = Arc::new(policy(scene, sheets)?);
+fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
+    let policy = Arc::new(policy(simulation, configs)?);
     let stage = policy.stage();
     let conclude = move |finished: &Finished<'_>| {
-        let timeline = &finished.scene.world.timeline;
+        let timeline = &finished.simulation.workload.timeline;
         let found = policy.outcome(timeline);
         PolicyShare {
             summary: summary(&found),

@@ -163,7 +163,7 @@ impl Stage for Pipeline {
         self.fates.fill(ResultEnd::Undecided);
     }
 
-    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
+    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput) {
         let timeline = moment.timeline;
         for place in 0..view.items.len() {
             let item = view.items[place];
@@ -179,7 +179,7 @@ impl Stage for Pipeline {
             let saved = if is_shortened { self.saved(timeline, block, &item, &sent) } else { 0 };
             view.items[place].tokens -= saved;
             if let (Points::At(call), true) = (sent.points, is_shortened) {
-                aside.hints.push(Hint { block, target: timeline.calls[call as usize].answered });
+                output.hints.push(Hint { block, target: timeline.calls[call as usize].answered });
             }
             if is_new {
                 let (is_hint, is_held) = (is_shortened && sent.points != Points::Nowhere, fate == ResultEnd::Held);

@@ -13,10 +13,10 @@ use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reach;
 use crate::replay::{Scenario, SentAs, TapeEntry, replay_each};
 use crate::settings::Settings;
-use crate::whatif::chosen::{Policy, PolicyEntry, Sheets};
+use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::pipeline::results::{notes, summary, tools};
 use crate::whatif::pipeline::{Formats, Params, Pipeline, Points, SentResult, outcome};
-use crate::whatif::stacked::{Finished, PolicyShare, Ready, Scene};
+use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 
 /// Tools that a table shows.
 const TOOLS_SHOWN: usize = 12;
@@ -91,14 +91,14 @@ pub static POLICY: PolicyEntry = PolicyEntry {
 ///
 /// # Errors
 /// If a parameter makes no sense.
-fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
-    let params: Params = sheets.sheet(Policy::Pipeline).params()?;
-    let replayed = scene.replayed.ok_or_else(|| Error::failed("the layers were not replayed here"))?;
+fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
+    let params: Params = configs.sheet(Policy::Pipeline).params()?;
+    let replayed = simulation.replayed.ok_or_else(|| Error::failed("the layers were not replayed here"))?;
     let sent = replayed.of(params.formats);
-    let (stage, journal) = Pipeline::new(&scene.world.timeline, params, sent, &scene.world.sizes.rules);
+    let (stage, journal) = Pipeline::new(&simulation.workload.timeline, params, sent, &simulation.workload.sizes.rules);
     let unstudied = replayed.unstudied;
     let conclude = move |finished: &Finished<'_>| {
-        let found = outcome(&finished.scene.world.timeline, &journal);
+        let found = outcome(&finished.simulation.workload.timeline, &journal);
         PolicyShare {
             summary: summary(&found),
             tables: vec![("results by tool".to_owned(), tools(&found, TOOLS_SHOWN))],

@@ -12,13 +12,13 @@ use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reach;
 use crate::report::numbers::percent;
 use crate::settings::Settings;
-use crate::whatif::chosen::{Policy, Sheets};
+use crate::whatif::chosen::{Policy, PolicyConfigs};
 use crate::whatif::pipeline::replayed::ReplayedLayers;
 use crate::whatif::pipeline::{Formats, Params, Pipeline};
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::simulate::{SharedRun, SimulatedRun};
-use crate::whatif::simulation::{Simulation, oracle};
+use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
+use crate::whatif::workload::{Workload, oracle};
 
 /// What a reach is worth.
 pub struct Worth {
@@ -43,21 +43,22 @@ impl Worth {
             return Ok(None);
         }
         let replayed = ReplayedLayers::new(input, laid, &timeline, settings, Some(reach));
-        let world = Simulation::new(timeline, None, &input.data, false, true)?;
-        let sheets = Sheets::load(&input.data)?;
-        let cache = oracle(&sheets)?;
-        let params: Params = sheets.sheet(Policy::Pipeline).params()?;
+        let workload = Workload::new(timeline, None, &input.data, false, true)?;
+        let configs = PolicyConfigs::load(&input.data)?;
+        let cache = oracle(&configs)?;
+        let params: Params = configs.sheet(Policy::Pipeline).params()?;
         let worth_percent_min = crate::replay::reach::worth_percent_min(&input.data)?;
         let (bill, sent, error) = input.pool.install(|| {
-            let ground = SharedRun::new(&world.timeline, &world.sizes, &cache, &world.prices).counting_answers(true);
+            let simulator =
+                Simulator::new(&workload.timeline, &workload.sizes, &cache, &workload.prices).counting_answers(true);
             let sent = |formats: Formats| {
                 let params = Params { formats, ..params };
-                let stage = Pipeline::new(&world.timeline, params, replayed.of(formats), &world.sizes.rules).0;
-                ground.run(0..world.timeline.chains.len() as u32, &mut [Box::new(stage)], None)
+                let stage = Pipeline::new(&workload.timeline, params, replayed.of(formats), &workload.sizes.rules).0;
+                simulator.run(0..workload.timeline.chains.len() as u32, &mut [Box::new(stage)], None)
             };
-            let (baseline, blind) = rayon::join(|| ground.baseline(), || Blind::new(&ground));
+            let (baseline, blind) = rayon::join(|| simulator.baseline(), || Blind::new(&simulator));
             let runs = rayon::join(|| sent(Formats::Published), || sent(Formats::Extended));
-            let error = crate::whatif::sim::bill::compare(&ground, &blind, |_| true).cost_error();
+            let error = crate::whatif::sim::bill::compare(&simulator, &blind, |_| true).cost_error();
             let [bill, one, two] = SimulatedRun::priced_alike([&baseline, &runs.0, &runs.1]).map(|run| run.cost());
             (bill, [one, two], error)
         });

@@ -9,7 +9,7 @@ use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::laid_out;
-use crate::whatif::sim::simulate::SharedRun;
+use crate::whatif::sim::simulator::Simulator;
 
 /// Percent by which a read dropped, floored, if that is a break: the read before was positive and this one is less than half
 /// of it (policies.md 2.1).
@@ -18,21 +18,21 @@ pub fn drop_percent(previous: u64, current: u64) -> Option<u64> {
 }
 
 /// The cause of a break at a request, if the bill shows one there.
-pub fn of(ground: &SharedRun<'_>, before: &Request, index: u32) -> Option<Cause> {
-    let request = &ground.timeline.requests[index as usize];
+pub fn of(simulator: &Simulator<'_>, before: &Request, index: u32) -> Option<Cause> {
+    let request = &simulator.timeline.requests[index as usize];
     drop_percent(before.usage.cache_read, request.usage.cache_read)?;
-    Some(occasion(ground, before, index))
+    Some(occasion(simulator, before, index))
 }
 
 /// What stood in the log before a request: the first that fits.
-fn occasion(ground: &SharedRun<'_>, before: &Request, index: u32) -> Cause {
-    let request = &ground.timeline.requests[index as usize];
+fn occasion(simulator: &Simulator<'_>, before: &Request, index: u32) -> Cause {
+    let request = &simulator.timeline.requests[index as usize];
     let has = |marks: Marks| request.marks.has(marks);
-    let class = ground.priors[index.saturating_sub(1) as usize].class;
-    let slack = i64::from(ground.oracle.params.slack_s) * 1_000;
-    let expired = ground.priors[index as usize].idle > class.millis() + slack;
-    let segment = &ground.timeline.segments[request.segment as usize];
-    let opens = laid_out::opens(ground.timeline, index);
+    let class = simulator.priors[index.saturating_sub(1) as usize].class;
+    let slack = i64::from(simulator.oracle.params.slack_s) * 1_000;
+    let expired = simulator.priors[index as usize].idle > class.millis() + slack;
+    let segment = &simulator.timeline.segments[request.segment as usize];
+    let opens = laid_out::opens(simulator.timeline, index);
     let went_back = opens && matches!(segment.cause, SegmentCause::Rewind | SegmentCause::Shrink);
     let causes = [
         (has(Marks::COMPACTION) || (opens && segment.cause == SegmentCause::Compaction), Cause::Compaction),
@@ -51,8 +51,8 @@ fn occasion(ground: &SharedRun<'_>, before: &Request, index: u32) -> Cause {
 }
 
 /// What stood in the log before every request, by index: for the first of a chain, how the chain came to be.
-pub fn occasions(ground: &SharedRun<'_>) -> Vec<Cause> {
-    let timeline = ground.timeline;
+pub fn occasions(simulator: &Simulator<'_>) -> Vec<Cause> {
+    let timeline = simulator.timeline;
     let mut occasions: Vec<Cause> = Vec::with_capacity(timeline.requests.len());
     for request in &timeline.requests {
         let chain = &timeline.chains[request.chain as usize];
@@ -63,7 +63,7 @@ pub fn occasions(ground: &SharedRun<'_>) -> Vec<Cause> {
             _ => Cause::AgentStart,
         });
     }
-    for_pairs(ground, |before, index| occasions[index as usize] = occasion(ground, before, index));
+    for_pairs(simulator, |before, index| occasions[index as usize] = occasion(simulator, before, index));
     occasions
 }
 
@@ -85,32 +85,32 @@ pub struct Loss {
 }
 
 /// All breaks, in the order of the requests.
-pub fn losses(ground: &SharedRun<'_>) -> Vec<Loss> {
+pub fn losses(simulator: &Simulator<'_>) -> Vec<Loss> {
     let mut losses = Vec::new();
-    for_pairs(ground, |before, index| {
-        let Some(cause) = of(ground, before, index) else { return };
-        let request = &ground.timeline.requests[index as usize];
+    for_pairs(simulator, |before, index| {
+        let Some(cause) = of(simulator, before, index) else { return };
+        let request = &simulator.timeline.requests[index as usize];
         let cached = before.usage.cache_read + before.usage.cache_creation;
         let tokens_lost = cached.saturating_sub(request.usage.cache_read);
         let rewritten = tokens_lost.min(request.usage.cache_creation);
         let uncached = (tokens_lost - rewritten).min(request.usage.input);
-        let class = ground.priors[index as usize].class;
+        let class = simulator.priors[index as usize].class;
         losses.push(Loss {
             request: index,
             cause,
             tokens_lost,
             tokens_again: rewritten + uncached,
-            cost_again: again(ground, request, rewritten, uncached, class),
-            cost_lost: premium(ground, request, rewritten, uncached, class),
+            cost_again: again(simulator, request, rewritten, uncached, class),
+            cost_lost: premium(simulator, request, rewritten, uncached, class),
         });
     });
     losses
 }
 
 /// All breaks by cause.
-pub fn attribute(ground: &SharedRun<'_>) -> BTreeMap<Cause, CauseSum> {
+pub fn attribute(simulator: &Simulator<'_>) -> BTreeMap<Cause, CauseSum> {
     let mut sums: BTreeMap<Cause, CauseSum> = BTreeMap::new();
-    for loss in losses(ground) {
+    for loss in losses(simulator) {
         let sum = sums.entry(loss.cause).or_default();
         sum.events += 1;
         sum.tokens_lost += loss.tokens_lost;
@@ -122,21 +122,27 @@ pub fn attribute(ground: &SharedRun<'_>) -> BTreeMap<Cause, CauseSum> {
 }
 
 /// What tokens cost that are written again or billed in full.
-fn again(ground: &SharedRun<'_>, request: &Request, written_again: u64, uncached: u64, class: CacheLifetime) -> Cost {
-    let rates = ground.tariff.rates(request.model, request.start, request.context());
-    rates.cost(&Spent { uncached, ..written(written_again, class) })
-}
-
-/// What tokens cost more when they are written again or billed in full than when they are read.
-pub fn premium(
-    ground: &SharedRun<'_>,
+fn again(
+    simulator: &Simulator<'_>,
     request: &Request,
     written_again: u64,
     uncached: u64,
     class: CacheLifetime,
 ) -> Cost {
-    let rates = ground.tariff.rates(request.model, request.start, request.context());
-    let again = again(ground, request, written_again, uncached, class);
+    let rates = simulator.tariff.rates(request.model, request.start, request.context());
+    rates.cost(&Spent { uncached, ..written(written_again, class) })
+}
+
+/// What tokens cost more when they are written again or billed in full than when they are read.
+pub fn premium(
+    simulator: &Simulator<'_>,
+    request: &Request,
+    written_again: u64,
+    uncached: u64,
+    class: CacheLifetime,
+) -> Cost {
+    let rates = simulator.tariff.rates(request.model, request.start, request.context());
+    let again = again(simulator, request, written_again, uncached, class);
     let read = rates.cost(&Spent { read: written_again + uncached, ..Spent::default() });
     Cost {
         nano_usd: again.nano_usd.saturating_sub(read.nano_usd),
@@ -146,11 +152,11 @@ pub fn premium(
 }
 
 /// Every billed request that has another before it in its chain.
-pub fn for_pairs(ground: &SharedRun<'_>, mut each: impl FnMut(&Request, u32)) {
-    for chain in &ground.timeline.chains {
+pub fn for_pairs(simulator: &Simulator<'_>, mut each: impl FnMut(&Request, u32)) {
+    for chain in &simulator.timeline.chains {
         let mut before: Option<&Request> = None;
         for index in chain.requests.clone() {
-            let request = &ground.timeline.requests[index as usize];
+            let request = &simulator.timeline.requests[index as usize];
             if request.context() == 0 {
                 continue;
             }

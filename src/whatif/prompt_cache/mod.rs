@@ -30,7 +30,7 @@ use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::figures::CostVerdict;
 use crate::whatif::sim::money::Prices;
-use crate::whatif::sim::simulate::{SharedRun, SimulatedRun};
+use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 use crate::whatif::sim::{bill, money};
 
 /// The sheet `rules/policies/prompt_cache.toml`.
@@ -91,23 +91,23 @@ impl PromptCacheThresholds {
     }
 }
 
-/// Runs everything. `ground` has the parameters that were asked for.
-pub fn run(ground: &SharedRun<'_>, sheet: &PromptCacheThresholds, prices: &Prices) -> PromptCache {
-    let shipped = ground.oracle.with(sheet.oracle.params);
-    let observed = ground.under(&shipped);
+/// Runs everything. `simulator` has the parameters that were asked for.
+pub fn run(simulator: &Simulator<'_>, sheet: &PromptCacheThresholds, prices: &Prices) -> PromptCache {
+    let shipped = simulator.oracle.with(sheet.oracle.params);
+    let observed = simulator.under(&shipped);
     let baseline = observed.baseline();
     let predicted = Blind::new(&observed);
-    let is_main = |request: &Request| ground.timeline.chains[request.chain as usize].place == Place::Main;
-    let is_judged = |request: &Request| is_main(request) && is_held_out(ground, request);
+    let is_main = |request: &Request| simulator.timeline.chains[request.chain as usize].place == Place::Main;
+    let is_judged = |request: &Request| is_main(request) && is_held_out(simulator, request);
     let all = bill::compare(&observed, &predicted, |_| true);
     let error = all.cost_error().abs().max(sheet.compare.winner_percent_min / 100.0);
-    let simulated = ground.baseline();
+    let simulated = simulator.baseline();
     let (simulated_cost, baseline_cost) = SimulatedRun::costs(&simulated, &baseline);
-    let (billed, uncached) = bill::with_and_without_cache(ground);
+    let (billed, uncached) = bill::with_and_without_cache(simulator);
     let causes = causes::attribute(&observed);
     let expired = causes.get(&Cause::TtlExpiry).copied().unwrap_or_default();
-    let asks_of_workspace = ground.oracle.params.report.workspace.is_on();
-    let tried = TriedSlacks::new(&observed, &sheet.fit, |request| is_held_out(ground, request));
+    let asks_of_workspace = simulator.oracle.params.report.workspace.is_on();
+    let tried = TriedSlacks::new(&observed, &sheet.fit, |request| is_held_out(simulator, request));
     let slack_s_fitted = tried.best();
     let best = observed.oracle.with(Params { slack_s: slack_s_fitted, ..observed.oracle.params });
     let fitted = Blind::new(&observed.under(&best));
@@ -123,25 +123,25 @@ pub fn run(ground: &SharedRun<'_>, sheet: &PromptCacheThresholds, prices: &Price
         slack_s_fitted,
         weeks: tried.forecasts(sheet.fit.interval_percent / 100.0, sheet.fit.unknown_percent / 100.0),
         against_bill_held_out: bill::compare(&observed, &fitted, is_judged),
-        best_per_session: best_per_session(ground, &shipped, &baseline, &sheet.compare),
-        arms: arms(ground, &shipped, &baseline, &sheet.compare, error),
-        idle_reads: idle_reads(ground, prices, &sheet.compare.keepalive_s),
+        best_per_session: best_per_session(simulator, &shipped, &baseline, &sheet.compare),
+        arms: arms(simulator, &shipped, &baseline, &sheet.compare, error),
+        idle_reads: idle_reads(simulator, prices, &sheet.compare.keepalive_s),
         reference: reference::own(&observed, &baseline, &expired, &billed, &sheet.reference),
         causes,
-        stated: stated::stated(ground),
-        hot_cache: other_models::hot_cache(ground, &sheet.router),
-        threshold: other_models::threshold(ground),
-        workspace: asks_of_workspace.then(|| other_models::workspace(ground, &sheet.workspace)),
-        unpriced_models: money::unpriced_models(ground.timeline, prices).into_iter().map(str::to_owned).collect(),
-        unlisted_minimum: unlisted(ground.timeline, ground.oracle),
+        stated: stated::stated(simulator),
+        hot_cache: other_models::hot_cache(simulator, &sheet.router),
+        threshold: other_models::threshold(simulator),
+        workspace: asks_of_workspace.then(|| other_models::workspace(simulator, &sheet.workspace)),
+        unpriced_models: money::unpriced_models(simulator.timeline, prices).into_iter().map(str::to_owned).collect(),
+        unlisted_minimum: unlisted(simulator.timeline, simulator.oracle),
         without_usage: baseline.without_usage,
-        compactions: ground.timeline.boundaries.len() as u64,
+        compactions: simulator.timeline.boundaries.len() as u64,
     }
 }
 
 /// Half of the sessions, by the parity of their ids: nothing is fitted on them.
-pub fn is_held_out(ground: &SharedRun<'_>, request: &Request) -> bool {
-    ground.timeline.session_of(request).id.0[0] & 1 == 1
+pub fn is_held_out(simulator: &Simulator<'_>, request: &Request) -> bool {
+    simulator.timeline.session_of(request).id.0[0] & 1 == 1
 }
 
 /// Whether a variant costs more or less, if the difference is more than the model's own error.
@@ -155,7 +155,7 @@ pub fn verdict(variant: Cost, baseline: Cost, error: f64) -> CostVerdict {
 
 /// All variants, each with one parameter other than shipped.
 fn arms(
-    ground: &SharedRun<'_>,
+    simulator: &Simulator<'_>,
     shipped: &CacheRules,
     baseline: &SimulatedRun,
     compare: &Compare,
@@ -174,9 +174,9 @@ fn arms(
         .chain(keep)
         .map(|(name, params)| {
             let oracle = shipped.with(params);
-            let run = ground.under(&oracle).baseline();
+            let run = simulator.under(&oracle).baseline();
             let [base, run] = SimulatedRun::priced_alike([baseline, &run]);
-            let (before, after) = (by_session(ground, &base), by_session(ground, &run));
+            let (before, after) = (by_session(simulator, &base), by_session(simulator, &run));
             let change = |session: &u32| before[session].cost.change_to(&after[session].cost).unwrap_or_default();
             let better = |session: &&u32| change(session) < 0.0;
             let worse = |session: &&u32| change(session) > 0.0;
@@ -193,21 +193,21 @@ fn arms(
         .collect()
 }
 
-fn by_session(ground: &SharedRun<'_>, run: &SimulatedRun) -> BTreeMap<u32, Total> {
-    run.by(ground.timeline, |request| ground.timeline.chains[request.chain as usize].session)
+fn by_session(simulator: &Simulator<'_>, run: &SimulatedRun) -> BTreeMap<u32, Total> {
+    run.by(simulator.timeline, |request| simulator.timeline.chains[request.chain as usize].session)
 }
 
 /// Every session under its own best lifetime; the observed one wins ties.
 fn best_per_session(
-    ground: &SharedRun<'_>,
+    simulator: &Simulator<'_>,
     shipped: &CacheRules,
     baseline: &SimulatedRun,
     compare: &Compare,
 ) -> BestPerSession {
-    let under = |&ttl: &TtlPolicy| ground.under(&shipped.with(Params { ttl, ..shipped.params })).baseline();
+    let under = |&ttl: &TtlPolicy| simulator.under(&shipped.with(Params { ttl, ..shipped.params })).baseline();
     let runs: Vec<SimulatedRun> = compare.ttl.iter().map(under).collect();
     let lacking: BTreeSet<u32> = runs.iter().chain([baseline]).flat_map(SimulatedRun::unpriced).collect();
-    let costs = |run: &SimulatedRun| by_session(ground, &run.without_prices(&lacking));
+    let costs = |run: &SimulatedRun| by_session(simulator, &run.without_prices(&lacking));
     let mut best: BTreeMap<u32, (Cost, String)> =
         costs(baseline).into_iter().map(|(session, total)| (session, (total.cost, observed()))).collect();
     for (ttl, run) in compare.ttl.iter().zip(&runs) {
@@ -240,13 +240,13 @@ pub fn unlisted(timeline: &Timeline, oracle: &CacheRules) -> Vec<String> {
 }
 
 /// Break-even of keep-alive reads for every model and lifetime that the log wrote with, at the prices of the last such write.
-fn idle_reads(ground: &SharedRun<'_>, prices: &Prices, intervals_s: &[u32]) -> Vec<IdleReads> {
+fn idle_reads(simulator: &Simulator<'_>, prices: &Prices, intervals_s: &[u32]) -> Vec<IdleReads> {
     let mut last: BTreeMap<(&str, CacheLifetime), Millis> = BTreeMap::new();
-    for request in &ground.timeline.requests {
-        let spent = bill::spent(request, ground.oracle.cache.class_unknown);
+    for request in &simulator.timeline.requests {
+        let spent = bill::spent(request, simulator.oracle.cache.class_unknown);
         let written = [(CacheLifetime::FiveMinutes, spent.write_5m), (CacheLifetime::Hour, spent.write_1h)];
         for (class, _) in written.into_iter().filter(|(_, tokens)| *tokens > 0) {
-            let at = last.entry((ground.timeline.names.text(request.model), class)).or_insert(request.start);
+            let at = last.entry((simulator.timeline.names.text(request.model), class)).or_insert(request.start);
             *at = request.start.max(*at);
         }
     }

@@ -13,7 +13,7 @@ use crate::whatif::prompt_cache::outcome::{HotCache, ThresholdModel, Workspace};
 use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::simulate::SharedRun;
+use crate::whatif::sim::simulator::Simulator;
 
 /// The threshold model over all chains: a published way to compare lifetimes that looks at nothing but the gap before each
 /// request.
@@ -21,18 +21,19 @@ use crate::whatif::sim::simulate::SharedRun;
 /// Gaps up to five minutes are warm, up to an hour recoverable, longer ones cold. For five minutes every write has that
 /// price, and reads after a recoverable gap become writes. For an hour every write has that price, but one after a
 /// recoverable gap is read, and only as much as a warm turn usually writes is written.
-pub fn threshold(ground: &SharedRun<'_>) -> ThresholdModel {
+pub fn threshold(simulator: &Simulator<'_>) -> ThresholdModel {
     let mut model = ThresholdModel::default();
-    for chain in &ground.timeline.chains {
-        let requests: Vec<u32> = chain.requests.clone().filter(|&index| request(ground, index).context() > 0).collect();
-        let warm = |(place, &index): (usize, &u32)| place > 0 && gap(ground, index) == Gap::Warm;
+    for chain in &simulator.timeline.chains {
+        let requests: Vec<u32> =
+            chain.requests.clone().filter(|&index| request(simulator, index).context() > 0).collect();
+        let warm = |(place, &index): (usize, &u32)| place > 0 && gap(simulator, index) == Gap::Warm;
         let warm = requests.iter().enumerate().filter(|&pair| warm(pair));
-        let mut written: Vec<u64> = warm.map(|(_, &index)| request(ground, index).usage.cache_creation).collect();
+        let mut written: Vec<u64> = warm.map(|(_, &index)| request(simulator, index).usage.cache_creation).collect();
         written.sort_unstable();
         let usual = at_share(&written, 0.5);
         for (place, &index) in requests.iter().enumerate() {
-            let gap = if place == 0 { Gap::Cold } else { gap(ground, index) };
-            charge(ground, index, gap, usual, &mut model);
+            let gap = if place == 0 { Gap::Cold } else { gap(simulator, index) };
+            charge(simulator, index, gap, usual, &mut model);
         }
     }
     model
@@ -45,21 +46,21 @@ enum Gap {
     Cold,
 }
 
-fn request<'a>(ground: &SharedRun<'a>, index: u32) -> &'a Request {
-    &ground.timeline.requests[index as usize]
+fn request<'a>(simulator: &Simulator<'a>, index: u32) -> &'a Request {
+    &simulator.timeline.requests[index as usize]
 }
 
-fn gap(ground: &SharedRun<'_>, index: u32) -> Gap {
-    match ground.priors[index as usize].idle {
+fn gap(simulator: &Simulator<'_>, index: u32) -> Gap {
+    match simulator.priors[index as usize].idle {
         idle if idle <= CacheLifetime::FiveMinutes.millis() => Gap::Warm,
         idle if idle <= CacheLifetime::Hour.millis() => Gap::Recoverable,
         _ => Gap::Cold,
     }
 }
 
-fn charge(ground: &SharedRun<'_>, index: u32, gap: Gap, usual: Option<u64>, model: &mut ThresholdModel) {
-    let request = request(ground, index);
-    let billed = Spent { uncached: 0, ..bill::spent(request, ground.oracle.cache.class_unknown) };
+fn charge(simulator: &Simulator<'_>, index: u32, gap: Gap, usual: Option<u64>, model: &mut ThresholdModel) {
+    let request = request(simulator, index);
+    let billed = Spent { uncached: 0, ..bill::spent(request, simulator.oracle.cache.class_unknown) };
     let (created, read) = (billed.write(), billed.read);
     let recoverable = gap == Gap::Recoverable;
     let five = match recoverable {
@@ -71,7 +72,7 @@ fn charge(ground: &SharedRun<'_>, index: u32, gap: Gap, usual: Option<u64>, mode
         false => Spent { write_1h: created, read, ..Spent::default() },
     };
     let cost =
-        |spent: &Spent| -> Cost { ground.tariff.rates(request.model, request.start, request.context()).cost(spent) };
+        |spent: &Spent| -> Cost { simulator.tariff.rates(request.model, request.start, request.context()).cost(spent) };
     model.actual += cost(&billed);
     model.five_minutes += cost(&five);
     model.hour += cost(&hour);
@@ -121,20 +122,20 @@ impl HotCacheRules {
 
 /// What the router's rule of a hot cache would have said at every request. Its clock is set when a model is first asked and
 /// when the lifetime is over, not at hits: it calls a cache cold that steady traffic keeps warm.
-pub fn hot_cache(ground: &SharedRun<'_>, rules: &HotCacheRules) -> HotCache {
+pub fn hot_cache(simulator: &Simulator<'_>, rules: &HotCacheRules) -> HotCache {
     let mut found = HotCache { hits_assumed: rules.hits(), multiplier: rules.multiplier(), ..HotCache::default() };
     let (mut paid, mut uncached) = (0_u128, 0_u128);
-    for chain in &ground.timeline.chains {
+    for chain in &simulator.timeline.chains {
         // Age of the stamp, by the clock of the chain.
         let mut age: Option<Millis> = None;
         let mut model = None;
         for index in chain.requests.clone() {
-            let request = &ground.timeline.requests[index as usize];
+            let request = &simulator.timeline.requests[index as usize];
             if request.context() == 0 {
                 continue;
             }
             let took = request.end.saturating_sub(request.start).max(0);
-            let now = age.map(|age| age.saturating_add(ground.priors[index as usize].idle));
+            let now = age.map(|age| age.saturating_add(simulator.priors[index as usize].idle));
             let hot = model == Some(request.model) && now.is_some_and(|age| rules.is_hot(age));
             let warm = request.usage.cache_read > 0;
             if hot {
@@ -144,8 +145,8 @@ pub fn hot_cache(ground: &SharedRun<'_>, rules: &HotCacheRules) -> HotCache {
             }
             age = Some(if hot { now.unwrap_or(0) } else { 0 } + took);
             model = Some(request.model);
-            let billed = bill::spent(request, ground.oracle.cache.class_unknown);
-            let rates = ground.tariff.rates(request.model, request.start, request.context());
+            let billed = bill::spent(request, simulator.oracle.cache.class_unknown);
+            let rates = simulator.tariff.rates(request.model, request.start, request.context());
             paid += rates.cost(&billed).units;
             uncached += u128::from(rates.units.input) * u128::from(request.context());
         }
@@ -166,8 +167,8 @@ pub struct WorkspaceRules {
 
 /// Writes to workspace files, session by session: how often a bundle of them would have been read anew, and what that would
 /// have cost if it stood in the cached prefix.
-pub fn workspace(ground: &SharedRun<'_>, rules: &WorkspaceRules) -> Workspace {
-    let timeline = ground.timeline;
+pub fn workspace(simulator: &Simulator<'_>, rules: &WorkspaceRules) -> Workspace {
+    let timeline = simulator.timeline;
     let writes: BTreeSet<_> = rules.tools.iter().filter_map(|tool| timeline.names.find(tool)).collect();
     let mut found = Workspace::default();
     let (mut sessions, mut roots) = (BTreeSet::new(), BTreeSet::new());
@@ -176,7 +177,7 @@ pub fn workspace(ground: &SharedRun<'_>, rules: &WorkspaceRules) -> Workspace {
         for index in chain.requests.clone() {
             let request = &timeline.requests[index as usize];
             let is_write = |call: &&ToolCall| writes.contains(&call.tool) && call.file & ToolCall::MARKDOWN != 0;
-            let calls: Vec<&ToolCall> = calls_of(ground, request).filter(is_write).collect();
+            let calls: Vec<&ToolCall> = calls_of(simulator, request).filter(is_write).collect();
             if calls.is_empty() {
                 continue;
             }
@@ -189,7 +190,7 @@ pub fn workspace(ground: &SharedRun<'_>, rules: &WorkspaceRules) -> Workspace {
             last = request.end;
             if quiet {
                 found.invalidations += 1;
-                followed(ground, index, &mut found);
+                followed(simulator, index, &mut found);
             }
         }
     }
@@ -197,20 +198,20 @@ pub fn workspace(ground: &SharedRun<'_>, rules: &WorkspaceRules) -> Workspace {
     found
 }
 
-fn calls_of<'a>(ground: &SharedRun<'a>, request: &Request) -> impl Iterator<Item = &'a ToolCall> {
-    let timeline = ground.timeline;
+fn calls_of<'a>(simulator: &Simulator<'a>, request: &Request) -> impl Iterator<Item = &'a ToolCall> {
+    let timeline = simulator.timeline;
     request.outputs.clone().filter_map(|block| timeline.calls.get(timeline.blocks[block as usize].call as usize))
 }
 
 /// What the next request of the chain shows, and what it would have paid for a voided prefix.
-fn followed(ground: &SharedRun<'_>, index: u32, found: &mut Workspace) {
-    let request = &ground.timeline.requests[index as usize];
-    let end = ground.timeline.chains[request.chain as usize].requests.end;
-    let next = (index + 1..end).find(|&next| ground.timeline.requests[next as usize].context() > 0);
+fn followed(simulator: &Simulator<'_>, index: u32, found: &mut Workspace) {
+    let request = &simulator.timeline.requests[index as usize];
+    let end = simulator.timeline.chains[request.chain as usize].requests.end;
+    let next = (index + 1..end).find(|&next| simulator.timeline.requests[next as usize].context() > 0);
     let Some(next) = next.filter(|_| request.context() > 0) else { return };
-    found.followed_by_break.count(causes::of(ground, request, next).is_some());
-    let prior = &ground.priors[next as usize];
+    found.followed_by_break.count(causes::of(simulator, request, next).is_some());
+    let prior = &simulator.priors[next as usize];
     let at_risk = (request.usage.cache_read + request.usage.cache_creation).saturating_sub(prior.still);
-    let request = &ground.timeline.requests[next as usize];
-    found.cost_at_risk += causes::premium(ground, request, at_risk, 0, prior.class);
+    let request = &simulator.timeline.requests[next as usize];
+    found.cost_at_risk += causes::premium(simulator, request, at_risk, 0, prior.class);
 }

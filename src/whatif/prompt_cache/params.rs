@@ -244,13 +244,13 @@ pub struct Params {
     /// Whether the system prompt is sent a second time, uncached (layout `agent-runtime` only).
     pub double_system: Switch,
     /// Reports on request.
-    pub report: ReportKnobs,
+    pub report: ReportParams,
 }
 
 /// Reports on request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReportKnobs {
+pub struct ReportParams {
     /// Writes to workspace files and what they would have cost if each had voided the prefix.
     pub workspace: Switch,
 }

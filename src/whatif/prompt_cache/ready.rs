@@ -4,12 +4,12 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::whatif::calibration::calibrate;
-use crate::whatif::chosen::{Policy, PolicyEntry, Sheets};
+use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::prompt_cache;
 use crate::whatif::prompt_cache::{PromptCacheThresholds, tables as report};
 use crate::whatif::sim::unlogged as unlogged_report;
 use crate::whatif::sim::unlogged::unlogged;
-use crate::whatif::stacked::{Finished, PolicyShare, Ready, Scene};
+use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 
 /// What the policy says of itself.
 pub static POLICY: PolicyEntry = PolicyEntry {
@@ -24,33 +24,37 @@ pub static POLICY: PolicyEntry = PolicyEntry {
 ///
 /// # Errors
 /// If a parameter makes no sense.
-fn ready<'s>(_scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
-    let sheet = sheets.sheet(Policy::PromptCache);
+fn ready<'s>(_scene: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
+    let sheet = configs.sheet(Policy::PromptCache);
     let sheet = PromptCacheThresholds::parse(&sheet.text(), sheet.place())?;
     let conclude = move |finished: &Finished<'_>| {
-        let scene = finished.scene;
+        let simulation = finished.simulation;
         // Beside other policies a lifetime is one row; the variants are for whoever asks about the cache alone.
         if !finished.is_named {
             return PolicyShare::default();
         }
         // Variants are held against the cache as it was, whatever was set.
-        let shipped = PromptCacheThresholds { oracle: scene.ground.oracle.clone(), ..sheet };
-        let found = prompt_cache::run(&scene.ground.under(finished.oracle), &shipped, &scene.world.prices);
-        let calibration = calibrate(&scene.world.timeline, &scene.world.sizes.rules);
-        let hidden = unlogged(&scene.ground);
+        let shipped = PromptCacheThresholds { oracle: simulation.simulator.oracle.clone(), ..sheet };
+        let found =
+            prompt_cache::run(&simulation.simulator.under(finished.oracle), &shipped, &simulation.workload.prices);
+        let calibration = calibrate(&simulation.workload.timeline, &simulation.workload.sizes.rules);
+        let hidden = unlogged(&simulation.simulator);
         // Under the cache as it was there is nothing to compare but the variants.
-        let headline = (*finished.oracle == *scene.ground.oracle && found.uncached.cost.units > 0)
+        let headline = (*finished.oracle == *simulation.simulator.oracle && found.uncached.cost.units > 0)
             .then(|| report::headline(&found));
         PolicyShare {
             headline,
             summary: report::summary(&found),
             tables: report::tables(&found, &calibration, &shipped.reference)
                 .into_iter()
-                .chain([("cache misses for no reason in the log".to_owned(), report::losses(&scene.distance.losses))])
+                .chain([(
+                    "cache misses for no reason in the log".to_owned(),
+                    report::losses(&simulation.distance.losses),
+                )])
                 .chain([(unlogged_report::TITLE.to_owned(), unlogged_report::table(&hidden))])
                 .collect(),
             formulas: report::formulas(&found),
-            notes: report::notes(scene.world.with_output),
+            notes: report::notes(simulation.workload.with_output),
             details: json!({
                 "prompt_cache": found,
                 "calibration": calibration,

@@ -11,7 +11,7 @@ use crate::report::table::Table;
 use crate::whatif::prompt_cache::outcome::CauseSum;
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::figures::Portion;
-use crate::whatif::sim::simulate::{SharedRun, SimulatedRun};
+use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 
 /// What a study published; shares in percent.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -65,20 +65,20 @@ pub struct Own {
 /// Asks the logs. `baseline` is the log as simulated, which knows what of each context stood in the one before; `expired` are the
 /// misses after idle gaps by the bill, `billed` all of it.
 pub fn own(
-    ground: &SharedRun<'_>,
+    simulator: &Simulator<'_>,
     baseline: &SimulatedRun,
     expired: &CauseSum,
     billed: &Total,
     study: &PublishedStudy,
 ) -> Own {
-    let timeline = ground.timeline;
+    let timeline = simulator.timeline;
     let session_of = |chain: u32| timeline.chains[chain as usize].session;
     let compacted: BTreeSet<u32> = timeline.boundaries.iter().map(|boundary| session_of(boundary.chain)).collect();
     let steps = steps(timeline);
     Own {
         read: Portion { k: billed.spent.read, n: billed.spent.prompt() },
         idle_cost: share_of(&expired.cost_again, &billed.cost),
-        ideal: study.ideal.iter().map(|ideal| (ideal.seconds, readable(ground, baseline, ideal.seconds))).collect(),
+        ideal: study.ideal.iter().map(|ideal| (ideal.seconds, readable(simulator, baseline, ideal.seconds))).collect(),
         compacted: Portion { k: compacted.len() as u64, n: timeline.sessions.len() as u64 },
         steps: steps.len() as u64,
         longest_time: longest(&steps, study.longest_calls_percent),
@@ -95,13 +95,13 @@ fn share_of(part: &Cost, whole: &Cost) -> Option<f64> {
 
 /// What a cache of that lifetime could have read: leading tokens that the context before has too, if that was sent no longer ago; of
 /// a first request the static prefix, if another session sent it no longer ago.
-fn readable(ground: &SharedRun<'_>, baseline: &SimulatedRun, seconds: u32) -> Portion {
+fn readable(simulator: &Simulator<'_>, baseline: &SimulatedRun, seconds: u32) -> Portion {
     let lives = Millis::from(seconds) * 1_000;
     let mut count = Portion::default();
     let mut before: Option<u32> = None;
     for priced in &baseline.requests {
-        let request = &ground.timeline.requests[priced.request as usize];
-        let prior = &ground.priors[priced.request as usize];
+        let request = &simulator.timeline.requests[priced.request as usize];
+        let prior = &simulator.priors[priced.request as usize];
         let idle = match before.replace(request.chain) {
             Some(chain) if chain == request.chain => Some(prior.idle),
             _ => prior.elsewhere.or(prior.inherited).map(|warm| request.start.saturating_sub(warm.last_use)),

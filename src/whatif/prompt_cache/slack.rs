@@ -11,7 +11,7 @@ use crate::logs::trace::NO_TIME;
 use crate::whatif::prompt_cache::Fit;
 use crate::whatif::prompt_cache::params::Params;
 use crate::whatif::sim::bill;
-use crate::whatif::sim::simulate::SharedRun;
+use crate::whatif::sim::simulator::Simulator;
 
 /// Reads of one week under one slack.
 #[derive(Clone, Copy, Default)]
@@ -31,7 +31,7 @@ pub struct TriedSlacks(Vec<(u32, BTreeMap<i64, Reads>)>);
 
 impl TriedSlacks {
     /// Simulates the log under each slack. Of each run only sums are kept: all of them at once would fill the memory.
-    pub fn new(observed: &SharedRun<'_>, fit: &Fit, is_held_out: impl Fn(&Request) -> bool + Sync) -> Self {
+    pub fn new(observed: &Simulator<'_>, fit: &Fit, is_held_out: impl Fn(&Request) -> bool + Sync) -> Self {
         let oracle = observed.oracle;
         let slacks = if fit.slack_s.is_empty() { &[oracle.params.slack_s][..] } else { &fit.slack_s };
         let under = |&slack_s: &u32| {
@@ -68,10 +68,10 @@ impl TriedSlacks {
     }
 }
 
-fn by_week(ground: &SharedRun<'_>, is_held_out: &impl Fn(&Request) -> bool) -> BTreeMap<i64, Reads> {
+fn by_week(simulator: &Simulator<'_>, is_held_out: &impl Fn(&Request) -> bool) -> BTreeMap<i64, Reads> {
     let mut weeks: BTreeMap<i64, Reads> = BTreeMap::new();
-    for priced in bill::foretold_reads(ground).requests {
-        let request = &ground.timeline.requests[priced.request as usize];
+    for priced in bill::foretold_reads(simulator).requests {
+        let request = &simulator.timeline.requests[priced.request as usize];
         let (simulated, billed) = (priced.spent.read, request.usage.cache_read);
         let week = if request.start == NO_TIME { i64::MIN } else { week_of(request.start) };
         let reads = weeks.entry(week).or_default();

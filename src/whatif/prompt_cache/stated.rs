@@ -12,7 +12,7 @@ use crate::report::numbers::{counted, percent};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::simulate::SharedRun;
+use crate::whatif::sim::simulator::Simulator;
 
 /// One model over the sessions whose client says what they cost.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -32,8 +32,8 @@ pub struct Stated {
 }
 
 /// By model, of the sessions with such totals.
-pub fn stated(ground: &SharedRun<'_>) -> Vec<Stated> {
-    let timeline = ground.timeline;
+pub fn stated(simulator: &Simulator<'_>) -> Vec<Stated> {
+    let timeline = simulator.timeline;
     let known: BTreeSet<Id> = timeline.stated_costs.iter().map(|row| row.session).collect();
     let mut models: BTreeMap<String, Stated> = BTreeMap::new();
     for row in &timeline.stated_costs {
@@ -45,10 +45,10 @@ pub fn stated(ground: &SharedRun<'_>) -> Vec<Stated> {
     }
     for request in timeline.requests.iter().filter(|request| known.contains(&timeline.session_of(request).id)) {
         let own = models.entry(model_id::normalise(timeline.names.text(request.model))).or_default();
-        let prompt = bill::spent(request, ground.oracle.cache.class_unknown);
+        let prompt = bill::spent(request, simulator.oracle.cache.class_unknown);
         let spent = Spent { output: request.usage.output, ..prompt };
         own.logged_tokens += spent.prompt() + spent.output;
-        own.logged += ground.tariff.cost(request.model, request.start, &spent);
+        own.logged += simulator.tariff.cost(request.model, request.start, &spent);
     }
     models.into_iter().map(|(model, row)| Stated { model, ..row }).collect()
 }

@@ -6,7 +6,7 @@ use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::{AgainstBill, Cause};
 use crate::whatif::prompt_cache::params::{CacheLifetime, HiddenForks, Params, Switch};
 use crate::whatif::sim::cost::{Cost, Spent, Total};
-use crate::whatif::sim::simulate::{Priced, SharedRun, SimulatedRun};
+use crate::whatif::sim::simulator::{Priced, SimulatedRun, Simulator};
 
 /// How a request was billed (no output); `unknown` is the lifetime of writes whose usage does not say it.
 pub fn spent(request: &Request, unknown: CacheLifetime) -> Spent {
@@ -21,17 +21,17 @@ pub fn spent(request: &Request, unknown: CacheLifetime) -> Spent {
 }
 
 /// The bill of all requests.
-pub fn total(ground: &SharedRun<'_>) -> Total {
-    billed(ground).map(|(_, spent, cost)| Total { requests: 1, spent, cost }).sum()
+pub fn total(simulator: &Simulator<'_>) -> Total {
+    billed(simulator).map(|(_, spent, cost)| Total { requests: 1, spent, cost }).sum()
 }
 
 /// The bill of all requests, and what the same input would have been billed if nothing were cached; both in the money of
 /// what has a price both ways.
-pub fn with_and_without_cache(ground: &SharedRun<'_>) -> (Total, Total) {
+pub fn with_and_without_cache(simulator: &Simulator<'_>) -> (Total, Total) {
     let (mut with, mut without) = (Total::default(), Total::default());
-    for (request, spent, cost) in billed(ground) {
+    for (request, spent, cost) in billed(simulator) {
         let plain = Spent { uncached: request.context(), output: spent.output, ..Spent::default() };
-        let plain_cost = ground.tariff.cost(request.model, request.start, &plain);
+        let plain_cost = simulator.tariff.cost(request.model, request.start, &plain);
         let is_priced = cost.unpriced_tokens + plain_cost.unpriced_tokens == 0;
         let told = |cost: Cost, spent: &Spent| if is_priced { cost } else { cost.unpriced(spent) };
         with += Total { requests: 1, spent, cost: told(cost, &spent) };
@@ -41,37 +41,37 @@ pub fn with_and_without_cache(ground: &SharedRun<'_>) -> (Total, Total) {
 }
 
 /// Every request with usage, as billed.
-fn billed<'g>(ground: &'g SharedRun<'_>) -> impl Iterator<Item = (&'g Request, Spent, Cost)> {
-    ground.timeline.requests.iter().filter(|request| request.context() > 0).map(|request| {
-        let spent = Spent { output: ground.answer(request), ..spent(request, ground.oracle.cache.class_unknown) };
-        (request, spent, ground.tariff.cost(request.model, request.start, &spent))
+fn billed<'g>(simulator: &'g Simulator<'_>) -> impl Iterator<Item = (&'g Request, Spent, Cost)> {
+    simulator.timeline.requests.iter().filter(|request| request.context() > 0).map(|request| {
+        let spent = Spent { output: simulator.answer(request), ..spent(request, simulator.oracle.cache.class_unknown) };
+        (request, spent, simulator.tariff.cost(request.model, request.start, &spent))
     })
 }
 
 /// Holds a run against the bill (no output), over the requests that `counts` picks: its reads one by one, its cost as it is to
 /// be expected.
-pub fn compare(ground: &SharedRun<'_>, run: &Blind, counts: impl Fn(&Request) -> bool) -> AgainstBill {
+pub fn compare(simulator: &Simulator<'_>, run: &Blind, counts: impl Fn(&Request) -> bool) -> AgainstBill {
     let mut found = AgainstBill::default();
-    for ((pair, priced), expected) in paired(ground.timeline, &run.reads).zip(&run.cost.requests) {
+    for ((pair, priced), expected) in paired(simulator.timeline, &run.reads).zip(&run.cost.requests) {
         let (before, request) = pair;
         if !counts(request) {
             continue;
         }
-        let billed = spent(request, ground.oracle.cache.class_unknown);
+        let billed = spent(request, simulator.oracle.cache.class_unknown);
         found.requests += 1;
         found.read_billed += billed.read;
         found.read_simulated += priced.spent.read;
         found.read_error += billed.read.abs_diff(priced.spent.read);
-        found.cost_billed += ground.tariff.cost(request.model, request.start, &billed);
+        found.cost_billed += simulator.tariff.cost(request.model, request.start, &billed);
         found.cost_simulated +=
-            ground.tariff.cost(request.model, request.start, &Spent { output: 0, ..expected.spent });
+            simulator.tariff.cost(request.model, request.start, &Spent { output: 0, ..expected.spent });
         let Some(before) = before else { continue };
         let exact = billed.read == priced.spent.read;
         if request.marks.has(Marks::HUMAN) {
             found.human_turns_exact.count(exact);
             let off = billed.read.abs_diff(priced.spent.read);
             found.human_turns_close.count(off * CLOSE <= request.context());
-        } else if is_warm(ground, before, priced.request) {
+        } else if is_warm(simulator, before, priced.request) {
             found.warm_tool_turns.count(exact);
             let late = before.usage.cache_creation > 0 && billed.read == before.usage.cache_read;
             found.late_writes += u64::from(!exact && late);
@@ -89,37 +89,37 @@ pub struct Blind {
 }
 
 impl Blind {
-    /// Simulates it; the parameters of the ground hold for all but that.
-    pub fn new(ground: &SharedRun<'_>) -> Self {
-        let (reads, cost) = rayon::join(|| foretold_reads(ground), || foretold_cost(ground));
+    /// Simulates it; the parameters of the simulator hold for all but that.
+    pub fn new(simulator: &Simulator<'_>) -> Self {
+        let (reads, cost) = rayon::join(|| foretold_reads(simulator), || foretold_cost(simulator));
         Self { reads, cost }
     }
 }
 
 /// The log as simulated by what can be known before each bill, with or without what is lost for no reason.
-fn foretold(ground: &SharedRun<'_>, unforeseen: Switch) -> SimulatedRun {
-    let params = Params { hidden_forks: HiddenForks::Estimated, unforeseen, ..ground.oracle.params };
-    ground.under(&ground.oracle.with(params)).baseline()
+fn foretold(simulator: &Simulator<'_>, unforeseen: Switch) -> SimulatedRun {
+    let params = Params { hidden_forks: HiddenForks::Estimated, unforeseen, ..simulator.oracle.params };
+    simulator.under(&simulator.oracle.with(params)).baseline()
 }
 
 /// The reads as foretold, without what is lost for no reason.
-pub fn foretold_reads(ground: &SharedRun<'_>) -> SimulatedRun {
-    foretold(ground, Switch::Off)
+pub fn foretold_reads(simulator: &Simulator<'_>) -> SimulatedRun {
+    foretold(simulator, Switch::Off)
 }
 
 /// The cost as foretold, with what is lost for no reason at the rate at which it was so far.
-pub fn foretold_cost(ground: &SharedRun<'_>) -> SimulatedRun {
-    foretold(ground, Switch::On)
+pub fn foretold_cost(simulator: &Simulator<'_>) -> SimulatedRun {
+    foretold(simulator, Switch::On)
 }
 
 /// A read is close if the context is at least so many times what it is off (2 %, policies.md 2.3).
 const CLOSE: u64 = 50;
 
 /// Whether nothing is known that could have broken the prefix.
-fn is_warm(ground: &SharedRun<'_>, before: &Request, index: u32) -> bool {
-    let request = &ground.timeline.requests[index as usize];
+fn is_warm(simulator: &Simulator<'_>, before: &Request, index: u32) -> bool {
+    let request = &simulator.timeline.requests[index as usize];
     let known = [Marks::COMPACTION, Marks::MICROCOMPACTION, Marks::MODEL_CHANGE];
-    let alive = ground.priors[index as usize].idle <= CacheLifetime::FiveMinutes.millis();
+    let alive = simulator.priors[index as usize].idle <= CacheLifetime::FiveMinutes.millis();
     alive && before.model == request.model && !known.iter().any(|&mark| request.marks.has(mark))
 }
 
@@ -137,8 +137,8 @@ fn paired<'t>(
 }
 
 /// Why the bill shows a cache miss at each request of a run, if it does.
-pub fn causes<'t>(ground: &'t SharedRun<'_>, run: &'t SimulatedRun) -> impl Iterator<Item = (Id, Option<Cause>)> {
-    paired(ground.timeline, run).map(|((before, request), priced)| {
-        (request.id, before.and_then(|before| causes::of(ground, before, priced.request)))
+pub fn causes<'t>(simulator: &'t Simulator<'_>, run: &'t SimulatedRun) -> impl Iterator<Item = (Id, Option<Cause>)> {
+    paired(simulator.timeline, run).map(|((before, request), priced)| {
+        (request.id, before.and_then(|before| causes::of(simulator, before, priced.request)))
     })
 }

@@ -13,18 +13,18 @@ use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::figures::Portion;
-use crate::whatif::sim::simulate::{Priced, SharedRun, SimulatedRun};
+use crate::whatif::sim::simulator::{Priced, SimulatedRun, Simulator};
 use crate::whatif::sim::unforeseen::{Occasion, Where};
 
 /// Versions of one range share all numbers but the last digit of the last one.
 const VERSIONS_PER_RANGE: u32 = 10;
 
 /// One request of a run beside its bill.
-pub fn apart(ground: &SharedRun<'_>, priced: &Priced) -> Apart {
-    let request = &ground.timeline.requests[priced.request as usize];
-    let billed = bill::spent(request, ground.oracle.cache.class_unknown);
+pub fn apart(simulator: &Simulator<'_>, priced: &Priced) -> Apart {
+    let request = &simulator.timeline.requests[priced.request as usize];
+    let billed = bill::spent(request, simulator.oracle.cache.class_unknown);
     let simulated = Spent { output: 0, ..priced.spent };
-    let cost = |spent: &Spent| ground.tariff.cost(request.model, request.start, spent);
+    let cost = |spent: &Spent| simulator.tariff.cost(request.model, request.start, spent);
     Apart {
         requests: 1,
         differing: u64::from(billed.read != simulated.read),
@@ -36,25 +36,25 @@ pub fn apart(ground: &SharedRun<'_>, priced: &Priced) -> Apart {
 }
 
 /// Sums a run up by anything that a request has.
-pub fn by<K: Ord>(ground: &SharedRun<'_>, run: &SimulatedRun, key: impl Fn(u32) -> K) -> BTreeMap<K, Apart> {
+pub fn by<K: Ord>(simulator: &Simulator<'_>, run: &SimulatedRun, key: impl Fn(u32) -> K) -> BTreeMap<K, Apart> {
     let mut sums: BTreeMap<K, Apart> = BTreeMap::new();
     for priced in &run.requests {
-        *sums.entry(key(priced.request)).or_default() += apart(ground, priced);
+        *sums.entry(key(priced.request)).or_default() += apart(simulator, priced);
     }
     sums
 }
 
 /// The distance of a run that sees no bill.
-pub fn distance(ground: &SharedRun<'_>, blind: &SimulatedRun, resampling: &Resampling) -> Distance {
-    let timeline = ground.timeline;
-    let occasions = causes::occasions(ground);
+pub fn distance(simulator: &Simulator<'_>, blind: &SimulatedRun, resampling: &Resampling) -> Distance {
+    let timeline = simulator.timeline;
+    let occasions = causes::occasions(simulator);
     let key = |index: u32| {
         let request = &timeline.requests[index as usize];
         (request.model, request.version, occasions[index as usize])
     };
     let mut ranges: BTreeMap<(Sym, String, Cause), Apart> = BTreeMap::new();
     let mut total = Apart::default();
-    for ((model, version, cause), apart) in by(ground, blind, key) {
+    for ((model, version, cause), apart) in by(simulator, blind, key) {
         total += apart;
         *ranges.entry((model, range_of(timeline.names.text(version)), cause)).or_default() += apart;
     }
@@ -69,17 +69,17 @@ pub fn distance(ground: &SharedRun<'_>, blind: &SimulatedRun, resampling: &Resam
         let size = |part: &DistanceCause| std::cmp::Reverse(part.apart.units().unsigned_abs());
         (size(a), &a.model, &a.versions, a.cause).cmp(&(size(b), &b.model, &b.versions, b.cause))
     });
-    Distance { total, parts, losses: losses(ground, resampling) }
+    Distance { total, parts, losses: losses(simulator, resampling) }
 }
 
 /// How often the cache was missed for no reason in the log.
-fn losses(ground: &SharedRun<'_>, resampling: &Resampling) -> Vec<UnforeseenLosses> {
+fn losses(simulator: &Simulator<'_>, resampling: &Resampling) -> Vec<UnforeseenLosses> {
     let mut sessions: BTreeMap<(Where, Option<Occasion>), BTreeMap<u32, Portion>> = BTreeMap::new();
-    causes::for_pairs(ground, |before, index| {
-        let Some(unforeseen) = ground.priors[index as usize].unforeseen else { return };
-        let request = &ground.timeline.requests[index as usize];
+    causes::for_pairs(simulator, |before, index| {
+        let Some(unforeseen) = simulator.priors[index as usize].unforeseen else { return };
+        let request = &simulator.timeline.requests[index as usize];
         let cached = before.usage.cache_read + before.usage.cache_creation;
-        let session = ground.timeline.chains[request.chain as usize].session;
+        let session = simulator.timeline.chains[request.chain as usize].session;
         for occasion in [None, Some(unforeseen.occasion)] {
             let counts = sessions.entry((unforeseen.place, occasion)).or_default();
             counts.entry(session).or_default().count(2 * request.usage.cache_read < cached);

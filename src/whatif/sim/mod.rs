@@ -2,7 +2,7 @@
 //! would have sent them, and every variant is priced by one simulator of the provider's prompt cache.
 //!
 //! [`laid_out`] is a context as the log says it was sent, [`view`] the same as it is about to be sent and what a policy
-//! may change in it. [`sizes`] says how large its blocks are, [`simulate`] sends every request again, [`cache_sim`] is
+//! may change in it. [`sizes`] says how large its blocks are, [`simulator`] sends every request again, [`cache_sim`] is
 //! the cache, [`priors`] what it can know, [`idle`] how long nobody asked, [`unforeseen`] how often it is missed for no
 //! reason in the log, [`unlogged`] what is in no log, [`money`] what tokens cost, [`bill`] what they did cost,
 //! [`distance`] where the simulation is off that, [`outcome`] holds a run against that of the log, [`figures`] is what
@@ -11,7 +11,7 @@
 //! request would need.
 
 pub mod cache_sim;
-pub mod simulate;
+pub mod simulator;
 
 pub mod cost;
 pub mod figures;

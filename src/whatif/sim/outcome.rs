@@ -6,7 +6,7 @@ use crate::base::forecast::at_share;
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{Request, Timeline};
 use crate::whatif::sim::figures::{ExtraCalls, Outcome, RunBill, Sides, Spread};
-use crate::whatif::sim::simulate::SimulatedRun;
+use crate::whatif::sim::simulator::SimulatedRun;
 
 /// What a policy comes to.
 pub fn outcome(timeline: &Timeline, baseline: &SimulatedRun, policy: &SimulatedRun) -> Outcome {

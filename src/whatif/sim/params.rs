@@ -67,7 +67,7 @@ fn value_of(text: &str) -> Value {
 
 /// The sheet of a policy: `[params]` and constants.
 #[derive(Debug, Clone)]
-pub struct PolicySheet {
+pub struct PolicyConfig {
     policy: String,
     place: String,
     document: DocumentMut,
@@ -77,7 +77,7 @@ pub struct PolicySheet {
     set: Vec<(Vec<String>, String)>,
 }
 
-impl PolicySheet {
+impl PolicyConfig {
     /// Reads a sheet; `place` is how it is cited.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl PolicySheet {
     }
 
     /// Lays a value over a default. Whether the policy has such a parameter, and whether the value fits it, shows in
-    /// [`PolicySheet::params`]: a parameter need not have a default.
+    /// [`PolicyConfig::params`]: a parameter need not have a default.
     pub fn set(&mut self, setting: &Assigned) {
         let (last, tables) = setting.key.split_last().expect("a setting has a key");
         let mut at = &mut self.document["params"];

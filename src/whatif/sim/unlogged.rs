@@ -10,7 +10,7 @@ use crate::report::numbers::known;
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::simulate::SharedRun;
+use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::surplus;
 
 /// Estimates of what the log does not have (policies.md 8). None of it is in any bill here.
@@ -36,57 +36,57 @@ pub struct UnloggedCalls {
 }
 
 /// Estimates over all requests.
-pub fn unlogged(ground: &SharedRun<'_>) -> Unlogged {
-    Unlogged { forks: forks(ground), summaries: summaries(ground), answers: answers(ground) }
+pub fn unlogged(simulator: &Simulator<'_>) -> Unlogged {
+    Unlogged { forks: forks(simulator), summaries: summaries(simulator), answers: answers(simulator) }
 }
 
-fn add(ground: &SharedRun<'_>, sum: &mut UnloggedCalls, calls: u64, (model, at): (Sym, Millis), spent: Spent) {
+fn add(simulator: &Simulator<'_>, sum: &mut UnloggedCalls, calls: u64, (model, at): (Sym, Millis), spent: Spent) {
     sum.calls += calls;
     sum.spent += spent;
-    sum.cost += ground.tariff.cost(model, at, &spent);
+    sum.cost += simulator.tariff.cost(model, at, &spent);
 }
 
 /// A fork read what was cached and wrote the answer, as far as the request after it read more than had been written.
-fn forks(ground: &SharedRun<'_>) -> UnloggedCalls {
+fn forks(simulator: &Simulator<'_>) -> UnloggedCalls {
     let mut sum = UnloggedCalls::default();
-    let requests = &ground.timeline.requests;
-    for (pair, prior) in requests.windows(2).zip(ground.priors.iter().skip(1)) {
+    let requests = &simulator.timeline.requests;
+    for (pair, prior) in requests.windows(2).zip(simulator.priors.iter().skip(1)) {
         let [before, request] = pair else { continue };
         let Some(answer) = surplus(before, request).filter(|_| before.chain == request.chain) else { continue };
         let read = before.usage.cache_read + before.usage.cache_creation;
         let spent = Spent { read, ..written(answer, prior.class) };
-        add(ground, &mut sum, 1, (request.model, request.start), spent);
+        add(simulator, &mut sum, 1, (request.model, request.start), spent);
     }
     sum
 }
 
 /// A summariser read the context before the compaction and answered with the summary.
-fn summaries(ground: &SharedRun<'_>) -> UnloggedCalls {
+fn summaries(simulator: &Simulator<'_>) -> UnloggedCalls {
     let mut sum = UnloggedCalls::default();
-    for boundary in &ground.timeline.boundaries {
-        let chain = &ground.timeline.chains[boundary.chain as usize].requests;
+    for boundary in &simulator.timeline.boundaries {
+        let chain = &simulator.timeline.chains[boundary.chain as usize].requests;
         let earlier = chain.start..boundary.request.min(chain.end);
-        let mut earlier = earlier.rev().map(|at| &ground.timeline.requests[at as usize]);
+        let mut earlier = earlier.rev().map(|at| &simulator.timeline.requests[at as usize]);
         let Some(before) = earlier.find(|before| before.context() > 0) else { continue };
-        let summary = if boundary.summary == NONE { 0 } else { ground.sizes.tokens[boundary.summary as usize] };
+        let summary = if boundary.summary == NONE { 0 } else { simulator.sizes.tokens[boundary.summary as usize] };
         let spent = Spent { read: before.context(), output: summary.into(), ..Spent::default() };
-        add(ground, &mut sum, 1, (before.model, before.end), spent);
+        add(simulator, &mut sum, 1, (before.model, before.end), spent);
     }
     sum
 }
 
 /// What answers are longer than their usage says; nothing where that counts anyway.
-fn answers(ground: &SharedRun<'_>) -> UnloggedCalls {
+fn answers(simulator: &Simulator<'_>) -> UnloggedCalls {
     let mut sum = UnloggedCalls::default();
-    if ground.counts_answers() {
+    if simulator.counts_answers() {
         return sum;
     }
     let size = |request: &Request| -> u64 {
-        request.outputs.clone().map(|block| u64::from(ground.sizes.tokens[block as usize])).sum()
+        request.outputs.clone().map(|block| u64::from(simulator.sizes.tokens[block as usize])).sum()
     };
-    for request in ground.timeline.requests.iter().filter(|request| request.context() > 0) {
+    for request in simulator.timeline.requests.iter().filter(|request| request.context() > 0) {
         let output = size(request).saturating_sub(request.usage.output);
-        add(ground, &mut sum, 0, (request.model, request.start), Spent { output, ..Spent::default() });
+        add(simulator, &mut sum, 0, (request.model, request.start), Spent { output, ..Spent::default() });
     }
     sum
 }

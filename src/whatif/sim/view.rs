@@ -130,7 +130,7 @@ pub trait Stage {
     }
 
     /// Changes the context that is about to be sent.
-    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, aside: &mut StageOutput);
+    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput);
 }
 
 /// What a stage writes down while it runs, for whoever made it: the driver owns the stages and gives nothing back.

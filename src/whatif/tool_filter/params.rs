@@ -48,13 +48,13 @@ pub struct Params {
     /// Tokens of the system prompt.
     pub system_tokens: Option<u64>,
     /// About catalogs.
-    pub catalog: CatalogKnobs,
+    pub catalog: CatalogParams,
 }
 
 /// See [`Params::catalog`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CatalogKnobs {
+pub struct CatalogParams {
     /// Sizes of a file count only where the static prefix could hold them.
     pub timeline: bool,
 }

@@ -7,9 +7,9 @@ use serde_json::json;
 use crate::base::error::{Error, Result};
 use crate::whatif::arg_check::tables as arg_check;
 use crate::whatif::arg_check::tables::PROVIDER_TITLE;
-use crate::whatif::chosen::{Policy, PolicyEntry, Sheets};
+use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::sim::predictors::Predictions;
-use crate::whatif::stacked::{Finished, PolicyShare, Ready, Scene};
+use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 use crate::whatif::tool_filter::params::{Params, Predictor, Rules};
 use crate::whatif::tool_filter::tables::{break_even, coverage, regret, summary};
 use crate::whatif::tool_filter::{Filter, tables as report};
@@ -29,29 +29,33 @@ pub static POLICY: PolicyEntry = PolicyEntry {
 ///
 /// # Errors
 /// If a parameter makes no sense, or the file of predictions cannot be read.
-fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
-    let world = scene.world;
-    let sheet = sheets.sheet(Policy::ToolFilter);
+fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
+    let workload = simulation.workload;
+    let sheet = configs.sheet(Policy::ToolFilter);
     let params: Params = sheet.params()?;
     params.check()?;
     let rules: Rules = sheet.read()?;
     let predictions = predictions(&params)?;
-    let filter =
-        Arc::new(Filter::new(&world.timeline, &params, &rules, scene.tools.inputs(world, predictions.as_ref())));
+    let filter = Arc::new(Filter::new(
+        &workload.timeline,
+        &params,
+        &rules,
+        simulation.tools.inputs(workload, predictions.as_ref()),
+    ));
     let stage = filter.stage();
     let conclude = move |finished: &Finished<'_>| {
-        let world = finished.scene.world;
-        let found = filter.outcome(&world.timeline);
+        let workload = finished.simulation.workload;
+        let found = filter.outcome(&workload.timeline);
         let mut summary = summary(&found);
         let mut tables = vec![("tools that were missed".to_owned(), regret(&found, TOOLS_SHOWN))];
         let mut details = json!(found);
-        if let Some(sizes) = finished.scene.tools.provider_sizes() {
+        if let Some(sizes) = finished.simulation.tools.provider_sizes() {
             tables.push((PROVIDER_TITLE.to_owned(), arg_check::provider(&sizes)));
             details["provider"] = json!(sizes);
         }
         // Telemetry has no prompts, so it has no turns to look back on.
-        if finished.is_named && world.is_billed {
-            let (covered, elsewhere) = (filter.coverage(&world.timeline), &rules.coverage.elsewhere);
+        if finished.is_named && workload.is_billed {
+            let (covered, elsewhere) = (filter.coverage(&workload.timeline), &rules.coverage.elsewhere);
             summary.push(report::covered(&covered, elsewhere));
             let title = "the always list and tools that were used of late: what turns would have missed";
             tables.push((title.to_owned(), coverage(&covered, elsewhere)));
@@ -62,7 +66,7 @@ fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
             summary,
             tables,
             formulas: break_even(&found),
-            notes: found.notes.iter().cloned().chain(finished.scene.tools.provider_note()).collect(),
+            notes: found.notes.iter().cloned().chain(finished.simulation.tools.provider_note()).collect(),
             not_estimated: found.not_estimated.clone(),
             catalog: Some(found.catalog.source.clone()),
             details,

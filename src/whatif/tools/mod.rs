@@ -18,9 +18,9 @@ use crate::whatif::arg_check::outcome::{Provider, ProviderSizes};
 use crate::whatif::catalog::read::Spec;
 use crate::whatif::catalog::{Catalog, CatalogRules, DefinitionSource, read, sizes};
 use crate::whatif::sim::predictors::Predictions;
-use crate::whatif::simulation::Simulation;
 use crate::whatif::tool_filter::FilterInputs;
 use crate::whatif::tools::inventory::StopWords;
+use crate::whatif::workload::Workload;
 
 /// Tools, by index into [`inventory::Inventory::tools`], which is catalog order.
 pub type ToolSet = BTreeSet<u32>;
@@ -92,13 +92,13 @@ impl Tools {
     }
 
     /// What the policies about tools read.
-    pub fn inputs<'a>(&'a self, world: &'a Simulation, predictions: Option<&'a Predictions>) -> FilterInputs<'a> {
+    pub fn inputs<'a>(&'a self, workload: &'a Workload, predictions: Option<&'a Predictions>) -> FilterInputs<'a> {
         FilterInputs {
             catalog: self.catalog.as_ref().map(|(catalog, source)| (catalog, *source)),
             shipped: &self.shipped,
             catalog_rules: &self.rules,
             stop: &self.stop,
-            prefixes: world.is_billed.then_some(world.sizes.prefix.as_slice()),
+            prefixes: workload.is_billed.then_some(workload.sizes.prefix.as_slice()),
             predictions,
         }
     }

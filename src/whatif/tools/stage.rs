@@ -88,9 +88,9 @@ impl Stage for ToolStage {
         self.edition_before = 0;
     }
 
-    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
+    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput) {
         let step = self.plan.step(moment.request).clone();
-        notice(&step, aside);
+        notice(&step, output);
         let Some(definitions) = self.definitions.clone() else { return };
         let whole = view.prefix;
         let (asked_with, edition) = (self.chains.edition(&step.head_before), self.chains.edition(&step.head));
@@ -99,9 +99,9 @@ impl Stage for ToolStage {
         self.put_back(view);
         if step.recovered {
             match self.chains.expand() {
-                Expand::RetryRebuild => aside.extra.push(self.asked_in_vain(moment, view, asked_with)),
+                Expand::RetryRebuild => output.extra.push(self.asked_in_vain(moment, view, asked_with)),
                 Expand::RetryAppend => {
-                    aside.extra.push(retry(view.tokens(), 0));
+                    output.extra.push(retry(view.tokens(), 0));
                     self.append(&step, &definitions, moment.request, view);
                 }
                 Expand::Fail => {}
@@ -150,11 +150,11 @@ fn retry(read: u64, write: u64) -> ExtraCall {
     ExtraCall { cause: "tool_retry", model: None, is_before: false, read, write, uncached: 0, output: 0 }
 }
 
-fn notice(step: &ToolRequest, aside: &mut StageOutput) {
+fn notice(step: &ToolRequest, output: &mut StageOutput) {
     for used in &step.missed {
-        aside.noticed.push(Noticed { class: "tool_miss", call: used.call });
+        output.noticed.push(Noticed { class: "tool_miss", call: used.call });
         if !step.recovered {
-            aside.noticed.push(Noticed { class: "unrecovered", call: used.call });
+            output.noticed.push(Noticed { class: "unrecovered", call: used.call });
         }
     }
 }

@@ -26,16 +26,16 @@ use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::arg_check::checked as arg_check;
-use crate::whatif::chosen::{Policy, Sheets, StackRow, asked};
+use crate::whatif::chosen::{Policy, PolicyConfigs, StackRow, asked};
 use crate::whatif::pipeline::replayed::ReplayedLayers;
 use crate::whatif::report::PolicyReport;
 use crate::whatif::sim::cells::correct;
 use crate::whatif::sim::params::Assigned;
 use crate::whatif::sim::sizes::Estimator;
-use crate::whatif::simulation::{NO_USAGE, Simulation};
-use crate::whatif::stacked::{Scene, counted, framed};
+use crate::whatif::simulation::Simulation;
 use crate::whatif::tools::Tools;
-use crate::whatif::{requests, stacked, sweep};
+use crate::whatif::workload::{NO_USAGE, Workload};
+use crate::whatif::{requests, sweep};
 
 pub use args::PolicyArgs;
 
@@ -64,7 +64,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
         return telemetry::run(flags, &rows, context);
     }
     // What makes no sense is refused before anything is read.
-    let shipped = Sheets::load(&data)?;
+    let shipped = PolicyConfigs::load(&data)?;
     let sheets = sheets(flags, &rows, &shipped)?;
     rows.iter().try_for_each(|row| sheets.with(row)?.check(&row.stack.0))?;
     // Only the pipeline needs to know what is in the results.
@@ -89,10 +89,10 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     }
     let replayed = settings.map(|settings| replayed(&mut input, &timeline, &settings, reach.as_ref())).transpose()?;
     let estimator = flags.policy.estimator.as_deref();
-    let world = Simulation::new(timeline, estimator, &input.data, flags.policy.strict_pricing, true)?;
-    let world = Simulation { with_output: flags.policy.include_output.is_some(), ..world };
-    let cache = crate::whatif::simulation::oracle(&shipped)?;
-    let scene = input.pool.install(|| Scene::new(&world, &tools, &cache, replayed.as_ref()));
+    let world = Workload::new(timeline, estimator, &input.data, flags.policy.strict_pricing, true)?;
+    let world = Workload { with_output: flags.policy.include_output.is_some(), ..world };
+    let cache = crate::whatif::workload::oracle(&shipped)?;
+    let scene = input.pool.install(|| Simulation::new(&world, &tools, &cache, replayed.as_ref()));
     match flags.sweep.is_empty() {
         true => replay_rows(flags, &rows, (&scene, &sheets), &mut input, context),
         false => replay_sweep(flags, &rows, (&scene, &sheets), &input, context),
@@ -103,13 +103,13 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
 fn replay_sweep(
     flags: &Flags<'_>,
     rows: &[StackRow],
-    (scene, sheets): (&Scene<'_>, &Sheets),
+    (scene, sheets): (&Simulation<'_>, &PolicyConfigs),
     input: &Input,
     context: &mut Context<'_>,
 ) -> Result<Exit> {
-    let counted = counted(scene.world, input.sources.len() as u64);
+    let counted = scene.workload.counted(input.sources.len() as u64);
     let mut swept = input.pool.install(|| sweep::run(flags.sweep, scene, sheets, rows, &counted))?;
-    correct(swept.cells.iter_mut().flat_map(|cell| &mut cell.report.cells), &scene.world.cells);
+    correct(swept.cells.iter_mut().flat_map(|cell| &mut cell.report.cells), &scene.workload.cells);
     check_prices(flags, swept.cells.iter().map(|cell| &cell.report))?;
     input.tell(&flags.asked.output, context)?;
     show::sweep(flags, &swept, input, context)?;
@@ -120,25 +120,25 @@ fn replay_sweep(
 fn replay_rows(
     flags: &Flags<'_>,
     rows: &[StackRow],
-    (scene, sheets): (&Scene<'_>, &Sheets),
+    (scene, sheets): (&Simulation<'_>, &PolicyConfigs),
     input: &mut Input,
     context: &mut Context<'_>,
 ) -> Result<Exit> {
-    let counted = counted(scene.world, input.sources.len() as u64);
+    let counted = scene.workload.counted(input.sources.len() as u64);
     let one = |row: &StackRow| {
         let sheets = sheets.with(row)?;
         let report = match row.stack.has(Policy::ArgCheck) {
-            true if checks_arguments(flags, row) => arg_check::report(input, scene.world, &sheets, scene.tools)?,
+            true if checks_arguments(flags, row) => arg_check::report(input, scene.workload, &sheets, scene.tools)?,
             true => arg_check::put_off(),
-            false => stacked::report(scene, &sheets, &row.stack, row.is_named)?,
+            false => scene.report(&sheets, &row.stack, row.is_named)?,
         };
         let report = PolicyReport { policy: row.name.clone(), ..report };
         let report = if flags.policy.per_session { report } else { report.without_sessions() };
-        framed(report, scene, counted.clone(), &sheets)
+        scene.framed(report, counted.clone(), &sheets)
     };
     let mut reports: Vec<PolicyReport> =
         input.pool.install(|| rows.par_iter().with_max_len(1).map(one).collect::<Result<_>>())?;
-    correct(reports.iter_mut().flat_map(|report| &mut report.cells), &scene.world.cells);
+    correct(reports.iter_mut().flat_map(|report| &mut report.cells), &scene.workload.cells);
     check_prices(flags, reports.iter())?;
     if flags.policy.show_content {
         requests::add(&mut reports, input);
@@ -250,14 +250,14 @@ fn no_requests(timeline: &Timeline, input: &mut Input) -> Error {
 
 /// What the rows need: tokens of blocks for their sizes or to hold tokenizers against the bill, words to choose tools.
 fn detail(flags: &Flags<'_>, rows: &[StackRow]) -> Result<TimelineDetail> {
-    let estimator = flags.policy.estimator.as_deref().map(crate::whatif::simulation::estimator_of).transpose()?;
+    let estimator = flags.policy.estimator.as_deref().map(crate::whatif::workload::estimator_of).transpose()?;
     let by_vocabulary = matches!(estimator, Some(Estimator::Cl100k | Estimator::O200k));
     let tokens = by_vocabulary || rows.iter().any(|row| row.is_named && row.stack.has(Policy::PromptCache));
     Ok(TimelineDetail { tokens, words: rows.iter().any(|row| row.stack.asks_for_tools()) })
 }
 
 /// The sheets with everything that was set.
-fn sheets(flags: &Flags<'_>, rows: &[StackRow], shipped: &Sheets) -> Result<Sheets> {
+fn sheets(flags: &Flags<'_>, rows: &[StackRow], shipped: &PolicyConfigs) -> Result<PolicyConfigs> {
     let (mut sheets, asked) = (shipped.clone(), asked(rows));
     for setting in flags.config.map_or_else(|| Ok(Vec::new()), |path| crate::whatif::chosen::settings_of(path))? {
         sheets.set_from_file(&setting, &asked)?;

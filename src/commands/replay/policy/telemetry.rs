@@ -1,17 +1,17 @@
 //! Policies over telemetry: what can be said without text and usage is said, the rest is refused.
 
 use crate::base::error::{Error, Result};
-use crate::commands::replay::policy::{Flags, counted, framed, settings, sheets, show};
+use crate::commands::replay::policy::{Flags, settings, sheets, show};
 use crate::commands::responses::{Responses, Wanted};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::chosen::{Sheets, Stack, StackRow};
+use crate::whatif::chosen::{PolicyConfigs, Stack, StackRow};
+use crate::whatif::recorded;
 use crate::whatif::report::{Fidelity, PolicyReport, TELEMETRY};
-use crate::whatif::simulation::{Simulation, oracle};
-use crate::whatif::stacked::Scene;
+use crate::whatif::simulation::Simulation;
 use crate::whatif::tools::Tools;
-use crate::whatif::{recorded, stacked};
+use crate::whatif::workload::{Workload, oracle};
 
 /// Reads what the live pipeline recorded and replays what can be replayed on it.
 pub fn run(flags: &Flags<'_>, rows: &[StackRow], context: &mut Context<'_>) -> Result<Exit> {
@@ -30,18 +30,18 @@ pub fn run(flags: &Flags<'_>, rows: &[StackRow], context: &mut Context<'_>) -> R
         return Err(responses.nothing_found());
     }
     responses.tell(&flags.asked.output, context)?;
-    let shipped = Sheets::load(&responses.data)?;
+    let shipped = PolicyConfigs::load(&responses.data)?;
     let sheets = sheets(flags, rows, &shipped)?;
     let tools = Tools::read(&flags.policy.tool_catalog, &responses.data)?;
-    let world = Simulation::new(recorded::timeline(&responses.log), Some("o200k"), &responses.data, false, false)?;
+    let world = Workload::new(recorded::timeline(&responses.log), Some("o200k"), &responses.data, false, false)?;
     let cache = oracle(&shipped)?;
-    let scene = Scene::new(&world, &tools, &cache, None);
+    let scene = Simulation::new(&world, &tools, &cache, None);
     let mut reports = Vec::new();
     for row in told {
         let sheets = sheets.with(row)?;
-        let report = stacked::report(&scene, &sheets, &row.stack, false)?;
+        let report = scene.report(&sheets, &row.stack, false)?;
         let report = PolicyReport { policy: row.name.clone(), ..report };
-        reports.push(framed(report, &scene, counted(&world, 0), &sheets)?);
+        reports.push(scene.framed(report, scene.workload.counted(0), &sheets)?);
     }
     for row in refused {
         let not_estimated = refusal(&row.stack).map(str::to_owned);

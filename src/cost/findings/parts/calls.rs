@@ -3,14 +3,14 @@
 use crate::cost::findings::BillEvidence;
 use crate::cost::findings::carried::CarriedCosts;
 use crate::cost::findings::parts::{PartItem, Parts};
-use crate::cost::findings::sheet::ContextPart;
+use crate::cost::findings::thresholds::ContextPart;
 use crate::cost::groups::requests_of_blocks;
 use crate::cost::outcomes::outcomes;
 use crate::logs::timeline::requests::NONE;
 
 /// Those that the sheet names, by how their calls ended.
 pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
-    let timeline = &evidence.world.timeline;
+    let timeline = &evidence.workload.timeline;
     let (outcomes, requests) = (outcomes(timeline), requests_of_blocks(timeline));
     let mut of = |part: &ContextPart| {
         let item = carried.item();

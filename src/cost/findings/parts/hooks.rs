@@ -11,8 +11,8 @@ use crate::logs::timeline::requests::{Added, Addition};
 
 /// All of them, by the event at which they run.
 pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
-    let (timeline, sheet) = (&evidence.world.timeline, &evidence.sheet.hooks);
-    let per_token = evidence.world.sizes.rules.chars_per_token.text;
+    let (timeline, sheet) = (&evidence.workload.timeline, &evidence.sheet.hooks);
+    let per_token = evidence.workload.sizes.rules.chars_per_token.text;
     let mut items: BTreeMap<Sym, PartItem> = BTreeMap::new();
     for addition in timeline.added.iter().filter(|addition| addition.what == Added::Hook) {
         let names = vec![timeline.names.text(addition.name).to_owned()];
@@ -34,7 +34,7 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
 
 /// How long hooks ran: those of one run side by side, so that the slowest counts. By session.
 fn waits(evidence: &BillEvidence<'_>) -> Option<Waits> {
-    let timeline = &evidence.world.timeline;
+    let timeline = &evidence.workload.timeline;
     let mut runs: BTreeMap<(u32, Sym, Id), u64> = BTreeMap::new();
     let mut by_session: BTreeMap<u32, u64> = BTreeMap::new();
     let session =

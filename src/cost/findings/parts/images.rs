@@ -10,7 +10,7 @@ use crate::logs::timeline::requests::{Block, BlockKind, NONE, Timeline};
 
 /// All of them, by the tool that brought them.
 pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
-    let timeline = &evidence.world.timeline;
+    let timeline = &evidence.workload.timeline;
     let requests = requests_of_blocks(timeline);
     let mut items: BTreeMap<String, PartItem> = BTreeMap::new();
     for (index, block) in (0..).zip(&timeline.blocks) {
@@ -43,7 +43,7 @@ fn images(block: &Block) -> u64 {
 
 /// What of a block they are: in a result they stand beside its text.
 fn share(evidence: &BillEvidence<'_>, block: &Block) -> f64 {
-    let rules = &evidence.world.sizes.rules;
+    let rules = &evidence.workload.sizes.rules;
     if block.kind == BlockKind::Media {
         return 1.0;
     }

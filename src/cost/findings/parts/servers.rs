@@ -16,7 +16,7 @@ type ServerInProject = (Id, Sym);
 
 /// Those that no call of the project is for.
 pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
-    let (timeline, sheet) = (&evidence.world.timeline, &evidence.sheet.servers);
+    let (timeline, sheet) = (&evidence.workload.timeline, &evidence.sheet.servers);
     let used = used(timeline, &sheet.resource_tools);
     let project = |addition: &Addition| timeline.session_of(&timeline.requests[addition.request as usize]).project;
     let offered = || timeline.added.iter().filter(|addition| addition.what == Added::Server && addition.chars > 0);
@@ -32,7 +32,7 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
     };
     let mut items: BTreeMap<ServerInProject, PartItem> = BTreeMap::new();
     let mut told: BTreeSet<(u32, Sym, u32)> = BTreeSet::new();
-    let per_token = evidence.world.sizes.rules.chars_per_token.text;
+    let per_token = evidence.workload.sizes.rules.chars_per_token.text;
     for addition in offered().filter(|addition| is_unused(&(project(addition), addition.name))) {
         let place = (project(addition), addition.name);
         let names = vec![timeline.names.text(place.1).to_owned(), place.0.to_string()];

@@ -8,8 +8,8 @@
 use crate::logs::timeline::requests::{NONE, Reference, ReferenceKind, Timeline};
 use crate::whatif::sim::breakage::files::{Access, Files, calls_of};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass};
-use crate::whatif::sim::breakage::sheet::BreakageThresholds;
 use crate::whatif::sim::breakage::shown::KeptBlocks;
+use crate::whatif::sim::breakage::thresholds::BreakageThresholds;
 use crate::whatif::sim::view::{ContextView, ItemKey, Noticed};
 
 /// The detectors over one timeline. Made once; every request is looked at by itself, in any order.

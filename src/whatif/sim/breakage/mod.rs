@@ -7,7 +7,7 @@
 //! files are read again without any policy.
 
 pub mod rows;
-mod sheet;
+mod thresholds;
 
 pub mod ages;
 pub mod detect;
@@ -16,6 +16,6 @@ pub mod shown;
 pub mod tally;
 pub mod watch;
 
-pub use crate::whatif::sim::breakage::sheet::BreakageThresholds;
+pub use crate::whatif::sim::breakage::thresholds::BreakageThresholds;
 pub use crate::whatif::sim::breakage::watch::BreakWatch;
 pub use detect::Detectors;

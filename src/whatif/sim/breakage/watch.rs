@@ -6,7 +6,7 @@ use crate::logs::timeline::requests::Timeline;
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::detect::{dangling, orphans};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass};
-use crate::whatif::sim::simulate::Observer;
+use crate::whatif::sim::simulator::Observer;
 use crate::whatif::sim::view::{ContextView, Noticed, RequestMoment, StageOutput};
 
 /// Collects the breaks of a run.
@@ -40,10 +40,10 @@ impl<'a> BreakWatch<'a> {
         moment: &RequestMoment<'_>,
         logged: &ContextView,
         sent: &ContextView,
-        aside: &StageOutput,
+        output: &StageOutput,
     ) {
         let orphan = BreakClass::OrphanPair.into_str();
-        self.orphans.extend(aside.noticed.iter().filter(|one| one.class == orphan).map(|one| one.call));
+        self.orphans.extend(output.noticed.iter().filter(|one| one.class == orphan).map(|one| one.call));
         if !self.with_pairs || sent.items.len() >= logged.items.len() {
             return;
         }
@@ -61,12 +61,12 @@ impl Observer for BreakWatch<'_> {
         self.orphans.clear();
     }
 
-    fn sent(&mut self, moment: &RequestMoment<'_>, logged: &ContextView, sent: &ContextView, aside: &StageOutput) {
-        let noticed = aside.noticed.iter().filter_map(|noticed| self.detectors.noticed(moment.request, noticed));
+    fn sent(&mut self, moment: &RequestMoment<'_>, logged: &ContextView, sent: &ContextView, output: &StageOutput) {
+        let noticed = output.noticed.iter().filter_map(|noticed| self.detectors.noticed(moment.request, noticed));
         self.breaks.extend(noticed);
-        let lost = dangling(moment.timeline, moment.request, &aside.hints, sent).into_iter();
+        let lost = dangling(moment.timeline, moment.request, &output.hints, sent).into_iter();
         self.breaks.extend(lost.filter(|lost| self.dangling.insert(lost.call)));
-        self.split_pairs(moment, logged, sent, aside);
+        self.split_pairs(moment, logged, sent, output);
         self.detectors.look(moment.request, logged, sent, &mut self.breaks);
     }
 }

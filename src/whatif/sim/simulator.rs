@@ -135,12 +135,12 @@ pub trait Observer {
     fn begin(&mut self, timeline: &Timeline, chain: u32);
 
     /// A request goes out: its context as the log has it and as the stages left it, and what they left besides.
-    fn sent(&mut self, moment: &RequestMoment<'_>, logged: &ContextView, sent: &ContextView, aside: &StageOutput);
+    fn sent(&mut self, moment: &RequestMoment<'_>, logged: &ContextView, sent: &ContextView, output: &StageOutput);
 }
 
-/// What all runs over one timeline share.
+/// Sends the requests of one timeline under one cache, as often as is asked: what all its runs share.
 #[derive(Clone)]
-pub struct SharedRun<'a> {
+pub struct Simulator<'a> {
     /// The requests.
     pub timeline: &'a Timeline,
     /// Their sizes.
@@ -158,7 +158,7 @@ pub struct SharedRun<'a> {
     largest: Arc<[u64]>,
 }
 
-impl<'a> SharedRun<'a> {
+impl<'a> Simulator<'a> {
     /// Learns what is known before each request, over all sessions.
     pub fn new(timeline: &'a Timeline, sizes: &'a BlockSizes, oracle: &'a CacheRules, prices: &'a Prices) -> Self {
         Self {
@@ -173,15 +173,15 @@ impl<'a> SharedRun<'a> {
         }
     }
 
-    /// The same ground under another cache. What was learned is kept: it does not depend on parameters.
-    pub fn under<'b>(&self, oracle: &'b CacheRules) -> SharedRun<'b>
+    /// The same simulator under another cache. What was learned is kept: it does not depend on parameters.
+    pub fn under<'b>(&self, oracle: &'b CacheRules) -> Simulator<'b>
     where
         'a: 'b,
     {
-        SharedRun { oracle, min_cacheable: minima(self.timeline, oracle), ..self.clone() }
+        Simulator { oracle, min_cacheable: minima(self.timeline, oracle), ..self.clone() }
     }
 
-    /// The same ground, on which answers count or do not.
+    /// The same simulator, on which answers count or do not.
     #[must_use]
     pub fn counting_answers(self, answers: bool) -> Self {
         Self { answers, ..self }
@@ -216,7 +216,7 @@ impl<'a> SharedRun<'a> {
         observer: Option<&'r mut (dyn Observer + 'r)>,
     ) -> SimulatedRun {
         let mut driver = Driver {
-            ground: self,
+            simulator: self,
             cache: PrefixCache::new(self.oracle),
             stages,
             observer,
@@ -227,7 +227,7 @@ impl<'a> SharedRun<'a> {
             had: 0,
             last: None,
             is_plain: false,
-            aside: StageOutput::default(),
+            output: StageOutput::default(),
             run: SimulatedRun::default(),
         };
         let requests = |chain: u32| self.timeline.chains[chain as usize].requests.len();
@@ -253,7 +253,7 @@ struct Last {
 }
 
 struct Driver<'a, 'r> {
-    ground: &'r SharedRun<'a>,
+    simulator: &'r Simulator<'a>,
     cache: PrefixCache<'r>,
     stages: &'r mut [Box<dyn Stage>],
     observer: Option<&'r mut (dyn Observer + 'r)>,
@@ -267,20 +267,20 @@ struct Driver<'a, 'r> {
     last: Option<Last>,
     /// Whether the contexts of the chain go out as the log has them, so that none has to be copied and compared.
     is_plain: bool,
-    aside: StageOutput,
+    output: StageOutput,
     run: SimulatedRun,
 }
 
 impl Driver<'_, '_> {
     fn chain(&mut self, chain: u32) {
-        let timeline = self.ground.timeline;
+        let timeline = self.simulator.timeline;
         self.cache.begin();
         self.last = None;
         self.logged.items.clear();
         (self.kept, self.had) = (0, 0);
-        self.logged.prefix = Prefix { tokens: self.ground.sizes.prefix[chain as usize], edition: 0 };
+        self.logged.prefix = Prefix { tokens: self.simulator.sizes.prefix[chain as usize], edition: 0 };
         let is_watched = self.stages.is_empty() && self.observer.is_some();
-        let largest = self.ground.largest[chain as usize];
+        let largest = self.simulator.largest[chain as usize];
         self.is_plain = !is_watched && !self.stages.iter().any(|stage| stage.may_change(timeline, chain, largest));
         self.stages.iter_mut().for_each(|stage| stage.begin(timeline, chain));
         if let Some(observer) = self.observer.as_deref_mut() {
@@ -298,7 +298,7 @@ impl Driver<'_, '_> {
     }
 
     fn request(&mut self, index: u32) {
-        let SharedRun { timeline, sizes, .. } = *self.ground;
+        let Simulator { timeline, sizes, .. } = *self.simulator;
         let request = &timeline.requests[index as usize];
         let opens = laid_out::opens(timeline, index);
         self.kept = self.kept.min(laid_out::step(timeline, sizes, index, &mut self.logged.items));
@@ -325,7 +325,7 @@ impl Driver<'_, '_> {
 
     /// Lets the stages change the context.
     fn apply(&mut self, index: u32, opens: bool) {
-        let timeline = self.ground.timeline;
+        let timeline = self.simulator.timeline;
         let moment = RequestMoment {
             timeline,
             request: index,
@@ -337,22 +337,22 @@ impl Driver<'_, '_> {
         self.sent.prefix = self.logged.prefix;
         self.sent.items.clone_from(&self.logged.items);
         for stage in self.stages.iter_mut() {
-            stage.apply(&moment, &mut self.sent, &mut self.aside);
+            stage.apply(&moment, &mut self.sent, &mut self.output);
         }
         if let Some(observer) = self.observer.as_deref_mut() {
-            observer.sent(&moment, &self.logged, &self.sent, &self.aside);
+            observer.sent(&moment, &self.logged, &self.sent, &self.output);
         }
-        self.aside.hints.clear();
+        self.output.hints.clear();
     }
 
     /// When a request starts by the clock of its chain, which never runs backwards.
     fn start(&self, index: u32) -> Millis {
-        let request = &self.ground.timeline.requests[index as usize];
-        self.last.map_or(request.start, |last| last.end.saturating_add(self.ground.priors[index as usize].idle))
+        let request = &self.simulator.timeline.requests[index as usize];
+        self.last.map_or(request.start, |last| last.end.saturating_add(self.simulator.priors[index as usize].idle))
     }
 
     fn price(&mut self, index: u32, opens: bool, start: Millis) {
-        let SharedRun { timeline, sizes, ref tariff, ref priors, ref min_cacheable, .. } = *self.ground;
+        let Simulator { timeline, sizes, ref tariff, ref priors, ref min_cacheable, .. } = *self.simulator;
         let request = &timeline.requests[index as usize];
         let prior = &priors[index as usize];
         let view = self.view();
@@ -379,11 +379,11 @@ impl Driver<'_, '_> {
             ..prior.ask(request.model, start, end)
         };
         // What a call besides the log's can read depends on whether it comes before or after its request.
-        let mut calls = std::mem::take(&mut self.aside.extra);
+        let mut calls = std::mem::take(&mut self.output.extra);
         let before: Vec<Spent> =
             calls.iter().map(|call| if call.is_before { self.quote(&ask, call) } else { Spent::default() }).collect();
         let foreseen = self.cache.step(&ask);
-        let spent = Spent { output: self.ground.answer(request), ..self.expected(foreseen, &ask, prior) };
+        let spent = Spent { output: self.simulator.answer(request), ..self.expected(foreseen, &ask, prior) };
         let cost = tariff.cost(request.model, request.start, &spent);
         self.run.requests.push(Priced { request: index, spent, cost, shared: common.shared });
         self.last = Some(Last { request: index, tokens: context, end });
@@ -393,14 +393,14 @@ impl Driver<'_, '_> {
             let cost = tariff.cost_of_call(request.model, call.model, request.start, &spent);
             self.run.extra.push(Extra { request: index, call, spent, cost });
         }
-        self.aside.extra = calls;
-        self.run.noticed.extend(self.aside.noticed.drain(..).map(|noticed| (index, noticed)));
+        self.output.extra = calls;
+        self.run.noticed.extend(self.output.noticed.drain(..).map(|noticed| (index, noticed)));
     }
 
     /// What is to be expected of a request if prefixes are lost now and then for no reason in the log: that share of what is
     /// read behind the static prefix is written again.
     fn expected(&self, foreseen: Spent, ask: &CacheRequest, prior: &Prior) -> Spent {
-        let CacheRules { params, cache, .. } = self.ground.oracle;
+        let CacheRules { params, cache, .. } = self.simulator.oracle;
         let Some(unforeseen) = prior.unforeseen.filter(|_| params.unforeseen.is_on()) else { return foreseen };
         let lost = unforeseen.expected(foreseen.read.saturating_sub(ask.still), &cache.unforeseen_weight);
         Spent { read: foreseen.read - lost, ..foreseen } + written(lost, self.cache.tail_class(ask.class))
@@ -432,12 +432,12 @@ impl Driver<'_, '_> {
 
     /// How much of the context about to be sent was there before.
     fn common(&self, index: u32, opens: bool, still: u64) -> Common {
-        let params = &self.ground.oracle.params;
-        let request = &self.ground.timeline.requests[index as usize];
+        let params = &self.simulator.oracle.params;
+        let request = &self.simulator.timeline.requests[index as usize];
         let alone = if params.cross_session.is_on() { still } else { 0 };
-        let segment = &self.ground.timeline.segments[request.segment as usize];
+        let segment = &self.simulator.timeline.segments[request.segment as usize];
         let Some(last) = self.last else {
-            let inherited = self.ground.priors[index as usize].inherited;
+            let inherited = self.simulator.priors[index as usize].inherited;
             let shared = inherited.map_or(alone, |warm| match segment.after {
                 NONE => warm.length.min(self.view().tokens()),
                 _ => self.inherited(index),
@@ -480,33 +480,33 @@ impl Driver<'_, '_> {
 
     /// How the messages of the log came from those of the request before.
     fn change(&self, index: u32, opens: bool) -> Change {
-        let request = &self.ground.timeline.requests[index as usize];
-        let cause = self.ground.timeline.segments[request.segment as usize].cause;
+        let request = &self.simulator.timeline.requests[index as usize];
+        let cause = self.simulator.timeline.segments[request.segment as usize].cause;
         let has = |marks: Marks| request.marks.has(marks);
-        let is_shorter = self.ground.sizes.gone.contains_key(&index);
+        let is_shorter = self.simulator.sizes.gone.contains_key(&index);
         if has(Marks::MICROCOMPACTION) || (opens && cause == SegmentCause::Compaction) {
             return Change::Rewritten;
         }
         if !is_shorter || (opens && cause == SegmentCause::Rewind) {
             return Change::Grown;
         }
-        let before = self.last.map_or(0, |last| self.ground.timeline.requests[last.request as usize].context());
+        let before = self.last.map_or(0, |last| self.simulator.timeline.requests[last.request as usize].context());
         let shrunk = before.saturating_sub(request.context());
         // At a human turn thinking is left out of the answer before. A hidden request may have cached what is left, unless
         // the answer never ended. Within a turn only a clearing that is not logged makes a context much shorter.
         let forks =
-            self.ground.priors[index as usize].fork && self.ground.oracle.params.hidden_forks != HiddenForks::Off;
+            self.simulator.priors[index as usize].fork && self.simulator.oracle.params.hidden_forks != HiddenForks::Off;
         match (has(Marks::HUMAN), forks && !has(Marks::INTERRUPT) && !has(Marks::RESUME)) {
             (true, true) => Change::Stripped,
             (true, false) => Change::Rewritten,
-            (false, _) if shrunk >= self.ground.oracle.cache.clearing_tokens_min => Change::Rewritten,
+            (false, _) if shrunk >= self.simulator.oracle.cache.clearing_tokens_min => Change::Rewritten,
             (false, _) => Change::Grown,
         }
     }
 
     /// Tokens that a chain forked off another begins with: everything before what its first request brings.
     fn inherited(&self, index: u32) -> u64 {
-        let inputs = &self.ground.timeline.requests[index as usize].inputs;
+        let inputs = &self.simulator.timeline.requests[index as usize].inputs;
         let own = |key: ItemKey| match key {
             ItemKey::Block(block) => inputs.contains(&block),
             ItemKey::Residual(request) => request == index,
@@ -518,7 +518,7 @@ impl Driver<'_, '_> {
 
     /// What the chain that this one was forked off has left in the cache.
     fn adopt(&mut self, index: u32, start: Millis) {
-        let SharedRun { timeline, sizes, ref priors, .. } = *self.ground;
+        let Simulator { timeline, sizes, ref priors, .. } = *self.simulator;
         let Some(warm) = priors[index as usize].inherited.filter(|_| self.last.is_none()) else { return };
         let request = &timeline.requests[index as usize];
         let length = match timeline.segments[request.segment as usize].after {
@@ -535,14 +535,14 @@ impl Driver<'_, '_> {
 
     /// Whether a hidden request has cached the answer before this request: some, with its size if the bill says it.
     fn fork(&self, index: u32, before: u32, whole: bool) -> Option<Option<u64>> {
-        let timeline = self.ground.timeline;
+        let timeline = self.simulator.timeline;
         let (last, request) = (&timeline.requests[before as usize], &timeline.requests[index as usize]);
         if !whole || !request.marks.has(Marks::HUMAN) || last.model != request.model {
             return None;
         }
-        let believed = self.ground.priors[index as usize].fork.then_some(None);
+        let believed = self.simulator.priors[index as usize].fork.then_some(None);
         let cached = last.usage.cache_read + last.usage.cache_creation;
-        match self.ground.oracle.params.hidden_forks {
+        match self.simulator.oracle.params.hidden_forks {
             HiddenForks::Off => None,
             HiddenForks::Estimated => believed,
             // A read of exactly what was written says that there was none; a smaller one says nothing.
@@ -553,7 +553,7 @@ impl Driver<'_, '_> {
 
     /// The items after the common ones that are the answer before, as it was.
     fn answer(&self, before: u32, from: usize) -> &[Item] {
-        let timeline = self.ground.timeline;
+        let timeline = self.simulator.timeline;
         let outputs = timeline.requests[before as usize].outputs.clone();
         let rest = &self.view().items[from..];
         let same = |(item, block): &(&Item, u32)| {
@@ -570,7 +570,7 @@ impl Driver<'_, '_> {
         if kept.reads == 0 {
             return;
         }
-        let before = &self.ground.timeline.requests[last.request as usize];
+        let before = &self.simulator.timeline.requests[last.request as usize];
         let call = ExtraCall {
             cause: "keep_alive",
             model: None,
@@ -581,7 +581,7 @@ impl Driver<'_, '_> {
             output: 0,
         };
         let spent = Spent { read: kept.tokens, ..Spent::default() };
-        let cost = self.ground.tariff.cost(before.model, before.end, &spent);
+        let cost = self.simulator.tariff.cost(before.model, before.end, &spent);
         let extra = Extra { request: index, call, spent, cost };
         self.run.extra.extend(std::iter::repeat_n(extra, kept.reads as usize));
     }

@@ -7,16 +7,16 @@ use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::shell::context::Context;
-use crate::whatif::chosen::Sheets;
+use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::prompt_cache::params::CacheRules;
-use crate::whatif::simulation::{Simulation, oracle};
+use crate::whatif::workload::{Workload, oracle};
 
 /// Logs with their requests and prices.
 pub struct BilledLogs {
     /// The logs.
     pub input: Input,
     /// Their requests, sizes and prices.
-    pub world: Simulation,
+    pub workload: Workload,
     /// The cache as it is shipped.
     pub cache: CacheRules,
 }
@@ -34,15 +34,15 @@ impl BilledLogs {
         if timeline.requests.is_empty() && !asked.input.allow_empty {
             return Err(input.nothing_in_window("requests to a model"));
         }
-        let cache = oracle(&Sheets::load(&input.data)?)?;
-        let world = Simulation::new(timeline, None, &input.data, false, true)?;
-        let notes = world.notes(&cache);
+        let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
+        let workload = Workload::new(timeline, None, &input.data, false, true)?;
+        let notes = workload.notes(&cache);
         input.notes.extend(notes);
-        Ok(Self { input, world, cache })
+        Ok(Self { input, workload, cache })
     }
 
     /// Their bill.
     pub fn bill(&self) -> Bill<'_> {
-        Bill::new(&self.world, self.cache.cache.class_unknown)
+        Bill::new(&self.workload, self.cache.cache.class_unknown)
     }
 }

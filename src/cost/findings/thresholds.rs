@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::cost::outcomes::{FAILED, READ_AGAIN};
-use crate::whatif::client::sheet::{ClientThresholds, Results};
+use crate::whatif::client::thresholds::{ClientThresholds, Results};
 use crate::whatif::prompt_cache::outcome::Cause;
 
 /// The sheet.

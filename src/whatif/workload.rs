@@ -1,0 +1,204 @@
+//! What every policy is replayed on: the requests of the input, their sizes, prices, and the numbers of the detectors.
+
+use crate::base::data::Data;
+use crate::base::error::{Error, Result};
+use crate::logs::timeline::requests::Timeline;
+use crate::logs::trace::{NO_TIME, Usage};
+use crate::report::numbers::{counted, date, thousands};
+use crate::whatif::chosen::{Policy, PolicyConfigs};
+use crate::whatif::prompt_cache::outcome::SimulationBars;
+use crate::whatif::prompt_cache::params::{CacheRules, Params};
+use crate::whatif::prompt_cache::{PromptCacheThresholds, unlisted};
+use crate::whatif::report::Counted;
+use crate::whatif::sim::breakage::BreakageThresholds;
+use crate::whatif::sim::cells::CellRules;
+use crate::whatif::sim::money::{Prices, unpriced_models};
+use crate::whatif::sim::params::Bias;
+use crate::whatif::sim::simulator::Simulator;
+use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
+
+/// Under which reason a timeline counts answers of the API that the log gives no usage for.
+pub const NO_USAGE: &str = "no_usage";
+
+/// Under which reason answers are counted whose usage says more tokens than any context can have.
+const OUT_OF_RANGE: &str = "usage_out_of_range";
+
+/// The requests with all that it takes to send and price them again.
+pub struct Workload {
+    /// The requests.
+    pub timeline: Timeline,
+    /// Their sizes.
+    pub sizes: BlockSizes,
+    /// How sizes are estimated.
+    pub estimator: Estimator,
+    /// What tokens cost.
+    pub prices: Prices,
+    /// Numbers of the detectors.
+    pub breakage: BreakageThresholds,
+    /// Where approximations lean.
+    pub bias: Bias,
+    /// Least difference in percent that is called one.
+    pub winner_percent_min: f64,
+    /// What the simulation is held against.
+    pub bars: SimulationBars,
+    /// How parts of the logs are looked at.
+    pub cells: CellRules,
+    /// Whether answers count, by estimate.
+    pub with_output: bool,
+    /// Whether there is usage to be priced: not in telemetry.
+    pub is_billed: bool,
+}
+
+impl Workload {
+    /// Sizes the requests and reads the data files.
+    ///
+    /// # Errors
+    /// If a data file does not fit, or `strict` and a model has no price.
+    pub fn new(
+        timeline: Timeline,
+        estimator: Option<&str>,
+        data: &Data,
+        strict: bool,
+        is_billed: bool,
+    ) -> Result<Self> {
+        let rules = data.read("policies/sizes.toml", SizeRules::parse)?;
+        let prices = data.read("prices.toml", Prices::parse)?;
+        let mut timeline = timeline;
+        leave_out_of_range(&mut timeline);
+        // A policy may ask another model than the log does.
+        prices.models().for_each(|model| _ = timeline.names.intern(model));
+        let PromptCacheThresholds { compare, bars, .. } =
+            data.read("policies/prompt_cache.toml", PromptCacheThresholds::parse)?;
+        let cells = data.read("policies/cells.toml", CellRules::parse)?;
+        let breakage = data.parsed::<BreakageThresholds>("policies/breakage.toml")?;
+        let bias = data.parsed::<Bias>("policies/bias.toml")?;
+        let unpriced = unpriced_models(&timeline, &prices);
+        if strict && !unpriced.is_empty() {
+            let names: Vec<&str> = unpriced.iter().copied().collect();
+            let hint = format!("add them to {} (--rules-dir), or leave --strict-pricing out", prices.place);
+            return Err(Error::failed(format!("no price is known for {}", names.join(", "))).hint(hint));
+        }
+        let estimator = estimator.map_or(Ok(Estimator::default()), estimator_of)?;
+        let sizes = BlockSizes::new(&timeline, estimator, &rules);
+        Ok(Self {
+            timeline,
+            sizes,
+            estimator,
+            prices,
+            breakage,
+            bias,
+            winner_percent_min: compare.winner_percent_min,
+            bars,
+            cells,
+            with_output: false,
+            is_billed,
+        })
+    }
+
+    /// The requests under a cache, with their answers in the money.
+    pub fn with_answers<'a>(&'a self, cache: &'a CacheRules) -> Simulator<'a> {
+        Simulator::new(&self.timeline, &self.sizes, cache, &self.prices).counting_answers(true)
+    }
+
+    /// How much there is of it, from so many files.
+    pub fn counted(&self, files: u64) -> Counted {
+        let timeline = &self.timeline;
+        let starts = || timeline.requests.iter().map(|request| request.start).filter(|&start| start != NO_TIME);
+        Counted {
+            files,
+            days: starts().min().zip(starts().max()).map(|(first, last)| (date(first), date(last))),
+            sessions: timeline.sessions.len() as u64,
+            requests: timeline.requests.len() as u64,
+            skipped: timeline.skipped.clone(),
+        }
+    }
+
+    /// The name of the estimator.
+    pub fn estimator_name(&self) -> &'static str {
+        ESTIMATORS.iter().find(|(_, known)| *known == self.estimator).map_or("", |(name, _)| name)
+    }
+
+    /// Notes about models that the data files do not know.
+    pub fn notes(&self, oracle: &CacheRules) -> Vec<String> {
+        let mut notes = Vec::new();
+        if let Some(count) = self.timeline.skipped.get(NO_USAGE) {
+            notes.push(format!("{} of the log without usage: not replayed", counted(*count, "answer")));
+        }
+        if let Some(count) = self.timeline.skipped.get(OUT_OF_RANGE) {
+            let answers = counted(*count, "answer");
+            notes
+                .push(format!("{answers} with usage of more than {} tokens: not replayed", thousands(u32::MAX.into())));
+        }
+        if matches!(self.estimator, Estimator::Cl100k | Estimator::O200k) {
+            let uncounted = self.timeline.blocks.iter().filter(|block| !block.is_counted()).count() as u64;
+            let blocks = counted(uncounted, "block");
+            let note = format!("{blocks} of deleted logs were never counted: their sizes are estimates");
+            notes.extend((uncounted > 0).then_some(note));
+        }
+        if !self.is_billed {
+            return notes;
+        }
+        let unpriced: Vec<&str> = unpriced_models(&self.timeline, &self.prices).into_iter().collect();
+        if !unpriced.is_empty() {
+            notes.push(format!(
+                "no price is known for {}: their tokens count at the usual ratios, their dollars not at all",
+                unpriced.join(", ")
+            ));
+        }
+        let unlisted = unlisted(&self.timeline, oracle);
+        if !unlisted.is_empty() {
+            notes.push(format!("the smallest prefix that is cached is not known for {}", unlisted.join(", ")));
+        }
+        notes
+    }
+}
+
+/// Takes the usage of requests away that nobody was ever billed: sizes of contexts are counted in 32 bits.
+fn leave_out_of_range(timeline: &mut Timeline) {
+    let fits = |usage: &Usage| {
+        let all = [usage.cache_creation, usage.cache_read, usage.cache_creation_5m, usage.cache_creation_1h];
+        let prompt = all[..2].iter().fold(usage.input, |sum, &tokens| sum.saturating_add(tokens));
+        all.into_iter().chain([prompt, usage.output]).all(|tokens| u32::try_from(tokens).is_ok())
+    };
+    let mut count = 0;
+    for request in timeline.requests.iter_mut().filter(|request| !fits(&request.usage)) {
+        request.usage = Usage::default();
+        count += 1;
+    }
+    if count > 0 {
+        timeline.skipped.insert(OUT_OF_RANGE.to_owned(), count);
+    }
+}
+
+/// The cache as it is set.
+///
+/// # Errors
+/// If a parameter makes no sense.
+pub fn oracle(configs: &PolicyConfigs) -> Result<CacheRules> {
+    let sheet = configs.sheet(Policy::PromptCache);
+    // What was set is looked at first: it is the user's, the rest of the sheet is not.
+    sheet.params::<Params>()?;
+    let oracle: CacheRules = sheet.read()?;
+    oracle.params.check()?;
+    Ok(oracle)
+}
+
+/// Names of estimators on the command line.
+const ESTIMATORS: [(&str, Estimator); 5] = [
+    ("anchored", Estimator::Anchored),
+    ("fitted", Estimator::Fitted),
+    ("cl100k", Estimator::Cl100k),
+    ("o200k", Estimator::O200k),
+    ("chars4", Estimator::Chars4),
+];
+
+/// The estimator of this name.
+///
+/// # Errors
+/// If there is none.
+pub fn estimator_of(name: &str) -> Result<Estimator> {
+    ESTIMATORS.iter().find(|(known, _)| *known == name).map(|(_, estimator)| *estimator).ok_or_else(|| {
+        let names = ESTIMATORS.map(|(name, _)| name).join(", ");
+        Error::usage(format!("there is no estimator `{name}`")).hint(names)
+    })
+}
