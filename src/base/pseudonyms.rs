@@ -33,11 +33,11 @@ enum Source {
 #[derive(Clone, Debug, Default)]
 pub struct Pseudonyms {
     source: Source,
-    made: Arc<OnceLock<Made>>,
+    made: Arc<OnceLock<MadeSeal>>,
 }
 
 #[derive(Debug)]
-struct Made {
+struct MadeSeal {
     /// None on a system without a source of chance: then all names are one, rather than such as can be guessed.
     seal: Option<Seal>,
     /// Why they are others in the next run.
@@ -55,7 +55,7 @@ impl Pseudonyms {
         Self { source: Source::Text(secret.to_owned()), made: Arc::default() }
     }
 
-    fn made(&self) -> &Made {
+    fn made(&self) -> &MadeSeal {
         self.made.get_or_init(|| {
             let kept = match &self.source {
                 Source::Text(text) => Ok(Sha256::digest(text).into()),
@@ -68,7 +68,7 @@ impl Pseudonyms {
             };
             // Another use of the same secret, so that no name is its own place in the lake.
             let own = |secret| Sha256::new().chain_update(b"devboy names").chain_update(secret).finalize();
-            Made { seal: secret.map(|secret: [u8; SECRET_BYTES]| Seal::new(&own(secret).into())), passing }
+            MadeSeal { seal: secret.map(|secret: [u8; SECRET_BYTES]| Seal::new(&own(secret).into())), passing }
         })
     }
 

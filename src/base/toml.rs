@@ -88,13 +88,13 @@ impl<'a> Node<'a> {
         value.as_inline_table().map_or(Node::Value(value), |table| Node::Table(table))
     }
 
-    fn parts(self) -> Parts<'a> {
+    fn parts(self) -> ListParts<'a> {
         match self {
             Node::Value(Value::Array(items)) => {
-                Parts(Box::new(items.iter().map(|item| (Node::of_value(item), item.span()))))
+                ListParts(Box::new(items.iter().map(|item| (Node::of_value(item), item.span()))))
             }
-            Node::Tables(tables) => Parts(Box::new(tables.iter().map(|table| (Node::Table(table), table.span())))),
-            Node::Value(_) | Node::Table(_) => Parts(Box::new(std::iter::empty())),
+            Node::Tables(tables) => ListParts(Box::new(tables.iter().map(|table| (Node::Table(table), table.span())))),
+            Node::Value(_) | Node::Table(_) => ListParts(Box::new(std::iter::empty())),
         }
     }
 
@@ -152,9 +152,9 @@ impl<'de> Deserializer<'de> for Node<'_> {
 }
 
 /// The parts of a list, each with its place.
-struct Parts<'a>(Box<dyn Iterator<Item = (Node<'a>, Option<Range<usize>>)> + 'a>);
+struct ListParts<'a>(Box<dyn Iterator<Item = (Node<'a>, Option<Range<usize>>)> + 'a>);
 
-impl<'de> SeqAccess<'de> for Parts<'_> {
+impl<'de> SeqAccess<'de> for ListParts<'_> {
     type Error = TomlFault;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, TomlFault> {

@@ -93,7 +93,7 @@ impl std::error::Error for TooLarge {}
 /// [`Packing::damage`].
 pub fn unpack<'s>(packing: Packing, source: impl Read + 's) -> Result<Box<dyn Read + 's>> {
     let packed = Rc::new(Cell::new(0));
-    let counted = Counted { source, bytes: packed.clone() };
+    let counted = CountingReader { source, bytes: packed.clone() };
     let content: Box<dyn Read + 's> = match packing {
         Packing::Plain => return Ok(Box::new(counted.source)),
         Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(BufReader::new(counted))),
@@ -103,16 +103,16 @@ pub fn unpack<'s>(packing: Packing, source: impl Read + 's) -> Result<Box<dyn Re
             Box::new(decoder)
         }
     };
-    Ok(Box::new(Content { content, packed, given: 0 }))
+    Ok(Box::new(UnpackedContent { content, packed, given: 0 }))
 }
 
 /// A stream whose bytes are counted as they are taken.
-struct Counted<R> {
+struct CountingReader<R> {
     source: R,
     bytes: Rc<Cell<u64>>,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let read = self.source.read(buffer)?;
         self.bytes.set(self.bytes.get() + read as u64);
@@ -121,7 +121,7 @@ impl<R: Read> Read for Counted<R> {
 }
 
 /// What comes out of a decoder, as long as it is not too much for what went in.
-struct Content<'s> {
+struct UnpackedContent<'s> {
     content: Box<dyn Read + 's>,
     /// Bytes that went in.
     packed: Rc<Cell<u64>>,
@@ -129,7 +129,7 @@ struct Content<'s> {
     given: u64,
 }
 
-impl Read for Content<'_> {
+impl Read for UnpackedContent<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let room = buffer.len().min(STEP_BYTES);
         let read = self.content.read(&mut buffer[..room]).map_err(or_window)?;

@@ -56,7 +56,7 @@ pub struct Args {
 }
 
 /// A file that was looked through.
-struct Done {
+struct AnnotatedOutput {
     path: PathBuf,
     /// Where its annotated form stands; none if it holds no prefetch.
     output: Option<PathBuf>,
@@ -155,7 +155,7 @@ fn origin(place: &TelemetryPlace) -> &'static str {
     if place.origin == "--input-dir" { "given" } else { place.origin }
 }
 
-fn file(path: &Path, pass: &Pass<'_>, dry_run: bool) -> Result<Done> {
+fn file(path: &Path, pass: &Pass<'_>, dry_run: bool) -> Result<AnnotatedOutput> {
     let text = crate::base::files::read(path).map_err(|cause| Error::io("reading", path, &cause))?;
     let Annotated { text, counts } = annotate(&text, pass);
     // A copy without any judgement would only keep readers from what is appended to the original.
@@ -163,10 +163,16 @@ fn file(path: &Path, pass: &Pass<'_>, dry_run: bool) -> Result<Done> {
     if let Some(output) = output.as_deref().filter(|_| !dry_run) {
         write_private_bytes(output, &text)?;
     }
-    Ok(Done { path: path.to_owned(), output, counts })
+    Ok(AnnotatedOutput { path: path.to_owned(), output, counts })
 }
 
-fn tell(args: &Args, inputs: &Inputs, done: &[Done], total: &Citations, context: &mut Context<'_>) -> Result<()> {
+fn tell(
+    args: &Args,
+    inputs: &Inputs,
+    done: &[AnnotatedOutput],
+    total: &Citations,
+    context: &mut Context<'_>,
+) -> Result<()> {
     let err = &mut context.err;
     let written = done.iter().filter(|file| file.output.is_some()).count() as u64;
     let verb = if args.dry_run { "would be annotated" } else { "annotated" };
@@ -217,14 +223,14 @@ fn share_words(share: &Share) -> String {
 }
 
 /// One row per file with prefetches, and their sum if there are several.
-fn table(done: &[Done], total: &Citations) -> Table {
+fn table(done: &[AnnotatedOutput], total: &Citations) -> Table {
     let mut table = Table::new(&["file", "#prefetches", "#judged", "#used", "#same name", "#set", "#kept"]);
     let mut row = |name: String, counts: &Citations| {
         let Citations { prefetches, judged_by_answer, cited_by_answer, cited_by_name, set, kept, .. } = *counts;
         let numbers = [prefetches, judged_by_answer, cited_by_answer, cited_by_name, set, kept];
         table.row([name].into_iter().chain(numbers.map(thousands)));
     };
-    let told: Vec<&Done> = done.iter().filter(|file| file.output.is_some()).collect();
+    let told: Vec<&AnnotatedOutput> = done.iter().filter(|file| file.output.is_some()).collect();
     told.iter().for_each(|file| row(file.path.shown(), &file.counts));
     if told.len() > 1 {
         row("total".to_owned(), total);
@@ -232,12 +238,12 @@ fn table(done: &[Done], total: &Citations) -> Table {
     table
 }
 
-fn json_fields(args: &Args, inputs: &Inputs, done: &[Done], total: &Citations) -> Value {
+fn json_fields(args: &Args, inputs: &Inputs, done: &[AnnotatedOutput], total: &Citations) -> Value {
     let share = |wanted: UsedWhen| {
         let Share { k, n, lower, upper } = total.share(wanted);
         json!({ "k": k, "n": n, "value": (n > 0).then(|| k as f64 / n as f64), "lower": lower, "upper": upper })
     };
-    let file = |file: &Done| {
+    let file = |file: &AnnotatedOutput| {
         json!({
             "path": file.path.shown(),
             "output": file.output.as_ref().map(|path| path.shown()),

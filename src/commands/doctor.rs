@@ -47,7 +47,7 @@ pub struct Args {
 }
 
 /// One line of the examination.
-struct Line {
+struct ExaminedLine {
     /// "ok", "warn" or "fail".
     state: &'static str,
     what: String,
@@ -56,7 +56,7 @@ struct Line {
 
 /// What an examination found.
 struct Examined {
-    lines: Vec<Line>,
+    lines: Vec<ExaminedLine>,
     /// The logs, if they could be read.
     read: Result<Input>,
     damage: BTreeMap<Reason, Quality>,
@@ -86,9 +86,9 @@ fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
     let mut damage = BTreeMap::new();
     match &mut read {
         Err(error) => {
-            lines.push(Line { state: "fail", what: "logs".into(), told: error.message.clone() });
+            lines.push(ExaminedLine { state: "fail", what: "logs".into(), told: error.message.clone() });
             let hints = error.hint.iter().flat_map(|hint| hint.lines()).filter(|hint| !hint.contains("devboy doctor"));
-            lines.extend(hints.map(|hint| Line { state: "", what: "".into(), told: hint.to_owned() }));
+            lines.extend(hints.map(|hint| ExaminedLine { state: "", what: "".into(), told: hint.to_owned() }));
         }
         Ok(input) => {
             // The reach of the logs is judged against the window, so it is not cut to it.
@@ -97,7 +97,7 @@ fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
             lines.extend(found(input, &overview));
             if !input.has_records() && !args.input.allow_empty {
                 let told = "no session record in any of these files".to_owned();
-                lines.push(Line { state: "fail", what: "logs".into(), told });
+                lines.push(ExaminedLine { state: "fail", what: "logs".into(), told });
             }
             lines.push(reach(args, context, &input.vocabulary, &overview));
             damage = quality::of(&input.sources);
@@ -108,7 +108,7 @@ fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
 
 impl Examined {
     fn write_json(&self, args: &Args, context: &mut Context<'_>) -> Result<()> {
-        let check = |line: &Line| json!({ "state": line.state, "what": line.what, "told": line.told });
+        let check = |line: &ExaminedLine| json!({ "state": line.state, "what": line.what, "told": line.told });
         let read = self.read.as_ref().ok();
         let fields = json!({
             "checks": self.lines.iter().map(check).collect::<Vec<_>>(),
@@ -124,7 +124,7 @@ impl Examined {
         let form = output.form();
         let is_shared = form == TableFormat::Md && !output.names;
         let place = |first: &str| if is_shared { sharing::hidden_place(first) } else { first.to_owned() };
-        let odd = self.damage.iter().map(|(reason, row)| Line {
+        let odd = self.damage.iter().map(|(reason, row)| ExaminedLine {
             state: "warn",
             what: reason.into_str().to_owned(),
             told: format!("{} in {}, first at {}", thousands(row.count), counted(row.files, "file"), place(&row.first)),
@@ -149,16 +149,16 @@ impl Examined {
     }
 }
 
-fn places(args: &Args, context: &Context<'_>) -> Vec<Line> {
+fn places(args: &Args, context: &Context<'_>) -> Vec<ExaminedLine> {
     let roots = discover::roots(&args.input.input_dir, &context.env.places);
     if roots.is_empty() {
         let told = "neither HOME nor CLAUDE_CONFIG_DIR is set".to_owned();
-        return vec![Line { state: "fail", what: "logs".into(), told }];
+        return vec![ExaminedLine { state: "fail", what: "logs".into(), told }];
     }
     roots.iter().map(place).collect()
 }
 
-fn place(root: &Root) -> Line {
+fn place(root: &Root) -> ExaminedLine {
     let path = root.path.shown();
     let (state, told) = match std::fs::metadata(&root.path) {
         _ if discover::is_stdin(&root.path) => ("ok", "standard input".to_owned()),
@@ -168,13 +168,13 @@ fn place(root: &Root) -> Line {
         }
         Err(cause) => ("warn", format!("{path} ({}): {cause}", root.origin)),
     };
-    Line { state, what: "looked at".into(), told }
+    ExaminedLine { state, what: "looked at".into(), told }
 }
 
-fn configuration(args: &Args, context: &Context<'_>) -> Line {
+fn configuration(args: &Args, context: &Context<'_>) -> ExaminedLine {
     let what = "config".to_owned();
     let Some(path) = args.config.clone().or_else(|| context.env.config_file()) else {
-        return Line { state: "warn", what, told: "no place for it: HOME is not set".to_owned() };
+        return ExaminedLine { state: "warn", what, told: "no place for it: HOME is not set".to_owned() };
     };
     let origin = if args.config.is_some() {
         "--config"
@@ -184,9 +184,9 @@ fn configuration(args: &Args, context: &Context<'_>) -> Line {
         "default"
     };
     match SettingsFile::load(&path) {
-        Err(error) => Line { state: "fail", what, told: error.message },
+        Err(error) => ExaminedLine { state: "fail", what, told: error.message },
         Ok(file) if !file.existed => {
-            Line { state: "ok", what, told: format!("{} ({origin}) is not there yet", path.shown()) }
+            ExaminedLine { state: "ok", what, told: format!("{} ({origin}) is not there yet", path.shown()) }
         }
         Ok(file) => {
             let (state, unknown) = match file.warnings.first() {
@@ -197,13 +197,13 @@ fn configuration(args: &Args, context: &Context<'_>) -> Line {
                 }
             };
             let told = format!("{} ({origin}), schema {}{unknown}", path.shown(), file.schema_version);
-            Line { state, what, told }
+            ExaminedLine { state, what, told }
         }
     }
 }
 
 /// Where the live pipeline may have recorded, and what is there.
-fn recorded(args: &Args, context: &Context<'_>) -> Vec<Line> {
+fn recorded(args: &Args, context: &Context<'_>) -> Vec<ExaminedLine> {
     let file =
         args.config.clone().or_else(|| context.env.config_file()).and_then(|path| SettingsFile::load(&path).ok());
     let settings = file.and_then(|file| Effective::resolve(&file).ok()).unwrap_or_else(Effective::built_in).settings;
@@ -217,11 +217,11 @@ fn recorded(args: &Args, context: &Context<'_>) -> Vec<Line> {
         }
     };
     let found = places_of_telemetry(&[], &surroundings(&settings, context)).into_iter().map(place);
-    found.map(|(state, told)| Line { state, what: "telemetry".into(), told }).collect()
+    found.map(|(state, told)| ExaminedLine { state, what: "telemetry".into(), told }).collect()
 }
 
-fn found(input: &Input, overview: &Overview) -> Vec<Line> {
-    let line = |what: &str, told: String| Line { state: "ok", what: what.to_owned(), told };
+fn found(input: &Input, overview: &Overview) -> Vec<ExaminedLine> {
+    let line = |what: &str, told: String| ExaminedLine { state: "ok", what: what.to_owned(), told };
     let tally = &input.tally;
     let packed = |packing| input.listing.files.iter().filter(|file| file.packing == packing).count() as u64;
     let kinds = [(Packing::Plain, ".jsonl"), (Packing::Gzip, ".jsonl.gz"), (Packing::Zstd, ".jsonl.zst")];
@@ -248,22 +248,22 @@ fn found(input: &Input, overview: &Overview) -> Vec<Line> {
     lines.push(line("sessions", told));
     lines.push(match input.lake_dir() {
         Some(dir) => line("lake", format!("{dir}: {} read now", bytes(tally.bytes_read))),
-        None => Line { state: "warn", what: "lake".into(), told: "not used: every run reads all logs".into() },
+        None => ExaminedLine { state: "warn", what: "lake".into(), told: "not used: every run reads all logs".into() },
     });
     for (path, why) in &input.listing.unreadable {
-        lines.push(Line { state: "warn", what: "unreadable".into(), told: format!("{}: {why}", path.shown()) });
+        lines.push(ExaminedLine { state: "warn", what: "unreadable".into(), told: format!("{}: {why}", path.shown()) });
     }
     for note in &input.notes {
-        lines.push(Line { state: "warn", what: "note".into(), told: note.clone() });
+        lines.push(ExaminedLine { state: "warn", what: "note".into(), told: note.clone() });
     }
     lines
 }
 
 /// Whether the logs reach back as far as the window, and what Claude Code will delete.
-fn reach(args: &Args, context: &Context<'_>, words: &Vocabulary, overview: &Overview) -> Line {
+fn reach(args: &Args, context: &Context<'_>, words: &Vocabulary, overview: &Overview) -> ExaminedLine {
     let what = "reach".to_owned();
     let Some((first, last)) = overview.span_ms else {
-        return Line { state: "warn", what, told: "no record carries a time".to_owned() };
+        return ExaminedLine { state: "warn", what, told: "no record carries a time".to_owned() };
     };
     let window = window::of(&args.window, context.now_ms);
     let start = window.map_or(i64::MIN, |window| window.start);
@@ -273,17 +273,17 @@ fn reach(args: &Args, context: &Context<'_>, words: &Vocabulary, overview: &Over
     let told =
         format!("records from {} to {}; Claude Code keeps logs {keeps} days ({origin})", date(first), date(last));
     if keeps == 0 {
-        return Line { state: "warn", what, told: format!("{told}: cleanupPeriodDays 0 deletes everything") };
+        return ExaminedLine { state: "warn", what, told: format!("{told}: cleanupPeriodDays 0 deletes everything") };
     }
     if first > wanted {
         let missing = format!("{told}. The window begins {}: what is older is missing", date(wanted));
-        return Line {
+        return ExaminedLine {
             state: "warn",
             what,
             told: format!("{missing}; raise cleanupPeriodDays, or run `devboy ingest` weekly"),
         };
     }
-    Line { state: "ok", what, told }
+    ExaminedLine { state: "ok", what, told }
 }
 
 /// `cleanupPeriodDays` of Claude Code's own settings, where it is set.

@@ -62,7 +62,7 @@ pub struct Args {
 }
 
 /// One way to write the body.
-struct Candidate {
+struct EncodingChoice {
     id: &'static str,
     family: FormatFamily,
     outcome: EncodeAttempt,
@@ -102,7 +102,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let baseline = counter.count(&text);
     let winner = winner(&candidates, args.extended_formats, baseline);
     if args.print {
-        let text = winner.and_then(Candidate::text).unwrap_or(&text);
+        let text = winner.and_then(EncodingChoice::text).unwrap_or(&text);
         context.out.write_all(text.as_bytes())?;
         return Ok(Exit::Done);
     }
@@ -122,7 +122,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-impl Candidate {
+impl EncodingChoice {
     fn text(&self) -> Option<&str> {
         if let EncodeAttempt::Proven(text) = &self.outcome { Some(text) } else { None }
     }
@@ -235,7 +235,7 @@ fn candidates(
     params: Params,
     (quotable, showing): (&Quotable<'_>, Showing),
     counter: &mut Counter,
-) -> Vec<Candidate> {
+) -> Vec<EncodingChoice> {
     let candidate = |format: &encode::Format| {
         let outcome = encode::attempt(format, subject, params);
         let (tokens, kept) = match &outcome {
@@ -243,12 +243,12 @@ fn candidates(
             EncodeAttempt::Refused | EncodeAttempt::Unproven => (None, KeptLines::Nothing),
         };
         let is_quotable = kept.suits(showing);
-        Candidate { id: format.id, family: format.family, outcome, tokens, kept, is_quotable }
+        EncodingChoice { id: format.id, family: format.family, outcome, tokens, kept, is_quotable }
     };
     encode::REGISTER.iter().map(candidate).collect()
 }
 
-fn winner(candidates: &[Candidate], extended: bool, baseline: u64) -> Option<&Candidate> {
+fn winner(candidates: &[EncodingChoice], extended: bool, baseline: u64) -> Option<&EncodingChoice> {
     let allowed = candidates.iter().filter(|candidate| is_allowed(candidate.family, extended) && candidate.is_quotable);
     let cheaper = allowed.filter(|candidate| candidate.tokens.is_some_and(|t| t < baseline));
     cheaper.min_by_key(|candidate| candidate.tokens)
@@ -270,7 +270,7 @@ fn inner_words(subject: &Subject<'_>) -> String {
     format!("inner formats: {inner}{}{}", if numbers.is_empty() { "" } else { "; " }, numbers.join(", "))
 }
 
-fn table(candidates: &[Candidate], baseline: u64, winner: Option<&Candidate>) -> Table {
+fn table(candidates: &[EncodingChoice], baseline: u64, winner: Option<&EncodingChoice>) -> Table {
     let mut table = Table::new(&["format", "#tokens", "#saved", "", "quotable", "proof"]);
     for candidate in candidates {
         let saved = candidate.tokens.map(|tokens| {
@@ -293,11 +293,11 @@ fn write_json(
     args: &Args,
     subject: &Subject<'_>,
     baseline: u64,
-    candidates: &[Candidate],
-    winner: Option<&Candidate>,
+    candidates: &[EncodingChoice],
+    winner: Option<&EncodingChoice>,
     context: &mut Context<'_>,
 ) -> Result<()> {
-    let row = |candidate: &Candidate| {
+    let row = |candidate: &EncodingChoice| {
         json!({
             "format": candidate.id,
             "family": format!("{:?}", candidate.family).to_lowercase(),
@@ -325,7 +325,7 @@ fn write_json(
         "bytes": subject.text.len(),
         "candidates": candidates.iter().map(row).collect::<Vec<_>>(),
         "winner": winner.map(|winner| winner.id),
-        "text": winner.and_then(Candidate::text),
+        "text": winner.and_then(EncodingChoice::text),
     });
     args.output.write_json("encode", fields, context)
 }

@@ -35,7 +35,7 @@ pub struct Args {
 
 /// What there is to say about the logs.
 #[derive(Serialize, Deserialize)]
-struct Said {
+struct LogsReport {
     totals: Totals,
     overview: Overview,
 }
@@ -50,7 +50,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     input.report_holds(Holds::Calls)?;
     let said = input.remember("said", |input| {
         let overview = Overview::of(&input.history());
-        Ok(Said { totals: totals(input.corpus()), overview })
+        Ok(LogsReport { totals: totals(input.corpus()), overview })
     })?;
     input.tell(&args.output, context)?;
     let damage = quality::of(&input.sources);
@@ -87,9 +87,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn summary(input: &Input, said: &Said) -> Table {
+fn summary(input: &Input, said: &LogsReport) -> Table {
     let tally = &input.tally;
-    let Said { totals, overview } = said;
+    let LogsReport { totals, overview } = said;
     let merged = &overview.merged;
     let mut table = Table::new(&["what", "#count", "of which"]);
     let parts = |parts: &[(u64, &str)]| {

@@ -141,12 +141,12 @@ fn ends(timeline: &Timeline) -> Vec<Millis> {
     ends
 }
 
-type Naming<'n> = (usize, &'n dyn Fn(&Label) -> String);
+type TopNamed<'n> = (usize, &'n dyn Fn(&Label) -> String);
 
 fn show(
     title: &str,
     found: &SessionCost,
-    (top, name): Naming<'_>,
+    (top, name): TopNamed<'_>,
     form: TableFormat,
     context: &mut Context<'_>,
 ) -> Result<()> {

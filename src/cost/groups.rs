@@ -207,17 +207,17 @@ fn date(ms: i64, key: CostKey) -> Option<(i64, i64, String)> {
 /// Things of a timeline's contexts by some keys.
 pub struct Things {
     groups: Grouping,
-    places: Places,
+    places: PartitionPlaces,
 }
 
 /// Where things stand in a partition: blocks, what came with each request, and two more.
 #[derive(Clone, Copy)]
-struct Places {
+struct PartitionPlaces {
     blocks: usize,
     requests: usize,
 }
 
-impl Places {
+impl PartitionPlaces {
     fn of(timeline: &Timeline) -> Self {
         Self { blocks: timeline.blocks.len(), requests: timeline.requests.len() }
     }
@@ -239,7 +239,7 @@ impl Places {
 impl Things {
     /// Groups them.
     pub fn new(timeline: &Timeline, keys: &[CostKey]) -> Self {
-        let places = Places::of(timeline);
+        let places = PartitionPlaces::of(timeline);
         let groups = keys.iter().fold(Grouping::whole(places.count()), |groups, &key| {
             let mut numbers = Numbers::default();
             let of_calls = call_labels(timeline, key);

@@ -47,14 +47,14 @@ pub fn outcomes(timeline: &Timeline) -> Vec<&'static str> {
 }
 
 /// What a text is known by once it is gone: code points, bytes, tokens.
-type Size = (u32, u32, [u32; VOCABULARIES.len()]);
+type TextSize = (u32, u32, [u32; VOCABULARIES.len()]);
 
 /// Readings of a file of which the same context has a text of the very same size, and that nothing named in between but
 /// readings.
 fn read_again(timeline: &Timeline) -> HashSet<u32> {
     let Some(read) = timeline.names.find(READ) else { return HashSet::new() };
     let mut again = HashSet::new();
-    let mut seen: HashMap<Id, HashSet<Size>> = HashMap::new();
+    let mut seen: HashMap<Id, HashSet<TextSize>> = HashMap::new();
     let mut segment = NONE;
     for request in &timeline.requests {
         if request.segment != segment {
@@ -76,6 +76,6 @@ fn read_again(timeline: &Timeline) -> HashSet<u32> {
     again
 }
 
-fn size(block: &Block) -> Size {
+fn size(block: &Block) -> TextSize {
     (block.chars, block.bytes, block.tokens)
 }

@@ -91,13 +91,13 @@ pub fn of(bill: &Bill<'_>, simulator: &Simulator<'_>, session: u32) -> SessionCo
     let chains: Vec<u32> =
         (0..timeline.chains.len() as u32).filter(|&chain| timeline.chains[chain as usize].session == session).collect();
     let mut moments: Vec<SessionRequest> = Vec::new();
-    let mut things: BTreeMap<Thing, Held> = BTreeMap::new();
+    let mut things: BTreeMap<Thing, OpenGroup> = BTreeMap::new();
     let mut again = Cost::default();
     let misses: BTreeMap<u32, Loss> = causes::losses(simulator).into_iter().map(|loss| (loss.request, loss)).collect();
     for (thread, &chain) in chains.iter().enumerate() {
         moments.extend(of_chain(bill, chain, thread as u64, &misses));
         shares::of_chain(bill, chain, |_| (), &mut |share| {
-            let held = things.entry(share.thing).or_insert_with(|| Held::new(share));
+            let held = things.entry(share.thing).or_insert_with(|| OpenGroup::new(share));
             held.add(share);
             if share.when == shares::When::Again {
                 again += share.cost;
@@ -141,14 +141,14 @@ fn of_chain<'b>(
 }
 
 /// A thing while its shares come in.
-struct Held {
+struct OpenGroup {
     first: u32,
     sent: u64,
     tokens: u64,
     entry: GroupCost,
 }
 
-impl Held {
+impl OpenGroup {
     fn new(share: &BillShare) -> Self {
         Self { first: share.request, sent: 0, tokens: 0, entry: GroupCost::default() }
     }
@@ -165,7 +165,7 @@ impl Held {
     }
 }
 
-fn carried(bill: &Bill<'_>, things: BTreeMap<Thing, Held>) -> Vec<CarriedThing> {
+fn carried(bill: &Bill<'_>, things: BTreeMap<Thing, OpenGroup>) -> Vec<CarriedThing> {
     let groups = Things::new(bill.timeline, &[CostKey::Tool]);
     let half = |thing: Thing| match thing {
         Thing::Block(block) => match bill.timeline.blocks[block as usize].kind {

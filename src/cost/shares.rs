@@ -63,10 +63,10 @@ pub fn of_chain<G: PartialEq>(
     group: impl Fn(u32) -> G,
     each: &mut impl FnMut(&BillShare),
 ) {
-    Walk::new(bill, chain).all(group, each);
+    BlockWalk::new(bill, chain).all(group, each);
 }
 
-struct Walk<'b, 'a> {
+struct BlockWalk<'b, 'a> {
     bill: &'b Bill<'a>,
     chain: u32,
     /// The blocks of the chain, which stand together.
@@ -80,7 +80,7 @@ struct Walk<'b, 'a> {
     places: ContextPlaces,
 }
 
-impl<'b, 'a> Walk<'b, 'a> {
+impl<'b, 'a> BlockWalk<'b, 'a> {
     fn new(bill: &'b Bill<'a>, chain: u32) -> Self {
         let requests = bill.timeline.requests_of(chain);
         let start = requests.first().map_or(0, |request| request.inputs.start);

@@ -172,7 +172,7 @@ fn is_rule(line: &[u8]) -> bool {
 }
 
 /// A table as the parser sees it.
-struct Found {
+struct ParsedTable {
     /// Its lines.
     range: Range<usize>,
     alignments: Vec<Alignment>,
@@ -181,14 +181,14 @@ struct Found {
 }
 
 /// The tables on the top level of a document.
-fn find_tables(text: &str) -> Vec<Found> {
+fn find_tables(text: &str) -> Vec<ParsedTable> {
     let mut found = Vec::new();
     let mut depth = 0;
     for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
         match event {
             Event::Start(tag) => {
                 match tag {
-                    Tag::Table(alignments) if depth == 0 => found.push(Found::new(text, range, alignments)),
+                    Tag::Table(alignments) if depth == 0 => found.push(ParsedTable::new(text, range, alignments)),
                     // The header and the rows are one and two levels down; nothing else holds cells.
                     Tag::TableCell if depth == 2 => {
                         found.last_mut().into_iter().for_each(|table| table.cells.push(range.clone()));
@@ -206,7 +206,7 @@ fn find_tables(text: &str) -> Vec<Found> {
 }
 
 /// The table that follows a line of text without a blank line between: the parser takes it for text, GitHub does not.
-fn find_below_paragraph(text: &str, paragraph: Range<usize>) -> Option<Found> {
+fn find_below_paragraph(text: &str, paragraph: Range<usize>) -> Option<ParsedTable> {
     let (mut header, mut start) = (None, paragraph.start);
     for line in text[paragraph.clone()].split_inclusive('\n') {
         if header.is_some() && is_rule(line.trim().as_bytes()) {
@@ -219,13 +219,13 @@ fn find_below_paragraph(text: &str, paragraph: Range<usize>) -> Option<Found> {
     let mut tables = Parser::new_ext(&text[offset..paragraph.end], Options::ENABLE_TABLES).into_offset_iter();
     let (Event::Start(Tag::Table(alignments)), range) = tables.next()? else { return None };
     let shift = |range: Range<usize>| range.start + offset..range.end + offset;
-    let mut found = Found::new(text, shift(range), alignments);
+    let mut found = ParsedTable::new(text, shift(range), alignments);
     let cells = tables.filter(|(event, _)| matches!(event, Event::Start(Tag::TableCell)));
     found.cells = cells.map(|(_, range)| shift(range)).collect();
     Some(found)
 }
 
-impl Found {
+impl ParsedTable {
     fn new(text: &str, range: Range<usize>, alignments: Vec<ParsedAlignment>) -> Self {
         let start = memchr::memrchr(b'\n', &text.as_bytes()[..range.start]).map_or(0, |newline| newline + 1);
         let end = if text[..range.end].ends_with('\n') { range.end } else { line_end(text, range.end) };

@@ -63,7 +63,7 @@ pub fn delta(earlier: &NearSignature, later: &NearSignature) -> Option<Size> {
     (1..=DELTA_BYTES_MAX).contains(&size.bytes).then_some(size)
 }
 
-struct Field<'a> {
+struct BodyField<'a> {
     key: RawStr<'a>,
     shape: JsonKind,
     /// Where the value begins in the body.
@@ -71,7 +71,7 @@ struct Field<'a> {
     literal: &'a [u8],
 }
 
-impl Field<'_> {
+impl BodyField<'_> {
     fn measured(&self, measure: &mut dyn FnMut(&str) -> Size) -> NearField {
         let value = Id::witness(self.literal);
         let shown =
@@ -91,7 +91,7 @@ fn is_plain(text: &[u8]) -> bool {
     edge(text.first()) && edge(text.last()) && text.iter().all(inner)
 }
 
-fn scalar_fields(body: &[u8]) -> Result<Vec<Field<'_>>, JsonFault> {
+fn scalar_fields(body: &[u8]) -> Result<Vec<BodyField<'_>>, JsonFault> {
     let mut cursor = Cursor::new(body);
     let mut fields = Vec::new();
     let mut first = cursor.enter()?;
@@ -100,7 +100,7 @@ fn scalar_fields(body: &[u8]) -> Result<Vec<Field<'_>>, JsonFault> {
         let start = cursor.pos();
         cursor.skip_value()?;
         if !matches!(shape, JsonKind::Object | JsonKind::Array) {
-            fields.push(Field { key, shape, start, literal: cursor.since(start) });
+            fields.push(BodyField { key, shape, start, literal: cursor.since(start) });
         }
     }
     if cursor.at_end() { Ok(fields) } else { Err(JsonFault::Syntax) }

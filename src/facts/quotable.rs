@@ -21,11 +21,11 @@ const SEED: u64 = 0x7175_6f74_6564;
 /// A body, line by line.
 pub struct Quotable<'a> {
     hits: Hits<'a>,
-    lines: Vec<Line<'a>>,
+    lines: Vec<ShownLine<'a>>,
 }
 
 #[derive(Clone, Copy)]
-struct Line<'a> {
+struct ShownLine<'a> {
     whole: &'a str,
     /// The line of a file that it shows.
     text: &'a str,
@@ -35,7 +35,7 @@ impl<'a> Quotable<'a> {
     /// The lines of a body.
     pub fn of(body: &'a str) -> Self {
         let hits = Hits::find(body);
-        let lines = split_lines(body).map(|whole| Line { whole, text: text_of(&hits, whole) }).collect();
+        let lines = split_lines(body).map(|whole| ShownLine { whole, text: text_of(&hits, whole) }).collect();
         Self { hits, lines }
     }
 
@@ -45,7 +45,7 @@ impl<'a> Quotable<'a> {
             return KeptLines::Lines;
         }
         // A mark of the format is no line of a file, even if some file has such a line.
-        let shows = |line: &Line<'_>, shown: &str| {
+        let shows = |line: &ShownLine<'_>, shown: &str| {
             let is_mark = shown == END && line.whole != END;
             !is_mark && (shown == line.text || text_of(&self.hits, shown) == line.text)
         };
@@ -53,7 +53,7 @@ impl<'a> Quotable<'a> {
     }
 
     /// Whether each line is shown by some line of the encoding, all in order.
-    fn follow(&self, encoded: &str, shows: impl Fn(&Line<'_>, &str) -> bool) -> bool {
+    fn follow(&self, encoded: &str, shows: impl Fn(&ShownLine<'_>, &str) -> bool) -> bool {
         let mut encoded = split_lines(encoded);
         self.lines.iter().all(|line| encoded.any(|shown| shows(line, shown)))
     }

@@ -61,9 +61,9 @@ fn classify_json(text: &[u8]) -> Result<BodyShape, JsonFault> {
     let mut first = cursor.enter()?;
     while if is_object { cursor.next_key(&mut first)?.is_some() } else { cursor.next_element(&mut first)? } {
         members.insert(match cursor.shape()? {
-            JsonKind::Object => Member::Object,
-            JsonKind::Array => Member::Array,
-            _ => Member::Scalar,
+            JsonKind::Object => MemberShape::Object,
+            JsonKind::Array => MemberShape::Array,
+            _ => MemberShape::Scalar,
         });
         cursor.skip_value()?;
     }
@@ -73,15 +73,15 @@ fn classify_json(text: &[u8]) -> Result<BodyShape, JsonFault> {
     let only = |member| members.len() == 1 && members.contains(&member);
     Ok(match is_object {
         _ if members.is_empty() => BodyShape::Empty,
-        true if only(Member::Scalar) => BodyShape::FlatObject,
-        false if only(Member::Object) => BodyShape::ArrayOfObjects,
-        false if only(Member::Scalar) => BodyShape::ArrayOfPrimitives,
+        true if only(MemberShape::Scalar) => BodyShape::FlatObject,
+        false if only(MemberShape::Object) => BodyShape::ArrayOfObjects,
+        false if only(MemberShape::Scalar) => BodyShape::ArrayOfPrimitives,
         _ => BodyShape::NestedObject,
     })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Member {
+enum MemberShape {
     Object,
     Array,
     Scalar,

@@ -16,7 +16,7 @@ pub type Cells = BTreeMap<(&'static str, u32), u64>;
 
 /// The counts of the calls of a week, sorted.
 pub fn counts(calls: &[LightCall], limits: &FleetLimits) -> Vec<Count> {
-    let mut sums: BTreeMap<CountSubject, Sum<'_>> = BTreeMap::new();
+    let mut sums: BTreeMap<CountSubject, CountSum<'_>> = BTreeMap::new();
     let mut add = |kind: &str, name: &str, other: &str, lag: u32, session, cells: &[(&'static str, u32, u64)]| {
         let subject = CountSubject { kind: kind.to_owned(), name: name.to_owned(), other: other.to_owned(), lag };
         let sum = sums.entry(subject).or_default();
@@ -40,12 +40,12 @@ pub fn counts(calls: &[LightCall], limits: &FleetLimits) -> Vec<Count> {
 }
 
 #[derive(Default)]
-struct Sum<'c> {
+struct CountSum<'c> {
     cells: Cells,
     sessions: BTreeSet<&'c str>,
 }
 
-impl Sum<'_> {
+impl CountSum<'_> {
     fn finished(mut self) -> Cells {
         self.cells.insert((SESSIONS, 0), self.sessions.len() as u64);
         self.cells

@@ -251,7 +251,8 @@ impl Lenders<'_> {
             known.keys().chain(names.iter()).filter(|name| !name.is_empty()).cloned().collect();
         let unseen = self.unseen(TOOL, live.iter().map(String::as_str));
         let live: Vec<String> = live.into_iter().chain(unseen).collect();
-        let places = [(&self.team, Names::of(&self.team, &live)), (&self.provider, Names::of(&self.provider, &live))];
+        let places =
+            [(&self.team, LiveNames::of(&self.team, &live)), (&self.provider, LiveNames::of(&self.provider, &live))];
         for from in &live {
             let lent = |(lender, naming): &(&Lender, &FleetNaming)| lender.of(TOOL, &naming.of(from), "", 0).cloned();
             let (team, provider) = (lent(&self.team), lent(&self.provider));
@@ -275,9 +276,9 @@ impl Lenders<'_> {
 }
 
 /// Live names by the names that a lender has for them.
-struct Names(BTreeMap<String, String>);
+struct LiveNames(BTreeMap<String, String>);
 
-impl Names {
+impl LiveNames {
     fn of((_, naming): &(&Lender, &FleetNaming), live: &[String]) -> Self {
         Self(live.iter().map(|name| (naming.of(name), name.clone())).collect())
     }
@@ -286,13 +287,13 @@ impl Names {
 /// What followed one tool: own counts, and lent ones beside them.
 struct LentTable {
     from: String,
-    edges: BTreeMap<(String, u32), Cell>,
+    edges: BTreeMap<(String, u32), LentCell>,
     /// Steps of everything, and of all that a lender has.
     steps: f64,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Cell {
+struct LentCell {
     support: f64,
     arrivals: f64,
     sessions: u64,
@@ -310,7 +311,7 @@ impl LentTable {
         }
         let edge = |edge: &FollowUpCount| {
             let arrivals = arrivals[&(edge.to.0, edge.lag)];
-            let cell = Cell { support: edge.support as f64, arrivals, sessions: edge.sessions };
+            let cell = LentCell { support: edge.support as f64, arrivals, sessions: edge.sessions };
             ((names[edge.to.0 as usize].clone(), edge.lag), cell)
         };
         let edges = follow_ups.iter().filter(|edge| is_here(edge)).map(edge).collect();
@@ -318,7 +319,7 @@ impl LentTable {
         Self { from: from.to_owned(), edges, steps }
     }
 
-    fn add(&mut self, lender: &Lender, from: &str, live: &Names, factor: f64) {
+    fn add(&mut self, lender: &Lender, from: &str, live: &LiveNames, factor: f64) {
         let all = |kind: &str, measure: &str| {
             let of = lender.subjects.iter().filter(|(subject, _)| subject.kind == kind);
             of.map(|(subject, lent)| (subject.clone(), lent.number(measure).unwrap_or_default())).collect::<Vec<_>>()

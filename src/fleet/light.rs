@@ -30,7 +30,7 @@ pub fn calls(log: &EventLog, guide: &ShareGuide<'_>) -> BTreeMap<Date, Vec<Light
     let names = log.names.texts().iter().map(|name| guide.naming.of(name)).collect();
     let sessions = log.sessions.iter().map(|session| guide.naming.mark(session)).collect();
     let uses = uses(log);
-    let mut draft = Draft { log, guide, names, sessions, uses: &uses, calls: BTreeMap::new() };
+    let mut draft = LightDraft { log, guide, names, sessions, uses: &uses, calls: BTreeMap::new() };
     draft.endpoints();
     draft.tools();
     let mut weeks: BTreeMap<Date, Vec<LightCall>> = BTreeMap::new();
@@ -57,7 +57,7 @@ pub fn rounded(mut call: LightCall, limits: &FleetLimits) -> LightCall {
     call
 }
 
-struct Draft<'a> {
+struct LightDraft<'a> {
     log: &'a EventLog,
     guide: &'a ShareGuide<'a>,
     /// Names by symbol, as they leave.
@@ -69,7 +69,7 @@ struct Draft<'a> {
     calls: BTreeMap<(Date, usize), LightCall>,
 }
 
-impl Draft<'_> {
+impl LightDraft<'_> {
     fn week(&self, event: &RecordedEvent) -> Option<Date> {
         weeks::monday_of(event.ts).filter(|week| weeks::is_told(*week, self.guide.now_ms, self.guide.limits))
     }

@@ -110,10 +110,10 @@ impl Pooled {
 }
 
 /// Counts by person of one subject, by measure and bin.
-type Cells = BTreeMap<String, BTreeMap<u32, ByPerson>>;
+type CountsByPerson = BTreeMap<String, BTreeMap<u32, ByPerson>>;
 
-fn cells(given: &[&PooledFile]) -> BTreeMap<CountSubject, Cells> {
-    let mut out: BTreeMap<CountSubject, Cells> = BTreeMap::new();
+fn cells(given: &[&PooledFile]) -> BTreeMap<CountSubject, CountsByPerson> {
+    let mut out: BTreeMap<CountSubject, CountsByPerson> = BTreeMap::new();
     for (person, given) in (0_u32..).zip(given) {
         for (subject, counts) in &given.counts {
             let cells = out.entry(subject.clone()).or_default();
@@ -126,20 +126,20 @@ fn cells(given: &[&PooledFile]) -> BTreeMap<CountSubject, Cells> {
 }
 
 /// The measure by which people are weighed.
-fn weight<'c>(subject: &CountSubject, cells: &'c Cells) -> Option<&'c ByPerson> {
+fn weight<'c>(subject: &CountSubject, cells: &'c CountsByPerson) -> Option<&'c ByPerson> {
     let (measure, _) = of_kind(&subject.kind).first()?;
     cells.get(*measure)?.get(&0)
 }
 
 /// The subjects that are told: they stand on enough people, and so does what they leave of the whole they are a part of.
-fn told<'c>(cells: &'c BTreeMap<CountSubject, Cells>, limits: &FleetLimits) -> BTreeSet<&'c CountSubject> {
+fn told<'c>(cells: &'c BTreeMap<CountSubject, CountsByPerson>, limits: &FleetLimits) -> BTreeSet<&'c CountSubject> {
     // What another setting comes to is a share of what was: both or none.
-    let has_share = |subject: &CountSubject, cells: &Cells| {
+    let has_share = |subject: &CountSubject, cells: &CountsByPerson| {
         let policy = || cells.get(POLICY_TOKENS)?.get(&0).zip(weight(subject, cells));
         let is_share = |(policy, log)| stands(policy, limits) && differs_enough(log, policy, limits);
         subject.kind != WHAT_IF || policy().is_some_and(is_share)
     };
-    let is_told = |subject: &CountSubject, cells: &Cells| {
+    let is_told = |subject: &CountSubject, cells: &CountsByPerson| {
         weight(subject, cells).is_some_and(|counts| stands(counts, limits)) && has_share(subject, cells)
     };
     let mut told: BTreeSet<&CountSubject> =
@@ -178,7 +178,7 @@ fn tool_of(subject: &CountSubject) -> Option<CountSubject> {
 
 fn take_back(
     told: &mut BTreeSet<&CountSubject>,
-    cells: &BTreeMap<CountSubject, Cells>,
+    cells: &BTreeMap<CountSubject, CountsByPerson>,
     whole: &ByPerson,
     limits: &FleetLimits,
     is_part: impl Fn(&&&CountSubject) -> bool,
@@ -192,8 +192,8 @@ fn take_back(
 
 /// What the rows of a subject are parts of.
 struct Whole<'c> {
-    of: &'c Cells,
-    tool: Option<&'c Cells>,
+    of: &'c CountsByPerson,
+    tool: Option<&'c CountsByPerson>,
 }
 
 impl Whole<'_> {

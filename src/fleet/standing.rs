@@ -24,8 +24,8 @@ pub fn absorb(into: &mut ByPerson, from: &ByPerson) {
 /// bin is called by the one in which its median lies, so that no extreme shows. No count is lost: what is missing could be
 /// found by subtraction. Nothing where not even all together stand.
 pub fn joined(bins: &BTreeMap<u32, ByPerson>, limits: &FleetLimits) -> Vec<(u32, ByPerson)> {
-    let mut groups: Vec<Group> = Vec::new();
-    let mut open = Group::default();
+    let mut groups: Vec<BinGroup> = Vec::new();
+    let mut open = BinGroup::default();
     for (&bin, counts) in bins {
         open.add(bin, counts);
         if stands(&open.counts, limits) {
@@ -51,12 +51,12 @@ pub fn joined(bins: &BTreeMap<u32, ByPerson>, limits: &FleetLimits) -> Vec<(u32,
 
 /// Bins that are told as one.
 #[derive(Default)]
-struct Group {
+struct BinGroup {
     bins: Vec<(u32, ByPerson)>,
     counts: ByPerson,
 }
 
-impl Group {
+impl BinGroup {
     fn add(&mut self, bin: u32, counts: &ByPerson) {
         absorb(&mut self.counts, counts);
         self.bins.push((bin, counts.clone()));

@@ -200,12 +200,12 @@ value!(
 );
 
 /// What a column has of a row, and how the row gets it back.
-type Field<R, T> = (fn(&R) -> T, fn(&mut R, T));
+type ColumnField<R, T> = (fn(&R) -> T, fn(&mut R, T));
 type Write<R> = Box<dyn Fn(&[&R], &Names) -> ArrayRef>;
-type Read<R> = Box<dyn Fn(&BatchColumns<'_>, &mut Names, &mut [R]) -> ColumnResult<()>>;
+type ReadColumn<R> = Box<dyn Fn(&BatchColumns<'_>, &mut Names, &mut [R]) -> ColumnResult<()>>;
 
 /// What a table holds of a row and how the row gets it back, column by column; read in their order.
-pub(super) struct RowSchema<R>(Vec<(&'static str, bool, Write<R>, Read<R>)>);
+pub(super) struct RowSchema<R>(Vec<(&'static str, bool, Write<R>, ReadColumn<R>)>);
 
 impl<R: Clone + Default + 'static> RowSchema<R> {
     pub(super) fn new() -> Self {
@@ -213,9 +213,13 @@ impl<R: Clone + Default + 'static> RowSchema<R> {
     }
 
     /// Adds a column.
-    pub(super) fn column<T: ColumnValue + 'static>(mut self, name: &'static str, (get, set): Field<R, T>) -> Self {
+    pub(super) fn column<T: ColumnValue + 'static>(
+        mut self,
+        name: &'static str,
+        (get, set): ColumnField<R, T>,
+    ) -> Self {
         let write: Write<R> = Box::new(move |rows, names| T::column(rows.iter().map(|row| get(row)), names));
-        let read: Read<R> =
+        let read: ReadColumn<R> =
             Box::new(move |from, names, rows| T::each(from, name, names, |row, value| set(&mut rows[row], value)));
         self.0.push((name, T::NULLABLE, write, read));
         self
@@ -230,7 +234,7 @@ impl<R: Clone + Default + 'static> RowSchema<R> {
         set: fn(&mut R, T),
     ) -> Self {
         let write: Write<R> = Box::new(move |rows, names| u8::column(rows.iter().map(|row| get(row)), names));
-        let read: Read<R> = Box::new(move |from, names, rows| {
+        let read: ReadColumn<R> = Box::new(move |from, names, rows| {
             let mut unknown = None;
             u8::each(from, name, names, |row, number| match known(number) {
                 Some(value) => set(&mut rows[row], value),

@@ -110,7 +110,7 @@ impl std::fmt::Display for Trouble {
 }
 
 /// What a file of a segment holds.
-type Part<'s> = (&'s LakeSegment, &'static str, Vec<RecordBatch>);
+type SegmentPart<'s> = (&'s LakeSegment, &'static str, Vec<RecordBatch>);
 
 /// What a run found out.
 pub struct Update<'a> {
@@ -602,7 +602,11 @@ impl Lake {
     }
 
     /// Reads some tables of some segments, in that order. Damage is gathered over all of them.
-    fn read_tables<'s>(&self, segments: &'s [LakeSegment], tables: &[&'static str]) -> Result<Vec<Part<'s>>, Trouble> {
+    fn read_tables<'s>(
+        &self,
+        segments: &'s [LakeSegment],
+        tables: &[&'static str],
+    ) -> Result<Vec<SegmentPart<'s>>, Trouble> {
         let parts = segments.iter().flat_map(|segment| tables.iter().map(move |&table| (segment, table)));
         let parts: Vec<_> = parts.filter(|(segment, table)| segment.tables.contains_key(*table)).collect();
         let read = parts.into_par_iter().map(|(segment, table)| {

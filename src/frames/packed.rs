@@ -1,7 +1,7 @@
 //! Rows of a timeline as bytes: columns of small numbers, with every id and every word written once. What is read back is
 //! checked, so that bytes of any kind give rows that hold together, or none.
 //!
-//! One walk over the columns serves both ways ([`Way`]): whoever writes puts down what stands in a field, whoever reads
+//! One walk over the columns serves both ways ([`PackedField`]): whoever writes puts down what stands in a field, whoever reads
 //! fills it in.
 
 use std::ops::Range;
@@ -88,7 +88,7 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
 }
 
 /// To bytes or from them, field by field. None where bytes are not what was written.
-trait Way {
+trait PackedField {
     /// A number.
     fn whole(&mut self, number: u64) -> Option<u64>;
     /// An id.
@@ -178,7 +178,11 @@ trait Way {
 }
 
 /// One column of some rows.
-fn column<W: Way, T>(way: &mut W, rows: &mut [T], mut each: impl FnMut(&mut W, &mut T) -> Option<()>) -> Option<()> {
+fn column<W: PackedField, T>(
+    way: &mut W,
+    rows: &mut [T],
+    mut each: impl FnMut(&mut W, &mut T) -> Option<()>,
+) -> Option<()> {
     rows.iter_mut().try_for_each(|row| each(way, row))
 }
 
@@ -188,7 +192,7 @@ fn room_for<T: Clone + Default>(rows: &mut Vec<T>, count: usize) {
 }
 
 /// All tables in their order, behind their lengths.
-fn walk<W: Way>(way: &mut W, rows: &mut TimelineRows) -> Option<()> {
+fn walk<W: PackedField>(way: &mut W, rows: &mut TimelineRows) -> Option<()> {
     let (hashes, mut words) = std::mem::take(&mut rows.words).into_parts();
     let mut skipped: Vec<(String, u64)> = std::mem::take(&mut rows.skipped).into_iter().collect();
     let [chains, sessions, records] = way.lengths([rows.chains.len(), rows.sessions.len(), rows.records.len()])?;
@@ -254,7 +258,7 @@ fn walk<W: Way>(way: &mut W, rows: &mut TimelineRows) -> Option<()> {
     Some(())
 }
 
-fn walk_records<W: Way>(way: &mut W, rows: &mut TimelineRows, [blocks, cleared]: [usize; 2]) -> Option<()> {
+fn walk_records<W: PackedField>(way: &mut W, rows: &mut TimelineRows, [blocks, cleared]: [usize; 2]) -> Option<()> {
     let TimelineRows { records, outside, chains, .. } = rows;
     let (mut time, mut end, mut calls, mut answered) = (0, 0, 0, None);
     column(way, records, |way, row| way.id(&mut row.id))?;
@@ -289,7 +293,7 @@ fn walk_records<W: Way>(way: &mut W, rows: &mut TimelineRows, [blocks, cleared]:
 }
 
 /// What a record is. Answers that are equal and follow each other are one.
-fn walk_kind<W: Way>(
+fn walk_kind<W: PackedField>(
     way: &mut W,
     kind: &mut RecordKind,
     calls: &mut u32,
@@ -333,7 +337,7 @@ fn walk_kind<W: Way>(
     Some(())
 }
 
-fn walk_blocks<W: Way>(way: &mut W, blocks: &mut [BlockRow]) -> Option<()> {
+fn walk_blocks<W: PackedField>(way: &mut W, blocks: &mut [BlockRow]) -> Option<()> {
     column(way, blocks, |way, row| way.coded(&mut row.kind, |kind| kind as u8, BlockKind::from_repr))?;
     column(way, blocks, |way, row| {
         let flags = u8::from(row.is_string) | u8::from(row.is_error) << 1 | row.file << 2 | row.media << 4;
@@ -351,7 +355,11 @@ fn walk_blocks<W: Way>(way: &mut W, blocks: &mut [BlockRow]) -> Option<()> {
     column(way, blocks, |way, row| way.sym(&mut row.file_kind))
 }
 
-fn walk_references<W: Way>(way: &mut W, rows: &mut [ReferenceRow], [blocks, sources]: [usize; 2]) -> Option<()> {
+fn walk_references<W: PackedField>(
+    way: &mut W,
+    rows: &mut [ReferenceRow],
+    [blocks, sources]: [usize; 2],
+) -> Option<()> {
     let mut end = 0;
     column(way, rows, |way, row| way.coded(&mut row.kind, |kind| kind as u8, ReferenceKind::from_repr))?;
     column(way, rows, |way, row| way.place(&mut row.block, blocks))?;
@@ -360,7 +368,7 @@ fn walk_references<W: Way>(way: &mut W, rows: &mut [ReferenceRow], [blocks, sour
     (end as usize == sources).then_some(())
 }
 
-fn walk_fields<W: Way>(way: &mut W, rows: &mut [FieldRow], blocks: usize) -> Option<()> {
+fn walk_fields<W: PackedField>(way: &mut W, rows: &mut [FieldRow], blocks: usize) -> Option<()> {
     column(way, rows, |way, row| way.place(&mut row.block, blocks))?;
     column(way, rows, |way, row| way.sym(&mut row.name))?;
     column(way, rows, |way, row| way.tokens(&mut row.tokens))?;
@@ -369,7 +377,7 @@ fn walk_fields<W: Way>(way: &mut W, rows: &mut [FieldRow], blocks: usize) -> Opt
     column(way, rows, |way, row| way.number(&mut row.how))
 }
 
-fn walk_utterances<W: Way>(way: &mut W, rows: &mut [Utterance], [blocks, words]: [usize; 2]) -> Option<()> {
+fn walk_utterances<W: PackedField>(way: &mut W, rows: &mut [Utterance], [blocks, words]: [usize; 2]) -> Option<()> {
     column(way, rows, |way, row| way.place(&mut row.block, blocks))?;
     // Terms and words of one utterance stand one behind the other.
     column(way, rows, |way, row| way.range(&mut 0, &mut row.terms))?;
@@ -383,7 +391,7 @@ fn walk_utterances<W: Way>(way: &mut W, rows: &mut [Utterance], [blocks, words]:
     (end as usize == words).then_some(())
 }
 
-fn walk_words<W: Way>(way: &mut W, words: &mut [Numbered]) -> Option<()> {
+fn walk_words<W: PackedField>(way: &mut W, words: &mut [Numbered]) -> Option<()> {
     // The fields of a packed row have no address.
     column(way, words, |way, row| {
         row.number = way.small(row.number)?;
@@ -396,7 +404,7 @@ fn walk_words<W: Way>(way: &mut W, words: &mut [Numbered]) -> Option<()> {
     column(way, words, |way, row| way.number(&mut row.position))
 }
 
-fn walk_added<W: Way>(way: &mut W, rows: &mut [AddedRow], records: usize) -> Option<()> {
+fn walk_added<W: PackedField>(way: &mut W, rows: &mut [AddedRow], records: usize) -> Option<()> {
     column(way, rows, |way, row| way.place(&mut row.record, records))?;
     column(way, rows, |way, row| way.coded(&mut row.what, |what| what as u8, Added::from_repr))?;
     column(way, rows, |way, row| way.sym(&mut row.name))?;
@@ -413,7 +421,7 @@ struct Writing {
     known_ids: IdMap<Id, u64>,
 }
 
-impl Way for Writing {
+impl PackedField for Writing {
     fn whole(&mut self, number: u64) -> Option<u64> {
         varint::put(&mut self.out, number);
         Some(number)
@@ -479,7 +487,7 @@ impl Reading<'_> {
     }
 }
 
-impl Way for Reading<'_> {
+impl PackedField for Reading<'_> {
     fn whole(&mut self, _number: u64) -> Option<u64> {
         varint::take(&mut self.bytes)
     }

@@ -28,7 +28,7 @@ pub(super) enum Way {
 
 /// A part of a packed record.
 #[derive(Clone, Copy)]
-enum Part {
+enum RecordPart {
     /// So many bytes of numbers.
     Plain(usize),
     Id,
@@ -37,21 +37,21 @@ enum Part {
 }
 
 /// How the records in a column of bytes are laid out: what comes once, and what comes again and again.
-struct Layout {
+struct RecordLayout {
     column: &'static str,
-    once: &'static [Part],
-    each: &'static [Part],
+    once: &'static [RecordPart],
+    each: &'static [RecordPart],
 }
 
-const LAYOUTS: [Layout; 7] = [
-    Layout { column: "values", once: &[], each: &[Part::Hash64, Part::Hash32, Part::Plain(2)] },
-    Layout { column: "line_witnesses", once: &[], each: &[Part::Hash64] },
-    Layout { column: "line_sizes", once: &[], each: &[Part::Plain(1)] },
-    Layout { column: "texts", once: &[], each: &[Part::Hash32] },
-    Layout { column: "lost", once: &[], each: &[Part::Plain(1)] },
+const LAYOUTS: [RecordLayout; 7] = [
+    RecordLayout { column: "values", once: &[], each: &[RecordPart::Hash64, RecordPart::Hash32, RecordPart::Plain(2)] },
+    RecordLayout { column: "line_witnesses", once: &[], each: &[RecordPart::Hash64] },
+    RecordLayout { column: "line_sizes", once: &[], each: &[RecordPart::Plain(1)] },
+    RecordLayout { column: "texts", once: &[], each: &[RecordPart::Hash32] },
+    RecordLayout { column: "lost", once: &[], each: &[RecordPart::Plain(1)] },
     // Its hashes are sealed before it is cut in rows, see [`turn_packed`].
-    Layout { column: packed::COLUMN, once: &[], each: &[Part::Plain(1)] },
-    Layout { column: "near_witness", once: &[Part::Id], each: &[Part::Id, Part::Plain(28)] },
+    RecordLayout { column: packed::COLUMN, once: &[], each: &[RecordPart::Plain(1)] },
+    RecordLayout { column: "near_witness", once: &[RecordPart::Id], each: &[RecordPart::Id, RecordPart::Plain(28)] },
 ];
 
 /// The batch as it stands on disk, or as it was before. Hashes are turned where they stand if nobody else holds the
@@ -69,8 +69,8 @@ pub(super) fn pass(batch: RecordBatch, seal: &Seal, way: Way) -> ColumnResult<Re
 pub(super) fn turn_packed(bytes: &mut [u8], seal: &Seal, way: Way) {
     let turn = Turn { seal, way };
     let Some((ids, hashes)) = packed::hash_places(bytes) else { return };
-    bytes[ids].chunks_exact_mut(16).for_each(|id| turn.part(Part::Id, id));
-    bytes[hashes].chunks_exact_mut(8).for_each(|hash| turn.part(Part::Hash64, hash));
+    bytes[ids].chunks_exact_mut(16).for_each(|id| turn.part(RecordPart::Id, id));
+    bytes[hashes].chunks_exact_mut(8).for_each(|hash| turn.part(RecordPart::Hash64, hash));
 }
 
 /// The bytes to change them: themselves if they are nobody else's.
@@ -106,7 +106,7 @@ impl Turn<'_> {
     fn ids(self, ids: FixedSizeBinaryArray) -> ColumnResult<ArrayRef> {
         let (width, bytes, nulls) = ids.into_parts();
         let mut bytes = changeable(bytes);
-        bytes.as_slice_mut().chunks_exact_mut(16).for_each(|id| self.part(Part::Id, id));
+        bytes.as_slice_mut().chunks_exact_mut(16).for_each(|id| self.part(RecordPart::Id, id));
         Ok(Arc::new(FixedSizeBinaryArray::try_new(width, bytes.into(), nulls)?))
     }
 
@@ -123,8 +123,8 @@ impl Turn<'_> {
         Ok(Arc::new(BinaryArray::try_new(offsets, bytes.into(), nulls)?))
     }
 
-    fn records(self, layout: &Layout, bytes: &mut [u8]) -> Option<()> {
-        let is_plain = |part: &Part| matches!(part, Part::Plain(1));
+    fn records(self, layout: &RecordLayout, bytes: &mut [u8]) -> Option<()> {
+        let is_plain = |part: &RecordPart| matches!(part, RecordPart::Plain(1));
         if bytes.is_empty() || (layout.once.is_empty() && layout.each.iter().all(is_plain)) {
             return Some(());
         }
@@ -136,14 +136,14 @@ impl Turn<'_> {
     }
 
     /// Turns the parts at the start; gives what follows them.
-    fn record<'b>(self, parts: &[Part], bytes: &'b mut [u8]) -> Option<&'b mut [u8]> {
+    fn record<'b>(self, parts: &[RecordPart], bytes: &'b mut [u8]) -> Option<&'b mut [u8]> {
         let mut rest = bytes;
         for part in parts {
             let width = match part {
-                Part::Plain(bytes) => *bytes,
-                Part::Id => 16,
-                Part::Hash64 => 8,
-                Part::Hash32 => 4,
+                RecordPart::Plain(bytes) => *bytes,
+                RecordPart::Id => 16,
+                RecordPart::Hash64 => 8,
+                RecordPart::Hash32 => 4,
             };
             let (piece, later) = rest.split_at_mut_checked(width)?;
             self.part(*part, piece);
@@ -152,20 +152,20 @@ impl Turn<'_> {
         Some(rest)
     }
 
-    fn part(self, part: Part, bytes: &mut [u8]) {
+    fn part(self, part: RecordPart, bytes: &mut [u8]) {
         match part {
-            Part::Plain(_) => {}
-            Part::Id => {
+            RecordPart::Plain(_) => {}
+            RecordPart::Id => {
                 if let Ok(id) = <[u8; 16]>::try_from(&*bytes) {
                     bytes.copy_from_slice(&self.id(Id(id)).0);
                 }
             }
-            Part::Hash64 => {
+            RecordPart::Hash64 => {
                 if let Ok(hash) = <[u8; 8]>::try_from(&*bytes) {
                     bytes.copy_from_slice(&self.wide(u64::from_le_bytes(hash)).to_le_bytes());
                 }
             }
-            Part::Hash32 => {
+            RecordPart::Hash32 => {
                 if let Ok(hash) = <[u8; 4]>::try_from(&*bytes) {
                     bytes.copy_from_slice(&self.narrow(u32::from_le_bytes(hash)).to_le_bytes());
                 }

@@ -250,7 +250,7 @@ fn attempt(
     writes: bool,
 ) -> std::result::Result<UpToDate, Trouble> {
     let mut known = UpToDate::default();
-    let mut stored = Stored::of(lake);
+    let mut stored = StoredFiles::of(lake);
     let plans = plan(scope, &mut stored, lake.is_none(), want.tier);
     known.pruned = (scope.listing.files.len() - plans.len()) as u64;
     known.notes.extend(told_of_others(scope, &plans));
@@ -258,7 +258,7 @@ fn attempt(
     let tier = if is_read { reading_tier(scope, &plans, want) } else { want.tier };
     let mut loaded = Loaded::default();
     // Rows of what is read anew from its start would be in memory twice.
-    let anew: BTreeSet<u32> = plans.iter().filter_map(Plan::read_anew).collect();
+    let anew: BTreeSet<u32> = plans.iter().filter_map(FilePlan::read_anew).collect();
     if let Some(lake) = lake.filter(|_| want.rows || is_read) {
         let rows = scope.pool.install(|| lake.load(&mut loaded.names, &|number| !anew.contains(&number)))?;
         loaded.rows = rows.into_iter().collect();
@@ -311,7 +311,7 @@ fn attempt(
 }
 
 /// Says how many files are read anew because something else made their rows.
-fn told_of_others(scope: &SyncScope<'_>, plans: &[Plan<'_>]) -> Option<String> {
+fn told_of_others(scope: &SyncScope<'_>, plans: &[FilePlan<'_>]) -> Option<String> {
     let is_other = |known: &StoredSource| known.maker.rows.is_some() && known.maker.rows != scope.maker.rows;
     let others = plans.iter().filter(|plan| plan.known.as_ref().is_some_and(is_other)).count() as u64;
     let files = numbers::counted(others, "file");
@@ -331,7 +331,7 @@ pub fn with_known(mut news: Vec<BodyFacts>, known: Vec<BodyFacts>) -> Vec<BodyFa
 
 /// The vocabularies in which this run counts: those wanted, and those in which a file that has grown was counted so far,
 /// so that every file is counted alike from end to end.
-fn reading_tier(scope: &SyncScope<'_>, plans: &[Plan<'_>], want: Want) -> u8 {
+fn reading_tier(scope: &SyncScope<'_>, plans: &[FilePlan<'_>], want: Want) -> u8 {
     let grown = plans.iter().filter(|plan| plan.fate == FileUpdate::Grown).filter_map(|plan| plan.known.as_ref());
     grown.fold(want.tier, |tier, known| tier | counted_tier(scope, known))
 }
@@ -342,7 +342,7 @@ fn counted_tier(scope: &SyncScope<'_>, known: &StoredSource) -> u8 {
 }
 
 /// What has to happen with one file.
-struct Plan<'a> {
+struct FilePlan<'a> {
     key: Id,
     root: Id,
     directory: Id,
@@ -358,7 +358,7 @@ struct Plan<'a> {
     failure: Option<String>,
 }
 
-impl Plan<'_> {
+impl FilePlan<'_> {
     fn job(&self) -> Option<Job<'_>> {
         let from = match self.fate {
             _ if self.failure.is_some() => return None,
@@ -379,7 +379,7 @@ impl Plan<'_> {
 
 /// Decides for every file on disk what has to be read of it. A file is what it was if number, size and times are; when
 /// one of these is in doubt, all of its content decides.
-fn plan<'a>(scope: &SyncScope<'a>, stored: &mut Stored, without_lake: bool, tier: u8) -> Vec<Plan<'a>> {
+fn plan<'a>(scope: &SyncScope<'a>, stored: &mut StoredFiles, without_lake: bool, tier: u8) -> Vec<FilePlan<'a>> {
     let is_wanted = |file: &&LogFile| !without_lake || file.modified_ns / 1_000_000 >= scope.since;
     let files: Vec<(&LogFile, Id)> =
         scope.listing.files.iter().filter(is_wanted).map(|file| (file, source_key(file))).collect();
@@ -421,7 +421,17 @@ fn plan<'a>(scope: &SyncScope<'a>, stored: &mut Stored, without_lake: bool, tier
         let content = digest.map_or(same, |digest| digest.whole);
         let directory = Id::pseudonym(slug(&directory_of(file, scope.listing)).as_bytes());
         let named = !without_lake && content == Id::NONE;
-        plans.push(Plan { key, root: scope.roots[file.root], directory, file, known, content, named, fate, failure });
+        plans.push(FilePlan {
+            key,
+            root: scope.roots[file.root],
+            directory,
+            file,
+            known,
+            content,
+            named,
+            fate,
+            failure,
+        });
     }
     plans
 }
@@ -473,23 +483,23 @@ pub fn slug(text: &str) -> String {
 }
 
 /// New rows of a source; none if all rows that are known of it are new.
-type Added = (u32, Option<FileRows>);
+type NewRows = (u32, Option<FileRows>);
 
 /// Reads what the plans ask for and joins it to what is known; returns the new rows by source.
 fn read_into(
     scope: &SyncScope<'_>,
-    plans: &[Plan<'_>],
+    plans: &[FilePlan<'_>],
     (tier, studies): (u8, &AnalysisPool),
-    stored: &mut Stored,
+    stored: &mut StoredFiles,
     loaded: &mut Loaded,
     known: &mut UpToDate,
-) -> Vec<Added> {
-    let jobs: Vec<Job<'_>> = plans.iter().filter_map(Plan::job).collect();
+) -> Vec<NewRows> {
+    let jobs: Vec<Job<'_>> = plans.iter().filter_map(FilePlan::job).collect();
     let progress = ProgressLine::new(jobs.iter().map(|job| job.to - job.from).sum(), scope.progress);
     let begin = || studies.begin();
     let guide = ExtractionGuide { study: if tier == 0 { None } else { Some(&begin) }, ..scope.guide };
     let mut delta = Vec::new();
-    let mut settle = |plan: &Plan<'_>, reading: Option<FileReading>| {
+    let mut settle = |plan: &FilePlan<'_>, reading: Option<FileReading>| {
         let failed = reading.as_ref().and_then(|reading| reading.failure.clone());
         if let Some(why) = plan.failure.clone().or(failed) {
             known.files.push(unreadable(plan, stored));
@@ -545,7 +555,7 @@ fn read_into(
 }
 
 /// A file that could not be read: what was known of it before stands, and the next run tries again.
-fn unreadable(plan: &Plan<'_>, stored: &mut Stored) -> KnownFile {
+fn unreadable(plan: &FilePlan<'_>, stored: &mut StoredFiles) -> KnownFile {
     let (mut source, fate) = match &plan.known {
         Some(known) => {
             stored.sources.insert(known.key, known.clone());
@@ -561,7 +571,7 @@ fn unreadable(plan: &Plan<'_>, stored: &mut Stored) -> KnownFile {
 fn take_over(
     reading: FileReading,
     source: &mut StoredSource,
-    plan: &Plan<'_>,
+    plan: &FilePlan<'_>,
     loaded: &mut Loaded,
     guide: ExtractionGuide<'_>,
 ) -> Option<FileRows> {
@@ -597,8 +607,8 @@ fn take_over(
 fn commit(
     lake: &Lake,
     scope: &SyncScope<'_>,
-    stored: &Stored,
-    delta: &[Added],
+    stored: &StoredFiles,
+    delta: &[NewRows],
     loaded: &Loaded,
     facts: &[BodyFacts],
 ) -> std::result::Result<Lake, Trouble> {
@@ -624,12 +634,12 @@ fn commit(
 }
 
 /// What the lake knows of files.
-struct Stored {
+struct StoredFiles {
     sources: BTreeMap<Id, StoredSource>,
     next_source: u32,
 }
 
-impl Stored {
+impl StoredFiles {
     fn of(lake: Option<&Lake>) -> Self {
         let Some(lake) = lake else { return Self { sources: BTreeMap::new(), next_source: 1 } };
         Self { sources: lake.manifest().sources.clone(), next_source: lake.manifest().next_source }
@@ -662,7 +672,7 @@ impl Stored {
     }
 
     /// Sources of these roots that are no longer on disk.
-    fn kept(&self, roots: &[Id], plans: &[Plan<'_>]) -> Vec<StoredSource> {
+    fn kept(&self, roots: &[Id], plans: &[FilePlan<'_>]) -> Vec<StoredSource> {
         let listed: BTreeSet<Id> = plans.iter().map(|plan| plan.key).collect();
         let ours =
             |known: &&StoredSource| !listed.contains(&known.key) && known.roots.iter().any(|root| roots.contains(root));

@@ -25,19 +25,19 @@ const VOCABULARY: usize = 0;
 #[derive(Default)]
 pub struct CallFields {
     names: Names,
-    answers: IdMap<Id, Answer>,
+    answers: IdMap<Id, JsonAnswer>,
 }
 
 /// An answer in JSON.
 #[derive(Default)]
-struct Answer {
+struct JsonAnswer {
     tokens: u64,
-    fields: BTreeMap<Sym, Field>,
+    fields: BTreeMap<Sym, AnswerField>,
 }
 
 /// One field of an answer.
 #[derive(Clone, Copy, Default)]
-struct Field {
+struct AnswerField {
     tokens: u64,
     values: u32,
     used: u32,
@@ -156,7 +156,7 @@ impl FieldUse {
 
 /// What is being summed up of a tool.
 #[derive(Default)]
-struct Sums {
+struct ToolFieldSums {
     tool: ToolFields,
     sessions: BTreeSet<u32>,
     fields: BTreeMap<String, FieldSums>,
@@ -171,7 +171,7 @@ struct FieldSums {
 
 /// Sums up the fields of the answers of a history; `names` are those of its tools and endpoints.
 pub fn uses(history: &History, names: &Names, found: &CallFields) -> FieldUses {
-    let mut tools: BTreeMap<String, Sums> = BTreeMap::new();
+    let mut tools: BTreeMap<String, ToolFieldSums> = BTreeMap::new();
     let (mut answers, mut all_sessions) = (0, BTreeSet::new());
     for call in &history.calls {
         let session = history.chains[call.chain as usize].session;
@@ -204,8 +204,8 @@ fn label(tool: &str, endpoint: &str) -> String {
     if is_class { format!("{tool}: {endpoint}") } else { tool.to_owned() }
 }
 
-impl Sums {
-    fn add(&mut self, answer: &Answer, session: u32, names: &Names) {
+impl ToolFieldSums {
+    fn add(&mut self, answer: &JsonAnswer, session: u32, names: &Names) {
         let tool = &mut self.tool;
         tool.responses += 1;
         tool.tokens += answer.tokens;
@@ -246,7 +246,7 @@ impl Sums {
 }
 
 impl FieldUse {
-    fn add(&mut self, field: &Field) {
+    fn add(&mut self, field: &AnswerField) {
         self.responses += 1;
         self.tokens += field.tokens;
         if field.values == 0 {

@@ -299,7 +299,7 @@ fn profile(part: &LogPart<'_>, guide: &EventGuide<'_>, sums: &[EndpointSum], byt
     let is_nested = |event: &&RecordedEvent| event.shape == BodyShape::NestedObject as u8 && event.depth > 0;
     let nested = sessions.par_iter().flat_map_iter(|session| session.iter().filter(is_nested));
     let nested = value_counts(nested.map(|event| (Sym::default(), event.depth.into(), event.weight)));
-    let contexts: Vec<Contexts> = sessions.par_iter().map(|session| Contexts::of(session)).collect();
+    let contexts: Vec<SessionContexts> = sessions.par_iter().map(|session| SessionContexts::of(session)).collect();
     let compactions = (0..).zip(part.log.compactions());
     let mut variants: BTreeMap<&'static str, u64> = BTreeMap::new();
     let used = || guide.sessions.iter().filter(|session| session.calls > 0);
@@ -321,14 +321,14 @@ fn profile(part: &LogPart<'_>, guide: &EventGuide<'_>, sums: &[EndpointSum], byt
 }
 
 /// The contexts of a session, and when it took place.
-struct Contexts {
+struct SessionContexts {
     contexts: u64,
     partitions: u64,
     first_ms: Millis,
     last_ms: Millis,
 }
 
-impl Contexts {
+impl SessionContexts {
     fn of(session: &[RecordedEvent]) -> Self {
         let mut of = Self { contexts: 0, partitions: 0, first_ms: Millis::MAX, last_ms: Millis::MIN };
         for chain in session.chunk_by(|a, b| a.chain == b.chain) {

@@ -10,7 +10,7 @@ use crate::logs::history::{Call, History};
 
 /// Counts every pattern; `uses` are the calls of the history, in its order.
 pub fn count(history: &History, uses: &[MinedCall], names: &Names, patterns: &[Pattern]) -> Vec<PatternCount> {
-    patterns.iter().map(|pattern| Search::new(pattern, history, uses, names).run()).collect()
+    patterns.iter().map(|pattern| PatternSearch::new(pattern, history, uses, names).run()).collect()
 }
 
 /// Whether a name fits one with `*` for anything.
@@ -20,7 +20,7 @@ fn fits(name: &str, wanted: &str) -> bool {
     left.char_indices().map(|(at, _)| at).chain([left.len()]).any(|at| fits(&left[at..], rest))
 }
 
-struct Search<'a> {
+struct PatternSearch<'a> {
     pattern: &'a Pattern,
     history: &'a History,
     uses: &'a [MinedCall],
@@ -29,7 +29,7 @@ struct Search<'a> {
     to: Vec<bool>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> PatternSearch<'a> {
     fn new(pattern: &'a Pattern, history: &'a History, uses: &'a [MinedCall], names: &Names) -> Self {
         let among = |list: &[String]| {
             names.texts().iter().map(|name| list.iter().any(|wanted| fits(name, wanted))).collect::<Vec<bool>>()

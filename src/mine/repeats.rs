@@ -24,7 +24,7 @@ pub fn repeats(part: &LogPart<'_>) -> Vec<u32> {
 fn distances(events: &[RecordedEvent]) -> Vec<u32> {
     let mut shown_at: IdMap<_, usize> = IdMap::default();
     // Marks the latest showing of each body.
-    let mut latest = Marks::new(events.len());
+    let mut latest = MarkCounts::new(events.len());
     let mut distances = Vec::with_capacity(events.len());
     for (place, event) in events.iter().enumerate() {
         if !event.body.is_some() {
@@ -44,9 +44,9 @@ fn distances(events: &[RecordedEvent]) -> Vec<u32> {
 }
 
 /// Counts marks before a place, in logarithmic time (Fenwick 1994).
-struct Marks(Vec<i32>);
+struct MarkCounts(Vec<i32>);
 
-impl Marks {
+impl MarkCounts {
     fn new(places: usize) -> Self {
         Self(vec![0; places + 1])
     }

@@ -18,12 +18,12 @@ const CATALOG: &str = "catalogs/claude_code.toml";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Runnable {
     schemas: BTreeMap<String, BTreeSet<String>>,
-    seen: BTreeMap<String, Seen>,
+    seen: BTreeMap<String, SeenArguments>,
 }
 
 /// Arguments of the calls of one tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Seen {
+struct SeenArguments {
     /// Arguments that every call may have had. A call may have any whose value is not kept (long texts, short words).
     always: BTreeSet<String>,
     /// Whether every call had several arguments, one without a value that is kept among them.
@@ -52,27 +52,30 @@ impl<'a> Arguments<'a> {
         names.iter().for_each(|name| *self.having.entry(name).or_default() += u64::from(is_whole));
     }
 
-    fn seen(self) -> Seen {
+    fn seen(self) -> SeenArguments {
         let always = self.having.iter().filter(|(_, calls)| **calls == self.whole);
-        Seen { always: always.map(|(name, _)| (*name).to_owned()).collect(), beside: self.beside == self.calls }
+        SeenArguments {
+            always: always.map(|(name, _)| (*name).to_owned()).collect(),
+            beside: self.beside == self.calls,
+        }
     }
 }
 
 #[derive(Deserialize)]
-struct Catalog {
-    tool: Vec<Tool>,
+struct ToolCatalog {
+    tool: Vec<CatalogTool>,
 }
 
 #[derive(Deserialize)]
-struct Tool {
+struct CatalogTool {
     name: String,
     /// First client version without this definition.
     until: Option<String>,
-    input_schema: Schema,
+    input_schema: InputSchema,
 }
 
 #[derive(Deserialize, Default)]
-struct Schema {
+struct InputSchema {
     #[serde(default)]
     required: BTreeSet<String>,
 }
@@ -83,7 +86,7 @@ impl Runnable {
     /// # Errors
     /// If the catalog does not fit.
     pub fn shipped(data: &Data) -> Result<Self> {
-        let catalog: Catalog = data.parsed(CATALOG)?;
+        let catalog: ToolCatalog = data.parsed(CATALOG)?;
         let present = catalog.tool.into_iter().filter(|tool| tool.until.is_none());
         let schemas = present.map(|tool| (tool.name, tool.input_schema.required)).collect();
         Ok(Self { schemas, seen: BTreeMap::new() })

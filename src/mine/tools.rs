@@ -36,22 +36,22 @@ pub fn server(tool: &str) -> Option<&str> {
 
 /// What a context has seen so far.
 #[derive(Default)]
-struct Seen {
+struct ContextSeen {
     context: Option<(u32, u32)>,
     bodies: IdSet<Id>,
     /// Reads of each file by each tool since it was changed last.
-    read: BTreeMap<(Id, Sym), Vec<Shown>>,
+    read: BTreeMap<(Id, Sym), Vec<ShownLines>>,
     /// Calls with empty answers in a row, by tool.
     empty: BTreeMap<Sym, Vec<usize>>,
 }
 
 /// What a read showed.
-struct Shown {
+struct ShownLines {
     body: Id,
     lines: Range<u32>,
 }
 
-impl Shown {
+impl ShownLines {
     fn of(call: &Call) -> Self {
         let [first, count] = call.lines;
         let first = first.max(1);
@@ -62,8 +62,8 @@ impl Shown {
 }
 
 /// How a read stands to those before it.
-fn reread(now: &Shown, before: &[Shown]) -> Option<Reread> {
-    let overlaps = |before: &Shown| before.lines.start < now.lines.end && now.lines.start < before.lines.end;
+fn reread(now: &ShownLines, before: &[ShownLines]) -> Option<Reread> {
+    let overlaps = |before: &ShownLines| before.lines.start < now.lines.end && now.lines.start < before.lines.end;
     if before.is_empty() {
         None
     } else if before.iter().any(|before| before.body == now.body) {
@@ -80,11 +80,11 @@ pub fn calls(history: &History, names: &Names, guide: &ToolGuide<'_>) -> (Vec<Mi
     let is_in = |tools: &BTreeSet<String>| names.texts().iter().map(|name| tools.contains(name)).collect::<Vec<bool>>();
     let (reading, changing) = (is_in(guide.reading), is_in(guide.changing));
     let (servers, server_of) = servers(names);
-    let mut seen = Seen::default();
+    let mut seen = ContextSeen::default();
     let mut out: Vec<MinedCall> = Vec::with_capacity(history.calls.len());
     for call in &history.calls {
         if seen.context != Some((call.chain, call.partition)) {
-            seen = Seen { context: Some((call.chain, call.partition)), ..Seen::default() };
+            seen = ContextSeen { context: Some((call.chain, call.partition)), ..ContextSeen::default() };
         }
         let tool = call.tool.0 as usize;
         let mut row = plain(call, guide);
@@ -95,7 +95,7 @@ pub fn calls(history: &History, names: &Names, guide: &ToolGuide<'_>) -> (Vec<Mi
         row.reads = file && reading[tool];
         if row.reads {
             let before = seen.read.entry((call.path, call.tool)).or_default();
-            let now = Shown::of(call);
+            let now = ShownLines::of(call);
             row.reread = reread(&now, before);
             before.push(now);
         }

@@ -117,14 +117,14 @@ pub struct Totals {
 
 /// Computes the totals of all files.
 pub fn totals(corpus: &Corpus) -> Totals {
-    let mut sums = Sums { window: Millis::MIN..Millis::MAX, ..Sums::default() };
+    let mut sums = WindowSums { window: Millis::MIN..Millis::MAX, ..WindowSums::default() };
     corpus.files.iter().for_each(|file| sums.add_file(file));
     sums.finish(&corpus.names)
 }
 
 /// The exact repeats among the results that came within a window.
 pub fn repeats(corpus: &Corpus, window: Range<Millis>) -> RepeatTotals {
-    let mut sums = Sums { window, ..Sums::default() };
+    let mut sums = WindowSums { window, ..WindowSums::default() };
     for file in &corpus.files {
         let answers = answers(file);
         sums.add_repeats(&answers, &standing(&answers), &file.rows.marks);
@@ -153,7 +153,7 @@ struct ToolSums {
 }
 
 #[derive(Default)]
-struct Sums {
+struct WindowSums {
     /// Results outside are no repeats, and nothing repeats them.
     window: Range<Millis>,
     totals: Totals,
@@ -164,7 +164,7 @@ struct Sums {
     edges: [u64; LAGS.len()],
 }
 
-impl Sums {
+impl WindowSums {
     fn add_file(&mut self, file: &SourceRows) {
         let counters = &file.source.counters;
         self.totals.files += 1;

@@ -32,7 +32,7 @@ pub fn bound(
     let of_context = |context: &PlannerContext| {
         let rooms = vec![whole; context.calls.len()];
         let (listed, asked) = (IdMap::default(), IdSet::default());
-        let mut search = Search { told, known, numbers, listed, asked, rooms, made: 0 };
+        let mut search = BoundSearch { told, known, numbers, listed, asked, rooms, made: 0 };
         context.steps(told.history).map(|step| search.step(step)).sum::<Bound>()
     };
     let of_session = |(session, contexts): (usize, &Vec<PlannerContext>)| {
@@ -63,7 +63,7 @@ impl Room {
 
 /// How far a call gets on the way to being known ahead.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Reach {
+enum CallReach {
     /// It did not run.
     Nowhere,
     /// Its tool may not be called ahead.
@@ -82,7 +82,7 @@ enum Reach {
     Reachable,
 }
 
-impl Reach {
+impl CallReach {
     fn bound(self) -> Bound {
         let at_least = |reach| u64::from(self >= reach);
         Bound {
@@ -98,7 +98,7 @@ impl Reach {
 }
 
 /// The search through one context.
-struct Search<'a> {
+struct BoundSearch<'a> {
     told: PlannerHistory<'a>,
     known: &'a KnownTools<'a>,
     numbers: &'a PlannerThresholds,
@@ -111,7 +111,7 @@ struct Search<'a> {
     made: usize,
 }
 
-impl Search<'_> {
+impl BoundSearch<'_> {
     fn step(&mut self, step: &[u32]) -> Bound {
         let bound = step.iter().map(|&call| self.reach(call).bound()).sum();
         let after = self.made + step.len();
@@ -125,27 +125,27 @@ impl Search<'_> {
         bound
     }
 
-    fn reach(&mut self, call: u32) -> Reach {
+    fn reach(&mut self, call: u32) -> CallReach {
         let row = &self.told.history.calls[call as usize];
         if !row.ran() {
-            return Reach::Nowhere;
+            return CallReach::Nowhere;
         }
         let tool = self.known.get(row.tool);
         let input = self.told.values.input(call as usize).filter(|_| tool.speculatable);
-        let Some(input) = input else { return Reach::Ran };
+        let Some(input) = input else { return CallReach::Ran };
         if !self.asked.insert(input.value ^ u64::from(row.tool.0).wrapping_mul(0x9E37_79B9_7F4A_7C15)) {
-            return Reach::Repeat;
+            return CallReach::Repeat;
         }
         let sources = self.told.values.given(call as usize).iter().filter_map(|given| self.listed.get(&given.value));
-        let Some((answer, then)) = sources.max().copied() else { return Reach::New };
+        let Some((answer, then)) = sources.max().copied() else { return CallReach::New };
         if input.leaves != 1 {
-            return Reach::Listed;
+            return CallReach::Listed;
         }
         if self.made - then >= self.numbers.judge.calls_near as usize {
-            return Reach::Whole;
+            return CallReach::Whole;
         }
         let tokens = self.tokens(&tool.model.model);
-        if self.rooms[answer].take(tokens) { Reach::Reachable } else { Reach::Near }
+        if self.rooms[answer].take(tokens) { CallReach::Reachable } else { CallReach::Near }
     }
 
     fn tokens(&self, model: &ToolModel) -> u64 {

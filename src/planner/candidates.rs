@@ -10,7 +10,6 @@ use crate::mine::runnable::Runnable;
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::plan::{ExpectedCost, worth};
 use crate::planner::prefetches::DeclineReason;
-use crate::planner::request::{CallKey, NamedArgument, Projected};
 use crate::planner::value_models::{ValueModel, ValueModels};
 use crate::settings::tool_model::{FollowUp, ValueClass};
 
@@ -96,7 +95,7 @@ pub fn candidates(
     numbers: &PlannerThresholds,
     project: &dyn Fn(&FollowUp) -> Vec<Projected>,
 ) -> Candidates {
-    let mut found = Finding { turn, options, numbers, open: BTreeMap::new(), declined: Vec::new() };
+    let mut found = CandidateSearch { turn, options, numbers, open: BTreeMap::new(), declined: Vec::new() };
     for link in models.get(turn.tool).into_iter().flat_map(ValueModel::links) {
         let mut projected = project(link);
         projected.truncate(numbers.projection.arguments_max);
@@ -105,7 +104,7 @@ pub fn candidates(
     Candidates { open: found.open.into_values().collect(), declined: found.declined }
 }
 
-struct Finding<'a> {
+struct CandidateSearch<'a> {
     turn: &'a AnswerMoment<'a>,
     options: &'a CandidateOptions,
     numbers: &'a PlannerThresholds,
@@ -113,7 +112,7 @@ struct Finding<'a> {
     declined: Vec<Declined>,
 }
 
-impl Finding<'_> {
+impl CandidateSearch<'_> {
     fn link(&mut self, link: &FollowUp, model: &ValueModel, projected: Vec<Projected>) {
         let objection = |probability: f64| {
             if !model.is_speculatable() {
@@ -167,5 +166,54 @@ impl Finding<'_> {
         if candidate.probability * candidate.share > known.probability * known.share {
             *known = candidate;
         }
+    }
+}
+
+/// A named argument and its value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NamedArgument {
+    /// Name of the argument on the tool that is called.
+    pub name: String,
+    /// Hash of the canonical text that it is set to (paths normalised, numbers in digits); the text is gone.
+    pub value: u64,
+}
+
+impl NamedArgument {
+    /// An argument.
+    pub fn new(name: impl Into<String>, value: u64) -> Self {
+        Self { name: name.into(), value }
+    }
+}
+
+/// A call: equal requests get equal answers as long as nothing changes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallKey {
+    /// Live name of the tool.
+    pub tool: String,
+    /// Its argument.
+    pub argument: NamedArgument,
+}
+
+/// An argument made out of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Projected {
+    /// The argument.
+    pub argument: NamedArgument,
+    /// Probability that it is this one, given that the tool comes next, 0 … 1.
+    pub share: f64,
+    /// Probability of exactly this call, where more is known than the link says; then the share is 1.
+    pub probability: Option<f64>,
+}
+
+impl Projected {
+    /// An argument with the probability of exactly this call.
+    pub fn certain(argument: NamedArgument, probability: f64) -> Self {
+        Self { argument, share: 1.0, probability: Some(probability) }
+    }
+
+    /// Arguments of which nobody knows which is likelier: they share the probability evenly.
+    pub fn evenly(arguments: Vec<NamedArgument>) -> Vec<Self> {
+        let share = 1.0 / arguments.len().max(1) as f64;
+        arguments.into_iter().map(|argument| Self { argument, share, probability: None }).collect()
     }
 }

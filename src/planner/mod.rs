@@ -25,7 +25,6 @@ pub mod plan;
 pub mod published;
 pub mod race;
 mod refusals;
-pub mod request;
 pub mod selectivity;
 pub mod stage;
 pub mod sweep;

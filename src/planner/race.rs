@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::planner::candidates::CallKey;
 use crate::planner::numbers::RaceNumbers;
 use crate::planner::prefetches::PrefetchEnd;
-use crate::planner::request::CallKey;
 use crate::settings::Enrichment;
 use crate::settings::tool_model::CostModel;
 

@@ -15,7 +15,7 @@ use crate::settings::{Enrichment, SettingsFile, what_if};
 const PROBABILITY: &str = "min_followup_probability";
 
 /// One combination of values.
-struct Cell {
+struct SweepPointValues {
     values: Vec<String>,
     enrichment: Enrichment,
     probability_min: Option<f64>,
@@ -25,7 +25,7 @@ struct Cell {
 pub struct SweepGrid {
     /// What is swept.
     pub keys: Vec<String>,
-    cells: Vec<Cell>,
+    cells: Vec<SweepPointValues>,
 }
 
 impl SweepGrid {
@@ -57,7 +57,7 @@ impl SweepGrid {
                 }
             }
             let values = values.iter().map(|value| value.to_string().trim().to_owned()).collect();
-            Ok(Cell { values, enrichment: what_if(file, &changes)?.enrichment, probability_min })
+            Ok(SweepPointValues { values, enrichment: what_if(file, &changes)?.enrichment, probability_min })
         };
         Ok(Self { cells: grid(&axes)?.into_iter().map(cell).collect::<Result<_>>()?, keys })
     }
@@ -72,7 +72,7 @@ impl SweepGrid {
         let trained = Trained::new(stage);
         let known: Vec<KnownTools<'_>> =
             planners.iter().map(|planner| KnownTools::new(&planner.models, stage.told(), &stage.numbers)).collect();
-        let row = |cell: &Cell, planner: &Planner, known: &KnownTools<'_>| {
+        let row = |cell: &SweepPointValues, planner: &Planner, known: &KnownTools<'_>| {
             let books = walk(stage, planner, known, &trained, &cell.enrichment, cell.probability_min, None);
             PlannerSweepRow {
                 values: cell.values.clone(),

@@ -52,7 +52,7 @@ pub enum LayerPrecedence {
 
 /// What one layer says of one tool: values by key.
 #[derive(Debug)]
-struct Said {
+struct LayerValues {
     level: Level,
     leaves: Vec<(KeyPath, Value, String)>,
 }
@@ -60,7 +60,7 @@ struct Said {
 /// Everything that is said of tools, by layer.
 #[derive(Debug, Default)]
 pub struct ModelLayers {
-    tools: BTreeMap<String, Vec<Said>>,
+    tools: BTreeMap<String, Vec<LayerValues>>,
     known: BTreeSet<String>,
 }
 
@@ -81,7 +81,7 @@ impl ModelLayers {
         if !leaves.iter().any(|(key, ..)| *key == class) {
             leaves.push((class, Value::from("indeterminate"), place.to_owned()));
         }
-        self.say(tool, Said { level, leaves });
+        self.say(tool, LayerValues { level, leaves });
         Ok(())
     }
 
@@ -116,7 +116,7 @@ impl ModelLayers {
             let level = if tool == ANY { Level::Wildcard } else { Level::User };
             let mut leaves = Vec::new();
             flatten(said, &KeyPath::from(["tools", tool]), &mut place, &mut leaves);
-            self.say(tool, Said { level, leaves });
+            self.say(tool, LayerValues { level, leaves });
         }
     }
 
@@ -148,7 +148,7 @@ impl ModelLayers {
         Ok(models)
     }
 
-    fn say(&mut self, tool: &str, said: Said) {
+    fn say(&mut self, tool: &str, said: LayerValues) {
         let layers = self.tools.entry(tool.to_owned()).or_default();
         layers.retain(|other| other.level != said.level);
         layers.push(said);
@@ -251,7 +251,7 @@ impl ValueModels {
         let mut found = std::mem::take(&mut self.problems);
         let is_known = |tool: &String| tool == ANY || known.contains(tool) || self.models.contains_key(tool);
         for (tool, model) in &self.models {
-            let mut check = Check { at: KeyPath::from(["tools", tool]), model, found: &mut found };
+            let mut check = ModelCheck { at: KeyPath::from(["tools", tool]), model, found: &mut found };
             check.links(self);
             check.numbers();
             check.names("invalidates", &model.model.invalidates, is_known);
@@ -285,13 +285,13 @@ impl ValueModels {
 }
 
 /// Looks one model through.
-struct Check<'a> {
+struct ModelCheck<'a> {
     at: KeyPath,
     model: &'a ValueModel,
     found: &'a mut Vec<ModelProblem>,
 }
 
-impl Check<'_> {
+impl ModelCheck<'_> {
     fn links(&mut self, models: &ValueModels) {
         for (position, link) in self.model.model.follow_up.iter().enumerate() {
             let at = self.at.child("follow_up").child(position.to_string());
@@ -339,7 +339,7 @@ impl Check<'_> {
 
 /// What the user's block takes away from the annotation below it.
 fn overridden(tool: &str, below: &ToolModel, model: &ValueModel, found: &mut Vec<ModelProblem>) {
-    let mut check = Check { at: KeyPath::from(["tools", tool]), model, found };
+    let mut check = ModelCheck { at: KeyPath::from(["tools", tool]), model, found };
     let kept: BTreeSet<_> = model.model.follow_up.iter().map(|link| &link.tool).collect();
     let lost: Vec<_> = below.follow_up.iter().map(|link| &link.tool).filter(|tool| !kept.contains(tool)).collect();
     if !lost.is_empty() {
@@ -354,8 +354,8 @@ fn overridden(tool: &str, below: &ToolModel, model: &ValueModel, found: &mut Vec
 
 fn effective<'s>(
     tool: &str,
-    said: impl IntoIterator<Item = &'s Said>,
-    blanket: Option<&Said>,
+    said: impl IntoIterator<Item = &'s LayerValues>,
+    blanket: Option<&LayerValues>,
     precedence: LayerPrecedence,
 ) -> Result<ValueModel> {
     let said: Vec<_> = said.into_iter().collect();

@@ -13,6 +13,7 @@ use crate::logs::values::List;
 use crate::mine::runnable::Runnable;
 use crate::planner::bound::OfferedValues;
 use crate::planner::candidates::{AnswerMoment, Candidates, candidates};
+use crate::planner::candidates::{CallKey, NamedArgument, Projected};
 use crate::planner::contexts::{Latencies, PlannerContext, PlannerHistory, window};
 use crate::planner::exact::optimum;
 use crate::planner::intents::{Intents, prefetch_hint};
@@ -25,7 +26,6 @@ use crate::planner::prefetches::{
 };
 use crate::planner::race::{Prefetch, Race, RaceEnd, RaceLimits, latency_ms};
 use crate::planner::refusals::Refusals;
-use crate::planner::request::{CallKey, NamedArgument, Projected};
 use crate::planner::value_models::ValueModels;
 use crate::planner::watch::{Match, PrefetchWatch, SentPrefetch};
 use crate::planner::{candidates, plan as planner, published};
@@ -81,7 +81,7 @@ pub fn judge(told: PlannerHistory<'_>, policy: &JudgedPlanner<'_>, wanted: &[boo
     let books = |(session, contexts): (usize, &Vec<PlannerContext>)| {
         let mut books = PlannerLedger::default();
         for context in contexts.iter().filter(|_| wanted[session]) {
-            Walk::over(told, policy, context).finish(context, &mut books);
+            ContextWalk::over(told, policy, context).finish(context, &mut books);
         }
         books
     };
@@ -94,7 +94,7 @@ pub fn trail(told: PlannerHistory<'_>, policy: &JudgedPlanner<'_>, wanted: &[boo
     let sessions = PlannerContext::of_sessions(told.history);
     let traces = |(session, contexts): (usize, &Vec<PlannerContext>)| -> Vec<HostTrace> {
         let contexts = contexts.iter().filter(|_| wanted[session]);
-        contexts.flat_map(|context| Walk::over(told, policy, context).traces(context)).collect()
+        contexts.flat_map(|context| ContextWalk::over(told, policy, context).traces(context)).collect()
     };
     sessions.par_iter().enumerate().flat_map_iter(traces).collect()
 }
@@ -123,13 +123,13 @@ struct Planned {
 
 /// What an answer offers, link by link.
 #[derive(Default)]
-struct Offer<'a> {
+struct AnswerOffer<'a> {
     moments: Vec<Opportunity>,
     /// Links with the places of what they are offered.
     ranges: Vec<(&'a KnownLink<'a>, Range<usize>)>,
 }
 
-impl Offer<'_> {
+impl AnswerOffer<'_> {
     /// The arguments for a link, and how likely each call is where the odds know it.
     fn project(&self, follow_up: &FollowUp, odds: Option<&dyn Odds>) -> Vec<Projected> {
         let range = self.ranges.iter().find(|(link, _)| std::ptr::eq(link.follow_up, follow_up));
@@ -153,7 +153,7 @@ impl Offer<'_> {
 }
 
 /// The walk over one context.
-struct Walk<'a> {
+struct ContextWalk<'a> {
     told: PlannerHistory<'a>,
     policy: &'a JudgedPlanner<'a>,
     reader: OpportunityReader<'a, 'a>,
@@ -168,7 +168,7 @@ struct Walk<'a> {
     edges: BTreeMap<PrefetchEdge, Box<PrefetchTally>>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> ContextWalk<'a> {
     fn new(told: PlannerHistory<'a>, policy: &'a JudgedPlanner<'a>, session: u32) -> Self {
         let numbers = policy.numbers;
         Self {
@@ -349,7 +349,7 @@ impl<'a> Walk<'a> {
     fn found(
         &self,
         turn: &AnswerMoment<'_>,
-        offer: &Offer<'_>,
+        offer: &AnswerOffer<'_>,
         probability_min: f64,
         odds: Option<&dyn Odds>,
     ) -> Candidates {
@@ -382,8 +382,8 @@ impl<'a> Walk<'a> {
     }
 
     /// What the answer offers to each link and was not read before.
-    fn fresh(&mut self, trigger: u32) -> Offer<'a> {
-        let Offer { moments: mut offered, mut ranges } = Offer::default();
+    fn fresh(&mut self, trigger: u32) -> AnswerOffer<'a> {
+        let AnswerOffer { moments: mut offered, mut ranges } = AnswerOffer::default();
         for (number, link) in self.reader.links(trigger) {
             let start = offered.len();
             self.reader.offers(trigger, number, link, self.policy.numbers.judge.ranks_max, &mut offered);
@@ -398,7 +398,7 @@ impl<'a> Walk<'a> {
             }
             ranges.push((link, start..offered.len()));
         }
-        Offer { moments: offered, ranges }
+        AnswerOffer { moments: offered, ranges }
     }
 
     fn decline(&mut self, moment: &Opportunity, reason: DeclineReason) {
@@ -501,7 +501,7 @@ impl<'a> Walk<'a> {
     fn finish(mut self, context: &PlannerContext, books: &mut PlannerLedger) {
         self.race.end(self.now_ms);
         let bytes_per_token = self.bytes_per_token();
-        let mut chances = Chances::new(self.told, context, self.policy.numbers.judge.calls_near);
+        let mut chances = WindowChances::new(self.told, context, self.policy.numbers.judge.calls_near);
         for sent in &self.watch.sent {
             let fate = self.race.records()[sent.record].fate;
             let tally = self.edges.entry((sent.moment.from, sent.moment.to)).or_default();
@@ -561,14 +561,14 @@ fn enter(asked: &mut AskedFor, found: Match) {
 }
 
 /// How often a window of the context, wherever it begins, has a call of a tool.
-struct Chances<'a> {
+struct WindowChances<'a> {
     told: PlannerHistory<'a>,
     context: &'a PlannerContext,
     calls_near: usize,
     known: BTreeMap<Sym, f64>,
 }
 
-impl<'a> Chances<'a> {
+impl<'a> WindowChances<'a> {
     fn new(told: PlannerHistory<'a>, context: &'a PlannerContext, calls_near: u32) -> Self {
         Self { told, context, calls_near: calls_near as usize, known: BTreeMap::new() }
     }

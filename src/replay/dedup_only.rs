@@ -16,7 +16,7 @@ use crate::replay::tape::{Response, Tape, TapeEntry};
 
 /// One response.
 #[derive(Clone, Copy)]
-struct Step {
+struct DedupStep {
     /// Names the body.
     body: u32,
     endpoint: u32,
@@ -42,7 +42,7 @@ struct Step {
 /// The responses of a tape, as far as L0 asks about them.
 pub(super) struct DedupOnlyReplay<'t> {
     tape: &'t Tape,
-    steps: Vec<Step>,
+    steps: Vec<DedupStep>,
     weights: &'t [f64],
 }
 
@@ -73,7 +73,7 @@ impl<'t> DedupOnlyReplay<'t> {
             let kind = tape.endpoints[response.endpoint as usize].kind;
             let frame = hints::reference_size(shown, wording(now.verbosity, kind));
             let counting = now.session(response).counting;
-            steps.push(Step {
+            steps.push(DedupStep {
                 body: response.body,
                 endpoint: response.endpoint,
                 bytes: response.body_at_hand.raw.bytes,

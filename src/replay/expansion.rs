@@ -12,11 +12,11 @@ use crate::replay::tape::Tape;
 /// What stands in the context now, by response.
 pub struct Expansion<'t> {
     tape: &'t Tape,
-    sent: IdMap<u32, Sent>,
+    sent: IdMap<u32, SentForm>,
     counts: Expanded,
 }
 
-enum Sent {
+enum SentForm {
     AsIs,
     Encoded,
     /// The lines apart from those that hints stood for.
@@ -42,13 +42,13 @@ impl<'t> Expansion<'t> {
     /// Something was sent for a response; `runs` are the lines that it refers to.
     pub fn send(&mut self, response: u32, decision: &Decision, runs: &[LineRun]) {
         let holds = match decision.what {
-            SentAs::AsIs => return self.show(response, Sent::AsIs),
-            SentAs::Encoded(_) => return self.show(response, Sent::Encoded),
+            SentAs::AsIs => return self.show(response, SentForm::AsIs),
+            SentAs::Encoded(_) => return self.show(response, SentForm::Encoded),
             SentAs::Reference(to) => self.is_same(response, to),
             SentAs::NearReference(to) => self.is_near(response, to),
             SentAs::RangeReference => {
                 let holds = self.gives_lines_back(response, runs);
-                self.show(response, Sent::Lines(runs.to_vec()));
+                self.show(response, SentForm::Lines(runs.to_vec()));
                 holds
             }
         };
@@ -61,7 +61,7 @@ impl<'t> Expansion<'t> {
         self.counts
     }
 
-    fn show(&mut self, response: u32, sent: Sent) {
+    fn show(&mut self, response: u32, sent: SentForm) {
         self.sent.insert(response, sent);
     }
 
@@ -75,13 +75,13 @@ impl<'t> Expansion<'t> {
 
     fn is_same(&self, response: u32, to: u32) -> bool {
         let (here, there) = (self.facts(response), self.facts(to));
-        let stands = matches!(self.sent.get(&to), Some(Sent::AsIs | Sent::Encoded));
+        let stands = matches!(self.sent.get(&to), Some(SentForm::AsIs | SentForm::Encoded));
         let one_body = self.tape.responses[response as usize].body == self.tape.responses[to as usize].body;
         stands && one_body && here.sha == there.sha
     }
 
     fn is_near(&self, response: u32, to: u32) -> bool {
-        let stands = matches!(self.sent.get(&to), Some(Sent::AsIs));
+        let stands = matches!(self.sent.get(&to), Some(SentForm::AsIs));
         let signatures = self.facts(to).near.as_ref().zip(self.facts(response).near.as_ref());
         stands && signatures.is_some_and(|(there, here)| changed(there, here).as_ref() == Some(here))
     }
@@ -111,8 +111,8 @@ impl<'t> Expansion<'t> {
         let found = lines.get(start..end)?;
         let numbers = found.iter().map(|line| line.number).eq(first..=last);
         let shown = match self.sent.get(&response)? {
-            Sent::AsIs | Sent::Encoded => true,
-            Sent::Lines(runs) => runs.iter().all(|run| run.lines.end <= start || end <= run.lines.start),
+            SentForm::AsIs | SentForm::Encoded => true,
+            SentForm::Lines(runs) => runs.iter().all(|run| run.lines.end <= start || end <= run.lines.start),
         };
         (numbers && shown).then_some(found)
     }

@@ -48,7 +48,7 @@ struct ArmBaseline {
 
 /// What a baseline file calls endpoints.
 #[derive(Clone, Copy)]
-enum Naming<'p> {
+enum BaselineNaming<'p> {
     /// By their names.
     Real,
     /// As older files do.
@@ -57,7 +57,7 @@ enum Naming<'p> {
     Hidden(&'p Pseudonyms),
 }
 
-impl Naming<'_> {
+impl BaselineNaming<'_> {
     fn of(self, endpoint: &str) -> String {
         match self {
             Self::Real => endpoint.to_owned(),
@@ -72,7 +72,7 @@ fn yes() -> bool {
 }
 
 /// One figure before and now, in per cent of its own baseline.
-struct Line {
+struct GateLine {
     what: String,
     before_pct: f64,
     now_pct: f64,
@@ -97,7 +97,7 @@ pub struct ReplayGate {
     max_regression_pct: f64,
     /// Nothing to compare with: the file was written.
     written: bool,
-    lines: Vec<Line>,
+    lines: Vec<GateLine>,
     notes: Vec<String>,
 }
 
@@ -120,7 +120,10 @@ impl ReplayGate {
                 return Err(Error::io("reading", path, &cause));
             }
             _ => {
-                let now = Baseline::of(report, if asked.is_named { Naming::Real } else { Naming::Hidden(names) });
+                let now = Baseline::of(
+                    report,
+                    if asked.is_named { BaselineNaming::Real } else { BaselineNaming::Hidden(names) },
+                );
                 let text = serde_json::to_string_pretty(&now).expect("a baseline prints") + "\n";
                 write_private(path, &text)?;
                 gate.written = true;
@@ -132,9 +135,9 @@ impl ReplayGate {
     /// Both sides call endpoints by what the file calls them; people are told the names of this replay.
     fn compare(&mut self, before: &Baseline, report: &ReplayReport, names: &Pseudonyms) {
         let naming = match &before.pseudonyms {
-            _ if before.names => Naming::Real,
-            None => Naming::Published,
-            Some(_) => Naming::Hidden(names),
+            _ if before.names => BaselineNaming::Real,
+            None => BaselineNaming::Published,
+            Some(_) => BaselineNaming::Hidden(names),
         };
         let now = Baseline::of(report, naming);
         if before.pseudonyms.is_some() && before.pseudonyms != now.pseudonyms {
@@ -181,16 +184,16 @@ impl ReplayGate {
         let (before_pct, now_pct) = (pct(before), pct(now));
         // A difference in the last bits of a division is none.
         let worse = before_pct - now_pct > self.max_regression_pct + 1e-9;
-        self.lines.push(Line { what, before_pct, now_pct, worse });
+        self.lines.push(GateLine { what, before_pct, now_pct, worse });
     }
 
-    fn worse(&self) -> impl Iterator<Item = &Line> {
+    fn worse(&self) -> impl Iterator<Item = &GateLine> {
         self.lines.iter().filter(|line| line.worse)
     }
 
     /// Fields of the JSON report.
     pub fn json(&self) -> Value {
-        let line = |line: &Line| json!({ "what": line.what, "before_pct": line.before_pct, "now_pct": line.now_pct, "worse": line.worse });
+        let line = |line: &GateLine| json!({ "what": line.what, "before_pct": line.before_pct, "now_pct": line.now_pct, "worse": line.worse });
         json!({
             "baseline": self.path.shown(),
             "written": self.written,
@@ -227,8 +230,8 @@ impl ReplayGate {
 
     /// What got worse, a line each: "published: 10.00 % → 9.00 %".
     pub fn reasons(&self) -> Vec<String> {
-        let words = |line: &Line| {
-            let Line { what, before_pct, now_pct, .. } = line;
+        let words = |line: &GateLine| {
+            let GateLine { what, before_pct, now_pct, .. } = line;
             format!("{}: {before_pct:.2} % → {now_pct:.2} %", visible(what))
         };
         self.worse().map(words).collect()
@@ -236,13 +239,13 @@ impl ReplayGate {
 }
 
 impl Baseline {
-    fn of(report: &ReplayReport, naming: Naming<'_>) -> Self {
+    fn of(report: &ReplayReport, naming: BaselineNaming<'_>) -> Self {
         let arms = report.arms.iter().map(|arm| (arm.name.clone(), ArmBaseline::of(arm, naming))).collect();
         let reach = Some(report.reach.clone());
-        let pseudonyms = if let Naming::Hidden(names) = naming { Some(names.check()) } else { None };
+        let pseudonyms = if let BaselineNaming::Hidden(names) = naming { Some(names.check()) } else { None };
         Self {
             schema_version: SCHEMA_VERSION,
-            names: matches!(naming, Naming::Real),
+            names: matches!(naming, BaselineNaming::Real),
             pseudonyms,
             tokens: report.counters(),
             reach,
@@ -269,7 +272,7 @@ impl Baseline {
 }
 
 impl ArmBaseline {
-    fn of(arm: &ReplayArm, naming: Naming<'_>) -> Self {
+    fn of(arm: &ReplayArm, naming: BaselineNaming<'_>) -> Self {
         let whole = arm.total.baseline();
         let mut endpoints: BTreeMap<String, [u64; 2]> = BTreeMap::new();
         for group in &arm.endpoints {

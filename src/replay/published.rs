@@ -16,7 +16,7 @@ use crate::replay::tape::{Tape, TapeEntry};
 
 /// Replays the published accounting; `answered` tells when each response came.
 pub fn published_claim(tape: &Tape, scenario: &Scenario, answered: &[Millis]) -> PublishedClaim {
-    let mut sums = Sums::default();
+    let mut sums = PublishedSums::default();
     let mut host = Host { tape, scenario, cache: DedupCache::new(scenario.lru_size) };
     let (mut session, mut partitions) = (None, IdMap::default());
     for index in in_order_of_time(tape, answered) {
@@ -56,7 +56,7 @@ fn in_order_of_time(tape: &Tape, answered: &[Millis]) -> Vec<u32> {
 }
 
 #[derive(Default)]
-struct Sums {
+struct PublishedSums {
     events: u64,
     hits: u64,
     baseline: u64,
@@ -73,7 +73,7 @@ struct Host<'t> {
 }
 
 impl Host<'_> {
-    fn meet(&mut self, index: u32, sums: &mut Sums) {
+    fn meet(&mut self, index: u32, sums: &mut PublishedSums) {
         let response = &self.tape.responses[index as usize];
         let policy = &self.scenario.endpoints[response.endpoint as usize];
         // Before the call is made, so that it makes no difference how it ends.

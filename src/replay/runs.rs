@@ -48,7 +48,7 @@ impl Windows {
         facts.par_iter().zip(repeats).for_each_init(Vec::new, |lines, (row, &repeats)| {
             hashes(row, length, lines, |_, hash| often.add(hash, repeats));
         });
-        let mut known: HashMap<u64, Known, BuildHasherDefault<IdHasher>> = HashMap::default();
+        let mut known: HashMap<u64, FirstWindow, BuildHasherDefault<IdHasher>> = HashMap::default();
         let often_in = |lines: &mut Vec<BodyLine>, row: &BodyFacts| {
             let mut found: Vec<(u32, u64)> = Vec::new();
             hashes(row, length, lines, |at, hash| found.extend(often.has(hash).then_some((at, hash))));
@@ -71,16 +71,16 @@ impl Windows {
         facts: &[BodyFacts],
         body: u32,
         found: &[(u32, u64)],
-        known: &mut HashMap<u64, Known, BuildHasherDefault<IdHasher>>,
+        known: &mut HashMap<u64, FirstWindow, BuildHasherDefault<IdHasher>>,
     ) {
         let start = self.numbers.len();
         let lines = if found.is_empty() { 0 } else { facts[body as usize].lines.len() };
         self.numbers.resize(start + lines, NO_WINDOW);
         for &(at, hash) in found {
-            let here = Known { body, at, number: self.count };
+            let here = FirstWindow { body, at, number: self.count };
             let first = *known.entry(hash).or_insert(here);
             // The witness of a line covers its number as well.
-            let texts = |known: Known| facts[known.body as usize].lines.witnesses_of(known.at, self.length);
+            let texts = |known: FirstWindow| facts[known.body as usize].lines.witnesses_of(known.at, self.length);
             // Two windows under one hash: the later one is not referred to, rather than taken for the other.
             if texts(first) == texts(here) {
                 self.numbers[start + at as usize] = first.number;
@@ -184,7 +184,7 @@ impl Often {
 
 /// Where a window was first met.
 #[derive(Clone, Copy)]
-struct Known {
+struct FirstWindow {
     body: u32,
     at: u32,
     number: u32,

@@ -82,7 +82,7 @@ pub fn replay_sessions(
 
 /// Tells what the layers behind L0 would send for every response, in order, with the tokens as it is.
 pub(super) fn fallbacks(tape: &Tape, scenario: &Scenario, each: &mut impl FnMut(&Response, u64, Decision)) {
-    let mut stack = Stack::new(tape, scenario);
+    let mut stack = LayerStack::new(tape, scenario);
     for (index, response) in (0..).zip(&tape.responses) {
         let offer = stack.offer(index, response);
         let fallback = match response.outcome {
@@ -98,8 +98,8 @@ fn walk<'t>(
     scenario: &'t Scenario,
     responses: Range<usize>,
     each: &mut impl FnMut(u32, u64, Option<&Decision>, &[LineRun]),
-) -> Stack<'t> {
-    let mut stack = Stack::new(tape, scenario);
+) -> LayerStack<'t> {
+    let mut stack = LayerStack::new(tape, scenario);
     let first = tape.evictions.partition_point(|&(before, _)| (before as usize) < responses.start);
     let mut evictions = tape.evictions[first..].iter().peekable();
     for (index, response) in (responses.start as u32..).zip(&tape.responses[responses]) {
@@ -117,7 +117,7 @@ fn walk<'t>(
     stack
 }
 
-struct Stack<'t> {
+struct LayerStack<'t> {
     tape: &'t Tape,
     scenario: &'t Scenario,
     /// Session, chain and partition.
@@ -131,7 +131,7 @@ struct Stack<'t> {
     passthrough: Passthrough,
 }
 
-impl<'t> Stack<'t> {
+impl<'t> LayerStack<'t> {
     fn new(tape: &'t Tape, scenario: &'t Scenario) -> Self {
         Self {
             tape,

@@ -51,7 +51,7 @@ use crate::planner::numbers::{PlannerThresholds, ProjectionNumbers};
 use crate::rules::annotations::Annotations;
 use crate::settings::effective::Current;
 use crate::settings::finding::{Delta, Finding, Verdict};
-use crate::whatif::calibration::outcome::FamilyRatio;
+use crate::whatif::calibration::FamilyRatio;
 
 /// A rule: who it is, what it does in words, where its numbers are, and the judgement.
 pub struct Rule {

@@ -13,7 +13,7 @@ use crate::rules::p1_model::ModelFamily;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::effective::Current;
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
-use crate::whatif::calibration::outcome::FamilyRatio;
+use crate::whatif::calibration::FamilyRatio;
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -48,7 +48,7 @@ impl From<Quiet> for Verdict {
     }
 }
 
-type Judged<T> = std::result::Result<T, Quiet>;
+type OrQuiet<T> = std::result::Result<T, Quiet>;
 
 /// Where the ratio of a family stands now, and where a better one would go.
 struct Seat {
@@ -85,7 +85,7 @@ fn calibrate(
     row: &FamilyRatio,
     thresholds: &Thresholds,
     sheet: &RuleThresholds,
-) -> Judged<Vec<Finding>> {
+) -> OrQuiet<Vec<Finding>> {
     let seat = seat(facts, &row.family)?;
     let (lower, upper) = certain(row, thresholds, sheet)?;
     let key = ratio_key(&seat.tokenizer);
@@ -114,7 +114,7 @@ pub(crate) fn rounded(value: f64, decimals: u8, within: RangeInclusive<f64>) -> 
 }
 
 /// The interval, if it is one to rely on.
-fn certain(row: &FamilyRatio, thresholds: &Thresholds, sheet: &RuleThresholds) -> Judged<(f64, f64)> {
+fn certain(row: &FamilyRatio, thresholds: &Thresholds, sheet: &RuleThresholds) -> OrQuiet<(f64, f64)> {
     let hold = |what: String, key: &str| Err(Quiet::Hold(format!("{what} ({})", sheet.cite(key))));
     let ratio = row.bytes_per_token;
     if row.increments < thresholds.increments_min {
@@ -133,7 +133,7 @@ fn certain(row: &FamilyRatio, thresholds: &Thresholds, sheet: &RuleThresholds) -
 }
 
 /// Where the family is counted, unless it is not counted by a variant of its choice at all.
-fn seat(facts: &RuleFacts<'_>, family: &str) -> Judged<Seat> {
+fn seat(facts: &RuleFacts<'_>, family: &str) -> OrQuiet<Seat> {
     let current = facts.current;
     let chosen = |axis: &str| {
         let active = text(current, &KeyPath::from(["profiles", axis, "active"]))?;
@@ -168,7 +168,7 @@ fn own_variant(
     seat: &Seat,
     ratio: f64,
     told: &Evidence,
-) -> Judged<Vec<(Delta, Evidence)>> {
+) -> OrQuiet<Vec<(Delta, Evidence)>> {
     let current = facts.current;
     let own = tokenizers().child(family);
     if !current.entries(&own).is_empty() {

@@ -21,7 +21,7 @@ use crate::settings::{Effective, SettingsFile};
 /// # Errors
 /// If a data file or the value models do not fit.
 pub fn prefetching(stage: &PlannerStage, data: &Data) -> Result<Prefetching> {
-    let judge = Judge { stage, trained: Trained::new(stage) };
+    let judge = StageJudge { stage, trained: Trained::new(stage) };
     let judged_on = stage.split.judged();
     let found = Prefetching {
         mined_on: stage.judged.len() as u64 - judged_on,
@@ -75,17 +75,17 @@ pub fn configured(file: &SettingsFile, input: &mut Input) -> Result<Fetched> {
     let planner = mined_planners::configured(&stage, &data)?;
     planner.models.accept()?;
     Ok(input.pool.install(|| {
-        let judge = Judge { stage: &stage, trained: Trained::new(&stage) };
+        let judge = StageJudge { stage: &stage, trained: Trained::new(&stage) };
         judge.fetched(&judge.books(&planner), None)
     }))
 }
 
-struct Judge<'s> {
+struct StageJudge<'s> {
     stage: &'s PlannerStage,
     trained: Trained,
 }
 
-impl Judge<'_> {
+impl StageJudge<'_> {
     /// What it does, session by session.
     fn books(&self, planner: &Planner) -> Vec<PlannerLedger> {
         let known = KnownTools::new(&planner.models, self.stage.told(), &self.stage.numbers);

@@ -17,7 +17,7 @@ const SHEET: &str = "precedence.toml";
 /// Who has which key, and who wrote what stands there.
 #[derive(Debug, Default)]
 pub struct KeyOwners {
-    rows: Vec<Row>,
+    rows: Vec<PrecedenceRow>,
     place: String,
     /// By key: the rule that wrote it last, and when.
     written: BTreeMap<String, (String, Millis)>,
@@ -27,13 +27,13 @@ pub struct KeyOwners {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    key: Vec<Row>,
+struct PrecedenceFile {
+    key: Vec<PrecedenceRow>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+struct PrecedenceRow {
     keys: Vec<KeyPattern>,
     first: String,
     then: String,
@@ -60,7 +60,7 @@ impl KeyOwners {
     /// If the table does not fit, or the journal cannot be read.
     pub fn load(data: &Data, file: &SettingsFile, seen_until: Option<Millis>) -> Result<Self> {
         let sheet = data.file(SHEET)?;
-        let rows = sheet.parsed::<File>()?.key;
+        let rows = sheet.parsed::<PrecedenceFile>()?.key;
         let journal = read_journal(&journal_path(&file.path))?.about(&journal_name(&file.path));
         let changes = journal.entries.iter().flat_map(|entry| entry.changes.iter().map(|change| (entry.at_ms, change)));
         let written = changes.map(|(at_ms, change)| (change.key.clone(), (change.rule.clone(), at_ms))).collect();
@@ -81,12 +81,13 @@ impl KeyOwners {
         rivals.iter().find_map(|rival| self.row(rival, rule, key)).map(|row| self.words(row, key))
     }
 
-    fn row(&self, first: &str, then: &str, key: &KeyPath) -> Option<&Row> {
-        let fits = |row: &&Row| row.first == first && row.then == then && row.keys.iter().any(|keys| keys.fits(key));
+    fn row(&self, first: &str, then: &str, key: &KeyPath) -> Option<&PrecedenceRow> {
+        let fits =
+            |row: &&PrecedenceRow| row.first == first && row.then == then && row.keys.iter().any(|keys| keys.fits(key));
         self.rows.iter().find(fits)
     }
 
-    fn words(&self, row: &Row, key: &KeyPath) -> String {
+    fn words(&self, row: &PrecedenceRow, key: &KeyPath) -> String {
         format!("`{key}` is {}'s: {} ({})", row.first, row.reason, self.place)
     }
 }

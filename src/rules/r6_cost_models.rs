@@ -57,7 +57,7 @@ impl Thresholds {
 
 fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Thresholds = sheet.thresholds()?;
-    let tool = |seen| Judge {
+    let tool = |seen| CostModelJudge {
         facts,
         sheet,
         thresholds: &thresholds,
@@ -69,7 +69,7 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
 }
 
 /// The judgement of one tool.
-struct Judge<'a> {
+struct CostModelJudge<'a> {
     facts: &'a RuleFacts<'a>,
     sheet: &'a RuleThresholds,
     thresholds: &'a Thresholds,
@@ -78,7 +78,7 @@ struct Judge<'a> {
     findings: Vec<Finding>,
 }
 
-impl Judge<'_> {
+impl CostModelJudge<'_> {
     fn run(mut self) -> Vec<Finding> {
         self.hits();
         let too_few = || Verdict::Skip(format!("too few responses ({})", self.sheet.cite("calls_min")));

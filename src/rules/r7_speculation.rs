@@ -110,19 +110,19 @@ impl Prefetches {
 fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Thresholds = sheet.thresholds()?;
     let fetched: Vec<&ToolCosts> = facts.observed.tools.iter().filter(|seen| seen.prefetches > 0).collect();
-    let judge = Judge { facts, sheet, thresholds: &thresholds };
+    let judge = SpeculationJudge { facts, sheet, thresholds: &thresholds };
     let mut findings: Vec<Finding> = fetched.iter().flat_map(|seen| judge.tool(seen)).collect();
     findings.extend(judge.whole(&fetched));
     Ok(findings)
 }
 
-struct Judge<'a> {
+struct SpeculationJudge<'a> {
     facts: &'a RuleFacts<'a>,
     sheet: &'a RuleThresholds,
     thresholds: &'a Thresholds,
 }
 
-impl Judge<'_> {
+impl SpeculationJudge<'_> {
     /// Whether too few of a tool's prefetches were used.
     fn is_unused(&self, prefetches: Prefetches) -> bool {
         prefetches.judged >= self.thresholds.prefetches_min

@@ -70,33 +70,34 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
         let name = facts.names.text(stats.tool);
         let annotation = facts.annotations.of(name);
         let thresholds = &thresholds;
-        Judge { facts, sheet, thresholds, chances: &chances, stats, name, annotation, findings: &mut findings }.run();
+        ToolJudge { facts, sheet, thresholds, chances: &chances, stats, name, annotation, findings: &mut findings }
+            .run();
     }
     Ok(findings)
 }
 
 /// Of every edge that occurs in enough sessions, by its tools and lag, how likely it is chance, over all of them.
-fn chances(edges: &[FollowUpCount], thresholds: &Thresholds) -> Chances {
+fn chances(edges: &[FollowUpCount], thresholds: &Thresholds) -> ChanceByLag {
     let often: Vec<&FollowUpCount> = edges.iter().filter(|edge| edge.sessions >= thresholds.sessions_min).collect();
     let p: Vec<f64> = often.iter().map(|edge| edge.p_of_chance()).collect();
     often.into_iter().map(|edge| (edge.from, edge.to, edge.lag)).zip(benjamini_hochberg(&p)).collect()
 }
 
-type Chances = BTreeMap<(Sym, Sym, u32), f64>;
+type ChanceByLag = BTreeMap<(Sym, Sym, u32), f64>;
 
 /// The judgement of one tool.
-struct Judge<'a> {
+struct ToolJudge<'a> {
     facts: &'a RuleFacts<'a>,
     sheet: &'a RuleThresholds,
     thresholds: &'a Thresholds,
-    chances: &'a Chances,
+    chances: &'a ChanceByLag,
     stats: &'a ToolStats,
     name: &'a str,
     annotation: Option<Annotation>,
     findings: &'a mut Vec<Finding>,
 }
 
-impl Judge<'_> {
+impl ToolJudge<'_> {
     fn run(mut self) {
         if !is_plain_name(self.name) {
             return self.conclude(Verdict::Skip("the name cannot stand in a configuration".into()), self.seen());

@@ -28,20 +28,20 @@ pub struct Warning {
     pub suggestion: Option<String>,
 }
 
-struct Problem {
+struct OutlineProblem {
     line: usize,
     message: String,
 }
 
-struct Check<'f> {
+struct OutlineCheck<'f> {
     outline: &'f DocumentOutline,
-    problems: Vec<Problem>,
+    problems: Vec<OutlineProblem>,
     warnings: Vec<Warning>,
 }
 
 /// Checks the whole file; the first problem by line is the error, the others are named in its hint.
 pub(super) fn check(path: &Path, outline: &DocumentOutline, file: &Value, built_in: &Value) -> Result<Vec<Warning>> {
-    let mut check = Check { outline, problems: Vec::new(), warnings: Vec::new() };
+    let mut check = OutlineCheck { outline, problems: Vec::new(), warnings: Vec::new() };
     check.value(SchemaNode::root(), file, Some(built_in), &KeyPath::default());
     check.problems.sort_by_key(|problem| problem.line);
     check.warnings.sort_by_key(|warning| warning.line);
@@ -52,7 +52,7 @@ pub(super) fn check(path: &Path, outline: &DocumentOutline, file: &Value, built_
     Err(if others.is_empty() { error } else { error.hint(others.join("\n")) })
 }
 
-impl Check<'_> {
+impl OutlineCheck<'_> {
     fn value(&mut self, node: &SchemaNode, value: &Value, built_in: Option<&Value>, at: &KeyPath) {
         match (node, value) {
             (SchemaNode::Table { .. }, Value::InlineTable(table)) => self.table(node, table, built_in, at),
@@ -83,14 +83,14 @@ impl Check<'_> {
 
     fn problem(&mut self, at: &KeyPath, expected: &str, found: &Value) {
         let message = format!("`{at}` must be {expected}, found {}", spell::value(found));
-        self.problems.push(Problem { line: self.line(at), message });
+        self.problems.push(OutlineProblem { line: self.line(at), message });
     }
 
     fn missing(&mut self, name: &str, built_in: Option<&Value>, at: &KeyPath) {
         let line = self.line(at);
         let Some(inherited) = built_in else {
             let message = format!("`{at}` needs the key `{name}`");
-            return self.problems.push(Problem { line, message });
+            return self.problems.push(OutlineProblem { line, message });
         };
         self.warnings.push(Warning {
             line,

@@ -54,7 +54,7 @@ pub fn reverse(file: &SettingsFile, entry: &JournalEntry) -> Result<Reversal> {
 }
 
 /// One change to take back.
-struct Step<'e> {
+struct ReversalStep<'e> {
     key: KeyPath,
     old: Option<Value>,
     change: &'e JournalChange,
@@ -71,12 +71,14 @@ fn by_key(file: &SettingsFile, entry: &JournalEntry, is_edited: bool) -> Result<
     let taken: BTreeSet<KeyPath> =
         steps.iter().filter(|step| step.old.is_none()).map(|step| step.key.clone()).collect();
     steps.retain(|step| keep(&mut kept, step, need(file, step, &taken)));
-    let mut others: Vec<WantedValue> = steps.iter().filter(|step| step.key != schema::key()).map(Step::back).collect();
+    let mut others: Vec<WantedValue> =
+        steps.iter().filter(|step| step.key != schema::key()).map(ReversalStep::back).collect();
     others.extend(emptied_entries(file, &taken).into_iter().map(|key| WantedValue { key, value: NewValue::Absent }));
     let file_after = changed(file, &others)?;
     let file_after = changed(&file_after, &lost_tables(&file_after, &steps))?;
     steps.retain(|step| keep(&mut kept, step, newer_section(&file_after, step)));
-    let of_version: Vec<WantedValue> = steps.iter().filter(|step| step.key == schema::key()).map(Step::back).collect();
+    let of_version: Vec<WantedValue> =
+        steps.iter().filter(|step| step.key == schema::key()).map(ReversalStep::back).collect();
     let text = apply(&file_after, &of_version)?;
     let undone = steps.into_iter().map(|step| step.change.clone()).collect();
     let is_exact = text_sha(&text) == entry.before_sha;
@@ -84,7 +86,7 @@ fn by_key(file: &SettingsFile, entry: &JournalEntry, is_edited: bool) -> Result<
 }
 
 /// How to take one change back, or why not.
-fn step<'e>(file: &SettingsFile, change: &'e JournalChange) -> std::result::Result<Step<'e>, String> {
+fn step<'e>(file: &SettingsFile, change: &'e JournalChange) -> std::result::Result<ReversalStep<'e>, String> {
     let key: KeyPath = change.key.parse().map_err(|_| "is no key".to_owned())?;
     let parsed = |text: &Option<String>| text.as_ref().map(|text| text.parse::<Value>()).transpose();
     let unreadable = |_| "has values in the journal that cannot be read".to_owned();
@@ -101,10 +103,10 @@ fn step<'e>(file: &SettingsFile, change: &'e JournalChange) -> std::result::Resu
     if file.touches_pin(&key) {
         return Err("is marked `# pin`".to_owned());
     }
-    Ok(Step { key, old, change })
+    Ok(ReversalStep { key, old, change })
 }
 
-impl Step<'_> {
+impl ReversalStep<'_> {
     fn back(&self) -> WantedValue {
         let value = self.old.clone().map_or(NewValue::Absent, NewValue::Scalar);
         WantedValue { key: self.key.clone(), value }
@@ -112,14 +114,14 @@ impl Step<'_> {
 }
 
 /// Whether a step is still to be taken; if not, its reason is noted.
-fn keep(kept: &mut Vec<KeptKey>, step: &Step<'_>, reason: Option<String>) -> bool {
+fn keep(kept: &mut Vec<KeptKey>, step: &ReversalStep<'_>, reason: Option<String>) -> bool {
     let stays = reason.is_none();
     kept.extend(reason.map(|reason| KeptKey { key: step.change.key.clone(), reason }));
     stays
 }
 
 /// Why a key cannot go that its table must have: others of the table stay.
-fn need(file: &SettingsFile, step: &Step<'_>, taken: &BTreeSet<KeyPath>) -> Option<String> {
+fn need(file: &SettingsFile, step: &ReversalStep<'_>, taken: &BTreeSet<KeyPath>) -> Option<String> {
     let is_required = matches!(SchemaNode::root().find(&step.key), Some(SchemaNode::Leaf { required: true, .. }));
     let table = step.key.parent().filter(|_| is_required && step.old.is_none())?;
     stays(&table, &file.get(&table)?, taken).then(|| format!("is needed by the other keys of `{table}`"))
@@ -148,7 +150,7 @@ fn is_entry(table: &KeyPath) -> bool {
 }
 
 /// Why the version cannot go down: the file has sections that the older one does not know.
-fn newer_section(file: &SettingsFile, step: &Step<'_>) -> Option<String> {
+fn newer_section(file: &SettingsFile, step: &ReversalStep<'_>) -> Option<String> {
     let old = step.old.as_ref().filter(|_| step.key == schema::key())?.as_integer()?;
     let sections = file.tree.as_inline_table().into_iter().flatten().map(|(name, _)| KeyPath::from([name]));
     let needed = sections.map(|section| schema::needed_for(&section)).max()?;
@@ -156,7 +158,7 @@ fn newer_section(file: &SettingsFile, step: &Step<'_>) -> Option<String> {
 }
 
 /// Tables that stood there without any key, and went with the key that devboy gave them.
-fn lost_tables(file: &SettingsFile, steps: &[Step<'_>]) -> Vec<WantedValue> {
+fn lost_tables(file: &SettingsFile, steps: &[ReversalStep<'_>]) -> Vec<WantedValue> {
     let tables: BTreeSet<KeyPath> =
         steps.iter().filter(|step| step.change.in_empty_table).filter_map(|step| step.key.parent()).collect();
     let lost = tables.into_iter().filter(|table| file.get(table).is_none());

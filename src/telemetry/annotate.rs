@@ -92,7 +92,7 @@ impl Citations {
         }
     }
 
-    fn tally(&mut self, prefetch: &Record<'_>, by_name: bool, by_answer: Option<bool>) {
+    fn tally(&mut self, prefetch: &CitationEvent<'_>, by_name: bool, by_answer: Option<bool>) {
         self.prefetches += 1;
         self.cited_by_name += u64::from(by_name);
         self.judged_by_answer += u64::from(by_answer.is_some());
@@ -164,7 +164,7 @@ pub fn annotate(text: &[u8], pass: &Pass<'_>) -> Annotated {
 }
 
 /// An event as far as citation goes. Texts are as they are spelled: one writer spells alike.
-struct Record<'a> {
+struct CitationEvent<'a> {
     /// The object in the file.
     span: Range<usize>,
     /// Whether its line is whole.
@@ -184,7 +184,7 @@ struct Record<'a> {
     cited: Option<bool>,
 }
 
-impl<'a> Record<'a> {
+impl<'a> CitationEvent<'a> {
     /// None if these are not the fields of an event (published test: a session and a tool, and no summary).
     fn new(fields: &EventFields<'a>, span: Range<usize>) -> Option<Self> {
         let (FieldValue::Text(session), FieldValue::Text(tool)) = (fields.get(Field::Session), fields.get(Field::Tool))
@@ -234,7 +234,7 @@ impl<'a> Record<'a> {
 }
 
 /// All events of a file, in its order.
-fn records<'a>(text: &'a [u8], counts: &mut Citations) -> Vec<Record<'a>> {
+fn records<'a>(text: &'a [u8], counts: &mut Citations) -> Vec<CitationEvent<'a>> {
     let mut records = Vec::new();
     let mut start = 0;
     for end in memchr_iter(b'\n', text).chain([text.len()]) {
@@ -255,7 +255,11 @@ fn records<'a>(text: &'a [u8], counts: &mut Citations) -> Vec<Record<'a>> {
 }
 
 /// The events on one line: mostly one, several where a writer forgot the line feed.
-fn records_of_line<'a>(text: &'a [u8], line: Range<usize>, records: &mut Vec<Record<'a>>) -> Result<(), JsonFault> {
+fn records_of_line<'a>(
+    text: &'a [u8],
+    line: Range<usize>,
+    records: &mut Vec<CitationEvent<'a>>,
+) -> Result<(), JsonFault> {
     let line = trimmed(text, line);
     let mut cursor = Cursor::at(&text[..line.end], line.start);
     while !cursor.at_end() {
@@ -263,7 +267,7 @@ fn records_of_line<'a>(text: &'a [u8], line: Range<usize>, records: &mut Vec<Rec
         let start = cursor.pos();
         if shape == JsonKind::Object {
             let fields = EventFields::read(&mut cursor)?;
-            records.extend(Record::new(&fields, start..cursor.pos()));
+            records.extend(CitationEvent::new(&fields, start..cursor.pos()));
         } else {
             cursor.skip_value()?;
         }
@@ -291,7 +295,7 @@ struct Open {
 }
 
 /// Whether each prefetch was used, by [`UsedWhen::Published`].
-fn cited_by_name(records: &[Record<'_>], lookahead: u32) -> Vec<bool> {
+fn cited_by_name(records: &[CitationEvent<'_>], lookahead: u32) -> Vec<bool> {
     let mut cited = vec![false; records.len()];
     let mut open: BTreeMap<&[u8], Vec<Open>> = BTreeMap::new();
     for (at, record) in records.iter().enumerate() {
@@ -310,7 +314,7 @@ fn cited_by_name(records: &[Record<'_>], lookahead: u32) -> Vec<bool> {
 }
 
 /// Whether each prefetch was used, by [`UsedWhen::Answer`]; none where that cannot be told.
-fn cited_by_answer(records: &[Record<'_>], pass: &Pass<'_>, counts: &mut Citations) -> Vec<Option<bool>> {
+fn cited_by_answer(records: &[CitationEvent<'_>], pass: &Pass<'_>, counts: &mut Citations) -> Vec<Option<bool>> {
     let mut cited = vec![None; records.len()];
     let mut open: BTreeMap<_, Vec<Open>> = BTreeMap::new();
     for (at, record) in records.iter().enumerate().filter(|(_, record)| record.prefetched || !record.declined) {
@@ -337,7 +341,7 @@ fn cited_by_answer(records: &[Record<'_>], pass: &Pass<'_>, counts: &mut Citatio
 }
 
 /// What has to stand where in the file so that an event says whether it was used; none if that is not safe.
-fn edit(text: &[u8], record: &Record<'_>, cited: bool) -> Option<(Range<usize>, String)> {
+fn edit(text: &[u8], record: &CitationEvent<'_>, cited: bool) -> Option<(Range<usize>, String)> {
     let Range { start, .. } = record.span;
     let place = place_of_field(&text[record.span.clone()]).filter(|_| record.editable)?;
     // An empty place lies behind the last field of the object.

@@ -56,7 +56,7 @@ const COUNT: usize = Field::Data as usize + 1;
 
 /// What must stand in a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum FieldKind {
     /// A string.
     Text,
     /// A whole number from 0 to this.
@@ -75,61 +75,61 @@ enum Kind {
     Any,
 }
 
-struct Known {
+struct SchemaField {
     field: Field,
     name: &'static str,
-    kind: Kind,
+    kind: FieldKind,
     /// Without it there is no event.
     needed: bool,
 }
 
-const fn needed(field: Field, name: &'static str, kind: Kind) -> Known {
-    Known { field, name, kind, needed: true }
+const fn needed(field: Field, name: &'static str, kind: FieldKind) -> SchemaField {
+    SchemaField { field, name, kind, needed: true }
 }
 
-const fn optional(field: Field, name: &'static str, kind: Kind) -> Known {
-    Known { field, name, kind, needed: false }
+const fn optional(field: Field, name: &'static str, kind: FieldKind) -> SchemaField {
+    SchemaField { field, name, kind, needed: false }
 }
 
 /// Every known field at the place of its number.
-const KNOWN: [Known; COUNT] = [
-    needed(Field::Session, "session_hash", Kind::Text),
-    needed(Field::Call, "tool_call_id_hash", Kind::Text),
-    needed(Field::Tool, "tool_name_anon", Kind::Text),
-    needed(Field::Endpoint, "endpoint_class", Kind::Text),
-    needed(Field::Bytes, "response_chars", Kind::Count(u32::MAX)),
-    needed(Field::Shape, "shape", Kind::Text),
-    optional(Field::InnerFormats, "inner_formats", Kind::List),
-    optional(Field::Content, "content_sha_prefix_hex", Kind::Text),
-    optional(Field::Path, "file_path_hash", Kind::Text),
-    needed(Field::DedupHit, "is_dedup_hit", Kind::Flag),
-    optional(Field::Layer, "layer_used", Kind::Text),
-    optional(Field::Template, "template_id", Kind::Text),
-    needed(Field::Baseline, "tokens_baseline", Kind::Count(u32::MAX)),
-    needed(Field::Sent, "tokens_final", Kind::Count(u32::MAX)),
-    needed(Field::Partition, "context_partition", Kind::Count(u32::MAX)),
-    needed(Field::Sidechain, "is_sidechain", Kind::Flag),
-    needed(Field::Time, "ts_ms", Kind::Time),
-    optional(Field::Rate, "sample_rate_applied", Kind::Rate),
-    optional(Field::L2Format, "l2_format", Kind::Text),
-    optional(Field::Depth, "depth_max", Kind::Count(u16::MAX as u32)),
-    optional(Field::Columns, "n_cols", Kind::Count(u32::MAX)),
-    optional(Field::Rows, "n_rows", Kind::Count(u32::MAX)),
-    optional(Field::KeyStability, "key_stability", Kind::Share),
-    optional(Field::Agent, "agent_chain", Kind::Text),
-    optional(Field::Items, "n_items", Kind::Count(u32::MAX)),
-    optional(Field::Step, "step", Kind::Count(NO_STEP - 1)),
-    optional(Field::Mixed, "mixed", Kind::Flag),
-    optional(Field::HandleTokens, "handle_tokens", Kind::Count(u8::MAX as u32)),
-    optional(Field::Encodings, "encodings", Kind::List),
-    optional(Field::Prefetched, "enricher_prefetched", Kind::Flag),
-    optional(Field::Predicted, "enricher_predicted_cost_tokens", Kind::Count(u32::MAX)),
-    optional(Field::Declined, "enricher_decline_reason", Kind::Text),
-    optional(Field::Cited, "cited_in_next_n_turns", Kind::Flag),
-    optional(Field::Order, "call_order", Kind::Count(NO_ORDER - 1)),
-    optional(Field::What, "what", Kind::Text),
-    optional(Field::Type, "type", Kind::Any),
-    optional(Field::Data, "data", Kind::Any),
+const KNOWN: [SchemaField; COUNT] = [
+    needed(Field::Session, "session_hash", FieldKind::Text),
+    needed(Field::Call, "tool_call_id_hash", FieldKind::Text),
+    needed(Field::Tool, "tool_name_anon", FieldKind::Text),
+    needed(Field::Endpoint, "endpoint_class", FieldKind::Text),
+    needed(Field::Bytes, "response_chars", FieldKind::Count(u32::MAX)),
+    needed(Field::Shape, "shape", FieldKind::Text),
+    optional(Field::InnerFormats, "inner_formats", FieldKind::List),
+    optional(Field::Content, "content_sha_prefix_hex", FieldKind::Text),
+    optional(Field::Path, "file_path_hash", FieldKind::Text),
+    needed(Field::DedupHit, "is_dedup_hit", FieldKind::Flag),
+    optional(Field::Layer, "layer_used", FieldKind::Text),
+    optional(Field::Template, "template_id", FieldKind::Text),
+    needed(Field::Baseline, "tokens_baseline", FieldKind::Count(u32::MAX)),
+    needed(Field::Sent, "tokens_final", FieldKind::Count(u32::MAX)),
+    needed(Field::Partition, "context_partition", FieldKind::Count(u32::MAX)),
+    needed(Field::Sidechain, "is_sidechain", FieldKind::Flag),
+    needed(Field::Time, "ts_ms", FieldKind::Time),
+    optional(Field::Rate, "sample_rate_applied", FieldKind::Rate),
+    optional(Field::L2Format, "l2_format", FieldKind::Text),
+    optional(Field::Depth, "depth_max", FieldKind::Count(u16::MAX as u32)),
+    optional(Field::Columns, "n_cols", FieldKind::Count(u32::MAX)),
+    optional(Field::Rows, "n_rows", FieldKind::Count(u32::MAX)),
+    optional(Field::KeyStability, "key_stability", FieldKind::Share),
+    optional(Field::Agent, "agent_chain", FieldKind::Text),
+    optional(Field::Items, "n_items", FieldKind::Count(u32::MAX)),
+    optional(Field::Step, "step", FieldKind::Count(NO_STEP - 1)),
+    optional(Field::Mixed, "mixed", FieldKind::Flag),
+    optional(Field::HandleTokens, "handle_tokens", FieldKind::Count(u8::MAX as u32)),
+    optional(Field::Encodings, "encodings", FieldKind::List),
+    optional(Field::Prefetched, "enricher_prefetched", FieldKind::Flag),
+    optional(Field::Predicted, "enricher_predicted_cost_tokens", FieldKind::Count(u32::MAX)),
+    optional(Field::Declined, "enricher_decline_reason", FieldKind::Text),
+    optional(Field::Cited, "cited_in_next_n_turns", FieldKind::Flag),
+    optional(Field::Order, "call_order", FieldKind::Count(NO_ORDER - 1)),
+    optional(Field::What, "what", FieldKind::Text),
+    optional(Field::Type, "type", FieldKind::Any),
+    optional(Field::Data, "data", FieldKind::Any),
 ];
 
 /// One bit for each field without which there is no event.
@@ -160,7 +160,7 @@ pub(super) enum FieldValue<'a> {
     Span(&'a [u8]),
 }
 
-impl Kind {
+impl FieldKind {
     /// Reads the value at the cursor into its slot: passing it on by value costs more than all the rest.
     fn read<'a>(self, cursor: &mut Cursor<'a>, slot: &mut FieldValue<'a>) -> FieldResult<()> {
         match (self, cursor.shape()?) {

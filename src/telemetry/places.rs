@@ -73,7 +73,7 @@ pub(super) struct FoundTelemetry {
 
 /// Lists every file below the places once, however many links lead to it, and marks the places that are there.
 pub(super) fn find(places: &mut [TelemetryPlace]) -> FoundTelemetry {
-    let mut walk = Walk::default();
+    let mut walk = DirectoryWalk::default();
     for place in places {
         match std::fs::canonicalize(&place.path) {
             Ok(canonical) => {
@@ -92,12 +92,12 @@ pub(super) fn find(places: &mut [TelemetryPlace]) -> FoundTelemetry {
 }
 
 #[derive(Default)]
-struct Walk {
+struct DirectoryWalk {
     found: FoundTelemetry,
     directories: BTreeSet<PathBuf>,
 }
 
-impl Walk {
+impl DirectoryWalk {
     fn odd(&mut self, path: &Path, cause: &std::io::Error) {
         self.found.notes.push(format!("{}: {cause}", path.shown()));
     }

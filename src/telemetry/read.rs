@@ -112,7 +112,7 @@ impl TelemetryListing {
         let gathered = gathered.into_inner().unwrap_or_else(PoisonError::into_inner);
         let log = pool.install(|| gathered.into_log(request.recycled_gap_ms));
 
-        let mut done: Vec<Done> = done.into_iter().flatten().collect();
+        let mut done: Vec<PieceCounts> = done.into_iter().flatten().collect();
         done.sort_by_key(|done| (done.file, done.start));
         let mut counts = vec![ParseCounts::default(); files.len()];
         for done in done {
@@ -142,14 +142,14 @@ fn lacking(file: &FileRead) -> Vec<String> {
     unread.into_iter().chain(of(Reason::UnpacksTooLarge, unpack::TOO_LARGE)).collect()
 }
 
-struct Piece {
+struct FilePiece {
     file: usize,
     start: u64,
     end: u64,
 }
 
 /// What a piece gave besides events.
-struct Done {
+struct PieceCounts {
     file: usize,
     start: u64,
     counts: ParseCounts,
@@ -157,14 +157,14 @@ struct Done {
 
 /// In the order of the files: mostly that is the order of sessions, in which events end, and pieces are small enough that the
 /// last one keeps no thread alone for long. But for packed files, which are one piece each: the largest come first.
-fn cut(files: &[EventFile], piece_bytes: u64) -> Vec<Piece> {
+fn cut(files: &[EventFile], piece_bytes: u64) -> Vec<FilePiece> {
     let mut pieces = Vec::new();
     for (place, file) in files.iter().enumerate() {
         let step = if file.packing == Packing::Plain { piece_bytes } else { u64::MAX };
         let mut start: u64 = 0;
         loop {
             let end = start.saturating_add(step).min(file.bytes);
-            pieces.push(Piece { file: place, start, end });
+            pieces.push(FilePiece { file: place, start, end });
             start = end;
             if start >= file.bytes {
                 break;
@@ -178,12 +178,12 @@ fn cut(files: &[EventFile], piece_bytes: u64) -> Vec<Piece> {
 /// One worker: takes pieces until none is left, and hands the events of each over before it takes the next.
 fn work(
     files: &[EventFile],
-    pieces: &[Piece],
+    pieces: &[FilePiece],
     next: &AtomicUsize,
     request: &TelemetryRequest,
     gathered: &Mutex<Gathered>,
     advance: &(dyn Fn(u64) + Sync),
-) -> Vec<Done> {
+) -> Vec<PieceCounts> {
     let mut parser = Parser::new(request.vocabulary, &request.window);
     let mut routes = Routes::default();
     let mut buffer = LineBuffer::default();
@@ -195,13 +195,13 @@ fn work(
         all.take(&mut parser.rows, &parser.texts, &mut routes);
         drop(all);
         let counts = std::mem::take(&mut parser.rows.counts);
-        done.push(Done { file: piece.file, start: piece.start, counts });
+        done.push(PieceCounts { file: piece.file, start: piece.start, counts });
         advance(piece.end - piece.start);
     }
     done
 }
 
-fn read_piece(file: &EventFile, piece: &Piece, parser: &mut Parser<'_>, buffer: &mut LineBuffer) {
+fn read_piece(file: &EventFile, piece: &FilePiece, parser: &mut Parser<'_>, buffer: &mut LineBuffer) {
     let opened = open(file, piece).and_then(|source| {
         let mut lines = LineReader::new(source, buffer);
         if file.packing != Packing::Plain {
@@ -221,7 +221,7 @@ fn read_piece(file: &EventFile, piece: &Piece, parser: &mut Parser<'_>, buffer: 
     }
 }
 
-fn open(file: &EventFile, piece: &Piece) -> std::io::Result<Box<dyn Read>> {
+fn open(file: &EventFile, piece: &FilePiece) -> std::io::Result<Box<dyn Read>> {
     let mut source = files::open(&file.path)?;
     let start = piece.start.saturating_sub(1);
     source.seek(SeekFrom::Start(start))?;

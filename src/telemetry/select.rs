@@ -55,14 +55,14 @@ pub(super) fn select(mut files: Vec<EventFile>, since: Millis) -> FileSelection 
 }
 
 /// Originals with the annotated files that stand beside them.
-type Annotated = BTreeMap<usize, Vec<usize>>;
+type AnnotatedBeside = BTreeMap<usize, Vec<usize>>;
 
 /// The name of the original, without its ending, if this is an annotated file.
 fn original_name(file: &EventFile) -> Option<&[u8]> {
     Packing::split_name(&file.path)?.0.strip_suffix(ANNOTATED.as_bytes())
 }
 
-fn annotated_by(files: &[EventFile]) -> Annotated {
+fn annotated_by(files: &[EventFile]) -> AnnotatedBeside {
     let mut by_original: BTreeMap<(Option<&Path>, &[u8]), Vec<usize>> = BTreeMap::new();
     for (place, file) in files.iter().enumerate() {
         if let Some(original) = original_name(file) {
@@ -77,7 +77,7 @@ fn annotated_by(files: &[EventFile]) -> Annotated {
 }
 
 /// Says which originals are not read because annotated files stand for them.
-fn note(files: &[EventFile], annotated_by: &Annotated, unread: &BTreeSet<usize>) -> Option<String> {
+fn note(files: &[EventFile], annotated_by: &AnnotatedBeside, unread: &BTreeSet<usize>) -> Option<String> {
     let stands = |annotated: &&usize| !unread.contains(annotated);
     let pairs: Vec<(&EventFile, &EventFile)> = annotated_by
         .iter()
@@ -102,7 +102,7 @@ fn note(files: &[EventFile], annotated_by: &Annotated, unread: &BTreeSet<usize>)
 fn copies(
     files: &[EventFile],
     among: Vec<usize>,
-    annotated_by: &Annotated,
+    annotated_by: &AnnotatedBeside,
     notes: &mut Vec<String>,
 ) -> BTreeSet<usize> {
     let mut by_name: BTreeMap<Option<&OsStr>, Vec<usize>> = BTreeMap::new();

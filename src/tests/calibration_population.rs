@@ -9,8 +9,8 @@ use crate::logs::timeline::requests::{Marks, Timeline};
 use crate::rules::p4_tokenizer::rounded;
 use crate::tests::log_builder::cases;
 use crate::tests::timeline_builder::Story;
+use crate::whatif::calibration::Ratio;
 use crate::whatif::calibration::calibrate;
-use crate::whatif::calibration::outcome::Ratio;
 use crate::whatif::sim::sizes::SizeRules;
 
 /// Bytes per token of the text, in truth.

@@ -4,10 +4,10 @@
 use proptest::prelude::*;
 
 use super::log_builder::cases;
+use crate::planner::candidates::{CallKey, NamedArgument};
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::prefetches::PrefetchEnd;
 use crate::planner::race::{Prefetch, Race, RaceEnd, RaceLimits, Round, latency_ms};
-use crate::planner::request::{CallKey, NamedArgument};
 use crate::settings::Effective;
 use crate::settings::tool_model::CostModel;
 

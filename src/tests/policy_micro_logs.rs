@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::logs::timeline::requests::Timeline;
 use crate::tests::log_builder::*;
 use crate::tests::timeline::{linked, timeline_of};
-use crate::whatif::clearing::replayed::replayed;
+use crate::whatif::clearing::replayed;
 use crate::whatif::compaction::CompactionThresholds;
 use crate::whatif::compaction::outcome::ClearingsReplayed;
 

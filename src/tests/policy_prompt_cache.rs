@@ -6,7 +6,7 @@ use super::timeline_builder::Story;
 use crate::base::data::Data;
 use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
 use crate::logs::trace::NO_TIME;
-use crate::whatif::calibration::outcome::Calibration;
+use crate::whatif::calibration::Calibration;
 use crate::whatif::prompt_cache;
 use crate::whatif::prompt_cache::other_models::{self, HotCacheRules};
 use crate::whatif::prompt_cache::outcome::{Cause, PromptCache};

@@ -15,7 +15,7 @@ use crate::rules::{RuleFacts, Speaks, judge_all};
 use crate::settings::apply;
 use crate::settings::finding::{Finding, Verdict};
 use crate::shell::arguments::Exit;
-use crate::whatif::calibration::outcome::{FamilyRatio, Ratio};
+use crate::whatif::calibration::{FamilyRatio, Ratio};
 
 const SONNET: &str = "claude-sonnet-4.6";
 

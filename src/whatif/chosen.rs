@@ -295,7 +295,7 @@ fn named(setting: &Assigned) -> Option<Policy> {
 pub fn settings_of(path: &Path) -> Result<Vec<Assigned>> {
     let text = crate::base::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
     let fault = |cause| Error::failed(format!("{}: {cause}", path.shown()));
-    let places = Places { path, text: &text, document: Document::parse(text.as_str()).map_err(fault)? };
+    let places = KeyPlaces { path, text: &text, document: Document::parse(text.as_str()).map_err(fault)? };
     let document: DocumentMut = text.parse().map_err(fault)?;
     let mut settings = Vec::new();
     collect(document.as_table(), &[], &places, &mut settings)?;
@@ -303,13 +303,13 @@ pub fn settings_of(path: &Path) -> Result<Vec<Assigned>> {
 }
 
 /// Where the keys of a file stand.
-struct Places<'a> {
+struct KeyPlaces<'a> {
     path: &'a Path,
     text: &'a str,
     document: Document<&'a str>,
 }
 
-impl Places<'_> {
+impl KeyPlaces<'_> {
     /// `file:line` of a key.
     fn of(&self, key: &[String]) -> String {
         let mut at = Some(self.document.as_item());
@@ -321,7 +321,7 @@ impl Places<'_> {
     }
 }
 
-fn collect(table: &Table, before: &[String], places: &Places<'_>, settings: &mut Vec<Assigned>) -> Result<()> {
+fn collect(table: &Table, before: &[String], places: &KeyPlaces<'_>, settings: &mut Vec<Assigned>) -> Result<()> {
     for (name, item) in table {
         let key: Vec<String> = before.iter().cloned().chain([name.to_owned()]).collect();
         match item {

@@ -16,8 +16,10 @@ use crate::telemetry::log::{EventLog, NO_STEP, RecordedEvent};
 /// Lays recorded responses out as requests: every step asked for its tools, and the step after it was sent their answers
 /// as the pipeline shortened them. Sizes are those of tool responses alone; nothing counts as billed.
 pub fn timeline(log: &EventLog) -> Timeline {
-    let mut draft =
-        Draft { timeline: Timeline { names: (*log.names).clone(), ..Timeline::default() }, mains: BTreeSet::new() };
+    let mut draft = TimelineDraft {
+        timeline: Timeline { names: (*log.names).clone(), ..Timeline::default() },
+        mains: BTreeSet::new(),
+    };
     // What was only prefetched was never shown to anybody.
     let shown: Vec<RecordedEvent> = log.events.iter().filter(|event| !event.plan.prefetched).copied().collect();
     for events in shown.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
@@ -26,13 +28,13 @@ pub fn timeline(log: &EventLog) -> Timeline {
     draft.timeline
 }
 
-struct Draft {
+struct TimelineDraft {
     timeline: Timeline,
     /// Sessions whose main thread has been seen: the first of their chains.
     mains: BTreeSet<u32>,
 }
 
-impl Draft {
+impl TimelineDraft {
     fn chain(&mut self, log: &EventLog, events: &[RecordedEvent]) {
         let number = self.timeline.chains.len() as u32;
         let session = self.session(log, &events[0]);

@@ -37,7 +37,7 @@ pub fn write<'r>(
     for (row, report) in rows.filter(|(row, _)| !row.stack.has(Policy::ArgCheck)) {
         let configs = configs.with(row)?;
         let (run, held_against) = simulation.run_stack(&configs, &row.stack)?;
-        let own = Own::new(simulation, &configs, row, &run)?;
+        let own = PolicyFields::new(simulation, &configs, row, &run)?;
         for (priced, log) in run.requests.iter().zip(&held_against.requests) {
             let simulated = Some(priced).filter(|_| report.not_estimated.is_none());
             let mut line = line(simulation, row, simulated, log);
@@ -76,14 +76,14 @@ fn line(simulation: &Simulation<'_>, row: &StackRow, simulated: Option<&Priced>,
 }
 
 /// What only some policies say about a request.
-struct Own {
+struct PolicyFields {
     /// Why the bill shows a cache miss, by request.
     causes: Option<BTreeMap<Id, Option<Cause>>>,
     /// Which tools were picked, and by which of their words.
     picks: Option<BTreeMap<Id, Vec<Pick>>>,
 }
 
-impl Own {
+impl PolicyFields {
     fn new(simulation: &Simulation<'_>, configs: &PolicyConfigs, row: &StackRow, run: &SimulatedRun) -> Result<Self> {
         let causes = || bill::causes(&simulation.simulator, run).collect();
         let picker = row.stack.has(Policy::PickTools).then(|| outcome::policy(simulation, configs)).transpose()?;

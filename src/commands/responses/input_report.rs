@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::base::damage::Reason;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
-use crate::commands::responses::{Origin, Responses};
+use crate::commands::responses::{ResponseOrigin, Responses};
 use crate::mine::quality;
 use crate::mine::quality::Quality;
 use crate::report::numbers::{bytes, counted, days, thousands};
@@ -20,8 +20,8 @@ impl Responses {
     /// What the figures rest on.
     pub fn basis(&self) -> &'static str {
         match self.origin {
-            Origin::Telemetry(_) => "as the live pipeline recorded them",
-            Origin::Logs(_) => "replayed from the logs, published formats",
+            ResponseOrigin::Telemetry(_) => "as the live pipeline recorded them",
+            ResponseOrigin::Logs(_) => "replayed from the logs, published formats",
         }
     }
 
@@ -33,11 +33,11 @@ impl Responses {
     /// Places that were looked at, in words.
     pub fn places(&self) -> Vec<String> {
         match &self.origin {
-            Origin::Telemetry(telemetry) => {
+            ResponseOrigin::Telemetry(telemetry) => {
                 let found = telemetry.places.iter().filter(|place| place.found);
                 found.map(|place| format!("{} ({})", place.path.shown(), place.origin)).collect()
             }
-            Origin::Logs(origin) => {
+            ResponseOrigin::Logs(origin) => {
                 let roots = origin.roots.iter();
                 roots.map(|root| format!("{} ({})", root.path.shown(), root.origin)).collect()
             }
@@ -47,8 +47,8 @@ impl Responses {
     /// The error that says where was looked.
     pub fn nothing_found(&mut self) -> Error {
         let telemetry = match &mut self.origin {
-            Origin::Logs(origin) => return origin.nothing_in_window("answers of tools"),
-            Origin::Telemetry(telemetry) => telemetry,
+            ResponseOrigin::Logs(origin) => return origin.nothing_in_window("answers of tools"),
+            ResponseOrigin::Telemetry(telemetry) => telemetry,
         };
         let looked = telemetry.places.iter().map(|place| {
             let state = if place.found { "holds no event" } else { "does not exist" };
@@ -79,8 +79,8 @@ impl Responses {
     /// Tells the user what is worth knowing about the input.
     pub fn tell(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
         let telemetry = match &self.origin {
-            Origin::Logs(origin) => return origin.tell(output, context),
-            Origin::Telemetry(telemetry) => telemetry,
+            ResponseOrigin::Logs(origin) => return origin.tell(output, context),
+            ResponseOrigin::Telemetry(telemetry) => telemetry,
         };
         if output.quiet {
             return Ok(());
@@ -113,8 +113,8 @@ impl Responses {
 
     fn damage(&self) -> BTreeMap<Reason, Quality> {
         match &self.origin {
-            Origin::Logs(origin) => quality::of(&origin.sources),
-            Origin::Telemetry(telemetry) => {
+            ResponseOrigin::Logs(origin) => quality::of(&origin.sources),
+            ResponseOrigin::Telemetry(telemetry) => {
                 let files = telemetry.files.iter().map(|file| (file.path.shown(), &file.counts.damage));
                 quality::of_files(files)
             }
@@ -129,8 +129,8 @@ impl Responses {
     /// Fields of every JSON report about the input.
     pub fn json(&self) -> Value {
         match &self.origin {
-            Origin::Logs(origin) => origin.json(),
-            Origin::Telemetry(telemetry) => {
+            ResponseOrigin::Logs(origin) => origin.json(),
+            ResponseOrigin::Telemetry(telemetry) => {
                 let sum = |of: fn(&telemetry::ParseCounts) -> u64| {
                     telemetry.files.iter().map(|file| of(&file.counts)).sum::<u64>()
                 };

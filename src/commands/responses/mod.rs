@@ -63,7 +63,7 @@ pub struct Wanted<'a> {
 }
 
 /// Where responses come from.
-enum Origin {
+enum ResponseOrigin {
     Telemetry(Box<Telemetry>),
     Logs(Box<Input>),
 }
@@ -78,7 +78,7 @@ pub struct Responses {
     pub data: Data,
     /// How each session was worked in.
     sessions: Vec<SessionUse>,
-    origin: Origin,
+    origin: ResponseOrigin,
     words: Vocabulary,
     assumed: TelemetryRules,
     window: Range<Millis>,
@@ -122,7 +122,7 @@ impl Responses {
             observed: Observed::default(),
             words,
             data,
-            origin: Origin::Telemetry(Box::new(telemetry)),
+            origin: ResponseOrigin::Telemetry(Box::new(telemetry)),
             assumed,
             window: wanted.window.clone(),
             pool,
@@ -156,7 +156,7 @@ impl Responses {
             words,
             assumed: data.parsed::<TelemetryRules>("telemetry.toml")?,
             data,
-            origin: Origin::Logs(Box::new(input)),
+            origin: ResponseOrigin::Logs(Box::new(input)),
             window: wanted.window.clone(),
             pool,
         })
@@ -207,7 +207,7 @@ impl Responses {
         names: &Pseudonyms,
         numbers: Option<&bounds::FollowUpThresholds>,
     ) -> Result<Observed> {
-        let is_recorded = matches!(self.origin, Origin::Telemetry(_));
+        let is_recorded = matches!(self.origin, ResponseOrigin::Telemetry(_));
         let inner_formats: Vec<&str> = InnerFormat::ALL.iter().map(|format| format.into_str()).collect();
         let guide = EventGuide {
             inner_formats: &inner_formats,
@@ -267,8 +267,8 @@ impl Responses {
     /// If a data file or the value models do not fit.
     pub fn fetched(&mut self, file: &SettingsFile) -> Result<Option<Fetched>> {
         match &mut self.origin {
-            Origin::Telemetry(_) => Ok(None),
-            Origin::Logs(input) => planner::paying::configured(file, input).map(Some),
+            ResponseOrigin::Telemetry(_) => Ok(None),
+            ResponseOrigin::Logs(input) => planner::paying::configured(file, input).map(Some),
         }
     }
 
@@ -313,7 +313,7 @@ impl Responses {
     /// The input for the journal.
     pub fn inputs(&self) -> RuleInputs {
         let profile = &self.observed.profile;
-        let origin = if matches!(self.origin, Origin::Telemetry(_)) { "telemetry" } else { "logs" };
+        let origin = if matches!(self.origin, ResponseOrigin::Telemetry(_)) { "telemetry" } else { "logs" };
         window::inputs(origin, profile.events, profile.sessions, &self.window)
     }
 }

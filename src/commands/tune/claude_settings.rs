@@ -67,7 +67,7 @@ pub struct Args {
 }
 
 /// What was found, and what it comes to.
-struct Found {
+struct SettingsStudy {
     scope: SettingsScope,
     layers: SettingsLayers,
     study: LeverStudy,
@@ -111,7 +111,7 @@ fn judged(
     places: &ClaudePlaces,
     timeline: Timeline,
     input: &Input,
-) -> Result<Found> {
+) -> Result<SettingsStudy> {
     let project = (scope != SettingsScope::User).then(|| places.project.as_deref().map(project_id)).flatten();
     let uses = uses(&timeline, project, servers(scope, places)?);
     let workload = Workload::new(timeline, None, &input.data, false, true)?;
@@ -140,7 +140,7 @@ fn judged(
         findings.iter().filter_map(proposed).map(|delta| (delta.key.clone(), findings::plain(&delta.to))).collect();
     let text = layers.file.with(changes.iter().map(|(key, value)| (key, value)))?;
     let diff = unified_diff(&layers.file.text, &text, &layers.file.path.shown());
-    Ok(Found { scope, layers, study, findings, together, text, diff })
+    Ok(SettingsStudy { scope, layers, study, findings, together, text, diff })
 }
 
 /// Where several settings together save less than the best of them, only that one is proposed; says whether it is so.
@@ -200,8 +200,8 @@ fn uses(timeline: &Timeline, project: Option<Id>, servers: Option<Vec<String>>) 
     uses
 }
 
-fn show(args: &Args, context: &mut Context<'_>, found: &Found, input: &Input) -> Result<()> {
-    let Found { scope, layers, study, findings: all, together, diff, .. } = found;
+fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &Input) -> Result<()> {
+    let SettingsStudy { scope, layers, study, findings: all, together, diff, .. } = found;
     if !args.asked.output.quiet {
         let state = if args.dry_run || args.check { " (not written)" } else { "" };
         writeln!(context.err, "# settings: {} ({}){state}", layers.file.path.shown(), scope.into_str())?;
@@ -244,8 +244,14 @@ fn show(args: &Args, context: &mut Context<'_>, found: &Found, input: &Input) ->
     }
 }
 
-fn conclude(args: &Args, context: &mut Context<'_>, found: &Found, journal: &Path, input: &Input) -> Result<Exit> {
-    let Found { layers, findings: all, text, diff, .. } = found;
+fn conclude(
+    args: &Args,
+    context: &mut Context<'_>,
+    found: &SettingsStudy,
+    journal: &Path,
+    input: &Input,
+) -> Result<Exit> {
+    let SettingsStudy { layers, findings: all, text, diff, .. } = found;
     let held = all.iter().filter(|finding| matches!(finding.verdict, Verdict::Hold(_))).count() as u64;
     let aside = if held > 0 && !args.explain { format!("; {held} not proposed, see --explain") } else { String::new() };
     let count = all.iter().filter_map(proposed).count() as u64;

@@ -45,8 +45,7 @@ use crate::settings::{Effective, SettingsFile, classify_agent};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::calibration::outcome::Calibration;
-use crate::whatif::calibration::{calibrate, outcome as calibration};
+use crate::whatif::calibration::{self, Calibration, calibrate};
 use crate::whatif::sim::sizes::SizeRules;
 
 /// The data file of the planner.
@@ -90,7 +89,7 @@ impl Args {
 
 /// Everything the rules read, mined.
 #[derive(Default, Serialize, Deserialize)]
-struct Mined {
+struct MinedLogs {
     /// Names of the tools in the rows below.
     names: Vec<String>,
     overview: Overview,
@@ -160,7 +159,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 /// What was mined, from the lake if it was mined before.
-fn recalled(args: &Args, file: &SettingsFile, input: &mut Input) -> Result<Mined> {
+fn recalled(args: &Args, file: &SettingsFile, input: &mut Input) -> Result<MinedLogs> {
     let numbers = args.tools.then(|| statistics::numbers(&input.data)).transpose()?;
     let sheet = projections::about(&input.data, input)?;
     let settled = numbers.as_ref().map(|_| file.text.as_str());
@@ -175,7 +174,7 @@ fn recalled(args: &Args, file: &SettingsFile, input: &mut Input) -> Result<Mined
 }
 
 /// What the rules say that were asked for.
-fn judged(args: &Args, mined: &Mined, whose: &Whose, view: &View<'_>, input: &mut Input) -> Result<Vec<Finding>> {
+fn judged(args: &Args, mined: &MinedLogs, whose: &Whose, view: &View<'_>, input: &mut Input) -> Result<Vec<Finding>> {
     let fields = if args.fields { mine_fields::of_input(input)?.fields } else { Vec::new() };
     let facts = RuleFacts {
         names: &Names::from_texts(mined.names.clone()),
@@ -207,7 +206,7 @@ fn judged(args: &Args, mined: &Mined, whose: &Whose, view: &View<'_>, input: &mu
 }
 
 /// Mines the input; follow-ups, projections and how well they hold only if a rule asks for them.
-fn mine(input: &mut Input, numbers: Option<&bounds::FollowUpThresholds>, file: &SettingsFile) -> Result<Mined> {
+fn mine(input: &mut Input, numbers: Option<&bounds::FollowUpThresholds>, file: &SettingsFile) -> Result<MinedLogs> {
     let Some(numbers) = numbers else {
         let (history, names) = input.named_history();
         return used(input, &history, &names);
@@ -215,10 +214,10 @@ fn mine(input: &mut Input, numbers: Option<&bounds::FollowUpThresholds>, file: &
     let stage = PlannerStage::new(file.clone(), input, None)?;
     let PlannerHistory { history, values, tools } = stage.told();
     let input = &*input;
-    let of_all = || -> Result<Mined> {
+    let of_all = || -> Result<MinedLogs> {
         let follow_ups = FollowUps::of_history(history, &numbers.links.lags);
         let calls_min = t1_tools::calls_min(&input.data)?;
-        Ok(Mined {
+        Ok(MinedLogs {
             follow_ups: follow_ups.rows(numbers),
             projections: projections::of_history(input, history, values, tools)?,
             runnable: Runnable::shipped(&input.data)?.learned(history, values, tools, &[]),
@@ -227,18 +226,18 @@ fn mine(input: &mut Input, numbers: Option<&bounds::FollowUpThresholds>, file: &
         })
     };
     let (mined, prefetching) = input.pool.install(|| rayon::join(of_all, || paying::prefetching(&stage, &input.data)));
-    Ok(Mined { prefetching: Some(prefetching?), ..mined? })
+    Ok(MinedLogs { prefetching: Some(prefetching?), ..mined? })
 }
 
 /// What was used, and how often.
-fn used(input: &Input, history: &History, names: &Names) -> Result<Mined> {
-    Ok(Mined {
+fn used(input: &Input, history: &History, names: &Names) -> Result<MinedLogs> {
+    Ok(MinedLogs {
         overview: Overview::of(history),
         models: uses::models(history, names),
         sessions: uses::sessions(history, names, &input.vocabulary.read_class_tools),
         tools: CallFrame::new(history)?.tool_stats()?,
         names: names.texts().to_vec(),
-        ..Mined::default()
+        ..MinedLogs::default()
     })
 }
 
@@ -260,7 +259,7 @@ fn show(
     args: &Args,
     context: &mut Context<'_>,
     input: &Input,
-    mined: &Mined,
+    mined: &MinedLogs,
     file: &SettingsFile,
     proposal: &Proposal,
 ) -> Result<()> {
@@ -301,7 +300,13 @@ fn show_calibration(args: &Args, found: &Calibration, context: &mut Context<'_>)
 }
 
 /// What was read, in the order and with the labels of the published tool.
-fn summarise(args: &Args, context: &mut Context<'_>, input: &Input, mined: &Mined, file: &SettingsFile) -> Result<()> {
+fn summarise(
+    args: &Args,
+    context: &mut Context<'_>,
+    input: &Input,
+    mined: &MinedLogs,
+    file: &SettingsFile,
+) -> Result<()> {
     let err = &mut context.err;
     for root in &input.roots {
         writeln!(err, "# input:   {} ({})", root.path.shown(), root.origin)?;

@@ -66,10 +66,10 @@ impl ProposalGate {
             let places = [all, host];
             let grounds = grounds(&laid, &places, now);
             let (findings, groups) = (&findings, groups.clone());
-            let mut bench = Bench { file, laid: &laid, places, grounds: &grounds, sessions, findings, groups };
+            let mut bench = ProposalReplay { file, laid: &laid, places, grounds: &grounds, sessions, findings, groups };
             bench.judge(&resampling)
         })?;
-        let Judged { present: [present, in_host], effects, alone, whole, fates, idle } = judged;
+        let ProposalEffects { present: [present, in_host], effects, alone, whole, fates, idle } = judged;
         let baseline = present.baseline;
         for (group, members) in groups.iter().enumerate() {
             let effect = effects[group].as_ref().map(|effect| Effect {
@@ -150,20 +150,20 @@ impl SubjectFate {
 }
 
 /// What was found out about all proposals.
-struct Judged {
+struct ProposalEffects {
     present: [Present; 2],
     /// By group, of what is made its share.
-    effects: Vec<Option<Pair>>,
-    alone: Vec<Option<Pair>>,
+    effects: Vec<Option<SavedInBoth>>,
+    alone: Vec<Option<SavedInBoth>>,
     /// What is made, together.
-    whole: Pair,
+    whole: SavedInBoth,
     fates: Vec<SubjectFate>,
     /// Proposals that say nothing beside the others.
     idle: BTreeSet<usize>,
 }
 
 /// What proposals are replayed on.
-struct Bench<'b> {
+struct ProposalReplay<'b> {
     file: &'b SettingsFile,
     laid: &'b Laid,
     /// Everything, and the host.
@@ -181,7 +181,7 @@ fn grounds<'l>(laid: &'l Laid, places: &[&Reach; 2], settings: &Settings) -> [Ef
     places.map(|place| laid.ground(laid.within(&scenario, place)))
 }
 
-impl Bench<'_> {
+impl ProposalReplay<'_> {
     /// The configuration with the proposals of some groups.
     fn with(&self, made: &[usize]) -> Result<Settings> {
         let members: Vec<usize> = made.iter().flat_map(|&group| self.groups[group].clone()).collect();
@@ -189,7 +189,7 @@ impl Bench<'_> {
     }
 
     /// What configurations save more than another one, in both places.
-    fn effects(&self, grounds: &[EffectsBaseline<'_>; 2], cells: &[Settings]) -> Vec<Option<Pair>> {
+    fn effects(&self, grounds: &[EffectsBaseline<'_>; 2], cells: &[Settings]) -> Vec<Option<SavedInBoth>> {
         let scenarios: Vec<Scenario> = cells.iter().map(|cell| self.laid.scenario(cell)).collect();
         let [all, host] = [0, 1].map(|place| {
             let within = |scenario| self.laid.within(scenario, self.places[place]);
@@ -199,11 +199,11 @@ impl Bench<'_> {
     }
 
     /// What the proposals of some groups save more than what holds now.
-    fn together(&self, made: &[usize]) -> Result<Option<Pair>> {
+    fn together(&self, made: &[usize]) -> Result<Option<SavedInBoth>> {
         Ok(self.effects(self.grounds, &[self.with(made)?]).pop().flatten())
     }
 
-    fn judge(&mut self, resampling: &Resampling) -> Result<Judged> {
+    fn judge(&mut self, resampling: &Resampling) -> Result<ProposalEffects> {
         // All together go along: mostly nothing loses, and then that is the whole.
         let every: Vec<usize> = (0..self.groups.len()).collect();
         let mut cells = every.iter().map(|&group| self.with(&[group])).collect::<Result<Vec<_>>>()?;
@@ -236,7 +236,7 @@ impl Bench<'_> {
         together = self.together(&made)?;
         // Without what may be chance the others have other shares.
         loop {
-            let firsts: Vec<Pair> = made.iter().map(|&group| alone[group].clone().unwrap_or_default()).collect();
+            let firsts: Vec<SavedInBoth> = made.iter().map(|&group| alone[group].clone().unwrap_or_default()).collect();
             let shares = shared(&firsts, &lasts, &together.clone().unwrap_or_default());
             for (&group, share) in made.iter().zip(shares) {
                 effects[group] = alone[group].is_some().then_some(share);
@@ -255,12 +255,12 @@ impl Bench<'_> {
             together = self.together(&made)?;
         }
         let present = self.grounds.each_ref().map(EffectsBaseline::present);
-        Ok(Judged { present, effects, alone, whole: together.unwrap_or_default(), fates, idle })
+        Ok(ProposalEffects { present, effects, alone, whole: together.unwrap_or_default(), fates, idle })
     }
 
     /// Takes the keys out of the groups that make no difference beside the others: what is built in says the same, or a
     /// larger value of another key decides. Those that save most by themselves are tried last.
-    fn reduce(&mut self, made: &[usize], effects: &[Option<Pair>]) -> Result<BTreeSet<usize>> {
+    fn reduce(&mut self, made: &[usize], effects: &[Option<SavedInBoth>]) -> Result<BTreeSet<usize>> {
         let mut idle = BTreeSet::new();
         let mut order: Vec<usize> = made.iter().copied().filter(|&group| effects[group].is_some()).collect();
         order.sort_by(|&a, &b| least(&effects[a]).total_cmp(&least(&effects[b])));
@@ -287,8 +287,8 @@ impl Bench<'_> {
         &self,
         made: &mut Vec<usize>,
         held: &mut Vec<usize>,
-        together: &mut Option<Pair>,
-        effects: &mut [Option<Pair>],
+        together: &mut Option<SavedInBoth>,
+        effects: &mut [Option<SavedInBoth>],
     ) -> Result<()> {
         let mut has_grown = !made.is_empty();
         while has_grown {
@@ -310,7 +310,7 @@ impl Bench<'_> {
     }
 
     /// What each does as the last one.
-    fn lasts(&self, made: &[usize]) -> Result<Vec<Pair>> {
+    fn lasts(&self, made: &[usize]) -> Result<Vec<SavedInBoth>> {
         let without =
             |&group: &usize| self.with(&made.iter().copied().filter(|&other| other != group).collect::<Vec<_>>());
         let cells = made.iter().map(without).collect::<Result<Vec<_>>>()?;
@@ -323,9 +323,9 @@ impl Bench<'_> {
     fn drop_needless(
         &self,
         made: &mut Vec<usize>,
-        alone: &[Option<Pair>],
+        alone: &[Option<SavedInBoth>],
         fates: &mut [SubjectFate],
-    ) -> Result<Vec<Pair>> {
+    ) -> Result<Vec<SavedInBoth>> {
         loop {
             let lasts = self.lasts(made)?;
             let gains = |place: &usize| lasts[*place].iter().any(|effect| total(effect) > TOKENS_MIN);
@@ -338,13 +338,13 @@ impl Bench<'_> {
 }
 
 /// The 95 % interval over sessions of what a change saves if everything can be changed.
-fn interval(effect: &Pair, sessions: usize, resampling: &Resampling) -> Option<(f64, f64)> {
+fn interval(effect: &SavedInBoth, sessions: usize, resampling: &Resampling) -> Option<(f64, f64)> {
     let values: Vec<f64> = effect[0].values().copied().collect();
     sum_interval(&values, sessions, resampling, TAIL)
 }
 
 /// Tokens that a change saves, by session: if everything could be changed, and in the host.
-type Pair = [SavedBySession; 2];
+type SavedInBoth = [SavedBySession; 2];
 
 /// Whether a change makes no difference, neither alone nor beside the others.
 fn does_nothing(effect: &Effect) -> bool {
@@ -352,17 +352,17 @@ fn does_nothing(effect: &Effect) -> bool {
 }
 
 /// Tokens that a change loses, in the one place or in the other.
-fn lost(effect: &Option<Pair>) -> Option<f64> {
+fn lost(effect: &Option<SavedInBoth>) -> Option<f64> {
     Some(least(effect)).filter(|least| *least < -TOKENS_MIN)
 }
 
 /// What a change saves in the place where it saves less; no limit where nothing can be said.
-fn least(effect: &Option<Pair>) -> f64 {
+fn least(effect: &Option<SavedInBoth>) -> f64 {
     effect.iter().flatten().map(total).fold(f64::INFINITY, f64::min)
 }
 
 /// What is saved beyond something else.
-fn less(effect: &Option<Pair>, other: &Option<Pair>) -> Pair {
+fn less(effect: &Option<SavedInBoth>, other: &Option<SavedInBoth>) -> SavedInBoth {
     let (mut effect, other) = (effect.clone().unwrap_or_default(), other.clone().unwrap_or_default());
     for (effect, other) in effect.iter_mut().zip(other) {
         other.into_iter().for_each(|(session, tokens)| *effect.entry(session).or_default() -= tokens);
@@ -375,9 +375,10 @@ fn negated(effect: SavedBySession) -> SavedBySession {
 }
 
 /// The share of each proposal in what all do together, in both places.
-fn shared(alone: &[Pair], last: &[Pair], whole: &Pair) -> Vec<Pair> {
+fn shared(alone: &[SavedInBoth], last: &[SavedInBoth], whole: &SavedInBoth) -> Vec<SavedInBoth> {
     let of_place = |place: usize| {
-        let pick = |pairs: &[Pair]| pairs.iter().map(|pair| pair[place].clone()).collect::<Vec<SavedBySession>>();
+        let pick =
+            |pairs: &[SavedInBoth]| pairs.iter().map(|pair| pair[place].clone()).collect::<Vec<SavedBySession>>();
         shares(&pick(alone), &pick(last), &whole[place])
     };
     of_place(0).into_iter().zip(of_place(1)).map(|(all, host)| [all, host]).collect()

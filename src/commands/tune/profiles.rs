@@ -18,7 +18,7 @@ use crate::shell::context::Context;
 
 /// What the replay says of one proposal.
 #[derive(Serialize, Deserialize)]
-struct Judged {
+struct ProfileVerdict {
     held: Option<String>,
     effect: Option<Effect>,
 }
@@ -54,18 +54,18 @@ pub fn gate(
         return Ok(others);
     }
     let proposals: Vec<String> = profiles.iter().filter_map(proposed).map(|delta| format!("{delta:?}")).collect();
-    let judged: Vec<Judged> = input.remember(&format!("profiles {proposals:?} {}", file.text), |input| {
+    let judged: Vec<ProfileVerdict> = input.remember(&format!("profiles {proposals:?} {}", file.text), |input| {
         let input_dir = latest_calling(input, &with_format)?;
         if input_dir.is_empty() {
             let held =
                 Some("not replayed: the logs with its endpoint are gone, or too large to be read once more".to_owned());
-            return Ok(profiles.iter().map(|_| Judged { held: held.clone(), effect: None }).collect());
+            return Ok(profiles.iter().map(|_| ProfileVerdict { held: held.clone(), effect: None }).collect());
         }
         let args = InputArgs { input_dir, project: None, lake: None, no_lake: true, ..wanted.input.clone() };
         let wanted = Wanted { input: &args, window: wanted.window.clone(), ..*wanted };
         let responses = Responses::from_logs(&wanted, context)?;
         let (_, found) = ProposalGate::pass(file, settings, &responses, &responses.log, profiles.clone())?;
-        Ok(found.into_iter().map(Judged::of).collect())
+        Ok(found.into_iter().map(ProfileVerdict::of).collect())
     })?;
     for (profile, judged) in profiles.iter_mut().zip(judged) {
         profile.effect = judged.effect;
@@ -76,7 +76,7 @@ pub fn gate(
     Ok(others.into_iter().chain(profiles).collect())
 }
 
-impl Judged {
+impl ProfileVerdict {
     fn of(finding: Finding) -> Self {
         let held = match finding.verdict {
             Verdict::Hold(reason) => Some(reason),

@@ -43,7 +43,7 @@ pub struct Args {
 /// Chooses an entry, takes it back, shows, writes.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(args.output.as_ref(), context)?;
-    let target = Target::load(&path, &config_path(None, context)?, args)?;
+    let target = UndoTarget::load(&path, &config_path(None, context)?, args)?;
     if !args.report.quiet {
         tell_damaged(&target.journal, &target.place, context)?;
     }
@@ -70,21 +70,21 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 /// The file in which something is taken back, and its journal.
-struct Target {
+struct UndoTarget {
     path: PathBuf,
-    file: Held,
+    file: UndoFile,
     place: PathBuf,
     journal: Journal,
 }
 
 /// The file as it is.
 #[expect(clippy::large_enum_variant, reason = "there is one of it")]
-enum Held {
+enum UndoFile {
     Pipeline(SettingsFile),
     Claude(ClaudeFile),
 }
 
-impl Target {
+impl UndoTarget {
     /// The file that the entry is about: settings of Claude Code if `--output` names them, if the id does, or if they were what
     /// was last written; else the configuration of the pipeline. What was done to settings is noted beside `usual`.
     fn load(config: &Path, usual: &Path, args: &Args) -> Result<Self> {
@@ -102,32 +102,32 @@ impl Target {
         let Some(entry) = meant else {
             let file = SettingsFile::load(config)?;
             let (journal, place) = (journal_of(&file)?, journal_path(config));
-            return Ok(Self { path: config.to_owned(), file: Held::Pipeline(file), place, journal });
+            return Ok(Self { path: config.to_owned(), file: UndoFile::Pipeline(file), place, journal });
         };
         let path = PathBuf::from(&entry.config);
         let file = ClaudeFile::load(&path)?;
         let journal = whole.about(&name_of(&path));
-        Ok(Self { path, file: Held::Claude(file), place, journal })
+        Ok(Self { path, file: UndoFile::Claude(file), place, journal })
     }
 
     fn existed(&self) -> bool {
         match &self.file {
-            Held::Pipeline(file) => file.existed,
-            Held::Claude(file) => file.existed,
+            UndoFile::Pipeline(file) => file.existed,
+            UndoFile::Claude(file) => file.existed,
         }
     }
 
     fn text(&self) -> &str {
         match &self.file {
-            Held::Pipeline(file) => &file.text,
-            Held::Claude(file) => &file.text,
+            UndoFile::Pipeline(file) => &file.text,
+            UndoFile::Claude(file) => &file.text,
         }
     }
 
     fn reverse(&self, entry: &JournalEntry) -> Result<Reversal> {
         match &self.file {
-            Held::Pipeline(file) => reverse(file, entry),
-            Held::Claude(file) => reverse_claude(file, entry),
+            UndoFile::Pipeline(file) => reverse(file, entry),
+            UndoFile::Claude(file) => reverse_claude(file, entry),
         }
     }
 }
@@ -175,7 +175,7 @@ fn nothing_undone(entry: &JournalEntry, reversal: &Reversal) -> Error {
 fn show(
     args: &Args,
     context: &mut Context<'_>,
-    target: &Target,
+    target: &UndoTarget,
     entry: &JournalEntry,
     reversal: &Reversal,
 ) -> Result<()> {
@@ -232,7 +232,7 @@ fn table(reversal: &Reversal) -> Table {
 }
 
 /// Stores the file and adds the undo to the journal.
-fn write(target: &Target, entry: &JournalEntry, reversal: &Reversal, context: &Context<'_>) -> Result<()> {
+fn write(target: &UndoTarget, entry: &JournalEntry, reversal: &Reversal, context: &Context<'_>) -> Result<()> {
     let back = |change: &JournalChange| JournalChange {
         rule: change.rule.clone(),
         key: change.key.clone(),
@@ -242,8 +242,8 @@ fn write(target: &Target, entry: &JournalEntry, reversal: &Reversal, context: &C
     let changes = reversal.undone.iter().map(back).collect();
     let (now_ms, text) = (context.now_ms, reversal.text.as_str());
     let (mut undo, place) = match &target.file {
-        Held::Pipeline(file) => (journal_entry(now_ms, "tune undo", file, text, changes)?, file.place()),
-        Held::Claude(file) => {
+        UndoFile::Pipeline(file) => (journal_entry(now_ms, "tune undo", file, text, changes)?, file.place()),
+        UndoFile::Claude(file) => {
             let journal = target.place.as_path();
             (claude_entry(now_ms, "tune undo", file, journal, text, changes)?, file.place(journal))
         }
@@ -256,7 +256,7 @@ fn write(target: &Target, entry: &JournalEntry, reversal: &Reversal, context: &C
 fn conclude(
     args: &Args,
     context: &mut Context<'_>,
-    target: &Target,
+    target: &UndoTarget,
     entry: &JournalEntry,
     reversal: &Reversal,
 ) -> Result<()> {

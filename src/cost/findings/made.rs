@@ -25,12 +25,12 @@ pub struct Made {
 pub struct MadeOf {
     /// What the names are: `agent type`, `server`, `hook`, `version`, `model`.
     pub kinds: Vec<&'static str>,
-    sums: BTreeMap<(Vec<String>, (u32, Sym)), Sum>,
+    sums: BTreeMap<(Vec<String>, (u32, Sym)), FindingSum>,
 }
 
 /// How often, what it cost, what it would have cost.
 #[derive(Clone, Copy, Default)]
-struct Sum {
+struct FindingSum {
     count: u64,
     before: Cost,
     after: Cost,

@@ -18,7 +18,7 @@ use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::figures::{RunBill, Sides};
 
 /// The numbers of a version, for comparing.
-type Version = Vec<u64>;
+type VersionNumbers = Vec<u64>;
 
 /// One case, if a version in use loses more than newer ones.
 pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
@@ -28,14 +28,14 @@ pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
 
 /// What was billed with a version, by session and model: how often the cache was lost, the input, what of that was lost.
 #[derive(Default)]
-struct Seen {
+struct SeenVersion {
     name: String,
     last: Millis,
-    sums: BTreeMap<(u32, Sym), Sum>,
+    sums: BTreeMap<(u32, Sym), VersionSum>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Sum {
+struct VersionSum {
     requests: u64,
     times: u64,
     input: Cost,
@@ -43,7 +43,7 @@ struct Sum {
 }
 
 /// Every version whose requests have a price.
-fn seen(evidence: &BillEvidence<'_>, sheet: &OldVersions) -> BTreeMap<Version, Seen> {
+fn seen(evidence: &BillEvidence<'_>, sheet: &OldVersions) -> BTreeMap<VersionNumbers, SeenVersion> {
     let timeline = &evidence.workload.timeline;
     let losses = causes::losses(evidence.simulator);
     let lost: BTreeMap<u32, Cost> = losses
@@ -51,7 +51,7 @@ fn seen(evidence: &BillEvidence<'_>, sheet: &OldVersions) -> BTreeMap<Version, S
         .filter(|loss| sheet.causes.contains(&loss.cause))
         .map(|loss| (loss.request, loss.cost_lost))
         .collect();
-    let mut versions: BTreeMap<Version, Seen> = BTreeMap::new();
+    let mut versions: BTreeMap<VersionNumbers, SeenVersion> = BTreeMap::new();
     for (index, request) in (0..).zip(&timeline.requests).filter(|(_, one)| one.context() > 0) {
         let name = timeline.names.text(request.version);
         let Some(version) = numbers(name) else { continue };
@@ -75,7 +75,7 @@ fn seen(evidence: &BillEvidence<'_>, sheet: &OldVersions) -> BTreeMap<Version, S
 }
 
 /// The share of its input that some versions lost, by both ends of its 95 % interval over sessions; none with too few.
-fn share<'s>(evidence: &BillEvidence<'_>, versions: impl Iterator<Item = &'s Seen>) -> Option<(f64, f64)> {
+fn share<'s>(evidence: &BillEvidence<'_>, versions: impl Iterator<Item = &'s SeenVersion>) -> Option<(f64, f64)> {
     let mut sessions: BTreeMap<u32, SessionCosts> = BTreeMap::new();
     for ((session, _), sum) in versions.flat_map(|seen| &seen.sums) {
         let pair = sessions.entry(*session).or_default();
@@ -88,10 +88,14 @@ fn share<'s>(evidence: &BillEvidence<'_>, versions: impl Iterator<Item = &'s See
     Some((-drawn.upper, -drawn.lower))
 }
 
-fn case(evidence: &BillEvidence<'_>, sheet: &OldVersions, versions: &BTreeMap<Version, Seen>) -> Option<Case> {
+fn case(
+    evidence: &BillEvidence<'_>,
+    sheet: &OldVersions,
+    versions: &BTreeMap<VersionNumbers, SeenVersion>,
+) -> Option<Case> {
     let (_, newest) = versions.last_key_value()?;
     let last = versions.values().map(|seen| seen.last).max()?;
-    let is_in_use = |seen: &Seen| last.saturating_sub(seen.last) <= sheet.in_use_days * DAY_MS;
+    let is_in_use = |seen: &SeenVersion| last.saturating_sub(seen.last) <= sheet.in_use_days * DAY_MS;
     let mut case = Case {
         id: sheet.id.clone(),
         what: sheet.what.clone(),

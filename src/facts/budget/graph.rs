@@ -22,7 +22,7 @@ impl State {
 pub type OutlinePlace = (usize, State);
 
 /// A part of an outline, as far as it matters what it costs.
-enum Item {
+enum PricedItem {
     /// The cheapest form of a node.
     Node { form: usize, cost: u64, value: u64, required: bool },
     /// The head of a group; whether it has any text; whether something in the group is required.
@@ -45,7 +45,7 @@ pub struct Move {
 
 /// An outline with its costs.
 pub struct Graph {
-    items: Vec<Item>,
+    items: Vec<PricedItem>,
     hint_cost: u64,
     /// The options of each node: its forms, and nothing unless it is required.
     pub classes: Vec<Vec<Choice>>,
@@ -69,17 +69,17 @@ impl Graph {
                         options.push(Choice { cost: 0, value: 0 });
                     }
                     graph.classes.push(options);
-                    Item::Node { form, cost, value: node.value, required: node.required }
+                    PricedItem::Node { form, cost, value: node.value, required: node.required }
                 }
                 OutlinePart::Open(group) => {
                     open.push((graph.items.len(), &group.tail));
                     let head = group.head.text(1);
-                    Item::Open { cost: count(&head), breaks: !head.is_empty(), end: group.end, required: false }
+                    PricedItem::Open { cost: count(&head), breaks: !head.is_empty(), end: group.end, required: false }
                 }
                 OutlinePart::Close => match open.pop().map_or(&Tail::None, |(_, tail)| tail) {
-                    Tail::None => Item::Close { cost: 0, breaks: false },
-                    Tail::Blank => Item::Close { cost: count("\n"), breaks: false },
-                    Tail::Lines(lines) => Item::Close { cost: count(lines), breaks: true },
+                    Tail::None => PricedItem::Close { cost: 0, breaks: false },
+                    Tail::Blank => PricedItem::Close { cost: count("\n"), breaks: false },
+                    Tail::Lines(lines) => PricedItem::Close { cost: count(lines), breaks: true },
                 },
             };
             graph.items.push(item);
@@ -91,7 +91,7 @@ impl Graph {
     fn require(&mut self, open: &[(usize, &Tail)]) {
         for (group, _) in open.iter().rev() {
             match &mut self.items[*group] {
-                Item::Open { required, .. } if !*required => *required = true,
+                PricedItem::Open { required, .. } if !*required => *required = true,
                 _ => break,
             }
         }
@@ -104,11 +104,11 @@ impl Graph {
 
     /// The cheapest form of the node at this place of the outline, if there is one.
     pub fn form(&self, at: usize) -> Option<usize> {
-        if let Item::Node { form, .. } = self.items[at] { Some(form) } else { None }
+        if let PricedItem::Node { form, .. } = self.items[at] { Some(form) } else { None }
     }
 
     fn node_value(&self, at: usize) -> u64 {
-        if let Item::Node { value, .. } = self.items[at] { value } else { 0 }
+        if let PricedItem::Node { value, .. } = self.items[at] { value } else { 0 }
     }
 
     /// What the kept nodes are worth.
@@ -130,13 +130,15 @@ impl Graph {
             Some(Move { to: (at + 1, state), value: 0, cost, keeps: false })
         };
         let [first, second] = match self.items[at] {
-            Item::Node { cost, value, required, .. } => {
+            PricedItem::Node { cost, value, required, .. } => {
                 let keep = Move { to: (at + 1, State::Kept), value, cost, keeps: true };
                 [leave_out(at + 1).filter(|_| !required), Some(keep)]
             }
-            Item::Open { cost, breaks, end, required } => [leave_out(end).filter(|_| !required), go_on(breaks, cost)],
-            Item::Close { cost, breaks } if breaks || state == State::Kept => [go_on(breaks, cost), None],
-            Item::Close { .. } => [go_on(false, 0), None],
+            PricedItem::Open { cost, breaks, end, required } => {
+                [leave_out(end).filter(|_| !required), go_on(breaks, cost)]
+            }
+            PricedItem::Close { cost, breaks } if breaks || state == State::Kept => [go_on(breaks, cost), None],
+            PricedItem::Close { .. } => [go_on(false, 0), None],
         };
         first.into_iter().chain(second)
     }
@@ -160,10 +162,10 @@ impl Graph {
         let mut open: Vec<usize> = Vec::new();
         for (at, item) in self.items.iter().enumerate() {
             match item {
-                Item::Open { .. } => open.push(at),
-                Item::Close { .. } => drop(open.pop()),
-                Item::Node { .. } if kept[at] => open.iter().for_each(|&group| shown[group] = true),
-                Item::Node { .. } => {}
+                PricedItem::Open { .. } => open.push(at),
+                PricedItem::Close { .. } => drop(open.pop()),
+                PricedItem::Node { .. } if kept[at] => open.iter().for_each(|&group| shown[group] = true),
+                PricedItem::Node { .. } => {}
             }
         }
         shown

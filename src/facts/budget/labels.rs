@@ -24,7 +24,7 @@ pub enum SearchEnd {
 
 /// A path to some place.
 #[derive(Clone, Copy)]
-struct Label {
+struct PathLabel {
     value: u64,
     cost: u64,
     /// The path without its last move, and the node that this move keeps.
@@ -35,20 +35,20 @@ struct Label {
 /// Looks for the best selection that fits and is worth more than `known`.
 pub fn search(graph: &Graph, budget: u64, market: &Market, known: u64) -> SearchEnd {
     let ahead = gains_ahead(graph, market.price);
-    let mut labels = vec![Label { value: 0, cost: 0, from: 0, kept: None }];
+    let mut labels = vec![PathLabel { value: 0, cost: 0, from: 0, kept: None }];
     let mut arrived: Vec<[Vec<u32>; 2]> = vec![[Vec::new(), Vec::new()]; graph.len() + 1];
     arrived[0][State::Kept as usize].push(0);
     for at in 0..graph.len() {
         for state in State::ALL {
             for from in unbeaten(std::mem::take(&mut arrived[at][state as usize]), &labels) {
                 for go in graph.moves((at, state)) {
-                    let Label { value, cost, .. } = labels[from as usize];
+                    let PathLabel { value, cost, .. } = labels[from as usize];
                     let (value, cost) = (value + go.value, cost + go.cost);
                     let (to, next) = (go.to.0, go.to.1 as usize);
                     let value_max = market.price.value(market.price.gain(value, cost) + ahead[to][next], budget);
                     if cost <= budget && value_max > known {
                         arrived[to][next].push(labels.len() as u32);
-                        labels.push(Label { value, cost, from, kept: go.keeps.then_some(at as u32) });
+                        labels.push(PathLabel { value, cost, from, kept: go.keeps.then_some(at as u32) });
                     }
                 }
             }
@@ -63,7 +63,7 @@ pub fn search(graph: &Graph, budget: u64, market: &Market, known: u64) -> Search
 }
 
 /// The paths that no other beats, cheapest first.
-fn unbeaten(mut paths: Vec<u32>, labels: &[Label]) -> Vec<u32> {
+fn unbeaten(mut paths: Vec<u32>, labels: &[PathLabel]) -> Vec<u32> {
     let label = |path: u32| labels[path as usize];
     paths.sort_unstable_by_key(|&path| (label(path).cost, Reverse(label(path).value), path));
     let mut value_max = None;
@@ -75,7 +75,7 @@ fn unbeaten(mut paths: Vec<u32>, labels: &[Label]) -> Vec<u32> {
     paths
 }
 
-fn trace(graph: &Graph, last: u32, labels: &[Label]) -> Vec<bool> {
+fn trace(graph: &Graph, last: u32, labels: &[PathLabel]) -> Vec<bool> {
     let mut kept = vec![false; graph.len()];
     let mut path = last;
     while path > 0 {

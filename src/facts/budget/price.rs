@@ -65,7 +65,7 @@ pub struct Market {
 
 /// What the best path to a place gains and costs, and where it came from.
 #[derive(Clone, Copy)]
-struct Step {
+struct BestPathStep {
     gain: i128,
     cost: u64,
     from: OutlinePlace,
@@ -73,7 +73,7 @@ struct Step {
 
 /// The best selection at a price.
 pub fn longest_path(graph: &Graph, price: Price) -> PricedSelection {
-    let unreached = Step { gain: UNREACHED, cost: 0, from: (0, State::Kept) };
+    let unreached = BestPathStep { gain: UNREACHED, cost: 0, from: (0, State::Kept) };
     let mut steps = vec![[unreached; 2]; graph.len() + 1];
     steps[0][State::Kept as usize].gain = 0;
     for at in 0..graph.len() {
@@ -83,7 +83,7 @@ pub fn longest_path(graph: &Graph, price: Price) -> PricedSelection {
                 let gain = here.gain + price.gain(go.value, go.cost);
                 let step = &mut steps[go.to.0][go.to.1 as usize];
                 if gain > step.gain {
-                    *step = Step { gain, cost: here.cost + go.cost, from: (at, state) };
+                    *step = BestPathStep { gain, cost: here.cost + go.cost, from: (at, state) };
                 }
             }
         }
@@ -91,10 +91,10 @@ pub fn longest_path(graph: &Graph, price: Price) -> PricedSelection {
     trace(graph, &steps)
 }
 
-fn trace(graph: &Graph, steps: &[[Step; 2]]) -> PricedSelection {
+fn trace(graph: &Graph, steps: &[[BestPathStep; 2]]) -> PricedSelection {
     let [ends_kept, ends_left_out] = steps[graph.len()];
     let last = if ends_kept.gain > ends_left_out.gain { State::Kept } else { State::LeftOut };
-    let Step { gain, cost, .. } = steps[graph.len()][last as usize];
+    let BestPathStep { gain, cost, .. } = steps[graph.len()][last as usize];
     let mut kept = vec![false; graph.len()];
     let mut place = (graph.len(), last);
     while place.0 > 0 {

@@ -54,7 +54,7 @@ fn write_cell(cell: Option<&Json>, out: &mut String) {
     }
 }
 
-fn read_cell(field: Field<'_>) -> Option<Json> {
+fn read_cell(field: CsvField<'_>) -> Option<Json> {
     match as_json(&field.text) {
         Some(value) if !(field.quoted && is_literal(&value)) => Some(value),
         _ if field.quoted || !field.text.is_empty() => Some(Json::String(field.text.into_owned())),
@@ -90,7 +90,7 @@ fn needs_quotes(text: &str) -> bool {
 }
 
 /// A field as it is read, quotes resolved.
-struct Field<'a> {
+struct CsvField<'a> {
     text: Cow<'a, str>,
     quoted: bool,
 }
@@ -109,7 +109,7 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// The fields of the next record, each as `read` takes it.
-    fn record<T>(&mut self, read: impl Fn(Field<'a>) -> Option<T>) -> Option<Vec<T>> {
+    fn record<T>(&mut self, read: impl Fn(CsvField<'a>) -> Option<T>) -> Option<Vec<T>> {
         let mut values = Vec::new();
         loop {
             let (field, end) = self.field()?;
@@ -120,7 +120,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn field(&mut self) -> Option<(Field<'a>, End)> {
+    fn field(&mut self) -> Option<(CsvField<'a>, End)> {
         let text = self.rest?;
         let (field, behind) = match text.strip_prefix('"') {
             Some(inner) => quoted_field(inner)?,
@@ -136,7 +136,7 @@ impl<'a> Fields<'a> {
 }
 
 /// The field that ends at the next quote which is not doubled, and what stands behind it.
-fn quoted_field(inner: &str) -> Option<(Field<'_>, &str)> {
+fn quoted_field(inner: &str) -> Option<(CsvField<'_>, &str)> {
     let mut from = 0;
     let end = loop {
         let quote = from + inner[from..].find('"')?;
@@ -147,11 +147,11 @@ fn quoted_field(inner: &str) -> Option<(Field<'_>, &str)> {
     };
     let text = &inner[..end];
     let text = if from > 0 { Cow::Owned(text.replace("\"\"", "\"")) } else { Cow::Borrowed(text) };
-    Some((Field { text, quoted: true }, &inner[end + 1..]))
+    Some((CsvField { text, quoted: true }, &inner[end + 1..]))
 }
 
-fn bare_field(text: &str) -> Option<(Field<'_>, &str)> {
+fn bare_field(text: &str) -> Option<(CsvField<'_>, &str)> {
     let (field, behind) = text.split_at(text.find([',', '\n']).unwrap_or(text.len()));
-    let bare = Field { text: Cow::Borrowed(field), quoted: false };
+    let bare = CsvField { text: Cow::Borrowed(field), quoted: false };
     (!needs_quotes(field)).then_some((bare, behind))
 }

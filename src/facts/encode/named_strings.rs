@@ -48,8 +48,8 @@ fn saving(uses: usize, length: usize) -> usize {
 }
 
 /// What a byte can be to a named string, for every byte.
-const ROLES: [Role; 256] = {
-    let mut roles = [Role { word: false, opens: false, before: false }; 256];
+const ROLES: [ByteRole; 256] = {
+    let mut roles = [ByteRole { word: false, opens: false, before: false }; 256];
     let mut byte = 0;
     while byte < roles.len() {
         let ascii = byte as u8;
@@ -61,14 +61,14 @@ const ROLES: [Role; 256] = {
             );
         let quote =
             matches!(ascii, b'"' | b'\'' | b'`' | b'(' | b'[' | b'{' | b'<' | b'>' | b'=' | b',' | b'@' | b':' | b'|');
-        roles[byte] = Role { word, opens, before: quote || ascii.is_ascii_whitespace() };
+        roles[byte] = ByteRole { word, opens, before: quote || ascii.is_ascii_whitespace() };
         byte += 1;
     }
     roles
 };
 
 #[derive(Clone, Copy)]
-struct Role {
+struct ByteRole {
     /// Part of a word: a letter, a digit, `_`, anything outside of ASCII.
     word: bool,
     /// Can be the first byte.
@@ -77,7 +77,7 @@ struct Role {
     before: bool,
 }
 
-fn role(byte: u8) -> Role {
+fn role(byte: u8) -> ByteRole {
     ROLES[usize::from(byte)]
 }
 
@@ -88,25 +88,25 @@ fn is_end(last: u8, next: Option<u8>) -> bool {
 
 /// A place where a named string may begin.
 #[derive(Clone, Copy)]
-struct Place {
+struct StringStart {
     at: usize,
     /// Where its line ends.
     end: usize,
 }
 
 /// Where named strings may begin: far enough from the end of the line.
-fn places(text: &[u8]) -> impl Iterator<Item = Place> {
+fn places(text: &[u8]) -> impl Iterator<Item = StringStart> {
     let newlines = memchr::memchr_iter(b'\n', text).chain(std::iter::once(text.len()));
     let mut start = 0;
     newlines.flat_map(move |end| {
         let line = std::mem::replace(&mut start, end + 1)..end.saturating_sub(NAMED_BYTES_MIN - 1);
         line.filter(|&at| role(text[at]).opens && (at == 0 || role(text[at - 1]).before))
-            .map(move |at| Place { at, end })
+            .map(move |at| StringStart { at, end })
     })
 }
 
 /// A string that occurs more than once.
-struct Candidate {
+struct RepeatedString {
     /// Its occurrences: a range of the sorted places.
     places: std::ops::Range<usize>,
     length: usize,
@@ -123,13 +123,13 @@ fn find_strings(text: &[u8]) -> Vec<&[u8]> {
     while chosen.len() < NAMES_MAX {
         // What a string saves only shrinks as others are named: the best is the one that still is when looked at again.
         let Some(best) = candidates.pop() else { break };
-        let range = |place: &Place| place.at..place.at + best.length;
+        let range = |place: &StringStart| place.at..place.at + best.length;
         let uses = &places[best.places.clone()];
         let free = uses.iter().filter(|place| !covered[range(place)].contains(&true)).count();
         let fresh = saving(free, best.length);
         if candidates.last().is_some_and(|next| next.saving > fresh) {
             let at = candidates.partition_point(|other| other.saving < fresh);
-            candidates.insert(at, Candidate { saving: fresh, ..best });
+            candidates.insert(at, RepeatedString { saving: fresh, ..best });
             continue;
         }
         if fresh == 0 {
@@ -142,17 +142,17 @@ fn find_strings(text: &[u8]) -> Vec<&[u8]> {
 }
 
 /// The places where something begins that also begins elsewhere, sorted by what begins there.
-fn repeated_places(text: &[u8]) -> Vec<Place> {
+fn repeated_places(text: &[u8]) -> Vec<StringStart> {
     let bits = usize::BITS - (text.len() / 4).clamp(1 << 8, 1 << 16).leading_zeros();
     let mut counts = vec![0u8; 1 << bits];
     let slot = |gram: u64| usize::try_from(gram >> (u64::BITS - bits)).unwrap_or(0);
-    let mut repeated: Vec<(u64, Place)> = places(text).map(|place| (gram(text, place.at), place)).collect();
+    let mut repeated: Vec<(u64, StringStart)> = places(text).map(|place| (gram(text, place.at), place)).collect();
     repeated.iter().for_each(|(gram, _)| counts[slot(*gram)] = counts[slot(*gram)].saturating_add(1));
     repeated.retain(|(gram, _)| counts[slot(*gram)] > 1);
     if repeated.len() * NAMED_BYTES_MIN < text.len() / SAVED_ONE_IN {
         return Vec::new();
     }
-    let begins = |place: Place| &text[place.at..place.end.min(place.at + NAMED_BYTES_MAX)];
+    let begins = |place: StringStart| &text[place.at..place.end.min(place.at + NAMED_BYTES_MAX)];
     repeated.sort_unstable_by(|(one, a), (other, b)| {
         one.cmp(other).then_with(|| begins(*a).cmp(begins(*b))).then(a.at.cmp(&b.at))
     });
@@ -167,7 +167,7 @@ fn gram(text: &[u8], at: usize) -> u64 {
 }
 
 /// Strings that begin at neighbouring places, the best last.
-fn find_candidates(text: &[u8], places: &[Place]) -> Vec<Candidate> {
+fn find_candidates(text: &[u8], places: &[StringStart]) -> Vec<RepeatedString> {
     let mut found = Vec::new();
     let mut open: Vec<(usize, usize)> = Vec::new();
     for (index, &place) in places.iter().enumerate() {
@@ -177,7 +177,7 @@ fn find_candidates(text: &[u8], places: &[Place]) -> Vec<Candidate> {
             start = first;
             let saving = saving(index + 1 - first, length);
             if saving > 0 {
-                found.push(Candidate { places: first..index + 1, length, saving });
+                found.push(RepeatedString { places: first..index + 1, length, saving });
             }
         }
         if shared > 0 && open.last().is_none_or(|(length, _)| *length < shared) {
@@ -189,7 +189,7 @@ fn find_candidates(text: &[u8], places: &[Place]) -> Vec<Candidate> {
 }
 
 /// Length of the longest string to name that begins at both places; 0 if there is none.
-fn shared(text: &[u8], one: Place, other: Place) -> usize {
+fn shared(text: &[u8], one: StringStart, other: StringStart) -> usize {
     let max = NAMED_BYTES_MAX.min(one.end - one.at).min(other.end - other.at);
     let (a, b) = (&text[one.at..one.at + max], &text[other.at..other.at + max]);
     let mut length = a.iter().zip(b).take_while(|(a, b)| a == b).count();
@@ -204,7 +204,7 @@ fn shared(text: &[u8], one: Place, other: Place) -> usize {
 fn find_uses(text: &[u8], strings: &[&[u8]]) -> Vec<(usize, usize)> {
     let mut uses = Vec::new();
     let mut end = 0;
-    for Place { at, .. } in places(text) {
+    for StringStart { at, .. } in places(text) {
         let stands = |string: &[u8]| {
             text[at..].starts_with(string) && is_end(string[string.len() - 1], text.get(at + string.len()).copied())
         };

@@ -26,8 +26,8 @@ const JSON_TEXT: &str = "!json";
 
 fn encode(subject: &Subject<'_>, params: Params) -> Option<String> {
     let value = subject.json().ok()?;
-    let json = Piece::of(value.compact());
-    let blocks = Writer { params }.blocks(value, &json.text, 0);
+    let json = CostedText::of(value.compact());
+    let blocks = DeepWriter { params }.blocks(value, &json.text, 0);
     let mut best = blocks.into_iter().min_by_key(|block| block.cost).filter(|block| block.cost < json.cost)?.text;
     best.pop();
     Some(best)
@@ -35,18 +35,18 @@ fn encode(subject: &Subject<'_>, params: Params) -> Option<String> {
 
 fn decode(text: &str) -> Option<Meaning> {
     let text = format!("{text}\n");
-    let mut reader = Reader { rest: &text };
+    let mut reader = LinesAhead { rest: &text };
     let value = reader.block(0)?;
     reader.rest.is_empty().then_some(Meaning::Json(value))
 }
 
 /// A text and what it costs, about.
-struct Piece {
+struct CostedText {
     text: String,
     cost: usize,
 }
 
-impl Piece {
+impl CostedText {
     fn of(text: String) -> Self {
         Self { cost: estimate(&text), text }
     }
@@ -57,25 +57,25 @@ impl Piece {
     }
 }
 
-struct Writer {
+struct DeepWriter {
     params: Params,
 }
 
-impl Writer {
+impl DeepWriter {
     /// What is written behind the colon of a key or the dash of an item, line feed included. `level` is that of the
     /// line.
-    fn value(&self, value: &Json, level: usize, behind: char) -> Piece {
+    fn value(&self, value: &Json, level: usize, behind: char) -> CostedText {
         let inline = inline(value, behind);
         let more = match value {
             Json::String(text) => self.texts(text, level),
-            _ => self.blocks(value, inline.trim(), level + 1).into_iter().map(Piece::on_next_line).collect(),
+            _ => self.blocks(value, inline.trim(), level + 1).into_iter().map(CostedText::on_next_line).collect(),
         };
         // The first of several equal ones is the plainest.
-        more.into_iter().fold(Piece::of(inline), |best, form| if form.cost < best.cost { form } else { best })
+        more.into_iter().fold(CostedText::of(inline), |best, form| if form.cost < best.cost { form } else { best })
     }
 
     /// The forms of a container that take lines of their own.
-    fn blocks(&self, value: &Json, compact: &str, level: usize) -> Vec<Piece> {
+    fn blocks(&self, value: &Json, compact: &str, level: usize) -> Vec<CostedText> {
         if level >= self.params.recursion_depth.min(LEVELS_MAX) {
             return Vec::new();
         }
@@ -90,8 +90,8 @@ impl Writer {
         }
     }
 
-    fn members(&self, members: &[(String, Json)], level: usize) -> Piece {
-        let mut all = Piece { text: String::new(), cost: 0 };
+    fn members(&self, members: &[(String, Json)], level: usize) -> CostedText {
+        let mut all = CostedText { text: String::new(), cost: 0 };
         for (key, value) in members {
             let start = all.text.len();
             all.text.extend(std::iter::repeat_n(' ', level));
@@ -103,10 +103,10 @@ impl Writer {
         all
     }
 
-    fn items(&self, elements: &[Json], level: usize) -> Piece {
+    fn items(&self, elements: &[Json], level: usize) -> CostedText {
         let dash = format!("{}-", " ".repeat(level));
         let dash_cost = estimate(&dash);
-        let mut all = Piece { text: String::new(), cost: 0 };
+        let mut all = CostedText { text: String::new(), cost: 0 };
         for element in elements {
             all.text.push_str(&dash);
             all.cost += dash_cost;
@@ -115,31 +115,32 @@ impl Writer {
         all
     }
 
-    fn append(&self, value: &Json, level: usize, behind: char, all: &mut Piece) {
+    fn append(&self, value: &Json, level: usize, behind: char, all: &mut CostedText) {
         let piece = self.value(value, level, behind);
         all.text.push_str(&piece.text);
         all.cost += piece.cost;
     }
 
     /// The tables of an array of objects, which are those of a body of its own.
-    fn tables(&self, compact: &str) -> Vec<Piece> {
+    fn tables(&self, compact: &str) -> Vec<CostedText> {
         let subject = Subject::new(compact, BodyShape::ArrayOfObjects);
         let csv = (csv::FORMAT.encode)(&subject, self.params).map(|text| fenced("csv", &text));
         let pipes = (markdown_table::FORMAT.encode)(&subject, self.params).map(|text| text + "\n");
-        csv.into_iter().chain(pipes).map(Piece::of).collect()
+        csv.into_iter().chain(pipes).map(CostedText::of).collect()
     }
 
     /// The forms of a text other than the one in its line.
-    fn texts(&self, text: &str, level: usize) -> Vec<Piece> {
+    fn texts(&self, text: &str, level: usize) -> Vec<CostedText> {
         let mut forms = Vec::new();
         if text.contains('\n') {
-            forms.push(Piece::of(format!("\n{}", fenced("", text))));
+            forms.push(CostedText::of(format!("\n{}", fenced("", text))));
         } else if let Some(value) = as_json(text).filter(Json::is_container) {
-            forms.push(Piece::of(format!(" {JSON_TEXT} {text}\n")));
+            forms.push(CostedText::of(format!(" {JSON_TEXT} {text}\n")));
             if value.compact() == text {
                 let blocks = self.blocks(&value, text, level + 1).into_iter();
                 let opened = blocks.map(|block| format!(" {JSON_TEXT}\n{}", block.text));
-                forms.extend(opened.filter(|opened| Reader { rest: opened }.gives(text, level)).map(Piece::of));
+                forms
+                    .extend(opened.filter(|opened| LinesAhead { rest: opened }.gives(text, level)).map(CostedText::of));
             }
         }
         forms
@@ -177,11 +178,11 @@ fn fenced(info: &str, text: &str) -> String {
 }
 
 /// The lines that are still ahead.
-struct Reader<'a> {
+struct LinesAhead<'a> {
     rest: &'a str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> LinesAhead<'a> {
     fn line(&mut self) -> Option<&'a str> {
         let (line, behind) = self.rest.split_once('\n')?;
         self.rest = behind;
@@ -291,7 +292,7 @@ fn array(format: Format, text: &str) -> Option<Json> {
 
 /// What a token is made of.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TokenKind {
     Letter,
     Digit,
     Mark,
@@ -299,7 +300,7 @@ enum Kind {
     Break,
 }
 
-impl Kind {
+impl TokenKind {
     fn of(byte: u8) -> Self {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | 0x80.. => Self::Letter,
@@ -315,19 +316,19 @@ impl Kind {
 /// line break. One blank belongs to the word or mark behind it, but not to a number; a line break to the mark before
 /// it.
 fn estimate(text: &str) -> usize {
-    let mut before = Kind::Break;
+    let mut before = TokenKind::Break;
     let mut blanks = 0;
-    let runs = text.as_bytes().chunk_by(|one, two| Kind::of(*one) == Kind::of(*two));
+    let runs = text.as_bytes().chunk_by(|one, two| TokenKind::of(*one) == TokenKind::of(*two));
     let tokens = runs.map(|run| {
-        let kind = Kind::of(run[0]);
-        let alone = usize::from(blanks > 1 || blanks == 1 && kind == Kind::Digit);
-        blanks = if kind == Kind::Blank { run.len() } else { 0 };
+        let kind = TokenKind::of(run[0]);
+        let alone = usize::from(blanks > 1 || blanks == 1 && kind == TokenKind::Digit);
+        blanks = if kind == TokenKind::Blank { run.len() } else { 0 };
         let own = match kind {
-            Kind::Letter => 1,
-            Kind::Digit => run.len().div_ceil(3),
-            Kind::Mark => run.len().div_ceil(2),
-            Kind::Blank => 0,
-            Kind::Break => usize::from(before != Kind::Mark),
+            TokenKind::Letter => 1,
+            TokenKind::Digit => run.len().div_ceil(3),
+            TokenKind::Mark => run.len().div_ceil(2),
+            TokenKind::Blank => 0,
+            TokenKind::Break => usize::from(before != TokenKind::Mark),
         };
         before = kind;
         own + alone

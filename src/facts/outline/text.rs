@@ -12,7 +12,7 @@ impl Builder<'_> {
         let blocks = blocks(text);
         let mut sections: Vec<(u8, usize)> = Vec::new();
         for (index, block) in blocks.iter().enumerate() {
-            let Kind::Heading(level) = block.kind else {
+            let OutlineBlockKind::Heading(level) = block.kind else {
                 self.block(text, block);
                 continue;
             };
@@ -21,7 +21,7 @@ impl Builder<'_> {
                 self.close(open);
             }
             let next = blocks.get(index + 1).map(|block| &block.kind);
-            if next.is_none_or(|next| matches!(next, Kind::Heading(next) if *next <= level)) {
+            if next.is_none_or(|next| matches!(next, OutlineBlockKind::Heading(next) if *next <= level)) {
                 self.verbatim(&text[block.lines.clone()]);
             } else {
                 sections.push((level, self.parts.len()));
@@ -35,7 +35,7 @@ impl Builder<'_> {
         }
     }
 
-    fn block(&mut self, text: &str, block: &Block) {
+    fn block(&mut self, text: &str, block: &TextBlock) {
         let lines = &text[block.lines.clone()];
         let starts = &block.children;
         match block.kind {
@@ -50,12 +50,12 @@ impl Builder<'_> {
                 }));
             }
             _ if self.is_small(lines) && starts.is_empty() => self.verbatim(lines),
-            Kind::Table if !starts.is_empty() => {
+            OutlineBlockKind::Table if !starts.is_empty() => {
                 let head = GroupHead::Lines(text[block.lines.start..starts[0]].to_owned());
                 self.group(head, Tail::None, |builder| builder.children(text, starts, block.lines.end));
             }
-            Kind::List if !starts.is_empty() => self.children(text, starts, block.lines.end),
-            Kind::Fence => self.fence(lines),
+            OutlineBlockKind::List if !starts.is_empty() => self.children(text, starts, block.lines.end),
+            OutlineBlockKind::Fence => self.fence(lines),
             _ => self.lines(lines),
         }
     }
@@ -130,7 +130,7 @@ pub fn leaf_lines(text: &str) -> u64 {
 
 /// What a block is, as far as its parts go.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum OutlineBlockKind {
     Heading(u8),
     List,
     Table,
@@ -139,8 +139,8 @@ enum Kind {
 }
 
 /// A block on the top level of a document.
-struct Block {
-    kind: Kind,
+struct TextBlock {
+    kind: OutlineBlockKind,
     /// Its lines up to the next block.
     lines: Range<usize>,
     /// Where the lines of its items or rows start.
@@ -148,16 +148,16 @@ struct Block {
 }
 
 /// The blocks of a text, which together are all of it.
-fn blocks(text: &str) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
+fn blocks(text: &str) -> Vec<TextBlock> {
+    let mut blocks: Vec<TextBlock> = Vec::new();
     let mut depth = 0;
     for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
         let starts = matches!(event, Event::Start(_));
         if depth == 0 && !matches!(event, Event::End(_)) {
             let start = if blocks.is_empty() { 0 } else { line_start(text, range.start) };
             if blocks.last().is_none_or(|last| last.lines.start < start) {
-                blocks.push(Block {
-                    kind: Kind::of(&event, &text[start..]),
+                blocks.push(TextBlock {
+                    kind: OutlineBlockKind::of(&event, &text[start..]),
                     lines: start..text.len(),
                     children: Vec::new(),
                 });
@@ -169,7 +169,7 @@ fn blocks(text: &str) -> Vec<Block> {
         depth -= usize::from(matches!(event, Event::End(_)));
     }
     if blocks.is_empty() && !text.is_empty() {
-        blocks.push(Block { kind: Kind::Other, lines: 0..text.len(), children: Vec::new() });
+        blocks.push(TextBlock { kind: OutlineBlockKind::Other, lines: 0..text.len(), children: Vec::new() });
     }
     for index in 1..blocks.len() {
         blocks[index - 1].lines.end = blocks[index].lines.start;
@@ -177,17 +177,20 @@ fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-impl Block {
+impl TextBlock {
     /// Adds the item or row that starts there, unless that line has one already.
     fn add_child(&mut self, start: usize) {
-        let start = if self.kind == Kind::List && self.children.is_empty() { self.lines.start } else { start };
-        if matches!(self.kind, Kind::List | Kind::Table) && self.children.last().is_none_or(|last| *last < start) {
+        let start =
+            if self.kind == OutlineBlockKind::List && self.children.is_empty() { self.lines.start } else { start };
+        if matches!(self.kind, OutlineBlockKind::List | OutlineBlockKind::Table)
+            && self.children.last().is_none_or(|last| *last < start)
+        {
             self.children.push(start);
         }
     }
 }
 
-impl Kind {
+impl OutlineBlockKind {
     /// A heading is one that starts with `#`: a text above a line of dashes is one too, but that is how tools separate
     /// their results.
     fn of(event: &Event<'_>, text: &str) -> Self {

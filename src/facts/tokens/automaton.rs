@@ -30,26 +30,26 @@
 use crate::facts::tokens::class::CharClass;
 
 /// A state (lower five bits) and what the step into it does to the list of cuts.
-type Step = u8;
+type PackedStep = u8;
 
 /// Cut before the character read.
-const CUT: Step = 1 << 5;
+const CUT: PackedStep = 1 << 5;
 /// Take the last cut back; before [`CUT`], if both.
-const UNCUT: Step = 1 << 6;
+const UNCUT: PackedStep = 1 << 6;
 /// Take the last two cuts back.
-const UNCUT_TWO: Step = 2 << 6;
+const UNCUT_TWO: PackedStep = 2 << 6;
 
 /// The pattern of o200k_base.
-pub static O200K_BASE: Automaton = Pattern { by_case: true }.automaton();
+pub static O200K_BASE: Automaton = SplitPattern { by_case: true }.automaton();
 /// The pattern of cl100k_base.
-pub static CL100K_BASE: Automaton = Pattern { by_case: false }.automaton();
+pub static CL100K_BASE: Automaton = SplitPattern { by_case: false }.automaton();
 
 /// All steps of a pattern.
 pub struct Automaton {
     /// By class of the character read, by last step.
-    next: [[Step; 256]; 32],
+    next: [[PackedStep; 256]; 32],
     /// What to do at the end of the text, by last step.
-    end: [Step; 256],
+    end: [PackedStep; 256],
 }
 
 /// Where an automaton stands: its last step, as wide as the innermost loop wants it.
@@ -58,7 +58,7 @@ pub struct Position(usize);
 
 impl Position {
     /// Before the first character, which will be cut from nothing.
-    pub const START: Self = Self(State::Complete as usize);
+    pub const START: Self = Self(PieceState::Complete as usize);
 
     /// How many cuts the step takes back: 0, 1 or 2.
     pub fn uncuts(self) -> usize {
@@ -87,7 +87,7 @@ impl Automaton {
 /// What the open piece is so far. "Cut off" means that the cut before it may be taken back.
 #[derive(Clone, Copy, strum::VariantArray)]
 #[repr(u8)]
-enum State {
+enum PieceState {
     /// Nothing can be added to it.
     Complete,
     /// A word with a lower-case letter: only such and caseless ones may follow.
@@ -164,25 +164,25 @@ macro_rules! symbol {
 
 macro_rules! blank {
     () => {
-        State::Blank | State::Blanks | State::LineBlank | State::LineBlanks
+        PieceState::Blank | PieceState::Blanks | PieceState::LineBlank | PieceState::LineBlanks
     };
 }
 
 macro_rules! space {
     () => {
-        State::Space | State::Spaces | State::LineSpace | State::LineSpaces
+        PieceState::Space | PieceState::Spaces | PieceState::LineSpace | PieceState::LineSpaces
     };
 }
 
 /// What distinguishes the two patterns.
-struct Pattern {
+struct SplitPattern {
     /// Whether words are divided by case. The pattern that does it (o200k_base) also counts marks among the letters,
     /// adds slashes to line breaks after symbols, makes a contraction part of its word, and cuts white space after its
     /// last line break even where the text ends.
     by_case: bool,
 }
 
-impl Pattern {
+impl SplitPattern {
     const fn automaton(&self) -> Automaton {
         let mut automaton = Automaton { next: [[0; 256]; 32], end: [0; 256] };
         let mut state = 0;
@@ -203,68 +203,68 @@ impl Pattern {
         automaton
     }
 
-    const fn step(&self, state: State, class: CharClass) -> Step {
-        use State::*;
+    const fn step(&self, state: PieceState, class: CharClass) -> PackedStep {
+        use PieceState::*;
         let class = self.seen(class);
-        let first = self.first(class) as Step;
+        let first = self.first(class) as PackedStep;
         match (state, class) {
-            (Word, lower!() | caseless!()) | (Capitals | Caseless, lower!()) => Word as Step,
-            (Capitals, upper!()) => Capitals as Step,
-            (Capitals | Caseless, caseless!()) => Caseless as Step,
-            (Caseless, upper!()) => CapitalsCutOff as Step | CUT,
-            (CapitalsCutOff, upper!()) => CapitalsCutOff as Step,
-            (CapitalsCutOff, lower!()) => Word as Step | UNCUT,
-            (CapitalsCutOff, caseless!()) => Caseless as Step | UNCUT,
-            (Word | Capitals | Caseless | CapitalsCutOff, CharClass::Apostrophe) => Apostrophe as Step | CUT,
+            (Word, lower!() | caseless!()) | (Capitals | Caseless, lower!()) => Word as PackedStep,
+            (Capitals, upper!()) => Capitals as PackedStep,
+            (Capitals | Caseless, caseless!()) => Caseless as PackedStep,
+            (Caseless, upper!()) => CapitalsCutOff as PackedStep | CUT,
+            (CapitalsCutOff, upper!()) => CapitalsCutOff as PackedStep,
+            (CapitalsCutOff, lower!()) => Word as PackedStep | UNCUT,
+            (CapitalsCutOff, caseless!()) => Caseless as PackedStep | UNCUT,
+            (Word | Capitals | Caseless | CapitalsCutOff, CharClass::Apostrophe) => Apostrophe as PackedStep | CUT,
 
             (Apostrophe, CharClass::LowerS | CharClass::UpperS)
             | (ApostropheLowerR | ApostropheUpperR, CharClass::LowerE | CharClass::UpperE)
             | (ApostropheLowerL | ApostropheUpperL, CharClass::LowerL | CharClass::UpperL) => self.contraction(),
-            (Apostrophe, CharClass::LowerR) => ApostropheLowerR as Step,
-            (Apostrophe, CharClass::UpperR) => ApostropheUpperR as Step,
-            (Apostrophe, CharClass::LowerL) => ApostropheLowerL as Step,
-            (Apostrophe, CharClass::UpperL) => ApostropheUpperL as Step,
+            (Apostrophe, CharClass::LowerR) => ApostropheLowerR as PackedStep,
+            (Apostrophe, CharClass::UpperR) => ApostropheUpperR as PackedStep,
+            (Apostrophe, CharClass::LowerL) => ApostropheLowerL as PackedStep,
+            (Apostrophe, CharClass::UpperL) => ApostropheUpperL as PackedStep,
             (ApostropheLowerR | ApostropheLowerL, _) => self.step(Word, class),
             (ApostropheUpperR | ApostropheUpperL, _) => self.step(Capitals, class),
 
-            (Digit, CharClass::Number) => Digits as Step,
-            (Digits, CharClass::Number) => Complete as Step,
+            (Digit, CharClass::Number) => Digits as PackedStep,
+            (Digits, CharClass::Number) => Complete as PackedStep,
 
             (Symbol | Apostrophe, lower!() | upper!() | caseless!()) => first,
-            (Symbol | Apostrophe | Symbols, symbol!()) | (Symbols, CharClass::Mark) => Symbols as Step,
-            (Symbol | Apostrophe | Symbols | SymbolsBreak, CharClass::Newline) => SymbolsBreak as Step,
-            (SymbolsBreak, CharClass::Slash) => SymbolsBreak as Step,
+            (Symbol | Apostrophe | Symbols, symbol!()) | (Symbols, CharClass::Mark) => Symbols as PackedStep,
+            (Symbol | Apostrophe | Symbols | SymbolsBreak, CharClass::Newline) => SymbolsBreak as PackedStep,
+            (SymbolsBreak, CharClass::Slash) => SymbolsBreak as PackedStep,
 
             // The last character of white space goes to the word or, if it is U+0020, to the symbols that follow.
             (blank!() | space!(), lower!() | upper!() | caseless!()) => first,
-            (blank!(), symbol!()) => Symbols as Step,
-            (Blank | Space, CharClass::Blank) => Blanks as Step | CUT,
-            (Blank | Space, CharClass::Space) => Spaces as Step | CUT,
-            (Blanks | Spaces, CharClass::Blank) => Blanks as Step | UNCUT | CUT,
-            (Blanks | Spaces, CharClass::Space) => Spaces as Step | UNCUT | CUT,
-            (Blank | Space | Break, CharClass::Newline) => Break as Step,
-            (Blanks | Spaces, CharClass::Newline) => Break as Step | UNCUT,
+            (blank!(), symbol!()) => Symbols as PackedStep,
+            (Blank | Space, CharClass::Blank) => Blanks as PackedStep | CUT,
+            (Blank | Space, CharClass::Space) => Spaces as PackedStep | CUT,
+            (Blanks | Spaces, CharClass::Blank) => Blanks as PackedStep | UNCUT | CUT,
+            (Blanks | Spaces, CharClass::Space) => Spaces as PackedStep | UNCUT | CUT,
+            (Blank | Space | Break, CharClass::Newline) => Break as PackedStep,
+            (Blanks | Spaces, CharClass::Newline) => Break as PackedStep | UNCUT,
 
-            (Break, CharClass::Blank) => LineBlank as Step | CUT,
-            (Break, CharClass::Space) => LineSpace as Step | CUT,
-            (LineBlank | LineSpace, CharClass::Blank) => LineBlanks as Step | CUT,
-            (LineBlank | LineSpace, CharClass::Space) => LineSpaces as Step | CUT,
-            (LineBlanks | LineSpaces, CharClass::Blank) => LineBlanks as Step | UNCUT | CUT,
-            (LineBlanks | LineSpaces, CharClass::Space) => LineSpaces as Step | UNCUT | CUT,
-            (LineBlank | LineSpace, CharClass::Newline) => Break as Step | UNCUT,
-            (LineBlanks | LineSpaces, CharClass::Newline) => Break as Step | UNCUT_TWO,
+            (Break, CharClass::Blank) => LineBlank as PackedStep | CUT,
+            (Break, CharClass::Space) => LineSpace as PackedStep | CUT,
+            (LineBlank | LineSpace, CharClass::Blank) => LineBlanks as PackedStep | CUT,
+            (LineBlank | LineSpace, CharClass::Space) => LineSpaces as PackedStep | CUT,
+            (LineBlanks | LineSpaces, CharClass::Blank) => LineBlanks as PackedStep | UNCUT | CUT,
+            (LineBlanks | LineSpaces, CharClass::Space) => LineSpaces as PackedStep | UNCUT | CUT,
+            (LineBlank | LineSpace, CharClass::Newline) => Break as PackedStep | UNCUT,
+            (LineBlanks | LineSpaces, CharClass::Newline) => Break as PackedStep | UNCUT_TWO,
 
             _ => first | CUT,
         }
     }
 
     /// White space at the end of the text is not cut; by case, only after its last line break.
-    const fn end(&self, state: State) -> Step {
+    const fn end(&self, state: PieceState) -> PackedStep {
         match state {
-            State::Blanks | State::Spaces => UNCUT,
-            State::LineBlank | State::LineSpace if !self.by_case => UNCUT,
-            State::LineBlanks | State::LineSpaces if self.by_case => UNCUT,
-            State::LineBlanks | State::LineSpaces => UNCUT_TWO,
+            PieceState::Blanks | PieceState::Spaces => UNCUT,
+            PieceState::LineBlank | PieceState::LineSpace if !self.by_case => UNCUT,
+            PieceState::LineBlanks | PieceState::LineSpaces if self.by_case => UNCUT,
+            PieceState::LineBlanks | PieceState::LineSpaces => UNCUT_TWO,
             _ => 0,
         }
     }
@@ -284,26 +284,26 @@ impl Pattern {
     }
 
     /// The state after the first character of a piece; also after the first letter of a word that something precedes.
-    const fn first(&self, class: CharClass) -> State {
+    const fn first(&self, class: CharClass) -> PieceState {
         match class {
-            lower!() => State::Word,
-            upper!() => State::Capitals,
-            caseless!() => State::Caseless,
-            CharClass::Number => State::Digit,
-            CharClass::Apostrophe if !self.by_case => State::Apostrophe,
-            symbol!() => State::Symbol,
-            CharClass::Blank => State::Blank,
-            CharClass::Space => State::Space,
-            CharClass::Newline => State::Break,
+            lower!() => PieceState::Word,
+            upper!() => PieceState::Capitals,
+            caseless!() => PieceState::Caseless,
+            CharClass::Number => PieceState::Digit,
+            CharClass::Apostrophe if !self.by_case => PieceState::Apostrophe,
+            symbol!() => PieceState::Symbol,
+            CharClass::Blank => PieceState::Blank,
+            CharClass::Space => PieceState::Space,
+            CharClass::Newline => PieceState::Break,
         }
     }
 
-    const fn contraction(&self) -> Step {
-        if self.by_case { State::Complete as Step | UNCUT } else { State::Complete as Step }
+    const fn contraction(&self) -> PackedStep {
+        if self.by_case { PieceState::Complete as PackedStep | UNCUT } else { PieceState::Complete as PackedStep }
     }
 }
 
-const STATES: &[State] = <State as strum::VariantArray>::VARIANTS;
+const STATES: &[PieceState] = <PieceState as strum::VariantArray>::VARIANTS;
 
 const CLASSES: [CharClass; 19] = {
     use CharClass::*;

@@ -42,12 +42,12 @@ impl Merges {
         }
         for (pair, token) in merges.iter().zip(256..) {
             let [left, right] = pair.map(|[low, middle, high]| Token::from_le_bytes([low, middle, high, 0]));
-            read.insert(Pair::new(left, right), token);
+            read.insert(TokenPair::new(left, right), token);
         }
         read
     }
 
-    fn insert(&mut self, pair: Pair, token: Token) {
+    fn insert(&mut self, pair: TokenPair, token: Token) {
         let (word, bit) = pair.filter();
         self.filter[word] |= 1 << bit;
         let slot = self.probe(pair);
@@ -62,7 +62,7 @@ impl Merges {
     /// The token that two others join to, if there is one.
     #[inline(always)]
     pub fn join(&self, left: Token, right: Token) -> Option<Token> {
-        let pair = Pair::new(left, right);
+        let pair = TokenPair::new(left, right);
         let (word, bit) = pair.filter();
         if self.filter[word] >> bit & 1 == 0 {
             return None;
@@ -73,7 +73,7 @@ impl Merges {
 
     /// The slot of the pair or, if it has none, the free one where it would be.
     #[inline(always)]
-    fn probe(&self, pair: Pair) -> usize {
+    fn probe(&self, pair: TokenPair) -> usize {
         let mask = self.slots.len() - 1;
         let mut slot = pair.hash() as usize & mask;
         while self.slots[slot] != 0 && self.slots[slot] >> TOKEN_BITS != pair.0 {
@@ -85,9 +85,9 @@ impl Merges {
 
 /// Two tokens in one number.
 #[derive(Clone, Copy)]
-struct Pair(u64);
+struct TokenPair(u64);
 
-impl Pair {
+impl TokenPair {
     fn new(left: Token, right: Token) -> Self {
         Self(u64::from(left) << TOKEN_BITS | u64::from(right))
     }

@@ -61,7 +61,7 @@ pub struct FollowUpThresholds {
 }
 
 /// One pair as it was known.
-struct Known {
+struct KnownPair {
     pair: LaggedTools,
     share: Clustered,
     support: u64,
@@ -75,10 +75,10 @@ impl FollowUps {
         let all = self.starts.len();
         let past = Past::new(self, &[all], numbers);
         let width = past.width(all);
-        let row = |known: &Known| {
+        let row = |known: &KnownPair| {
             let (lower, upper) = known.share.ahead(past.errors(known, width));
             let chance = self.chances.get(&known.pair).copied().unwrap_or_default();
-            let &Known { pair: (from, to, lag), support, trials, sessions, .. } = known;
+            let &KnownPair { pair: (from, to, lag), support, trials, sessions, .. } = known;
             FollowUpCount { from, to, lag, support, sessions, trials, lower, upper, chance }
         };
         past.known(all).iter().map(row).collect()
@@ -105,13 +105,13 @@ struct Past<'s> {
     counted: &'s FollowUps,
     numbers: &'s FollowUpThresholds,
     /// By the number of sessions that were known.
-    known: BTreeMap<usize, Vec<Known>>,
+    known: BTreeMap<usize, Vec<KnownPair>>,
     /// Standard errors that the tail of a bound asks for, were the sessions without number.
     normal: f64,
 }
 
 /// A bound against what came.
-struct Judged {
+struct JudgedBound {
     lower: f64,
     /// The later share.
     came: f64,
@@ -138,7 +138,7 @@ impl<'s> Past<'s> {
     }
 
     /// Every pair as it was known after so many sessions.
-    fn known(&self, end: usize) -> &[Known] {
+    fn known(&self, end: usize) -> &[KnownPair] {
         self.known.get(&end).map_or(&[], Vec::as_slice)
     }
 
@@ -157,9 +157,9 @@ impl<'s> Past<'s> {
     }
 
     /// The links that would have been written after `end` sessions, as far as enough came until `until` to judge them.
-    fn judged(&self, end: usize, until: usize, width: f64) -> Vec<Judged> {
+    fn judged(&self, end: usize, until: usize, width: f64) -> Vec<JudgedBound> {
         let FollowUps { trials, support, .. } = self.counted;
-        let judge = |(link, lower): (&Known, f64)| {
+        let judge = |(link, lower): (&KnownPair, f64)| {
             let (from, ..) = link.pair;
             let sum = |counts: Option<&Counts>| counts.map_or(0, |counts| sum_between(counts, end, until));
             let trials = sum(trials.get(&from));
@@ -167,16 +167,16 @@ impl<'s> Past<'s> {
                 return None;
             }
             let came = sum(support.get(&link.pair)) as f64 / trials as f64;
-            Some(Judged { lower, came, errors: link.share.errors_above(came) })
+            Some(JudgedBound { lower, came, errors: link.share.errors_above(came) })
         };
         self.links(end, width).into_iter().filter_map(judge).collect()
     }
 
     /// What would have been written: of each pair the lag with the highest bound, of each tool the strongest pairs.
-    fn links(&self, end: usize, width: f64) -> Vec<(&Known, f64)> {
+    fn links(&self, end: usize, width: f64) -> Vec<(&KnownPair, f64)> {
         let LinkNumbers { steps_min, sessions_min, probability_min, links_max, .. } = self.numbers.links;
-        let mut best: BTreeMap<Sym, BTreeMap<Sym, (&Known, f64)>> = BTreeMap::new();
-        let enough = |known: &&Known| known.sessions >= sessions_min && known.trials >= steps_min;
+        let mut best: BTreeMap<Sym, BTreeMap<Sym, (&KnownPair, f64)>> = BTreeMap::new();
+        let enough = |known: &&KnownPair| known.sessions >= sessions_min && known.trials >= steps_min;
         for known in self.known(end).iter().filter(enough) {
             let lower = known.share.ahead(self.errors(known, width)).0;
             if lower < probability_min {
@@ -192,14 +192,14 @@ impl<'s> Past<'s> {
     }
 
     /// Standard errors of a bound: what its tail asks for, or what the past asks for.
-    fn errors(&self, known: &Known, width: f64) -> f64 {
+    fn errors(&self, known: &KnownPair, width: f64) -> f64 {
         t_above(self.normal, known.share.clusters.saturating_sub(1)).max(width)
     }
 }
 
 /// So many links of a tool, those with the highest bounds.
-fn strongest_of(of_tool: BTreeMap<Sym, (&Known, f64)>, links_max: usize) -> Vec<(&Known, f64)> {
-    let mut links: Vec<(&Known, f64)> = of_tool.into_values().collect();
+fn strongest_of(of_tool: BTreeMap<Sym, (&KnownPair, f64)>, links_max: usize) -> Vec<(&KnownPair, f64)> {
+    let mut links: Vec<(&KnownPair, f64)> = of_tool.into_values().collect();
     links.sort_by(|a, b| b.1.total_cmp(&a.1));
     links.truncate(links_max);
     links
@@ -212,7 +212,7 @@ fn sum_between(counts: &[(u32, u32)], from: usize, until: usize) -> u64 {
 }
 
 /// Every pair with its counts over the first sessions.
-fn known(counted: &FollowUps, end: usize, numbers: &FollowUpThresholds) -> Vec<Known> {
+fn known(counted: &FollowUps, end: usize, numbers: &FollowUpThresholds) -> Vec<KnownPair> {
     let starts = &counted.starts[..end];
     let last = starts.last().copied().unwrap_or_default();
     let half_life = numbers.bounds.half_life_days * DAY_MS as f64;
@@ -239,7 +239,7 @@ fn known(counted: &FollowUps, end: usize, numbers: &FollowUpThresholds) -> Vec<K
         }
         let support = counts.iter().map(|(_, support)| u64::from(*support)).sum();
         let sessions = counts.len() as u64;
-        (sessions > 0).then_some(Known { pair: *pair, share, support, trials, sessions })
+        (sessions > 0).then_some(KnownPair { pair: *pair, share, support, trials, sessions })
     };
     counted.support.iter().filter_map(of_pair).collect()
 }

@@ -23,7 +23,7 @@ const BATCH_SESSIONS: usize = 64;
 
 /// One tool in one step.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Use {
+struct ToolInStep {
     step: u32,
     tool: Sym,
     partition: u32,
@@ -64,7 +64,7 @@ impl FollowUps {
         for chain in &history.chains {
             sessions[chain.session as usize].1.push(chain.calls.clone());
         }
-        let used = |call: &Call| Use { step: call.step, tool: call.tool, partition: call.partition };
+        let used = |call: &Call| ToolInStep { step: call.step, tool: call.tool, partition: call.partition };
         let uses = |calls: &Range<usize>| history.calls[calls.clone()].iter().map(used).collect();
         Self::of_sessions(sessions, &|chains| chains.iter().map(uses).collect(), lags, true)
     }
@@ -82,7 +82,7 @@ impl FollowUps {
     fn of_part(part: &LogPart<'_>, lags: &[u32], with_chances: bool) -> Self {
         let start = |session: &[RecordedEvent]| session.iter().map(|event| event.ts).min().unwrap_or(Millis::MAX);
         let sessions = part.sessions().map(|session| (start(session), session));
-        let used = |(place, event): (u32, &RecordedEvent)| Use {
+        let used = |(place, event): (u32, &RecordedEvent)| ToolInStep {
             step: if event.step == NO_STEP { place } else { event.step },
             tool: event.tool,
             partition: event.partition,
@@ -97,7 +97,7 @@ impl FollowUps {
     /// Counts sessions, of which `chains` tells the uses.
     fn of_sessions<S: Sync>(
         mut sessions: Vec<(Millis, S)>,
-        chains: &(dyn Fn(&S) -> Vec<Vec<Use>> + Sync),
+        chains: &(dyn Fn(&S) -> Vec<Vec<ToolInStep>> + Sync),
         lags: &[u32],
         with_chances: bool,
     ) -> Self {
@@ -133,7 +133,7 @@ impl FollowUps {
 }
 
 /// Counts one session.
-fn count(chains: Vec<Vec<Use>>, lags: &[u32], with_chances: bool) -> SessionCounts {
+fn count(chains: Vec<Vec<ToolInStep>>, lags: &[u32], with_chances: bool) -> SessionCounts {
     let mut counts = SessionCounts::default();
     if lags.is_empty() {
         return counts;
@@ -162,10 +162,10 @@ fn count(chains: Vec<Vec<Use>>, lags: &[u32], with_chances: bool) -> SessionCoun
     counts
 }
 
-fn add_chances(mut uses: Vec<Use>, lags: &[u32], chances: &mut BTreeMap<LaggedTools, Chance>) {
+fn add_chances(mut uses: Vec<ToolInStep>, lags: &[u32], chances: &mut BTreeMap<LaggedTools, Chance>) {
     uses.sort_unstable_by_key(|used| (used.partition, used.step, used.tool));
     for context in uses.chunk_by(|a, b| a.partition == b.partition) {
-        let message = |step: &[Use]| ShuffledMessage {
+        let message = |step: &[ToolInStep]| ShuffledMessage {
             place: step[0].step.into(),
             turn: 0,
             tools: step.iter().map(|used| (used.tool, 1)).collect(),
@@ -176,7 +176,7 @@ fn add_chances(mut uses: Vec<Use>, lags: &[u32], chances: &mut BTreeMap<LaggedTo
 }
 
 /// Tells of every tool of a step and every tool `lag` steps later in the same partition.
-fn each_pair(uses: &[Use], lag: u32, mut tell: impl FnMut(Sym, Sym)) {
+fn each_pair(uses: &[ToolInStep], lag: u32, mut tell: impl FnMut(Sym, Sym)) {
     let mut ahead = 0;
     for from in uses.chunk_by(|a, b| a.step == b.step) {
         let wanted = from[0].step.saturating_add(lag);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::id::{Id, IdMap};
 use crate::base::names::Sym;
-use crate::mine::projections::{ByValue, Key, Told, ValueSet};
+use crate::mine::projections::{ByValue, LinkKey, ToldHistory, ValueSet};
 
 /// A list of a tool, in one project or in all.
 type Scope = (Sym, Sym, Option<Id>);
@@ -28,7 +28,7 @@ struct Frequencies {
 
 impl Donors {
     /// Counts the answers with the lists of these combinations.
-    pub fn of(told: Told<'_>, donors_min: u64, keys: &BTreeSet<Key>) -> Self {
+    pub fn of(told: ToldHistory<'_>, donors_min: u64, keys: &BTreeSet<LinkKey>) -> Self {
         let wanted: BTreeSet<(Sym, Sym)> = keys.iter().map(|key| (key.from, key.extractor)).collect();
         let calls = 0..told.history.calls.len();
         let given: ValueSet = calls.clone().flat_map(|call| told.values.given(call)).map(|given| given.value).collect();
@@ -57,7 +57,7 @@ impl Donors {
 
     /// How likely it is that a list of another session, of the same project if that has enough of them, has one of these
     /// values.
-    pub fn chance(&self, key: Key, session: u32, values: &BTreeSet<u64>) -> f64 {
+    pub fn chance(&self, key: LinkKey, session: u32, values: &BTreeSet<u64>) -> f64 {
         let of = |project| self.scopes.get(&(key.from, key.extractor, project));
         let others = |scope: &&Frequencies| scope.others(session) >= self.donors_min;
         let project = of(Some(self.projects[session as usize])).filter(others);

@@ -51,7 +51,7 @@ pub struct Thresholds {
 
 /// What a value may pass from and to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-struct Key {
+struct LinkKey {
     from: Sym,
     extractor: Sym,
     to: Sym,
@@ -60,7 +60,7 @@ struct Key {
 
 /// The history with what its calls listed and were given.
 #[derive(Clone, Copy)]
-struct Told<'a> {
+struct ToldHistory<'a> {
     history: &'a History,
     values: &'a CallValues,
 }
@@ -68,7 +68,7 @@ struct Told<'a> {
 /// Mines a history: all that was frequent enough to be tested, links first, then by tools. `tools` are the names of the
 /// calls' tools.
 pub fn mine(history: &History, values: &CallValues, tools: &Names, thresholds: &Thresholds) -> Vec<MinedProjection> {
-    let told = Told { history, values };
+    let told = ToldHistory { history, values };
     let keys = frequent(told, thresholds);
     let (mut cells, backward) =
         rayon::join(|| count(told, thresholds, &keys), || read_backwards(told, thresholds, &keys));
@@ -79,13 +79,13 @@ pub fn mine(history: &History, values: &CallValues, tools: &Names, thresholds: &
 }
 
 /// Combinations with enough hits to be looked at.
-fn frequent(told: Told<'_>, thresholds: &Thresholds) -> BTreeSet<Key> {
-    let of_chain = |mut hits: HashMap<Key, u64>, index| {
+fn frequent(told: ToldHistory<'_>, thresholds: &Thresholds) -> BTreeSet<LinkKey> {
+    let of_chain = |mut hits: HashMap<LinkKey, u64>, index| {
         let chain = ReadChain::of(told, index, Direction::Forward);
         chain.each_passage(told, thresholds.steps_max, &mut |passage| add_hits(told, &chain, passage, &mut hits));
         hits
     };
-    let both = |mut hits: HashMap<Key, u64>, others: HashMap<Key, u64>| {
+    let both = |mut hits: HashMap<LinkKey, u64>, others: HashMap<LinkKey, u64>| {
         others.into_iter().for_each(|(key, count)| *hits.entry(key).or_default() += count);
         hits
     };
@@ -95,7 +95,7 @@ fn frequent(told: Told<'_>, thresholds: &Thresholds) -> BTreeSet<Key> {
 }
 
 /// Counts, of the lists of one answer, those that have a value which is used soon after.
-fn add_hits(told: Told<'_>, chain: &ReadChain, passage: &Passage, hits: &mut HashMap<Key, u64>) {
+fn add_hits(told: ToldHistory<'_>, chain: &ReadChain, passage: &Passage, hits: &mut HashMap<LinkKey, u64>) {
     let wanted = passage.values();
     for (list, values) in told.values.lists(passage.answer) {
         let stand = |value: &u64| values.iter().any(|listed| listed.value == *value) && chain.is_new(*value, passage);
@@ -106,16 +106,16 @@ fn add_hits(told: Told<'_>, chain: &ReadChain, passage: &Passage, hits: &mut Has
         for (&(to, argument), uses) in &passage.uses {
             if uses.iter().any(|used| standing.contains(&used.value)) {
                 let from = told.history.calls[passage.answer].tool;
-                *hits.entry(Key { from, extractor: list.extractor, to, argument }).or_default() += 1;
+                *hits.entry(LinkKey { from, extractor: list.extractor, to, argument }).or_default() += 1;
             }
         }
     }
 }
 
 /// Counts everything about these combinations.
-fn count(told: Told<'_>, thresholds: &Thresholds, keys: &BTreeSet<Key>) -> BTreeMap<Key, Combination> {
+fn count(told: ToldHistory<'_>, thresholds: &Thresholds, keys: &BTreeSet<LinkKey>) -> BTreeMap<LinkKey, Combination> {
     let donors = Donors::of(told, thresholds.donors_min, keys);
-    let mut cells: BTreeMap<Key, Combination> = keys.iter().map(|key| (*key, Combination::default())).collect();
+    let mut cells: BTreeMap<LinkKey, Combination> = keys.iter().map(|key| (*key, Combination::default())).collect();
     each_passage(told, thresholds, Direction::Forward, &mut |chain, passage| {
         each_cell(told, passage, &mut cells, &mut |key, cell, uses, list| {
             let new: Vec<u64> =
@@ -133,11 +133,12 @@ fn count(told: Told<'_>, thresholds: &Thresholds, keys: &BTreeSet<Key>) -> BTree
 
 /// The values that pass when every chain is read backwards, by chain.
 fn read_backwards(
-    told: Told<'_>,
+    told: ToldHistory<'_>,
     thresholds: &Thresholds,
-    keys: &BTreeSet<Key>,
-) -> BTreeMap<Key, BTreeSet<(usize, u64)>> {
-    let mut backward: BTreeMap<Key, BTreeSet<(usize, u64)>> = keys.iter().map(|key| (*key, BTreeSet::new())).collect();
+    keys: &BTreeSet<LinkKey>,
+) -> BTreeMap<LinkKey, BTreeSet<(usize, u64)>> {
+    let mut backward: BTreeMap<LinkKey, BTreeSet<(usize, u64)>> =
+        keys.iter().map(|key| (*key, BTreeSet::new())).collect();
     each_passage(told, thresholds, Direction::Backward, &mut |chain, passage| {
         each_cell(told, passage, &mut backward, &mut |_, backward, uses, list| {
             let passed = uses
@@ -152,21 +153,21 @@ fn read_backwards(
 
 type EachPassage<'f> = &'f mut dyn FnMut(&ReadChain, &Passage);
 
-fn each_passage(told: Told<'_>, thresholds: &Thresholds, direction: Direction, see: EachPassage<'_>) {
+fn each_passage(told: ToldHistory<'_>, thresholds: &Thresholds, direction: Direction, see: EachPassage<'_>) {
     for index in 0..told.history.chains.len() {
         let chain = ReadChain::of(told, index, direction);
         chain.each_passage(told, thresholds.steps_max, &mut |passage| see(&chain, passage));
     }
 }
 
-type EachCell<'f, C> = &'f mut dyn FnMut(Key, &mut C, &[value_flows::ValueUse], &[ListedValue]);
+type EachCell<'f, C> = &'f mut dyn FnMut(LinkKey, &mut C, &[value_flows::ValueUse], &[ListedValue]);
 
 /// The combinations of one answer that are counted.
-fn each_cell<C>(told: Told<'_>, passage: &Passage, cells: &mut BTreeMap<Key, C>, see: EachCell<'_, C>) {
+fn each_cell<C>(told: ToldHistory<'_>, passage: &Passage, cells: &mut BTreeMap<LinkKey, C>, see: EachCell<'_, C>) {
     let from = told.history.calls[passage.answer].tool;
     for (list, values) in told.values.lists(passage.answer) {
         for (&(to, argument), uses) in &passage.uses {
-            let key = Key { from, extractor: list.extractor, to, argument };
+            let key = LinkKey { from, extractor: list.extractor, to, argument };
             if let Some(cell) = cells.get_mut(&key) {
                 see(key, cell, uses, values);
             }

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use crate::base::names::Sym;
 use crate::frames::projection::{MinedProjection, Spelling};
 use crate::mine::projections::verdicts::Combination;
-use crate::mine::projections::{Thresholds, Told};
+use crate::mine::projections::{Thresholds, ToldHistory};
 
 /// Values that the runtime takes (published: the planner projects at most three).
 const TAKEN_MAX: usize = 3;
 
 /// How the link is written; none if its argument is nested, which a configuration cannot say.
 pub(super) fn of(
-    told: Told<'_>,
+    told: ToldHistory<'_>,
     thresholds: &Thresholds,
     row: &MinedProjection,
     from: Sym,
@@ -31,7 +31,7 @@ pub(super) fn of(
 
 /// The bare key where a walk by it finds as much as the path does, since the published runtime walks; else the path.
 fn json(
-    told: Told<'_>,
+    told: ToldHistory<'_>,
     thresholds: &Thresholds,
     row: &MinedProjection,
     from: Sym,
@@ -55,7 +55,7 @@ fn json(
 }
 
 /// The first values of the lists chosen, taken in turn: in a list of objects, that is the order of the document.
-fn walk(told: Told<'_>, answer: usize, chosen: impl Fn(&str) -> bool) -> Vec<u64> {
+fn walk(told: ToldHistory<'_>, answer: usize, chosen: impl Fn(&str) -> bool) -> Vec<u64> {
     let lists = told.values.lists(answer).filter(|(list, _)| chosen(told.values.names.text(list.extractor)));
     let lists: Vec<_> = lists.map(|(_, values)| values).collect();
     let turn = |index: usize| lists.iter().filter_map(move |values| values.get(index)).map(|listed| listed.value);

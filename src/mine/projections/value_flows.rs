@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::base::names::Sym;
-use crate::mine::projections::{ByValue, Told};
+use crate::mine::projections::{ByValue, ToldHistory};
 
 /// In which direction a chain is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,7 +14,7 @@ pub(super) enum Direction {
 }
 
 impl Direction {
-    fn time(self, told: Told<'_>, call: usize) -> i64 {
+    fn time(self, told: ToldHistory<'_>, call: usize) -> i64 {
         let step = i64::from(told.history.calls[call].step);
         if self == Self::Forward { step } else { -step }
     }
@@ -59,7 +59,7 @@ pub(super) struct ValueUse {
 
 impl ReadChain {
     /// Reads a chain of the history.
-    pub fn of(told: Told<'_>, index: usize, direction: Direction) -> Self {
+    pub fn of(told: ToldHistory<'_>, index: usize, direction: Direction) -> Self {
         let chain = &told.history.chains[index];
         let time = |call| direction.time(told, call);
         let mut used: ByValue<i64> = ByValue::default();
@@ -99,7 +99,7 @@ impl ReadChain {
 
     /// Every answer with a list after which, within so many steps and before the context is compacted, a call is given a
     /// value that no earlier call had and no earlier answer listed.
-    pub fn each_passage(&self, told: Told<'_>, steps_max: u32, see: &mut dyn FnMut(&Passage)) {
+    pub fn each_passage(&self, told: ToldHistory<'_>, steps_max: u32, see: &mut dyn FnMut(&Passage)) {
         let range = told.history.chains[self.index].calls.clone();
         let calls = &told.history.calls;
         let (start, end) = (range.start, range.end);
@@ -124,7 +124,7 @@ impl ReadChain {
         }
     }
 
-    fn take(&self, told: Told<'_>, call: usize, passage: &mut Passage) {
+    fn take(&self, told: ToldHistory<'_>, call: usize, passage: &mut Passage) {
         let (then, now) = (&told.history.calls[passage.answer], &told.history.calls[call]);
         if self.direction.time(told, call) <= passage.time || then.partition != now.partition {
             return;

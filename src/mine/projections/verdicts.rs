@@ -9,7 +9,7 @@ use crate::frames::projection::{Hold, MinedProjection};
 use crate::logs::values::CallValues;
 use crate::mine::projections::chance::Binomial;
 use crate::mine::projections::value_flows::{Passage, ReadChain, ValueUse};
-use crate::mine::projections::{ByValue, Key, Thresholds, Told, spelling};
+use crate::mine::projections::{ByValue, LinkKey, Thresholds, ToldHistory, spelling};
 
 /// What was counted about one combination.
 #[derive(Default)]
@@ -82,7 +82,7 @@ impl Combination {
 }
 
 /// A combination on its way to a verdict.
-struct Candidate {
+struct UntestedProjection {
     cell: Combination,
     row: MinedProjection,
     names: (Sym, Sym, Sym),
@@ -90,21 +90,21 @@ struct Candidate {
 
 /// Judges what was counted.
 pub(super) fn judge(
-    told: Told<'_>,
+    told: ToldHistory<'_>,
     tools: &Names,
     thresholds: &Thresholds,
-    cells: BTreeMap<Key, Combination>,
+    cells: BTreeMap<LinkKey, Combination>,
 ) -> Vec<MinedProjection> {
     let trials = cells.values().map(|cell| cell.opportunities.max((cell.forward.len() + cell.backward.len()) as u64));
     let binomial = Binomial::new(trials.max().unwrap_or_default());
     let constant = constant_lists(told, thresholds);
-    let candidate = |(key, cell): (Key, Combination)| {
+    let candidate = |(key, cell): (LinkKey, Combination)| {
         let row = row(told, tools, thresholds, &binomial, key, &cell);
-        let mut candidate = Candidate { cell, row, names: (key.from, key.to, key.argument) };
+        let mut candidate = UntestedProjection { cell, row, names: (key.from, key.to, key.argument) };
         candidate.row.held = candidate.hold(thresholds, &binomial, constant.contains(&(key.from, key.extractor)));
         candidate
     };
-    let mut candidates: Vec<Candidate> = cells.into_iter().map(candidate).collect();
+    let mut candidates: Vec<UntestedProjection> = cells.into_iter().map(candidate).collect();
     // Order by names, not by symbols, so that ties do not depend on the order of files.
     candidates.sort_by(|a, b| place(&a.row).cmp(&place(&b.row)));
     hold_insignificant(&mut candidates, thresholds);
@@ -122,11 +122,11 @@ fn place(row: &MinedProjection) -> (&str, &str, &str, &str) {
 }
 
 fn row(
-    told: Told<'_>,
+    told: ToldHistory<'_>,
     tools: &Names,
     thresholds: &Thresholds,
     binomial: &Binomial,
-    key: Key,
+    key: LinkKey,
     cell: &Combination,
 ) -> MinedProjection {
     let hits = cell.hits.len() as u64;
@@ -166,7 +166,7 @@ fn p_value(thresholds: &Thresholds, binomial: &Binomial, cell: &Combination) -> 
     by_session.max(by_answer)
 }
 
-impl Candidate {
+impl UntestedProjection {
     /// Why it is no link, as far as it can be told alone.
     fn hold(&self, thresholds: &Thresholds, binomial: &Binomial, is_constant: bool) -> Option<Hold> {
         let row = &self.row;
@@ -188,7 +188,7 @@ impl Candidate {
 }
 
 /// Benjamini and Hochberg (1995) over all that have enough hits and sessions.
-fn hold_insignificant(candidates: &mut [Candidate], thresholds: &Thresholds) {
+fn hold_insignificant(candidates: &mut [UntestedProjection], thresholds: &Thresholds) {
     let mut tests: Vec<(f64, usize)> = candidates
         .iter()
         .enumerate()
@@ -205,7 +205,7 @@ fn hold_insignificant(candidates: &mut [Candidate], thresholds: &Thresholds) {
 }
 
 /// Lists of a tool that are one and the same single value throughout nearly every chain.
-fn constant_lists(told: Told<'_>, thresholds: &Thresholds) -> BTreeSet<(Sym, Sym)> {
+fn constant_lists(told: ToldHistory<'_>, thresholds: &Thresholds) -> BTreeSet<(Sym, Sym)> {
     /// Lists, the only value so far, whether it is the only one.
     type Seen = (u64, u64, bool);
     let mut chains: BTreeMap<(Sym, Sym), (u64, u64)> = BTreeMap::new();
@@ -233,7 +233,7 @@ fn constant_lists(told: Told<'_>, thresholds: &Thresholds) -> BTreeSet<(Sym, Sym
 }
 
 /// Of several lists that lead to one argument of one tool, keeps the best and those that explain enough beside it.
-fn explain_away(candidates: &mut [Candidate], thresholds: &Thresholds) {
+fn explain_away(candidates: &mut [UntestedProjection], thresholds: &Thresholds) {
     let mut groups: BTreeMap<(Sym, Sym, Sym), Vec<usize>> = BTreeMap::new();
     for (index, candidate) in candidates.iter().enumerate().filter(|(_, candidate)| candidate.row.held.is_none()) {
         groups.entry(candidate.names).or_default().push(index);
@@ -243,7 +243,7 @@ fn explain_away(candidates: &mut [Candidate], thresholds: &Thresholds) {
         while !open.is_empty() {
             let best = best_list(candidates, &open, &explained, thresholds);
             open.retain(|index| *index != best);
-            let Candidate { cell, row, .. } = &mut candidates[best];
+            let UntestedProjection { cell, row, .. } = &mut candidates[best];
             let fresh: Vec<&Hit> = cell.hits.iter().filter(|hit| !explained.contains(&hit.answer)).collect();
             let sessions: BTreeSet<u32> = fresh.iter().map(|hit| hit.session).collect();
             let count = fresh.len() as u64;
@@ -260,7 +260,12 @@ fn explain_away(candidates: &mut [Candidate], thresholds: &Thresholds) {
 }
 
 /// Of those with nearly the most hits that are not explained yet: JSON before text, then the shorter list.
-fn best_list(candidates: &[Candidate], open: &[usize], explained: &BTreeSet<usize>, thresholds: &Thresholds) -> usize {
+fn best_list(
+    candidates: &[UntestedProjection],
+    open: &[usize],
+    explained: &BTreeSet<usize>,
+    thresholds: &Thresholds,
+) -> usize {
     let fresh = |index: usize| {
         let hits = &candidates[index].cell.hits;
         hits.iter().filter(|hit| !explained.contains(&hit.answer)).count() as f64
@@ -268,7 +273,7 @@ fn best_list(candidates: &[Candidate], open: &[usize], explained: &BTreeSet<usiz
     let most = open.iter().map(|index| fresh(*index)).fold(0.0, f64::max);
     let near = open.iter().copied().filter(|index| fresh(*index) >= thresholds.equal_share_min * most);
     let rank = |index: &usize| {
-        let Candidate { cell, row, .. } = &candidates[*index];
+        let UntestedProjection { cell, row, .. } = &candidates[*index];
         let length = 1_000 * cell.listed / cell.opportunities.max(1);
         (Reverse(row.extractor.starts_with('$')), length, row.extractor.clone())
     };

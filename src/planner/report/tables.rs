@@ -39,7 +39,7 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: TableFormat, w
         "why calls were not prefetched (how many were needed within five calls: exactly, by name of the tool)",
     )?;
     declines(report).write(out, format, width)?;
-    let by_arm: [Row; 3] = [
+    let by_arm: [ArmRow; 3] = [
         ("every planned call ends in one way (the share of waste above is all that was not won)", |arm| {
             if arm.total.planned() == 0 { "–".to_owned() } else { ends(arm) }
         }),
@@ -99,13 +99,13 @@ fn target(arm: &PlannerArm, metric: &Metric) -> Vec<String> {
 }
 
 /// A figure or a sentence: its name, and what it says of an arm.
-type Row = (&'static str, fn(&PlannerArm) -> String);
+type ArmRow = (&'static str, fn(&PlannerArm) -> String);
 
 fn of_sent(arm: &PlannerArm, count: u64) -> String {
     percent(Share::new(count, arm.total.sent()))
 }
 
-const FIGURES: [Row; 20] = [
+const FIGURES: [ArmRow; 20] = [
     ("prefetched", |arm| thousands(arm.total.sent())),
     ("exact, 3 calls", |arm| of_sent(arm, arm.total.near.exact)),
     ("exact, 10 calls", |arm| of_sent(arm, arm.total.far.exact)),

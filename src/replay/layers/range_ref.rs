@@ -18,7 +18,7 @@ const PLACES_MAX: usize = 16;
 
 /// A line that was shown as it is.
 #[derive(Clone, Copy)]
-struct Showing {
+struct ShownLine {
     /// The window that begins with it, as far as all of it was shown by the same response.
     window: u32,
     /// The position before this one at which the same window was shown.
@@ -33,7 +33,7 @@ pub struct RangeRef<'t> {
     /// By window: the last position at which it was shown; positions below `base` belong to other contexts.
     last: Vec<u32>,
     /// What the context was shown; the first one has the position `base`.
-    shown: Vec<Showing>,
+    shown: Vec<ShownLine>,
     base: u32,
     /// What the last offer would have referred to.
     runs: Vec<LineRun>,
@@ -105,7 +105,7 @@ impl<'t> RangeRef<'t> {
     fn push(&mut self, window: u32, response: u32) {
         let position = self.base + self.shown.len() as u32;
         let before = self.last.get_mut(window as usize).map_or(0, |last| std::mem::replace(last, position));
-        self.shown.push(Showing { window, before, response });
+        self.shown.push(ShownLine { window, before, response });
     }
 
     /// Nothing of this context can be referred to any more.

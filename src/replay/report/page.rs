@@ -10,7 +10,7 @@ use crate::report::numbers::{percent, thousands};
 const FORMATS_DRAWN: usize = 12;
 
 /// A bar: its name, its parts, and what is written behind it.
-type Bar = (String, Vec<f64>, String);
+type PageBar = (String, Vec<f64>, String);
 
 /// The whole page.
 pub fn html(report: &ReplayReport) -> String {
@@ -48,7 +48,7 @@ fn with_share(saved: u64, whole: u64) -> String {
     format!("{} ({share})", thousands(saved))
 }
 
-fn figure(html: &mut Html, parts: &[String], bars: &[Bar], caption: &str) {
+fn figure(html: &mut Html, parts: &[String], bars: &[PageBar], caption: &str) {
     html.element("figure", &[], |html| {
         chart::bars(html, parts, bars, tokens);
         html.leaf("figcaption", &[], caption);
@@ -58,7 +58,7 @@ fn figure(html: &mut Html, parts: &[String], bars: &[Bar], caption: &str) {
 fn layers(html: &mut Html, report: &ReplayReport) {
     let saving = [LayerId::L0, LayerId::L1, LayerId::L2];
     let parts = saving.map(|layer| format!("{} {}", layer.key(), tables::layer_word(layer)));
-    let bar = |arm: &ReplayArm| -> Bar {
+    let bar = |arm: &ReplayArm| -> PageBar {
         let values = saving.iter().map(|&layer| arm.total.saved_by(layer) as f64).collect();
         (format!("{} formats", arm.name), values, with_share(arm.total.saved(), arm.total.baseline()))
     };
@@ -70,7 +70,7 @@ fn layers(html: &mut Html, report: &ReplayReport) {
 
 fn reaches(html: &mut Html, report: &ReplayReport) {
     let bars = report.reaches.iter().flat_map(|reached| {
-        let bar = |formats: &str, tally: &Tally| -> Bar {
+        let bar = |formats: &str, tally: &Tally| -> PageBar {
             let written = with_share(tally.saved(), tally.baseline());
             (format!("{}, {formats} formats", reached.name), vec![tally.saved() as f64], written)
         };
@@ -87,12 +87,12 @@ fn formats(html: &mut Html, report: &ReplayReport) {
     for arm in &report.arms {
         let mut rows: Vec<_> = arm.formats.iter().collect();
         rows.sort_by_key(|group| (std::cmp::Reverse(group.tally.saved()), group.name.clone()));
-        let bar = |group: &&NamedTally| -> Bar {
+        let bar = |group: &&NamedTally| -> PageBar {
             let written = format!("{} in {}", thousands(group.tally.saved()), thousands(group.tally.count()));
             (group.name.clone(), vec![group.tally.saved() as f64], written)
         };
         html.leaf("h3", &[], &format!("{} formats", arm.name));
-        let bars: Vec<Bar> = rows.iter().take(FORMATS_DRAWN).map(bar).collect();
+        let bars: Vec<PageBar> = rows.iter().take(FORMATS_DRAWN).map(bar).collect();
         if bars.is_empty() {
             html.leaf("p", &[], "No response was sent in a format.");
         } else {

@@ -61,7 +61,7 @@ pub static S4: ClaudeRule = ClaudeRule {
         let read = |setting| {
             if let LeverValue::Result(Limit::ReadTokens(tokens)) = setting { Some(json!(tokens)) } else { None }
         };
-        let all: [Asked; 3] = [
+        let all: [LeverQuestion; 3] = [
             ("shell output", &["bashOutputMaxChars"], bash),
             ("results of MCP tools", &["MAX_MCP_OUTPUT_TOKENS"], mcp),
             ("readings of files", &["CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS"], read),
@@ -71,14 +71,15 @@ pub static S4: ClaudeRule = ClaudeRule {
 };
 
 /// What it is about, the levers, and which value of a trial is one of theirs.
-type Asked = (&'static str, &'static [&'static str], fn(LeverValue) -> Option<Value>);
+type LeverQuestion = (&'static str, &'static [&'static str], fn(LeverValue) -> Option<Value>);
 
 fn asked(
     rule: &'static str,
     facts: &SettingsFacts<'_>,
     sheet: &RuleThresholds,
-    asked: &[Asked],
+    asked: &[LeverQuestion],
 ) -> Result<Vec<Finding>> {
-    let one = |&(subject, levers, value): &Asked| judge(facts, sheet, &Question { rule, subject, levers, value });
+    let one =
+        |&(subject, levers, value): &LeverQuestion| judge(facts, sheet, &Question { rule, subject, levers, value });
     asked.iter().map(one).collect()
 }

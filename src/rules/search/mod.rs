@@ -270,4 +270,4 @@ fn part(places: &[usize], present: &[SessionTokens]) -> SearchSessions {
 }
 
 /// A change of the configuration.
-type Change = (KeyPath, toml_edit::Value);
+type KeyChange = (KeyPath, toml_edit::Value);

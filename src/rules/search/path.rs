@@ -9,7 +9,7 @@ use crate::base::bootstrap::sum_interval;
 use crate::base::error::Result;
 use crate::replay::Scenario;
 use crate::replay::by_session::{SessionTape, SessionTokens};
-use crate::rules::search::{Change, Judged, SearchInput};
+use crate::rules::search::{Judged, KeyChange, SearchInput};
 use crate::settings::what_if;
 
 /// What is walked through.
@@ -23,7 +23,7 @@ pub struct SearchSpaceWalk<'a> {
     /// What it saves.
     pub present: &'a [SessionTokens],
     /// Every single change.
-    pub candidates: &'a [Change],
+    pub candidates: &'a [KeyChange],
 }
 
 /// A path and what it took.
@@ -38,7 +38,7 @@ pub struct SearchPath {
 /// A step.
 pub struct ChosenStep {
     /// The change.
-    pub change: Change,
+    pub change: KeyChange,
     /// Tokens that it saves more in the sessions that it was looked for in.
     pub earlier_tokens: i64,
     /// What it saves more in later ones, where it was judged.
@@ -49,14 +49,14 @@ pub struct ChosenStep {
 
 /// Where a walk stands.
 struct Reached {
-    changes: Vec<Change>,
+    changes: Vec<KeyChange>,
     scenario: Scenario,
     /// What it saves, session by session.
     tokens: Vec<SessionTokens>,
 }
 
 /// A candidate at one step: its place, and what it saves more, session by session.
-type Tried = (usize, Vec<i64>);
+type TriedCandidate = (usize, Vec<i64>);
 
 impl SearchSpaceWalk<'_> {
     /// The path through these sessions; with later sessions each step is judged on them, and the first that does not hold
@@ -93,18 +93,18 @@ impl SearchSpaceWalk<'_> {
 
     /// The configuration reached, with one candidate more.
     fn with(&self, reached: &Reached, candidate: usize) -> Result<Scenario> {
-        let changes: Vec<Change> = reached.changes.iter().chain([&self.candidates[candidate]]).cloned().collect();
+        let changes: Vec<KeyChange> = reached.changes.iter().chain([&self.candidates[candidate]]).cloned().collect();
         Ok(self.ground.scenario(&what_if(self.ground.file, &changes)?))
     }
 
     /// The candidate that saves most beside what was changed so far, of those that save enough and in more than a few
     /// sessions; of equal ones the first.
-    fn best(&self, train: &[usize], reached: &Reached, least: i64, open: &[usize]) -> Result<Option<Tried>> {
-        let replay = |&at: &usize| -> Result<Tried> {
+    fn best(&self, train: &[usize], reached: &Reached, least: i64, open: &[usize]) -> Result<Option<TriedCandidate>> {
+        let replay = |&at: &usize| -> Result<TriedCandidate> {
             let scenario = self.with(reached, at)?;
             Ok((at, self.sessions.more(train, &reached.scenario, &reached.tokens, &scenario)))
         };
-        let mut tried = open.par_iter().map(replay).collect::<Result<Vec<Tried>>>()?;
+        let mut tried = open.par_iter().map(replay).collect::<Result<Vec<TriedCandidate>>>()?;
         tried.sort_by_key(|(at, more)| (std::cmp::Reverse(more.iter().sum::<i64>()), *at));
         let enough = tried.into_iter().take_while(|(_, more)| more.iter().sum::<i64>() >= least);
         Ok(enough.into_iter().find(|(_, more)| self.is_steady(more)))

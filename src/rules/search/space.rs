@@ -9,7 +9,7 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::replay::{Scenario, Tape};
 use crate::rules::annotations::is_plain_name;
-use crate::rules::search::{Change, SearchThresholds};
+use crate::rules::search::{KeyChange, SearchThresholds};
 
 /// What stands in a key for each of the endpoints.
 const ENDPOINT: &str = "<endpoint>";
@@ -47,7 +47,7 @@ impl Values {
 ///
 /// # Errors
 /// If a key of the sheet is none.
-pub fn candidates(sheet: &SearchThresholds, tape: &Tape, now: &Scenario) -> Result<Vec<Change>> {
+pub fn candidates(sheet: &SearchThresholds, tape: &Tape, now: &Scenario) -> Result<Vec<KeyChange>> {
     let endpoints = endpoints(sheet, tape, now);
     let mut candidates = Vec::new();
     for knob in &sheet.knob {

@@ -27,7 +27,7 @@ pub fn set(path: &Path, text: &str, key: &KeyPath, value: &Value) -> Result<Stri
             replaced(text, members[position].value.clone(), &value.to_string())
         }
         KeySearch::Missing { object, members, depth } => {
-            let style = Style::of(text, root.start);
+            let style = JsonStyle::of(text, root.start);
             insert(text, &style, object, &members, &key.0[depth..], value)
         }
     })
@@ -52,14 +52,14 @@ pub fn remove(path: &Path, text: &str, key: &KeyPath) -> Result<String> {
 }
 
 /// How a text is laid out.
-struct Style<'t> {
+struct JsonStyle<'t> {
     newline: &'t str,
     step: &'t str,
     is_compact: bool,
     colon: &'t str,
 }
 
-impl<'t> Style<'t> {
+impl<'t> JsonStyle<'t> {
     fn of(text: &'t str, root: usize) -> Self {
         let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
         let inside = &text[root + 1..];
@@ -85,7 +85,7 @@ impl<'t> Style<'t> {
 
 fn insert(
     text: &str,
-    style: &Style<'_>,
+    style: &JsonStyle<'_>,
     object: Range<usize>,
     members: &[Member],
     keys: &[String],
@@ -104,7 +104,7 @@ fn insert(
     let is_line = space.contains('\n');
     let indent = space.rsplit('\n').next().filter(|_| is_line).unwrap_or_default();
     let colon = &text[last.key.end..last.value.start];
-    let style = Style { is_compact: !is_line, colon, ..*style };
+    let style = JsonStyle { is_compact: !is_line, colon, ..*style };
     let name = Value::from(first.as_str());
     let member = format!(",{space}{name}{colon}{}", style.nested(rest, value, indent));
     replaced(text, last.value.end..last.value.end, &member)

@@ -157,7 +157,7 @@ pub enum LeverUse<'l> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct LeverFile {
     lever: Vec<Lever>,
 }
 
@@ -173,7 +173,7 @@ impl Levers {
         names.sort_by_key(|name| FIRST.iter().position(|first| first == name).unwrap_or(FIRST.len()));
         for name in names {
             let file = data.file(name)?;
-            for lever in file.parsed::<File>()?.lever {
+            for lever in file.parsed::<LeverFile>()?.lever {
                 if let Some(default) = &lever.default {
                     lever.check(default).map_err(|cause| {
                         Error::failed(format!("{}: `default = {default}`: {}", file.place, cause.message))

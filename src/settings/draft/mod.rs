@@ -62,7 +62,10 @@ impl<'f> DocumentDraft<'f> {
         matches!(change.value, NewValue::Table(_))
             && change.key.parent() == first.key.parent()
             && !self.exists(&change.key)
-            && matches!(self.place(&change.key), Ok(Place::Block | Place::Section(_) | Place::Root))
+            && matches!(
+                self.place(&change.key),
+                Ok(KeyPlacement::Block | KeyPlacement::Section(_) | KeyPlacement::Root)
+            )
     }
 
     fn insert_blocks(&mut self, changes: &[WantedValue]) -> Result<()> {
@@ -134,12 +137,12 @@ impl<'f> DocumentDraft<'f> {
         }
         self.refuse_pinned(key)?;
         match self.place(key)? {
-            Place::Block | Place::Section(_) | Place::Root => {
+            KeyPlacement::Block | KeyPlacement::Section(_) | KeyPlacement::Root => {
                 let blocks = spell::table(key, table, lines::ending(&self.text));
                 self.insert_block(key, &blocks)
             }
-            Place::Beside(_) if !table.is_empty() => by_key().try_for_each(|(key, value)| self.set(&key, value)),
-            Place::Beside(_) | Place::Inline(_) => self.insert(key, &Value::InlineTable(table.clone())),
+            KeyPlacement::Beside(_) if !table.is_empty() => by_key().try_for_each(|(key, value)| self.set(&key, value)),
+            KeyPlacement::Beside(_) | KeyPlacement::Inline(_) => self.insert(key, &Value::InlineTable(table.clone())),
         }
     }
 
@@ -170,19 +173,21 @@ impl<'f> DocumentDraft<'f> {
     fn insert(&mut self, key: &KeyPath, value: &Value) -> Result<()> {
         let value = &spell::ordered(key, value);
         match self.place(key)? {
-            Place::Inline(table) => self.insert_inline(&table, &key.below(&table.path), value),
-            Place::Beside(site) => {
+            KeyPlacement::Inline(table) => self.insert_inline(&table, &key.below(&table.path), value),
+            KeyPlacement::Beside(site) => {
                 let line = spell::assignment(&key.below(&site.host), value);
                 self.insert_line(site.value.end, site.start, &line)
             }
-            Place::Root => self.insert_at_root(&spell::assignment(key, value)),
-            Place::Section(_) | Place::Block if tree::is_table_list(value) => self.append_blocks(key, value),
-            Place::Section(header) => {
+            KeyPlacement::Root => self.insert_at_root(&spell::assignment(key, value)),
+            KeyPlacement::Section(_) | KeyPlacement::Block if tree::is_table_list(value) => {
+                self.append_blocks(key, value)
+            }
+            KeyPlacement::Section(header) => {
                 let last = self.last_entry_of(&header.path).unwrap_or(header);
                 let name = KeyPath::from([key.leaf().unwrap_or_default()]);
                 self.insert_line(last.value.end, last.start, &spell::assignment(&name, value))
             }
-            Place::Block => {
+            KeyPlacement::Block => {
                 let parent = key.parent().unwrap_or_default();
                 let table = InlineTable::from_iter(key.leaf().map(|name| (name, value.clone())));
                 let blocks = spell::table(&parent, &table, lines::ending(&self.text));
@@ -192,28 +197,28 @@ impl<'f> DocumentDraft<'f> {
     }
 
     /// Where a key that the file does not have belongs: its nearest ancestor in the file decides.
-    fn place(&self, key: &KeyPath) -> Result<Place> {
+    fn place(&self, key: &KeyPath) -> Result<KeyPlacement> {
         let parent = key.parent().unwrap_or_default();
         let Some(ancestor) = parent.upwards().find(|path| self.exists(path)) else {
-            return Ok(if parent.0.is_empty() { Place::Root } else { Place::Block });
+            return Ok(if parent.0.is_empty() { KeyPlacement::Root } else { KeyPlacement::Block });
         };
         let is_dotted = |site: &&Site| {
             matches!(site.form, SiteForm::Entry | SiteForm::Inline) && site.host.0.len() < ancestor.0.len()
         };
         match self.outline.at(&ancestor) {
-            Some(site) if site.is_inline_table => Ok(Place::Inline(site.clone())),
+            Some(site) if site.is_inline_table => Ok(KeyPlacement::Inline(site.clone())),
             Some(site) if matches!(site.form, SiteForm::Header | SiteForm::ListHeader) && ancestor == parent => {
-                Ok(Place::Section(site.clone()))
+                Ok(KeyPlacement::Section(site.clone()))
             }
-            Some(site) if site.form == SiteForm::Header => Ok(Place::Block),
+            Some(site) if site.form == SiteForm::Header => Ok(KeyPlacement::Block),
             Some(_) => self.refuse(&ancestor, "is not a table in this file"),
             None if self.outline.is_list(&ancestor) => self.refuse(&ancestor, "has no such element"),
             None => Ok(match self.outline.under(&ancestor).rfind(is_dotted) {
                 Some(site) if site.form == SiteForm::Inline => {
-                    self.outline.at(&site.host).cloned().map_or(Place::Block, Place::Inline)
+                    self.outline.at(&site.host).cloned().map_or(KeyPlacement::Block, KeyPlacement::Inline)
                 }
-                Some(site) => Place::Beside(site.clone()),
-                None => Place::Block,
+                Some(site) => KeyPlacement::Beside(site.clone()),
+                None => KeyPlacement::Block,
             }),
         }
     }
@@ -375,7 +380,7 @@ impl<'f> DocumentDraft<'f> {
 }
 
 /// Where a new key goes.
-enum Place {
+enum KeyPlacement {
     /// Into this inline table.
     Inline(Site),
     /// Below this line, as a dotted key like it.

@@ -6,7 +6,6 @@
 pub mod checked;
 mod keyword;
 pub mod outcome;
-mod pattern;
 pub mod schema;
 pub mod tables;
 mod walk;
@@ -123,12 +122,12 @@ pub struct Misfit {
 
 /// Schemas, compiled.
 pub struct Checker {
-    tools: BTreeMap<String, Vec<Entry>>,
+    tools: BTreeMap<String, Vec<CheckedTool>>,
     params: Params,
     unparsed_key: String,
 }
 
-struct Entry {
+struct CheckedTool {
     definition: ToolDefinition,
     schema: Compiled,
 }
@@ -145,14 +144,14 @@ impl Checker {
     /// # Errors
     /// If one is no JSON Schema.
     pub fn new(catalog: &Catalog, params: &Params, rules: &Rules) -> Result<Self> {
-        let mut tools = BTreeMap::<String, Vec<Entry>>::new();
+        let mut tools = BTreeMap::<String, Vec<CheckedTool>>::new();
         for definition in &catalog.definitions {
             let schema = compiled(definition.schema.as_ref()).map_err(|cause| {
                 let file = catalog.files.get(definition.file).map_or("catalog", |file| &file.name);
                 Error::failed(format!("{file}: tool {}: its schema is no JSON Schema: {cause}", definition.name))
                     .hint("take the tool out of the file, or ask its author for a schema that holds")
             })?;
-            let entry = Entry { definition: definition.clone(), schema };
+            let entry = CheckedTool { definition: definition.clone(), schema };
             tools.entry(definition.name.clone()).or_default().push(entry);
         }
         Ok(Self { tools, params: *params, unparsed_key: rules.client.unparsed_key.clone() })
@@ -160,8 +159,7 @@ impl Checker {
 
     /// Tools with patterns that are not checked, in the order of their names.
     pub fn unmatched(&self) -> impl Iterator<Item = &str> {
-        let has =
-            |entry: &Entry| matches!(&entry.schema, Compiled::Ready(schema) if schema.unmatched().next().is_some());
+        let has = |entry: &CheckedTool| matches!(&entry.schema, Compiled::Ready(schema) if schema.unmatched().next().is_some());
         self.tools.iter().filter(move |(_, entries)| entries.iter().any(has)).map(|(tool, _)| tool.as_str())
     }
 
@@ -185,7 +183,7 @@ impl Checker {
     }
 
     /// The definition in force; where none covers the version, the newest.
-    fn entry(&self, tool: &str, version: Option<&str>) -> Option<&Entry> {
+    fn entry(&self, tool: &str, version: Option<&str>) -> Option<&CheckedTool> {
         let version = version.and_then(Version::parse);
         let entries = self.tools.get(tool)?;
         entries.iter().rfind(|entry| entry.definition.is_in(version.as_ref())).or(entries.last())

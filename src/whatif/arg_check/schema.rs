@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use crate::whatif::arg_check::pattern;
 use crate::whatif::arg_check::walk::{SchemaFault, SchemaWalk};
 
 /// Drafts in which a reference stands for everything beside it.
@@ -87,7 +86,7 @@ impl Schema {
     }
 
     fn read_pattern(&mut self, text: &str) -> bool {
-        self.patterns.entry(text.to_owned()).or_insert_with(|| pattern::compiled(text));
+        self.patterns.entry(text.to_owned()).or_insert_with(|| compiled(text));
         true
     }
 
@@ -206,4 +205,45 @@ fn subschemas<'v>(
 /// A name as a step of a pointer.
 pub(super) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
+}
+
+/// A pattern in JavaScript's dialect, compiled for the engine that is here: `\d` and its kin are ASCII there, and brackets inside a class stand for themselves. None if it
+/// cannot be matched here: it looks ahead or behind, or names an earlier group.
+fn compiled(pattern: &str) -> Option<Regex> {
+    let mut text = String::with_capacity(pattern.len());
+    let mut in_class = false;
+    let mut chars = pattern.chars().peekable();
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' => text.push_str(&escape(chars.next(), in_class)),
+            '[' if !in_class => {
+                in_class = true;
+                text.push('[');
+                if chars.next_if_eq(&'^').is_some() {
+                    text.push('^');
+                }
+            }
+            ']' if in_class => {
+                in_class = false;
+                text.push(']');
+            }
+            '[' | '&' | '~' if in_class => text.extend(['\\', char]),
+            _ => text.push(char),
+        }
+    }
+    Regex::new(&text).ok()
+}
+
+fn escape(char: Option<char>, in_class: bool) -> String {
+    let class = |inside: &str| if in_class { inside.to_owned() } else { format!("[{inside}]") };
+    match char {
+        None => "\\".to_owned(),
+        Some('d') => class("0-9"),
+        Some('w') => class("0-9A-Za-z_"),
+        Some('D') => "[^0-9]".to_owned(),
+        Some('W') => "[^0-9A-Za-z_]".to_owned(),
+        Some('/') => "/".to_owned(),
+        Some('b') if in_class => "\\x08".to_owned(),
+        Some(char) => format!("\\{char}"),
+    }
 }

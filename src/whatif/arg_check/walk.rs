@@ -42,7 +42,7 @@ impl SeenParts<'_> {
 
 /// A keyword of a schema, beside the value that has to fit it.
 #[derive(Clone, Copy)]
-struct At<'v> {
+struct KeywordCheck<'v> {
     key: &'v str,
     /// What the keyword asks for.
     wanted: &'v Value,
@@ -106,7 +106,7 @@ impl<'v> SchemaWalk<'v> {
             if !keyword::fits(key, wanted, schema, value, self.schema) {
                 self.fault(key, wanted, value);
             }
-            let at = At { key, wanted, schema, value };
+            let at = KeywordCheck { key, wanted, schema, value };
             self.applied(at, seen);
             match value {
                 Value::Object(members) => self.of_object(at, members, seen),
@@ -139,7 +139,7 @@ impl<'v> SchemaWalk<'v> {
     }
 
     /// Keywords that hold other schemas against the same value.
-    fn applied(&mut self, At { key, wanted, schema, value }: At<'v>, seen: &mut SeenParts<'v>) {
+    fn applied(&mut self, KeywordCheck { key, wanted, schema, value }: KeywordCheck<'v>, seen: &mut SeenParts<'v>) {
         let list = || wanted.as_array().into_iter().flatten();
         match key {
             "$ref" | "$dynamicRef" | "$recursiveRef" => self.follow(wanted, value, seen),
@@ -162,8 +162,8 @@ impl<'v> SchemaWalk<'v> {
         }
     }
 
-    fn of_object(&mut self, at: At<'v>, members: &'v Map<String, Value>, seen: &mut SeenParts<'v>) {
-        let At { key, wanted, value, .. } = at;
+    fn of_object(&mut self, at: KeywordCheck<'v>, members: &'v Map<String, Value>, seen: &mut SeenParts<'v>) {
+        let KeywordCheck { key, wanted, value, .. } = at;
         let (rules, named) = (self.schema, || wanted.as_object().into_iter().flatten());
         match key {
             "required" => self.missing(at, members),
@@ -193,7 +193,7 @@ impl<'v> SchemaWalk<'v> {
             "dependentRequired" | "dependencies" | "dependentSchemas" => {
                 for (_, inner) in named().filter(|(name, _)| members.contains_key(*name)) {
                     match inner {
-                        Value::Array(_) => self.missing(At { key: "required", wanted: inner, ..at }, members),
+                        Value::Array(_) => self.missing(KeywordCheck { key: "required", wanted: inner, ..at }, members),
                         schema => seen.add(self.hold(schema, value)),
                     }
                 }
@@ -203,14 +203,14 @@ impl<'v> SchemaWalk<'v> {
     }
 
     /// Names of a list that are not there.
-    fn missing(&mut self, At { key, wanted, value, .. }: At<'v>, members: &Map<String, Value>) {
+    fn missing(&mut self, KeywordCheck { key, wanted, value, .. }: KeywordCheck<'v>, members: &Map<String, Value>) {
         let names = wanted.as_array().into_iter().flatten().filter_map(Value::as_str);
         names.filter(|name| !members.contains_key(*name)).for_each(|_| self.fault(key, wanted, value));
     }
 
     /// Members that no other keyword names.
-    fn other_named(&mut self, at: At<'v>, members: &'v Map<String, Value>, seen: &mut SeenParts<'v>) {
-        let At { key, wanted, schema, value } = at;
+    fn other_named(&mut self, at: KeywordCheck<'v>, members: &'v Map<String, Value>, seen: &mut SeenParts<'v>) {
+        let KeywordCheck { key, wanted, schema, value } = at;
         let rules = self.schema;
         let known = |name: &String| {
             let in_list = schema.get("properties").is_some_and(|listed| listed.get(name).is_some());
@@ -226,8 +226,8 @@ impl<'v> SchemaWalk<'v> {
         seen.names.extend(others.iter().map(|(name, _)| name.as_str()));
     }
 
-    fn of_array(&mut self, at: At<'v>, items: &'v [Value], seen: &mut SeenParts<'v>) {
-        let At { key, wanted, schema, value } = at;
+    fn of_array(&mut self, at: KeywordCheck<'v>, items: &'v [Value], seen: &mut SeenParts<'v>) {
+        let KeywordCheck { key, wanted, schema, value } = at;
         let first = ["prefixItems", "items"].iter().find_map(|key| schema.get(*key).and_then(Value::as_array));
         let (positions, first) = (items.iter().enumerate(), first.map_or(0, Vec::len));
         let is_tuple = schema.get("items").is_some_and(Value::is_array);

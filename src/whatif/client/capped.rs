@@ -23,12 +23,12 @@ pub struct Capped {
     results: Results,
     sizes: SizeRules,
     /// By block what was found of it: each stands in many contexts.
-    known: Vec<Known>,
+    known: Vec<BlockSize>,
 }
 
 /// What is known of a block.
 #[derive(Clone, Copy, Default)]
-enum Known {
+enum BlockSize {
     /// Nothing yet.
     #[default]
     Unknown,
@@ -56,13 +56,13 @@ impl Capped {
     /// The item as it would have been shown. Whoever cut it before has the say.
     fn shown(&mut self, timeline: &Timeline, item: Item) -> Item {
         let ItemKey::Block(index) = item.key else { return item };
-        if let Known::Unknown = self.known[index as usize] {
+        if let BlockSize::Unknown = self.known[index as usize] {
             let is_whole = item.kept_chars >= timeline.blocks[index as usize].chars;
             let cut = is_whole.then(|| self.cut(timeline, index, item.tokens)).flatten();
-            self.known[index as usize] = cut.map_or(Known::Whole, |(tokens, chars)| Known::Cut(tokens, chars));
+            self.known[index as usize] = cut.map_or(BlockSize::Whole, |(tokens, chars)| BlockSize::Cut(tokens, chars));
         }
         match self.known[index as usize] {
-            Known::Cut(tokens, kept_chars) => Item { tokens, kept_chars, ..item },
+            BlockSize::Cut(tokens, kept_chars) => Item { tokens, kept_chars, ..item },
             _ => item,
         }
     }
@@ -95,7 +95,7 @@ impl Capped {
 
 impl Stage for Capped {
     fn begin(&mut self, timeline: &Timeline, _: u32) {
-        self.known.resize(timeline.blocks.len(), Known::Unknown);
+        self.known.resize(timeline.blocks.len(), BlockSize::Unknown);
     }
 
     fn may_change(&self, timeline: &Timeline, chain: u32, _: u64) -> bool {

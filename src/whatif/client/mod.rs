@@ -205,7 +205,7 @@ pub fn study(
     tried: TriedLevers,
 ) -> Result<LeverStudy> {
     let sheet = ClientThresholds::load(data)?;
-    let bench = Bench::new(simulator, workload, &sheet, data, project)?;
+    let bench = LeverTrials::new(simulator, workload, &sheet, data, project)?;
     // A run is as large as the log: of each only what it comes to is kept.
     let mut trials: Vec<Trial> = Vec::new();
     let ttl: &[CacheLifetime] = if tried == TriedLevers::All { &sheet.ttl.values } else { &[] };
@@ -245,7 +245,7 @@ pub fn together(
     settings: &[LeverValue],
 ) -> Result<Vec<SettingSides>> {
     let sheet = ClientThresholds::load(data)?;
-    let bench = Bench::new(simulator, workload, &sheet, data, project)?;
+    let bench = LeverTrials::new(simulator, workload, &sheet, data, project)?;
     let lifetime = |part: LeverPart| {
         settings.iter().find_map(|setting| match setting {
             LeverValue::MainTtl(class) if part == LeverPart::Main => Some(*class),
@@ -331,7 +331,7 @@ fn order(timeline: &Timeline, project: Option<Id>) -> Vec<u32> {
 }
 
 /// What every try is made on.
-struct Bench<'b> {
+struct LeverTrials<'b> {
     simulator: &'b Simulator<'b>,
     detectors: Detectors<'b>,
     baseline: SimulatedRun,
@@ -341,7 +341,7 @@ struct Bench<'b> {
     order: Vec<u32>,
 }
 
-impl<'b> Bench<'b> {
+impl<'b> LeverTrials<'b> {
     fn new(
         simulator: &'b Simulator<'b>,
         workload: &'b Workload,

@@ -94,7 +94,7 @@ pub enum CameTrue {
 
 /// Cost and what it is divided by, of what the change concerns and of what it does not.
 #[derive(Clone, Copy, Default)]
-struct Sums {
+struct RatioSums {
     of: [f64; 2],
     beside: [f64; 2],
 }
@@ -150,14 +150,14 @@ pub fn realised(
     ActualChange { change: Some(told), lower: Some(lower), upper: Some(upper), verdict, ..early }
 }
 
-fn count(sessions: &[Sums]) -> u64 {
+fn count(sessions: &[RatioSums]) -> u64 {
     sessions.iter().filter(|sums| sums.of[1] > 0.0).count() as u64
 }
 
 /// Sessions that ended before the change, and that began after it.
-fn sides(timeline: &Timeline, prices: &Prices, change: &SettingChange<'_>) -> (Vec<Sums>, Vec<Sums>) {
+fn sides(timeline: &Timeline, prices: &Prices, change: &SettingChange<'_>) -> (Vec<RatioSums>, Vec<RatioSums>) {
     let tariff = Tariff::new(prices, &timeline.names);
-    let mut sums = vec![Sums::default(); timeline.sessions.len()];
+    let mut sums = vec![RatioSums::default(); timeline.sessions.len()];
     let mut ends = vec![Millis::MIN; timeline.sessions.len()];
     // What makes contexts smaller shows per request, what makes them cheaper per token.
     let per_request = change.forecast.part == "all";
@@ -198,8 +198,8 @@ fn sides(timeline: &Timeline, prices: &Prices, change: &SettingChange<'_>) -> (V
 }
 
 /// By how much what the change concerns became more expensive, over what it does not concern, less one.
-fn difference(before: &[Sums], after: &[Sums]) -> Option<f64> {
-    let ratio = |sessions: &[Sums], side: fn(&Sums) -> [f64; 2]| {
+fn difference(before: &[RatioSums], after: &[RatioSums]) -> Option<f64> {
+    let ratio = |sessions: &[RatioSums], side: fn(&RatioSums) -> [f64; 2]| {
         let (cost, by) = sessions.iter().map(side).fold((0.0, 0.0), |sum, one| (sum.0 + one[0], sum.1 + one[1]));
         (cost > 0.0 && by > 0.0).then(|| cost / by)
     };
@@ -208,6 +208,6 @@ fn difference(before: &[Sums], after: &[Sums]) -> Option<f64> {
     Some(change / beside.map_or(1.0, |(after, before)| after / before) - 1.0)
 }
 
-fn sample(sessions: &[Sums], state: &mut u64) -> Vec<Sums> {
+fn sample(sessions: &[RatioSums], state: &mut u64) -> Vec<RatioSums> {
     sessions.iter().map(|_| sessions[below(sessions.len(), state)]).collect()
 }

@@ -21,7 +21,7 @@ pub fn placement(timeline: &Timeline, params: &Params, sheet: &CompactionThresho
     let boundaries = by_segment(timeline);
     let beyond = |chain: u32| timeline.requests_of(chain).iter().any(|request| request.context() > params.window);
     let chains: Vec<bool> = (0..timeline.chains.len()).map(|chain| beyond(chain as u32)).collect();
-    let mut tried = Tried::default();
+    let mut tried = PlacementCounts::default();
     for (place, segment) in timeline.segments.iter().enumerate().filter(|(_, segment)| !chains[segment.chain as usize])
     {
         tried.segment(timeline, segment, boundaries.get(&place).copied(), params, sheet);
@@ -44,7 +44,7 @@ pub fn placement(timeline: &Timeline, params: &Params, sheet: &CompactionThresho
 }
 
 #[derive(Default)]
-struct Tried {
+struct PlacementCounts {
     automatic: u64,
     placed: u64,
     placed_by_estimate: u64,
@@ -52,7 +52,7 @@ struct Tried {
     requests: u64,
 }
 
-impl Tried {
+impl PlacementCounts {
     /// `boundary` is the compaction that ends the segment.
     fn segment(
         &mut self,

@@ -20,7 +20,7 @@ use crate::base::data::fitting;
 use crate::base::error::Result;
 use crate::logs::timeline::requests::{Request, Timeline};
 use crate::logs::trace::{Millis, Place};
-use crate::whatif::calibration::outcome::Calibration;
+use crate::whatif::calibration::Calibration;
 use crate::whatif::prompt_cache::other_models::{HotCacheRules, WorkspaceRules};
 use crate::whatif::prompt_cache::outcome::{BestPerSession, CacheArm, Cause, IdleReads, PromptCache, SimulationBars};
 use crate::whatif::prompt_cache::params::{CacheLayout, CacheLifetime, CacheRules, Params, TtlPolicy};

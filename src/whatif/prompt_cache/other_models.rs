@@ -26,13 +26,13 @@ pub fn threshold(simulator: &Simulator<'_>) -> ThresholdModel {
     for chain in &simulator.timeline.chains {
         let requests: Vec<u32> =
             chain.requests.clone().filter(|&index| request(simulator, index).context() > 0).collect();
-        let warm = |(place, &index): (usize, &u32)| place > 0 && gap(simulator, index) == Gap::Warm;
+        let warm = |(place, &index): (usize, &u32)| place > 0 && gap(simulator, index) == GapWarmth::Warm;
         let warm = requests.iter().enumerate().filter(|&pair| warm(pair));
         let mut written: Vec<u64> = warm.map(|(_, &index)| request(simulator, index).usage.cache_creation).collect();
         written.sort_unstable();
         let usual = at_share(&written, 0.5);
         for (place, &index) in requests.iter().enumerate() {
-            let gap = if place == 0 { Gap::Cold } else { gap(simulator, index) };
+            let gap = if place == 0 { GapWarmth::Cold } else { gap(simulator, index) };
             charge(simulator, index, gap, usual, &mut model);
         }
     }
@@ -40,7 +40,7 @@ pub fn threshold(simulator: &Simulator<'_>) -> ThresholdModel {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Gap {
+enum GapWarmth {
     Warm,
     Recoverable,
     Cold,
@@ -50,19 +50,19 @@ fn request<'a>(simulator: &Simulator<'a>, index: u32) -> &'a Request {
     &simulator.timeline.requests[index as usize]
 }
 
-fn gap(simulator: &Simulator<'_>, index: u32) -> Gap {
+fn gap(simulator: &Simulator<'_>, index: u32) -> GapWarmth {
     match simulator.priors[index as usize].idle {
-        idle if idle <= CacheLifetime::FiveMinutes.millis() => Gap::Warm,
-        idle if idle <= CacheLifetime::Hour.millis() => Gap::Recoverable,
-        _ => Gap::Cold,
+        idle if idle <= CacheLifetime::FiveMinutes.millis() => GapWarmth::Warm,
+        idle if idle <= CacheLifetime::Hour.millis() => GapWarmth::Recoverable,
+        _ => GapWarmth::Cold,
     }
 }
 
-fn charge(simulator: &Simulator<'_>, index: u32, gap: Gap, usual: Option<u64>, model: &mut ThresholdModel) {
+fn charge(simulator: &Simulator<'_>, index: u32, gap: GapWarmth, usual: Option<u64>, model: &mut ThresholdModel) {
     let request = request(simulator, index);
     let billed = Spent { uncached: 0, ..bill::spent(request, simulator.oracle.cache.class_unknown) };
     let (created, read) = (billed.write(), billed.read);
-    let recoverable = gap == Gap::Recoverable;
+    let recoverable = gap == GapWarmth::Recoverable;
     let five = match recoverable {
         true => Spent { write_5m: created + read, ..Spent::default() },
         false => Spent { write_5m: created, read, ..Spent::default() },

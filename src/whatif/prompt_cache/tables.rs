@@ -2,8 +2,7 @@
 
 use crate::report::numbers::{counted, percent, signed, thousands};
 use crate::report::table::{Table, TableBuilder};
-use crate::whatif::calibration::outcome as calibration;
-use crate::whatif::calibration::outcome::Calibration;
+use crate::whatif::calibration::{self, Calibration};
 use crate::whatif::prompt_cache::outcome::{AgainstBill, IdleReads, PromptCache};
 use crate::whatif::prompt_cache::reference::PublishedStudy;
 use crate::whatif::prompt_cache::{reference, stated};

@@ -11,7 +11,7 @@ use crate::whatif::sim::simulator::SimulatedRun;
 /// What a policy comes to.
 pub fn outcome(timeline: &Timeline, baseline: &SimulatedRun, policy: &SimulatedRun) -> Outcome {
     let [baseline, policy] = SimulatedRun::priced_alike([baseline, policy]);
-    let mut cells = Cells::default();
+    let mut cells = OutcomeCells::default();
     let mut out = Outcome::default();
     for priced in &baseline.requests {
         let cell = cells.of(timeline, priced.request);
@@ -40,9 +40,9 @@ pub fn outcome(timeline: &Timeline, baseline: &SimulatedRun, policy: &SimulatedR
 
 /// Sums by session, model, version and lifetime: few, so that names are only looked up once for each.
 #[derive(Default)]
-struct Cells(BTreeMap<(u32, Sym, Sym, &'static str), Sides>);
+struct OutcomeCells(BTreeMap<(u32, Sym, Sym, &'static str), Sides>);
 
-impl Cells {
+impl OutcomeCells {
     fn of(&mut self, timeline: &Timeline, request: u32) -> &mut Sides {
         let request = &timeline.requests[request as usize];
         let session = timeline.chains[request.chain as usize].session;

@@ -46,18 +46,18 @@ pub struct Prior {
 }
 
 /// Who shares a static prefix: directory, model, version.
-type Key = (Id, Sym, Sym);
+type PrefixKey = (Id, Sym, Sym);
 
 /// Requests of one key, in the order of their starts.
 #[derive(Default)]
 struct Commons {
-    uses: Vec<Use>,
+    uses: Vec<PrefixUse>,
     /// Lengths at which reads were seen to stop.
     floors: Vec<u64>,
 }
 
 #[derive(Clone, Copy)]
-struct Use {
+struct PrefixUse {
     chain: u32,
     end: Millis,
     class: CacheLifetime,
@@ -66,7 +66,7 @@ struct Use {
 
 /// What one chain has shown so far.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct ChainSeen {
     last: Option<u32>,
     /// Model and version of the values below.
     under: Option<(Sym, Sym)>,
@@ -85,13 +85,13 @@ struct Seen {
 /// What the chains of one session have sent.
 #[derive(Default)]
 struct Family {
-    sent: Vec<Sent>,
+    sent: Vec<SentRequest>,
     /// Chains forked off that found the context they begin with in the cache, less those that did not.
     inherits: i32,
 }
 
 #[derive(Clone, Copy)]
-struct Sent {
+struct SentRequest {
     chain: u32,
     model: Sym,
     end: Millis,
@@ -114,7 +114,7 @@ pub fn learn(timeline: &Timeline, rules: &SizeRules, unknown: CacheLifetime) -> 
         starts: BTreeMap::new(),
         returns: BTreeMap::new(),
         losses: LossesSoFar::default(),
-        seen: vec![Seen::default(); timeline.chains.len()],
+        seen: vec![ChainSeen::default(); timeline.chains.len()],
         families: timeline.sessions.iter().map(|_| Family::default()).collect(),
     };
     let blank =
@@ -170,7 +170,7 @@ struct Learner<'a> {
     rules: &'a SizeRules,
     classes: &'a [CacheLifetime],
     idle: &'a [Millis],
-    commons: BTreeMap<Key, Commons>,
+    commons: BTreeMap<PrefixKey, Commons>,
     /// By version: what the last human turn showed.
     forks: BTreeMap<Sym, bool>,
     /// Static prefixes as they were last seen in any directory, by model and version, and by model.
@@ -181,12 +181,12 @@ struct Learner<'a> {
     returns: BTreeMap<Sym, bool>,
     /// Losses so far.
     losses: LossesSoFar,
-    seen: Vec<Seen>,
+    seen: Vec<ChainSeen>,
     families: Vec<Family>,
 }
 
 impl Learner<'_> {
-    fn key(&self, request: &Request) -> Key {
+    fn key(&self, request: &Request) -> PrefixKey {
         (self.timeline.session_of(request).project, request.model, request.version)
     }
 
@@ -198,7 +198,8 @@ impl Learner<'_> {
         let seen = &mut self.seen[request.chain as usize];
         let under = Some((request.model, request.version));
         if seen.under != under {
-            *seen = Seen { last: seen.last, under, estimate: seen.estimate, fork: seen.fork, ..Seen::default() };
+            *seen =
+                ChainSeen { last: seen.last, under, estimate: seen.estimate, fork: seen.fork, ..ChainSeen::default() };
         }
         let opening = sizes::opening(self.timeline, request, self.rules);
         let most = *seen.estimate.get_or_insert(opening);
@@ -256,7 +257,7 @@ impl Learner<'_> {
         if most < self.rules.inherited_tokens_min {
             return None;
         }
-        let fits = |sent: &&Sent| {
+        let fits = |sent: &&SentRequest| {
             let is_other = sent.chain != request.chain && sent.model == request.model;
             is_other && sent.end <= request.start && sent.cached <= most && 2 * sent.cached > most
         };
@@ -274,7 +275,8 @@ impl Learner<'_> {
         let inherits = candidate.map(|warm| 2 * read > warm.length);
         family.inherits += inherits.map_or(0, |found| if found { 1 } else { -1 });
         let cached = read + request.usage.cache_creation;
-        let sent = Sent { chain: request.chain, model: request.model, end: request.end, cached, class: prior.class };
+        let sent =
+            SentRequest { chain: request.chain, model: request.model, end: request.end, cached, class: prior.class };
         family.sent.push(sent);
         let before = self.seen[request.chain as usize].last.map(|last| &self.timeline.requests[last as usize]);
         let before = before.filter(|before| before.model == request.model);
@@ -319,7 +321,7 @@ impl Learner<'_> {
         }
         seen.last = Some(index);
         let still = seen.floor.or(seen.first_read).unwrap_or(prior.still);
-        commons.uses.push(Use { chain: request.chain, end: request.end, class: prior.class, still });
+        commons.uses.push(PrefixUse { chain: request.chain, end: request.end, class: prior.class, still });
     }
 }
 
@@ -357,9 +359,10 @@ impl Commons {
     /// The newest use of a static prefix of that length by another chain that was over when the request started.
     fn last_use(&self, request: &Request, still: u64) -> Option<WarmPrefix> {
         let timed = request.start != NO_TIME;
-        let over =
-            |used: &&Use| timed && used.chain != request.chain && used.end != NO_TIME && used.end <= request.start;
-        let recent = |used: &&Use| request.start.saturating_sub(used.end) <= 2 * CacheLifetime::Hour.millis();
+        let over = |used: &&PrefixUse| {
+            timed && used.chain != request.chain && used.end != NO_TIME && used.end <= request.start
+        };
+        let recent = |used: &&PrefixUse| request.start.saturating_sub(used.end) <= 2 * CacheLifetime::Hour.millis();
         let mut candidates = self.uses.iter().rev().filter(over).take_while(recent);
         let found = candidates.find(|used| used.still == still)?;
         Some(WarmPrefix { length: still, last_use: found.end, class: found.class })

@@ -456,8 +456,8 @@ impl Driver<'_, '_> {
             (equal, equal == self.before.items.len())
         };
         let tokens = |items: &[Item]| items.iter().map(|item| u64::from(item.tokens)).sum::<u64>();
-        let change = if equal == 0 { Change::Rewritten } else { self.change(index, opens) };
-        if change == Change::Rewritten {
+        let change = if equal == 0 { ContextChange::Rewritten } else { self.change(index, opens) };
+        if change == ContextChange::Rewritten {
             return Common::only(still);
         }
         // What is whole need not be summed again.
@@ -465,7 +465,7 @@ impl Driver<'_, '_> {
         if !self.cache.knows(request.model) {
             return Common { shared: alone, ..Common::only(same) };
         }
-        if change == Change::Stripped {
+        if change == ContextChange::Stripped {
             return Common { forked: Some(same), ..Common::only(same) };
         }
         let forked = self.fork(index, last.request, whole).map(|measured| {
@@ -479,16 +479,16 @@ impl Driver<'_, '_> {
     }
 
     /// How the messages of the log came from those of the request before.
-    fn change(&self, index: u32, opens: bool) -> Change {
+    fn change(&self, index: u32, opens: bool) -> ContextChange {
         let request = &self.simulator.timeline.requests[index as usize];
         let cause = self.simulator.timeline.segments[request.segment as usize].cause;
         let has = |marks: Marks| request.marks.has(marks);
         let is_shorter = self.simulator.sizes.gone.contains_key(&index);
         if has(Marks::MICROCOMPACTION) || (opens && cause == SegmentCause::Compaction) {
-            return Change::Rewritten;
+            return ContextChange::Rewritten;
         }
         if !is_shorter || (opens && cause == SegmentCause::Rewind) {
-            return Change::Grown;
+            return ContextChange::Grown;
         }
         let before = self.last.map_or(0, |last| self.simulator.timeline.requests[last.request as usize].context());
         let shrunk = before.saturating_sub(request.context());
@@ -497,10 +497,10 @@ impl Driver<'_, '_> {
         let forks =
             self.simulator.priors[index as usize].fork && self.simulator.oracle.params.hidden_forks != HiddenForks::Off;
         match (has(Marks::HUMAN), forks && !has(Marks::INTERRUPT) && !has(Marks::RESUME)) {
-            (true, true) => Change::Stripped,
-            (true, false) => Change::Rewritten,
-            (false, _) if shrunk >= self.simulator.oracle.cache.clearing_tokens_min => Change::Rewritten,
-            (false, _) => Change::Grown,
+            (true, true) => ContextChange::Stripped,
+            (true, false) => ContextChange::Rewritten,
+            (false, _) if shrunk >= self.simulator.oracle.cache.clearing_tokens_min => ContextChange::Rewritten,
+            (false, _) => ContextChange::Grown,
         }
     }
 
@@ -589,7 +589,7 @@ impl Driver<'_, '_> {
 
 /// How messages came from those before.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Change {
+enum ContextChange {
     /// Something was added at the end, or the end was taken back.
     Grown,
     /// Something before the end was left out, and what is left was cached by a hidden request.

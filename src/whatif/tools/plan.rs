@@ -106,7 +106,7 @@ impl ToolPlan {
         handling: &Handling,
     ) -> Self {
         let mut walk =
-            Walk { inventory, handling, learned: Arc::default(), all: Arc::new(inventory.all()), joined: None };
+            SetsWalk { inventory, handling, learned: Arc::default(), all: Arc::new(inventory.all()), joined: None };
         let turns = turns(timeline, chain);
         let mut steps = Vec::new();
         for number in 0..turns.len() {
@@ -128,7 +128,7 @@ impl ToolPlan {
     }
 }
 
-struct Walk<'a> {
+struct SetsWalk<'a> {
     inventory: &'a Inventory,
     handling: &'a Handling,
     learned: Arc<ToolSet>,
@@ -137,7 +137,7 @@ struct Walk<'a> {
     joined: Option<[Arc<ToolSet>; 3]>,
 }
 
-impl Walk<'_> {
+impl SetsWalk<'_> {
     fn turn(&mut self, turns: &[Range<u32>], selector: &dyn Selector, steps: &mut Vec<ToolRequest>) {
         let turn = &turns[turns.len() - 1];
         let mut base = self.base(&selector.select(turns, turn.start));

@@ -42,7 +42,7 @@ const CONTEXT_START: &str = "[context lines without ':' are from ";
 
 /// The group that the current line belongs to.
 #[derive(Clone, Copy)]
-enum Group<'a> {
+enum LineGroup<'a> {
     None,
     File(&'a str),
     Directory(&'a str),
@@ -58,7 +58,7 @@ fn encode(subject: &Subject<'_>, params: Params) -> Option<String> {
     if text.starts_with(CONTEXT_START) || items.iter().any(|item| matches!(item, BodyItem::Text(END))) {
         return None;
     }
-    let mut writer = Writer::new(text.len(), params.numbered_every);
+    let mut writer = PathsWriter::new(text.len(), params.numbered_every);
     if !hits.context.is_empty() {
         writer.line(&format!("{CONTEXT_START}{}]", hits.context));
     }
@@ -86,9 +86,9 @@ fn paths(items: &[BodyItem<'_>]) -> usize {
 }
 
 /// Writes lines so that they are read back as what they are.
-struct Writer<'a> {
+struct PathsWriter<'a> {
     out: String,
-    group: Group<'a>,
+    group: LineGroup<'a>,
     /// Number of the row just written.
     previous: Option<u32>,
     /// The line just written, if it was text that ends like a heading.
@@ -99,11 +99,11 @@ struct Writer<'a> {
     saved: bool,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> PathsWriter<'a> {
     fn new(bytes: usize, every: usize) -> Self {
         Self {
             out: String::with_capacity(bytes),
-            group: Group::None,
+            group: LineGroup::None,
             previous: None,
             colon: None,
             every: u32::try_from(every).unwrap_or(u32::MAX),
@@ -126,14 +126,14 @@ impl<'a> Writer<'a> {
 
     fn end(&mut self) {
         self.line(END);
-        (self.group, self.previous) = (Group::None, None);
+        (self.group, self.previous) = (LineGroup::None, None);
     }
 
     /// A line as it stands.
     fn text(&mut self, line: &'a str, ends_body: bool) -> usize {
-        let gap = line == GAP && !matches!(self.group, Group::Directory(_));
+        let gap = line == GAP && !matches!(self.group, LineGroup::Directory(_));
         let taken = match self.group {
-            Group::Directory(_) => !line.is_empty(),
+            LineGroup::Directory(_) => !line.is_empty(),
             group => continues(group, self.previous, line, ends_body),
         };
         if taken && !gap {
@@ -141,7 +141,7 @@ impl<'a> Writer<'a> {
         }
         self.line(line);
         if !gap {
-            self.group = Group::None;
+            self.group = LineGroup::None;
         }
         self.previous = None;
         self.colon = line.ends_with(':').then_some(line);
@@ -151,9 +151,9 @@ impl<'a> Writer<'a> {
     /// A row of a search result with the items that follow it, under a heading if the next one is of the same file.
     fn row(&mut self, row: SearchHit<'a>, line: &'a str, rest: &[BodyItem<'_>]) -> usize {
         let inside = match self.group {
-            Group::File(path) => path == row.path,
-            Group::None => row.path.is_empty(),
-            Group::Directory(_) => false,
+            LineGroup::File(path) => path == row.path,
+            LineGroup::None => row.path.is_empty(),
+            LineGroup::Directory(_) => false,
         };
         if row.path.is_empty() && !inside {
             self.end();
@@ -162,7 +162,7 @@ impl<'a> Writer<'a> {
                 return self.text(line, rest.is_empty());
             }
             self.line(&format!("{}:", row.path));
-            (self.group, self.previous, self.saved) = (Group::File(row.path), None, true);
+            (self.group, self.previous, self.saved) = (LineGroup::File(row.path), None, true);
         }
         let text = row.text_after(self.previous, self.every);
         match text.filter(|text| continues(self.group, self.previous, text, rest.is_empty())) {
@@ -183,7 +183,7 @@ impl<'a> Writer<'a> {
             lines[at..start].iter().for_each(|line| _ = self.text(line, false));
             let directory = &lines[start][..length];
             self.line(&format!("{directory}:"));
-            (self.group, self.previous, self.saved) = (Group::Directory(directory), None, true);
+            (self.group, self.previous, self.saved) = (LineGroup::Directory(directory), None, true);
             lines[start..end].iter().for_each(|line| self.line(&line[length..]));
             at = end;
         }
@@ -194,8 +194,8 @@ impl<'a> Writer<'a> {
 
 /// Whether a line that is no row, heading or mark is the context line behind the line `previous`. An empty line ends a
 /// list of hits without paths, and the last line of a body only ends the one before.
-fn continues(group: Group<'_>, previous: Option<u32>, line: &str, ends_body: bool) -> bool {
-    let in_file = matches!(group, Group::File(_));
+fn continues(group: LineGroup<'_>, previous: Option<u32>, line: &str, ends_body: bool) -> bool {
+    let in_file = matches!(group, LineGroup::File(_));
     previous.is_some() && (!line.is_empty() || in_file && !ends_body)
 }
 
@@ -207,15 +207,15 @@ fn decode(text: &str) -> Option<Meaning> {
         lines.next();
     }
     let context_of = |line: &str| if line.contains(':') { "" } else { context };
-    let mut group = Group::None;
+    let mut group = LineGroup::None;
     let mut previous: Option<u32> = None;
     let mut first = true;
     while let Some(line) = lines.next() {
         if line == END {
-            (group, previous) = (Group::None, None);
+            (group, previous) = (LineGroup::None, None);
             continue;
         }
-        let in_directory = matches!(group, Group::Directory(_));
+        let in_directory = matches!(group, LineGroup::Directory(_));
         let row = row_number(line).filter(|_| !in_directory);
         if row.is_none()
             && let Some(heading) = read_heading(line, lines.peek().copied())
@@ -231,13 +231,13 @@ fn decode(text: &str) -> Option<Meaning> {
         let shown = next.map_or(Cow::Borrowed(line), |number| Cow::Owned(format!("{number}-{line}")));
         let number = row.map(|(number, _)| number).or(next);
         match group {
-            Group::File(path) if number.is_some() => {
+            LineGroup::File(path) if number.is_some() => {
                 let is_hit = shown.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(':');
                 out.extend(if is_hit { ["", path, ":"] } else { [context_of(&shown), path, "-"] });
             }
-            Group::Directory(directory) if !line.is_empty() => out.push_str(directory),
-            Group::File(_) if line == GAP => {}
-            _ => group = Group::None,
+            LineGroup::Directory(directory) if !line.is_empty() => out.push_str(directory),
+            LineGroup::File(_) if line == GAP => {}
+            _ => group = LineGroup::None,
         }
         out.push_str(&shown);
         previous = number;
@@ -246,11 +246,11 @@ fn decode(text: &str) -> Option<Meaning> {
 }
 
 /// The group that a line opens if another line follows.
-fn read_heading<'a>(line: &'a str, next: Option<&str>) -> Option<Group<'a>> {
+fn read_heading<'a>(line: &'a str, next: Option<&str>) -> Option<LineGroup<'a>> {
     let path = line.strip_suffix(':')?;
     let next = next.filter(|next| *next != END)?;
     if path.ends_with('/') {
-        return Some(Group::Directory(path));
+        return Some(LineGroup::Directory(path));
     }
-    row_number(next).is_some().then_some(Group::File(path))
+    row_number(next).is_some().then_some(LineGroup::File(path))
 }

@@ -37,7 +37,7 @@ impl<'a> Detectors<'a> {
         if references.is_empty() && on_files().next().is_none() || logged.items == sent.items {
             return;
         }
-        let contexts = Contexts { logged: KeptBlocks::of(logged), sent: KeptBlocks::of(sent) };
+        let contexts = BothContexts { logged: KeptBlocks::of(logged), sent: KeptBlocks::of(sent) };
         for reference in references {
             self.look_at_reference(reference, &contexts, breaks);
         }
@@ -57,7 +57,7 @@ impl<'a> Detectors<'a> {
         &all[start..start + all[start..].partition_point(|reference| reference.request == request)]
     }
 
-    fn look_at_reference(&self, reference: &Reference, contexts: &Contexts, breaks: &mut Vec<Break>) {
+    fn look_at_reference(&self, reference: &Reference, contexts: &BothContexts, breaks: &mut Vec<Break>) {
         let class = match reference.kind {
             ReferenceKind::EditSource => BreakClass::EditSourceLost,
             ReferenceKind::ReadPath => return, // with its file
@@ -78,7 +78,7 @@ impl<'a> Detectors<'a> {
         request: u32,
         call: usize,
         references: &[Reference],
-        contexts: &Contexts,
+        contexts: &BothContexts,
         breaks: &mut Vec<Break>,
     ) {
         let index = u32::try_from(call).expect("fewer than 2^32 calls");
@@ -117,7 +117,7 @@ impl<'a> Detectors<'a> {
     }
 }
 
-struct Contexts {
+struct BothContexts {
     logged: KeptBlocks,
     sent: KeptBlocks,
 }

@@ -2,16 +2,18 @@
 //! was answered and came in, and the log has its characters.
 //!
 //! One population: increments *without thinking*. Thinking is billed as it was thought; the log has a summary of it, or nothing. With
-//! either of them in, bytes per token would be those of no text at all.
-
-pub mod outcome;
+//! either of them in, bytes per token would be those of no text at all. What was found is rows, tables and JSON.
 
 use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::base::model_id;
 use crate::base::tokenizer::VOCABULARIES;
 use crate::logs::timeline::requests::{Block, BlockKind, Marks, Request, Timeline};
-use crate::whatif::calibration::outcome::{Calibration, DRIFT_LIMITS, Drift, FamilyRatio, Ratio};
+use crate::report::numbers;
+use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::sizes::SizeRules;
 
 /// One measured increment.
@@ -63,7 +65,7 @@ fn is_in_log(block: &Block) -> bool {
 
 /// Sums of one session: sizes of text, tokens without and with framing.
 #[derive(Clone, Copy, Default)]
-struct Sums {
+struct SizeSums {
     increments: u64,
     chars: u64,
     bytes: u64,
@@ -73,7 +75,7 @@ struct Sums {
 }
 
 fn ratios(increments: &[Increment<'_>], rules: &SizeRules) -> Vec<FamilyRatio> {
-    let mut by_family: BTreeMap<&str, BTreeMap<u32, Sums>> = BTreeMap::new();
+    let mut by_family: BTreeMap<&str, BTreeMap<u32, SizeSums>> = BTreeMap::new();
     for increment in increments {
         let sums = by_family.entry(increment.family).or_default().entry(increment.session).or_default();
         let framing: f64 = increment.blocks.iter().map(|block| rules.framing_of(block)).sum();
@@ -89,8 +91,8 @@ fn ratios(increments: &[Increment<'_>], rules: &SizeRules) -> Vec<FamilyRatio> {
     by_family.into_iter().map(|(family, sessions)| ratio(family, &sessions.into_values().collect::<Vec<_>>())).collect()
 }
 
-fn ratio(family: &str, sessions: &[Sums]) -> FamilyRatio {
-    let sum = |of: &dyn Fn(&Sums) -> u64| sessions.iter().map(of).sum::<u64>();
+fn ratio(family: &str, sessions: &[SizeSums]) -> FamilyRatio {
+    let sum = |of: &dyn Fn(&SizeSums) -> u64| sessions.iter().map(of).sum::<u64>();
     let (chars, framed) = (sum(&|s| s.chars), sum(&|s| s.framed));
     FamilyRatio {
         family: family.to_owned(),
@@ -108,7 +110,7 @@ fn ratio(family: &str, sessions: &[Sums]) -> FamilyRatio {
 
 /// The ratio of two sums over sessions, with the variance of a ratio estimator: calls of one session are not independent of
 /// each other, sessions are (Cochran 1977, 6.3).
-fn per_token(sessions: &[Sums], size: impl Fn(&Sums) -> u64) -> Ratio {
+fn per_token(sessions: &[SizeSums], size: impl Fn(&SizeSums) -> u64) -> Ratio {
     let tokens: u64 = sessions.iter().map(|s| s.tokens).sum();
     if tokens == 0 {
         return Ratio::default();
@@ -136,10 +138,10 @@ fn drifts(increments: &[Increment<'_>], rules: &SizeRules) -> Vec<Drift> {
     let fitted =
         |blocks: &[&Block]| blocks.iter().map(|block| rules.estimate(block)).sum::<f64>() + rules.framing.increment;
     estimators.push(("fitted".to_owned(), Box::new(fitted)));
-    estimators.iter().map(|(name, estimate)| drift(name, increments, estimate)).collect()
+    estimators.iter().map(|(name, estimate)| drift_of(name, increments, estimate)).collect()
 }
 
-fn drift(name: &str, increments: &[Increment<'_>], estimate: &dyn Fn(&[&Block]) -> f64) -> Drift {
+fn drift_of(name: &str, increments: &[Increment<'_>], estimate: &dyn Fn(&[&Block]) -> f64) -> Drift {
     let mut percents = Vec::with_capacity(increments.len());
     let mut histogram = [0; DRIFT_LIMITS.len() + 1];
     let (mut estimated, mut actual) = (0, 0);
@@ -167,4 +169,121 @@ fn drift(name: &str, increments: &[Increment<'_>], estimate: &dyn Fn(&[&Block]) 
 pub fn percent(estimate: u64, actual: u64) -> u64 {
     let off = 100 * estimate.abs_diff(actual);
     (off + actual / 2).checked_div(actual).unwrap_or(if off == 0 { 0 } else { u64::MAX })
+}
+
+/// A ratio with its 95 % interval over sessions.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Ratio {
+    /// The ratio.
+    pub value: f64,
+    /// Lower end of its interval; none with fewer than two sessions.
+    pub lower: Option<f64>,
+    /// Upper end.
+    pub upper: Option<f64>,
+}
+
+/// Characters per token of one model family.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FamilyRatio {
+    /// Model, in the one spelling.
+    pub family: String,
+    /// Increments that were measured.
+    pub increments: u64,
+    /// Sessions that they come from.
+    pub sessions: u64,
+    /// Code points of their blocks.
+    pub chars: u64,
+    /// UTF-8 bytes of the same.
+    pub bytes: u64,
+    /// Tokens by which contexts grew, without the framing of calls and results.
+    pub tokens: u64,
+    /// What the vocabularies make of the same text, in their order.
+    pub counted: [u64; VOCABULARIES.len()],
+    /// Code points per token.
+    pub chars_per_token: Ratio,
+    /// Bytes per token: what a tokenizer profile divides by (`[profiles.tokenizer]`, whose key says characters).
+    pub bytes_per_token: Ratio,
+    /// Code points per token with all framing in the tokens: what an increment brings as a whole.
+    pub chars_per_token_framed: f64,
+}
+
+/// Limits of the drift histogram in percent; one more class is beyond the last.
+pub const DRIFT_LIMITS: [u64; 9] = [1, 2, 5, 10, 15, 20, 30, 50, 100];
+
+/// How far an estimator is from measured growth.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Drift {
+    /// Estimator.
+    pub estimator: String,
+    /// Increments.
+    pub increments: u64,
+    /// Its tokens.
+    pub estimated: u64,
+    /// Measured tokens.
+    pub actual: u64,
+    /// Median drift of one increment in percent.
+    pub percent_p50: u64,
+    /// 90th percentile.
+    pub percent_p90: u64,
+    /// Increments by drift: up to each of [`DRIFT_LIMITS`], then beyond.
+    pub histogram: [u64; DRIFT_LIMITS.len() + 1],
+}
+
+/// Both.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Calibration {
+    /// By family.
+    pub families: Vec<FamilyRatio>,
+    /// By estimator.
+    pub drift: Vec<Drift>,
+}
+
+/// Characters and bytes per token of each model family.
+pub fn families(rows: &[FamilyRatio]) -> Table {
+    TableBuilder::of(rows)
+        .text("model", |row| row.family.clone())
+        .count("increments", |row| row.increments)
+        .count("sessions", |row| row.sessions)
+        .number("bytes/token", |row| format!("{:.3}", row.bytes_per_token.value))
+        .number("95 %", |row| interval(row.bytes_per_token))
+        .number("chars/token", |row| format!("{:.3}", row.chars_per_token.value))
+        .number("framed", |row| format!("{:.3}", row.chars_per_token_framed))
+        .table()
+}
+
+fn interval(ratio: Ratio) -> String {
+    let ends = ratio.lower.zip(ratio.upper);
+    ends.map_or_else(|| "–".to_owned(), |(lower, upper)| format!("{lower:.3}–{upper:.3}"))
+}
+
+/// How far each estimator is from measured growth.
+pub fn drift(rows: &[Drift]) -> Table {
+    TableBuilder::of(rows)
+        .text("estimator", |row| row.estimator.clone())
+        .count("increments", |row| row.increments)
+        .count("estimated", |row| row.estimated)
+        .count("billed", |row| row.actual)
+        .number("of the bill", |row| of_the_bill(row).map_or_else(|| "–".to_owned(), numbers::percent))
+        .number("drift p50", |row| format!("{} %", row.percent_p50))
+        .number("drift p90", |row| format!("{} %", row.percent_p90))
+        .table()
+}
+
+fn of_the_bill(row: &Drift) -> Option<f64> {
+    (row.actual > 0).then(|| row.estimated as f64 / row.actual as f64)
+}
+
+/// Both as data.
+pub fn json(found: &Calibration) -> Value {
+    let mut fields = json!(found);
+    fields["drift_limits_percent"] = json!(DRIFT_LIMITS);
+    for (place, row) in found.families.iter().enumerate() {
+        let counted =
+            VOCABULARIES.iter().zip(row.counted).map(|(table, tokens)| (table.into_str().to_owned(), tokens.into()));
+        fields["families"][place]["counted"] = Value::Object(counted.collect());
+    }
+    for (place, row) in found.drift.iter().enumerate() {
+        fields["drift"][place]["share_of_actual"] = json!(of_the_bill(row));
+    }
+    fields
 }
