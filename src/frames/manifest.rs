@@ -160,14 +160,13 @@ impl Manifest {
         if sum != checksum_line(body) {
             return Err(broken("its checksum does not fit"));
         }
-        let stored: StoredManifest = serde_json::from_slice(body).map_err(|cause| broken(&cause.to_string()))?;
+        let stored: Stored = serde_json::from_slice(body).map_err(|cause| broken(&cause.to_string()))?;
         stored.unpack().ok_or_else(|| broken("an id is malformed"))
     }
 
     /// The manifest as it stands in the file: a line of JSON and one with its checksum.
     pub fn to_json(&self) -> Vec<u8> {
-        let body =
-            serde_json::to_vec(&StoredManifest::pack(self)).expect("a manifest holds nothing that JSON cannot express");
+        let body = serde_json::to_vec(&Stored::pack(self)).expect("a manifest holds nothing that JSON cannot express");
         let sum = checksum_line(&body);
         [body, sum].concat()
     }
@@ -219,7 +218,7 @@ impl SchemaOnly {
 }
 
 #[derive(Serialize, Deserialize)]
-struct StoredManifest {
+struct Stored {
     schema: u32,
     tables: BTreeMap<String, u32>,
     sealed_by: u64,
@@ -259,7 +258,7 @@ struct StoredEntry {
     damage: BTreeMap<String, (u64, u64)>,
 }
 
-impl StoredManifest {
+impl Stored {
     fn pack(manifest: &Manifest) -> Self {
         Self {
             schema: SCHEMA_VERSION,

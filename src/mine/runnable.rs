@@ -63,19 +63,19 @@ impl<'a> Arguments<'a> {
 
 #[derive(Deserialize)]
 struct ToolCatalog {
-    tool: Vec<CatalogTool>,
+    tool: Vec<Tool>,
 }
 
 #[derive(Deserialize)]
-struct CatalogTool {
+struct Tool {
     name: String,
     /// First client version without this definition.
     until: Option<String>,
-    input_schema: InputSchema,
+    input_schema: Schema,
 }
 
 #[derive(Deserialize, Default)]
-struct InputSchema {
+struct Schema {
     #[serde(default)]
     required: BTreeSet<String>,
 }

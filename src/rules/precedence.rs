@@ -17,7 +17,7 @@ const SHEET: &str = "precedence.toml";
 /// Who has which key, and who wrote what stands there.
 #[derive(Debug, Default)]
 pub struct KeyOwners {
-    rows: Vec<PrecedenceRow>,
+    rows: Vec<Row>,
     place: String,
     /// By key: the rule that wrote it last, and when.
     written: BTreeMap<String, (String, Millis)>,
@@ -28,12 +28,12 @@ pub struct KeyOwners {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PrecedenceFile {
-    key: Vec<PrecedenceRow>,
+    key: Vec<Row>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PrecedenceRow {
+struct Row {
     keys: Vec<KeyPattern>,
     first: String,
     then: String,
@@ -81,13 +81,12 @@ impl KeyOwners {
         rivals.iter().find_map(|rival| self.row(rival, rule, key)).map(|row| self.words(row, key))
     }
 
-    fn row(&self, first: &str, then: &str, key: &KeyPath) -> Option<&PrecedenceRow> {
-        let fits =
-            |row: &&PrecedenceRow| row.first == first && row.then == then && row.keys.iter().any(|keys| keys.fits(key));
+    fn row(&self, first: &str, then: &str, key: &KeyPath) -> Option<&Row> {
+        let fits = |row: &&Row| row.first == first && row.then == then && row.keys.iter().any(|keys| keys.fits(key));
         self.rows.iter().find(fits)
     }
 
-    fn words(&self, row: &PrecedenceRow, key: &KeyPath) -> String {
+    fn words(&self, row: &Row, key: &KeyPath) -> String {
         format!("`{key}` is {}'s: {} ({})", row.first, row.reason, self.place)
     }
 }

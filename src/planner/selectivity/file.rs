@@ -20,11 +20,11 @@ pub struct Selectivity {
 
 #[derive(Serialize, Deserialize)]
 struct SelectivityFile {
-    enrichment: EnrichmentTable,
+    enrichment: Enrichment,
 }
 
 #[derive(Serialize, Deserialize)]
-struct EnrichmentTable {
+struct Enrichment {
     selectivity: Section,
 }
 
@@ -33,12 +33,12 @@ struct Section {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     threshold: Option<f64>,
     #[serde(default)]
-    cells: Vec<SelectivityRow>,
+    cells: Vec<Row>,
 }
 
 /// One cell. A feature that is not there is not told apart.
 #[derive(Serialize, Deserialize)]
-struct SelectivityRow {
+struct Row {
     after: String,
     tool: String,
     argument: String,
@@ -55,7 +55,7 @@ struct SelectivityRow {
     target: u64,
 }
 
-impl SelectivityRow {
+impl Row {
     fn of(link: &FollowUpLink, cell: &FeatureCell, counts: &CandidateCounts, numbers: &SelectivityThresholds) -> Self {
         let FollowUpLink { from, to, argument } = link.clone();
         let CandidateCounts { trials, exact, target } = *counts;
@@ -107,10 +107,9 @@ impl SelectivityRow {
 impl Selectivity {
     /// As TOML to be put into a configuration: cells that can be believed, each with its counts.
     pub fn to_toml(&self, numbers: &SelectivityThresholds) -> String {
-        let cells =
-            self.table.believed(numbers).map(|(link, cell, counts)| SelectivityRow::of(link, cell, counts, numbers));
+        let cells = self.table.believed(numbers).map(|(link, cell, counts)| Row::of(link, cell, counts, numbers));
         let section = Section { threshold: self.threshold, cells: cells.collect() };
-        let file = SelectivityFile { enrichment: EnrichmentTable { selectivity: section } };
+        let file = SelectivityFile { enrichment: Enrichment { selectivity: section } };
         let text = toml_edit::ser::to_string_pretty(&file).expect("names and numbers print as TOML");
         format!(
             "# How often a candidate of each cell was exactly what was called next, counted by `devboy planner`.\n\
@@ -142,7 +141,7 @@ impl Selectivity {
         for (position, row) in cells.into_iter().enumerate() {
             let cell =
                 row.cell(numbers).map_err(|why| fault(format!("`enrichment.selectivity.cells` {position}: {why}")))?;
-            let SelectivityRow { after: from, tool: to, argument, trials, exact, target, .. } = row;
+            let Row { after: from, tool: to, argument, trials, exact, target, .. } = row;
             let known = table.links.entry(FollowUpLink { from, to, argument }).or_default();
             known.insert(cell, CandidateCounts { trials, exact, target });
         }

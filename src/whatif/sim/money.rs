@@ -116,13 +116,13 @@ impl DatedRates {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PriceList {
-    price: Vec<PriceEntry>,
+    price: Vec<Entry>,
 }
 
 /// A row as written: dollars per million tokens, days inclusive.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PriceEntry {
+struct Entry {
     models: Vec<String>,
     from: Option<String>,
     to: Option<String>,
@@ -212,7 +212,7 @@ fn lines_of(document: &toml_edit::Document<&str>, text: &str) -> Vec<usize> {
 }
 
 impl Listed {
-    fn new(entry: &PriceEntry, place: String) -> Result<Self> {
+    fn new(entry: &Entry, place: String) -> Result<Self> {
         let from = entry.from.as_ref().map_or(Ok(Millis::MIN), |day| midnight(day, 0, &place))?;
         let until = entry.to.as_ref().map_or(Ok(Millis::MAX), |day| midnight(day, 1, &place))?;
         let (above, up_to) = (entry.prompt_above.unwrap_or(0), entry.prompt_up_to.unwrap_or(u64::MAX));
