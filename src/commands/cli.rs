@@ -13,6 +13,7 @@ use crate::commands::{
     share, tune, what_if,
 };
 use crate::report::sharing::Shared;
+use crate::report::wrapped::Wrapped;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
@@ -62,6 +63,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<
     });
     let Context { now_ms, width, out_is_terminal, err_is_terminal, .. } = *context;
     let (input, env, mut err) = (&mut *context.input, context.env.clone(), Visible(&mut *context.err));
+    let mut err = Wrapped::new(&mut err, width.filter(|_| err_is_terminal));
     let kept = parsed.as_ref().map_or(Kept::Text, |(_, kept, _)| *kept);
     let pseudonyms = match (&env.team_secret, &parsed) {
         (Some(secret), _) => Pseudonyms::of_secret(secret),
@@ -69,9 +71,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<
         (None, _) => Pseudonyms::of_lake(env.lake_dir()),
     };
     let mut text = Visible(&mut *context.out);
-    let mut shared;
+    let (mut shared, mut wrapped);
     let out: &mut dyn std::io::Write = match kept {
         Kept::Data if !out_is_terminal => &mut *text.0,
+        Kept::Prose => {
+            wrapped = Wrapped::new(&mut text, width);
+            &mut wrapped
+        }
         Kept::Text | Kept::Data => &mut text,
         Kept::Shared { has_pseudonyms } => {
             shared = Shared::new(&mut text, (!has_pseudonyms).then_some(&pseudonyms));
@@ -114,7 +120,9 @@ pub fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
 /// What becomes of the bytes that a command prints.
 #[derive(Clone, Copy)]
 enum Kept {
-    /// A report: hidden characters are written out.
+    /// A report for people: hidden characters are written out, and on a terminal long lines are wrapped.
+    Prose,
+    /// What programs read as well: its lines stay as they are.
     Text,
     /// A file of its own kind, no byte of which may be changed.
     Data,
@@ -137,18 +145,20 @@ fn lake_of(matches: &ArgMatches) -> Option<PathBuf> {
 
 impl Kept {
     fn of(matches: &ArgMatches) -> Self {
-        let Some((command, matches)) = matches.subcommand() else { return Self::Text };
-        // They are about nobody.
-        let is_rules = matches.subcommand_name() == Some("rules");
+        let Some((command, matches)) = matches.subcommand() else { return Self::Prose };
+        let below = matches.subcommand_name().unwrap_or_default();
         let matches = innermost(matches);
         let form = matches.try_get_raw("format").ok().flatten().and_then(|mut words| words.next());
         let names = matches.try_get_one::<bool>("names").ok().flatten().is_some_and(|names| *names);
+        let is_json = matches.try_get_one::<bool>("json").ok().flatten().is_some_and(|json| *json);
         match (command, form.and_then(OsStr::to_str)) {
             ("encode" | "decode" | "completions" | "man", _) | (_, Some("parquet")) => Self::Data,
-            ("tune", Some("md")) if is_rules => Self::Text,
+            // They are about nobody.
+            ("tune", _) if below == "rules" => Self::Text,
             (_, Some("md")) if !names => {
                 Self::Shared { has_pseudonyms: ["mine", "cost", "session"].contains(&command) }
             }
+            (_, None | Some("table" | "text")) if !is_json && below != "show" => Self::Prose,
             _ => Self::Text,
         }
     }

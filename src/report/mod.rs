@@ -7,6 +7,7 @@ pub mod escape;
 pub mod html;
 mod narrow;
 pub mod table;
+pub mod wrapped;
 
 // The logs tell in the same words how many files they lack.
 pub use crate::base::numbers;

@@ -1,5 +1,5 @@
 //! A table for a terminal that is too narrow for lines between its columns: cells are wrapped, and no word is broken where that
-//! can be helped.
+//! can be helped. Names that leave no room are cut; where numbers alone are too wide, a row is a paragraph.
 
 use std::io::Write;
 
@@ -7,18 +7,26 @@ use crate::base::error::Result;
 
 /// Blanks between columns.
 const GAP: usize = 2;
+/// Letters of a name, or of a word of a header, that are left in any case.
+const LEAST: usize = 10;
 
-/// Where a cell may be broken.
+/// Where a cell may be broken. Numbers are whole but for the last way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Breaks {
-    /// Texts between words, numbers nowhere.
+    /// Between words.
     Words,
-    /// Texts between words and between the parts of a name, numbers nowhere.
+    /// Between words and between the parts of a name.
     Parts,
-    /// Both between words.
-    NumbersToo,
-    /// Texts between the parts of a name, numbers between words.
-    Both,
+    /// Between words; what is longer than its column is cut.
+    Cut,
+    /// The same, and between a number and its unit.
+    UnitsToo,
+}
+
+impl Breaks {
+    fn cuts(self) -> bool {
+        matches!(self, Self::Cut | Self::UnitsToo)
+    }
 }
 
 /// Writes the rows in so many columns of a terminal, the headers first; `numeric` columns stand to the right.
@@ -28,14 +36,19 @@ enum Breaks {
 pub fn write(out: &mut dyn Write, rows: &[&[String]], numeric: &[bool], width: u16) -> Result<()> {
     // A blank begins every line.
     let room = usize::from(width).saturating_sub(1 + GAP * numeric.len().saturating_sub(1));
-    let (widths, breaks) = widths(rows, numeric, room);
-    for row in rows {
+    let Some((widths, breaks)) = widths(rows, numeric, room) else {
+        return write_paragraphs(out, rows, numeric, width);
+    };
+    for (number, row) in rows.iter().enumerate() {
         let cells: Vec<Vec<String>> = row
             .iter()
             .zip(&widths)
             .zip(numeric)
             .map(|((cell, &width), &is_number)| {
-                let lines = wrapped(cell, width, is_number, breaks);
+                // Headers are texts.
+                let pieces = pieces(cell, is_number && number > 0, breaks);
+                let is_cut = breaks.cuts() && !is_number && number > 0;
+                let lines = wrapped(pieces, width, is_cut);
                 let padded = |line: String| {
                     let gap = " ".repeat(width.saturating_sub(line.chars().count()));
                     if is_number { gap + &line } else { line + &gap }
@@ -53,35 +66,46 @@ pub fn write(out: &mut dyn Write, rows: &[&[String]], numeric: &[bool], width: u
     Ok(())
 }
 
-/// How wide columns are, and where cells are broken for it.
-fn widths(rows: &[&[String]], numeric: &[bool], room: usize) -> (Vec<usize>, Breaks) {
+/// Every row as what it is about, the texts at its beginning, and below them the other cells with their headers.
+fn write_paragraphs(out: &mut dyn Write, rows: &[&[String]], numeric: &[bool], width: u16) -> Result<()> {
+    let Some((headers, rows)) = rows.split_first() else { return Ok(()) };
+    let room = usize::from(width).saturating_sub(3).max(1);
+    let texts = numeric.iter().take_while(|is_number| !**is_number).count().max(1);
+    for row in rows {
+        let name = row.iter().take(texts).cloned().collect::<Vec<_>>().join(" ");
+        writeln!(out, " {}", wrapped(name.split_inclusive(' '), room, true).join("\n "))?;
+        let others = headers.iter().zip(*row).skip(texts).filter(|(_, cell)| !cell.is_empty());
+        let others: Vec<String> = others.map(|(header, cell)| format!("{header} {cell}; ")).collect();
+        let lines = wrapped(others.iter().map(String::as_str), room, false).join("\n   ");
+        writeln!(out, "   {}", lines.trim_end_matches(';'))?;
+    }
+    Ok(())
+}
+
+/// How wide columns are, and where cells are broken for it; none if there is no room however they are broken.
+fn widths(rows: &[&[String]], numeric: &[bool], room: usize) -> Option<(Vec<usize>, Breaks)> {
     let longest = |column: usize, length: &dyn Fn(&str) -> usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| length(cell)).max().unwrap_or_default()
     };
     let whole: Vec<usize> = (0..numeric.len()).map(|column| longest(column, &|cell| cell.chars().count())).collect();
     let least = |breaks: Breaks| -> Vec<usize> {
-        let piece = |is_number: bool| {
-            move |cell: &str| {
-                pieces(cell, is_number, breaks).map(|piece| piece.trim_end().chars().count()).max().unwrap_or_default()
-            }
+        let piece = |cell: &str, is_number: bool| {
+            let longest = pieces(cell, is_number, breaks).map(|piece| piece.trim_end().chars().count()).max();
+            let is_cut = breaks.cuts() && !is_number;
+            longest.map_or(0, |longest| if is_cut { longest.min(LEAST) } else { longest })
         };
         // A header may be broken wherever a text may.
-        let header = |column: usize| rows.first().and_then(|row| row.get(column)).map_or(0, |cell| piece(false)(cell));
+        let header = |column: usize| rows.first().and_then(|row| row.get(column)).map_or(0, |cell| piece(cell, false));
         let body = |column: usize| {
             let cells = rows.iter().skip(1).filter_map(|row| row.get(column));
-            cells.map(|cell| piece(numeric[column])(cell)).max().unwrap_or_default()
+            cells.map(|cell| piece(cell, numeric[column])).max().unwrap_or_default()
         };
         (0..numeric.len()).map(|column| header(column).max(body(column))).collect()
     };
-    let fitting =
-        [Breaks::Words, Breaks::Parts, Breaks::NumbersToo, Breaks::Both].map(|breaks| (least(breaks), breaks));
-    let fits = |(widths, _): &&(Vec<usize>, Breaks)| widths.iter().sum::<usize>() <= room;
-    let (mut widths, breaks) = fitting.iter().find(fits).unwrap_or(&fitting[3]).clone();
-    // What fits nowhere is broken anywhere.
-    while widths.iter().sum::<usize>() > room {
-        let Some(widest) = widths.iter_mut().max().filter(|width| **width > 1) else { break };
-        *widest -= 1;
-    }
+    let (mut widths, breaks) = [Breaks::Words, Breaks::Parts, Breaks::Cut, Breaks::UnitsToo]
+        .map(|breaks| (least(breaks), breaks))
+        .into_iter()
+        .find(|(widths, _)| widths.iter().sum::<usize>() <= room)?;
     for _ in widths.iter().sum::<usize>()..room {
         let missing = |column: usize| whole[column].saturating_sub(widths[column]);
         let Some(most) =
@@ -91,19 +115,18 @@ fn widths(rows: &[&[String]], numeric: &[bool], room: usize) -> (Vec<usize>, Bre
         };
         widths[most] += 1;
     }
-    (widths, breaks)
+    Some((widths, breaks))
 }
 
-/// A cell in lines of at most so many characters.
-fn wrapped(cell: &str, width: usize, is_number: bool, breaks: Breaks) -> Vec<String> {
+/// Pieces in lines of at most so many characters. A longer piece is cut, or else broken.
+fn wrapped<'a>(pieces: impl Iterator<Item = &'a str>, width: usize, is_cut: bool) -> Vec<String> {
     let mut lines = vec![String::new()];
-    // Headers of numbers are texts.
-    let is_number = is_number && cell.chars().count() <= width;
-    for piece in pieces(cell, is_number, breaks) {
+    for piece in pieces {
         let line = lines.last().map_or(0, |line| line.chars().count());
         if line > 0 && line + piece.trim_end().chars().count() > width {
             lines.push(String::new());
         }
+        let piece = if is_cut { cut(piece, width) } else { piece.to_owned() };
         for letter in piece.chars() {
             let is_full = lines.last().is_some_and(|line| line.chars().count() >= width);
             if is_full && letter != ' ' {
@@ -117,10 +140,22 @@ fn wrapped(cell: &str, width: usize, is_number: bool, breaks: Breaks) -> Vec<Str
     lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
+/// The beginning and the end of what is longer than so many characters.
+fn cut(text: &str, width: usize) -> String {
+    let length = text.trim_end().chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    let head = width / 2;
+    let tail = width.saturating_sub(head + 1);
+    let letters = |from: usize, to: usize| text.chars().skip(from).take(to - from).collect::<String>();
+    letters(0, head) + "…" + &letters(length - tail, length)
+}
+
 /// The parts of a cell between which a line may end.
 fn pieces(cell: &str, is_number: bool, breaks: Breaks) -> impl Iterator<Item = &str> {
-    let has_parts = !is_number && matches!(breaks, Breaks::Parts | Breaks::Both);
-    let has_words = !is_number || matches!(breaks, Breaks::NumbersToo | Breaks::Both);
+    let has_parts = !is_number && breaks == Breaks::Parts;
+    let has_words = !is_number || breaks == Breaks::UnitsToo;
     let ends = move |c: char| has_words && c == ' ' || has_parts && matches!(c, '_' | '-' | '/' | ':' | '.');
     cell.split_inclusive(ends)
 }

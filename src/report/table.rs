@@ -13,7 +13,7 @@ use crate::base::listing::{ColumnValues, Listing};
 use crate::base::visible::visible;
 use crate::report::html::Html;
 use crate::report::numbers::{counted, thousands};
-use crate::report::{escape, narrow};
+use crate::report::{escape, narrow, wrapped};
 
 /// How a report is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -257,34 +257,11 @@ pub fn terminal_width() -> Option<u16> {
     comfy_table::Table::new().width()
 }
 
-/// `first` stands before the first line, and as many blanks before the others. Ends with a line feed.
+/// `first` stands before the first line; on a terminal the others hang behind it. Ends with a line feed.
 pub fn paragraph(first: &str, text: &str, width: Option<u16>) -> String {
     let text = visible(text);
-    let indent = first.chars().count();
-    let Some(width) = width.map(usize::from).filter(|width| *width > indent + LEAST) else {
-        return format!("{first}{text}\n");
-    };
-    let mut out = first.to_owned();
-    let mut column = indent;
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        if column > indent && column + 1 + length > width {
-            out.push('\n');
-            out.push_str(&" ".repeat(indent));
-            column = indent;
-        } else if column > indent {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += length;
-    }
-    out.push('\n');
-    out
+    width.map_or_else(|| format!("{first}{text}\n"), |width| wrapped::wrapped(first, &text, width))
 }
-
-/// Columns behind the indent below which wrapping makes nothing easier to read.
-const LEAST: usize = 20;
 
 /// All columns as texts; what is missing is empty. Numbers have all their digits, so that they can be read back.
 pub fn table(listing: &Listing) -> Table {

@@ -38,6 +38,9 @@ impl SettingsFile {
         let bytes = match files::read(path) {
             Ok(bytes) => bytes,
             Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Self::missing(path)),
+            Err(cause) if path.is_dir() => {
+                return Err(Error::io("reading", path, &cause).hint("name the file itself"));
+            }
             Err(cause) => return Err(Error::io("reading", path, &cause)),
         };
         let text = String::from_utf8(bytes).map_err(|cause| not_utf8(path, &cause))?;
@@ -105,7 +108,8 @@ pub(super) fn at_line(path: &Path, line: usize, message: &str) -> String {
     format!("{}:{line}: {message}", path.shown())
 }
 
-fn syntax_error(path: &Path, text: &str, cause: &toml_edit::TomlError) -> Error {
+/// The error of a file that is no TOML.
+pub fn syntax_error(path: &Path, text: &str, cause: &toml_edit::TomlError) -> Error {
     let line = cause.span().map_or(1, |span| lines::number(text, span.start));
     let what = cause.message().lines().collect::<Vec<_>>().join(", ");
     Error::failed(at_line(path, line, &format!("not valid TOML: {what}")))

@@ -164,8 +164,11 @@ pub fn what_if(file: &SettingsFile, changes: &[(KeyPath, Value)]) -> Result<Sett
     for (key, value) in changes {
         set(document.as_item_mut(), key, value)?;
     }
-    let changed = SettingsFile::parse(&file.path, &document.to_string())
-        .map_err(|cause| Error::usage(format!("the value does not fit: {}", cause.message)))?;
+    let changed = SettingsFile::parse(&file.path, &document.to_string()).map_err(|cause| {
+        // Its line is none of the file on disk.
+        let said = cause.message.strip_prefix(&file.path.shown()).and_then(|rest| rest.split_once(": "));
+        Error::usage(format!("the value does not fit: {}", said.map_or(cause.message.as_str(), |(_, said)| said)))
+    })?;
     for (key, _) in changes {
         let name = key.to_string();
         if let Some(warning) = changed.warnings.iter().find(|warning| warning.key == name) {

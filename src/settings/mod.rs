@@ -29,7 +29,7 @@ pub mod write;
 pub use crate::settings::schema::CURRENT_VERSION;
 pub use crate::settings::write::{NewValue, WantedValue, apply, unified_diff};
 pub use check::Warning;
-pub use document::SettingsFile;
+pub use document::{SettingsFile, syntax_error};
 pub use effective::{Effective, Origin, what_if};
 pub use journal::{journal_entry, journal_name, journal_of, journal_path, read_journal, write_noted};
 pub use resolve::{AgentClass, classify_agent};

@@ -74,6 +74,10 @@ pub fn write_private_bytes(path: &Path, new: &[u8]) -> Result<()> {
     if path == Path::new("-") {
         return Err(Error::usage("- stands for stdout, and this goes to a file").hint("name one"));
     }
+    // A device would be gone, and a file in its place.
+    if let Some(what) = fs::metadata(path).ok().as_ref().and_then(files::oddity) {
+        return Err(Error::failed(format!("writing {}: {what}", path.shown())).hint("name a file"));
+    }
     create_private(directory_of(path))?;
     remove_left_over(path);
     Staged::new(path, new, None)?.commit()

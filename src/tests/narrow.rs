@@ -1,10 +1,13 @@
 //! Lines on a terminal: none is wider than it, and no word is broken where that can be helped.
 
+use std::io::Write as _;
+
 use serde_json::json;
 
-use super::harness::Home;
+use super::harness::{Home, session};
 use super::report_page::{OPUS, Told, place};
 use crate::report::table::{Table, TableFormat};
+use crate::report::wrapped::Wrapped;
 
 fn table() -> Table {
     let mut table = Table::new(&["tool", "#first", "#carried", "#per 1,000 calls", "verdict"]);
@@ -37,12 +40,13 @@ fn a_table_is_as_narrow_as_the_terminal_and_breaks_no_word() {
     for width in 30..200 {
         let out = written(width);
         assert!(widest(&out) <= width.into(), "{width}: {}\n{out}", widest(&out));
-        if width >= 50 {
+        // Below that names are cut.
+        if width >= 58 {
             let words =
                 ["Read", "(system", "definitions)", "(thinking)", "$1,164.94", "$34.85", "chance", "blink_", "carried"];
             words.iter().for_each(|word| assert!(out.contains(word), "{width}: {word} is broken\n{out}"));
         }
-        if width >= 75 {
+        if width >= 58 {
             assert!(out.contains("[$0.59 … $2.01]"), "{width}: there is room for numbers\n{out}");
         }
     }
@@ -51,7 +55,7 @@ fn a_table_is_as_narrow_as_the_terminal_and_breaks_no_word() {
     assert!(lines(200) < lines(80) && lines(80) <= lines(50));
 }
 
-/// Nothing is lost: without blanks every cell stands there, line by line.
+/// Numbers stand there in full; a name that leaves no room is cut.
 #[test]
 fn wide_letters_and_empty_cells_are_no_trouble() {
     let mut table = Table::new(&["a", "#b"]);
@@ -61,8 +65,63 @@ fn wide_letters_and_empty_cells_are_no_trouble() {
         let mut out = Vec::new();
         table.write(&mut out, TableFormat::Table, Some(width)).unwrap();
         let text = String::from_utf8(out).unwrap();
-        assert_eq!((text.matches('x').count(), text.matches('1').count()), (300, 40), "{width}: {text}");
+        assert_eq!(text.matches('1').count(), 40, "{width}: {text}");
+        assert!(text.contains('…') && text.matches('x').count() < usize::from(width), "{width}: {text}");
         assert!(width < 5 || widest(&text) <= width.into(), "{width}: {text}");
+    }
+}
+
+#[test]
+fn names_are_cut_before_numbers_are_broken() {
+    let mut table = Table::new(&["tool", "#calls", "#tokens"]);
+    table.row(["mcp_lantern_keeper".to_owned(), "10,168".to_owned(), "5,966,915".to_owned()]);
+    let at = |width: Option<u16>| {
+        let mut out = Vec::new();
+        table.write(&mut out, TableFormat::Table, width).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(at(Some(30)), " tool         calls     tokens\n mcp_l…eper  10,168  5,966,915\n");
+    assert_eq!(at(Some(26)), " mcp_lantern_keeper\n   calls 10,168;\n   tokens 5,966,915\n");
+    assert!(at(None).contains("mcp_lantern_keeper  10,168"));
+}
+
+fn through(text: &str, width: Option<u16>) -> String {
+    let mut out = Vec::new();
+    let mut wrapped = Wrapped::new(&mut out, width);
+    // However the text comes in.
+    text.as_bytes().chunks(7).for_each(|piece| wrapped.write_all(piece).unwrap());
+    wrapped.flush().unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn long_lines_are_wrapped_on_a_terminal_and_nowhere_else() {
+    let text = "one two three four five six seven eight\n  - a bullet whose words go on and on\n# a note whose words go on and on\n\
+                ok    config    a file that is not there yet\nhint: `devboy pool --rows` says it\nno end";
+    assert_eq!(through(text, None), text);
+    assert_eq!(
+        through(text, Some(32)),
+        "one two three four five six\nseven eight\n  - a bullet whose words go on\n    and on\n# a note whose words go on and\n# on\n\
+         ok    config    a file that is not there yet\nhint: `devboy pool --rows` says\nit\nno end"
+    );
+    assert!(through(text, Some(40)).contains("\nok    config    a file that is not there\n                yet\n"));
+    // What is copied, and what stands in columns.
+    let kept = "--- a file\n+++ a file with a name that is long\n@@ -1 +1 @@\n-key = \"a value that goes on and on\"\n\
+                a     b     c     d     e     f     g\n";
+    assert_eq!(through(kept, Some(24)), kept);
+}
+
+/// Notes and reports alike, and what programs read stays as it is.
+#[test]
+fn prose_of_commands_fits_the_terminal() {
+    let home = Home::new();
+    home.write(".claude/projects/-home-u-lantern/one.jsonl", session("one", 40));
+    for words in ["replay", "ingest", "what-if all", "mine fields", "mine projections --explain", "planner"] {
+        let out = home.out_at_width(&words.split(' ').collect::<Vec<_>>(), 60);
+        assert!(widest(&out) <= 60, "{words}: {}\n{out}", widest(&out));
+    }
+    for words in [&["replay", "--json", "--reproducible"][..], &["replay", "--format", "csv"], &["tune", "show"]] {
+        assert_eq!(home.out_at_width(words, 40), home.run(words).out, "{words:?}");
     }
 }
 

@@ -361,3 +361,38 @@ fn a_report_says_which_logs_it_is_about() {
     let shared = home.run(&["replay", "--project", "secret", "--format", "md"]).out;
     assert!(shared.contains("logs: 1 session, 2026-10-30, some of the projects\n") && !shared.contains("secret"));
 }
+
+#[test]
+fn mistakes_are_told_with_their_place_and_what_to_do() {
+    let home = home_with(7);
+    let broken = home.write("broken.toml", "[compaction\n");
+    let broken = broken.to_str().unwrap();
+    let directory = home.path(".claude");
+    let directory = directory.to_str().unwrap();
+    for (words, exit, said) in [
+        (&["what-if", "compaction", "--config", broken][..], Exit::Failed, "broken.toml:1: not valid TOML: "),
+        (&["replay", "--config", broken], Exit::Failed, "broken.toml:1: not valid TOML: "),
+        (&["replay", "--config", directory], Exit::Failed, "name the file itself"),
+        (&["replay", "--sweep", "dedup.lru_size=a"], Exit::Usage, "fit: `dedup.lru_size` must be a whole number"),
+        (&["planner", "--arm", "nobody"], Exit::Usage, "planners: published"),
+        (&["cost", "--days", "0"], Exit::Usage, "--days"),
+        (&["mine", "tools", "--output", directory], Exit::Failed, "is a directory\n  hint: name a file"),
+    ] {
+        let outcome = home.run(words);
+        assert_eq!((outcome.exit, outcome.out.as_str()), (exit, ""), "{words:?}: {}", outcome.err);
+        assert!(outcome.err.contains(said) && !outcome.err.contains("\\u{a}"), "{words:?}: {}", outcome.err);
+    }
+}
+
+/// A file in its place would be the end of it.
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_not_replaced_by_a_file() {
+    let home = home_with(7);
+    let pipe = home.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let outcome = home.run(&["mine", "tools", "--format", "csv", "--output", pipe.to_str().unwrap()]);
+    assert_eq!(outcome.exit, Exit::Failed, "{}", outcome.err);
+    assert!(outcome.err.contains("pipe: is a named pipe"), "{}", outcome.err);
+    assert!(!std::fs::symlink_metadata(&pipe).unwrap().is_file());
+}

@@ -9,6 +9,7 @@ use toml_edit::{Document, DocumentMut, Item, Table, Value};
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
+use crate::settings::syntax_error;
 use crate::whatif::sim::params::{Assigned, PolicyConfig};
 use crate::whatif::simulation::{Ready, Simulation};
 use crate::whatif::workload::oracle;
@@ -294,7 +295,7 @@ fn named(setting: &Assigned) -> Option<Policy> {
 /// If it cannot be read, is no TOML, or has a list of tables.
 pub fn settings_of(path: &Path) -> Result<Vec<Assigned>> {
     let text = crate::base::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
-    let fault = |cause| Error::failed(format!("{}: {cause}", path.shown()));
+    let fault = |cause| syntax_error(path, &text, &cause);
     let places = KeyPlaces { path, text: &text, document: Document::parse(text.as_str()).map_err(fault)? };
     let document: DocumentMut = text.parse().map_err(fault)?;
     let mut settings = Vec::new();

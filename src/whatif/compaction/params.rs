@@ -110,7 +110,7 @@ pub enum Real {
 
 /// `micro.*`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "struct MicroKnobs")]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub struct MicroParams {
     /// Smaller results stay.
     pub min_bytes: u64,

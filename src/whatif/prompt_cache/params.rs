@@ -249,7 +249,7 @@ pub struct Params {
 
 /// Reports on request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "struct ReportKnobs")]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub struct ReportParams {
     /// Writes to workspace files and what they would have cost if each had voided the prefix.
     pub workspace: Switch,

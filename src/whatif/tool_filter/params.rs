@@ -53,7 +53,7 @@ pub struct Params {
 
 /// See [`Params::catalog`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "struct CatalogKnobs")]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub struct CatalogParams {
     /// Sizes of a file count only where the static prefix could hold them.
     pub timeline: bool,

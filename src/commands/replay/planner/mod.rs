@@ -74,6 +74,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     input.tell(&args.asked.output, context)?;
     tell(args, &stage, &planners, context)?;
+    let chosen = named(&planners, |planner| planner.name, args.planning.arm.as_deref().unwrap_or(CONFIGURED))?;
     for planner in &planners {
         planner.models.accept()?;
     }
@@ -84,13 +85,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             write_private(path, &learned.selectivity().to_toml(numbers))?;
         }
         if let Some(dir) = &args.emit_telemetry {
-            let name = args.planning.arm.as_deref().unwrap_or(CONFIGURED);
-            let planner = named(&planners, |planner| planner.name, name)?;
             let scenarios = scenarios(args, context)?;
             let laid = ReplayInput::new(None, &mut input)?;
             let scenario = Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false));
             let mut log = laid.events(&scenario);
-            input.pool.install(|| trail::add(&stage, planner, &laid, &scenario, &mut log));
+            input.pool.install(|| trail::add(&stage, chosen, &laid, &scenario, &mut log));
             super::emit(dir, &log, &laid, args, context)?;
         }
         show(args, &report, &input, context)?;
