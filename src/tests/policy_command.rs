@@ -331,7 +331,7 @@ fn files_that_cannot_be_used_are_named_with_the_place() {
     let config = |text: &str| write("parameters.toml", text);
     fails(&home, &words("compaction", &["--config", "no/such.toml"]), Exit::Failed, &["no/such.toml"]);
     let bad = config("[compaction]\nwindow =\n");
-    fails(&home, &words("compaction", &["--config", &bad]), Exit::Failed, &["parameters.toml", "line 2"]);
+    fails(&home, &words("compaction", &["--config", &bad]), Exit::Failed, &["parameters.toml:2"]);
     let list = config("[[compaction]]\nwindow = 1\n");
     fails(&home, &words("compaction", &["--config", &list]), Exit::Usage, &["parameters.toml", "[[compaction]]"]);
     let unknown = config("[compaction]\n\nwindov = 90000\n");
@@ -1466,7 +1466,7 @@ fn the_example_logs_are_answered_by_every_policy_and_stack() {
 #[test]
 fn a_write_is_told_in_the_idle_reads_that_it_is_worth() {
     let home = home();
-    let out = home.out_at_width(&words("prompt-cache", &["--explain", "--all"]), 100);
+    let out = home.out_at_width(&words("prompt-cache", &["--explain", "--all"]), 200);
     let table = out.split("\nkeep-alive reads that one write is worth\n").nth(1).unwrap().split("\n\n").next().unwrap();
     for cell in ["claude-opus-4-5-20251101", "1h", "    19 ┆ 85 min at 270 s; 17 h 25 min at 3,300 s"] {
         assert!(table.contains(cell), "{cell}: {table}");
@@ -1486,7 +1486,7 @@ fn a_write_is_told_in_the_idle_reads_that_it_is_worth() {
 #[test]
 fn a_fixed_list_is_told_by_what_it_covers_beside_what_other_logs_came_to() {
     let home = home();
-    let out = home.out_at_width(&words("tool-filter", &["--all"]), 100);
+    let out = home.out_at_width(&words("tool-filter", &["--all"]), 200);
     let line = "the always list alone covers 87.9 % of 58 calls and all calls of 74.1 % of 27 turns that used tools \
                 (public logs, the shipped list: 90.8 % and 75.0 %)";
     assert!(out.contains(line), "{out}");
