@@ -661,7 +661,7 @@ fn evictions(files: &[File<'_>], history: &History) -> Vec<Eviction> {
 fn messages(files: &[File<'_>], superseded: &IdSet<Id>, names: &Names) -> (Vec<Message>, u64) {
     let rows = files.iter().map(|file| file.rows.rows.messages.len()).sum();
     let mut best: IdMap<Id, usize> = IdMap::with_capacity_and_hasher(rows, Default::default());
-    let mut out: Vec<(usize, Told<'_>)> = Vec::with_capacity(rows);
+    let mut out: Vec<(usize, KnownMessage<'_>)> = Vec::with_capacity(rows);
     let mut duplicates = 0;
     for (index, file) in files.iter().enumerate() {
         let rows = file.rows.rows.messages.iter().enumerate();
@@ -674,19 +674,19 @@ fn messages(files: &[File<'_>], superseded: &IdSet<Id>, names: &Names) -> (Vec<M
                 // Without any id it can have no copies but in a file that holds nothing else.
                 duplicates += u64::from(file.is_repeated);
                 let id = Id::of(&[&file.rows.source.key.0[..], &(number as u64).to_le_bytes()].concat());
-                out.extend((!file.is_repeated).then(|| (index, Told::of(MessageRow { id, ..*row }))));
+                out.extend((!file.is_repeated).then(|| (index, KnownMessage::of(MessageRow { id, ..*row }))));
                 continue;
             }
             let Some(&known) = best.get(&row.id) else {
                 best.insert(row.id, out.len());
-                out.push((index, Told::Once(row)));
+                out.push((index, KnownMessage::Once(row)));
                 continue;
             };
             duplicates += 1;
             merge_messages(files, names, &mut out[known], (index, row));
         }
     }
-    let message = |(file, told): &(usize, Told<'_>)| {
+    let message = |(file, told): &(usize, KnownMessage<'_>)| {
         let (file, row) = (&files[*file], told.row());
         Some(Message {
             id: row.id,
@@ -706,12 +706,12 @@ fn messages(files: &[File<'_>], superseded: &IdSet<Id>, names: &Names) -> (Vec<M
 }
 
 /// What is known of a message: a row as it stands, or what its copies came to.
-enum Told<'a> {
+enum KnownMessage<'a> {
     Once(&'a MessageRow),
     Merged(Box<MessageRow>),
 }
 
-impl Told<'_> {
+impl KnownMessage<'_> {
     fn of(row: MessageRow) -> Self {
         Self::Merged(Box::new(row))
     }
@@ -725,19 +725,24 @@ impl Told<'_> {
 }
 
 /// Adds the copy that another file has of a message. The best place and oldest file say whose it is.
-fn merge_messages<'a>(files: &[File<'_>], names: &Names, known: &mut (usize, Told<'a>), copy: (usize, &'a MessageRow)) {
+fn merge_messages<'a>(
+    files: &[File<'_>],
+    names: &Names,
+    known: &mut (usize, KnownMessage<'a>),
+    copy: (usize, &'a MessageRow),
+) {
     let rank = |file: usize, row: &MessageRow| (files[file].place(row.chain), files[file].age);
     let mut row = *known.1.row();
     let (rank_known, rank_copy) = (rank(known.0, &row), rank(copy.0, copy.1));
     // A progress record repeats a first chunk: it adds nothing to a record of its own.
     match (rank_known.0 == Place::Progress, rank_copy.0 == Place::Progress) {
         (false, true) => return,
-        (true, false) => return *known = (copy.0, Told::Once(copy.1)),
+        (true, false) => return *known = (copy.0, KnownMessage::Once(copy.1)),
         _ => {}
     }
     if rank_copy < rank_known {
         (known.0, row.chain) = (copy.0, copy.1.chain);
     }
     row.merge(copy.1, names);
-    known.1 = Told::of(row);
+    known.1 = KnownMessage::of(row);
 }

@@ -89,13 +89,13 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     }
     let replayed = settings.map(|settings| replayed(&mut input, &timeline, &settings, reach.as_ref())).transpose()?;
     let estimator = flags.policy.estimator.as_deref();
-    let world = Workload::new(timeline, estimator, &input.data, flags.policy.strict_pricing, true)?;
-    let world = Workload { with_output: flags.policy.include_output.is_some(), ..world };
+    let workload = Workload::new(timeline, estimator, &input.data, flags.policy.strict_pricing, true)?;
+    let workload = Workload { with_output: flags.policy.include_output.is_some(), ..workload };
     let cache = crate::whatif::workload::oracle(&shipped)?;
-    let scene = input.pool.install(|| Simulation::new(&world, &tools, &cache, replayed.as_ref()));
+    let simulation = input.pool.install(|| Simulation::new(&workload, &tools, &cache, replayed.as_ref()));
     match flags.sweep.is_empty() {
-        true => replay_rows(flags, &rows, (&scene, &sheets), &mut input, context),
-        false => replay_sweep(flags, &rows, (&scene, &sheets), &input, context),
+        true => replay_rows(flags, &rows, (&simulation, &sheets), &mut input, context),
+        false => replay_sweep(flags, &rows, (&simulation, &sheets), &input, context),
     }
 }
 
@@ -103,13 +103,13 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
 fn replay_sweep(
     flags: &Flags<'_>,
     rows: &[StackRow],
-    (scene, sheets): (&Simulation<'_>, &PolicyConfigs),
+    (simulation, sheets): (&Simulation<'_>, &PolicyConfigs),
     input: &Input,
     context: &mut Context<'_>,
 ) -> Result<Exit> {
-    let counted = scene.workload.counted(input.sources.len() as u64);
-    let mut swept = input.pool.install(|| sweep::run(flags.sweep, scene, sheets, rows, &counted))?;
-    correct(swept.cells.iter_mut().flat_map(|cell| &mut cell.report.cells), &scene.workload.cells);
+    let counted = simulation.workload.counted(input.sources.len() as u64);
+    let mut swept = input.pool.install(|| sweep::run(flags.sweep, simulation, sheets, rows, &counted))?;
+    correct(swept.cells.iter_mut().flat_map(|cell| &mut cell.report.cells), &simulation.workload.cells);
     check_prices(flags, swept.cells.iter().map(|cell| &cell.report))?;
     input.tell(&flags.asked.output, context)?;
     show::sweep(flags, &swept, input, context)?;
@@ -120,31 +120,33 @@ fn replay_sweep(
 fn replay_rows(
     flags: &Flags<'_>,
     rows: &[StackRow],
-    (scene, sheets): (&Simulation<'_>, &PolicyConfigs),
+    (simulation, sheets): (&Simulation<'_>, &PolicyConfigs),
     input: &mut Input,
     context: &mut Context<'_>,
 ) -> Result<Exit> {
-    let counted = scene.workload.counted(input.sources.len() as u64);
+    let counted = simulation.workload.counted(input.sources.len() as u64);
     let one = |row: &StackRow| {
         let sheets = sheets.with(row)?;
         let report = match row.stack.has(Policy::ArgCheck) {
-            true if checks_arguments(flags, row) => arg_check::report(input, scene.workload, &sheets, scene.tools)?,
+            true if checks_arguments(flags, row) => {
+                arg_check::report(input, simulation.workload, &sheets, simulation.tools)?
+            }
             true => arg_check::put_off(),
-            false => scene.report(&sheets, &row.stack, row.is_named)?,
+            false => simulation.report(&sheets, &row.stack, row.is_named)?,
         };
         let report = PolicyReport { policy: row.name.clone(), ..report };
         let report = if flags.policy.per_session { report } else { report.without_sessions() };
-        scene.framed(report, counted.clone(), &sheets)
+        simulation.framed(report, counted.clone(), &sheets)
     };
     let mut reports: Vec<PolicyReport> =
         input.pool.install(|| rows.par_iter().with_max_len(1).map(one).collect::<Result<_>>())?;
-    correct(reports.iter_mut().flat_map(|report| &mut report.cells), &scene.workload.cells);
+    correct(reports.iter_mut().flat_map(|report| &mut report.cells), &simulation.workload.cells);
     check_prices(flags, reports.iter())?;
     if flags.policy.show_content {
         requests::add(&mut reports, input);
     }
     if let Some(path) = &flags.policy.per_request {
-        requests::write(path, scene, sheets, rows.iter().zip(&reports))?;
+        requests::write(path, simulation, sheets, rows.iter().zip(&reports))?;
     }
     input.tell(&flags.asked.output, context)?;
     show::tell(flags, &mut reports, input);

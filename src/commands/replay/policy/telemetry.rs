@@ -33,15 +33,15 @@ pub fn run(flags: &Flags<'_>, rows: &[StackRow], context: &mut Context<'_>) -> R
     let shipped = PolicyConfigs::load(&responses.data)?;
     let sheets = sheets(flags, rows, &shipped)?;
     let tools = Tools::read(&flags.policy.tool_catalog, &responses.data)?;
-    let world = Workload::new(recorded::timeline(&responses.log), Some("o200k"), &responses.data, false, false)?;
+    let workload = Workload::new(recorded::timeline(&responses.log), Some("o200k"), &responses.data, false, false)?;
     let cache = oracle(&shipped)?;
-    let scene = Simulation::new(&world, &tools, &cache, None);
+    let simulation = Simulation::new(&workload, &tools, &cache, None);
     let mut reports = Vec::new();
     for row in told {
         let sheets = sheets.with(row)?;
-        let report = scene.report(&sheets, &row.stack, false)?;
+        let report = simulation.report(&sheets, &row.stack, false)?;
         let report = PolicyReport { policy: row.name.clone(), ..report };
-        reports.push(scene.framed(report, scene.workload.counted(0), &sheets)?);
+        reports.push(simulation.framed(report, simulation.workload.counted(0), &sheets)?);
     }
     for row in refused {
         let not_estimated = refusal(&row.stack).map(str::to_owned);
