@@ -3,12 +3,11 @@
 //! All sums are of whole numbers, apart for each sampling rate, so that they do not depend on the order in which threads
 //! add; the weights come in afterwards.
 
-use std::collections::BTreeSet;
-
 use polars::prelude::*;
 
 use crate::base::body_shape::BodyShape;
 use crate::base::error::Result;
+use crate::base::id::IdMap;
 use crate::base::names::Sym;
 use crate::base::sums::adds_up;
 use crate::frames::columns::{Collected, fault};
@@ -20,9 +19,12 @@ pub const STABILITY_PARTS: f64 = 1e9;
 /// One row per event.
 pub struct EventFrame {
     events: LazyFrame,
-    /// The distinct weights, ascending; rows name them by place.
-    weights: Vec<f64>,
+    /// What events are summed up by; rows name it by place: one key is grouped much faster than several.
+    groups: Vec<EventGroup>,
 }
+
+/// Endpoint, bits of the weight, and shape, layer and inner formats in one number.
+type EventGroup = (Sym, u64, u32);
 
 /// Sums over the events of one endpoint that have the same weight, shape, layer and inner formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -86,13 +88,17 @@ impl EventFrame {
     /// # Errors
     /// If the columns do not fit together, which is a fault of devboy.
     pub fn new(rows: &[(&RecordedEvent, u32)]) -> Result<Self> {
-        let weights = distinct_weights(rows.iter().map(|(event, _)| *event));
+        let (mut groups, mut places) = (Vec::new(), IdMap::<EventGroup, u32>::default());
         let mut numbers = NUMBERS.map(|_| Vec::with_capacity(rows.len()));
         let (mut times, mut repeats) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
         // Row by row: column by column each event would be fetched a dozen times.
         for (event, distance) in rows {
-            let rate = weights.partition_point(|&weight| weight < event.weight) as u32;
-            numbers.iter_mut().zip(numbers_of(event, rate)).for_each(|(column, number)| column.push(number));
+            let group = group_of(event);
+            let place = *places.entry(group).or_insert_with(|| {
+                groups.push(group);
+                groups.len() as u32 - 1
+            });
+            numbers.iter_mut().zip(numbers_of(event, place)).for_each(|(column, number)| column.push(number));
             times.push(event.ts);
             repeats.push(*distance != u32::MAX);
         }
@@ -100,7 +106,7 @@ impl EventFrame {
             NUMBERS.into_iter().zip(numbers).map(|(name, numbers)| Column::new(name.into(), numbers)).collect();
         columns.extend([Column::new("ts".into(), times), Column::new("repeats".into(), repeats)]);
         let frame = DataFrame::new(rows.len(), columns);
-        Ok(Self { events: frame.map_err(fault)?.lazy(), weights })
+        Ok(Self { events: frame.map_err(fault)?.lazy(), groups })
     }
 
     /// The sums of all endpoints.
@@ -125,14 +131,14 @@ impl EventFrame {
             count(col("plan").gt(lit(0_u32)), "prefetches"),
             count(col("plan").gt(lit(1_u32)), "cited"),
         ];
-        let found = self.grouped(&["endpoint", "rate", "kind"], &sums)?;
+        let found = self.grouped("group", &sums)?;
         let columns = Collected(&found);
         (0..found.height())
             .map(|row| {
-                let kind = columns.number("kind", row)? as u32;
+                let (endpoint, weight, kind) = self.groups[columns.number("group", row)? as usize];
                 Ok(EndpointSum {
-                    endpoint: Sym(columns.number("endpoint", row)? as u32),
-                    weight: self.weights[columns.number("rate", row)? as usize],
+                    endpoint,
+                    weight: f64::from_bits(weight),
                     shape: (kind >> 8) as u8,
                     layer: kind as u8,
                     inner_formats: (kind >> 16) as u16,
@@ -159,7 +165,7 @@ impl EventFrame {
     /// If Polars refuses the query, which is a fault of devboy.
     pub fn endpoint_spans(&self) -> Result<Vec<EndpointSpan>> {
         let found = self.grouped(
-            &["endpoint"],
+            "endpoint",
             &[
                 col("session").n_unique().cast(DataType::UInt64).alias("sessions"),
                 col("ts").min().alias("first"),
@@ -179,28 +185,25 @@ impl EventFrame {
             .collect()
     }
 
-    fn grouped(&self, keys: &[&str], sums: &[Expr]) -> Result<DataFrame> {
-        let by: Vec<Expr> = keys.iter().map(|key| col(*key)).collect();
-        let grouped = self.events.clone().group_by(by).agg(sums);
-        grouped.sort(keys.to_vec(), SortMultipleOptions::default()).collect().map_err(fault)
+    fn grouped(&self, key: &str, sums: &[Expr]) -> Result<DataFrame> {
+        let grouped = self.events.clone().group_by([col(key)]).agg(sums);
+        grouped.sort([key], SortMultipleOptions::default()).collect().map_err(fault)
     }
 }
 
 /// The columns of small numbers.
-const NUMBERS: [&str; 11] =
-    ["endpoint", "session", "rate", "kind", "bytes", "baseline", "sent", "columns", "rows", "stability", "plan"];
+const NUMBERS: [&str; 10] =
+    ["endpoint", "session", "group", "bytes", "baseline", "sent", "columns", "rows", "stability", "plan"];
 
 /// What they hold of an event.
-fn numbers_of(event: &RecordedEvent, rate: u32) -> [u32; NUMBERS.len()] {
+fn numbers_of(event: &RecordedEvent, group: u32) -> [u32; NUMBERS.len()] {
     let is_table = event.shape == BodyShape::MarkdownTable as u8 && event.columns > 0;
     let is_array = event.shape == BodyShape::ArrayOfObjects as u8 && !event.key_stability.is_nan();
     let stability = (f64::from(event.key_stability) * STABILITY_PARTS).round() as u32;
     [
         event.endpoint.0,
         event.session,
-        rate,
-        // Shape, layer and inner formats in one number: one key is grouped faster than three.
-        u32::from(event.inner_formats) << 16 | u32::from(event.shape) << 8 | event.layer as u32,
+        group,
         event.bytes,
         event.baseline,
         event.sent,
@@ -215,12 +218,7 @@ fn is_cited(event: &RecordedEvent) -> bool {
     event.plan.prefetched && event.plan.cited == Some(true)
 }
 
-/// The weights that occur, ascending. They are positive, so their bits stand in the same order as they do.
-fn distinct_weights<'e>(events: impl Iterator<Item = &'e RecordedEvent>) -> Vec<f64> {
-    let mut bits = BTreeSet::new();
-    let mut last = None;
-    for event in events.filter(|event| last.replace(event.weight) != Some(event.weight)) {
-        bits.insert(event.weight.to_bits());
-    }
-    bits.into_iter().map(f64::from_bits).collect()
+fn group_of(event: &RecordedEvent) -> EventGroup {
+    let kind = u32::from(event.inner_formats) << 16 | u32::from(event.shape) << 8 | event.layer as u32;
+    (event.endpoint, event.weight.to_bits(), kind)
 }

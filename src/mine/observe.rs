@@ -13,10 +13,8 @@ use crate::base::stats::SessionUse;
 use crate::frames::events::{EndpointSpan, EndpointSum, EventFrame, STABILITY_PARTS};
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
 use crate::logs::trace::Millis;
-use crate::mine::follow_ups::FollowUps;
-use crate::mine::follow_ups::bounds;
 use crate::mine::repeats::{NO_REPEAT, repeats};
-use crate::mine::sizes::{ValueCount, quantile, value_counts};
+use crate::mine::sizes::{ValueCount, ValueCounts, quantile};
 use crate::telemetry::log::{EventLog, LogPart, RecordedEvent};
 
 /// Events that a frame holds, apart from the rest of the last session.
@@ -34,8 +32,6 @@ pub struct EventGuide<'a> {
     pub is_pseudonym: &'a (dyn Fn(&str) -> bool + Sync),
     /// The agent variant of a session.
     pub classify: &'a (dyn Fn(&SessionUse) -> &'static str + Sync),
-    /// How follow-ups are counted and bounded; none if nobody asks for them.
-    pub follow_ups: Option<&'a bounds::FollowUpThresholds>,
 }
 
 impl EventGuide<'_> {
@@ -49,42 +45,79 @@ impl EventGuide<'_> {
     }
 }
 
-/// Sums some sessions of a sorted log up.
-///
-/// # Errors
-/// If Polars refuses a query, which is a fault of devboy.
-pub fn observe(part: &LogPart<'_>, guide: &EventGuide<'_>) -> Result<Observed> {
-    let log = part.log;
-    let distances = repeats(part);
-    let of_tools = || {
-        let kept = log.events.par_iter().filter(|event| part.has(event.session));
-        value_counts(kept.map(|event| (event.tool, event.bytes, event.weight)))
-    };
-    let of_repeats = || {
-        let repeated = log.events.par_iter().zip(&distances).filter(|(_, distance)| **distance != NO_REPEAT);
-        value_counts(repeated.map(|(event, distance)| (event.endpoint, *distance, event.weight)))
-    };
-    // Before the sums, not beside them: at once they would need more room.
-    let (bytes, repeated) = rayon::join(of_tools, of_repeats);
-    let follow_ups = || {
-        let rows = |numbers: &bounds::FollowUpThresholds| FollowUps::of_events(part, &numbers.links.lags).rows(numbers);
-        guide.follow_ups.map(rows).unwrap_or_default()
-    };
-    let (found, follow_ups) = rayon::join(|| sums(part, &distances), follow_ups);
-    let (sums, spans) = found?;
-    let (profile, tools) = rayon::join(|| profile(part, guide, &sums, &bytes), || tool_costs(log, guide, &bytes));
-    Ok(Observed {
-        profile,
-        endpoints: fingerprints(log, guide, &sums, &spans, &repeated),
-        tools,
-        names: log.names.texts().to_vec(),
-        follow_ups,
-    })
+/// What some sessions add up to, before quantiles and shares are taken.
+#[derive(Clone, Debug, Default)]
+pub struct EventSums {
+    endpoints: Vec<EndpointSum>,
+    spans: BTreeMap<Sym, EndpointSpan>,
+    /// Bytes, by tool.
+    bytes: ValueCounts,
+    /// Stack distances of repeats, by endpoint.
+    distances: ValueCounts,
+    /// Depths of nested objects.
+    depths: ValueCounts,
+    contexts: ContextSums,
+}
+
+impl EventSums {
+    /// Sums some sessions of a sorted log up.
+    ///
+    /// # Errors
+    /// If Polars refuses a query, which is a fault of devboy.
+    pub fn of(part: &LogPart<'_>) -> Result<Self> {
+        let log = part.log;
+        let distances = repeats(part);
+        let of_tools = || {
+            let kept = log.events.par_iter().filter(|event| part.has(event.session));
+            ValueCounts::of(kept.map(|event| (event.tool, event.bytes, event.weight)))
+        };
+        let of_repeats = || {
+            let repeated = log.events.par_iter().zip(&distances).filter(|(_, distance)| **distance != NO_REPEAT);
+            ValueCounts::of(repeated.map(|(event, distance)| (event.endpoint, *distance, event.weight)))
+        };
+        // Before the sums, not beside them: at once they would need more room.
+        let (bytes, repeated) = rayon::join(of_tools, of_repeats);
+        let (endpoints, spans) = sums(part, &distances)?;
+        let sessions: Vec<&[RecordedEvent]> = part.sessions().collect();
+        let is_nested = |event: &&RecordedEvent| event.shape == BodyShape::NestedObject as u8 && event.depth > 0;
+        let nested = sessions.par_iter().flat_map_iter(|session| session.iter().filter(is_nested));
+        let depths = ValueCounts::of(nested.map(|event| (Sym::default(), event.depth.into(), event.weight)));
+        let contexts = sessions.par_iter().map(|session| ContextSums::of(session));
+        let contexts = contexts.reduce(ContextSums::default, ContextSums::plus);
+        Ok(Self { endpoints, spans, bytes, distances: repeated, depths, contexts })
+    }
+
+    /// Of the sessions of both, which share none.
+    #[must_use]
+    pub fn plus(mut self, other: Self) -> Self {
+        self.endpoints.extend(other.endpoints);
+        add_spans(&mut self.spans, other.spans.into_values());
+        Self {
+            endpoints: merged(self.endpoints),
+            spans: self.spans,
+            bytes: self.bytes.plus(other.bytes),
+            distances: self.distances.plus(other.distances),
+            depths: self.depths.plus(other.depths),
+            contexts: self.contexts.plus(other.contexts),
+        }
+    }
+
+    /// What follows from the sums: what rules R1 to R7 read, but for follow-ups.
+    pub fn observed(&self, log: &EventLog, guide: &EventGuide<'_>) -> Observed {
+        let bytes = self.bytes.rows();
+        Observed {
+            profile: profile(self, guide, &bytes),
+            endpoints: fingerprints(log, guide, self),
+            tools: tool_costs(log, guide, &bytes),
+            names: log.names.texts().to_vec(),
+            follow_ups: Vec::new(),
+        }
+    }
 }
 
 /// The sums and spans of all endpoints, added up over pieces of whole sessions: a frame of all events would take as much
 /// room again as they do.
-fn sums(part: &LogPart<'_>, distances: &[u32]) -> Result<(Vec<EndpointSum>, Vec<EndpointSpan>)> {
+fn sums(part: &LogPart<'_>, distances: &[u32]) -> Result<(Vec<EndpointSum>, BTreeMap<Sym, EndpointSpan>)> {
     let frame = |piece: Vec<Range<usize>>| {
         let places = piece.into_iter().flatten();
         EventFrame::new(&places.map(|at| (&part.log.events[at], distances[at])).collect::<Vec<_>>())
@@ -98,15 +131,20 @@ fn sums(part: &LogPart<'_>, distances: &[u32]) -> Result<(Vec<EndpointSum>, Vec<
         let query = || (piece.endpoint_sums(), piece.endpoint_spans());
         let ((sums_of_piece, spans_of_piece), next) = rayon::join(query, || pieces.next().map(frame));
         sums.extend(sums_of_piece?);
-        for span in spans_of_piece? {
-            let whole = spans.entry(span.endpoint).or_insert(EndpointSpan { sessions: 0, ..span });
-            whole.sessions += span.sessions;
-            whole.first_ms = whole.first_ms.min(span.first_ms);
-            whole.last_ms = whole.last_ms.max(span.last_ms);
-        }
+        add_spans(&mut spans, spans_of_piece?.into_iter());
         at_hand = next;
     }
-    Ok((merged(sums), spans.into_values().collect()))
+    Ok((merged(sums), spans))
+}
+
+/// Adds the spans of other sessions.
+fn add_spans(spans: &mut BTreeMap<Sym, EndpointSpan>, others: impl Iterator<Item = EndpointSpan>) {
+    for span in others {
+        let whole = spans.entry(span.endpoint).or_insert(EndpointSpan { sessions: 0, ..span });
+        whole.sessions += span.sessions;
+        whole.first_ms = whole.first_ms.min(span.first_ms);
+        whole.last_ms = whole.last_ms.max(span.last_ms);
+    }
 }
 
 /// The places of whole sessions, [`PIECE_EVENTS`] events together.
@@ -140,16 +178,11 @@ fn merged(sums: Vec<EndpointSum>) -> Vec<EndpointSum> {
     whole.into_values().collect()
 }
 
-fn fingerprints(
-    log: &EventLog,
-    guide: &EventGuide<'_>,
-    sums: &[EndpointSum],
-    spans: &[EndpointSpan],
-    distances: &[ValueCount],
-) -> Vec<Fingerprint> {
+fn fingerprints(log: &EventLog, guide: &EventGuide<'_>, sums: &EventSums) -> Vec<Fingerprint> {
+    let distances = sums.distances.rows();
     let of_span = |span: &EndpointSpan| {
         let (endpoint, key) = guide.names(log.names.text(span.endpoint));
-        let sums: Vec<&EndpointSum> = sums.iter().filter(|sum| sum.endpoint == span.endpoint).collect();
+        let sums: Vec<&EndpointSum> = sums.endpoints.iter().filter(|sum| sum.endpoint == span.endpoint).collect();
         let distances = weighted(distances.iter().filter(|count| count.group == span.endpoint));
         let fetched = || log.planned.iter().filter(|event| event.plan.prefetched && event.endpoint == span.endpoint);
         let used = fetched().filter(|event| event.plan.cited == Some(true)).count() as u64;
@@ -166,7 +199,7 @@ fn fingerprints(
             ..summed
         }
     };
-    let mut out: Vec<Fingerprint> = spans.iter().map(of_span).collect();
+    let mut out: Vec<Fingerprint> = sums.spans.values().map(of_span).collect();
     out.sort_by(|a, b| a.endpoint.cmp(&b.endpoint));
     out
 }
@@ -292,54 +325,67 @@ fn add_plan(costs: &mut ToolCosts, event: &RecordedEvent) {
     }
 }
 
-fn profile(part: &LogPart<'_>, guide: &EventGuide<'_>, sums: &[EndpointSum], bytes: &[ValueCount]) -> EventProfile {
+fn profile(sums: &EventSums, guide: &EventGuide<'_>, bytes: &[ValueCount]) -> EventProfile {
+    let EventSums { endpoints, contexts, .. } = sums;
     let mut tokens = LayerTokens::default();
-    sums.iter().for_each(|sum| tokens.absorb(&layer_tokens(sum)));
-    let sessions: Vec<&[RecordedEvent]> = part.sessions().collect();
-    let is_nested = |event: &&RecordedEvent| event.shape == BodyShape::NestedObject as u8 && event.depth > 0;
-    let nested = sessions.par_iter().flat_map_iter(|session| session.iter().filter(is_nested));
-    let nested = value_counts(nested.map(|event| (Sym::default(), event.depth.into(), event.weight)));
-    let contexts: Vec<SessionContexts> = sessions.par_iter().map(|session| SessionContexts::of(session)).collect();
-    let compactions = (0..).zip(part.log.compactions());
+    endpoints.iter().for_each(|sum| tokens.absorb(&layer_tokens(sum)));
+    let depths = sums.depths.rows();
     let mut variants: BTreeMap<&'static str, u64> = BTreeMap::new();
     let used = || guide.sessions.iter().filter(|session| session.calls > 0);
     used().for_each(|session| *variants.entry((guide.classify)(session)).or_default() += 1);
     EventProfile {
-        events: sessions.iter().map(|session| session.len() as u64).sum(),
-        calls: sums.iter().map(|sum| sum.weight * sum.events as f64).sum(),
+        events: contexts.events,
+        calls: endpoints.iter().map(|sum| sum.weight * sum.events as f64).sum(),
         bytes_p25: quantile(&weighted(bytes.iter()), 0.25),
-        nested: nested.iter().map(|count| count.events).sum(),
-        nested_depth_p95: quantile(&weighted(nested.iter()), 0.95),
+        nested: depths.iter().map(|count| count.events).sum(),
+        nested_depth_p95: quantile(&weighted(depths.iter()), 0.95),
         tokens,
-        span_ms: contexts.iter().map(|of| of.first_ms).min().zip(contexts.iter().map(|of| of.last_ms).max()),
-        contexts: contexts.iter().map(|of| of.contexts).sum(),
-        partitions: contexts.iter().map(|of| of.partitions).sum(),
-        compactions: compactions.filter(|(session, _)| part.has(*session)).map(|(_, count)| count).sum(),
+        span_ms: (contexts.events > 0).then_some((contexts.first_ms, contexts.last_ms)),
+        contexts: contexts.contexts,
+        partitions: contexts.partitions,
+        compactions: guide.sessions.iter().map(|session| session.compactions).sum(),
         sessions: used().count() as u64,
         agent_variants: variants.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
     }
 }
 
-/// The contexts of a session, and when it took place.
-struct SessionContexts {
+/// The contexts of sessions, and when they took place.
+#[derive(Clone, Copy, Debug)]
+struct ContextSums {
+    events: u64,
     contexts: u64,
     partitions: u64,
     first_ms: Millis,
     last_ms: Millis,
 }
 
-impl SessionContexts {
+impl Default for ContextSums {
+    fn default() -> Self {
+        Self { events: 0, contexts: 0, partitions: 0, first_ms: Millis::MAX, last_ms: Millis::MIN }
+    }
+}
+
+impl ContextSums {
     fn of(session: &[RecordedEvent]) -> Self {
-        let mut of = Self { contexts: 0, partitions: 0, first_ms: Millis::MAX, last_ms: Millis::MIN };
+        let mut of = Self { events: session.len() as u64, ..Self::default() };
         for chain in session.chunk_by(|a, b| a.chain == b.chain) {
             of.contexts += 1;
-            for partition in chain.chunk_by(|a, b| a.partition == b.partition) {
-                of.partitions += 1;
-                let times = || partition.iter().map(|event| event.ts);
-                of.first_ms = times().min().unwrap_or(Millis::MAX).min(of.first_ms);
-                of.last_ms = times().max().unwrap_or(Millis::MIN).max(of.last_ms);
-            }
+            of.partitions += chain.chunk_by(|a, b| a.partition == b.partition).count() as u64;
+        }
+        for event in session {
+            of.first_ms = of.first_ms.min(event.ts);
+            of.last_ms = of.last_ms.max(event.ts);
         }
         of
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            events: self.events + other.events,
+            contexts: self.contexts + other.contexts,
+            partitions: self.partitions + other.partitions,
+            first_ms: self.first_ms.min(other.first_ms),
+            last_ms: self.last_ms.max(other.last_ms),
+        }
     }
 }

@@ -107,20 +107,44 @@ pub struct ValueCount {
     pub weight: f64,
 }
 
-/// The distinct values of each group, ascending. Each item is a group, a value and the weight of one event.
-pub fn value_counts(items: impl ParallelIterator<Item = (Sym, u32, f64)>) -> Vec<ValueCount> {
-    // A weight is positive, so its bits stand in the order of the weights: equal items are neighbours, and the sum does
-    // not depend on who came first.
-    let mut keys: Vec<(u32, u32, u64)> =
-        items.map(|(group, value, weight)| (group.0, value, weight.to_bits())).collect();
-    keys.par_sort_unstable();
-    let mut counts = Vec::new();
-    for same in keys.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-        let by_weight = same.chunk_by(|a, b| a.2 == b.2);
-        let weight = by_weight.map(|run| run.len() as f64 * f64::from_bits(run[0].2)).sum();
-        counts.push(ValueCount { group: Sym(same[0].0), value: same[0].1, events: same.len() as u64, weight });
+/// How many events of each group have each value: group, value, bits of the weight and events, ascending. A weight is
+/// positive, so its bits stand in the order of the weights, and no sum depends on who came first.
+#[derive(Clone, Debug, Default)]
+pub struct ValueCounts(Vec<(u32, u32, u64, u64)>);
+
+impl ValueCounts {
+    /// Each item is a group, a value and the weight of one event.
+    pub fn of(items: impl ParallelIterator<Item = (Sym, u32, f64)>) -> Self {
+        let mut keys: Vec<(u32, u32, u64)> =
+            items.map(|(group, value, weight)| (group.0, value, weight.to_bits())).collect();
+        keys.par_sort_unstable();
+        let counted = |same: &[(u32, u32, u64)]| (same[0].0, same[0].1, same[0].2, same.len() as u64);
+        Self(keys.chunk_by(|a, b| a == b).map(counted).collect())
     }
-    counts
+
+    /// Of the events of both.
+    #[must_use]
+    pub fn plus(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self.0.sort_unstable();
+        self.0.dedup_by(|next, known| {
+            let is_same = (next.0, next.1, next.2) == (known.0, known.1, known.2);
+            known.3 += if is_same { next.3 } else { 0 };
+            is_same
+        });
+        self
+    }
+
+    /// The distinct values of each group, ascending.
+    pub fn rows(&self) -> Vec<ValueCount> {
+        let row = |same: &[(u32, u32, u64, u64)]| ValueCount {
+            group: Sym(same[0].0),
+            value: same[0].1,
+            events: same.iter().map(|count| count.3).sum(),
+            weight: same.iter().map(|count| count.3 as f64 * f64::from_bits(count.2)).sum(),
+        };
+        self.0.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).map(row).collect()
+    }
 }
 
 /// The smallest value that at least the share `q` (0 … 1) of all weight does not exceed (inverse of the empirical

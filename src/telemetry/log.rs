@@ -403,6 +403,12 @@ pub struct LogPart<'l> {
 }
 
 impl<'l> LogPart<'l> {
+    /// All other sessions.
+    #[must_use]
+    pub fn others(&self) -> Self {
+        Self { log: self.log, is_kept: self.is_kept.iter().map(|is_kept| !is_kept).collect() }
+    }
+
     /// Whether a session is in it.
     pub fn has(&self, session: u32) -> bool {
         self.is_kept[session as usize]

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use crate::base::body_shape::LayerId;
 use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
-use crate::mine::observe::{EventGuide, observe};
+use crate::mine::follow_ups::FollowUps;
+use crate::mine::observe::{EventGuide, EventSums};
 use crate::telemetry::log::{
     EventLog, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, RecordedAs, RecordedEvent, RecordedPlan,
 };
@@ -93,15 +94,7 @@ proptest! {
     #[test]
     fn follow_ups_are_those_of_a_plain_count(log in logs()) {
         let numbers = crate::rules::statistics::numbers(&crate::base::data::Data::default()).unwrap();
-        let guide = EventGuide {
-            inner_formats: &[],
-            sessions: &[],
-            pseudonym: &str::to_owned,
-            is_pseudonym: &|_| false,
-            classify: &|_| "default",
-            follow_ups: Some(&numbers),
-        };
-        let found = observe(&log.whole(), &guide).unwrap().follow_ups;
+        let found = FollowUps::of_events(&log.whole(), &numbers.links.lags).rows(&numbers);
         let steps = steps(&log);
         let mut expected: BTreeMap<(u32, u32, u32), (u64, BTreeSet<u32>)> = BTreeMap::new();
         for (&(chain, step), uses) in &steps {
@@ -128,6 +121,22 @@ proptest! {
     }
 
     #[test]
+    fn what_two_parts_add_up_to_is_what_the_whole_does(log in logs(), split_at in 0_i64..40) {
+        let guide = EventGuide {
+            inner_formats: &[],
+            sessions: &[],
+            pseudonym: &str::to_owned,
+            is_pseudonym: &|_| false,
+            classify: &|_| "default",
+        };
+        let starts = log.starts();
+        let part = log.within(&starts[..starts.partition_point(|(start, _)| *start < split_at)]);
+        let sums = EventSums::of(&part).unwrap().plus(EventSums::of(&part.others()).unwrap());
+        let whole = EventSums::of(&log.whole()).unwrap();
+        prop_assert_eq!(format!("{:?}", sums.observed(&log, &guide)), format!("{:?}", whole.observed(&log, &guide)));
+    }
+
+    #[test]
     fn the_distance_of_a_repeat_is_the_number_of_other_bodies_since(log in logs()) {
         let guide = EventGuide {
             inner_formats: &[],
@@ -135,9 +144,8 @@ proptest! {
             pseudonym: &str::to_owned,
             is_pseudonym: &|_| false,
             classify: &|_| "default",
-            follow_ups: None,
         };
-        let observed = observe(&log.whole(), &guide).unwrap();
+        let observed = EventSums::of(&log.whole()).unwrap().observed(&log, &guide);
         let mut distances: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         for (place, event) in log.events.iter().enumerate().filter(|(_, event)| event.body.is_some()) {
             let context = |other: &RecordedEvent| (other.chain, other.partition) == (event.chain, event.partition);

@@ -64,7 +64,7 @@ pub fn run(
         let values = cell.iter().map(|setting| setting.value.to_string().trim().trim_matches('"').to_owned());
         Ok(SweepCell { values: values.collect(), report })
     };
-    Ok(Swept { keys, cells: cells.par_iter().map(one).collect::<Result<_>>()? })
+    Ok(Swept { keys, cells: cells.par_iter().with_max_len(1).map(one).collect::<Result<_>>()? })
 }
 
 /// `KEY=A,B,…` as one setting per value; commas inside brackets and quotes do not divide.

@@ -15,6 +15,7 @@ use crate::frames::input::Input;
 use crate::logs::trace::ResultKind;
 use crate::mine::compare::{ComparedRow, Side, SizeSide};
 use crate::mine::{compare, published, tables as mined, tools};
+use crate::report::numbers::thousands;
 use crate::report::sharing::without_paths;
 use crate::shell::arguments;
 use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
@@ -115,7 +116,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let top = if args.all { usize::MAX } else { args.top as usize };
     if export.form() == ExportForm::Table && rows.len() > top && !export.quiet {
-        writeln!(context.err, "# the first {top} of {} rows; --all shows all", rows.len())?;
+        writeln!(context.err, "# the first {top} of {} rows; --all shows all", thousands(rows.len() as u64))?;
     }
     let side = |text: &str| if export.names { text.to_owned() } else { without_paths(text).into_owned() };
     let fields = json!({

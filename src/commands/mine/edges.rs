@@ -11,7 +11,7 @@ use crate::frames::edge::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, T
 use crate::frames::input::Input;
 use crate::logs::overview::Holds;
 use crate::mine::{edge_graph, edge_page, edges, tables as mined};
-use crate::report::numbers::counted;
+use crate::report::numbers::{counted, thousands};
 use crate::report::table;
 use crate::report::table::Table;
 use crate::settings::write_private;
@@ -80,7 +80,7 @@ impl Args {
     /// Says how many of so many edges are shown, and what a mark behind one means.
     fn tell(&self, edges: usize, thresholds: &EdgeThresholds, context: &mut Context<'_>) -> Result<()> {
         if self.asked.export.in_layout(self.layout)?.form() == ExportForm::Table && edges > self.rows_max() {
-            writeln!(context.err, "# the first {} of {edges} edges; --all shows all", self.top)?;
+            writeln!(context.err, "# the first {} of {} edges; --all shows all", self.top, thousands(edges as u64))?;
         }
         let EdgeThresholds { q_max, count_min, sessions_min } = thresholds;
         let whole = if self.concurrency() == Concurrency::Flat { "file" } else { "context" };

@@ -42,7 +42,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     } else {
         Responses::from_logs(&wanted, context)?
     };
-    responses.observe(&context.pseudonyms, None)?;
+    responses.observe(&context.pseudonyms)?;
     if responses.log.is_empty() && !args.asked.input.allow_empty {
         return Err(responses.nothing_found());
     }

@@ -6,7 +6,7 @@ use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
 use crate::commands::mine::edges;
 use crate::commands::report::show::tool_label;
-use crate::commands::report::{Args, quoted};
+use crate::commands::report::Args;
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::groups::Label;
 use crate::cost::page::Page;
@@ -43,12 +43,6 @@ impl<'p> PageTarget<'p> {
             return Err(
                 Error::usage("--html - and another form would both go to stdout").hint("name a file: --html page.html")
             );
-        }
-        let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
-        if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
-            let hint =
-                format!("make it first (mkdir -p {}), or name a file elsewhere", quoted(&directory.to_string_lossy()));
-            return Err(Error::usage(format!("--html {place}: there is no directory {}", directory.shown())).hint(hint));
         }
         if path.is_dir() {
             return Err(Error::usage(format!("--html {place}: that is a directory")).hint("name a file in it"));

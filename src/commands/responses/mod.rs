@@ -27,7 +27,7 @@ use crate::logs::trace::Millis;
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::declines::late_invoked;
 use crate::mine::follow_ups::{FollowUps, bounds};
-use crate::mine::observe::{EventGuide, observe};
+use crate::mine::observe::{EventGuide, EventSums};
 use crate::mine::sizes::SizesBySession;
 use crate::mine::uses::sessions_of_events;
 use crate::planner::effectiveness::Effectiveness;
@@ -66,6 +66,16 @@ pub struct Wanted<'a> {
 enum ResponseOrigin {
     Telemetry(Box<Telemetry>),
     Logs(Box<Input>),
+}
+
+/// What rules speak of, and what they are judged on.
+pub struct RuleBasis {
+    /// What the earlier sessions add up to, or all while there are too few.
+    pub observed: Observed,
+    /// How well the statistics of value models held.
+    pub coverage: Vec<PromiseCoverage>,
+    /// The later sessions; none while there are too few.
+    pub later: Option<EventLog>,
 }
 
 /// Recorded responses and what they add up to.
@@ -162,51 +172,60 @@ impl Responses {
         })
     }
 
-    /// Sums the responses up; with numbers also how well the statistics of value models held.
+    /// Sums the responses up.
     ///
     /// # Errors
     /// If Polars refuses a query, which is a fault of devboy.
-    pub fn observe(
-        &mut self,
-        names: &Pseudonyms,
-        numbers: Option<&bounds::FollowUpThresholds>,
-    ) -> Result<Vec<PromiseCoverage>> {
+    pub fn observe(&mut self, names: &Pseudonyms) -> Result<()> {
+        let sums = self.pool.install(|| EventSums::of(&self.log.whole()))?;
+        self.observed = self.told(&self.log, &sums, &self.sessions, names);
+        Ok(())
+    }
+
+    /// Sums the responses up, and apart those that rules speak of.
+    ///
+    /// # Errors
+    /// If a data file does not fit, or Polars refuses a query, which is a fault of devboy.
+    pub fn rule_basis(&mut self, names: &Pseudonyms, numbers: &bounds::FollowUpThresholds) -> Result<RuleBasis> {
         let calls_min = t1_tools::calls_min(&self.data)?;
-        let coverage = || {
-            numbers.map_or_else(Vec::new, |numbers| {
-                let follow_ups = FollowUps::counted_of_events(&self.log.whole(), &numbers.links.lags);
-                statistics::coverage(&follow_ups, &SizesBySession::of_events(&self.log), calls_min, numbers)
-            })
+        let (starts, lags) = (self.log.starts(), &numbers.links.lags);
+        let halves = self.split(&starts)?;
+        let known = halves.map_or_else(|| self.log.whole(), |[known, _]| self.log.within(known));
+        let sum = || -> Result<_> { Ok((EventSums::of(&known)?, EventSums::of(&known.others())?)) };
+        let follow = || {
+            let all = FollowUps::counted_of_events(&self.log.whole(), lags);
+            let coverage = statistics::coverage(&all, &SizesBySession::of_events(&self.log), calls_min, numbers);
+            (coverage, FollowUps::of_events(&known, lags).rows(numbers))
         };
-        let sum = || self.summed(&self.log.whole(), &self.sessions, names, None);
-        let (observed, coverage) = self.pool.join(sum, coverage);
+        let (sums, (coverage, follow_ups)) = self.pool.join(sum, follow);
+        let (sums, others) = sums?;
         // What sums were made of lies between what stays.
         allocator::give_back_small_blocks();
-        self.observed = observed?;
-        Ok(coverage)
+        let observed = Observed { follow_ups, ..self.told(&self.log, &sums, &self.sessions_of(&known), names) };
+        let later = halves.map(|[_, later]| self.log.part(later));
+        self.observed = self.told(&self.log, &sums.plus(others), &self.sessions, names);
+        Ok(RuleBasis { observed, coverage, later })
     }
 
-    /// What a part of the responses adds up to.
+    /// What some of the responses add up to, without follow-ups.
     ///
     /// # Errors
     /// If Polars refuses a query, which is a fault of devboy.
-    pub fn observe_part(
-        &self,
-        part: &LogPart<'_>,
-        names: &Pseudonyms,
-        numbers: Option<&bounds::FollowUpThresholds>,
-    ) -> Result<Observed> {
-        let sessions = self.pool.install(|| sessions_of_events(part, &self.words.read_class_tools));
-        self.summed(part, &sessions, names, numbers)
+    pub fn observe_part(&self, log: &EventLog, names: &Pseudonyms) -> Result<Observed> {
+        let part = log.whole();
+        let sums = self.pool.install(|| EventSums::of(&part))?;
+        let sessions = self.pool.install(|| sessions_of_events(&part, &self.words.read_class_tools));
+        Ok(self.told(log, &sums, &sessions, names))
     }
 
-    fn summed(
-        &self,
-        part: &LogPart<'_>,
-        sessions: &[SessionUse],
-        names: &Pseudonyms,
-        numbers: Option<&bounds::FollowUpThresholds>,
-    ) -> Result<Observed> {
+    /// How each session was worked in; those that are left out were not.
+    fn sessions_of(&self, part: &LogPart<'_>) -> Vec<SessionUse> {
+        let none = SessionUse { calls: 0, read_calls: 0, compactions: 0, class: "" };
+        let of = |(session, row): (u32, &SessionUse)| if part.has(session) { row.clone() } else { none.clone() };
+        (0..).zip(&self.sessions).map(of).collect()
+    }
+
+    fn told(&self, log: &EventLog, sums: &EventSums, sessions: &[SessionUse], names: &Pseudonyms) -> Observed {
         let is_recorded = matches!(self.origin, ResponseOrigin::Telemetry(_));
         let inner_formats: Vec<&str> = InnerFormat::ALL.iter().map(|format| format.into_str()).collect();
         let guide = EventGuide {
@@ -215,22 +234,12 @@ impl Responses {
             is_pseudonym: &|name| is_recorded && is_pseudonym(name),
             sessions,
             classify: &|session| class_of(session).into_str(),
-            follow_ups: numbers,
         };
-        self.pool.install(|| observe(part, &guide))
+        sums.observed(log, &guide)
     }
 
-    /// The earlier sessions, on which rules are to speak, and the later ones, on which that is judged, the latest of them if they
-    /// are many; none while there are too few for both.
-    ///
-    /// # Errors
-    /// If a data file does not fit.
-    pub fn halves(&self) -> Result<Option<(LogPart<'_>, EventLog)>> {
-        let starts = self.log.starts();
-        Ok(self.split(&starts)?.map(|[known, later]| (self.log.within(known), self.log.part(later))))
-    }
-
-    /// Some sessions, earliest first, as the earlier ones and the later ones.
+    /// Some sessions, earliest first, as the earlier ones, on which rules are to speak, and the later ones, on which that is
+    /// judged, the latest of them if they are many; none while there are too few for both.
     ///
     /// # Errors
     /// If a data file does not fit.

@@ -7,7 +7,7 @@ use crate::base::error::{Error, FailureKind, Result};
 use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::QuestionArgs;
-use crate::commands::responses::{Responses, Wanted};
+use crate::commands::responses::{Responses, RuleBasis, Wanted};
 use crate::commands::tune::gate::ProposalGate;
 use crate::commands::tune::lenders::TeamArgs;
 use crate::commands::tune::warnings::warnings_json;
@@ -89,18 +89,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     } else {
         Responses::from_telemetry(&wanted, context)?
     };
-    let coverage = responses.observe(&context.pseudonyms, Some(&statistics::numbers(&responses.data)?))?;
+    let numbers = statistics::numbers(&responses.data)?;
+    // Rules speak on the earlier sessions and are judged on the later ones, where there are enough for both.
+    let RuleBasis { mut observed, coverage, later } = responses.rule_basis(&context.pseudonyms, &numbers)?;
     if responses.log.is_empty() && !args.asked.input.allow_empty {
         return Err(responses.nothing_found());
     }
     let others = args.others.read(&responses.data, context)?;
-    // Rules speak on the earlier sessions and are judged on the later ones, where there are enough for both.
-    let (known, later) = match responses.halves()? {
-        Some((known, later)) => (known, Some(later)),
-        None => (responses.log.whole(), None),
-    };
-    let numbers = statistics::numbers(&responses.data)?;
-    let mut observed = responses.observe_part(&known, &context.pseudonyms, Some(&numbers))?;
     let whose = others.as_ref().map(|others| others.lenders().lend(&mut observed)).unwrap_or_default();
     let view = View::new(&file, &effective);
     let asked: &[Speaks] =

@@ -120,7 +120,7 @@ impl Week<'_> {
         let data = &self.responses.data;
         let effective = Effective::resolve(self.file)?;
         let view = View::new(self.file, &effective);
-        let observed = self.responses.observe_part(&earlier.whole(), self.pseudonyms, None)?;
+        let observed = self.responses.observe_part(earlier, self.pseudonyms)?;
         let found = judge_events(&observed, &[], data, &view, &[Speaks::Events])?;
         let found = settle(&view, &Default::default(), found);
         // Those of the planner are judged by another replay.

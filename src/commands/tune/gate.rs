@@ -4,6 +4,7 @@
 use crate::settings::what_if;
 use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
 use toml_edit::Value;
 
 use crate::base::bootstrap::{Resampling, TAIL, sum_interval};
@@ -69,14 +70,14 @@ impl ProposalGate {
             let mut bench = ProposalReplay { file, laid: &laid, places, grounds: &grounds, sessions, findings, groups };
             bench.judge(&resampling)
         })?;
-        let ProposalEffects { present: [present, in_host], effects, alone, whole, fates, idle } = judged;
+        let ProposalEffects { present: [present, in_host], effects, intervals, alone, whole, fates, idle } = judged;
         let baseline = present.baseline;
         for (group, members) in groups.iter().enumerate() {
             let effect = effects[group].as_ref().map(|effect| Effect {
                 tokens: total(&effect[0]),
                 host: total(&effect[1]),
                 baseline,
-                tokens_95: interval(effect, sessions, &resampling),
+                tokens_95: intervals[group],
                 alone: alone[group].as_ref().map_or(0.0, |alone| total(&alone[0])),
             });
             for &member in members {
@@ -154,6 +155,8 @@ struct ProposalEffects {
     present: [Present; 2],
     /// By group, of what is made its share.
     effects: Vec<Option<SavedInBoth>>,
+    /// Their 95 % intervals over sessions.
+    intervals: Vec<Option<(f64, f64)>>,
     alone: Vec<Option<SavedInBoth>>,
     /// What is made, together.
     whole: SavedInBoth,
@@ -206,7 +209,7 @@ impl ProposalReplay<'_> {
     fn judge(&mut self, resampling: &Resampling) -> Result<ProposalEffects> {
         // All together go along: mostly nothing loses, and then that is the whole.
         let every: Vec<usize> = (0..self.groups.len()).collect();
-        let mut cells = every.iter().map(|&group| self.with(&[group])).collect::<Result<Vec<_>>>()?;
+        let mut cells = every.par_iter().map(|&group| self.with(&[group])).collect::<Result<Vec<_>>>()?;
         cells.push(self.with(&every)?);
         let mut effects = self.effects(self.grounds, &cells);
         let mut together = effects.pop().flatten();
@@ -228,12 +231,13 @@ impl ProposalReplay<'_> {
             made.iter().partition(|&&group| self.groups[group] != whole[group]);
         let mut alone = effects.clone();
         same.into_iter().for_each(|group| alone[group].clone_from(&by_themselves[group]));
-        let cells = parts.iter().map(|&group| self.with(&[group])).collect::<Result<Vec<_>>>()?;
+        let cells = parts.par_iter().map(|&group| self.with(&[group])).collect::<Result<Vec<_>>>()?;
         for (group, effect) in parts.into_iter().zip(self.effects(self.grounds, &cells)) {
             alone[group] = effect;
         }
         let mut lasts = self.drop_needless(&mut made, &alone, &mut fates)?;
         together = self.together(&made)?;
+        let mut intervals = vec![None; self.groups.len()];
         // Without what may be chance the others have other shares.
         loop {
             let firsts: Vec<SavedInBoth> = made.iter().map(|&group| alone[group].clone().unwrap_or_default()).collect();
@@ -241,10 +245,11 @@ impl ProposalReplay<'_> {
             for (&group, share) in made.iter().zip(shares) {
                 effects[group] = alone[group].is_some().then_some(share);
             }
-            let is_chance = |&group: &usize| {
-                let ends = effects[group].as_ref().and_then(|effect| interval(effect, self.sessions, resampling));
-                effects[group].is_some() && ends.is_none_or(|(lower, _)| lower <= 0.0)
-            };
+            let interval_of = |&group: &usize| interval(effects[group].as_ref()?, self.sessions, resampling);
+            let ends: Vec<Option<(f64, f64)>> = made.par_iter().map(interval_of).collect();
+            made.iter().zip(ends).for_each(|(&group, ends)| intervals[group] = ends);
+            let is_chance =
+                |&group: &usize| effects[group].is_some() && intervals[group].is_none_or(|(lower, _)| lower <= 0.0);
             let (chance, rest): (Vec<usize>, Vec<usize>) = made.iter().partition(|group| is_chance(group));
             if chance.is_empty() {
                 break;
@@ -254,8 +259,12 @@ impl ProposalReplay<'_> {
             lasts = self.lasts(&made)?;
             together = self.together(&made)?;
         }
+        let interval_of = |&group: &usize| {
+            intervals[group].or_else(|| interval(effects[group].as_ref()?, self.sessions, resampling))
+        };
+        let intervals = every.par_iter().map(interval_of).collect();
         let present = self.grounds.each_ref().map(EffectsBaseline::present);
-        Ok(ProposalEffects { present, effects, alone, whole: together.unwrap_or_default(), fates, idle })
+        Ok(ProposalEffects { present, effects, intervals, alone, whole: together.unwrap_or_default(), fates, idle })
     }
 
     /// Takes the keys out of the groups that make no difference beside the others: what is built in says the same, or a
@@ -293,7 +302,7 @@ impl ProposalReplay<'_> {
         let mut has_grown = !made.is_empty();
         while has_grown {
             let beside = |&group: &usize| self.with(&[&made[..], &[group]].concat());
-            let cells = held.iter().map(beside).collect::<Result<Vec<_>>>()?;
+            let cells = held.par_iter().map(beside).collect::<Result<Vec<_>>>()?;
             let mut beside = self.effects(self.grounds, &cells);
             for (&group, effect) in held.iter().zip(&beside) {
                 effects[group] = Some(less(effect, together));
@@ -313,7 +322,7 @@ impl ProposalReplay<'_> {
     fn lasts(&self, made: &[usize]) -> Result<Vec<SavedInBoth>> {
         let without =
             |&group: &usize| self.with(&made.iter().copied().filter(|&other| other != group).collect::<Vec<_>>());
-        let cells = made.iter().map(without).collect::<Result<Vec<_>>>()?;
+        let cells = made.par_iter().map(without).collect::<Result<Vec<_>>>()?;
         let last = self.effects(&grounds(self.laid, &self.places, &self.with(made)?), &cells);
         Ok(last.into_iter().map(|pair| pair.unwrap_or_default().map(negated)).collect())
     }

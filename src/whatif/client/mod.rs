@@ -220,7 +220,8 @@ pub fn study(
     let limits = limits.chain(results.read_tokens.iter().copied().map(Limit::ReadTokens));
     let windows = sheet.window.tokens.iter().copied().map(LeverValue::Window);
     let settings: Vec<LeverValue> = windows.chain(limits.map(LeverValue::Result)).collect();
-    let of_stages = settings.par_iter().filter_map(|&setting| {
+    // One by one: a thread that took several at once would be the last to end.
+    let of_stages = settings.par_iter().with_max_len(1).filter_map(|&setting| {
         let (run, breaks) = bench.run(simulator, vec![bench.stages.stage(setting)?]);
         Some(bench.trial(setting, &run, &breaks))
     });

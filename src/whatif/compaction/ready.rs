@@ -115,7 +115,7 @@ fn compacted(
     let requests = simulation.simulator.under(finished.oracle);
     let simulator = SweepInput { requests: &requests, detectors, breakage: &workload.breakage };
     let points = if is_named { points(params, sheet) } else { Vec::new() };
-    let swept: Vec<_> = points.par_iter().map(|point| row(&simulator, point, sheet)).collect();
+    let swept: Vec<_> = points.par_iter().with_max_len(1).map(|point| row(&simulator, point, sheet)).collect();
     let found = report::CompactionReport {
         done,
         real: &real,

@@ -174,17 +174,27 @@ impl HistoryTrim {
             let call = timeline.blocks[message.id as usize].call;
             output.noticed.push(Noticed { class: "cleared_before_seen", call });
         }
-        let lost: BTreeSet<u32> = dropped().flat_map(|message| self.conversation.blocks(message)).collect();
-        if lost.is_empty() {
+        let sorted = |blocks: &mut dyn Iterator<Item = u32>| {
+            let mut blocks: Vec<u32> = blocks.collect();
+            blocks.sort_unstable();
+            blocks
+        };
+        let lost = sorted(&mut dropped().flat_map(|message| self.conversation.blocks(message)));
+        let parted = |&block: &u32| {
+            let index = timeline.blocks[block as usize].call;
+            let call = timeline.calls.get(index as usize)?;
+            let other = if call.asked == block { call.answered } else { call.asked };
+            let is_new = lost.binary_search(&other).is_err() && !self.orphans.contains(&index);
+            is_new.then_some((index, other))
+        };
+        let parted: Vec<(u32, u32)> = lost.iter().filter_map(parted).collect();
+        if parted.is_empty() {
             return;
         }
-        let here: BTreeSet<u32> = messages.iter().flat_map(|message| self.conversation.blocks(message)).collect();
-        for &block in &lost {
-            let index = timeline.blocks[block as usize].call;
-            let Some(call) = timeline.calls.get(index as usize) else { continue };
-            let other = if call.asked == block { call.answered } else { call.asked };
-            if here.contains(&other) && !lost.contains(&other) && self.orphans.insert(index) {
-                output.noticed.push(Noticed { class: "orphan_pair", call: index });
+        let here = sorted(&mut messages.iter().flat_map(|message| self.conversation.blocks(message)));
+        for (call, other) in parted {
+            if here.binary_search(&other).is_ok() && self.orphans.insert(call) {
+                output.noticed.push(Noticed { class: "orphan_pair", call });
             }
         }
     }
@@ -226,7 +236,9 @@ impl Stage for HistoryTrim {
         if let Some((cause, tokens)) = before.and_then(|before| before.break_to(&plan, &view.items, as_before)) {
             outcome.count_break(cause, tokens);
         }
-        self.before = Some(Before { plan, items: view.items.clone() });
+        let mut items = self.before.take().map(|before| before.items).unwrap_or_default();
+        items.clone_from(&view.items);
+        self.before = Some(Before { plan, items });
     }
 }
 

@@ -85,7 +85,7 @@ fn tried(finished: &Finished<'_>, sheet: &HistoryTrimThresholds) -> Vec<TrimRepo
         let report = trimmed(&variant.name, outcome, sheet, costs, finished, &run, edits(simulation, &breaks));
         TrimReport { elsewhere: variant.elsewhere.clone(), ..report }
     };
-    sheet.variant.par_iter().map(one).collect()
+    sheet.variant.par_iter().with_max_len(1).map(one).collect()
 }
 
 /// Makes a report of a run; `costs` are those of log and policy, with a cache and without. Only the one with a cache is held
