@@ -115,11 +115,24 @@ pub struct ValueCounts(Vec<(u32, u32, u64, u64)>);
 impl ValueCounts {
     /// Each item is a group, a value and the weight of one event.
     pub fn of(items: impl ParallelIterator<Item = (Sym, u32, f64)>) -> Self {
-        let mut keys: Vec<(u32, u32, u64)> =
-            items.map(|(group, value, weight)| (group.0, value, weight.to_bits())).collect();
-        keys.par_sort_unstable();
-        let counted = |same: &[(u32, u32, u64)]| (same[0].0, same[0].1, same[0].2, same.len() as u64);
-        Self(keys.chunk_by(|a, b| a == b).map(counted).collect())
+        type Values = BTreeMap<(u32, u64), Vec<u32>>;
+        let add = |mut values: Values, (group, value, weight): (Sym, u32, f64)| {
+            values.entry((group.0, weight.to_bits())).or_default().push(value);
+            values
+        };
+        let join = |mut values: Values, others: Values| {
+            others.into_iter().for_each(|(key, others)| values.entry(key).or_default().extend(others));
+            values
+        };
+        let values = items.fold(Values::new, add).reduce(Values::new, join);
+        let counted = |((group, weight), mut values): ((u32, u64), Vec<u32>)| {
+            values.sort_unstable();
+            let count = |same: &[u32]| (group, same[0], weight, same.len() as u64);
+            values.chunk_by(|a, b| a == b).map(count).collect::<Vec<_>>()
+        };
+        let mut counts: Vec<_> = values.into_par_iter().flat_map_iter(counted).collect();
+        counts.par_sort_unstable();
+        Self(counts)
     }
 
     /// Of the events of both.

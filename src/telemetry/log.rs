@@ -352,10 +352,16 @@ impl EventLog {
             let session = &self.events[places];
             (session.iter().map(|event| event.ts).min().unwrap_or(Millis::MAX), session[0].session)
         };
-        let mut starts: Vec<Start> = places_of_sessions(&self.events).map(start).collect();
+        let places: Vec<Range<usize>> = places_of_sessions(&self.events).collect();
+        let mut starts: Vec<Start> = places.into_par_iter().map(start).collect();
         // Sessions are numbered as files are read; names order ties whatever files are called.
         starts.sort_by_key(|(start, session)| (*start, &self.sessions[*session as usize]));
         starts
+    }
+
+    /// The responses of a session.
+    pub fn of_session(&self, session: u32) -> &[RecordedEvent] {
+        of_session(&self.events, session)
     }
 
     /// The encodings known of an event.

@@ -46,6 +46,10 @@ fn log(seed: u64, sessions: u32, low: f64, high: f64) -> EventLog {
     }
 }
 
+fn counted(log: &EventLog, lags: &[u32]) -> FollowUps {
+    FollowUps::of_events(log, &log.starts(), lags, usize::MAX)
+}
+
 /// Of all worlds, in how many the later sessions stay above the bound of the earlier ones; and above Wilson's.
 fn held(low: f64, high: f64) -> (u32, u32, u32) {
     let numbers = statistics::numbers(&Data::default()).unwrap();
@@ -54,9 +58,8 @@ fn held(low: f64, high: f64) -> (u32, u32, u32) {
         let log = log(seed, 60, low, high);
         let part = |range: std::ops::Range<u32>| {
             let events = log.events.iter().filter(|event| range.contains(&event.session)).copied().collect();
-            let found = FollowUps::of_events(
-                &EventLog { events, names: log.names.clone(), sessions: log.sessions.clone(), ..EventLog::default() }
-                    .whole(),
+            let found = counted(
+                &EventLog { events, names: log.names.clone(), sessions: log.sessions.clone(), ..EventLog::default() },
                 &[1, 2, 3],
             );
             found.rows(&numbers).into_iter().find(|row| (row.from, row.to, row.lag) == (Sym(1), Sym(2), 1)).unwrap()
@@ -83,7 +86,7 @@ fn bounds_of_independent_calls_hold_and_are_not_idle() {
     let (bounds, _, worlds) = held(0.5, 0.5);
     assert!(f64::from(bounds) >= 0.955 * f64::from(worlds), "{bounds} of {worlds}");
     let numbers = statistics::numbers(&Data::default()).unwrap();
-    let rows = FollowUps::of_events(&log(1, 60, 0.5, 0.5).whole(), &[1]).rows(&numbers);
+    let rows = counted(&log(1, 60, 0.5, 0.5), &[1]).rows(&numbers);
     let row = rows.iter().find(|row| (row.from, row.to) == (Sym(1), Sym(2))).unwrap();
     assert!(row.lower > 0.35 && row.upper < 0.65, "{row:?}");
 }
@@ -101,7 +104,7 @@ fn a_habit_that_ends_makes_the_bounds_of_the_past_wider() {
         }
     }
     let lower = |log: &EventLog| {
-        let rows = FollowUps::of_events(&log.whole(), &[1, 2, 3]).rows(&numbers);
+        let rows = counted(&log, &[1, 2, 3]).rows(&numbers);
         let row = *rows.iter().find(|row| (row.from, row.to, row.lag) == (Sym(1), Sym(2), 1)).unwrap();
         (row.support as f64 / row.trials as f64, row.lower)
     };
@@ -187,7 +190,7 @@ fn coverage_passes_fails_or_stays_open_by_its_whole_interval() {
 fn the_backtest_of_bounds_sees_only_what_was_known() {
     let numbers = statistics::numbers(&Data::default()).unwrap();
     let log = log(3, 120, 0.3, 0.7);
-    let whole = FollowUps::of_events(&log.whole(), &[1, 2, 3]).coverage("bounds", &numbers);
+    let whole = counted(&log, &[1, 2, 3]).coverage("bounds", &numbers);
     assert!(whole.weeks.len() > 8 && whole.share().value() >= 0.945, "{whole:?}");
     // Another future changes no bound of the past: what was judged before stays comparable week by week.
     let weeks: BTreeMap<i64, u64> = whole.weeks.iter().map(|week| (week.week_ms, week.judged)).collect();
@@ -198,7 +201,7 @@ fn the_backtest_of_bounds_sees_only_what_was_known() {
         .iter_mut()
         .filter(|event| event.session >= last && event.tool == Sym(2))
         .for_each(|event| event.tool = Sym(4));
-    let other = FollowUps::of_events(&other.whole(), &[1, 2, 3]).coverage("bounds", &numbers);
+    let other = counted(&other, &[1, 2, 3]).coverage("bounds", &numbers);
     let same = other.weeks.iter().filter(|week| weeks.get(&week.week_ms) == Some(&week.judged)).count();
     assert_eq!(same, whole.weeks.len());
 }

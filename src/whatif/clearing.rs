@@ -124,7 +124,8 @@ impl Stage for Micro {
     fn may_change(&self, timeline: &Timeline, chain: u32, _: u64) -> bool {
         let is_counted = |block: &&Block| block.kind == BlockKind::ToolResult && self.clears(timeline, block);
         timeline.blocks_of(chain).is_none_or(|blocks| {
-            let sizes = blocks.iter().filter(is_counted).map(|block| self.sheet.client.estimate(block.chars));
+            let blocks = timeline.blocks[blocks.start as usize..blocks.end as usize].iter();
+            let sizes = blocks.filter(is_counted).map(|block| self.sheet.client.estimate(block.chars));
             sizes.sum::<u64>() > self.params.target_tokens
         })
     }

@@ -188,22 +188,27 @@ impl Responses {
     /// If a data file does not fit, or Polars refuses a query, which is a fault of devboy.
     pub fn rule_basis(&mut self, names: &Pseudonyms, numbers: &bounds::FollowUpThresholds) -> Result<RuleBasis> {
         let calls_min = t1_tools::calls_min(&self.data)?;
-        let (starts, lags) = (self.log.starts(), &numbers.links.lags);
+        let (starts, lags) = (self.pool.install(|| self.log.starts()), &numbers.links.lags);
         let halves = self.split(&starts)?;
         let known = halves.map_or_else(|| self.log.whole(), |[known, _]| self.log.within(known));
         let sum = || -> Result<_> { Ok((EventSums::of(&known)?, EventSums::of(&known.others())?)) };
         let follow = || {
-            let all = FollowUps::counted_of_events(&self.log.whole(), lags);
+            let sessions = halves.map_or(starts.len(), |[known, _]| known.len());
+            let all = FollowUps::of_events(&self.log, &starts, lags, sessions);
             let coverage = statistics::coverage(&all, &SizesBySession::of_events(&self.log), calls_min, numbers);
-            (coverage, FollowUps::of_events(&known, lags).rows(numbers))
+            (coverage, all.rows_of_first(sessions, numbers))
         };
         let (sums, (coverage, follow_ups)) = self.pool.join(sum, follow);
         let (sums, others) = sums?;
         // What sums were made of lies between what stays.
         allocator::give_back_small_blocks();
-        let observed = Observed { follow_ups, ..self.told(&self.log, &sums, &self.sessions_of(&known), names) };
+        let sessions = self.sessions_of(&known);
+        let (observed, whole) = self.pool.join(
+            || Observed { follow_ups, ..self.told(&self.log, &sums, &sessions, names) },
+            || self.told(&self.log, &sums.clone().plus(others), &self.sessions, names),
+        );
         let later = halves.map(|[_, later]| self.log.part(later));
-        self.observed = self.told(&self.log, &sums.plus(others), &self.sessions, names);
+        self.observed = whole;
         Ok(RuleBasis { observed, coverage, later })
     }
 

@@ -6,7 +6,7 @@ use crate::cost::findings::levers::Settable;
 use crate::cost::findings::thresholds::{LongResult, ResultOf};
 use crate::cost::findings::{BillEvidence, Case, FindingBasis};
 use crate::report::numbers::thousands;
-use crate::whatif::client::capped::{Capped, Limit};
+use crate::whatif::client::capped::{Limit, ResultLimit};
 use crate::whatif::client::{LeverValue, SettingSides};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::figures::{RunBill, Sides};
@@ -44,8 +44,8 @@ fn case(evidence: &BillEvidence<'_>, result: &LongResult) -> Option<Case> {
 fn cut(evidence: &BillEvidence<'_>, setting: LeverValue) -> Option<Vec<u32>> {
     let LeverValue::Result(limit) = setting else { return None };
     let (timeline, sizes) = (&evidence.workload.timeline, &evidence.workload.sizes);
-    let capped = Capped::new(limit, evidence.sheet.limits.clone()?, sizes.rules.clone());
-    let is_cut = |block: &u32| capped.cut(timeline, *block, sizes.tokens[*block as usize]).is_some();
+    let limit = ResultLimit::new(limit, evidence.sheet.limits.clone()?, sizes.rules.clone());
+    let is_cut = |block: &u32| limit.cut(timeline, *block, sizes.tokens[*block as usize]).is_some();
     let requests = (0..).zip(&timeline.requests);
     Some(requests.flat_map(|(at, request)| request.inputs.clone().filter(is_cut).map(move |_| at)).collect())
 }

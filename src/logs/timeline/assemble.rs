@@ -36,9 +36,13 @@ pub fn assemble(mut sources: Vec<SourceTimeline>, shrink_tokens_min: u64) -> Tim
     sources.sort_by_key(|source| source.standing);
     let mut timeline = put_together(&sources, shrink_tokens_min);
     // Words are most of the rows: they are handed over, file by file, instead of copied.
-    let mut words = WordList::default();
-    sources.into_iter().for_each(|source| words.append(source.file.rows.words));
-    timeline.words = words.finish();
+    let words: Vec<_> = sources.iter_mut().map(|source| std::mem::take(&mut source.file.rows.words)).collect();
+    let append = || {
+        let mut all = WordList::default();
+        words.into_iter().for_each(|words| all.append(words));
+        all.finish()
+    };
+    (timeline.words, ()) = rayon::join(append, || drop(sources));
     timeline
 }
 

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use rayon::prelude::*;
+
 use crate::base::id::{Id, IdMap};
 use crate::base::names::Sym;
 use crate::logs::timeline::assemble::{Assembly, ChainId};
@@ -50,6 +52,13 @@ struct Layout<'a> {
     backwards: u64,
     /// Blocks that are results, with their calls and whether they are errors.
     results: Vec<(u32, Id, bool)>,
+}
+
+/// What answers in one file took up, each with its block, and where it stood.
+#[derive(Default)]
+struct FileReferences {
+    made: Vec<(u32, Reference)>,
+    sources: Vec<Occurrence>,
 }
 
 impl Layout<'_> {
@@ -305,39 +314,50 @@ impl Layout<'_> {
 
     /// What answers took up, each where its own record counts; places in copies are those of what they repeat.
     fn references(&self) -> (Vec<Reference>, Vec<Occurrence>) {
-        let (mut made, mut found): (Vec<(u32, Reference)>, Vec<Occurrence>) = Default::default();
-        for (index, file) in self.assembly.files.iter().enumerate() {
-            let rows = &file.rows.rows;
-            for row in &rows.references {
-                let Some(block) = self.own_block(index, row.block) else { continue };
-                let sources = &rows.sources[row.sources.start as usize..row.sources.end as usize];
-                let place = |source: &Occurrence| {
-                    let block = self.any_block(index, source.block)?;
-                    let end_chars = source.end_chars.min(self.out.blocks[block as usize].chars);
-                    Some(Occurrence { block, end_chars })
-                };
-                let start = found.len();
-                found.extend(sources.iter().filter_map(place));
-                found[start..].sort_by_key(|source| (source.block, source.end_chars));
-                if found.len() == start && row.kind != ReferenceKind::EditSource {
-                    continue;
-                }
-                let request = self.request_of(block);
-                let call = self.out.blocks[block as usize].call;
-                let sources = start as u32..found.len() as u32;
-                made.push((block, Reference { kind: row.kind, request, call, sources, cut: row.cut }));
-            }
+        let files = 0..self.assembly.files.len();
+        let parts: Vec<FileReferences> = files.into_par_iter().map(|file| self.references_of(file)).collect();
+        let mut made: Vec<(u32, usize, &Reference)> = Vec::with_capacity(parts.iter().map(|part| part.made.len()).sum());
+        for (file, part) in parts.iter().enumerate() {
+            made.extend(part.made.iter().map(|(block, reference)| (*block, file, reference)));
         }
         // Those of one block stay in the order of its text.
         made.sort_by_key(|(block, ..)| *block);
-        let (mut references, mut all) = (Vec::with_capacity(made.len()), Vec::with_capacity(found.len()));
-        for (_, mut reference) in made {
-            let sources = std::mem::replace(&mut reference.sources, all.len() as u32..0);
-            all.extend_from_slice(&found[sources.start as usize..sources.end as usize]);
-            reference.sources.end = all.len() as u32;
-            references.push(reference);
+        let mut references = Vec::with_capacity(made.len());
+        let mut all = Vec::with_capacity(parts.iter().map(|part| part.sources.len()).sum());
+        for (_, file, reference) in made {
+            let Range { start, end } = reference.sources;
+            let first = all.len() as u32;
+            all.extend_from_slice(&parts[file].sources[start as usize..end as usize]);
+            references.push(Reference { sources: first..all.len() as u32, ..reference.clone() });
         }
         (references, all)
+    }
+
+    /// Those of one file; their sources stand beside them.
+    fn references_of(&self, file: usize) -> FileReferences {
+        let rows = &self.assembly.files[file].rows.rows;
+        let mut of_file = FileReferences::default();
+        for row in &rows.references {
+            let Some(block) = self.own_block(file, row.block) else { continue };
+            let sources = &rows.sources[row.sources.start as usize..row.sources.end as usize];
+            let place = |source: &Occurrence| {
+                let block = self.any_block(file, source.block)?;
+                let end_chars = source.end_chars.min(self.out.blocks[block as usize].chars);
+                Some(Occurrence { block, end_chars })
+            };
+            let found = &mut of_file.sources;
+            let start = found.len();
+            found.extend(sources.iter().filter_map(place));
+            found[start..].sort_by_key(|source| (source.block, source.end_chars));
+            if found.len() == start && row.kind != ReferenceKind::EditSource {
+                continue;
+            }
+            let request = self.request_of(block);
+            let call = self.out.blocks[block as usize].call;
+            let sources = start as u32..found.len() as u32;
+            of_file.made.push((block, Reference { kind: row.kind, request, call, sources, cut: row.cut }));
+        }
+        of_file
     }
 
     /// Results in a record, by call, with their code points.

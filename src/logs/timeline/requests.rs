@@ -495,11 +495,11 @@ impl Timeline {
     }
 
     /// The blocks that the contexts of a chain are made of; none for a fork, which begins with blocks of another chain.
-    pub fn blocks_of(&self, chain: u32) -> Option<&[Block]> {
+    pub fn blocks_of(&self, chain: u32) -> Option<Range<u32>> {
         let requests = self.requests_of(chain);
-        let Some((first, last)) = requests.first().zip(requests.last()) else { return Some(&[]) };
+        let Some((first, last)) = requests.first().zip(requests.last()) else { return Some(0..0) };
         let is_fork = self.segments[first.segment as usize].after != NONE;
-        (!is_fork).then(|| &self.blocks[first.inputs.start as usize..last.outputs.end as usize])
+        (!is_fork).then(|| first.inputs.start..last.outputs.end)
     }
 
     /// Keeps the requests that began within the window, and what belongs to them. Blocks of requests before the window

@@ -72,16 +72,21 @@ struct KnownPair {
 impl FollowUps {
     /// Every pair with its counts and bounds, by tools and lag.
     pub fn rows(&self, numbers: &FollowUpThresholds) -> Vec<FollowUpCount> {
-        let all = self.starts.len();
-        let past = Past::new(self, &[all], numbers);
-        let width = past.width(all);
+        self.rows_of_first(self.starts.len(), numbers)
+    }
+
+    /// The same over the first sessions.
+    pub fn rows_of_first(&self, sessions: usize, numbers: &FollowUpThresholds) -> Vec<FollowUpCount> {
+        let end = sessions.min(self.starts.len());
+        let past = Past::new(self, &[end], numbers);
+        let width = past.width(end);
         let row = |known: &KnownPair| {
             let (lower, upper) = known.share.ahead(past.errors(known, width));
             let chance = self.chances.get(&known.pair).copied().unwrap_or_default();
             let &KnownPair { pair: (from, to, lag), support, trials, sessions, .. } = known;
             FollowUpCount { from, to, lag, support, sessions, trials, lower, upper, chance }
         };
-        past.known(all).iter().map(row).collect()
+        past.known(end).iter().map(row).collect()
     }
 
     /// How many of the bounds that would have been written week by week held.

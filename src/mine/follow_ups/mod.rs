@@ -16,7 +16,7 @@ use crate::logs::history::{Call, History};
 use crate::logs::trace::Millis;
 use crate::mine::shuffled;
 use crate::mine::shuffled::{LaggedTools, ShuffledMessage};
-use crate::telemetry::log::{LogPart, NO_STEP, RecordedEvent};
+use crate::telemetry::log::{EventLog, NO_STEP, RecordedEvent, Start};
 
 /// Sessions that are counted at once: enough for all threads, few enough that their tables do not add up.
 const BATCH_SESSIONS: usize = 64;
@@ -52,7 +52,7 @@ pub struct FollowUps {
     trials: BTreeMap<Sym, Counts>,
     /// Of these, followed by another tool at a lag.
     support: BTreeMap<LaggedTools, Counts>,
-    /// What another order of the steps would show, over all sessions; empty if nobody asked for it.
+    /// What another order of the steps would show, over the sessions in which that was asked for.
     chances: BTreeMap<LaggedTools, Chance>,
 }
 
@@ -66,22 +66,13 @@ impl FollowUps {
         }
         let used = |call: &Call| ToolInStep { step: call.step, tool: call.tool, partition: call.partition };
         let uses = |calls: &Range<usize>| history.calls[calls.clone()].iter().map(used).collect();
-        Self::of_sessions(sessions, &|chains| chains.iter().map(uses).collect(), lags, true)
+        Self::of_sessions(sessions, &|chains| chains.iter().map(uses).collect(), lags, usize::MAX)
     }
 
-    /// Of the responses of a sorted log. Where no step was recorded, each response is a step of its own.
-    pub fn of_events(part: &LogPart<'_>, lags: &[u32]) -> Self {
-        Self::of_part(part, lags, true)
-    }
-
-    /// The same without what chance would show.
-    pub fn counted_of_events(part: &LogPart<'_>, lags: &[u32]) -> Self {
-        Self::of_part(part, lags, false)
-    }
-
-    fn of_part(part: &LogPart<'_>, lags: &[u32], with_chances: bool) -> Self {
-        let start = |session: &[RecordedEvent]| session.iter().map(|event| event.ts).min().unwrap_or(Millis::MAX);
-        let sessions = part.sessions().map(|session| (start(session), session));
+    /// Of the responses of a sorted log, whose sessions are `starts`. Where no step was recorded, each response is a step of
+    /// its own. What chance would show is counted in the first `with_chance` sessions.
+    pub fn of_events(log: &EventLog, starts: &[Start], lags: &[u32], with_chance: usize) -> Self {
+        let sessions = starts.iter().map(|&(start, session)| (start, log.of_session(session)));
         let used = |(place, event): (u32, &RecordedEvent)| ToolInStep {
             step: if event.step == NO_STEP { place } else { event.step },
             tool: event.tool,
@@ -91,7 +82,7 @@ impl FollowUps {
             let chains = session.chunk_by(|a, b| a.chain == b.chain);
             chains.map(|chain| (0_u32..).zip(chain).map(used).collect()).collect()
         };
-        Self::of_sessions(sessions.collect(), &chains, lags, with_chances)
+        Self::of_sessions(sessions.collect(), &chains, lags, with_chance)
     }
 
     /// Counts sessions, of which `chains` tells the uses.
@@ -99,15 +90,17 @@ impl FollowUps {
         mut sessions: Vec<(Millis, S)>,
         chains: &(dyn Fn(&S) -> Vec<Vec<ToolInStep>> + Sync),
         lags: &[u32],
-        with_chances: bool,
+        with_chance: usize,
     ) -> Self {
         let mut found = Self::default();
         let (mut trials, mut support): (IdMap<Sym, Counts>, IdMap<LaggedTools, Counts>) = Default::default();
         let mut chances: IdMap<LaggedTools, Chance> = IdMap::default();
         sessions.sort_by_key(|(start, _)| *start);
-        for batch in sessions.chunks(BATCH_SESSIONS) {
-            let count = |(_, session): &(Millis, S)| count(chains(session), lags, with_chances);
-            let counted: Vec<SessionCounts> = batch.par_iter().map(count).collect();
+        for (at, batch) in sessions.chunks(BATCH_SESSIONS).enumerate() {
+            let count = |(place, (_, session)): (usize, &(Millis, S))| {
+                count(chains(session), lags, at * BATCH_SESSIONS + place < with_chance)
+            };
+            let counted: Vec<SessionCounts> = batch.par_iter().enumerate().map(count).collect();
             for ((start, _), counts) in batch.iter().zip(counted) {
                 // Sessions without a call are none.
                 if counts.trials.is_empty() {
@@ -133,7 +126,7 @@ impl FollowUps {
 }
 
 /// Counts one session.
-fn count(chains: Vec<Vec<ToolInStep>>, lags: &[u32], with_chances: bool) -> SessionCounts {
+fn count(chains: Vec<Vec<ToolInStep>>, lags: &[u32], with_chance: bool) -> SessionCounts {
     let mut counts = SessionCounts::default();
     if lags.is_empty() {
         return counts;
@@ -152,7 +145,7 @@ fn count(chains: Vec<Vec<ToolInStep>>, lags: &[u32], with_chances: bool) -> Sess
         for &lag in lags {
             each_pair(&uses, lag, |from, to| *pairs.entry((from, to, lag)).or_default() += 1);
         }
-        if with_chances {
+        if with_chance {
             add_chances(uses, lags, &mut counts.chances);
         }
     }

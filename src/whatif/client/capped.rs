@@ -1,7 +1,9 @@
 //! Results of tools as the client would have shown them under a smaller limit: from the start of what was shown, a preview of
 //! what is too long.
 
-use crate::logs::timeline::requests::{Block, BlockKind, NONE, Timeline};
+use std::sync::Arc;
+
+use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
 use crate::whatif::client::thresholds::Results;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{ContextView, Item, ItemKey, RequestMoment, Stage, StageOutput};
@@ -17,11 +19,18 @@ pub enum Limit {
     ReadTokens(u64),
 }
 
-/// The stage.
-pub struct Capped {
+/// What a limit leaves of a result.
+pub struct ResultLimit {
     limit: Limit,
     results: Results,
     sizes: SizeRules,
+}
+
+/// The stage.
+pub struct Capped {
+    limit: ResultLimit,
+    /// Sizes of [`Timeline::blocks`].
+    tokens: Arc<[u32]>,
     /// By block what was found of it: each stands in many contexts.
     known: Vec<BlockSize>,
 }
@@ -38,10 +47,10 @@ enum BlockSize {
     Cut(u32, u32),
 }
 
-impl Capped {
-    /// Shows results under a limit.
+impl ResultLimit {
+    /// Under a limit.
     pub fn new(limit: Limit, results: Results, sizes: SizeRules) -> Self {
-        Self { limit, results, sizes, known: Vec::new() }
+        Self { limit, results, sizes }
     }
 
     fn concerns(&self, tool: &str) -> bool {
@@ -50,20 +59,6 @@ impl Capped {
             Limit::BashChars(_) => listed(&self.results.bash_tools),
             Limit::McpTokens(_) => tool.starts_with("mcp__"),
             Limit::ReadTokens(_) => listed(&self.results.read_tools),
-        }
-    }
-
-    /// The item as it would have been shown. Whoever cut it before has the say.
-    fn shown(&mut self, timeline: &Timeline, item: Item) -> Item {
-        let ItemKey::Block(index) = item.key else { return item };
-        if let BlockSize::Unknown = self.known[index as usize] {
-            let is_whole = item.kept_chars >= timeline.blocks[index as usize].chars;
-            let cut = is_whole.then(|| self.cut(timeline, index, item.tokens)).flatten();
-            self.known[index as usize] = cut.map_or(BlockSize::Whole, |(tokens, chars)| BlockSize::Cut(tokens, chars));
-        }
-        match self.known[index as usize] {
-            BlockSize::Cut(tokens, kept_chars) => Item { tokens, kept_chars, ..item },
-            _ => item,
         }
     }
 
@@ -93,16 +88,35 @@ impl Capped {
     }
 }
 
+impl Capped {
+    /// Shows results under a limit; `tokens` are the sizes of [`Timeline::blocks`].
+    pub fn new(limit: ResultLimit, tokens: Arc<[u32]>) -> Self {
+        Self { limit, tokens, known: Vec::new() }
+    }
+
+    /// The item as it would have been shown. Whoever cut it before has the say.
+    fn shown(&mut self, timeline: &Timeline, item: Item) -> Item {
+        let ItemKey::Block(index) = item.key else { return item };
+        if let BlockSize::Unknown = self.known[index as usize] {
+            let is_whole = item.kept_chars >= timeline.blocks[index as usize].chars;
+            let cut = is_whole.then(|| self.limit.cut(timeline, index, item.tokens)).flatten();
+            self.known[index as usize] = cut.map_or(BlockSize::Whole, |(tokens, chars)| BlockSize::Cut(tokens, chars));
+        }
+        match self.known[index as usize] {
+            BlockSize::Cut(tokens, kept_chars) => Item { tokens, kept_chars, ..item },
+            _ => item,
+        }
+    }
+}
+
 impl Stage for Capped {
     fn begin(&mut self, timeline: &Timeline, _: u32) {
         self.known.resize(timeline.blocks.len(), BlockSize::Unknown);
     }
 
     fn may_change(&self, timeline: &Timeline, chain: u32, _: u64) -> bool {
-        let concerned = |call: u32| self.concerns(timeline.names.text(timeline.calls[call as usize].tool));
-        let is_concerned =
-            |block: &Block| block.kind == BlockKind::ToolResult && block.call != NONE && concerned(block.call);
-        timeline.blocks_of(chain).is_none_or(|blocks| blocks.iter().any(is_concerned))
+        let is_cut = |block: u32| self.limit.cut(timeline, block, self.tokens[block as usize]).is_some();
+        timeline.blocks_of(chain).is_none_or(|mut blocks| blocks.any(is_cut))
     }
 
     fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, _: &mut StageOutput) {

@@ -17,7 +17,7 @@ use crate::base::names::Sym;
 use crate::base::sums::adds_up;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::{Millis, Place};
-use crate::whatif::client::capped::{Capped, Limit};
+use crate::whatif::client::capped::{Capped, Limit, ResultLimit};
 use crate::whatif::client::thresholds::{ClientThresholds, Versions, versions};
 use crate::whatif::compaction::params::{Align, Params as CompactionParams};
 use crate::whatif::compaction::{Compaction, CompactionThresholds};
@@ -299,7 +299,8 @@ impl<'s> LeverStages<'s> {
         match setting {
             LeverValue::MainTtl(_) | LeverValue::SubagentTtl(_) => None,
             LeverValue::Result(limit) => {
-                Some(Box::new(Capped::new(limit, self.sheet.results.clone(), self.sizes.clone())))
+                let limit = ResultLimit::new(limit, self.sheet.results.clone(), self.sizes.clone());
+                Some(Box::new(Capped::new(limit, self.tokens.clone())))
             }
             LeverValue::Window(window) => {
                 // As the client compacts: it keeps no tail, and does not count turns.
