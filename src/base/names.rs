@@ -3,7 +3,7 @@
 //! This is the door by which names from logs and telemetry come in: what a terminal would obey or an eye would miss is
 //! written out here ([`visible`]), so that no report ever meets it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use serde::{Deserialize, Serialize};
@@ -22,9 +22,12 @@ pub struct Names {
     index: HashMap<String, Sym, BuildHasherDefault<TextHasher>>,
 }
 
-/// Hashes texts: several are looked up for every record.
+/// Texts, each once.
+pub type TextSet<'t> = HashSet<&'t str, BuildHasherDefault<TextHasher>>;
+
+/// Hashes texts: several are looked up for every record, and lines of bodies by the million.
 #[derive(Default)]
-struct TextHasher(u64);
+pub struct TextHasher(u64);
 
 impl Hasher for TextHasher {
     fn write(&mut self, bytes: &[u8]) {

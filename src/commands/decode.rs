@@ -11,6 +11,7 @@ use crate::shell::context::Context;
 /// The text comes on standard input, the body goes to stdout: byte for byte for formats of text, as compact JSON for formats of
 /// JSON, with tables drawn tight for csv_from_md.
 #[derive(clap::Args, Debug)]
+#[command(override_usage = "devboy decode --as <FORMAT> < FILE")]
 pub struct Args {
     /// The format in which it is written.
     #[arg(long = "as", value_name = "FORMAT")]

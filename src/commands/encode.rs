@@ -26,6 +26,7 @@ use crate::shell::context::Context;
 /// left out is said. If the body shows the text of files, only formats are chosen from which all of it can be quoted: --tool
 /// and --command tell what call answered with it, else its look decides.
 #[derive(clap::Args, Debug)]
+#[command(override_usage = "devboy encode [OPTIONS] < FILE")]
 pub struct Args {
     /// Count tokens with this vocabulary.
     #[arg(long, value_name = "NAME", default_value = "o200k_base", value_parser = ["o200k_base", "cl100k_base"])]

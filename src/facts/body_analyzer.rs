@@ -14,6 +14,7 @@ use crate::facts::quotable::Quotable;
 use crate::facts::subject::Subject;
 use crate::facts::tokens::{BpeVocabulary, Counter};
 use crate::facts::{encode, inner_formats, legacy, lines, near_ref, shape, tokens};
+use crate::logs::body::text_of;
 use crate::logs::timeline::TokenCounter;
 
 /// Recursion depths for which costs are kept; deeper ones cost what the last does.
@@ -67,7 +68,7 @@ impl BodyAnalyzer {
     }
 
     fn add_to_long(&mut self, bytes: &[u8]) {
-        let text = String::from_utf8_lossy(bytes);
+        let text = text_of(bytes);
         let size = self.measure(&text);
         self.long.sha.update(bytes);
         self.long.chars += text.chars().count() as u64;
@@ -85,7 +86,7 @@ impl BodyAnalyzer {
 
     /// The facts about a body.
     pub fn facts(&mut self, body: Id, bytes: &[u8]) -> BodyFacts {
-        let text = String::from_utf8_lossy(bytes);
+        let text = text_of(bytes);
         let whole = text.len() == bytes.len();
         let shape = shape::classify(bytes);
         let described = shape::describe(&text, shape);

@@ -4,10 +4,9 @@
 //! any other line of a body may be one as a whole. It has to stand in an encoding as a line of its own, or behind a mark of
 //! the same kind. This is checked on the real bytes of every encoding.
 
-use std::collections::HashSet;
-
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::base::names::TextSet;
 use crate::base::showing::{KeptLines, Showing};
 use crate::facts::encode::grouped_paths::END;
 use crate::facts::encode::grouped_paths::lines::{BodyItem, Hits};
@@ -73,7 +72,7 @@ impl<'a> Quotable<'a> {
     /// The lines that can be quoted, each once, with the formats that lose them: `lossy` are encodings by number of the
     /// format.
     pub fn texts(&self, lossy: &[(u8, String)]) -> LineHashes {
-        let shown: Vec<(u8, HashSet<&str>)> = lossy
+        let shown: Vec<(u8, TextSet<'_>)> = lossy
             .iter()
             .map(|(format, encoded)| {
                 (*format, split_lines(encoded).flat_map(|l| [l, text_of(&self.hits, l)]).collect())

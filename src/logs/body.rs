@@ -3,6 +3,8 @@
 //! Up to [`WINDOW_BYTES`] of text are held, up to [`STUDIED_BYTES`] where a [`BodyStudy`] looks at it; a longer body streams
 //! through, so a result of any length costs the same memory.
 
+use std::borrow::Cow;
+
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::base::id::Id;
@@ -159,4 +161,9 @@ impl TextSink for Body<'_> {
 /// that the compiler can use wide registers.
 pub fn code_points(text: &[u8]) -> u64 {
     text.chunks(255).map(|run| u64::from(run.iter().map(|&byte| u8::from(byte & 0xC0 != 0x80)).sum::<u8>())).sum()
+}
+
+/// The text of some bytes; what is no UTF-8 is replaced.
+pub fn text_of(bytes: &[u8]) -> Cow<'_, str> {
+    simdutf8::basic::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }

@@ -20,6 +20,7 @@ use crate::report::sharing::without_paths;
 use crate::shell::arguments;
 use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
 use crate::shell::context::Context;
+use crate::shell::window;
 
 /// Hold two sides against each other: which follow-ups and answer sizes changed beyond chance.
 ///
@@ -77,6 +78,16 @@ impl<'a> Named<'a> {
     }
 }
 
+/// A side that is no window, under its own name: its bounds were given by no flag.
+fn unreadable(window: &WindowArgs, cause: &Error) -> Error {
+    let bound = |bound: &Option<String>| bound.clone().unwrap_or_default();
+    let said = ["--since ", "--until "].iter().find_map(|flag| cause.message.strip_prefix(flag));
+    let said = said.unwrap_or(&cause.message);
+    Error::usage(format!("{}..{} is no window of time: {said}", bound(&window.since), bound(&window.until))).hint(
+        "write it as 30d..7d or 2026-01-01..2026-01-31; a path or a table of edges (.csv) can stand there as well",
+    )
+}
+
 /// Reads both, compares, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let export = &args.export;
@@ -90,6 +101,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         read.push(match side {
             Named::Table(path) => published::read(path, &args.lags)?,
             Named::Logs(input, window) => {
+                window::of(window, context.now_ms).map_err(|cause| unreadable(window, &cause))?;
                 let mut input = logs::read(input, window, 0, export, context)?;
                 input.expect_calls(&args.input)?;
                 logs::tell(&input, export, 0, context)?;

@@ -259,9 +259,8 @@ impl ProposalReplay<'_> {
             lasts = self.lasts(&made)?;
             together = self.together(&made)?;
         }
-        let interval_of = |&group: &usize| {
-            intervals[group].or_else(|| interval(effects[group].as_ref()?, self.sessions, resampling))
-        };
+        let interval_of =
+            |&group: &usize| intervals[group].or_else(|| interval(effects[group].as_ref()?, self.sessions, resampling));
         let intervals = every.par_iter().map(interval_of).collect();
         let present = self.grounds.each_ref().map(EffectsBaseline::present);
         Ok(ProposalEffects { present, effects, intervals, alone, whole: together.unwrap_or_default(), fates, idle })

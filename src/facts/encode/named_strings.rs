@@ -225,6 +225,9 @@ fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
     }
     let bytes = text.as_bytes();
     let mut strings = find_strings(&bytes[..bytes.len().min(SEARCHED_BYTES_MAX)]);
+    if strings.is_empty() {
+        return None;
+    }
     strings.sort_by_key(|string| std::cmp::Reverse(string.len()));
     let mut uses = find_uses(bytes, &strings);
     let saved = |uses: &[(usize, usize)], index: usize, string: &[u8]| {

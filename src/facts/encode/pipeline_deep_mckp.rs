@@ -300,17 +300,22 @@ enum TokenKind {
     Break,
 }
 
-impl TokenKind {
-    fn of(byte: u8) -> Self {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | 0x80.. => Self::Letter,
-            b'0'..=b'9' => Self::Digit,
-            b'\n' | b'\r' => Self::Break,
-            b' ' | b'\t' => Self::Blank,
-            _ => Self::Mark,
-        }
+/// What each byte is a part of.
+const KINDS: [TokenKind; 256] = {
+    let mut kinds = [TokenKind::Mark; 256];
+    let mut byte = 0;
+    while byte < kinds.len() {
+        kinds[byte] = match byte as u8 {
+            b'a'..=b'z' | b'A'..=b'Z' | 0x80.. => TokenKind::Letter,
+            b'0'..=b'9' => TokenKind::Digit,
+            b'\n' | b'\r' => TokenKind::Break,
+            b' ' | b'\t' => TokenKind::Blank,
+            _ => TokenKind::Mark,
+        };
+        byte += 1;
     }
-}
+    kinds
+};
 
 /// About how many tokens a text is, as far as its forms differ in it: a token for a word, three digits, two marks or a
 /// line break. One blank belongs to the word or mark behind it, but not to a number; a line break to the mark before
@@ -318,9 +323,10 @@ impl TokenKind {
 fn estimate(text: &str) -> usize {
     let mut before = TokenKind::Break;
     let mut blanks = 0;
-    let runs = text.as_bytes().chunk_by(|one, two| TokenKind::of(*one) == TokenKind::of(*two));
+    let kind_of = |byte: &u8| KINDS[usize::from(*byte)];
+    let runs = text.as_bytes().chunk_by(|one, two| kind_of(one) == kind_of(two));
     let tokens = runs.map(|run| {
-        let kind = TokenKind::of(run[0]);
+        let kind = kind_of(&run[0]);
         let alone = usize::from(blanks > 1 || blanks == 1 && kind == TokenKind::Digit);
         blanks = if kind == TokenKind::Blank { run.len() } else { 0 };
         let own = match kind {

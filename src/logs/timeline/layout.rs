@@ -316,7 +316,8 @@ impl Layout<'_> {
     fn references(&self) -> (Vec<Reference>, Vec<Occurrence>) {
         let files = 0..self.assembly.files.len();
         let parts: Vec<FileReferences> = files.into_par_iter().map(|file| self.references_of(file)).collect();
-        let mut made: Vec<(u32, usize, &Reference)> = Vec::with_capacity(parts.iter().map(|part| part.made.len()).sum());
+        let mut made: Vec<(u32, usize, &Reference)> =
+            Vec::with_capacity(parts.iter().map(|part| part.made.len()).sum());
         for (file, part) in parts.iter().enumerate() {
             made.extend(part.made.iter().map(|(block, reference)| (*block, file, reference)));
         }

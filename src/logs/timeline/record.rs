@@ -6,7 +6,7 @@ use crate::base::id::{Id, IdMap};
 use crate::base::json::{Cursor, RawStr};
 use crate::base::names::Sym;
 use crate::base::tokenizer::TokenCounts;
-use crate::logs::body::{STUDIED_BYTES, code_points};
+use crate::logs::body::{STUDIED_BYTES, code_points, text_of};
 use crate::logs::content::{MessageFields, read_content};
 use crate::logs::envelope::{Attachment, Envelope, Metadata, ParentField, ProgressFields};
 use crate::logs::field::{FieldResult, id_of};
@@ -478,7 +478,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             self.follow(&made, row, bytes);
             if matches!(kind, BlockKind::Human | BlockKind::Text) {
                 let rows = &mut self.out.rows;
-                let text = String::from_utf8_lossy(bytes);
+                let text = text_of(bytes);
                 let chars_max = self.guide.rules.utterance_chars_max;
                 rows.utterances.extend(utterance(rows.blocks.len() as u32, &text, chars_max, &mut self.words));
             }
@@ -494,7 +494,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     }
 
     fn tokens(&mut self, text: &[u8]) -> TokenCounts {
-        self.gauge.as_mut().map(|gauge| gauge.tokens(&String::from_utf8_lossy(text))).unwrap_or_default()
+        self.gauge.as_mut().map(|gauge| gauge.tokens(&text_of(text))).unwrap_or_default()
     }
 
     /// Looks for what the block takes up, and remembers what it holds.

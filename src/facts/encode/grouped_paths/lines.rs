@@ -1,7 +1,6 @@
 //! What the lines of a body are to a list of search hits and paths: rows with a path and a number, paths, or text.
 
-use std::collections::HashSet;
-
+use crate::base::names::TextSet;
 use crate::facts::encode::grouped_paths::{END, GAP};
 use crate::facts::numbered::split_lines;
 
@@ -97,7 +96,7 @@ fn is_path(line: &str) -> bool {
 
 /// The search hits of a body: what its other lines are read against.
 pub struct Hits<'a> {
-    paths: HashSet<&'a str>,
+    paths: TextSet<'a>,
     /// What context lines without a colon write in front of the path.
     pub context: &'a str,
 }
@@ -105,7 +104,7 @@ pub struct Hits<'a> {
 impl<'a> Hits<'a> {
     /// Looks for hits in a body.
     pub fn find(text: &'a str) -> Self {
-        let paths: HashSet<&str> = split_lines(text).filter_map(hit).map(|row| row.path).collect();
+        let paths: TextSet<'_> = split_lines(text).filter_map(hit).map(|row| row.path).collect();
         let mut hits = Self { paths, context: "" };
         if !hits.paths.is_empty() {
             let lines = split_lines(text).filter(|line| !line.contains(':') && numbers(line, b'-').next().is_some());
