@@ -307,6 +307,8 @@ fn one_format_is_printed_and_read_back() {
     assert!(refused.err.contains("kv does not apply"), "{}", refused.err);
     assert_eq!(home.run_with(&["decode", "--as", "csv"], b"no, \"csv").exit, Exit::Failed);
     assert_eq!(home.run_with(&["encode", "--as", "nonsense"], b"x").exit, Exit::Usage);
+    let file = home.run(&["encode", "body.json"]);
+    assert!(file.exit == Exit::Usage && file.err.contains("devboy encode [OPTIONS] < FILE"), "{}", file.err);
 }
 
 #[test]

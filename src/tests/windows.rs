@@ -119,6 +119,11 @@ fn an_empty_window_is_an_error_that_names_it_and_what_is_there() {
 #[test]
 fn a_comparison_of_empty_windows_names_them() {
     let (home, _) = home();
+    // A side of a comparison is called by its own name.
+    let odd = home.run(&["mine", "compare", "foo..7d", "7d.."]);
+    assert_eq!(odd.exit, Exit::Usage);
+    assert!(odd.err.contains("foo..7d is no window of time: foo: not a time"), "{}", odd.err);
+    assert!(!odd.err.contains("--since"), "{}", odd.err);
     let empty = ["mine", "compare", "2020-01-01..2020-01-02", "2020-02-01..2020-02-02"];
     let outcome = home.run(&empty);
     assert_eq!(outcome.exit, Exit::Failed);

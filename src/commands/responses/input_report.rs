@@ -70,7 +70,8 @@ impl Responses {
             hints.push(format!("{} could not be read as an event", counted(skipped, "line")));
         }
         hints.push(
-            "the live pipeline records with `telemetry.enabled = true`; `devboy tune analyze --from-claude-logs` and `devboy mine fingerprints` read the logs instead"
+            "the live pipeline records with `telemetry.enabled = true`; `devboy tune analyze --from-claude-logs` and \
+             `devboy mine fingerprints` read the logs instead"
                 .to_owned(),
         );
         Error::failed("no telemetry found").hint(hints.join("\n"))
