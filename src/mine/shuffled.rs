@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::base::id::IdMap;
 use crate::base::names::Sym;
 use crate::base::shuffled::{Chance, LaggedPairs, MessageSums, chance};
 use crate::frames::edge::{Activity, Turns};
@@ -27,7 +28,7 @@ pub fn of_activities(activities: &[Activity], lags: &[u32], turns: Turns) -> BTr
     let mut rows: Vec<(u32, u64, Sym, u32)> =
         activities.iter().map(|row| (row.case, row.place, row.tool, row.turn)).collect();
     rows.sort_unstable();
-    let mut out = BTreeMap::new();
+    let mut out = IdMap::default();
     for case in rows.chunk_by(|a, b| a.0 == b.0) {
         let message = |calls: &[(u32, u64, Sym, u32)]| ShuffledMessage {
             place: calls[0].1,
@@ -37,11 +38,11 @@ pub fn of_activities(activities: &[Activity], lags: &[u32], turns: Turns) -> BTr
         let messages: Vec<ShuffledMessage> = case.chunk_by(|a, b| a.1 == b.1).map(message).collect();
         add(&messages, lags, turns, &mut out);
     }
-    out
+    out.into_iter().collect()
 }
 
 /// Adds what one context contributes; its messages stand in order.
-pub fn add(messages: &[ShuffledMessage], lags: &[u32], turns: Turns, out: &mut BTreeMap<LaggedTools, Chance>) {
+pub fn add(messages: &[ShuffledMessage], lags: &[u32], turns: Turns, out: &mut IdMap<LaggedTools, Chance>) {
     let mut single: BTreeMap<Sym, [f64; 2]> = BTreeMap::new();
     let mut both: BTreeMap<(Sym, Sym), [f64; 4]> = BTreeMap::new();
     for message in messages {

@@ -45,9 +45,9 @@ pub struct Effective {
 impl Effective {
     /// Lays the file over the built-in tree and brings it to the current version, in memory only.
     pub fn resolve(file: &SettingsFile) -> Result<Self> {
-        let mut layers = Layers { file, leaves: Vec::new() };
+        let mut layers = Layers { file, at: KeyPath::default(), leaves: Vec::new() };
         let sources = Sources { built_in: Some(built_in_tree()), file: Some(&file.tree), fallback: Some(&FALLBACKS) };
-        let whole = layers.merge(SchemaNode::root(), sources, &KeyPath::default()).unwrap_or_else(empty);
+        let whole = layers.merge(SchemaNode::root(), sources).unwrap_or_else(empty);
         let settings = Settings::deserialize(whole.into_deserializer()).map_err(|cause| {
             Error::failed(format!("{}: the configuration does not fit together: {cause}", file.path.shown()))
         })?;
@@ -103,17 +103,22 @@ impl<'v> Sources<'v> {
 
 struct Layers<'f> {
     file: &'f SettingsFile,
+    /// Where the merge stands.
+    at: KeyPath,
     leaves: Vec<(KeyPath, Value, Origin)>,
 }
 
 impl Layers<'_> {
-    fn merge(&mut self, node: &SchemaNode, sources: Sources<'_>, at: &KeyPath) -> Option<Value> {
-        let SchemaNode::Table { each, .. } = node else { return self.leaf(node, sources, at) };
+    fn merge(&mut self, node: &SchemaNode, sources: Sources<'_>) -> Option<Value> {
+        let SchemaNode::Table { each, .. } = node else { return self.leaf(node, sources) };
         let names = node.names();
         let entries = if each.is_some() { sources.entries(&names) } else { BTreeSet::new() };
         let mut merged = InlineTable::new();
         for key in names.into_iter().chain(entries) {
-            let below = node.child(key).and_then(|child| self.merge(child, sources.child(key), &at.child(key)));
+            let Some(child) = node.child(key) else { continue };
+            self.at.0.push(key.to_owned());
+            let below = self.merge(child, sources.child(key));
+            self.at.0.pop();
             if let Some(value) = below {
                 merged.insert(key, value);
             }
@@ -121,14 +126,14 @@ impl Layers<'_> {
         Some(Value::InlineTable(merged))
     }
 
-    fn leaf(&mut self, node: &SchemaNode, sources: Sources<'_>, at: &KeyPath) -> Option<Value> {
+    fn leaf(&mut self, node: &SchemaNode, sources: Sources<'_>) -> Option<Value> {
         let (value, origin) = match sources.file {
-            Some(_) if is_outdated(at, self.file) => (sources.built_in?, Origin::Default),
-            Some(value) => (value, Origin::File { line: self.file.line_of(at).unwrap_or(1) }),
+            Some(_) if is_outdated(&self.at, self.file) => (sources.built_in?, Origin::Default),
+            Some(value) => (value, Origin::File { line: self.file.line_of(&self.at).unwrap_or(1) }),
             None => (sources.built_in.or(sources.fallback)?, Origin::Default),
         };
         let value = node.normal(value);
-        self.leaves.push((at.clone(), value.clone(), origin));
+        self.leaves.push((self.at.clone(), value.clone(), origin));
         Some(value)
     }
 }

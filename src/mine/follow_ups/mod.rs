@@ -37,7 +37,7 @@ struct SessionCounts {
     /// Of these, followed by another tool at a lag.
     support: Vec<(LaggedTools, u32)>,
     /// What another order of the steps would show.
-    chances: BTreeMap<LaggedTools, Chance>,
+    chances: Vec<(LaggedTools, Chance)>,
 }
 
 /// Counts by session (its place in the order of their starts), ascending; sessions without any are left out.
@@ -136,6 +136,7 @@ fn count(chains: Vec<Vec<ToolInStep>>, lags: &[u32], with_chance: bool) -> Sessi
     tools.dedup();
     let mut trials = vec![0_u32; tools.len()];
     let mut pairs: IdMap<LaggedTools, u32> = IdMap::default();
+    let mut chances: IdMap<LaggedTools, Chance> = IdMap::default();
     for mut uses in chains {
         uses.sort_unstable();
         uses.dedup();
@@ -146,16 +147,17 @@ fn count(chains: Vec<Vec<ToolInStep>>, lags: &[u32], with_chance: bool) -> Sessi
             each_pair(&uses, lag, |from, to| *pairs.entry((from, to, lag)).or_default() += 1);
         }
         if with_chance {
-            add_chances(uses, lags, &mut counts.chances);
+            add_chances(uses, lags, &mut chances);
         }
     }
     counts.trials = tools.into_iter().zip(trials).collect();
     counts.support = pairs.into_iter().collect();
     counts.support.sort_unstable();
+    counts.chances = chances.into_iter().collect();
     counts
 }
 
-fn add_chances(mut uses: Vec<ToolInStep>, lags: &[u32], chances: &mut BTreeMap<LaggedTools, Chance>) {
+fn add_chances(mut uses: Vec<ToolInStep>, lags: &[u32], chances: &mut IdMap<LaggedTools, Chance>) {
     uses.sort_unstable_by_key(|used| (used.partition, used.step, used.tool));
     for context in uses.chunk_by(|a, b| a.partition == b.partition) {
         let message = |step: &[ToolInStep]| ShuffledMessage {
