@@ -104,7 +104,7 @@ fn a_habit_that_ends_makes_the_bounds_of_the_past_wider() {
         }
     }
     let lower = |log: &EventLog| {
-        let rows = counted(&log, &[1, 2, 3]).rows(&numbers);
+        let rows = counted(log, &[1, 2, 3]).rows(&numbers);
         let row = *rows.iter().find(|row| (row.from, row.to, row.lag) == (Sym(1), Sym(2), 1)).unwrap();
         (row.support as f64 / row.trials as f64, row.lower)
     };

@@ -499,7 +499,7 @@ impl Timeline {
         let requests = self.requests_of(chain);
         let Some((first, last)) = requests.first().zip(requests.last()) else { return Some(0..0) };
         let is_fork = self.segments[first.segment as usize].after != NONE;
-        (!is_fork).then(|| first.inputs.start..last.outputs.end)
+        (!is_fork).then_some(first.inputs.start..last.outputs.end)
     }
 
     /// Keeps the requests that began within the window, and what belongs to them. Blocks of requests before the window
