@@ -71,6 +71,15 @@ fn logs() -> impl Strategy<Value = EventLog> {
     })
 }
 
+/// Names as they are.
+const PLAIN: EventGuide<'_> = EventGuide {
+    inner_formats: &[],
+    sessions: &[],
+    pseudonym: &str::to_owned,
+    is_pseudonym: &|_| false,
+    classify: &|_| "default",
+};
+
 /// A step of a chain.
 type Step = (u32, u32);
 /// Tool, partition.
@@ -121,31 +130,27 @@ proptest! {
     }
 
     #[test]
+    fn follow_ups_of_the_first_sessions_are_those_of_a_log_without_the_others(log in logs(), sessions in 0_usize..3) {
+        let numbers = crate::rules::statistics::numbers(&crate::base::data::Data::default()).unwrap();
+        let (starts, lags) = (log.starts(), &numbers.links.lags);
+        let sessions = sessions.min(starts.len());
+        let within = FollowUps::of_events(&log, &starts, lags, sessions).rows_of_first(sessions, &numbers);
+        let alone = FollowUps::of_events(&log, &starts[..sessions], lags, usize::MAX).rows(&numbers);
+        prop_assert_eq!(format!("{within:?}"), format!("{alone:?}"));
+    }
+
+    #[test]
     fn what_two_parts_add_up_to_is_what_the_whole_does(log in logs(), split_at in 0_i64..40) {
-        let guide = EventGuide {
-            inner_formats: &[],
-            sessions: &[],
-            pseudonym: &str::to_owned,
-            is_pseudonym: &|_| false,
-            classify: &|_| "default",
-        };
         let starts = log.starts();
         let part = log.within(&starts[..starts.partition_point(|(start, _)| *start < split_at)]);
         let sums = EventSums::of(&part).unwrap().plus(EventSums::of(&part.others()).unwrap());
         let whole = EventSums::of(&log.whole()).unwrap();
-        prop_assert_eq!(format!("{:?}", sums.observed(&log, &guide)), format!("{:?}", whole.observed(&log, &guide)));
+        prop_assert_eq!(format!("{:?}", sums.observed(&log, &PLAIN)), format!("{:?}", whole.observed(&log, &PLAIN)));
     }
 
     #[test]
     fn the_distance_of_a_repeat_is_the_number_of_other_bodies_since(log in logs()) {
-        let guide = EventGuide {
-            inner_formats: &[],
-            sessions: &[],
-            pseudonym: &str::to_owned,
-            is_pseudonym: &|_| false,
-            classify: &|_| "default",
-        };
-        let observed = EventSums::of(&log.whole()).unwrap().observed(&log, &guide);
+        let observed = EventSums::of(&log.whole()).unwrap().observed(&log, &PLAIN);
         let mut distances: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         for (place, event) in log.events.iter().enumerate().filter(|(_, event)| event.body.is_some()) {
             let context = |other: &RecordedEvent| (other.chain, other.partition) == (event.chain, event.partition);
