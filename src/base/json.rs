@@ -4,6 +4,8 @@
 //! spelling of escapes inside strings that nobody reads. Nesting is followed with a bit stack, never with recursion, so
 //! no input can overflow the call stack.
 
+use std::borrow::Cow;
+
 use memchr::{memchr, memchr2};
 
 /// Deepest nesting that is followed.
@@ -60,15 +62,23 @@ impl<'a> RawStr<'a> {
         out.0
     }
 
-    /// The text with escapes resolved. `None` if an escape is malformed.
-    pub fn decode(self) -> Option<Vec<u8>> {
+    /// The text with escapes resolved, where it stands if it has none. `None` if an escape is malformed.
+    pub fn decode(self) -> Option<Cow<'a, [u8]>> {
         if let Some(plain) = self.plain() {
-            return Some(plain.to_vec());
+            return Some(Cow::Borrowed(plain));
         }
         // No escape stands for more bytes than it has.
         let mut out = Decoded(Vec::with_capacity(self.0.len()));
         decode_into(self.0, &mut out).ok()?;
-        Some(out.0)
+        Some(Cow::Owned(out.0))
+    }
+
+    /// The same as text: half a UTF-16 pair, and what is no UTF-8, becomes U+FFFD.
+    pub fn text(self) -> Option<Cow<'a, str>> {
+        Some(match self.decode()? {
+            Cow::Borrowed(plain) => String::from_utf8_lossy(plain),
+            Cow::Owned(decoded) => Cow::Owned(String::from_utf8_lossy(&decoded).into_owned()),
+        })
     }
 }
 

@@ -3,24 +3,33 @@
 
 use std::borrow::Cow;
 
+use xxhash_rust::xxh3::xxh3_64;
+
 /// Shortest term of the relevance filter, in bytes (policies.md 5.1).
 const TERM_BYTES_MIN: usize = 3;
 /// Shortest word of the keyword scorer, in code points (policies.md 6.2).
 const WORD_CHARS_MIN: usize = 2;
+/// Up to here a word is brought to lower case on the stack.
+const SHORT_BYTES_MAX: usize = 32;
 
 /// A word of a text.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TextWord<'a> {
-    /// In lower case.
-    pub text: Cow<'a, str>,
+    /// As it stands in the text.
+    run: &'a str,
     /// Where it begins, in code points from the start of the text.
     pub start_chars: usize,
 }
 
-impl TextWord<'_> {
+impl<'a> TextWord<'a> {
+    /// In lower case.
+    pub fn text(&self) -> Cow<'a, str> {
+        lower(self.run)
+    }
+
     /// See [`hash`].
     pub fn hash(&self) -> u64 {
-        hash(&self.text)
+        hash(self.run)
     }
 }
 
@@ -28,19 +37,33 @@ impl TextWord<'_> {
 pub fn terms(text: &str) -> impl Iterator<Item = TextWord<'_>> {
     let runs =
         Runs { rest: text, chars: 0, inside: |c: char| c.is_alphanumeric() || c == '_', breaks: |_, _, _| false };
-    runs.filter(|piece| piece.text.len() >= TERM_BYTES_MIN)
+    runs.filter(|piece| is_measured(piece, |text| text.len() >= TERM_BYTES_MIN))
 }
 
 /// Words of the keyword scorer: runs of letters and digits, split where camelCase begins a new word (`toolUse` is tool,
 /// use; `HTTPServer` is http, server), of at least two characters.
 pub fn words(text: &str) -> impl Iterator<Item = TextWord<'_>> {
     let runs = Runs { rest: text, chars: 0, inside: char::is_alphanumeric, breaks: begins_hump };
-    runs.filter(|piece| piece.text.chars().nth(WORD_CHARS_MIN - 1).is_some())
+    runs.filter(|piece| is_measured(piece, |text| text.chars().nth(WORD_CHARS_MIN - 1).is_some()))
+}
+
+/// Whether a word is long enough, in lower case: of letters beyond ASCII that is not as long as what stands in the text.
+fn is_measured(piece: &TextWord<'_>, is_long_enough: impl Fn(&str) -> bool) -> bool {
+    if piece.run.is_ascii() { is_long_enough(piece.run) } else { is_long_enough(&piece.text()) }
 }
 
 /// XXH3-64 of a word in lower case: how words are kept.
 pub fn hash(word: &str) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(lower(word).as_bytes())
+    // Most words with capitals are short and ASCII.
+    let mut short = [0; SHORT_BYTES_MAX];
+    match short.get_mut(..word.len()).filter(|_| word.is_ascii()) {
+        Some(copy) => {
+            copy.copy_from_slice(word.as_bytes());
+            copy.make_ascii_lowercase();
+            xxh3_64(copy)
+        }
+        None => xxh3_64(lower(word).as_bytes()),
+    }
 }
 
 fn lower(text: &str) -> Cow<'_, str> {
@@ -89,6 +112,6 @@ impl<'a, I: Fn(char) -> bool, B: Fn(char, char, Option<char>) -> bool> Iterator 
         }
         let run = &self.rest[start..end];
         self.rest = &self.rest[end..];
-        Some(TextWord { text: lower(run), start_chars })
+        Some(TextWord { run, start_chars })
     }
 }

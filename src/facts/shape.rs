@@ -150,7 +150,7 @@ fn keys_of<'a>(cursor: &mut Cursor<'a>) -> Result<Keys<'a>, JsonFault> {
 
 /// A string as it reads; one with a malformed escape as it stands.
 fn decoded(raw: RawStr<'_>) -> Cow<'_, [u8]> {
-    raw.plain().map_or_else(|| raw.decode().map_or(Cow::Borrowed(raw.0), Cow::Owned), Cow::Borrowed)
+    raw.decode().unwrap_or(Cow::Borrowed(raw.0))
 }
 
 /// The running mean of the Jaccard indices.

@@ -1,6 +1,7 @@
 //! What a call is given: the scalars of its input, by path of keys, and what it quotes of what its agent was shown (the
 //! text that an edit is to replace).
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::Value as Json;
@@ -59,17 +60,10 @@ impl Walk<'_, '_> {
             }
             JsonKind::String => {
                 let raw = cursor.string()?;
-                let decoded;
-                let text = match raw.plain() {
-                    Some(plain) => plain,
-                    // Of a long text the spelling in JSON tells as much.
-                    None if !self.draft.rules.may_be_value(raw.0) => raw.0,
-                    None => {
-                        decoded = raw.decode().unwrap_or_default();
-                        &decoded
-                    }
-                };
-                self.string(text, key);
+                // Of a long text the spelling in JSON tells as much.
+                let may_be_value = self.draft.rules.may_be_value(raw.0);
+                let text = if may_be_value { raw.decode().unwrap_or_default() } else { Cow::Borrowed(raw.0) };
+                self.string(&text, key);
             }
             JsonKind::Number => {
                 let literal = cursor.number()?;

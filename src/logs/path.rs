@@ -16,23 +16,23 @@ enum Style {
 /// `C:\a\b` and `c:/a/b` become `C:/a/b`, and `\\host\a` becomes `\\host/a`. In a path that looks like none of
 /// Windows a back-slash is part of a name.
 pub fn normal_path(path: &[u8], cwd: Option<&[u8]>) -> Vec<u8> {
-    match cwd.filter(|cwd| !cwd.is_empty() && !is_rooted(path)) {
-        Some(cwd) => normal(&[cwd, b"/", path].concat()),
-        None => normal(path),
-    }
+    let mut out = Vec::new();
+    normal_path_into(path, cwd, &mut out);
+    out
 }
 
-/// Writes [`normal_path`] to `out`; most paths are normal as they stand, and nothing is allocated for them.
+/// Writes [`normal_path`] to `out`; for most paths nothing is allocated.
 pub fn normal_path_into(path: &[u8], cwd: Option<&[u8]>, out: &mut Vec<u8>) {
     out.clear();
-    match cwd.filter(|_| !is_rooted(path)) {
+    match cwd.filter(|cwd| !cwd.is_empty() && !is_rooted(path)) {
         Some(cwd) if is_plain(cwd) && is_plain_relative(path) => {
             out.extend_from_slice(cwd);
             out.push(b'/');
             out.extend_from_slice(path);
         }
-        _ if is_plain(path) => out.extend_from_slice(path),
-        _ => out.append(&mut normal_path(path, cwd)),
+        Some(cwd) => normalise(&[cwd, b"/", path].concat(), out),
+        None if is_plain(path) => out.extend_from_slice(path),
+        None => normalise(path, out),
     }
 }
 
@@ -47,26 +47,39 @@ fn is_plain_relative(path: &[u8]) -> bool {
     ends && !path.windows(2).any(|pair| pair[0] == b'/' && matches!(pair[1], b'/' | b'.'))
 }
 
-fn normal(path: &[u8]) -> Vec<u8> {
+/// Writes a path to `out`, which is empty, part by part.
+fn normalise(path: &[u8], out: &mut Vec<u8>) {
     let style = style_of(path);
     let is_separator = |byte: &u8| *byte == b'/' || (*byte == b'\\' && style == Style::Windows);
-    let (mut root, rest) = split_root(path, style);
-    let mut parts: Vec<&[u8]> = Vec::new();
+    let rest = write_root(path, style, out);
+    let root = out.len();
     for part in rest.split(is_separator) {
         match part {
             b"" | b"." => {}
-            b".." if parts.last().is_some_and(|last| *last != b"..") => drop(parts.pop()),
-            b".." if !root.is_empty() => {}
-            _ => parts.push(part),
+            b".." if out.len() > root && last_part(&out[root..]) != b".." => {
+                let kept = out.len() - last_part(&out[root..]).len();
+                out.truncate(kept.saturating_sub(1).max(root));
+            }
+            b".." if root > 0 => {}
+            _ => {
+                if out.len() > root {
+                    out.push(b'/');
+                }
+                out.extend_from_slice(part);
+            }
         }
     }
-    let parts = parts.join(&b'/');
     // A name that looks like a root, such as `~` or `C:`, stays what it is only behind `./`.
-    if !is_rooted(path) && is_rooted(&parts) {
-        root.extend_from_slice(b"./");
+    if !is_rooted(path) && is_rooted(out) {
+        out.splice(..0, *b"./");
     }
-    root.extend_from_slice(&parts);
-    if root.is_empty() { b".".to_vec() } else { root }
+    if out.is_empty() {
+        out.push(b'.');
+    }
+}
+
+fn last_part(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }
 
 fn style_of(path: &[u8]) -> Style {
@@ -83,12 +96,21 @@ pub fn is_rooted(path: &[u8]) -> bool {
     style_of(path) == Style::Windows || path.starts_with(b"/") || path == b"~" || path.starts_with(b"~/")
 }
 
-/// The root in its one spelling, and what stands behind it.
-fn split_root(path: &[u8], style: Style) -> (Vec<u8>, &[u8]) {
+/// Writes the root in its one spelling; tells what stands behind it.
+fn write_root<'p>(path: &'p [u8], style: Style, out: &mut Vec<u8>) -> &'p [u8] {
     match (style, path) {
-        (Style::Windows, [letter, b':', rest @ ..]) => (vec![letter.to_ascii_uppercase(), b':', b'/'], rest),
-        (Style::Windows, _) => (br"\\".to_vec(), path),
-        (Style::Posix, [b'/', rest @ ..]) => (b"/".to_vec(), rest),
-        (Style::Posix, _) => (Vec::new(), path),
+        (Style::Windows, [letter, b':', rest @ ..]) => {
+            out.extend([letter.to_ascii_uppercase(), b':', b'/']);
+            rest
+        }
+        (Style::Windows, _) => {
+            out.extend(br"\\");
+            path
+        }
+        (Style::Posix, [b'/', rest @ ..]) => {
+            out.push(b'/');
+            rest
+        }
+        (Style::Posix, _) => path,
     }
 }

@@ -195,9 +195,9 @@ impl<'v> Extractor<'v> {
     fn assistant_rows(&mut self, chain: u32, record: u32, ts: Millis, envelope: &Envelope<'_>, progress: bool) {
         let MessageFields { id, model, usage, finished, .. } = envelope.message.unwrap_or_default();
         let message = envelope.message_id();
-        let model = model.and_then(RawStr::decode).unwrap_or_default();
-        let has_usage = usage.is_some() && model != b"<synthetic>" && !progress;
-        let model = self.trace.names.intern(&String::from_utf8_lossy(&model));
+        let model = model.and_then(RawStr::text).unwrap_or_default();
+        let has_usage = usage.is_some() && model != "<synthetic>" && !progress;
+        let model = self.trace.names.intern(&model);
         self.trace.rows.messages.push(MessageRow {
             id: message,
             model,

@@ -84,7 +84,7 @@ fn named<'k>(
 fn words_of_fields<'m>(models: impl IntoIterator<Item = &'m ToolModel>) -> BTreeMap<u64, String> {
     let groups = models.into_iter().flat_map(|model| model.field_groups.values());
     let fields = groups.filter(|group| !group.default_include).flat_map(|group| &group.fields);
-    fields.flat_map(|field| words::words(field)).map(|word| (word.hash(), word.text.into_owned())).collect()
+    fields.flat_map(|field| words::words(field)).map(|word| (word.hash(), word.text().into_owned())).collect()
 }
 
 /// The line that announces which tools were called ahead, to stand behind an answer; empty if none was. Arguments are as

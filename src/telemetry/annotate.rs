@@ -226,10 +226,7 @@ impl<'a> CitationEvent<'a> {
     }
 
     fn tool_name(&self) -> Cow<'a, str> {
-        match self.tool.plain() {
-            Some(plain) => String::from_utf8_lossy(plain),
-            None => Cow::Owned(String::from_utf8_lossy(&self.tool.decode().unwrap_or_default()).into_owned()),
-        }
+        self.tool.text().unwrap_or_default()
     }
 }
 

@@ -327,9 +327,7 @@ impl<'a> EventFields<'a> {
         let kind = self.span(Field::Type)?;
         let data = self.span(Field::Data)?;
         let kind = kind.first().filter(|quote| **quote == b'"').and_then(|_| Cursor::new(kind).string().ok())?;
-        let says = |text: &[u8]| text == wanted.as_bytes();
-        let escaped = || kind.decode().is_some_and(|text| says(&text));
-        kind.plain().map_or_else(escaped, says).then_some(data)
+        kind.decode().is_some_and(|text| *text == *wanted.as_bytes()).then_some(data)
     }
 }
 

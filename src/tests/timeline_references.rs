@@ -1,11 +1,13 @@
 //! What answers take up from their contexts: where lines and identifiers are found, and where they are not.
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::base::id::Id;
 use crate::base::words;
 use crate::logs::timeline::requests::{BlockKind, ReferenceKind, Timeline};
 use crate::logs::timeline::rules::TimelineRules;
+use crate::logs::timeline::runs::{UUID_BYTES, telling_runs};
 use crate::tests::log_builder::*;
 use crate::tests::timeline::{check, linked, says, timeline_of};
 
@@ -227,4 +229,44 @@ fn words_are_kept_as_hashes_with_their_counts() {
     assert!(find(&prompt.terms, "tailword").is_none(), "only the start of a text is taken");
     assert!(find(&answer.terms, "snake_case").is_some() && find(&answer.words, "snake").is_some());
     assert!(of(&prompt.terms).is_sorted_by_key(|word| word.hash));
+}
+
+/// Runs byte by byte, as `telling_runs` says them.
+fn runs_of(text: &[u8]) -> Vec<(usize, usize)> {
+    let is_inside = |byte: &u8| byte.is_ascii_graphic() && !b"\"'`()[]{}<>,;|*=\\".contains(byte);
+    let mut found = Vec::new();
+    let mut start = 0;
+    for run in text.split(|byte| !is_inside(byte)) {
+        let end = start + run.len();
+        let is_mark = |byte: &u8| byte.is_ascii_digit() || b"_/".contains(byte);
+        let tells = run.iter().any(is_mark) || run.iter().skip(1).any(u8::is_ascii_uppercase);
+        if tells || run.len() >= UUID_BYTES {
+            found.push((start, end));
+        }
+        start = end + 1;
+    }
+    found
+}
+
+proptest! {
+    #![proptest_config(cases(512))]
+
+    #[test]
+    fn runs_are_found_wherever_blocks_end(
+        pieces in prop::collection::vec(
+            prop_oneof![
+                4 => "[a-z.:-]{1,40}".prop_map(String::into_bytes),
+                2 => "[a-zA-Z]{1,70}".prop_map(String::into_bytes),
+                2 => "[a-z0-9_/]{1,140}".prop_map(String::into_bytes),
+                3 => "[ \n\"'`()\\[\\]{}<>,;|*=\\\\é→]{1,3}".prop_map(String::into_bytes),
+                1 => prop::collection::vec(any::<u8>(), 1..80),
+            ],
+            0..12,
+        ),
+    ) {
+        let text = pieces.concat();
+        let mut found = Vec::new();
+        telling_runs(&text, |start, end| found.push((start, end)));
+        prop_assert_eq!(found, runs_of(&text));
+    }
 }

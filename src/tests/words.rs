@@ -3,7 +3,7 @@
 use crate::base::words::{hash, terms, words};
 
 fn texts<'a>(pieces: impl Iterator<Item = crate::base::words::TextWord<'a>>) -> Vec<(String, usize)> {
-    pieces.map(|piece| (piece.text.into_owned(), piece.start_chars)).collect()
+    pieces.map(|piece| (piece.text().into_owned(), piece.start_chars)).collect()
 }
 
 fn owned(expected: &[(&str, usize)]) -> Vec<(String, usize)> {

@@ -1,6 +1,8 @@
 //! What the client put into a context beside the conversation, as far as attachments tell: instructions and names of tools of
 //! MCP servers, texts of hooks. And how long hooks ran.
 
+use std::borrow::Cow;
+
 use crate::base::id::Id;
 use crate::base::json::{Cursor, JsonKind, RawStr};
 use crate::base::names::Names;
@@ -119,18 +121,17 @@ fn slowest(infos: &[u8]) -> FieldResult<Option<u64>> {
 }
 
 /// A string, or the strings of a list; what is no string is an empty one.
-fn strings(value: &[u8]) -> Vec<Vec<u8>> {
+fn strings(value: &[u8]) -> Vec<Cow<'_, [u8]>> {
     let mut all = Vec::new();
-    let decoded = |text: Option<RawStr<'_>>| text.and_then(RawStr::decode).unwrap_or_default();
     let mut read = || -> FieldResult<()> {
         let mut cursor = Cursor::new(value);
         if cursor.shape()? != JsonKind::Array {
-            all.push(decoded(text(&mut cursor)?));
+            all.push(text(&mut cursor)?.and_then(RawStr::decode).unwrap_or_default());
             return Ok(());
         }
         let mut first = cursor.enter()?;
         while cursor.next_element(&mut first)? {
-            all.push(decoded(text(&mut cursor)?));
+            all.push(text(&mut cursor)?.and_then(RawStr::decode).unwrap_or_default());
         }
         Ok(())
     };

@@ -2,77 +2,20 @@
 //! hexadecimal, and names that no prose contains), and the words of what people and the model wrote, as hashes without
 //! order.
 
-use std::ops::Range;
-
-use crate::base::words::{TextWord, terms, words};
+use crate::base::words::{terms, words};
 use crate::logs::timeline::requests::{ReferenceKind, Utterance};
 use crate::logs::timeline::rules::IdentifierRules;
-use crate::logs::timeline::words::{Word, WordList};
+use crate::logs::timeline::runs::{UUID_BYTES, is_inside, telling_runs};
+use crate::logs::timeline::words::WordList;
 
 /// Hands every identifier of a text to `take`, with the byte behind its end.
 pub fn identifiers<'t>(text: &'t [u8], rules: &IdentifierRules, mut take: impl FnMut(ReferenceKind, &'t [u8], usize)) {
-    let mut at = 0;
-    // Bytes outside of runs have no sign at all.
-    while let Some(start) = text[at..].iter().position(|&byte| SIGNS[byte as usize] != 0).map(|skip| at + skip) {
-        let mut end = start + 1;
-        // A capital at the start is no sign of anything.
-        let mut signs = SIGNS[text[start] as usize] & !CAPITAL;
-        while let Some(sign) = text.get(end).map(|&byte| SIGNS[byte as usize]).filter(|&sign| sign != 0) {
-            signs |= sign;
-            end += 1;
-        }
-        // Words of prose are neither; a UUID of letters alone is long enough to tell.
-        let may_be = signs & !INSIDE != 0 || end - start >= UUID_BYTES;
-        if may_be && end - start >= rules.bytes_min {
+    telling_runs(text, |start, end| {
+        if end - start >= rules.bytes_min {
             run(text, start, end, rules, &mut take);
         }
-        at = end;
-    }
+    });
 }
-
-/// Letters and dashes of a UUID.
-const UUID_BYTES: usize = 36;
-/// See [`SIGNS`].
-const INSIDE: u8 = 1;
-/// A capital letter: within a word it is a sign of a name.
-const CAPITAL: u8 = 2;
-/// A digit, `_` or `/`: prose has none within its words.
-const MARK: u8 = 4;
-
-/// Bytes that a run of identifiers may hold: ASCII without blanks, quotes, brackets and what separates them in lists.
-const SIGNS: [u8; 256] = {
-    let mut signs = [0; 256];
-    let mut byte = 0x21;
-    while byte < 0x7F {
-        let is_outside = matches!(
-            byte as u8,
-            b'"' | b'\''
-                | b'`'
-                | b'('
-                | b')'
-                | b'['
-                | b']'
-                | b'{'
-                | b'}'
-                | b'<'
-                | b'>'
-                | b','
-                | b';'
-                | b'|'
-                | b'*'
-                | b'='
-                | b'\\'
-        );
-        signs[byte] = match byte as u8 {
-            _ if is_outside => 0,
-            b'A'..=b'Z' => INSIDE | CAPITAL,
-            b'0'..=b'9' | b'_' | b'/' => INSIDE | MARK,
-            _ => INSIDE,
-        };
-        byte += 1;
-    }
-    signs
-};
 
 fn run<'t>(
     text: &'t [u8],
@@ -88,7 +31,7 @@ fn run<'t>(
     };
     if slash > 1 && word[slash - 1] == b':' && word.get(slash + 1) == Some(&b'/') {
         // Addresses hold what elsewhere separates: `?a=b`.
-        let more = text[end..].iter().take_while(|&&byte| SIGNS[byte as usize] & INSIDE != 0 || byte == b'=').count();
+        let more = text[end..].iter().take_while(|&&byte| is_inside(byte) || byte == b'=').count();
         let end =
             end + text[end..end + more].iter().rposition(|byte| !b".:!?=".contains(byte)).map_or(0, |last| last + 1);
         return take(ReferenceKind::Url, &text[start..end], end);
@@ -178,21 +121,6 @@ fn is_symbol(part: &[u8], rules: &IdentifierRules) -> bool {
 pub fn utterance(block: u32, text: &str, chars_max: usize, out: &mut WordList) -> Option<Utterance> {
     let end = text.char_indices().nth(chars_max).map_or(text.len(), |(end, _)| end);
     let text = &text[..end];
-    let terms = count(terms(text), out);
-    let words = count(words(text), out);
+    let (terms, words) = (out.count(terms(text)), out.count(words(text)));
     (!terms.is_empty() || !words.is_empty()).then_some(Utterance { block, terms, words })
-}
-
-/// Adds each word once, by hash.
-fn count<'t>(pieces: impl Iterator<Item = TextWord<'t>>, out: &mut WordList) -> Range<u32> {
-    let position = |piece: &TextWord<'_>| u8::try_from(piece.start_chars / Word::STEP_CHARS).unwrap_or(u8::MAX);
-    let mut seen: Vec<(u64, u8)> = pieces.map(|piece| (piece.hash(), position(&piece))).collect();
-    // Of one word the first place comes first.
-    seen.sort_unstable();
-    let start = out.end();
-    for same in seen.chunk_by(|one, other| one.0 == other.0) {
-        let (hash, position) = same[0];
-        out.push(Word { hash, count: u16::try_from(same.len()).unwrap_or(u16::MAX), position });
-    }
-    start..out.end()
 }

@@ -20,6 +20,7 @@ mod occurrences;
 mod record;
 mod references;
 pub mod rules;
+pub mod runs;
 
 #[cfg(any(test, fuzzing))]
 use std::io::Read;

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
+use smallvec::SmallVec;
+
 use crate::base::id::IdHasher;
 use crate::logs::timeline::requests::Occurrence;
 
@@ -21,8 +23,8 @@ pub struct OccurrenceEntry {
 /// The places of a text behind the first one.
 #[derive(Default, Clone)]
 struct Later {
-    /// The latest ones, in order.
-    places: Vec<Occurrence>,
+    /// The latest ones, in order; as many as are kept as a rule stand right here.
+    places: SmallVec<[Occurrence; 3]>,
     /// Whether places between them and the first one were left out.
     cut: bool,
 }

@@ -321,9 +321,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         }
         self.team_member(envelope, chain);
         let row = self.push(envelope, parent, chain, marks, RecordKind::Said);
-        let kind = |block: &DraftBlock| self.kind_of(envelope, &draft, block);
-        let kinds: Vec<BlockKind> = draft.blocks.iter().map(kind).collect();
-        self.blocks(envelope, &draft, &kinds, row);
+        self.blocks(envelope, &draft, row);
         self.draft = draft;
         row
     }
@@ -366,15 +364,16 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         marks
     }
 
-    fn kind_of(&self, envelope: &Envelope<'_>, draft: &ContentDraft, block: &DraftBlock) -> BlockKind {
-        match block.part {
+    fn kind_of(&self, envelope: &Envelope<'_>, row: u32, part: DraftKind, text: &[u8]) -> BlockKind {
+        let by_model = matches!(self.out.rows.records[row as usize].kind, RecordKind::Answer(_));
+        match part {
             DraftKind::Result => BlockKind::ToolResult,
             DraftKind::Media => BlockKind::Media,
             DraftKind::Thinking => BlockKind::Thinking,
             DraftKind::Call => BlockKind::ToolUsage,
+            DraftKind::Text if by_model => BlockKind::Text,
             DraftKind::Text if envelope.summary => BlockKind::Summary,
             DraftKind::Text => {
-                let text = draft.text_of(block);
                 let wrappers = &self.guide.vocabulary.wrapper_prefixes;
                 let wrapped = wrappers.iter().any(|prefix| text.starts_with(prefix.as_bytes()));
                 // In a side chain the parent speaks.
@@ -420,22 +419,17 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             }
         }
         let message = envelope.message.unwrap_or_default();
-        let model = message.model.and_then(RawStr::decode).unwrap_or_default();
+        let model = message.model.and_then(RawStr::text).unwrap_or_default();
         let answer = AnswerRow {
             message: envelope.message_id(),
-            model: self.out.names.intern(&String::from_utf8_lossy(&model)),
+            model: self.out.names.intern(&model),
             usage: message.usage.unwrap_or_default(),
             setting: self.setting(envelope, &message),
-            is_request: message.usage.is_some() && model != SYNTHETIC.as_bytes(),
+            is_request: message.usage.is_some() && model != SYNTHETIC,
         };
         let kind = RecordKind::Answer(answer.shared(&mut self.answered));
         let row = self.push(envelope, parent, chain, marks, kind);
-        let kind = |block: &DraftBlock| match block.part {
-            DraftKind::Text => BlockKind::Text,
-            _ => self.kind_of(envelope, &draft, block),
-        };
-        let kinds: Vec<BlockKind> = draft.blocks.iter().map(kind).collect();
-        self.blocks(envelope, &draft, &kinds, row);
+        self.blocks(envelope, &draft, row);
         self.draft = draft;
         row
     }
@@ -455,9 +449,10 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     }
 
     /// Adds the blocks of the draft to a record.
-    fn blocks(&mut self, envelope: &Envelope<'_>, draft: &ContentDraft, kinds: &[BlockKind], row: u32) {
-        for (block, &kind) in draft.blocks.iter().zip(kinds) {
+    fn blocks(&mut self, envelope: &Envelope<'_>, draft: &ContentDraft, row: u32) {
+        for block in &draft.blocks {
             let bytes = draft.text_of(block);
+            let kind = self.kind_of(envelope, row, block.part, bytes);
             let mut made = BlockRow {
                 kind,
                 is_string: block.is_string,

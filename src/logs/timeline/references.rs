@@ -3,6 +3,7 @@
 //! Only hashes of lines and identifiers are kept, and only while the file is read. Thinking is passed over: it is not
 //! in every log, and it leaves the context by itself.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::{memchr, memchr_iter};
@@ -38,7 +39,6 @@ pub struct References<'r> {
     pub found: Vec<ReferenceRow>,
     /// Where it stood.
     pub sources: Vec<Occurrence>,
-    decoded: Vec<u8>,
 }
 
 /// Tells how many code points stand before a byte; asked in rising order.
@@ -83,7 +83,6 @@ impl<'r> References<'r> {
             messages: Vec::new(),
             found: Vec::new(),
             sources: Vec::new(),
-            decoded: Vec::new(),
         }
     }
 
@@ -110,7 +109,6 @@ impl<'r> References<'r> {
         let rules = &self.rules.references;
         let is_one_of = |names: &[String]| names.iter().any(|name| name == tool);
         let (edits, names_file) = (is_one_of(&rules.edit_tools), is_one_of(&rules.file_tools));
-        let mut decoded = std::mem::take(&mut self.decoded);
         let mut ruler = Ruler::new(input, None);
         let mut key: &[u8] = b"";
         let mut at = 0;
@@ -120,8 +118,7 @@ impl<'r> References<'r> {
                 key = string.0;
                 continue;
             }
-            decoded.clear();
-            decoded.extend(string.decode().unwrap_or_else(|| string.0.to_vec()));
+            let decoded = string.decode().unwrap_or(Cow::Borrowed(string.0));
             let end_chars = ruler.chars_before(end);
             if edits && rules.edit_keys.iter().any(|known| known.as_bytes() == key) {
                 self.edit(spot, &decoded);
@@ -131,7 +128,6 @@ impl<'r> References<'r> {
             }
             self.take_text(spot, &decoded, Some(end_chars));
         }
-        self.decoded = decoded;
     }
 
     fn take_text(&mut self, spot: TextSpot, text: &[u8], fixed: Option<u32>) {

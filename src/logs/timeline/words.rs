@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use crate::base::id::IdMap;
+use crate::base::words::TextWord;
 
 /// One word of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,6 +92,8 @@ pub struct WordList {
     words: WordIndex,
     /// Numbers of the hashes; empty where nobody asked for one yet.
     known: IdMap<u64, u32>,
+    /// Of the text at hand: hash and position of each word.
+    met: Vec<(u64, u8)>,
 }
 
 impl WordList {
@@ -104,6 +107,23 @@ impl WordList {
         let Word { hash, count, position } = word;
         let number = self.number(hash);
         self.words.rows.push(Numbered { number, count, position });
+    }
+
+    /// Adds the words of a text, each once; tells where they stand.
+    pub fn count<'t>(&mut self, pieces: impl Iterator<Item = TextWord<'t>>) -> Range<u32> {
+        let position = |piece: &TextWord<'_>| u8::try_from(piece.start_chars / Word::STEP_CHARS).unwrap_or(u8::MAX);
+        let mut met = std::mem::take(&mut self.met);
+        met.clear();
+        met.extend(pieces.map(|piece| (piece.hash(), position(&piece))));
+        // Of one word the first place comes first.
+        met.sort_unstable();
+        let start = self.end();
+        for same in met.chunk_by(|one, other| one.0 == other.0) {
+            let (hash, position) = same[0];
+            self.push(Word { hash, count: u16::try_from(same.len()).unwrap_or(u16::MAX), position });
+        }
+        self.met = met;
+        start..self.end()
     }
 
     /// Adds those of another file behind all others.

@@ -171,7 +171,7 @@ impl Tool {
 fn counted<'a>(pieces: impl Iterator<Item = words::TextWord<'a>>, stop: &StopWords) -> BTreeMap<u64, (u32, String)> {
     let mut counts = BTreeMap::<u64, (u32, String)>::new();
     for piece in pieces.filter(|piece| !stop.contains(piece.hash())) {
-        counts.entry(piece.hash()).or_insert_with(|| (0, piece.text.clone().into_owned())).0 += 1;
+        counts.entry(piece.hash()).or_insert_with(|| (0, piece.text().into_owned())).0 += 1;
     }
     counts
 }
