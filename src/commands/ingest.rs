@@ -7,6 +7,7 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::commands::prune::prune;
 use crate::frames::input::Input;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::{Holds, Overview};
 use crate::logs::trace::Status;
 use crate::mine::quality;
@@ -45,8 +46,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if args.prune {
         prune(&Data::new(args.input.rules_dir.as_deref())?, args.output.quiet, context)?;
     }
-    let mut input = Input::read(&args.input, window::ALL, 0, &args.output, context)?;
+    let detail = TimelineDetail::default();
+    let mut input = Input::read_for_timeline(&args.input, window::ALL, (0, detail), &args.output, context)?;
     input.expect_records(&args.input)?;
+    input.keep_timelines()?;
     input.report_holds(Holds::Calls)?;
     let said = input.remember("said", |input| {
         let overview = Overview::of(&input.history());

@@ -192,7 +192,8 @@ fn date(ms: i64, key: CostKey) -> Option<(i64, i64, String)> {
     let at = jiff::Timestamp::from_millisecond(ms).ok()?.to_zoned(jiff::tz::TimeZone::system());
     let day = at.date();
     let start = at.start_of_day().ok()?;
-    let end = start.tomorrow().ok()?;
+    // Where a clock is put forward at midnight, the next day does not begin as late as this one did.
+    let end = day.tomorrow().ok()?.to_zoned(at.time_zone().clone()).ok()?;
     let name = match key {
         CostKey::Month => at.strftime("%Y-%m").to_string(),
         CostKey::Week => {

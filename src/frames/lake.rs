@@ -441,14 +441,14 @@ impl Lake {
             let is_known = |stored: &StoredSource| {
                 let now = next.sources.get(&stored.key);
                 now.is_some_and(|now| {
-                    (now.number, now.bytes, now.content) == (stored.number, stored.bytes, stored.content)
+                    (now.timeline, now.bytes, now.content) == (stored.timeline, stored.bytes, stored.content)
                 })
             };
             let mut rows: Vec<PackedTimeline<'_>> =
                 news.into_iter().filter(|(stored, _)| is_known(stored)).map(|(_, row)| row).collect();
             if next.timeline_segments.len() >= SEGMENTS_MAX {
                 let fresh: BTreeSet<u32> = rows.iter().map(|row| row.source).collect();
-                let live = next.live();
+                let live = next.live_timelines();
                 let is_wanted = |source: &u32| live.contains(source) && !fresh.contains(source);
                 rows.extend(base.load_timelines(&|row| is_wanted(&row.source).then(|| row.owned()))?.into_values());
                 rows.sort_by_key(|row| row.source);

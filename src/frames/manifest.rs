@@ -45,6 +45,9 @@ impl Maker {
 pub struct StoredSource {
     /// Number that its rows carry. A file that is read anew gets a new one.
     pub number: u32,
+    /// Number that its timeline carries. It stays when the file is read anew and is what it was: whoever wants other facts about its
+    /// bodies reads no timeline, and the log may be gone before anybody does.
+    pub timeline: u32,
     /// Pseudonym of its canonical path.
     pub key: Id,
     /// Pseudonyms of the roots under which it was found.
@@ -188,6 +191,11 @@ impl Manifest {
         self.sources.values().map(|source| source.number).collect()
     }
 
+    /// Numbers of their timelines.
+    pub fn live_timelines(&self) -> BTreeSet<u32> {
+        self.sources.values().map(|source| source.timeline).collect()
+    }
+
     /// All segments of all kinds.
     pub fn all_segments(&self) -> impl Iterator<Item = &LakeSegment> {
         self.segments.iter().chain(&self.body_segments).chain(&self.timeline_segments)
@@ -234,6 +242,9 @@ struct Stored {
 #[derive(Serialize, Deserialize)]
 struct StoredEntry {
     number: u32,
+    /// None where it is the number of the rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    timeline: Option<u32>,
     key: Id,
     roots: Vec<Id>,
     directory: Id,
@@ -295,6 +306,7 @@ impl StoredEntry {
         let damage = counters.damage.0.iter();
         Self {
             number: source.number,
+            timeline: (source.timeline != source.number).then_some(source.timeline),
             key: source.key,
             roots: source.roots.clone(),
             directory: source.directory,
@@ -325,6 +337,7 @@ impl StoredEntry {
             |(key, (count, line)): (String, (u64, u64))| Some((Reason::from_key(&key)?, FirstSeen { count, line }));
         Some(StoredSource {
             number: self.number,
+            timeline: self.timeline.unwrap_or(self.number),
             key: self.key,
             roots: self.roots,
             directory: self.directory,

@@ -370,6 +370,11 @@ impl FilePlan<'_> {
         Some(Job { path: &file.path, packing: file.packing, from, to: file.bytes, named })
     }
 
+    /// Whether the file begins with all that is known of it.
+    fn begins_as(&self, known: &StoredSource) -> bool {
+        self.fate == FileUpdate::Studied || (self.content.is_some() && self.content == known.content)
+    }
+
     /// The number under which rows are known of a file that is read from its start.
     fn read_anew(&self) -> Option<u32> {
         let from_start = matches!(self.fate, FileUpdate::Rewritten | FileUpdate::Studied) && self.job().is_some();
@@ -508,6 +513,7 @@ fn read_into(
         }
         let mut source = match (&plan.known, plan.fate) {
             (Some(known), FileUpdate::Unchanged | FileUpdate::Grown) => known.clone(),
+            (Some(known), _) if plan.begins_as(known) => StoredSource { timeline: known.timeline, ..stored.fresh() },
             _ => stored.fresh(),
         };
         let named = reading.as_ref().and_then(|reading| reading.content);
@@ -648,7 +654,7 @@ impl StoredFiles {
     fn fresh(&mut self) -> StoredSource {
         let number = self.next_source;
         self.next_source += 1;
-        StoredSource { number, ..StoredSource::default() }
+        StoredSource { number, timeline: number, ..StoredSource::default() }
     }
 
     /// Keys of sources whose files are gone, by content and size: a new file with that content was moved. What lies

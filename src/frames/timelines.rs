@@ -23,7 +23,7 @@ const GROUP_BYTES: usize = 4 << 20;
 /// What one file says for a timeline, packed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedTimeline<'a> {
-    /// Number of the source.
+    /// The number of its source for timelines.
     pub source: u32,
     /// Size of the file when it was read.
     pub bytes: u64,

@@ -135,7 +135,8 @@ impl<'a> Envelope<'a> {
             b"sessionId" => self.session = expected(cursor, sink)?,
             b"session_id" => self.session_snake = expected(cursor, sink)?,
             b"agentId" => self.agent = expected(cursor, sink)?,
-            b"uuid" => self.uuid = expected(cursor, sink)?,
+            // An empty one names nothing.
+            b"uuid" => self.uuid = expected(cursor, sink)?.filter(|uuid: &RawStr<'_>| !uuid.0.is_empty()),
             b"parentUuid" => self.parent = parent_field(cursor, sink)?,
             b"requestId" => self.request = expected(cursor, sink)?,
             b"cwd" => self.cwd = expected(cursor, sink)?,
@@ -197,7 +198,8 @@ fn parent_field<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -
         cursor.skip_value()?;
         return Ok(ParentField::Null);
     }
-    Ok(expected(cursor, sink)?.map_or(ParentField::Absent, ParentField::Uuid))
+    let uuid = expected(cursor, sink)?.filter(|uuid: &RawStr<'_>| !uuid.0.is_empty());
+    Ok(uuid.map_or(ParentField::Absent, ParentField::Uuid))
 }
 
 /// The fields of an attachment that tell what it is.

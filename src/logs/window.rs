@@ -53,8 +53,10 @@ pub fn parse(flag: &str, text: &str, now: Timestamp, zone: &TimeZone) -> Result<
     }
     let compact = text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit());
     let date = if compact { Date::strptime("%Y%m%d", text) } else { text.parse::<Date>() };
-    let day = date.map_err(|_| odd())?.to_zoned(zone.clone()).map_err(|_| odd())?;
-    let next = day.checked_add(1.day()).map_err(|_| odd())?;
+    let date = date.map_err(|_| odd())?;
+    let day = date.to_zoned(zone.clone()).map_err(|_| odd())?;
+    // Where a clock is put forward at midnight, the next day does not begin as late as this one did.
+    let next = date.tomorrow().and_then(|next| next.to_zoned(zone.clone())).map_err(|_| odd())?;
     Ok((day.timestamp().as_millisecond(), next.timestamp().as_millisecond()))
 }
 

@@ -30,7 +30,7 @@ pub struct Reconciled<'a> {
     pub sessions: &'a [SessionRowSummary],
     /// The policies.
     pub timeline: &'a Timeline,
-    /// Files that are gone and left no timeline.
+    /// Files that are gone and left no timeline, or none of their end.
     pub without_timeline: &'a IdSet<Id>,
 }
 
@@ -122,6 +122,10 @@ fn asked(file: &SourceRows) -> Vec<Id> {
     recorded.map(|row| row.call).collect()
 }
 
+fn messages_of(file: &SourceRows) -> Vec<Id> {
+    file.rows.messages.iter().map(|row| row.id).collect()
+}
+
 fn calls(books: &Reconciled<'_>) -> Vec<Sum> {
     let total = books.history.calls.len() as u64;
     let in_tools = books.tools.tools.iter().map(|row| row.calls).sum();
@@ -165,9 +169,10 @@ fn calls_of_policies(books: &Reconciled<'_>) -> Sum {
     let rows = books.logs().flat_map(|file| &file.rows.calls).filter_map(|row| Some((row.call, row.asked?)));
     let of_requests: IdSet<Id> =
         rows.filter(|(_, asked)| requests.contains(&asked.message)).map(|(call, _)| call).collect();
-    let gone = books.only_gone(asked);
     let planned = &books.timeline.calls;
     let in_policies: IdSet<Id> = planned.iter().map(|call| call.id).filter(|id| id.is_some()).collect();
+    let mut gone = books.only_gone(asked);
+    gone.retain(|id| !in_policies.contains(id));
     let history = &books.history.calls;
     let named = history.iter().map(|call| call.id).filter(|id| id.is_some() && !gone.contains(id));
     let left_out = named.filter(|id| !of_requests.contains(id) && !in_policies.contains(id)).count();
@@ -219,7 +224,7 @@ fn messages(books: &Reconciled<'_>) -> Vec<Sum> {
     let place = |chain: u32| books.timeline.chains[chain as usize].place;
     let in_progress = books.timeline.requests.iter().filter(|request| place(request.chain) == Place::Progress);
     let requests = books.requests();
-    let gone = books.only_gone(|file| file.rows.messages.iter().map(|row| row.id).collect::<Vec<Id>>());
+    let gone = books.only_gone(messages_of);
     let gone = billed().filter(|message| gone.contains(&message.id) && !requests.contains(&message.id));
     let in_sessions = books.sessions.iter().map(|row| row.messages).sum();
     vec![
@@ -261,14 +266,18 @@ fn sessions(books: &Reconciled<'_>) -> Vec<Sum> {
         history.messages.iter().filter(|message| message.billed).map(|message| message.session).collect();
     let planned: IdSet<Id> = books.timeline.sessions.iter().map(|session| session.id).collect();
     let requests = books.requests();
-    // Sessions with a message that no policy has; the sum of messages says why.
+    // Messages that no policy has; the sum of messages says why.
     let billed = history.messages.iter().filter(|message| message.billed);
-    let missing: BTreeSet<u32> =
-        billed.filter(|message| !requests.contains(&message.id)).map(|message| message.session).collect();
-    let (mut silent, mut told_elsewhere) = (0, 0);
+    let missing: Vec<_> = billed.filter(|message| !requests.contains(&message.id)).collect();
+    let of_gone = books.only_gone(messages_of);
+    let lost: BTreeSet<u32> = missing.iter().map(|message| message.session).collect();
+    let unexplained: BTreeSet<u32> =
+        missing.iter().filter(|message| !of_gone.contains(&message.id)).map(|message| message.session).collect();
+    let (mut silent, mut told_elsewhere, mut gone) = (0, 0, 0);
     for (number, _) in (0..).zip(&history.sessions).filter(|(_, session)| !planned.contains(&session.id)) {
         silent -= i64::from(!spoken.contains(&number));
-        told_elsewhere -= i64::from(spoken.contains(&number) && !missing.contains(&number));
+        told_elsewhere -= i64::from(spoken.contains(&number) && !lost.contains(&number));
+        gone -= i64::from(lost.contains(&number) && !unexplained.contains(&number));
     }
     vec![
         Sum::new(
@@ -293,6 +302,7 @@ fn sessions(books: &Reconciled<'_>) -> Vec<Sum> {
             &[
                 (silent, "without a message that was billed"),
                 (told_elsewhere, "that hold copies of another session's messages only"),
+                (gone, "in deleted logs that no policy read while they were there"),
             ],
             (POLICIES, books.timeline.sessions.len() as u64),
         ),

@@ -175,8 +175,10 @@ pub fn what_if(file: &SettingsFile, changes: &[(KeyPath, Value)]) -> Result<Sett
         Error::usage(format!("the value does not fit: {}", said.map_or(cause.message.as_str(), |(_, said)| said)))
     })?;
     for (key, _) in changes {
+        // The key, or a table that it stands in.
         let name = key.to_string();
-        if let Some(warning) = changed.warnings.iter().find(|warning| warning.key == name) {
+        let is_of = |known: &str| name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        if let Some(warning) = changed.warnings.iter().find(|warning| is_of(&warning.key)) {
             return Err(Error::usage(warning.message.clone()).hint("`devboy tune show` lists all keys"));
         }
     }

@@ -264,7 +264,7 @@ fn what_is_set_or_switched_off_already_is_no_advice() {
     assert!(advice.starts_with("in your settings autoCompactWindow is 150000: done"), "{advice}");
     assert_eq!(rule["verdict"], "skip", "{rule:#}");
     let (advice, _) = said("{\"autoCompactWindow\": 1000000}");
-    assert!(advice.contains("; in your settings autoCompactWindow is 1000000 now; effect: "), "{advice}");
+    assert!(advice.contains("; in your settings autoCompactWindow is 1000000 now, which may save part"), "{advice}");
     for off in [
         "{\"autoCompactEnabled\": false}",
         "{\"env\": {\"DISABLE_AUTO_COMPACT\": \"1\"}}",
@@ -290,9 +290,25 @@ fn a_value_that_is_as_good_as_the_best_stays() {
     };
     let (beyond, as_good) = (standing(30_000), standing(8_000));
     assert_eq!((&beyond["verdict"], &beyond["new"]), (&json!("propose"), &json!(4_000)), "{beyond:#}");
-    assert_eq!(as_good["verdict"], "hold", "{as_good:#}");
-    let reason = as_good["reason"].as_str().unwrap();
-    assert!(reason.starts_with("`bashOutputMaxChars` is 8000: the best value is +0.0 % beside it"), "{reason}");
+    assert_eq!(as_good["verdict"], "skip", "{as_good:#}");
+    assert_eq!(as_good["reason"], "no value is cheaper than 8000, which is set already");
+}
+
+/// Whoever changes a value saves beside that value, also one that is not among those that are tried, however it is written.
+#[test]
+fn an_effect_is_told_beside_what_is_set() {
+    let home = home_of(&Kind { turns: 45, result: 9_000, tool: "Fetch", version: "2.1.290", ..Kind::default() });
+    let change = |settings: &str| {
+        home.write(".claude/settings.json", settings);
+        let found = finding(&home, "S3", "automatic compaction", &[]);
+        assert_eq!((&found["verdict"], &found["new"]), (&json!("propose"), &json!(150_000)), "{settings}: {found:#}");
+        found["effect"]["change"].as_f64().unwrap()
+    };
+    let beside_the_log = change("{}");
+    assert_eq!(change("{\"autoCompactWindow\": 1000000}"), beside_the_log, "no context is that large");
+    let beside = ["200000", "180000", "1.8e5"].map(|value| change(&format!("{{\"autoCompactWindow\": {value}}}")));
+    assert_eq!(beside[1], beside[2]);
+    assert!(beside_the_log < beside[0] && beside[0] < beside[1] && beside[1] < 0.0, "{beside_the_log} {beside:?}");
 }
 
 #[test]

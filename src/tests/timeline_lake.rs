@@ -142,11 +142,60 @@ fn deleted_logs_keep_their_timelines() {
 #[test]
 fn a_log_that_was_deleted_before_anybody_asked_is_told_of() {
     let home = home();
-    home.json(&["ingest"]);
+    home.json(&["mine", "edges"]);
     std::fs::remove_file(home.path(&format!("{PROJECT}/one.jsonl"))).unwrap();
     let (timeline, notes) = ask(&home, &[], "");
     assert!(timeline.requests.is_empty());
-    assert!(notes.iter().any(|note| note.contains("1 deleted log left no timeline")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("the requests of 1 deleted log are missing")), "{notes:?}");
+    home.json(&["doctor", "--reconcile"]);
+}
+
+#[test]
+fn a_log_that_grew_before_it_was_deleted_is_told_of() {
+    let home = home();
+    let before = timeline(&home);
+    let path = home.path(&format!("{PROJECT}/one.jsonl"));
+    let more = [asks("m9", "c9", "Bash").at(30), answers("c9", "x").at(31)].map(|record| record.line()).concat();
+    OpenOptions::new().append(true).open(&path).unwrap().write_all(more.as_bytes()).unwrap();
+    home.json(&["mine", "edges"]);
+    std::fs::remove_file(&path).unwrap();
+    let (now, notes) = ask(&home, &[], "");
+    assert_eq!(told(&now), before);
+    assert!(notes.iter().any(|note| note.contains("the last requests of 1 deleted log are missing")), "{notes:?}");
+    home.json(&["doctor", "--reconcile"]);
+}
+
+#[test]
+fn whoever_reads_the_log_anew_leaves_its_timeline() {
+    for between in [&["replay"][..], &["mine", "fingerprints"], &["mine", "tools", "--exact"]] {
+        let home = home();
+        let before = timeline(&home);
+        home.json(between);
+        std::fs::remove_file(home.path(&format!("{PROJECT}/one.jsonl"))).unwrap();
+        let (now, notes) = ask(&home, &[], "");
+        assert_eq!((told(&now), &notes[..]), (before, &[][..]), "{between:?}");
+    }
+}
+
+#[test]
+fn ingest_keeps_what_a_bill_is_made_of() {
+    let home = home();
+    home.json(&["ingest"]);
+    let segments = stored(&home.lake());
+    home.json(&["ingest"]);
+    assert_eq!(stored(&home.lake()), segments, "nothing was read, nothing written");
+    let path = home.path(&format!("{PROJECT}/one.jsonl"));
+    OpenOptions::new()
+        .append(true)
+        .open(&path)
+        .unwrap()
+        .write_all(says("m8", "more").at(20).line().as_bytes())
+        .unwrap();
+    home.json(&["ingest"]);
+    let before = fresh(&home);
+    std::fs::remove_file(path).unwrap();
+    let (now, notes) = ask(&home, &[], "");
+    assert_eq!((told(&now), &notes[..]), (before, &[][..]));
 }
 
 #[test]
@@ -185,7 +234,7 @@ fn reading_timelines_leaves_the_rest_of_the_lake_alone() {
     assert_eq!((&after["totals"], &after["history"]), (&before["totals"], &before["history"]));
     assert_eq!(after["inputs"]["unchanged"], 1);
     home.write(&format!("{PROJECT}/two.jsonl"), user("q", "go").session("t").line());
-    home.json(&["ingest"]);
+    home.json(&["mine", "edges"]);
     assert_eq!(stored(&home.lake()).len(), 1, "a light reading sweeps no timeline away");
 }
 

@@ -62,6 +62,17 @@ fn times_without_an_offset_are_local() {
     }
 }
 
+/// Where clocks are put forward at midnight a day begins at one o'clock, and ends at midnight all the same.
+#[test]
+fn a_day_ends_where_the_next_one_begins() {
+    let zone = TimeZone::posix("EET-2EEST,M4.5.5/0,M10.5.4/24").unwrap();
+    let bounds = |text: &str| parse("--since", text, Timestamp::UNIX_EPOCH, &zone).unwrap();
+    let at = |text: &str| text.parse::<Timestamp>().unwrap().as_millisecond();
+    assert_eq!(bounds("2026-04-24"), (at("2026-04-23T22:00:00Z"), at("2026-04-24T21:00:00Z")));
+    assert_eq!(bounds("2026-04-25").0, bounds("2026-04-24").1);
+    assert_eq!(bounds("2026-10-29"), (at("2026-10-28T21:00:00Z"), at("2026-10-29T22:00:00Z")));
+}
+
 fn home() -> (Home, String) {
     let home = Home::new();
     home.write(".claude/projects/-home-u-p/s1.jsonl", session("s1", 20));

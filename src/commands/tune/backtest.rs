@@ -93,8 +93,9 @@ fn of_settings(input: &mut Input, numbers: &BacktestNumbers) -> Result<BTreeMap<
     }
     let workload = Workload::new(timeline, None, &input.data, false, true)?;
     let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
-    let study =
-        input.pool.install(|| study(&workload.with_answers(&cache), &workload, &input.data, None, TriedLevers::All))?;
+    let study = input
+        .pool
+        .install(|| study(&workload.with_answers(&cache), &workload, &input.data, None, TriedLevers::All, &[]))?;
     let earlier_percent = ClientThresholds::load(&input.data)?.split.earlier_percent;
     Ok(claude::effects::attempts(&study, earlier_percent, numbers, &statistics::effects(&input.data)?))
 }

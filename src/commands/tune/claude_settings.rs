@@ -117,8 +117,10 @@ fn judged(
     let workload = Workload::new(timeline, None, &input.data, false, true)?;
     let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
     let simulator = input.pool.install(|| workload.with_answers(&cache));
-    let study = input.pool.install(|| study(&simulator, &workload, &input.data, project, TriedLevers::All))?;
     let levers = Levers::load(&input.data)?;
+    let standing = claude::standing(&layers, &levers)?;
+    let tried = TriedLevers::All;
+    let study = input.pool.install(|| study(&simulator, &workload, &input.data, project, tried, &standing))?;
     let resampling = &workload.cells.resampling;
     let facts = SettingsFacts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
     let mut findings = judge_all(&facts, &input.data)?;
@@ -131,7 +133,8 @@ fn judged(
     let together = match settings.len() {
         0 | 1 => None,
         _ => {
-            let sides = input.pool.install(|| together(&simulator, &workload, &input.data, project, &settings))?;
+            let all = (&settings[..], &standing[..]);
+            let sides = input.pool.install(|| together(&simulator, &workload, &input.data, project, all))?;
             claude::together(&facts, &sides)
         }
     };

@@ -241,7 +241,8 @@ impl Telling<'_> {
                 Some(StandingSetting::Same(words)) => format!("{words}: done; what is told here happened without it"),
                 Some(StandingSetting::Off(words)) => format!("nothing to set: {words}"),
                 Some(StandingSetting::Other(words)) => {
-                    format!("{advice}; {words} now; effect: {spared}{saves}{interval}, {basis}")
+                    let part = "which may save part of this already: `devboy tune claude-settings` compares them";
+                    format!("{advice}; {words} now, {part}; effect on these logs: {spared}{saves}{interval}, {basis}")
                 }
                 None => format!("{advice}; effect: {spared}{saves}{interval}, {basis}"),
             },

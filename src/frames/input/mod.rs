@@ -134,7 +134,7 @@ pub struct Input {
     piped_bodies: Vec<BodyFacts>,
     /// What it says for a timeline, if one is wanted.
     pub(super) piped_timeline: Option<FileTimeline>,
-    /// Logs that are gone and left no timeline, once one was asked for.
+    /// Logs that are gone and left no timeline, or none of their end, once one was asked for.
     pub without_timeline: IdSet<Id>,
     /// Sessions, and from when to when they are, once a report says what it holds.
     pub(super) covers: Option<(u64, Option<(Millis, Millis)>)>,

@@ -53,6 +53,17 @@ impl TimelineDetail {
     pub const ALL: Self = Self { tokens: true, words: true };
 }
 
+/// What makes the rows of timelines.
+#[derive(Clone, Copy)]
+struct TimelineMakers {
+    /// Whether tokens are wanted.
+    counted: bool,
+    /// Of rows with tokens.
+    full: Id,
+    /// Of rows as they are wanted.
+    wanted: Id,
+}
+
 /// Numbers and words of timelines.
 pub(super) fn rules(data: &Data) -> Result<TimelineRules> {
     data.read(RULES, TimelineRules::parse)
@@ -96,17 +107,45 @@ impl Input {
         rules: &TimelineRules,
         detail: TimelineDetail,
     ) -> Result<BTreeMap<usize, FileTimeline>> {
-        let counted = detail.tokens;
+        let makers = self.timeline_makers(detail.tokens)?;
+        let mut known = self.stored_timelines(makers, &|rows| Some(in_detail(unpack(rows)?, detail)));
+        known.extend(self.news_of_timelines(rules, &known, makers)?);
+        Ok(known)
+    }
+
+    /// Brings the timelines in the lake up to date, so that the bill of a log can be told when the log is gone.
+    ///
+    /// # Errors
+    /// If `rules/timeline.toml` does not fit.
+    pub fn keep_timelines(&mut self) -> Result<()> {
+        if self.lake.is_none() {
+            return Ok(());
+        }
+        let (rules, makers) = (rules(&self.data)?, self.timeline_makers(false)?);
+        let known = self.stored_timelines(makers, &|_| Some(()));
+        self.news_of_timelines(&rules, &known, makers)?;
+        Ok(())
+    }
+
+    /// Names what makes rows without and with tokens: the data files and the version of the table.
+    fn timeline_makers(&self, counted: bool) -> Result<TimelineMakers> {
         let texts = [self.data.text("logs.toml")?, self.data.text("endpoints.toml")?, self.data.text(RULES)?].concat();
         let versions = format!("{:?}", timelines_table::VERSIONS);
         let name = |counted: &str| Id::pseudonym([texts.as_str(), counted, &versions].concat().as_bytes());
-        let (plain, full) = (name(""), name("counted"));
-        // Rows with tokens answer either question.
-        let mut known = self.stored_timelines([full, if counted { full } else { plain }], detail);
-        let mut news = self.read_timelines(rules, &known, counted);
-        self.store_timelines(if counted { full } else { plain }, &mut news);
-        known.extend(news);
-        Ok(known)
+        let full = name("counted");
+        Ok(TimelineMakers { counted, full, wanted: if counted { full } else { name("") } })
+    }
+
+    /// Reads what is not known and stores it.
+    fn news_of_timelines<T>(
+        &mut self,
+        rules: &TimelineRules,
+        known: &BTreeMap<usize, T>,
+        makers: TimelineMakers,
+    ) -> Result<Vec<(usize, FileTimeline)>> {
+        let mut news = self.read_timelines(rules, known, makers.counted);
+        self.store_timelines(makers.wanted, &mut news);
+        Ok(news)
     }
 
     /// Reads a stream that can be read only once, both ways.
@@ -122,19 +161,26 @@ impl Input {
 
     /// What the lake knows of the sources, by their places in `sources`. Of logs that are gone it is used as it is,
     /// also if nobody counted their blocks ([`crate::logs::timeline::requests::Block::is_counted`]).
-    fn stored_timelines(&mut self, words: [Id; 2], detail: TimelineDetail) -> BTreeMap<usize, FileTimeline> {
+    fn stored_timelines<T: Send>(
+        &mut self,
+        makers: TimelineMakers,
+        of_rows: &(dyn Fn(&[u8]) -> Option<T> + Sync),
+    ) -> BTreeMap<usize, T> {
+        self.without_timeline.clear();
         let places = self.sources.iter().zip(&self.selected).enumerate();
         let places: BTreeMap<u32, (usize, u64, bool)> =
-            places.map(|(at, (source, stored))| (stored.number, (at, stored.bytes, source.path.is_none()))).collect();
+            places.map(|(at, (source, stored))| (stored.timeline, (at, stored.bytes, source.path.is_none()))).collect();
         let make = |row: PackedTimeline<'_>| {
             let &(place, bytes, is_gone) = places.get(&row.source)?;
-            let as_it_is = row.bytes == bytes && words.contains(&row.words);
-            if as_it_is || is_gone { Some((place, in_detail(unpack(&row.rows)?, detail))) } else { None }
+            let is_whole = row.bytes == bytes;
+            // Rows with tokens answer either question.
+            let as_it_is = is_whole && [makers.full, makers.wanted].contains(&row.words);
+            if as_it_is || is_gone { Some((place, (is_whole, of_rows(&row.rows)?))) } else { None }
         };
         loop {
             let Some(lake) = &self.lake else { return BTreeMap::new() };
             let trouble = match self.pool.install(|| lake.load_timelines(&make)) {
-                Ok(read) => return read.into_values().collect(),
+                Ok(read) => return self.whole_or_told(read.into_values()),
                 Err(trouble) => trouble,
             };
             let mended = match &trouble {
@@ -150,11 +196,30 @@ impl Input {
         }
     }
 
+    /// The timelines as they are; tells of those whose logs grew before they were deleted.
+    fn whole_or_told<T>(&mut self, read: impl Iterator<Item = (usize, (bool, T))>) -> BTreeMap<usize, T> {
+        let mut cut = 0;
+        let mut known = BTreeMap::new();
+        for (place, (is_whole, file)) in read {
+            if !is_whole {
+                cut += 1;
+                self.without_timeline.insert(self.sources[place].key);
+            }
+            known.insert(place, file);
+        }
+        if cut > 0 {
+            let logs = numbers::counted(cut, "deleted log");
+            let why = "of what they had grown by, only tool calls were read (`devboy ingest` reads both)";
+            self.note([format!("the last requests of {logs} are missing: {why}")]);
+        }
+        known
+    }
+
     /// Reads the sources on disk that are not known; tells of those that are gone.
-    fn read_timelines(
+    fn read_timelines<T>(
         &mut self,
         rules: &TimelineRules,
-        known: &BTreeMap<usize, FileTimeline>,
+        known: &BTreeMap<usize, T>,
         counted: bool,
     ) -> Vec<(usize, FileTimeline)> {
         let listed: BTreeMap<&Path, &LogFile> =
@@ -195,10 +260,11 @@ impl Input {
         }
         if !gone.is_empty() {
             let logs = numbers::counted(gone.len() as u64, "deleted log");
-            self.note([format!("{logs} left no timeline: no policy was replayed while they were there")]);
+            let why = "before they were deleted, only tool calls were read (`devboy ingest` reads both)";
+            self.note([format!("the requests of {logs} are missing: {why}")]);
         }
         self.leave_out(unreadable);
-        self.without_timeline = gone;
+        self.without_timeline.extend(gone);
         files
     }
 
@@ -208,7 +274,7 @@ impl Input {
         let packed = news.par_iter_mut().map(|(index, file)| {
             let stored = &selected[*index];
             let rows = Cow::Owned(pack(file));
-            (stored, PackedTimeline { source: stored.number, bytes: stored.bytes, words, rows })
+            (stored, PackedTimeline { source: stored.timeline, bytes: stored.bytes, words, rows })
         });
         let packed: Vec<_> = self.pool.install(|| packed.collect());
         let is_shown = self.progress;

@@ -176,6 +176,28 @@ fn agent_types(files: &[File<'_>]) -> BTreeMap<(bool, Id), Sym> {
     kinds
 }
 
+/// Whether two records of one `uuid` say the same: those of different messages do not, whoever gave them the same name.
+fn may_be_copies(one: &RecordRow, other: &RecordRow) -> bool {
+    match (&one.kind, &other.kind) {
+        (RecordKind::Answer(one), RecordKind::Answer(other)) => one.message == other.message,
+        (RecordKind::Answer(_), _) | (_, RecordKind::Answer(_)) => false,
+        _ => true,
+    }
+}
+
+/// Messages of which some record has usage and some record has none: all of these are parts of one request.
+fn partly_billed(files: &[File<'_>]) -> IdSet<Id> {
+    let records = || files.iter().flat_map(|file| &file.rows.rows.records);
+    let answers = |is_request: bool| {
+        records().filter_map(move |row| match &row.kind {
+            RecordKind::Answer(answer) if answer.is_request == is_request => Some(answer.message),
+            _ => None,
+        })
+    };
+    let without: IdSet<Id> = answers(false).filter(|message| message.is_some()).collect();
+    if without.is_empty() { without } else { answers(true).filter(|message| without.contains(message)).collect() }
+}
+
 /// All that is being put together.
 pub(super) struct Assembly<'a> {
     pub(super) files: &'a [File<'a>],
@@ -191,6 +213,8 @@ pub(super) struct Assembly<'a> {
     pub(super) requests: Vec<RequestDraft>,
     /// Nodes of the requests. There are very many short lists of them, so they stand in one.
     members: Vec<u32>,
+    /// See [`partly_billed`].
+    partly_billed: IdSet<Id>,
     /// Requests by `message.id`, and by the calls in their answers.
     by_message: IdMap<Id, u32>,
     by_call: IdMap<Id, u32>,
@@ -227,6 +251,7 @@ impl<'a> Assembly<'a> {
             local: files.iter().map(|file| vec![NONE; file.rows.rows.records.len()]).collect(),
             requests: Vec::new(),
             members: Vec::new(),
+            partly_billed: partly_billed(files),
             by_message: IdMap::default(),
             by_call: IdMap::default(),
             chain_index: BTreeMap::new(),
@@ -353,7 +378,8 @@ impl<'a> Assembly<'a> {
             }
             return self.skip("duplicate_record");
         }
-        if let Some(&node) = self.known.get(&row.id).filter(|_| row.id.is_some()) {
+        let known = self.known.get(&row.id).filter(|_| row.id.is_some());
+        if let Some(&node) = known.filter(|&&node| may_be_copies(self.row(node), row)) {
             self.local[file as usize][record as usize] = node;
             self.skip("duplicate_record");
             if let RecordKind::Answer(answer) = &row.kind {
@@ -374,7 +400,7 @@ impl<'a> Assembly<'a> {
         self.nodes.push(RecordNode { file, record, parent, tip, next: NONE });
         self.local[file as usize][record as usize] = node;
         if row.id.is_some() {
-            self.known.insert(row.id, node);
+            self.known.entry(row.id).or_insert(node);
         }
         if !self.files[file as usize].rows.rows.added_with(record).is_empty() {
             self.tracks[track as usize].added.push(node);
@@ -443,7 +469,7 @@ impl<'a> Assembly<'a> {
     }
 
     fn answered(&mut self, node: u32, row: &'a RecordRow, answer: &AnswerRow, track: u32) {
-        if !answer.is_request {
+        if !answer.is_request && !self.partly_billed.contains(&answer.message) {
             let synthetic =
                 self.files[self.nodes[node as usize].file as usize].rows.names.text(answer.model) == SYNTHETIC;
             return self.skip(if synthetic { "synthetic" } else { "no_usage" });

@@ -1,6 +1,8 @@
 //! One judgement for all levers that can be simulated: the value is chosen on the earlier sessions, and proposed if the
 //! later ones are cheaper with it by more than the simulation is off, and the client and the files let it have an effect.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -46,11 +48,14 @@ pub struct Question<'q> {
 /// If the sheet does not fit, or a file of settings holds a key twice.
 pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Question<'_>) -> Result<Finding> {
     let thresholds: Thresholds = sheet.thresholds()?;
-    let trials = facts.study.trials.iter().filter_map(|trial| Some((trial, (question.value)(trial.setting)?)));
-    let trials: Vec<(&Trial, Value)> = trials.collect();
-    let sessions = trials.first().map_or([0, 0], |(trial, _)| {
-        [true, false].map(|side| facts.study.concerned(&trial.sessions, side).count() as u64)
-    });
+    let study = facts.study;
+    let of_question = |trial: &Trial| (question.value)(trial.setting);
+    let trials = study.trials.iter().filter_map(|trial| Some((study.beside_standing(trial), of_question(trial)?)));
+    let trials: Vec<(Cow<'_, Trial>, Value)> = trials.collect();
+    let standing = study.standing.iter().find_map(of_question);
+    let sessions = trials
+        .first()
+        .map_or([0, 0], |(trial, _)| [true, false].map(|side| study.concerned(&trial.sessions, side).count() as u64));
     let [earlier, later] = sessions;
     let counts = |listed: &str| format!("chosen on {earlier} earlier sessions{listed}, judged on {later} later ones");
     let mut evidence = Evidence::of(counts(""), earlier + later);
@@ -59,11 +64,10 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
         let reason = format!("too few sessions that it concerns ({})", sheet.cite("sessions_min"));
         return Ok(finding(Verdict::Skip(reason), evidence));
     }
-    let tried =
-        trials.iter().filter_map(|(trial, value)| Some((facts.study.sum(&trial.sessions, true).change()?, value)));
+    let tried = trials.iter().filter_map(|(trial, value)| Some((study.sum(&trial.sessions, true).change()?, value)));
     let listed = tried.map(|(change, value)| format!("{} {:+.1} %", plain(value), 100.0 * change));
     evidence.counts = counts(&format!(" ({})", listed.collect::<Vec<_>>().join(", ")));
-    let best = facts.study.chosen(trials.iter().map(|(trial, _)| *trial));
+    let best = study.chosen(trials.iter().map(|(trial, _)| &**trial));
     let best =
         best.and_then(|(change, best)| Some((change, trials.iter().find(|(trial, _)| trial.setting == best.setting)?)));
     let Some((change, (trial, value))) = best else {
@@ -76,6 +80,10 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
     };
     if change >= -NOTHING {
         let is_nothing = change.abs() < NOTHING;
+        if let Some(standing) = standing.filter(|_| is_nothing) {
+            let reason = format!("no value is cheaper than {}, which is set already", plain(&standing));
+            return Ok(finding(Verdict::Skip(reason), evidence));
+        }
         let reason = if is_nothing { "no effect: the log is as cheap as any value" } else { "every value loses" };
         return Ok(held(reason.to_owned(), evidence));
     }
@@ -99,10 +107,6 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
     }
     if let Some(reason) = facts.layers.overridden(lever, &key, facts.levers)? {
         return Ok(held(format!("`{key}` is {reason}"), evidence));
-    }
-    let standing = trials.iter().find(|(_, value)| from.as_ref() == Some(&lever.spelled(value)));
-    if let Some(reason) = standing.and_then(|(standing, _)| as_good(facts.study, standing, trial, told)) {
-        return Ok(held(format!("`{key}` is {}: {reason}", plain(from.as_ref().unwrap_or(&to))), evidence));
     }
     evidence.threshold = Some(sheet.cite("of_bill_percent_min"));
     let verdict = Verdict::Propose(Delta { key, from: from.as_ref().map(as_toml), to: as_toml(&to) });
@@ -135,25 +139,13 @@ fn too_little(
         .then(|| format!("{words} are {share:.2} % of the whole bill ({})", sheet.cite("of_bill_percent_min")))
 }
 
-/// Why another value than the one that stands is not worth a change; none if it is.
-fn as_good(study: &LeverStudy, standing: &Trial, trial: &Trial, told: &BillForecast) -> Option<String> {
-    let change = study.sum(&standing.sessions, false).after.change_to(&study.sum(&trial.sessions, false).after)?;
-    let margin = told.error.max(study.least_percent / 100.0);
-    (change >= -margin).then(|| {
-        let (change, margin) = (100.0 * change, 100.0 * margin);
-        format!("the best value is {change:+.1} % beside it on later sessions, and {margin:.1} % is no difference")
-    })
-}
-
 /// The settings that are proposed.
 pub fn proposed_settings(facts: &SettingsFacts<'_>, findings: &[Finding]) -> Vec<LeverValue> {
     let proposed = findings.iter().filter(|finding| proposed(finding).is_some() && finding.forecast.is_some());
     let setting = |finding: &Finding| {
-        let trial = facts
-            .study
-            .trials
-            .iter()
-            .find(|trial| of_trial(facts.study, facts.resampling, trial) == finding.forecast)?;
+        let trial = facts.study.trials.iter().find(|trial| {
+            of_trial(facts.study, facts.resampling, &facts.study.beside_standing(trial)) == finding.forecast
+        })?;
         Some(trial.setting)
     };
     proposed.filter_map(setting).collect()

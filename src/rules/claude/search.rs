@@ -38,7 +38,7 @@ pub struct ChosenValue {
 pub fn search(workload: &Workload, data: &Data) -> Result<Vec<ChosenValue>> {
     let cache = oracle(&PolicyConfigs::load(data)?)?;
     let simulator = workload.with_answers(&cache);
-    let study = study(&simulator, workload, data, None, TriedLevers::All)?;
+    let study = study(&simulator, workload, data, None, TriedLevers::All, &[])?;
     let resampling = &workload.cells.resampling;
     let best = chosen(&study);
     let mut rows: Vec<ChosenValue> =
@@ -46,7 +46,7 @@ pub fn search(workload: &Workload, data: &Data) -> Result<Vec<ChosenValue>> {
     let saving: Vec<LeverValue> =
         best.iter().filter(|(_, change, _)| *change < 0.0).map(|(.., trial)| trial.setting).collect();
     if saving.len() > 1 {
-        let all = together(&simulator, workload, data, None, &saving)?;
+        let all = together(&simulator, workload, data, None, (&saving, &[]))?;
         rows.push(ChosenValue {
             setting: "all that saved on the earlier sessions".to_owned(),
             value: counted(saving.len() as u64, "setting"),

@@ -7,9 +7,12 @@ use crate::base::error::Result;
 use crate::rules::RuleThresholds;
 use crate::rules::claude::judge::{Question, judge};
 use crate::rules::claude::{ClaudeRule, SettingsFacts};
+use crate::settings::claude::layers::SettingsLayers;
+use crate::settings::claude::levers::Levers;
 use crate::settings::finding::Finding;
 use crate::whatif::client::LeverValue;
 use crate::whatif::client::capped::Limit;
+use crate::whatif::prompt_cache::params::CacheLifetime;
 
 /// How long what main threads write to the prompt cache lives.
 pub static S1: ClaudeRule = ClaudeRule {
@@ -69,6 +72,47 @@ pub static S4: ClaudeRule = ClaudeRule {
         asked("S4", facts, sheet, &all)
     },
 };
+
+/// The levers that can be simulated, with what a value of one means.
+type SimulatedLever = (&'static str, fn(&Value) -> Option<LeverValue>);
+const LEVERS: [SimulatedLever; 7] = [
+    ("promptCacheTtl", |value| lifetime(value).map(LeverValue::MainTtl)),
+    ("subagentPromptCacheTtl", |value| lifetime(value).map(LeverValue::SubagentTtl)),
+    ("autoCompactWindow", |value| whole(value).map(LeverValue::Window)),
+    ("CLAUDE_CODE_AUTO_COMPACT_WINDOW", |value| whole(value).map(LeverValue::Window)),
+    ("bashOutputMaxChars", |value| whole(value).map(|chars| LeverValue::Result(Limit::BashChars(chars)))),
+    ("MAX_MCP_OUTPUT_TOKENS", |value| whole(value).map(|tokens| LeverValue::Result(Limit::McpTokens(tokens)))),
+    ("CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS", |value| {
+        whole(value).map(|tokens| LeverValue::Result(Limit::ReadTokens(tokens)))
+    }),
+];
+
+/// What the file sets already of what can be simulated: of each lever the first value that makes sense.
+///
+/// # Errors
+/// If the file holds a key twice.
+pub fn standing(layers: &SettingsLayers, levers: &Levers) -> Result<Vec<LeverValue>> {
+    let mut found: Vec<LeverValue> = Vec::new();
+    for (name, meant) in LEVERS {
+        let Some(key) = levers.named(name).and_then(|lever| lever.key(None)) else { continue };
+        let value = layers.value(&key)?.as_ref().and_then(meant);
+        found.extend(value.filter(|value| !found.iter().any(|known| known.is_of_lever(*value))));
+    }
+    Ok(found)
+}
+
+fn lifetime(value: &Value) -> Option<CacheLifetime> {
+    serde_json::from_value(value.clone()).ok()
+}
+
+/// A whole number above zero, however it is written: variables are texts.
+fn whole(value: &Value) -> Option<u64> {
+    let number = match value {
+        Value::String(text) => text.trim().parse().ok()?,
+        _ => value.as_f64()?,
+    };
+    (number >= 1.0 && number.fract() == 0.0 && number <= f64::from(u32::MAX)).then_some(number as u64)
+}
 
 /// What it is about, the levers, and which value of a trial is one of theirs.
 type LeverQuestion = (&'static str, &'static [&'static str], fn(LeverValue) -> Option<Value>);

@@ -5,7 +5,9 @@ pub mod capped;
 pub mod realised;
 pub mod thresholds;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::discriminant;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -70,6 +72,14 @@ impl LeverPart {
 }
 
 impl LeverValue {
+    /// Whether both are values of one lever.
+    pub fn is_of_lever(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Result(one), Self::Result(other)) => discriminant(&one) == discriminant(&other),
+            _ => discriminant(&self) == discriminant(&other),
+        }
+    }
+
     /// Which requests it concerns.
     pub fn part(self) -> LeverPart {
         match self {
@@ -100,6 +110,12 @@ pub struct SettingSides {
 adds_up!(SettingSides: requests, before, after, hard, soft, error_units);
 
 impl SettingSides {
+    /// What a setting comes to beside another one that holds already, of the same requests.
+    fn beside(&self, standing: &Self) -> Self {
+        let (hard, soft) = (self.hard.saturating_sub(standing.hard), self.soft.saturating_sub(standing.soft));
+        Self { before: standing.after, hard, soft, ..*self }
+    }
+
     /// How far the simulation is from the bill, as a share of it.
     pub fn error(&self) -> f64 {
         (self.error_units as f64 / self.before.units.max(1) as f64).abs()
@@ -144,6 +160,8 @@ pub struct LeverStudy {
     pub sessions: Vec<StudiedSession>,
     /// The settings.
     pub trials: Vec<Trial>,
+    /// Those that hold already: whoever changes one saves beside it, not beside the log.
+    pub standing: Vec<Trial>,
     /// Client versions of the last weeks, each with its last request.
     pub versions: Versions,
     /// By how many percent sides have to differ at least.
@@ -151,6 +169,19 @@ pub struct LeverStudy {
 }
 
 impl LeverStudy {
+    /// The setting of the same lever that holds already.
+    pub fn standing_beside(&self, setting: LeverValue) -> Option<&Trial> {
+        self.standing.iter().find(|standing| standing.setting.is_of_lever(setting))
+    }
+
+    /// A trial beside what holds already of its lever; as it is where nothing does. Its parts by model are those of the log.
+    pub fn beside_standing<'s>(&'s self, trial: &'s Trial) -> Cow<'s, Trial> {
+        let Some(standing) = self.standing_beside(trial.setting) else { return Cow::Borrowed(trial) };
+        let sessions =
+            trial.sessions.iter().zip(&standing.sessions).map(|(sides, stands)| sides.beside(stands)).collect();
+        Cow::Owned(Trial { sessions, ..trial.clone() })
+    }
+
     /// What a setting, tried session by session, comes to on one side: the earlier sessions, or the later ones.
     pub fn sum(&self, tried: &[SettingSides], is_earlier: bool) -> SettingSides {
         self.concerned(tried, is_earlier).map(|(_, sides)| *sides).sum()
@@ -193,7 +224,7 @@ pub enum TriedLevers {
 }
 
 /// Tries levers on the sessions of a project, or on all, under the cache of the simulator. Whether answers count is its
-/// matter as well.
+/// matter as well. `standing` are settings that hold already.
 ///
 /// # Errors
 /// If a data file does not fit.
@@ -203,6 +234,7 @@ pub fn study(
     data: &Data,
     project: Option<Id>,
     tried: TriedLevers,
+    standing: &[LeverValue],
 ) -> Result<LeverStudy> {
     let sheet = ClientThresholds::load(data)?;
     let bench = LeverTrials::new(simulator, workload, &sheet, data, project)?;
@@ -226,7 +258,12 @@ pub fn study(
         Some(bench.trial(setting, &run, &breaks))
     });
     trials.par_extend(of_stages);
+    let stands = |&setting: &LeverValue| {
+        let tried = trials.iter().find(|trial| trial.setting == setting);
+        tried.cloned().unwrap_or_else(|| bench.alone(setting))
+    };
     Ok(LeverStudy {
+        standing: standing.par_iter().map(stands).collect(),
         trials,
         sessions: bench.seen(sheet.split.earlier_percent),
         versions: versions(&workload.timeline, &bench.order, sheet.split.version_days),
@@ -234,7 +271,8 @@ pub fn study(
     })
 }
 
-/// Several settings as one configuration, session by session in the order of [`LeverStudy::sessions`].
+/// Several settings as one configuration, session by session in the order of [`LeverStudy::sessions`], beside those that hold
+/// already. Of these the ones about other levers go on holding.
 ///
 /// # Errors
 /// If a data file does not fit.
@@ -243,28 +281,17 @@ pub fn together(
     workload: &Workload,
     data: &Data,
     project: Option<Id>,
-    settings: &[LeverValue],
+    (settings, standing): (&[LeverValue], &[LeverValue]),
 ) -> Result<Vec<SettingSides>> {
     let sheet = ClientThresholds::load(data)?;
     let bench = LeverTrials::new(simulator, workload, &sheet, data, project)?;
-    let lifetime = |part: LeverPart| {
-        settings.iter().find_map(|setting| match setting {
-            LeverValue::MainTtl(class) if part == LeverPart::Main => Some(*class),
-            LeverValue::SubagentTtl(class) if part == LeverPart::Subagents => Some(*class),
-            _ => None,
-        })
-    };
-    let of_part = |part: LeverPart| {
-        // What is long is cut as it comes in, before a compaction can see it.
-        let (windows, limits): (Vec<&LeverValue>, Vec<&LeverValue>) =
-            settings.iter().partition(|setting| matches!(setting, LeverValue::Window(_)));
-        let stages = limits.into_iter().chain(windows).filter_map(|&setting| bench.stages.stage(setting)).collect();
-        let (run, breaks) = bench.run(&simulator.under(&living(simulator.oracle, lifetime(part))), stages);
-        bench.in_order(&bench.sides(part, &run, &breaks))
-    };
-    let (mut all, subagents) = rayon::join(|| of_part(LeverPart::Main), || of_part(LeverPart::Subagents));
-    all.iter_mut().zip(&subagents).for_each(|(all, more)| *all += more);
-    Ok(all)
+    if standing.is_empty() {
+        return Ok(bench.together(settings));
+    }
+    let kept = standing.iter().filter(|standing| !settings.iter().any(|setting| setting.is_of_lever(**standing)));
+    let all: Vec<LeverValue> = settings.iter().chain(kept).copied().collect();
+    let (with, without) = rayon::join(|| bench.together(&all), || bench.together(standing));
+    Ok(with.iter().zip(&without).map(|(with, without)| with.beside(without)).collect())
 }
 
 /// The cache with a lifetime for everything that is written; none: as the log says.
@@ -362,6 +389,39 @@ impl<'b> LeverTrials<'b> {
         let chains = 0..simulator.timeline.chains.len() as u32;
         let run = simulator.run(chains, &mut stages, Some(&mut watch));
         (run, watch.breaks)
+    }
+
+    /// A setting by itself.
+    fn alone(&self, setting: LeverValue) -> Trial {
+        let class = match setting {
+            LeverValue::MainTtl(class) | LeverValue::SubagentTtl(class) => Some(class),
+            LeverValue::Window(_) | LeverValue::Result(_) => None,
+        };
+        let oracle = living(self.simulator.oracle, class);
+        let (run, breaks) = self.run(&self.simulator.under(&oracle), self.stages.stage(setting).into_iter().collect());
+        self.trial(setting, &run, &breaks)
+    }
+
+    /// Several settings as one configuration, session by session.
+    fn together(&self, settings: &[LeverValue]) -> Vec<SettingSides> {
+        let lifetime = |part: LeverPart| {
+            settings.iter().find_map(|setting| match setting {
+                LeverValue::MainTtl(class) if part == LeverPart::Main => Some(*class),
+                LeverValue::SubagentTtl(class) if part == LeverPart::Subagents => Some(*class),
+                _ => None,
+            })
+        };
+        let of_part = |part: LeverPart| {
+            // What is long is cut as it comes in, before a compaction can see it.
+            let (windows, limits): (Vec<&LeverValue>, Vec<&LeverValue>) =
+                settings.iter().partition(|setting| matches!(setting, LeverValue::Window(_)));
+            let stages = limits.into_iter().chain(windows).filter_map(|&setting| self.stages.stage(setting)).collect();
+            let (run, breaks) = self.run(&self.simulator.under(&living(self.simulator.oracle, lifetime(part))), stages);
+            self.in_order(&self.sides(part, &run, &breaks))
+        };
+        let (mut all, subagents) = rayon::join(|| of_part(LeverPart::Main), || of_part(LeverPart::Subagents));
+        all.iter_mut().zip(&subagents).for_each(|(all, more)| *all += more);
+        all
     }
 
     /// Session of a request, and whether it is of a main thread.
