@@ -165,13 +165,17 @@ impl Lake {
     /// Opens the lake in `dir`, making it if need be. Waits for nobody.
     ///
     /// # Errors
-    /// The directory cannot be made or read, others may write to it, or the lake was written by a later devboy.
-    /// Work goes
-    /// on without a lake then.
+    /// The directory cannot be made or read, others may write to it, something else keeps a manifest in it, or the lake was
+    /// written by a later devboy. Work goes on without a lake then.
     pub fn open(dir: &Path) -> Result<Self, String> {
         files::make_dir(dir).map_err(|cause| format!("making {}: {cause}", dir.display()))?;
         if let Some(why) = files::is_exposed(dir) {
             return Err(format!("{why}: it has to be yours alone (chmod go-w)"));
+        }
+        // Whoever wrote a manifest of ours locked the directory first.
+        if !dir.join(WRITER_LOCK).exists() && matches!(Manifest::load(dir), Err(Unusable::Broken(_))) {
+            let found = dir.join(manifest::FILE_NAME);
+            return Err(format!("{} is not devboy's: name a directory of its own", found.display()));
         }
         // Without a share, for instance on a disk that cannot be written, missing files count as damage.
         let share = files::share(&dir.join(READER_LOCK)).ok().map(Arc::new);
