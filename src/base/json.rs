@@ -4,6 +4,8 @@
 //! spelling of escapes inside strings that nobody reads. Nesting is followed with a bit stack, never with recursion, so
 //! no input can overflow the call stack.
 
+use std::borrow::Cow;
+
 use memchr::{memchr, memchr2};
 
 /// Deepest nesting that is followed.
@@ -54,21 +56,29 @@ impl<'a> RawStr<'a> {
 
     /// The first bytes of the text with escapes resolved: so many at least, if it has them, and none behind a malformed escape.
     pub fn head(self, bytes: usize) -> Vec<u8> {
-        let mut out = Decoded::default();
+        let mut out = Vec::new();
         // An escape that is cut in two ends the head: what stands before it is enough.
         _ = decode_into(&self.0[..self.0.len().min(bytes * ESCAPE_BYTES_MAX)], &mut out);
-        out.0
+        out
     }
 
     /// The text with escapes resolved. `None` if an escape is malformed.
-    pub fn decode(self) -> Option<Vec<u8>> {
+    pub fn decode(self) -> Option<Cow<'a, [u8]>> {
         if let Some(plain) = self.plain() {
-            return Some(plain.to_vec());
+            return Some(Cow::Borrowed(plain));
         }
         // No escape stands for more bytes than it has.
-        let mut out = Decoded(Vec::with_capacity(self.0.len()));
+        let mut out = Vec::with_capacity(self.0.len());
         decode_into(self.0, &mut out).ok()?;
-        Some(out.0)
+        Some(Cow::Owned(out))
+    }
+
+    /// The same as UTF-8; half UTF-16 pairs are replaced.
+    pub fn text(self) -> Option<Cow<'a, str>> {
+        Some(match self.decode()? {
+            Cow::Borrowed(plain) => String::from_utf8_lossy(plain),
+            Cow::Owned(decoded) => Cow::Owned(String::from_utf8_lossy(&decoded).into_owned()),
+        })
     }
 }
 
@@ -83,12 +93,9 @@ pub trait TextSink {
     fn lone_surrogate(&mut self) {}
 }
 
-#[derive(Default)]
-struct Decoded(Vec<u8>);
-
-impl TextSink for Decoded {
+impl TextSink for Vec<u8> {
     fn push(&mut self, piece: &[u8]) {
-        self.0.extend_from_slice(piece);
+        self.extend_from_slice(piece);
     }
 }
 

@@ -3,8 +3,6 @@
 //! A text body is one unit; of a JSON body every string is one, down to a published depth. Each detector is linear and
 //! asks for a little more than the published one where that one was met by ordinary words and numbers.
 
-use std::borrow::Cow;
-
 use memchr::{memchr_iter, memmem};
 
 use crate::base::body_shape::BodyShape;
@@ -137,8 +135,7 @@ pub fn search(text: &str, shape: BodyShape) -> FoundFormats {
 fn walk(cursor: &mut Cursor<'_>, depth: u8, found: &mut FoundFormats) -> Result<(), JsonFault> {
     match cursor.shape()? {
         JsonKind::String => {
-            let raw = cursor.string()?;
-            let text = raw.plain().map_or_else(|| raw.decode().unwrap_or_default().into(), Cow::Borrowed);
+            let text = cursor.string()?.decode().unwrap_or_default();
             if text.len() >= STRING_BYTES_MIN {
                 found.add(unit(&text), depth);
             }

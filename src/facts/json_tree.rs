@@ -261,7 +261,7 @@ fn text(raw: &[u8]) -> Result<String, JsonRefusal> {
         return Err(JsonRefusal::NotJson);
     }
     let bytes = RawStr(raw).decode().ok_or(JsonRefusal::NotJson)?;
-    String::from_utf8(bytes).map_err(|_| JsonRefusal::LoneSurrogate)
+    String::from_utf8(bytes.into_owned()).map_err(|_| JsonRefusal::LoneSurrogate)
 }
 
 fn has_duplicates(members: &[(String, Json)]) -> bool {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use memchr::memchr;
 
 use crate::base::body_shape::BodyShape;
-use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
+use crate::base::json::{Cursor, JsonFault, JsonKind};
 
 /// Elements of an array that are looked at for its key stability (published constant).
 const STABILITY_ELEMENTS_MAX: usize = 20;
@@ -142,15 +142,11 @@ fn keys_of<'a>(cursor: &mut Cursor<'a>) -> Result<Keys<'a>, JsonFault> {
     let mut keys = Keys::new();
     let mut first = cursor.enter()?;
     while let Some(key) = cursor.next_key(&mut first)? {
-        keys.insert(decoded(key));
+        // One with a malformed escape counts as it stands.
+        keys.insert(key.decode().unwrap_or(Cow::Borrowed(key.0)));
         cursor.skip_value()?;
     }
     Ok(keys)
-}
-
-/// A string as it reads; one with a malformed escape as it stands.
-fn decoded(raw: RawStr<'_>) -> Cow<'_, [u8]> {
-    raw.plain().map_or_else(|| raw.decode().map_or(Cow::Borrowed(raw.0), Cow::Owned), Cow::Borrowed)
 }
 
 /// The running mean of the Jaccard indices.

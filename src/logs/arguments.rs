@@ -59,17 +59,10 @@ impl Walk<'_, '_> {
             }
             JsonKind::String => {
                 let raw = cursor.string()?;
-                let decoded;
-                let text = match raw.plain() {
-                    Some(plain) => plain,
-                    // Of a long text the spelling in JSON tells as much.
-                    None if !self.draft.rules.may_be_value(raw.0) => raw.0,
-                    None => {
-                        decoded = raw.decode().unwrap_or_default();
-                        &decoded
-                    }
-                };
-                self.string(text, key);
+                // Of a long text the spelling in JSON tells as much.
+                let is_long = !self.draft.rules.may_be_value(raw.0);
+                let text = if is_long { raw.0.into() } else { raw.decode().unwrap_or_default() };
+                self.string(&text, key);
             }
             JsonKind::Number => {
                 let literal = cursor.number()?;

@@ -118,9 +118,9 @@ impl<'c, T> Reader<'c, T> {
     }
 
     fn take(&mut self, version: Option<RawStr<'_>>, blocks: Blocks<'_>) {
-        let version = version.and_then(RawStr::decode).and_then(|text| String::from_utf8(text).ok());
+        let version = version.and_then(RawStr::decode).and_then(|text| String::from_utf8(text.into_owned()).ok());
         for (id, tool, input) in blocks.asked {
-            let tool = String::from_utf8_lossy(&tool.decode().unwrap_or_default()).into_owned();
+            let tool = tool.text().unwrap_or_default().into_owned();
             let checked = (self.check)(&tool, version.as_deref(), input);
             self.calls.asked.entry(id).or_insert((tool, checked));
         }

@@ -56,10 +56,7 @@ pub fn span<'a>(cursor: &mut Cursor<'a>) -> FieldResult<&'a [u8]> {
 
 /// Names a string by its decoded text.
 pub fn id_of(text: RawStr<'_>) -> Id {
-    match text.plain() {
-        Some(plain) => Id::of(plain),
-        None => Id::of(&text.decode().unwrap_or_default()),
-    }
+    Id::of(&text.decode().unwrap_or_default())
 }
 
 /// Walks the fields of an object; of anything else none.

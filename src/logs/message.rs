@@ -4,6 +4,8 @@
 //! Prompts, answers and thinking are stepped over; inputs of tools are measured, results are decoded, measured and
 //! named.
 
+use std::borrow::Cow;
+
 use memchr::memmem;
 
 use crate::base::body_shape::BodyShape;
@@ -123,14 +125,14 @@ impl<'v> MessageDraft<'v> {
         }
         let tool = String::from_utf8_lossy(&name).into_owned();
         let fields = InputFields::of(input);
-        let command = fields.command.and_then(text_of);
-        let url = fields.url.and_then(text_of);
-        let output_mode = fields.output_mode.and_then(text_of);
+        let command = fields.command.and_then(RawStr::text);
+        let url = fields.url.and_then(RawStr::text);
+        let output_mode = fields.output_mode.and_then(RawStr::text);
         let words =
             EndpointArguments { command: command.as_deref(), url: url.as_deref(), output_mode: output_mode.as_deref() };
         let endpoint = self.guide.endpoints.class(&tool, words).into_owned();
         let showing = self.guide.endpoints.file_text.showing(&tool, words);
-        let path = fields.path().and_then(RawStr::decode).filter(|path| !path.is_empty());
+        let path = fields.path().and_then(RawStr::decode).filter(|path| !path.is_empty()).map(Cow::into_owned);
         let handle = match (&mut self.body.study, id) {
             (Some(study), Some(id)) => study.call(&id.decode().unwrap_or_default()),
             _ => Handle::default(),
@@ -311,11 +313,6 @@ fn whole(cursor: &mut Cursor<'_>) -> FieldResult<u32> {
     let number = span(cursor)?;
     let digits = number.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(number);
     Ok(std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or_default())
-}
-
-/// A string as text.
-fn text_of(raw: RawStr<'_>) -> Option<String> {
-    raw.decode().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn saturate(value: u64) -> u32 {

@@ -196,7 +196,7 @@ impl<'v> Extractor<'v> {
         let MessageFields { id, model, usage, finished, .. } = envelope.message.unwrap_or_default();
         let message = envelope.message_id();
         let model = model.and_then(RawStr::decode).unwrap_or_default();
-        let has_usage = usage.is_some() && model != b"<synthetic>" && !progress;
+        let has_usage = usage.is_some() && *model != *b"<synthetic>" && !progress;
         let model = self.trace.names.intern(&String::from_utf8_lossy(&model));
         self.trace.rows.messages.push(MessageRow {
             id: message,

@@ -226,10 +226,7 @@ impl<'a> CitationEvent<'a> {
     }
 
     fn tool_name(&self) -> Cow<'a, str> {
-        match self.tool.plain() {
-            Some(plain) => String::from_utf8_lossy(plain),
-            None => Cow::Owned(String::from_utf8_lossy(&self.tool.decode().unwrap_or_default()).into_owned()),
-        }
+        self.tool.text().unwrap_or_default()
     }
 }
 
@@ -362,7 +359,7 @@ fn place_of_field(object: &[u8]) -> Option<Range<usize>> {
         cursor.skip_space();
         let start = cursor.pos();
         cursor.skip_value().ok()?;
-        if key.decode()? == CITED.as_bytes() && found.replace(start..cursor.pos()).is_some() {
+        if *key.decode()? == *CITED.as_bytes() && found.replace(start..cursor.pos()).is_some() {
             return None;
         }
     }

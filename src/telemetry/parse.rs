@@ -456,7 +456,7 @@ fn text<'a>(raw: RawStr<'a>, odd: &mut Odd) -> Result<Cow<'a, str>, Reason> {
         return std::str::from_utf8(plain).map(Cow::Borrowed).map_err(|_| Reason::ParseError);
     }
     let decoded = raw.decode().ok_or(Reason::ParseError)?;
-    Ok(Cow::Owned(String::from_utf8(decoded).unwrap_or_else(|broken| {
+    Ok(Cow::Owned(String::from_utf8(decoded.into_owned()).unwrap_or_else(|broken| {
         odd.lone_surrogate = true;
         String::from_utf8_lossy(broken.as_bytes()).into_owned()
     })))

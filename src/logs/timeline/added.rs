@@ -121,7 +121,7 @@ fn slowest(infos: &[u8]) -> FieldResult<Option<u64>> {
 /// A string, or the strings of a list; what is no string is an empty one.
 fn strings(value: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
-    let decoded = |text: Option<RawStr<'_>>| text.and_then(RawStr::decode).unwrap_or_default();
+    let decoded = |text: Option<RawStr<'_>>| text.and_then(RawStr::decode).unwrap_or_default().into_owned();
     let mut read = || -> FieldResult<()> {
         let mut cursor = Cursor::new(value);
         if cursor.shape()? != JsonKind::Array {

@@ -191,7 +191,7 @@ impl<'a> TakeContent<'a> for ContentDraft {
                 compact(block.input.unwrap_or_default(), &mut self.texts.text);
                 let made = self.push(DraftKind::Call, false);
                 made.call = block.id.map(id_of).unwrap_or_default();
-                made.tool = block.name.and_then(RawStr::decode).unwrap_or_default();
+                made.tool = block.name.and_then(RawStr::decode).unwrap_or_default().into_owned();
             }
             b"tool_result" => {
                 let (form, beyond) = (block.result.unwrap_or_default(), self.texts.beyond);

@@ -133,8 +133,7 @@ impl<'r> FieldFollower<'r> {
 
     /// Whether the keys that a program prints are its own.
     fn is_named_endpoint(&self, tool: &str, input: &[u8]) -> bool {
-        let command = InputFields::of(input).command().and_then(RawStr::decode);
-        let command = command.map(|text| String::from_utf8_lossy(&text).into_owned());
+        let command = InputFields::of(input).command().and_then(RawStr::text);
         let class = self
             .endpoints
             .class(tool, EndpointArguments { command: command.as_deref(), ..EndpointArguments::default() });
@@ -251,18 +250,7 @@ impl Walk<'_> {
                     self.value(cursor, key, depth + 1)?;
                 }
             }
-            JsonKind::String => {
-                let raw = cursor.string()?;
-                let decoded;
-                let text = match raw.plain() {
-                    Some(plain) => plain,
-                    None => {
-                        decoded = raw.decode().unwrap_or_default();
-                        &decoded
-                    }
-                };
-                (self.take)(key, text);
-            }
+            JsonKind::String => (self.take)(key, &cursor.string()?.decode().unwrap_or_default()),
             JsonKind::Number => (self.take)(key, cursor.number()?),
             JsonKind::Bool | JsonKind::Null => cursor.skip_value()?,
         }

@@ -3,6 +3,7 @@
 //! Only hashes of lines and identifiers are kept, and only while the file is read. Thinking is passed over: it is not
 //! in every log, and it leaves the context by itself.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::{memchr, memchr_iter};
@@ -121,7 +122,7 @@ impl<'r> References<'r> {
                 continue;
             }
             decoded.clear();
-            decoded.extend(string.decode().unwrap_or_else(|| string.0.to_vec()));
+            decoded.extend_from_slice(&string.decode().unwrap_or(Cow::Borrowed(string.0)));
             let end_chars = ruler.chars_before(end);
             if edits && rules.edit_keys.iter().any(|known| known.as_bytes() == key) {
                 self.edit(spot, &decoded);
