@@ -15,8 +15,7 @@ use crate::logs::envelope::{Attachment, Envelope, Metadata, ProgressFields};
 use crate::logs::field::{FieldResult, id_of};
 use crate::logs::message::{CallDraft, ExtractionGuide, MessageDraft};
 use crate::logs::path::normal_path;
-use crate::logs::shared_line::may_hold_another;
-use crate::logs::take::TakeRecords;
+use crate::logs::take::{TakeRecords, may_hold_another};
 use crate::logs::time::{Memo, parse_millis};
 use crate::logs::trace::{
     CallRow, ChainIndex, ChainKey, Counters, FileTrace, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place,
