@@ -74,3 +74,8 @@ pub fn each_field<'a>(
     }
     Ok(())
 }
+
+/// The same of a span that was walked before: what fails in it is of another form, and what was read of it stands.
+pub fn known_fields<'a>(span: &'a [u8], take: impl FnMut(&[u8], &mut Cursor<'a>) -> FieldResult<()>) {
+    each_field(span, take).unwrap_or_default();
+}

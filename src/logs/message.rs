@@ -11,13 +11,13 @@ use memchr::memmem;
 use crate::base::body_shape::BodyShape;
 use crate::base::damage::Reason;
 use crate::base::id::{Id, IdSet};
-use crate::base::json::{Cursor, JsonKind, RawStr};
+use crate::base::json::{Cursor, RawStr};
 use crate::base::showing::Showing;
 use crate::logs::arguments::quoted;
 use crate::logs::body::{Body, BodyStudy, Measured};
 use crate::logs::content::{BlockFields, Content, ResultForm, TakeContent};
 use crate::logs::endpoint::{EndpointArguments, Endpoints};
-use crate::logs::field::{FieldResult, id_of, span};
+use crate::logs::field::{FieldResult, id_of, known_fields, span, text};
 use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::trace::{Handle, NO_TIME, ResultKind, Status, ToolResult};
 use crate::logs::value_draft::ValueDraft;
@@ -243,7 +243,8 @@ impl<'a, 'v> TakeContent<'a> for MessageDraft<'v> {
 /// The fields of a tool's input that tell what it works on, escapes not yet resolved.
 #[derive(Default, Clone, Copy)]
 pub struct InputFields<'a> {
-    command: Option<RawStr<'a>>,
+    /// What a shell is to run.
+    pub command: Option<RawStr<'a>>,
     url: Option<RawStr<'a>>,
     output_mode: Option<RawStr<'a>>,
     /// By rank: `file_path`, `path`, `notebook_path`.
@@ -256,50 +257,22 @@ impl<'a> InputFields<'a> {
     /// The fields of an input that is an object of a known form; none of any other.
     pub fn of(input: &'a [u8]) -> Self {
         let mut fields = Self::default();
-        // The span was walked before: what fails here is an input that is no object.
-        fields.read(input).unwrap_or_default();
-        fields
-    }
-
-    fn read(&mut self, input: &'a [u8]) -> FieldResult<()> {
-        let mut cursor = Cursor::new(input);
-        if input.first() != Some(&b'{') {
-            return Ok(());
-        }
-        let mut first = cursor.enter()?;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            let field = match key.0 {
-                b"offset" => {
-                    self.lines[0] = whole(&mut cursor)?;
-                    continue;
-                }
-                b"limit" => {
-                    self.lines[1] = whole(&mut cursor)?;
-                    continue;
-                }
-                b"command" => &mut self.command,
-                b"url" => &mut self.url,
-                b"output_mode" => &mut self.output_mode,
-                b"file_path" => &mut self.paths[0],
-                b"path" => &mut self.paths[1],
-                b"notebook_path" => &mut self.paths[2],
-                _ => {
-                    cursor.skip_value()?;
-                    continue;
-                }
+        known_fields(input, |key, cursor| {
+            let field = match key {
+                b"offset" => return whole(cursor).map(|first| fields.lines[0] = first),
+                b"limit" => return whole(cursor).map(|count| fields.lines[1] = count),
+                b"command" => &mut fields.command,
+                b"url" => &mut fields.url,
+                b"output_mode" => &mut fields.output_mode,
+                b"file_path" => &mut fields.paths[0],
+                b"path" => &mut fields.paths[1],
+                b"notebook_path" => &mut fields.paths[2],
+                _ => return cursor.skip_value(),
             };
-            if cursor.shape()? == JsonKind::String {
-                *field = Some(cursor.string()?);
-            } else {
-                cursor.skip_value()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// What a shell is to run.
-    pub fn command(&self) -> Option<RawStr<'a>> {
-        self.command
+            *field = text(cursor)?.or(*field);
+            Ok(())
+        });
+        fields
     }
 
     /// The file or directory that the call names.

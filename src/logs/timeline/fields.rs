@@ -133,7 +133,7 @@ impl<'r> FieldFollower<'r> {
 
     /// Whether the keys that a program prints are its own.
     fn is_named_endpoint(&self, tool: &str, input: &[u8]) -> bool {
-        let command = InputFields::of(input).command().and_then(RawStr::text);
+        let command = InputFields::of(input).command.and_then(RawStr::text);
         let class = self
             .endpoints
             .class(tool, EndpointArguments { command: command.as_deref(), ..EndpointArguments::default() });
