@@ -130,6 +130,7 @@ pub(super) struct RequestDraft {
 pub(super) type ChainId = (Id, bool, Id, Place);
 
 /// A chain that is being put together.
+#[derive(Default)]
 pub(super) struct Track {
     /// Where it was recorded.
     place: Place,
@@ -146,22 +147,6 @@ pub(super) struct Track {
     pub(super) clearings: Vec<(u32, u32)>,
     /// What was pending at each clearing.
     pub(super) arrived: Vec<Vec<u32>>,
-}
-
-impl Track {
-    fn new(place: Place) -> Self {
-        Self {
-            place,
-            requests: Vec::new(),
-            pending: Vec::new(),
-            added: Vec::new(),
-            marks: Marks::default(),
-            spoken: None,
-            compactions: Vec::new(),
-            clearings: Vec::new(),
-            arrived: Vec::new(),
-        }
-    }
 }
 
 /// What the files tell of kinds of agents; where they differ, the file that began first is right.
@@ -326,7 +311,7 @@ impl<'a> Assembly<'a> {
         let next = self.tracks.len() as u32;
         let track = *self.chain_index.entry(id).or_insert(next);
         if track == next {
-            self.tracks.push(Track::new(id.3));
+            self.tracks.push(Track { place: id.3, ..Track::default() });
         }
         track
     }

@@ -46,14 +46,8 @@ pub struct TimelineReader<'g, 'v> {
     outside: Vec<Id>,
     /// By `uuid` of inline side-chain records: the record that began the side chain.
     roots: IdMap<Id, Id>,
-    /// Number and `uuid` of the last compaction of each chain.
-    compacted: Vec<Option<(u32, Id)>>,
-    /// Whether the last prompt of each chain was in plan mode.
-    planning: Vec<bool>,
-    /// The permission mode of the last prompt of each chain.
-    modes: Vec<Id>,
-    /// Whether it is known of each chain by what name it works in a team.
-    in_team: Vec<bool>,
+    /// By chain: how things stand in it.
+    standing: Vec<ChainStanding>,
     /// The kind of agent that calls asked for, by `tool_use` id.
     asked_for: IdMap<Id, Vec<u8>>,
     branch: Memo<Id>,
@@ -68,6 +62,19 @@ pub struct TimelineReader<'g, 'v> {
     /// Numbers of messages, to tell an answer from what it answers.
     messages: IdMap<Id, u32>,
     words: WordList,
+}
+
+/// How things stand in a chain.
+#[derive(Clone, Default)]
+struct ChainStanding {
+    /// Number and `uuid` of its last compaction.
+    compacted: Option<(u32, Id)>,
+    /// Whether its last prompt was in plan mode.
+    plans: bool,
+    /// The permission mode of its last prompt.
+    mode: Id,
+    /// Whether it is known by what name it works in a team.
+    in_team: bool,
 }
 
 impl TakeRecords for TimelineReader<'_, '_> {
@@ -99,10 +106,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             above: IdMap::default(),
             outside: Vec::new(),
             roots: IdMap::default(),
-            compacted: Vec::new(),
-            planning: Vec::new(),
-            modes: Vec::new(),
-            in_team: Vec::new(),
+            standing: Vec::new(),
             asked_for: IdMap::default(),
             branch: Memo::default(),
             chains: ChainIndex::default(),
@@ -267,10 +271,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
 
     fn chain(&mut self, key: ChainKey) -> u32 {
         let place = chain_place(&mut self.out.rows.chains, &mut self.chains, key);
-        self.compacted.resize(self.out.rows.chains.len(), None);
-        self.planning.resize(self.out.rows.chains.len(), false);
-        self.modes.resize(self.out.rows.chains.len(), Id::NONE);
-        self.in_team.resize(self.out.rows.chains.len(), false);
+        self.standing.resize(self.out.rows.chains.len(), ChainStanding::default());
         place
     }
 
@@ -303,12 +304,13 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             marks.set(self.marks_of_text(envelope, draft.text_of(block)));
         }
         if let Some(mode) = envelope.permission_mode {
-            let plan = mode.0 == self.guide.rules.plan_permission_mode.as_bytes();
-            if std::mem::replace(&mut self.planning[chain as usize], plan) != plan {
+            let plans = mode.0 == self.guide.rules.plan_permission_mode.as_bytes();
+            let known = &mut self.standing[chain as usize];
+            if std::mem::replace(&mut known.plans, plans) != plans {
                 marks.set(Marks::PLAN_MODE);
             }
             let mode = id_of(mode);
-            let before = std::mem::replace(&mut self.modes[chain as usize], mode);
+            let before = std::mem::replace(&mut known.mode, mode);
             if before.is_some() && before != mode {
                 marks.set(Marks::MODE_CHANGE);
             }
@@ -332,7 +334,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     fn team_member(&mut self, envelope: &Envelope<'_>, chain: u32) {
         let Some((_, name)) = envelope.team.zip(envelope.agent_name) else { return };
         let ChainKey { session, agent, .. } = self.out.rows.chains[chain as usize];
-        if std::mem::replace(&mut self.in_team[chain as usize], true) {
+        if std::mem::replace(&mut self.standing[chain as usize].in_team, true) {
             return;
         }
         let kind = beside::word(&mut self.out.names, name);
@@ -388,10 +390,11 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     fn lone_summary(&mut self, envelope: &Envelope<'_>, parent: Parent, chain: u32) {
         let record = self.counters.items;
         let above = envelope.parent.id();
-        let belongs = self.compacted[chain as usize]
+        let belongs = self.standing[chain as usize]
+            .compacted
             .is_some_and(|(number, id)| record - number <= SUMMARY_WITHIN_RECORDS || (id.is_some() && id == above));
         if !belongs {
-            self.compacted[chain as usize] = Some((record, envelope.uuid()));
+            self.standing[chain as usize].compacted = Some((record, envelope.uuid()));
             let nameless = Envelope { uuid: None, ..*envelope };
             let kind = CompactedRow { trigger: Trigger::Unknown, pre_tokens: None };
             let kind = RecordKind::Compacted(Box::new(kind));
@@ -547,7 +550,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         match envelope.subtype.map(|subtype| subtype.0) {
             Some(b"compact_boundary") => {
                 let chain = self.chain_of(envelope);
-                self.compacted[chain as usize] = Some((self.counters.items, envelope.uuid()));
+                self.standing[chain as usize].compacted = Some((self.counters.items, envelope.uuid()));
                 let Metadata { manual, pre_tokens, .. } = metadata();
                 let trigger = match manual {
                     Some(true) => Trigger::Manual,
