@@ -57,34 +57,26 @@ pub fn describe(text: &str, shape: BodyShape) -> Description {
 fn classify_json(text: &[u8]) -> Result<BodyShape, JsonFault> {
     let mut cursor = Cursor::new(text);
     let is_object = cursor.shape()? == JsonKind::Object;
-    let mut members = BTreeSet::new();
+    let (mut objects, mut arrays, mut scalars) = (false, false, false);
     let mut first = cursor.enter()?;
     while if is_object { cursor.next_key(&mut first)?.is_some() } else { cursor.next_element(&mut first)? } {
-        members.insert(match cursor.shape()? {
-            JsonKind::Object => MemberShape::Object,
-            JsonKind::Array => MemberShape::Array,
-            _ => MemberShape::Scalar,
-        });
+        match cursor.shape()? {
+            JsonKind::Object => objects = true,
+            JsonKind::Array => arrays = true,
+            _ => scalars = true,
+        }
         cursor.skip_value()?;
     }
     if !cursor.at_end() {
         return Err(JsonFault::Syntax);
     }
-    let only = |member| members.len() == 1 && members.contains(&member);
-    Ok(match is_object {
-        _ if members.is_empty() => BodyShape::Empty,
-        true if only(MemberShape::Scalar) => BodyShape::FlatObject,
-        false if only(MemberShape::Object) => BodyShape::ArrayOfObjects,
-        false if only(MemberShape::Scalar) => BodyShape::ArrayOfPrimitives,
+    Ok(match (objects, arrays, scalars) {
+        (false, false, false) => BodyShape::Empty,
+        (false, false, true) if is_object => BodyShape::FlatObject,
+        (false, false, true) => BodyShape::ArrayOfPrimitives,
+        (true, false, false) if !is_object => BodyShape::ArrayOfObjects,
         _ => BodyShape::NestedObject,
     })
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum MemberShape {
-    Object,
-    Array,
-    Scalar,
 }
 
 fn describe_json(text: &[u8], shape: BodyShape) -> Result<Description, JsonFault> {
