@@ -5,14 +5,14 @@ use sha2::{Digest, Sha256};
 use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
 use crate::base::showing::KeptLines;
-use crate::base::tokenizer::{Bpe, Size, TokenCounts, VOCABULARIES};
+use crate::base::tokenizer::{Size, TokenCounts, VOCABULARIES};
 use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::facts::encode::{Format, Params};
 use crate::facts::lines::{BodyLine, BodyLines};
 use crate::facts::numbered::{BodySegment, stretches};
 use crate::facts::quotable::Quotable;
 use crate::facts::subject::Subject;
-use crate::facts::tokens::{BpeVocabulary, Counter};
+use crate::facts::tokens::Counter;
 use crate::facts::{encode, inner_formats, legacy, lines, near_ref, shape, tokens};
 use crate::logs::body::text_of;
 use crate::logs::timeline::TokenCounter;
@@ -44,7 +44,7 @@ struct LongBody {
 impl BodyAnalyzer {
     /// An analyzer that counts in the given vocabularies, one bit each.
     pub fn new(vocabularies: u8, params: Params) -> Self {
-        let counter = |place: usize| (vocabularies >> place & 1 == 1).then(|| Counter::new(vocabulary(place)));
+        let counter = |place: usize| (vocabularies >> place & 1 == 1).then(|| Counter::new(VOCABULARIES[place]));
         Self { counters: std::array::from_fn(counter), vocabularies, params, long: LongBody::default() }
     }
 
@@ -183,13 +183,6 @@ impl TokenCounter for BodyAnalyzer {
 
 fn is_preview(text: &str) -> bool {
     text.trim_start().starts_with(PREVIEW_START)
-}
-
-fn vocabulary(place: usize) -> BpeVocabulary {
-    match VOCABULARIES[place] {
-        Bpe::Cl100kBase => BpeVocabulary::Cl100kBase,
-        _ => BpeVocabulary::O200kBase,
-    }
 }
 
 fn saturate(value: u64) -> u32 {
