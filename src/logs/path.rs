@@ -1,15 +1,6 @@
 //! One spelling per file: the paths in the inputs of tools, brought to one form by their letters alone. No file is
 //! looked at, no link followed.
 
-/// How the parts of a path are separated.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Style {
-    /// `/` only; a back-slash is a letter.
-    Posix,
-    /// `/` or `\`, behind a drive (`C:`) or a server (`\\host`).
-    Windows,
-}
-
 /// The path without `.`, `..`, repeated or trailing separators. A relative one stands in `cwd`, if that is known; one
 /// that begins with `~` stands where it says.
 ///
@@ -48,9 +39,9 @@ fn is_plain_relative(path: &[u8]) -> bool {
 }
 
 fn normal(path: &[u8]) -> Vec<u8> {
-    let style = style_of(path);
-    let is_separator = |byte: &u8| *byte == b'/' || (*byte == b'\\' && style == Style::Windows);
-    let (mut root, rest) = split_root(path, style);
+    let is_windows = is_windows(path);
+    let is_separator = |byte: &u8| *byte == b'/' || (*byte == b'\\' && is_windows);
+    let (mut root, rest) = split_root(path);
     let mut parts: Vec<&[u8]> = Vec::new();
     for part in rest.split(is_separator) {
         match part {
@@ -69,8 +60,9 @@ fn normal(path: &[u8]) -> Vec<u8> {
     if root.is_empty() { b".".to_vec() } else { root }
 }
 
-fn style_of(path: &[u8]) -> Style {
-    if path.starts_with(br"\\") || has_drive(path) { Style::Windows } else { Style::Posix }
+/// Whether `\` separates parts, too: behind a drive (`C:`) or a server (`\\host`). Else it is a letter.
+fn is_windows(path: &[u8]) -> bool {
+    path.starts_with(br"\\") || has_drive(path)
 }
 
 /// Whether the path begins with a drive: `C:/` or `C:\`.
@@ -80,15 +72,15 @@ pub fn has_drive(path: &[u8]) -> bool {
 
 /// Whether a path says itself where it begins.
 pub fn is_rooted(path: &[u8]) -> bool {
-    style_of(path) == Style::Windows || path.starts_with(b"/") || path == b"~" || path.starts_with(b"~/")
+    is_windows(path) || path.starts_with(b"/") || path == b"~" || path.starts_with(b"~/")
 }
 
 /// The root in its one spelling, and what stands behind it.
-fn split_root(path: &[u8], style: Style) -> (Vec<u8>, &[u8]) {
-    match (style, path) {
-        (Style::Windows, [letter, b':', rest @ ..]) => (vec![letter.to_ascii_uppercase(), b':', b'/'], rest),
-        (Style::Windows, _) => (br"\\".to_vec(), path),
-        (Style::Posix, [b'/', rest @ ..]) => (b"/".to_vec(), rest),
-        (Style::Posix, _) => (Vec::new(), path),
+fn split_root(path: &[u8]) -> (Vec<u8>, &[u8]) {
+    match path {
+        [letter, b':', rest @ ..] if has_drive(path) => (vec![letter.to_ascii_uppercase(), b':', b'/'], rest),
+        [b'\\', b'\\', ..] => (br"\\".to_vec(), path),
+        [b'/', rest @ ..] => (b"/".to_vec(), rest),
+        _ => (Vec::new(), path),
     }
 }

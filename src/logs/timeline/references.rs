@@ -28,6 +28,13 @@ pub struct TextSpot {
     pub message: u32,
 }
 
+impl TextSpot {
+    /// The hash of a text in its chain.
+    pub fn hash(self, text: &[u8]) -> u64 {
+        xxh3_64_with_seed(text, u64::from(self.chain))
+    }
+}
+
 /// Follows one file from its start.
 pub struct References<'r> {
     rules: &'r TimelineRules,
@@ -151,7 +158,7 @@ impl<'r> References<'r> {
     }
 
     fn identifier(&mut self, spot: TextSpot, kind: ReferenceKind, name: &[u8], end_chars: u32) {
-        let entry = self.identifiers.entry(xxh3_64_with_seed(name, u64::from(spot.chain)));
+        let entry = self.identifiers.entry(spot.hash(name));
         if spot.message != NONE && !std::mem::replace(&mut entry.written, true) {
             let sources = add_sources(&mut self.sources, entry.places(), &self.messages, spot);
             if !sources.is_empty() {
@@ -169,7 +176,7 @@ impl<'r> References<'r> {
         let Some((_, line)) = longest.filter(|(chars, _)| *chars >= self.rules.references.line_chars_min) else {
             return;
         };
-        let entry = self.lines.get(line_hash(line, spot));
+        let entry = self.lines.get(spot.hash(line));
         let places = entry.into_iter().flat_map(OccurrenceEntry::places);
         let sources = add_sources(&mut self.sources, places, &self.messages, spot);
         let cut = entry.is_some_and(OccurrenceEntry::is_cut);
@@ -191,14 +198,10 @@ impl<'r> References<'r> {
         let whole = keeps_whole.then_some(bare);
         for text in behind.map(|prefix| prefix.rest).into_iter().chain(whole) {
             if text.len() as u64 >= chars_min && code_points(text) >= chars_min {
-                self.lines.entry(line_hash(text, spot)).add(place, places_max);
+                self.lines.entry(spot.hash(text)).add(place, places_max);
             }
         }
     }
-}
-
-fn line_hash(line: &[u8], spot: TextSpot) -> u64 {
-    xxh3_64_with_seed(line, u64::from(spot.chain))
 }
 
 /// Adds the places that stood before the answer at `spot`: its own blocks were not in its context.
