@@ -4,6 +4,7 @@ use sha2::{Digest, Sha256};
 
 use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
+use crate::base::numbers::saturated;
 use crate::base::showing::KeptLines;
 use crate::base::tokenizer::{Size, TokenCounts, VOCABULARIES};
 use crate::facts::body_facts::{BodyFacts, Encoding};
@@ -63,7 +64,7 @@ impl BodyAnalyzer {
     pub fn rest(&mut self, body: Id, text: &[u8]) -> BodyFacts {
         self.add_to_long(text);
         let LongBody { sha, chars, size, preview } = std::mem::take(&mut self.long);
-        let (sha, counted, chars) = (Id::pseudonym_of(sha), self.vocabularies, saturate(chars));
+        let (sha, counted, chars) = (Id::pseudonym_of(sha), self.vocabularies, saturated(chars));
         BodyFacts { body, sha, counted, chars, raw: size, preview, oversize: true, ..BodyFacts::default() }
     }
 
@@ -79,9 +80,9 @@ impl BodyAnalyzer {
     pub fn measure(&mut self, text: &str) -> Size {
         let mut tokens = TokenCounts::default();
         for (tokens, counter) in tokens.iter_mut().zip(&mut self.counters) {
-            *tokens = counter.as_mut().map_or(0, |counter| saturate(counter.count(text)));
+            *tokens = counter.as_mut().map_or(0, |counter| saturated(counter.count(text)));
         }
-        Size { bytes: saturate(text.len() as u64), tokens }
+        Size { bytes: saturated(text.len() as u64), tokens }
     }
 
     /// The facts about a body.
@@ -101,7 +102,7 @@ impl BodyAnalyzer {
             body,
             sha: Id::pseudonym(bytes),
             counted: self.vocabularies,
-            chars: saturate(text.chars().count() as u64),
+            chars: saturated(text.chars().count() as u64),
             raw,
             lines,
             shape: shape as u8,
@@ -117,7 +118,7 @@ impl BodyAnalyzer {
         };
         // Half a UTF-16 pair cannot be written again as it was: such a body stays as it is.
         if whole {
-            facts.raw.bytes = saturate(bytes.len() as u64);
+            facts.raw.bytes = saturated(bytes.len() as u64);
             self.add_encodings(&text, shape, &mut facts);
         }
         facts
@@ -183,8 +184,4 @@ impl TokenCounter for BodyAnalyzer {
 
 fn is_preview(text: &str) -> bool {
     text.trim_start().starts_with(PREVIEW_START)
-}
-
-fn saturate(value: u64) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
 }

@@ -8,6 +8,7 @@ use memchr::memchr;
 
 use crate::base::body_shape::BodyShape;
 use crate::base::json::{Cursor, JsonFault, JsonKind};
+use crate::base::numbers::saturated;
 
 /// Elements of an array that are looked at for its key stability (published constant).
 const STABILITY_ELEMENTS_MAX: usize = 20;
@@ -272,21 +273,17 @@ fn describe_table(text: &[u8]) -> Description {
         header = line;
     }
     let rows = lines.take_while(|line| !line.is_empty()).filter(|line| line.starts_with(b"|")).count();
-    Description { columns: columns_of(header), rows: saturate(rows), ..Description::default() }
+    Description { columns: columns_of(header), rows: saturated(rows as u64), ..Description::default() }
 }
 
 /// Cells of a trimmed header row. A pipe behind a back-slash is part of a cell.
 fn columns_of(header: &[u8]) -> u32 {
-    let mut pipes = 0;
+    let mut pipes = 0_u64;
     let mut escaped = false;
     for byte in header {
-        pipes += usize::from(*byte == b'|' && !escaped);
+        pipes += u64::from(*byte == b'|' && !escaped);
         escaped = *byte == b'\\' && !escaped;
     }
     // The first and the last pipe stand around the cells.
-    saturate(pipes.saturating_sub(1).max(1))
-}
-
-fn saturate(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
+    saturated(pipes.saturating_sub(1).max(1))
 }

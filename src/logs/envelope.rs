@@ -4,8 +4,11 @@ use crate::base::id::Id;
 use crate::base::json::{Cursor, JsonKind, RawStr};
 use crate::base::numbers::DAY_MS;
 use crate::logs::content::{MessageFields, TOKENS_MAX, TakeContent, expected, read_message};
-use crate::logs::field::{FieldResult, each_field, flag_or, id_of, known_fields, span, text, whole_number};
-use crate::logs::time::parse_millis;
+use crate::logs::field::{
+    FieldResult, each_field, flag_or, id_of, known_fields, pseudonym_of, span, text, whole_number,
+};
+use crate::logs::path::normal_path;
+use crate::logs::time::{Memo, parse_millis};
 use crate::logs::trace::{Millis, NO_TIME};
 
 /// No hook runs for longer than a day; a larger number of milliseconds is none.
@@ -172,6 +175,18 @@ impl<'a> Envelope<'a> {
     /// Hash of its `uuid`, or none.
     pub(super) fn uuid(&self) -> Id {
         self.uuid.map(id_of).unwrap_or_default()
+    }
+
+    /// Pseudonym of its session, or none.
+    pub(super) fn session_id(&self, last: &mut Memo<Id>) -> Id {
+        let text = self.session.or(self.session_snake);
+        text.map_or(Id::NONE, |text| last.get(text.0, |raw| pseudonym_of(RawStr(raw))))
+    }
+
+    /// The path without `.` and the like; a relative one begins at the working directory of the record.
+    pub(super) fn normal_path(&self, path: &[u8]) -> Vec<u8> {
+        let cwd = self.cwd.and_then(RawStr::decode);
+        normal_path(path, cwd.as_deref())
     }
 
     /// When it was written.

@@ -59,6 +59,11 @@ pub fn id_of(text: RawStr<'_>) -> Id {
     Id::of(&text.decode().unwrap_or_default())
 }
 
+/// The pseudonym of a string by its decoded text.
+pub fn pseudonym_of(text: RawStr<'_>) -> Id {
+    Id::pseudonym(&text.decode().unwrap_or_default())
+}
+
 /// Walks the fields of an object; of anything else none.
 pub fn each_field<'a>(
     bytes: &'a [u8],

@@ -12,6 +12,7 @@ use crate::base::body_shape::BodyShape;
 use crate::base::damage::Reason;
 use crate::base::id::{Id, IdSet};
 use crate::base::json::{Cursor, RawStr};
+use crate::base::numbers::saturated;
 use crate::base::showing::Showing;
 use crate::logs::arguments::quoted;
 use crate::logs::body::{Body, BodyStudy, Measured};
@@ -144,7 +145,7 @@ impl<'v> MessageDraft<'v> {
             study.quote(call, &text);
         }
         self.values.input(self.asked.len(), input);
-        let (input_bytes, lines) = (saturate(input.len() as u64), fields.lines);
+        let (input_bytes, lines) = (saturated(input.len() as u64), fields.lines);
         self.asked.push(CallDraft { call, tool, input_bytes, endpoint, path, handle, showing, lines });
     }
 
@@ -168,7 +169,7 @@ impl<'v> MessageDraft<'v> {
         if let (Status::Ok, Some(text)) = (status, self.body.whole()) {
             self.values.answer(self.answered.len(), text);
         }
-        let (chars, bytes) = (saturate(chars), saturate(bytes));
+        let (chars, bytes) = (saturated(chars), saturated(bytes));
         let answered = ToolResult { record: 0, block: 0, ts: NO_TIME, chars, bytes, body, kind, status, shape };
         self.answered.push((call, answered));
     }
@@ -286,10 +287,6 @@ fn whole(cursor: &mut Cursor<'_>) -> FieldResult<u32> {
     let number = span(cursor)?;
     let digits = number.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(number);
     Ok(std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or_default())
-}
-
-fn saturate(value: u64) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
 }
 
 /// The first `count` characters of UTF-8 text.

@@ -14,12 +14,11 @@ use crate::logs::content::MessageFields;
 use crate::logs::envelope::{Attachment, Envelope, Metadata, ProgressFields};
 use crate::logs::field::{FieldResult, id_of};
 use crate::logs::message::{CallDraft, ExtractionGuide, MessageDraft};
-use crate::logs::path::normal_path;
 use crate::logs::take::{TakeRecords, may_hold_another};
 use crate::logs::time::{Memo, parse_millis};
 use crate::logs::trace::{
     CallRow, ChainIndex, ChainKey, Counters, FileTrace, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place,
-    SessionPlaces, SessionRow, ToolResult, ToolUse, chain_place, merge_session,
+    SessionPlaces, SessionRow, ToolResult, ToolUse, chain_place, count_under, merge_session,
 };
 use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
@@ -89,15 +88,12 @@ impl<'v> Extractor<'v> {
 
     fn count_type<'a>(&mut self, envelope: &Envelope<'a>) -> &'a [u8] {
         let Some(kind) = envelope.kind else {
-            *self.trace.counters.types.entry("None".to_owned()).or_default() += 1;
+            count_under(&mut self.trace.counters.types, "None", 1);
             self.damage(Reason::MissingField);
             return b"";
         };
         let name = String::from_utf8_lossy(kind.0);
-        match self.trace.counters.types.get_mut(&*name) {
-            Some(count) => *count += 1,
-            None => drop(self.trace.counters.types.insert(name.clone().into_owned(), 1)),
-        }
+        count_under(&mut self.trace.counters.types, &name, 1);
         if self.vocabulary.known_types.contains(&*name) {
             self.trace.counters.known_records += 1;
         } else {
@@ -115,7 +111,7 @@ impl<'v> Extractor<'v> {
     }
 
     fn session_id(&mut self, envelope: &Envelope<'_>) -> Id {
-        envelope.session.or(envelope.session_snake).map_or(Id::NONE, |text| self.session.get(text.0, decoded_pseudonym))
+        envelope.session_id(&mut self.session)
     }
 
     fn session_row(&mut self, envelope: &Envelope<'_>, record: u32, ts: Millis) {
@@ -219,7 +215,7 @@ impl<'v> Extractor<'v> {
             self.trace.counters.blocks += 1;
             let tool = self.trace.names.intern(&tool);
             let endpoint = self.trace.names.intern(&endpoint);
-            let path = path.map_or(Id::NONE, |path| path_id(&path, envelope));
+            let path = path.map_or(Id::NONE, |path| Id::pseudonym(&envelope.normal_path(&path)));
             let asked = ToolUse {
                 record,
                 block,
@@ -357,17 +353,6 @@ pub(super) fn is_passed_over(envelope: &Envelope<'_>, rest: &[u8]) -> bool {
 fn is_queued_prompt(attachment: &[u8]) -> bool {
     let Attachment { kind, mode, .. } = Attachment::of(attachment);
     kind.is_some_and(|kind| kind.0 == b"queued_command") && mode.is_some_and(|mode| mode.0 == b"prompt")
-}
-
-/// Pseudonym of a text as it stands in the JSON.
-fn decoded_pseudonym(raw: &[u8]) -> Id {
-    Id::pseudonym(&RawStr(raw).decode().unwrap_or_default())
-}
-
-/// Pseudonym of a path, normalised; a relative one begins at the working directory of the record.
-fn path_id(path: &[u8], envelope: &Envelope<'_>) -> Id {
-    let cwd = envelope.cwd.and_then(RawStr::decode);
-    Id::pseudonym(&normal_path(path, cwd.as_deref()))
 }
 
 /// Pseudonyms of a working directory (as it stands in the JSON) and of its last component.

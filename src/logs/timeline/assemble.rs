@@ -16,7 +16,7 @@ use crate::logs::timeline::record::SYNTHETIC;
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, RequestSetting, SegmentCause, Timeline};
 use crate::logs::timeline::rows::{AddedRow, AnswerRow, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
 use crate::logs::timeline::words::WordList;
-use crate::logs::trace::{Millis, NO_TIME, Place, Usage};
+use crate::logs::trace::{Millis, NO_TIME, Place, Usage, count_under};
 
 /// Where the parent of a record leads is not known: the conversation goes on.
 const UNKNOWN: u32 = NONE - 1;
@@ -191,7 +191,7 @@ impl<'a> Assembly<'a> {
         let mut skipped: BTreeMap<String, u64> = BTreeMap::new();
         for file in files {
             for (reason, count) in &file.rows.rows.skipped {
-                *skipped.entry(reason.clone()).or_default() += count;
+                count_under(&mut skipped, reason, *count);
             }
         }
         let recorded = RecordedAgents::of(files.iter().flat_map(|file| &file.rows.rows.chains));
@@ -234,10 +234,7 @@ impl<'a> Assembly<'a> {
     }
 
     fn skip(&mut self, reason: &str) {
-        match self.skipped.get_mut(reason) {
-            Some(count) => *count += 1,
-            None => drop(self.skipped.insert(reason.to_owned(), 1)),
-        }
+        count_under(&mut self.skipped, reason, 1);
     }
 
     pub(super) fn row(&self, node: u32) -> &'a RecordRow {
@@ -373,7 +370,7 @@ impl<'a> Assembly<'a> {
                 track.marks.set(row.marks);
                 track.compactions.push((node, track.requests.len() as u32));
                 let dropped = std::mem::take(&mut track.pending).len();
-                *self.skipped.entry("compacted_before_sent".to_owned()).or_default() += dropped as u64;
+                count_under(&mut self.skipped, "compacted_before_sent", dropped as u64);
             }
             RecordKind::Cleared(_) => {
                 let track = &mut self.tracks[track as usize];
@@ -551,7 +548,7 @@ impl<'a> Assembly<'a> {
             if on_path.contains(&node) || result || has(BlockKind::Summary) {
                 inputs.push(node);
             } else {
-                *self.skipped.entry("abandoned".to_owned()).or_default() += 1;
+                self.skip("abandoned");
             }
         }
         inputs

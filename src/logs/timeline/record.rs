@@ -5,13 +5,13 @@ use std::sync::Arc;
 use crate::base::id::{Id, IdMap};
 use crate::base::json::{Cursor, RawStr};
 use crate::base::names::Sym;
+use crate::base::numbers::saturated;
 use crate::base::tokenizer::TokenCounts;
 use crate::logs::body::{STUDIED_BYTES, code_points, text_of};
 use crate::logs::content::{MessageFields, read_content};
 use crate::logs::envelope::{Attachment, Envelope, Metadata, ParentField, ProgressFields};
-use crate::logs::field::{FieldResult, id_of};
+use crate::logs::field::{FieldResult, id_of, pseudonym_of};
 use crate::logs::message::InputFields;
-use crate::logs::path::normal_path;
 use crate::logs::take::TakeRecords;
 use crate::logs::time::Memo;
 use crate::logs::timeline::content::{ContentDraft, DraftBlock, DraftKind};
@@ -25,7 +25,7 @@ use crate::logs::timeline::rows::{
 use crate::logs::timeline::words::WordList;
 use crate::logs::timeline::{TimelineGuide, TokenCounter, added, beside};
 use crate::logs::trace::{
-    ChainIndex, ChainKey, Counters, Place, SUMMARY_WITHIN_RECORDS, SessionPlaces, chain_place, earlier,
+    ChainIndex, ChainKey, Counters, Place, SUMMARY_WITHIN_RECORDS, SessionPlaces, chain_place, count_under, earlier,
 };
 
 /// The model of messages that the client wrote itself.
@@ -167,11 +167,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         if count == 0 {
             return;
         }
-        let skipped = &mut self.out.rows.skipped;
-        match skipped.get_mut(reason) {
-            Some(known) => *known += count,
-            None => drop(skipped.insert(reason.to_owned(), count)),
-        }
+        count_under(&mut self.out.rows.skipped, reason, count);
     }
 
     /// The record is whole: its row, if it becomes one.
@@ -208,15 +204,14 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     }
 
     fn session_id(&mut self, envelope: &Envelope<'_>) -> Id {
-        let text = envelope.session.or(envelope.session_snake);
-        text.map_or(Id::NONE, |text| self.session.get(text.0, pseudonym_of_raw))
+        envelope.session_id(&mut self.session)
     }
 
     /// Remembers where and when a session took place.
     fn session_span(&mut self, envelope: &Envelope<'_>) {
         let session = self.session_id(envelope);
         let cwd = envelope.cwd.filter(|cwd| !cwd.0.is_empty());
-        let project = cwd.map_or(Id::NONE, |cwd| self.project.get(cwd.0, pseudonym_of_raw));
+        let project = cwd.map_or(Id::NONE, |cwd| self.project.get(cwd.0, |raw| pseudonym_of(RawStr(raw))));
         let ts_first = envelope.ts();
         let background = self.guide.rules.background_session_kind.as_bytes();
         let is_background = envelope.session_kind.is_some_and(|kind| kind.0 == background);
@@ -467,8 +462,8 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
                 is_error: block.is_error,
                 file: 0,
                 media: block.media.min(15) as u8,
-                chars: u32::try_from(code_points(bytes) + block.beyond.chars).unwrap_or(u32::MAX),
-                bytes: u32::try_from(bytes.len() as u64 + block.beyond.bytes).unwrap_or(u32::MAX),
+                chars: saturated(code_points(bytes) + block.beyond.chars),
+                bytes: saturated(bytes.len() as u64 + block.beyond.bytes),
                 tokens: self.tokens(bytes),
                 call: block.call,
                 tool: self.out.names.intern(&String::from_utf8_lossy(&block.tool)),
@@ -675,10 +670,5 @@ fn path_of(envelope: &Envelope<'_>, block: &DraftBlock, input: &[u8]) -> Option<
         return None;
     }
     let path = InputFields::of(input).path().and_then(RawStr::decode).filter(|path| !path.is_empty())?;
-    let cwd = envelope.cwd.and_then(RawStr::decode);
-    Some(normal_path(&path, cwd.as_deref()))
-}
-
-fn pseudonym_of_raw(raw: &[u8]) -> Id {
-    Id::pseudonym(&RawStr(raw).decode().unwrap_or_default())
+    Some(envelope.normal_path(&path))
 }
