@@ -156,6 +156,11 @@ impl GridColumns {
     }
 }
 
+/// Appends a text in quotes, those in it doubled, as CSV has it.
+pub fn write_quoted(text: &str, out: &mut String) {
+    out.extend(["\"", &text.replace('"', "\"\""), "\""]);
+}
+
 /// Shortest fence that Markdown knows.
 pub const FENCE_BYTES_MIN: usize = 3;
 

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::facts::cell::{CellGrid, GridColumns, as_json};
+use crate::facts::cell::{CellGrid, GridColumns, as_json, write_quoted};
 use crate::facts::encode::{Format, FormatFamily, Params};
 use crate::facts::json_tree::{Json, write_string};
 use crate::facts::subject::{Meaning, Subject};
@@ -74,15 +74,7 @@ fn is_literal(value: &Json) -> bool {
 }
 
 fn write_field(text: &str, quoted: bool, out: &mut String) {
-    if !quoted && !needs_quotes(text) {
-        return out.push_str(text);
-    }
-    out.push('"');
-    for (index, part) in text.split('"').enumerate() {
-        out.push_str(if index > 0 { "\"\"" } else { "" });
-        out.push_str(part);
-    }
-    out.push('"');
+    if quoted || needs_quotes(text) { write_quoted(text, out) } else { out.push_str(text) }
 }
 
 fn needs_quotes(text: &str) -> bool {

@@ -3,7 +3,7 @@
 
 use pulldown_cmark::Alignment;
 
-use crate::facts::cell::{FENCE_BYTES_MIN, fence_for, longest_fence};
+use crate::facts::cell::{FENCE_BYTES_MIN, fence_for, longest_fence, write_quoted};
 use crate::facts::encode::{Format, FormatFamily, Params};
 use crate::facts::markdown::{Document, MarkdownPart, PipeTable};
 use crate::facts::subject::{Meaning, Subject};
@@ -101,7 +101,7 @@ fn write_records(table: &PipeTable, out: &mut String) {
                 out.push(',');
             }
             if cell.contains([',', '"', '\n', '\r']) {
-                out.extend(["\"", &cell.replace('"', "\"\""), "\""]);
+                write_quoted(cell, out);
             } else {
                 out.push_str(cell);
             }
