@@ -13,14 +13,13 @@ use crate::base::damage::Reason;
 use crate::base::id::{Id, IdSet};
 use crate::base::json::{Cursor, RawStr};
 use crate::base::numbers::saturated;
-use crate::base::showing::Showing;
 use crate::logs::arguments::quoted;
 use crate::logs::body::{Body, BodyStudy, Measured};
 use crate::logs::content::{BlockFields, Content, ResultForm, TakeContent};
 use crate::logs::endpoint::{EndpointArguments, Endpoints};
 use crate::logs::field::{FieldResult, id_of, known_fields, span, text};
 use crate::logs::timeline::rules::TimelineRules;
-use crate::logs::trace::{Handle, NO_TIME, ResultKind, Status, ToolResult};
+use crate::logs::trace::{Handle, NO_TIME, ResultKind, Status, ToolResult, ToolUse};
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
@@ -51,23 +50,17 @@ pub struct CallDraft {
     pub call: Id,
     /// Tool name.
     pub tool: String,
-    /// Length of the input as JSON, in bytes.
-    pub input_bytes: u32,
     /// Endpoint class.
     pub endpoint: String,
     /// The file that the input names, as it stands there.
     pub path: Option<Vec<u8>>,
-    /// Its name in telemetry and hints.
-    pub handle: Handle,
-    /// How its result shows the text of files.
-    pub showing: Showing,
-    /// First line and number of lines that it asks for; 0 where the input does not say.
-    pub lines: [u32; 2],
+    /// What else the call tells; the rest is told by the record around it.
+    pub asked: ToolUse,
 }
 
 /// What the `message` of the record at hand contributes.
 pub struct MessageDraft<'v> {
-    guide: ExtractionGuide<'v>,
+    pub(super) guide: ExtractionGuide<'v>,
     body: Body<'v>,
     /// Calls seen so far to tools that are not MCP tools: the shape of their results is not asked for.
     pub builtin_calls: IdSet<Id>,
@@ -146,7 +139,8 @@ impl<'v> MessageDraft<'v> {
         }
         self.values.input(self.asked.len(), input);
         let (input_bytes, lines) = (saturated(input.len() as u64), fields.lines);
-        self.asked.push(CallDraft { call, tool, input_bytes, endpoint, path, handle, showing, lines });
+        let asked = ToolUse { input_bytes, handle, showing, lines, ..ToolUse::default() };
+        self.asked.push(CallDraft { call, tool, endpoint, path, asked });
     }
 
     fn draft_answered(&mut self, block: &BlockFields<'_>) {

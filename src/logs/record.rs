@@ -20,13 +20,9 @@ use crate::logs::trace::{
     CallRow, ChainIndex, ChainKey, Counters, FileTrace, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place,
     SessionPlaces, SessionRow, ToolResult, ToolUse, chain_place, count_under, merge_session,
 };
-use crate::logs::value_rules::ValueRules;
-use crate::logs::vocabulary::Vocabulary;
 
 /// Turns lines into rows. One extractor reads one piece of one file.
 pub struct Extractor<'v> {
-    vocabulary: &'v Vocabulary,
-    values: &'v ValueRules,
     trace: FileTrace,
     /// What the record at hand contributes.
     pub(super) draft: MessageDraft<'v>,
@@ -41,8 +37,6 @@ impl<'v> Extractor<'v> {
     /// An extractor for one piece of a file.
     pub fn new(guide: ExtractionGuide<'v>) -> Self {
         Self {
-            vocabulary: guide.vocabulary,
-            values: guide.values,
             trace: FileTrace::default(),
             draft: MessageDraft::new(guide),
             session: Memo::default(),
@@ -56,7 +50,7 @@ impl<'v> Extractor<'v> {
     /// The rows collected so far.
     pub fn finish(mut self) -> FileTrace {
         self.trace.value_names = std::mem::take(&mut self.draft.values.names);
-        self.trace.fold(&self.values.data_tools);
+        self.trace.fold(&self.draft.guide.values.data_tools);
         self.trace
     }
 
@@ -94,7 +88,7 @@ impl<'v> Extractor<'v> {
         };
         let name = String::from_utf8_lossy(kind.0);
         count_under(&mut self.trace.counters.types, &name, 1);
-        if self.vocabulary.known_types.contains(&*name) {
+        if self.draft.guide.vocabulary.known_types.contains(&*name) {
             self.trace.counters.known_records += 1;
         } else {
             self.damage(Reason::UnknownType);
@@ -206,8 +200,7 @@ impl<'v> Extractor<'v> {
             finished,
         });
         let mut blocks = Vec::with_capacity(self.draft.asked.len());
-        for ask in std::mem::take(&mut self.draft.asked) {
-            let CallDraft { call, tool, input_bytes, endpoint, path, handle, showing, lines } = ask;
+        for CallDraft { call, tool, endpoint, path, asked } in std::mem::take(&mut self.draft.asked) {
             if !tool.starts_with("mcp__") {
                 self.draft.builtin_calls.insert(call);
             }
@@ -216,20 +209,7 @@ impl<'v> Extractor<'v> {
             let tool = self.trace.names.intern(&tool);
             let endpoint = self.trace.names.intern(&endpoint);
             let path = path.map_or(Id::NONE, |path| Id::pseudonym(&envelope.normal_path(&path)));
-            let asked = ToolUse {
-                record,
-                block,
-                message,
-                tool,
-                chain,
-                ts,
-                input_bytes,
-                endpoint,
-                path,
-                handle,
-                showing,
-                lines,
-            };
+            let asked = ToolUse { record, block, message, tool, chain, ts, endpoint, path, ..asked };
             self.trace.rows.calls.push(CallRow { call, asked: Some(asked), answered: None, progress });
             blocks.push(block);
         }
