@@ -425,15 +425,10 @@ fn closing(bracket: u8) -> u8 {
 }
 
 /// One bit per open bracket: set for an object.
+#[derive(Default)]
 struct Nesting {
     bits: [u64; DEPTH_MAX / 64],
     depth: usize,
-}
-
-impl Default for Nesting {
-    fn default() -> Self {
-        Self { bits: [0; DEPTH_MAX / 64], depth: 0 }
-    }
 }
 
 impl Nesting {
