@@ -44,32 +44,18 @@ const SIGNS: [u8; 256] = {
     let mut signs = [0; 256];
     let mut byte = 0x21;
     while byte < 0x7F {
-        let is_outside = matches!(
-            byte as u8,
-            b'"' | b'\''
-                | b'`'
-                | b'('
-                | b')'
-                | b'['
-                | b']'
-                | b'{'
-                | b'}'
-                | b'<'
-                | b'>'
-                | b','
-                | b';'
-                | b'|'
-                | b'*'
-                | b'='
-                | b'\\'
-        );
         signs[byte] = match byte as u8 {
-            _ if is_outside => 0,
             b'A'..=b'Z' => INSIDE | CAPITAL,
             b'0'..=b'9' | b'_' | b'/' => INSIDE | MARK,
             _ => INSIDE,
         };
         byte += 1;
+    }
+    let outside = b"\"'`()[]{}<>,;|*=\\";
+    let mut index = 0;
+    while index < outside.len() {
+        signs[outside[index] as usize] = 0;
+        index += 1;
     }
     signs
 };
