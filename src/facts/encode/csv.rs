@@ -87,13 +87,6 @@ struct CsvField<'a> {
     quoted: bool,
 }
 
-/// What stands behind a field.
-#[derive(PartialEq, Eq)]
-enum End {
-    Field,
-    Record,
-}
-
 /// The fields that are still ahead; no text at all once the last record was read.
 struct Fields<'a> {
     rest: Option<&'a str>,
@@ -104,26 +97,26 @@ impl<'a> Fields<'a> {
     fn record<T>(&mut self, read: impl Fn(CsvField<'a>) -> Option<T>) -> Option<Vec<T>> {
         let mut values = Vec::new();
         loop {
-            let (field, end) = self.field()?;
+            let (field, ends_record) = self.field()?;
             values.push(read(field)?);
-            if end == End::Record {
+            if ends_record {
                 return Some(values);
             }
         }
     }
 
-    fn field(&mut self) -> Option<(CsvField<'a>, End)> {
+    /// The next field, and whether it is the last one of its record.
+    fn field(&mut self) -> Option<(CsvField<'a>, bool)> {
         let text = self.rest?;
         let (field, behind) = match text.strip_prefix('"') {
             Some(inner) => quoted_field(inner)?,
             None => bare_field(text)?,
         };
-        let end = if behind.starts_with(',') { End::Field } else { End::Record };
         self.rest = match behind.strip_prefix([',', '\n']) {
             None if !behind.is_empty() => return None,
             ahead => ahead,
         };
-        Some((field, end))
+        Some((field, !behind.starts_with(',')))
     }
 }
 
