@@ -194,9 +194,9 @@ impl<'r> References<'r> {
         let place = Occurrence { block: spot.block, end_chars };
         let places_max = self.rules.references.sources_max;
         let behind = behind_prefix(bare, self.rules.references.prefix_bytes_max);
-        let keeps_whole = behind.is_none_or(|prefix| !prefix.is_number);
+        let keeps_whole = behind.is_none_or(|(_, is_number)| !is_number);
         let whole = keeps_whole.then_some(bare);
-        for text in behind.map(|prefix| prefix.rest).into_iter().chain(whole) {
+        for text in behind.map(|(rest, _)| rest).into_iter().chain(whole) {
             if text.len() as u64 >= chars_min && code_points(text) >= chars_min {
                 self.lines.entry(spot.hash(text)).add(place, places_max);
             }
@@ -217,19 +217,11 @@ fn add_sources(
     start..sources.len() as u32
 }
 
-/// What stands behind the prefix of a line.
-#[derive(Clone, Copy)]
-struct BehindPrefix<'l> {
-    rest: &'l [u8],
-    /// The prefix is a line number of a listing, which no file holds.
-    is_number: bool,
-}
-
 /// A line behind `12→` or `12` and a tab (listings of files), `12:` or `12-` or `path:12:` (matches of a search), `+` or
-/// `-` (differences).
-fn behind_prefix(line: &[u8], prefix_bytes_max: usize) -> Option<BehindPrefix<'_>> {
+/// `-` (differences); and whether the prefix is the number of a line in a listing, which no file holds.
+fn behind_prefix(line: &[u8], prefix_bytes_max: usize) -> Option<(&[u8], bool)> {
     let rest = |rest: &'_ [u8]| -> usize { line.len() - rest.trim_ascii_start().len() };
-    let made = |from: usize, is_number| Some(BehindPrefix { rest: &line[from..], is_number });
+    let made = |from: usize, is_number| Some((&line[from..], is_number));
     let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let behind = &line[digits..];
     if digits > 0 {
