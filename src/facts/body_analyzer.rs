@@ -90,7 +90,6 @@ impl BodyAnalyzer {
         let text = text_of(bytes);
         let whole = text.len() == bytes.len();
         let shape = shape::classify(bytes);
-        let described = shape::describe(&text, shape);
         let lines = if whole { self.lines(&text) } else { BodyLines::default() };
         // Tokens are counted once: those of the lines add up to those of the body.
         let raw = if lines.is_empty() {
@@ -107,12 +106,7 @@ impl BodyAnalyzer {
             lines,
             shape: shape as u8,
             inner_formats: inner_formats::find(&text, shape).0,
-            depth: described.depth,
-            items: described.items,
-            fields: described.fields,
-            columns: described.columns,
-            rows: described.rows,
-            key_stability: described.key_stability,
+            measures: shape::describe(&text, shape),
             preview: is_preview(&text),
             ..BodyFacts::default()
         };

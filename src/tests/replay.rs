@@ -19,6 +19,7 @@ use crate::facts::encode::Params;
 use crate::facts::hints::{ShownAs, Wording};
 use crate::facts::lines::BodyLine;
 use crate::facts::numbered::stretches;
+use crate::facts::shape::Description;
 use crate::facts::tokens::Counter;
 use crate::facts::{encode, hints, lines, near_ref};
 use crate::logs::trace::Handle;
@@ -49,7 +50,7 @@ pub(super) fn prose(name: u8, tokens: u32) -> BodyFacts {
 
 pub(super) fn encoded(mut facts: BodyFacts, shape: BodyShape, format: &str, tokens: u32) -> BodyFacts {
     facts.shape = shape as u8;
-    (facts.columns, facts.items, facts.fields, facts.key_stability) = (4, 40, 40, 1.0);
+    facts.measures = Description { columns: 4, items: 40, fields: 40, key_stability: 1.0, ..facts.measures };
     facts.encodings.push(Encoding {
         format: encode::find(format).unwrap().0,
         depth: 0,
