@@ -23,7 +23,9 @@ const INLINE_JSON_BYTES_MIN: usize = 20;
 const TAGS_TRIED_MAX: usize = 32;
 
 /// One inner format; the order is the published one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::EnumString, strum::IntoStaticStr, strum::VariantArray,
+)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum InnerFormat {
@@ -60,11 +62,6 @@ pub enum InnerFormat {
 impl InnerFormat {
     /// All of them, in the published order.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
-
-    /// The format with this published name.
-    pub fn from_key(key: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|format| format.into_str() == key)
-    }
 
     /// The bit that stands for it in a set.
     pub fn bit(self) -> u16 {

@@ -112,7 +112,7 @@ impl Responses {
             window: wanted.window.clone(),
             recycled_gap_ms: u64::from(assumed.recycled_gap_hours) * 3_600_000,
             vocabulary: telemetry::KnownWords {
-                inner_format: |key| InnerFormat::from_key(key).map(InnerFormat::bit),
+                inner_format: |key| key.parse().ok().map(InnerFormat::bit),
                 format: |id| encode::find(id).map(|(number, _)| number),
             },
         };
