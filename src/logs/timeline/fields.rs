@@ -257,7 +257,8 @@ fn fields_of(text: &[u8], rules: &FieldRules, is_named: bool) -> Option<Vec<Fiel
     if !matches!(cursor.rest().first(), Some(b'{' | b'[')) {
         return None;
     }
-    let mut answer = Answer::new(rules, is_named);
+    let (fields, places, seen) = Default::default();
+    let mut answer = Answer { rules, is_named, path: String::new(), unnamed: 0, fields, places, seen };
     while !cursor.at_end() {
         let is_document = matches!(cursor.shape(), Ok(JsonKind::Object | JsonKind::Array));
         let start = cursor.pos();
@@ -282,19 +283,7 @@ struct Answer<'r> {
     seen: IdSet<u64>,
 }
 
-impl<'r> Answer<'r> {
-    fn new(rules: &'r FieldRules, is_named: bool) -> Self {
-        Self {
-            rules,
-            is_named,
-            path: String::new(),
-            unnamed: 0,
-            fields: Vec::new(),
-            places: IdMap::default(),
-            seen: IdSet::default(),
-        }
-    }
-
+impl Answer<'_> {
     /// Takes a value; `start` is where its key or the sign before it stands.
     fn value(&mut self, cursor: &mut Cursor<'_>, start: usize, depth: usize) -> FieldResult<()> {
         let shape = cursor.shape()?;
