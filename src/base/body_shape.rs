@@ -11,6 +11,7 @@
     Debug,
     Default,
     strum::IntoStaticStr,
+    strum::EnumString,
     strum::FromRepr,
     strum::VariantArray,
 )]
@@ -43,19 +44,12 @@ pub enum BodyShape {
 }
 
 impl BodyShape {
-    const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
-
     /// How many there are.
-    pub const COUNT: usize = Self::ALL.len();
+    pub const COUNT: usize = <Self as strum::VariantArray>::VARIANTS.len();
 
     /// The shape with this number.
     pub fn from_number(number: u8) -> Self {
         Self::from_repr(number).unwrap_or_default()
-    }
-
-    /// The shape with this published name.
-    pub fn from_key(key: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|shape| shape.into_str() == key)
     }
 
     /// Whether a body of this shape is one JSON value.

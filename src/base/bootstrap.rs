@@ -28,10 +28,7 @@ pub fn interval(sessions: &[SessionTrials], resampling: &Resampling) -> Option<(
         return None;
     }
     let mut state = resampling.seed;
-    let mut shares: Vec<f64> = (0..resampling.samples).map(|_| share(&sessions, &mut state)).collect();
-    shares.sort_by(f64::total_cmp);
-    let end = |quantile: f64| shares[((shares.len() - 1) as f64 * quantile).round() as usize];
-    Some((end(0.025), end(0.975)))
+    Some(ends((0..resampling.samples).map(|_| share(&sessions, &mut state)), TAIL))
 }
 
 /// The interval of a sum over `sessions` sessions, of which those that are not among `values` add nothing, that leaves
@@ -44,10 +41,15 @@ pub fn sum_interval(values: &[f64], sessions: usize, resampling: &Resampling, ta
     let mut state = resampling.seed;
     // An empty sum is -0.0, and would be printed so.
     let sum = |_| 0.0 + (0..sessions).filter_map(|_| values.get(below(sessions, &mut state))).sum::<f64>();
-    let mut sums: Vec<f64> = (0..resampling.samples).map(sum).collect();
-    sums.sort_by(f64::total_cmp);
-    let end = |quantile: f64| sums[((sums.len() - 1) as f64 * quantile).round() as usize];
-    Some((end(tail), end(1.0 - tail)))
+    Some(ends((0..resampling.samples).map(sum), tail))
+}
+
+/// What was drawn (there is something), but for `tail` on either side.
+fn ends(drawn: impl Iterator<Item = f64>, tail: f64) -> (f64, f64) {
+    let mut drawn: Vec<f64> = drawn.collect();
+    drawn.sort_by(f64::total_cmp);
+    let end = |quantile: f64| drawn[((drawn.len() - 1) as f64 * quantile).round() as usize];
+    (end(tail), end(1.0 - tail))
 }
 
 /// The share in as many sessions, drawn with replacement.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 /// Why a piece of input was not taken as it stands.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::EnumString, strum::IntoStaticStr, strum::VariantArray,
+)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Reason {
     /// Two or more JSON objects on one line; all were recovered.
@@ -57,11 +59,6 @@ pub enum Reason {
 impl Reason {
     /// All reasons, in the order of reports.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
-
-    /// The reason with this key.
-    pub fn from_key(key: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|reason| reason.into_str() == key)
-    }
 
     /// What became of the input, in a few words.
     pub fn outcome(self) -> &'static str {

@@ -160,7 +160,14 @@ impl DataFile {
 ///
 /// # Errors
 /// If it does not fit.
+pub fn typed<T: DeserializeOwned>(text: &str, place: &str) -> Result<T> {
+    toml::parsed(text).map_err(|fault| Error::failed(fault.at(place)))
+}
+
+/// The same, with advice for a data file.
+///
+/// # Errors
+/// If it does not fit.
 pub fn fitting<T: DeserializeOwned>(text: &str, place: &str) -> Result<T> {
-    toml::parsed(text)
-        .map_err(|fault| Error::failed(fault.at(place)).hint("compare it with the file that devboy ships"))
+    typed(text, place).map_err(|fault| fault.hint("compare it with the file that devboy ships"))
 }

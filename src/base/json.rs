@@ -56,24 +56,24 @@ impl<'a> RawStr<'a> {
 
     /// The first bytes of the text with escapes resolved: so many at least, if it has them, and none behind a malformed escape.
     pub fn head(self, bytes: usize) -> Vec<u8> {
-        let mut out = Decoded::default();
+        let mut out = Vec::new();
         // An escape that is cut in two ends the head: what stands before it is enough.
         _ = decode_into(&self.0[..self.0.len().min(bytes * ESCAPE_BYTES_MAX)], &mut out);
-        out.0
+        out
     }
 
-    /// The text with escapes resolved, where it stands if it has none. `None` if an escape is malformed.
+    /// The text with escapes resolved. `None` if an escape is malformed.
     pub fn decode(self) -> Option<Cow<'a, [u8]>> {
         if let Some(plain) = self.plain() {
             return Some(Cow::Borrowed(plain));
         }
         // No escape stands for more bytes than it has.
-        let mut out = Decoded(Vec::with_capacity(self.0.len()));
+        let mut out = Vec::with_capacity(self.0.len());
         decode_into(self.0, &mut out).ok()?;
-        Some(Cow::Owned(out.0))
+        Some(Cow::Owned(out))
     }
 
-    /// The same as text: half a UTF-16 pair, and what is no UTF-8, becomes U+FFFD.
+    /// The same as UTF-8; half UTF-16 pairs are replaced.
     pub fn text(self) -> Option<Cow<'a, str>> {
         Some(match self.decode()? {
             Cow::Borrowed(plain) => String::from_utf8_lossy(plain),
@@ -93,12 +93,9 @@ pub trait TextSink {
     fn lone_surrogate(&mut self) {}
 }
 
-#[derive(Default)]
-struct Decoded(Vec<u8>);
-
-impl TextSink for Decoded {
+impl TextSink for Vec<u8> {
     fn push(&mut self, piece: &[u8]) {
-        self.0.extend_from_slice(piece);
+        self.extend_from_slice(piece);
     }
 }
 
@@ -428,15 +425,10 @@ fn closing(bracket: u8) -> u8 {
 }
 
 /// One bit per open bracket: set for an object.
+#[derive(Default)]
 struct Nesting {
     bits: [u64; DEPTH_MAX / 64],
     depth: usize,
-}
-
-impl Default for Nesting {
-    fn default() -> Self {
-        Self { bits: [0; DEPTH_MAX / 64], depth: 0 }
-    }
 }
 
 impl Nesting {

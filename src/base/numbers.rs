@@ -6,6 +6,11 @@ pub const DAY_MS: i64 = 86_400_000;
 /// Milliseconds of a week.
 pub const WEEK_MS: i64 = 7 * DAY_MS;
 
+/// A number in 32 bits, or the largest that they hold.
+pub fn saturated(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
 /// 1,234,567
 pub fn thousands(value: u64) -> String {
     let digits = value.to_string();

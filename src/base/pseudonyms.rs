@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use sha2::{Digest, Sha256};
 
 use crate::base::id::Id;
-use crate::base::seal::{SECRET_BYTES, Seal, kept_secret, random_secret};
+use crate::base::seal::{SECRET_BYTES, Seal, drawn, kept_secret};
 
 /// Hex digits of a pseudonym: 48 bits, so that names of millions of servers stay different.
 const DIGITS: usize = 12;
@@ -64,7 +64,7 @@ impl Pseudonyms {
             };
             let (secret, passing) = match kept {
                 Ok(secret) => (Some(secret), None),
-                Err(cause) => (random_secret().ok(), Some(cause)),
+                Err(cause) => (drawn().ok(), Some(cause)),
             };
             // Another use of the same secret, so that no name is its own place in the lake.
             let own = |secret| Sha256::new().chain_update(b"devboy names").chain_update(secret).finalize();

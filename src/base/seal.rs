@@ -39,14 +39,6 @@ pub fn secret_file(lake: &Path) -> PathBuf {
 }
 
 impl Seal {
-    /// The seal of a lake, by the secret beside it; see [`kept_secret`].
-    ///
-    /// # Errors
-    /// Whatever the disk says, or that the file holds something else.
-    pub fn of_lake(lake: &Path) -> Result<Self> {
-        Ok(Self::new(&kept_secret(lake)?))
-    }
-
     /// The permutations that a secret stands for.
     pub fn new(secret: &[u8; SECRET_BYTES]) -> Self {
         let key = |round: usize| {
@@ -127,7 +119,7 @@ pub fn kept_secret(lake: &Path) -> Result<[u8; SECRET_BYTES]> {
     let path = secret_file(lake);
     let stored = match files::read_own(&path) {
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
-            let (secret, name) = (random_secret()?, Id(drawn()?));
+            let (secret, name): ([u8; SECRET_BYTES], _) = (drawn()?, Id(drawn()?));
             files::make_dir(lake)?;
             // Of several that begin at once one makes the file, and all read it.
             files::keep_first(&path, &lake.join(format!("{name}.tmp")), &secret)?;
@@ -140,16 +132,11 @@ pub fn kept_secret(lake: &Path) -> Result<[u8; SECRET_BYTES]> {
     })
 }
 
-/// A new secret, drawn by the system.
+/// Bytes drawn by the system, such as a new secret.
 ///
 /// # Errors
 /// If the system has no source of chance.
-pub fn random_secret() -> Result<[u8; SECRET_BYTES]> {
-    drawn()
-}
-
-/// Bytes drawn by the system.
-fn drawn<const N: usize>() -> Result<[u8; N]> {
+pub fn drawn<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|cause| Error::other(cause.to_string()))?;
     Ok(bytes)

@@ -2,7 +2,7 @@
 //! anything, and by a name of its own.
 
 use std::cell::Cell;
-use std::io::{BufReader, Error, Read, Result};
+use std::io::{BufReader, Error, ErrorKind, Read, Result};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -62,29 +62,19 @@ impl Packing {
 
     /// What it says of a file that reading it failed.
     pub fn damage(self, cause: &Error) -> Reason {
-        if cause.get_ref().is_some_and(|inner| inner.is::<TooLarge>()) {
-            return Reason::UnpacksTooLarge;
-        }
         // What the system says is no fact about the content.
-        if self == Self::Plain || cause.raw_os_error().is_some() {
-            Reason::Unreadable
-        } else {
-            Reason::BrokenCompression
+        match cause.kind() {
+            _ if self == Self::Plain || cause.raw_os_error().is_some() => Reason::Unreadable,
+            ErrorKind::FileTooLarge => Reason::UnpacksTooLarge,
+            _ => Reason::BrokenCompression,
         }
     }
 }
 
 /// Says that a file unpacks to more than is taken.
-#[derive(Debug)]
-struct TooLarge;
-
-impl std::fmt::Display for TooLarge {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.write_str("unpacks to more than is read of a packed file")
-    }
+fn too_large() -> Error {
+    Error::new(ErrorKind::FileTooLarge, "unpacks to more than is read of a packed file")
 }
-
-impl std::error::Error for TooLarge {}
 
 /// The content of a packed stream.
 ///
@@ -135,7 +125,7 @@ impl Read for UnpackedContent<'_> {
         let read = self.content.read(&mut buffer[..room]).map_err(or_window)?;
         self.given += read as u64;
         let allowed = FREE_BYTES.saturating_add(RATIO.saturating_mul(self.packed.get())).min(BYTES_MAX);
-        if self.given > allowed { Err(Error::other(TooLarge)) } else { Ok(read) }
+        if self.given > allowed { Err(too_large()) } else { Ok(read) }
     }
 }
 
@@ -145,5 +135,5 @@ fn or_window(cause: Error) -> Error {
     const WINDOW_TOO_LARGE: usize = 16_usize.wrapping_neg();
     let name = zstd::zstd_safe::get_error_name(WINDOW_TOO_LARGE);
     let is_window = cause.get_ref().is_some_and(|inner| inner.to_string() == name);
-    if is_window { Error::other(TooLarge) } else { cause }
+    if is_window { too_large() } else { cause }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::base::data::Data;
+use crate::base::data::{Data, typed};
 use crate::base::error::{Error, Result};
 use crate::base::stats::Share;
 use crate::base::visible::Shown as _;
@@ -79,7 +79,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Err(nothing_found(&places, &inputs));
     }
     let data = Data::new(args.rules_dir.as_deref())?;
-    let words = data.read("logs.toml", Vocabulary::parse)?;
+    let words: Vocabulary = data.read("logs.toml", typed)?;
     let pass = Pass {
         definition: args.definition,
         lookahead: args.lookahead,

@@ -4,15 +4,16 @@ use sha2::{Digest, Sha256};
 
 use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
+use crate::base::numbers::saturated;
 use crate::base::showing::KeptLines;
-use crate::base::tokenizer::{Bpe, Size, TokenCounts, VOCABULARIES};
+use crate::base::tokenizer::{Size, TokenCounts, VOCABULARIES};
 use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::facts::encode::{Format, Params};
 use crate::facts::lines::{BodyLine, BodyLines};
 use crate::facts::numbered::{BodySegment, stretches};
 use crate::facts::quotable::Quotable;
 use crate::facts::subject::Subject;
-use crate::facts::tokens::{BpeVocabulary, Counter};
+use crate::facts::tokens::Counter;
 use crate::facts::{encode, inner_formats, legacy, lines, near_ref, shape, tokens};
 use crate::logs::body::text_of;
 use crate::logs::timeline::TokenCounter;
@@ -44,7 +45,7 @@ struct LongBody {
 impl BodyAnalyzer {
     /// An analyzer that counts in the given vocabularies, one bit each.
     pub fn new(vocabularies: u8, params: Params) -> Self {
-        let counter = |place: usize| (vocabularies >> place & 1 == 1).then(|| Counter::new(vocabulary(place)));
+        let counter = |place: usize| (vocabularies >> place & 1 == 1).then(|| Counter::new(VOCABULARIES[place]));
         Self { counters: std::array::from_fn(counter), vocabularies, params, long: LongBody::default() }
     }
 
@@ -63,7 +64,7 @@ impl BodyAnalyzer {
     pub fn rest(&mut self, body: Id, text: &[u8]) -> BodyFacts {
         self.add_to_long(text);
         let LongBody { sha, chars, size, preview } = std::mem::take(&mut self.long);
-        let (sha, counted, chars) = (Id::pseudonym_of(sha), self.vocabularies, saturate(chars));
+        let (sha, counted, chars) = (Id::pseudonym_of(sha), self.vocabularies, saturated(chars));
         BodyFacts { body, sha, counted, chars, raw: size, preview, oversize: true, ..BodyFacts::default() }
     }
 
@@ -79,9 +80,9 @@ impl BodyAnalyzer {
     pub fn measure(&mut self, text: &str) -> Size {
         let mut tokens = TokenCounts::default();
         for (tokens, counter) in tokens.iter_mut().zip(&mut self.counters) {
-            *tokens = counter.as_mut().map_or(0, |counter| saturate(counter.count(text)));
+            *tokens = counter.as_mut().map_or(0, |counter| saturated(counter.count(text)));
         }
-        Size { bytes: saturate(text.len() as u64), tokens }
+        Size { bytes: saturated(text.len() as u64), tokens }
     }
 
     /// The facts about a body.
@@ -89,7 +90,6 @@ impl BodyAnalyzer {
         let text = text_of(bytes);
         let whole = text.len() == bytes.len();
         let shape = shape::classify(bytes);
-        let described = shape::describe(&text, shape);
         let lines = if whole { self.lines(&text) } else { BodyLines::default() };
         // Tokens are counted once: those of the lines add up to those of the body.
         let raw = if lines.is_empty() {
@@ -101,23 +101,18 @@ impl BodyAnalyzer {
             body,
             sha: Id::pseudonym(bytes),
             counted: self.vocabularies,
-            chars: saturate(text.chars().count() as u64),
+            chars: saturated(text.chars().count() as u64),
             raw,
             lines,
             shape: shape as u8,
             inner_formats: inner_formats::find(&text, shape).0,
-            depth: described.depth,
-            items: described.items,
-            fields: described.fields,
-            columns: described.columns,
-            rows: described.rows,
-            key_stability: described.key_stability,
+            measures: shape::describe(&text, shape),
             preview: is_preview(&text),
             ..BodyFacts::default()
         };
         // Half a UTF-16 pair cannot be written again as it was: such a body stays as it is.
         if whole {
-            facts.raw.bytes = saturate(bytes.len() as u64);
+            facts.raw.bytes = saturated(bytes.len() as u64);
             self.add_encodings(&text, shape, &mut facts);
         }
         facts
@@ -183,15 +178,4 @@ impl TokenCounter for BodyAnalyzer {
 
 fn is_preview(text: &str) -> bool {
     text.trim_start().starts_with(PREVIEW_START)
-}
-
-fn vocabulary(place: usize) -> BpeVocabulary {
-    match VOCABULARIES[place] {
-        Bpe::Cl100kBase => BpeVocabulary::Cl100kBase,
-        _ => BpeVocabulary::O200kBase,
-    }
-}
-
-fn saturate(value: u64) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
 }

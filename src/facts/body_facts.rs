@@ -6,6 +6,7 @@ use crate::base::id::Id;
 use crate::base::showing::{KeptLines, Showing};
 use crate::base::tokenizer::Size;
 use crate::facts::lines::BodyLines;
+use crate::facts::shape::Description;
 use crate::facts::texts::LineHashes;
 
 /// One proven way to write the body.
@@ -60,18 +61,8 @@ pub struct BodyFacts {
     pub shape: u8,
     /// Inner formats, one bit each.
     pub inner_formats: u16,
-    /// Nesting of JSON containers; a scalar has 0.
-    pub depth: u16,
-    /// Elements of a JSON array.
-    pub items: u32,
-    /// Fields of a JSON object.
-    pub fields: u32,
-    /// Columns of the first Markdown table.
-    pub columns: u32,
-    /// Rows of the same.
-    pub rows: u32,
-    /// Mean Jaccard index of the key sets of an array of objects, 0 … 1.
-    pub key_stability: f32,
+    /// The measures that belong to its shape.
+    pub measures: Description,
     /// Whether the client cut the result down to this: the whole stands in a file that the body names.
     pub preview: bool,
     /// Whether the body was too large to be written in other ways.

@@ -155,3 +155,27 @@ impl GridColumns {
         fits.then(|| Json::Object(members.collect()))
     }
 }
+
+/// Appends a text in quotes, those in it doubled, as CSV has it.
+pub fn write_quoted(text: &str, out: &mut String) {
+    out.extend(["\"", &text.replace('"', "\"\""), "\""]);
+}
+
+/// Shortest fence that Markdown knows.
+pub const FENCE_BYTES_MIN: usize = 3;
+
+/// A fence that is longer than any run of back-ticks in a text.
+pub fn fence_for(text: &str) -> String {
+    "`".repeat(FENCE_BYTES_MIN.max(longest_fence(text) + 1))
+}
+
+/// The longest run of back-ticks, in bytes.
+pub fn longest_fence(text: &str) -> usize {
+    let (mut longest, mut length, mut end) = (0, 0, 0);
+    for tick in memchr::memchr_iter(b'`', text.as_bytes()) {
+        length = if tick == end { length + 1 } else { 1 };
+        end = tick + 1;
+        longest = longest.max(length);
+    }
+    longest
+}

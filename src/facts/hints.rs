@@ -52,30 +52,25 @@ pub fn handle(tool_use_id: &str) -> &str {
     tail.trim_start_matches(|c: char| !c.is_ascii_alphanumeric())
 }
 
-/// The frame of a reference.
-fn reference_frame(shown: ShownAs, wording: Wording) -> usize {
+/// What a reference to a body that is the same costs beside the name.
+pub fn reference_size(shown: ShownAs, wording: Wording) -> Size {
     let kind = |kind| match kind {
         "file-read" => 0,
         "file-mutate" => 1,
         _ => 2,
     };
-    match (shown, wording) {
+    size_of(match (shown, wording) {
         (ShownAs::AsIs, Wording::Terse) => 0,
         (ShownAs::AsIs, Wording::Standard) => 1,
         // Without a word a reference claims identical bytes, so this one is never terse.
         (ShownAs::Encoded, Wording::Terse | Wording::Standard) => 2,
         (ShownAs::AsIs, Wording::Verbose(from)) => 3 + kind(from),
         (ShownAs::Encoded, Wording::Verbose(from)) => 6 + kind(from),
-    }
+    })
 }
 
 const NEAR_FRAME: usize = 9;
 const RANGE_FRAME: usize = 10;
-
-/// What a reference to a body that is the same costs beside the name.
-pub fn reference_size(shown: ShownAs, wording: Wording) -> Size {
-    size_of(reference_frame(shown, wording))
-}
 
 /// What a reference to a body that differs in some scalars costs beside the name and the changes.
 pub fn near_size() -> Size {

@@ -23,7 +23,9 @@ const INLINE_JSON_BYTES_MIN: usize = 20;
 const TAGS_TRIED_MAX: usize = 32;
 
 /// One inner format; the order is the published one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::EnumString, strum::IntoStaticStr, strum::VariantArray,
+)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum InnerFormat {
@@ -61,11 +63,6 @@ impl InnerFormat {
     /// All of them, in the published order.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
-    /// The format with this published name.
-    pub fn from_key(key: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|format| format.into_str() == key)
-    }
-
     /// The bit that stands for it in a set.
     pub fn bit(self) -> u16 {
         1 << self as u8
@@ -97,47 +94,32 @@ impl InnerFormats {
     }
 }
 
-/// What [`search`] found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct FoundFormats {
-    /// All formats.
-    pub formats: InnerFormats,
-    /// The deepest value of a JSON body that has one; 0 in a text.
-    pub depth_max: u8,
-}
-
 /// The inner formats of a body of a shape that the classifier found.
 pub fn find(text: &str, shape: BodyShape) -> InnerFormats {
-    search(text, shape).formats
-}
-
-/// The inner formats of a body, and how deep they lie.
-pub fn search(text: &str, shape: BodyShape) -> FoundFormats {
     use InnerFormat::{CodeFence, MdTable, Prose};
     let said_by_shape: &[InnerFormat] = match shape {
         // A numbered file is a file: what it quotes is not what the response is made of (published rule).
-        BodyShape::NumberedList | BodyShape::Empty => return FoundFormats::default(),
+        BodyShape::NumberedList | BodyShape::Empty => return InnerFormats::default(),
         BodyShape::MarkdownTable => &[MdTable, Prose],
         BodyShape::CodeBlock => &[CodeFence, Prose],
         _ => &[Prose],
     };
-    let mut found = FoundFormats::default();
-    if shape.is_json() {
-        // A body that turns out to be no JSON keeps what was found before it broke off.
-        walk(&mut Cursor::new(text.as_bytes()), 0, &mut found).unwrap_or_default();
-    } else {
-        found.formats = unit(text.as_bytes()).without(said_by_shape);
+    if !shape.is_json() {
+        return unit(text.as_bytes()).without(said_by_shape);
     }
+    let mut found = InnerFormats::default();
+    // A body that turns out to be no JSON keeps what was found before it broke off.
+    walk(&mut Cursor::new(text.as_bytes()), 0, &mut found).unwrap_or_default();
     found
 }
 
 /// Looks at the value at the cursor and at those inside of it; the depth is limited.
-fn walk(cursor: &mut Cursor<'_>, depth: u8, found: &mut FoundFormats) -> Result<(), JsonFault> {
+fn walk(cursor: &mut Cursor<'_>, depth: u8, found: &mut InnerFormats) -> Result<(), JsonFault> {
     match cursor.shape()? {
         JsonKind::String => {
             let text = cursor.string()?.decode().unwrap_or_default();
             if text.len() >= STRING_BYTES_MIN {
-                found.add(unit(&text), depth);
+                found.0 |= unit(&text).0;
             }
         }
         shape @ (JsonKind::Object | JsonKind::Array) if depth < DEPTH_MAX => {
@@ -156,15 +138,6 @@ fn walk(cursor: &mut Cursor<'_>, depth: u8, found: &mut FoundFormats) -> Result<
         _ => cursor.skip_value()?,
     }
     Ok(())
-}
-
-impl FoundFormats {
-    fn add(&mut self, formats: InnerFormats, depth: u8) {
-        self.formats.0 |= formats.0;
-        if formats != InnerFormats::default() {
-            self.depth_max = self.depth_max.max(depth);
-        }
-    }
 }
 
 /// The formats of one text.

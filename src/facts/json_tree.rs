@@ -113,7 +113,10 @@ impl Json {
                 }
                 out.push('}');
             }
-            scalar => scalar.write_scalar(out),
+            Self::Null => out.push_str("null"),
+            Self::Bool(truth) => out.push_str(if *truth { "true" } else { "false" }),
+            Self::Number(literal) => out.push_str(literal),
+            Self::String(text) => write_string(text, out),
         }
     }
 
@@ -142,18 +145,6 @@ impl Json {
                 out.push('}');
             }
             other => other.write_compact(out),
-        }
-    }
-
-    /// Appends a scalar; nothing for a container.
-    fn write_scalar(&self, out: &mut String) {
-        match self {
-            Self::Null => out.push_str("null"),
-            Self::Bool(true) => out.push_str("true"),
-            Self::Bool(false) => out.push_str("false"),
-            Self::Number(literal) => out.push_str(literal),
-            Self::String(text) => write_string(text, out),
-            Self::Array(_) | Self::Object(_) => {}
         }
     }
 }

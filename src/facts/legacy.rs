@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::base::body_shape::BodyShape;
+use crate::facts::cell::write_quoted;
 use crate::facts::json_tree::Json;
 use crate::facts::shape;
 use crate::facts::shape::Description;
@@ -100,19 +101,9 @@ fn cells(line: &str) -> impl Iterator<Item = &str> {
 fn write_row<'a>(cells: impl Iterator<Item = &'a str>, out: &mut String) {
     for (index, cell) in cells.enumerate() {
         out.push_str(if index > 0 { "," } else { "" });
-        write_cell(cell, out);
+        if cell.contains([',', '"', '\n']) { write_quoted(cell, out) } else { out.push_str(cell) }
     }
     out.push('\n');
-}
-
-fn write_cell(cell: &str, out: &mut String) {
-    if cell.contains([',', '"', '\n']) {
-        out.push('"');
-        out.push_str(&cell.replace('"', "\"\""));
-        out.push('"');
-    } else {
-        out.push_str(cell);
-    }
 }
 
 /// A value without quotes: nothing for `null`, a string as it reads, a container as compact JSON.

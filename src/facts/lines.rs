@@ -53,8 +53,20 @@ impl BodyLines {
     }
 
     /// One after the other.
-    pub fn iter(&self) -> Unpacked<'_> {
-        Unpacked { witnesses: &self.witnesses, sizes: &self.sizes, last: 0 }
+    pub fn iter(&self) -> impl Iterator<Item = BodyLine> {
+        let (mut witnesses, mut sizes, mut last) = (&*self.witnesses, &*self.sizes, 0_u32);
+        std::iter::from_fn(move || {
+            let (witness, rest) = witnesses.split_first_chunk()?;
+            let number = match varint::take(&mut sizes)? {
+                NEXT => last.checked_add(1)?,
+                NONE => 0,
+                other => u32::try_from(other - OTHER).ok()?,
+            };
+            let mut small = || u32::try_from(varint::take(&mut sizes)?).ok();
+            let size = Size { bytes: small()?, tokens: [small()?, small()?] };
+            (witnesses, last) = (rest, number);
+            Some(BodyLine { number, text: u64::from_le_bytes(*witness), size })
+        })
     }
 }
 
@@ -73,34 +85,5 @@ impl FromIterator<BodyLine> for BodyLines {
             [size.bytes].iter().chain(&size.tokens).for_each(|&number| varint::put(&mut sizes, number.into()));
         }
         Self { witnesses: witnesses.into(), sizes: sizes.into() }
-    }
-}
-
-/// Reads [`BodyLines`].
-pub struct Unpacked<'l> {
-    witnesses: &'l [u8],
-    sizes: &'l [u8],
-    last: u32,
-}
-
-impl Unpacked<'_> {
-    fn small(&mut self) -> Option<u32> {
-        u32::try_from(varint::take(&mut self.sizes)?).ok()
-    }
-}
-
-impl Iterator for Unpacked<'_> {
-    type Item = BodyLine;
-
-    fn next(&mut self) -> Option<BodyLine> {
-        let (witness, rest) = self.witnesses.split_first_chunk()?;
-        let number = match varint::take(&mut self.sizes)? {
-            NEXT => self.last.checked_add(1)?,
-            NONE => 0,
-            other => u32::try_from(other - OTHER).ok()?,
-        };
-        let size = Size { bytes: self.small()?, tokens: [self.small()?, self.small()?] };
-        (self.witnesses, self.last) = (rest, number);
-        Some(BodyLine { number, text: u64::from_le_bytes(*witness), size })
     }
 }

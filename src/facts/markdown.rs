@@ -3,37 +3,16 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{Alignment as ParsedAlignment, Event, Options, Parser, Tag};
-
-/// Alignment of a column.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Alignment {
-    /// `---`
-    None,
-    /// `:--`
-    Left,
-    /// `:-:`
-    Center,
-    /// `--:`
-    Right,
-}
+use pulldown_cmark::{Alignment, Event, Options, Parser, Tag};
 
 /// A pipe table. Two are equal if their cells and alignments are: blanks around cells and the number of dashes are
 /// layout, as is the line end of the last row.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct PipeTable {
     /// Alignment of each column.
     pub alignments: Vec<Alignment>,
     /// Rows of cells, the header first, each with one cell for each column: trimmed, `\|` written as `|`.
     pub rows: Vec<Vec<String>>,
-    /// Bytes that it takes as it was found.
-    bytes: usize,
-}
-
-impl PartialEq for PipeTable {
-    fn eq(&self, other: &Self) -> bool {
-        self.alignments == other.alignments && self.rows == other.rows
-    }
 }
 
 /// A stretch of a document.
@@ -103,9 +82,7 @@ impl PipeTable {
     pub fn new(alignments: Vec<Alignment>, rows: Vec<Vec<String>>) -> Option<Self> {
         let columns = alignments.len();
         let regular = columns > 0 && !rows.is_empty() && rows.iter().all(|row| row.len() == columns);
-        let mut table = Self { alignments, rows, bytes: 0 };
-        table.bytes = table.tight_bytes();
-        regular.then_some(table)
+        regular.then_some(Self { alignments, rows })
     }
 
     fn write_tight(&self, out: &mut String) {
@@ -113,40 +90,20 @@ impl PipeTable {
             cells.iter().for_each(|cell| out.extend(["| ", &cell.replace('|', "\\|"), " "]));
             out.push_str("|\n");
             if row == 0 {
-                self.alignments.iter().for_each(|alignment| out.extend(["| ", alignment.rule(), " "]));
+                self.alignments.iter().for_each(|&alignment| out.extend(["| ", rule(alignment), " "]));
                 out.push_str("|\n");
             }
         }
     }
-
-    fn tight_bytes(&self) -> usize {
-        let cell = |cell: &String| "|  ".len() + cell.len() + memchr::memchr_iter(b'|', cell.as_bytes()).count();
-        let cells: usize = self.rows.iter().flatten().map(cell).sum();
-        let rule: usize = self.alignments.iter().map(|alignment| "|  ".len() + alignment.rule().len()).sum();
-        cells + rule + "|\n".len() * (self.rows.len() + 1)
-    }
 }
 
-impl Alignment {
-    /// How it is written below the header, as short as it can be.
-    fn rule(self) -> &'static str {
-        match self {
-            Self::None => "---",
-            Self::Left => ":--",
-            Self::Center => ":-:",
-            Self::Right => "--:",
-        }
-    }
-}
-
-impl From<ParsedAlignment> for Alignment {
-    fn from(parsed: ParsedAlignment) -> Self {
-        match parsed {
-            ParsedAlignment::None => Self::None,
-            ParsedAlignment::Left => Self::Left,
-            ParsedAlignment::Center => Self::Center,
-            ParsedAlignment::Right => Self::Right,
-        }
+/// How an alignment is written below the header, as short as it can be.
+fn rule(alignment: Alignment) -> &'static str {
+    match alignment {
+        Alignment::None => "---",
+        Alignment::Left => ":--",
+        Alignment::Center => ":-:",
+        Alignment::Right => "--:",
     }
 }
 
@@ -226,10 +183,9 @@ fn find_below_paragraph(text: &str, paragraph: Range<usize>) -> Option<ParsedTab
 }
 
 impl ParsedTable {
-    fn new(text: &str, range: Range<usize>, alignments: Vec<ParsedAlignment>) -> Self {
+    fn new(text: &str, range: Range<usize>, alignments: Vec<Alignment>) -> Self {
         let start = memchr::memrchr(b'\n', &text.as_bytes()[..range.start]).map_or(0, |newline| newline + 1);
         let end = if text[..range.end].ends_with('\n') { range.end } else { line_end(text, range.end) };
-        let alignments = alignments.into_iter().map(Alignment::from).collect();
         Self { range: start..end, alignments, cells: Vec::new() }
     }
 
@@ -255,7 +211,7 @@ impl ParsedTable {
             }
             start += line.len();
         }
-        let table = PipeTable { alignments: self.alignments.clone(), rows, bytes: source.len() };
+        let table = PipeTable { alignments: self.alignments.clone(), rows };
         cells.next().is_none().then_some(table)
     }
 }

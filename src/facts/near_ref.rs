@@ -55,10 +55,7 @@ pub fn delta(earlier: &NearSignature, later: &NearSignature) -> Option<Size> {
         if !old.plain || !new.plain {
             return None;
         }
-        for part in [&old.old, &new.new] {
-            size.bytes += part.bytes;
-            size.tokens.iter_mut().zip(part.tokens).for_each(|(sum, tokens)| *sum += tokens);
-        }
+        size = size.plus(&old.old).plus(&new.new);
     }
     (1..=DELTA_BYTES_MAX).contains(&size.bytes).then_some(size)
 }

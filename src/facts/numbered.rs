@@ -47,32 +47,16 @@ pub fn split(line: &str) -> Option<(LineHead<'_>, &str)> {
     Some((LineHead { pad, digits, number, separator }, &rest[separator.len()..]))
 }
 
-/// A numbered line of a body.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NumberedLine<'a> {
-    /// Its number.
-    pub number: u32,
-    /// `→` or a tab.
-    pub separator: &'static str,
-    /// What stands behind the separator, without the line end.
-    pub text: &'a str,
-    /// Where the whole line is in the body, without its line end.
-    pub span: Range<usize>,
-}
-
-/// The numbered lines of a body in order, other lines left out; none unless two of them follow each other in place and
-/// in number.
-pub fn lines(body: &str) -> Option<Vec<NumberedLine<'_>>> {
+/// The numbered lines of a body in order, each by its number and where it is, without its line end; none unless two of
+/// them follow each other in place and in number.
+pub fn lines(body: &str) -> Option<Vec<(u32, Range<usize>)>> {
     if !has_sequence(body) {
         return None;
     }
     let mut start = 0;
     let mut lines = Vec::new();
     for line in split_lines(body) {
-        if let Some((head, text)) = split(line) {
-            let span = start..start + line.len();
-            lines.push(NumberedLine { number: head.number, separator: head.separator, text, span });
-        }
+        lines.extend(split(line).map(|(head, _)| (head.number, start..start + line.len())));
         start += line.len() + 1;
     }
     Some(lines)
@@ -116,16 +100,16 @@ pub fn stretches(body: &str) -> Vec<BodySegment<'_>> {
     let mut end = 0;
     for pair in lines.windows(2) {
         // What stands between the line and the next one belongs to the text between them.
-        let (line, next) = (&pair[0], &pair[1]);
-        if next.span.start != line.span.end + 1 {
+        let ((number, line), (_, next)) = (&pair[0], &pair[1]);
+        if next.start != line.end + 1 {
             continue;
         }
-        if end < line.span.start {
-            out.push(BodySegment { number: 0, text: &body[end..line.span.start] });
+        if end < line.start {
+            out.push(BodySegment { number: 0, text: &body[end..line.start] });
         }
-        let number = if numbers.insert(line.number) { line.number } else { 0 };
-        out.push(BodySegment { number, text: &body[line.span.start..next.span.start] });
-        end = next.span.start;
+        let number = if numbers.insert(*number) { *number } else { 0 };
+        out.push(BodySegment { number, text: &body[line.start..next.start] });
+        end = next.start;
     }
     if end < body.len() {
         out.push(BodySegment { number: 0, text: &body[end..] });

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use memchr::memchr;
 
 use crate::base::body_shape::BodyShape;
-use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
+use crate::base::json::{Cursor, JsonFault, JsonKind};
+use crate::base::numbers::saturated;
 
 /// Elements of an array that are looked at for its key stability (published constant).
 const STABILITY_ELEMENTS_MAX: usize = 20;
@@ -57,34 +58,26 @@ pub fn describe(text: &str, shape: BodyShape) -> Description {
 fn classify_json(text: &[u8]) -> Result<BodyShape, JsonFault> {
     let mut cursor = Cursor::new(text);
     let is_object = cursor.shape()? == JsonKind::Object;
-    let mut members = BTreeSet::new();
+    let (mut objects, mut arrays, mut scalars) = (false, false, false);
     let mut first = cursor.enter()?;
     while if is_object { cursor.next_key(&mut first)?.is_some() } else { cursor.next_element(&mut first)? } {
-        members.insert(match cursor.shape()? {
-            JsonKind::Object => MemberShape::Object,
-            JsonKind::Array => MemberShape::Array,
-            _ => MemberShape::Scalar,
-        });
+        match cursor.shape()? {
+            JsonKind::Object => objects = true,
+            JsonKind::Array => arrays = true,
+            _ => scalars = true,
+        }
         cursor.skip_value()?;
     }
     if !cursor.at_end() {
         return Err(JsonFault::Syntax);
     }
-    let only = |member| members.len() == 1 && members.contains(&member);
-    Ok(match is_object {
-        _ if members.is_empty() => BodyShape::Empty,
-        true if only(MemberShape::Scalar) => BodyShape::FlatObject,
-        false if only(MemberShape::Object) => BodyShape::ArrayOfObjects,
-        false if only(MemberShape::Scalar) => BodyShape::ArrayOfPrimitives,
+    Ok(match (objects, arrays, scalars) {
+        (false, false, false) => BodyShape::Empty,
+        (false, false, true) if is_object => BodyShape::FlatObject,
+        (false, false, true) => BodyShape::ArrayOfPrimitives,
+        (true, false, false) if !is_object => BodyShape::ArrayOfObjects,
         _ => BodyShape::NestedObject,
     })
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum MemberShape {
-    Object,
-    Array,
-    Scalar,
 }
 
 fn describe_json(text: &[u8], shape: BodyShape) -> Result<Description, JsonFault> {
@@ -142,15 +135,11 @@ fn keys_of<'a>(cursor: &mut Cursor<'a>) -> Result<Keys<'a>, JsonFault> {
     let mut keys = Keys::new();
     let mut first = cursor.enter()?;
     while let Some(key) = cursor.next_key(&mut first)? {
-        keys.insert(decoded(key));
+        // One with a malformed escape counts as it stands.
+        keys.insert(key.decode().unwrap_or(Cow::Borrowed(key.0)));
         cursor.skip_value()?;
     }
     Ok(keys)
-}
-
-/// A string as it reads; one with a malformed escape as it stands.
-fn decoded(raw: RawStr<'_>) -> Cow<'_, [u8]> {
-    raw.decode().unwrap_or(Cow::Borrowed(raw.0))
 }
 
 /// The running mean of the Jaccard indices.
@@ -284,21 +273,17 @@ fn describe_table(text: &[u8]) -> Description {
         header = line;
     }
     let rows = lines.take_while(|line| !line.is_empty()).filter(|line| line.starts_with(b"|")).count();
-    Description { columns: columns_of(header), rows: saturate(rows), ..Description::default() }
+    Description { columns: columns_of(header), rows: saturated(rows as u64), ..Description::default() }
 }
 
 /// Cells of a trimmed header row. A pipe behind a back-slash is part of a cell.
 fn columns_of(header: &[u8]) -> u32 {
-    let mut pipes = 0;
+    let mut pipes = 0_u64;
     let mut escaped = false;
     for byte in header {
-        pipes += usize::from(*byte == b'|' && !escaped);
+        pipes += u64::from(*byte == b'|' && !escaped);
         escaped = *byte == b'\\' && !escaped;
     }
     // The first and the last pipe stand around the cells.
-    saturate(pipes.saturating_sub(1).max(1))
-}
-
-fn saturate(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
+    saturated(pipes.saturating_sub(1).max(1))
 }

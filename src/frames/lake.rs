@@ -24,7 +24,7 @@ use crate::base::files;
 use crate::base::files::Growing;
 use crate::base::id::{Id, IdSet};
 use crate::base::names::{Names, Sym};
-use crate::base::seal::{Seal, secret_file};
+use crate::base::seal::{Seal, kept_secret, secret_file};
 use crate::facts::body_facts::BodyFacts;
 use crate::frames::bodies;
 use crate::frames::columns::ColumnResult;
@@ -179,7 +179,8 @@ impl Lake {
         }
         // Without a share, for instance on a disk that cannot be written, missing files count as damage.
         let share = files::share(&dir.join(READER_LOCK)).ok().map(Arc::new);
-        let seal = Seal::of_lake(dir).map_err(|cause| format!("the secret of {}: {cause}", dir.display()))?;
+        let secret = kept_secret(dir).map_err(|cause| format!("the secret of {}: {cause}", dir.display()))?;
+        let seal = Seal::new(&secret);
         Self::found(dir, share, Arc::new(seal))
     }
 

@@ -334,7 +334,7 @@ impl StoredEntry {
 
     fn unpack(self) -> Option<StoredSource> {
         let spot =
-            |(key, (count, line)): (String, (u64, u64))| Some((Reason::from_key(&key)?, FirstSeen { count, line }));
+            |(key, (count, line)): (String, (u64, u64))| Some((key.parse::<Reason>().ok()?, FirstSeen { count, line }));
         Some(StoredSource {
             number: self.number,
             timeline: self.timeline.unwrap_or(self.number),

@@ -1,32 +1,29 @@
 //! What a call is given: the scalars of its input, by path of keys, and what it quotes of what its agent was shown (the
 //! text that an edit is to replace).
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::Value as Json;
 
 use crate::base::json::{Cursor, JsonKind};
 use crate::logs::field::FieldResult;
-use crate::logs::value_draft::{DraftValue, InputScalar, ValueDraft};
+use crate::logs::value_draft::{DraftGiven, DraftValue, ValueDraft};
 use crate::logs::values::name_value;
 
-/// Takes one scalar after another.
-type Take<'t, 'v> = &'t mut dyn FnMut(&mut ValueDraft<'v>, InputScalar);
-
-/// Hands over every scalar of an input that is an object; of any other input none. Those that are no values have no name.
-pub(super) fn walk<'v>(draft: &mut ValueDraft<'v>, input: &[u8], take: Take<'_, 'v>) {
+/// Drafts every scalar of an input of a call that is an object; of any other input none. Those that are no values have no
+/// name.
+pub(super) fn walk(draft: &mut ValueDraft<'_>, call: usize, input: &[u8]) {
     if input.first() != Some(&b'{') {
         return;
     }
-    let mut walk = Walk { draft, take, path: String::new() };
+    let mut walk = Walk { draft, call, path: String::new() };
     // The span was walked before: what fails here are malformed escapes, which end it.
     walk.value(&mut Cursor::new(input), b"", 0).unwrap_or_default();
 }
 
 struct Walk<'w, 'v> {
     draft: &'w mut ValueDraft<'v>,
-    take: Take<'w, 'v>,
+    call: usize,
     path: String,
 }
 
@@ -61,8 +58,8 @@ impl Walk<'_, '_> {
             JsonKind::String => {
                 let raw = cursor.string()?;
                 // Of a long text the spelling in JSON tells as much.
-                let may_be_value = self.draft.rules.may_be_value(raw.0);
-                let text = if may_be_value { raw.decode().unwrap_or_default() } else { Cow::Borrowed(raw.0) };
+                let is_long = !self.draft.rules.may_be_value(raw.0);
+                let text = if is_long { raw.0.into() } else { raw.decode().unwrap_or_default() };
                 self.string(&text, key);
             }
             JsonKind::Number => {
@@ -88,7 +85,7 @@ impl Walk<'_, '_> {
     fn scalar(&mut self, value: DraftValue, is_value: bool) {
         let name = is_value.then(|| self.draft.names.intern(&self.path));
         let name_hash = name_value(&self.path);
-        (self.take)(self.draft, InputScalar { name, name_hash, value });
+        self.draft.given.push(DraftGiven { call: self.call, name, name_hash, value });
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 
 use crate::base::id::{Id, IdMap, IdSet};
-use crate::base::names::{Names, Sym};
+use crate::base::names::Names;
 use crate::logs::copies::{At, FileFacts, FileStanding, RecordedAgents, standings};
 use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::{Call, Chain, Eviction, History, Merged, Message, Session};
@@ -160,22 +160,13 @@ impl<'a> File<'a> {
             _ => key.agent,
         }
     }
-
-    /// Identity of the compaction that opened the partition in which `record` stands; none in the first.
-    fn partition(&self, chain: u32, record: u32) -> Id {
-        last_before(&self.compactions, chain, record)
-    }
-
-    /// Identity of the prompt that opened the turn in which `record` stands; none before the first.
-    fn turn(&self, chain: u32, record: u32) -> Id {
-        last_before(&self.prompts, chain, record)
-    }
 }
 
-/// Identity of the last mark of a chain before `record`; none if there is none.
-fn last_before(marks: &BTreeMap<u32, Vec<Mark>>, chain: u32, record: u32) -> Id {
-    let Some(marks) = marks.get(&chain) else { return Id::NONE };
-    let before = marks.partition_point(|mark| mark.record < record);
+/// Identity of the last mark of its chain before a call, which opened the partition or turn in which it stands; none if
+/// there is none.
+fn last_before(marks: &BTreeMap<u32, Vec<Mark>>, asked: &ToolUse) -> Id {
+    let Some(marks) = marks.get(&asked.chain) else { return Id::NONE };
+    let before = marks.partition_point(|mark| mark.record < asked.record);
     before.checked_sub(1).map_or(Id::NONE, |last| marks[last].id)
 }
 
@@ -260,8 +251,11 @@ fn sessions(files: &[File<'_>], names: &Names) -> Vec<Session> {
         let rows_of = &file.rows.rows;
         let is_empty = rows_of.calls.is_empty() && rows_of.messages.is_empty() && rows_of.marks.is_empty();
         let told = rows_of.chains.iter().filter(|_| !file.is_repeated && !is_empty).map(|key| file.session(key));
+        // The records of the file that carry no `sessionId`.
+        let (ts_first, ts_last) = (file.age.first, file.age.last);
+        let nameless = SessionRow { project_record: u32::MAX, ts_first, ts_last, ..SessionRow::default() };
         for session in told.filter(|session| !own.contains(session)) {
-            let row = SessionRow { session, ..nameless_session(file) };
+            let row = SessionRow { session, ..nameless };
             rows.entry(session).and_modify(|known| known.merge(&row, names)).or_insert(row);
         }
     }
@@ -271,20 +265,6 @@ fn sessions(files: &[File<'_>], names: &Names) -> Vec<Session> {
         Session { id, project, project_name, version, ts_first, ts_last }
     };
     rows.into_values().map(session).collect()
-}
-
-/// Stands for the records of a file that carry no `sessionId`.
-fn nameless_session(file: &File<'_>) -> SessionRow {
-    SessionRow {
-        session: file.rows.source.key,
-        project: Id::NONE,
-        project_name: Id::NONE,
-        project_record: u32::MAX,
-        version: Sym(0),
-        ts_first: file.age.first,
-        ts_last: file.age.last,
-        records: 0,
-    }
 }
 
 /// Calls and messages in progress records that are set aside, also where a fork repeats them.
@@ -553,8 +533,8 @@ fn number(files: &[File<'_>], calls: &[Canonical<'_>], chain: u32, history: &mut
             next_step - 1
         });
         let file = &files[call.file as usize];
-        let partition = partition.number(file.partition(asked.chain, asked.record));
-        let turn = turn.number(file.turn(asked.chain, asked.record));
+        let partition = partition.number(last_before(&file.compactions, asked));
+        let turn = turn.number(last_before(&file.prompts, asked));
         history.calls.push(Call { chain, step, partition, turn, ..unplaced(call) });
     }
     let partitions = history.calls[start..].iter().map(|call| call.partition).collect();

@@ -36,8 +36,10 @@ pub fn read_all<T: Send>(
     pool: &rayon::ThreadPool,
     check: &Check<'_, T>,
 ) -> (Calls<T>, Vec<Failure>) {
-    let (files, failures) = read::read_each(jobs, pool, &|_| Reader::new(check, answer_chars), &|reader| reader.calls);
-    let mut calls = Calls { asked: BTreeMap::new(), answered: BTreeMap::new() };
+    let none = || Calls { asked: BTreeMap::new(), answered: BTreeMap::new() };
+    let begin = |_| Reader { check, answer_chars, counters: Counters::default(), calls: none() };
+    let (files, failures) = read::read_each(jobs, pool, &begin, &|reader| reader.calls);
+    let mut calls = none();
     for file in files {
         for (id, checked) in file.asked {
             calls.asked.entry(id).or_insert(checked);
@@ -111,12 +113,7 @@ impl<'a> TakeContent<'a> for Blocks<'a> {
     }
 }
 
-impl<'c, T> Reader<'c, T> {
-    fn new(check: &'c Check<'c, T>, answer_chars: usize) -> Self {
-        let calls = Calls { asked: BTreeMap::new(), answered: BTreeMap::new() };
-        Self { check, answer_chars, counters: Counters::default(), calls }
-    }
-
+impl<T> Reader<'_, T> {
     fn take(&mut self, version: Option<RawStr<'_>>, blocks: Blocks<'_>) {
         let version = version.and_then(RawStr::decode).and_then(|text| String::from_utf8(text.into_owned()).ok());
         for (id, tool, input) in blocks.asked {

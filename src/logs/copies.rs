@@ -110,17 +110,14 @@ pub struct FileStanding {
     pub digest: Id,
 }
 
-impl FileStanding {
-    fn of(facts: &FileFacts) -> Self {
-        let (first, last) = facts.said_at.unwrap_or((NO_TIME, NO_TIME));
-        Self { is_repeated: false, first, last, digest: facts.digest() }
-    }
-}
-
 /// Looks for the files that say nothing of their own. Of files that say the same the first one stays.
 pub fn standings(mut files: Vec<FileFacts>) -> Vec<FileStanding> {
     files.iter_mut().for_each(FileFacts::settle);
-    let mut out: Vec<FileStanding> = files.iter().map(FileStanding::of).collect();
+    let standing = |facts: &FileFacts| {
+        let (first, last) = facts.said_at.unwrap_or((NO_TIME, NO_TIME));
+        FileStanding { is_repeated: false, first, last, digest: facts.digest() }
+    };
+    let mut out: Vec<FileStanding> = files.iter().map(standing).collect();
     // Whoever says all that a file says, says its last fact: most files have nobody to be compared with.
     let last = |facts: &FileFacts| facts.said.last().map(|&(id, _)| id);
     let probes: IdSet<Id> = files.iter().filter_map(last).collect();

@@ -34,7 +34,9 @@ pub fn read_all<T: Send>(
     pool: &rayon::ThreadPool,
     take: &Take<'_, T>,
 ) -> (Vec<T>, Vec<Failure>) {
-    let (found, failures) = read::read_each(jobs, pool, &|_| Reader::new(searches, take), &|reader| reader.found);
+    let begin =
+        |_| Reader { searches, take, counters: Counters::default(), asked: IdSet::default(), found: Vec::new() };
+    let (found, failures) = read::read_each(jobs, pool, &begin, &|reader| reader.found);
     (found.into_iter().flatten().collect(), failures)
 }
 
@@ -97,10 +99,6 @@ impl<'a> TakeContent<'a> for Blocks<'_> {
 }
 
 impl<'t, T> Reader<'t, T> {
-    fn new(searches: &'t [String], take: &'t Take<'t, T>) -> Self {
-        Self { searches, take, counters: Counters::default(), asked: IdSet::default(), found: Vec::new() }
-    }
-
     /// Whether a record may be worth a closer look. A name that is spelled with escapes is passed over.
     fn is_about_tools(&self, record: &[u8]) -> bool {
         let has = |word: &str| memmem::find(record, word.as_bytes()).is_some();

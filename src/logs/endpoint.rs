@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
+use crate::base::data::typed;
 use crate::base::error::{Error, Result};
-use crate::base::toml;
 use crate::logs::file_text::FileText;
 use crate::logs::shell::Commands;
 
@@ -94,7 +94,7 @@ impl Endpoints {
     /// # Errors
     /// If the text does not fit, or a program is in two classes.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
-        let lists: Lists = toml::parsed(text).map_err(|fault| Error::failed(fault.at(origin)))?;
+        let lists: Lists = typed(text, origin)?;
         let mut programs = BTreeMap::new();
         let one_class = lists.one_class.iter().map(|(class, words)| (class, words, false));
         let per_word = lists.class_per_word.iter().map(|(class, words)| (class, words, true));

@@ -4,8 +4,11 @@ use crate::base::id::Id;
 use crate::base::json::{Cursor, JsonKind, RawStr};
 use crate::base::numbers::DAY_MS;
 use crate::logs::content::{MessageFields, TOKENS_MAX, TakeContent, expected, read_message};
-use crate::logs::field::{FieldResult, each_field, flag_or, id_of, span, text, whole_number};
-use crate::logs::time::parse_millis;
+use crate::logs::field::{
+    FieldResult, each_field, flag_or, id_of, known_fields, pseudonym_of, span, text, whole_number,
+};
+use crate::logs::path::normal_path;
+use crate::logs::time::{Memo, parse_millis};
 use crate::logs::trace::{Millis, NO_TIME};
 
 /// No hook runs for longer than a day; a larger number of milliseconds is none.
@@ -175,6 +178,18 @@ impl<'a> Envelope<'a> {
         self.uuid.map(id_of).unwrap_or_default()
     }
 
+    /// Pseudonym of its session, or none.
+    pub(super) fn session_id(&self, last: &mut Memo<Id>) -> Id {
+        let text = self.session.or(self.session_snake);
+        text.map_or(Id::NONE, |text| last.get(text.0, |raw| pseudonym_of(RawStr(raw))))
+    }
+
+    /// The path without `.` and the like; a relative one begins at the working directory of the record.
+    pub(super) fn normal_path(&self, path: &[u8]) -> Vec<u8> {
+        let cwd = self.cwd.and_then(RawStr::decode);
+        normal_path(path, cwd.as_deref())
+    }
+
     /// When it was written.
     pub(super) fn ts(&self) -> Millis {
         self.timestamp.and_then(|text| parse_millis(text.0)).unwrap_or(NO_TIME)
@@ -221,31 +236,27 @@ pub(super) struct Attachment<'a> {
 }
 
 impl<'a> Attachment<'a> {
-    /// The span was walked before: what fails here is an attachment of another form.
-    pub(super) fn of(span: &'a [u8]) -> Self {
+    /// The fields of the attachment of a record.
+    pub(super) fn of(attachment: &'a [u8]) -> Self {
         let mut fields = Self::default();
-        fields.read(span).unwrap_or_default();
-        fields
-    }
-
-    fn read(&mut self, bytes: &'a [u8]) -> FieldResult<()> {
-        each_field(bytes, |key, cursor| {
+        known_fields(attachment, |key, cursor| {
             match key {
-                b"type" => self.kind = text(cursor)?,
-                b"commandMode" => self.mode = text(cursor)?,
-                b"hookName" => self.hook = text(cursor)?,
-                b"prompt" => self.prompt = Some(span(cursor)?),
-                b"hookEvent" => self.event = text(cursor)?,
-                b"toolUseID" => self.run = text(cursor)?,
-                b"durationMs" => self.millis = whole_number(cursor, MILLIS_MAX)?,
-                b"content" => self.content = Some(span(cursor)?),
-                b"addedNames" => self.names = Some(span(cursor)?),
-                b"addedLines" => self.lines = Some(span(cursor)?),
-                b"addedBlocks" => self.blocks = Some(span(cursor)?),
+                b"type" => fields.kind = text(cursor)?,
+                b"commandMode" => fields.mode = text(cursor)?,
+                b"hookName" => fields.hook = text(cursor)?,
+                b"prompt" => fields.prompt = Some(span(cursor)?),
+                b"hookEvent" => fields.event = text(cursor)?,
+                b"toolUseID" => fields.run = text(cursor)?,
+                b"durationMs" => fields.millis = whole_number(cursor, MILLIS_MAX)?,
+                b"content" => fields.content = Some(span(cursor)?),
+                b"addedNames" => fields.names = Some(span(cursor)?),
+                b"addedLines" => fields.lines = Some(span(cursor)?),
+                b"addedBlocks" => fields.blocks = Some(span(cursor)?),
                 _ => cursor.skip_value()?,
             }
             Ok(())
-        })
+        });
+        fields
     }
 }
 
@@ -287,34 +298,30 @@ impl<'a> ProgressFields<'a> {
 }
 
 impl Metadata {
-    /// See [`Attachment::of`].
-    pub(super) fn of(span: &[u8]) -> Self {
+    /// The fields of the metadata of a record.
+    pub(super) fn of(metadata: &[u8]) -> Self {
         let mut fields = Self::default();
-        fields.read(span).unwrap_or_default();
-        fields
-    }
-
-    fn read(&mut self, bytes: &[u8]) -> FieldResult<()> {
-        each_field(bytes, |key, cursor| {
+        known_fields(metadata, |key, cursor| {
             match key {
                 b"trigger" => {
-                    self.manual = match text(cursor)?.unwrap_or_default().0 {
+                    fields.manual = match text(cursor)?.unwrap_or_default().0 {
                         b"manual" => Some(true),
                         b"auto" => Some(false),
                         _ => None,
                     }
                 }
-                b"preTokens" => self.pre_tokens = whole_number(cursor, TOKENS_MAX)?,
-                b"tokensSaved" => self.tokens_saved = whole_number(cursor, TOKENS_MAX)?,
+                b"preTokens" => fields.pre_tokens = whole_number(cursor, TOKENS_MAX)?,
+                b"tokensSaved" => fields.tokens_saved = whole_number(cursor, TOKENS_MAX)?,
                 b"compactedToolIds" if cursor.shape()? == JsonKind::Array => {
                     let mut first = cursor.enter()?;
                     while cursor.next_element(&mut first)? {
-                        self.calls.extend(text(cursor)?.map(id_of));
+                        fields.calls.extend(text(cursor)?.map(id_of));
                     }
                 }
                 _ => cursor.skip_value()?,
             }
             Ok(())
-        })
+        });
+        fields
     }
 }

@@ -59,6 +59,11 @@ pub fn id_of(text: RawStr<'_>) -> Id {
     Id::of(&text.decode().unwrap_or_default())
 }
 
+/// The pseudonym of a string by its decoded text.
+pub fn pseudonym_of(text: RawStr<'_>) -> Id {
+    Id::pseudonym(&text.decode().unwrap_or_default())
+}
+
 /// Walks the fields of an object; of anything else none.
 pub fn each_field<'a>(
     bytes: &'a [u8],
@@ -73,4 +78,9 @@ pub fn each_field<'a>(
         take(key.0, &mut cursor)?;
     }
     Ok(())
+}
+
+/// The same of a span that was walked before: what fails in it is of another form, and what was read of it stands.
+pub fn known_fields<'a>(span: &'a [u8], take: impl FnMut(&[u8], &mut Cursor<'a>) -> FieldResult<()>) {
+    each_field(span, take).unwrap_or_default();
 }

@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr, TextSink, decode_into};
+use crate::base::json::{Cursor, JsonKind, RawStr, decode_into};
 use crate::logs::field::FieldResult;
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::values::List;
@@ -35,7 +35,8 @@ const ROOT: usize = 0;
 struct Tree<'d, 'v> {
     draft: &'d mut ValueDraft<'v>,
     branches: Vec<Branch>,
-    text: Text,
+    /// The string at hand, decoded.
+    text: Vec<u8>,
 }
 
 struct Branch {
@@ -50,20 +51,11 @@ struct Branch {
     list: Option<usize>,
 }
 
-#[derive(Default)]
-struct Text(Vec<u8>);
-
-impl TextSink for Text {
-    fn push(&mut self, piece: &[u8]) {
-        self.0.extend_from_slice(piece);
-    }
-}
-
 impl<'d, 'v> Tree<'d, 'v> {
     fn new(draft: &'d mut ValueDraft<'v>) -> Self {
         let root =
             Branch { parent: ROOT, key: 0, name: "$".to_owned(), first: None, next: None, last: None, list: None };
-        Self { draft, branches: vec![root], text: Text::default() }
+        Self { draft, branches: vec![root], text: Vec::new() }
     }
 
     fn value(&mut self, cursor: &mut Cursor<'_>, branch: usize, depth: usize) -> FieldResult<()> {
@@ -106,17 +98,17 @@ impl<'d, 'v> Tree<'d, 'v> {
         }
     }
 
-    fn string(&mut self, raw: RawStr<'_>, branch: usize) -> Result<(), JsonFault> {
+    fn string(&mut self, raw: RawStr<'_>, branch: usize) -> FieldResult<()> {
         if !self.draft.rules.may_be_value(raw.0) {
             return Ok(());
         }
         let mut text = std::mem::take(&mut self.text);
-        text.0.clear();
+        text.clear();
         let text_of = match raw.plain() {
             Some(plain) => plain,
             None => {
                 decode_into(raw.0, &mut text)?;
-                &text.0
+                &text
             }
         };
         if self.draft.rules.is_value(text_of) {

@@ -11,15 +11,15 @@ use memchr::memmem;
 use crate::base::body_shape::BodyShape;
 use crate::base::damage::Reason;
 use crate::base::id::{Id, IdSet};
-use crate::base::json::{Cursor, JsonKind, RawStr};
-use crate::base::showing::Showing;
+use crate::base::json::{Cursor, RawStr};
+use crate::base::numbers::saturated;
 use crate::logs::arguments::quoted;
 use crate::logs::body::{Body, BodyStudy, Measured};
 use crate::logs::content::{BlockFields, Content, ResultForm, TakeContent};
 use crate::logs::endpoint::{EndpointArguments, Endpoints};
-use crate::logs::field::{FieldResult, id_of, span};
+use crate::logs::field::{FieldResult, id_of, known_fields, span, text};
 use crate::logs::timeline::rules::TimelineRules;
-use crate::logs::trace::{Handle, NO_TIME, ResultKind, Status, ToolResult};
+use crate::logs::trace::{Handle, NO_TIME, ResultKind, Status, ToolResult, ToolUse};
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
@@ -50,23 +50,17 @@ pub struct CallDraft {
     pub call: Id,
     /// Tool name.
     pub tool: String,
-    /// Length of the input as JSON, in bytes.
-    pub input_bytes: u32,
     /// Endpoint class.
     pub endpoint: String,
     /// The file that the input names, as it stands there.
     pub path: Option<Vec<u8>>,
-    /// Its name in telemetry and hints.
-    pub handle: Handle,
-    /// How its result shows the text of files.
-    pub showing: Showing,
-    /// First line and number of lines that it asks for; 0 where the input does not say.
-    pub lines: [u32; 2],
+    /// What else the call tells; the rest is told by the record around it.
+    pub asked: ToolUse,
 }
 
 /// What the `message` of the record at hand contributes.
 pub struct MessageDraft<'v> {
-    guide: ExtractionGuide<'v>,
+    pub(super) guide: ExtractionGuide<'v>,
     body: Body<'v>,
     /// Calls seen so far to tools that are not MCP tools: the shape of their results is not asked for.
     pub builtin_calls: IdSet<Id>,
@@ -144,8 +138,9 @@ impl<'v> MessageDraft<'v> {
             study.quote(call, &text);
         }
         self.values.input(self.asked.len(), input);
-        let (input_bytes, lines) = (saturate(input.len() as u64), fields.lines);
-        self.asked.push(CallDraft { call, tool, input_bytes, endpoint, path, handle, showing, lines });
+        let (input_bytes, lines) = (saturated(input.len() as u64), fields.lines);
+        let asked = ToolUse { input_bytes, handle, showing, lines, ..ToolUse::default() };
+        self.asked.push(CallDraft { call, tool, endpoint, path, asked });
     }
 
     fn draft_answered(&mut self, block: &BlockFields<'_>) {
@@ -168,7 +163,7 @@ impl<'v> MessageDraft<'v> {
         if let (Status::Ok, Some(text)) = (status, self.body.whole()) {
             self.values.answer(self.answered.len(), text);
         }
-        let (chars, bytes) = (saturate(chars), saturate(bytes));
+        let (chars, bytes) = (saturated(chars), saturated(bytes));
         let answered = ToolResult { record: 0, block: 0, ts: NO_TIME, chars, bytes, body, kind, status, shape };
         self.answered.push((call, answered));
     }
@@ -243,7 +238,8 @@ impl<'a, 'v> TakeContent<'a> for MessageDraft<'v> {
 /// The fields of a tool's input that tell what it works on, escapes not yet resolved.
 #[derive(Default, Clone, Copy)]
 pub struct InputFields<'a> {
-    command: Option<RawStr<'a>>,
+    /// What a shell is to run.
+    pub command: Option<RawStr<'a>>,
     url: Option<RawStr<'a>>,
     output_mode: Option<RawStr<'a>>,
     /// By rank: `file_path`, `path`, `notebook_path`.
@@ -256,50 +252,22 @@ impl<'a> InputFields<'a> {
     /// The fields of an input that is an object of a known form; none of any other.
     pub fn of(input: &'a [u8]) -> Self {
         let mut fields = Self::default();
-        // The span was walked before: what fails here is an input that is no object.
-        fields.read(input).unwrap_or_default();
-        fields
-    }
-
-    fn read(&mut self, input: &'a [u8]) -> FieldResult<()> {
-        let mut cursor = Cursor::new(input);
-        if input.first() != Some(&b'{') {
-            return Ok(());
-        }
-        let mut first = cursor.enter()?;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            let field = match key.0 {
-                b"offset" => {
-                    self.lines[0] = whole(&mut cursor)?;
-                    continue;
-                }
-                b"limit" => {
-                    self.lines[1] = whole(&mut cursor)?;
-                    continue;
-                }
-                b"command" => &mut self.command,
-                b"url" => &mut self.url,
-                b"output_mode" => &mut self.output_mode,
-                b"file_path" => &mut self.paths[0],
-                b"path" => &mut self.paths[1],
-                b"notebook_path" => &mut self.paths[2],
-                _ => {
-                    cursor.skip_value()?;
-                    continue;
-                }
+        known_fields(input, |key, cursor| {
+            let field = match key {
+                b"offset" => return whole(cursor).map(|first| fields.lines[0] = first),
+                b"limit" => return whole(cursor).map(|count| fields.lines[1] = count),
+                b"command" => &mut fields.command,
+                b"url" => &mut fields.url,
+                b"output_mode" => &mut fields.output_mode,
+                b"file_path" => &mut fields.paths[0],
+                b"path" => &mut fields.paths[1],
+                b"notebook_path" => &mut fields.paths[2],
+                _ => return cursor.skip_value(),
             };
-            if cursor.shape()? == JsonKind::String {
-                *field = Some(cursor.string()?);
-            } else {
-                cursor.skip_value()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// What a shell is to run.
-    pub fn command(&self) -> Option<RawStr<'a>> {
-        self.command
+            *field = text(cursor)?.or(*field);
+            Ok(())
+        });
+        fields
     }
 
     /// The file or directory that the call names.
@@ -313,10 +281,6 @@ fn whole(cursor: &mut Cursor<'_>) -> FieldResult<u32> {
     let number = span(cursor)?;
     let digits = number.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(number);
     Ok(std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or_default())
-}
-
-fn saturate(value: u64) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
 }
 
 /// The first `count` characters of UTF-8 text.

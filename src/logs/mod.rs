@@ -28,7 +28,6 @@ pub mod overview;
 pub mod path;
 pub mod read;
 pub mod record;
-mod shared_line;
 pub mod shell;
 pub mod take;
 pub mod time;

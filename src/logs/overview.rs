@@ -77,7 +77,8 @@ impl Overview {
 }
 
 /// What a report holds of such subagents.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::IntoStaticStr)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Holds {
     /// Their calls; their usage is unknown.
     Calls,
@@ -110,11 +111,6 @@ impl InProgress {
 
     /// The same for JSON.
     pub fn json(&self) -> Value {
-        let holds = match self.holds {
-            Holds::Calls => "calls",
-            Holds::FirstChunks => "first_chunks",
-            Holds::Nothing => "nothing",
-        };
-        json!({ "count": self.subagents, "holds": holds })
+        json!({ "count": self.subagents, "holds": self.holds.into_str() })
     }
 }

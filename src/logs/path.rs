@@ -1,15 +1,6 @@
 //! One spelling per file: the paths in the inputs of tools, brought to one form by their letters alone. No file is
 //! looked at, no link followed.
 
-/// How the parts of a path are separated.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Style {
-    /// `/` only; a back-slash is a letter.
-    Posix,
-    /// `/` or `\`, behind a drive (`C:`) or a server (`\\host`).
-    Windows,
-}
-
 /// The path without `.`, `..`, repeated or trailing separators. A relative one stands in `cwd`, if that is known; one
 /// that begins with `~` stands where it says.
 ///
@@ -49,9 +40,9 @@ fn is_plain_relative(path: &[u8]) -> bool {
 
 /// Writes a path to `out`, which is empty, part by part.
 fn normalise(path: &[u8], out: &mut Vec<u8>) {
-    let style = style_of(path);
-    let is_separator = |byte: &u8| *byte == b'/' || (*byte == b'\\' && style == Style::Windows);
-    let rest = write_root(path, style, out);
+    let is_windows = is_windows(path);
+    let is_separator = |byte: &u8| *byte == b'/' || (*byte == b'\\' && is_windows);
+    let rest = write_root(path, out);
     let root = out.len();
     for part in rest.split(is_separator) {
         match part {
@@ -82,8 +73,9 @@ fn last_part(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }
 
-fn style_of(path: &[u8]) -> Style {
-    if path.starts_with(br"\\") || has_drive(path) { Style::Windows } else { Style::Posix }
+/// Whether `\` separates parts, too: behind a drive (`C:`) or a server (`\\host`). Else it is a letter.
+fn is_windows(path: &[u8]) -> bool {
+    path.starts_with(br"\\") || has_drive(path)
 }
 
 /// Whether the path begins with a drive: `C:/` or `C:\`.
@@ -93,24 +85,24 @@ pub fn has_drive(path: &[u8]) -> bool {
 
 /// Whether a path says itself where it begins.
 pub fn is_rooted(path: &[u8]) -> bool {
-    style_of(path) == Style::Windows || path.starts_with(b"/") || path == b"~" || path.starts_with(b"~/")
+    is_windows(path) || path.starts_with(b"/") || path == b"~" || path.starts_with(b"~/")
 }
 
 /// Writes the root in its one spelling; tells what stands behind it.
-fn write_root<'p>(path: &'p [u8], style: Style, out: &mut Vec<u8>) -> &'p [u8] {
-    match (style, path) {
-        (Style::Windows, [letter, b':', rest @ ..]) => {
+fn write_root<'p>(path: &'p [u8], out: &mut Vec<u8>) -> &'p [u8] {
+    match path {
+        [letter, b':', rest @ ..] if has_drive(path) => {
             out.extend([letter.to_ascii_uppercase(), b':', b'/']);
             rest
         }
-        (Style::Windows, _) => {
+        [b'\\', b'\\', ..] => {
             out.extend(br"\\");
             path
         }
-        (Style::Posix, [b'/', rest @ ..]) => {
+        [b'/', rest @ ..] => {
             out.push(b'/');
             rest
         }
-        (Style::Posix, _) => path,
+        _ => path,
     }
 }

@@ -16,7 +16,7 @@ use crate::base::unpack::{Packing, unpack};
 use crate::logs::digest::Hashing;
 use crate::logs::message::ExtractionGuide;
 use crate::logs::record::Extractor;
-use crate::logs::take::TakeLines;
+use crate::logs::take::TakeRecords;
 use crate::logs::timeline::beside::add_agent_file;
 use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::{TimelineGuide, TimelineReader};
@@ -72,32 +72,6 @@ pub struct FileReading {
     pub timeline: Option<FileTimeline>,
 }
 
-/// How reading a stream ended.
-#[derive(Debug, Default)]
-pub struct StreamEnd {
-    /// See [`FileReading::open_tail`].
-    pub open_tail: bool,
-    /// See [`FileReading::failure`].
-    pub failure: Option<String>,
-}
-
-impl StreamEnd {
-    fn reading(self, extractor: Extractor<'_>) -> FileReading {
-        FileReading {
-            trace: extractor.finish(),
-            open_tail: self.open_tail,
-            failure: self.failure,
-            ..FileReading::default()
-        }
-    }
-
-    fn twofold(self, reader: Twofold<'_, '_, '_>) -> FileReading {
-        let (trace, timeline) = reader.finish();
-        let (open_tail, failure) = (self.open_tail, self.failure);
-        FileReading { trace, open_tail, failure, content: None, timeline: Some(timeline) }
-    }
-}
-
 struct Piece {
     job: usize,
     start: u64,
@@ -124,32 +98,49 @@ fn read_batch(
     pool: &rayon::ThreadPool,
     advance: &(dyn Fn(u64) + Sync),
 ) -> Vec<FileReading> {
-    let mut pieces = cut(jobs);
-    pieces.sort_by_key(|piece| (Reverse(piece.end - piece.start), piece.job, piece.start));
+    let pieces = cut(jobs);
+    let sizes: Vec<u64> = pieces.iter().map(|piece| piece.end - piece.start).collect();
+    let read = largest_first(pool, &sizes, &LineBuffer::default, &|buffer, index| {
+        let piece = &pieces[index];
+        let reading = read_piece(&jobs[piece.job], piece, guide, buffer);
+        advance(sizes[index]);
+        reading
+    });
+    let mut read = read.into_iter();
+    let of_job = |own: &[Piece]| read.by_ref().take(own.len()).collect();
+    let by_job: Vec<Vec<FileReading>> = pieces.chunk_by(|one, other| one.job == other.job).map(of_job).collect();
+    pool.install(|| by_job.into_par_iter().map(|pieces| join(pieces, guide)).collect())
+}
+
+/// Does some work on each of several things, the largest first. A worker goes on with what `begin` gave it from one to the
+/// next. What came of them stands in the order of the sizes.
+pub(super) fn largest_first<W, T: Send>(
+    pool: &rayon::ThreadPool,
+    sizes: &[u64],
+    begin: &(dyn Fn() -> W + Sync),
+    work: &(dyn Fn(&mut W, usize) -> T + Sync),
+) -> Vec<T> {
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by_key(|&index| Reverse(sizes[index]));
     let next = AtomicUsize::new(0);
-    let read: Vec<Vec<(usize, u64, FileReading)>> = pool.broadcast(|_| {
-        let mut buffer = LineBuffer::default();
+    let done: Vec<Vec<(usize, T)>> = pool.broadcast(|_| {
+        let mut worker = begin();
         let mut done = Vec::new();
-        while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let reading = read_piece(&jobs[piece.job], piece, guide, &mut buffer);
-            advance(piece.end - piece.start);
-            done.push((piece.job, piece.start, reading));
+        while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+            done.push((index, work(&mut worker, index)));
         }
         done
     });
-    let mut by_job: Vec<Vec<(u64, FileReading)>> = Vec::new();
-    by_job.resize_with(jobs.len(), Vec::new);
-    for (job, start, reading) in read.into_iter().flatten() {
-        by_job[job].push((start, reading));
-    }
-    pool.install(|| by_job.into_par_iter().map(|pieces| join(pieces, guide)).collect())
+    let mut done: Vec<(usize, T)> = done.into_iter().flatten().collect();
+    done.sort_unstable_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, made)| made).collect()
 }
 
 /// Reads one stream to its end, for instance standard input; how it is packed is told by its first bytes.
 pub fn read_stream(source: impl Read, guide: ExtractionGuide<'_>) -> FileReading {
-    let mut extractor = Extractor::new(guide);
-    let end = read_stream_into(source, &mut extractor);
-    end.reading(extractor)
+    let mut light = Extractor::new(guide);
+    let end = read_stream_into(source, &mut light);
+    FileReading { trace: light.finish(), ..end }
 }
 
 /// The same, both ways.
@@ -160,11 +151,11 @@ pub fn read_stream_twofold(
 ) -> FileReading {
     let mut reader = Twofold { light: Extractor::new(guide), timeline };
     let end = read_stream_into(source, &mut reader);
-    end.twofold(reader)
+    reader.finish(end)
 }
 
-/// The same for any reader.
-pub fn read_stream_into(source: impl Read, reader: &mut impl TakeLines) -> StreamEnd {
+/// The same for any reader; tells how it ended.
+pub fn read_stream_into(source: impl Read, reader: &mut impl TakeRecords) -> FileReading {
     match unpacked(source) {
         Ok((source, packing)) => {
             let mut buffer = LineBuffer::default();
@@ -172,7 +163,7 @@ pub fn read_stream_into(source: impl Read, reader: &mut impl TakeLines) -> Strea
         }
         Err(cause) => {
             reader.file_damage(Reason::Unreadable);
-            StreamEnd { open_tail: false, failure: Some(cause.to_string()) }
+            FileReading { failure: Some(cause.to_string()), ..FileReading::default() }
         }
     }
 }
@@ -211,24 +202,16 @@ fn cut(jobs: &[Job<'_>]) -> Vec<Piece> {
 fn read_piece(job: &Job<'_>, piece: &Piece, guide: ExtractionGuide<'_>, buffer: &mut LineBuffer) -> FileReading {
     // A timeline is made from the first line to the last.
     let guide = ExtractionGuide { timeline: guide.timeline.filter(|_| job.is_whole(piece)), ..guide };
-    let mut reading = read_rows(job, piece, guide, buffer);
-    if let Some(file) = &mut reading.timeline {
-        add_agent_file(job.path, file);
-    }
-    reading
-}
-
-fn read_rows(job: &Job<'_>, piece: &Piece, guide: ExtractionGuide<'_>, buffer: &mut LineBuffer) -> FileReading {
-    if job.named && job.is_one_piece() {
-        return read_named(job, piece, guide, buffer).unwrap_or_else(|cause| unreadable(&cause));
-    }
     let opened = open(job, piece).and_then(|source| {
-        let mut lines = LineReader::new(source, buffer);
-        if job.packing != Packing::Plain {
-            return Ok(read_lines(lines, u64::MAX, guide, job.packing));
+        if job.named && job.is_one_piece() {
+            let mut source = Hashing::new(source);
+            let reading = read_lines(LineReader::new(&mut source, buffer), u64::MAX, guide, job.packing);
+            let content = reading.failure.is_none().then(|| source.name());
+            return Ok(FileReading { content, ..reading });
         }
+        let mut lines = LineReader::new(source, buffer);
+        let mut owned = if job.packing == Packing::Plain { piece.end - piece.start } else { u64::MAX };
         // One byte before the piece tells whether its first byte begins a line.
-        let mut owned = piece.end - piece.start;
         if piece.start > job.from {
             owned += 1;
             if !lines.pass_over(owned)? {
@@ -237,20 +220,11 @@ fn read_rows(job: &Job<'_>, piece: &Piece, guide: ExtractionGuide<'_>, buffer: &
         }
         Ok(read_lines(lines, owned, guide, job.packing))
     });
-    opened.unwrap_or_else(|cause| unreadable(&cause))
-}
-
-/// Reads a whole file and names its content by the bytes that go by.
-fn read_named(
-    job: &Job<'_>,
-    piece: &Piece,
-    guide: ExtractionGuide<'_>,
-    buffer: &mut LineBuffer,
-) -> std::io::Result<FileReading> {
-    let mut source = Hashing::new(open(job, piece)?);
-    let mut reading = read_lines(LineReader::new(&mut source, buffer), u64::MAX, guide, job.packing);
-    reading.content = reading.failure.is_none().then(|| source.name());
-    Ok(reading)
+    let mut reading = opened.unwrap_or_else(|cause| unreadable(&cause));
+    if let Some(file) = &mut reading.timeline {
+        add_agent_file(job.path, file);
+    }
+    reading
 }
 
 fn open(job: &Job<'_>, piece: &Piece) -> std::io::Result<Box<dyn Read>> {
@@ -270,23 +244,23 @@ fn read_lines<R: Read>(
     let mut light = Extractor::new(guide);
     let Some(rules) = guide.timeline else {
         let end = take_lines(lines, owned, packing, &mut light);
-        return end.reading(light);
+        return FileReading { trace: light.finish(), ..end };
     };
     let ExtractionGuide { vocabulary, endpoints, .. } = guide;
     let timeline = TimelineReader::new(TimelineGuide { vocabulary, endpoints, rules, gauge: None }, None);
     let mut reader = Twofold { light, timeline };
     let end = take_lines(lines, owned, packing, &mut reader);
-    end.twofold(reader)
+    reader.finish(end)
 }
 
-/// Hands the lines that begin before the offset `owned` to `reader`.
+/// Hands the lines that begin before the offset `owned` to `reader`; tells how they ended.
 fn take_lines<R: Read>(
     mut lines: LineReader<'_, R>,
     owned: u64,
     packing: Packing,
-    reader: &mut impl TakeLines,
-) -> StreamEnd {
-    let mut end = StreamEnd::default();
+    reader: &mut impl TakeRecords,
+) -> FileReading {
+    let mut end = FileReading::default();
     while lines.offset() < owned {
         match lines.next_line() {
             Ok(None) => break,
@@ -311,7 +285,7 @@ fn take_lines<R: Read>(
 
 /// Hands all lines of a file to `reader`, in their order. Says why the system did not let it be read to its end, if it did
 /// not.
-pub fn read_whole(job: &Job<'_>, buffer: &mut LineBuffer, reader: &mut impl TakeLines) -> Option<String> {
+pub fn read_whole(job: &Job<'_>, buffer: &mut LineBuffer, reader: &mut impl TakeRecords) -> Option<String> {
     match open(job, &Piece { job: 0, start: job.from, end: job.to }) {
         Ok(source) => take_lines(LineReader::new(source, buffer), u64::MAX, job.packing, reader).failure,
         Err(cause) => {
@@ -326,46 +300,40 @@ pub type Failure = (PathBuf, String);
 
 /// Reads each file as a whole with a reader of its own, one worker a file, the largest first. Tells what came of them, in
 /// the order of the jobs, and which of them are not or not all in it.
-pub fn read_each<R: TakeLines, T: Send>(
+pub fn read_each<R: TakeRecords, T: Send>(
     jobs: &[Job<'_>],
     pool: &rayon::ThreadPool,
     begin: &(dyn Fn(usize) -> R + Sync),
     end: &(dyn Fn(R) -> T + Sync),
 ) -> (Vec<T>, Vec<Failure>) {
-    let mut order: Vec<usize> = (0..jobs.len()).collect();
-    order.sort_by_key(|&job| (Reverse(jobs[job].to), job));
-    let next = AtomicUsize::new(0);
-    let read: Vec<Vec<(usize, T, Option<String>)>> = pool.broadcast(|_| {
-        let mut buffer = LineBuffer::default();
-        let mut done = Vec::new();
-        while let Some(&job) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let mut reader = begin(job);
-            let failure = read_whole(&jobs[job], &mut buffer, &mut reader);
-            done.push((job, end(reader), failure));
-        }
-        done
+    let read = largest_first(pool, &sizes_of(jobs), &LineBuffer::default, &|buffer, job| {
+        let mut reader = begin(job);
+        let failure = read_whole(&jobs[job], buffer, &mut reader);
+        (end(reader), failure)
     });
-    let mut files: Vec<_> = read.into_iter().flatten().collect();
-    files.sort_by_key(|(job, ..)| *job);
     let mut failures = Vec::new();
-    let made = files.into_iter().map(|(job, made, failure)| {
-        failures.extend(failure.map(|why| (jobs[job].path.to_owned(), why)));
+    let made = read.into_iter().zip(jobs).map(|((made, failure), job)| {
+        failures.extend(failure.map(|why| (job.path.to_owned(), why)));
         made
     });
     (made.collect(), failures)
 }
 
-/// Joins the pieces of one file in their order.
-fn join(mut pieces: Vec<(u64, FileReading)>, guide: ExtractionGuide<'_>) -> FileReading {
-    pieces.sort_by_key(|(start, _)| *start);
+/// By what [`largest_first`] takes whole files.
+pub(super) fn sizes_of(jobs: &[Job<'_>]) -> Vec<u64> {
+    jobs.iter().map(|job| job.to).collect()
+}
+
+/// Joins the pieces of one file, which stand in their order.
+fn join(mut pieces: Vec<FileReading>, guide: ExtractionGuide<'_>) -> FileReading {
     if pieces.len() == 1 {
-        return pieces.swap_remove(0).1;
+        return pieces.swap_remove(0);
     }
     let mut whole = FileReading::default();
     // Doubling as they grow would take half as much again.
-    whole.trace.rows.calls.reserve_exact(pieces.iter().map(|(_, piece)| piece.trace.rows.calls.len()).sum());
-    whole.trace.rows.messages.reserve_exact(pieces.iter().map(|(_, piece)| piece.trace.rows.messages.len()).sum());
-    for (_, piece) in pieces {
+    whole.trace.rows.calls.reserve_exact(pieces.iter().map(|piece| piece.trace.rows.calls.len()).sum());
+    whole.trace.rows.messages.reserve_exact(pieces.iter().map(|piece| piece.trace.rows.messages.len()).sum());
+    for piece in pieces {
         whole.open_tail |= piece.open_tail;
         whole.failure = whole.failure.or(piece.failure);
         whole.trace.append(piece.trace);

@@ -14,21 +14,15 @@ use crate::logs::content::MessageFields;
 use crate::logs::envelope::{Attachment, Envelope, Metadata, ProgressFields};
 use crate::logs::field::{FieldResult, id_of};
 use crate::logs::message::{CallDraft, ExtractionGuide, MessageDraft};
-use crate::logs::path::normal_path;
-use crate::logs::shared_line::may_hold_another;
-use crate::logs::take::TakeRecords;
+use crate::logs::take::{TakeRecords, may_hold_another};
 use crate::logs::time::{Memo, parse_millis};
 use crate::logs::trace::{
     CallRow, ChainIndex, ChainKey, Counters, FileTrace, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place,
-    SessionPlaces, SessionRow, ToolResult, ToolUse, chain_place, merge_session,
+    SessionPlaces, SessionRow, ToolResult, ToolUse, chain_place, count_under, merge_session,
 };
-use crate::logs::value_rules::ValueRules;
-use crate::logs::vocabulary::Vocabulary;
 
 /// Turns lines into rows. One extractor reads one piece of one file.
 pub struct Extractor<'v> {
-    vocabulary: &'v Vocabulary,
-    values: &'v ValueRules,
     trace: FileTrace,
     /// What the record at hand contributes.
     pub(super) draft: MessageDraft<'v>,
@@ -43,8 +37,6 @@ impl<'v> Extractor<'v> {
     /// An extractor for one piece of a file.
     pub fn new(guide: ExtractionGuide<'v>) -> Self {
         Self {
-            vocabulary: guide.vocabulary,
-            values: guide.values,
             trace: FileTrace::default(),
             draft: MessageDraft::new(guide),
             session: Memo::default(),
@@ -58,7 +50,7 @@ impl<'v> Extractor<'v> {
     /// The rows collected so far.
     pub fn finish(mut self) -> FileTrace {
         self.trace.value_names = std::mem::take(&mut self.draft.values.names);
-        self.trace.fold(&self.values.data_tools);
+        self.trace.fold(&self.draft.guide.values.data_tools);
         self.trace
     }
 
@@ -90,16 +82,13 @@ impl<'v> Extractor<'v> {
 
     fn count_type<'a>(&mut self, envelope: &Envelope<'a>) -> &'a [u8] {
         let Some(kind) = envelope.kind else {
-            *self.trace.counters.types.entry("None".to_owned()).or_default() += 1;
+            count_under(&mut self.trace.counters.types, "None", 1);
             self.damage(Reason::MissingField);
             return b"";
         };
         let name = String::from_utf8_lossy(kind.0);
-        match self.trace.counters.types.get_mut(&*name) {
-            Some(count) => *count += 1,
-            None => drop(self.trace.counters.types.insert(name.clone().into_owned(), 1)),
-        }
-        if self.vocabulary.known_types.contains(&*name) {
+        count_under(&mut self.trace.counters.types, &name, 1);
+        if self.draft.guide.vocabulary.known_types.contains(&*name) {
             self.trace.counters.known_records += 1;
         } else {
             self.damage(Reason::UnknownType);
@@ -116,7 +105,7 @@ impl<'v> Extractor<'v> {
     }
 
     fn session_id(&mut self, envelope: &Envelope<'_>) -> Id {
-        envelope.session.or(envelope.session_snake).map_or(Id::NONE, |text| self.session.get(text.0, decoded_pseudonym))
+        envelope.session_id(&mut self.session)
     }
 
     fn session_row(&mut self, envelope: &Envelope<'_>, record: u32, ts: Millis) {
@@ -211,8 +200,7 @@ impl<'v> Extractor<'v> {
             finished,
         });
         let mut blocks = Vec::with_capacity(self.draft.asked.len());
-        for ask in std::mem::take(&mut self.draft.asked) {
-            let CallDraft { call, tool, input_bytes, endpoint, path, handle, showing, lines } = ask;
+        for CallDraft { call, tool, endpoint, path, asked } in std::mem::take(&mut self.draft.asked) {
             if !tool.starts_with("mcp__") {
                 self.draft.builtin_calls.insert(call);
             }
@@ -220,21 +208,8 @@ impl<'v> Extractor<'v> {
             self.trace.counters.blocks += 1;
             let tool = self.trace.names.intern(&tool);
             let endpoint = self.trace.names.intern(&endpoint);
-            let path = path.map_or(Id::NONE, |path| path_id(&path, envelope));
-            let asked = ToolUse {
-                record,
-                block,
-                message,
-                tool,
-                chain,
-                ts,
-                input_bytes,
-                endpoint,
-                path,
-                handle,
-                showing,
-                lines,
-            };
+            let path = path.map_or(Id::NONE, |path| Id::pseudonym(&envelope.normal_path(&path)));
+            let asked = ToolUse { record, block, message, tool, chain, ts, endpoint, path, ..asked };
             self.trace.rows.calls.push(CallRow { call, asked: Some(asked), answered: None, progress });
             blocks.push(block);
         }
@@ -358,17 +333,6 @@ pub(super) fn is_passed_over(envelope: &Envelope<'_>, rest: &[u8]) -> bool {
 fn is_queued_prompt(attachment: &[u8]) -> bool {
     let Attachment { kind, mode, .. } = Attachment::of(attachment);
     kind.is_some_and(|kind| kind.0 == b"queued_command") && mode.is_some_and(|mode| mode.0 == b"prompt")
-}
-
-/// Pseudonym of a text as it stands in the JSON.
-fn decoded_pseudonym(raw: &[u8]) -> Id {
-    Id::pseudonym(&RawStr(raw).decode().unwrap_or_default())
-}
-
-/// Pseudonym of a path, normalised; a relative one begins at the working directory of the record.
-fn path_id(path: &[u8], envelope: &Envelope<'_>) -> Id {
-    let cwd = envelope.cwd.and_then(RawStr::decode);
-    Id::pseudonym(&normal_path(path, cwd.as_deref()))
 }
 
 /// Pseudonyms of a working directory (as it stands in the JSON) and of its last component.

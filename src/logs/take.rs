@@ -1,15 +1,14 @@
 //! Lines to records, whatever else stands on them: what is odd is counted, what can be read is read. Every reader of logs
 //! takes its lines this way, so that all of them see the same records.
 
-use std::borrow::Cow;
+use memchr::memmem;
 
 use crate::base::damage::Reason;
 use crate::base::json::{Cursor, JsonFault, JsonKind};
-use crate::logs::shared_line::records_at_end;
 use crate::logs::trace::Counters;
 
-/// Makes something of records.
-pub trait TakeRecords {
+/// Makes something of records: takes the lines of a file in their order, and what stands on them.
+pub trait TakeRecords: Sized {
     /// What was counted so far.
     fn counters(&mut self) -> &mut Counters;
 
@@ -18,21 +17,8 @@ pub trait TakeRecords {
     /// # Errors
     /// Where and why it breaks off; nothing of it was taken then.
     fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), JsonFault>;
-}
 
-/// Takes the lines of a file, in their order.
-pub trait TakeLines {
     /// Takes one line, without its line feed. `last` says that no line feed followed, so the line may be torn.
-    fn line(&mut self, line: &[u8], last: bool);
-
-    /// A line over the line limit was passed over.
-    fn oversize_line(&mut self);
-
-    /// Counts damage that concerns the file, not a line.
-    fn file_damage(&mut self, reason: Reason);
-}
-
-impl<R: TakeRecords> TakeLines for R {
     fn line(&mut self, line: &[u8], last: bool) {
         self.counters().lines += 1;
         let line = trim(self.counters(), line);
@@ -43,11 +29,11 @@ impl<R: TakeRecords> TakeLines for R {
             values(self, line, last);
         } else {
             damage(self.counters(), Reason::InvalidUtf8);
-            let repaired: Cow<'_, str> = String::from_utf8_lossy(line);
-            values(self, repaired.as_bytes(), last);
+            values(self, String::from_utf8_lossy(line).as_bytes(), last);
         }
     }
 
+    /// A line over the line limit was passed over.
     fn oversize_line(&mut self) {
         let counters = self.counters();
         counters.lines += 1;
@@ -56,6 +42,7 @@ impl<R: TakeRecords> TakeLines for R {
         damage(counters, Reason::Oversize);
     }
 
+    /// Counts damage that concerns the file, not a line.
     fn file_damage(&mut self, reason: Reason) {
         self.counters().damage.add(reason, 0);
     }
@@ -152,4 +139,56 @@ fn value<R: TakeRecords>(reader: &mut R, cursor: &mut Cursor<'_>) -> Result<(), 
     counters.non_objects += 1;
     damage(counters, reason);
     Ok(())
+}
+
+/// Whether another record may be glued on: an object begins where no value of this record can (a string that happens to
+/// end in a brace looks the same, and is then simply read).
+pub(super) fn may_hold_another(rest: &[u8]) -> bool {
+    let begins_oddly = memchr::memchr_iter(b'{', rest).any(|brace| {
+        let before = rest[..brace].iter().rfind(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
+        match before {
+            None | Some(b':' | b',' | b'[') => false,
+            Some(b'}') => true,
+            Some(_) => rest.get(brace + 1) == Some(&b'"'),
+        }
+    });
+    // The session of this record stands before `rest`: another one speaks of another record.
+    begins_oddly || memmem::find(rest, b"\"sessionId\":").is_some()
+}
+
+/// Where the whole records start that reach to the end of the line, behind a torn one: a writer was killed, the next ones
+/// appended. Nested objects of the torn record do not qualify, since they lack the fields of a record.
+fn records_at_end(line: &[u8], start: usize) -> Vec<usize> {
+    const ATTEMPTS_MAX: usize = 64;
+    let mut from = start + 1;
+    for _ in 0..ATTEMPTS_MAX {
+        let Some(offset) = memmem::find(&line[from..], b"{\"") else { break };
+        let mut cursor = Cursor::at(line, from + offset);
+        // What broke off behind whole records breaks off behind each of them.
+        from += offset + 1;
+        let mut starts = Vec::new();
+        loop {
+            let at = cursor.pos();
+            if !is_whole_record(&mut cursor).unwrap_or(false) {
+                break;
+            }
+            starts.push(at);
+            if cursor.at_end() {
+                return starts;
+            }
+            from = cursor.pos();
+        }
+    }
+    Vec::new()
+}
+
+/// Whether a record stands here; the cursor is behind it then.
+fn is_whole_record(cursor: &mut Cursor<'_>) -> Result<bool, JsonFault> {
+    let (mut has_type, mut has_identity, mut first) = (false, false, cursor.enter()?);
+    while let Some(key) = cursor.next_key(&mut first)? {
+        has_type |= key.0 == b"type";
+        has_identity |= matches!(key.0, b"sessionId" | b"leafUuid" | b"snapshot");
+        cursor.skip_value()?;
+    }
+    Ok(has_type && has_identity)
 }

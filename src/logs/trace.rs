@@ -333,6 +333,14 @@ pub struct FileRows {
     pub sessions: Vec<SessionRow>,
 }
 
+/// Adds to what is counted under a name; the name is copied on first sight only.
+pub fn count_under(counts: &mut BTreeMap<String, u64>, name: &str, count: u64) {
+    match counts.get_mut(name) {
+        Some(known) => *known += count,
+        None => drop(counts.insert(name.to_owned(), count)),
+    }
+}
+
 /// Puts rows behind others. Where there are none yet they are taken over as they stand: of a long log a copy would be
 /// the most that is in memory.
 pub(super) fn put_behind<T>(rows: &mut Vec<T>, mut later: Vec<T>) {

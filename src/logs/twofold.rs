@@ -6,11 +6,11 @@ use crate::logs::content::{BlockFields, TakeContent};
 use crate::logs::envelope::Envelope;
 use crate::logs::field::FieldResult;
 use crate::logs::message;
+use crate::logs::read::FileReading;
 use crate::logs::record::{Extractor, is_passed_over};
 use crate::logs::take::TakeRecords;
-use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::{TimelineReader, content};
-use crate::logs::trace::{Counters, FileTrace};
+use crate::logs::trace::Counters;
 
 /// Reads a file from its first line to its last.
 pub struct Twofold<'v, 'g, 't> {
@@ -21,9 +21,9 @@ pub struct Twofold<'v, 'g, 't> {
 }
 
 impl Twofold<'_, '_, '_> {
-    /// What was made of the file.
-    pub fn finish(self) -> (FileTrace, FileTimeline) {
-        (self.light.finish(), self.timeline.finish().0)
+    /// What was made of the file, with how reading it ended.
+    pub fn finish(self, end: FileReading) -> FileReading {
+        FileReading { trace: self.light.finish(), timeline: Some(self.timeline.finish().0), ..end }
     }
 }
 

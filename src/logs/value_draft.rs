@@ -21,7 +21,7 @@ pub struct ValueDraft<'v> {
     texts: Vec<u8>,
     lists: Vec<DraftList>,
     found: Vec<Found>,
-    given: Vec<DraftGiven>,
+    pub(super) given: Vec<DraftGiven>,
     sheet: AnswerLists,
     pub(super) scratch: Vec<u8>,
 }
@@ -34,19 +34,16 @@ struct DraftList {
     has_spellings: bool,
 }
 
-/// A drafted argument: of the call at this place in the record. The first of each call stands for the whole input.
-struct DraftGiven {
-    call: usize,
-    argument: InputScalar,
-}
-
-/// One scalar of an input.
-pub(super) struct InputScalar {
+/// A drafted scalar of an input: of the call at this place in the record. The first of each call stands for the whole
+/// input.
+#[derive(Default)]
+pub(super) struct DraftGiven {
+    pub(super) call: usize,
     /// Its name, if it is kept.
-    pub name: Option<Sym>,
+    pub(super) name: Option<Sym>,
     /// Hash of its name.
-    pub name_hash: u64,
-    pub value: DraftValue,
+    pub(super) name_hash: u64,
+    pub(super) value: DraftValue,
 }
 
 /// A value, or the text of a relative path whose value is not yet known.
@@ -124,9 +121,8 @@ impl<'v> ValueDraft<'v> {
 
     /// Drafts what a call is given; `call` is its place in the record, `input` a JSON value.
     pub fn input(&mut self, call: usize, input: &[u8]) {
-        let whole = InputScalar { name: None, name_hash: 0, value: DraftValue::default() };
-        self.given.push(DraftGiven { call, argument: whole });
-        arguments::walk(self, input, &mut |draft, argument| draft.given.push(DraftGiven { call, argument }));
+        self.given.push(DraftGiven { call, ..DraftGiven::default() });
+        arguments::walk(self, call, input);
     }
 
     fn open_sheet(&mut self) {
@@ -272,7 +268,7 @@ impl<'v> ValueDraft<'v> {
             }
         };
         self.found.iter_mut().for_each(|found| resolve(&mut found.value));
-        self.given.iter_mut().for_each(|given| resolve(&mut given.argument.value));
+        self.given.iter_mut().for_each(|given| resolve(&mut given.value));
         let mut rest = &self.found[..];
         for DraftList { answer, list, has_spellings } in &self.lists {
             let (found, later) = rest.split_at(usize::from(list.kept));
@@ -293,9 +289,9 @@ impl<'v> ValueDraft<'v> {
             let Some(&block) = calls.get(call[0].call) else { continue };
             let (value, leaves) = whole_input(&call[1..]);
             rows.given.push(GivenArgument { block, argument: Sym(0), value, parent: 0, leaves });
-            let kept = call[1..].iter().map(|given| &given.argument).filter_map(|argument| {
-                let DraftValue { value, parent, .. } = argument.value;
-                Some(GivenArgument { block, argument: argument.name?, value, parent, leaves: 0 })
+            let kept = call[1..].iter().filter_map(|given| {
+                let DraftValue { value, parent, .. } = given.value;
+                Some(GivenArgument { block, argument: given.name?, value, parent, leaves: 0 })
             });
             rows.given.extend(kept.take(self.rules.arguments_max));
         }
@@ -345,7 +341,7 @@ fn merge_spellings(listed: &mut Vec<ListedValue>, start: usize) -> u16 {
 
 /// The hash of all scalars of an input whatever their order, and their number.
 fn whole_input(scalars: &[DraftGiven]) -> (u64, u8) {
-    let pairs = scalars.iter().map(|given| (given.argument.name_hash, given.argument.value.value));
+    let pairs = scalars.iter().map(|given| (given.name_hash, given.value.value));
     let mut pairs: Vec<(u64, u64)> = pairs.collect();
     (input_value(&mut pairs), u8::try_from(pairs.len()).unwrap_or(u8::MAX))
 }

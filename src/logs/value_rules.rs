@@ -4,8 +4,6 @@
 use memchr::{memchr, memmem, memrchr};
 use serde::Deserialize;
 
-use crate::base::error::{Error, Result};
-use crate::base::toml;
 use crate::logs::path::has_drive;
 
 /// The shipped rules.
@@ -56,18 +54,10 @@ pub struct ValueRules {
 }
 
 impl ValueRules {
-    /// Reads a file of rules; `origin` names it in errors.
-    ///
-    /// # Errors
-    /// If the text does not fit, or a word is longer than 16 bytes.
-    pub fn parse(text: &str, origin: &str) -> Result<Self> {
-        toml::parsed(text).map_err(|fault| Error::failed(fault.at(origin)))
-    }
-
     /// The rules compiled into this program.
     #[cfg(any(test, fuzzing))]
     pub fn shipped() -> Self {
-        Self::parse(SHIPPED, "rules/projections.toml")
+        crate::base::data::typed(SHIPPED, "rules/projections.toml")
             .expect("the shipped rules/projections.toml parses; a test reads it")
     }
 
@@ -234,7 +224,7 @@ pub(super) struct WordSet {
 impl TryFrom<Vec<String>> for WordSet {
     type Error = String;
 
-    fn try_from(words: Vec<String>) -> std::result::Result<Self, String> {
+    fn try_from(words: Vec<String>) -> Result<Self, String> {
         let mut packed = Vec::with_capacity(words.len());
         let mut first = 0;
         for word in &words {

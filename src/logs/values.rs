@@ -177,29 +177,7 @@ pub struct CallValues {
     inputs: Vec<Place>,
 }
 
-/// Which copy of a call counts: its file and block.
-pub type Copied = (usize, u32);
-
 impl CallValues {
-    /// Puts together the values of files whose symbols refer to `names`. By call of the history: the copy whose answer,
-    /// and the one whose input counts.
-    fn new(
-        names: Arc<Names>,
-        files: Vec<Arc<ValueRows>>,
-        answers: &[Option<Copied>],
-        inputs: &[Option<Copied>],
-    ) -> Self {
-        let numbered = || files.par_iter().map(Arc::as_ref).enumerate();
-        let lists: Vec<Blocks> = numbered().map(lists_by_block).collect();
-        let given: Vec<Blocks> = numbered().map(given_by_block).collect();
-        let find = |places: &[Blocks], copy: &Option<Copied>| {
-            copy.and_then(|(file, block)| places[file].get(block).cloned()).unwrap_or_default()
-        };
-        let answers = answers.iter().map(|copy| find(&lists, copy)).collect();
-        let inputs = inputs.iter().map(|copy| find(&given, copy)).collect();
-        Self { names, files, answers, inputs }
-    }
-
     /// The values of these calls alone, in this order.
     #[must_use]
     pub fn select(&self, calls: &[usize]) -> Self {
@@ -284,12 +262,14 @@ fn given_by_block((file, values): (usize, &ValueRows)) -> Blocks {
 /// Rank of a copy, smaller is better: a record of its own before a progress record; then whatever does not depend on the
 /// order of files.
 type Rank = (bool, Id, u32);
+/// The copy of a call that counts: its rank, and its file and block.
+type Copied = (Rank, (usize, u32));
 
 /// Finds the values of each call. `values` has those of each file of the corpus, `names` what their symbols mean. Calls
 /// without an id have none: nobody can tell which answer is theirs.
 pub fn gather(corpus: &Corpus, history: &History, names: Arc<Names>, values: Vec<Arc<ValueRows>>) -> CallValues {
     let index: IdMap<Id, usize> = history.calls.iter().enumerate().map(|(index, call)| (call.id, index)).collect();
-    let mut answers: Vec<Option<(Rank, Copied)>> = vec![None; history.calls.len()];
+    let mut answers: Vec<Option<Copied>> = vec![None; history.calls.len()];
     let mut inputs = answers.clone();
     for (file, rows) in corpus.files.iter().enumerate().filter(|(_, file)| !file.source.is_sidecar()) {
         let key = rows.source.key;
@@ -306,13 +286,18 @@ pub fn gather(corpus: &Corpus, history: &History, names: Arc<Names>, values: Vec
             }
         }
     }
-    let places = |best: Vec<Option<(Rank, Copied)>>| -> Vec<Option<Copied>> {
-        best.into_iter().map(|best| best.map(|(_, copy)| copy)).collect()
+    let numbered = || values.par_iter().map(Arc::as_ref).enumerate();
+    let lists: Vec<Blocks> = numbered().map(lists_by_block).collect();
+    let given: Vec<Blocks> = numbered().map(given_by_block).collect();
+    let find = |places: &[Blocks], best: &Option<Copied>| {
+        best.and_then(|(_, (file, block))| places[file].get(block).cloned()).unwrap_or_default()
     };
-    CallValues::new(names, values, &places(answers), &places(inputs))
+    let answers = answers.iter().map(|best| find(&lists, best)).collect();
+    let inputs = inputs.iter().map(|best| find(&given, best)).collect();
+    CallValues { names, files: values, answers, inputs }
 }
 
-fn better(best: &mut Option<(Rank, Copied)>, rank: Rank, copy: Copied) {
+fn better(best: &mut Option<Copied>, rank: Rank, copy: (usize, u32)) {
     if best.is_none_or(|(known, _)| rank < known) {
         *best = Some((rank, copy));
     }

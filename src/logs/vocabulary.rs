@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use crate::base::error::{Error, Result};
 use crate::base::id::Id;
-use crate::base::toml;
 
 /// The shipped vocabulary.
 #[cfg(any(test, fuzzing))]
@@ -68,11 +66,6 @@ impl EmptyAnswers {
 }
 
 impl Vocabulary {
-    /// Reads a vocabulary file; `origin` names it in errors.
-    pub fn parse(text: &str, origin: &str) -> Result<Self> {
-        toml::parsed(text).map_err(|fault| Error::failed(fault.at(origin)))
-    }
-
     /// The names of the answers by which a tool says that there was nothing.
     pub fn empty_answers_of(&self, tool: &str) -> impl Iterator<Item = Id> {
         let own = self.empty_answers.iter().filter(move |answers| answers.are_of(tool));
@@ -82,6 +75,7 @@ impl Vocabulary {
     /// The vocabulary compiled into this program.
     #[cfg(any(test, fuzzing))]
     pub fn shipped() -> Self {
-        Self::parse(SHIPPED, "rules/logs.toml").expect("the shipped rules/logs.toml parses; a test reads it")
+        crate::base::data::typed(SHIPPED, "rules/logs.toml")
+            .expect("the shipped rules/logs.toml parses; a test reads it")
     }
 }

@@ -14,6 +14,7 @@ use crate::base::showing::{KeptLines, Showing};
 use crate::base::tokenizer::{Size, VOCABULARIES};
 use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::facts::encode;
+use crate::facts::shape::Description;
 use crate::logs::trace::Handle;
 use crate::replay::effects::HistoryPiece;
 use crate::replay::runs::Windows;
@@ -247,12 +248,14 @@ fn body_facts(event: &RecordedEvent) -> BodyFacts {
         raw: raw(event),
         shape: event.shape,
         inner_formats: event.inner_formats,
-        depth: event.depth.into(),
-        items,
-        fields: items,
-        columns: if event.columns > 0 { event.columns.into() } else { u32::MAX },
-        rows: event.rows,
-        key_stability: if event.key_stability.is_nan() { 1.0 } else { event.key_stability },
+        measures: Description {
+            depth: event.depth.into(),
+            items,
+            fields: items,
+            columns: if event.columns > 0 { event.columns.into() } else { u32::MAX },
+            rows: event.rows,
+            key_stability: if event.key_stability.is_nan() { 1.0 } else { event.key_stability },
+        },
         ..BodyFacts::default()
     }
 }

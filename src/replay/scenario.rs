@@ -217,14 +217,14 @@ impl Scenario {
 
     /// The router table: which published format suits which shape from which size on.
     fn fits(&self, format: u8, facts: &BodyFacts) -> bool {
-        let thresholds = &self.thresholds;
+        let (thresholds, measures) = (&self.thresholds, &facts.measures);
         match BodyShape::from_number(facts.shape) {
-            BodyShape::MarkdownTable => facts.columns as usize >= thresholds.markdown_table_min_cols,
+            BodyShape::MarkdownTable => measures.columns as usize >= thresholds.markdown_table_min_cols,
             BodyShape::ArrayOfObjects if format == self.csv => {
-                facts.items as usize >= thresholds.array_of_objects_min_items
-                    && f64::from(facts.key_stability) >= thresholds.array_of_objects_min_key_stability
+                measures.items as usize >= thresholds.array_of_objects_min_items
+                    && f64::from(measures.key_stability) >= thresholds.array_of_objects_min_key_stability
             }
-            BodyShape::FlatObject if format == self.kv => facts.fields as usize >= thresholds.flat_object_min_fields,
+            BodyShape::FlatObject if format == self.kv => measures.fields as usize >= thresholds.flat_object_min_fields,
             BodyShape::ArrayOfObjects | BodyShape::FlatObject | BodyShape::NestedObject => true,
             _ => false,
         }

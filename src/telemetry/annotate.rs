@@ -359,7 +359,7 @@ fn place_of_field(object: &[u8]) -> Option<Range<usize>> {
         cursor.skip_space();
         let start = cursor.pos();
         cursor.skip_value().ok()?;
-        if key.decode()? == CITED.as_bytes() && found.replace(start..cursor.pos()).is_some() {
+        if *key.decode()? == *CITED.as_bytes() && found.replace(start..cursor.pos()).is_some() {
             return None;
         }
     }

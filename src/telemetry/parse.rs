@@ -282,7 +282,7 @@ impl<'r> Parser<'r> {
             }
         };
         let order = fields.whole(Field::Order).map_or(NO_ORDER, |_| fields.count(Field::Order));
-        let shape = odd.known(&shape, BodyShape::from_key).unwrap_or_default() as u8;
+        let shape = odd.known(&shape, |key| key.parse().ok()).unwrap_or(BodyShape::Unknown) as u8;
         let layer = odd.known(&layer, layer_of).unwrap_or(LayerId::L3);
         let declined = odd.known(&declined, decline_of);
         let formats = [odd.known(&template, self.vocabulary.format), odd.known(&l2_format, self.vocabulary.format)];

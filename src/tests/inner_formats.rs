@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::base::body_shape::BodyShape;
-use crate::facts::inner_formats::{FoundFormats, InnerFormat, InnerFormats, find, search};
+use crate::facts::inner_formats::{InnerFormat, InnerFormats, find};
 use crate::facts::shape::classify;
 use crate::tests::log_builder::cases;
 
@@ -283,18 +283,9 @@ fn the_search_in_json_is_bounded() {
 }
 
 #[test]
-fn the_depth_is_that_of_the_deepest_value_with_a_format() {
-    let depth = |body: &str| search(body, classify(body.as_bytes())).depth_max;
-    assert_eq!(depth(r#"{"a":{"b":{"c":"https://a.example"}},"d":"abc1234d"}"#), 3);
-    assert_eq!(depth(r#"{"a":{"b":{"c":"nothing in here"}},"d":"abc1234d"}"#), 1);
-    assert_eq!(depth(r#"{"a":1}"#), 0);
-    assert_eq!(depth("https://a.example"), 0);
-}
-
-#[test]
 fn empty_bodies_have_nothing() {
     for (text, shape) in [("", BodyShape::Prose), ("{}", BodyShape::Empty), ("\n\n", BodyShape::Prose)] {
-        assert_eq!(search(text, shape), FoundFormats::default());
+        assert_eq!(find(text, shape), InnerFormats::default());
     }
 }
 

@@ -23,8 +23,8 @@ struct Shown<'a>(HashMap<u32, &'a str>);
 impl<'a> Shown<'a> {
     fn new(body: &'a str) -> Self {
         let mut lines = HashMap::new();
-        for line in numbered::lines(body).unwrap_or_default() {
-            lines.entry(line.number).or_insert(&body[line.span]);
+        for (number, span) in numbered::lines(body).unwrap_or_default() {
+            lines.entry(number).or_insert(&body[span]);
         }
         Self(lines)
     }

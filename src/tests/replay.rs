@@ -11,7 +11,7 @@ use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
 use crate::base::pseudonyms::published_tool;
 use crate::base::showing::{KeptLines, Showing};
-use crate::base::tokenizer::Size;
+use crate::base::tokenizer::{Bpe, Size};
 use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::body_facts::{BodyFacts, Encoding};
@@ -19,7 +19,8 @@ use crate::facts::encode::Params;
 use crate::facts::hints::{ShownAs, Wording};
 use crate::facts::lines::BodyLine;
 use crate::facts::numbered::stretches;
-use crate::facts::tokens::{BpeVocabulary, Counter};
+use crate::facts::shape::Description;
+use crate::facts::tokens::Counter;
 use crate::facts::{encode, hints, lines, near_ref};
 use crate::logs::trace::Handle;
 use crate::replay::reach::Reach;
@@ -49,7 +50,7 @@ pub(super) fn prose(name: u8, tokens: u32) -> BodyFacts {
 
 pub(super) fn encoded(mut facts: BodyFacts, shape: BodyShape, format: &str, tokens: u32) -> BodyFacts {
     facts.shape = shape as u8;
-    (facts.columns, facts.items, facts.fields, facts.key_stability) = (4, 40, 40, 1.0);
+    facts.measures = Description { columns: 4, items: 40, fields: 40, key_stability: 1.0, ..facts.measures };
     facts.encodings.push(Encoding {
         format: encode::find(format).unwrap().0,
         depth: 0,
@@ -204,7 +205,7 @@ fn a_body_that_was_shown_re_encoded_is_never_called_identical() {
 /// Two JSON objects that differ in one scalar, and a third that differs from the second.
 fn near_bodies() -> Vec<BodyFacts> {
     let text = |status: &str| format!(r#"{{"status":"{status}","jobs":[{}],"id":7}}"#, "1,".repeat(400) + "1");
-    let mut counter = Counter::new(BpeVocabulary::O200kBase);
+    let mut counter = Counter::new(Bpe::O200kBase);
     ["pending", "running", "success"]
         .iter()
         .zip(1..)
@@ -232,7 +233,7 @@ fn a_near_reference_costs_what_its_text_costs_and_is_counted() {
     let decision = story.decisions(OPTIONS)[1];
     assert_eq!(decision.what, SentAs::NearReference(0));
     let text = hint_texts::near_reference("abcd1234", &[("status", "pending", "running")]);
-    let mut counter = Counter::new(BpeVocabulary::O200kBase);
+    let mut counter = Counter::new(Bpe::O200kBase);
     let handle = counter.count(" abcd1234");
     assert_eq!(decision.tokens - 4, counter.count(&text) - handle, "{text}");
     assert_eq!(story.ledger(OPTIONS).near_refs, 1);
@@ -434,7 +435,7 @@ fn the_three_figures_follow_the_reporting_rule() {
 
 #[test]
 fn hints_cost_what_their_texts_cost() {
-    let mut counters = [BpeVocabulary::O200kBase, BpeVocabulary::Cl100kBase].map(Counter::new);
+    let mut counters = [Bpe::O200kBase, Bpe::Cl100kBase].map(Counter::new);
     for (text, tokens) in hints::FRAMES.iter().copied() {
         for (counter, tokens) in counters.iter_mut().zip(tokens) {
             assert_eq!(text.split('@').map(|part| counter.count(part)).sum::<u64>(), u64::from(tokens), "{text}");

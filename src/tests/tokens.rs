@@ -12,7 +12,7 @@ use crate::base::tokenizer::{Bpe, Counting, Size};
 use crate::facts::tokens::automaton::Automaton;
 use crate::facts::tokens::cache::PieceKey;
 use crate::facts::tokens::splitter::Splitter;
-use crate::facts::tokens::{BpeVocabulary, Counter, automaton, last_cut, merges, piece};
+use crate::facts::tokens::{Counter, automaton, last_cut, merges, piece};
 use crate::tests::log_builder::cases;
 
 static O200K_BASE: LazyLock<CoreBPE> = LazyLock::new(|| tiktoken_rs::o200k_base().unwrap());
@@ -21,7 +21,7 @@ static CL100K_BASE: LazyLock<CoreBPE> = LazyLock::new(|| tiktoken_rs::cl100k_bas
 thread_local! {
     /// Kept, so that what they remember is tested as well.
     static COUNTERS: RefCell<[Counter; 2]> =
-        RefCell::new([Counter::new(BpeVocabulary::O200kBase), Counter::new(BpeVocabulary::Cl100kBase)]);
+        RefCell::new([Counter::new(Bpe::O200kBase), Counter::new(Bpe::Cl100kBase)]);
 }
 
 fn counts(text: &str) -> [u64; 2] {

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::base::allocator;
 use crate::base::backtest::PromiseCoverage;
-use crate::base::data::Data;
+use crate::base::data::{Data, typed};
 use crate::base::error::{Error, Result};
 use crate::base::pseudonyms::{Pseudonyms, is_pseudonym};
 use crate::base::stats::SessionUse;
@@ -112,7 +112,7 @@ impl Responses {
             window: wanted.window.clone(),
             recycled_gap_ms: u64::from(assumed.recycled_gap_hours) * 3_600_000,
             vocabulary: telemetry::KnownWords {
-                inner_format: |key| InnerFormat::from_key(key).map(InnerFormat::bit),
+                inner_format: |key| key.parse().ok().map(InnerFormat::bit),
                 format: |id| encode::find(id).map(|(number, _)| number),
             },
         };
@@ -121,7 +121,7 @@ impl Responses {
         let mut log = std::mem::take(&mut telemetry.log);
         let lake = wanted.input.lake.clone().or_else(|| context.env.lake_dir()).filter(|_| !wanted.input.no_lake);
         live_names::restore(&mut log, wanted.settings, &context.pseudonyms, lake.as_deref());
-        let words = data.read("logs.toml", Vocabulary::parse)?;
+        let words: Vocabulary = data.read("logs.toml", typed)?;
         let sessions = pool.install(|| {
             log.set_aside();
             sessions_of_events(&log.whole(), &words.read_class_tools)

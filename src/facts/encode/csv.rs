@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::facts::cell::{CellGrid, GridColumns, as_json};
+use crate::facts::cell::{CellGrid, GridColumns, as_json, write_quoted};
 use crate::facts::encode::{Format, FormatFamily, Params};
 use crate::facts::json_tree::{Json, write_string};
 use crate::facts::subject::{Meaning, Subject};
@@ -74,15 +74,7 @@ fn is_literal(value: &Json) -> bool {
 }
 
 fn write_field(text: &str, quoted: bool, out: &mut String) {
-    if !quoted && !needs_quotes(text) {
-        return out.push_str(text);
-    }
-    out.push('"');
-    for (index, part) in text.split('"').enumerate() {
-        out.push_str(if index > 0 { "\"\"" } else { "" });
-        out.push_str(part);
-    }
-    out.push('"');
+    if quoted || needs_quotes(text) { write_quoted(text, out) } else { out.push_str(text) }
 }
 
 fn needs_quotes(text: &str) -> bool {
@@ -95,13 +87,6 @@ struct CsvField<'a> {
     quoted: bool,
 }
 
-/// What stands behind a field.
-#[derive(PartialEq, Eq)]
-enum End {
-    Field,
-    Record,
-}
-
 /// The fields that are still ahead; no text at all once the last record was read.
 struct Fields<'a> {
     rest: Option<&'a str>,
@@ -112,26 +97,26 @@ impl<'a> Fields<'a> {
     fn record<T>(&mut self, read: impl Fn(CsvField<'a>) -> Option<T>) -> Option<Vec<T>> {
         let mut values = Vec::new();
         loop {
-            let (field, end) = self.field()?;
+            let (field, ends_record) = self.field()?;
             values.push(read(field)?);
-            if end == End::Record {
+            if ends_record {
                 return Some(values);
             }
         }
     }
 
-    fn field(&mut self) -> Option<(CsvField<'a>, End)> {
+    /// The next field, and whether it is the last one of its record.
+    fn field(&mut self) -> Option<(CsvField<'a>, bool)> {
         let text = self.rest?;
         let (field, behind) = match text.strip_prefix('"') {
             Some(inner) => quoted_field(inner)?,
             None => bare_field(text)?,
         };
-        let end = if behind.starts_with(',') { End::Field } else { End::Record };
         self.rest = match behind.strip_prefix([',', '\n']) {
             None if !behind.is_empty() => return None,
             ahead => ahead,
         };
-        Some((field, end))
+        Some((field, !behind.starts_with(',')))
     }
 }
 

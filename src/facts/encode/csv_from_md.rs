@@ -1,17 +1,17 @@
 //! Markdown tables as CSV. A body that is one table becomes plain CSV; in any other, every table stands in a fence that
 //! is longer than any run of back-ticks in the body, so that it cannot be taken for one of the body's own.
 
+use pulldown_cmark::Alignment;
+
+use crate::facts::cell::{FENCE_BYTES_MIN, fence_for, longest_fence, write_quoted};
 use crate::facts::encode::{Format, FormatFamily, Params};
-use crate::facts::markdown::{Alignment, Document, MarkdownPart, PipeTable};
+use crate::facts::markdown::{Document, MarkdownPart, PipeTable};
 use crate::facts::subject::{Meaning, Subject};
 
 /// Comma, quotes doubled, LF line ends, header first. The info string of a fence is `csv`, followed by one letter per
 /// column if any column is aligned.
 pub const FORMAT: Format =
     Format { id: "csv_from_md", family: FormatFamily::Published, by_depth: false, encode, decode };
-
-/// Shortest fence that Markdown knows.
-const FENCE_BYTES_MIN: usize = 3;
 
 fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
     if subject.shape.is_json() || memchr::memchr(b'|', subject.text.as_bytes()).is_none() {
@@ -30,7 +30,7 @@ fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
         write_records(table, &mut out);
         return Some(out);
     }
-    let fence = "`".repeat(FENCE_BYTES_MIN.max(longest + 1));
+    let fence = fence_for(subject.text);
     for part in &document.parts {
         match part {
             MarkdownPart::Text(text) => out.push_str(text),
@@ -67,17 +67,6 @@ fn decode(text: &str) -> Option<Meaning> {
     Some(Meaning::Markdown(document))
 }
 
-/// The longest run of back-ticks, in bytes.
-fn longest_fence(text: &str) -> usize {
-    let (mut longest, mut length, mut end) = (0, 0, 0);
-    for tick in memchr::memchr_iter(b'`', text.as_bytes()) {
-        length = if tick == end { length + 1 } else { 1 };
-        end = tick + 1;
-        longest = longest.max(length);
-    }
-    longest
-}
-
 /// Where the next line starts that begins with a run of back-ticks of this length, the longest there is.
 fn next_fence(text: &str, length: usize) -> Option<usize> {
     let fence = "`".repeat(length);
@@ -85,16 +74,15 @@ fn next_fence(text: &str, length: usize) -> Option<usize> {
     memchr::memmem::find_iter(text.as_bytes(), fence.as_bytes()).find(starts_line)
 }
 
+/// Letters for alignments.
+const LETTERS: [(char, Alignment); 4] =
+    [('-', Alignment::None), ('l', Alignment::Left), ('c', Alignment::Center), ('r', Alignment::Right)];
+
 /// The info string of a table: `csv`, and ` lcr-` if there are columns that are aligned.
 fn info(alignments: &[Alignment]) -> String {
-    let letter = |alignment: &Alignment| match alignment {
-        Alignment::None => '-',
-        Alignment::Left => 'l',
-        Alignment::Center => 'c',
-        Alignment::Right => 'r',
-    };
+    let letter = |alignment| LETTERS.iter().filter(move |(_, own)| own == alignment).map(|(letter, _)| letter);
     let plain = alignments.iter().all(|&alignment| alignment == Alignment::None);
-    if plain { "csv".to_owned() } else { format!("csv {}", alignments.iter().map(letter).collect::<String>()) }
+    if plain { "csv".to_owned() } else { format!("csv {}", alignments.iter().flat_map(letter).collect::<String>()) }
 }
 
 fn read_info(info: &str, columns: usize) -> Option<Vec<Alignment>> {
@@ -102,13 +90,7 @@ fn read_info(info: &str, columns: usize) -> Option<Vec<Alignment>> {
     if letters.is_empty() {
         return Some(vec![Alignment::None; columns]);
     }
-    let alignment = |letter| match letter {
-        '-' => Some(Alignment::None),
-        'l' => Some(Alignment::Left),
-        'c' => Some(Alignment::Center),
-        'r' => Some(Alignment::Right),
-        _ => None,
-    };
+    let alignment = |letter| LETTERS.iter().find(|(own, _)| *own == letter).map(|(_, alignment)| *alignment);
     letters.strip_prefix(' ')?.chars().map(alignment).collect()
 }
 
@@ -119,7 +101,7 @@ fn write_records(table: &PipeTable, out: &mut String) {
                 out.push(',');
             }
             if cell.contains([',', '"', '\n', '\r']) {
-                out.extend(["\"", &cell.replace('"', "\"\""), "\""]);
+                write_quoted(cell, out);
             } else {
                 out.push_str(cell);
             }

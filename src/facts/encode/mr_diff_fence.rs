@@ -16,7 +16,7 @@
 //! The heading holds the member `path`, or `new_path` by name where there is no text `path`. The fence holds the member
 //! `content`, named behind the language, or else `diff`; `no-eol` there says that it does not end with a line feed.
 
-use crate::facts::cell::{read_member, read_members, read_name, write_members, write_name};
+use crate::facts::cell::{fence_for, read_member, read_members, read_name, write_members, write_name};
 use crate::facts::encode::{Format, FormatFamily, Params};
 use crate::facts::json_tree::{Json, write_string};
 use crate::facts::subject::{Meaning, Subject};
@@ -90,12 +90,6 @@ fn write_diff(number: usize, members: &[(String, Json)], out: &mut String) -> Op
     out.push_str(&fence);
     out.push('\n');
     Some(())
-}
-
-/// A fence that is longer than any run of back-ticks in the body.
-fn fence_for(body: &str) -> String {
-    let longest = body.split(|character| character != '`').map(str::len).max().unwrap_or(0);
-    "`".repeat(3.max(longest + 1))
 }
 
 fn write_path(key: &str, path: &str, out: &mut String) {

@@ -8,7 +8,7 @@
 
 use crate::base::body_shape::BodyShape;
 use crate::base::json::Cursor;
-use crate::facts::cell::{as_json, read_name, read_value, write_name, write_value};
+use crate::facts::cell::{as_json, fence_for, read_name, read_value, write_name, write_value};
 use crate::facts::encode::{Format, FormatFamily, Params, csv, markdown_table};
 use crate::facts::json_tree::{Json, write_string};
 use crate::facts::subject::{Meaning, Subject};
@@ -172,8 +172,7 @@ fn write_key(key: &str, out: &mut String) {
 
 /// A text in a fence that is longer than any run of back-ticks in it.
 fn fenced(info: &str, text: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(3.max(longest + 1));
+    let fence = fence_for(text);
     format!("{fence}{info}\n{text}\n{fence}\n")
 }
 

@@ -210,11 +210,12 @@ impl Builder<'_> {
         let open = self.parts.len();
         self.parts.push(OutlinePart::Open(NodeGroup { head, tail, end: 0 }));
         fill(self);
-        self.parts.push(OutlinePart::Close);
         self.close(open);
     }
 
+    /// Ends the group that was opened there.
     fn close(&mut self, open: usize) {
+        self.parts.push(OutlinePart::Close);
         let behind = self.parts.len();
         if let OutlinePart::Open(group) = &mut self.parts[open] {
             group.end = behind;

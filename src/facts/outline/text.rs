@@ -17,7 +17,6 @@ impl Builder<'_> {
                 continue;
             };
             while let Some((_, open)) = sections.pop_if(|(outer, _)| *outer >= level) {
-                self.parts.push(OutlinePart::Close);
                 self.close(open);
             }
             let next = blocks.get(index + 1).map(|block| &block.kind);
@@ -30,7 +29,6 @@ impl Builder<'_> {
             }
         }
         while let Some((_, open)) = sections.pop() {
-            self.parts.push(OutlinePart::Close);
             self.close(open);
         }
     }

@@ -11,18 +11,10 @@ pub(crate) mod merges;
 pub(crate) mod piece;
 pub(crate) mod splitter;
 
+use crate::base::tokenizer::Bpe;
 use crate::facts::tokens::cache::{PieceCache, PieceKey};
 use crate::facts::tokens::merges::Merges;
 use crate::facts::tokens::splitter::Splitter;
-
-/// A published vocabulary with its splitting pattern.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum BpeVocabulary {
-    /// `o200k_base`: GPT-4o and later.
-    O200kBase,
-    /// `cl100k_base`: GPT-4, GPT-3.5.
-    Cl100kBase,
-}
 
 /// Counts tokens. It remembers pieces of text (2 MiB of them), so it pays to keep one per thread.
 ///
@@ -40,11 +32,12 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// A counter for a vocabulary. The first one in the process reads the vocabulary (some milliseconds).
-    pub fn new(vocabulary: BpeVocabulary) -> Self {
+    /// A counter for a vocabulary; the ratio has none, and gets that of `o200k_base`. The first one in the process reads the
+    /// vocabulary (some milliseconds).
+    pub fn new(vocabulary: Bpe) -> Self {
         let (pattern, merges) = match vocabulary {
-            BpeVocabulary::O200kBase => (&automaton::O200K_BASE, &merges::O200K_BASE),
-            BpeVocabulary::Cl100kBase => (&automaton::CL100K_BASE, &merges::CL100K_BASE),
+            Bpe::O200kBase | Bpe::Heuristic => (&automaton::O200K_BASE, &merges::O200K_BASE),
+            Bpe::Cl100kBase => (&automaton::CL100K_BASE, &merges::CL100K_BASE),
         };
         Self { splitter: Splitter::new(pattern), merges, cache: PieceCache::new() }
     }

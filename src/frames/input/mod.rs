@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::allocator;
-use crate::base::data::Data;
+use crate::base::data::{Data, typed};
 use crate::base::error::Result;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
@@ -158,10 +158,10 @@ impl Input {
             window,
             tally: SyncTally::default(),
             notes: Vec::new(),
-            vocabulary: data.read("logs.toml", Vocabulary::parse)?,
+            vocabulary: data.read("logs.toml", typed)?,
             endpoints: data.read("endpoints.toml", Endpoints::parse)?,
             formats: data.read("formats.toml", FormatRules::parse)?,
-            value_rules: data.read("projections.toml", ValueRules::parse)?,
+            value_rules: data.read("projections.toml", typed)?,
             tier,
             overrides: data.overrides()?,
             maker: maker(&data)?,

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::base::allocator;
 use crate::base::damage::Reason;
-use crate::base::data::Data;
+use crate::base::data::{Data, typed};
 use crate::base::error::Result;
 use crate::base::id::{Id, IdSet};
 use crate::base::numbers;
@@ -66,7 +66,7 @@ struct TimelineMakers {
 
 /// Numbers and words of timelines.
 pub(super) fn rules(data: &Data) -> Result<TimelineRules> {
-    data.read(RULES, TimelineRules::parse)
+    data.read(RULES, typed)
 }
 
 impl Input {

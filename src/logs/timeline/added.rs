@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use crate::base::id::Id;
 use crate::base::json::{Cursor, JsonKind, RawStr};
 use crate::base::names::Names;
+use crate::base::numbers::saturated;
 use crate::logs::body::code_points;
 use crate::logs::envelope::{Attachment, MILLIS_MAX};
 use crate::logs::field::{FieldResult, each_field, id_of, span, text, whole_number};
@@ -62,7 +63,7 @@ fn of_servers(
             continue;
         }
         let name = names.intern(&name);
-        let chars = u32::try_from(code_points(text)).unwrap_or(u32::MAX);
+        let chars = saturated(code_points(text));
         match rows.iter_mut().find(|row| row.name == name) {
             Some(row) => row.chars = row.chars.saturating_add(chars),
             None => rows.push(AddedRow { record, what: Added::Server, name, run: Id::NONE, chars, millis: 0 }),
@@ -84,13 +85,12 @@ fn of_hook(attachment: &Attachment<'_>, record: u32, rules: &HookRules, names: &
     let is_sent = has(&rules.context_attachments, kind)
         || (has(&rules.output_attachments, kind) && has(&rules.output_events, event));
     let texts = attachment.content.filter(|_| is_sent).map(strings).unwrap_or_default();
-    let chars = texts.iter().map(|text| code_points(text)).sum::<u64>();
+    let chars = saturated(texts.iter().map(|text| code_points(text)).sum());
     // Of these events a summary tells the times.
     let is_summed = has(&rules.summed_events, event);
     let millis = attachment.millis.filter(|_| !is_summed).unwrap_or_default();
     let name = super::beside::word(names, event);
     let run = attachment.run.map(id_of).unwrap_or_default();
-    let chars = u32::try_from(chars).unwrap_or(u32::MAX);
     (chars > 0 || millis > 0).then_some(AddedRow { record, what: Added::Hook, name, run, chars, millis: millis as u32 })
 }
 

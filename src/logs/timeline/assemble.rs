@@ -16,7 +16,7 @@ use crate::logs::timeline::record::SYNTHETIC;
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, RequestSetting, SegmentCause, Timeline};
 use crate::logs::timeline::rows::{AddedRow, AnswerRow, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
 use crate::logs::timeline::words::WordList;
-use crate::logs::trace::{Millis, NO_TIME, Place, Usage};
+use crate::logs::trace::{Millis, NO_TIME, Place, Usage, count_under};
 
 /// Where the parent of a record leads is not known: the conversation goes on.
 const UNKNOWN: u32 = NONE - 1;
@@ -130,6 +130,7 @@ pub(super) struct RequestDraft {
 pub(super) type ChainId = (Id, bool, Id, Place);
 
 /// A chain that is being put together.
+#[derive(Default)]
 pub(super) struct Track {
     /// Where it was recorded.
     place: Place,
@@ -146,22 +147,6 @@ pub(super) struct Track {
     pub(super) clearings: Vec<(u32, u32)>,
     /// What was pending at each clearing.
     pub(super) arrived: Vec<Vec<u32>>,
-}
-
-impl Track {
-    fn new(place: Place) -> Self {
-        Self {
-            place,
-            requests: Vec::new(),
-            pending: Vec::new(),
-            added: Vec::new(),
-            marks: Marks::default(),
-            spoken: None,
-            compactions: Vec::new(),
-            clearings: Vec::new(),
-            arrived: Vec::new(),
-        }
-    }
 }
 
 /// What the files tell of kinds of agents; where they differ, the file that began first is right.
@@ -230,7 +215,7 @@ impl<'a> Assembly<'a> {
         let mut skipped: BTreeMap<String, u64> = BTreeMap::new();
         for file in files {
             for (reason, count) in &file.rows.rows.skipped {
-                *skipped.entry(reason.clone()).or_default() += count;
+                count_under(&mut skipped, reason, *count);
             }
         }
         let recorded = RecordedAgents::of(files.iter().flat_map(|file| &file.rows.rows.chains));
@@ -274,10 +259,7 @@ impl<'a> Assembly<'a> {
     }
 
     fn skip(&mut self, reason: &str) {
-        match self.skipped.get_mut(reason) {
-            Some(count) => *count += 1,
-            None => drop(self.skipped.insert(reason.to_owned(), 1)),
-        }
+        count_under(&mut self.skipped, reason, 1);
     }
 
     pub(super) fn row(&self, node: u32) -> &'a RecordRow {
@@ -351,7 +333,7 @@ impl<'a> Assembly<'a> {
         let next = self.tracks.len() as u32;
         let track = *self.chain_index.entry(id).or_insert(next);
         if track == next {
-            self.tracks.push(Track::new(id.3));
+            self.tracks.push(Track { place: id.3, ..Track::default() });
         }
         track
     }
@@ -414,7 +396,7 @@ impl<'a> Assembly<'a> {
                 track.marks.set(row.marks);
                 track.compactions.push((node, track.requests.len() as u32));
                 let dropped = std::mem::take(&mut track.pending).len();
-                *self.skipped.entry("compacted_before_sent".to_owned()).or_default() += dropped as u64;
+                count_under(&mut self.skipped, "compacted_before_sent", dropped as u64);
             }
             RecordKind::Cleared(_) => {
                 let track = &mut self.tracks[track as usize];
@@ -592,7 +574,7 @@ impl<'a> Assembly<'a> {
             if on_path.contains(&node) || result || has(BlockKind::Summary) {
                 inputs.push(node);
             } else {
-                *self.skipped.entry("abandoned".to_owned()).or_default() += 1;
+                self.skip("abandoned");
             }
         }
         inputs

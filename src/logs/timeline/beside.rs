@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::base::id::Id;
 use crate::base::json::{Cursor, JsonKind, RawStr};
 use crate::base::names::{Names, Sym};
-use crate::logs::field::{FieldResult, each_field, id_of, text, whole_number};
+use crate::logs::field::{FieldResult, each_field, id_of, known_fields, text, whole_number};
 use crate::logs::timeline::requests::StatedCost;
 use crate::logs::timeline::rows::{AgentRow, FileTimeline};
 use crate::logs::trace::Place;
@@ -43,7 +43,7 @@ impl<'a> AgentFields<'a> {
     /// The fields of an object; nothing of anything else.
     pub(super) fn of(bytes: &'a [u8]) -> Self {
         let mut fields = Self::default();
-        let read = each_field(bytes, |key, cursor| {
+        known_fields(bytes, |key, cursor| {
             match key {
                 b"agentId" => fields.agent = text(cursor)?,
                 b"agentType" => fields.kind = text(cursor)?,
@@ -51,7 +51,6 @@ impl<'a> AgentFields<'a> {
             }
             Ok(())
         });
-        read.unwrap_or_default();
         fields
     }
 }

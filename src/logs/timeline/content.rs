@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 
-use crate::base::damage::Reason;
 use crate::base::id::Id;
 use crate::base::json::{RawStr, TextSink, decode_into};
 use crate::logs::body::code_points;
@@ -145,9 +144,6 @@ impl ContentDraft {
 
 impl<'a> TakeContent<'a> for ContentDraft {
     type Text = HeldTexts;
-
-    /// What is odd is counted by the light reading.
-    fn odd(&mut self, _reason: Reason) {}
 
     fn begin(&mut self) {
         self.blocks.clear();

@@ -7,9 +7,10 @@
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::base::id::{Id, IdMap, IdSet};
-use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
+use crate::base::json::{Cursor, JsonKind, RawStr};
 use crate::base::names::Names;
 use crate::logs::endpoint::{EndpointArguments, Endpoints};
+use crate::logs::field::FieldResult;
 use crate::logs::message::InputFields;
 use crate::logs::timeline::TokenCounter;
 use crate::logs::timeline::occurrences::Occurrences;
@@ -80,12 +81,14 @@ impl<'r> FieldFollower<'r> {
         let is_named = !rules.data_tools.iter().any(|name| name == tool) || self.is_named_endpoint(tool, input);
         self.asked.entry(call).or_insert(Asked { message: spot.message, is_named });
         let is_edit = rules.edit_tools.iter().any(|name| name == tool);
-        each_scalar(input, &mut |key, text| {
+        let walked = each_scalar(&mut Cursor::new(input), b"", 0, &mut |key, text| {
             let is_place = self.rules.references.file_keys.iter().any(|known| known.as_bytes() == key);
             let how = if is_edit && !is_place { FieldRow::IN_EDIT } else { FieldRow::IN_ARGUMENT };
-            self.written.entry(hash_in(spot, text));
+            self.written.entry(spot.hash(text));
             self.look(spot, how, text);
         });
+        // The span was walked before: what fails here are malformed escapes, which end it.
+        walked.unwrap_or_default();
     }
 
     /// Takes a text of the model.
@@ -96,7 +99,7 @@ impl<'r> FieldFollower<'r> {
     /// Takes what a person wrote: an answer that says it again tells nothing.
     pub fn said(&mut self, spot: TextSpot, text: &[u8]) {
         words(text, |word| {
-            self.written.entry(hash_in(spot, &text[word]));
+            self.written.entry(spot.hash(&text[word]));
         });
         self.chunks(spot, text);
     }
@@ -133,7 +136,7 @@ impl<'r> FieldFollower<'r> {
 
     /// Whether the keys that a program prints are its own.
     fn is_named_endpoint(&self, tool: &str, input: &[u8]) -> bool {
-        let command = InputFields::of(input).command().and_then(RawStr::text);
+        let command = InputFields::of(input).command.and_then(RawStr::text);
         let class = self
             .endpoints
             .class(tool, EndpointArguments { command: command.as_deref(), ..EndpointArguments::default() });
@@ -144,9 +147,9 @@ impl<'r> FieldFollower<'r> {
     fn tell(&mut self, spot: TextSpot, value: &[u8], row: u32) -> bool {
         let mut first = None;
         words(value, |word| first = first.take().or(Some(word)));
-        let Some(first) = first.filter(|_| self.written.get(hash_in(spot, value)).is_none()) else { return false };
+        let Some(first) = first.filter(|_| self.written.get(spot.hash(value)).is_none()) else { return false };
         let hash = xxh3_64(value);
-        let waiting = self.told.entry(hash_in(spot, &value[first.clone()]));
+        let waiting = self.told.entry(spot.hash(&value[first.clone()]));
         match waiting.iter_mut().find(|told| told.hash == hash && told.bytes == value.len()) {
             Some(told) => told.rows.push(row),
             None => waiting.push(Told { offset: first.start, bytes: value.len(), hash, rows: vec![row] }),
@@ -159,7 +162,7 @@ impl<'r> FieldFollower<'r> {
         let Self { written, told, messages, found, .. } = self;
         words(text, |word| {
             let start = word.start;
-            let hash = hash_in(spot, &text[word]);
+            let hash = spot.hash(&text[word]);
             written.entry(hash);
             let waiting = told.get_mut(hash).into_iter().flatten();
             for value in waiting.filter(|value| !value.rows.is_empty() && stands_at(text, start, value)) {
@@ -183,7 +186,7 @@ impl<'r> FieldFollower<'r> {
         let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`<>()[]{},;|".contains(byte);
         for chunk in text.split(ends).filter(|chunk| chunk.len() >= self.rules.fields.text_bytes_min) {
             let end = chunk.iter().rposition(|byte| !b".:!?".contains(byte)).map_or(0, |last| last + 1);
-            self.written.entry(hash_in(spot, &chunk[..end]));
+            self.written.entry(spot.hash(&chunk[..end]));
         }
     }
 }
@@ -195,11 +198,6 @@ fn stands_at(text: &[u8], word: usize, told: &Told) -> bool {
     let Some(piece) = text.get(start..end) else { return false };
     let goes_on = |at: usize| at > 0 && at < text.len() && is_inside(text[at - 1]) && is_inside(text[at]);
     !goes_on(start) && !goes_on(end) && xxh3_64(piece) == told.hash
-}
-
-/// The hash of a text in a chain.
-fn hash_in(spot: TextSpot, text: &[u8]) -> u64 {
-    xxh3_64_with_seed(text, u64::from(spot.chain))
 }
 
 /// Whether a byte is part of a word: letters, digits, `_` and all that is not ASCII.
@@ -217,48 +215,38 @@ fn words(text: &[u8], mut take: impl FnMut(std::ops::Range<usize>)) {
     }
 }
 
-/// Every string and number of an input, with the last key above it.
-fn each_scalar(input: &[u8], take: &mut dyn FnMut(&[u8], &[u8])) {
-    let mut walk = Walk { take };
-    // The span was walked before: what fails here are malformed escapes, which end it.
-    walk.value(&mut Cursor::new(input), b"", 0).unwrap_or_default();
-}
-
-struct Walk<'t> {
-    take: &'t mut dyn FnMut(&[u8], &[u8]),
-}
-
 /// Levels of an input that are walked.
 const INPUT_DEPTH_MAX: usize = 64;
 
-impl Walk<'_> {
-    fn value(&mut self, cursor: &mut Cursor<'_>, key: &[u8], depth: usize) -> Result<(), JsonFault> {
-        let shape = cursor.shape()?;
-        if depth > INPUT_DEPTH_MAX {
-            return cursor.skip_value();
-        }
-        match shape {
-            JsonKind::Object => {
-                let mut first = cursor.enter()?;
-                while let Some(key) = cursor.next_key(&mut first)? {
-                    self.value(cursor, key.0, depth + 1)?;
-                }
-            }
-            JsonKind::Array => {
-                let mut first = cursor.enter()?;
-                while cursor.next_element(&mut first)? {
-                    self.value(cursor, key, depth + 1)?;
-                }
-            }
-            JsonKind::String => {
-                let text = cursor.string()?.decode().unwrap_or_default();
-                (self.take)(key, &text);
-            }
-            JsonKind::Number => (self.take)(key, cursor.number()?),
-            JsonKind::Bool | JsonKind::Null => cursor.skip_value()?,
-        }
-        Ok(())
+/// Every string and number of the value at the cursor, with the last key above it.
+fn each_scalar(
+    cursor: &mut Cursor<'_>,
+    key: &[u8],
+    depth: usize,
+    take: &mut dyn FnMut(&[u8], &[u8]),
+) -> FieldResult<()> {
+    let shape = cursor.shape()?;
+    if depth > INPUT_DEPTH_MAX {
+        return cursor.skip_value();
     }
+    match shape {
+        JsonKind::Object => {
+            let mut first = cursor.enter()?;
+            while let Some(key) = cursor.next_key(&mut first)? {
+                each_scalar(cursor, key.0, depth + 1, take)?;
+            }
+        }
+        JsonKind::Array => {
+            let mut first = cursor.enter()?;
+            while cursor.next_element(&mut first)? {
+                each_scalar(cursor, key, depth + 1, take)?;
+            }
+        }
+        JsonKind::String => take(key, &cursor.string()?.decode().unwrap_or_default()),
+        JsonKind::Number => take(key, cursor.number()?),
+        JsonKind::Bool | JsonKind::Null => cursor.skip_value()?,
+    }
+    Ok(())
 }
 
 /// The fields of one or more JSON documents, objects or arrays, which stand one after another, in order of first sight;
@@ -269,7 +257,8 @@ fn fields_of(text: &[u8], rules: &FieldRules, is_named: bool) -> Option<Vec<Fiel
     if !matches!(cursor.rest().first(), Some(b'{' | b'[')) {
         return None;
     }
-    let mut answer = Answer::new(rules, is_named);
+    let (fields, places, seen) = Default::default();
+    let mut answer = Answer { rules, is_named, path: String::new(), unnamed: 0, fields, places, seen };
     while !cursor.at_end() {
         let is_document = matches!(cursor.shape(), Ok(JsonKind::Object | JsonKind::Array));
         let start = cursor.pos();
@@ -294,21 +283,9 @@ struct Answer<'r> {
     seen: IdSet<u64>,
 }
 
-impl<'r> Answer<'r> {
-    fn new(rules: &'r FieldRules, is_named: bool) -> Self {
-        Self {
-            rules,
-            is_named,
-            path: String::new(),
-            unnamed: 0,
-            fields: Vec::new(),
-            places: IdMap::default(),
-            seen: IdSet::default(),
-        }
-    }
-
+impl Answer<'_> {
     /// Takes a value; `start` is where its key or the sign before it stands.
-    fn value(&mut self, cursor: &mut Cursor<'_>, start: usize, depth: usize) -> Result<(), JsonFault> {
+    fn value(&mut self, cursor: &mut Cursor<'_>, start: usize, depth: usize) -> FieldResult<()> {
         let shape = cursor.shape()?;
         let length = self.path.len();
         match shape {

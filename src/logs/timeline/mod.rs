@@ -24,7 +24,6 @@ pub mod runs;
 
 #[cfg(any(test, fuzzing))]
 use std::io::Read;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::base::lines::LineBuffer;
 use crate::base::tokenizer::TokenCounts;
@@ -65,26 +64,15 @@ pub fn read_all(
     pool: &rayon::ThreadPool,
     advance: &(dyn Fn(u64) + Sync),
 ) -> Vec<(FileTimeline, Counters)> {
-    let mut order: Vec<usize> = (0..jobs.len()).collect();
-    order.sort_by_key(|&job| (std::cmp::Reverse(jobs[job].to), job));
-    let next = AtomicUsize::new(0);
-    let read: Vec<Vec<_>> = pool.broadcast(|_| {
-        let mut buffer = LineBuffer::default();
-        let mut gauge = guide.gauge.map(|make| make());
-        let mut done = Vec::new();
-        while let Some(&job) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let mut reader = TimelineReader::new(guide, gauge.as_deref_mut());
-            read::read_whole(&jobs[job], &mut buffer, &mut reader);
-            advance(jobs[job].to);
-            let (mut file, counters) = reader.finish();
-            add_agent_file(jobs[job].path, &mut file);
-            done.push((job, (file, counters)));
-        }
-        done
-    });
-    let mut files: Vec<_> = read.into_iter().flatten().collect();
-    files.sort_unstable_by_key(|(job, _)| *job);
-    files.into_iter().map(|(_, file)| file).collect()
+    let begin = || (LineBuffer::default(), guide.gauge.map(|make| make()));
+    read::largest_first(pool, &read::sizes_of(jobs), &begin, &|(buffer, gauge), job| {
+        let mut reader = TimelineReader::new(guide, gauge.as_deref_mut());
+        read::read_whole(&jobs[job], buffer, &mut reader);
+        advance(jobs[job].to);
+        let (mut file, counters) = reader.finish();
+        add_agent_file(jobs[job].path, &mut file);
+        (file, counters)
+    })
 }
 
 /// Reads one stream to its end; how it is packed is told by its first bytes.

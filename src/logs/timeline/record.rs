@@ -5,13 +5,13 @@ use std::sync::Arc;
 use crate::base::id::{Id, IdMap};
 use crate::base::json::{Cursor, RawStr};
 use crate::base::names::Sym;
+use crate::base::numbers::saturated;
 use crate::base::tokenizer::TokenCounts;
 use crate::logs::body::{STUDIED_BYTES, code_points, text_of};
 use crate::logs::content::{MessageFields, read_content};
 use crate::logs::envelope::{Attachment, Envelope, Metadata, ParentField, ProgressFields};
-use crate::logs::field::{FieldResult, id_of};
+use crate::logs::field::{FieldResult, id_of, pseudonym_of};
 use crate::logs::message::InputFields;
-use crate::logs::path::normal_path;
 use crate::logs::take::TakeRecords;
 use crate::logs::time::Memo;
 use crate::logs::timeline::content::{ContentDraft, DraftBlock, DraftKind};
@@ -25,7 +25,7 @@ use crate::logs::timeline::rows::{
 use crate::logs::timeline::words::WordList;
 use crate::logs::timeline::{TimelineGuide, TokenCounter, added, beside};
 use crate::logs::trace::{
-    ChainIndex, ChainKey, Counters, Place, SUMMARY_WITHIN_RECORDS, SessionPlaces, chain_place, earlier,
+    ChainIndex, ChainKey, Counters, Place, SUMMARY_WITHIN_RECORDS, SessionPlaces, chain_place, count_under, earlier,
 };
 
 /// The model of messages that the client wrote itself.
@@ -46,14 +46,8 @@ pub struct TimelineReader<'g, 'v> {
     outside: Vec<Id>,
     /// By `uuid` of inline side-chain records: the record that began the side chain.
     roots: IdMap<Id, Id>,
-    /// Number and `uuid` of the last compaction of each chain.
-    compacted: Vec<Option<(u32, Id)>>,
-    /// Whether the last prompt of each chain was in plan mode.
-    planning: Vec<bool>,
-    /// The permission mode of the last prompt of each chain.
-    modes: Vec<Id>,
-    /// Whether it is known of each chain by what name it works in a team.
-    in_team: Vec<bool>,
+    /// By chain: how things stand in it.
+    standing: Vec<ChainStanding>,
     /// The kind of agent that calls asked for, by `tool_use` id.
     asked_for: IdMap<Id, Vec<u8>>,
     branch: Memo<Id>,
@@ -68,6 +62,19 @@ pub struct TimelineReader<'g, 'v> {
     /// Numbers of messages, to tell an answer from what it answers.
     messages: IdMap<Id, u32>,
     words: WordList,
+}
+
+/// How things stand in a chain.
+#[derive(Clone, Default)]
+struct ChainStanding {
+    /// Number and `uuid` of its last compaction.
+    compacted: Option<(u32, Id)>,
+    /// Whether its last prompt was in plan mode.
+    plans: bool,
+    /// The permission mode of its last prompt.
+    mode: Id,
+    /// Whether it is known by what name it works in a team.
+    in_team: bool,
 }
 
 impl TakeRecords for TimelineReader<'_, '_> {
@@ -99,10 +106,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             above: IdMap::default(),
             outside: Vec::new(),
             roots: IdMap::default(),
-            compacted: Vec::new(),
-            planning: Vec::new(),
-            modes: Vec::new(),
-            in_team: Vec::new(),
+            standing: Vec::new(),
             asked_for: IdMap::default(),
             branch: Memo::default(),
             chains: ChainIndex::default(),
@@ -163,11 +167,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         if count == 0 {
             return;
         }
-        let skipped = &mut self.out.rows.skipped;
-        match skipped.get_mut(reason) {
-            Some(known) => *known += count,
-            None => drop(skipped.insert(reason.to_owned(), count)),
-        }
+        count_under(&mut self.out.rows.skipped, reason, count);
     }
 
     /// The record is whole: its row, if it becomes one.
@@ -204,15 +204,14 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     }
 
     fn session_id(&mut self, envelope: &Envelope<'_>) -> Id {
-        let text = envelope.session.or(envelope.session_snake);
-        text.map_or(Id::NONE, |text| self.session.get(text.0, pseudonym_of_raw))
+        envelope.session_id(&mut self.session)
     }
 
     /// Remembers where and when a session took place.
     fn session_span(&mut self, envelope: &Envelope<'_>) {
         let session = self.session_id(envelope);
         let cwd = envelope.cwd.filter(|cwd| !cwd.0.is_empty());
-        let project = cwd.map_or(Id::NONE, |cwd| self.project.get(cwd.0, pseudonym_of_raw));
+        let project = cwd.map_or(Id::NONE, |cwd| self.project.get(cwd.0, |raw| pseudonym_of(RawStr(raw))));
         let ts_first = envelope.ts();
         let background = self.guide.rules.background_session_kind.as_bytes();
         let is_background = envelope.session_kind.is_some_and(|kind| kind.0 == background);
@@ -267,10 +266,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
 
     fn chain(&mut self, key: ChainKey) -> u32 {
         let place = chain_place(&mut self.out.rows.chains, &mut self.chains, key);
-        self.compacted.resize(self.out.rows.chains.len(), None);
-        self.planning.resize(self.out.rows.chains.len(), false);
-        self.modes.resize(self.out.rows.chains.len(), Id::NONE);
-        self.in_team.resize(self.out.rows.chains.len(), false);
+        self.standing.resize(self.out.rows.chains.len(), ChainStanding::default());
         place
     }
 
@@ -303,12 +299,13 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             marks.set(self.marks_of_text(envelope, draft.text_of(block)));
         }
         if let Some(mode) = envelope.permission_mode {
-            let plan = mode.0 == self.guide.rules.plan_permission_mode.as_bytes();
-            if std::mem::replace(&mut self.planning[chain as usize], plan) != plan {
+            let plans = mode.0 == self.guide.rules.plan_permission_mode.as_bytes();
+            let known = &mut self.standing[chain as usize];
+            if std::mem::replace(&mut known.plans, plans) != plans {
                 marks.set(Marks::PLAN_MODE);
             }
             let mode = id_of(mode);
-            let before = std::mem::replace(&mut self.modes[chain as usize], mode);
+            let before = std::mem::replace(&mut known.mode, mode);
             if before.is_some() && before != mode {
                 marks.set(Marks::MODE_CHANGE);
             }
@@ -330,7 +327,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     fn team_member(&mut self, envelope: &Envelope<'_>, chain: u32) {
         let Some((_, name)) = envelope.team.zip(envelope.agent_name) else { return };
         let ChainKey { session, agent, .. } = self.out.rows.chains[chain as usize];
-        if std::mem::replace(&mut self.in_team[chain as usize], true) {
+        if std::mem::replace(&mut self.standing[chain as usize].in_team, true) {
             return;
         }
         let kind = beside::word(&mut self.out.names, name);
@@ -387,10 +384,11 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     fn lone_summary(&mut self, envelope: &Envelope<'_>, parent: Parent, chain: u32) {
         let record = self.counters.items;
         let above = envelope.parent.id();
-        let belongs = self.compacted[chain as usize]
+        let belongs = self.standing[chain as usize]
+            .compacted
             .is_some_and(|(number, id)| record - number <= SUMMARY_WITHIN_RECORDS || (id.is_some() && id == above));
         if !belongs {
-            self.compacted[chain as usize] = Some((record, envelope.uuid()));
+            self.standing[chain as usize].compacted = Some((record, envelope.uuid()));
             let nameless = Envelope { uuid: None, ..*envelope };
             let kind = CompactedRow { trigger: Trigger::Unknown, pre_tokens: None };
             let kind = RecordKind::Compacted(Box::new(kind));
@@ -459,8 +457,8 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
                 is_error: block.is_error,
                 file: 0,
                 media: block.media.min(15) as u8,
-                chars: u32::try_from(code_points(bytes) + block.beyond.chars).unwrap_or(u32::MAX),
-                bytes: u32::try_from(bytes.len() as u64 + block.beyond.bytes).unwrap_or(u32::MAX),
+                chars: saturated(code_points(bytes) + block.beyond.chars),
+                bytes: saturated(bytes.len() as u64 + block.beyond.bytes),
                 tokens: self.tokens(bytes),
                 call: block.call,
                 tool: self.out.names.intern(&String::from_utf8_lossy(&block.tool)),
@@ -542,7 +540,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         match envelope.subtype.map(|subtype| subtype.0) {
             Some(b"compact_boundary") => {
                 let chain = self.chain_of(envelope);
-                self.compacted[chain as usize] = Some((self.counters.items, envelope.uuid()));
+                self.standing[chain as usize].compacted = Some((self.counters.items, envelope.uuid()));
                 let Metadata { manual, pre_tokens, .. } = metadata();
                 let trigger = match manual {
                     Some(true) => Trigger::Manual,
@@ -667,10 +665,5 @@ fn path_of(envelope: &Envelope<'_>, block: &DraftBlock, input: &[u8]) -> Option<
         return None;
     }
     let path = InputFields::of(input).path().and_then(RawStr::decode).filter(|path| !path.is_empty())?;
-    let cwd = envelope.cwd.and_then(RawStr::decode);
-    Some(normal_path(&path, cwd.as_deref()))
-}
-
-fn pseudonym_of_raw(raw: &[u8]) -> Id {
-    Id::pseudonym(&RawStr(raw).decode().unwrap_or_default())
+    Some(envelope.normal_path(&path))
 }

@@ -28,6 +28,13 @@ pub struct TextSpot {
     pub message: u32,
 }
 
+impl TextSpot {
+    /// The hash of a text in its chain.
+    pub fn hash(self, text: &[u8]) -> u64 {
+        xxh3_64_with_seed(text, u64::from(self.chain))
+    }
+}
+
 /// Follows one file from its start.
 pub struct References<'r> {
     rules: &'r TimelineRules,
@@ -146,7 +153,7 @@ impl<'r> References<'r> {
     }
 
     fn identifier(&mut self, spot: TextSpot, kind: ReferenceKind, name: &[u8], end_chars: u32) {
-        let entry = self.identifiers.entry(xxh3_64_with_seed(name, u64::from(spot.chain)));
+        let entry = self.identifiers.entry(spot.hash(name));
         if spot.message != NONE && !std::mem::replace(&mut entry.written, true) {
             let sources = add_sources(&mut self.sources, entry.places(), &self.messages, spot);
             if !sources.is_empty() {
@@ -164,7 +171,7 @@ impl<'r> References<'r> {
         let Some((_, line)) = longest.filter(|(chars, _)| *chars >= self.rules.references.line_chars_min) else {
             return;
         };
-        let entry = self.lines.get(line_hash(line, spot));
+        let entry = self.lines.get(spot.hash(line));
         let places = entry.into_iter().flat_map(OccurrenceEntry::places);
         let sources = add_sources(&mut self.sources, places, &self.messages, spot);
         let cut = entry.is_some_and(OccurrenceEntry::is_cut);
@@ -182,18 +189,14 @@ impl<'r> References<'r> {
         let place = Occurrence { block: spot.block, end_chars };
         let places_max = self.rules.references.sources_max;
         let behind = behind_prefix(bare, self.rules.references.prefix_bytes_max);
-        let keeps_whole = behind.is_none_or(|prefix| !prefix.is_number);
+        let keeps_whole = behind.is_none_or(|(_, is_number)| !is_number);
         let whole = keeps_whole.then_some(bare);
-        for text in behind.map(|prefix| prefix.rest).into_iter().chain(whole) {
+        for text in behind.map(|(rest, _)| rest).into_iter().chain(whole) {
             if text.len() as u64 >= chars_min && code_points(text) >= chars_min {
-                self.lines.entry(line_hash(text, spot)).add(place, places_max);
+                self.lines.entry(spot.hash(text)).add(place, places_max);
             }
         }
     }
-}
-
-fn line_hash(line: &[u8], spot: TextSpot) -> u64 {
-    xxh3_64_with_seed(line, u64::from(spot.chain))
 }
 
 /// Adds the places that stood before the answer at `spot`: its own blocks were not in its context.
@@ -209,19 +212,11 @@ fn add_sources(
     start..sources.len() as u32
 }
 
-/// What stands behind the prefix of a line.
-#[derive(Clone, Copy)]
-struct BehindPrefix<'l> {
-    rest: &'l [u8],
-    /// The prefix is a line number of a listing, which no file holds.
-    is_number: bool,
-}
-
 /// A line behind `12→` or `12` and a tab (listings of files), `12:` or `12-` or `path:12:` (matches of a search), `+` or
-/// `-` (differences).
-fn behind_prefix(line: &[u8], prefix_bytes_max: usize) -> Option<BehindPrefix<'_>> {
+/// `-` (differences); and whether the prefix is the number of a line in a listing, which no file holds.
+fn behind_prefix(line: &[u8], prefix_bytes_max: usize) -> Option<(&[u8], bool)> {
     let rest = |rest: &'_ [u8]| -> usize { line.len() - rest.trim_ascii_start().len() };
-    let made = |from: usize, is_number| Some(BehindPrefix { rest: &line[from..], is_number });
+    let made = |from: usize, is_number| Some((&line[from..], is_number));
     let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let behind = &line[digits..];
     if digits > 0 {

@@ -5,9 +5,6 @@ use std::collections::BTreeMap;
 use memchr::memmem;
 use serde::Deserialize;
 
-use crate::base::error::{Error, Result};
-use crate::base::toml;
-
 /// The shipped rules.
 #[cfg(any(test, fuzzing))]
 pub const SHIPPED: &str = include_str!("../../../rules/timeline.toml");
@@ -183,18 +180,11 @@ impl Span {
 }
 
 impl TimelineRules {
-    /// Reads a file of rules; `origin` names it in errors.
-    ///
-    /// # Errors
-    /// If the text does not fit.
-    pub fn parse(text: &str, origin: &str) -> Result<Self> {
-        toml::parsed(text).map_err(|fault| Error::failed(fault.at(origin)))
-    }
-
     /// The rules compiled into this program.
     #[cfg(any(test, fuzzing))]
     pub fn shipped() -> Self {
-        Self::parse(SHIPPED, "rules/timeline.toml").expect("the shipped rules/timeline.toml parses; a test reads it")
+        crate::base::data::typed(SHIPPED, "rules/timeline.toml")
+            .expect("the shipped rules/timeline.toml parses; a test reads it")
     }
 
     /// The kind of an agent that the client runs for itself, told by how its id begins.

@@ -4,8 +4,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::base::data::typed;
 use crate::base::error::{Error, Result};
-use crate::base::toml;
 use crate::whatif::catalog::{ToolDefinition, Version};
 
 /// How calls name tools of MCP servers: this, the server, `__`, the tool.
@@ -93,7 +93,7 @@ pub fn definitions(spec: &Spec, text: &str) -> Result<(DefinitionShape, Vec<Tool
 /// If it does not fit.
 pub fn sheet(text: &str, place: &str) -> Result<Vec<ToolDefinition>> {
     let fault = |cause: String| Error::failed(format!("{place}: {cause}"));
-    let value: Value = toml::parsed(text).map_err(|fault| Error::failed(fault.at(place)))?;
+    let value: Value = typed(text, place)?;
     let entries = value.get("tool").and_then(Value::as_array).ok_or_else(|| fault("no [[tool]]".into()))?;
     let mut found = Vec::new();
     for entry in entries {
