@@ -107,7 +107,9 @@ fn walk<'t>(
             evictions.next();
         }
         stack.enter(response);
-        stack.make_stale(response);
+        if response.ran && scenario.options.invalidate {
+            scenario.drop_stale(tape, response, &mut stack.cache);
+        }
         match stack.decide(index, response) {
             Some((baseline, decision)) => each(index, baseline, Some(&decision), stack.range.runs()),
             None => each(index, 0, None, &[]),
@@ -156,24 +158,6 @@ impl<'t> LayerStack<'t> {
     fn evict(&mut self, response: u32) {
         self.cache.drop_if(|entry| entry.response == response);
         self.range.evict(response);
-    }
-
-    /// Drops what a call makes stale, before anything else is decided about it.
-    fn make_stale(&mut self, response: &Response) {
-        if !response.ran || !self.scenario.options.invalidate {
-            return;
-        }
-        let policy = &self.scenario.endpoints[response.endpoint as usize];
-        if policy.reached == WithinReach::Misses {
-            return;
-        }
-        if policy.mutates_files && response.path.is_some() {
-            self.cache.drop_if(|entry| self.tape.is_read_of(entry.response, response.path));
-        }
-        if !policy.invalidates.is_empty() {
-            let endpoint = |entry: &ShownBody| self.tape.responses[entry.response as usize].endpoint;
-            self.cache.drop_if(|entry| policy.invalidates.contains(&endpoint(entry)));
-        }
     }
 
     /// A response, with what the layers ask about it.
