@@ -1,4 +1,4 @@
-//! The calls of a history as a Polars frame, and the aggregations over it.
+//! Statistics of tools, from the calls of a history as a Polars frame.
 //!
 //! Frames hold numbers only: names are symbols, so grouping never touches text.
 
@@ -14,96 +14,83 @@ use crate::logs::history::History;
 use crate::logs::trace::ResultKind;
 
 /// One row per call.
-pub struct CallFrame {
-    calls: LazyFrame,
+fn frame(history: &History) -> Result<LazyFrame> {
+    let calls = &history.calls;
+    let of = |value: fn(&crate::logs::history::Call) -> u32| calls.iter().map(value).collect::<Vec<u32>>();
+    let session = |chain: u32| history.chains[chain as usize].session;
+    let frame = df!(
+        "tool" => of(|call| call.tool.0),
+        "session" => calls.iter().map(|call| session(call.chain)).collect::<Vec<u32>>(),
+        "ran" => calls.iter().map(|call| call.ran()).collect::<Vec<bool>>(),
+        "kind" => of(|call| call.kind as u32),
+        "bytes" => of(|call| call.bytes),
+        "latency_ms" => calls.iter().map(|call| call.latency_ms).collect::<Vec<Option<u32>>>(),
+        "shape" => of(|call| u32::from(call.shape)),
+    );
+    Ok(frame.map_err(fault)?.lazy())
 }
 
-impl CallFrame {
-    /// The frame of a history.
-    ///
-    /// # Errors
-    /// If the columns do not fit together, which is a fault of devboy.
-    pub fn new(history: &History) -> Result<Self> {
-        let calls = &history.calls;
-        let of = |value: fn(&crate::logs::history::Call) -> u32| calls.iter().map(value).collect::<Vec<u32>>();
-        let session = |chain: u32| history.chains[chain as usize].session;
-        let frame = df!(
-            "tool" => of(|call| call.tool.0),
-            "session" => calls.iter().map(|call| session(call.chain)).collect::<Vec<u32>>(),
-            "ran" => calls.iter().map(|call| call.ran()).collect::<Vec<bool>>(),
-            "kind" => of(|call| call.kind as u32),
-            "bytes" => of(|call| call.bytes),
-            "latency_ms" => calls.iter().map(|call| call.latency_ms).collect::<Vec<Option<u32>>>(),
-            "shape" => of(|call| u32::from(call.shape)),
-        );
-        Ok(Self { calls: frame.map_err(fault)?.lazy() })
-    }
-
-    /// Statistics of every tool, by symbol.
-    ///
-    /// # Errors
-    /// If Polars refuses the query, which is a fault of devboy.
-    pub fn tool_stats(&self) -> Result<Vec<ToolStats>> {
-        let sized = || col("ran").and(col("kind").neq(lit(ResultKind::NonText as u32)));
-        let quantile = |share: f64| {
-            col("bytes").filter(sized()).quantile(lit(share), QuantileMethod::Lower).cast(DataType::UInt64)
-        };
-        let timed = || col("latency_ms").filter(col("ran")).drop_nulls();
-        let stats = self
-            .calls
-            .clone()
-            .group_by([col("tool")])
-            .agg([
-                len().cast(DataType::UInt64).alias("calls"),
-                col("session").n_unique().cast(DataType::UInt64).alias("sessions"),
-                col("ran").sum().cast(DataType::UInt64).alias("ran_calls"),
-                sized().sum().cast(DataType::UInt64).alias("sized"),
-                quantile(0.5).alias("bytes_p50"),
-                quantile(0.99).alias("bytes_p99"),
-                timed().len().cast(DataType::UInt64).alias("timed"),
-                timed().quantile(lit(0.5), QuantileMethod::Lower).cast(DataType::UInt64).alias("latency_ms_p50"),
-            ])
-            .sort(["tool"], SortMultipleOptions::default())
-            .collect()
-            .map_err(fault)?;
-        let shapes = self.shapes()?;
-        let columns = Collected(&stats);
-        (0..stats.height())
-            .map(|row| {
-                let tool = Sym(columns.number("tool", row)? as u32);
-                Ok(ToolStats {
-                    tool,
-                    calls: columns.number("calls", row)?,
-                    sessions: columns.number("sessions", row)?,
-                    ran: columns.number("ran_calls", row)?,
-                    sized: columns.number("sized", row)?,
-                    bytes_p50: columns.number("bytes_p50", row)?,
-                    bytes_p99: columns.number("bytes_p99", row)?,
-                    timed: columns.number("timed", row)?,
-                    latency_ms_p50: columns.number("latency_ms_p50", row)?,
-                    shapes: shapes.get(&tool).cloned().unwrap_or_default(),
-                })
-            })
-            .collect()
-    }
-
-    /// Answers by tool and shape, where the shape was looked at.
-    fn shapes(&self) -> Result<BTreeMap<Sym, BTreeMap<u8, u64>>> {
-        let counted = self
-            .calls
-            .clone()
-            .filter(col("ran").and(col("shape").gt(lit(0_u32))))
-            .group_by([col("tool"), col("shape")])
-            .agg([len().cast(DataType::UInt64).alias("calls")])
-            .collect()
-            .map_err(fault)?;
-        let columns = Collected(&counted);
-        let mut out: BTreeMap<Sym, BTreeMap<u8, u64>> = BTreeMap::new();
-        for row in 0..counted.height() {
+/// Statistics of every tool, by symbol.
+///
+/// # Errors
+/// If Polars refuses the query, which is a fault of devboy.
+pub fn tool_stats(history: &History) -> Result<Vec<ToolStats>> {
+    let calls = frame(history)?;
+    let sized = || col("ran").and(col("kind").neq(lit(ResultKind::NonText as u32)));
+    let quantile =
+        |share: f64| col("bytes").filter(sized()).quantile(lit(share), QuantileMethod::Lower).cast(DataType::UInt64);
+    let timed = || col("latency_ms").filter(col("ran")).drop_nulls();
+    let stats = calls
+        .clone()
+        .group_by([col("tool")])
+        .agg([
+            len().cast(DataType::UInt64).alias("calls"),
+            col("session").n_unique().cast(DataType::UInt64).alias("sessions"),
+            col("ran").sum().cast(DataType::UInt64).alias("ran_calls"),
+            sized().sum().cast(DataType::UInt64).alias("sized"),
+            quantile(0.5).alias("bytes_p50"),
+            quantile(0.99).alias("bytes_p99"),
+            timed().len().cast(DataType::UInt64).alias("timed"),
+            timed().quantile(lit(0.5), QuantileMethod::Lower).cast(DataType::UInt64).alias("latency_ms_p50"),
+        ])
+        .sort(["tool"], SortMultipleOptions::default())
+        .collect()
+        .map_err(fault)?;
+    let shapes = shapes(calls)?;
+    let columns = Collected(&stats);
+    (0..stats.height())
+        .map(|row| {
             let tool = Sym(columns.number("tool", row)? as u32);
-            let shape = columns.number("shape", row)? as u8;
-            out.entry(tool).or_default().insert(shape, columns.number("calls", row)?);
-        }
-        Ok(out)
+            Ok(ToolStats {
+                tool,
+                calls: columns.number("calls", row)?,
+                sessions: columns.number("sessions", row)?,
+                ran: columns.number("ran_calls", row)?,
+                sized: columns.number("sized", row)?,
+                bytes_p50: columns.number("bytes_p50", row)?,
+                bytes_p99: columns.number("bytes_p99", row)?,
+                timed: columns.number("timed", row)?,
+                latency_ms_p50: columns.number("latency_ms_p50", row)?,
+                shapes: shapes.get(&tool).cloned().unwrap_or_default(),
+            })
+        })
+        .collect()
+}
+
+/// Answers by tool and shape, where the shape was looked at.
+fn shapes(calls: LazyFrame) -> Result<BTreeMap<Sym, BTreeMap<u8, u64>>> {
+    let counted = calls
+        .filter(col("ran").and(col("shape").gt(lit(0_u32))))
+        .group_by([col("tool"), col("shape")])
+        .agg([len().cast(DataType::UInt64).alias("calls")])
+        .collect()
+        .map_err(fault)?;
+    let columns = Collected(&counted);
+    let mut out: BTreeMap<Sym, BTreeMap<u8, u64>> = BTreeMap::new();
+    for row in 0..counted.height() {
+        let tool = Sym(columns.number("tool", row)? as u32);
+        let shape = columns.number("shape", row)? as u8;
+        out.entry(tool).or_default().insert(shape, columns.number("calls", row)?);
     }
+    Ok(out)
 }

@@ -8,14 +8,13 @@ use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
-use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
 
 use crate::base::contained::contained;
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
+use crate::frames::export::{tool_version, write_batch};
 
 /// Version of the columns and of what they mean.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -175,22 +174,11 @@ pub(super) fn encoded_as(
     columns: Vec<ArrayRef>,
     about: &[(&str, String)],
 ) -> Result<Vec<u8>> {
-    let failed = |cause: &dyn std::fmt::Display| Error::failed(format!("writing Parquet: {cause}"));
-    let schema = Arc::new(Schema::new(fields));
-    let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|cause| failed(&cause))?;
-    let own = [("tool_version", env!("CARGO_PKG_VERSION").to_owned()), ("what", what.to_owned())];
-    let about = version
-        .iter()
-        .chain(&own)
-        .chain(about)
-        .map(|(key, value)| KeyValue::new(format!("devboy.{key}"), value.clone()));
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::UNCOMPRESSED)
-        .set_key_value_metadata(Some(about.collect()))
-        .build();
-    let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties)).map_err(|cause| failed(&cause))?;
-    writer.write(&batch).map_err(|cause| failed(&cause))?;
-    writer.into_inner().map_err(|cause| failed(&cause))
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns);
+    let own = [tool_version(), ("what", what.to_owned())];
+    let mut bytes = Vec::new();
+    write_batch(&mut bytes, batch, Compression::UNCOMPRESSED, version.iter().chain(&own).chain(about))?;
+    Ok(bytes)
 }
 
 /// Why a file is refused, in words that follow its name.
@@ -236,7 +224,7 @@ pub fn read_pool(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<Pool> {
     for batch in &table.batches {
         for row in 0..batch.num_rows() {
             rows.push(PooledCount {
-                week: text(batch, 0, row)?,
+                week: text(batch, 0, row),
                 batch: small(batch, 1, row)?,
                 count: count(batch, 2, row)?,
                 people: batch.column(9).as_primitive::<Int64Type>().value(row),
@@ -248,7 +236,7 @@ pub fn read_pool(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<Pool> {
 
 /// What a file says of itself, and its rows.
 struct ContributionFile {
-    about: About,
+    about: Vec<(String, String)>,
     batches: Vec<RecordBatch>,
 }
 
@@ -261,32 +249,24 @@ impl ContributionFile {
 /// A file with exactly these columns. A reader that panics on hostile bytes has refused them.
 fn table(bytes: Vec<u8>, what: &str, fields: &[Field], rows_max: usize) -> ContributionResult<ContributionFile> {
     let (what, fields) = (what.to_owned(), fields.to_vec());
-    let read = move || batches_of(bytes.into(), &what, &fields, rows_max);
-    let (about, batches) = contained(read).unwrap_or_else(|| Err("it is no Parquet file: damaged".to_owned()))?;
-    Ok(ContributionFile { about, batches })
+    let read = move || table_of(bytes.into(), &what, &fields, rows_max);
+    contained(read).unwrap_or_else(|| Err("it is no Parquet file: damaged".to_owned()))
 }
 
-type About = Vec<(String, String)>;
-
-fn batches_of(
-    bytes: Bytes,
-    what: &str,
-    fields: &[Field],
-    rows_max: usize,
-) -> ContributionResult<(About, Vec<RecordBatch>)> {
+fn table_of(bytes: Bytes, what: &str, fields: &[Field], rows_max: usize) -> ContributionResult<ContributionFile> {
     let damaged = |cause: &dyn std::fmt::Display| format!("it is no Parquet file: {cause}");
     let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(|cause| damaged(&cause))?;
     let metadata = reader.metadata();
-    let about: About = metadata.file_metadata().key_value_metadata().into_iter().flatten().filter_map(entry).collect();
-    let said = |key: &str| about.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
-    match said("schema_version") {
+    let about = metadata.file_metadata().key_value_metadata().into_iter().flatten().filter_map(entry).collect();
+    let mut table = ContributionFile { about, batches: Vec::new() };
+    match table.said("schema_version") {
         None => return Err("no devboy wrote it: it names no schema version".to_owned()),
         Some(version) if version != SCHEMA_VERSION.to_string() => {
             return Err(format!("its schema version is {version}, this devboy reads {SCHEMA_VERSION}"));
         }
         Some(_) => {}
     }
-    if said("what") != Some(what) {
+    if table.said("what") != Some(what) {
         return Err(format!("it is no {what}"));
     }
     let plain: Vec<Field> = reader.schema().fields().iter().map(bare).collect();
@@ -300,7 +280,6 @@ fn batches_of(
     if usize::try_from(metadata.file_metadata().num_rows()).map_or(true, |rows| rows > rows_max) {
         return Err(format!("it has {} rows; at most {rows_max} are read", metadata.file_metadata().num_rows()));
     }
-    let mut batches: Vec<RecordBatch> = Vec::new();
     let mut rows = 0;
     for batch in reader.with_batch_size(BATCH_ROWS).build().map_err(|cause| damaged(&cause))? {
         let batch = batch.map_err(|cause| damaged(&cause))?;
@@ -309,9 +288,9 @@ fn batches_of(
         if rows > rows_max || texts.flat_map(|column| column.iter().flatten()).any(|text| text.len() > TEXT_BYTES_MAX) {
             return Err("it holds more than its head says, or texts that are no names".to_owned());
         }
-        batches.push(batch);
+        table.batches.push(batch);
     }
-    Ok((about, batches))
+    Ok(table)
 }
 
 fn entry(pair: &KeyValue) -> Option<(String, String)> {
@@ -325,19 +304,19 @@ fn bare(field: &Arc<Field>) -> Field {
 fn count(batch: &RecordBatch, first: usize, row: usize) -> ContributionResult<Count> {
     Ok(Count {
         subject: CountSubject {
-            kind: text(batch, first, row)?,
-            name: text(batch, first + 1, row)?,
-            other: text(batch, first + 2, row)?,
+            kind: text(batch, first, row),
+            name: text(batch, first + 1, row),
+            other: text(batch, first + 2, row),
             lag: small(batch, first + 3, row)?,
         },
-        measure: text(batch, first + 4, row)?,
+        measure: text(batch, first + 4, row),
         bin: small(batch, first + 5, row)?,
         count: batch.column(first + 6).as_primitive::<Int64Type>().value(row),
     })
 }
 
-pub(super) fn text(batch: &RecordBatch, column: usize, row: usize) -> ContributionResult<String> {
-    Ok(batch.column(column).as_string::<i32>().value(row).to_owned())
+pub(super) fn text(batch: &RecordBatch, column: usize, row: usize) -> String {
+    batch.column(column).as_string::<i32>().value(row).to_owned()
 }
 
 fn small(batch: &RecordBatch, column: usize, row: usize) -> ContributionResult<u32> {

@@ -229,6 +229,15 @@ impl Lake {
         &self.dir
     }
 
+    /// The lake without what is damaged, if that is the trouble and changes anything.
+    #[must_use]
+    pub fn mended(&self, trouble: &Trouble) -> Option<Self> {
+        match trouble {
+            Trouble::Damaged(damage) => Some(self.without(damage)).filter(|now| now.manifest != self.manifest),
+            Trouble::Overtaken | Trouble::Failed(_) => None,
+        }
+    }
+
     /// Its table of contents.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
@@ -319,22 +328,15 @@ impl Lake {
     /// # Errors
     /// If a segment cannot be read.
     pub fn load_bodies(&self, formats: &[&str], maker: Id) -> Result<Vec<BodyFacts>, Trouble> {
-        let (mut facts, mut damage) = (Vec::new(), Vec::new());
-        for segment in self.manifest.body_segments.iter().rev() {
-            match self.load_body_segment(segment, formats) {
-                Ok(mut read) => {
-                    if segment.maker != maker {
-                        read.iter_mut().for_each(|row| row.counted = 0);
-                    }
-                    facts.append(&mut read);
-                }
-                Err(Trouble::Damaged(found)) => damage.extend(found),
-                Err(other) => return Err(other),
+        let segments = self.manifest.body_segments.iter().rev();
+        let read = segments.map(|segment| Ok((segment.maker, self.load_body_segment(segment, formats)?)));
+        let mut facts = Vec::new();
+        each_whole(read, |(made_by, mut read)| {
+            if made_by != maker {
+                read.iter_mut().for_each(|row| row.counted = 0);
             }
-        }
-        if !damage.is_empty() {
-            return Err(Trouble::Damaged(damage));
-        }
+            facts.append(&mut read);
+        })?;
         // The latest segment comes first and stays.
         facts.sort_by_key(|row| row.body);
         facts.dedup_by_key(|row| row.body);
@@ -367,15 +369,10 @@ impl Lake {
         &self,
         make: &(dyn Fn(PackedTimeline<'_>) -> Option<T> + Sync),
     ) -> Result<BTreeMap<u32, T>, Trouble> {
-        let (mut files, mut damage) = (BTreeMap::new(), Vec::new());
-        for segment in &self.manifest.timeline_segments {
-            match self.load_timeline_segment(segment, make) {
-                Ok(made) => files.extend(made),
-                Err(Trouble::Damaged(found)) => damage.extend(found),
-                Err(other) => return Err(other),
-            }
-        }
-        if damage.is_empty() { Ok(files) } else { Err(Trouble::Damaged(damage)) }
+        let read = self.manifest.timeline_segments.iter().map(|segment| self.load_timeline_segment(segment, make));
+        let mut files = BTreeMap::new();
+        each_whole(read, |made| files.extend(made))?;
+        Ok(files)
     }
 
     /// The timelines of one segment: first those that stand in one row, by many workers, and then those in several, when
@@ -620,15 +617,9 @@ impl Lake {
             Ok((segment, table, batches))
         });
         let read: Vec<Result<_, Trouble>> = read.collect();
-        let (mut whole, mut damage) = (Vec::new(), Vec::new());
-        for part in read {
-            match part {
-                Ok(part) => whole.push(part),
-                Err(Trouble::Damaged(found)) => damage.extend(found),
-                Err(other) => return Err(other),
-            }
-        }
-        if damage.is_empty() { Ok(whole) } else { Err(Trouble::Damaged(damage)) }
+        let mut whole = Vec::new();
+        each_whole(read, |part| whole.push(part))?;
+        Ok(whole)
     }
 
     /// Batches with their hashes as they were before they went to disk.
@@ -681,6 +672,19 @@ impl Manifest {
         self.next_segment += 1;
         self.next_segment - 1
     }
+}
+
+/// Hands on the parts that can be read; of those that cannot, the damage is gathered over all of them.
+fn each_whole<T>(parts: impl IntoIterator<Item = Result<T, Trouble>>, mut take: impl FnMut(T)) -> Result<(), Trouble> {
+    let mut damage = Vec::new();
+    for part in parts {
+        match part {
+            Ok(part) => take(part),
+            Err(Trouble::Damaged(found)) => damage.extend(found),
+            Err(other) => return Err(other),
+        }
+    }
+    if damage.is_empty() { Ok(()) } else { Err(Trouble::Damaged(damage)) }
 }
 
 fn damaged(segment: &LakeSegment, table: &str, why: &dyn std::fmt::Display) -> Trouble {

@@ -125,30 +125,21 @@ fn columns(calls: &[LightCall]) -> Vec<ArrayRef> {
 /// Why it is no such file that this version can read.
 pub fn read(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<(Contribution, Vec<LightCall>)> {
     let (of, batches) = read_table(bytes, WHAT, &schema(), rows_max)?;
-    let mut calls = Vec::new();
-    for batch in &batches {
-        for row in 0..batch.num_rows() {
-            calls.push(call(batch, row)?);
-        }
-    }
-    Ok((of, calls))
+    let calls = batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |row| call(batch, row)));
+    Ok((of, calls.collect()))
 }
 
-fn call(batch: &RecordBatch, row: usize) -> ContributionResult<LightCall> {
+fn call(batch: &RecordBatch, row: usize) -> LightCall {
     let number = |at: usize| batch.column(TEXTS.len() + at).as_primitive::<Int64Type>().value(row);
     let first = TEXTS.len() + Number::COUNT;
-    let mut after = <[String; AFTER.len()]>::default();
-    for (at, later) in after.iter_mut().enumerate() {
-        *later = text(batch, first + at, row)?;
-    }
-    Ok(LightCall {
-        session: text(batch, 0, row)?,
-        chain: text(batch, 1, row)?,
-        tool: text(batch, 2, row)?,
-        endpoint: text(batch, 3, row)?,
+    LightCall {
+        session: text(batch, 0, row),
+        chain: text(batch, 1, row),
+        tool: text(batch, 2, row),
+        endpoint: text(batch, 3, row),
         numbers: std::array::from_fn(number),
-        after,
-    })
+        after: std::array::from_fn(|at| text(batch, first + at, row)),
+    }
 }
 
 #[cfg(test)]

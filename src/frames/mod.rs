@@ -6,14 +6,11 @@ pub mod fingerprint;
 pub mod light;
 pub mod projection;
 pub mod tool_use;
-pub mod tools;
 
 pub mod bodies;
 pub mod calls;
 mod columns;
 pub mod edge;
-pub mod edges;
-pub mod endpoints;
 pub mod events;
 pub mod export;
 pub mod input;

@@ -8,12 +8,12 @@ use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
 use crate::base::significance::with_q;
 use crate::base::stats::Share;
-use crate::frames::edge::{Activity, Edge, EdgeSum, EdgeSums, EdgeThresholds, Turns};
-use crate::frames::edges::EdgeFrame;
+use crate::frames::edge::{Activity, Edge, EdgeFrame, EdgeSum, EdgeSums, EdgeThresholds, Turns};
 use crate::logs::corpus::Corpus;
 use crate::logs::history::History;
-use crate::logs::trace::{Millis, NO_TIME, ToolUse, is_within};
+use crate::logs::trace::{Millis, NO_TIME, is_within};
 use crate::mine::shuffled::of_activities;
+use crate::mine::totals::asked;
 
 fn known(time: Millis) -> Option<Millis> {
     (time != NO_TIME).then_some(time)
@@ -51,12 +51,10 @@ pub fn by_message(history: &History) -> Vec<Activity> {
 pub fn by_file(corpus: &Corpus, window: &Range<Millis>) -> Vec<Activity> {
     let mut out = Vec::new();
     for (number, file) in (0_u32..).zip(&corpus.files) {
-        let recorded = || file.rows.calls.iter().filter(|row| !row.progress);
+        let recorded = file.rows.calls.iter().filter(|row| !row.progress);
         let answers: IdMap<Id, Millis> =
-            recorded().filter_map(|row| Some((row.call, known(row.answered?.ts)?))).collect();
-        let asked = recorded().filter_map(|row| Some((row.asked?, row.call)));
-        let mut asked: Vec<(ToolUse, Id)> = asked.filter(|(asked, _)| is_within(window, asked.ts)).collect();
-        asked.sort_by_key(|(asked, _)| asked.block);
+            recorded.filter_map(|row| Some((row.call, known(row.answered?.ts)?))).collect();
+        let asked = asked(file).into_iter().filter(|(asked, _)| is_within(window, asked.ts));
         out.extend((0_u64..).zip(asked).map(|(place, (asked, call))| Activity {
             case: number,
             session: number,

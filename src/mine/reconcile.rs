@@ -12,6 +12,7 @@ use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::History;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::{Place, ResultKind, Status};
+use crate::mine::totals;
 use crate::mine::totals::Totals;
 
 /// What there is to reconcile: the same logs as each report sees them, without any window.
@@ -118,8 +119,7 @@ fn count(number: usize) -> i64 {
 
 /// The calls that a file records, those without an id among them.
 fn asked(file: &SourceRows) -> Vec<Id> {
-    let recorded = file.rows.calls.iter().filter(|row| !row.progress && row.asked.is_some());
-    recorded.map(|row| row.call).collect()
+    totals::asked(file).into_iter().map(|(_, call)| call).collect()
 }
 
 fn messages_of(file: &SourceRows) -> Vec<Id> {

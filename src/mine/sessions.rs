@@ -1,13 +1,17 @@
-//! Sessions in a row each; and how many tokens entered the contexts of all readers, by the usage that the logs carry:
-//! the whole of which tool responses are a part.
+//! Sessions in a row each; how models and sessions were used, for the rules that pin profiles; and how many tokens entered
+//! the contexts of all readers, by the usage that the logs carry: the whole of which tool responses are a part.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
+
 use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
+use crate::base::stats::{ModelUse, SessionUse};
 use crate::frames::tool_use::SessionRowSummary;
 use crate::logs::history::History;
 use crate::logs::trace::{Millis, NO_TIME, Place};
+use crate::telemetry::log::{LogPart, RecordedEvent};
 
 /// One row per session, by its first time, then by pseudonym; `read_class` lists the tools that only read.
 pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>) -> Vec<SessionRowSummary> {
@@ -49,7 +53,6 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
     for (row, worked_in) in rows.iter_mut().zip(worked_in) {
         row.turns = row.turns.max(worked_in);
     }
-    let mut models: Vec<BTreeMap<Sym, u64>> = vec![BTreeMap::new(); rows.len()];
     for message in history.messages.iter().filter(|message| message.billed) {
         let row = &mut rows[message.session as usize];
         row.messages += 1;
@@ -57,13 +60,9 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
         row.output_tokens += message.usage.output;
         row.cache_creation_tokens += message.usage.cache_creation;
         row.cache_read_tokens += message.usage.cache_read;
-        *models[message.session as usize].entry(message.model).or_default() += 1;
     }
-    for (row, models) in rows.iter_mut().zip(models) {
-        let mut models: Vec<(std::cmp::Reverse<u64>, &str)> =
-            models.into_iter().map(|(model, count)| (std::cmp::Reverse(count), names.text(model))).collect();
-        models.sort_unstable();
-        row.models = models.into_iter().map(|(_, model)| model.to_owned()).collect();
+    for (row, models) in rows.iter_mut().zip(models(history, names)) {
+        row.models = models.into_iter().map(str::to_owned).collect();
     }
     rows.sort_by(|a, b| (a.first_ms, &a.session).cmp(&(b.first_ms, &b.session)));
     rows
@@ -99,13 +98,74 @@ fn growth(mut requests: Vec<(Millis, u64)>) -> u64 {
 /// The model that answered most often in each session, by billed messages; of equals the first by name. Empty where no
 /// message is known.
 pub fn models_of_sessions(history: &History, names: &Names) -> Vec<String> {
+    let most = |models: Vec<&str>| models.first().copied().unwrap_or_default().to_owned();
+    models(history, names).map(most).collect()
+}
+
+/// The models that answered in each session, by billed messages: the most used first, of equals the first by name.
+fn models<'n>(history: &History, names: &'n Names) -> impl Iterator<Item = Vec<&'n str>> {
     let mut counts: Vec<BTreeMap<Sym, u64>> = vec![BTreeMap::new(); history.sessions.len()];
     for message in history.messages.iter().filter(|message| message.billed) {
         *counts[message.session as usize].entry(message.model).or_default() += 1;
     }
-    let most = |counts: BTreeMap<Sym, u64>| {
-        let best = counts.into_iter().max_by_key(|&(model, count)| (count, std::cmp::Reverse(names.text(model))));
-        best.map(|(model, _)| names.text(model).to_owned()).unwrap_or_default()
+    counts.into_iter().map(|counts| {
+        let mut models: Vec<(Sym, u64)> = counts.into_iter().collect();
+        models.sort_unstable_by_key(|&(model, count)| (std::cmp::Reverse(count), names.text(model)));
+        models.into_iter().map(|(model, _)| names.text(model)).collect()
+    })
+}
+
+/// API messages by model id, `<synthetic>` and unbilled records left out; sorted by id.
+pub fn model_uses(history: &History, names: &Names) -> Vec<ModelUse> {
+    let mut uses: BTreeMap<&str, ModelUse> = BTreeMap::new();
+    for message in history.messages.iter().filter(|message| message.billed) {
+        let id = names.text(message.model);
+        if id.is_empty() {
+            continue;
+        }
+        let row = uses.entry(id).or_insert(ModelUse { id: id.to_owned(), messages: 0, prompt_tokens_max: 0 });
+        let usage = &message.usage;
+        row.messages += 1;
+        row.prompt_tokens_max = row.prompt_tokens_max.max(usage.input + usage.cache_creation + usage.cache_read);
+    }
+    uses.into_values().collect()
+}
+
+/// Sessions by their calls; `read_class` lists the tools that only read.
+pub fn session_uses(history: &History, names: &Names, read_class: &BTreeSet<String>) -> Vec<SessionUse> {
+    let mut uses = vec![SessionUse { calls: 0, read_calls: 0, compactions: 0, class: "" }; history.sessions.len()];
+    for chain in &history.chains {
+        let row = &mut uses[chain.session as usize];
+        row.compactions += chain.compactions.len() as u64;
+        for call in &history.calls[chain.calls.clone()] {
+            row.calls += 1;
+            row.read_calls += u64::from(read_class.contains(names.text(call.tool)));
+        }
+    }
+    for (session, _) in &history.talk_compactions {
+        uses[*session as usize].compactions += 1;
+    }
+    uses
+}
+
+/// Sessions by their recorded responses, session by session of a sorted log; numbers are weighted and rounded.
+pub fn session_uses_of_events(part: &LogPart<'_>, read_class: &BTreeSet<String>) -> Vec<SessionUse> {
+    let log = part.log;
+    let reads: Vec<bool> = log.names.texts().iter().map(|name| read_class.contains(name)).collect();
+    let mut uses = vec![SessionUse { calls: 0, read_calls: 0, compactions: 0, class: "" }; log.sessions.len()];
+    for ((session, row), compactions) in (0..).zip(&mut uses).zip(log.compactions()) {
+        row.compactions = if part.has(session) { compactions } else { 0 };
+    }
+    let counted = |session: &[RecordedEvent]| {
+        let weight = |event: &RecordedEvent| event.weight;
+        let read = session.iter().filter(|event| reads[event.tool.0 as usize]);
+        [session.iter().map(weight).sum::<f64>(), read.map(weight).sum()].map(|calls| calls.round() as u64)
     };
-    counts.into_iter().map(most).collect()
+    let sessions: Vec<&[RecordedEvent]> = part.sessions().collect();
+    let counts: Vec<[u64; 2]> = sessions.par_iter().map(|session| counted(session)).collect();
+    for (session, [calls, read_calls]) in sessions.iter().zip(counts) {
+        let row = &mut uses[session[0].session as usize];
+        (row.calls, row.read_calls) = (calls, read_calls);
+    }
+    uses
 }

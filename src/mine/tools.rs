@@ -8,11 +8,11 @@ use serde::Deserialize;
 use crate::base::error::Result;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
-use crate::frames::tool_use::{MinedCall, Reread, ToolUsage, ToolUsages, Volume};
-use crate::frames::tools::ToolFrame;
+use crate::frames::tool_use::{MinedCall, Reread, ToolFrame, ToolUsage, ToolUsages, Volume};
 use crate::logs::corpus::Corpus;
 use crate::logs::history::{Call, History};
 use crate::logs::trace::{Millis, ResultKind, Status, is_within};
+use crate::mine::totals::{answers, asked, standing};
 
 /// The name under which tools of no MCP server are summed up.
 pub const BUILT_IN: &str = "(built-in)";
@@ -206,17 +206,12 @@ pub fn volumes(corpus: &Corpus, window: &Range<Millis>) -> Vec<Volume> {
 pub fn sizes(corpus: &Corpus, window: &Range<Millis>) -> BTreeMap<Sym, (u64, Vec<u32>)> {
     let mut out: BTreeMap<Sym, (u64, Vec<u32>)> = BTreeMap::new();
     for file in &corpus.files {
-        let recorded = || file.rows.calls.iter().filter(|row| !row.progress);
-        let mut answers: Vec<_> = recorded().filter_map(|row| Some((row.answered?, row.call))).collect();
-        answers.sort_by_key(|(answered, _)| answered.block);
-        // The last result of an id is the one that stands.
-        let chars: IdMap<Id, u32> = answers.into_iter().map(|(answered, call)| (call, answered.chars)).collect();
-        let asked = recorded().filter_map(|row| Some((row.asked?, row.call)));
+        let results = standing(&answers(file));
         let mut tools = BTreeSet::new();
-        for (asked, call) in asked.filter(|(asked, _)| is_within(window, asked.ts)) {
+        for (asked, call) in asked(file).into_iter().filter(|(asked, _)| is_within(window, asked.ts)) {
             let row = out.entry(asked.tool).or_default();
             row.0 += u64::from(tools.insert(asked.tool));
-            row.1.push(chars.get(&call).copied().unwrap_or_default());
+            row.1.push(results.get(&call).map_or(0, |result| result.chars));
         }
     }
     out

@@ -132,8 +132,16 @@ pub fn repeats(corpus: &Corpus, window: Range<Millis>) -> RepeatTotals {
     sums.totals.dedup
 }
 
+/// The uses of tools in a file with their calls, in their order. Progress records are no calls of the file.
+pub(super) fn asked(file: &SourceRows) -> Vec<(&ToolUse, Id)> {
+    let recorded = file.rows.calls.iter().filter(|row| !row.progress);
+    let mut asked: Vec<_> = recorded.filter_map(|row| Some((row.asked.as_ref()?, row.call))).collect();
+    asked.sort_by_key(|(asked, _)| asked.block);
+    asked
+}
+
 /// The results of a file with their calls, in their order.
-fn answers(file: &SourceRows) -> Vec<(&ToolResult, Id)> {
+pub(super) fn answers(file: &SourceRows) -> Vec<(&ToolResult, Id)> {
     let recorded = file.rows.calls.iter().filter(|row| !row.progress);
     let mut answers: Vec<_> = recorded.filter_map(|row| Some((row.answered.as_ref()?, row.call))).collect();
     answers.sort_by_key(|(answered, _)| answered.block);
@@ -141,7 +149,7 @@ fn answers(file: &SourceRows) -> Vec<(&ToolResult, Id)> {
 }
 
 /// The last result of an id is the one that stands.
-fn standing<'r>(answers: &[(&'r ToolResult, Id)]) -> IdMap<Id, &'r ToolResult> {
+pub(super) fn standing<'r>(answers: &[(&'r ToolResult, Id)]) -> IdMap<Id, &'r ToolResult> {
     answers.iter().map(|&(answered, id)| (id, answered)).collect()
 }
 
@@ -183,9 +191,7 @@ impl WindowSums {
     }
 
     fn add_calls(&mut self, file: &SourceRows) {
-        let recorded = file.rows.calls.iter().filter(|row| !row.progress);
-        let mut asked: Vec<(&ToolUse, Id)> = recorded.filter_map(|row| Some((row.asked.as_ref()?, row.call))).collect();
-        asked.sort_by_key(|(asked, _)| asked.block);
+        let asked = asked(file);
         let answered = answers(file);
         let results = standing(&answered);
         let mut seen_tools = BTreeSet::new();

@@ -3,31 +3,31 @@
 
 use std::collections::BTreeMap;
 
-use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Sym;
 use crate::logs::history::History;
 use crate::logs::trace::Status;
-use crate::planner::contexts::{PlannerContext, PlannerHistory};
+use crate::mine::projections::ToldHistory;
+use crate::planner::contexts::PlannerContext;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::opportunities::Opportunity;
 use crate::planner::plan::ExpectedCost;
 use crate::planner::prefetches::Bound;
+use crate::planner::watch::key;
 use crate::settings::Enrichment;
 use crate::settings::tool_model::ToolModel;
 
 /// The bound over the sessions wanted.
 pub fn bound(
-    told: PlannerHistory<'_>,
+    told: ToldHistory<'_>,
     known: &KnownTools<'_>,
     enrichment: &Enrichment,
     numbers: &PlannerThresholds,
     wanted: &[bool],
 ) -> Bound {
-    let sessions = PlannerContext::of_sessions(told.history);
     let whole = Room { tokens: enrichment.prefetch_budget_tokens.into(), calls: enrichment.max_parallel_prefetches };
     let of_context = |context: &PlannerContext| {
         let rooms = vec![whole; context.calls.len()];
@@ -35,11 +35,9 @@ pub fn bound(
         let mut search = BoundSearch { told, known, numbers, listed, asked, rooms, made: 0 };
         context.steps(told.history).map(|step| search.step(step)).sum::<Bound>()
     };
-    let of_session = |(session, contexts): (usize, &Vec<PlannerContext>)| {
-        let contexts = contexts.iter().filter(|_| wanted[session]);
-        contexts.map(of_context).sum::<Bound>()
-    };
-    sessions.par_iter().enumerate().map(of_session).sum()
+    let sessions =
+        PlannerContext::each_session(told.history, wanted, |contexts| contexts.map(of_context).sum::<Bound>());
+    sessions.into_iter().sum()
 }
 
 /// What one answer may still set off.
@@ -99,7 +97,7 @@ impl CallReach {
 
 /// The search through one context.
 struct BoundSearch<'a> {
-    told: PlannerHistory<'a>,
+    told: ToldHistory<'a>,
     known: &'a KnownTools<'a>,
     numbers: &'a PlannerThresholds,
     /// By value: the last answer that lists it, as the number of its call, and calls made when it was there.
@@ -133,7 +131,7 @@ impl BoundSearch<'_> {
         let tool = self.known.get(row.tool);
         let input = self.told.values.input(call as usize).filter(|_| tool.speculatable);
         let Some(input) = input else { return CallReach::Ran };
-        if !self.asked.insert(input.value ^ u64::from(row.tool.0).wrapping_mul(0x9E37_79B9_7F4A_7C15)) {
+        if !self.asked.insert(key(row.tool, input.value)) {
             return CallReach::Repeat;
         }
         let sources = self.told.values.given(call as usize).iter().filter_map(|given| self.listed.get(&given.value));

@@ -26,15 +26,6 @@ pub struct AnswerMoment<'a> {
     pub runnable: &'a Runnable,
 }
 
-/// How candidates are weighed.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CandidateOptions {
-    /// Probability below which a link is declined.
-    pub probability_min: f64,
-    /// Bytes per token of the session's tokenizer.
-    pub bytes_per_token: f64,
-}
-
 /// A call that could be made ahead.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
@@ -86,16 +77,16 @@ pub struct Candidates {
     pub declined: Vec<Declined>,
 }
 
-/// The candidates after an answer. `project` makes arguments out of it, best first; as many count as
-/// `projection.arguments_max` says.
+/// The candidates after an answer; links below `probability_min` are declined. `project` makes arguments out of the
+/// answer, best first; as many count as `projection.arguments_max` says.
 pub fn candidates(
     models: &ValueModels,
     turn: &AnswerMoment<'_>,
-    options: &CandidateOptions,
+    probability_min: f64,
     numbers: &PlannerThresholds,
     project: &dyn Fn(&FollowUp) -> Vec<Projected>,
 ) -> Candidates {
-    let mut found = CandidateSearch { turn, options, numbers, open: BTreeMap::new(), declined: Vec::new() };
+    let mut found = CandidateSearch { turn, probability_min, numbers, open: BTreeMap::new(), declined: Vec::new() };
     for link in models.get(turn.tool).into_iter().flat_map(ValueModel::links) {
         let mut projected = project(link);
         projected.truncate(numbers.projection.arguments_max);
@@ -106,7 +97,7 @@ pub fn candidates(
 
 struct CandidateSearch<'a> {
     turn: &'a AnswerMoment<'a>,
-    options: &'a CandidateOptions,
+    probability_min: f64,
     numbers: &'a PlannerThresholds,
     open: BTreeMap<CallKey, Candidate>,
     declined: Vec<Declined>,
@@ -114,10 +105,11 @@ struct CandidateSearch<'a> {
 
 impl CandidateSearch<'_> {
     fn link(&mut self, link: &FollowUp, model: &ValueModel, projected: Vec<Projected>) {
+        let probability_min = self.probability_min;
         let objection = |probability: f64| {
             if !model.is_speculatable() {
                 Some(DeclineReason::NotSpeculatable)
-            } else if probability < self.options.probability_min {
+            } else if probability < probability_min {
                 Some(DeclineReason::LowProbability)
             } else {
                 None
@@ -156,7 +148,7 @@ impl CandidateSearch<'_> {
         let candidate = Candidate {
             probability: projected.probability.unwrap_or(link.probability),
             share,
-            cost: ExpectedCost::of(&model.model.cost_model, self.options.bytes_per_token),
+            cost: ExpectedCost::of(&model.model.cost_model, self.numbers.published.bytes_per_token.into()),
             class: model.model.value_class,
             worth: worth(&model.model, intents, self.numbers),
             requires: model.requires.clone(),

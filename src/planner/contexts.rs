@@ -3,22 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::names::{Names, Sym};
+use rayon::prelude::*;
+
+use crate::base::names::Sym;
 use crate::base::stats::quantile_place;
 use crate::logs::history::History;
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::logs::values::CallValues;
-
-/// What happened, and what its calls listed and were given.
-#[derive(Clone, Copy)]
-pub struct PlannerHistory<'a> {
-    /// Sessions and their calls.
-    pub history: &'a History,
-    /// Values of the calls, by their place in the history.
-    pub values: &'a CallValues,
-    /// Names of the calls' tools.
-    pub tools: &'a Names,
-}
+use crate::mine::projections::ToldHistory;
 
 /// A chain between two compactions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +23,7 @@ pub struct PlannerContext {
 
 impl PlannerContext {
     /// The contexts of every session, by session and chain.
-    pub fn of_sessions(history: &History) -> Vec<Vec<Self>> {
+    fn of_sessions(history: &History) -> Vec<Vec<Self>> {
         let mut sessions = vec![Vec::new(); history.sessions.len()];
         for chain in &history.chains {
             // A message that straddles a compaction may go back to the partition before.
@@ -43,6 +35,19 @@ impl PlannerContext {
             sessions[chain.session as usize].extend(contexts);
         }
         sessions
+    }
+
+    /// What something says of the contexts of every session, in the order of the history; of sessions that are not wanted
+    /// it is asked nothing. An empty list wants all.
+    pub fn each_session<T: Send>(
+        history: &History,
+        wanted: &[bool],
+        of: impl Fn(&mut dyn Iterator<Item = &Self>) -> T + Sync,
+    ) -> Vec<T> {
+        let sessions = Self::of_sessions(history);
+        let is_wanted = |session: usize| wanted.is_empty() || wanted[session];
+        let of = |(session, contexts): (usize, &Vec<Self>)| of(&mut contexts.iter().filter(|_| is_wanted(session)));
+        sessions.par_iter().enumerate().map(of).collect()
     }
 
     /// The calls of one message at a time.
@@ -98,7 +103,7 @@ impl PlannerSplit {
     }
 
     /// The part of a history that is learned from, with its values.
-    pub fn training(&self, told: PlannerHistory<'_>) -> (History, CallValues) {
+    pub fn training(&self, told: ToldHistory<'_>) -> (History, CallValues) {
         let (history, calls) = told.history.of_sessions(&self.trains);
         let values = told.values.select(&calls);
         (history, values)
@@ -111,7 +116,7 @@ pub struct Latencies(Vec<Option<u64>>);
 
 impl Latencies {
     /// Measures the sessions wanted, over calls that ran; the lower of two middle values.
-    pub fn measure(told: PlannerHistory<'_>, wanted: &[bool]) -> Self {
+    pub fn measure(told: ToldHistory<'_>, wanted: &[bool]) -> Self {
         let mut times = vec![Vec::new(); told.tools.texts().len()];
         for call in told.history.calls.iter().filter(|call| call.ran()) {
             if let (true, Some(latency)) =

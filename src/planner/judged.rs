@@ -7,8 +7,8 @@ use crate::planner::bound::{OfferedValues, bound};
 use crate::planner::known_tools::KnownTools;
 use crate::planner::opportunities::moments;
 use crate::planner::prefetches::PrefetchTally;
-use crate::planner::report::{EdgeRow, HIT, Metric, PlannerArm, PlannerBacktest, PlannerReport};
-use crate::planner::selectivity::learned::Learned;
+use crate::planner::report::{EdgeRow, HIT, Metric, PlannerArm, PlannerBacktest, PlannerReport, calls_saved};
+use crate::planner::selectivity::backtest::Learned;
 use crate::planner::stage::{CONFIGURED, Planner, PlannerKind, PlannerStage, Trained, sum, walk};
 use crate::planner::value_models::ValueModels;
 use crate::report::numbers::thousands;
@@ -79,10 +79,7 @@ fn arm(stage: &PlannerStage, planner: &Planner, trained: &Trained) -> PlannerArm
 fn metrics(stage: &PlannerStage, arm: &PlannerArm) -> Vec<Metric> {
     let targets = &stage.numbers.targets;
     let always_runs = arm.always_runs;
-    let saved = move |tally: &PrefetchTally| {
-        let of_session = PlannerArm { total: *tally, always_runs, ..PlannerArm::default() };
-        (of_session.calls_saved(), tally.calls)
-    };
+    let saved = move |tally: &PrefetchTally| (calls_saved(tally, always_runs), tally.calls);
     type Count<'c> = Box<dyn Fn(&PrefetchTally) -> (u64, u64) + 'c>;
     let wanted: [(&'static str, &str, Option<TargetFigure>, Count<'_>); 4] = [
         (HIT, "hit", Some(TargetFigure::AtLeast(targets.hit_min)), Box::new(|tally| (tally.near.exact, tally.sent()))),

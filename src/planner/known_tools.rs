@@ -2,7 +2,7 @@
 
 use crate::base::names::{Names, Sym};
 use crate::logs::values::{List, ListedValue, ValueKind, input_value, name_value};
-use crate::planner::contexts::PlannerHistory;
+use crate::mine::projections::ToldHistory;
 use crate::planner::numbers::{AnswerList, PlannerThresholds};
 use crate::planner::value_models::{ValueModel, ValueModels};
 use crate::settings::tool_model::{FollowUp, SideEffectClass, ToolModel, ValueClass};
@@ -41,7 +41,7 @@ impl KnownLink<'_> {
     /// What an answer offers to the link: values with their lists, in the order of the answer.
     pub(super) fn offered<'v>(
         &self,
-        told: PlannerHistory<'v>,
+        told: ToldHistory<'v>,
         answer: usize,
         most: usize,
     ) -> Vec<(&'v List, ListedValue)> {
@@ -107,7 +107,7 @@ pub struct KnownTools<'m> {
 
 impl<'m> KnownTools<'m> {
     /// Resolves models for a history.
-    pub fn new(models: &'m ValueModels, told: PlannerHistory<'_>, numbers: &'m PlannerThresholds) -> Self {
+    pub fn new(models: &'m ValueModels, told: ToldHistory<'_>, numbers: &'m PlannerThresholds) -> Self {
         let mut names = told.tools.clone();
         for name in told.tools.texts() {
             for link in models.get(name).into_iter().flat_map(ValueModel::links) {
@@ -134,7 +134,7 @@ impl<'m> KnownTools<'m> {
 
 struct Resolve<'r, 'm> {
     models: &'m ValueModels,
-    told: PlannerHistory<'r>,
+    told: ToldHistory<'r>,
     numbers: &'m PlannerThresholds,
     names: &'r Names,
 }

@@ -1,13 +1,12 @@
 //! The moments of a history at which something could be called ahead: an answer, a link and one value that the answer
 //! lists, with everything that is known by then, and whether that very call came.
 
-use rayon::prelude::*;
-
 use crate::base::id::IdSet;
 use crate::base::names::Sym;
 use crate::logs::trace::Status;
 use crate::logs::values::ValueKind;
-use crate::planner::contexts::{PlannerContext, PlannerHistory};
+use crate::mine::projections::ToldHistory;
+use crate::planner::contexts::PlannerContext;
 use crate::planner::known_tools::{AnswerEffect, KnownLink, KnownTools};
 use crate::planner::numbers::JudgeNumbers;
 
@@ -23,15 +22,27 @@ pub enum OpportunityEnd {
     Exact,
 }
 
-/// The same within each window.
+/// The best that came within each window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Outcomes {
+pub struct Outcomes<E = OpportunityEnd> {
     /// Within the next few calls of later steps.
-    pub calls_near: OpportunityEnd,
+    pub calls_near: E,
     /// Within more calls.
-    pub calls_far: OpportunityEnd,
+    pub calls_far: E,
     /// Within the next few steps.
-    pub steps_near: OpportunityEnd,
+    pub steps_near: E,
+}
+
+impl<E: Ord + Copy> Outcomes<E> {
+    /// Takes in what came, before whose message so many calls were made, so many steps later.
+    pub(super) fn add(&mut self, came: E, calls_before: u32, steps: u32, numbers: &JudgeNumbers) {
+        let windows = [
+            (calls_before < numbers.calls_near, &mut self.calls_near),
+            (calls_before < numbers.calls_far, &mut self.calls_far),
+            (steps <= numbers.steps_near, &mut self.steps_near),
+        ];
+        windows.into_iter().filter(|(inside, _)| *inside).for_each(|(_, best)| *best = came.max(*best));
+    }
 }
 
 /// A value of an answer that a link could pass on.
@@ -86,22 +97,19 @@ pub trait Odds: Sync {
 
 /// Every moment of the sessions wanted (all for an empty list), session by session in the order of the calls.
 pub fn moments(
-    told: PlannerHistory<'_>,
+    told: ToldHistory<'_>,
     known: &KnownTools<'_>,
     numbers: &JudgeNumbers,
     wanted: &[bool],
 ) -> Vec<Opportunity> {
-    let sessions = PlannerContext::of_sessions(told.history);
-    let is_wanted = |session: usize| wanted.is_empty() || wanted[session];
-    let of_session = |(session, contexts): (usize, &Vec<PlannerContext>)| -> Vec<Opportunity> {
-        let contexts = contexts.iter().filter(|_| is_wanted(session));
-        contexts.flat_map(|context| of_context(told, known, numbers, context)).collect()
-    };
-    sessions.par_iter().enumerate().flat_map_iter(of_session).collect()
+    let of = |context: &PlannerContext| of_context(told, known, numbers, context);
+    let sessions =
+        PlannerContext::each_session(told.history, wanted, |contexts| contexts.flat_map(of).collect::<Vec<_>>());
+    sessions.into_iter().flatten().collect()
 }
 
 fn of_context(
-    told: PlannerHistory<'_>,
+    told: ToldHistory<'_>,
     known: &KnownTools<'_>,
     numbers: &JudgeNumbers,
     context: &PlannerContext,
@@ -126,7 +134,7 @@ fn of_context(
 
 /// What came of a moment in the calls of later steps.
 fn outcomes(
-    told: PlannerHistory<'_>,
+    told: ToldHistory<'_>,
     known: &KnownTools<'_>,
     numbers: &JudgeNumbers,
     link: &KnownLink<'_>,
@@ -143,13 +151,7 @@ fn outcomes(
         if before >= numbers.calls_far && steps > numbers.steps_near {
             break;
         }
-        let came = came(told, link, moment.value, index as usize);
-        let windows = [
-            (before < numbers.calls_near, &mut outcomes.calls_near),
-            (before < numbers.calls_far, &mut outcomes.calls_far),
-            (steps <= numbers.steps_near, &mut outcomes.steps_near),
-        ];
-        windows.into_iter().filter(|(inside, _)| *inside).for_each(|(_, outcome)| *outcome = came.max(*outcome));
+        outcomes.add(came(told, link, moment.value, index as usize), before, steps, numbers);
         if makes_stale(told, known, index as usize, moment.to, moment.value, moment.is_path) {
             break;
         }
@@ -158,7 +160,7 @@ fn outcomes(
 }
 
 /// Whether a call is what a link with this value would have called ahead. A call that failed would have failed ahead as well.
-pub(super) fn came(told: PlannerHistory<'_>, link: &KnownLink<'_>, value: u64, call: usize) -> OpportunityEnd {
+pub(super) fn came(told: ToldHistory<'_>, link: &KnownLink<'_>, value: u64, call: usize) -> OpportunityEnd {
     let row = &told.history.calls[call];
     if row.tool != link.to || row.status != Status::Ok {
         return OpportunityEnd::None;
@@ -174,7 +176,7 @@ pub(super) fn came(told: PlannerHistory<'_>, link: &KnownLink<'_>, value: u64, c
 /// Whether a call changes what a call of `to` with this value would answer: the very file, or by the value model any
 /// answer of the tool. A shell may change anything; that is not counted as a change.
 pub(super) fn makes_stale(
-    told: PlannerHistory<'_>,
+    told: ToldHistory<'_>,
     known: &KnownTools<'_>,
     call: usize,
     to: Sym,
@@ -196,7 +198,7 @@ pub(super) fn makes_stale(
 
 /// Reads a context call by call and knows what was asked so far.
 pub(super) struct OpportunityReader<'a, 'm> {
-    told: PlannerHistory<'a>,
+    told: ToldHistory<'a>,
     known: &'a KnownTools<'m>,
     numbers: &'a JudgeNumbers,
     session: u32,
@@ -207,7 +209,7 @@ pub(super) struct OpportunityReader<'a, 'm> {
 }
 
 impl<'a, 'm> OpportunityReader<'a, 'm> {
-    pub fn new(told: PlannerHistory<'a>, known: &'a KnownTools<'m>, numbers: &'a JudgeNumbers, session: u32) -> Self {
+    pub fn new(told: ToldHistory<'a>, known: &'a KnownTools<'m>, numbers: &'a JudgeNumbers, session: u32) -> Self {
         Self { told, known, numbers, session, asked: IdSet::default(), parents: Vec::new() }
     }
 

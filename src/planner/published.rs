@@ -9,32 +9,6 @@ use crate::planner::plan::{ExpectedCost, worth};
 use crate::planner::value_models::{ValueModel, ValueModels};
 use crate::settings::tool_model::{SideEffectClass, ToolModel, ValueClass};
 
-/// What it is asked about.
-#[derive(Debug, Clone, Copy)]
-pub struct PublishedTurn<'a> {
-    /// Tools called so far, oldest first; its host passes the last `published.recent_tools_max`.
-    pub recent_tools: &'a [&'a str],
-    /// Tokens that may be spent.
-    pub budget_tokens: u32,
-}
-
-/// Its settings in code.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PublishedOptions {
-    /// Probability below which a link is dropped.
-    pub probability_min: f64,
-    /// Ratio of bytes to tokens.
-    pub bytes_per_token: u32,
-}
-
-impl PublishedOptions {
-    /// The defaults of the library.
-    pub fn library(numbers: &PlannerThresholds) -> Self {
-        let published = &numbers.published;
-        Self { probability_min: published.probability_min, bytes_per_token: published.bytes_per_token }
-    }
-}
-
 /// A call that it would make.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedCall {
@@ -57,19 +31,21 @@ pub struct PublishedPlan {
     pub over_budget: Vec<String>,
 }
 
-/// Builds the published plan.
+/// Builds the published plan. `recent` are the tools called so far, oldest first; its host passes the last
+/// `published.recent_tools_max`. Links below `probability_min` are dropped.
 pub fn plan(
     models: &ValueModels,
-    turn: &PublishedTurn<'_>,
-    options: &PublishedOptions,
+    recent: &[&str],
+    budget_tokens: u32,
+    probability_min: f64,
     numbers: &PlannerThresholds,
 ) -> PublishedPlan {
     let default = ToolModel::default();
-    let mut open: Vec<(f64, PublishedCall)> = targets(models, turn, options)
+    let mut open: Vec<(f64, PublishedCall)> = targets(models, recent, probability_min)
         .into_iter()
         .map(|tool| {
             let model = models.get(tool).map_or(&default, |found| &found.model);
-            let cost = ExpectedCost::of(&model.cost_model, options.bytes_per_token.into());
+            let cost = ExpectedCost::of(&model.cost_model, numbers.published.bytes_per_token.into());
             let class = model.value_class;
             // Its host passes no words of the user.
             let worth = worth(model, [], numbers);
@@ -80,7 +56,7 @@ pub fn plan(
         .collect();
     // Stable: among equals the alphabet decides.
     open.sort_by(|(a, _), (b, _)| b.partial_cmp(a).unwrap_or(Ordering::Equal));
-    let mut plan = PublishedPlan { remaining_budget_tokens: turn.budget_tokens.into(), ..PublishedPlan::default() };
+    let mut plan = PublishedPlan { remaining_budget_tokens: budget_tokens.into(), ..PublishedPlan::default() };
     for (_, call) in open {
         let charged = call.cost.charged(call.class);
         if charged > plan.remaining_budget_tokens {
@@ -100,10 +76,9 @@ pub fn is_speculatable(model: &ToolModel) -> bool {
 }
 
 /// The targets of likely links, of the recent tools none.
-fn targets<'m>(models: &'m ValueModels, turn: &PublishedTurn<'_>, options: &PublishedOptions) -> BTreeSet<&'m str> {
-    let recent = turn.recent_tools;
+fn targets<'m>(models: &'m ValueModels, recent: &[&str], probability_min: f64) -> BTreeSet<&'m str> {
     let links = recent.iter().filter_map(|tool| models.get(tool)).flat_map(ValueModel::links);
     // The published fields are single-precision numbers.
-    let likely = links.filter(|link| link.probability as f32 >= options.probability_min as f32);
+    let likely = links.filter(|link| link.probability as f32 >= probability_min as f32);
     likely.map(|link| link.tool.as_str()).filter(|tool| !recent.contains(tool)).collect()
 }

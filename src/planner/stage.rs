@@ -8,16 +8,17 @@ use crate::frames::input::Input;
 use crate::logs::history::History;
 use crate::logs::trace::Millis;
 use crate::logs::values::CallValues;
+use crate::mine::projections::ToldHistory;
 use crate::mine::runnable::Runnable;
 use crate::planner::bound::OfferedValues;
-use crate::planner::contexts::{Latencies, PlannerHistory, PlannerSplit};
+use crate::planner::contexts::{Latencies, PlannerSplit};
 use crate::planner::intents::Intents;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::prefetches::{HostTrace, PlannerLedger};
 use crate::planner::selectivity::SelectivityThresholds;
+use crate::planner::selectivity::backtest::Learned;
 use crate::planner::selectivity::file::Selectivity;
-use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::odds::{Named, Selective};
 use crate::planner::value_models::ValueModels;
 use crate::planner::walk;
@@ -60,8 +61,8 @@ impl PlannerStage {
         Ok(Self { settings, file, numbers, history, values, tools, split, judged, intents: None, runnable })
     }
 
-    pub fn told(&self) -> PlannerHistory<'_> {
-        PlannerHistory { history: &self.history, values: &self.values, tools: &self.tools }
+    pub fn told(&self) -> ToldHistory<'_> {
+        ToldHistory { history: &self.history, values: &self.values, tools: &self.tools }
     }
 }
 
@@ -120,9 +121,8 @@ pub fn walk(
     control: Option<&OfferedValues>,
 ) -> Vec<PlannerLedger> {
     let odds = odds(stage, planner, known);
-    let wiring = wiring(stage, planner, odds.as_ref(), probability_min);
-    let policy = JudgedPlanner { enrichment, control, ..policy(stage, planner, known, trained, wiring) };
-    judge(stage.told(), &policy, &stage.judged)
+    let policy = policy(stage, planner, known, trained, odds.as_ref(), probability_min);
+    judge(stage.told(), &JudgedPlanner { enrichment, control, ..policy }, &stage.judged)
 }
 
 /// What the live host would have recorded of a planner in the judged sessions.
@@ -130,18 +130,28 @@ pub fn trail(stage: &PlannerStage, planner: &Planner) -> Vec<HostTrace> {
     let trained = Trained::new(stage);
     let known = KnownTools::new(&planner.models, stage.told(), &stage.numbers);
     let odds = odds(stage, planner, &known);
-    let wiring = wiring(stage, planner, odds.as_ref(), None);
-    walk::trail(stage.told(), &policy(stage, planner, &known, &trained, wiring), &stage.judged)
+    let policy = policy(stage, planner, &known, &trained, odds.as_ref(), None);
+    walk::trail(stage.told(), &policy, &stage.judged)
 }
 
-/// A planner under the settings of the file.
+/// A planner under the settings of the file; without a `probability_min` it has its own.
 fn policy<'a>(
     stage: &'a PlannerStage,
     planner: &'a Planner,
     known: &'a KnownTools<'a>,
     trained: &'a Trained,
-    wiring: Wiring<'a>,
+    odds: Option<&'a Selective<'_>>,
+    probability_min: Option<f64>,
 ) -> JudgedPlanner<'a> {
+    let by_link = probability_min.unwrap_or(stage.numbers.candidates.probability_min);
+    let wiring = match odds {
+        _ if planner.always_runs() => Wiring::Published { probability_min: by_link },
+        None => Wiring::Improved { probability_min: by_link, odds: None },
+        // The table has its own threshold, below which nothing is left.
+        Some(odds) => {
+            Wiring::Improved { probability_min: probability_min.unwrap_or(f64::MIN_POSITIVE), odds: Some(odds) }
+        }
+    };
     JudgedPlanner {
         models: &planner.models,
         known,
@@ -162,23 +172,6 @@ fn odds<'a>(stage: &'a PlannerStage, planner: &'a Planner, known: &'a KnownTools
             Some(Selective { learned: table, numbers, named: Named::new(stage.told(), known) })
         }
         PlannerKind::Published | PlannerKind::ByLink => None,
-    }
-}
-
-fn wiring<'a>(
-    stage: &PlannerStage,
-    planner: &Planner,
-    odds: Option<&'a Selective<'_>>,
-    probability_min: Option<f64>,
-) -> Wiring<'a> {
-    let by_link = probability_min.unwrap_or(stage.numbers.candidates.probability_min);
-    match odds {
-        _ if matches!(planner.kind, PlannerKind::Published) => Wiring::Published { probability_min: by_link },
-        None => Wiring::Improved { probability_min: by_link, odds: None },
-        // The table has its own threshold, below which nothing is left.
-        Some(odds) => {
-            Wiring::Improved { probability_min: probability_min.unwrap_or(f64::MIN_POSITIVE), odds: Some(odds) }
-        }
     }
 }
 

@@ -36,8 +36,6 @@ pub fn add(stage: &PlannerStage, planner: &Planner, laid: &ReplayInput, scenario
             ts: if call.ts == NO_TIME { 0 } else { call.ts },
             call: name(&trace),
             plan: RecordedPlan { predicted, ..trace.plan },
-            encodings_start: 0,
-            encodings_count: 0,
             ..answer
         }
     };
@@ -82,12 +80,6 @@ fn name(trace: &HostTrace) -> u32 {
 fn unknown(names: &mut Names, trace: &HostTrace) -> RecordedEvent {
     let tool = names.intern(&trace.tool);
     RecordedEvent {
-        session: 0,
-        chain: 0,
-        partition: 0,
-        step: 0,
-        ts: 0,
-        call: 0,
         tool,
         endpoint: tool,
         path: if trace.is_path { trace.input as u32 } else { 0 },

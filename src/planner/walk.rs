@@ -4,19 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use crate::base::names::{Names, Sym};
 use crate::logs::history::Call;
 use crate::logs::trace::{NO_TIME, Status};
 use crate::logs::values::List;
+use crate::mine::projections::ToldHistory;
 use crate::mine::runnable::Runnable;
 use crate::planner::bound::OfferedValues;
 use crate::planner::candidates::{AnswerMoment, Candidates, candidates};
 use crate::planner::candidates::{CallKey, NamedArgument, Projected};
-use crate::planner::contexts::{Latencies, PlannerContext, PlannerHistory, window};
-use crate::planner::exact::optimum;
+use crate::planner::contexts::{Latencies, PlannerContext, window};
+use crate::planner::fail_fast::Refusals;
 use crate::planner::intents::{Intents, prefetch_hint};
+use crate::planner::knapsack::optimum;
 use crate::planner::known_tools::{KnownLink, KnownTools};
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::opportunities::{Odds, Opportunity, OpportunityReader};
@@ -25,10 +25,9 @@ use crate::planner::prefetches::{
     AskedFor, DeclineReason, HostTrace, Least, PlannerLedger, PrefetchEdge, PrefetchEnd, PrefetchTally,
 };
 use crate::planner::race::{Prefetch, Race, RaceEnd, RaceLimits, latency_ms};
-use crate::planner::refusals::Refusals;
 use crate::planner::value_models::ValueModels;
 use crate::planner::watch::{Match, PrefetchWatch, SentPrefetch};
-use crate::planner::{candidates, plan as planner, published};
+use crate::planner::{plan as planner, published};
 use crate::settings::Enrichment;
 use crate::settings::tool_model::FollowUp;
 use crate::telemetry::log as event;
@@ -76,31 +75,25 @@ pub struct JudgedPlanner<'a> {
 }
 
 /// The books of every session wanted, in the order of the history; those of the others are empty.
-pub fn judge(told: PlannerHistory<'_>, policy: &JudgedPlanner<'_>, wanted: &[bool]) -> Vec<PlannerLedger> {
-    let sessions = PlannerContext::of_sessions(told.history);
-    let books = |(session, contexts): (usize, &Vec<PlannerContext>)| {
+pub fn judge(told: ToldHistory<'_>, policy: &JudgedPlanner<'_>, wanted: &[bool]) -> Vec<PlannerLedger> {
+    PlannerContext::each_session(told.history, wanted, |contexts| {
         let mut books = PlannerLedger::default();
-        for context in contexts.iter().filter(|_| wanted[session]) {
-            ContextWalk::over(told, policy, context).finish(context, &mut books);
-        }
+        contexts.for_each(|context| ContextWalk::over(told, policy, context).finish(context, &mut books));
         books
-    };
-    sessions.par_iter().enumerate().map(books).collect()
+    })
 }
 
 /// What the live host would have recorded of the planner: the prefetches sent out and the declines of the sessions wanted,
 /// in the order of the history.
-pub fn trail(told: PlannerHistory<'_>, policy: &JudgedPlanner<'_>, wanted: &[bool]) -> Vec<HostTrace> {
-    let sessions = PlannerContext::of_sessions(told.history);
-    let traces = |(session, contexts): (usize, &Vec<PlannerContext>)| -> Vec<HostTrace> {
-        let contexts = contexts.iter().filter(|_| wanted[session]);
-        contexts.flat_map(|context| ContextWalk::over(told, policy, context).traces(context)).collect()
-    };
-    sessions.par_iter().enumerate().flat_map_iter(traces).collect()
+pub fn trail(told: ToldHistory<'_>, policy: &JudgedPlanner<'_>, wanted: &[bool]) -> Vec<HostTrace> {
+    let traces = |context: &PlannerContext| ContextWalk::over(told, policy, context).traces(context);
+    let sessions =
+        PlannerContext::each_session(told.history, wanted, |contexts| contexts.flat_map(traces).collect::<Vec<_>>());
+    sessions.into_iter().flatten().collect()
 }
 
 /// Arguments that each tool was given in the sessions wanted.
-pub fn arguments_seen(told: PlannerHistory<'_>, wanted: &[bool]) -> BTreeMap<String, BTreeSet<String>> {
+pub fn arguments_seen(told: ToldHistory<'_>, wanted: &[bool]) -> BTreeMap<String, BTreeSet<String>> {
     let mut seen: BTreeSet<(Sym, Sym)> = BTreeSet::new();
     for (index, call) in told.history.calls.iter().enumerate() {
         if wanted[told.history.chains[call.chain as usize].session as usize] {
@@ -154,7 +147,7 @@ impl AnswerOffer<'_> {
 
 /// The walk over one context.
 struct ContextWalk<'a> {
-    told: PlannerHistory<'a>,
+    told: ToldHistory<'a>,
     policy: &'a JudgedPlanner<'a>,
     reader: OpportunityReader<'a, 'a>,
     watch: PrefetchWatch<'a, 'a>,
@@ -169,7 +162,7 @@ struct ContextWalk<'a> {
 }
 
 impl<'a> ContextWalk<'a> {
-    fn new(told: PlannerHistory<'a>, policy: &'a JudgedPlanner<'a>, session: u32) -> Self {
+    fn new(told: ToldHistory<'a>, policy: &'a JudgedPlanner<'a>, session: u32) -> Self {
         let numbers = policy.numbers;
         Self {
             told,
@@ -188,7 +181,7 @@ impl<'a> ContextWalk<'a> {
     }
 
     /// The walk to the end of a context.
-    fn over(told: PlannerHistory<'a>, policy: &'a JudgedPlanner<'a>, context: &PlannerContext) -> Self {
+    fn over(told: ToldHistory<'a>, policy: &'a JudgedPlanner<'a>, context: &PlannerContext) -> Self {
         let mut walk = Self::new(told, policy, context.session);
         walk.run(context);
         walk
@@ -217,7 +210,7 @@ impl<'a> ContextWalk<'a> {
             plan: event::RecordedPlan {
                 prefetched: true,
                 predicted: u32::try_from(sent.predicted_tokens).unwrap_or(u32::MAX),
-                cited: Some(sent.near == Match::Exact),
+                cited: Some(sent.found.calls_near == Match::Exact),
                 declined: None,
             },
         });
@@ -263,11 +256,10 @@ impl<'a> ContextWalk<'a> {
         self.total.calls += 1;
         self.refusals.call(self.told, index, &mut self.total);
         let mut is_served = false;
-        if let Some(claim) = self.watch.call(index) {
-            let sent = &self.watch.sent[claim.sent];
-            let request = self.race.records()[sent.record].prefetch.request.clone();
+        if let Some(place) = self.watch.call(index) {
+            let request = self.race.records()[self.watch.sent[place].record].prefetch.request.clone();
             match self.race.claim(self.now_ms, &request) {
-                Some(RaceEnd::Stale) | None => self.watch.revoke(claim.sent),
+                Some(RaceEnd::Stale) | None => self.watch.revoke(place),
                 fate => is_served = fate == Some(RaceEnd::Won),
             }
         }
@@ -353,9 +345,8 @@ impl<'a> ContextWalk<'a> {
         probability_min: f64,
         odds: Option<&dyn Odds>,
     ) -> Candidates {
-        let options = candidates::CandidateOptions { probability_min, bytes_per_token: self.bytes_per_token() };
         let project = |follow_up: &FollowUp| offer.project(follow_up, odds);
-        candidates(self.policy.models, turn, &options, self.policy.numbers, &project)
+        candidates(self.policy.models, turn, probability_min, self.policy.numbers, &project)
     }
 
     fn plan(&self, found: Candidates) -> Plan {
@@ -427,9 +418,7 @@ impl<'a> ContextWalk<'a> {
         }
         self.total.plans += 1;
         let recent: Vec<&str> = self.recent.iter().map(|&tool| known.names.text(tool)).collect();
-        let turn = published::PublishedTurn { recent_tools: &recent, budget_tokens: enrichment.prefetch_budget_tokens };
-        let options = published::PublishedOptions { probability_min, ..published::PublishedOptions::library(numbers) };
-        let plan = published::plan(models, &turn, &options, numbers);
+        let plan = published::plan(models, &recent, enrichment.prefetch_budget_tokens, probability_min, numbers);
         let of_tool =
             |name: &str| offered.iter().filter(|moment| known.names.text(moment.to) == name).copied().collect();
         for name in &plan.over_budget {
@@ -531,8 +520,9 @@ fn record(tally: &mut PrefetchTally, sent: &SentPrefetch, fate: RaceEnd, bytes_p
         RaceEnd::Settled | RaceEnd::Unclaimed | RaceEnd::Refused(_) => PrefetchEnd::Wasted,
     };
     tally.ends[end] += 1;
-    let windows = [(&mut tally.near, sent.near), (&mut tally.far, sent.far), (&mut tally.steps, sent.steps)];
-    windows.into_iter().for_each(|(asked, found)| enter(asked, found));
+    enter(&mut tally.near, sent.found.calls_near);
+    enter(&mut tally.far, sent.found.calls_far);
+    enter(&mut tally.steps, sent.found.steps_near);
     tally.across_shell += u64::from(sent.across_shell && sent.ever == Match::Exact);
     tally.cited += u64::from(sent.cited);
     tally.predicted_tokens += sent.predicted_tokens;
@@ -562,14 +552,14 @@ fn enter(asked: &mut AskedFor, found: Match) {
 
 /// How often a window of the context, wherever it begins, has a call of a tool.
 struct WindowChances<'a> {
-    told: PlannerHistory<'a>,
+    told: ToldHistory<'a>,
     context: &'a PlannerContext,
     calls_near: usize,
     known: BTreeMap<Sym, f64>,
 }
 
 impl<'a> WindowChances<'a> {
-    fn new(told: PlannerHistory<'a>, context: &'a PlannerContext, calls_near: u32) -> Self {
+    fn new(told: ToldHistory<'a>, context: &'a PlannerContext, calls_near: u32) -> Self {
         Self { told, context, calls_near: calls_near as usize, known: BTreeMap::new() }
     }
 

@@ -4,10 +4,10 @@ use crate::base::id::IdMap;
 use crate::base::names::Sym;
 use crate::logs::history::Call;
 use crate::logs::trace::Status;
-use crate::planner::contexts::PlannerHistory;
+use crate::mine::projections::ToldHistory;
 use crate::planner::known_tools::{AnswerEffect, KnownTools};
 use crate::planner::numbers::PlannerThresholds;
-use crate::planner::opportunities::{Opportunity, makes_stale};
+use crate::planner::opportunities::{Opportunity, Outcomes, makes_stale};
 use crate::planner::prefetches::{DeclineReason, PrefetchEdge};
 
 /// How close a call came to a prefetch: not at all, by name, by value, exactly.
@@ -43,9 +43,7 @@ pub(super) struct SentPrefetch {
     pub record: usize,
     pub predicted_tokens: u64,
     at: Clock,
-    pub near: Match,
-    pub far: Match,
-    pub steps: Match,
+    pub found: Outcomes<Match>,
     /// At any time.
     pub ever: Match,
     pub cited: bool,
@@ -74,7 +72,7 @@ pub(super) struct Left {
 
 /// What the watch of a context knows.
 pub(super) struct PrefetchWatch<'a, 'm> {
-    told: PlannerHistory<'a>,
+    told: ToldHistory<'a>,
     known: &'a KnownTools<'m>,
     numbers: &'a PlannerThresholds,
     pub clock: Clock,
@@ -90,13 +88,8 @@ pub(super) struct PrefetchWatch<'a, 'm> {
     recent_left: Vec<u32>,
 }
 
-/// A prefetch that a call asked for exactly.
-pub(super) struct Claim {
-    pub sent: usize,
-}
-
 impl<'a, 'm> PrefetchWatch<'a, 'm> {
-    pub fn new(told: PlannerHistory<'a>, known: &'a KnownTools<'m>, numbers: &'a PlannerThresholds) -> Self {
+    pub fn new(told: ToldHistory<'a>, known: &'a KnownTools<'m>, numbers: &'a PlannerThresholds) -> Self {
         Self {
             told,
             known,
@@ -132,9 +125,7 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
             record,
             predicted_tokens,
             at: self.clock,
-            near: Match::None,
-            far: Match::None,
-            steps: Match::None,
+            found: Outcomes::default(),
             ever: Match::None,
             cited: false,
             failed: false,
@@ -151,8 +142,9 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
         self.left.push(Left { edge, held, input, at: self.clock.call, exact: false, name: false });
     }
 
-    /// The agent calls: credits one prefetch and one decline at most; tells whether a prefetch is asked for exactly.
-    pub fn call(&mut self, index: usize) -> Option<Claim> {
+    /// The agent calls: credits one prefetch and one decline at most; gives the place of the prefetch that is asked for
+    /// exactly.
+    pub fn call(&mut self, index: usize) -> Option<usize> {
         let row = &self.told.history.calls[index];
         self.clock.call += 1;
         self.clock.event += 1;
@@ -164,7 +156,7 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
         self.credit_declined(row.tool, index);
         let (place, found) = self.closest(row, index)?;
         self.credit(place, found, row);
-        (found == Match::Exact).then_some(Claim { sent: place })
+        (found == Match::Exact).then_some(place)
     }
 
     /// What a call changes: prefetches that it makes stale.
@@ -190,7 +182,7 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
     /// The answer could not be used after all: nothing was hit.
     pub fn revoke(&mut self, place: usize) {
         let sent = &mut self.sent[place];
-        (sent.near, sent.far, sent.steps, sent.ever) = Default::default();
+        (sent.found, sent.ever) = Default::default();
     }
 
     /// Drops what lies behind every window.
@@ -267,16 +259,11 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
             sent.bytes = Some(row.bytes.into());
         }
         sent.ever = sent.ever.max(found);
-        let (before, steps) = (clock.before - sent.at.call, clock.step - sent.at.step);
-        let windows = [
-            (before < judge.calls_near, &mut sent.near),
-            (before < judge.calls_far, &mut sent.far),
-            (steps <= judge.steps_near, &mut sent.steps),
-        ];
-        windows.into_iter().filter(|(inside, _)| *inside).for_each(|(_, best)| *best = found.max(*best));
+        sent.found.add(found, clock.before - sent.at.call, clock.step - sent.at.step, judge);
     }
 }
 
-fn key(tool: Sym, hash: u64) -> u64 {
+/// Names a tool with what it is given.
+pub(super) fn key(tool: Sym, hash: u64) -> u64 {
     hash ^ u64::from(tool.0).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }

@@ -16,17 +16,11 @@ use crate::replay::tape::{Tape, TapeEntry};
 /// Computes the bounds over a tape; `scenario` gives the size of the cache and the way to count.
 pub fn bounds(tape: &Tape, scenario: &Scenario) -> Bounds {
     let mut bounds = Bounds::default();
-    let context = |index: usize| {
-        let response = &tape.responses[index];
-        (response.session, response.chain, response.partition)
-    };
     let cleared: IdMap<u32, u32> = tape.evictions.iter().map(|&(before, evicted)| (evicted, before)).collect();
     let mut start = 0;
-    while start < tape.responses.len() {
-        let here = context(start);
-        let end = (start..tape.responses.len()).find(|&index| context(index) != here).unwrap_or(tape.responses.len());
-        one_context(tape, scenario, start..end, &cleared, &mut bounds);
-        start = end;
+    for context in tape.responses.chunk_by(|a, b| a.context() == b.context()) {
+        one_context(tape, scenario, start..start + context.len(), &cleared, &mut bounds);
+        start += context.len();
     }
     bounds
 }

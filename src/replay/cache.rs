@@ -25,7 +25,8 @@ pub struct DedupCache {
 impl DedupCache {
     /// An empty cache for `capacity` bodies, at least one.
     pub fn new(capacity: usize) -> Self {
-        Self { entries: Vec::new(), capacity: capacity.max(1), missed: None }
+        let capacity = capacity.max(1);
+        Self { entries: Vec::with_capacity(capacity.min(64)), capacity, missed: None }
     }
 
     /// Forgets everything: another context, or another partition of this one.
@@ -44,7 +45,7 @@ impl DedupCache {
     /// Adds a body that was shown; the least recent one makes room.
     pub fn insert(&mut self, entry: ShownBody) {
         let is_new = self.missed.take() == Some(entry.body);
-        let known = || self.entries.iter().position(|known| known.body == entry.body);
+        let known = || self.entries.iter().rposition(|known| known.body == entry.body);
         if let Some(place) = if is_new { None } else { known() } {
             self.entries.remove(place);
         } else if self.entries.len() >= self.capacity {

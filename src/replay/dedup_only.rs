@@ -6,13 +6,14 @@ use std::ops::Range;
 
 use crate::facts::hints;
 use crate::facts::hints::ShownAs;
+use crate::replay::cache::{DedupCache, ShownBody};
 use crate::replay::effects::Present;
 use crate::replay::layers::exact_dedup::wording;
 use crate::replay::offer::SentAs;
 use crate::replay::reach::WithinReach;
 use crate::replay::scenario::Scenario;
 use crate::replay::stack::fallbacks;
-use crate::replay::tape::{Response, Tape, TapeEntry};
+use crate::replay::tape::{Tape, TapeEntry};
 
 /// One response.
 #[derive(Clone, Copy)]
@@ -66,8 +67,7 @@ impl<'t> DedupOnlyReplay<'t> {
         let mut last = None;
         let mut steps = Vec::with_capacity(tape.responses.len());
         fallbacks(tape, now, &mut |response, baseline, fallback| {
-            let context = (response.session, response.chain, response.partition);
-            let begins = last.replace(context) != Some(context);
+            let begins = last.replace(response.context()) != Some(response.context());
             let tokens = |tokens: u64| u32::try_from(tokens).unwrap_or(u32::MAX);
             let shown = if matches!(fallback.what, SentAs::Encoded(_)) { ShownAs::Encoded } else { ShownAs::AsIs };
             let kind = tape.endpoints[response.endpoint as usize].kind;
@@ -93,20 +93,20 @@ impl<'t> DedupOnlyReplay<'t> {
     /// Replays whole sessions under a change that it [`serves`](Self::serves).
     pub fn replay(&self, change: &Scenario, responses: Range<usize>) -> Present {
         let mut sums = Present::default();
-        let mut cache = Recent::new(change.lru_size);
+        let mut cache = DedupCache::new(change.lru_size);
         let first = self.tape.evictions.partition_point(|&(before, _)| (before as usize) < responses.start);
         let mut evictions = self.tape.evictions[first..].iter().peekable();
         for index in responses {
             let step = &self.steps[index];
             while let Some(&&(_, evicted)) = evictions.peek().filter(|(before, _)| *before as usize <= index) {
-                cache.drop_if(|response| response == evicted);
+                cache.drop_if(|entry| entry.response == evicted);
                 evictions.next();
             }
             if step.begins {
                 cache.clear();
             }
             if step.ran && change.options.invalidate {
-                self.make_stale(change, index, &mut cache);
+                change.drop_stale(self.tape, &self.tape.responses[index], &mut cache);
             }
             if !step.counts {
                 continue;
@@ -120,7 +120,7 @@ impl<'t> DedupOnlyReplay<'t> {
     }
 
     /// Tokens that are sent for a response.
-    fn sent(&self, change: &Scenario, index: u32, cache: &mut Recent) -> u32 {
+    fn sent(&self, change: &Scenario, index: u32, cache: &mut DedupCache) -> u32 {
         let step = &self.steps[index as usize];
         let policy = &change.endpoints[step.endpoint as usize];
         if !step.refers || step.bytes < policy.body_bytes_min.max(1) {
@@ -131,70 +131,12 @@ impl<'t> DedupOnlyReplay<'t> {
         if !policy.dedup || policy.reached == WithinReach::Misses {
             return otherwise;
         }
-        match cache.touch(step.body) {
-            Some(shown_by) if reached && self.steps[shown_by as usize].hint < otherwise => {
-                return self.steps[shown_by as usize].hint;
-            }
-            Some(_) => cache.show_again(index),
-            None => cache.insert(step.body, index),
+        let hint = cache.touch(step.body).map(|entry| self.steps[entry.response as usize].hint);
+        if let Some(hint) = hint.filter(|hint| reached && *hint < otherwise) {
+            return hint;
         }
+        // In which form it is shown is in the tokens of its hint.
+        cache.insert(ShownBody { body: step.body, response: index, shown: ShownAs::AsIs });
         otherwise
-    }
-
-    fn make_stale(&self, change: &Scenario, index: usize, cache: &mut Recent) {
-        let response: &Response = &self.tape.responses[index];
-        let policy = &change.endpoints[response.endpoint as usize];
-        if policy.reached == WithinReach::Misses {
-            return;
-        }
-        if policy.mutates_files && response.path.is_some() {
-            cache.drop_if(|shown_by| self.tape.is_read_of(shown_by, response.path));
-        }
-        if !policy.invalidates.is_empty() {
-            let endpoint = |shown_by: u32| self.tape.responses[shown_by as usize].endpoint;
-            cache.drop_if(|shown_by| policy.invalidates.contains(&endpoint(shown_by)));
-        }
-    }
-}
-
-/// Bodies with the responses that showed them, oldest first.
-struct Recent {
-    entries: Vec<(u32, u32)>,
-    capacity: usize,
-}
-
-impl Recent {
-    fn new(capacity: usize) -> Self {
-        let capacity = capacity.max(1);
-        Self { entries: Vec::with_capacity(capacity.min(64)), capacity }
-    }
-
-    fn clear(&mut self) {
-        self.entries.clear();
-    }
-
-    /// The response that showed a body; it becomes the most recent one.
-    fn touch(&mut self, body: u32) -> Option<u32> {
-        let place = self.entries.iter().rposition(|entry| entry.0 == body)?;
-        self.entries[place..].rotate_left(1);
-        self.entries.last().map(|entry| entry.1)
-    }
-
-    /// The most recent body was shown again.
-    fn show_again(&mut self, response: u32) {
-        if let Some(entry) = self.entries.last_mut() {
-            entry.1 = response;
-        }
-    }
-
-    fn insert(&mut self, body: u32, response: u32) {
-        if self.entries.len() >= self.capacity {
-            self.entries.remove(0);
-        }
-        self.entries.push((body, response));
-    }
-
-    fn drop_if(&mut self, stale: impl Fn(u32) -> bool) {
-        self.entries.retain(|entry| !stale(entry.1));
     }
 }

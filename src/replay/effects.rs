@@ -1,5 +1,6 @@
 //! What changes of the configuration would have done: each is replayed over the sessions in which it can make a
-//! difference, and compared with what holds now.
+//! difference, and compared with what holds now. And what a configuration saves session by session, which every interval
+//! over sessions is made of.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -92,7 +93,7 @@ impl<'p> PieceBaseline<'p> {
         let tape = &piece.tape;
         let dedup_only = DedupOnlyReplay::suits(tape, now).then(|| DedupOnlyReplay::new(tape, now, &piece.weights));
         let contexts = dedup_only.as_ref().map_or_else(Vec::new, |dedup_only| {
-            let segments = stretches(tape, |response| (response.session, response.chain, response.partition));
+            let segments = stretches(tape, Response::context);
             let with_present = |segment: TapeSegment| {
                 let present = dedup_only.replay(now, segment.responses.clone());
                 (segment, present)
@@ -152,11 +153,11 @@ fn replayed(piece: &HistoryPiece, scenario: &Scenario, stretch: &TapeSegment) ->
 }
 
 /// A stretch of a tape: a session, or a context of one.
-pub(super) struct TapeSegment {
+struct TapeSegment {
     /// Its session.
-    pub(super) session: u32,
+    session: u32,
     /// Its responses.
-    pub(super) responses: Range<usize>,
+    responses: Range<usize>,
     /// Its endpoints, sorted.
     endpoints: Vec<u32>,
 }
@@ -169,7 +170,7 @@ impl TapeSegment {
 }
 
 /// The stretches of a tape in which `key` stays the same.
-pub(super) fn stretches(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<TapeSegment> {
+fn stretches(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<TapeSegment> {
     let mut start = 0;
     let groups = tape.responses.chunk_by(|a, b| key(a) == key(b));
     groups
@@ -185,7 +186,7 @@ pub(super) fn stretches(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32))
 }
 
 /// Where a change can make a difference.
-pub(super) enum ChangeScope {
+enum ChangeScope {
     Everywhere,
     /// In sessions with one of these endpoints, and in these sessions.
     Some {
@@ -196,7 +197,7 @@ pub(super) enum ChangeScope {
 
 impl ChangeScope {
     /// Where two configurations differ.
-    pub(super) fn of(now: &Scenario, change: &Scenario) -> Self {
+    fn of(now: &Scenario, change: &Scenario) -> Self {
         if !now.is_alike_for_all(change) {
             return Self::Everywhere;
         }
@@ -206,7 +207,7 @@ impl ChangeScope {
     }
 
     /// Whether that is in this stretch.
-    pub(super) fn concerns(&self, stretch: &TapeSegment) -> bool {
+    fn concerns(&self, stretch: &TapeSegment) -> bool {
         match self {
             Self::Everywhere => true,
             Self::Some { endpoints, sessions } => {
@@ -214,5 +215,56 @@ impl ChangeScope {
                     || sessions.binary_search(&stretch.session).is_ok()
             }
         }
+    }
+}
+
+/// The sessions of a tape that have any response, in the order of the tape.
+pub struct SessionTape<'t> {
+    tape: &'t Tape,
+    sessions: Vec<TapeSegment>,
+}
+
+/// Tokens of one session.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct SessionTokens {
+    /// As they are.
+    pub baseline: i64,
+    /// Saved of them.
+    pub saved: i64,
+}
+
+impl<'t> SessionTape<'t> {
+    /// Cuts a tape into its sessions.
+    pub fn new(tape: &'t Tape) -> Self {
+        Self { tape, sessions: stretches(tape, |response| (response.session, 0, 0)) }
+    }
+
+    /// Index into [`Tape::sessions`] of each, with the number of its responses.
+    pub fn sizes(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
+        self.sessions.iter().map(|segment| (segment.session, segment.responses.len()))
+    }
+
+    /// What a configuration saves in each session.
+    pub fn tokens(&self, scenario: &Scenario) -> Vec<SessionTokens> {
+        self.sessions.par_iter().map(|segment| self.of(segment, scenario)).collect()
+    }
+
+    /// How much more a change saves than what holds now (`present`), in the sessions at these places.
+    pub fn more(&self, places: &[usize], now: &Scenario, present: &[SessionTokens], change: &Scenario) -> Vec<i64> {
+        let scope = ChangeScope::of(now, change);
+        let more = |&place: &usize| {
+            let segment = &self.sessions[place];
+            if scope.concerns(segment) { self.of(segment, change).saved - present[place].saved } else { 0 }
+        };
+        places.par_iter().map(more).collect()
+    }
+
+    fn of(&self, segment: &TapeSegment, scenario: &Scenario) -> SessionTokens {
+        let mut tokens = SessionTokens::default();
+        replay_sessions(self.tape, scenario, segment.responses.clone(), &mut |_, baseline, decision| {
+            tokens.baseline += baseline as i64;
+            tokens.saved += baseline as i64 - decision.tokens as i64;
+        });
+        tokens
     }
 }

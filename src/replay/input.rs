@@ -11,13 +11,13 @@ use crate::frames::input::Input;
 use crate::logs::history::History;
 use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::logs::vocabulary::Vocabulary;
-use crate::mine::{sessions, totals, uses};
+use crate::mine::{sessions, totals};
 use crate::replay::savings::PaperClaim;
 use crate::replay::{
     Decision, ReplayOptions, Scenario, SentAs, SessionProfile, Tape, TapeEntry, ToolKind, replay_each,
 };
 use crate::settings::classify_agent;
-use crate::telemetry::log::{EncodedTokens, EventLog, NO_FORMAT, NO_LATENCY, RecordedAs, RecordedEvent, RecordedPlan};
+use crate::telemetry::log::{EncodedTokens, EventLog, NO_FORMAT, NO_LATENCY, RecordedAs, RecordedEvent};
 
 /// A history laid out, with what reports need besides.
 pub struct ReplayInput {
@@ -52,7 +52,7 @@ impl ReplayInput {
             Some(model) => vec![model.to_owned(); history.sessions.len()],
             None => sessions::models_of_sessions(&history, &names),
         };
-        let uses = uses::sessions(&history, &names, &words.read_class_tools);
+        let uses = sessions::session_uses(&history, &names, &words.read_class_tools);
         let profile = |(model, session): (String, crate::base::stats::SessionUse)| {
             let read_share = session.read_calls as f64 / session.calls.max(1) as f64;
             let class = classify_agent(session.calls as f64, session.compactions as f64, read_share);
@@ -206,14 +206,10 @@ impl ReplayInput {
             format: if let SentAs::Encoded(format) = decision.what { format } else { NO_FORMAT },
             baseline: tokens(counting.tokens(&facts.raw)),
             sent: tokens(decision.tokens),
-            weight: 1.0,
             mixed: response.outcome == TapeEntry::Mixed,
             handle_tokens: counting.tokens(&response.handle.size()).try_into().unwrap_or(u8::MAX),
             order: index - self.history.chains[response.chain as usize].calls.start as u32,
-            what: RecordedAs::Response,
-            plan: RecordedPlan::default(),
-            encodings_start: 0,
-            encodings_count: 0,
+            ..RecordedEvent::default()
         }
     }
 

@@ -63,7 +63,9 @@ impl Ledger {
         match what {
             SentAs::Encoded(format) => self.formats[format as usize].add(layer, baseline, tokens),
             SentAs::Reference(_) => self.references += 1,
-            _ => {}
+            SentAs::NearReference(_) => self.near_refs += 1,
+            SentAs::RangeReference => self.range_refs += 1,
+            SentAs::AsIs => {}
         }
     }
 

@@ -10,7 +10,6 @@ pub mod report;
 pub mod savings;
 
 mod bounds;
-pub mod by_session;
 mod cache;
 mod effects;
 pub mod emit;
@@ -31,7 +30,7 @@ pub mod study;
 pub mod tape;
 
 pub use bounds::bounds;
-pub use effects::{EffectsBaseline, HistoryPiece, Present};
+pub use effects::{EffectsBaseline, HistoryPiece, Present, SessionTape, SessionTokens};
 pub use ledger::Ledger;
 pub use offer::{Decision, SentAs};
 pub use published::published_claim;

@@ -1,7 +1,6 @@
-//! What passes between the stack and its layers: a response on offer, what is done with it, and what happens besides.
+//! What passes between the stack and its layers: a response on offer, and what is done with it.
 
 use crate::base::body_shape::LayerId;
-use crate::facts::body_facts::BodyFacts;
 use crate::replay::scenario::{EndpointPolicy, Scenario, SessionPolicy};
 use crate::replay::tape::{Response, Tape};
 
@@ -49,24 +48,4 @@ pub struct Offer<'t> {
     pub baseline: u64,
     /// Tokens of the cheapest way in which a later layer would send it.
     pub otherwise: u64,
-}
-
-impl<'t> Offer<'t> {
-    /// All facts about the body.
-    pub fn facts(&self) -> &'t BodyFacts {
-        self.tape.facts_of(self.response)
-    }
-}
-
-/// What changes the state of a context without being a response.
-pub enum ContextEvent<'t> {
-    /// Another context, or another partition of it, begins.
-    Boundary {
-        /// Whether it is also another session.
-        new_session: bool,
-    },
-    /// The result of this response is no longer in the context.
-    Evicted(u32),
-    /// A response was shown, in full or in part.
-    Sent(&'t Offer<'t>, &'t Decision),
 }

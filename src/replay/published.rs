@@ -104,9 +104,6 @@ impl Host<'_> {
         sums.by_encoders += facts.published.map_or(0, |size| tokens.saturating_sub(counting.tokens(&size)));
         // Endpoints without L0 fill the cache all the same.
         self.cache.insert(ShownBody { body: response.body, response: index, shown: ShownAs::AsIs });
-        if !policy.invalidates.is_empty() {
-            let endpoint = |entry: &ShownBody| self.tape.responses[entry.response as usize].endpoint;
-            self.cache.drop_if(|entry| policy.invalidates.contains(&endpoint(entry)));
-        }
+        policy.drop_invalidated(self.tape, &mut self.cache);
     }
 }

@@ -11,7 +11,7 @@ use crate::facts::body_facts::BodyFacts;
 use crate::replay::offer::SentAs;
 use crate::replay::scenario::Scenario;
 use crate::replay::stack::replay_each;
-use crate::replay::tape::{Response, Tape};
+use crate::replay::tape::Tape;
 
 /// Edits that quote what a result of their context showed before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub fn quotes(tape: &Tape, scenario: &Scenario) -> Quotes {
     let mut shown: IdMap<u32, bool> = IdMap::default();
     let mut counted = Quotes::default();
     for ((index, response), what) in (0..).zip(&tape.responses).zip(sent) {
-        if context.replace(context_of(response)) != Some(context_of(response)) {
+        if context.replace(response.context()) != Some(response.context()) {
             shown.clear();
         }
         while let Some((_, lines)) = quotes.next_if(|(call, _)| *call <= index) {
@@ -53,10 +53,6 @@ pub fn quotes(tape: &Tape, scenario: &Scenario) -> Quotes {
         }
     }
     counted
-}
-
-fn context_of(response: &Response) -> (u32, u32, u32) {
-    (response.session, response.chain, response.partition)
 }
 
 /// Adds the lines of a result. What a reference stands for was sent before; around references to lines the others are

@@ -178,24 +178,17 @@ impl<'l> RecordedLog<'l> {
     }
 
     fn encodings(&self, event: &RecordedEvent) -> Vec<Encoding> {
-        let size = |tokens: u32| Size { bytes: 0, tokens: [tokens; VOCABULARIES.len()] };
+        let encoding = |format: u8, depth: u8, tokens: u32| {
+            let size = Size { bytes: 0, tokens: [tokens; VOCABULARIES.len()] };
+            Encoding { format, depth, size, kept: KeptLines::Nothing }
+        };
         let listed = self.log.encodings_of(event).iter();
         let mut encodings: Vec<Encoding> = listed
             .filter(|row| usize::from(row.format) < encode::REGISTER.len())
-            .map(|row| Encoding {
-                format: row.format,
-                depth: row.depth,
-                size: size(row.tokens),
-                kept: KeptLines::Nothing,
-            })
+            .map(|row| encoding(row.format, row.depth, row.tokens))
             .collect();
         if encodings.is_empty() && matches!(event.layer, LayerId::L1 | LayerId::L2) {
-            encodings.extend(recorded_format(event).map(|format| Encoding {
-                format,
-                depth: 0,
-                size: size(event.sent),
-                kept: KeptLines::Nothing,
-            }));
+            encodings.extend(recorded_format(event).map(|format| encoding(format, 0, event.sent)));
         }
         encodings.sort_by_key(|row| (row.format, row.depth));
         encodings

@@ -8,6 +8,7 @@ use crate::base::tokenizer::Counting;
 use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::facts::encode;
 use crate::facts::encode::FormatFamily;
+use crate::replay::cache::DedupCache;
 use crate::replay::reach::{Reach, WithinReach};
 use crate::replay::tape::{Endpoint, Response, SessionProfile, Tape, TapeEntry, ToolKind};
 use crate::settings::{Settings, ShapeThresholds, Verbosity};
@@ -43,6 +44,16 @@ pub struct EndpointPolicy {
     pub invalidates: Vec<u32>,
     /// What whoever runs the pipeline can do with its answers.
     pub reached: WithinReach,
+}
+
+impl EndpointPolicy {
+    /// Drops the answers of the endpoints that a call makes stale.
+    pub(super) fn drop_invalidated(&self, tape: &Tape, cache: &mut DedupCache) {
+        if !self.invalidates.is_empty() {
+            let endpoint = |response: u32| tape.responses[response as usize].endpoint;
+            cache.drop_if(|entry| self.invalidates.contains(&endpoint(entry.response)));
+        }
+    }
 }
 
 /// What holds for a session.
@@ -140,6 +151,18 @@ impl Scenario {
     pub fn reaches(&self, response: &Response) -> bool {
         let policy = &self.endpoints[response.endpoint as usize];
         policy.reached == WithinReach::Changes && (self.previews || !response.body_at_hand.preview)
+    }
+
+    /// Drops what a call makes stale, before anything else is decided about it.
+    pub(super) fn drop_stale(&self, tape: &Tape, call: &Response, cache: &mut DedupCache) {
+        let policy = &self.endpoints[call.endpoint as usize];
+        if policy.reached == WithinReach::Misses {
+            return;
+        }
+        if policy.mutates_files && call.path.is_some() {
+            cache.drop_if(|entry| tape.is_read_of(entry.response, call.path));
+        }
+        policy.drop_invalidated(tape, cache);
     }
 
     /// Tokens of the answers that may be changed.

@@ -6,13 +6,12 @@ use std::ops::Range;
 use crate::facts::hints::ShownAs;
 use crate::replay::cache::{DedupCache, ShownBody};
 use crate::replay::expansion::Expansion;
-use crate::replay::layers::Layer;
-use crate::replay::layers::exact_dedup::ExactDedup;
-use crate::replay::layers::memoryless::{Passthrough, Router, Template};
+use crate::replay::layers::exact_dedup;
+use crate::replay::layers::memoryless::{passthrough, router, template};
 use crate::replay::layers::near_ref::NearRef;
 use crate::replay::layers::range_ref::RangeRef;
 use crate::replay::ledger::Ledger;
-use crate::replay::offer::{ContextEvent, Decision, Offer, SentAs};
+use crate::replay::offer::{Decision, Offer, SentAs};
 use crate::replay::reach::WithinReach;
 use crate::replay::runs::LineRun;
 use crate::replay::savings::Expanded;
@@ -82,12 +81,12 @@ pub fn replay_sessions(
 
 /// Tells what the layers behind L0 would send for every response, in order, with the tokens as it is.
 pub(super) fn fallbacks(tape: &Tape, scenario: &Scenario, each: &mut impl FnMut(&Response, u64, Decision)) {
-    let mut stack = LayerStack::new(tape, scenario);
+    let stack = LayerStack::new(tape, scenario);
     for (index, response) in (0..).zip(&tape.responses) {
         let offer = stack.offer(index, response);
         let fallback = match response.outcome {
-            TapeEntry::Answer if scenario.reaches(response) => stack.encode(&offer),
-            _ => stack.passthrough.take(&offer),
+            TapeEntry::Answer if scenario.reaches(response) => encode(&offer),
+            _ => passthrough(&offer),
         };
         each(response, offer.baseline, fallback);
     }
@@ -104,11 +103,13 @@ fn walk<'t>(
     let mut evictions = tape.evictions[first..].iter().peekable();
     for (index, response) in (responses.start as u32..).zip(&tape.responses[responses]) {
         while let Some(&&(_, evicted)) = evictions.peek().filter(|(before, _)| *before <= index) {
-            stack.observe(&ContextEvent::Evicted(evicted));
+            stack.evict(evicted);
             evictions.next();
         }
         stack.enter(response);
-        stack.make_stale(response);
+        if response.ran && scenario.options.invalidate {
+            scenario.drop_stale(tape, response, &mut stack.cache);
+        }
         match stack.decide(index, response) {
             Some((baseline, decision)) => each(index, baseline, Some(&decision), stack.range.runs()),
             None => each(index, 0, None, &[]),
@@ -123,12 +124,8 @@ struct LayerStack<'t> {
     /// Session, chain and partition.
     context: Option<(u32, u32, u32)>,
     cache: DedupCache,
-    exact: ExactDedup,
     near: NearRef,
     range: RangeRef<'t>,
-    template: Template,
-    router: Router,
-    passthrough: Passthrough,
 }
 
 impl<'t> LayerStack<'t> {
@@ -138,12 +135,8 @@ impl<'t> LayerStack<'t> {
             scenario,
             context: None,
             cache: DedupCache::new(scenario.lru_size),
-            exact: ExactDedup,
             near: NearRef::default(),
             range: RangeRef::new(scenario.options.extended, &tape.windows),
-            template: Template,
-            router: Router,
-            passthrough: Passthrough,
         }
     }
 
@@ -153,28 +146,18 @@ impl<'t> LayerStack<'t> {
         if self.context == Some(context) {
             return;
         }
-        let new_session = self.context.is_none_or(|(session, _, _)| session != response.session);
+        if self.context.is_none_or(|(session, _, _)| session != response.session) {
+            self.near.begin_session();
+        }
         self.context = Some(context);
         self.cache.clear();
-        self.observe(&ContextEvent::Boundary { new_session });
+        self.range.forget();
     }
 
-    /// Drops what a call makes stale, before anything else is decided about it.
-    fn make_stale(&mut self, response: &Response) {
-        if !response.ran || !self.scenario.options.invalidate {
-            return;
-        }
-        let policy = &self.scenario.endpoints[response.endpoint as usize];
-        if policy.reached == WithinReach::Misses {
-            return;
-        }
-        if policy.mutates_files && response.path.is_some() {
-            self.cache.drop_if(|entry| self.tape.is_read_of(entry.response, response.path));
-        }
-        if !policy.invalidates.is_empty() {
-            let endpoint = |entry: &ShownBody| self.tape.responses[entry.response as usize].endpoint;
-            self.cache.drop_if(|entry| policy.invalidates.contains(&endpoint(entry)));
-        }
+    /// The result of a response is no longer in the context.
+    fn evict(&mut self, response: u32) {
+        self.cache.drop_if(|entry| entry.response == response);
+        self.range.evict(response);
     }
 
     /// A response, with what the layers ask about it.
@@ -198,12 +181,12 @@ impl<'t> LayerStack<'t> {
         let eligible = response.outcome == TapeEntry::Answer && bytes >= endpoint.body_bytes_min.max(1);
         let decision = if eligible && self.scenario.reaches(response) {
             // What later layers would send decides whether a hint pays.
-            let fallback = self.encode(&offer);
+            let fallback = encode(&offer);
             offer.otherwise = fallback.tokens;
             let hint = if endpoint.dedup { self.refer(&offer) } else { None };
             hint.unwrap_or(fallback)
         } else {
-            self.passthrough.take(&offer)
+            passthrough(&offer)
         };
         if eligible && endpoint.reached != WithinReach::Misses {
             self.remember(&offer, &decision);
@@ -214,14 +197,8 @@ impl<'t> LayerStack<'t> {
 
     /// L0.
     fn refer(&mut self, offer: &Offer<'_>) -> Option<Decision> {
-        let exact = self.exact.offer(offer, &mut self.cache);
-        exact.or_else(|| self.near.offer(offer, &mut self.cache)).or_else(|| self.range.offer(offer, &mut self.cache))
-    }
-
-    /// L1 to L3.
-    fn encode(&mut self, offer: &Offer<'_>) -> Decision {
-        let taken = self.template.offer(offer, &mut self.cache);
-        taken.or_else(|| self.router.offer(offer, &mut self.cache)).unwrap_or_else(|| self.passthrough.take(offer))
+        let exact = exact_dedup::offer(offer, &mut self.cache);
+        exact.or_else(|| self.near.offer(offer, &self.cache)).or_else(|| self.range.offer(offer))
     }
 
     /// Only what was shown in full can be referred to; an endpoint without L0 stays out of the cache altogether.
@@ -239,22 +216,17 @@ impl<'t> LayerStack<'t> {
         }
         // Nobody else keeps what was sent.
         if self.scenario.options.extended {
-            self.range.observe(&ContextEvent::Sent(offer, decision));
+            self.range.sent(offer, decision.what);
         }
-    }
-
-    fn observe(&mut self, event: &ContextEvent<'_>) {
-        if let ContextEvent::Evicted(response) = event {
-            self.cache.drop_if(|entry| entry.response == *response);
-        }
-        self.near.observe(event);
-        self.range.observe(event);
     }
 
     fn finish(&self, ledger: &mut Ledger) {
-        ledger.near_refs = self.near.count();
-        ledger.range_refs = self.range.count();
         ledger.range_looks = self.range.looks();
         ledger.close();
     }
+}
+
+/// L1 to L3.
+fn encode(offer: &Offer<'_>) -> Decision {
+    template(offer).or_else(|| router(offer)).unwrap_or_else(|| passthrough(offer))
 }

@@ -7,19 +7,19 @@ use crate::base::backtest::{BacktestNumbers, Promise, PromiseCoverage, SessionSp
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
-use crate::frames::calls::CallFrame;
+use crate::frames::calls::tool_stats;
 use crate::frames::fingerprint::Observed;
 use crate::frames::input::Input;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::projections;
-use crate::mine::projections::Thresholds;
+use crate::mine::projections::{Thresholds, ToldHistory};
 use crate::mine::sizes::SizesBySession;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::opportunities::moments;
+use crate::planner::selectivity::backtest::Learned;
 use crate::planner::selectivity::backtest::backtest;
 use crate::planner::selectivity::file::Selectivity;
-use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::odds::{Named, WaitWindow, examples};
 use crate::planner::selectivity::{SHEET, SelectivityThresholds};
 use crate::planner::stage::{CONFIGURED, MINED, PUBLISHED, Planner, PlannerKind, PlannerStage, SELECTIVE};
@@ -168,20 +168,20 @@ pub fn mined(stage: &PlannerStage, data: &Data, annotations: &Annotations) -> Re
         return Ok(Vec::new());
     }
     let thresholds: Thresholds = data.parsed("mined_projections.toml")?;
-    let frame = CallFrame::new(&history)?;
     let numbers = statistics::numbers(data)?;
     let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
     let calls_min = t1_tools::calls_min(data)?;
     let coverage = statistics::coverage(&follow_ups, &SizesBySession::of_history(&history), calls_min, &numbers);
     let effective = Effective::resolve(&empty)?;
     let view = View::new(&empty, &effective);
+    let told = ToldHistory { history: &history, values: &values, tools: &stage.tools };
     let facts = RuleFacts {
         names: &stage.tools,
         models: &[],
         sessions: &[],
-        tools: &frame.tool_stats()?,
+        tools: &tool_stats(&history)?,
         follow_ups: &follow_ups.rows(&numbers),
-        projections: &projections::mine(&history, &values, &stage.tools, &thresholds),
+        projections: &projections::mine(told, &thresholds),
         projecting: &stage.numbers.projection,
         runnable: &stage.runnable,
         coverage: &coverage,

@@ -1,5 +1,5 @@
 //! What the live pipeline records: one event per response and one summary per session, in the published JSONL schema.
-//! Written by `event` and `summary`, read by the rest.
+//! Written by `event`, read by the rest.
 
 pub mod log;
 
@@ -11,14 +11,11 @@ mod parse;
 mod places;
 mod read;
 mod retention;
-mod runs;
 mod select;
-mod summary;
 
 pub use annotate::{Annotated, Citations, Pass, UsedWhen, annotate, annotated_path, is_annotated};
-pub use event::{CONTEXT_EVENT, ContextLine, PipelineEvent};
+pub use event::{CONTEXT_EVENT, ContextLine, PipelineEvent, SessionSummary, SummaryLine};
 pub use parse::{KnownWords, ParseCounts};
 pub use places::{Surroundings, TelemetryPlace, places};
 pub use read::{Telemetry, TelemetryListing, TelemetryRequest};
 pub use retention::{RetentionLimits, Sifted, StoredFile, TelemetryRules, sift, stored_files};
-pub use summary::{SessionSummary, SummaryLine};

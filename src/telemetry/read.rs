@@ -112,11 +112,11 @@ impl TelemetryListing {
         let gathered = gathered.into_inner().unwrap_or_else(PoisonError::into_inner);
         let log = pool.install(|| gathered.into_log(request.recycled_gap_ms));
 
-        let mut done: Vec<PieceCounts> = done.into_iter().flatten().collect();
-        done.sort_by_key(|done| (done.file, done.start));
+        let mut done: Vec<(&FilePiece, ParseCounts)> = done.into_iter().flatten().collect();
+        done.sort_by_key(|(piece, _)| (piece.file, piece.start));
         let mut counts = vec![ParseCounts::default(); files.len()];
-        for done in done {
-            counts[done.file].absorb(&done.counts);
+        for (piece, of_piece) in done {
+            counts[piece.file].absorb(&of_piece);
         }
         let files: Vec<FileRead> =
             files.into_iter().zip(counts).map(|(file, counts)| file_read(file, counts)).collect();
@@ -148,13 +148,6 @@ struct FilePiece {
     end: u64,
 }
 
-/// What a piece gave besides events.
-struct PieceCounts {
-    file: usize,
-    start: u64,
-    counts: ParseCounts,
-}
-
 /// In the order of the files: mostly that is the order of sessions, in which events end, and pieces are small enough that the
 /// last one keeps no thread alone for long. But for packed files, which are one piece each: the largest come first.
 fn cut(files: &[EventFile], piece_bytes: u64) -> Vec<FilePiece> {
@@ -175,15 +168,16 @@ fn cut(files: &[EventFile], piece_bytes: u64) -> Vec<FilePiece> {
     pieces
 }
 
-/// One worker: takes pieces until none is left, and hands the events of each over before it takes the next.
-fn work(
+/// One worker: takes pieces until none is left, and hands the events of each over before it takes the next. Gives what
+/// each piece held besides events.
+fn work<'p>(
     files: &[EventFile],
-    pieces: &[FilePiece],
+    pieces: &'p [FilePiece],
     next: &AtomicUsize,
     request: &TelemetryRequest,
     gathered: &Mutex<Gathered>,
     advance: &(dyn Fn(u64) + Sync),
-) -> Vec<PieceCounts> {
+) -> Vec<(&'p FilePiece, ParseCounts)> {
     let mut parser = Parser::new(request.vocabulary, &request.window);
     let mut routes = Routes::default();
     let mut buffer = LineBuffer::default();
@@ -194,8 +188,7 @@ fn work(
         let mut all = gathered.lock().unwrap_or_else(PoisonError::into_inner);
         all.take(&mut parser.rows, &parser.texts, &mut routes);
         drop(all);
-        let counts = std::mem::take(&mut parser.rows.counts);
-        done.push(PieceCounts { file: piece.file, start: piece.start, counts });
+        done.push((piece, std::mem::take(&mut parser.rows.counts)));
         advance(piece.end - piece.start);
     }
     done

@@ -11,11 +11,11 @@ use super::log_builder::cases;
 use crate::base::data::{Data, fitting};
 use crate::base::key_path::KeyPath;
 use crate::mine::runnable::Runnable;
-use crate::planner::candidates::{AnswerMoment, Candidate, CandidateOptions, Candidates, Declined, candidates};
+use crate::planner::candidates::{AnswerMoment, Candidate, Candidates, Declined, candidates};
 use crate::planner::candidates::{NamedArgument, Projected};
-use crate::planner::exact::optimum;
 use crate::planner::fail_fast::{CallAnswer, CallVerdict, FailFast};
 use crate::planner::intents::prefetch_hint;
+use crate::planner::knapsack::optimum;
 use crate::planner::knapsack::{KnapsackChoice, KnapsackItem, KnapsackProblem};
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::plan::{ExpectedCost, Plan, intent_boost, knapsack, plan};
@@ -308,12 +308,7 @@ pub fn published_plan(
     budget: u32,
     probability_min: f64,
 ) -> published::PublishedPlan {
-    let turn = published::PublishedTurn { recent_tools: recent, budget_tokens: budget };
-    let options = published::PublishedOptions {
-        probability_min,
-        ..published::PublishedOptions::library(PlannerThresholds::shipped())
-    };
-    published::plan(models, &turn, &options, PlannerThresholds::shipped())
+    published::plan(models, recent, budget, probability_min, PlannerThresholds::shipped())
 }
 
 fn tools(plan: &published::PublishedPlan) -> Vec<&str> {
@@ -390,12 +385,12 @@ impl Moment {
             let name = link.projection_arg.as_deref().unwrap_or("it");
             Projected::evenly(values.iter().map(|value| argument(name, value)).collect())
         };
-        candidates(models, &self.turn(tool), &options(), PlannerThresholds::shipped(), &project)
+        candidates(models, &self.turn(tool), probability_min(), PlannerThresholds::shipped(), &project)
     }
 }
 
-fn options() -> CandidateOptions {
-    CandidateOptions { probability_min: PlannerThresholds::shipped().candidates.probability_min, bytes_per_token: 4.0 }
+fn probability_min() -> f64 {
+    PlannerThresholds::shipped().candidates.probability_min
 }
 
 fn argument(name: &str, text: &str) -> NamedArgument {
@@ -479,7 +474,7 @@ fn the_share_of_an_argument_counts() {
     let project =
         |_: &FollowUp| vec![Projected { argument: NamedArgument::new("file_path", 7), share: 0.5, probability: None }];
     let moment = Moment::default();
-    let found = candidates(&models, &moment.turn("Glob"), &options(), PlannerThresholds::shipped(), &project);
+    let found = candidates(&models, &moment.turn("Glob"), probability_min(), PlannerThresholds::shipped(), &project);
     let read = found.open.iter().find(|open| open.request.tool == "Read").unwrap();
     assert_eq!(read.request.argument, NamedArgument::new("file_path", 7));
     assert!((read.expected_value() - 0.32 * 0.5).abs() < 1e-9);
@@ -592,7 +587,7 @@ fn worthless_links_are_declined_as_improbable() {
     let models = targets(&[("T", 0.9, 1.0, "")]);
     let project = |_: &FollowUp| vec![Projected { argument: argument("it", "x"), share: 0.0, probability: None }];
     let moment = Moment::default();
-    let found = candidates(&models, &moment.turn("A"), &options(), PlannerThresholds::shipped(), &project);
+    let found = candidates(&models, &moment.turn("A"), probability_min(), PlannerThresholds::shipped(), &project);
     let plan = plan(found, &moment.called, 8000);
     assert_eq!((plan.calls.len(), reasons(&plan.declined)), (0, vec![("T", DeclineReason::LowProbability)]));
 }

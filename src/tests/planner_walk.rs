@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::script::{Scene, Script, path};
+use crate::mine::projections::ToldHistory;
 use crate::mine::runnable::Runnable;
 use crate::planner::bound::{OfferedValues, bound};
-use crate::planner::contexts::{Latencies, PlannerHistory, PlannerSplit};
+use crate::planner::contexts::{Latencies, PlannerSplit};
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::opportunities::{Odds, Opportunity, moments};
@@ -490,7 +491,7 @@ fn a_part_of_the_sessions_tells_what_the_whole_tells_of_them() {
     let script = |name: &str, file: &str| Script::new(name).grep(&[file, "src/z.rs"]).read(file).read("src/z.rs");
     let scene = Scene::of(&[script("one", "src/a.rs"), script("two", "src/b.rs"), script("three", "src/c.rs")]);
     let (models, numbers) = (scene.models(""), PlannerThresholds::shipped());
-    let of = |told: PlannerHistory<'_>, wanted: &[bool]| {
+    let of = |told: ToldHistory<'_>, wanted: &[bool]| {
         let known = KnownTools::new(&models, told, numbers);
         let found = moments(told, &known, &numbers.judge, wanted);
         found.into_iter().map(|moment| (moment.value, moment.rank, moment.outcomes)).collect::<Vec<_>>()
@@ -498,7 +499,7 @@ fn a_part_of_the_sessions_tells_what_the_whole_tells_of_them() {
     for chosen in [[true, false, true], [false, true, false], [true, true, true]] {
         let split = PlannerSplit { trains: chosen.to_vec(), judged_from: None };
         let (history, values) = split.training(scene.told());
-        let part = PlannerHistory { history: &history, values: &values, tools: &scene.tools };
+        let part = ToldHistory { history: &history, values: &values, tools: &scene.tools };
         assert_eq!(history.sessions.len(), chosen.iter().filter(|chosen| **chosen).count());
         assert_eq!(of(part, &[]), of(scene.told(), &chosen), "{chosen:?}");
     }

@@ -21,7 +21,7 @@ use crate::logs::take::TakeRecords;
 use crate::logs::trace::FileTrace;
 use crate::logs::values::{GivenArgument, List, ValueRows, gather};
 use crate::mine::projections::chance::Binomial;
-use crate::mine::projections::{Thresholds, mine};
+use crate::mine::projections::{Thresholds, ToldHistory, mine};
 use crate::shell::arguments::Exit;
 
 fn thresholds() -> Thresholds {
@@ -42,7 +42,7 @@ fn mined(files: impl IntoIterator<Item = (String, FileTrace)>) -> Vec<MinedProje
     }
     let history = assemble(&corpus);
     let values = gather(&corpus, &history, Arc::new(names), values);
-    mine(&history, &values, &corpus.names, &thresholds())
+    mine(ToldHistory { history: &history, values: &values, tools: &corpus.names }, &thresholds())
 }
 
 fn mined_of(sessions: &[PlantedSession]) -> Vec<MinedProjection> {

@@ -13,7 +13,7 @@ use crate::logs::assemble::assemble;
 use crate::logs::corpus::{Corpus, RowSource};
 use crate::logs::history::History;
 use crate::logs::values::{CallValues, ValueRows, gather};
-use crate::planner::contexts::PlannerHistory;
+use crate::mine::projections::ToldHistory;
 use crate::planner::value_models::{LayerPrecedence, ModelLayers, ValueModels};
 use crate::rules::annotations::Annotations;
 use crate::settings::SettingsFile;
@@ -124,8 +124,8 @@ impl Scene {
         Self { history, values, tools: corpus.names }
     }
 
-    pub fn told(&self) -> PlannerHistory<'_> {
-        PlannerHistory { history: &self.history, values: &self.values, tools: &self.tools }
+    pub fn told(&self) -> ToldHistory<'_> {
+        ToldHistory { history: &self.history, values: &self.values, tools: &self.tools }
     }
 
     /// Shipped models under a user's file.

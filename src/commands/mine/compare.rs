@@ -14,7 +14,7 @@ use crate::frames::edge::{Concurrency, Turns};
 use crate::frames::input::Input;
 use crate::logs::trace::ResultKind;
 use crate::mine::compare::{ComparedRow, Side, SizeSide};
-use crate::mine::{compare, published, tables as mined, tools};
+use crate::mine::{compare, tables as mined, tools};
 use crate::report::numbers::thousands;
 use crate::report::sharing::without_paths;
 use crate::shell::arguments;
@@ -99,7 +99,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut read = Vec::new();
     for side in &sides {
         read.push(match side {
-            Named::Table(path) => published::read(path, &args.lags)?,
+            Named::Table(path) => compare::read_published(path, &args.lags)?,
             Named::Logs(input, window) => {
                 window::of(window, context.now_ms).map_err(|cause| unreadable(window, &cause))?;
                 let mut input = logs::read(input, window, 0, export, context)?;

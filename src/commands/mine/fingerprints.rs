@@ -6,7 +6,7 @@ use crate::base::error::Result;
 use crate::commands::config::config_path;
 use crate::commands::mine::export::{ExportForm, MinedArgs, no_graph};
 use crate::commands::responses::{Responses, Wanted};
-use crate::frames::endpoints;
+use crate::frames::export::write_endpoints;
 use crate::frames::fingerprint::Fingerprint;
 use crate::mine::fingerprint_tables as fingerprints;
 use crate::report::envelope;
@@ -74,7 +74,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         ExportForm::Csv => fingerprints::table(&rows).write(out, TableFormat::Csv, width),
         ExportForm::Md => fingerprints::table(&rows).write(out, TableFormat::Md, width),
         ExportForm::Dot | ExportForm::Mermaid => Err(no_graph()),
-        ExportForm::Parquet => endpoints::write(out, &rows, &responses.about()),
+        ExportForm::Parquet => write_endpoints(out, &rows, &responses.about()),
         ExportForm::Json => envelope::write(out, "mine fingerprints", stamp, fields),
     })?;
     Ok(Exit::Done)

@@ -15,7 +15,7 @@ use crate::logs::history::History;
 use crate::logs::overview::Holds;
 use crate::logs::values::CallValues;
 use crate::mine::projections;
-use crate::mine::projections::{Thresholds, tables as shown};
+use crate::mine::projections::{Thresholds, ToldHistory, tables as shown};
 use crate::report::envelope;
 use crate::report::table::TableFormat;
 use crate::shell::arguments::Exit;
@@ -89,7 +89,7 @@ pub fn of_history(
     names: &Names,
 ) -> Result<Vec<MinedProjection>> {
     let thresholds: Thresholds = input.data.parsed(SHEET)?;
-    Ok(input.pool.install(|| projections::mine(history, values, names, &thresholds)))
+    Ok(input.pool.install(|| projections::mine(ToldHistory { history, values, tools: names }, &thresholds)))
 }
 
 /// The rows to show, under the names to show, and how many are left out for being of too few sessions.

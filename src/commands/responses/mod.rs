@@ -18,7 +18,7 @@ use crate::base::tokenizer::Counting;
 use crate::commands::replay::planner;
 use crate::facts::encode;
 use crate::facts::inner_formats::InnerFormat;
-use crate::frames::endpoints;
+use crate::frames::export::write_endpoints;
 use crate::frames::fingerprint::Observed;
 use crate::frames::input::Input;
 use crate::frames::sync::thread_pool;
@@ -28,8 +28,8 @@ use crate::logs::vocabulary::Vocabulary;
 use crate::mine::declines::late_invoked;
 use crate::mine::follow_ups::{FollowUps, bounds};
 use crate::mine::observe::{EventGuide, EventSums};
+use crate::mine::sessions::session_uses_of_events;
 use crate::mine::sizes::SizesBySession;
-use crate::mine::uses::sessions_of_events;
 use crate::planner::effectiveness::Effectiveness;
 use crate::planner::numbers::PlannerThresholds;
 use crate::replay::input::{ReplayInput, tool_kind};
@@ -124,7 +124,7 @@ impl Responses {
         let words: Vocabulary = data.read("logs.toml", typed)?;
         let sessions = pool.install(|| {
             log.set_aside();
-            sessions_of_events(&log.whole(), &words.read_class_tools)
+            session_uses_of_events(&log.whole(), &words.read_class_tools)
         });
         Ok(Self {
             sessions,
@@ -160,7 +160,7 @@ impl Responses {
         }
         let pool = thread_pool(wanted.input.threads)?;
         Ok(Self {
-            sessions: pool.install(|| sessions_of_events(&log.whole(), &words.read_class_tools)),
+            sessions: pool.install(|| session_uses_of_events(&log.whole(), &words.read_class_tools)),
             log,
             observed: Observed::default(),
             words,
@@ -219,7 +219,7 @@ impl Responses {
     pub fn observe_part(&self, log: &EventLog, names: &Pseudonyms) -> Result<Observed> {
         let part = log.whole();
         let sums = self.pool.install(|| EventSums::of(&part))?;
-        let sessions = self.pool.install(|| sessions_of_events(&part, &self.words.read_class_tools));
+        let sessions = self.pool.install(|| session_uses_of_events(&part, &self.words.read_class_tools));
         Ok(self.told(log, &sums, &sessions, names))
     }
 
@@ -304,7 +304,7 @@ impl Responses {
     /// Whatever the disk says.
     pub fn write_fingerprints(&self, config: &Path) -> Result<()> {
         let mut out = Vec::new();
-        endpoints::write(&mut out, &self.observed.endpoints, &self.about())?;
+        write_endpoints(&mut out, &self.observed.endpoints, &self.about())?;
         let beside = config.parent().unwrap_or(Path::new("."));
         write_private_bytes(&beside.join("telemetry").join("endpoints.parquet"), &out)
     }

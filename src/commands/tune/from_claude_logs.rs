@@ -17,7 +17,7 @@ use crate::commands::tune::warnings::warnings_json;
 use crate::commands::tune::writing::{SettledProposal, WriteArgs};
 use crate::commands::tune::{profiles, writing};
 use crate::fleet::lend::Whose;
-use crate::frames::calls::CallFrame;
+use crate::frames::calls::tool_stats;
 use crate::frames::fingerprint::Observed;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
@@ -25,10 +25,10 @@ use crate::frames::projection::MinedProjection;
 use crate::logs::history::History;
 use crate::logs::overview::{Holds, Overview};
 use crate::mine::follow_ups::{FollowUps, bounds};
+use crate::mine::projections::ToldHistory;
 use crate::mine::runnable::Runnable;
 use crate::mine::sizes::SizesBySession;
-use crate::mine::{quality, uses};
-use crate::planner::contexts::PlannerHistory;
+use crate::mine::{quality, sessions};
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::stage::PlannerStage;
 use crate::report::numbers::{counted, date, percent, thousands};
@@ -212,7 +212,7 @@ fn mine(input: &mut Input, numbers: Option<&bounds::FollowUpThresholds>, file: &
         return used(input, &history, &names);
     };
     let stage = PlannerStage::new(file.clone(), input, None)?;
-    let PlannerHistory { history, values, tools } = stage.told();
+    let ToldHistory { history, values, tools } = stage.told();
     let input = &*input;
     let of_all = || -> Result<MinedLogs> {
         let follow_ups = FollowUps::of_history(history, &numbers.links.lags);
@@ -233,9 +233,9 @@ fn mine(input: &mut Input, numbers: Option<&bounds::FollowUpThresholds>, file: &
 fn used(input: &Input, history: &History, names: &Names) -> Result<MinedLogs> {
     Ok(MinedLogs {
         overview: Overview::of(history),
-        models: uses::models(history, names),
-        sessions: uses::sessions(history, names, &input.vocabulary.read_class_tools),
-        tools: CallFrame::new(history)?.tool_stats()?,
+        models: sessions::model_uses(history, names),
+        sessions: sessions::session_uses(history, names, &input.vocabulary.read_class_tools),
+        tools: tool_stats(history)?,
         names: names.texts().to_vec(),
         ..MinedLogs::default()
     })

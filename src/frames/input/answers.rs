@@ -10,7 +10,6 @@ use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::base::names::Names;
 use crate::frames::input::Input;
-use crate::frames::lake::Trouble;
 use crate::frames::manifest::StoredSource;
 use crate::logs::history::History;
 use crate::logs::values::{CallValues, ValueRows, gather};
@@ -60,10 +59,7 @@ impl Input {
                 Ok(values) => return (names, values),
                 Err(trouble) => trouble,
             };
-            let mended = match &trouble {
-                Trouble::Damaged(damage) => Some(lake.without(damage)).filter(|now| now.manifest() != lake.manifest()),
-                Trouble::Overtaken | Trouble::Failed(_) => None,
-            };
+            let mended = lake.mended(&trouble);
             self.note([match mended {
                 Some(_) => {
                     format!("values in the lake were damaged ({trouble}) and are read anew; deleted logs lost theirs")

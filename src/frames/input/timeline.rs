@@ -18,7 +18,6 @@ use crate::base::progress::ProgressLine;
 use crate::base::tokenizer::VOCABULARIES;
 use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::frames::input::{Input, tell_waiting};
-use crate::frames::lake::Trouble;
 use crate::frames::packed::{pack, unpack};
 use crate::frames::timelines as timelines_table;
 use crate::frames::timelines::PackedTimeline;
@@ -183,10 +182,7 @@ impl Input {
                 Ok(read) => return self.whole_or_told(read.into_values()),
                 Err(trouble) => trouble,
             };
-            let mended = match &trouble {
-                Trouble::Damaged(damage) => Some(lake.without(damage)).filter(|now| now.manifest() != lake.manifest()),
-                Trouble::Overtaken | Trouble::Failed(_) => None,
-            };
+            let mended = lake.mended(&trouble);
             let is_mended = mended.is_some();
             self.lake = mended.or_else(|| self.lake.take());
             self.note([format!("the timelines in the lake were damaged ({trouble}) and are read anew")]);

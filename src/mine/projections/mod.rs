@@ -58,24 +58,26 @@ struct LinkKey {
     argument: Sym,
 }
 
-/// The history with what its calls listed and were given.
+/// What happened, and what its calls listed and were given.
 #[derive(Clone, Copy)]
-struct ToldHistory<'a> {
-    history: &'a History,
-    values: &'a CallValues,
+pub struct ToldHistory<'a> {
+    /// Sessions and their calls.
+    pub history: &'a History,
+    /// Values of the calls, by their place in the history.
+    pub values: &'a CallValues,
+    /// Names of the calls' tools.
+    pub tools: &'a Names,
 }
 
-/// Mines a history: all that was frequent enough to be tested, links first, then by tools. `tools` are the names of the
-/// calls' tools.
-pub fn mine(history: &History, values: &CallValues, tools: &Names, thresholds: &Thresholds) -> Vec<MinedProjection> {
-    let told = ToldHistory { history, values };
+/// Mines a history: all that was frequent enough to be tested, links first, then by tools.
+pub fn mine(told: ToldHistory<'_>, thresholds: &Thresholds) -> Vec<MinedProjection> {
     let keys = frequent(told, thresholds);
     let (mut cells, backward) =
         rayon::join(|| count(told, thresholds, &keys), || read_backwards(told, thresholds, &keys));
     for (cell, passed) in cells.values_mut().zip(backward.into_values()) {
         cell.backward = passed;
     }
-    verdicts::judge(told, tools, thresholds, cells)
+    verdicts::judge(told, thresholds, cells)
 }
 
 /// Combinations with enough hits to be looked at.

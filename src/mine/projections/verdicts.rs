@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::names::{Names, Sym};
+use crate::base::names::Sym;
 use crate::base::stats::{Share, wilson};
 use crate::frames::projection::{Hold, MinedProjection};
 use crate::logs::values::CallValues;
@@ -91,7 +91,6 @@ struct UntestedProjection {
 /// Judges what was counted.
 pub(super) fn judge(
     told: ToldHistory<'_>,
-    tools: &Names,
     thresholds: &Thresholds,
     cells: BTreeMap<LinkKey, Combination>,
 ) -> Vec<MinedProjection> {
@@ -99,7 +98,7 @@ pub(super) fn judge(
     let binomial = Binomial::new(trials.max().unwrap_or_default());
     let constant = constant_lists(told, thresholds);
     let candidate = |(key, cell): (LinkKey, Combination)| {
-        let row = row(told, tools, thresholds, &binomial, key, &cell);
+        let row = row(told, thresholds, &binomial, key, &cell);
         let mut candidate = UntestedProjection { cell, row, names: (key.from, key.to, key.argument) };
         candidate.row.held = candidate.hold(thresholds, &binomial, constant.contains(&(key.from, key.extractor)));
         candidate
@@ -123,7 +122,6 @@ fn place(row: &MinedProjection) -> (&str, &str, &str, &str) {
 
 fn row(
     told: ToldHistory<'_>,
-    tools: &Names,
     thresholds: &Thresholds,
     binomial: &Binomial,
     key: LinkKey,
@@ -131,8 +129,8 @@ fn row(
 ) -> MinedProjection {
     let hits = cell.hits.len() as u64;
     MinedProjection {
-        from: tools.text(key.from).to_owned(),
-        to: tools.text(key.to).to_owned(),
+        from: told.tools.text(key.from).to_owned(),
+        to: told.tools.text(key.to).to_owned(),
         argument: told.values.names.text(key.argument).to_owned(),
         extractor: told.values.names.text(key.extractor).to_owned(),
         opportunities: cell.opportunities,

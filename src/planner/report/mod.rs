@@ -9,7 +9,7 @@ use crate::logs::trace::Millis;
 use crate::planner::effectiveness::Effectiveness;
 use crate::planner::prefetches::{Bound, PrefetchEnd, PrefetchTally};
 use crate::planner::selectivity;
-use crate::planner::selectivity::learned::Learned;
+use crate::planner::selectivity::backtest::Learned;
 
 pub use crate::planner::report::json::sessions;
 pub use json::{json, sweep_json};
@@ -175,7 +175,7 @@ pub struct Net {
     pub hint_tokens: u64,
 }
 
-fn calls_saved(tally: &PrefetchTally, always_runs: bool) -> u64 {
+pub(super) fn calls_saved(tally: &PrefetchTally, always_runs: bool) -> u64 {
     if always_runs { tally.refused - tally.refused_wrongly } else { tally.calls_saved() }
 }
 

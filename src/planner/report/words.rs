@@ -3,6 +3,7 @@
 use crate::base::stats::TargetVerdict;
 use crate::planner::prefetches::{Bound, PrefetchEnd};
 use crate::planner::report::{HIT, Metric, Net, PlannerArm, PlannerReport};
+use crate::planner::stage::CONFIGURED;
 use crate::report::numbers::{counted, date, thousands};
 
 /// "Would prefetching have paid?": as configured, with any other planner, and what nobody could beat.
@@ -23,9 +24,6 @@ pub fn answer(report: &PlannerReport) -> Vec<String> {
     lines.push(bound(&report.bound));
     lines
 }
-
-/// The planner that the user would have.
-const CONFIGURED: &str = "configured";
 
 /// The configuration first, then the planners that reach the hit rate; where none would have sent anything there is
 /// nothing to say.

@@ -3,8 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::base::bootstrap::Resampling;
+use crate::mine::projections::ToldHistory;
+use crate::planner::known_tools::KnownTools;
+use crate::planner::opportunities::Opportunity;
 use crate::planner::selectivity::SelectivityThresholds;
 use crate::planner::selectivity::curve::{Scored, ThresholdPoint, curve, operating_point, point, thresholds};
+use crate::planner::selectivity::file::Selectivity;
+use crate::planner::selectivity::odds::{Named, WaitWindow, examples};
 use crate::planner::selectivity::table::{JudgedCandidate, LinkCounts};
 
 /// What was learned and how it did.
@@ -55,7 +60,7 @@ pub fn backtest(
 }
 
 /// Candidates with the scores that a table gives them, which must not have counted them.
-pub fn judged_by<'e>(
+fn judged_by<'e>(
     table: &LinkCounts,
     examples: impl IntoIterator<Item = &'e JudgedCandidate>,
     numbers: &SelectivityThresholds,
@@ -82,5 +87,47 @@ fn scored(example: &JudgedCandidate, table: &LinkCounts, own: &LinkCounts, numbe
         score: estimate.map(|estimate| estimate.score()),
         exact: example.exact,
         target: example.target,
+    }
+}
+
+/// What was learned and how it does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Learned {
+    /// Learned and judged within the next few calls.
+    pub backtest: SelectiveBacktest,
+    /// The same prefetches on the other sessions, judged within each of [`WaitWindow::ALL`]; none without a threshold.
+    pub judged: Option<[ThresholdPoint; WaitWindow::ALL.len()]>,
+    /// The share of exact calls that was asked for.
+    pub target: f64,
+}
+
+impl Learned {
+    /// Learns on the sessions marked in `trains` and judges on the rest.
+    pub fn new(
+        moments: &[Opportunity],
+        told: ToldHistory<'_>,
+        known: &KnownTools<'_>,
+        trains: &[bool],
+        target: f64,
+        numbers: &SelectivityThresholds,
+        resampling: &Resampling,
+    ) -> Self {
+        let named = Named::new(told, known);
+        let is_training = |session: u32| trains[session as usize];
+        let of_window = |window: WaitWindow| examples(moments, window, &named, known);
+        let backtest = backtest(&of_window(WaitWindow::Calls), &is_training, target, numbers, resampling);
+        let judged = backtest.threshold().map(|threshold| {
+            WaitWindow::ALL.map(|window| {
+                let candidates = of_window(window);
+                let held_out = candidates.iter().filter(|example| !is_training(example.session));
+                point(&judged_by(&backtest.table, held_out, numbers), threshold, resampling)
+            })
+        });
+        Self { backtest, judged, target }
+    }
+
+    /// What a planner needs of it.
+    pub fn selectivity(&self) -> Selectivity {
+        Selectivity { threshold: self.backtest.threshold(), table: self.backtest.table.clone() }
     }
 }

@@ -18,13 +18,15 @@ pub struct Selectivity {
     pub table: LinkCounts,
 }
 
-#[derive(Serialize, Deserialize)]
-struct SelectivityFile {
-    enrichment: Enrichment,
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+struct Outer {
+    enrichment: Inner,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Enrichment {
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+struct Inner {
     selectivity: Section,
 }
 
@@ -109,7 +111,7 @@ impl Selectivity {
     pub fn to_toml(&self, numbers: &SelectivityThresholds) -> String {
         let cells = self.table.believed(numbers).map(|(link, cell, counts)| Row::of(link, cell, counts, numbers));
         let section = Section { threshold: self.threshold, cells: cells.collect() };
-        let file = SelectivityFile { enrichment: Enrichment { selectivity: section } };
+        let file = Outer { enrichment: Inner { selectivity: section } };
         let text = toml_edit::ser::to_string_pretty(&file).expect("names and numbers print as TOML");
         format!(
             "# How often a candidate of each cell was exactly what was called next, counted by `devboy planner`.\n\
@@ -123,16 +125,6 @@ impl Selectivity {
     /// # Errors
     /// If the text is no TOML, or a row cannot be meant; `place` is how errors cite the file.
     pub fn from_toml(text: &str, place: &str, numbers: &SelectivityThresholds) -> Result<Self> {
-        #[derive(Deserialize, Default)]
-        #[serde(default)]
-        struct Outer {
-            enrichment: Inner,
-        }
-        #[derive(Deserialize, Default)]
-        #[serde(default)]
-        struct Inner {
-            selectivity: Section,
-        }
         let hinted = |message| Error::failed(message).hint("`devboy planner --write-selectivity FILE` writes it anew");
         let fault = |cause: String| hinted(format!("{place}: {cause}"));
         let outer: Outer = toml::parsed(text).map_err(|fault| hinted(fault.at(place)))?;

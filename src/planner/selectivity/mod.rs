@@ -11,7 +11,6 @@ pub mod backtest;
 pub mod curve;
 pub mod features;
 pub mod file;
-pub mod learned;
 pub mod odds;
 pub mod table;
 

@@ -2,7 +2,7 @@
 
 use crate::base::names::Names;
 use crate::logs::values::List;
-use crate::planner::contexts::PlannerHistory;
+use crate::mine::projections::ToldHistory;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::opportunities::{Odds, Opportunity, OpportunityEnd};
 use crate::planner::selectivity::SelectivityThresholds;
@@ -19,7 +19,7 @@ pub struct Named<'a> {
 
 impl<'a> Named<'a> {
     /// The names of a history and its value models.
-    pub fn new(told: PlannerHistory<'a>, known: &'a KnownTools<'_>) -> Self {
+    pub fn new(told: ToldHistory<'a>, known: &'a KnownTools<'_>) -> Self {
         Self { tools: &known.names, arguments: &told.values.names }
     }
 

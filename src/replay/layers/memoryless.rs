@@ -2,39 +2,24 @@
 //! suits the shape of the body, L3 the body as it is.
 
 use crate::base::body_shape::LayerId;
-use crate::replay::cache::DedupCache;
-use crate::replay::layers::Layer;
 use crate::replay::offer::{Decision, Offer, SentAs};
 
 /// L1.
-pub struct Template;
-
-impl Layer for Template {
-    fn offer(&mut self, offer: &Offer<'_>, _cache: &mut DedupCache) -> Option<Decision> {
-        let encoding = offer.scenario.template(offer.tape, offer.response)?;
-        let tokens = offer.session.counting.tokens(&encoding.size);
-        let decision = Decision { layer: LayerId::L1, what: SentAs::Encoded(encoding.format), tokens };
-        (tokens < offer.baseline).then_some(decision)
-    }
+pub fn template(offer: &Offer<'_>) -> Option<Decision> {
+    let encoding = offer.scenario.template(offer.tape, offer.response)?;
+    let tokens = offer.session.counting.tokens(&encoding.size);
+    let decision = Decision { layer: LayerId::L1, what: SentAs::Encoded(encoding.format), tokens };
+    (tokens < offer.baseline).then_some(decision)
 }
 
 /// L2.
-pub struct Router;
-
-impl Layer for Router {
-    fn offer(&mut self, offer: &Offer<'_>, _cache: &mut DedupCache) -> Option<Decision> {
-        let (encoding, tokens) = offer.scenario.route(offer.tape, offer.response)?;
-        let decision = Decision { layer: LayerId::L2, what: SentAs::Encoded(encoding.format), tokens };
-        (tokens < offer.baseline).then_some(decision)
-    }
+pub fn router(offer: &Offer<'_>) -> Option<Decision> {
+    let (encoding, tokens) = offer.scenario.route(offer.tape, offer.response)?;
+    let decision = Decision { layer: LayerId::L2, what: SentAs::Encoded(encoding.format), tokens };
+    (tokens < offer.baseline).then_some(decision)
 }
 
 /// L3. Always takes.
-pub struct Passthrough;
-
-impl Passthrough {
-    /// Sends the body.
-    pub fn take(&mut self, offer: &Offer<'_>) -> Decision {
-        Decision { layer: LayerId::L3, what: SentAs::AsIs, tokens: offer.baseline }
-    }
+pub fn passthrough(offer: &Offer<'_>) -> Decision {
+    Decision { layer: LayerId::L3, what: SentAs::AsIs, tokens: offer.baseline }
 }

@@ -5,29 +5,26 @@ use crate::facts::hints;
 use crate::facts::hints::ShownAs;
 use crate::facts::near_ref::delta;
 use crate::replay::cache::DedupCache;
-use crate::replay::layers::Layer;
-use crate::replay::offer::{ContextEvent, Decision, Offer, SentAs};
+use crate::replay::offer::{Decision, Offer, SentAs};
 
 /// Counts what it shows: there is a limit per session.
 #[derive(Default)]
 pub struct NearRef {
     in_session: u32,
-    total: u64,
 }
 
 impl NearRef {
-    /// Hints shown so far.
-    pub fn count(&self) -> u64 {
-        self.total
+    /// Another session begins.
+    pub fn begin_session(&mut self) {
+        self.in_session = 0;
     }
-}
 
-impl Layer for NearRef {
-    fn offer(&mut self, offer: &Offer<'_>, cache: &mut DedupCache) -> Option<Decision> {
+    /// Takes the response, or passes it on to the next layer.
+    pub fn offer(&mut self, offer: &Offer<'_>, cache: &DedupCache) -> Option<Decision> {
         if self.in_session >= offer.session.near_refs_max {
             return None;
         }
-        let later = offer.facts().near.as_ref()?;
+        let later = offer.tape.facts_of(offer.response).near.as_ref()?;
         for entry in cache.recent_first() {
             // The delta speaks of the text as it was, so that is what the reader must have been shown.
             let shown_by = &offer.tape.responses[entry.response as usize];
@@ -40,16 +37,9 @@ impl Layer for NearRef {
             let tokens = offer.session.counting.tokens(&size);
             if tokens < offer.otherwise {
                 self.in_session += 1;
-                self.total += 1;
                 return Some(Decision { layer: LayerId::L0, what: SentAs::NearReference(entry.response), tokens });
             }
         }
         None
-    }
-
-    fn observe(&mut self, event: &ContextEvent<'_>) {
-        if let ContextEvent::Boundary { new_session: true } = event {
-            self.in_session = 0;
-        }
     }
 }

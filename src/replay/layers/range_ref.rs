@@ -8,9 +8,7 @@ use crate::base::body_shape::LayerId;
 use crate::base::tokenizer::Size;
 use crate::facts::hints;
 use crate::facts::lines::BodyLine;
-use crate::replay::cache::DedupCache;
-use crate::replay::layers::Layer;
-use crate::replay::offer::{ContextEvent, Decision, Offer, SentAs};
+use crate::replay::offer::{Decision, Offer, SentAs};
 use crate::replay::runs::{LineRun, NO_WINDOW, Windows};
 
 /// Places that are looked at for the longest run: work per line stays bounded whatever the logs hold.
@@ -29,7 +27,6 @@ struct ShownLine {
 /// Remembers which response showed which lines.
 pub struct RangeRef<'t> {
     windows: &'t Windows,
-    enabled: bool,
     /// By window: the last position at which it was shown; positions below `base` belong to other contexts.
     last: Vec<u32>,
     /// What the context was shown; the first one has the position `base`.
@@ -39,19 +36,14 @@ pub struct RangeRef<'t> {
     runs: Vec<LineRun>,
     /// Positions compared so far.
     looks: u64,
-    total: u64,
 }
 
 impl<'t> RangeRef<'t> {
-    /// A layer that refers to runs of at least one window.
+    /// A layer that refers to runs of at least one window. It takes nothing unless it is told what was sent
+    /// ([`Self::sent`]), which makes no sense if it is not enabled.
     pub fn new(enabled: bool, windows: &'t Windows) -> Self {
         let last = if enabled { vec![0; windows.count()] } else { Vec::new() };
-        Self { windows, enabled, last, shown: Vec::new(), base: 1, runs: Vec::new(), looks: 0, total: 0 }
-    }
-
-    /// Responses answered in this way so far.
-    pub fn count(&self) -> u64 {
-        self.total
+        Self { windows, last, shown: Vec::new(), base: 1, runs: Vec::new(), looks: 0 }
     }
 
     /// Positions compared so far: the work that was done.
@@ -109,7 +101,7 @@ impl<'t> RangeRef<'t> {
     }
 
     /// Nothing of this context can be referred to any more.
-    fn forget(&mut self) {
+    pub fn forget(&mut self) {
         match self.base.checked_add(self.shown.len() as u32).filter(|base| *base < u32::MAX / 2) {
             Some(base) => self.base = base,
             None => {
@@ -121,19 +113,14 @@ impl<'t> RangeRef<'t> {
     }
 
     /// What a response showed is gone.
-    fn evict(&mut self, response: u32) {
+    pub fn evict(&mut self, response: u32) {
         let start = self.shown.partition_point(|shown| shown.response < response);
         let gone = self.shown[start..].iter_mut().take_while(|shown| shown.response == response);
         gone.for_each(|shown| shown.window = NO_WINDOW);
     }
-}
 
-fn size_of(lines: &[BodyLine]) -> Size {
-    lines.iter().fold(Size::default(), |sum, line| sum.plus(&line.size))
-}
-
-impl Layer for RangeRef<'_> {
-    fn offer(&mut self, offer: &Offer<'_>, _cache: &mut DedupCache) -> Option<Decision> {
+    /// Takes the response, or passes it on to the next layer.
+    pub fn offer(&mut self, offer: &Offer<'_>) -> Option<Decision> {
         self.runs.clear();
         if self.shown.is_empty() || !offer.response.body_at_hand.shares_lines {
             return None;
@@ -164,28 +151,27 @@ impl Layer for RangeRef<'_> {
             self.runs.clear();
             return None;
         }
-        self.total += 1;
         Some(Decision { layer: LayerId::L0, what: SentAs::RangeReference, tokens })
     }
 
-    fn observe(&mut self, event: &ContextEvent<'_>) {
-        match event {
-            _ if !self.enabled => {}
-            ContextEvent::Boundary { .. } => self.forget(),
-            ContextEvent::Evicted(response) => self.evict(*response),
-            ContextEvent::Sent(offer, _) if !offer.response.body_at_hand.shares_lines => {}
-            ContextEvent::Sent(offer, decision) => {
-                let windows = self.windows.of(offer.response.body);
-                match decision.what {
-                    SentAs::RangeReference => {
-                        let runs = std::mem::take(&mut self.runs);
-                        self.note(windows, offer.index, &runs);
-                        self.runs = runs;
-                    }
-                    SentAs::Encoded(_) | SentAs::AsIs => self.note(windows, offer.index, &[]),
-                    SentAs::Reference(_) | SentAs::NearReference(_) => {}
-                }
+    /// A response was sent, in full or in part.
+    pub fn sent(&mut self, offer: &Offer<'_>, what: SentAs) {
+        if !offer.response.body_at_hand.shares_lines {
+            return;
+        }
+        let windows = self.windows.of(offer.response.body);
+        match what {
+            SentAs::RangeReference => {
+                let runs = std::mem::take(&mut self.runs);
+                self.note(windows, offer.index, &runs);
+                self.runs = runs;
             }
+            SentAs::Encoded(_) | SentAs::AsIs => self.note(windows, offer.index, &[]),
+            SentAs::Reference(_) | SentAs::NearReference(_) => {}
         }
     }
+}
+
+fn size_of(lines: &[BodyLine]) -> Size {
+    lines.iter().fold(Size::default(), |sum, line| sum.plus(&line.size))
 }

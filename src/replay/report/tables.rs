@@ -28,11 +28,9 @@ pub fn write(out: &mut dyn Write, report: &ReplayReport, format: TableFormat, wi
         writeln!(out)?;
     }
     writeln!(out, "{}", format.sentence(REACHES_NOTE))?;
-    for (what, groups) in [
-        ("by endpoint", ReplayArm::endpoints as fn(&ReplayArm) -> &Vec<NamedTally>),
-        ("by shape", ReplayArm::shapes),
-        ("by project", ReplayArm::projects),
-    ] {
+    let groupings: [(&str, Groups); 3] =
+        [("by endpoint", |arm| &arm.endpoints), ("by shape", |arm| &arm.shapes), ("by project", |arm| &arm.projects)];
+    for (what, groups) in groupings {
         let table = grouped(report, what, groups);
         if !table.is_empty() {
             format.heading(out, &format!("{what}, largest first"))?;
@@ -77,20 +75,6 @@ pub fn table(report: &ReplayReport) -> Table {
         .number("encoder_pct", |(.., tally)| number(tally.savings().encoder))
         .number("combined_pct", |(.., tally)| number(tally.savings().combined))
         .table()
-}
-
-impl ReplayArm {
-    fn endpoints(&self) -> &Vec<NamedTally> {
-        &self.endpoints
-    }
-
-    fn shapes(&self) -> &Vec<NamedTally> {
-        &self.shapes
-    }
-
-    fn projects(&self) -> &Vec<NamedTally> {
-        &self.projects
-    }
 }
 
 fn write_summary(out: &mut dyn Write, report: &ReplayReport, format: TableFormat) -> Result<()> {
@@ -195,7 +179,7 @@ pub(super) fn layers(report: &ReplayReport) -> Table {
     let mut table = Table::new(&["formats", "layer", "#responses", "#baseline", "#sent", "#saved", "#of all"]);
     for arm in &report.arms {
         let whole = arm.total.baseline();
-        let share = |saved: u64| if whole == 0 { "–".to_owned() } else { figure(Some(saved as f64 / whole as f64)) };
+        let of_all = |saved: u64| figure(share(saved, whole));
         for layer in LayerId::ALL {
             let tally = &arm.total;
             let index = layer as usize;
@@ -210,7 +194,7 @@ pub(super) fn layers(report: &ReplayReport) -> Table {
                 thousands(tally.baseline[index]),
                 thousands(tally.sent[index]),
                 thousands(tally.saved_by(layer)),
-                share(tally.saved_by(layer)),
+                of_all(tally.saved_by(layer)),
             ]);
         }
         table.row([
@@ -220,7 +204,7 @@ pub(super) fn layers(report: &ReplayReport) -> Table {
             thousands(whole),
             thousands(arm.total.sent()),
             thousands(arm.total.saved()),
-            share(arm.total.saved()),
+            of_all(arm.total.saved()),
         ]);
     }
     table
@@ -249,8 +233,11 @@ pub(super) fn layer_word(layer: LayerId) -> &'static str {
     }
 }
 
+/// Which groups of an arm.
+type Groups = fn(&ReplayArm) -> &[NamedTally];
+
 /// Groups of all arms side by side, by baseline tokens.
-fn grouped(report: &ReplayReport, what: &'static str, groups: fn(&ReplayArm) -> &Vec<NamedTally>) -> Table {
+fn grouped(report: &ReplayReport, what: &str, groups: Groups) -> Table {
     let name = what.trim_start_matches("by ");
     let columns = [name, "#responses", "#baseline", "#dedup%", "#encoder%", "#combined%", "#extended%"];
     let mut table = Table::new(&columns);
@@ -340,7 +327,7 @@ fn repeats(report: &ReplayReport) -> Table {
 fn beside(report: &ReplayReport) -> Table {
     let mut table = Table::new(&["what", "#tokens saved", "#of all", "basis"]);
     let whole = report.bounds.baseline;
-    let share = |saved: u64| if whole == 0 { "–".to_owned() } else { figure(Some(saved as f64 / whole as f64)) };
+    let share = |saved: u64| figure(share(saved, whole));
     let mut row = |what: &str, tokens: Option<u64>, share: String, basis: &str| {
         table.row([what.to_owned(), tokens.map(thousands).unwrap_or_default(), share, basis.to_owned()]);
     };

@@ -7,8 +7,7 @@ use rayon::prelude::*;
 
 use crate::base::bootstrap::sum_interval;
 use crate::base::error::Result;
-use crate::replay::Scenario;
-use crate::replay::by_session::{SessionTape, SessionTokens};
+use crate::replay::{Scenario, SessionTape, SessionTokens};
 use crate::rules::search::{Judged, KeyChange, SearchInput};
 use crate::settings::what_if;
 
