@@ -519,7 +519,7 @@ fn shallow_objects_ask_for_three_levels_and_others_for_five() {
 #[test]
 fn the_depth_holds_in_every_session_whose_class_was_recorded() {
     let seen = nested(40, 2, &["default", "marathon_refactor"]);
-    let depths = |text: &str| CLASSES.map(|class| settings(text).for_session(None, class).mckp.recursion_depth);
+    let depths = |text: &str| CLASSES.map(|class| settings(text).agent_variant_for(class).mckp_recursion_depth);
     assert_eq!(depths(""), [5, 3, 7]);
     // Of the class that did not occur nothing is known: its profile keeps the 3 that it has.
     assert_eq!(depths(&written("R4", &seen, "")), [3, 3, 3]);
@@ -537,7 +537,7 @@ fn with_a_pinned_agent_only_its_profile_gets_the_depth() {
     let text = "[profiles.agent]\nactive = \"nobody\"\n";
     let new = written("R4", &seen, text);
     assert!(new.contains("[profiles.agent.variants.default]\nmckp_recursion_depth = 3"), "{new}");
-    assert_eq!(settings(&new).for_session(None, AgentClass::MarathonRefactor).mckp.recursion_depth, 3);
+    assert_eq!(settings(&new).agent_variant_for(AgentClass::MarathonRefactor).mckp_recursion_depth, 3);
 }
 
 #[test]

@@ -10,8 +10,7 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::model_id::normalise;
 use crate::base::tokenizer::Bpe;
-use crate::settings::resolve::Matched;
-use crate::settings::sections::Priority;
+use crate::settings::sections::{Axis, Priority};
 use crate::settings::tool_model::{FieldGroup, SideEffectClass, ToolModel, ValueClass};
 use crate::settings::write::write_atomically;
 use crate::settings::*;
@@ -585,28 +584,33 @@ fn a_model_id_has_one_spelling() {
     }
 }
 
+/// The variants that say the same as a profile.
+fn variants<'a, P: PartialEq>(axis: &'a Axis<P>, profile: &P) -> Vec<&'a str> {
+    axis.variants.iter().filter(|(_, variant)| *variant == profile).map(|(name, _)| name.as_str()).collect()
+}
+
 #[test]
 fn a_model_finds_its_variant_exactly_then_normalised_then_the_default() {
     let settings = Effective::built_in().settings;
-    let found = |id| {
-        let chosen = settings.llm_variant_for(id);
-        (chosen.variant.unwrap(), chosen.matched)
-    };
-    assert_eq!(found(Some("glm-5.1")), ("glm-5.1".to_owned(), Matched::Exact));
-    assert_eq!(found(Some("claude-sonnet-4-6-20260101")), ("claude-sonnet-4.6".to_owned(), Matched::Normalised));
-    assert_eq!(found(Some("z-ai/glm-5.1")), ("glm-5.1".to_owned(), Matched::Normalised));
-    assert_eq!(found(Some("claude-opus-4-6")), ("default".to_owned(), Matched::Default));
-    assert_eq!(found(None), ("default".to_owned(), Matched::Exact));
+    let found = |id| variants(&settings.profiles.llm, &settings.llm_variant_for(id));
+    assert_eq!(found(Some("glm-5.1")), ["glm-5.1"]);
+    assert_eq!(found(Some("claude-sonnet-4-6-20260101")), ["claude-sonnet-4.6"]);
+    assert_eq!(found(Some("z-ai/glm-5.1")), ["glm-5.1"]);
+    assert_eq!(found(Some("claude-opus-4-6")), ["default"]);
+    assert_eq!(found(None), ["default"]);
 }
 
 #[test]
 fn an_active_variant_wins_over_the_session() {
-    let settings =
-        settings("[profiles.llm]\nactive = \"gemma4:26b\"\n[profiles.agent]\nactive = \"marathon_refactor\"\n");
-    assert_eq!(settings.llm_variant_for(Some("glm-5.1")).variant.as_deref(), Some("gemma4:26b"));
-    let view = settings.for_session(Some("glm-5.1"), AgentClass::Default);
-    assert_eq!(view.tokenizer.variant.as_deref(), Some("ollama_bpe"));
-    assert_eq!((view.agent.variant.as_deref(), view.mckp.recursion_depth), (Some("marathon_refactor"), 7));
+    let settings = settings(concat!(
+        "[profiles.llm]\nactive = \"gemma4:26b\"\n[profiles.llm.variants.\"gemma4:26b\"]\ncontext_window = 9000\n",
+        "[profiles.agent]\nactive = \"marathon_refactor\"\n",
+    ));
+    assert_eq!(variants(&settings.profiles.llm, &settings.llm_variant_for(Some("glm-5.1"))), ["gemma4:26b"]);
+    let tokenizer = settings.tokenizer_for(Some("glm-5.1"));
+    assert_eq!(variants(&settings.profiles.tokenizer, &tokenizer), ["ollama_bpe"]);
+    let agent = settings.agent_variant_for(AgentClass::Default);
+    assert_eq!((agent.priority, agent.mckp_recursion_depth), (Priority::Accuracy, 7));
 }
 
 #[test]
@@ -616,37 +620,41 @@ fn without_a_default_variant_the_bare_profile_stands_in() {
     settings.profiles.agent.variants.clear();
     settings.profiles.tokenizer.variants.clear();
     let llm = settings.llm_variant_for(Some("x"));
-    assert_eq!((llm.variant, llm.matched), (None, Matched::Bare));
-    assert_eq!((llm.profile.tokenizer.as_str(), llm.profile.context_window), ("ollama_bpe", 32_000));
+    assert_eq!((llm.tokenizer.as_str(), llm.context_window), ("ollama_bpe", 32_000));
     let tokenizer = settings.tokenizer_for(Some("x"));
-    assert_eq!((tokenizer.profile.chars_per_token, tokenizer.profile.bpe), (4.0, Bpe::Heuristic));
-    assert_eq!(settings.agent_variant_for(AgentClass::FileSearchHeavy).profile.priority, Priority::Balanced);
+    assert_eq!((tokenizer.chars_per_token, tokenizer.bpe), (4.0, Bpe::Heuristic));
+    assert_eq!(settings.agent_variant_for(AgentClass::FileSearchHeavy).priority, Priority::Balanced);
 }
 
 #[test]
 fn the_tokenizer_follows_the_model_unless_it_is_named() {
     let auto = Effective::built_in().settings;
-    assert_eq!(auto.tokenizer_for(Some("claude-sonnet-4-6")).variant.as_deref(), Some("anthropic_class"));
-    assert_eq!(auto.tokenizer_for(None).variant.as_deref(), Some("openai_o200k"));
+    let found = |settings: &Settings, id| {
+        let found = variants(&settings.profiles.tokenizer, &settings.tokenizer_for(id));
+        found.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&auto, Some("claude-sonnet-4-6")), ["anthropic_class"]);
+    assert_eq!(found(&auto, None), ["openai_o200k"]);
     let named = settings("[profiles.tokenizer]\nactive = \"openai_cl100k\"\n");
-    assert_eq!(named.tokenizer_for(Some("claude-sonnet-4-6")).variant.as_deref(), Some("openai_cl100k"));
+    assert_eq!(found(&named, Some("claude-sonnet-4-6")), ["openai_cl100k"]);
     let unknown = settings("[profiles.tokenizer]\nactive = \"nobody\"\n");
-    assert_eq!(unknown.tokenizer_for(None).matched, Matched::Bare);
+    let bare = unknown.tokenizer_for(None);
+    assert_eq!((bare.chars_per_token, bare.bpe), (4.0, Bpe::Heuristic));
 }
 
 #[test]
 fn agents_are_classified_by_the_published_thresholds() {
     use AgentClass::{Default, FileSearchHeavy, MarathonRefactor};
-    for (events, compactions, read_share, expected) in [
-        (500.0, 3.0, 0.9, MarathonRefactor),
-        (499.0, 3.0, 0.9, Default),
-        (500.0, 2.0, 0.9, Default),
-        (200.0, 3.0, 0.5, FileSearchHeavy),
-        (201.0, 0.0, 0.5, Default),
-        (200.0, 0.0, 0.49, Default),
-        (0.0, 0.0, 0.0, Default),
+    for (events, reads, compactions, expected) in [
+        (500, 450, 3, MarathonRefactor),
+        (499, 449, 3, Default),
+        (500, 450, 2, Default),
+        (200, 100, 3, FileSearchHeavy),
+        (201, 101, 0, Default),
+        (200, 98, 0, Default),
+        (0, 0, 0, Default),
     ] {
-        assert_eq!(classify_agent(events, compactions, read_share), expected, "{events} {compactions} {read_share}");
+        assert_eq!(classify_agent(events, reads, compactions), expected, "{events} {reads} {compactions}");
     }
 }
 

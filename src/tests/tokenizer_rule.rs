@@ -119,10 +119,10 @@ fn a_family_gets_a_tokenizer_of_its_own_and_every_other_keeps_what_it_had() {
         assert_eq!(after.tokenizer_for(Some(id)), before.tokenizer_for(Some(id)), "{id}");
     }
     let id = Some("claude-sonnet-4-6-20260101");
-    let mut expected = before.tokenizer_for(id).profile;
+    let mut expected = before.tokenizer_for(id);
     expected.chars_per_token = 2.94;
-    assert_eq!(after.tokenizer_for(id).profile, expected);
-    let (mut was, is) = (before.llm_variant_for(id).profile, after.llm_variant_for(id).profile);
+    assert_eq!(after.tokenizer_for(id), expected);
+    let (mut was, is) = (before.llm_variant_for(id), after.llm_variant_for(id));
     was.tokenizer = SONNET.to_owned();
     assert_eq!(is, was);
 }

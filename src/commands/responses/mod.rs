@@ -368,6 +368,5 @@ pub fn surroundings(settings: &Settings, context: &Context<'_>) -> Surroundings 
 }
 
 fn class_of(session: &SessionUse) -> AgentClass {
-    let read_share = session.read_calls as f64 / session.calls.max(1) as f64;
-    classify_agent(session.calls as f64, session.compactions as f64, read_share)
+    classify_agent(session.calls, session.read_calls, session.compactions)
 }

@@ -250,8 +250,7 @@ fn measure(input: &mut Input) -> Result<Calibration> {
 /// Classifies every session with the published thresholds.
 fn classify(sessions: &mut [SessionUse]) {
     for session in sessions {
-        let read_share = session.read_calls as f64 / session.calls.max(1) as f64;
-        session.class = classify_agent(session.calls as f64, session.compactions as f64, read_share).into_str();
+        session.class = classify_agent(session.calls, session.read_calls, session.compactions).into_str();
     }
 }
 
