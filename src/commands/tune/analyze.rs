@@ -96,8 +96,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Err(responses.nothing_found());
     }
     let others = args.others.read(&responses.data, context)?;
-    let whose = others.as_ref().map(|others| others.lenders().lend(&mut observed)).unwrap_or_default();
-    let view = View::new(&file, &effective);
+    let whose = others.as_ref().map(|others| others.lend(&mut observed)).unwrap_or_default();
+    let view = View::of(&file)?;
     let asked: &[Speaks] =
         if args.auto_enrichment { &[Speaks::Events, Speaks::AutoEnrichment] } else { &[Speaks::Events] };
     let seen_until = responses.observed.profile.span_ms.map(|(_, last)| last);

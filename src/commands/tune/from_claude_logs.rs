@@ -124,9 +124,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     input.report_holds(Holds::Calls)?;
     let mut mined = recalled(args, &file, &mut input)?;
     let whose = match args.others.read(&input.data, context)? {
-        Some(others) if args.tools => {
-            others.lenders().lend_stats(&mut mined.names, &mut mined.tools, &mut mined.follow_ups)
-        }
+        Some(others) if args.tools => others.lend_stats(&mut mined.names, &mut mined.tools, &mut mined.follow_ups),
         _ => Whose::default(),
     };
     let view = View::new(&file, &effective);
