@@ -27,10 +27,10 @@ mod tree;
 pub mod write;
 
 pub use crate::settings::schema::CURRENT_VERSION;
-pub use crate::settings::write::{NewValue, WantedValue, apply, unified_diff};
+pub use crate::settings::write::{WantedValue, apply, unified_diff};
 pub use check::Warning;
 pub use document::{SettingsFile, syntax_error};
-pub use effective::{Effective, Origin, what_if};
+pub use effective::{Effective, Origin, View, what_if};
 pub use journal::{journal_entry, journal_name, journal_of, journal_path, read_journal, write_noted};
 pub use resolve::{AgentClass, classify_agent};
 pub use reversal::{Reversal, reverse};

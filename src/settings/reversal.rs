@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use toml_edit::{Table, Value};
+use toml_edit::{InlineTable, Value};
 
 use super::journal::text_sha;
 use super::schema::SchemaNode;
-use super::{NewValue, SettingsFile, WantedValue, apply, spell};
+use super::{SettingsFile, WantedValue, apply, spell};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::settings::entries::{JournalChange, JournalEntry};
@@ -73,7 +73,7 @@ fn by_key(file: &SettingsFile, entry: &JournalEntry, is_edited: bool) -> Result<
     steps.retain(|step| keep(&mut kept, step, need(file, step, &taken)));
     let mut others: Vec<WantedValue> =
         steps.iter().filter(|step| step.key != schema::key()).map(ReversalStep::back).collect();
-    others.extend(emptied_entries(file, &taken).into_iter().map(|key| WantedValue { key, value: NewValue::Absent }));
+    others.extend(emptied_entries(file, &taken).into_iter().map(|key| WantedValue { key, value: None }));
     let file_after = changed(file, &others)?;
     let file_after = changed(&file_after, &lost_tables(&file_after, &steps))?;
     steps.retain(|step| keep(&mut kept, step, newer_section(&file_after, step)));
@@ -108,8 +108,7 @@ fn step<'e>(file: &SettingsFile, change: &'e JournalChange) -> std::result::Resu
 
 impl ReversalStep<'_> {
     fn back(&self) -> WantedValue {
-        let value = self.old.clone().map_or(NewValue::Absent, NewValue::Scalar);
-        WantedValue { key: self.key.clone(), value }
+        WantedValue { key: self.key.clone(), value: self.old.clone() }
     }
 }
 
@@ -162,7 +161,7 @@ fn lost_tables(file: &SettingsFile, steps: &[ReversalStep<'_>]) -> Vec<WantedVal
     let tables: BTreeSet<KeyPath> =
         steps.iter().filter(|step| step.change.in_empty_table).filter_map(|step| step.key.parent()).collect();
     let lost = tables.into_iter().filter(|table| file.get(table).is_none());
-    lost.map(|key| WantedValue { key, value: NewValue::Table(Table::new()) }).collect()
+    lost.map(|key| WantedValue { key, value: Some(InlineTable::new().into()) }).collect()
 }
 
 fn changed(file: &SettingsFile, changes: &[WantedValue]) -> Result<SettingsFile> {

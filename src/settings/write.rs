@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use similar::TextDiff;
-use toml_edit::{Table, Value};
+use toml_edit::Value;
 
 use crate::base::error::{Error, Result};
 use crate::base::files;
@@ -222,27 +222,17 @@ pub fn unified_diff(old: &str, new: &str, path: &str) -> String {
 pub struct WantedValue {
     /// The key to set.
     pub key: KeyPath,
-    /// What it shall be.
-    pub value: NewValue,
-}
-
-/// What a key shall be.
-#[derive(Debug, Clone)]
-pub enum NewValue {
-    /// One value. A list of tables (`follow_up`) is a value too; its elements are matched by their `tool`.
-    Scalar(Value),
-    /// A whole table: added as a block where there is none, else set key by key; keys it does not name stay.
-    Table(Table),
-    /// Nothing: the key, and all below it, is taken out, and with it a table that this leaves empty.
-    Absent,
+    /// What it shall be. A list of tables (`follow_up`) is a value too; its elements are matched by their `tool`. A table is
+    /// added as a block where there is none, else set key by key; keys it does not name stay. None: the key, and all below
+    /// it, is taken out, and with it a table that this leaves empty.
+    pub value: Option<Value>,
 }
 
 /// The text of `file` after the changes. Making the same changes again changes nothing.
 ///
 /// A change that would alter a pinned key is an error; callers ask [`SettingsFile::touches_pin`] first. A value that already holds is left alone, pinned or not.
 pub fn apply(file: &SettingsFile, changes: &[WantedValue]) -> Result<String> {
-    let is_absent = |change: &WantedValue| matches!(change.value, NewValue::Absent);
-    if changes.is_empty() || (!file.existed && changes.iter().all(is_absent)) {
+    if changes.is_empty() || (!file.existed && changes.iter().all(|change| change.value.is_none())) {
         return Ok(file.text.clone());
     }
     let mut draft = DocumentDraft::of(file)?;

@@ -23,7 +23,7 @@ fn key(text: &str) -> KeyPath {
 }
 
 fn set(key: &str, value: &str) -> WantedValue {
-    WantedValue { key: key.parse().unwrap(), value: NewValue::Scalar(value.parse().unwrap()) }
+    WantedValue { key: key.parse().unwrap(), value: Some(value.parse().unwrap()) }
 }
 
 fn of_rule(rule: &str, key: &KeyPath) -> JournalChange {
@@ -184,7 +184,7 @@ fn an_entry_holds_the_values_of_both_texts() {
             set("dedup.lru_size", "8"),
             set("dedup.near_ref_enabled", "false"),
             set("hints.default_verbosity", "\"terse\""),
-            WantedValue { key: key("tools.R"), value: NewValue::Table(table.as_table().clone()) },
+            WantedValue { key: key("tools.R"), value: Some(table.as_table().clone().into_inline_table().into()) },
         ],
     );
     let row = |change: &JournalChange| {
@@ -318,7 +318,7 @@ fn what_nobody_touched_since_comes_back_byte_for_byte() {
     for text in NASTY {
         let file = read(text);
         for (key, _, _) in Effective::built_in().leaves().into_iter().step_by(4) {
-            let value = NewValue::Scalar(other_value_for(&key, &file));
+            let value = Some(other_value_for(&key, &file));
             let (entry, after) = written(&file, &[WantedValue { key: key.clone(), value }]);
             let reversal = reverse(&after, &entry).unwrap();
             assert_eq!(reversal.text, *text, "{key}");
@@ -333,7 +333,7 @@ fn without_the_way_back_the_values_are_the_old_ones_all_the_same() {
     for text in NASTY {
         let file = read(text);
         for (key, _, _) in Effective::built_in().leaves().into_iter().step_by(7) {
-            let value = NewValue::Scalar(other_value_for(&key, &file));
+            let value = Some(other_value_for(&key, &file));
             let (mut entry, after) = written(&file, &[WantedValue { key: key.clone(), value }]);
             entry.restore = None;
             let reversal = reverse(&after, &entry).unwrap();
@@ -353,7 +353,7 @@ fn what_a_person_did_since_stays() {
             if key.to_string() == "telemetry.flush_every_n" {
                 continue;
             }
-            let value = NewValue::Scalar(other_value_for(&key, &file));
+            let value = Some(other_value_for(&key, &file));
             let (entry, after) = written(&file, &[WantedValue { key: key.clone(), value }]);
             let edited = read(&apply(&after, std::slice::from_ref(&person)).unwrap());
             let reversal = reverse(&edited, &entry).unwrap();
@@ -402,7 +402,10 @@ fn a_key_that_was_changed_pinned_or_taken_out_since_is_kept_and_named() {
 #[test]
 fn a_key_that_others_need_is_kept() {
     let table: DocumentMut = "tokenizer = \"anthropic_class\"\ncontext_window = 9\n".parse().unwrap();
-    let change = WantedValue { key: key("profiles.llm.variants.m"), value: NewValue::Table(table.as_table().clone()) };
+    let change = WantedValue {
+        key: key("profiles.llm.variants.m"),
+        value: Some(table.as_table().clone().into_inline_table().into()),
+    };
     let (entry, after) = written(&read("schema_version = 4\n"), std::slice::from_ref(&change));
     let edited = after.text.replace("context_window = 9", "context_window = 10");
     let reversal = reverse(&read(&edited), &entry).unwrap();

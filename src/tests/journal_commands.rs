@@ -30,7 +30,7 @@ fn tune(path: &Path, days: i64, changes: &[(&str, &str)]) -> JournalEntry {
     let file = SettingsFile::load(path).unwrap();
     let changes: Vec<WantedValue> = changes
         .iter()
-        .map(|(key, value)| WantedValue { key: key.parse().unwrap(), value: NewValue::Scalar(value.parse().unwrap()) })
+        .map(|(key, value)| WantedValue { key: key.parse().unwrap(), value: Some(value.parse().unwrap()) })
         .collect();
     let because = |change: &WantedValue| JournalChange {
         rule: "R1".into(),

@@ -40,7 +40,7 @@ fn key(text: &str) -> KeyPath {
 }
 
 fn set(key: &str, value: impl Into<Value>) -> WantedValue {
-    WantedValue { key: key.parse().unwrap(), value: NewValue::Scalar(value.into()) }
+    WantedValue { key: key.parse().unwrap(), value: Some(value.into()) }
 }
 
 fn edit(text: &str, changes: &[WantedValue]) -> String {
@@ -64,8 +64,8 @@ fn changes_of(case: &Path) -> Vec<WantedValue> {
 
 fn change_of(table: &toml_edit::Table) -> WantedValue {
     let value = match table.get("table") {
-        Some(block) => NewValue::Table(block.clone().into_table().unwrap()),
-        None => NewValue::Scalar(table["value"].as_value().unwrap().clone()),
+        Some(block) => Some(block.clone().into_table().unwrap().into_inline_table().into()),
+        None => Some(table["value"].as_value().unwrap().clone()),
     };
     WantedValue { key: key(table["key"].as_str().unwrap()), value }
 }
@@ -731,7 +731,7 @@ fn any_key_can_be_set_in_any_file_and_nothing_else_changes() {
     for text in NASTY {
         for (key, value, _) in leaves.clone() {
             let wanted = other_than(&value, &key);
-            let changed = edit(text, &[WantedValue { key: key.clone(), value: NewValue::Scalar(wanted.clone()) }]);
+            let changed = edit(text, &[WantedValue { key: key.clone(), value: Some(wanted.clone()) }]);
             let context = format!("{key} in {text:?} gave {changed:?}");
             let (before, after) = (read(text), read(&changed));
             assert_eq!(after.get(&key).unwrap().to_string(), wanted.to_string(), "{context}");
@@ -798,7 +798,7 @@ fn links_taken_away_added_and_emptied_leave_the_rest_of_the_file() {
 #[test]
 fn a_table_may_replace_neither_a_value_nor_a_value_a_table() {
     let file = read("future = 1\n[dedup]\nlru_size = 5\n[tools.R]\n");
-    let table = WantedValue { key: key("future"), value: NewValue::Table([("a", 1)].into_iter().collect()) };
+    let table = WantedValue { key: key("future"), value: Some(Value::InlineTable([("a", 1)].into_iter().collect())) };
     assert!(apply(&file, &[table]).unwrap_err().message.starts_with("c.toml:1: `future` is not a table in this file"));
     let message = apply(&file, &[set("dedup", 1)]).unwrap_err().message;
     assert!(message.starts_with("c.toml:2: `dedup` is a table in this file"), "{message}");

@@ -18,7 +18,6 @@ use crate::commands::tune::writing::{SettledProposal, WriteArgs};
 use crate::commands::tune::{profiles, writing};
 use crate::fleet::lend::Whose;
 use crate::frames::calls::CallFrame;
-use crate::frames::fingerprint::Observed;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::frames::projection::MinedProjection;
@@ -36,12 +35,12 @@ use crate::report::table::TableFormat;
 use crate::rules::annotations::Annotations;
 use crate::rules::precedence::KeyOwners;
 use crate::rules::prefetching::Prefetching;
-use crate::rules::proposal::{Proposal, View, settle};
+use crate::rules::proposal::{Proposal, settle};
 use crate::rules::{
     RuleFacts, Speaks, judge_all, p1_model, paying, prefetching, report as findings, statistics, t1_tools,
 };
 use crate::settings::finding::Finding;
-use crate::settings::{Effective, SettingsFile, classify_agent};
+use crate::settings::{Effective, SettingsFile, View, classify_agent};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -127,7 +126,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Some(others) if args.tools => others.lend_stats(&mut mined.names, &mut mined.tools, &mut mined.follow_ups),
         _ => Whose::default(),
     };
-    let view = View::new(&file, &effective);
+    let view = View::of(&file)?;
     let found = judged(args, &mined, &whose, &view, &mut input)?;
     let precedence = KeyOwners::load(&input.data, &file, mined.overview.span_ms.map(|(_, last)| last))?;
     let mut found = settle(&view, &precedence, found);
@@ -161,6 +160,8 @@ fn recalled(args: &Args, file: &SettingsFile, input: &mut Input) -> Result<Mined
     let numbers = args.tools.then(|| statistics::numbers(&input.data)).transpose()?;
     let sheet = projections::about(&input.data, input)?;
     let settled = numbers.as_ref().map(|_| file.text.as_str());
+    let numbers = input.data.parsed::<PlannerThresholds>(PLANNER)?;
+    let annotations = Annotations::load(&input.data)?;
     let question = format!("mined {numbers:?} {:?} {sheet} {settled:?}", input.vocabulary.read_class_tools);
     let mut mined = input.remember(&question, |input| mine(input, numbers.as_ref(), file))?;
     if mined.overview.calls == 0 && mined.models.is_empty() && !args.asked.input.allow_empty {
@@ -181,15 +182,12 @@ fn judged(args: &Args, mined: &MinedLogs, whose: &Whose, view: &View<'_>, input:
         tools: &mined.tools,
         follow_ups: &mined.follow_ups,
         projections: &mined.projections,
-        projecting: &input.data.parsed::<PlannerThresholds>(PLANNER)?.projection,
         runnable: &mined.runnable,
         coverage: &mined.coverage,
         calibration: mined.calibration.as_ref().map_or(&[], |found| &found.families),
         fields: &fields,
-        annotations: &Annotations::load(&input.data)?,
         families: &p1_model::families(&input.data)?,
-        observed: &Observed::default(),
-        current: view,
+        ..RuleFacts::none(view, &annotations, &numbers.projection)
     };
     let more = [
         (args.tools, Speaks::LogsWithTools),

@@ -19,11 +19,11 @@ use crate::replay::reach::Reaches;
 use crate::report::table::TableFormat;
 use crate::rules::claude::search as claude;
 use crate::rules::precedence::KeyOwners;
-use crate::rules::proposal::{Proposal, View, settle};
+use crate::rules::proposal::{Proposal, settle};
 use crate::rules::search;
 use crate::rules::search::{Search, SearchInput, SearchThresholds};
 use crate::settings::formats::{load_config, vocabularies};
-use crate::settings::{Effective, Settings};
+use crate::settings::{Effective, Settings, View};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -75,7 +75,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let reaches = Reaches::choose(Some(&args.reach), &input.data)?;
     let found = found(args, &file, against.as_ref(), &reaches, &mut input)?;
     let of_client = of_client(&mut input)?;
-    let view = View::new(&file, &effective);
+    let view = View::of(&file)?;
     let precedence = KeyOwners::load(&input.data, &file, None)?;
     let proposal = Proposal::new(&file, settle(&view, &precedence, search::findings(&found, &view)?))?;
     input.tell(&args.asked.output, context)?;
@@ -139,7 +139,7 @@ fn show(
     if form == TableFormat::Json {
         let fields = input.fields(json!({
             "reach": reaches.chosen().id,
-            "search": search::json(found),
+            "search": found,
             "claude_settings": claude::json(of_client),
             "changes": proposal.count(),
             "diff": proposal.diff,
