@@ -42,14 +42,30 @@ pub struct KeptKey {
 /// # Errors
 /// If what remains would be no valid configuration.
 pub fn reverse(file: &SettingsFile, entry: &JournalEntry) -> Result<Reversal> {
-    let is_edited = !file.existed || text_sha(&file.text) != entry.after_sha;
-    let before = entry.restore.as_ref().filter(|_| !is_edited).and_then(|restore| restore.before(&file.text));
-    match before.filter(|text| text_sha(text) == entry.before_sha) {
+    let (is_edited, before) = text_before(file.existed, &file.text, entry);
+    match before {
         Some(text) => {
             let undone = entry.changes.clone();
             Ok(Reversal { text, undone, kept: Vec::new(), is_exact: true, is_edited })
         }
         None => by_key(file, entry, is_edited),
+    }
+}
+
+/// Whether a file is no longer what devboy wrote; if it is, the text before that, as far as the journal still has it.
+pub(super) fn text_before(existed: bool, text: &str, entry: &JournalEntry) -> (bool, Option<String>) {
+    let is_edited = !existed || text_sha(text) != entry.after_sha;
+    let before = entry.restore.as_ref().filter(|_| !is_edited).and_then(|restore| restore.before(text));
+    (is_edited, before.filter(|text| text_sha(text) == entry.before_sha))
+}
+
+/// Why a key is kept that does not have the value that devboy wrote.
+pub(super) fn changed_since(found: Option<String>, is_old: bool, new: Option<&str>) -> String {
+    match (found, new) {
+        _ if is_old => "has its old value already".to_owned(),
+        (None, _) => "was taken out since".to_owned(),
+        (Some(found), Some(new)) => format!("is {found} now, devboy wrote {new}"),
+        (Some(found), None) => format!("is {found} now, devboy took it out"),
     }
 }
 
@@ -93,12 +109,8 @@ fn step<'e>(file: &SettingsFile, change: &'e JournalChange) -> std::result::Resu
     let (old, new) = (parsed(&change.old).map_err(unreadable)?, parsed(&change.new).map_err(unreadable)?);
     let found = file.get(&key);
     if !same(found.as_ref(), new.as_ref()) {
-        return Err(match (found, &change.new) {
-            (found, _) if same(found.as_ref(), old.as_ref()) => "has its old value already".to_owned(),
-            (None, _) => "was taken out since".to_owned(),
-            (Some(found), Some(new)) => format!("is {} now, devboy wrote {new}", spell::value(&found)),
-            (Some(found), None) => format!("is {} now, devboy took it out", spell::value(&found)),
-        });
+        let is_old = same(found.as_ref(), old.as_ref());
+        return Err(changed_since(found.as_ref().map(spell::value), is_old, change.new.as_deref()));
     }
     if file.touches_pin(&key) {
         return Err("is marked `# pin`".to_owned());
