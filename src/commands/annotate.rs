@@ -13,8 +13,7 @@ use crate::commands::responses::surroundings;
 use crate::logs::vocabulary::Vocabulary;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Table, TableFormat};
-use crate::settings::formats::load_config;
-use crate::settings::{Effective, write_private_bytes};
+use crate::settings::write_private;
 use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;
 use crate::telemetry;
@@ -161,7 +160,7 @@ fn file(path: &Path, pass: &Pass<'_>, dry_run: bool) -> Result<AnnotatedOutput> 
     // A copy without any judgement would only keep readers from what is appended to the original.
     let output = (counts.prefetches > 0).then(|| annotated_path(path));
     if let Some(output) = output.as_deref().filter(|_| !dry_run) {
-        write_private_bytes(output, &text)?;
+        write_private(output, text)?;
     }
     Ok(AnnotatedOutput { path: path.to_owned(), output, counts })
 }

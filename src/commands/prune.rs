@@ -9,8 +9,7 @@ use crate::commands::config::config_path;
 use crate::commands::responses::surroundings;
 use crate::logs::trace::Millis;
 use crate::report::numbers::{counted, thousands};
-use crate::settings::formats::load_config;
-use crate::settings::{Effective, write_private_bytes};
+use crate::settings::write_private;
 use crate::shell::context::Context;
 use crate::telemetry::{RetentionLimits, Sifted, StoredFile, TelemetryRules, places, sift, stored_files};
 
@@ -77,11 +76,7 @@ fn prune_file(file: &StoredFile, busy: bool, limits: RetentionLimits, pruned: &m
         return remove(&file.path);
     }
     pruned.rewritten += 1;
-    write_private_bytes(&file.path, &kept)
-}
-
-fn remove(path: &Path) -> Result<()> {
-    std::fs::remove_file(path).map_err(|cause| Error::io("removing", path, &cause))
+    write_private(&file.path, kept)
 }
 
 fn tell(pruned: &Pruned, rules: &TelemetryRules, context: &mut Context<'_>) -> Result<()> {

@@ -23,14 +23,8 @@ use crate::settings::draft::DocumentDraft;
 /// Longest chain of symbolic links that is followed, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// The same with the lock beside the file.
-#[cfg(test)]
-pub fn write_atomically(path: &Path, expected_old: Option<&str>, new: &str) -> Result<()> {
-    write_under(None, path, expected_old, new)
-}
-
-/// Writes `new` to `path` if the file still holds `expected_old` (`None`: if there is still no file), under the lock of a
-/// file that is not beside it, if one is named.
+/// Writes `new` to `path` if the file still holds `expected_old` (`None`: if there is still no file), under the lock of the
+/// file that is named, else of one beside it.
 ///
 /// A symbolic link stays a link; what it points to is replaced. New files are private to the user, an existing file
 /// keeps its mode. Nothing is written when the content is already `new`.
@@ -62,15 +56,7 @@ pub fn write_under(lock_file: Option<&Path>, path: &Path, expected_old: Option<&
 ///
 /// # Errors
 /// Whatever the disk says; the file is then as it was.
-pub fn write_private(path: &Path, new: &str) -> Result<()> {
-    write_private_bytes(path, new.as_bytes())
-}
-
-/// The same for content that is no text.
-///
-/// # Errors
-/// Whatever the disk says; the file is then as it was.
-pub fn write_private_bytes(path: &Path, new: &[u8]) -> Result<()> {
+pub fn write_private(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
     if path == Path::new("-") {
         return Err(Error::usage("- stands for stdout, and this goes to a file").hint("name one"));
     }
@@ -80,7 +66,7 @@ pub fn write_private_bytes(path: &Path, new: &[u8]) -> Result<()> {
     }
     create_private(directory_of(path))?;
     remove_left_over(path);
-    Staged::new(path, new, None)?.commit()
+    Staged::new(path, new.as_ref(), None)?.commit()
 }
 
 /// Content that waits under a temporary name; it is removed again unless it is committed.

@@ -40,7 +40,7 @@ use crate::rules::prefetching::Fetched;
 use crate::rules::{statistics, t1_tools};
 use crate::settings::entries::RuleInputs;
 use crate::settings::formats::vocabularies;
-use crate::settings::{AgentClass, Settings, SettingsFile, classify_agent, write_private_bytes};
+use crate::settings::{AgentClass, Settings, SettingsFile, classify_agent, write_private};
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -306,7 +306,7 @@ impl Responses {
         let mut out = Vec::new();
         endpoints::write(&mut out, &self.observed.endpoints, &self.about())?;
         let beside = config.parent().unwrap_or(Path::new("."));
-        write_private_bytes(&beside.join("telemetry").join("endpoints.parquet"), &out)
+        write_private(&beside.join("telemetry").join("endpoints.parquet"), out)
     }
 
     /// What an export says about its window.
