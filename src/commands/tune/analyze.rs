@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::base::error::{Error, FailureKind, Result};
+use crate::base::error::Result;
 use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::QuestionArgs;
@@ -118,10 +118,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let proposal = Proposal::new(&file, found)?.titled(&file, &worth(&gate));
     let is_split = later.is_some();
     let analysis = Analysis { file: &file, responses: &responses, gate, proposal, is_own: others.is_none(), is_split };
-    // Whoever stops reading has seen enough; what was asked for is done all the same.
-    let unread = |cause: Error| if cause.kind == FailureKind::BrokenPipe { Ok(()) } else { Err(cause) };
-    show(args, context, &analysis).or_else(unread)?;
-    context.out.flush().map_err(Into::into).or_else(unread)?;
+    context.show(|context| show(args, context, &analysis))?;
     conclude(args, context, &analysis)
 }
 

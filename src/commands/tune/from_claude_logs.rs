@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::base::backtest::PromiseCoverage;
-use crate::base::error::{Error, FailureKind, Result};
+use crate::base::error::Result;
 use crate::base::names::Names;
 use crate::base::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::base::visible::{Shown as _, visible};
@@ -145,10 +145,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if !file.existed {
         proposal = proposal.titled(&file, NO_TOKENS);
     }
-    // Whoever stops reading has seen enough; what was asked for is done all the same.
-    let unread = |cause: Error| if cause.kind == FailureKind::BrokenPipe { Ok(()) } else { Err(cause) };
-    show(args, context, &input, &mined, &file, &proposal).or_else(unread)?;
-    context.out.flush().map_err(Into::into).or_else(unread)?;
+    context.show(|context| show(args, context, &input, &mined, &file, &proposal))?;
     let inputs = window::inputs("logs", mined.overview.calls, mined.overview.sessions, &input.window);
     let settled =
         SettledProposal { command: "tune from-claude-logs", file: &file, proposal: &proposal, gate: None, inputs };
