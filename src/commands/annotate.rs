@@ -8,7 +8,7 @@ use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::stats::Share;
 use crate::base::visible::Shown as _;
-use crate::commands::config::config_path;
+use crate::commands::config::settings;
 use crate::commands::responses::surroundings;
 use crate::logs::vocabulary::Vocabulary;
 use crate::report::numbers::{counted, percent, thousands};
@@ -114,8 +114,7 @@ fn places(args: &Args, context: &Context<'_>) -> Result<Vec<TelemetryPlace>> {
     if !args.paths.is_empty() {
         return Ok(telemetry::places(&args.paths, &Surroundings::default()));
     }
-    let settings = Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings;
-    Ok(telemetry::places(&[], &surroundings(&settings, context)))
+    Ok(telemetry::places(&[], &surroundings(&settings(context)?, context)))
 }
 
 fn inputs(args: &Args, places: &[TelemetryPlace]) -> Inputs {

@@ -88,7 +88,7 @@ fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
     lines.push(configuration(args, context));
     lines.extend(recorded(args, context));
     let mut read = window::of(&args.window, context.now_ms)
-        .and_then(|window| Input::read(&args.input, window, 0, &args.output, context));
+        .and_then(|window| Input::read(&args.input, window, (0, None), &args.output, context));
     let mut damage = BTreeMap::new();
     match &mut read {
         Err(error) => {

@@ -45,7 +45,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if args.prune {
         prune(&Data::new(args.input.rules_dir.as_deref())?, args.output.quiet, context)?;
     }
-    let mut input = Input::read(&args.input, window::ALL, 0, &args.output, context)?;
+    let mut input = Input::read(&args.input, window::ALL, (0, None), &args.output, context)?;
     input.expect_records(&args.input)?;
     input.report_holds(Holds::Calls)?;
     let said = input.remember("said", |input| {

@@ -5,12 +5,11 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
-use crate::commands::config::{config_path, warn_unknown};
+use crate::commands::config::{config_path, warn_unknown, warnings_json};
 use crate::commands::input::QuestionArgs;
 use crate::commands::responses::{Responses, RuleBasis, Wanted};
 use crate::commands::tune::gate::ProposalGate;
 use crate::commands::tune::lenders::TeamArgs;
-use crate::commands::tune::warnings::warnings_json;
 use crate::commands::tune::writing::{SettledProposal, WriteArgs};
 use crate::commands::tune::{effects, refreshed, writing};
 use crate::mine::fingerprint_tables as fingerprints;
@@ -77,13 +76,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let file = load_config(&path, false)?;
     let effective = Effective::resolve(&file)?;
     let window = window::of(&args.asked.window, context.now_ms)?;
-    let wanted = Wanted {
-        input: &args.asked.input,
-        window,
-        settings: &effective.settings,
-        output: &args.asked.output,
-        planner: args.auto_enrichment.then_some(&file),
-    };
+    let planner = args.auto_enrichment.then_some(&file);
+    let wanted = Wanted { planner, ..Wanted::of(&args.asked, window, &effective.settings) };
     let mut responses = if args.from_claude_logs {
         Responses::from_logs(&wanted, context)?
     } else {

@@ -86,7 +86,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let journal = journal_path(&config_path(None, context)?);
     // Broken settings end the command before any work is done.
     let layers = SettingsLayers::load(&places, scope, &path)?;
-    let mut input = args.asked.read_for_timeline(0, TimelineDetail::default(), context)?;
+    let mut input = args.asked.read(0, Some(TimelineDetail::default()), context)?;
     input.expect_records(&args.asked.input)?;
     input.report_holds(Holds::FirstChunks)?;
     let timeline = input.timeline(TimelineDetail::default())?;

@@ -8,12 +8,11 @@ use crate::base::error::Result;
 use crate::base::names::Names;
 use crate::base::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::base::visible::{Shown as _, visible};
-use crate::commands::config::{config_path, warn_unknown};
+use crate::commands::config::{config_path, warn_unknown, warnings_json};
 use crate::commands::input::QuestionArgs;
 use crate::commands::mine::{fields as mine_fields, projections};
 use crate::commands::responses::Wanted;
 use crate::commands::tune::lenders::TeamArgs;
-use crate::commands::tune::warnings::warnings_json;
 use crate::commands::tune::writing::{SettledProposal, WriteArgs};
 use crate::commands::tune::{profiles, writing};
 use crate::fleet::lend::Whose;
@@ -115,10 +114,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     // A broken configuration ends the command before any work is done.
     let file = SettingsFile::load(&path)?;
     let effective = Effective::resolve(&file)?;
-    let mut input = match args.calibrate || args.fields {
-        true => args.asked.read_for_timeline(0, COUNTED, context)?,
-        false => args.asked.read(0, context)?,
-    };
+    let mut input = args.asked.read(0, (args.calibrate || args.fields).then_some(COUNTED), context)?;
     input.expect_records(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     let mut mined = recalled(args, &file, &mut input)?;
@@ -133,13 +129,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if let Some(judged) = &mined.prefetching {
         prefetching::gate(&mut found, judged, &view);
     }
-    let wanted = Wanted {
-        input: &args.asked.input,
-        window: input.window.clone(),
-        settings: &effective.settings,
-        output: &args.asked.output,
-        planner: None,
-    };
+    let wanted = Wanted::of(&args.asked, input.window.clone(), &effective.settings);
     let found = profiles::gate(&file, &effective.settings, &wanted, &mut input, found, context)?;
     let mut proposal = Proposal::new(&file, found)?;
     if !file.existed {
@@ -157,8 +147,6 @@ fn recalled(args: &Args, file: &SettingsFile, input: &mut Input) -> Result<Mined
     let numbers = args.tools.then(|| statistics::numbers(&input.data)).transpose()?;
     let sheet = projections::about(&input.data, input)?;
     let settled = numbers.as_ref().map(|_| file.text.as_str());
-    let numbers = input.data.parsed::<PlannerThresholds>(PLANNER)?;
-    let annotations = Annotations::load(&input.data)?;
     let question = format!("mined {numbers:?} {:?} {sheet} {settled:?}", input.vocabulary.read_class_tools);
     let mut mined = input.remember(&question, |input| mine(input, numbers.as_ref(), file))?;
     if mined.overview.calls == 0 && mined.models.is_empty() && !args.asked.input.allow_empty {
@@ -172,6 +160,8 @@ fn recalled(args: &Args, file: &SettingsFile, input: &mut Input) -> Result<Mined
 /// What the rules say that were asked for.
 fn judged(args: &Args, mined: &MinedLogs, whose: &Whose, view: &View<'_>, input: &mut Input) -> Result<Vec<Finding>> {
     let fields = if args.fields { mine_fields::of_input(input)?.fields } else { Vec::new() };
+    let numbers = input.data.parsed::<PlannerThresholds>(PLANNER)?;
+    let annotations = Annotations::load(&input.data)?;
     let facts = RuleFacts {
         names: &Names::from_texts(mined.names.clone()),
         models: &mined.models,

@@ -60,16 +60,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let effective = Effective::resolve(&file)?;
     let against = args.against.as_ref().map(|path| load_config(path, true)).transpose()?;
     let against = against.as_ref().map(Effective::resolve).transpose()?.map(|other| other.settings);
-    let window = window::of(&args.asked.window, context.now_ms)?;
     let configurations = std::iter::once(&effective.settings).chain(&against);
     let tier = configurations.fold(0, |bits, settings| bits | vocabularies(settings, None));
-    let mut input = Input::read_for_timeline(
-        &args.asked.input,
-        window,
-        (tier, TimelineDetail::default()),
-        &args.asked.output,
-        context,
-    )?;
+    let mut input = args.asked.read(tier, Some(TimelineDetail::default()), context)?;
     input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     let reaches = Reaches::choose(Some(&args.reach), &input.data)?;
