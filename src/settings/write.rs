@@ -72,15 +72,13 @@ pub fn write_private(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
 /// Content that waits under a temporary name; it is removed again unless it is committed.
 struct Staged<'t> {
     target: &'t Path,
-    temporary: Temporary,
+    temporary: PathBuf,
 }
 
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
+impl Drop for Staged<'_> {
     fn drop(&mut self) {
         // After a commit there is nothing left to remove; otherwise there is nobody left to tell.
-        files::remove(&self.0);
+        files::remove(&self.temporary);
     }
 }
 
@@ -89,18 +87,18 @@ impl<'t> Staged<'t> {
         let path = temporary_name(target);
         let failed = |cause| Error::io("writing", &path, &cause).hint("the file itself was not touched");
         let mut file = files::create_new(&path).map_err(failed)?;
-        let temporary = Temporary(path.clone());
+        let staged = Self { target, temporary: path.clone() };
         let mut write = || {
             files::write(&mut file, &path, content)?;
             mode.map_or(Ok(()), |mode| file.set_permissions(mode.clone()))?;
             files::sync(&file, &path)
         };
         write().map_err(failed)?;
-        Ok(Self { target, temporary })
+        Ok(staged)
     }
 
     fn commit(self) -> Result<()> {
-        files::rename(&self.temporary.0, self.target)
+        files::rename(&self.temporary, self.target)
             .map_err(|cause| Error::io("replacing", self.target, &cause).hint("the file itself was not touched"))
     }
 }
