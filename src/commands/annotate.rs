@@ -8,13 +8,12 @@ use crate::base::data::{Data, typed};
 use crate::base::error::{Error, Result};
 use crate::base::stats::Share;
 use crate::base::visible::Shown as _;
-use crate::commands::config::config_path;
+use crate::commands::config::settings;
 use crate::commands::responses::surroundings;
 use crate::logs::vocabulary::Vocabulary;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Table, TableFormat};
-use crate::settings::formats::load_config;
-use crate::settings::{Effective, write_private_bytes};
+use crate::settings::write_private;
 use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;
 use crate::telemetry;
@@ -115,8 +114,7 @@ fn places(args: &Args, context: &Context<'_>) -> Result<Vec<TelemetryPlace>> {
     if !args.paths.is_empty() {
         return Ok(telemetry::places(&args.paths, &Surroundings::default()));
     }
-    let settings = Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings;
-    Ok(telemetry::places(&[], &surroundings(&settings, context)))
+    Ok(telemetry::places(&[], &surroundings(&settings(context)?, context)))
 }
 
 fn inputs(args: &Args, places: &[TelemetryPlace]) -> Inputs {
@@ -161,7 +159,7 @@ fn file(path: &Path, pass: &Pass<'_>, dry_run: bool) -> Result<AnnotatedOutput> 
     // A copy without any judgement would only keep readers from what is appended to the original.
     let output = (counts.prefetches > 0).then(|| annotated_path(path));
     if let Some(output) = output.as_deref().filter(|_| !dry_run) {
-        write_private_bytes(output, &text)?;
+        write_private(output, text)?;
     }
     Ok(AnnotatedOutput { path: path.to_owned(), output, counts })
 }

@@ -27,7 +27,7 @@ impl BilledLogs {
     /// # Errors
     /// If there are none, if no request lies in the window (unless `asked` allows that), or if a data file does not fit.
     pub fn open(asked: &QuestionArgs, context: &mut Context<'_>) -> Result<Self> {
-        let mut input = asked.read_for_timeline(0, TimelineDetail::default(), context)?;
+        let mut input = asked.read(0, Some(TimelineDetail::default()), context)?;
         input.expect_records(&asked.input)?;
         input.report_holds(Holds::FirstChunks)?;
         let timeline = input.timeline(TimelineDetail::default())?;

@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 
+use serde_json::{Value, json};
+
 use crate::base::error::{Error, Result};
 use crate::base::visible::{Shown as _, visible};
+use crate::planner::value_models::ModelProblem;
 use crate::report::numbers;
-use crate::settings::SettingsFile;
+use crate::settings::formats::load_config;
+use crate::settings::{Effective, Settings, SettingsFile, Warning};
 use crate::shell::context::Context;
 
 /// The configuration file: the one named, else `DEVBOY_CONFIG`, else the default.
@@ -13,6 +17,14 @@ pub fn config_path(named: Option<&PathBuf>, context: &Context<'_>) -> Result<Pat
     named.cloned().or_else(|| context.env.config_file()).ok_or_else(|| {
         Error::failed("no place for the configuration: HOME is not set").hint("name the file, or set DEVBOY_CONFIG")
     })
+}
+
+/// What the usual configuration says.
+///
+/// # Errors
+/// If there is no place for it, or it is broken.
+pub fn settings(context: &Context<'_>) -> Result<Settings> {
+    Ok(Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings)
 }
 
 /// Warnings that are told one by one; the rest is counted.
@@ -26,6 +38,28 @@ pub fn warn_unknown(file: &SettingsFile, context: &mut Context<'_>) -> Result<()
     if let Some(more) = file.warnings.len().checked_sub(TOLD_MAX).filter(|more| *more > 0) {
         let more = numbers::counted(more as u64, "more warning");
         writeln!(context.err, "# warning: {more} about {}; its JSON report lists them all", file.path.shown())?;
+    }
+    Ok(())
+}
+
+/// Tells which file holds, and about keys in it that mean nothing to devboy.
+pub fn tell_file(file: &SettingsFile, context: &mut Context<'_>) -> Result<()> {
+    let state = if file.existed { "" } else { " (does not exist: built-in values)" };
+    writeln!(context.err, "# config: {}{state}", file.path.shown())?;
+    warn_unknown(file, context)
+}
+
+/// The warnings for JSON, all of them.
+pub fn warnings_json(file: &SettingsFile) -> Value {
+    let row = |Warning { line, key, message, suggestion }: &Warning| json!({ "line": line, "key": key, "message": message, "suggestion": suggestion });
+    file.warnings.iter().map(row).collect()
+}
+
+/// Tells what is odd about value models.
+pub fn warn_of_models<'p>(problems: impl Iterator<Item = &'p ModelProblem>, context: &mut Context<'_>) -> Result<()> {
+    for problem in problems {
+        let place = problem.source.as_ref().map_or_else(String::new, |source| format!("{}: ", source.place));
+        writeln!(context.err, "# warning: {place}`{}` {}", problem.key, visible(&problem.message))?;
     }
     Ok(())
 }

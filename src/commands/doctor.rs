@@ -54,6 +54,12 @@ struct ExaminedLine {
     told: String,
 }
 
+impl ExaminedLine {
+    fn new(state: &'static str, what: &str, told: impl Into<String>) -> Self {
+        Self { state, what: what.to_owned(), told: told.into() }
+    }
+}
+
 /// What an examination found.
 struct Examined {
     lines: Vec<ExaminedLine>,
@@ -82,13 +88,13 @@ fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
     lines.push(configuration(args, context));
     lines.extend(recorded(args, context));
     let mut read = window::of(&args.window, context.now_ms)
-        .and_then(|window| Input::read(&args.input, window, 0, &args.output, context));
+        .and_then(|window| Input::read(&args.input, window, (0, None), &args.output, context));
     let mut damage = BTreeMap::new();
     match &mut read {
         Err(error) => {
-            lines.push(ExaminedLine { state: "fail", what: "logs".into(), told: error.message.clone() });
+            lines.push(ExaminedLine::new("fail", "logs", &error.message));
             let hints = error.hint.iter().flat_map(|hint| hint.lines()).filter(|hint| !hint.contains("devboy doctor"));
-            lines.extend(hints.map(|hint| ExaminedLine { state: "", what: "".into(), told: hint.to_owned() }));
+            lines.extend(hints.map(|hint| ExaminedLine::new("", "", hint)));
         }
         Ok(input) => {
             // The reach of the logs is judged against the window, so it is not cut to it.
@@ -96,8 +102,7 @@ fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
             let overview = input.overview()?;
             lines.extend(found(input, &overview));
             if !input.has_records() && !args.input.allow_empty {
-                let told = "no session record in any of these files".to_owned();
-                lines.push(ExaminedLine { state: "fail", what: "logs".into(), told });
+                lines.push(ExaminedLine::new("fail", "logs", "no session record in any of these files"));
             }
             lines.push(reach(args, context, &input.vocabulary, &overview));
             damage = quality::of(&input.sources);
@@ -124,10 +129,10 @@ impl Examined {
         let form = output.form();
         let is_shared = form == TableFormat::Md && !output.names;
         let place = |first: &str| if is_shared { sharing::hidden_place(first) } else { first.to_owned() };
-        let odd = self.damage.iter().map(|(reason, row)| ExaminedLine {
-            state: "warn",
-            what: reason.into_str().to_owned(),
-            told: format!("{} in {}, first at {}", thousands(row.count), counted(row.files, "file"), place(&row.first)),
+        let odd = self.damage.iter().map(|(reason, row)| {
+            let (count, files) = (thousands(row.count), counted(row.files, "file"));
+            let told = format!("{count} in {files}, first at {}", place(&row.first));
+            ExaminedLine::new("warn", reason.into_str(), told)
         });
         let mut table = Table::new(&["state", "what", "told"]);
         for line in self.lines.into_iter().chain(odd) {
@@ -152,8 +157,7 @@ impl Examined {
 fn places(args: &Args, context: &Context<'_>) -> Vec<ExaminedLine> {
     let roots = discover::roots(&args.input.input_dir, &context.env.places);
     if roots.is_empty() {
-        let told = "neither HOME nor CLAUDE_CONFIG_DIR is set".to_owned();
-        return vec![ExaminedLine { state: "fail", what: "logs".into(), told }];
+        return vec![ExaminedLine::new("fail", "logs", "neither HOME nor CLAUDE_CONFIG_DIR is set")];
     }
     roots.iter().map(place).collect()
 }
@@ -168,13 +172,13 @@ fn place(root: &Root) -> ExaminedLine {
         }
         Err(cause) => ("warn", format!("{path} ({}): {cause}", root.origin)),
     };
-    ExaminedLine { state, what: "looked at".into(), told }
+    ExaminedLine::new(state, "looked at", told)
 }
 
 fn configuration(args: &Args, context: &Context<'_>) -> ExaminedLine {
-    let what = "config".to_owned();
+    let line = |state, told: String| ExaminedLine::new(state, "config", told);
     let Some(path) = args.config.clone().or_else(|| context.env.config_file()) else {
-        return ExaminedLine { state: "warn", what, told: "no place for it: HOME is not set".to_owned() };
+        return line("warn", "no place for it: HOME is not set".to_owned());
     };
     let origin = if args.config.is_some() {
         "--config"
@@ -184,10 +188,8 @@ fn configuration(args: &Args, context: &Context<'_>) -> ExaminedLine {
         "default"
     };
     match SettingsFile::load(&path) {
-        Err(error) => ExaminedLine { state: "fail", what, told: error.message },
-        Ok(file) if !file.existed => {
-            ExaminedLine { state: "ok", what, told: format!("{} ({origin}) is not there yet", path.shown()) }
-        }
+        Err(error) => line("fail", error.message),
+        Ok(file) if !file.existed => line("ok", format!("{} ({origin}) is not there yet", path.shown())),
         Ok(file) => {
             let (state, unknown) = match file.warnings.first() {
                 None => ("ok", String::new()),
@@ -196,8 +198,7 @@ fn configuration(args: &Args, context: &Context<'_>) -> ExaminedLine {
                     ("warn", format!("; {count}, first in line {}: {}", first.line, first.message))
                 }
             };
-            let told = format!("{} ({origin}), schema {}{unknown}", path.shown(), file.schema_version);
-            ExaminedLine { state, what, told }
+            line(state, format!("{} ({origin}), schema {}{unknown}", path.shown(), file.schema_version))
         }
     }
 }
@@ -217,11 +218,11 @@ fn recorded(args: &Args, context: &Context<'_>) -> Vec<ExaminedLine> {
         }
     };
     let found = places_of_telemetry(&[], &surroundings(&settings, context)).into_iter().map(place);
-    found.map(|(state, told)| ExaminedLine { state, what: "telemetry".into(), told }).collect()
+    found.map(|(state, told)| ExaminedLine::new(state, "telemetry", told)).collect()
 }
 
 fn found(input: &Input, overview: &Overview) -> Vec<ExaminedLine> {
-    let line = |what: &str, told: String| ExaminedLine { state: "ok", what: what.to_owned(), told };
+    let line = |what: &str, told: String| ExaminedLine::new("ok", what, told);
     let tally = &input.tally;
     let packed = |packing| input.listing.files.iter().filter(|file| file.packing == packing).count() as u64;
     let kinds = [(Packing::Plain, ".jsonl"), (Packing::Gzip, ".jsonl.gz"), (Packing::Zstd, ".jsonl.zst")];
@@ -248,22 +249,20 @@ fn found(input: &Input, overview: &Overview) -> Vec<ExaminedLine> {
     lines.push(line("sessions", told));
     lines.push(match input.lake_dir() {
         Some(dir) => line("lake", format!("{dir}: {} read now", bytes(tally.bytes_read))),
-        None => ExaminedLine { state: "warn", what: "lake".into(), told: "not used: every run reads all logs".into() },
+        None => ExaminedLine::new("warn", "lake", "not used: every run reads all logs"),
     });
     for (path, why) in &input.listing.unreadable {
-        lines.push(ExaminedLine { state: "warn", what: "unreadable".into(), told: format!("{}: {why}", path.shown()) });
+        lines.push(ExaminedLine::new("warn", "unreadable", format!("{}: {why}", path.shown())));
     }
-    for note in &input.notes {
-        lines.push(ExaminedLine { state: "warn", what: "note".into(), told: note.clone() });
-    }
+    lines.extend(input.notes.iter().map(|note| ExaminedLine::new("warn", "note", note)));
     lines
 }
 
 /// Whether the logs reach back as far as the window, and what Claude Code will delete.
 fn reach(args: &Args, context: &Context<'_>, words: &Vocabulary, overview: &Overview) -> ExaminedLine {
-    let what = "reach".to_owned();
+    let line = |state, told: String| ExaminedLine::new(state, "reach", told);
     let Some((first, last)) = overview.span_ms else {
-        return ExaminedLine { state: "warn", what, told: "no record carries a time".to_owned() };
+        return line("warn", "no record carries a time".to_owned());
     };
     let window = window::of(&args.window, context.now_ms);
     let start = window.map_or(i64::MIN, |window| window.start);
@@ -273,17 +272,13 @@ fn reach(args: &Args, context: &Context<'_>, words: &Vocabulary, overview: &Over
     let told =
         format!("records from {} to {}; Claude Code keeps logs {keeps} days ({origin})", date(first), date(last));
     if keeps == 0 {
-        return ExaminedLine { state: "warn", what, told: format!("{told}: cleanupPeriodDays 0 deletes everything") };
+        return line("warn", format!("{told}: cleanupPeriodDays 0 deletes everything"));
     }
     if first > wanted {
         let missing = format!("{told}. The window begins {}: what is older is missing", date(wanted));
-        return ExaminedLine {
-            state: "warn",
-            what,
-            told: format!("{missing}; raise cleanupPeriodDays, or run `devboy ingest` weekly"),
-        };
+        return line("warn", format!("{missing}; raise cleanupPeriodDays, or run `devboy ingest` weekly"));
     }
-    ExaminedLine { state: "ok", what, told }
+    line("ok", told)
 }
 
 /// `cleanupPeriodDays` of Claude Code's own settings, where it is set.

@@ -46,8 +46,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if args.prune {
         prune(&Data::new(args.input.rules_dir.as_deref())?, args.output.quiet, context)?;
     }
-    let detail = TimelineDetail::default();
-    let mut input = Input::read_for_timeline(&args.input, window::ALL, (0, detail), &args.output, context)?;
+    let detail = Some(TimelineDetail::default());
+    let mut input = Input::read(&args.input, window::ALL, (0, detail), &args.output, context)?;
     input.expect_records(&args.input)?;
     input.keep_timelines()?;
     input.report_holds(Holds::Calls)?;

@@ -37,49 +37,40 @@ impl QuestionArgs {
     ///
     /// # Errors
     /// If there is no such window, else see there.
-    pub fn read(&self, tier: u8, context: &mut Context<'_>) -> Result<Input> {
-        Input::read(&self.input, window::of(&self.window, context.now_ms)?, tier, &self.output, context)
-    }
-
-    /// [`Input::read_for_timeline`] of the window that is asked for.
-    ///
-    /// # Errors
-    /// If there is no such window, else see there.
-    pub fn read_for_timeline(&self, tier: u8, detail: TimelineDetail, context: &mut Context<'_>) -> Result<Input> {
+    pub fn read(&self, tier: u8, timeline: Option<TimelineDetail>, context: &mut Context<'_>) -> Result<Input> {
         let window = window::of(&self.window, context.now_ms)?;
-        Input::read_for_timeline(&self.input, window, (tier, detail), &self.output, context)
+        Input::read(&self.input, window, (tier, timeline), &self.output, context)
     }
 }
 
 /// An input as commands see it.
 impl Input {
     /// Finds the logs that `args` ask for and brings what is known of them up to date; `tier` are the vocabularies in
-    /// which the facts about bodies are wanted, one bit each, 0 for none.
+    /// which the facts about bodies are wanted, one bit each, 0 for none. Who will ask for [`Input::timeline`], too, says in
+    /// which detail.
     ///
     /// # Errors
     /// If no log can be found; the error lists the places looked at.
     pub fn read(
         args: &InputArgs,
         window: Range<Millis>,
-        tier: u8,
+        (tier, timeline): (u8, Option<TimelineDetail>),
         output: &OutputArgs,
         context: &mut Context<'_>,
     ) -> Result<Self> {
-        Self::open(asked(args, window, (tier, None), output, context)?)
-    }
-
-    /// [`Input::read`] for who will ask for [`Input::timeline`], too, in this detail.
-    ///
-    /// # Errors
-    /// See [`Input::read`].
-    pub fn read_for_timeline(
-        args: &InputArgs,
-        window: Range<Millis>,
-        (tier, detail): (u8, TimelineDetail),
-        output: &OutputArgs,
-        context: &mut Context<'_>,
-    ) -> Result<Self> {
-        Self::open(asked(args, window, (tier, Some(detail)), output, context)?)
+        Self::open(InputRequest {
+            data: Data::new(args.rules_dir.as_deref())?,
+            roots: discover::roots(&args.input_dir, &context.env.places),
+            window,
+            project: args.project.clone(),
+            threads: args.threads,
+            lake: args.lake.clone().or_else(|| context.env.lake_dir()).filter(|_| !args.no_lake),
+            tier,
+            timeline,
+            progress: context.err_is_terminal && !output.quiet,
+            allow_empty: args.allow_empty,
+            stdin: &mut context.input,
+        })
     }
 
     /// The fields of a JSON document about this input: what it was and what was damaged, then those of the command.
@@ -138,27 +129,4 @@ impl Input {
         }
         Err(self.nothing_in_window("tool calls"))
     }
-}
-
-/// What the flags ask for.
-fn asked<'a>(
-    args: &InputArgs,
-    window: Range<Millis>,
-    (tier, timeline): (u8, Option<TimelineDetail>),
-    output: &OutputArgs,
-    context: &'a mut Context<'_>,
-) -> Result<InputRequest<'a>> {
-    Ok(InputRequest {
-        data: Data::new(args.rules_dir.as_deref())?,
-        roots: discover::roots(&args.input_dir, &context.env.places),
-        window,
-        project: args.project.clone(),
-        threads: args.threads,
-        lake: args.lake.clone().or_else(|| context.env.lake_dir()).filter(|_| !args.no_lake),
-        tier,
-        timeline,
-        progress: context.err_is_terminal && !output.quiet,
-        allow_empty: args.allow_empty,
-        stdin: &mut context.input,
-    })
 }

@@ -1,13 +1,33 @@
-//! `devboy planner`: would prefetching have paid?
+//! `devboy planner` (and `replay --planner`): would prefetching have paid? Plans after every answer of the later sessions,
+//! judged by what the agent did next.
 
 use std::path::PathBuf;
 
-use crate::base::error::Result;
+use serde_json::json;
+
+use crate::base::data::Data;
+use crate::base::error::{Error, Result};
+use crate::commands::config::{config_path, tell_file, warn_of_models};
 use crate::commands::input::QuestionArgs;
-use crate::commands::replay;
-use crate::commands::replay::planner::PlannerArgs;
+use crate::commands::replay::emit;
+use crate::frames::input::Input;
+use crate::frames::input::timeline::TimelineDetail;
+use crate::logs::overview::Holds;
+use crate::planner::intents::Intents;
+use crate::planner::report::{PlannerReport, PlannerSweepRow};
+use crate::planner::stage::{CONFIGURED, Planner, PlannerStage};
+use crate::planner::value_models::{Level, Severity, ValueModels};
+use crate::planner::{judged, report, sweep, trail};
+use crate::replay::Scenario;
+use crate::replay::input::ReplayInput;
+use crate::replay::scenarios::{ScenarioChanges, Scenarios};
+use crate::report::table::TableFormat;
+use crate::rules::{mined_planners, planner_advice};
+use crate::settings::formats::load_config;
+use crate::settings::write_private;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
+use crate::shell::window;
 
 /// Replay the planner: what would have been prefetched, and would the agent have asked for exactly that?
 ///
@@ -16,27 +36,164 @@ use crate::shell::context::Context;
 pub struct Args {
     /// The configuration to replay. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
     #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
     /// Replay once for each value; several keys make a grid.
     #[arg(long, value_name = "KEY=A,B,…", conflicts_with = "emit_telemetry")]
-    sweep: Vec<String>,
+    pub sweep: Vec<String>,
     /// Write the events that the live pipeline would have recorded, names made anonymous, with what one planner (--arm)
     /// prefetched and declined in the judged sessions.
     #[arg(long, value_name = "DIR")]
-    emit_telemetry: Option<PathBuf>,
+    pub emit_telemetry: Option<PathBuf>,
+    /// How planners are judged.
     #[command(flatten)]
-    planning: PlannerArgs,
+    pub planning: PlannerArgs,
+    /// Which logs, and how results are shown.
     #[command(flatten)]
-    asked: QuestionArgs,
+    pub asked: QuestionArgs,
 }
 
-/// Reads, learns, judges, shows.
+/// How planners are judged.
+#[derive(clap::Args, Debug, Clone, Default)]
+pub struct PlannerArgs {
+    /// Learn from sessions up to this day, judge the later ones. Default: the first 70 % of the sessions.
+    #[arg(long, value_name = "WHEN")]
+    pub train_until: Option<String>,
+    /// The planner whose sessions `--format csv` lists and whose prefetches --emit-telemetry records: published, configured,
+    /// mined or selective.
+    #[arg(long, value_name = "NAME")]
+    pub arm: Option<String>,
+    /// Write what the selective planner learned as TOML: the counts of each cell and the threshold.
+    #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
+    pub write_selectivity: Option<PathBuf>,
+    /// Also read the prompts: calls count for more whose fields the person named. Takes a reading of its own.
+    #[arg(long)]
+    pub intent: bool,
+}
+
+/// Reads, learns on the earlier sessions, judges on the later ones, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let Args { config, sweep, emit_telemetry, planning, asked } = args;
-    let args = replay::Args::for_planner(
-        (config.clone(), sweep.clone(), emit_telemetry.clone()),
-        planning.clone(),
-        asked.clone(),
-    );
-    replay::run(&args, context)
+    let path = config_path(args.config.as_ref(), context)?;
+    let file = load_config(&path, args.config.is_some())?;
+    let grid = sweep::SweepGrid::parse(&args.sweep, &file)?;
+    let window = window::of(&args.asked.window, context.now_ms)?;
+    // Events tell what answers cost, so that bodies have to be counted.
+    let data = || Data::new(args.asked.input.rules_dir.as_deref());
+    let scenarios = || Scenarios::new(vec![file.clone()], &ScenarioChanges::default(), &data()?);
+    let tier = if args.emit_telemetry.is_some() { scenarios()?.tier() } else { 0 };
+    let mut input = Input::read(&args.asked.input, window, (tier, None), &args.asked.output, context)?;
+    input.expect_calls(&args.asked.input)?;
+    input.report_holds(Holds::Calls)?;
+    let until = args.planning.train_until.as_deref();
+    let until = until.map(|text| window::end_of("--train-until", text, context.now_ms)).transpose()?;
+    let mut stage = PlannerStage::new(file.clone(), &mut input, until)?;
+    if stage.split.judged() == 0 && !args.asked.input.allow_empty {
+        return Err(Error::failed("no session is left to be judged")
+            .hint("name an earlier day with --train-until, or read more logs"));
+    }
+    let planners = mined_planners::planners(&stage, &input.data)?;
+    if args.planning.intent {
+        let models = planners.iter().flat_map(|planner| planner.models.iter()).map(|(_, known)| &known.model);
+        stage.intents =
+            Some(Intents::new(&stage.history, &input.timeline(TimelineDetail { tokens: false, words: true })?, models));
+    }
+    input.tell(&args.asked.output, context)?;
+    tell(args, &stage, &planners, context)?;
+    let chosen = named(&planners, |planner| planner.name, args.planning.arm.as_deref().unwrap_or(CONFIGURED))?;
+    for planner in &planners {
+        planner.models.accept()?;
+    }
+    if grid.is_empty() {
+        let mut report = input.pool.install(|| judged::report(&stage, &planners));
+        report.advice = planner_advice::advice(&stage, &report.arms, &input.data)?;
+        if let (Some(path), Some((learned, numbers))) = (&args.planning.write_selectivity, &report.selectivity) {
+            write_private(path, learned.selectivity().to_toml(numbers))?;
+        }
+        if let Some(dir) = &args.emit_telemetry {
+            let scenarios = scenarios()?;
+            let laid = ReplayInput::new(None, &mut input)?;
+            let scenario = Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false));
+            let mut log = laid.events(&scenario);
+            input.pool.install(|| trail::add(&stage, chosen, &laid, &scenario, &mut log));
+            emit(dir, &log, &laid, &args.asked, context)?;
+        }
+        show(args, &report, &input, context)?;
+    } else {
+        let rows = input.pool.install(|| grid.run(&stage, &planners));
+        show_sweep(args, &grid.keys, &rows, &input, context)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Tells which file holds, and what is odd about it and its value models.
+fn tell(args: &Args, stage: &PlannerStage, planners: &[Planner], context: &mut Context<'_>) -> Result<()> {
+    if args.asked.output.quiet {
+        return Ok(());
+    }
+    tell_file(&stage.file, context)?;
+    let configured = planners.iter().find(|planner| planner.name == CONFIGURED);
+    configured.map_or(Ok(()), |planner| warn(&planner.models, context))
+}
+
+/// Warns about value models of the user; what is odd about shipped ones is known.
+fn warn(models: &ValueModels, context: &mut Context<'_>) -> Result<()> {
+    let of_user = models.problems.iter().filter(|problem| {
+        let level = problem.source.as_ref().map(|source| source.level);
+        problem.severity == Severity::Warning && matches!(level, Some(Level::User | Level::Wildcard))
+    });
+    warn_of_models(of_user, context)
+}
+
+/// The planner with this name.
+fn named<'p, T>(all: &'p [T], name_of: impl Fn(&'p T) -> &'p str, name: &str) -> Result<&'p T> {
+    all.iter().find(|one| name_of(one) == name).ok_or_else(|| {
+        let names = all.iter().map(name_of).collect::<Vec<_>>().join(", ");
+        Error::usage(format!("there is no planner \"{name}\"")).hint(format!("planners: {names}"))
+    })
+}
+
+fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Context<'_>) -> Result<()> {
+    match args.asked.output.form() {
+        TableFormat::Json => {
+            let fields = input.fields(json!({
+                "planner": report::json(planned),
+            }));
+            args.asked.output.write_json("replay --planner", fields, context)
+        }
+        TableFormat::Csv => {
+            let arm = named(&planned.arms, |arm| &arm.name, args.planning.arm.as_deref().unwrap_or(CONFIGURED))?;
+            report::sessions(arm).write(context.out, TableFormat::Csv, context.width)
+        }
+        form => {
+            if form == TableFormat::Md {
+                writeln!(context.out, "## devboy replay --planner\n")?;
+            }
+            report::write(context.out, planned, form, context.width)
+        }
+    }
+}
+
+/// Shows one row per cell and planner.
+fn show_sweep(
+    args: &Args,
+    keys: &[String],
+    rows: &[PlannerSweepRow],
+    input: &Input,
+    context: &mut Context<'_>,
+) -> Result<()> {
+    if args.asked.output.form() == TableFormat::Json {
+        let fields = input.fields(json!({
+            "keys": keys,
+            "cells": report::sweep_json(keys, rows),
+        }));
+        return args.asked.output.write_json("replay --planner", fields, context);
+    }
+    report::sweep(keys, rows).write(context.out, args.asked.output.form(), context.width)?;
+    if args.asked.output.form() != TableFormat::Csv {
+        for arm in rows.chunk_by(|a, b| a.arm == b.arm).filter(|arm| arm.len() > 1) {
+            if arm.windows(2).all(|pair| pair[0].tally == pair[1].tally) {
+                writeln!(context.out, "{}: no effect", arm[0].arm)?;
+            }
+        }
+    }
+    Ok(())
 }

@@ -12,11 +12,11 @@ use crate::commands::mine::export::{ExportArgs, Mined};
 use crate::commands::share;
 use crate::fleet::folder::{Judge, NO_ROWS, TOO_OLD};
 use crate::fleet::limits::{FleetLimits, SHEET};
-use crate::fleet::pool::{Pooled, pooled, roster_place};
-use crate::fleet::tables;
+use crate::fleet::pool::{Pooled, pooled};
+use crate::fleet::{roster, tables};
 use crate::frames::{contribution, export};
 use crate::report::numbers::counted;
-use crate::settings::write_private_bytes;
+use crate::settings::write_private;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
@@ -87,7 +87,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if found.roster != held.roster {
         let text = serde_json::to_vec_pretty(&found.roster).map_err(|cause| Error::failed(cause.to_string()))?;
         for directory in &args.directories {
-            write_private_bytes(&roster_place(directory), &text)?;
+            write_private(&directory.join(roster::FILE), &text)?;
         }
     }
     if !args.export.quiet {
@@ -101,11 +101,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         (PoolBy::WhatIf, "what_if", tables::what_ifs(&sums)),
     ];
     if let Some(directory) = &args.publish {
-        write_private_bytes(&directory.join("pool.parquet"), &contribution::write_pool(&found.pool)?)?;
+        write_private(&directory.join("pool.parquet"), contribution::write_pool(&found.pool)?)?;
         for (_, name, rows) in &all {
             let mut bytes = Vec::new();
             export::write_listing(&mut bytes, rows, &[])?;
-            write_private_bytes(&directory.join(format!("{name}.parquet")), &bytes)?;
+            write_private(&directory.join(format!("{name}.parquet")), bytes)?;
         }
     }
     for (by, name, rows) in all {

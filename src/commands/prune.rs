@@ -1,16 +1,13 @@
 //! `devboy ingest --prune`: drops telemetry that is older than it is kept.
 
-use std::path::Path;
-
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::numbers::DAY_MS;
-use crate::commands::config::config_path;
+use crate::commands::config::settings;
 use crate::commands::responses::surroundings;
 use crate::logs::trace::Millis;
 use crate::report::numbers::{counted, thousands};
-use crate::settings::formats::load_config;
-use crate::settings::{Effective, write_private_bytes};
+use crate::settings::write_private;
 use crate::shell::context::Context;
 use crate::telemetry::{RetentionLimits, Sifted, StoredFile, TelemetryRules, places, sift, stored_files};
 
@@ -36,10 +33,12 @@ struct Pruned {
 /// Whatever the disk says; files done before stay done.
 pub fn prune(data: &Data, quiet: bool, context: &mut Context<'_>) -> Result<()> {
     let rules = data.parsed::<TelemetryRules>("telemetry.toml")?;
-    let limits = limits(&rules, context.now_ms);
-    let settings = Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings;
+    let limits = RetentionLimits {
+        events: context.now_ms - Millis::from(rules.events_days) * DAY_MS,
+        summaries: context.now_ms - Millis::from(rules.summaries_days) * DAY_MS,
+    };
     let mut pruned = Pruned::default();
-    for file in stored_files(places(&[], &surroundings(&settings, context))) {
+    for file in stored_files(places(&[], &surroundings(&settings(context)?, context))) {
         let busy = file.modified_ms > context.now_ms - Millis::from(rules.quiet_hours) * HOUR_MS;
         prune_file(&file, busy, limits, &mut pruned)?;
     }
@@ -47,13 +46,6 @@ pub fn prune(data: &Data, quiet: bool, context: &mut Context<'_>) -> Result<()> 
         tell(&pruned, &rules, context)?;
     }
     Ok(())
-}
-
-fn limits(rules: &TelemetryRules, now_ms: Millis) -> RetentionLimits {
-    RetentionLimits {
-        events: now_ms - Millis::from(rules.events_days) * DAY_MS,
-        summaries: now_ms - Millis::from(rules.summaries_days) * DAY_MS,
-    }
 }
 
 fn prune_file(file: &StoredFile, busy: bool, limits: RetentionLimits, pruned: &mut Pruned) -> Result<()> {
@@ -74,14 +66,10 @@ fn prune_file(file: &StoredFile, busy: bool, limits: RetentionLimits, pruned: &m
     pruned.summaries += summaries;
     if kept.iter().all(u8::is_ascii_whitespace) {
         pruned.removed += 1;
-        return remove(&file.path);
+        return std::fs::remove_file(&file.path).map_err(|cause| Error::io("removing", &file.path, &cause));
     }
     pruned.rewritten += 1;
-    write_private_bytes(&file.path, &kept)
-}
-
-fn remove(path: &Path) -> Result<()> {
-    std::fs::remove_file(path).map_err(|cause| Error::io("removing", path, &cause))
+    write_private(&file.path, kept)
 }
 
 fn tell(pruned: &Pruned, rules: &TelemetryRules, context: &mut Context<'_>) -> Result<()> {

@@ -21,7 +21,7 @@ use crate::shell::window;
 /// # Errors
 /// If the logs cannot be read.
 pub fn run(args: &InputArgs, output: &OutputArgs, context: &mut Context<'_>) -> Result<Exit> {
-    let mut input = Input::read_for_timeline(args, window::ALL, (0, TimelineDetail::default()), output, context)?;
+    let mut input = Input::read(args, window::ALL, (0, Some(TimelineDetail::default())), output, context)?;
     let bytes_per_token = input.data.parsed::<tools::ToolUseRules>("tool_use.toml")?.bytes_per_token;
     let called = called(&mut input, false, bytes_per_token);
     let tools = input.pool.install(|| tools::uses(&called.calls, &called.servers, &called.names))?;

@@ -18,7 +18,7 @@ use crate::fleet::tables;
 use crate::frames::contribution;
 use crate::frames::light;
 use crate::report::numbers::counted;
-use crate::settings::{Effective, write_private_bytes};
+use crate::settings::{Effective, write_private};
 use crate::shell::arguments::{Exit, InputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -106,9 +106,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             )?;
         } else if args.rows {
             let bytes = light::write(contribution, calls)?;
-            write_private_bytes(&light_place(directory, &user, &contribution.week), &bytes)?;
+            write_private(&light_place(directory, &user, &contribution.week), bytes)?;
         }
-        write_private_bytes(&path, &contribution::write(contribution)?)?;
+        write_private(&path, contribution::write(contribution)?)?;
         written += 1;
     }
     if !args.export.quiet {

@@ -30,7 +30,7 @@ pub fn alternatives(
     limits: &FleetLimits,
     context: &mut Context<'_>,
 ) -> Result<Vec<Alternative>> {
-    let mut input = Input::read_for_timeline(args, window::ALL, (0, TimelineDetail::default()), output, context)?;
+    let mut input = Input::read(args, window::ALL, (0, Some(TimelineDetail::default())), output, context)?;
     let configs = PolicyConfigs::load(&input.data)?;
     let tools = Tools::read(&[], &input.data)?;
     let workload =

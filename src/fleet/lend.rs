@@ -118,16 +118,16 @@ pub struct Whose {
 }
 
 /// Who lends, and how things are called there.
-pub struct Lenders<'a> {
+pub struct Lenders {
     /// The team, and how it names things.
-    pub team: (&'a Lender, &'a FleetNaming),
+    pub team: (Lender, FleetNaming),
     /// A provider, and how it names things.
-    pub provider: (&'a Lender, &'a FleetNaming),
+    pub provider: (Lender, FleetNaming),
     /// Bounds.
-    pub limits: &'a FleetLimits,
+    pub limits: FleetLimits,
 }
 
-impl Lenders<'_> {
+impl Lenders {
     /// Lends to what rules R1, R2 and R6 read.
     pub fn lend(&self, observed: &mut Observed) -> Whose {
         let mut whose = Whose::default();
@@ -170,12 +170,12 @@ impl Lenders<'_> {
 
     fn shares(&self, own: u64, team: Option<&Lent>, provider: Option<&Lent>, measure: &str) -> Shares {
         let has = |lent: Option<&Lent>| lent.and_then(|lent| lent.number(measure)).unwrap_or_default();
-        Shares::of(own, (has(team), team.map_or(0, |lent| lent.people)), has(provider), self.limits)
+        Shares::of(own, (has(team), team.map_or(0, |lent| lent.people)), has(provider), &self.limits)
     }
 
     /// Percentiles of the answers of a tool, one's own of `n` answers among them; none if nothing of it is lent.
     fn sizes<const N: usize>(&self, tool: &str, n: u64, own: [(u64, f64); N]) -> Option<(Shares, [u64; N])> {
-        let of = |(lender, naming): &(&Lender, &FleetNaming)| lender.tool(&naming.of(tool));
+        let of = |(lender, naming): &(Lender, FleetNaming)| lender.tool(&naming.of(tool));
         let (team, provider) = (of(&self.team), of(&self.provider));
         let shares = self.shares(n, team.as_ref(), provider.as_ref(), CALLS);
         let size = |(own, percent)| {
@@ -200,7 +200,7 @@ impl Lenders<'_> {
         }
         for seen in endpoints.iter_mut() {
             let Some(name) = seen.key.clone() else { continue };
-            let of = |(lender, naming): &(&Lender, &FleetNaming)| lender.endpoint(&naming.of(&name));
+            let of = |(lender, naming): &(Lender, FleetNaming)| lender.endpoint(&naming.of(&name));
             let (team, provider) = (of(&self.team), of(&self.provider));
             let shares = self.shares(seen.events, team.as_ref(), provider.as_ref(), JUDGED);
             // Where only a part was recorded, own events and responses differ, and rules ask for that.
@@ -254,7 +254,7 @@ impl Lenders<'_> {
         let places =
             [(&self.team, LiveNames::of(&self.team, &live)), (&self.provider, LiveNames::of(&self.provider, &live))];
         for from in &live {
-            let lent = |(lender, naming): &(&Lender, &FleetNaming)| lender.of(TOOL, &naming.of(from), "", 0).cloned();
+            let lent = |(lender, naming): &(Lender, FleetNaming)| lender.of(TOOL, &naming.of(from), "", 0).cloned();
             let (team, provider) = (lent(&self.team), lent(&self.provider));
             let own = known.get(from).copied().unwrap_or_default();
             let shares = self.shares(own, team.as_ref(), provider.as_ref(), STEPS);
@@ -265,7 +265,7 @@ impl Lenders<'_> {
             for ((place, to), (lent, n)) in places.iter().zip([(team, shares.team), (provider, shares.provider)]) {
                 let steps = lent.and_then(|lent| lent.number(STEPS)).unwrap_or_default();
                 if n > 0 && steps > 0.0 {
-                    table.add(place.0, &place.1.of(from), to, n as f64 / steps);
+                    table.add(&place.0, &place.1.of(from), to, n as f64 / steps);
                 }
             }
             table.put(names, follow_ups, own + shares.lent());
@@ -279,7 +279,7 @@ impl Lenders<'_> {
 struct LiveNames(BTreeMap<String, String>);
 
 impl LiveNames {
-    fn of((_, naming): &(&Lender, &FleetNaming), live: &[String]) -> Self {
+    fn of((_, naming): &(Lender, FleetNaming), live: &[String]) -> Self {
         Self(live.iter().map(|name| (naming.of(name), name.clone())).collect())
     }
 }

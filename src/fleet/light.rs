@@ -7,7 +7,6 @@ use jiff::civil::Date;
 
 use crate::base::names::Sym;
 use crate::fleet::contribute::ShareGuide;
-use crate::fleet::edges::{StepTool, followers, uses};
 use crate::fleet::limits::FleetLimits;
 use crate::fleet::measure::{bin, middle};
 use crate::fleet::weeks;
@@ -15,7 +14,7 @@ use crate::frames::contribution::TEXT_BYTES_MAX;
 use crate::frames::light::{AFTER, LightCall, NONE, Number};
 use crate::logs::trace::Millis;
 use crate::mine::repeats::{NO_REPEAT, repeats};
-use crate::telemetry::log::{EventLog, NO_LATENCY, RecordedEvent};
+use crate::telemetry::log::{EventLog, NO_LATENCY, NO_STEP, RecordedEvent};
 
 /// [`Number::CountsIn`] of a call that counts in its endpoint.
 pub const IN_ENDPOINT: i64 = 1;
@@ -206,4 +205,52 @@ fn gap(events: &[RecordedEvent], limits: &FleetLimits) -> i64 {
     }
     let seconds = event.ts.saturating_sub(before.ts) / 1_000;
     limits.gap_seconds.iter().filter(|bound| seconds >= Millis::from(**bound)).count() as i64
+}
+
+/// A tool in a step. Step, lag and partition mean what they mean in [`crate::mine::follow_ups`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct StepTool {
+    /// Who was shown the answer.
+    chain: u32,
+    step: u32,
+    /// The tool.
+    tool: Sym,
+    partition: u32,
+    /// Index into [`EventLog::sessions`].
+    session: u32,
+    /// Index of the first event of the step with the tool.
+    event: usize,
+}
+
+/// Every use of a tool, by chain and step.
+fn uses(log: &EventLog) -> Vec<StepTool> {
+    let mut uses = Vec::with_capacity(log.events.len());
+    let mut start = 0;
+    for chain in log.events.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
+        uses.extend((0_u32..).zip(chain).map(|(place, event)| used(event, place, start + place as usize)));
+        start += chain.len();
+    }
+    uses.sort_unstable();
+    uses.dedup_by_key(|used| (used.chain, used.step, used.tool, used.partition));
+    uses
+}
+
+fn used(event: &RecordedEvent, place: u32, index: usize) -> StepTool {
+    StepTool {
+        chain: event.chain,
+        step: if event.step == NO_STEP { place } else { event.step },
+        tool: event.tool,
+        partition: event.partition,
+        session: event.session,
+        event: index,
+    }
+}
+
+/// The tools of the step that came so many steps after a use, in the same partition.
+fn followers(uses: &[StepTool], at: usize, lag: u32) -> impl Iterator<Item = Sym> {
+    let used = uses[at];
+    let wanted = (used.chain, used.step.saturating_add(lag));
+    let first = uses.partition_point(|later| (later.chain, later.step) < wanted);
+    let later = uses[first..].iter().take_while(move |later| (later.chain, later.step) == wanted);
+    later.filter(move |later| later.partition == used.partition).map(|later| later.tool)
 }

@@ -82,6 +82,11 @@ pub fn of_kind(kind: &str) -> &'static [(&'static str, BinForm)] {
     }
 }
 
+/// The measure by which people are weighed in a kind of subject.
+pub fn weight_of(kind: &str) -> Option<&'static str> {
+    of_kind(kind).first().map(|(measure, _)| *measure)
+}
+
 /// The form of a measure of a kind of subject.
 pub fn form(kind: &str, measure: &str) -> Option<BinForm> {
     of_kind(kind).iter().find(|(name, _)| *name == measure).map(|(_, form)| *form)

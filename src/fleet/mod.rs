@@ -7,14 +7,13 @@ pub mod light;
 pub mod limits;
 pub mod naming;
 pub mod pool;
+pub mod roster;
 pub mod shares;
 pub mod tables;
 pub mod weeks;
 
 mod check;
 mod counting;
-mod edges;
 mod light_check;
 mod measure;
-mod roster;
 mod standing;

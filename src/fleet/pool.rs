@@ -2,24 +2,16 @@
 //! that the difference of two counts would give away.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use crate::fleet::folder::{FolderContents, PooledFile};
 use crate::fleet::limits::FleetLimits;
 use crate::fleet::measure::{
-    BASELINE, BinForm, CALLS, COLUMNS, DISTANCE, EDGE, ENDPOINT, INNER_FORMAT, LATENCY, LOG_TOKENS, POLICY_TOKENS,
-    REPEATS, SENT, SESSIONS, STEPS, SUPPORT, TOOL, WHAT_IF, of_kind,
+    BASELINE, BinForm, COLUMNS, DISTANCE, EDGE, ENDPOINT, INNER_FORMAT, LATENCY, POLICY_TOKENS, REPEATS, SENT,
+    SESSIONS, TOOL, WHAT_IF, of_kind, weight_of,
 };
-use crate::fleet::roster::{self, Batch};
+use crate::fleet::roster::{self, Batch, Roster};
 use crate::fleet::standing::{ByPerson, absorb, differs_enough, gathered, joined, leaves_enough, stands, taken_back};
 use crate::frames::contribution::{Count, CountSubject, Pool, PooledCount};
-
-pub use crate::fleet::roster::Roster;
-
-/// Where the roster of a directory lies.
-pub fn roster_place(directory: &Path) -> std::path::PathBuf {
-    directory.join(roster::FILE)
-}
 
 /// What was pooled, and what was not.
 #[derive(Debug, Default)]
@@ -66,21 +58,17 @@ impl Pooled {
         if is_batch {
             self.roster.weeks.entry(week.to_owned()).or_default().push(fresh);
         }
-        let batches: Vec<(u32, Batch, bool)> = self
-            .roster
-            .whole(week, &there)
-            .map(|(number, batch, is_whole)| (number, batch.clone(), is_whole))
-            .collect();
+        let batches = self.roster.weeks.get(week).cloned().unwrap_or_default();
         let mut people = 0;
-        for (number, batch, is_whole) in batches {
-            if is_whole {
+        for (number, batch) in (0..).zip(batches) {
+            let gone = batch.iter().filter(|(user, digest)| there.get(*user) != Some(*digest));
+            let gone: Vec<&str> = gone.map(|(user, _)| user.as_str()).collect();
+            if gone.is_empty() {
                 people += batch.len() as u64;
                 let given: Vec<&PooledFile> =
                     batch.keys().filter_map(|user| given.get(user.as_str()).copied()).collect();
                 self.batch(week, number, &given, limits);
             } else {
-                let gone = batch.iter().filter(|(user, digest)| there.get(*user) != Some(*digest));
-                let gone: Vec<&str> = gone.map(|(user, _)| user.as_str()).collect();
                 self.notes.push(format!(
                     "week={week}: {} people who were pooled together are left out: what {} gave is gone or changed, and \
                      without it the difference to the earlier pool would tell of few",
@@ -127,8 +115,7 @@ fn cells(given: &[&PooledFile]) -> BTreeMap<CountSubject, CountsByPerson> {
 
 /// The measure by which people are weighed.
 fn weight<'c>(subject: &CountSubject, cells: &'c CountsByPerson) -> Option<&'c ByPerson> {
-    let (measure, _) = of_kind(&subject.kind).first()?;
-    cells.get(*measure)?.get(&0)
+    cells.get(weight_of(&subject.kind)?)?.get(&0)
 }
 
 /// The subjects that are told: they stand on enough people, and so does what they leave of the whole they are a part of.
@@ -246,6 +233,3 @@ fn keep_parts(bins: &mut BTreeMap<u32, ByPerson>, measure: &str, whole: &ByPerso
         bins.clear();
     }
 }
-
-/// The measures by which the subjects of each kind are weighed: for who reads a pool.
-pub const WEIGHTS: [(&str, &str); 4] = [(ENDPOINT, CALLS), (TOOL, STEPS), (EDGE, SUPPORT), (WHAT_IF, LOG_TOKENS)];

@@ -43,14 +43,4 @@ impl Roster {
         let batches = self.weeks.get(week).into_iter().flatten();
         batches.flat_map(|batch| batch.keys().map(String::as_str)).collect()
     }
-
-    /// The batches of a week that are there as they were.
-    pub fn whole<'a>(&'a self, week: &str, there: &Batch) -> impl Iterator<Item = (u32, &'a Batch, bool)> {
-        let batches = self.weeks.get(week).map_or(&[][..], Vec::as_slice);
-        let there = there.clone();
-        (0..).zip(batches).map(move |(number, batch)| {
-            let is_there = batch.iter().all(|(user, digest)| there.get(user) == Some(digest));
-            (number, batch, is_there)
-        })
-    }
 }

@@ -7,9 +7,8 @@ use crate::base::listing::{Columns, Listing};
 use crate::base::stats::Share;
 use crate::fleet::measure::{
     BASELINE, BYTES, CALLS, DISTANCE, EDGE, ENDPOINT, LATENCY, LOG_TOKENS, OTHER, POLICY_TOKENS, REPEATS, SENT,
-    SESSIONS, SHAPE, STEPS, SUPPORT, TOOL, WHAT_IF, quantile,
+    SESSIONS, SHAPE, STEPS, SUPPORT, TOOL, WHAT_IF, quantile, weight_of,
 };
-use crate::fleet::pool::WEIGHTS;
 use crate::frames::contribution::{Contribution, CountSubject, Pool, PooledCount};
 use crate::frames::light::{AFTER, LightCall, Number};
 
@@ -136,7 +135,7 @@ pub fn summed(pool: &Pool) -> BTreeMap<CountSubject, Summed> {
             summed.judged += calls.get(&part(row)).copied().unwrap_or_default();
         }
         *summed.counts.entry((count.measure.clone(), count.bin)).or_default() += count.count;
-        if WEIGHTS.contains(&(count.subject.kind.as_str(), count.measure.as_str())) {
+        if weight_of(&count.subject.kind) == Some(count.measure.as_str()) {
             summed.people_min = if summed.parts == 0 { *people } else { summed.people_min.min(*people) };
             summed.parts += 1;
         }
@@ -144,19 +143,16 @@ pub fn summed(pool: &Pool) -> BTreeMap<CountSubject, Summed> {
     out
 }
 
-fn of_kind<'s>(
-    all: &'s BTreeMap<CountSubject, Summed>,
-    kind: &str,
-    weight: &str,
-) -> Vec<(&'s CountSubject, &'s Summed)> {
+fn of_kind<'s>(all: &'s BTreeMap<CountSubject, Summed>, kind: &str) -> Vec<(&'s CountSubject, &'s Summed)> {
+    let weight = |summed: &Summed| weight_of(kind).and_then(|measure| summed.number(measure));
     let mut rows: Vec<_> = all.iter().filter(|(subject, _)| subject.kind == kind).collect();
-    rows.sort_by_key(|(subject, summed)| (std::cmp::Reverse(summed.number(weight)), (*subject).clone()));
+    rows.sort_by_key(|(subject, summed)| (std::cmp::Reverse(weight(summed)), (*subject).clone()));
     rows
 }
 
 /// Fingerprints of endpoints.
 pub fn endpoints(all: &BTreeMap<CountSubject, Summed>) -> Listing {
-    let rows = of_kind(all, ENDPOINT, CALLS);
+    let rows = of_kind(all, ENDPOINT);
     let share = |row: &Summed| {
         let repeats = row.number(REPEATS).filter(|_| row.judged > 0);
         repeats.map(|repeats| repeats as f64 / row.judged as f64)
@@ -182,7 +178,7 @@ pub fn endpoints(all: &BTreeMap<CountSubject, Summed>) -> Listing {
 
 /// Tools with their steps.
 pub fn tools(all: &BTreeMap<CountSubject, Summed>) -> Listing {
-    let rows = of_kind(all, TOOL, STEPS);
+    let rows = of_kind(all, TOOL);
     Columns::of(&rows)
         .text("tool", |(subject, _)| subject.name.clone())
         .whole("steps", |(_, row)| row.number(STEPS))
@@ -193,7 +189,7 @@ pub fn tools(all: &BTreeMap<CountSubject, Summed>) -> Listing {
 
 /// Follow-up edges with the share of the earlier tool's steps.
 pub fn edges(all: &BTreeMap<CountSubject, Summed>) -> Listing {
-    let rows = of_kind(all, EDGE, SUPPORT);
+    let rows = of_kind(all, EDGE);
     let steps = |from: &CountSubject| {
         let tool = CountSubject { kind: TOOL.to_owned(), name: from.name.clone(), ..CountSubject::default() };
         all.get(&tool).and_then(|row| row.number(STEPS)).unwrap_or_default().max(0)
@@ -217,7 +213,7 @@ pub fn edges(all: &BTreeMap<CountSubject, Summed>) -> Listing {
 
 /// What other settings would have cost.
 pub fn what_ifs(all: &BTreeMap<CountSubject, Summed>) -> Listing {
-    let rows = of_kind(all, WHAT_IF, LOG_TOKENS);
+    let rows = of_kind(all, WHAT_IF);
     let change = |row: &Summed| {
         let (log, policy) = row.number(LOG_TOKENS).zip(row.number(POLICY_TOKENS))?;
         (log > 0).then(|| policy as f64 / log as f64 - 1.0)

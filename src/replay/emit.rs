@@ -44,7 +44,7 @@ pub fn write(dir: &Path, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms)
             text += &(serde_json::to_string(&line).expect("an event prints") + "\n");
         }
         summary.into_iter().for_each(|summary| text += &(summary + "\n"));
-        write_private(&dir.join(format!("{session_hash}.jsonl")), &text)?;
+        write_private(&dir.join(format!("{session_hash}.jsonl")), text)?;
         files += 1;
     }
     Ok(files)

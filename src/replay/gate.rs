@@ -125,7 +125,7 @@ impl ReplayGate {
                     if asked.is_named { BaselineNaming::Real } else { BaselineNaming::Hidden(names) },
                 );
                 let text = serde_json::to_string_pretty(&now).expect("a baseline prints") + "\n";
-                write_private(path, &text)?;
+                write_private(path, text)?;
                 gate.written = true;
             }
         }

@@ -54,8 +54,7 @@ impl ReplayInput {
         };
         let uses = sessions::session_uses(&history, &names, &words.read_class_tools);
         let profile = |(model, session): (String, crate::base::stats::SessionUse)| {
-            let read_share = session.read_calls as f64 / session.calls.max(1) as f64;
-            let class = classify_agent(session.calls as f64, session.compactions as f64, read_share);
+            let class = classify_agent(session.calls, session.read_calls, session.compactions);
             SessionProfile { model, class }
         };
         let profiles = models.into_iter().zip(uses).map(profile).collect();

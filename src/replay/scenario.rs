@@ -314,14 +314,14 @@ fn endpoint_policy(settings: &Settings, by_tool: &ByTool<'_>, endpoint: &Endpoin
 fn profile_policies(settings: &Settings, tape: &Tape, counting: Option<Counting>) -> Vec<SessionPolicy> {
     let policy_of = |profile: &SessionProfile| {
         let SessionProfile { class, model } = profile;
-        let view = settings.for_session(Some(model.as_str()).filter(|model| !model.is_empty()), *class);
-        let tokenizer = &view.tokenizer.profile;
-        let near = settings.dedup.near_ref_enabled || view.agent.profile.near_ref_enabled;
+        let tokenizer = settings.tokenizer_for(Some(model.as_str()).filter(|model| !model.is_empty()));
+        let agent = settings.agent_variant_for(*class);
+        let near = settings.dedup.near_ref_enabled || agent.near_ref_enabled;
         let allowed = settings.hint_allowed(NEAR_REF, model);
         let cap = settings.hints.types.get(NEAR_REF).and_then(|policy| policy.max_per_session);
         SessionPolicy {
             counting: counting.unwrap_or_else(|| Counting::new(tokenizer.bpe, tokenizer.chars_per_token)),
-            depth: u8::try_from(view.mckp.recursion_depth).unwrap_or(u8::MAX),
+            depth: u8::try_from(agent.mckp_recursion_depth).unwrap_or(u8::MAX),
             near_refs_max: if near && allowed { cap.unwrap_or(u32::MAX) } else { 0 },
         }
     };

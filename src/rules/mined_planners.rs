@@ -8,7 +8,6 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
 use crate::frames::calls::tool_stats;
-use crate::frames::fingerprint::Observed;
 use crate::frames::input::Input;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::projections;
@@ -29,10 +28,10 @@ use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
 use crate::rules::annotations::Annotations;
 use crate::rules::prefetching::only_links;
-use crate::rules::proposal::{Proposal, View, settle};
+use crate::rules::proposal::{Proposal, settle};
 use crate::rules::{RuleFacts, Speaks, judge_all, precedence, statistics, t1_tools};
 use crate::settings::finding::Finding;
-use crate::settings::{Effective, SettingsFile};
+use crate::settings::{SettingsFile, View};
 use crate::telemetry::log::EventLog;
 
 /// Name of the statistic that the selective planner stands on.
@@ -172,25 +171,16 @@ pub fn mined(stage: &PlannerStage, data: &Data, annotations: &Annotations) -> Re
     let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
     let calls_min = t1_tools::calls_min(data)?;
     let coverage = statistics::coverage(&follow_ups, &SizesBySession::of_history(&history), calls_min, &numbers);
-    let effective = Effective::resolve(&empty)?;
-    let view = View::new(&empty, &effective);
+    let view = View::of(&empty)?;
     let told = ToldHistory { history: &history, values: &values, tools: &stage.tools };
     let facts = RuleFacts {
         names: &stage.tools,
-        models: &[],
-        sessions: &[],
         tools: &tool_stats(&history)?,
         follow_ups: &follow_ups.rows(&numbers),
         projections: &projections::mine(told, &thresholds),
-        projecting: &stage.numbers.projection,
         runnable: &stage.runnable,
         coverage: &coverage,
-        calibration: &[],
-        fields: &[],
-        annotations,
-        families: &[],
-        observed: &Observed::default(),
-        current: &view,
+        ..RuleFacts::none(&view, annotations, &stage.numbers.projection)
     };
     let found = judge_all(&facts, data, &[Speaks::LogsWithTools])?;
     Ok(settle(&view, &precedence::KeyOwners::default(), found))

@@ -34,6 +34,8 @@ pub mod t1_tools;
 mod t2_fields;
 pub mod tool_keys;
 
+use std::sync::LazyLock;
+
 use serde::de::DeserializeOwned;
 use toml_edit::Value;
 
@@ -49,7 +51,7 @@ use crate::mine::fields::FieldUse;
 use crate::mine::runnable::Runnable;
 use crate::planner::numbers::{PlannerThresholds, ProjectionNumbers};
 use crate::rules::annotations::Annotations;
-use crate::settings::effective::Current;
+use crate::settings::View;
 use crate::settings::finding::{Delta, Finding, Verdict};
 use crate::whatif::calibration::FamilyRatio;
 
@@ -132,10 +134,33 @@ pub struct RuleFacts<'a> {
     /// Recorded responses summed up: endpoints, tools, the whole.
     pub observed: &'a Observed,
     /// The configuration as it is.
-    pub current: &'a dyn Current,
+    pub current: &'a View<'a>,
 }
 
-impl RuleFacts<'_> {
+impl<'a> RuleFacts<'a> {
+    /// Facts about a configuration with which nothing was done yet.
+    pub fn none(current: &'a View<'a>, annotations: &'a Annotations, projecting: &'a ProjectionNumbers) -> Self {
+        static NOTHING: LazyLock<(Names, Runnable, Observed)> = LazyLock::new(Default::default);
+        let (names, runnable, observed) = &*NOTHING;
+        Self {
+            names,
+            models: &[],
+            sessions: &[],
+            tools: &[],
+            follow_ups: &[],
+            projections: &[],
+            projecting,
+            runnable,
+            coverage: &[],
+            calibration: &[],
+            fields: &[],
+            annotations,
+            families: &[],
+            observed,
+            current,
+        }
+    }
+
     /// Why nothing may be proposed from a statistic; none unless it surely broke its promise on later sessions.
     pub fn broken(&self, statistic: &str) -> Option<String> {
         self.coverage.iter().find(|coverage| coverage.statistic == statistic)?.broken()
@@ -158,13 +183,8 @@ impl RuleFacts<'_> {
 pub struct RuleThresholds(DataFile);
 
 impl RuleThresholds {
-    /// The sheet of a rule.
-    pub fn of(rule: &Rule, data: &Data) -> Result<Self> {
-        Self::named(rule.file, data)
-    }
-
-    /// The sheet of this name.
-    pub fn named(file: &str, data: &Data) -> Result<Self> {
+    /// The sheet of a rule, by the name of its files.
+    pub fn of(file: &str, data: &Data) -> Result<Self> {
         data.file(&format!("{file}.toml")).map(Self)
     }
 
@@ -190,7 +210,7 @@ impl RuleThresholds {
 pub fn judge_all(facts: &RuleFacts<'_>, data: &Data, asked: &[Speaks]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for rule in REGISTER.iter().filter(|rule| asked.contains(&rule.speaks)) {
-        findings.extend((rule.judge)(facts, &RuleThresholds::of(rule, data)?)?);
+        findings.extend((rule.judge)(facts, &RuleThresholds::of(rule.file, data)?)?);
     }
     Ok(findings)
 }
@@ -203,26 +223,11 @@ pub fn judge_events(
     observed: &Observed,
     coverage: &[PromiseCoverage],
     data: &Data,
-    current: &dyn Current,
+    current: &View<'_>,
     asked: &[Speaks],
 ) -> Result<Vec<Finding>> {
-    let facts = RuleFacts {
-        names: &Names::default(),
-        models: &[],
-        sessions: &[],
-        tools: &[],
-        follow_ups: &[],
-        projections: &[],
-        projecting: &data.parsed::<PlannerThresholds>("planner.toml")?.projection,
-        runnable: &Runnable::default(),
-        coverage,
-        calibration: &[],
-        fields: &[],
-        annotations: &Annotations::load(data)?,
-        families: &[],
-        observed,
-        current,
-    };
+    let (numbers, annotations) = (data.parsed::<PlannerThresholds>("planner.toml")?, Annotations::load(data)?);
+    let facts = RuleFacts { coverage, observed, ..RuleFacts::none(current, &annotations, &numbers.projection) };
     judge_all(&facts, data, asked)
 }
 
@@ -245,7 +250,7 @@ pub fn documented(data: &Data) -> Result<Vec<DocumentedRule>> {
     let of_pipeline = REGISTER.iter().map(|rule| (rule.id, rule.file, rule.summary));
     let of_client = claude::REGISTER.iter().map(|rule| (rule.id, rule.file, rule.summary));
     let rule = |(id, name, summary): (_, &'static str, _)| {
-        let RuleThresholds(sheet) = RuleThresholds::named(name, data)?;
+        let RuleThresholds(sheet) = RuleThresholds::of(name, data)?;
         Ok(DocumentedRule { id, name, summary, docs: Data::rule_page(name)?.trim(), sheet })
     };
     of_pipeline.chain(of_client).map(rule).collect()

@@ -38,7 +38,8 @@ struct Thresholds {
 /// # Errors
 /// If its sheet does not fit.
 pub fn replayed_max(data: &Data) -> Result<(usize, u64)> {
-    let Thresholds { replayed_calls_max, replayed_bytes_max, .. } = RuleThresholds::of(&RULE, data)?.thresholds()?;
+    let Thresholds { replayed_calls_max, replayed_bytes_max, .. } =
+        RuleThresholds::of(RULE.file, data)?.thresholds()?;
     Ok((replayed_calls_max, replayed_bytes_max))
 }
 

@@ -11,7 +11,7 @@ use crate::base::model_id::normalise;
 use crate::base::tokenizer::VOCABULARIES;
 use crate::rules::p1_model::ModelFamily;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
-use crate::settings::effective::Current;
+use crate::settings::View;
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::whatif::calibration::FamilyRatio;
 
@@ -135,14 +135,10 @@ fn certain(row: &FamilyRatio, thresholds: &Thresholds, sheet: &RuleThresholds) -
 /// Where the family is counted, unless it is not counted by a variant of its choice at all.
 fn seat(facts: &RuleFacts<'_>, family: &str) -> OrQuiet<Seat> {
     let current = facts.current;
-    let chosen = |axis: &str| {
-        let active = text(current, &KeyPath::from(["profiles", axis, "active"]))?;
-        (!active.is_empty() && active != "auto").then_some(active)
-    };
-    if let Some(active) = chosen("tokenizer") {
+    if let Some(active) = current.chosen("tokenizer") {
         return Err(Quiet::Skip(format!("`profiles.tokenizer.active` is \"{active}\", whatever the model is")));
     }
-    if let Some(active) = chosen("llm").filter(|active| normalise(active) != family) {
+    if let Some(active) = current.chosen("llm").filter(|active| normalise(active) != family) {
         return Err(Quiet::Skip(format!("`profiles.llm.active` is \"{active}\", whatever the model is")));
     }
     let models = models();
@@ -152,9 +148,9 @@ fn seat(facts: &RuleFacts<'_>, family: &str) -> OrQuiet<Seat> {
     let llm = models.child(named.map_or("default", String::as_str));
     let pointer = llm.child("tokenizer");
     let unknown = || Quiet::Hold(format!("`{pointer}` names no tokenizer that there is"));
-    let tokenizer = text(current, &pointer).ok_or_else(unknown)?;
+    let tokenizer = current.text(&pointer).ok_or_else(unknown)?;
     let key = ratio_key(&tokenizer);
-    let ratio = number(current, &key).ok_or_else(unknown)?;
+    let ratio = current.number(&key).ok_or_else(unknown)?;
     let is_shared =
         names.iter().any(|name| models.child(name) != llm && is_counted_by(current, &models.child(name), &tokenizer));
     let is_own = named.is_some() && !is_shared && current.line(&key).is_some();
@@ -229,9 +225,9 @@ fn evidence(facts: &RuleFacts<'_>, row: &FamilyRatio, seat: Option<&Seat>, sheet
 }
 
 /// How the family is counted now.
-fn present(current: &dyn Current, row: &FamilyRatio, seat: &Seat) -> String {
+fn present(current: &View<'_>, row: &FamilyRatio, seat: &Seat) -> String {
     let Seat { tokenizer, ratio, .. } = seat;
-    let bpe = text(current, &tokenizers().child(tokenizer).child("bpe")).unwrap_or_default();
+    let bpe = current.text(&tokenizers().child(tokenizer).child("bpe")).unwrap_or_default();
     // Both spellings of a table begin alike.
     let place = VOCABULARIES.iter().position(|table| !bpe.is_empty() && table.into_str().starts_with(&bpe));
     let Some(place) = place else { return format!("now {ratio}, by `{tokenizer}`") };
@@ -254,22 +250,13 @@ fn ratio_key(tokenizer: &str) -> KeyPath {
     tokenizers().child(tokenizer).child("chars_per_token")
 }
 
-fn is_counted_by(current: &dyn Current, llm: &KeyPath, tokenizer: &str) -> bool {
-    text(current, &llm.child("tokenizer")).is_some_and(|named| named == tokenizer)
-}
-
-fn text(current: &dyn Current, key: &KeyPath) -> Option<String> {
-    current.value(key)?.as_str().map(str::to_owned)
-}
-
-fn number(current: &dyn Current, key: &KeyPath) -> Option<f64> {
-    let value = current.value(key)?;
-    value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))
+fn is_counted_by(current: &View<'_>, llm: &KeyPath, tokenizer: &str) -> bool {
+    current.text(&llm.child("tokenizer")).is_some_and(|named| named == tokenizer)
 }
 
 /// All values below a table, with the rest of their keys.
-fn leaves(current: &dyn Current, table: &KeyPath) -> Vec<(KeyPath, Value)> {
-    fn collect(current: &dyn Current, table: &KeyPath, below: &KeyPath, out: &mut Vec<(KeyPath, Value)>) {
+fn leaves(current: &View<'_>, table: &KeyPath) -> Vec<(KeyPath, Value)> {
+    fn collect(current: &View<'_>, table: &KeyPath, below: &KeyPath, out: &mut Vec<(KeyPath, Value)>) {
         for name in current.entries(table) {
             let (key, below) = (table.child(&name), below.child(&name));
             match current.entries(&key).is_empty() {

@@ -12,9 +12,8 @@ use crate::planner::prefetches::{PlannerLedger, PrefetchEdge, PrefetchEnd, Prefe
 use crate::planner::stage::{Planner, PlannerStage, Trained, walk};
 use crate::rules::annotations::Annotations;
 use crate::rules::prefetching::{Fetched, PrefetchBars, Prefetching, is_on};
-use crate::rules::proposal::View;
 use crate::rules::{mined_planners, statistics};
-use crate::settings::{Effective, SettingsFile};
+use crate::settings::{SettingsFile, View};
 
 /// Mines on the earlier sessions and follows what was mined through the later ones.
 ///
@@ -37,9 +36,8 @@ pub fn prefetching(stage: &PlannerStage, data: &Data) -> Result<Prefetching> {
     configured.models.accept()?;
     let known = KnownTools::new(&configured.models, stage.told(), &stage.numbers);
     let limits = bound(stage.told(), &known, &stage.settings.enrichment, &stage.numbers, &stage.judged);
-    let effective = Effective::resolve(&stage.file)?;
     let mut found = Prefetching { calls: limits.calls, reachable: limits.reachable, ..found };
-    if is_on(&View::new(&stage.file, &effective)) {
+    if is_on(&View::of(&stage.file)?) {
         found.configured = Some(judge.fetched(&judge.books(&configured), None));
     }
     let annotations = Annotations::load(data)?;

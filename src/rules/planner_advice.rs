@@ -7,9 +7,9 @@ use crate::planner::prefetches::PrefetchTally;
 use crate::planner::report::{PlannerArm, by_tool};
 use crate::planner::stage::{CONFIGURED, MINED, PlannerStage, SELECTIVE};
 use crate::rules::annotations::Annotations;
-use crate::rules::proposal::{View, settle};
+use crate::rules::proposal::settle;
 use crate::rules::{RuleFacts, RuleThresholds, Speaks, judge_all, precedence, r6_cost_models, r7_speculation};
-use crate::settings::Effective;
+use crate::settings::View;
 use crate::settings::finding::Verdict;
 
 /// What R7 says of the planner as it is configured, with hits that know arguments.
@@ -29,24 +29,13 @@ pub fn advice(stage: &PlannerStage, arms: &[PlannerArm], data: &Data) -> Result<
         ..ToolCosts::default()
     };
     let observed = Observed { tools: tools.map(costs).collect(), ..Observed::default() };
-    let effective = Effective::resolve(&stage.file)?;
-    let view = View::new(&stage.file, &effective);
+    let view = View::of(&stage.file)?;
+    let annotations = Annotations::load(data)?;
     let facts = RuleFacts {
         names: &stage.tools,
-        models: &[],
-        sessions: &[],
-        tools: &[],
-        follow_ups: &[],
-        projections: &[],
-        projecting: &stage.numbers.projection,
         runnable: &stage.runnable,
-        coverage: &[],
-        calibration: &[],
-        fields: &[],
-        annotations: &Annotations::load(data)?,
-        families: &[],
         observed: &observed,
-        current: &view,
+        ..RuleFacts::none(&view, &annotations, &stage.numbers.projection)
     };
     let found = settle(&view, &precedence::KeyOwners::default(), judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
     let changes = found.iter().any(|finding| matches!(finding.verdict, Verdict::Propose(_)));
@@ -78,7 +67,7 @@ pub fn advice(stage: &PlannerStage, arms: &[PlannerArm], data: &Data) -> Result<
 /// What R6 flags: tools whose links promise more than they keep. Its other judgements need recorded responses.
 fn tighten(facts: &RuleFacts<'_>, data: &Data) -> Result<Vec<String>> {
     let rule = &r6_cost_models::RULE;
-    let found = (rule.judge)(facts, &RuleThresholds::of(rule, data)?)?;
+    let found = (rule.judge)(facts, &RuleThresholds::of(rule.file, data)?)?;
     let flagged = found.iter().filter_map(|finding| match &finding.verdict {
         Verdict::Hold(reason) => Some(format!("R6 hold: {}: {reason} ({})", finding.subject, finding.evidence.counts)),
         Verdict::Propose(_) | Verdict::Skip(_) | Verdict::Hint(_) => None,

@@ -34,21 +34,19 @@ struct PrecedenceFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
-    keys: Vec<KeyPattern>,
+    /// Keys in which `*` stands for one part.
+    keys: Vec<String>,
     first: String,
     then: String,
     reason: String,
 }
 
-/// A key in which `*` stands for one part.
-#[derive(Debug, Deserialize)]
-#[serde(transparent)]
-struct KeyPattern(String);
-
-impl KeyPattern {
-    fn fits(&self, key: &KeyPath) -> bool {
-        let parts: Vec<&str> = self.0.split('.').collect();
-        parts.len() == key.0.len() && parts.iter().zip(&key.0).all(|(part, segment)| *part == "*" || part == segment)
+impl Row {
+    fn has(&self, key: &KeyPath) -> bool {
+        let is_part = |(part, segment): (&str, &String)| part == "*" || part == segment;
+        let fits =
+            |pattern: &String| pattern.split('.').count() == key.0.len() && pattern.split('.').zip(&key.0).all(is_part);
+        self.keys.iter().any(fits)
     }
 }
 
@@ -82,7 +80,7 @@ impl KeyOwners {
     }
 
     fn row(&self, first: &str, then: &str, key: &KeyPath) -> Option<&Row> {
-        let fits = |row: &&Row| row.first == first && row.then == then && row.keys.iter().any(|keys| keys.fits(key));
+        let fits = |row: &&Row| row.first == first && row.then == then && row.has(key);
         self.rows.iter().find(fits)
     }
 

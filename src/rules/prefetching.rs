@@ -10,7 +10,7 @@ use crate::base::key_path::KeyPath;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::rules::proposal::proposed;
 use crate::rules::t1_tools;
-use crate::settings::effective::Current;
+use crate::settings::View;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 
 /// What calls ahead have to reach.
@@ -152,13 +152,13 @@ pub fn switch() -> KeyPath {
 }
 
 /// Whether anything is prefetched under a configuration.
-pub fn is_on(current: &dyn Current) -> bool {
+pub fn is_on(current: &View<'_>) -> bool {
     current.value(&switch()).and_then(|value| value.as_bool()).unwrap_or(false)
 }
 
 /// Leaves of what T1 proposes the links that pay, and what the planner has to know about their tools; says whether the planner
 /// should run.
-pub fn gate(findings: &mut Vec<Finding>, judged: &Prefetching, current: &dyn Current) {
+pub fn gate(findings: &mut Vec<Finding>, judged: &Prefetching, current: &View<'_>) {
     let mut concerned: BTreeSet<String> = BTreeSet::new();
     for finding in findings.iter_mut() {
         if let Some(from) = links_of(finding) {
@@ -183,7 +183,7 @@ pub fn gate(findings: &mut Vec<Finding>, judged: &Prefetching, current: &dyn Cur
 }
 
 /// Whether the planner should run.
-fn whether(judged: &Prefetching, has_links: bool, current: &dyn Current) -> Finding {
+fn whether(judged: &Prefetching, has_links: bool, current: &View<'_>) -> Finding {
     let (key, is_on) = (switch(), is_on(current));
     let configured = judged.configured.and_then(|fetched| fetched.why_not(&judged.bars));
     let loses = configured.filter(|why| is_on && !has_links && why.starts_with("loses"));

@@ -2,50 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toml_edit::{InlineTable, Item, Table, TableLike, Value};
+use toml_edit::{InlineTable, Value};
 
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::{Shown as _, is_written_out};
 use crate::rules::precedence::KeyOwners;
-use crate::settings::effective::Current;
 use crate::settings::entries::JournalChange;
 use crate::settings::finding::{Basis, Delta, Finding, Verdict};
-use crate::settings::{Effective, NewValue, Origin, SettingsFile, WantedValue, apply, journal_entry, unified_diff};
-
-/// The configuration as rules see it.
-pub struct View<'a> {
-    file: &'a SettingsFile,
-    leaves: BTreeMap<KeyPath, (Value, Origin)>,
-}
-
-impl<'a> View<'a> {
-    /// A view of a file laid over the built-in tree.
-    pub fn new(file: &'a SettingsFile, effective: &Effective) -> Self {
-        let leaves = effective.leaves().into_iter().map(|(key, value, origin)| (key, (value, origin))).collect();
-        Self { file, leaves }
-    }
-}
-
-impl Current for View<'_> {
-    fn value(&self, key: &KeyPath) -> Option<Value> {
-        self.leaves.get(key).map(|(value, _)| value.clone()).or_else(|| self.file.get(key))
-    }
-
-    fn line(&self, key: &KeyPath) -> Option<usize> {
-        self.file.line_of(key)
-    }
-
-    fn pinned(&self, key: &KeyPath) -> bool {
-        self.file.touches_pin(key)
-    }
-
-    fn entries(&self, table: &KeyPath) -> Vec<String> {
-        let below = self.leaves.keys().filter(|key| *key != table && key.starts_with(table));
-        let names: BTreeSet<String> = below.filter_map(|key| key.below(table).0.into_iter().next()).collect();
-        names.into_iter().collect()
-    }
-}
+use crate::settings::{SettingsFile, View, WantedValue, apply, journal_entry, unified_diff};
 
 /// How the first line begins of a file that devboy began.
 const TITLE: &str = "# Read by the devboy pipeline in an MCP host; ";
@@ -172,18 +137,18 @@ fn hold_conflicts(findings: &mut [Finding], precedence: &KeyOwners) {
 
 /// Deltas as edits: the keys of an entry that is not there yet become one block.
 fn changes(file: &SettingsFile, deltas: &[&Delta]) -> Vec<WantedValue> {
-    let mut blocks: BTreeMap<KeyPath, Table> = BTreeMap::new();
+    let mut blocks: BTreeMap<KeyPath, InlineTable> = BTreeMap::new();
     let mut out: Vec<WantedValue> = Vec::new();
     for delta in deltas {
         match entry_of(&delta.key).filter(|entry| file.get(entry).is_none()) {
-            None => out.push(WantedValue { key: delta.key.clone(), value: NewValue::Scalar(delta.to.clone()) }),
+            None => out.push(WantedValue { key: delta.key.clone(), value: Some(delta.to.clone()) }),
             Some(entry) => {
                 let table = blocks.entry(entry.clone()).or_default();
                 insert(table, &delta.key.below(&entry).0, delta.to.clone());
             }
         }
     }
-    out.extend(blocks.into_iter().map(|(key, table)| WantedValue { key, value: NewValue::Table(table) }));
+    out.extend(blocks.into_iter().map(|(key, table)| WantedValue { key, value: Some(table.into()) }));
     out
 }
 
@@ -198,13 +163,13 @@ fn entry_of(key: &KeyPath) -> Option<KeyPath> {
 }
 
 /// Puts a value into a block; deeper levels are inline tables, so that a block stays one block.
-fn insert(table: &mut dyn TableLike, path: &[String], value: Value) {
+fn insert(table: &mut InlineTable, path: &[String], value: Value) {
     match path {
         [] => {}
-        [key] => drop(table.insert(key, Item::Value(value))),
+        [key] => drop(table.insert(key, value)),
         [key, rest @ ..] => {
-            let inner = table.entry(key).or_insert_with(|| Item::Value(Value::InlineTable(InlineTable::new())));
-            if let Some(inner) = inner.as_table_like_mut() {
+            let inner = table.entry(key).or_insert_with(|| InlineTable::new().into());
+            if let Some(inner) = inner.as_inline_table_mut() {
                 insert(inner, rest, value);
             }
         }

@@ -9,7 +9,7 @@ use crate::base::stats::Share;
 use crate::frames::fingerprint::Fingerprint;
 use crate::rules::recorded::RecordedSubject;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
-use crate::settings::effective::Current;
+use crate::settings::View;
 use crate::settings::finding::{Evidence, Finding, Verdict};
 
 /// The rule.
@@ -90,7 +90,7 @@ fn evidence(seen: &Fingerprint, recorded: &RecordedSubject<'_>) -> Evidence {
 }
 
 /// What the change does to the cache that all endpoints of a session share.
-fn cache_words(current: &dyn Current, endpoint: &str, distance: u64, lru_size: i64) -> String {
+fn cache_words(current: &View<'_>, endpoint: &str, distance: u64, lru_size: i64) -> String {
     let overrides = KeyPath::from(["endpoint_overrides"]);
     let integer = |key: &KeyPath| current.value(key).and_then(|value| value.as_integer()).unwrap_or(1);
     let own = |name: &String| integer(&overrides.child(name).child("lru_size"));

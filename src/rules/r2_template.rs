@@ -9,7 +9,7 @@ use crate::base::key_path::KeyPath;
 use crate::frames::fingerprint::Fingerprint;
 use crate::rules::recorded::RecordedSubject;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
-use crate::settings::effective::Current;
+use crate::settings::View;
 use crate::settings::finding::{Evidence, Finding, Verdict};
 
 /// The rule.
@@ -103,12 +103,10 @@ fn verdict(facts: &RuleFacts<'_>, endpoint: &str, template: &str) -> Verdict {
 
 /// The key that comes before the template of an endpoint, if one speaks, and what it says. The order is the one in which
 /// the pipeline resolves a preferred format.
-fn deciding(current: &dyn Current, endpoint: &str) -> Option<(KeyPath, String)> {
-    let text = |key: &KeyPath| Some(current.value(key)?.as_str()?.to_owned());
-    let data = KeyPath::from(["profiles", "data"]);
-    let variants = data.child("variants");
-    let active = text(&data.child("active")).filter(|name| !name.is_empty() && name != "auto");
-    let pattern = |name: &String| text(&variants.child(name).child("endpoint_pattern"));
+fn deciding(current: &View<'_>, endpoint: &str) -> Option<(KeyPath, String)> {
+    let variants = KeyPath::from(["profiles", "data", "variants"]);
+    let active = current.chosen("data");
+    let pattern = |name: &String| current.text(&variants.child(name).child("endpoint_pattern"));
     let fits = |name: &String| match &active {
         Some(active) => name == active,
         None => pattern(name).is_some_and(|pattern| endpoint.starts_with(&pattern)),
@@ -116,5 +114,5 @@ fn deciding(current: &dyn Current, endpoint: &str) -> Option<(KeyPath, String)> 
     let profile = current.entries(&variants).into_iter().find(fits);
     let profile = profile.map(|name| variants.child(name).child("preferred_format"));
     let own = KeyPath::from(["endpoint_overrides", endpoint, "template_id"]);
-    profile.into_iter().chain([own]).find_map(|key| text(&key).map(|said| (key, said)))
+    profile.into_iter().chain([own]).find_map(|key| current.text(&key).map(|said| (key, said)))
 }

@@ -52,12 +52,10 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
 
 /// The keys of the agent profiles that override the depth in the recorded sessions.
 fn profile_keys(facts: &RuleFacts<'_>) -> impl Iterator<Item = KeyPath> {
-    let agent = KeyPath::from(["profiles", "agent"]);
-    let variants = agent.child("variants");
+    let variants = KeyPath::from(["profiles", "agent", "variants"]);
     let known: BTreeSet<String> = facts.current.entries(&variants).into_iter().collect();
-    let active = facts.current.value(&agent.child("active"));
-    let pinned = active.as_ref().and_then(Value::as_str).filter(|name| !name.is_empty() && *name != "auto");
-    let used: Vec<&str> = match pinned {
+    let chosen = facts.current.chosen("agent");
+    let used: Vec<&str> = match &chosen {
         Some(name) => vec![name],
         None => facts.observed.profile.agent_variants.iter().map(|(name, _)| name.as_str()).collect(),
     };

@@ -13,11 +13,12 @@ use crate::rules::annotations::Annotation;
 use crate::rules::recorded::RecordedSubject;
 use crate::rules::statistics::{FOLLOW_UPS, LARGEST, TYPICAL};
 use crate::rules::tool_keys::{
-    classes, kib, kib_at_least, line_each, link_list, link_words, rounded_down, strongest_lag,
+    TOOLS, classes, costs, kib, kib_at_least, line_each, link_list, link_words, of_new_block, rounded_down, shipped,
+    strongest_lag,
 };
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
-use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
-use crate::settings::tool_model::{CostModel, FollowUp};
+use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
+use crate::settings::tool_model::FollowUp;
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -27,11 +28,6 @@ pub static RULE: Rule = Rule {
     speaks: Speaks::Events,
     judge,
 };
-
-/// Names the blocks of all tools.
-const TOOLS: &str = "tools";
-/// The block for tools that have none of their own.
-const ANY: &str = "*";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -117,13 +113,10 @@ impl CostModelJudge<'_> {
 
     fn tool(&mut self, name: &str) {
         let block = KeyPath::from([TOOLS, name]);
-        let entries = self.facts.current.entries(&KeyPath::from([TOOLS]));
-        let is_new = !entries.iter().any(|entry| entry == name);
-        let annotation = self.facts.annotations.of(name).filter(|_| is_new);
-        if is_new && annotation.is_none() && entries.iter().any(|entry| entry == ANY) {
-            let reason = format!("`{TOOLS}.\"{ANY}\"` speaks for it, and a block of its own would end that");
-            return self.conclude(Verdict::Hold(reason), self.seen());
-        }
+        let annotation = match of_new_block(self.facts, name) {
+            Ok(annotation) => annotation,
+            Err(reason) => return self.conclude(Verdict::Hold(reason), self.seen()),
+        };
         if let Some(annotation) = &annotation {
             self.begin(&block, annotation);
         }
@@ -133,27 +126,11 @@ impl CostModelJudge<'_> {
 
     /// Starts a new block with what the annotation says beside sizes and links.
     fn begin(&mut self, block: &KeyPath, annotation: &Annotation) {
-        let CostModel { latency_ms_p50, dollars, freshness_ttl_s, .. } = annotation.model.cost_model;
-        let whole = |number: u64| Value::from(number as i64);
-        let costs = [
-            ("latency_ms_p50", latency_ms_p50.map(whole)),
-            ("dollars", dollars.map(Value::from)),
-            ("freshness_ttl_s", freshness_ttl_s.map(whole)),
-        ];
-        let costs = costs.into_iter().filter_map(|(field, value)| Some((vec!["cost_model", field], value?)));
+        let costs =
+            costs(&annotation.model).into_iter().filter(|(field, _)| !["typical_kb", "max_kb"].contains(&field[1]));
         for (field, to) in classes(&annotation.model).into_iter().chain(costs) {
             let key = field.iter().fold(block.clone(), |key, segment| key.child(*segment));
-            self.conclude(Verdict::Propose(Delta { key, from: None, to }), self.shipped(annotation));
-        }
-    }
-
-    fn shipped(&self, annotation: &Annotation) -> Evidence {
-        Evidence {
-            counts: "shipped annotation, which a block without it would hide".to_owned(),
-            n: self.seen.events,
-            threshold: Some(annotation.origin.clone()),
-            basis: Basis::Shipped,
-            ..Evidence::default()
+            self.conclude(Verdict::Propose(Delta { key, from: None, to }), shipped(annotation, self.seen.events));
         }
     }
 
@@ -190,7 +167,7 @@ impl CostModelJudge<'_> {
         if let Some(reason) = self.facts.broken(statistic) {
             return self.conclude(Verdict::Hold(reason), evidence);
         }
-        let verdict = match from.as_ref().and_then(number) {
+        let verdict = match self.facts.current.number(&key) {
             Some(held) if self.thresholds.is_near(held, to) => {
                 Verdict::Skip(format!("`{key}` is {held}, near enough to {to} ({})", self.sheet.cite("drift_min")))
             }
@@ -202,8 +179,8 @@ impl CostModelJudge<'_> {
     /// Brings the links that stand in the configuration, or in the annotation of a new block, up to date.
     fn links(&mut self, tool: &str, key: &KeyPath, annotation: Option<&Annotation>) {
         let from = self.facts.current.value(key);
-        let shipped = annotation.map(|annotation| link_list(&annotation.model.follow_up));
-        let Some(Value::Array(list)) = from.as_ref().or(shipped.as_ref()).filter(|list| !is_empty(list)) else {
+        let of_annotation = annotation.map(|annotation| link_list(&annotation.model.follow_up));
+        let Some(Value::Array(list)) = from.as_ref().or(of_annotation.as_ref()).filter(|list| !is_empty(list)) else {
             return;
         };
         let links = self.judged(tool, list);
@@ -214,7 +191,7 @@ impl CostModelJudge<'_> {
                 let threshold = if links.removed { "probability_min" } else { "drift_min" };
                 Evidence { threshold: Some(self.sheet.cite(threshold)), ..measured }
             }
-            Some(annotation) => self.shipped(annotation),
+            Some(annotation) => shipped(annotation, self.seen.events),
             None => {
                 let reason = format!("`{key}` agrees with what was recorded, as far as it goes");
                 return self.conclude(Verdict::Skip(reason), measured);
@@ -306,8 +283,4 @@ struct Links {
 
 fn is_empty(list: &Value) -> bool {
     list.as_array().is_none_or(Array::is_empty)
-}
-
-fn number(value: &Value) -> Option<f64> {
-    value.as_float().or_else(|| value.as_integer().map(|number| number as f64))
 }

@@ -9,10 +9,10 @@ use crate::base::stats::Share;
 use crate::frames::fingerprint::ToolCosts;
 use crate::rules::annotations::Annotation;
 use crate::rules::recorded::{EVERYTHING, RecordedSubject};
-use crate::rules::tool_keys::{classes, link_list};
+use crate::rules::tool_keys::{TOOLS, classes, costs, link_list, of_new_block, shipped};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
-use crate::settings::tool_model::{CostModel, ToolModel};
+use crate::settings::tool_model::ToolModel;
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -57,10 +57,6 @@ fn line(finding: &Finding) -> Option<String> {
 const ENABLED: &str = "enrichment already enabled";
 /// What judges prefetches.
 const ANNOTATE: &str = "`devboy annotate`";
-/// Names the blocks of all tools.
-const TOOLS: &str = "tools";
-/// The block for tools that have none of their own.
-const ANY: &str = "*";
 
 /// Responses prefetched.
 #[derive(Clone, Copy, Default)]
@@ -150,18 +146,14 @@ impl SpeculationJudge<'_> {
     /// Forbids speculation for a tool, and starts its block with what the annotation says if it has none.
     fn forbid(&self, name: &str, finding: &dyn Fn(Verdict) -> Finding) -> Vec<Finding> {
         let block = KeyPath::from([TOOLS, name]);
-        let blocks = self.facts.current.entries(&KeyPath::from([TOOLS]));
-        let is_new = !blocks.iter().any(|block| block == name);
-        let annotation = self.facts.annotations.of(name).filter(|_| is_new);
+        let annotation = match of_new_block(self.facts, name) {
+            Ok(annotation) => annotation,
+            Err(reason) => {
+                return vec![finding(Verdict::Hold(format!("{reason}; give it one with `speculate = false`")))];
+            }
+        };
         if annotation.as_ref().is_some_and(|annotation| annotation.model.speculate == Some(false)) {
             return vec![finding(Verdict::Skip("its shipped annotation forbids it already".to_owned()))];
-        }
-        if is_new && annotation.is_none() && blocks.iter().any(|block| block == ANY) {
-            let reason = format!(
-                "`{TOOLS}.\"{ANY}\"` speaks for it, and a block of its own would end that; give it one with `speculate = \
-                 false`"
-            );
-            return vec![finding(Verdict::Hold(reason))];
         }
         let mut findings = vec![finding(self.facts.wants(block.child("speculate"), false.into()))];
         findings.extend(annotation.iter().flat_map(|annotation| copied(name, &block, annotation)));
@@ -201,15 +193,9 @@ impl SpeculationJudge<'_> {
 
 /// What an annotation says, as proposals for a new block that would otherwise hide it.
 fn copied(name: &str, block: &KeyPath, annotation: &Annotation) -> Vec<Finding> {
-    let evidence = Evidence {
-        counts: "shipped annotation, which a block without it would hide".to_owned(),
-        threshold: Some(annotation.origin.clone()),
-        basis: Basis::Shipped,
-        ..Evidence::default()
-    };
     let proposal = |(field, to): (Vec<&str>, Value)| {
         let key = field.iter().fold(block.clone(), |key, segment| key.child(*segment));
-        Finding::new(RULE.id, name, Verdict::Propose(Delta { key, from: None, to }), evidence.clone())
+        Finding::new(RULE.id, name, Verdict::Propose(Delta { key, from: None, to }), shipped(annotation, 0))
     };
     model_keys(&annotation.model).into_iter().map(proposal).collect()
 }
@@ -218,16 +204,7 @@ fn copied(name: &str, block: &KeyPath, annotation: &Annotation) -> Vec<Finding> 
 fn model_keys(model: &ToolModel) -> Vec<(Vec<&str>, Value)> {
     let mut keys = classes(model);
     keys.retain(|(field, _)| field != &["speculate"]);
-    let CostModel { typical_kb, max_kb, latency_ms_p50, dollars, freshness_ttl_s } = model.cost_model;
-    let whole = |number: u64| Value::from(number as i64);
-    let costs = [
-        ("typical_kb", Some(typical_kb.into())),
-        ("max_kb", max_kb.map(Value::from)),
-        ("latency_ms_p50", latency_ms_p50.map(whole)),
-        ("dollars", dollars.map(Value::from)),
-        ("freshness_ttl_s", freshness_ttl_s.map(whole)),
-    ];
-    keys.extend(costs.into_iter().filter_map(|(field, value)| Some((vec!["cost_model", field], value?))));
+    keys.extend(costs(model));
     if !model.follow_up.is_empty() {
         keys.push((vec!["follow_up"], link_list(&model.follow_up)));
     }

@@ -48,7 +48,7 @@ struct Thresholds {
 /// If its sheet does not fit.
 pub fn link_numbers(data: &Data) -> Result<LinkNumbers> {
     let Thresholds { steps_min, sessions_min, probability_min, links_max, lags, .. } =
-        RuleThresholds::of(&RULE, data)?.thresholds()?;
+        RuleThresholds::of(RULE.file, data)?.thresholds()?;
     Ok(LinkNumbers { steps_min, sessions_min, probability_min, links_max, lags })
 }
 
@@ -57,7 +57,7 @@ pub fn link_numbers(data: &Data) -> Result<LinkNumbers> {
 /// # Errors
 /// If its sheet does not fit.
 pub fn calls_min(data: &Data) -> Result<u64> {
-    Ok(RuleThresholds::of(&RULE, data)?.thresholds::<Thresholds>()?.calls_min)
+    Ok(RuleThresholds::of(RULE.file, data)?.thresholds::<Thresholds>()?.calls_min)
 }
 
 fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {

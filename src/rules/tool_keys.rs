@@ -4,8 +4,17 @@
 use serde::Serialize;
 use toml_edit::{Array, InlineTable, Value};
 
+use crate::base::key_path::KeyPath;
 use crate::base::stats::{FollowUpCount, Share};
-use crate::settings::tool_model::{FollowUp, SideEffectClass, ToolModel};
+use crate::rules::RuleFacts;
+use crate::rules::annotations::Annotation;
+use crate::settings::finding::{Basis, Evidence};
+use crate::settings::tool_model::{CostModel, FollowUp, SideEffectClass, ToolModel};
+
+/// Names the blocks of all tools.
+pub const TOOLS: &str = "tools";
+/// The block for tools that have none of their own.
+const ANY: &str = "*";
 
 /// What no log can show, as far as a shipped model says it: key below the tool, and value.
 pub fn classes(model: &ToolModel) -> Vec<(Vec<&str>, Value)> {
@@ -28,6 +37,43 @@ pub fn classes(model: &ToolModel) -> Vec<(Vec<&str>, Value)> {
     }
     keys.extend(model.field_groups.iter().map(|(name, group)| (vec!["field_groups", name.as_str()], spelled(group))));
     keys
+}
+
+/// What a shipped model says of costs: key below the tool, and value.
+pub fn costs(model: &ToolModel) -> Vec<(Vec<&str>, Value)> {
+    let CostModel { typical_kb, max_kb, latency_ms_p50, dollars, freshness_ttl_s } = model.cost_model;
+    let whole = |number: u64| Value::from(number as i64);
+    let costs = [
+        ("typical_kb", Some(typical_kb.into())),
+        ("max_kb", max_kb.map(Value::from)),
+        ("latency_ms_p50", latency_ms_p50.map(whole)),
+        ("dollars", dollars.map(Value::from)),
+        ("freshness_ttl_s", freshness_ttl_s.map(whole)),
+    ];
+    costs.into_iter().filter_map(|(field, value)| Some((vec!["cost_model", field], value?))).collect()
+}
+
+/// The annotation with which a block of a tool would begin; none if it has one, or nothing is shipped. The error is why it
+/// must not have one: the block for all others speaks for it.
+pub fn of_new_block(facts: &RuleFacts<'_>, tool: &str) -> Result<Option<Annotation>, String> {
+    let blocks = facts.current.entries(&KeyPath::from([TOOLS]));
+    let has_block = |name: &str| blocks.iter().any(|block| block == name);
+    let annotation = facts.annotations.of(tool).filter(|_| !has_block(tool));
+    if annotation.is_none() && !has_block(tool) && has_block(ANY) {
+        return Err(format!("`{TOOLS}.\"{ANY}\"` speaks for it, and a block of its own would end that"));
+    }
+    Ok(annotation)
+}
+
+/// What stands behind a key of such a block.
+pub fn shipped(annotation: &Annotation, n: u64) -> Evidence {
+    Evidence {
+        counts: "shipped annotation, which a block without it would hide".to_owned(),
+        n,
+        threshold: Some(annotation.origin.clone()),
+        basis: Basis::Shipped,
+        ..Evidence::default()
+    }
 }
 
 /// The spelling of a part of the schema: a class, or a group of fields.

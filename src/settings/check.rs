@@ -28,14 +28,10 @@ pub struct Warning {
     pub suggestion: Option<String>,
 }
 
-struct OutlineProblem {
-    line: usize,
-    message: String,
-}
-
 struct OutlineCheck<'f> {
     outline: &'f DocumentOutline,
-    problems: Vec<OutlineProblem>,
+    /// By line.
+    problems: Vec<(usize, String)>,
     warnings: Vec<Warning>,
 }
 
@@ -43,12 +39,12 @@ struct OutlineCheck<'f> {
 pub(super) fn check(path: &Path, outline: &DocumentOutline, file: &Value, built_in: &Value) -> Result<Vec<Warning>> {
     let mut check = OutlineCheck { outline, problems: Vec::new(), warnings: Vec::new() };
     check.value(SchemaNode::root(), file, Some(built_in), &KeyPath::default());
-    check.problems.sort_by_key(|problem| problem.line);
+    check.problems.sort_by_key(|(line, _)| *line);
     check.warnings.sort_by_key(|warning| warning.line);
     let mut problems = check.problems.iter();
-    let Some(first) = problems.next() else { return Ok(check.warnings) };
-    let error = Error::failed(at_line(path, first.line, &first.message));
-    let others: Vec<_> = problems.map(|other| format!("also line {}: {}", other.line, other.message)).collect();
+    let Some((line, message)) = problems.next() else { return Ok(check.warnings) };
+    let error = Error::failed(at_line(path, *line, message));
+    let others: Vec<_> = problems.map(|(line, message)| format!("also line {line}: {message}")).collect();
     Err(if others.is_empty() { error } else { error.hint(others.join("\n")) })
 }
 
@@ -83,14 +79,14 @@ impl OutlineCheck<'_> {
 
     fn problem(&mut self, at: &KeyPath, expected: &str, found: &Value) {
         let message = format!("`{at}` must be {expected}, found {}", spell::value(found));
-        self.problems.push(OutlineProblem { line: self.line(at), message });
+        self.problems.push((self.line(at), message));
     }
 
     fn missing(&mut self, name: &str, built_in: Option<&Value>, at: &KeyPath) {
         let line = self.line(at);
         let Some(inherited) = built_in else {
             let message = format!("`{at}` needs the key `{name}`");
-            return self.problems.push(OutlineProblem { line, message });
+            return self.problems.push((line, message));
         };
         self.warnings.push(Warning {
             line,

@@ -5,7 +5,7 @@
 //! Maps are merged entry by entry and field by field, so that one overridden variant keeps its siblings. Older versions
 //! need no step of their own: a section that the file lacks is the built-in one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -201,17 +201,57 @@ fn set(mut at: &mut Item, key: &KeyPath, value: &Value) -> Result<()> {
     Ok(())
 }
 
-/// A view of the effective configuration.
-pub trait Current {
+/// The configuration as rules see it.
+pub struct View<'a> {
+    file: &'a SettingsFile,
+    leaves: BTreeMap<KeyPath, (Value, Origin)>,
+}
+
+impl<'a> View<'a> {
+    /// A view of a file laid over the built-in tree.
+    ///
+    /// # Errors
+    /// If the file does not fit together.
+    pub fn of(file: &'a SettingsFile) -> Result<Self> {
+        let leaves = Effective::resolve(file)?.leaves.into_iter();
+        Ok(Self { file, leaves: leaves.map(|(key, value, origin)| (key, (value, origin))).collect() })
+    }
+
     /// The value that holds for a key, from the file or built in.
-    fn value(&self, key: &KeyPath) -> Option<Value>;
+    pub fn value(&self, key: &KeyPath) -> Option<Value> {
+        self.leaves.get(key).map(|(value, _)| value.clone()).or_else(|| self.file.get(key))
+    }
+
+    /// The same of a key that holds a text.
+    pub fn text(&self, key: &KeyPath) -> Option<String> {
+        self.value(key)?.as_str().map(str::to_owned)
+    }
+
+    /// The same of a key that holds a number.
+    pub fn number(&self, key: &KeyPath) -> Option<f64> {
+        self.value(key).as_ref().and_then(tree::number)
+    }
+
+    /// The variant of an axis of `[profiles]` that is chosen for all sessions; none if each session decides.
+    pub fn chosen(&self, axis: &str) -> Option<String> {
+        let active = self.text(&KeyPath::from(["profiles", axis, "active"]))?;
+        (!active.is_empty() && active != "auto").then_some(active)
+    }
 
     /// The line of the file in which the key stands; none when the value is built in or absent.
-    fn line(&self, key: &KeyPath) -> Option<usize>;
+    pub fn line(&self, key: &KeyPath) -> Option<usize> {
+        self.file.line_of(key)
+    }
 
     /// Whether the key, or a table around it, is marked `# pin`.
-    fn pinned(&self, key: &KeyPath) -> bool;
+    pub fn pinned(&self, key: &KeyPath) -> bool {
+        self.file.touches_pin(key)
+    }
 
     /// The names of the entries below a table, built-in ones included, sorted.
-    fn entries(&self, table: &KeyPath) -> Vec<String>;
+    pub fn entries(&self, table: &KeyPath) -> Vec<String> {
+        let below = self.leaves.keys().filter(|key| *key != table && key.starts_with(table));
+        let names: BTreeSet<String> = below.filter_map(|key| key.below(table).0.into_iter().next()).collect();
+        names.into_iter().collect()
+    }
 }

@@ -208,35 +208,20 @@ impl Journal {
         }
     }
 
-    /// What became of the pending entries, told by what the configuration holds now (`sha`): one whose text before it
-    /// still is was never written; any other counts as written, and taking it back looks at each key.
-    pub fn undecided(&self, sha: &str) -> Vec<SettledEntry> {
-        let pending = self.entries.iter().filter(|entry| entry.pending);
-        let settled = |entry: &JournalEntry| SettledEntry {
-            settles: entry.id.clone(),
-            written: entry.after_sha == sha || entry.before_sha != sha,
-        };
-        pending.map(settled).collect()
-    }
-
-    /// The journal as it is when every pending entry is decided by what the configuration holds now.
-    #[must_use]
-    pub fn decided(mut self, sha: &str) -> Self {
-        for settled in self.undecided(sha) {
-            self.settle(&settled);
-        }
-        self
-    }
-
-    /// The same of several files: `sha` says what the file of an entry holds, if that can be told.
-    #[must_use]
-    pub fn decided_by(mut self, sha: impl Fn(&JournalEntry) -> Option<String>) -> Self {
-        let pending = self.entries.iter().filter(|entry| entry.pending);
-        let settled = pending.filter_map(|entry| {
+    /// What became of the pending entries, told by what the file of each holds now (`sha`), if that can be told: one whose
+    /// text before it still is was never written; any other counts as written, and taking it back looks at each key.
+    pub fn undecided(&self, sha: impl Fn(&JournalEntry) -> Option<String>) -> Vec<SettledEntry> {
+        let settled = |entry: &JournalEntry| {
             let now = sha(entry)?;
             Some(SettledEntry { settles: entry.id.clone(), written: entry.after_sha == now || entry.before_sha != now })
-        });
-        for settled in settled.collect::<Vec<_>>() {
+        };
+        self.entries.iter().filter(|entry| entry.pending).filter_map(settled).collect()
+    }
+
+    /// The journal as it is when every pending entry is decided by what its file holds now.
+    #[must_use]
+    pub fn decided(mut self, sha: impl Fn(&JournalEntry) -> Option<String>) -> Self {
+        for settled in self.undecided(sha) {
             self.settle(&settled);
         }
         self

@@ -9,7 +9,7 @@ use crate::base::key_path::KeyPath;
 use crate::base::tokenizer::Bpe;
 use crate::base::visible::Shown as _;
 use crate::facts::encode;
-use crate::settings::{AgentClass, Effective, Origin, Settings, SettingsFile};
+use crate::settings::{Effective, Origin, Settings, SettingsFile};
 
 /// Reads a configuration whose formats all exist.
 ///
@@ -68,7 +68,7 @@ pub fn unknown_format(id: &str, place: &str) -> Error {
 /// The vocabularies that some session may be counted in, one bit each; at least one, since all facts are made together.
 /// With a model, as if that one had answered in every session.
 pub fn vocabularies(settings: &Settings, model: Option<&str>) -> u8 {
-    let of = |model: Option<&str>| settings.for_session(model, AgentClass::Default).tokenizer.profile.bpe;
+    let of = |model: Option<&str>| settings.tokenizer_for(model).bpe;
     let used: Vec<Bpe> = match model {
         Some(model) => vec![of(Some(model))],
         None => settings.profiles.llm.variants.keys().map(|name| of(Some(name))).chain([of(None)]).collect(),

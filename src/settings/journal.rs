@@ -63,7 +63,7 @@ pub fn read_journal(path: &Path) -> Result<Journal> {
 /// See [`read_journal`].
 pub fn journal_of(file: &SettingsFile) -> Result<Journal> {
     let journal = read_journal(&journal_path(&file.path))?.about(&journal_name(&file.path));
-    Ok(journal.decided(&text_sha(&file.text)))
+    Ok(journal.decided(|_| Some(text_sha(&file.text))))
 }
 
 /// A file that devboy writes, as it was read, and where that is noted.
@@ -104,10 +104,10 @@ impl SettingsFile {
 pub fn write_noted(file: &WrittenFile<'_>, new: &str, entry: &JournalEntry) -> Result<()> {
     let path = file.journal.clone();
     // What an earlier run left open can be told only while the file is still as that run left it.
-    for settled in read_journal(&path)?.about(&file.name).undecided(&text_sha(file.text)) {
+    for settled in read_journal(&path)?.about(&file.name).undecided(|_| Some(text_sha(file.text))) {
         append(&path, &settled)?;
     }
-    append_entry(&path, &JournalEntry { pending: true, ..entry.clone() })
+    append(&path, &JournalEntry { pending: true, ..entry.clone() })
         .map_err(|cause| cause.hint("a change is noted before it is made: the configuration was not touched"))?;
     let outcome = write_under(file.lock.as_deref(), file.path, file.existed.then_some(file.text), new);
     let is_written = outcome.is_ok() || files::read(file.path).is_ok_and(|now| now == new.as_bytes());
@@ -116,15 +116,11 @@ pub fn write_noted(file: &WrittenFile<'_>, new: &str, entry: &JournalEntry) -> R
     outcome
 }
 
-/// Adds an entry as a line of its own and waits until it is on the disk. A torn last line is ended first.
+/// Adds a line and waits until it is on the disk. A torn last line is ended first.
 ///
 /// # Errors
 /// Whatever the disk says, another devboy that writes there and does not end, or that others may write there.
-pub fn append_entry(path: &Path, entry: &JournalEntry) -> Result<()> {
-    append(path, entry)
-}
-
-fn append(path: &Path, line: &impl Serialize) -> Result<()> {
+pub fn append(path: &Path, line: &impl Serialize) -> Result<()> {
     let directory = directory_of(path);
     create_private(directory)?;
     if let Some(why) = files::is_exposed(directory) {

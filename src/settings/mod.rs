@@ -27,15 +27,12 @@ mod tree;
 pub mod write;
 
 pub use crate::settings::schema::CURRENT_VERSION;
-pub use crate::settings::write::{NewValue, WantedValue, apply, unified_diff};
+pub use crate::settings::write::{WantedValue, apply, unified_diff};
 pub use check::Warning;
 pub use document::{SettingsFile, syntax_error};
-pub use effective::{Effective, Origin, what_if};
+pub use effective::{Effective, Origin, View, what_if};
 pub use journal::{journal_entry, journal_name, journal_of, journal_path, read_journal, write_noted};
 pub use resolve::{AgentClass, classify_agent};
 pub use reversal::{Reversal, reverse};
-pub use sections::{
-    AgentProfile, DataProfile, Enrichment, Hints, LlmProfile, Mckp, Settings, ShapeThresholds, TokenizerProfile,
-    Verbosity,
-};
-pub use write::{create_private, write_private, write_private_bytes};
+pub use sections::{Enrichment, Settings, ShapeThresholds, Verbosity};
+pub use write::{create_private, write_private};

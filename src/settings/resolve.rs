@@ -2,13 +2,13 @@
 //!
 //! Pure functions, so that the replay, the rules and `tune show` cannot disagree.
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Serialize};
 
-use super::{AgentProfile, DataProfile, Hints, LlmProfile, Mckp, Settings, TokenizerProfile, effective};
+use super::effective;
+use super::sections::{AgentAxis, AgentProfile, Axis, DataProfile, LlmProfile, Settings, TokenizerProfile};
 use crate::base::key_path::KeyPath;
 use crate::base::model_id::normalise;
 use crate::base::toml;
@@ -57,9 +57,11 @@ pub enum AgentClass {
     MarathonRefactor,
 }
 
-/// Classifies a session by its number of events, its number of compactions and the share of its events that read files.
-pub fn classify_agent(events: f64, compactions: f64, read_share: f64) -> AgentClass {
+/// Classifies a session by its number of events, how many of them read files, and its number of compactions.
+pub fn classify_agent(events: u64, reads: u64, compactions: u64) -> AgentClass {
     let (marathon, search) = (&THRESHOLDS.marathon_refactor, &THRESHOLDS.file_search_heavy);
+    let (events, compactions) = (events as f64, compactions as f64);
+    let read_share = reads as f64 / events.max(1.0);
     if events >= marathon.min_events && compactions >= marathon.min_compactions {
         AgentClass::MarathonRefactor
     } else if events <= search.max_events && read_share >= search.min_read_share {
@@ -69,82 +71,33 @@ pub fn classify_agent(events: f64, compactions: f64, read_share: f64) -> AgentCl
     }
 }
 
-/// How a variant was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Matched {
-    /// By its name.
-    Exact,
-    /// By its name, apart from vendor, date and separators.
-    Normalised,
-    /// Not found; the variant `default` stands in.
-    Default,
-    /// Not found, and there is no `default` either.
-    Bare,
-}
-
-/// A profile and how it came to be chosen.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ChosenProfile<P> {
-    /// Name of the variant; `None` for the bare profile.
-    pub variant: Option<String>,
-    /// Its values.
-    pub profile: P,
-    /// How it was found.
-    pub matched: Matched,
-}
-
-/// What the pipeline reads for one session.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SessionView {
-    /// The model.
-    pub llm: ChosenProfile<LlmProfile>,
-    /// Its tokenizer.
-    pub tokenizer: ChosenProfile<TokenizerProfile>,
-    /// The way of working.
-    pub agent: ChosenProfile<AgentProfile>,
-    /// The hint policy.
-    pub hints: Hints,
-    /// The router, with the recursion depth of the agent profile.
-    pub mckp: Mckp,
-}
-
 impl Settings {
-    /// Everything that depends on the session, resolved.
-    pub fn for_session(&self, model_id: Option<&str>, class: AgentClass) -> SessionView {
-        let agent = self.agent_variant_for(class);
-        let mckp = Mckp { recursion_depth: agent.profile.mckp_recursion_depth, ..self.mckp.clone() };
-        SessionView {
-            llm: self.llm_variant_for(model_id),
-            tokenizer: self.tokenizer_for(model_id),
-            hints: self.hints.clone(),
-            agent,
-            mckp,
-        }
-    }
-
-    /// The model profile: the active one, else the one of the session's model id.
-    pub fn llm_variant_for(&self, model_id: Option<&str>) -> ChosenProfile<LlmProfile> {
-        let axis = &self.profiles.llm;
-        let wanted = named(&axis.active).or(model_id).unwrap_or(DEFAULT);
-        exact(&axis.variants, wanted)
-            .or_else(|| normalised(&axis.variants, wanted))
-            .unwrap_or_else(|| stand_in(&axis.variants, "llm"))
+    /// The model profile: the active one, else the one of the session's model id: by its name, by its name apart from vendor,
+    /// date and separators, or the one for all others.
+    pub fn llm_variant_for(&self, model_id: Option<&str>) -> LlmProfile {
+        let Axis { active, variants } = &self.profiles.llm;
+        let wanted = named(active).or(model_id).unwrap_or(DEFAULT);
+        let by_normal = || {
+            let wanted = normalise(wanted);
+            variants.iter().find(|(name, _)| normalise(name) == wanted)
+        };
+        let found = variants.get(wanted).or_else(|| by_normal().map(|(_, profile)| profile));
+        found.or_else(|| variants.get(DEFAULT)).cloned().unwrap_or_else(|| bare("llm"))
     }
 
     /// The tokenizer: the active one, else the one that the model profile names; the bare one when it is unknown.
-    pub fn tokenizer_for(&self, model_id: Option<&str>) -> ChosenProfile<TokenizerProfile> {
-        let axis = &self.profiles.tokenizer;
-        let by_model = || self.llm_variant_for(model_id).profile.tokenizer;
-        let wanted = named(&axis.active).map_or_else(by_model, str::to_owned);
-        exact(&axis.variants, &wanted).unwrap_or_else(|| bare("tokenizer"))
+    pub fn tokenizer_for(&self, model_id: Option<&str>) -> TokenizerProfile {
+        let Axis { active, variants } = &self.profiles.tokenizer;
+        let by_model = || self.llm_variant_for(model_id).tokenizer;
+        let wanted = named(active).map_or_else(by_model, str::to_owned);
+        variants.get(&wanted).cloned().unwrap_or_else(|| bare("tokenizer"))
     }
 
-    /// The agent profile: the active one, else the one of the session's class.
-    pub fn agent_variant_for(&self, class: AgentClass) -> ChosenProfile<AgentProfile> {
-        let axis = &self.profiles.agent;
-        let wanted = named(&axis.active).unwrap_or(class.into_str());
-        exact(&axis.variants, wanted).unwrap_or_else(|| stand_in(&axis.variants, "agent"))
+    /// The agent profile: the active one, else the one of the session's class, else the one for all others.
+    pub fn agent_variant_for(&self, class: AgentClass) -> AgentProfile {
+        let AgentAxis { active, variants, .. } = &self.profiles.agent;
+        let found = variants.get(named(active).unwrap_or(class.into_str())).or_else(|| variants.get(DEFAULT));
+        found.cloned().unwrap_or_else(|| bare("agent"))
     }
 
     /// The data profile: the active one whatever the endpoint is, else the first by name whose pattern is the endpoint
@@ -194,28 +147,9 @@ fn named(active: &str) -> Option<&str> {
     (!active.is_empty() && active != AUTO).then_some(active)
 }
 
-fn exact<P: Clone>(variants: &BTreeMap<String, P>, wanted: &str) -> Option<ChosenProfile<P>> {
-    variants.get(wanted).map(|profile| chosen(wanted, profile, Matched::Exact))
-}
-
-fn normalised<P: Clone>(variants: &BTreeMap<String, P>, wanted: &str) -> Option<ChosenProfile<P>> {
-    let wanted = normalise(wanted);
-    let found = variants.iter().find(|(name, _)| normalise(name) == wanted);
-    found.map(|(name, profile)| chosen(name, profile, Matched::Normalised))
-}
-
-fn stand_in<P: Clone + DeserializeOwned>(variants: &BTreeMap<String, P>, axis: &str) -> ChosenProfile<P> {
-    let default = variants.get(DEFAULT).map(|profile| chosen(DEFAULT, profile, Matched::Default));
-    default.unwrap_or_else(|| bare(axis))
-}
-
-fn chosen<P: Clone>(variant: &str, profile: &P, matched: Matched) -> ChosenProfile<P> {
-    ChosenProfile { variant: Some(variant.to_owned()), profile: profile.clone(), matched }
-}
-
-fn bare<P: DeserializeOwned>(axis: &str) -> ChosenProfile<P> {
+/// The values of a variant that says nothing.
+fn bare<P: DeserializeOwned>(axis: &str) -> P {
     let value = effective::fallback(&KeyPath::from(["profiles", axis, "variants", "<id>"]));
     let profile = value.and_then(|value| P::deserialize(value.clone().into_deserializer()).ok());
-    let profile = profile.expect("the shipped bare profiles fit their types; a test reads each");
-    ChosenProfile { variant: None, profile, matched: Matched::Bare }
+    profile.expect("the shipped bare profiles fit their types; a test reads each")
 }

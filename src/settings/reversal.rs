@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use toml_edit::{Table, Value};
+use toml_edit::{InlineTable, Value};
 
 use super::journal::text_sha;
 use super::schema::SchemaNode;
-use super::{NewValue, SettingsFile, WantedValue, apply, spell};
+use super::{SettingsFile, WantedValue, apply, spell};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::settings::entries::{JournalChange, JournalEntry};
@@ -42,14 +42,30 @@ pub struct KeptKey {
 /// # Errors
 /// If what remains would be no valid configuration.
 pub fn reverse(file: &SettingsFile, entry: &JournalEntry) -> Result<Reversal> {
-    let is_edited = !file.existed || text_sha(&file.text) != entry.after_sha;
-    let before = entry.restore.as_ref().filter(|_| !is_edited).and_then(|restore| restore.before(&file.text));
-    match before.filter(|text| text_sha(text) == entry.before_sha) {
+    let (is_edited, before) = text_before(file.existed, &file.text, entry);
+    match before {
         Some(text) => {
             let undone = entry.changes.clone();
             Ok(Reversal { text, undone, kept: Vec::new(), is_exact: true, is_edited })
         }
         None => by_key(file, entry, is_edited),
+    }
+}
+
+/// Whether a file is no longer what devboy wrote; if it is, the text before that, as far as the journal still has it.
+pub(super) fn text_before(existed: bool, text: &str, entry: &JournalEntry) -> (bool, Option<String>) {
+    let is_edited = !existed || text_sha(text) != entry.after_sha;
+    let before = entry.restore.as_ref().filter(|_| !is_edited).and_then(|restore| restore.before(text));
+    (is_edited, before.filter(|text| text_sha(text) == entry.before_sha))
+}
+
+/// Why a key is kept that does not have the value that devboy wrote.
+pub(super) fn changed_since(found: Option<String>, is_old: bool, new: Option<&str>) -> String {
+    match (found, new) {
+        _ if is_old => "has its old value already".to_owned(),
+        (None, _) => "was taken out since".to_owned(),
+        (Some(found), Some(new)) => format!("is {found} now, devboy wrote {new}"),
+        (Some(found), None) => format!("is {found} now, devboy took it out"),
     }
 }
 
@@ -73,7 +89,7 @@ fn by_key(file: &SettingsFile, entry: &JournalEntry, is_edited: bool) -> Result<
     steps.retain(|step| keep(&mut kept, step, need(file, step, &taken)));
     let mut others: Vec<WantedValue> =
         steps.iter().filter(|step| step.key != schema::key()).map(ReversalStep::back).collect();
-    others.extend(emptied_entries(file, &taken).into_iter().map(|key| WantedValue { key, value: NewValue::Absent }));
+    others.extend(emptied_entries(file, &taken).into_iter().map(|key| WantedValue { key, value: None }));
     let file_after = changed(file, &others)?;
     let file_after = changed(&file_after, &lost_tables(&file_after, &steps))?;
     steps.retain(|step| keep(&mut kept, step, newer_section(&file_after, step)));
@@ -93,12 +109,8 @@ fn step<'e>(file: &SettingsFile, change: &'e JournalChange) -> std::result::Resu
     let (old, new) = (parsed(&change.old).map_err(unreadable)?, parsed(&change.new).map_err(unreadable)?);
     let found = file.get(&key);
     if !same(found.as_ref(), new.as_ref()) {
-        return Err(match (found, &change.new) {
-            (found, _) if same(found.as_ref(), old.as_ref()) => "has its old value already".to_owned(),
-            (None, _) => "was taken out since".to_owned(),
-            (Some(found), Some(new)) => format!("is {} now, devboy wrote {new}", spell::value(&found)),
-            (Some(found), None) => format!("is {} now, devboy took it out", spell::value(&found)),
-        });
+        let is_old = same(found.as_ref(), old.as_ref());
+        return Err(changed_since(found.as_ref().map(spell::value), is_old, change.new.as_deref()));
     }
     if file.touches_pin(&key) {
         return Err("is marked `# pin`".to_owned());
@@ -108,8 +120,7 @@ fn step<'e>(file: &SettingsFile, change: &'e JournalChange) -> std::result::Resu
 
 impl ReversalStep<'_> {
     fn back(&self) -> WantedValue {
-        let value = self.old.clone().map_or(NewValue::Absent, NewValue::Scalar);
-        WantedValue { key: self.key.clone(), value }
+        WantedValue { key: self.key.clone(), value: self.old.clone() }
     }
 }
 
@@ -162,7 +173,7 @@ fn lost_tables(file: &SettingsFile, steps: &[ReversalStep<'_>]) -> Vec<WantedVal
     let tables: BTreeSet<KeyPath> =
         steps.iter().filter(|step| step.change.in_empty_table).filter_map(|step| step.key.parent()).collect();
     let lost = tables.into_iter().filter(|table| file.get(table).is_none());
-    lost.map(|key| WantedValue { key, value: NewValue::Table(Table::new()) }).collect()
+    lost.map(|key| WantedValue { key, value: Some(InlineTable::new().into()) }).collect()
 }
 
 fn changed(file: &SettingsFile, changes: &[WantedValue]) -> Result<SettingsFile> {

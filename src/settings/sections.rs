@@ -134,22 +134,23 @@ pub struct EndpointOverride {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profiles {
     /// What a token costs.
-    pub tokenizer: TokenizerAxis,
+    pub tokenizer: Axis<TokenizerProfile>,
     /// What the model can take.
-    pub llm: LlmAxis,
+    pub llm: Axis<LlmProfile>,
     /// How the session works.
     pub agent: AgentAxis,
     /// What an endpoint returns.
-    pub data: DataAxis,
+    pub data: Axis<DataProfile>,
 }
 
-/// `[profiles.tokenizer]`
+/// One of the axes of `[profiles]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TokenizerAxis {
-    /// A variant, or `auto`.
+pub struct Axis<P> {
+    /// A variant, or `auto`: of tokenizers the one that the model names, of models the one of the session's model id, of data
+    /// the first whose pattern fits the endpoint.
     pub active: String,
     /// By name.
-    pub variants: BTreeMap<String, TokenizerProfile>,
+    pub variants: BTreeMap<String, P>,
 }
 
 /// One tokenizer.
@@ -165,15 +166,6 @@ pub struct TokenizerProfile {
     pub toon_overhead: f64,
     /// Cost factors of other formats.
     pub format_factors: BTreeMap<String, f64>,
-}
-
-/// `[profiles.llm]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LlmAxis {
-    /// A variant, or `auto`: the model id of the session.
-    pub active: String,
-    /// By name.
-    pub variants: BTreeMap<String, LlmProfile>,
 }
 
 /// One model.
@@ -224,15 +216,6 @@ pub enum Priority {
     Balanced,
     /// Complete answers.
     Accuracy,
-}
-
-/// `[profiles.data]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DataAxis {
-    /// A variant, or `auto`: the first whose pattern fits the endpoint.
-    pub active: String,
-    /// By name.
-    pub variants: BTreeMap<String, DataProfile>,
 }
 
 /// One kind of answer.

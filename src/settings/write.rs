@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use similar::TextDiff;
-use toml_edit::{Table, Value};
+use toml_edit::Value;
 
 use crate::base::error::{Error, Result};
 use crate::base::files;
@@ -23,14 +23,8 @@ use crate::settings::draft::DocumentDraft;
 /// Longest chain of symbolic links that is followed, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// The same with the lock beside the file.
-#[cfg(test)]
-pub fn write_atomically(path: &Path, expected_old: Option<&str>, new: &str) -> Result<()> {
-    write_under(None, path, expected_old, new)
-}
-
-/// Writes `new` to `path` if the file still holds `expected_old` (`None`: if there is still no file), under the lock of a
-/// file that is not beside it, if one is named.
+/// Writes `new` to `path` if the file still holds `expected_old` (`None`: if there is still no file), under the lock of the
+/// file that is named, else of one beside it.
 ///
 /// A symbolic link stays a link; what it points to is replaced. New files are private to the user, an existing file
 /// keeps its mode. Nothing is written when the content is already `new`.
@@ -62,15 +56,7 @@ pub fn write_under(lock_file: Option<&Path>, path: &Path, expected_old: Option<&
 ///
 /// # Errors
 /// Whatever the disk says; the file is then as it was.
-pub fn write_private(path: &Path, new: &str) -> Result<()> {
-    write_private_bytes(path, new.as_bytes())
-}
-
-/// The same for content that is no text.
-///
-/// # Errors
-/// Whatever the disk says; the file is then as it was.
-pub fn write_private_bytes(path: &Path, new: &[u8]) -> Result<()> {
+pub fn write_private(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
     if path == Path::new("-") {
         return Err(Error::usage("- stands for stdout, and this goes to a file").hint("name one"));
     }
@@ -80,21 +66,19 @@ pub fn write_private_bytes(path: &Path, new: &[u8]) -> Result<()> {
     }
     create_private(directory_of(path))?;
     remove_left_over(path);
-    Staged::new(path, new, None)?.commit()
+    Staged::new(path, new.as_ref(), None)?.commit()
 }
 
 /// Content that waits under a temporary name; it is removed again unless it is committed.
 struct Staged<'t> {
     target: &'t Path,
-    temporary: Temporary,
+    temporary: PathBuf,
 }
 
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
+impl Drop for Staged<'_> {
     fn drop(&mut self) {
         // After a commit there is nothing left to remove; otherwise there is nobody left to tell.
-        files::remove(&self.0);
+        files::remove(&self.temporary);
     }
 }
 
@@ -103,18 +87,18 @@ impl<'t> Staged<'t> {
         let path = temporary_name(target);
         let failed = |cause| Error::io("writing", &path, &cause).hint("the file itself was not touched");
         let mut file = files::create_new(&path).map_err(failed)?;
-        let temporary = Temporary(path.clone());
+        let staged = Self { target, temporary: path.clone() };
         let mut write = || {
             files::write(&mut file, &path, content)?;
             mode.map_or(Ok(()), |mode| file.set_permissions(mode.clone()))?;
             files::sync(&file, &path)
         };
         write().map_err(failed)?;
-        Ok(Self { target, temporary })
+        Ok(staged)
     }
 
     fn commit(self) -> Result<()> {
-        files::rename(&self.temporary.0, self.target)
+        files::rename(&self.temporary, self.target)
             .map_err(|cause| Error::io("replacing", self.target, &cause).hint("the file itself was not touched"))
     }
 }
@@ -222,27 +206,17 @@ pub fn unified_diff(old: &str, new: &str, path: &str) -> String {
 pub struct WantedValue {
     /// The key to set.
     pub key: KeyPath,
-    /// What it shall be.
-    pub value: NewValue,
-}
-
-/// What a key shall be.
-#[derive(Debug, Clone)]
-pub enum NewValue {
-    /// One value. A list of tables (`follow_up`) is a value too; its elements are matched by their `tool`.
-    Scalar(Value),
-    /// A whole table: added as a block where there is none, else set key by key; keys it does not name stay.
-    Table(Table),
-    /// Nothing: the key, and all below it, is taken out, and with it a table that this leaves empty.
-    Absent,
+    /// What it shall be. A list of tables (`follow_up`) is a value too; its elements are matched by their `tool`. A table is
+    /// added as a block where there is none, else set key by key; keys it does not name stay. None: the key, and all below
+    /// it, is taken out, and with it a table that this leaves empty.
+    pub value: Option<Value>,
 }
 
 /// The text of `file` after the changes. Making the same changes again changes nothing.
 ///
 /// A change that would alter a pinned key is an error; callers ask [`SettingsFile::touches_pin`] first. A value that already holds is left alone, pinned or not.
 pub fn apply(file: &SettingsFile, changes: &[WantedValue]) -> Result<String> {
-    let is_absent = |change: &WantedValue| matches!(change.value, NewValue::Absent);
-    if changes.is_empty() || (!file.existed && changes.iter().all(is_absent)) {
+    if changes.is_empty() || (!file.existed && changes.iter().all(|change| change.value.is_none())) {
         return Ok(file.text.clone());
     }
     let mut draft = DocumentDraft::of(file)?;

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
+use crate::base::error::{Error, FailureKind, Result};
 use crate::base::files;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::logs::discover::PlaceVariables;
@@ -42,6 +43,16 @@ impl Context<'_> {
             Color::Never => false,
             Color::Auto => self.out_is_terminal && !self.env.no_color,
         }
+    }
+
+    /// Shows what is acted on next. Whoever stops reading has seen enough; what was asked for is done all the same.
+    ///
+    /// # Errors
+    /// If it cannot be shown for another reason.
+    pub fn show(&mut self, show: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let unread = |cause: Error| if cause.kind == FailureKind::BrokenPipe { Ok(()) } else { Err(cause) };
+        show(self).or_else(unread)?;
+        self.out.flush().map_err(Into::into).or_else(unread)
     }
 }
 

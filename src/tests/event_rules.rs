@@ -8,52 +8,27 @@ use std::sync::LazyLock;
 use toml_edit::Value;
 
 use crate::base::data::Data;
-use crate::base::key_path::KeyPath;
-use crate::base::names::{Names, Sym};
+use crate::base::names::Sym;
 use crate::base::shuffled::Chance;
 use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
-use crate::mine::runnable::Runnable;
 use crate::planner::numbers::PlannerThresholds;
 use crate::rules::annotations::Annotations;
 use crate::rules::{REGISTER, RuleFacts, RuleThresholds, Speaks, judge_all};
-use crate::settings::effective::Current;
 use crate::settings::finding::{Basis, Delta, Finding, Verdict};
-use crate::settings::{AgentClass, Effective, NewValue, Settings, SettingsFile, WantedValue, apply};
+use crate::settings::{AgentClass, Effective, Settings, SettingsFile, View, WantedValue, apply};
 
 /// A configuration text as the rules see it.
 pub(super) struct Held {
     pub(super) file: SettingsFile,
     pub(super) settings: Settings,
-    leaves: BTreeMap<KeyPath, Value>,
 }
 
 impl Held {
     pub(super) fn new(text: &str) -> Self {
         let file = SettingsFile::parse(Path::new("c.toml"), text).unwrap();
-        let effective = Effective::resolve(&file).unwrap();
-        let leaves = effective.leaves().into_iter().map(|(key, value, _)| (key, value)).collect();
-        Self { file, settings: effective.settings, leaves }
-    }
-}
-
-impl Current for Held {
-    fn value(&self, key: &KeyPath) -> Option<Value> {
-        self.leaves.get(key).cloned().or_else(|| self.file.get(key))
-    }
-
-    fn line(&self, key: &KeyPath) -> Option<usize> {
-        self.file.line_of(key)
-    }
-
-    fn pinned(&self, key: &KeyPath) -> bool {
-        self.file.touches_pin(key)
-    }
-
-    fn entries(&self, table: &KeyPath) -> Vec<String> {
-        let below = self.leaves.keys().filter(|key| *key != table && key.starts_with(table));
-        let names: BTreeSet<String> = below.filter_map(|key| key.below(table).0.into_iter().next()).collect();
-        names.into_iter().collect()
+        let settings = Effective::resolve(&file).unwrap().settings;
+        Self { file, settings }
     }
 }
 
@@ -67,23 +42,9 @@ fn judged(observed: &Observed, text: &str) -> Vec<Finding> {
 /// The findings of the rules that are asked, with a configuration.
 pub(super) fn judged_when(asked: &[Speaks], observed: &Observed, text: &str) -> Vec<Finding> {
     let data = Data::default();
-    let facts = RuleFacts {
-        names: &Names::default(),
-        models: &[],
-        sessions: &[],
-        tools: &[],
-        follow_ups: &[],
-        projections: &[],
-        projecting: &PlannerThresholds::shipped().projection,
-        runnable: &Runnable::default(),
-        coverage: &[],
-        calibration: &[],
-        fields: &[],
-        annotations: &SHIPPED,
-        families: &[],
-        observed,
-        current: &Held::new(text),
-    };
+    let held = Held::new(text);
+    let (view, numbers) = (View::of(&held.file).unwrap(), PlannerThresholds::shipped());
+    let facts = RuleFacts { observed, ..RuleFacts::none(&view, &SHIPPED, &numbers.projection) };
     judge_all(&facts, &data, asked).unwrap()
 }
 
@@ -101,7 +62,7 @@ fn deltas(findings: &[Finding]) -> Vec<Delta> {
 }
 
 pub(super) fn changes(findings: &[Finding]) -> Vec<WantedValue> {
-    let change = |delta: Delta| WantedValue { key: delta.key, value: NewValue::Scalar(delta.to) };
+    let change = |delta: Delta| WantedValue { key: delta.key, value: Some(delta.to) };
     deltas(findings).into_iter().map(change).collect()
 }
 
@@ -519,7 +480,7 @@ fn shallow_objects_ask_for_three_levels_and_others_for_five() {
 #[test]
 fn the_depth_holds_in_every_session_whose_class_was_recorded() {
     let seen = nested(40, 2, &["default", "marathon_refactor"]);
-    let depths = |text: &str| CLASSES.map(|class| settings(text).for_session(None, class).mckp.recursion_depth);
+    let depths = |text: &str| CLASSES.map(|class| settings(text).agent_variant_for(class).mckp_recursion_depth);
     assert_eq!(depths(""), [5, 3, 7]);
     // Of the class that did not occur nothing is known: its profile keeps the 3 that it has.
     assert_eq!(depths(&written("R4", &seen, "")), [3, 3, 3]);
@@ -537,7 +498,7 @@ fn with_a_pinned_agent_only_its_profile_gets_the_depth() {
     let text = "[profiles.agent]\nactive = \"nobody\"\n";
     let new = written("R4", &seen, text);
     assert!(new.contains("[profiles.agent.variants.default]\nmckp_recursion_depth = 3"), "{new}");
-    assert_eq!(settings(&new).for_session(None, AgentClass::MarathonRefactor).mckp.recursion_depth, 3);
+    assert_eq!(settings(&new).agent_variant_for(AgentClass::MarathonRefactor).mckp_recursion_depth, 3);
 }
 
 #[test]
@@ -891,7 +852,7 @@ fn every_number_of_a_rule_has_a_reason_and_every_rule_says_what_is_asked_of_it()
         for pair in numbers {
             assert!(pair[0].starts_with("# "), "{}: {}", rule.file, pair[1]);
             let key = pair[1].split(" = ").next().unwrap();
-            assert!(RuleThresholds::of(rule, &Data::default()).unwrap().cite(key).contains(" asks for "));
+            assert!(RuleThresholds::of(rule.file, &Data::default()).unwrap().cite(key).contains(" asks for "));
         }
         let page = Data::rule_page(rule.file).unwrap();
         for part in ["### What it looks at", "### Why", "### When it stays quiet", "### Example", "```toml"] {

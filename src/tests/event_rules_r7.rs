@@ -223,7 +223,7 @@ fn the_rule_speaks_only_when_asked_and_every_number_has_a_reason() {
     for pair in numbers {
         assert!(pair[0].starts_with("# "), "{}", pair[1]);
         let key = pair[1].split(" = ").next().unwrap();
-        assert!(RuleThresholds::of(&RULE, &Data::default()).unwrap().cite(key).contains(" asks for "));
+        assert!(RuleThresholds::of(RULE.file, &Data::default()).unwrap().cite(key).contains(" asks for "));
     }
     let page = Data::rule_page(RULE.file).unwrap();
     for part in ["### What it looks at", "### Why", "### When it stays quiet", "### Example", "```toml"] {

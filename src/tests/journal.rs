@@ -11,7 +11,7 @@ use super::settings::{NASTY, other_than};
 use crate::base::key_path::KeyPath;
 use crate::settings::entries::{ExpectedEffect, Journal, JournalChange, JournalEntry, Predicted, Restore, RuleInputs};
 use crate::settings::finding::{Delta, Effect, Evidence, Finding, Verdict};
-use crate::settings::journal::append_entry;
+use crate::settings::journal::append;
 use crate::settings::*;
 
 fn read(text: &str) -> SettingsFile {
@@ -23,7 +23,7 @@ fn key(text: &str) -> KeyPath {
 }
 
 fn set(key: &str, value: &str) -> WantedValue {
-    WantedValue { key: key.parse().unwrap(), value: NewValue::Scalar(value.parse().unwrap()) }
+    WantedValue { key: key.parse().unwrap(), value: Some(value.parse().unwrap()) }
 }
 
 fn of_rule(rule: &str, key: &KeyPath) -> JournalChange {
@@ -102,7 +102,7 @@ fn entries_come_back_as_they_were_written_in_their_order() {
     full.changes[0].effect = Some(ExpectedEffect { tokens: -4.0, baseline: 100.0 });
     full.changes[0].evidence = "line\nbreak, \"quote\", 表\u{2028}".into();
     let entries = [full, entry(2), entry(3)];
-    entries.iter().for_each(|entry| append_entry(&path, entry).unwrap());
+    entries.iter().for_each(|entry| append(&path, entry).unwrap());
     assert_eq!(read_journal(&path).unwrap(), Journal { entries: entries.to_vec(), damaged_lines: Vec::new() });
     assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 3);
     #[cfg(unix)]
@@ -117,13 +117,13 @@ fn a_line_torn_at_any_byte_costs_no_other() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tuning-journal.jsonl");
     let entries = [entry(1), entry(2), entry(3)];
-    append_entry(&path, &entries[0]).unwrap();
+    append(&path, &entries[0]).unwrap();
     let first = fs::read(&path).unwrap();
-    append_entry(&path, &entries[1]).unwrap();
+    append(&path, &entries[1]).unwrap();
     let both = fs::read(&path).unwrap();
     for end in first.len()..=both.len() {
         fs::write(&path, &both[..end]).unwrap();
-        append_entry(&path, &entries[2]).unwrap();
+        append(&path, &entries[2]).unwrap();
         // Only the line ending may be missing.
         let is_whole = end + 1 >= both.len();
         let expected = if is_whole { entries.to_vec() } else { vec![entries[0].clone(), entries[2].clone()] };
@@ -136,7 +136,7 @@ fn a_line_torn_at_any_byte_costs_no_other() {
 fn odd_lines_are_counted_and_unknown_fields_are_ignored() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tuning-journal.jsonl");
-    append_entry(&path, &entry(1)).unwrap();
+    append(&path, &entry(1)).unwrap();
     let mut file = OpenOptions::new().append(true).open(&path).unwrap();
     let newer = serde_json::to_string(&entry(2)).unwrap().replacen('{', "{\"colour\":[1,{}],", 1);
     file.write_all(b"not json\n\n\xff\xfe\n{}\n[1]\n\"id\"\n   \r\n").unwrap();
@@ -162,7 +162,7 @@ fn many_writers_at_once_lose_nothing() {
     std::thread::scope(|scope| {
         for writer in 0..4 {
             let path = &path;
-            scope.spawn(move || (1..=10).for_each(|number| append_entry(path, &entry(writer * 10 + number)).unwrap()));
+            scope.spawn(move || (1..=10).for_each(|number| append(path, &entry(writer * 10 + number)).unwrap()));
         }
     });
     let journal = read_journal(&path).unwrap();
@@ -184,7 +184,7 @@ fn an_entry_holds_the_values_of_both_texts() {
             set("dedup.lru_size", "8"),
             set("dedup.near_ref_enabled", "false"),
             set("hints.default_verbosity", "\"terse\""),
-            WantedValue { key: key("tools.R"), value: NewValue::Table(table.as_table().clone()) },
+            WantedValue { key: key("tools.R"), value: Some(table.as_table().clone().into_inline_table().into()) },
         ],
     );
     let row = |change: &JournalChange| {
@@ -318,7 +318,7 @@ fn what_nobody_touched_since_comes_back_byte_for_byte() {
     for text in NASTY {
         let file = read(text);
         for (key, _, _) in Effective::built_in().leaves().into_iter().step_by(4) {
-            let value = NewValue::Scalar(other_value_for(&key, &file));
+            let value = Some(other_value_for(&key, &file));
             let (entry, after) = written(&file, &[WantedValue { key: key.clone(), value }]);
             let reversal = reverse(&after, &entry).unwrap();
             assert_eq!(reversal.text, *text, "{key}");
@@ -333,7 +333,7 @@ fn without_the_way_back_the_values_are_the_old_ones_all_the_same() {
     for text in NASTY {
         let file = read(text);
         for (key, _, _) in Effective::built_in().leaves().into_iter().step_by(7) {
-            let value = NewValue::Scalar(other_value_for(&key, &file));
+            let value = Some(other_value_for(&key, &file));
             let (mut entry, after) = written(&file, &[WantedValue { key: key.clone(), value }]);
             entry.restore = None;
             let reversal = reverse(&after, &entry).unwrap();
@@ -353,7 +353,7 @@ fn what_a_person_did_since_stays() {
             if key.to_string() == "telemetry.flush_every_n" {
                 continue;
             }
-            let value = NewValue::Scalar(other_value_for(&key, &file));
+            let value = Some(other_value_for(&key, &file));
             let (entry, after) = written(&file, &[WantedValue { key: key.clone(), value }]);
             let edited = read(&apply(&after, std::slice::from_ref(&person)).unwrap());
             let reversal = reverse(&edited, &entry).unwrap();
@@ -402,7 +402,10 @@ fn a_key_that_was_changed_pinned_or_taken_out_since_is_kept_and_named() {
 #[test]
 fn a_key_that_others_need_is_kept() {
     let table: DocumentMut = "tokenizer = \"anthropic_class\"\ncontext_window = 9\n".parse().unwrap();
-    let change = WantedValue { key: key("profiles.llm.variants.m"), value: NewValue::Table(table.as_table().clone()) };
+    let change = WantedValue {
+        key: key("profiles.llm.variants.m"),
+        value: Some(table.as_table().clone().into_inline_table().into()),
+    };
     let (entry, after) = written(&read("schema_version = 4\n"), std::slice::from_ref(&change));
     let edited = after.text.replace("context_window = 9", "context_window = 10");
     let reversal = reverse(&read(&edited), &entry).unwrap();

@@ -11,8 +11,8 @@ use crate::commands::tune::history;
 use crate::commands::tune::history::ActualSavings;
 use crate::frames::fingerprint::LayerTokens;
 use crate::settings::entries::{JournalChange, JournalEntry, Predicted, RuleInputs};
-use crate::settings::journal::append_entry;
-use crate::settings::write::write_atomically;
+use crate::settings::journal::append;
+use crate::settings::write::write_under;
 use crate::settings::*;
 use crate::shell::arguments::Exit;
 use crate::shell::context::{Context, Env};
@@ -30,7 +30,7 @@ fn tune(path: &Path, days: i64, changes: &[(&str, &str)]) -> JournalEntry {
     let file = SettingsFile::load(path).unwrap();
     let changes: Vec<WantedValue> = changes
         .iter()
-        .map(|(key, value)| WantedValue { key: key.parse().unwrap(), value: NewValue::Scalar(value.parse().unwrap()) })
+        .map(|(key, value)| WantedValue { key: key.parse().unwrap(), value: Some(value.parse().unwrap()) })
         .collect();
     let because = |change: &WantedValue| JournalChange {
         rule: "R1".into(),
@@ -44,8 +44,8 @@ fn tune(path: &Path, days: i64, changes: &[(&str, &str)]) -> JournalEntry {
     let mut entry = journal_entry(NOW_MS - days * DAY_MS, "tune analyze", &file, &text, reasons).unwrap();
     entry.inputs = Some(RuleInputs { origin: "telemetry".into(), events: 1234, sessions: 56, ..RuleInputs::default() });
     entry.predicted = Some(Predicted { baseline: 2000.0, saved_before: 200.0, saved_after: 300.0 });
-    write_atomically(path, file.existed.then_some(file.text.as_str()), &text).unwrap();
-    append_entry(&journal_path(path), &entry).unwrap();
+    write_under(None, path, file.existed.then_some(file.text.as_str()), &text).unwrap();
+    append(&journal_path(path), &entry).unwrap();
     entry
 }
 

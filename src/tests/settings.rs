@@ -10,10 +10,9 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::model_id::normalise;
 use crate::base::tokenizer::Bpe;
-use crate::settings::resolve::Matched;
-use crate::settings::sections::Priority;
+use crate::settings::sections::{Axis, Priority};
 use crate::settings::tool_model::{FieldGroup, SideEffectClass, ToolModel, ValueClass};
-use crate::settings::write::write_atomically;
+use crate::settings::write::write_under;
 use crate::settings::*;
 
 fn parse(text: &str) -> Result<SettingsFile> {
@@ -41,7 +40,7 @@ fn key(text: &str) -> KeyPath {
 }
 
 fn set(key: &str, value: impl Into<Value>) -> WantedValue {
-    WantedValue { key: key.parse().unwrap(), value: NewValue::Scalar(value.into()) }
+    WantedValue { key: key.parse().unwrap(), value: Some(value.into()) }
 }
 
 fn edit(text: &str, changes: &[WantedValue]) -> String {
@@ -65,8 +64,8 @@ fn changes_of(case: &Path) -> Vec<WantedValue> {
 
 fn change_of(table: &toml_edit::Table) -> WantedValue {
     let value = match table.get("table") {
-        Some(block) => NewValue::Table(block.clone().into_table().unwrap()),
-        None => NewValue::Scalar(table["value"].as_value().unwrap().clone()),
+        Some(block) => Some(block.clone().into_table().unwrap().into_inline_table().into()),
+        None => Some(table["value"].as_value().unwrap().clone()),
     };
     WantedValue { key: key(table["key"].as_str().unwrap()), value }
 }
@@ -585,28 +584,33 @@ fn a_model_id_has_one_spelling() {
     }
 }
 
+/// The variants that say the same as a profile.
+fn variants<'a, P: PartialEq>(axis: &'a Axis<P>, profile: &P) -> Vec<&'a str> {
+    axis.variants.iter().filter(|(_, variant)| *variant == profile).map(|(name, _)| name.as_str()).collect()
+}
+
 #[test]
 fn a_model_finds_its_variant_exactly_then_normalised_then_the_default() {
     let settings = Effective::built_in().settings;
-    let found = |id| {
-        let chosen = settings.llm_variant_for(id);
-        (chosen.variant.unwrap(), chosen.matched)
-    };
-    assert_eq!(found(Some("glm-5.1")), ("glm-5.1".to_owned(), Matched::Exact));
-    assert_eq!(found(Some("claude-sonnet-4-6-20260101")), ("claude-sonnet-4.6".to_owned(), Matched::Normalised));
-    assert_eq!(found(Some("z-ai/glm-5.1")), ("glm-5.1".to_owned(), Matched::Normalised));
-    assert_eq!(found(Some("claude-opus-4-6")), ("default".to_owned(), Matched::Default));
-    assert_eq!(found(None), ("default".to_owned(), Matched::Exact));
+    let found = |id| variants(&settings.profiles.llm, &settings.llm_variant_for(id));
+    assert_eq!(found(Some("glm-5.1")), ["glm-5.1"]);
+    assert_eq!(found(Some("claude-sonnet-4-6-20260101")), ["claude-sonnet-4.6"]);
+    assert_eq!(found(Some("z-ai/glm-5.1")), ["glm-5.1"]);
+    assert_eq!(found(Some("claude-opus-4-6")), ["default"]);
+    assert_eq!(found(None), ["default"]);
 }
 
 #[test]
 fn an_active_variant_wins_over_the_session() {
-    let settings =
-        settings("[profiles.llm]\nactive = \"gemma4:26b\"\n[profiles.agent]\nactive = \"marathon_refactor\"\n");
-    assert_eq!(settings.llm_variant_for(Some("glm-5.1")).variant.as_deref(), Some("gemma4:26b"));
-    let view = settings.for_session(Some("glm-5.1"), AgentClass::Default);
-    assert_eq!(view.tokenizer.variant.as_deref(), Some("ollama_bpe"));
-    assert_eq!((view.agent.variant.as_deref(), view.mckp.recursion_depth), (Some("marathon_refactor"), 7));
+    let settings = settings(concat!(
+        "[profiles.llm]\nactive = \"gemma4:26b\"\n[profiles.llm.variants.\"gemma4:26b\"]\ncontext_window = 9000\n",
+        "[profiles.agent]\nactive = \"marathon_refactor\"\n",
+    ));
+    assert_eq!(variants(&settings.profiles.llm, &settings.llm_variant_for(Some("glm-5.1"))), ["gemma4:26b"]);
+    let tokenizer = settings.tokenizer_for(Some("glm-5.1"));
+    assert_eq!(variants(&settings.profiles.tokenizer, &tokenizer), ["ollama_bpe"]);
+    let agent = settings.agent_variant_for(AgentClass::Default);
+    assert_eq!((agent.priority, agent.mckp_recursion_depth), (Priority::Accuracy, 7));
 }
 
 #[test]
@@ -616,37 +620,41 @@ fn without_a_default_variant_the_bare_profile_stands_in() {
     settings.profiles.agent.variants.clear();
     settings.profiles.tokenizer.variants.clear();
     let llm = settings.llm_variant_for(Some("x"));
-    assert_eq!((llm.variant, llm.matched), (None, Matched::Bare));
-    assert_eq!((llm.profile.tokenizer.as_str(), llm.profile.context_window), ("ollama_bpe", 32_000));
+    assert_eq!((llm.tokenizer.as_str(), llm.context_window), ("ollama_bpe", 32_000));
     let tokenizer = settings.tokenizer_for(Some("x"));
-    assert_eq!((tokenizer.profile.chars_per_token, tokenizer.profile.bpe), (4.0, Bpe::Heuristic));
-    assert_eq!(settings.agent_variant_for(AgentClass::FileSearchHeavy).profile.priority, Priority::Balanced);
+    assert_eq!((tokenizer.chars_per_token, tokenizer.bpe), (4.0, Bpe::Heuristic));
+    assert_eq!(settings.agent_variant_for(AgentClass::FileSearchHeavy).priority, Priority::Balanced);
 }
 
 #[test]
 fn the_tokenizer_follows_the_model_unless_it_is_named() {
     let auto = Effective::built_in().settings;
-    assert_eq!(auto.tokenizer_for(Some("claude-sonnet-4-6")).variant.as_deref(), Some("anthropic_class"));
-    assert_eq!(auto.tokenizer_for(None).variant.as_deref(), Some("openai_o200k"));
+    let found = |settings: &Settings, id| {
+        let found = variants(&settings.profiles.tokenizer, &settings.tokenizer_for(id));
+        found.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&auto, Some("claude-sonnet-4-6")), ["anthropic_class"]);
+    assert_eq!(found(&auto, None), ["openai_o200k"]);
     let named = settings("[profiles.tokenizer]\nactive = \"openai_cl100k\"\n");
-    assert_eq!(named.tokenizer_for(Some("claude-sonnet-4-6")).variant.as_deref(), Some("openai_cl100k"));
+    assert_eq!(found(&named, Some("claude-sonnet-4-6")), ["openai_cl100k"]);
     let unknown = settings("[profiles.tokenizer]\nactive = \"nobody\"\n");
-    assert_eq!(unknown.tokenizer_for(None).matched, Matched::Bare);
+    let bare = unknown.tokenizer_for(None);
+    assert_eq!((bare.chars_per_token, bare.bpe), (4.0, Bpe::Heuristic));
 }
 
 #[test]
 fn agents_are_classified_by_the_published_thresholds() {
     use AgentClass::{Default, FileSearchHeavy, MarathonRefactor};
-    for (events, compactions, read_share, expected) in [
-        (500.0, 3.0, 0.9, MarathonRefactor),
-        (499.0, 3.0, 0.9, Default),
-        (500.0, 2.0, 0.9, Default),
-        (200.0, 3.0, 0.5, FileSearchHeavy),
-        (201.0, 0.0, 0.5, Default),
-        (200.0, 0.0, 0.49, Default),
-        (0.0, 0.0, 0.0, Default),
+    for (events, reads, compactions, expected) in [
+        (500, 450, 3, MarathonRefactor),
+        (499, 449, 3, Default),
+        (500, 450, 2, Default),
+        (200, 100, 3, FileSearchHeavy),
+        (201, 101, 0, Default),
+        (200, 98, 0, Default),
+        (0, 0, 0, Default),
     ] {
-        assert_eq!(classify_agent(events, compactions, read_share), expected, "{events} {compactions} {read_share}");
+        assert_eq!(classify_agent(events, reads, compactions), expected, "{events} {reads} {compactions}");
     }
 }
 
@@ -723,7 +731,7 @@ fn any_key_can_be_set_in_any_file_and_nothing_else_changes() {
     for text in NASTY {
         for (key, value, _) in leaves.clone() {
             let wanted = other_than(&value, &key);
-            let changed = edit(text, &[WantedValue { key: key.clone(), value: NewValue::Scalar(wanted.clone()) }]);
+            let changed = edit(text, &[WantedValue { key: key.clone(), value: Some(wanted.clone()) }]);
             let context = format!("{key} in {text:?} gave {changed:?}");
             let (before, after) = (read(text), read(&changed));
             assert_eq!(after.get(&key).unwrap().to_string(), wanted.to_string(), "{context}");
@@ -790,7 +798,7 @@ fn links_taken_away_added_and_emptied_leave_the_rest_of_the_file() {
 #[test]
 fn a_table_may_replace_neither_a_value_nor_a_value_a_table() {
     let file = read("future = 1\n[dedup]\nlru_size = 5\n[tools.R]\n");
-    let table = WantedValue { key: key("future"), value: NewValue::Table([("a", 1)].into_iter().collect()) };
+    let table = WantedValue { key: key("future"), value: Some(Value::InlineTable([("a", 1)].into_iter().collect())) };
     assert!(apply(&file, &[table]).unwrap_err().message.starts_with("c.toml:1: `future` is not a table in this file"));
     let message = apply(&file, &[set("dedup", 1)]).unwrap_err().message;
     assert!(message.starts_with("c.toml:2: `dedup` is a table in this file"), "{message}");
@@ -849,9 +857,9 @@ fn names_in(directory: &Path) -> Vec<String> {
 fn a_written_file_leaves_its_previous_content_beside_it_and_no_temporary_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("deep/er/c.toml");
-    write_atomically(&path, None, "one").unwrap();
-    write_atomically(&path, Some("one"), "two").unwrap();
-    write_atomically(&path, Some("two"), "two").unwrap();
+    write_under(None, &path, None, "one").unwrap();
+    write_under(None, &path, Some("one"), "two").unwrap();
+    write_under(None, &path, Some("two"), "two").unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "two");
     assert_eq!(fs::read_to_string(path.with_extension("toml.bak")).unwrap(), "one");
     assert_eq!(names_in(path.parent().unwrap()), ["c.toml", "c.toml.bak", "c.toml.lock"]);
@@ -863,10 +871,10 @@ fn a_file_that_changed_underneath_is_left_alone() {
     let path = directory.path().join("c.toml");
     fs::write(&path, "by hand").unwrap();
     for expected in [None, Some("as it was")] {
-        let message = write_atomically(&path, expected, "new").unwrap_err().to_string();
+        let message = write_under(None, &path, expected, "new").unwrap_err().to_string();
         assert!(message.contains("changed while devboy was working") && message.contains("run again"), "{message}");
     }
-    assert!(write_atomically(&directory.path().join("gone.toml"), Some("was there"), "new").is_err());
+    assert!(write_under(None, &directory.path().join("gone.toml"), Some("was there"), "new").is_err());
     assert_eq!(fs::read_to_string(&path).unwrap(), "by hand");
 }
 
@@ -876,7 +884,7 @@ fn a_failure_leaves_the_old_file_whole_and_no_temporary_file() {
     let path = directory.path().join("c.toml");
     fs::write(&path, "old").unwrap();
     fs::create_dir(directory.path().join("c.toml.bak")).unwrap();
-    assert!(write_atomically(&path, Some("old"), "new").is_err());
+    assert!(write_under(None, &path, Some("old"), "new").is_err());
     assert_eq!(fs::read_to_string(&path).unwrap(), "old");
     assert_eq!(names_in(directory.path()), ["c.toml", "c.toml.bak", "c.toml.lock"]);
 }
@@ -886,7 +894,7 @@ fn a_place_where_nothing_can_be_written_is_a_clear_error() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
     fs::write(&file, "").unwrap();
-    let message = write_atomically(&file.join("c.toml"), None, "new").unwrap_err().to_string();
+    let message = write_under(None, &file.join("c.toml"), None, "new").unwrap_err().to_string();
     assert!(message.contains(&file.display().to_string()), "{message}");
 }
 
@@ -898,7 +906,7 @@ fn a_read_only_file_is_not_replaced() {
     let mut mode = fs::metadata(&path).unwrap().permissions();
     mode.set_readonly(true);
     fs::set_permissions(&path, mode).unwrap();
-    assert!(write_atomically(&path, Some("old"), "new").unwrap_err().message.contains("is read-only"));
+    assert!(write_under(None, &path, Some("old"), "new").unwrap_err().message.contains("is read-only"));
     assert_eq!(fs::read_to_string(&path).unwrap(), "old");
 }
 
@@ -919,7 +927,7 @@ mod on_unix {
         fs::create_dir(&dotfiles).unwrap();
         fs::write(dotfiles.join("real.toml"), "old").unwrap();
         symlink("dotfiles/real.toml", &link).unwrap();
-        write_atomically(&link, Some("old"), "new").unwrap();
+        write_under(None, &link, Some("old"), "new").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(dotfiles.join("real.toml")).unwrap(), "new");
         assert_eq!(fs::read_to_string(dotfiles.join("real.toml.bak")).unwrap(), "old");
@@ -930,21 +938,21 @@ mod on_unix {
         let directory = tempfile::tempdir().unwrap();
         let link = directory.path().join("c.toml");
         symlink("missing/real.toml", &link).unwrap();
-        write_atomically(&link, None, "new").unwrap();
+        write_under(None, &link, None, "new").unwrap();
         assert_eq!(fs::read_to_string(directory.path().join("missing/real.toml")).unwrap(), "new");
         let circle = directory.path().join("circle");
         symlink("circle", &circle).unwrap();
-        assert!(write_atomically(&circle, None, "new").unwrap_err().message.contains("too many symbolic links"));
+        assert!(write_under(None, &circle, None, "new").unwrap_err().message.contains("too many symbolic links"));
     }
 
     #[test]
     fn new_files_are_private_and_an_existing_mode_is_kept() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("new/c.toml");
-        write_atomically(&path, None, "one").unwrap();
+        write_under(None, &path, None, "one").unwrap();
         assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        write_atomically(&path, Some("one"), "two").unwrap();
+        write_under(None, &path, Some("one"), "two").unwrap();
         assert_eq!((mode(&path), mode(&path.with_extension("toml.bak"))), (0o644, 0o644));
     }
 
@@ -955,7 +963,7 @@ mod on_unix {
         fs::write(&path, "old").unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o555)).unwrap();
         let is_obeyed = fs::write(directory.path().join("probe"), "").is_err(); // not by the superuser
-        let outcome = write_atomically(&path, Some("old"), "new");
+        let outcome = write_under(None, &path, Some("old"), "new");
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         if is_obeyed {
             let message = outcome.unwrap_err().to_string();
@@ -970,7 +978,7 @@ fn of_two_writers_with_the_same_expectation_one_wins() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("c.toml");
     fs::write(&path, "old").unwrap();
-    let write = |new: String| write_atomically(&path, Some("old"), &new).is_ok();
+    let write = |new: String| write_under(None, &path, Some("old"), &new).is_ok();
     let winners = std::thread::scope(|scope| {
         let writers: Vec<_> = (0..8).map(|n| scope.spawn(move || write(format!("new {n}")))).collect();
         writers.into_iter().map(|writer| writer.join().unwrap()).filter(|won| *won).count()

@@ -33,11 +33,11 @@ fn key(text: &str) -> KeyPath {
 }
 
 fn set(key: &KeyPath, value: Value) -> WantedValue {
-    WantedValue { key: key.clone(), value: NewValue::Scalar(value) }
+    WantedValue { key: key.clone(), value: Some(value) }
 }
 
 fn absent(key: &KeyPath) -> WantedValue {
-    WantedValue { key: key.clone(), value: NewValue::Absent }
+    WantedValue { key: key.clone(), value: None }
 }
 
 /// The text without these keys; taking them out again changes nothing.
@@ -143,7 +143,8 @@ fn in_an_odd_file_at_most_a_blank_line_or_an_empty_table_tells_of_it() {
 fn a_whole_block_goes_as_one_or_key_by_key() {
     let table = "value_class = \"critical\"\n[cost_model]\ntypical_kb = 1.0\n[[follow_up]]\ntool = \"A\"\n[[follow_up]]\ntool = \"B\"\n";
     let table: toml_edit::DocumentMut = table.parse().unwrap();
-    let change = WantedValue { key: key("tools.New"), value: NewValue::Table(table.as_table().clone()) };
+    let change =
+        WantedValue { key: key("tools.New"), value: Some(table.as_table().clone().into_inline_table().into()) };
     for text in TIDY.iter().filter(|text| !text.contains("schema_version = 2")) {
         let with = apply(&read(text), std::slice::from_ref(&change)).unwrap();
         assert_eq!(without(&with, &["tools.New"]), *text, "{with:?}");

@@ -43,7 +43,7 @@ pub(super) fn input(logs: &str, lake: Option<&str>) -> Input {
         out_is_terminal: false,
         err_is_terminal: false,
     };
-    Input::read(&line.input, Millis::MIN..Millis::MAX, 0, &line.output, &mut context).unwrap()
+    Input::read(&line.input, Millis::MIN..Millis::MAX, (0, None), &line.output, &mut context).unwrap()
 }
 
 /// Share of warm requests within a turn that read exactly what the one before had read and written (policies.md F4).

@@ -54,8 +54,7 @@ fn ask(home: &Home, words: &[&str], stdin: &str) -> (Timeline, Vec<String>) {
     };
     let window = Millis::MIN..Millis::MAX;
     let mut input =
-        Input::read_for_timeline(&line.input, window, (0, TimelineDetail::default()), &line.output, &mut context)
-            .unwrap();
+        Input::read(&line.input, window, (0, Some(TimelineDetail::default())), &line.output, &mut context).unwrap();
     let timeline = input.timeline(TimelineDetail { tokens: true, words: true }).unwrap();
     check(&timeline);
     (timeline, input.notes)

@@ -8,12 +8,10 @@ use super::event_rules::{Held, SHIPPED, changes};
 use super::harness::Home;
 use super::log_builder::Record;
 use crate::base::data::Data;
-use crate::base::names::Names;
 use crate::base::stats::ModelUse;
-use crate::frames::fingerprint::Observed;
 use crate::rules::{RuleFacts, Speaks, judge_all};
-use crate::settings::apply;
 use crate::settings::finding::{Finding, Verdict};
+use crate::settings::{View, apply};
 use crate::shell::arguments::Exit;
 use crate::whatif::calibration::{FamilyRatio, Ratio};
 
@@ -39,22 +37,13 @@ fn row(family: &str) -> FamilyRatio {
 /// What P4 says, and with `models` P1 as well.
 fn judged(rows: &[FamilyRatio], models: &[ModelUse], text: &str) -> Vec<Finding> {
     let data = Data::default();
+    let held = Held::new(text);
+    let (view, numbers) = (View::of(&held.file).unwrap(), crate::planner::numbers::PlannerThresholds::shipped());
     let facts = RuleFacts {
-        names: &Names::default(),
         models,
-        sessions: &[],
-        tools: &[],
-        follow_ups: &[],
-        projections: &[],
-        projecting: &crate::planner::numbers::PlannerThresholds::shipped().projection,
-        runnable: &crate::mine::runnable::Runnable::default(),
-        coverage: &[],
         calibration: rows,
-        fields: &[],
-        annotations: &SHIPPED,
         families: &crate::rules::p1_model::families(&data).unwrap(),
-        observed: &Observed::default(),
-        current: &Held::new(text),
+        ..RuleFacts::none(&view, &SHIPPED, &numbers.projection)
     };
     let found = judge_all(&facts, &data, &[Speaks::Logs, Speaks::LogsCalibrated]).unwrap();
     found.into_iter().filter(|finding| finding.rule == "P4" || finding.rule == "P1" && !models.is_empty()).collect()
@@ -119,10 +108,10 @@ fn a_family_gets_a_tokenizer_of_its_own_and_every_other_keeps_what_it_had() {
         assert_eq!(after.tokenizer_for(Some(id)), before.tokenizer_for(Some(id)), "{id}");
     }
     let id = Some("claude-sonnet-4-6-20260101");
-    let mut expected = before.tokenizer_for(id).profile;
+    let mut expected = before.tokenizer_for(id);
     expected.chars_per_token = 2.94;
-    assert_eq!(after.tokenizer_for(id).profile, expected);
-    let (mut was, is) = (before.llm_variant_for(id).profile, after.llm_variant_for(id).profile);
+    assert_eq!(after.tokenizer_for(id), expected);
+    let (mut was, is) = (before.llm_variant_for(id), after.llm_variant_for(id));
     was.tokenizer = SONNET.to_owned();
     assert_eq!(is, was);
 }

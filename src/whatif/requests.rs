@@ -12,7 +12,7 @@ use crate::base::id::{Id, IdSet};
 use crate::base::visible::Shown as _;
 use crate::frames::input::Input;
 use crate::logs::cited;
-use crate::settings::write_private_bytes;
+use crate::settings::write_private;
 use crate::whatif::chosen::{Policy, PolicyConfigs, StackRow};
 use crate::whatif::pick_tools::outcome;
 use crate::whatif::pick_tools::outcome::Pick;
@@ -45,7 +45,7 @@ pub fn write<'r>(
             writeln!(text, "{line}").expect("a String takes everything");
         }
     }
-    write_private_bytes(path, text.as_bytes())
+    write_private(path, text)
 }
 
 /// What every policy says about a request.

@@ -131,7 +131,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         fields["ends"] = table::json(&ends);
     }
     if let Some(path) = &args.html {
-        write_private(path, &edge_page::page(&rows, &words_about(args, &sums, &thresholds)))?;
+        write_private(path, edge_page::page(&rows, &words_about(args, &sums, &thresholds)))?;
     }
     let all: Vec<&Edge> = rows.iter().collect();
     let draw =

@@ -12,7 +12,7 @@ use crate::base::visible::Shown as _;
 use crate::frames::export as parquet_listing;
 use crate::report::table::{Color, Table, TableFormat};
 use crate::report::{envelope, sharing, table};
-use crate::settings::write_private_bytes;
+use crate::settings::write_private;
 use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 
@@ -197,7 +197,7 @@ impl ExportArgs {
         match &self.output {
             None => Ok(context.out.write_all(&bytes)?),
             Some(path) => {
-                write_private_bytes(path, &bytes)?;
+                write_private(path, bytes)?;
                 if !self.quiet {
                     writeln!(context.err, "# written: {}", path.shown())?;
                 }

@@ -49,7 +49,7 @@ pub struct Args {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let output = args.asked.export.shared();
     let window = window::of(&args.asked.window, context.now_ms)?;
-    let mut input = Input::read_for_timeline(&args.asked.input, window, (0, TimelineDetail::ALL), &output, context)?;
+    let mut input = Input::read(&args.asked.input, window, (0, Some(TimelineDetail::ALL)), &output, context)?;
     input.expect_records(&args.asked.input)?;
     input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::base::error::Result;
-use crate::commands::config::config_path;
+use crate::commands::config::settings;
 use crate::commands::mine::export::{ExportForm, MinedArgs, no_graph};
 use crate::commands::responses::{Responses, Wanted};
 use crate::frames::export::write_endpoints;
@@ -12,8 +12,6 @@ use crate::mine::fingerprint_tables as fingerprints;
 use crate::report::envelope;
 use crate::report::numbers::counted;
 use crate::report::table::TableFormat;
-use crate::settings::Effective;
-use crate::settings::formats::load_config;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -33,7 +31,7 @@ pub struct Args {
 
 /// Reads, sums up, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let settings = Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings;
+    let settings = settings(context)?;
     let window = window::of(&args.asked.window, context.now_ms)?;
     let output = args.asked.export.shared();
     let wanted = Wanted { input: &args.asked.input, window, settings: &settings, output: &output, planner: None };

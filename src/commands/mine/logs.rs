@@ -21,7 +21,7 @@ pub fn read(
     export: &ExportArgs,
     context: &mut Context<'_>,
 ) -> Result<Input> {
-    let mut input = Input::read(args, window::of(of, context.now_ms)?, tier, &export.shared(), context)?;
+    let mut input = Input::read(args, window::of(of, context.now_ms)?, (tier, None), &export.shared(), context)?;
     input.expect_records(args)?;
     input.report_holds(Holds::Calls)?;
     Ok(input)

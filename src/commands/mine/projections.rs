@@ -42,7 +42,7 @@ pub struct Args {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let output = args.asked.export.shared();
     let window = window::of(&args.asked.window, context.now_ms)?;
-    let mut input = Input::read(&args.asked.input, window, 0, &output, context)?;
+    let mut input = Input::read(&args.asked.input, window, (0, None), &output, context)?;
     input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     let question = format!("projections {}", about(&input.data, &input)?);

@@ -43,8 +43,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Err(input.nothing_in_window("tool calls"));
     }
     let classed = rows.into_iter().map(|row| {
-        let read_share = row.read_calls as f64 / row.calls.max(1) as f64;
-        let class = classify_agent(row.calls as f64, row.compactions as f64, read_share).into_str().to_owned();
+        let class = classify_agent(row.calls, row.read_calls, row.compactions).into_str().to_owned();
         SessionRowSummary { class, ..row }
     });
     let (rows, left_out) = logs::keep_k(classed.collect(), export, |_| 1);

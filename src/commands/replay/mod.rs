@@ -1,8 +1,6 @@
 //! `devboy replay`: what the layered pipeline would have saved on these logs, under one configuration or several.
 
 mod compare;
-pub mod planner;
-pub mod policy;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,8 +13,9 @@ use crate::base::error::{Error, Result};
 use crate::base::model_id::normalise;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Shown;
-use crate::commands::config::{config_path, warn_unknown};
+use crate::commands::config::{config_path, tell_file};
 use crate::commands::input::QuestionArgs;
+use crate::commands::{planner, what_if};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
@@ -40,7 +39,7 @@ use crate::whatif::sim::money::Prices;
 /// counts, once with the published formats and once with the extended ones. An encoding counts only if reading it gives
 /// back what the body says. With --sweep or --against several configurations are compared. With --baseline the savings
 /// are held against a file that you keep in your repository: exit code 3 means that they got worse.
-#[derive(clap::Args, Debug, Default)]
+#[derive(clap::Args, Debug, Clone)]
 pub struct Args {
     /// The configuration to replay. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
     #[arg(long, value_name = "FILE")]
@@ -87,20 +86,9 @@ pub struct Args {
     #[command(flatten)]
     planning: planner::PlannerArgs,
     #[command(flatten)]
-    setting: policy::PolicyArgs,
+    setting: what_if::PolicyArgs,
     #[command(flatten)]
     asked: QuestionArgs,
-}
-
-impl Args {
-    /// What `devboy planner` asks for.
-    pub fn for_planner(
-        (config, sweep, emit_telemetry): (Option<PathBuf>, Vec<String>, Option<PathBuf>),
-        planning: planner::PlannerArgs,
-        asked: QuestionArgs,
-    ) -> Self {
-        Self { planner: true, config, sweep, emit_telemetry, planning, asked, ..Self::default() }
-    }
 }
 
 /// The old spellings `replay --policy` and `replay --planner` go on working, but the help tells of the commands that have
@@ -109,7 +97,7 @@ pub fn hide_old_spellings(command: clap::Command) -> clap::Command {
     let flags = |command: clap::Command| -> Vec<String> {
         command.get_arguments().map(|flag| flag.get_id().to_string()).collect()
     };
-    let of_policies = flags(policy::PolicyArgs::augment_args(clap::Command::new("")));
+    let of_policies = flags(what_if::PolicyArgs::augment_args(clap::Command::new("")));
     let of_planner = flags(planner::PlannerArgs::augment_args(clap::Command::new("")));
     command.mut_args(move |flag| {
         let id = flag.get_id().to_string();
@@ -123,21 +111,13 @@ pub fn hide_old_spellings(command: clap::Command) -> clap::Command {
 
 /// Reads, replays, compares, shows, gates.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    if args.planner {
-        return planner::run(args, context);
-    }
-    if let Some(name) = &args.policy {
-        let Args { setting, config, sweep, asked, reach, .. } = args;
-        let (config, reach) = (config.as_ref(), reach.as_deref());
-        return policy::run(&policy::Flags { name, policy: setting, config, reach, sweep, asked }, context);
+    if args.planner || args.policy.is_some() {
+        return run_as_spelled_now(args.clone(), context);
     }
     let scenarios = scenarios(args, context)?;
     // What a place is worth in money is asked of the requests, too.
     let asks_worth = args.reach.is_some() && !scenarios.is_sweep() && args.against.is_none() && args.baseline.is_none();
-    let mut input = match asks_worth {
-        true => args.asked.read_for_timeline(scenarios.tier(), TimelineDetail::default(), context)?,
-        false => args.asked.read(scenarios.tier(), context)?,
-    };
+    let mut input = args.asked.read(scenarios.tier(), asks_worth.then(TimelineDetail::default), context)?;
     input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     if let Some(model) = &args.model {
@@ -155,7 +135,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     if let Some((dir, laid)) = args.emit_telemetry.as_ref().zip(laid.as_ref()) {
         let scenario = Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false));
-        emit(dir, &laid.events(&scenario), laid, args, context)?;
+        emit(dir, &laid.events(&scenario), laid, &args.asked, context)?;
     }
     if let [report, other] = reports.as_slice() {
         compare::against(args, &scenarios, [report, other], &input, context)?;
@@ -175,10 +155,19 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         None => None,
     };
     if let Some(path) = &args.html {
-        write_private(path, &report::html(report))?;
+        write_private(path, report::html(report))?;
     }
     show(args, report, (gate.as_ref(), worth.as_ref()), &input, context)?;
     gate.map_or(Ok(Exit::Done), |gate| conclude(&gate, &args.asked.output, context))
+}
+
+/// `replay --policy` is `what-if`, and `replay --planner` is `planner`.
+fn run_as_spelled_now(args: Args, context: &mut Context<'_>) -> Result<Exit> {
+    let Args { policy, config, sweep, reach, emit_telemetry, planning, setting, asked, .. } = args;
+    match policy {
+        Some(policy) => what_if::run(&what_if::Args { policy, config, sweep, reach, setting, asked }, context),
+        None => planner::run(&planner::Args { config, sweep, emit_telemetry, planning, asked }, context),
+    }
 }
 
 /// The exit code of a gate, and the reason on stderr.
@@ -206,13 +195,13 @@ fn scenarios(args: &Args, context: &Context<'_>) -> Result<Scenarios> {
     if let Some(path) = &args.against {
         files.push(load_config(path, true)?);
     }
-    let asked = ScenarioChanges {
+    let changes = ScenarioChanges {
         sweep: &args.sweep,
         agent_profile: args.agent_profile.as_deref(),
         model: args.model.as_deref(),
         reach: args.reach.as_deref(),
     };
-    Scenarios::new(files, &asked, &Data::new(args.asked.input.rules_dir.as_deref())?)
+    Scenarios::new(files, &changes, &Data::new(args.asked.input.rules_dir.as_deref())?)
 }
 
 /// Whether a configuration, the list of prices or a log knows this model.
@@ -245,18 +234,22 @@ fn tell(scenarios: &Scenarios, output: &OutputArgs, context: &mut Context<'_>) -
     if output.quiet {
         return Ok(());
     }
-    for file in &scenarios.files {
-        let state = if file.existed { "" } else { " (does not exist: built-in values)" };
-        writeln!(context.err, "# config: {}{state}", file.path.shown())?;
-        warn_unknown(file, context)?;
-    }
-    Ok(())
+    scenarios.files.iter().try_for_each(|file| tell_file(file, context))
 }
 
 /// Writes events, and says how many.
-fn emit(dir: &Path, log: &EventLog, laid: &ReplayInput, args: &Args, context: &mut Context<'_>) -> Result<()> {
+///
+/// # Errors
+/// Whatever the disk says.
+pub fn emit(
+    dir: &Path,
+    log: &EventLog,
+    laid: &ReplayInput,
+    asked: &QuestionArgs,
+    context: &mut Context<'_>,
+) -> Result<()> {
     let files = emit::write(dir, log, laid, &context.pseudonyms)?;
-    if !args.asked.output.quiet {
+    if !asked.output.quiet {
         let (events, files) = (counted(log.events.len() as u64, "event"), counted(files, "file"));
         let planned = match log.planned.len() {
             0 => String::new(),

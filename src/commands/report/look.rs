@@ -27,7 +27,7 @@ use crate::whatif::workload::{Workload, oracle};
 /// # Errors
 /// If there is none; the error lists the places looked at.
 pub fn input(args: &Args, context: &mut Context<'_>) -> Result<Input> {
-    let input = args.asked.read_for_timeline(0, TimelineDetail::default(), context)?;
+    let input = args.asked.read(0, Some(TimelineDetail::default()), context)?;
     input.expect_records(&args.asked.input)?;
     Ok(input)
 }

@@ -15,7 +15,7 @@ use crate::base::error::{Error, Result};
 use crate::base::pseudonyms::{Pseudonyms, is_pseudonym};
 use crate::base::stats::SessionUse;
 use crate::base::tokenizer::Counting;
-use crate::commands::replay::planner;
+use crate::commands::input::QuestionArgs;
 use crate::facts::encode;
 use crate::facts::inner_formats::InnerFormat;
 use crate::frames::export::write_endpoints;
@@ -37,10 +37,10 @@ use crate::replay::reach::Reach;
 use crate::replay::tape::Tape;
 use crate::replay::{EffectsBaseline, HistoryPiece, RecordedLog, ReplayOptions, Scenario, SessionProfile};
 use crate::rules::prefetching::Fetched;
-use crate::rules::{statistics, t1_tools};
+use crate::rules::{mined_planners, paying, statistics, t1_tools};
 use crate::settings::entries::RuleInputs;
 use crate::settings::formats::vocabularies;
-use crate::settings::{AgentClass, Settings, SettingsFile, classify_agent, write_private_bytes};
+use crate::settings::{AgentClass, Settings, SettingsFile, classify_agent, write_private};
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -60,6 +60,13 @@ pub struct Wanted<'a> {
     pub output: &'a OutputArgs,
     /// A configuration whose planner is replayed over the logs, too.
     pub planner: Option<&'a SettingsFile>,
+}
+
+impl<'a> Wanted<'a> {
+    /// What a question asks for, under a configuration.
+    pub fn of(asked: &'a QuestionArgs, window: Range<Millis>, settings: &'a Settings) -> Self {
+        Self { input: &asked.input, window, settings, output: &asked.output, planner: None }
+    }
 }
 
 /// Where responses come from.
@@ -145,7 +152,7 @@ impl Responses {
     /// If no log can be found, or a data file does not fit.
     pub fn from_logs(wanted: &Wanted<'_>, context: &mut Context<'_>) -> Result<Self> {
         let tier = vocabularies(wanted.settings, None);
-        let mut input = Input::read(wanted.input, wanted.window.clone(), tier, wanted.output, context)?;
+        let mut input = Input::read(wanted.input, wanted.window.clone(), (tier, None), wanted.output, context)?;
         input.expect_records(wanted.input)?;
         input.report_holds(Holds::Calls)?;
         let laid = ReplayInput::new(None, &mut input)?;
@@ -153,7 +160,7 @@ impl Responses {
         let (data, words) = (input.data.clone(), input.vocabulary.clone());
         let mut log = laid.events(&scenario);
         if let Some(file) = wanted.planner {
-            let judged = planner::shadow(file, &mut input, &laid, &scenario, &mut log)?;
+            let judged = mined_planners::shadow(file, &mut input, &laid, &scenario, &mut log)?;
             input.notes.push(format!(
                 "the planner was replayed over the {judged} latest sessions; `devboy planner` shows how it did"
             ));
@@ -282,7 +289,7 @@ impl Responses {
     pub fn fetched(&mut self, file: &SettingsFile) -> Result<Option<Fetched>> {
         match &mut self.origin {
             ResponseOrigin::Telemetry(_) => Ok(None),
-            ResponseOrigin::Logs(input) => planner::paying::configured(file, input).map(Some),
+            ResponseOrigin::Logs(input) => paying::configured(file, input).map(Some),
         }
     }
 
@@ -306,7 +313,7 @@ impl Responses {
         let mut out = Vec::new();
         write_endpoints(&mut out, &self.observed.endpoints, &self.about())?;
         let beside = config.parent().unwrap_or(Path::new("."));
-        write_private_bytes(&beside.join("telemetry").join("endpoints.parquet"), &out)
+        write_private(&beside.join("telemetry").join("endpoints.parquet"), out)
     }
 
     /// What an export says about its window.
@@ -368,6 +375,5 @@ pub fn surroundings(settings: &Settings, context: &Context<'_>) -> Surroundings 
 }
 
 fn class_of(session: &SessionUse) -> AgentClass {
-    let read_share = session.read_calls as f64 / session.calls.max(1) as f64;
-    classify_agent(session.calls as f64, session.compactions as f64, read_share)
+    classify_agent(session.calls, session.read_calls, session.compactions)
 }

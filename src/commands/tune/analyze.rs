@@ -3,24 +3,23 @@
 
 use serde_json::json;
 
-use crate::base::error::{Error, FailureKind, Result};
+use crate::base::error::Result;
 use crate::base::visible::Shown as _;
-use crate::commands::config::{config_path, warn_unknown};
+use crate::commands::config::{config_path, warn_unknown, warnings_json};
 use crate::commands::input::QuestionArgs;
 use crate::commands::responses::{Responses, RuleBasis, Wanted};
 use crate::commands::tune::gate::ProposalGate;
 use crate::commands::tune::lenders::TeamArgs;
-use crate::commands::tune::warnings::warnings_json;
 use crate::commands::tune::writing::{SettledProposal, WriteArgs};
 use crate::commands::tune::{effects, refreshed, writing};
 use crate::mine::fingerprint_tables as fingerprints;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::TableFormat;
 use crate::rules::precedence::KeyOwners;
-use crate::rules::proposal::{Proposal, View, proposed, settle};
+use crate::rules::proposal::{Proposal, proposed, settle};
 use crate::rules::{Speaks, judge_events, r7_speculation, report as findings, statistics};
 use crate::settings::formats::load_config;
-use crate::settings::{Effective, SettingsFile};
+use crate::settings::{Effective, SettingsFile, View};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -77,13 +76,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let file = load_config(&path, false)?;
     let effective = Effective::resolve(&file)?;
     let window = window::of(&args.asked.window, context.now_ms)?;
-    let wanted = Wanted {
-        input: &args.asked.input,
-        window,
-        settings: &effective.settings,
-        output: &args.asked.output,
-        planner: args.auto_enrichment.then_some(&file),
-    };
+    let planner = args.auto_enrichment.then_some(&file);
+    let wanted = Wanted { planner, ..Wanted::of(&args.asked, window, &effective.settings) };
     let mut responses = if args.from_claude_logs {
         Responses::from_logs(&wanted, context)?
     } else {
@@ -96,8 +90,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Err(responses.nothing_found());
     }
     let others = args.others.read(&responses.data, context)?;
-    let whose = others.as_ref().map(|others| others.lenders().lend(&mut observed)).unwrap_or_default();
-    let view = View::new(&file, &effective);
+    let whose = others.as_ref().map(|others| others.lend(&mut observed)).unwrap_or_default();
+    let view = View::of(&file)?;
     let asked: &[Speaks] =
         if args.auto_enrichment { &[Speaks::Events, Speaks::AutoEnrichment] } else { &[Speaks::Events] };
     let seen_until = responses.observed.profile.span_ms.map(|(_, last)| last);
@@ -118,10 +112,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let proposal = Proposal::new(&file, found)?.titled(&file, &worth(&gate));
     let is_split = later.is_some();
     let analysis = Analysis { file: &file, responses: &responses, gate, proposal, is_own: others.is_none(), is_split };
-    // Whoever stops reading has seen enough; what was asked for is done all the same.
-    let unread = |cause: Error| if cause.kind == FailureKind::BrokenPipe { Ok(()) } else { Err(cause) };
-    show(args, context, &analysis).or_else(unread)?;
-    context.out.flush().map_err(Into::into).or_else(unread)?;
+    context.show(|context| show(args, context, &analysis))?;
     conclude(args, context, &analysis)
 }
 

@@ -10,7 +10,6 @@ use crate::base::error::Result;
 use crate::base::forecast::ForecastWeek;
 use crate::commands::config::config_path;
 use crate::commands::input::QuestionArgs;
-use crate::commands::replay::planner;
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::tune::effects;
 use crate::frames::input::Input;
@@ -19,12 +18,11 @@ use crate::logs::overview::Holds;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::sizes::SizesBySession;
 use crate::report::table::TableFormat;
-use crate::rules::{backtest_report, claude, statistics, t1_tools};
+use crate::rules::{backtest_report, claude, mined_planners, statistics, t1_tools};
 use crate::settings::Effective;
 use crate::settings::formats::load_config;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
-use crate::shell::window;
 use crate::whatif::backtest;
 use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::thresholds::ClientThresholds;
@@ -51,14 +49,7 @@ pub struct Args {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(args.config.as_ref(), context)?;
     let file = load_config(&path, args.config.is_some())?;
-    let window = window::of(&args.asked.window, context.now_ms)?;
-    let mut input = Input::read_for_timeline(
-        &args.asked.input,
-        window.clone(),
-        (0, TimelineDetail::default()),
-        &args.asked.output,
-        context,
-    )?;
+    let mut input = args.asked.read(0, Some(TimelineDetail::default()), context)?;
     input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     let numbers = statistics::numbers(&input.data)?;
@@ -66,7 +57,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let (history, _) = input.named_history();
     let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
     let mut rows = statistics::coverage(&follow_ups, &SizesBySession::of_history(&history), calls_min, &numbers);
-    rows.push(planner::selective_coverage(file.clone(), &mut input, &numbers.backtest)?);
+    rows.push(mined_planners::selective_coverage(file.clone(), &mut input, &numbers.backtest)?);
     let workload = Workload::new(input.timeline(TimelineDetail::default())?, None, &input.data, false, true)?;
     rows.extend(input.pool.install(|| backtest::coverage(&workload, &input.data, &numbers.backtest))?);
     let effects = statistics::effects(&input.data)?;
@@ -75,8 +66,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         input.notes.push("effects of R1 to R5: standard input cannot be replayed".to_owned());
     } else {
         let settings = Effective::resolve(&file)?.settings;
-        let wanted =
-            Wanted { input: &args.asked.input, window, settings: &settings, output: &args.asked.output, planner: None };
+        let wanted = Wanted::of(&args.asked, input.window.clone(), &settings);
         let responses = Responses::from_logs(&wanted, context)?;
         rows.extend(effects::of_pipeline(&file, &responses, &context.pseudonyms)?);
     }

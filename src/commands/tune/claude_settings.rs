@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::base::error::{Error, FailureKind, Result};
+use crate::base::error::{Error, Result};
 use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
@@ -86,7 +86,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let journal = journal_path(&config_path(None, context)?);
     // Broken settings end the command before any work is done.
     let layers = SettingsLayers::load(&places, scope, &path)?;
-    let mut input = args.asked.read_for_timeline(0, TimelineDetail::default(), context)?;
+    let mut input = args.asked.read(0, Some(TimelineDetail::default()), context)?;
     input.expect_records(&args.asked.input)?;
     input.report_holds(Holds::FirstChunks)?;
     let timeline = input.timeline(TimelineDetail::default())?;
@@ -97,11 +97,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         });
     }
     let found = judged(scope, layers, &places, timeline, &input)?;
-    // Whoever stops reading has seen enough; what was asked for is done all the same.
-    let unread = |cause: Error| if cause.kind == FailureKind::BrokenPipe { Ok(()) } else { Err(cause) };
     input.tell(&args.asked.output, context)?;
-    show(args, context, &found, &input).or_else(unread)?;
-    context.out.flush().map_err(Into::into).or_else(unread)?;
+    context.show(|context| show(args, context, &found, &input))?;
     conclude(args, context, &found, &journal, &input)
 }
 

@@ -17,11 +17,11 @@ use crate::replay::Scenario;
 use crate::replay::reach::reaches;
 use crate::replay::savings::{SavedBySession, shares};
 use crate::rules::claude::effects::name_of;
-use crate::rules::proposal::{View, proposed, settle};
+use crate::rules::proposal::{proposed, settle};
 use crate::rules::statistics::{Effects, effects as effect_numbers};
 use crate::rules::{Speaks, judge_events, r6_cost_models, statistics};
 use crate::settings::finding::{Delta, Finding, Verdict};
-use crate::settings::{Effective, Settings, SettingsFile, what_if};
+use crate::settings::{Effective, Settings, SettingsFile, View, what_if};
 use crate::telemetry::log::{EventLog, Start};
 
 /// The name of the row about everything together.
@@ -118,8 +118,7 @@ impl Week<'_> {
     /// What the rules about the pipeline say of some sessions.
     fn spoken(&self, earlier: &EventLog) -> Result<Vec<Finding>> {
         let data = &self.responses.data;
-        let effective = Effective::resolve(self.file)?;
-        let view = View::new(self.file, &effective);
+        let view = View::of(self.file)?;
         let observed = self.responses.observe_part(earlier, self.pseudonyms)?;
         let found = judge_events(&observed, &[], data, &view, &[Speaks::Events])?;
         let found = settle(&view, &Default::default(), found);

@@ -4,21 +4,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::base::backtest::PromiseCoverage;
-use crate::base::error::{Error, FailureKind, Result};
+use crate::base::error::Result;
 use crate::base::names::Names;
 use crate::base::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::base::visible::{Shown as _, visible};
-use crate::commands::config::{config_path, warn_unknown};
+use crate::commands::config::{config_path, warn_unknown, warnings_json};
 use crate::commands::input::QuestionArgs;
 use crate::commands::mine::{fields as mine_fields, projections};
 use crate::commands::responses::Wanted;
 use crate::commands::tune::lenders::TeamArgs;
-use crate::commands::tune::warnings::warnings_json;
 use crate::commands::tune::writing::{SettledProposal, WriteArgs};
 use crate::commands::tune::{profiles, writing};
 use crate::fleet::lend::Whose;
 use crate::frames::calls::tool_stats;
-use crate::frames::fingerprint::Observed;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::frames::projection::MinedProjection;
@@ -36,12 +34,12 @@ use crate::report::table::TableFormat;
 use crate::rules::annotations::Annotations;
 use crate::rules::precedence::KeyOwners;
 use crate::rules::prefetching::Prefetching;
-use crate::rules::proposal::{Proposal, View, settle};
+use crate::rules::proposal::{Proposal, settle};
 use crate::rules::{
     RuleFacts, Speaks, judge_all, p1_model, paying, prefetching, report as findings, statistics, t1_tools,
 };
 use crate::settings::finding::Finding;
-use crate::settings::{Effective, SettingsFile, classify_agent};
+use crate::settings::{Effective, SettingsFile, View, classify_agent};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -116,42 +114,28 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     // A broken configuration ends the command before any work is done.
     let file = SettingsFile::load(&path)?;
     let effective = Effective::resolve(&file)?;
-    let mut input = match args.calibrate || args.fields {
-        true => args.asked.read_for_timeline(0, COUNTED, context)?,
-        false => args.asked.read(0, context)?,
-    };
+    let mut input = args.asked.read(0, (args.calibrate || args.fields).then_some(COUNTED), context)?;
     input.expect_records(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     let mut mined = recalled(args, &file, &mut input)?;
     let whose = match args.others.read(&input.data, context)? {
-        Some(others) if args.tools => {
-            others.lenders().lend_stats(&mut mined.names, &mut mined.tools, &mut mined.follow_ups)
-        }
+        Some(others) if args.tools => others.lend_stats(&mut mined.names, &mut mined.tools, &mut mined.follow_ups),
         _ => Whose::default(),
     };
-    let view = View::new(&file, &effective);
+    let view = View::of(&file)?;
     let found = judged(args, &mined, &whose, &view, &mut input)?;
     let precedence = KeyOwners::load(&input.data, &file, mined.overview.span_ms.map(|(_, last)| last))?;
     let mut found = settle(&view, &precedence, found);
     if let Some(judged) = &mined.prefetching {
         prefetching::gate(&mut found, judged, &view);
     }
-    let wanted = Wanted {
-        input: &args.asked.input,
-        window: input.window.clone(),
-        settings: &effective.settings,
-        output: &args.asked.output,
-        planner: None,
-    };
+    let wanted = Wanted::of(&args.asked, input.window.clone(), &effective.settings);
     let found = profiles::gate(&file, &effective.settings, &wanted, &mut input, found, context)?;
     let mut proposal = Proposal::new(&file, found)?;
     if !file.existed {
         proposal = proposal.titled(&file, NO_TOKENS);
     }
-    // Whoever stops reading has seen enough; what was asked for is done all the same.
-    let unread = |cause: Error| if cause.kind == FailureKind::BrokenPipe { Ok(()) } else { Err(cause) };
-    show(args, context, &input, &mined, &file, &proposal).or_else(unread)?;
-    context.out.flush().map_err(Into::into).or_else(unread)?;
+    context.show(|context| show(args, context, &input, &mined, &file, &proposal))?;
     let inputs = window::inputs("logs", mined.overview.calls, mined.overview.sessions, &input.window);
     let settled =
         SettledProposal { command: "tune from-claude-logs", file: &file, proposal: &proposal, gate: None, inputs };
@@ -176,6 +160,8 @@ fn recalled(args: &Args, file: &SettingsFile, input: &mut Input) -> Result<Mined
 /// What the rules say that were asked for.
 fn judged(args: &Args, mined: &MinedLogs, whose: &Whose, view: &View<'_>, input: &mut Input) -> Result<Vec<Finding>> {
     let fields = if args.fields { mine_fields::of_input(input)?.fields } else { Vec::new() };
+    let numbers = input.data.parsed::<PlannerThresholds>(PLANNER)?;
+    let annotations = Annotations::load(&input.data)?;
     let facts = RuleFacts {
         names: &Names::from_texts(mined.names.clone()),
         models: &mined.models,
@@ -183,15 +169,12 @@ fn judged(args: &Args, mined: &MinedLogs, whose: &Whose, view: &View<'_>, input:
         tools: &mined.tools,
         follow_ups: &mined.follow_ups,
         projections: &mined.projections,
-        projecting: &input.data.parsed::<PlannerThresholds>(PLANNER)?.projection,
         runnable: &mined.runnable,
         coverage: &mined.coverage,
         calibration: mined.calibration.as_ref().map_or(&[], |found| &found.families),
         fields: &fields,
-        annotations: &Annotations::load(&input.data)?,
         families: &p1_model::families(&input.data)?,
-        observed: &Observed::default(),
-        current: view,
+        ..RuleFacts::none(view, &annotations, &numbers.projection)
     };
     let more = [
         (args.tools, Speaks::LogsWithTools),
@@ -250,8 +233,7 @@ fn measure(input: &mut Input) -> Result<Calibration> {
 /// Classifies every session with the published thresholds.
 fn classify(sessions: &mut [SessionUse]) {
     for session in sessions {
-        let read_share = session.read_calls as f64 / session.calls.max(1) as f64;
-        session.class = classify_agent(session.calls as f64, session.compactions as f64, read_share).into_str();
+        session.class = classify_agent(session.calls, session.read_calls, session.compactions).into_str();
     }
 }
 

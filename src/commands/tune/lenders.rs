@@ -28,20 +28,12 @@ pub struct TeamArgs {
     provider: Option<PathBuf>,
 }
 
-/// Pools as they are read, and how names leave.
-pub struct Read {
-    team: Lender,
-    provider: Lender,
-    namings: [FleetNaming; 2],
-    limits: FleetLimits,
-}
-
 impl TeamArgs {
     /// Reads the pools; none if none are named.
     ///
     /// # Errors
     /// If one is no pool, or made with another secret.
-    pub fn read(&self, data: &Data, context: &Context<'_>) -> Result<Option<Read>> {
+    pub fn read(&self, data: &Data, context: &Context<'_>) -> Result<Option<Lenders>> {
         if self.team.is_none() && self.provider.is_none() {
             return Ok(None);
         }
@@ -70,18 +62,8 @@ impl TeamArgs {
             }
             provider = lender(&pool);
         }
-        Ok(Some(Read { team, provider, namings: [own, FleetNaming::new(None)?], limits }))
-    }
-}
-
-impl Read {
-    /// Who lends.
-    pub fn lenders(&self) -> Lenders<'_> {
-        Lenders {
-            team: (&self.team, &self.namings[0]),
-            provider: (&self.provider, &self.namings[1]),
-            limits: &self.limits,
-        }
+        let provider = (provider, FleetNaming::new(None)?);
+        Ok(Some(Lenders { team: (team, own), provider, limits }))
     }
 }
 

@@ -16,7 +16,6 @@ mod rules;
 mod search;
 mod show;
 mod undo;
-mod warnings;
 mod writing;
 
 use crate::base::error::Result;

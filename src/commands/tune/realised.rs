@@ -60,7 +60,7 @@ fn billed(config: &Path, args: &history::Args, context: &mut Context<'_>) -> Res
         return Ok(None);
     }
     let asked = InputArgs { input_dir: args.log_dir.clone(), allow_empty: true, ..args.input.clone() };
-    match Input::read_for_timeline(&asked, window::ALL, (0, TimelineDetail::default()), &args.report, context) {
+    match Input::read(&asked, window::ALL, (0, Some(TimelineDetail::default())), &args.report, context) {
         Ok(mut input) => {
             let prices = input.data.read("prices.toml", Prices::parse)?;
             Ok(Some((input.timeline(TimelineDetail::default())?, prices)))

@@ -5,10 +5,10 @@ use crate::base::error::Result;
 use crate::commands::responses::Responses;
 use crate::report::numbers::{percent, thousands};
 use crate::rules::prefetching::{Fetched, is_on};
-use crate::rules::proposal::{Proposal, View, proposed};
+use crate::rules::proposal::{Proposal, proposed};
 use crate::rules::r6_cost_models;
-use crate::settings::SettingsFile;
 use crate::settings::finding::{Finding, Verdict};
+use crate::settings::{SettingsFile, View};
 
 /// Holds what R6 proposes unless it pays. Telemetry holds no values: there nothing can be replayed, and what was recorded of
 /// the planner has to do.

@@ -19,11 +19,11 @@ use crate::replay::reach::Reaches;
 use crate::report::table::TableFormat;
 use crate::rules::claude::search as claude;
 use crate::rules::precedence::KeyOwners;
-use crate::rules::proposal::{Proposal, View, settle};
+use crate::rules::proposal::{Proposal, settle};
 use crate::rules::search;
 use crate::rules::search::{Search, SearchInput, SearchThresholds};
 use crate::settings::formats::{load_config, vocabularies};
-use crate::settings::{Effective, Settings};
+use crate::settings::{Effective, Settings, View};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -60,22 +60,15 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let effective = Effective::resolve(&file)?;
     let against = args.against.as_ref().map(|path| load_config(path, true)).transpose()?;
     let against = against.as_ref().map(Effective::resolve).transpose()?.map(|other| other.settings);
-    let window = window::of(&args.asked.window, context.now_ms)?;
     let configurations = std::iter::once(&effective.settings).chain(&against);
     let tier = configurations.fold(0, |bits, settings| bits | vocabularies(settings, None));
-    let mut input = Input::read_for_timeline(
-        &args.asked.input,
-        window,
-        (tier, TimelineDetail::default()),
-        &args.asked.output,
-        context,
-    )?;
+    let mut input = args.asked.read(tier, Some(TimelineDetail::default()), context)?;
     input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     let reaches = Reaches::choose(Some(&args.reach), &input.data)?;
     let found = found(args, &file, against.as_ref(), &reaches, &mut input)?;
     let of_client = of_client(&mut input)?;
-    let view = View::new(&file, &effective);
+    let view = View::of(&file)?;
     let precedence = KeyOwners::load(&input.data, &file, None)?;
     let proposal = Proposal::new(&file, settle(&view, &precedence, search::findings(&found, &view)?))?;
     input.tell(&args.asked.output, context)?;
@@ -139,7 +132,7 @@ fn show(
     if form == TableFormat::Json {
         let fields = input.fields(json!({
             "reach": reaches.chosen().id,
-            "search": search::json(found),
+            "search": found,
             "claude_settings": claude::json(of_client),
             "changes": proposal.count(),
             "diff": proposal.diff,

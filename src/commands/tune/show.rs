@@ -3,12 +3,16 @@
 use std::path::PathBuf;
 
 use serde_json::json;
+use toml_edit::Value;
 
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
+use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
-use crate::commands::config::config_path;
+use crate::commands::config::{config_path, tell_file, warn_of_models};
+use crate::planner::value_models::{LayerPrecedence, ModelLayers, Severity};
 use crate::report::table::{Table, TableFormat};
+use crate::rules::annotations::Annotations;
 use crate::rules::report as findings;
 use crate::settings::{Effective, Origin, SettingsFile};
 use crate::shell::arguments::{Exit, OutputArgs};
@@ -34,16 +38,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let effective = Effective::resolve(&file)?;
     if !args.output.quiet {
-        let state = if file.existed { "" } else { " (does not exist: built-in values)" };
-        writeln!(context.err, "# config: {}{state}", path.shown())?;
-        crate::commands::config::warn_unknown(&file, context)?;
-        super::warnings::warn_models(&file, &Data::default(), context)?;
+        tell_file(&file, context)?;
+        warn_models(&file, context)?;
     }
     let rows = effective.leaves();
     match args.output.form() {
         TableFormat::Json => {
             let value = |(key, value, origin): &(_, _, Origin)| {
-                let key: &crate::base::key_path::KeyPath = key;
+                let key: &KeyPath = key;
                 json!({ "key": key.to_string(), "value": findings::plain(value), "origin": origin_word(origin),
                         "line": if let Origin::File { line } = origin { Some(line) } else { None } })
             };
@@ -78,6 +80,22 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// Tells what is wrong with the value models of `[tools]`, laid over the shipped ones: links that lead nowhere or to tools
+/// that change something, probabilities that are none, circles of prerequisites.
+fn warn_models(file: &SettingsFile, context: &mut Context<'_>) -> Result<()> {
+    let annotations = Annotations::load(&Data::default())?;
+    let tools = file.get(&KeyPath::from(["tools"]));
+    let named: Vec<&str> = tools.iter().filter_map(Value::as_inline_table).flatten().map(|(name, _)| name).collect();
+    let mut layers = ModelLayers::default();
+    layers.annotate_reachable(named, |tool| {
+        annotations.of(tool).map(|annotation| (annotation.model, annotation.origin))
+    })?;
+    layers.user(file);
+    // A list that a person (or devboy) wrote is meant to stand in for the shipped one.
+    let problems = layers.resolve(LayerPrecedence::ByField)?.problems;
+    warn_of_models(problems.iter().filter(|problem| problem.severity == Severity::Error), context)
 }
 
 fn origin_word(origin: &Origin) -> String {

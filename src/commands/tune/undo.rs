@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::history::tell_damaged;
-use crate::base::error::{Error, FailureKind, Result};
+use crate::base::error::{Error, Result};
 use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::config_path;
 use crate::report::numbers::{counted, date};
@@ -14,6 +14,7 @@ use crate::rules::report as findings;
 use crate::settings::claude::file::{ClaudeFile, name_of};
 use crate::settings::claude::reversal::{claude_entry, journal_of_all, reverse_claude};
 use crate::settings::entries::{Journal, JournalChange, JournalEntry};
+use crate::settings::journal::WrittenFile;
 use crate::settings::{
     Reversal, SettingsFile, journal_entry, journal_of, journal_path, reverse, unified_diff, write_noted,
 };
@@ -48,7 +49,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         tell_damaged(&target.journal, &target.place, context)?;
     }
     let entry = chosen(&target.journal, args.id.as_deref(), &target.path)?;
-    if !target.existed() {
+    if !target.file().existed {
         return Err(Error::failed(format!("{} does not exist: there is nothing to undo in it", target.path.shown()))
             .hint("--output names another configuration"));
     }
@@ -56,17 +57,23 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if reversal.undone.is_empty() {
         return Err(nothing_undone(entry, &reversal));
     }
-    // Whoever stops reading has seen enough; what was asked for is done all the same.
-    let unread = |cause: Error| if cause.kind == FailureKind::BrokenPipe { Ok(()) } else { Err(cause) };
-    show(args, context, &target, entry, &reversal).or_else(unread)?;
-    context.out.flush().map_err(Into::into).or_else(unread)?;
+    let undo = Undo { args, target: &target, entry, reversal };
+    context.show(|context| undo.show(context))?;
     if !args.dry_run {
-        write(&target, entry, &reversal, context)?;
+        undo.write(context)?;
     }
     if !args.report.quiet {
-        conclude(args, context, &target, entry, &reversal)?;
+        undo.conclude(context)?;
     }
     Ok(Exit::Done)
+}
+
+/// An entry that is taken back.
+struct Undo<'u> {
+    args: &'u Args,
+    target: &'u UndoTarget,
+    entry: &'u JournalEntry,
+    reversal: Reversal,
 }
 
 /// The file in which something is taken back, and its journal.
@@ -110,17 +117,10 @@ impl UndoTarget {
         Ok(Self { path, file: UndoFile::Claude(file), place, journal })
     }
 
-    fn existed(&self) -> bool {
+    fn file(&self) -> WrittenFile<'_> {
         match &self.file {
-            UndoFile::Pipeline(file) => file.existed,
-            UndoFile::Claude(file) => file.existed,
-        }
-    }
-
-    fn text(&self) -> &str {
-        match &self.file {
-            UndoFile::Pipeline(file) => &file.text,
-            UndoFile::Claude(file) => &file.text,
+            UndoFile::Pipeline(file) => file.place(),
+            UndoFile::Claude(file) => file.place(&self.place),
         }
     }
 
@@ -172,45 +172,86 @@ fn nothing_undone(entry: &JournalEntry, reversal: &Reversal) -> Error {
     Error::failed(format!("nothing of {} of {} can be undone", entry.id, date(entry.at_ms))).hint(why.join("\n"))
 }
 
-fn show(
-    args: &Args,
-    context: &mut Context<'_>,
-    target: &UndoTarget,
-    entry: &JournalEntry,
-    reversal: &Reversal,
-) -> Result<()> {
-    let diff = unified_diff(target.text(), &reversal.text, &target.path.shown());
-    match args.report.form() {
-        TableFormat::Json => {
-            let undone = |change: &JournalChange| json!({ "key": change.key, "from": change.new, "to": change.old });
-            let fields = json!({
-                "config": target.path.shown(),
-                "undoes": entry.id,
-                "written": !args.dry_run,
-                "byte_identical": reversal.is_exact,
-                "edited_since": reversal.is_edited,
-                "undone": reversal.undone.iter().map(undone).collect::<Vec<_>>(),
-                "kept": reversal.kept.iter().map(|kept| json!({ "key": kept.key, "reason": kept.reason }))
-                    .collect::<Vec<_>>(),
-                "diff": diff,
-            });
-            args.report.write_json("tune undo", fields, context)
-        }
-        TableFormat::Table => {
-            let colored = context.colored(args.report.color);
-            findings::write_diff(context.out, &diff, colored)?;
-            let keys = counted(reversal.undone.len() as u64, "key");
-            writeln!(context.out, "\n# {keys} of {} back as before {}:", entry.id, date(entry.at_ms))?;
-            for change in &reversal.undone {
-                let words = format!("{}: {} → {}", change.key, side(&change.new), side(&change.old));
-                writeln!(context.out, "# {}", visible(&words))?;
+impl Undo<'_> {
+    fn show(&self, context: &mut Context<'_>) -> Result<()> {
+        let Self { args, target, entry, reversal } = self;
+        let diff = unified_diff(target.file().text, &reversal.text, &target.path.shown());
+        match args.report.form() {
+            TableFormat::Json => {
+                let undone =
+                    |change: &JournalChange| json!({ "key": change.key, "from": change.new, "to": change.old });
+                let fields = json!({
+                    "config": target.path.shown(),
+                    "undoes": entry.id,
+                    "written": !args.dry_run,
+                    "byte_identical": reversal.is_exact,
+                    "edited_since": reversal.is_edited,
+                    "undone": reversal.undone.iter().map(undone).collect::<Vec<_>>(),
+                    "kept": reversal.kept.iter().map(|kept| json!({ "key": kept.key, "reason": kept.reason }))
+                        .collect::<Vec<_>>(),
+                    "diff": diff,
+                });
+                args.report.write_json("tune undo", fields, context)
             }
-            for kept in &reversal.kept {
-                writeln!(context.out, "# kept: {}", visible(&format!("`{}` {}", kept.key, kept.reason)))?;
+            TableFormat::Table => {
+                let colored = context.colored(args.report.color);
+                findings::write_diff(context.out, &diff, colored)?;
+                let keys = counted(reversal.undone.len() as u64, "key");
+                writeln!(context.out, "\n# {keys} of {} back as before {}:", entry.id, date(entry.at_ms))?;
+                for change in &reversal.undone {
+                    let words = format!("{}: {} → {}", change.key, side(&change.new), side(&change.old));
+                    writeln!(context.out, "# {}", visible(&words))?;
+                }
+                for kept in &reversal.kept {
+                    writeln!(context.out, "# kept: {}", visible(&format!("`{}` {}", kept.key, kept.reason)))?;
+                }
+                Ok(())
             }
-            Ok(())
+            form => table(reversal).write(context.out, form, context.width),
         }
-        form => table(reversal).write(context.out, form, context.width),
+    }
+
+    /// Stores the file and adds the undo to the journal.
+    fn write(&self, context: &Context<'_>) -> Result<()> {
+        let Self { target, entry, reversal, .. } = self;
+        let back = |change: &JournalChange| JournalChange {
+            rule: change.rule.clone(),
+            key: change.key.clone(),
+            evidence: format!("takes back {}", entry.id),
+            ..JournalChange::default()
+        };
+        let changes = reversal.undone.iter().map(back).collect();
+        let (now_ms, text) = (context.now_ms, reversal.text.as_str());
+        let mut undo = match &target.file {
+            UndoFile::Pipeline(file) => journal_entry(now_ms, "tune undo", file, text, changes)?,
+            UndoFile::Claude(file) => claude_entry(now_ms, "tune undo", file, &target.place, text, changes)?,
+        };
+        undo.undoes = Some(entry.id.clone());
+        write_noted(&target.file(), text, &undo)
+    }
+
+    /// What there is to say besides the changes.
+    fn conclude(&self, context: &mut Context<'_>) -> Result<()> {
+        let Self { args, target, entry, reversal } = self;
+        let (err, id, path) = (&mut context.err, &entry.id, target.path.shown());
+        match reversal {
+            Reversal { is_exact: true, .. } => writeln!(err, "# the file is byte for byte what it was before {id}")?,
+            Reversal { is_edited: true, .. } => {
+                writeln!(err, "# the file was edited since {id}; all else in it stays")?
+            }
+            Reversal { .. } => {
+                writeln!(err, "# the file means what it did before {id}, but not every byte is the same")?
+            }
+        }
+        if reversal.text.trim().is_empty() {
+            writeln!(err, "# nothing is left in the file; it stays, empty")?;
+        }
+        let keys = counted(reversal.undone.len() as u64, "key");
+        match args.dry_run {
+            true => writeln!(err, "# {keys} to undo, nothing written")?,
+            false => writeln!(err, "# {keys} undone → {path}")?,
+        }
+        Ok(())
     }
 }
 
@@ -229,50 +270,4 @@ fn table(reversal: &Reversal) -> Table {
         table.row([kept.key.clone(), "kept".to_owned(), String::new(), String::new(), kept.reason.clone()]);
     }
     table
-}
-
-/// Stores the file and adds the undo to the journal.
-fn write(target: &UndoTarget, entry: &JournalEntry, reversal: &Reversal, context: &Context<'_>) -> Result<()> {
-    let back = |change: &JournalChange| JournalChange {
-        rule: change.rule.clone(),
-        key: change.key.clone(),
-        evidence: format!("takes back {}", entry.id),
-        ..JournalChange::default()
-    };
-    let changes = reversal.undone.iter().map(back).collect();
-    let (now_ms, text) = (context.now_ms, reversal.text.as_str());
-    let (mut undo, place) = match &target.file {
-        UndoFile::Pipeline(file) => (journal_entry(now_ms, "tune undo", file, text, changes)?, file.place()),
-        UndoFile::Claude(file) => {
-            let journal = target.place.as_path();
-            (claude_entry(now_ms, "tune undo", file, journal, text, changes)?, file.place(journal))
-        }
-    };
-    undo.undoes = Some(entry.id.clone());
-    write_noted(&place, text, &undo)
-}
-
-/// What there is to say besides the changes.
-fn conclude(
-    args: &Args,
-    context: &mut Context<'_>,
-    target: &UndoTarget,
-    entry: &JournalEntry,
-    reversal: &Reversal,
-) -> Result<()> {
-    let (err, id, path) = (&mut context.err, &entry.id, target.path.shown());
-    match reversal {
-        Reversal { is_exact: true, .. } => writeln!(err, "# the file is byte for byte what it was before {id}")?,
-        Reversal { is_edited: true, .. } => writeln!(err, "# the file was edited since {id}; all else in it stays")?,
-        Reversal { .. } => writeln!(err, "# the file means what it did before {id}, but not every byte is the same")?,
-    }
-    if reversal.text.trim().is_empty() {
-        writeln!(err, "# nothing is left in the file; it stays, empty")?;
-    }
-    let keys = counted(reversal.undone.len() as u64, "key");
-    match args.dry_run {
-        true => writeln!(err, "# {keys} to undo, nothing written")?,
-        false => writeln!(err, "# {keys} undone → {path}")?,
-    }
-    Ok(())
 }

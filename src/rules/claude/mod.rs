@@ -71,7 +71,7 @@ pub struct Uses {
 pub fn judge_all(facts: &SettingsFacts<'_>, data: &Data) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for rule in REGISTER {
-        findings.extend((rule.judge)(facts, &RuleThresholds::named(rule.file, data)?)?);
+        findings.extend((rule.judge)(facts, &RuleThresholds::of(rule.file, data)?)?);
     }
     Ok(findings)
 }

@@ -21,7 +21,7 @@ use crate::rules::search::path::{ChosenStep, SearchSpaceWalk};
 use crate::rules::search::space::SearchKey;
 use crate::settings::{Settings, SettingsFile, what_if};
 
-pub use report::{findings, json, sentence, tables};
+pub use report::{findings, sentence, tables};
 
 /// Name of the sheet.
 pub const SHEET: &str = "search.toml";

@@ -1,13 +1,11 @@
 //! What a search found: one sentence, the path as a table, the findings that are written, JSON.
 
-use serde_json::{Value, json};
-
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::report::numbers::{counted, percent, signed, thousands};
 use crate::report::table::Table;
 use crate::rules::search::{Judged, PathStep, Search, SearchSessions};
-use crate::settings::effective::Current;
+use crate::settings::View;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 
 /// The name under which the journal notes what came of a search.
@@ -101,11 +99,11 @@ fn share(tokens: f64, part: &SearchSessions) -> String {
 ///
 /// # Errors
 /// If a step cannot be read back, which is a defect.
-pub fn findings(search: &Search, current: &dyn Current) -> Result<Vec<Finding>> {
+pub fn findings(search: &Search, current: &View<'_>) -> Result<Vec<Finding>> {
     search.steps.iter().map(|step| finding(search, step, current)).collect()
 }
 
-fn finding(search: &Search, step: &PathStep, current: &dyn Current) -> Result<Finding> {
+fn finding(search: &Search, step: &PathStep, current: &View<'_>) -> Result<Finding> {
     let key: KeyPath = step.key.parse()?;
     let Judged { tokens, lower, upper } = step.later;
     let counts = format!(
@@ -123,9 +121,4 @@ fn finding(search: &Search, step: &PathStep, current: &dyn Current) -> Result<Fi
     };
     let evidence = Evidence::of(counts, search.later.sessions);
     Ok(Finding::new(RULE, step.key.clone(), verdict, evidence))
-}
-
-/// Everything, for programs.
-pub fn json(search: &Search) -> Value {
-    json!(search)
 }

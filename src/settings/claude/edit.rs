@@ -22,14 +22,10 @@ pub fn set(path: &Path, text: &str, key: &KeyPath, value: &Value) -> Result<Stri
         return set(path, "{}\n", key, value);
     }
     let root = check(path, text)?;
-    Ok(match find(path, text, root.clone(), key)? {
-        KeySearch::Found { members, position, .. } => {
-            replaced(text, members[position].value.clone(), &value.to_string())
-        }
-        KeySearch::Missing { object, members, depth } => {
-            let style = JsonStyle::of(text, root.start);
-            insert(text, &style, object, &members, &key.0[depth..], value)
-        }
+    let KeySearch { object, members, depth, found } = find(path, text, root.clone(), key)?;
+    Ok(match found {
+        Some(position) => replaced(text, members[position].value.clone(), &value.to_string()),
+        None => insert(text, &JsonStyle::of(text, root.start), object, &members, &key.0[depth..], value),
     })
 }
 
@@ -39,9 +35,8 @@ pub fn set(path: &Path, text: &str, key: &KeyPath, value: &Value) -> Result<Stri
 /// As [`set`].
 pub fn remove(path: &Path, text: &str, key: &KeyPath) -> Result<String> {
     let root = check(path, text)?;
-    let KeySearch::Found { object, members, position } = find(path, text, root, key)? else {
-        return Ok(text.to_owned());
-    };
+    let KeySearch { object, members, found, .. } = find(path, text, root, key)?;
+    let Some(position) = found else { return Ok(text.to_owned()) };
     let end = |member: &Member| member.value.end;
     let cut = match (position.checked_sub(1).map(|before| &members[before]), members.get(position + 1)) {
         (Some(before), _) => end(before)..end(&members[position]),

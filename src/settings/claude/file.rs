@@ -54,12 +54,10 @@ impl ClaudeFile {
             return Ok(None);
         }
         let root = check(&self.path, &self.text)?;
-        let KeySearch::Found { members, position, .. } = find(&self.path, &self.text, root, key)? else {
-            return Ok(None);
-        };
-        let text = &self.text[members[position].value.clone()];
-        serde_json::from_str(text).map(Some).map_err(|cause| {
-            let place = at(&self.path, &self.text, members[position].value.start);
+        let KeySearch { members, found, .. } = find(&self.path, &self.text, root, key)?;
+        let Some(value) = found.map(|position| members[position].value.clone()) else { return Ok(None) };
+        serde_json::from_str(&self.text[value.clone()]).map(Some).map_err(|cause| {
+            let place = at(&self.path, &self.text, value.start);
             Error::failed(format!("{place}: `{key}` cannot be read: {cause}"))
         })
     }

@@ -52,7 +52,7 @@ impl ClaudePlaces {
 pub struct SettingsLayers {
     /// The file that is changed.
     pub file: ClaudeFile,
-    above: Vec<(SettingsScope, ClaudeFile)>,
+    above: Vec<ClaudeFile>,
     variables: BTreeSet<String>,
 }
 
@@ -67,9 +67,8 @@ impl SettingsLayers {
             SettingsScope::User | SettingsScope::Local | SettingsScope::Managed => &[SettingsScope::Managed],
             SettingsScope::Project => &[SettingsScope::Managed, SettingsScope::Local],
         };
-        let file = |scope: &SettingsScope| Some((*scope, places.file(*scope).filter(|place| place != path)?));
-        let read = |(scope, path): (SettingsScope, PathBuf)| Ok((scope, ClaudeFile::load(&path)?));
-        let above = above.iter().filter_map(file).map(read).collect::<Result<Vec<_>>>()?;
+        let above = above.iter().filter_map(|scope| places.file(*scope).filter(|place| place != path));
+        let above = above.map(|path| ClaudeFile::load(&path)).collect::<Result<Vec<_>>>()?;
         Ok(Self { file: ClaudeFile::load(path)?, above, variables: places.variables.clone() })
     }
 
@@ -86,7 +85,7 @@ impl SettingsLayers {
     /// # Errors
     /// As [`ClaudeFile::get`].
     pub fn overridden(&self, lever: &Lever, key: &KeyPath, levers: &Levers) -> Result<Option<String>> {
-        for (_, file) in &self.above {
+        for file in &self.above {
             if file.get(key)?.is_some() {
                 return Ok(Some(format!("set by {} and cannot be overridden here", file.path.shown())));
             }
@@ -99,8 +98,7 @@ impl SettingsLayers {
                 return Ok(Some(format!("set by the variable {} and cannot be overridden here", other.name)));
             }
             let Some(other_key) = other.key(None).filter(|_| other.name != lever.name) else { continue };
-            let files = self.above.iter().map(|(_, file)| file).chain([&self.file]);
-            for file in files {
+            for file in self.above.iter().chain([&self.file]) {
                 if file.get(&other_key)?.is_some() {
                     return Ok(Some(format!("set by {} of {}, which wins over it", other.name, file.path.shown())));
                 }
@@ -116,7 +114,7 @@ impl SettingsLayers {
                 return Ok(Some(format!("without effect: the variable {} is set", switch.name)));
             }
             let Some(key) = switch.key(None) else { continue };
-            for file in self.above.iter().map(|(_, file)| file).chain([&self.file]) {
+            for file in self.above.iter().chain([&self.file]) {
                 // A variable switches off unless its text says no; a setting has to be false.
                 let is_off = match file.get(&key)? {
                     None => false,

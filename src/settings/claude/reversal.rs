@@ -14,7 +14,7 @@ use crate::settings::claude::edit::{remove, set};
 use crate::settings::claude::file::ClaudeFile;
 use crate::settings::entries::{CLAUDE_SETTINGS, Journal, JournalChange, JournalEntry};
 use crate::settings::journal::{entry_of, journal_name, journal_path, read_journal, text_sha};
-use crate::settings::reversal::{KeptKey, Reversal};
+use crate::settings::reversal::{KeptKey, Reversal, changed_since, text_before};
 
 /// The entry about one change of the file, made or about to be made. `changes` name the keys and why; the values are those
 /// of the two texts, and a key that keeps its value is left out.
@@ -61,7 +61,7 @@ pub fn journal_of_all(config: &Path) -> Result<Journal> {
             Err(cause) => (cause.kind() == ErrorKind::NotFound).then(|| text_sha("")),
         }
     };
-    Ok(journal.decided_by(sha))
+    Ok(journal.decided(sha))
 }
 
 /// Takes an entry back, in memory.
@@ -69,9 +69,8 @@ pub fn journal_of_all(config: &Path) -> Result<Journal> {
 /// # Errors
 /// If the file is no strict JSON.
 pub fn reverse_claude(file: &ClaudeFile, entry: &JournalEntry) -> Result<Reversal> {
-    let is_edited = !file.existed || text_sha(&file.text) != entry.after_sha;
-    let before = entry.restore.as_ref().filter(|_| !is_edited).and_then(|restore| restore.before(&file.text));
-    if let Some(text) = before.filter(|text| text_sha(text) == entry.before_sha) {
+    let (is_edited, before) = text_before(file.existed, &file.text, entry);
+    if let Some(text) = before {
         // A file of nothing would be no JSON: one that devboy made stays, with nothing in it.
         let text = if text.is_empty() { "{}\n".to_owned() } else { text };
         let is_exact = text_sha(&text) == entry.before_sha;
@@ -100,12 +99,8 @@ fn back(file: &ClaudeFile, change: &JournalChange) -> Result<std::result::Result
     };
     let found = file.get(&key)?;
     if found != new {
-        return Ok(Err(match (&found, &new) {
-            (found, _) if *found == old => "has its old value already".to_owned(),
-            (None, _) => "was taken out since".to_owned(),
-            (Some(found), Some(new)) => format!("is {found} now, devboy wrote {new}"),
-            (Some(found), None) => format!("is {found} now, devboy took it out"),
-        }));
+        let [spelled, wrote] = [&found, &new].map(|value| value.as_ref().map(Value::to_string));
+        return Ok(Err(changed_since(spelled, found == old, wrote.as_deref())));
     }
     let Some(old) = old else {
         let text = remove(&file.path, &file.text, &key)?;

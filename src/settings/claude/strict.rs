@@ -26,25 +26,15 @@ pub struct Member {
 
 /// What became of the search for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeySearch {
-    /// The object at `object` has it as its member `position`.
-    Found {
-        /// Where the object is.
-        object: Range<usize>,
-        /// Its members.
-        members: Vec<Member>,
-        /// Which one.
-        position: usize,
-    },
-    /// The object at `object` would hold it, below the parts of the key from `depth` on.
-    Missing {
-        /// Where the object is.
-        object: Range<usize>,
-        /// Its members.
-        members: Vec<Member>,
-        /// Number of parts of the key that are there.
-        depth: usize,
-    },
+pub struct KeySearch {
+    /// The innermost object on the way to it.
+    pub object: Range<usize>,
+    /// Its members.
+    pub members: Vec<Member>,
+    /// Number of parts of the key in front of that object.
+    pub depth: usize,
+    /// The member that is the key itself; none if the object lacks the next part.
+    pub found: Option<usize>,
 }
 
 /// Checks that a text is strict JSON with an object in it; says where the object is.
@@ -100,13 +90,15 @@ pub fn find(path: &Path, text: &str, root: Range<usize>, key: &KeyPath) -> Resul
     for (depth, part) in key.0.iter().enumerate() {
         let members = members(text, object.start);
         let mut same = members.iter().enumerate().filter(|(_, member)| member.name == *part);
-        let Some((position, member)) = same.next() else { return Ok(KeySearch::Missing { object, members, depth }) };
+        let Some((position, member)) = same.next() else {
+            return Ok(KeySearch { object, members, depth, found: None });
+        };
         if let Some((_, again)) = same.next() {
             let message = format!("{}: `{part}` stands a second time", at(path, text, again.key.start));
             return Err(Error::failed(message).hint("readers differ in which one counts: take one of them out"));
         }
         if depth + 1 == key.0.len() {
-            return Ok(KeySearch::Found { object, members, position });
+            return Ok(KeySearch { object, members, depth, found: Some(position) });
         }
         if !text[member.value.start..].starts_with('{') {
             let message = format!("{}: `{part}` is no object", at(path, text, member.value.start));

@@ -18,7 +18,7 @@ use super::schema::SchemaNode;
 use super::{CURRENT_VERSION, SettingsFile, lists, spell};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
-use crate::settings::write::{NewValue, WantedValue};
+use crate::settings::write::WantedValue;
 use crate::settings::{lines, outline, schema, tree};
 
 /// A text in the making, read anew after every splice.
@@ -44,7 +44,7 @@ impl<'f> DocumentDraft<'f> {
         let mut rest = changes;
         while let Some(first) = rest.first() {
             let mut seen = BTreeSet::new();
-            let absent = rest.iter().take_while(|change| matches!(change.value, NewValue::Absent)).count();
+            let absent = rest.iter().take_while(|change| change.value.is_none()).count();
             let beside = rest.iter().take_while(|change| self.is_new_block_beside(first, change));
             let blocks = beside.map(|change| &change.key).take_while(|key| seen.insert(*key)).count();
             match (absent, blocks) {
@@ -59,7 +59,7 @@ impl<'f> DocumentDraft<'f> {
 
     /// Whether a change adds a block of its own with the same parent as `first`.
     fn is_new_block_beside(&self, first: &WantedValue, change: &WantedValue) -> bool {
-        matches!(change.value, NewValue::Table(_))
+        matches!(change.value, Some(Value::InlineTable(_)))
             && change.key.parent() == first.key.parent()
             && !self.exists(&change.key)
             && matches!(
@@ -73,8 +73,8 @@ impl<'f> DocumentDraft<'f> {
         let mut blocks: Vec<String> = Vec::new();
         for change in changes {
             self.refuse_pinned(&change.key)?;
-            if let NewValue::Table(table) = &change.value {
-                blocks.push(spell::table(&change.key, &table.clone().into_inline_table(), eol));
+            if let Some(Value::InlineTable(table)) = &change.value {
+                blocks.push(spell::table(&change.key, table, eol));
             }
         }
         let first = &changes[0].key;
@@ -84,12 +84,9 @@ impl<'f> DocumentDraft<'f> {
 
     /// Makes one change; a section that the stated version does not know raises the version.
     fn change(&mut self, change: &WantedValue) -> Result<()> {
+        let Some(value) = &change.value else { return self.remove(std::slice::from_ref(change)) };
         let old = self.text.clone();
-        match &change.value {
-            NewValue::Scalar(value) => self.set(&change.key, value)?,
-            NewValue::Table(table) => self.set(&change.key, &Value::InlineTable(table.clone().into_inline_table()))?,
-            NewValue::Absent => return self.remove(std::slice::from_ref(change)),
-        }
+        self.set(&change.key, value)?;
         if old == self.text { Ok(()) } else { self.raise_version(&change.key) }
     }
 

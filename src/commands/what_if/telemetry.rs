@@ -1,8 +1,9 @@
 //! Policies over telemetry: what can be said without text and usage is said, the rest is refused.
 
 use crate::base::error::{Error, Result};
-use crate::commands::replay::policy::{Flags, settings, sheets, show};
+use crate::commands::config::settings;
 use crate::commands::responses::{Responses, Wanted};
+use crate::commands::what_if::{Args, sheets, show};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -14,7 +15,7 @@ use crate::whatif::tools::Tools;
 use crate::whatif::workload::{Workload, oracle};
 
 /// Reads what the live pipeline recorded and replays what can be replayed on it.
-pub fn run(flags: &Flags<'_>, rows: &[StackRow], context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, rows: &[StackRow], context: &mut Context<'_>) -> Result<Exit> {
     let (told, refused): (Vec<&StackRow>, Vec<&StackRow>) = rows.iter().partition(|row| refusal(&row.stack).is_none());
     if let ([], Some(row)) = (told.as_slice(), refused.first()) {
         let why = refusal(&row.stack).unwrap_or_default();
@@ -22,17 +23,16 @@ pub fn run(flags: &Flags<'_>, rows: &[StackRow], context: &mut Context<'_>) -> R
             .hint("leave --from-telemetry out: the logs have what is missing"));
     }
     let settings = settings(context)?;
-    let window = window::of(&flags.asked.window, context.now_ms)?;
-    let wanted =
-        Wanted { input: &flags.asked.input, window, settings: &settings, output: &flags.asked.output, planner: None };
+    let window = window::of(&args.asked.window, context.now_ms)?;
+    let wanted = Wanted::of(&args.asked, window, &settings);
     let mut responses = Responses::from_telemetry(&wanted, context)?;
-    if responses.log.is_empty() && !flags.asked.input.allow_empty {
+    if responses.log.is_empty() && !args.asked.input.allow_empty {
         return Err(responses.nothing_found());
     }
-    responses.tell(&flags.asked.output, context)?;
+    responses.tell(&args.asked.output, context)?;
     let shipped = PolicyConfigs::load(&responses.data)?;
-    let sheets = sheets(flags, rows, &shipped)?;
-    let tools = Tools::read(&flags.policy.tool_catalog, &responses.data)?;
+    let sheets = sheets(args, rows, &shipped)?;
+    let tools = Tools::read(&args.setting.tool_catalog, &responses.data)?;
     let workload = Workload::new(recorded::timeline(&responses.log), Some("o200k"), &responses.data, false, false)?;
     let cache = oracle(&shipped)?;
     let simulation = Simulation::new(&workload, &tools, &cache, None);
@@ -48,7 +48,7 @@ pub fn run(flags: &Flags<'_>, rows: &[StackRow], context: &mut Context<'_>) -> R
         let fidelity = Fidelity { estimator: TELEMETRY.into(), ..Fidelity::default() };
         reports.push(PolicyReport { policy: row.name.clone(), not_estimated, fidelity, ..PolicyReport::default() });
     }
-    show::show(flags, &reports, None, context)?;
+    show::show(args, &reports, None, context)?;
     Ok(Exit::Done)
 }
 

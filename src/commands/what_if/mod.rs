@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
-use crate::commands::config::config_path;
+use crate::commands::config::settings;
 use crate::commands::input::QuestionArgs;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
@@ -20,8 +20,8 @@ use crate::logs::timeline::requests::Timeline;
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::{Reach, Reaches};
 use crate::report::numbers::counted as counted_noun;
-use crate::settings::formats::{load_config, vocabularies};
-use crate::settings::{Effective, Settings};
+use crate::settings::Settings;
+use crate::settings::formats::vocabularies;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -39,86 +39,96 @@ use crate::whatif::{requests, sweep};
 
 pub use args::PolicyArgs;
 
-/// The flags of `devboy replay` that a policy looks at.
-pub struct Flags<'a> {
-    /// Which policy, several joined by `+`, or `all`.
-    pub name: &'a str,
-    /// Its own.
-    pub policy: &'a PolicyArgs,
+/// Send the requests of your logs again under another policy for contexts: what it saves, costs and breaks.
+///
+/// Policies: prompt-cache, compaction, history-trim, tool-filter, pick-tools, pipeline, arg-check, several joined by `+`,
+/// or all.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The policy.
+    #[arg(value_name = "POLICY")]
+    pub policy: String,
     /// A file of parameters.
-    pub config: Option<&'a PathBuf>,
-    /// Who runs the pipeline; none: whoever can change everything.
-    pub reach: Option<&'a str>,
-    /// `KEY=A,B,…`
-    pub sweep: &'a [String],
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Replay once for each value; several keys make a grid: `--sweep compaction.window=150000,200000`.
+    #[arg(long, value_name = "KEY=A,B,…")]
+    pub sweep: Vec<String>,
+    /// Of `pipeline`: who runs it, host, hook or gateway (the default).
+    #[arg(long, value_name = "NAME")]
+    pub reach: Option<String>,
+    /// How the policy is set.
+    #[command(flatten)]
+    pub setting: PolicyArgs,
     /// Which logs, and how results are shown.
-    pub asked: &'a QuestionArgs,
+    #[command(flatten)]
+    pub asked: QuestionArgs,
 }
 
 /// Reads, simulates the log, simulates the policies, shows.
-pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
-    let data = Data::new(flags.asked.input.rules_dir.as_deref())?;
-    let rows = crate::whatif::chosen::rows(flags.name, &flags.policy.compare, &data)?;
-    check(flags, &rows)?;
-    if flags.policy.from_telemetry {
-        return telemetry::run(flags, &rows, context);
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let data = Data::new(args.asked.input.rules_dir.as_deref())?;
+    let rows = crate::whatif::chosen::rows(&args.policy, &args.setting.compare, &data)?;
+    check(args, &rows)?;
+    if args.setting.from_telemetry {
+        return telemetry::run(args, &rows, context);
     }
     // What makes no sense is refused before anything is read.
     let shipped = PolicyConfigs::load(&data)?;
-    let sheets = sheets(flags, &rows, &shipped)?;
+    let sheets = sheets(args, &rows, &shipped)?;
     rows.iter().try_for_each(|row| sheets.with(row)?.check(&row.stack.0))?;
     // Only the pipeline needs to know what is in the results.
     let layered = rows.iter().any(|row| row.stack.has(Policy::Pipeline));
     let settings = layered.then(|| settings(context)).transpose()?;
-    let detail = detail(flags, &rows)?;
+    let detail = detail(args, &rows)?;
     let tier = settings.as_ref().map_or(0, |settings| vocabularies(settings, None));
-    let mut input = flags.asked.read_for_timeline(tier, detail, context)?;
-    input.expect_records(&flags.asked.input)?;
+    let mut input = args.asked.read(tier, Some(detail), context)?;
+    input.expect_records(&args.asked.input)?;
     input.report_holds(Holds::FirstChunks)?;
-    let reach = flags.reach.map(|id| Reaches::choose(Some(id), &input.data)).transpose()?;
+    let reach = args.reach.as_deref().map(|id| Reaches::choose(Some(id), &input.data)).transpose()?;
     let reach = reach.map(|reaches| reaches.chosen().clone());
-    let tools = tools(flags, &rows, &mut input)?;
+    let tools = tools(args, &rows, &mut input)?;
     let timeline = input.timeline(detail)?;
     // Arguments can be checked without any usage.
-    let checks_whole_logs = input.window == window::ALL && rows.iter().any(|row| checks_arguments(flags, row));
-    if timeline.requests.is_empty() && !checks_whole_logs && !flags.asked.input.allow_empty {
+    let checks_whole_logs = input.window == window::ALL && rows.iter().any(|row| checks_arguments(args, row));
+    if timeline.requests.is_empty() && !checks_whole_logs && !args.asked.input.allow_empty {
         return Err(no_requests(&timeline, &mut input));
     }
-    if let Some(path) = &flags.policy.per_request {
+    if let Some(path) = &args.setting.per_request {
         check_output(path, &input)?;
     }
     let replayed = settings.map(|settings| replayed(&mut input, &timeline, &settings, reach.as_ref())).transpose()?;
-    let estimator = flags.policy.estimator.as_deref();
-    let workload = Workload::new(timeline, estimator, &input.data, flags.policy.strict_pricing, true)?;
-    let workload = Workload { with_output: flags.policy.include_output.is_some(), ..workload };
+    let estimator = args.setting.estimator.as_deref();
+    let workload = Workload::new(timeline, estimator, &input.data, args.setting.strict_pricing, true)?;
+    let workload = Workload { with_output: args.setting.include_output.is_some(), ..workload };
     let cache = crate::whatif::workload::oracle(&shipped)?;
     let simulation = input.pool.install(|| Simulation::new(&workload, &tools, &cache, replayed.as_ref()));
-    match flags.sweep.is_empty() {
-        true => replay_rows(flags, &rows, (&simulation, &sheets), &mut input, context),
-        false => replay_sweep(flags, &rows, (&simulation, &sheets), &input, context),
+    match args.sweep.is_empty() {
+        true => replay_rows(args, &rows, (&simulation, &sheets), &mut input, context),
+        false => replay_sweep(args, &rows, (&simulation, &sheets), &input, context),
     }
 }
 
 /// Every value asked for, each against the log.
 fn replay_sweep(
-    flags: &Flags<'_>,
+    args: &Args,
     rows: &[StackRow],
     (simulation, sheets): (&Simulation<'_>, &PolicyConfigs),
     input: &Input,
     context: &mut Context<'_>,
 ) -> Result<Exit> {
     let counted = simulation.workload.counted(input.sources.len() as u64);
-    let mut swept = input.pool.install(|| sweep::run(flags.sweep, simulation, sheets, rows, &counted))?;
+    let mut swept = input.pool.install(|| sweep::run(&args.sweep, simulation, sheets, rows, &counted))?;
     correct(swept.cells.iter_mut().flat_map(|cell| &mut cell.report.cells), &simulation.workload.cells);
-    check_prices(flags, swept.cells.iter().map(|cell| &cell.report))?;
-    input.tell(&flags.asked.output, context)?;
-    show::sweep(flags, &swept, input, context)?;
+    check_prices(args, swept.cells.iter().map(|cell| &cell.report))?;
+    input.tell(&args.asked.output, context)?;
+    show::sweep(args, &swept, input, context)?;
     Ok(Exit::Done)
 }
 
 /// Every policy asked for, once.
 fn replay_rows(
-    flags: &Flags<'_>,
+    args: &Args,
     rows: &[StackRow],
     (simulation, sheets): (&Simulation<'_>, &PolicyConfigs),
     input: &mut Input,
@@ -128,68 +138,63 @@ fn replay_rows(
     let one = |row: &StackRow| {
         let sheets = sheets.with(row)?;
         let report = match row.stack.has(Policy::ArgCheck) {
-            true if checks_arguments(flags, row) => {
+            true if checks_arguments(args, row) => {
                 arg_check::report(input, simulation.workload, &sheets, simulation.tools)?
             }
             true => arg_check::put_off(),
             false => simulation.report(&sheets, &row.stack, row.is_named)?,
         };
         let report = PolicyReport { policy: row.name.clone(), ..report };
-        let report = if flags.policy.per_session { report } else { report.without_sessions() };
+        let report = if args.setting.per_session { report } else { report.without_sessions() };
         simulation.framed(report, counted.clone(), &sheets)
     };
     let mut reports: Vec<PolicyReport> =
         input.pool.install(|| rows.par_iter().with_max_len(1).map(one).collect::<Result<_>>())?;
     correct(reports.iter_mut().flat_map(|report| &mut report.cells), &simulation.workload.cells);
-    check_prices(flags, reports.iter())?;
-    if flags.policy.show_content {
+    check_prices(args, reports.iter())?;
+    if args.setting.show_content {
         requests::add(&mut reports, input);
     }
-    if let Some(path) = &flags.policy.per_request {
+    if let Some(path) = &args.setting.per_request {
         requests::write(path, simulation, sheets, rows.iter().zip(&reports))?;
     }
-    input.tell(&flags.asked.output, context)?;
-    show::tell(flags, &mut reports, input);
-    show::show(flags, &reports, Some(input), context)?;
+    input.tell(&args.asked.output, context)?;
+    show::tell(args, &mut reports, input);
+    show::show(args, &reports, Some(input), context)?;
     Ok(Exit::Done)
 }
 
 /// Definitions of tools, from the logs where a row was asked for that needs them.
-fn tools(flags: &Flags<'_>, rows: &[StackRow], input: &mut Input) -> Result<Tools> {
-    let mut tools = Tools::read(&flags.policy.tool_catalog, &input.data)?;
-    tools.provider = flags.policy.provider;
+fn tools(args: &Args, rows: &[StackRow], input: &mut Input) -> Result<Tools> {
+    let mut tools = Tools::read(&args.setting.tool_catalog, &input.data)?;
+    tools.provider = args.setting.provider;
     if rows.iter().any(|row| row.is_named && row.stack.asks_for_tools()) {
         tools.look_in(input);
     }
     Ok(tools)
 }
 
-/// The configuration of the pipeline.
-fn settings(context: &Context<'_>) -> Result<Settings> {
-    Ok(Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings)
-}
-
 /// Whether a row reads the logs for arguments: not as one of many, unless the user brings schemas.
-fn checks_arguments(flags: &Flags<'_>, row: &StackRow) -> bool {
-    row.stack.has(Policy::ArgCheck) && (row.is_named || !flags.policy.tool_catalog.is_empty())
+fn checks_arguments(args: &Args, row: &StackRow) -> bool {
+    row.stack.has(Policy::ArgCheck) && (row.is_named || !args.setting.tool_catalog.is_empty())
 }
 
-/// Flags of which nothing would come.
-fn check(flags: &Flags<'_>, rows: &[StackRow]) -> Result<()> {
+/// Args of which nothing would come.
+fn check(args: &Args, rows: &[StackRow]) -> Result<()> {
     let asks = rows.iter().any(|row| row.stack.asks_for_tools());
     let about_tools =
-        [("--tool-catalog", !flags.policy.tool_catalog.is_empty()), ("--provider", flags.policy.provider.is_some())];
+        [("--tool-catalog", !args.setting.tool_catalog.is_empty()), ("--provider", args.setting.provider.is_some())];
     if let Some((flag, _)) = about_tools.iter().find(|(_, is_given)| *is_given && !asks) {
         return Err(Error::usage(format!("{flag} says something about tools, which no policy here looks at"))
             .hint("add tool-filter, pick-tools or arg-check, or leave it out"));
     }
-    if flags.reach.is_some() && !rows.iter().any(|row| row.stack.has(Policy::Pipeline)) {
+    if args.reach.is_some() && !rows.iter().any(|row| row.stack.has(Policy::Pipeline)) {
         return Err(Error::usage("--reach says who runs the pipeline, which no policy here looks at")
             .hint("add pipeline, or leave it out"));
     }
-    let policy = flags.policy;
+    let policy = &args.setting;
     let of_logs = [
-        ("--sweep", !flags.sweep.is_empty()),
+        ("--sweep", !args.sweep.is_empty()),
         ("--per-request", policy.per_request.is_some()),
         ("--include-output", policy.include_output.is_some()),
         ("--strict-pricing", policy.strict_pricing),
@@ -204,7 +209,7 @@ fn check(flags: &Flags<'_>, rows: &[StackRow]) -> Result<()> {
         ("--explain", policy.explain),
         ("--show-content", policy.show_content),
     ];
-    match of_runs.iter().find(|(_, is_given)| *is_given && !flags.sweep.is_empty()) {
+    match of_runs.iter().find(|(_, is_given)| *is_given && !args.sweep.is_empty()) {
         Some((flag, _)) => Err(Error::usage(format!("{flag} is about one run, --sweep makes many"))
             .hint("sweep first, then replay the value that you like")),
         None => Ok(()),
@@ -226,8 +231,8 @@ fn check_output(path: &Path, input: &Input) -> Result<()> {
 }
 
 /// With --strict-pricing every token of every run must have a price.
-fn check_prices<'r>(flags: &Flags<'_>, reports: impl Iterator<Item = &'r PolicyReport>) -> Result<()> {
-    if !flags.policy.strict_pricing {
+fn check_prices<'r>(args: &Args, reports: impl Iterator<Item = &'r PolicyReport>) -> Result<()> {
+    if !args.setting.strict_pricing {
         return Ok(());
     }
     for report in reports.filter(|report| report.not_estimated.is_none()) {
@@ -251,27 +256,29 @@ fn no_requests(timeline: &Timeline, input: &mut Input) -> Error {
 }
 
 /// What the rows need: tokens of blocks for their sizes or to hold tokenizers against the bill, words to choose tools.
-fn detail(flags: &Flags<'_>, rows: &[StackRow]) -> Result<TimelineDetail> {
-    let estimator = flags.policy.estimator.as_deref().map(crate::whatif::workload::estimator_of).transpose()?;
+fn detail(args: &Args, rows: &[StackRow]) -> Result<TimelineDetail> {
+    let estimator = args.setting.estimator.as_deref().map(crate::whatif::workload::estimator_of).transpose()?;
     let by_vocabulary = matches!(estimator, Some(Estimator::Cl100k | Estimator::O200k));
     let tokens = by_vocabulary || rows.iter().any(|row| row.is_named && row.stack.has(Policy::PromptCache));
     Ok(TimelineDetail { tokens, words: rows.iter().any(|row| row.stack.asks_for_tools()) })
 }
 
 /// The sheets with everything that was set.
-fn sheets(flags: &Flags<'_>, rows: &[StackRow], shipped: &PolicyConfigs) -> Result<PolicyConfigs> {
+fn sheets(args: &Args, rows: &[StackRow], shipped: &PolicyConfigs) -> Result<PolicyConfigs> {
     let (mut sheets, asked) = (shipped.clone(), asked(rows));
-    for setting in flags.config.map_or_else(|| Ok(Vec::new()), |path| crate::whatif::chosen::settings_of(path))? {
+    for setting in
+        args.config.as_ref().map_or_else(|| Ok(Vec::new()), |path| crate::whatif::chosen::settings_of(path))?
+    {
         sheets.set_from_file(&setting, &asked)?;
     }
     let mut settings = Vec::new();
-    let short = [("prompt-cache.ttl", &flags.policy.ttl, "--ttl"), ("compaction.tier", &flags.policy.tier, "--tier")];
+    let short = [("prompt-cache.ttl", &args.setting.ttl, "--ttl"), ("compaction.tier", &args.setting.tier, "--tier")];
     for (key, value, flag) in short {
         if let Some(value) = value {
             settings.push(Assigned::parse(&format!("{key}={value}"), flag)?);
         }
     }
-    for text in &flags.policy.set {
+    for text in &args.setting.set {
         settings.push(Assigned::parse(text, format!("--set {text}"))?);
     }
     for setting in &settings {

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::base::error::{Error, Result};
 use crate::base::id::Id;
-use crate::commands::replay::policy::Flags;
 use crate::commands::shown_names::ShownNames;
+use crate::commands::what_if::Args;
 use crate::cost::groups::Label;
 use crate::frames::input::Input;
 use crate::mine::quality;
@@ -20,53 +20,48 @@ use crate::whatif::report::{PolicyReport, csv};
 use crate::whatif::sweep::Swept;
 
 /// Writes the figures of the cache under the names of an agent runtime.
-fn aliases(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Context<'_>) -> Result<()> {
+fn aliases(args: &Args, reports: &[PolicyReport], context: &mut Context<'_>) -> Result<()> {
     let of = |report: &PolicyReport| report.details.get("prompt-cache")?.get("aliases").cloned();
     let figures = reports
         .iter()
         .find_map(of)
         .ok_or_else(|| Error::usage("--alias tells figures of the cache").hint("add --policy prompt-cache"))?;
-    flags.asked.output.write_json("replay", json!({ "metrics": figures }), context)
+    args.asked.output.write_json("replay", json!({ "metrics": figures }), context)
 }
 
 /// Writes one report, or several side by side; without an input they are about telemetry.
-pub fn show(
-    flags: &Flags<'_>,
-    reports: &[PolicyReport],
-    input: Option<&Input>,
-    context: &mut Context<'_>,
-) -> Result<()> {
-    if flags.policy.alias.is_some() && input.is_some() {
-        return aliases(flags, reports, context);
+pub fn show(args: &Args, reports: &[PolicyReport], input: Option<&Input>, context: &mut Context<'_>) -> Result<()> {
+    if args.setting.alias.is_some() && input.is_some() {
+        return aliases(args, reports, context);
     }
-    if flags.asked.output.form() == TableFormat::Json {
-        let rows: Vec<Value> = reports.iter().map(|one| report::json(one, flags.policy.per_session)).collect();
+    if args.asked.output.form() == TableFormat::Json {
+        let rows: Vec<Value> = reports.iter().map(|one| report::json(one, args.setting.per_session)).collect();
         let mut fields = match input {
             Some(input) => input.fields(json!({ "policies": rows })),
             None => json!({ "basis": "telemetry", "policies": rows }),
         };
-        if flags.policy.redact {
+        if args.setting.redact {
             sharing::hide_places(&mut fields);
             sharing::hide_servers(&mut fields, &context.pseudonyms);
         }
-        return flags.asked.output.write_json("replay", fields, context);
+        return args.asked.output.write_json("replay", fields, context);
     }
-    in_words(flags, reports, input, context)
+    in_words(args, reports, input, context)
 }
 
 /// Writes a sweep.
-pub fn sweep(flags: &Flags<'_>, swept: &Swept, input: &Input, context: &mut Context<'_>) -> Result<()> {
-    if flags.asked.output.form() == TableFormat::Json {
+pub fn sweep(args: &Args, swept: &Swept, input: &Input, context: &mut Context<'_>) -> Result<()> {
+    if args.asked.output.form() == TableFormat::Json {
         let cell = |cell: &crate::whatif::sweep::SweepCell| {
             let values = swept.keys.iter().cloned().zip(cell.values.iter().map(|value| json!(value)));
-            json!({ "values": values.collect::<serde_json::Map<String, Value>>(), "policy": report::json(&cell.report, flags.policy.per_session) })
+            json!({ "values": values.collect::<serde_json::Map<String, Value>>(), "policy": report::json(&cell.report, args.setting.per_session) })
         };
         let cells: Vec<Value> = swept.cells.iter().map(cell).collect();
-        return flags.asked.output.write_json("replay", input.fields(json!({ "cells": cells })), context);
+        return args.asked.output.write_json("replay", input.fields(json!({ "cells": cells })), context);
     }
     let rows: Vec<(&[String], &PolicyReport)> =
         swept.cells.iter().map(|cell| (cell.values.as_slice(), &cell.report)).collect();
-    let form = flags.asked.output.form();
+    let form = args.asked.output.form();
     if form == TableFormat::Csv {
         return csv::sweep(&swept.keys, &rows).write(context.out, form, context.width);
     }
@@ -87,26 +82,21 @@ pub fn sweep(flags: &Flags<'_>, swept: &Swept, input: &Input, context: &mut Cont
     Ok(())
 }
 
-fn in_words(
-    flags: &Flags<'_>,
-    reports: &[PolicyReport],
-    input: Option<&Input>,
-    context: &mut Context<'_>,
-) -> Result<()> {
-    let form = flags.asked.output.form();
+fn in_words(args: &Args, reports: &[PolicyReport], input: Option<&Input>, context: &mut Context<'_>) -> Result<()> {
+    let form = args.asked.output.form();
     if form == TableFormat::Csv {
-        let table = if flags.policy.per_session { csv::sessions(reports) } else { csv::comparison(reports) };
+        let table = if args.setting.per_session { csv::sessions(reports) } else { csv::comparison(reports) };
         return table.write(context.out, form, context.width);
     }
     let damaged = input.map(|input| quality::of(&input.sources)).unwrap_or_default();
-    if !damaged.is_empty() && !flags.asked.output.quiet {
+    if !damaged.is_empty() && !args.asked.output.quiet {
         writeln!(context.err, "# malformed lines: {} (`devboy doctor` says where)", quality::in_a_line(&damaged))?;
     }
     if let [one] = reports {
-        report::write(context.out, one, form, flags.policy.detail(), context.width)?;
-        if flags.policy.per_session {
+        report::write(context.out, one, form, args.setting.detail(), context.width)?;
+        if args.setting.per_session {
             writeln!(context.out, "\n{BY_SESSION}")?;
-            report::sessions(one).write_top(context.out, form, context.width, flags.policy.detail().rows)?;
+            report::sessions(one).write_top(context.out, form, context.width, args.setting.detail().rows)?;
         }
         return Ok(());
     }
@@ -118,9 +108,9 @@ fn in_words(
     let parts = report::clear_parts(&cheapest_first);
     if !parts.is_empty() {
         writeln!(context.out, "\n{}", report::CLEAR_PARTS)?;
-        parts.write_top(context.out, form, context.width, flags.policy.detail().rows)?;
+        parts.write_top(context.out, form, context.width, args.setting.detail().rows)?;
     }
-    let is_short = !(flags.policy.all || flags.policy.explain || flags.policy.per_session || flags.policy.show_content);
+    let is_short = !(args.setting.all || args.setting.explain || args.setting.per_session || args.setting.show_content);
     if is_short {
         writeln!(context.out)?;
         for one in &cheapest_first {
@@ -132,7 +122,7 @@ fn in_words(
     for one in cheapest_first.into_iter().filter(|_| !is_short) {
         writeln!(context.out)?;
         report::headline(context.out, one, form)?;
-        besides(flags, one, form, context)?;
+        besides(args, one, form, context)?;
     }
     if let Some(line) = reports.iter().find_map(report::basis) {
         writeln!(context.out, "\n{line}")?;
@@ -141,14 +131,14 @@ fn in_words(
 }
 
 /// What a report of several adds where it is asked for.
-fn besides(flags: &Flags<'_>, one: &PolicyReport, form: TableFormat, context: &mut Context<'_>) -> Result<()> {
+fn besides(args: &Args, one: &PolicyReport, form: TableFormat, context: &mut Context<'_>) -> Result<()> {
     report::examples(context.out, form, one)?;
-    if flags.policy.explain {
+    if args.setting.explain {
         report::explained(context.out, form, one)?;
     }
-    if flags.policy.per_session {
+    if args.setting.per_session {
         writeln!(context.out, "\n{BY_SESSION}")?;
-        report::sessions(one).write_top(context.out, form, context.width, flags.policy.detail().rows)?;
+        report::sessions(one).write_top(context.out, form, context.width, args.setting.detail().rows)?;
     }
     Ok(())
 }
@@ -156,20 +146,20 @@ fn besides(flags: &Flags<'_>, one: &PolicyReport, form: TableFormat, context: &m
 const BY_SESSION: &str = "by session, in input-equivalent tokens";
 
 /// Puts names in place of pseudonyms. Data keeps these: what is joined by them has them too.
-pub fn tell(flags: &Flags<'_>, reports: &mut [PolicyReport], input: &Input) {
-    let form = flags.asked.output.form();
+pub fn tell(args: &Args, reports: &mut [PolicyReport], input: &Input) {
+    let form = args.asked.output.form();
     if matches!(form, TableFormat::Json | TableFormat::Csv) {
         return;
     }
     let projects = reports.iter().flat_map(|report| &report.cells).filter(|cell| cell.by == "project");
-    let sessions = reports.iter().filter(|_| flags.policy.per_session).filter_map(|report| report.outcome.as_ref());
+    let sessions = reports.iter().filter(|_| args.setting.per_session).filter_map(|report| report.outcome.as_ref());
     let sessions = sessions.filter_map(|outcome| outcome.by.get("session")).flat_map(BTreeMap::keys);
     let labels: BTreeMap<String, Label> = projects
         .map(|cell| (&cell.name, Label::Project as fn(Id) -> Label))
         .chain(sessions.map(|id| (id, Label::Session as fn(Id) -> Label)))
         .filter_map(|(id, label)| Some((id.clone(), label(Id::from_hex(id)?))))
         .collect();
-    let is_shared = flags.policy.redact || (form == TableFormat::Md && !flags.asked.output.names);
+    let is_shared = args.setting.redact || (form == TableFormat::Md && !args.asked.output.names);
     let names = if is_shared { ShownNames::letters(labels.values()) } else { ShownNames::real(labels.values(), input) };
     for report in reports {
         for cell in report.cells.iter_mut().filter(|cell| cell.by == "project") {
@@ -178,7 +168,7 @@ pub fn tell(flags: &Flags<'_>, reports: &mut [PolicyReport], input: &Input) {
             }
         }
         let by = report.outcome.as_mut().and_then(|outcome| outcome.by.get_mut("session"));
-        let Some(by) = by.filter(|_| flags.policy.per_session) else { continue };
+        let Some(by) = by.filter(|_| args.setting.per_session) else { continue };
         for (id, sides) in std::mem::take(by) {
             by.insert(labels.get(&id).map_or(id, |label| names.full(label)), sides);
         }
