@@ -5,9 +5,9 @@
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Reference, ReferenceKind, Timeline};
 use crate::whatif::compaction::outcome::Rereads;
+use crate::whatif::sim::breakage::BreakageThresholds;
 use crate::whatif::sim::breakage::files::{Access, Files, calls_of, request_of};
 use crate::whatif::sim::breakage::rows::{EditAges, RiskRow, SourceAgeRow};
-use crate::whatif::sim::breakage::thresholds::BreakageThresholds;
 
 /// Measures every edit of the timeline. The current turn has age 0.
 pub fn edit_ages(timeline: &Timeline, sheet: &BreakageThresholds) -> EditAges {

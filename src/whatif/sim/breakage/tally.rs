@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{NONE, Reference, ReferenceKind, Timeline};
+use crate::whatif::sim::breakage::BreakageThresholds;
 use crate::whatif::sim::breakage::detect::Detectors;
 use crate::whatif::sim::breakage::files::{Access, request_of};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass, BreakExample, Breakage, ClassCount};
 use crate::whatif::sim::breakage::shown::ShownBlocks;
-use crate::whatif::sim::breakage::thresholds::BreakageThresholds;
 
 /// Sums the breaks of a replay over `requests` requests. The order of `breaks` does not matter.
 pub fn tally(
