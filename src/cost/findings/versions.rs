@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::base::names::Sym;
 use crate::base::numbers::DAY_MS;
 use crate::cost::findings::made::MadeOf;
-use crate::cost::findings::misses::less;
 use crate::cost::findings::thresholds::OldVersions;
 use crate::cost::findings::{BillEvidence, Case, FindingBasis};
 use crate::logs::trace::{Millis, NO_TIME};
@@ -109,7 +108,7 @@ fn case(
         let Some(theirs) = share(evidence, newer()).filter(|theirs| own.0 > theirs.1) else { continue };
         shares.push((own.0, theirs.1));
         for (&key, sum) in &old.sums {
-            let after = less(sum.input, sum.lost) + sum.input.part(theirs.1);
+            let after = sum.input.less(&sum.lost) + sum.input.part(theirs.1);
             let [baseline, policy] = [sum.input, after].map(|cost| RunBill { cost, ..RunBill::default() });
             let sides = Sides { requests: sum.requests, unpriced_requests: 0, baseline, policy };
             case.add(vec![old.name.clone()], key, sum.times, &sides);

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::cost::findings::FindingBasis;
+use crate::cost::findings::replayed::Loser;
 use crate::cost::findings::search::{BillFinding, FindingPart, FindingScope};
 use crate::cost::findings::thresholds::FindingThresholds;
-use crate::cost::findings::tried::Loser;
-use crate::cost::page::Page;
-use crate::cost::page::names::PageNames;
 use crate::cost::page::spent::Amount;
+use crate::cost::page::{Page, PageNames};
 use crate::report::numbers::{counted, percent, thousands, usd};
 
 /// Headings.
