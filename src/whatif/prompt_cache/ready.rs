@@ -20,10 +20,6 @@ pub static POLICY: PolicyEntry = PolicyEntry {
     ready,
 };
 
-/// Makes the policy ready.
-///
-/// # Errors
-/// If a parameter makes no sense.
 fn ready<'s>(_scene: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
     let sheet = configs.sheet(Policy::PromptCache);
     let sheet = PromptCacheThresholds::parse(&sheet.text(), sheet.place())?;
