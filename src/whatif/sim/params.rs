@@ -124,11 +124,14 @@ impl PolicyConfig {
     /// # Errors
     /// If there is no such parameter, or a value is of the wrong kind; the message shows the parameter.
     pub fn params<T: DeserializeOwned>(&self) -> Result<T> {
-        let mut alone = DocumentMut::new();
-        *alone.as_table_mut() =
-            self.document.get("params").and_then(Item::as_table).cloned().unwrap_or_else(Table::new);
-        let text = alone.to_string();
+        let text = self.alone().to_string();
         toml::parsed(&text).map_err(|cause| self.fault(&text, &cause))
+    }
+
+    /// The parameters as a document of their own.
+    fn alone(&self) -> DocumentMut {
+        let params = self.document.get("params").and_then(Item::as_table).cloned();
+        DocumentMut::from(params.unwrap_or_default())
     }
 
     /// What is wrong with the parameters. Their text was put together here, so its line numbers mean nothing to anybody: the
@@ -180,10 +183,7 @@ impl PolicyConfig {
     /// # Errors
     /// If a value has no form in JSON.
     pub fn settings(&self) -> Result<serde_json::Value> {
-        let mut alone = DocumentMut::new();
-        *alone.as_table_mut() =
-            self.document.get("params").and_then(Item::as_table).cloned().unwrap_or_else(Table::new);
-        toml_edit::de::from_document(alone).map_err(|cause| Error::failed(format!("{}: {cause}", self.place)))
+        toml_edit::de::from_document(self.alone()).map_err(|cause| Error::failed(format!("{}: {cause}", self.place)))
     }
 }
 
