@@ -153,7 +153,12 @@ pub fn rows(policy: &str, compare: &[String], data: &Data) -> Result<Vec<StackRo
     let names = std::iter::once(policy).chain(compare.iter().flat_map(|names| names.split(',')));
     let mut rows: Vec<StackRow> = Vec::new();
     for name in names {
-        let more = if name == "all" { all(data)? } else { vec![StackRow::plain(Stack::parse(name)?)] };
+        let more = if name == "all" {
+            all(data)?
+        } else {
+            let stack = Stack::parse(name)?;
+            vec![StackRow { name: stack.name(), stack, settings: Vec::new(), is_named: true }]
+        };
         rows.extend(
             more.into_iter().filter(|row| !rows.iter().any(|known| known.name == row.name)).collect::<Vec<_>>(),
         );
@@ -171,12 +176,6 @@ fn all(data: &Data) -> Result<Vec<StackRow>> {
         Ok(StackRow { name, stack, settings, is_named: false })
     };
     listed.row.into_iter().map(row).collect()
-}
-
-impl StackRow {
-    fn plain(stack: Stack) -> Self {
-        Self { name: stack.name(), stack, settings: Vec::new(), is_named: true }
-    }
 }
 
 /// What every policy is configured with: its sheet, and what was set.

@@ -115,10 +115,7 @@ fn case(
         }
     }
     let (own, theirs) = shares.into_iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
-    Some(Case { advice: advice(&sheet.advice, &newest.name, own, theirs), ..case })
-}
-
-/// The advice, with the newest version and the largest share that one in use loses, beside that of newer ones.
-fn advice(text: &str, newest: &str, own: f64, theirs: f64) -> String {
-    text.replace("{newest}", newest).replace("{own}", &percent(own)).replace("{theirs}", &percent(theirs))
+    // The newest version and the largest share that one in use loses, beside that of newer ones.
+    let advice = sheet.advice.replace("{newest}", &newest.name).replace("{own}", &percent(own));
+    Some(Case { advice: advice.replace("{theirs}", &percent(theirs)), ..case })
 }

@@ -87,7 +87,7 @@ impl Telling<'_> {
         let window = if self.is_cut {
             format!("the {} days up to the newest request", self.sheet.days)
         } else {
-            counted_days(spent.span_days)
+            counted(spent.span_days.max(0).unsigned_abs(), "day")
         };
         let money = match spent.total {
             Amount { nano_usd: 0, unpriced_tokens: 1.. } => {
@@ -410,8 +410,4 @@ fn whole_percent(share: f64) -> String {
 /// "above 200 k", "of 50 k to 100 k"
 pub fn sized(range: &str) -> String {
     if range.starts_with(|first: char| first.is_ascii_digit()) { format!("of {range}") } else { range.to_owned() }
-}
-
-fn counted_days(days: i64) -> String {
-    counted(days.max(0).unsigned_abs(), "day")
 }

@@ -99,7 +99,7 @@ impl HistoryTrim {
     /// Changes the items of one message, but for those of a dropped one.
     fn change(&self, timeline: &Timeline, message: &TrimMessage, fate: MessageFate, items: &mut [Item]) {
         if fate.forgets_thinking {
-            let is_thinking = |item: &&mut Item| kind(timeline, item) == Some(BlockKind::Thinking);
+            let is_thinking = |item: &&mut Item| matches!(item.key, ItemKey::Block(at) if timeline.blocks[at as usize].kind == BlockKind::Thinking);
             for item in items[message.items.clone()].iter_mut().filter(is_thinking) {
                 (item.tokens, item.kept_chars) = (0, 0);
             }
@@ -236,13 +236,6 @@ impl Stage for HistoryTrim {
         let mut items = self.before.take().map(|before| before.items).unwrap_or_default();
         items.clone_from(&view.items);
         self.before = Some(Before { plan, items });
-    }
-}
-
-fn kind(timeline: &Timeline, item: &Item) -> Option<BlockKind> {
-    match item.key {
-        ItemKey::Block(index) => Some(timeline.blocks[index as usize].kind),
-        ItemKey::Residual(_) | ItemKey::Made(_) => None,
     }
 }
 

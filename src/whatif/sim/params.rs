@@ -88,18 +88,14 @@ impl PolicyConfig {
         Ok(Self { policy: policy.to_owned(), place: place.to_owned(), document, shipped, set: Vec::new() })
     }
 
-    /// Whether the policy has the parameter.
+    /// Whether the policy has the parameter, with a default or without one (`optional` of the sheet).
     pub fn has(&self, key: &[String]) -> bool {
         let mut at = self.document.get("params");
         for part in key {
             at = at.and_then(Item::as_table_like).and_then(|table| table.get(part));
         }
-        at.is_some_and(|item| item.as_table_like().is_none() || item.is_value()) || self.is_optional(&key.join("."))
-    }
-
-    /// Whether there is such a parameter, but without a default (`optional` of the sheet).
-    fn is_optional(&self, name: &str) -> bool {
-        self.optional().any(|optional| optional == name)
+        at.is_some_and(|item| item.as_table_like().is_none() || item.is_value())
+            || self.optional().any(|optional| optional == key.join("."))
     }
 
     fn optional(&self) -> impl Iterator<Item = &str> {

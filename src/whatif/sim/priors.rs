@@ -101,13 +101,11 @@ struct SentRequest {
 
 /// Learns all priors; `unknown` is the lifetime of writes whose usage does not say it.
 pub fn learn(timeline: &Timeline, rules: &SizeRules, unknown: CacheLifetime) -> Vec<Prior> {
-    let classes = classes(timeline, unknown);
-    let idle = idle(timeline);
     let mut learner = Learner {
         timeline,
         rules,
-        classes: &classes,
-        idle: &idle,
+        classes: classes(timeline, unknown),
+        idle: idle(timeline),
         commons: BTreeMap::new(),
         forks: BTreeMap::new(),
         statics: BTreeMap::new(),
@@ -202,8 +200,8 @@ fn measure(timeline: &Timeline, chain: &Chain, idle: &mut [Millis]) {
 struct Learner<'a> {
     timeline: &'a Timeline,
     rules: &'a SizeRules,
-    classes: &'a [CacheLifetime],
-    idle: &'a [Millis],
+    classes: Vec<CacheLifetime>,
+    idle: Vec<Millis>,
     commons: BTreeMap<PrefixKey, Commons>,
     /// By version: what the last human turn showed.
     forks: BTreeMap<Sym, bool>,

@@ -57,7 +57,8 @@ pub fn turn_of(timeline: &Timeline, block: u32) -> u32 {
 
 /// Counts the readings within the sheet's number of tool calls after each compaction, and the rest as the control.
 pub fn rereads(timeline: &Timeline, files: &Files, sheet: &BreakageThresholds) -> Rereads {
-    let mut found = Rereads::default();
+    let elsewhere = Share::new(0, 0);
+    let mut found = Rereads { compactions: 0, compactions_with_one: 0, reads: 0, reads_again: 0, elsewhere };
     let mut is_after = vec![false; timeline.calls.len()];
     for (place, boundary) in timeline.boundaries.iter().enumerate() {
         let requests = &timeline.chains[boundary.chain as usize].requests;

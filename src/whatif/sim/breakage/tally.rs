@@ -36,7 +36,7 @@ fn count(
     requests: u64,
     sheet: &BreakageThresholds,
 ) -> ClassCount {
-    let session = |event: &&Break| session_of(timeline, event.request);
+    let session = |event: &&Break| timeline.chains[timeline.requests[event.request as usize].chain as usize].session;
     let sessions: BTreeSet<u32> = events.iter().map(session).collect();
     ClassCount {
         class,
@@ -100,10 +100,6 @@ fn natural_rereads(detectors: &Detectors<'_>, timeline: &Timeline) -> Share {
         again += u64::from(before != NONE && shown().contains(before));
     }
     Share::new(again, all)
-}
-
-fn session_of(timeline: &Timeline, request: u32) -> u32 {
-    timeline.chains[timeline.requests[request as usize].chain as usize].session
 }
 
 fn example(timeline: &Timeline, event: &Break) -> BreakExample {
