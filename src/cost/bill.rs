@@ -2,9 +2,7 @@
 
 use serde::Serialize;
 
-use crate::base::names::Sym;
 use crate::logs::timeline::requests::{Request, Timeline};
-use crate::logs::trace::Millis;
 use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::bill::spent;
 use crate::whatif::sim::cost::{Cost, Spent, Total};
@@ -71,7 +69,7 @@ impl<'a> Bill<'a> {
     /// What a request was billed; nothing where the log has no usage.
     pub fn charge(&self, request: &Request) -> Charge {
         let spent = Spent { output: request.usage.output, ..spent(request, self.unknown) };
-        let rates = self.rates(request.model, request.start, spent.prompt());
+        let rates = self.tariff.rates(request.model, request.start, spent.prompt());
         Charge { spent, cost: rates.cost(&spent), rates }
     }
 
@@ -89,11 +87,6 @@ impl<'a> Bill<'a> {
             kinds.output += charge.part(&Spent { output, ..none });
         }
         kinds
-    }
-
-    /// Prices of a model at a time, for prompts of so many tokens.
-    fn rates(&self, model: Sym, at: Millis, prompt: u64) -> Rates {
-        self.tariff.rates(model, at, prompt)
     }
 
     /// The whole bill: requests with usage, their tokens, their cost at list prices.

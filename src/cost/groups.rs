@@ -205,43 +205,18 @@ fn date(ms: i64, key: CostKey) -> Option<(i64, i64, String)> {
     Some((start.timestamp().as_millisecond(), end.timestamp().as_millisecond(), name))
 }
 
-/// Things of a timeline's contexts by some keys.
+/// Things of a timeline's contexts by some keys: blocks, what came with each request, and two more.
 pub struct Things {
     groups: Grouping,
-    places: PartitionPlaces,
-}
-
-/// Where things stand in a partition: blocks, what came with each request, and two more.
-#[derive(Clone, Copy)]
-struct PartitionPlaces {
     blocks: usize,
     requests: usize,
-}
-
-impl PartitionPlaces {
-    fn of(timeline: &Timeline) -> Self {
-        Self { blocks: timeline.blocks.len(), requests: timeline.requests.len() }
-    }
-
-    fn count(self) -> usize {
-        self.blocks + self.requests + 2
-    }
-
-    fn of_thing(self, thing: Thing) -> usize {
-        match thing {
-            Thing::Block(block) => block as usize,
-            Thing::Unlogged(request) => self.blocks + request as usize,
-            Thing::Prefix => self.blocks + self.requests,
-            Thing::Answer => self.blocks + self.requests + 1,
-        }
-    }
 }
 
 impl Things {
     /// Groups them.
     pub fn new(timeline: &Timeline, keys: &[CostKey]) -> Self {
-        let places = PartitionPlaces::of(timeline);
-        let groups = keys.iter().fold(Grouping::whole(places.count()), |groups, &key| {
+        let (blocks, requests) = (timeline.blocks.len(), timeline.requests.len());
+        let groups = keys.iter().fold(Grouping::whole(blocks + requests + 2), |groups, &key| {
             let mut numbers = Numbers::default();
             let of_calls = call_labels(timeline, key);
             let word = |text: &str| Label::Word(text.to_owned());
@@ -255,12 +230,17 @@ impl Things {
             let of: Vec<u32> = all.map(|label| numbers.of(label)).collect();
             groups.and(numbers.labels, &of)
         });
-        Self { groups, places }
+        Self { groups, blocks, requests }
     }
 
     /// The group of a thing.
     pub fn group(&self, thing: Thing) -> u32 {
-        self.groups.group(self.places.of_thing(thing))
+        self.groups.group(match thing {
+            Thing::Block(block) => block as usize,
+            Thing::Unlogged(request) => self.blocks + request as usize,
+            Thing::Prefix => self.blocks + self.requests,
+            Thing::Answer => self.blocks + self.requests + 1,
+        })
     }
 
     /// The names of a group, one for each key.

@@ -6,7 +6,7 @@ use crate::base::id::Id;
 use crate::base::names::Sym;
 use crate::base::tokenizer::VOCABULARIES;
 use crate::cost::groups::requests_of_blocks;
-use crate::logs::timeline::requests::{Block, BlockKind, NONE, Timeline, ToolCall};
+use crate::logs::timeline::requests::{BlockKind, NONE, Timeline, ToolCall};
 
 /// Calls that failed.
 pub const FAILED: &str = "(calls that failed)";
@@ -68,14 +68,12 @@ fn read_again(timeline: &Timeline) -> HashSet<u32> {
             };
             if call.tool != read {
                 seen.remove(&call.path);
-            } else if !call.is_error && !seen.entry(call.path).or_default().insert(size(block)) {
+            } else if !call.is_error
+                && !seen.entry(call.path).or_default().insert((block.chars, block.bytes, block.tokens))
+            {
                 again.insert(block.call);
             }
         }
     }
     again
-}
-
-fn size(block: &Block) -> TextSize {
-    (block.chars, block.bytes, block.tokens)
 }

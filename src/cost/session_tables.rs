@@ -8,7 +8,7 @@ use crate::cost::session::{CarriedThing, SessionCost, SessionRequest};
 use crate::cost::tables::{dollars, percent_of};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::{counted, thousands};
-use crate::report::table::Table;
+use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::cost::Cost;
 
 /// Columns of the drawing, and its lines.
@@ -111,36 +111,20 @@ pub fn headline(found: &SessionCost) -> String {
 
 /// Requests as a table.
 pub fn moments(found: &SessionCost, chosen: &[&SessionRequest]) -> Table {
-    let mut table = Table::new(&[
-        "when",
-        "thread",
-        "#request",
-        "model",
-        "#context",
-        "#read",
-        "#written",
-        "#answer",
-        "#cost",
-        "#share",
-        "what happened",
-    ]);
-    for moment in chosen {
-        let thread = if moment.thread == 0 { "main".to_owned() } else { format!("subagent {}", moment.thread) };
-        table.row([
-            time(moment.ts),
-            thread,
-            thousands(moment.number),
-            moment.model.clone(),
-            thousands(moment.context),
-            thousands(moment.spent.read),
-            thousands(moment.spent.write()),
-            thousands(moment.spent.output),
-            dollars(&moment.cost),
-            percent_of(&moment.cost, &found.total.cost),
-            occasion(moment),
-        ]);
-    }
-    table
+    let thread = |number: u64| if number == 0 { "main".to_owned() } else { format!("subagent {number}") };
+    TableBuilder::of(chosen)
+        .text("when", |moment| time(moment.ts))
+        .text("thread", |moment| thread(moment.thread))
+        .count("request", |moment| moment.number)
+        .text("model", |moment| moment.model.clone())
+        .count("context", |moment| moment.context)
+        .count("read", |moment| moment.spent.read)
+        .count("written", |moment| moment.spent.write())
+        .count("answer", |moment| moment.spent.output)
+        .number("cost", |moment| dollars(&moment.cost))
+        .number("share", |moment| percent_of(&moment.cost, &found.total.cost))
+        .text("what happened", |moment| occasion(moment))
+        .table()
 }
 
 /// Compactions and cache misses, in the order of the clock.
@@ -153,22 +137,16 @@ pub fn events(found: &SessionCost) -> Vec<&SessionRequest> {
 
 /// What was carried longest, as a table.
 pub fn carried(found: &[CarriedThing], top: usize, name: &dyn Fn(&Label) -> String) -> Table {
-    let mut table = Table::new(&["what", "#tokens", "came in", "#sent", "#first", "#carried", "#paid again", "#all"]);
-    for row in found.iter().take(top) {
-        let what = [name(&row.label), row.half.to_owned()].join(" ").trim_end().to_owned();
-        let entry = &row.entry;
-        table.row([
-            what,
-            thousands(row.tokens),
-            time(row.ts),
-            thousands(row.sent),
-            dollars(&entry.first),
-            dollars(&entry.carried),
-            dollars(&entry.again),
-            dollars(&entry.cost()),
-        ]);
-    }
-    table
+    TableBuilder::of(found.iter().take(top))
+        .text("what", |row| format!("{} {}", name(&row.label), row.half).trim_end().to_owned())
+        .count("tokens", |row| row.tokens)
+        .text("came in", |row| time(row.ts))
+        .count("sent", |row| row.sent)
+        .number("first", |row| dollars(&row.entry.first))
+        .number("carried", |row| dollars(&row.entry.carried))
+        .number("paid again", |row| dollars(&row.entry.again))
+        .number("all", |row| dollars(&row.entry.cost()))
+        .table()
 }
 
 /// All requests with all columns.

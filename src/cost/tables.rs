@@ -10,19 +10,13 @@ use crate::cost::groups::{CostKey, Label};
 use crate::cost::session_tables::duration;
 use crate::logs::timeline::requests::{Session, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
-use crate::report::numbers::{counted, date, percent, thousands, usd};
+use crate::report::numbers::{counted, date, known, percent, thousands, usd};
 use crate::report::table::Table;
 use crate::whatif::sim::cost::Cost;
 
 /// "$1,234.56", or a word where nothing has a price.
 pub fn dollars(cost: &Cost) -> String {
     cost.usd().map_or_else(|| "no price".to_owned(), usd)
-}
-
-/// Share of a bill in money; of one without prices in input-equivalent tokens.
-pub fn share(part: &Cost, whole: &Cost) -> Option<f64> {
-    let (part, whole) = if whole.nano_usd > 0 { (part.nano_usd, whole.nano_usd) } else { (part.units, whole.units) };
-    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 /// What people know a session by.
@@ -36,8 +30,8 @@ pub struct AboutSession {
 
 impl AboutSession {
     fn cells(&self, name: &dyn Fn(&Label) -> String) -> [String; 3] {
-        let begun = self.span.map_or_else(|| "–".to_owned(), |(first, _)| date(first));
-        let lasted = self.span.map_or_else(|| "–".to_owned(), |(first, last)| duration(last - first));
+        let begun = known(self.span, |(first, _)| date(first));
+        let lasted = known(self.span, |(first, last)| duration(last - first));
         [name(&self.project), begun, lasted]
     }
 }
@@ -59,7 +53,7 @@ pub fn sessions(timeline: &Timeline) -> LabelledSessions {
 
 /// "12.3 %" of a bill, or a dash where there is none.
 pub fn percent_of(part: &Cost, whole: &Cost) -> String {
-    share(part, whole).map_or_else(|| "–".to_owned(), percent)
+    known(part.share_of(whole), percent)
 }
 
 /// The most expensive rows, and what is left in one.
@@ -128,7 +122,7 @@ pub fn listing(found: &Attribution, name: &dyn Fn(&Label) -> String) -> Listing 
         .whole("carried_nano_usd", |row| nano(row.entry.carried))
         .whole("again_nano_usd", |row| nano(row.entry.again))
         .whole("nano_usd", |row| nano(row.entry.cost()))
-        .real("share", |row| share(&row.entry.cost(), &found.total.cost()))
+        .real("share", |row| row.entry.cost().share_of(&found.total.cost()))
         .count("read_tokens", |row| row.entry.spent.read)
         .count("written_5m_tokens", |row| row.entry.spent.write_5m)
         .count("written_1h_tokens", |row| row.entry.spent.write_1h)

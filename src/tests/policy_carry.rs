@@ -5,7 +5,7 @@ use crate::base::data::Data;
 use crate::base::forecast::week_of;
 use crate::logs::timeline::requests::{Timeline, Trigger};
 use crate::tests::timeline_builder::Story;
-use crate::whatif::compaction::context_sizes::after_sizes;
+use crate::whatif::compaction::carry::after_sizes;
 use crate::whatif::compaction::outcome::AfterSizes;
 use crate::whatif::compaction::{CompactionThresholds, carry};
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};

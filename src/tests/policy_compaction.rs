@@ -9,7 +9,7 @@ use super::plain_driver::{PREFIX, Sent, blocks, logged, run_of, send, sizes};
 use super::timeline_builder::{MODEL, Story};
 use crate::base::data::Data;
 use crate::logs::timeline::requests::{BlockKind, ReferenceKind, SegmentCause, Timeline, Trigger as Asked};
-use crate::whatif::compaction::context_sizes::after_sizes;
+use crate::whatif::compaction::carry::after_sizes;
 use crate::whatif::compaction::figures::{compactions, percentiles};
 use crate::whatif::compaction::outcome::{AttemptEnd, CompactionAttempt};
 use crate::whatif::compaction::params::{Align, Mode, Params, Real, Reserve, Style, Tier};
@@ -318,8 +318,10 @@ fn without_the_real_compactions_the_context_grows_on_past_the_window() {
     assert!(sent.iter().all(|sent| !blocks(&sent.view).contains(&summary)));
     assert_eq!(outcomes(&attempts), [(9, AttemptEnd::Overflow)]);
     assert_eq!(attempts[0].before_tokens, 1_480);
-    let noticed: Vec<(u32, &str)> =
-        sent.iter().flat_map(|sent| sent.aside.noticed.iter().map(|seen| (sent.request, seen.class))).collect();
+    let noticed: Vec<(u32, &str)> = sent
+        .iter()
+        .flat_map(|sent| sent.aside.noticed.iter().map(|seen| (sent.request, seen.class.into_str())))
+        .collect();
     assert_eq!(noticed, [(9, "overflow")]);
 }
 

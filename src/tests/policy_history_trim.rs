@@ -17,6 +17,7 @@ use crate::whatif::history_trim::outcome::{
 use crate::whatif::history_trim::params::{CutStyle, Exchanges, TrimSource};
 use crate::whatif::history_trim::plan::{Memory, MessageFate, TrimPlan};
 use crate::whatif::history_trim::{HistoryTrim, HistoryTrimThresholds, Params, TrimRule, tables};
+use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::figures::CostVerdict;
 use crate::whatif::sim::sizes::SizeRules;
@@ -770,7 +771,7 @@ fn a_unit_that_goes_breaks_the_prefix_as_dropped() {
 
 #[test]
 fn what_the_rule_itself_breaks_is_noticed() {
-    let classes = |sent: &Sent| sent.noticed.iter().map(|it| (it.class, it.call)).collect::<Vec<_>>();
+    let classes = |sent: &Sent| sent.noticed.iter().map(|it| (it.class.into_str(), it.call)).collect::<Vec<_>>();
     let tight = rule(|params| {
         (params.max_history_tokens, params.skip_router_on_tool_results) = (1, false);
     });
@@ -1001,7 +1002,7 @@ proptest! {
             if halves(&timeline, &sent.logged, calls) == halves(&timeline, &sent.logged, results) {
                 prop_assert_eq!(halves(&timeline, &sent.view, calls), halves(&timeline, &sent.view, results));
             }
-            prop_assert!(sent.noticed.iter().all(|noticed| noticed.class != "orphan_pair"), "{}", request);
+            prop_assert!(sent.noticed.iter().all(|noticed| noticed.class != BreakClass::OrphanPair), "{}", request);
         }
     }
 

@@ -127,7 +127,8 @@ fn a_result_cleared_before_it_was_sent_is_a_hard_break() {
     let timeline = results(&[40, 800]);
     let (sent, cleared) = clear(&timeline, &params());
     assert_eq!(cleared.iter().map(|cleared| cleared.block).collect::<Vec<_>>(), [2, 4]);
-    let noticed: Vec<(&str, u32)> = sent[2].aside.noticed.iter().map(|seen| (seen.class, seen.call)).collect();
+    let noticed: Vec<(&str, u32)> =
+        sent[2].aside.noticed.iter().map(|seen| (seen.class.into_str(), seen.call)).collect();
     assert_eq!(noticed, [("cleared_before_seen", 1)], "the older one had been sent");
     let (sent, _) = clear(&timeline, &MicroParams { protect_last: 1, ..params() });
     assert!(sent.iter().all(|sent| sent.aside.noticed.is_empty()));

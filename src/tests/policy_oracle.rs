@@ -546,7 +546,6 @@ proptest! {
         let later = ground.run(cut..all, &mut [], None);
         parts.requests.extend(later.requests);
         parts.extra.extend(later.extra);
-        parts.noticed.extend(later.noticed);
         parts.without_usage += later.without_usage;
         prop_assert_eq!(parts, ground.baseline());
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::base::data::fitting;
+use crate::base::data::Data;
 use crate::base::words::hash;
 use crate::logs::timeline::requests::Timeline;
 use crate::tests::timeline_builder::{Story, change_word};
@@ -14,8 +14,7 @@ use crate::whatif::catalog::{Catalog, DefinitionSource};
 use crate::whatif::pick_tools::outcome::{PickTools, RecallAt};
 use crate::whatif::pick_tools::{Empty, Overlap, Params, PickPolicy, PickScope, Rules, Score, UnsafeDefault};
 use crate::whatif::sim::figures::Portion;
-use crate::whatif::tool_filter::FilterInputs;
-use crate::whatif::tools::inventory::StopWords;
+use crate::whatif::tools::Tools;
 use crate::whatif::tools::queries::Bag;
 use crate::whatif::tools::stage::Chains;
 
@@ -51,26 +50,15 @@ fn catalog(tools: &[(&str, &str)]) -> Value {
     )
 }
 
-static SHIPPED: LazyLock<Catalog> = LazyLock::new(|| {
-    Catalog::shipped(include_str!("../../rules/catalogs/claude_code.toml"), "claude_code.toml").unwrap()
-});
+/// The sheets that the policy reads.
+static SHEETS: LazyLock<Tools> = LazyLock::new(|| Tools::read(&[], &Data::default()).unwrap());
 
 fn policy(timeline: &Timeline, params: &Params, catalog: Option<&Value>) -> Arc<PickPolicy> {
-    let sheet = include_str!("../../rules/policies/catalog.toml");
-    let stop = StopWords::parse(include_str!("../../rules/policies/stop_words.toml"), "stop_words.toml").unwrap();
     let spec = Spec::parse("tools.json").unwrap();
     let given = catalog.map(|catalog| Catalog::read([(&spec, catalog.to_string().as_str())]).unwrap());
-    let catalog_rules = fitting(sheet, "catalog.toml").unwrap();
     params.check().unwrap();
-    let inputs = FilterInputs {
-        catalog: given.as_ref().map(|catalog| (catalog, DefinitionSource::Given)),
-        shipped: &SHIPPED,
-        catalog_rules: &catalog_rules,
-        stop: &stop,
-        prefixes: None,
-        predictions: None,
-    };
-    Arc::new(PickPolicy::new(timeline, params, &rules(), inputs))
+    let tools = Tools { catalog: given.map(|catalog| (catalog, DefinitionSource::Given)), ..SHEETS.clone() };
+    Arc::new(PickPolicy::new(timeline, params, &rules(), &tools, None))
 }
 
 /// One session: words of each turn, and the tools that it used.

@@ -10,7 +10,7 @@ use crate::logs::timeline::requests::{ReferenceKind, Timeline};
 use crate::whatif::clearing::Micro;
 use crate::whatif::compaction::CompactionTrigger;
 use crate::whatif::compaction::params::{MicroParams, Params, Style};
-use crate::whatif::compaction::sweep::{SweepInput, SweepPoint, row};
+use crate::whatif::compaction::sweep::{SweepPoint, row};
 use crate::whatif::compaction::{Compaction, CompactionThresholds};
 use crate::whatif::prompt_cache::params::CacheRules;
 use crate::whatif::sim::breakage;
@@ -115,9 +115,9 @@ fn a_row_of_the_sweep_holds_cost_summaries_and_losses() {
     let sheet = CompactionThresholds::shipped();
     let detectors = Detectors::new(&bench.timeline, &bench.sizes.tokens, breakage::BreakageThresholds::shipped());
     let requests = Simulator::new(&bench.timeline, &bench.sizes, &bench.oracle, &bench.prices);
-    let ground =
-        SweepInput { requests: &requests, detectors: &detectors, breakage: breakage::BreakageThresholds::shipped() };
-    let at = |trigger| row(&ground, &SweepPoint { trigger, carry_tokens: 10_012, params: params() }, sheet);
+    let numbers = breakage::BreakageThresholds::shipped();
+    let point = |trigger| SweepPoint { trigger, carry_tokens: 10_012, params: params() };
+    let at = |trigger| row(&requests, &detectors, numbers, &point(trigger), sheet);
     let never = at(CompactionTrigger::Never);
     assert_eq!((never.trigger_tokens, never.firings, never.edit_source_lost), (None, 0, 0));
     assert_eq!(never.cost, bench.run(|| None).cost());

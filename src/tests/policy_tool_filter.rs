@@ -6,11 +6,11 @@ use std::sync::{Arc, LazyLock};
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::base::data::fitting;
+use crate::base::data::{Data, fitting};
 use crate::logs::timeline::requests::{BlockKind, NONE, SegmentCause, Timeline, Trigger};
 use crate::tests::timeline_builder::{Story, change_word};
 use crate::whatif::catalog::read::Spec;
-use crate::whatif::catalog::{Catalog, CatalogRules, DefinitionSource};
+use crate::whatif::catalog::{Catalog, DefinitionSource};
 use crate::whatif::prompt_cache::params::{CacheLayout, CacheRules};
 use crate::whatif::sim::cost::Spent;
 use crate::whatif::sim::figures::Portion;
@@ -19,14 +19,14 @@ use crate::whatif::sim::predictors::{Predictions, Successions};
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 use crate::whatif::sim::view::{ContextView, ExtraCall, Item, ItemKey, Prefix, RequestMoment, StageOutput};
+use crate::whatif::tool_filter::Filter;
 use crate::whatif::tool_filter::outcome::coverage;
 use crate::whatif::tool_filter::params::{Continuation, Order, Params, Predictor, Rules};
 use crate::whatif::tool_filter::result::{ALL_TURNS, BreakEven, ToolFilter};
-use crate::whatif::tool_filter::{Filter, FilterInputs};
-use crate::whatif::tools::ToolSet;
-use crate::whatif::tools::inventory::{Inventory, StopWords};
+use crate::whatif::tools::inventory::Inventory;
 use crate::whatif::tools::plan::{Expand, ToolPlan};
 use crate::whatif::tools::stage::Chains;
+use crate::whatif::tools::{ToolSet, Tools};
 
 const SHEET: &str = include_str!("../../rules/policies/tool_filter.toml");
 /// Static prefix of every chain in these tests, and the size of every block.
@@ -64,20 +64,7 @@ fn always(names: &[&str]) -> Params {
 }
 
 /// The sheets that the policy reads.
-struct Sheets {
-    shipped: Catalog,
-    catalog_rules: CatalogRules,
-    stop: StopWords,
-}
-
-static SHEETS: LazyLock<Sheets> = LazyLock::new(|| {
-    let catalog = include_str!("../../rules/policies/catalog.toml");
-    Sheets {
-        shipped: Catalog::shipped(include_str!("../../rules/catalogs/claude_code.toml"), "claude_code.toml").unwrap(),
-        catalog_rules: fitting(catalog, "catalog.toml").unwrap(),
-        stop: StopWords::parse(include_str!("../../rules/policies/stop_words.toml"), "stop_words.toml").unwrap(),
-    }
-});
+static SHEETS: LazyLock<Tools> = LazyLock::new(|| Tools::read(&[], &Data::default()).unwrap());
 
 /// A catalog of these tools, in this order, each described by its name and a filler of so many characters.
 fn catalog(tools: &[(&str, usize)]) -> Catalog {
@@ -118,18 +105,12 @@ fn filter_with(
     catalog: Option<&Catalog>,
     predictions: Option<&Predictions>,
 ) -> Arc<Filter> {
-    let sheets = &*SHEETS;
     let prefixes = vec![PREFIX; timeline.chains.len()];
-    let inputs = FilterInputs {
-        catalog: catalog.map(|catalog| (catalog, DefinitionSource::Given)),
-        shipped: &sheets.shipped,
-        catalog_rules: &sheets.catalog_rules,
-        stop: &sheets.stop,
-        prefixes: Some(&prefixes),
-        predictions,
-    };
+    let catalog = catalog.map(|catalog| (catalog.clone(), DefinitionSource::Given));
+    let tools = Tools { catalog, ..SHEETS.clone() };
+    let predictions = predictions.cloned().unwrap_or_default();
     params.check().unwrap();
-    Arc::new(Filter::new(timeline, params, &rules(), inputs))
+    Arc::new(Filter::new(timeline, params, &rules(), &tools, Some(&prefixes), predictions))
 }
 
 fn outcome(timeline: &Timeline, params: &Params) -> ToolFilter {
@@ -342,7 +323,7 @@ fn what_nothing_makes_good_is_noticed_as_unrecovered() {
         let found = filter.outcome(&timeline);
         assert_eq!((found.misses.k, found.retries, found.unrecovered), (1, 0, 1));
         let noticed = sent(&filter, &timeline).into_iter().flat_map(|(_, aside)| aside.noticed);
-        let classes = noticed.map(|noticed| (noticed.class, noticed.call)).collect::<Vec<_>>();
+        let classes = noticed.map(|noticed| (noticed.class.into_str(), noticed.call)).collect::<Vec<_>>();
         assert_eq!(classes, [("tool_miss", 0), ("unrecovered", 0)]);
     }
 }
@@ -634,8 +615,7 @@ fn coverage_counts_main_threads_calls_and_turns() {
     }
     story.ask(0, 1, 1).agent("x").human(1).ask(0, 1, 1).calls("Task", "", 1);
     let timeline = story.done();
-    let sheets = &*SHEETS;
-    let inventory = Inventory::new(&timeline, None, &sheets.shipped, &sheets.catalog_rules.sizes, &sheets.stop);
+    let inventory = Inventory::new(&timeline, &SHEETS);
     let six = inventory.matching(&params().always);
     let found = coverage(&timeline, &inventory, &six, &[1, 2]);
     assert_eq!((found.tools, found.calls, found.turns), (4, Portion { k: 3, n: 7 }, Portion { k: 1, n: 4 }));

@@ -252,8 +252,7 @@ pub fn families(rows: &[FamilyRatio]) -> Table {
 }
 
 fn interval(ratio: Ratio) -> String {
-    let ends = ratio.lower.zip(ratio.upper);
-    ends.map_or_else(|| "–".to_owned(), |(lower, upper)| format!("{lower:.3}–{upper:.3}"))
+    numbers::known(ratio.lower.zip(ratio.upper), |(lower, upper)| format!("{lower:.3}–{upper:.3}"))
 }
 
 /// How far each estimator is from measured growth.
@@ -263,7 +262,7 @@ pub fn drift(rows: &[Drift]) -> Table {
         .count("increments", |row| row.increments)
         .count("estimated", |row| row.estimated)
         .count("billed", |row| row.actual)
-        .number("of the bill", |row| of_the_bill(row).map_or_else(|| "–".to_owned(), numbers::percent))
+        .number("of the bill", |row| numbers::known(of_the_bill(row), numbers::percent))
         .number("drift p50", |row| format!("{} %", row.percent_p50))
         .number("drift p90", |row| format!("{} %", row.percent_p90))
         .table()

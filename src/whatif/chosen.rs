@@ -52,8 +52,12 @@ impl Policy {
         }
     }
 
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|policy| policy.into_str() == name)
+    }
+
     fn parse(name: &str) -> Result<Self> {
-        Self::ALL.iter().copied().find(|policy| policy.into_str() == name).ok_or_else(|| {
+        Self::named(name).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|policy| policy.into_str()).collect();
             Error::usage(format!("there is no policy `{name}`"))
                 .hint(format!("policies: {}, several joined by `+`, or all", names.join(", ")))
@@ -69,7 +73,7 @@ pub struct PolicyEntry {
     pub check: fn(&PolicyConfig) -> Result<()>,
     /// Why it cannot be replayed over telemetry; none if it can.
     pub without_logs: Option<&'static str>,
-    /// Makes it ready for one run.
+    /// Makes it ready for one run; fails if a parameter makes no sense, or a file that one names cannot be read.
     pub ready: for<'s> fn(&'s Simulation<'_>, &PolicyConfigs) -> Result<Ready<'s>>,
 }
 
@@ -149,7 +153,12 @@ pub fn rows(policy: &str, compare: &[String], data: &Data) -> Result<Vec<StackRo
     let names = std::iter::once(policy).chain(compare.iter().flat_map(|names| names.split(',')));
     let mut rows: Vec<StackRow> = Vec::new();
     for name in names {
-        let more = if name == "all" { all(data)? } else { vec![StackRow::plain(Stack::parse(name)?)] };
+        let more = if name == "all" {
+            all(data)?
+        } else {
+            let stack = Stack::parse(name)?;
+            vec![StackRow { name: stack.name(), stack, settings: Vec::new(), is_named: true }]
+        };
         rows.extend(
             more.into_iter().filter(|row| !rows.iter().any(|known| known.name == row.name)).collect::<Vec<_>>(),
         );
@@ -167,12 +176,6 @@ fn all(data: &Data) -> Result<Vec<StackRow>> {
         Ok(StackRow { name, stack, settings, is_named: false })
     };
     listed.row.into_iter().map(row).collect()
-}
-
-impl StackRow {
-    fn plain(stack: Stack) -> Self {
-        Self { name: stack.name(), stack, settings: Vec::new(), is_named: true }
-    }
 }
 
 /// What every policy is configured with: its sheet, and what was set.
@@ -198,7 +201,7 @@ impl PolicyConfigs {
     /// # Errors
     /// If no policy or more than one has the parameter, or the policy that it names was not asked for.
     pub fn set(&mut self, setting: &Assigned, asked: &[Policy]) -> Result<()> {
-        if let Some(policy) = named(setting) {
+        if let Some(policy) = Policy::named(&setting.key[0]) {
             if !asked.contains(&policy) && policy != Policy::PromptCache {
                 let message =
                     format!("{}: {} was not asked for, so nothing comes of it", setting.place, policy.into_str());
@@ -247,7 +250,7 @@ impl PolicyConfigs {
     /// # Errors
     /// As [`PolicyConfigs::set`].
     pub fn set_from_file(&mut self, setting: &Assigned, asked: &[Policy]) -> Result<()> {
-        match named(setting) {
+        match Policy::named(&setting.key[0]) {
             Some(policy) => self.set_named(policy, setting),
             None => self.set(setting, asked),
         }
@@ -282,11 +285,6 @@ impl PolicyConfigs {
     fn sheet_mut(&mut self, policy: Policy) -> &mut PolicyConfig {
         self.0.get_mut(&policy).expect("every policy has a sheet")
     }
-}
-
-/// The policy that a setting names.
-fn named(setting: &Assigned) -> Option<Policy> {
-    Policy::ALL.iter().copied().find(|policy| policy.into_str() == setting.key[0])
 }
 
 /// The settings of a file: one table per policy, or parameters alone.

@@ -111,7 +111,7 @@ impl Micro {
         // What comes in with this request was never sent before.
         if moment.timeline.requests[moment.request as usize].inputs.contains(&block) {
             let call = moment.timeline.blocks[block as usize].call;
-            output.noticed.push(Noticed { class: BreakClass::ClearedBeforeSeen.into_str(), call });
+            output.noticed.push(Noticed { class: BreakClass::ClearedBeforeSeen, call });
         }
     }
 }

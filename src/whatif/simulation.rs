@@ -13,10 +13,10 @@ use crate::whatif::pipeline::replayed::ReplayedLayers;
 use crate::whatif::prompt_cache::params::{CacheLayout, CacheRules, Params};
 use crate::whatif::report::{Counted, Fidelity, PolicyReport, SimulationAccuracy, TELEMETRY, formulas};
 use crate::whatif::sim::bill::Blind;
+use crate::whatif::sim::breakage::BreakWatch;
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::rows::Break;
 use crate::whatif::sim::breakage::tally::{penalties, tally};
-use crate::whatif::sim::breakage::watch::BreakWatch;
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cells::{cells, whole};
 use crate::whatif::sim::cost::Cost;
@@ -93,21 +93,7 @@ impl<'w> Simulation<'w> {
 
     /// Runs stages over all chains.
     pub fn run(&self, oracle: &CacheRules, stages: Vec<Box<dyn Stage>>) -> (SimulatedRun, Vec<Break>) {
-        self.run_watched(oracle, stages, BreakWatch::new(&self.detectors))
-    }
-
-    fn run_watched(
-        &self,
-        oracle: &CacheRules,
-        mut stages: Vec<Box<dyn Stage>>,
-        mut watch: BreakWatch<'_>,
-    ) -> (SimulatedRun, Vec<Break>) {
-        let simulator = self.simulator.under(oracle);
-        if stages.is_empty() {
-            return (simulator.baseline(), Vec::new());
-        }
-        let run = simulator.run(0..self.workload.timeline.chains.len() as u32, &mut stages, Some(&mut watch));
-        (run, watch.breaks)
+        BreakWatch::new(&self.detectors).over(&self.simulator.under(oracle), stages)
     }
 
     /// What a stack is held against: a question about the cache against the cache as it was, any other against the same
@@ -143,7 +129,7 @@ impl<'w> Simulation<'w> {
         let changes_contexts = !stages.is_empty();
         let watch = BreakWatch::new(&self.detectors);
         let watch = if is_named { watch.with_pairs() } else { watch };
-        let (run, breaks) = self.run_watched(&set, stages, watch);
+        let (run, breaks) = watch.over(&self.simulator.under(&set), stages);
         let is_asked = changes_contexts && is_named;
         let uncached =
             if is_asked { self.uncached(configs, stack)? } else { (SimulatedRun::default(), SimulatedRun::default()) };
@@ -202,7 +188,7 @@ impl<'w> Simulation<'w> {
         let workload = self.workload;
         let (anchored, requests) = workload.sizes.anchored_share();
         let fidelity = Fidelity {
-            estimator: if workload.is_billed { workload.estimator_name() } else { TELEMETRY }.into(),
+            estimator: if workload.is_billed { workload.estimator.into_str() } else { TELEMETRY }.into(),
             anchored_share: (workload.is_billed && requests > 0).then(|| anchored as f64 / requests as f64),
             static_prefix_source: if workload.is_billed {
                 "usage: reads after breaks and of other sessions"

@@ -1,5 +1,7 @@
 //! What every policy is replayed on: the requests of the input, their sizes, prices, and the numbers of the detectors.
 
+use strum::VariantArray as _;
+
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::logs::timeline::requests::Timeline;
@@ -100,6 +102,11 @@ impl Workload {
         Simulator::new(&self.timeline, &self.sizes, cache, &self.prices).counting_answers(true)
     }
 
+    /// Tokens of the static prefix by chain, where they are known.
+    pub fn prefixes(&self) -> Option<&[u64]> {
+        self.is_billed.then_some(&self.sizes.prefix)
+    }
+
     /// How much there is of it, from so many files.
     pub fn counted(&self, files: u64) -> Counted {
         let timeline = &self.timeline;
@@ -111,11 +118,6 @@ impl Workload {
             requests: timeline.requests.len() as u64,
             skipped: timeline.skipped.clone(),
         }
-    }
-
-    /// The name of the estimator.
-    pub fn estimator_name(&self) -> &'static str {
-        ESTIMATORS.iter().find(|(_, known)| *known == self.estimator).map_or("", |(name, _)| name)
     }
 
     /// Notes about models that the data files do not know.
@@ -183,22 +185,13 @@ pub fn oracle(configs: &PolicyConfigs) -> Result<CacheRules> {
     Ok(oracle)
 }
 
-/// Names of estimators on the command line.
-const ESTIMATORS: [(&str, Estimator); 5] = [
-    ("anchored", Estimator::Anchored),
-    ("fitted", Estimator::Fitted),
-    ("cl100k", Estimator::Cl100k),
-    ("o200k", Estimator::O200k),
-    ("chars4", Estimator::Chars4),
-];
-
 /// The estimator of this name.
 ///
 /// # Errors
 /// If there is none.
 pub fn estimator_of(name: &str) -> Result<Estimator> {
-    ESTIMATORS.iter().find(|(known, _)| *known == name).map(|(_, estimator)| *estimator).ok_or_else(|| {
-        let names = ESTIMATORS.map(|(name, _)| name).join(", ");
-        Error::usage(format!("there is no estimator `{name}`")).hint(names)
+    Estimator::VARIANTS.iter().copied().find(|known| known.into_str() == name).ok_or_else(|| {
+        let names: Vec<&str> = Estimator::VARIANTS.iter().map(|known| known.into_str()).collect();
+        Error::usage(format!("there is no estimator `{name}`")).hint(names.join(", "))
     })
 }

@@ -11,8 +11,9 @@ use crate::commands::shown_names::ShownNames;
 use crate::cost::findings::search::BillFinding;
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::groups::Label;
+use crate::cost::page;
+use crate::cost::page::Page;
 use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, StandingSetting, Telling, ToldFinding};
-use crate::cost::page::{Page, names};
 use crate::frames::input::Input;
 use crate::mine::quality;
 use crate::report::numbers::date;
@@ -21,7 +22,7 @@ use crate::shell::context::Context;
 
 /// Under which names the page is told.
 pub struct PageNaming {
-    projects: names::PageNames,
+    projects: page::PageNames,
     shown: ShownNames,
     same_logs: String,
     own_flags: String,
@@ -54,16 +55,16 @@ pub fn told(
     let (same_logs, own_flags) = (flags(since.as_deref()), flags(None));
     // Settings that cannot be read say nothing here; `devboy doctor` tells of them.
     let standing = standing::of(page, &input.data, is_shared, context).unwrap_or_default();
-    PageNaming { projects: names::PageNames(named.collect()), shown, same_logs, own_flags, standing }
+    PageNaming { projects: page::PageNames(named.collect()), shown, same_logs, own_flags, standing }
 }
 
 /// What people may have named themselves in a finding.
 fn own_names(finding: &BillFinding) -> impl Iterator<Item = (String, Label)> {
     let names = finding.made_of.iter().flat_map(|made| finding.made_by.iter().zip(&made.names));
     names.filter_map(|(kind, name)| match kind.as_str() {
-        "agent type" if !name.starts_with('(') => Some((names::own_key(kind, name), Label::Agent(name.clone()))),
-        "server" => Some((names::own_key(kind, name), Label::Server(name.clone()))),
-        "tool" => Some((names::own_key(kind, name), tool_label(name))),
+        "agent type" if !name.starts_with('(') => Some((page::own_key(kind, name), Label::Agent(name.clone()))),
+        "server" => Some((page::own_key(kind, name), Label::Server(name.clone()))),
+        "tool" => Some((page::own_key(kind, name), tool_label(name))),
         _ => None,
     })
 }

@@ -13,6 +13,16 @@ use crate::whatif::sim::cost::Cost;
 /// Costs by session and model.
 pub type Costs = BTreeMap<(u32, Sym), Cost>;
 
+/// One item that is asked about.
+pub struct PartItem {
+    /// Which.
+    pub item: usize,
+    /// Its names.
+    pub names: Vec<String>,
+    /// How often it came in, by session and model.
+    pub counts: BTreeMap<(u32, Sym), u64>,
+}
+
 /// What is asked about: items, each of them some things or parts of them.
 pub struct CarriedCosts<'e> {
     evidence: &'e BillEvidence<'e>,
@@ -40,9 +50,9 @@ impl<'e> CarriedCosts<'e> {
     }
 
     /// A new item.
-    pub fn item(&mut self) -> usize {
+    pub fn item(&mut self, names: Vec<String>) -> PartItem {
         self.items += 1;
-        self.items - 1
+        PartItem { item: self.items - 1, names, counts: BTreeMap::new() }
     }
 
     /// Adds a share (0 to 1) of a block to an item.

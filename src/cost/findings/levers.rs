@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::cost::findings::BillEvidence;
+use crate::cost::findings::{BillEvidence, Case};
 use crate::settings::claude::levers::{Lever, LeverPlace, LeverUse};
 use crate::whatif::client::thresholds::known;
 
@@ -31,22 +31,18 @@ impl<'e> BillEvidence<'e> {
 }
 
 impl Settable<'_> {
-    /// In words; and the same where it holds in parts of one kind only, by kind. `{parts}` stands for their names.
-    pub fn advice(&self, evidence: &BillEvidence<'_>, value: &str) -> (String, BTreeMap<&'static str, String>) {
+    /// A case that says so: in words, the same where it holds in parts of one kind only, by kind (`{parts}` stands for
+    /// their names), and for programs.
+    pub fn case(&self, evidence: &BillEvidence<'_>, value: &str, case: Case) -> Case {
         let value = value.parse::<i64>().map_or_else(|_| json!(value), |number| json!(number));
         let words = |file: &str, groups: &[Vec<&Lever>]| sentence(evidence, groups, &value, file, self.so);
         let mut parts = BTreeMap::from([("project", words(PROJECT, &self.groups))]);
         if let Some(lever) = self.for_model.and_then(|name| evidence.levers.named(name)) {
             parts.insert("model", words(USER, &[vec![lever]]));
         }
-        (words(USER, &self.groups), parts)
-    }
-
-    /// The same for programs.
-    pub fn sets(&self, evidence: &BillEvidence<'_>, value: &str) -> Vec<Assignment> {
-        let value = value.parse::<i64>().map_or_else(|_| json!(value), |number| json!(number));
         let levers = self.groups.iter().filter_map(|group| preferred(evidence, group));
-        levers.map(|lever| Assignment { lever: lever.name.clone(), value: lever.spelled(&value) }).collect()
+        let sets = levers.map(|lever| Assignment { lever: lever.name.clone(), value: lever.spelled(&value) });
+        Case { advice: words(USER, &self.groups), advice_in: parts, sets: sets.collect(), ..case }
     }
 }
 

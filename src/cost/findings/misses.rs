@@ -8,7 +8,6 @@ use crate::cost::findings::{BillEvidence, Case, FindingBasis};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::causes::Loss;
 use crate::whatif::sim::bill;
-use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::figures::Sides;
 
 /// A case for each cause that the sheet has words for.
@@ -33,7 +32,7 @@ fn case(
     let mut sides = billed.clone();
     for loss in of_cause() {
         let cost = &mut sides.get_mut(&evidence.key(loss.request))?.policy.cost;
-        *cost = less(*cost, loss.cost_lost);
+        *cost = cost.less(&loss.cost_lost);
     }
     (!counts.is_empty()).then(|| Case {
         id: format!("miss_{}", miss.id.as_deref().unwrap_or(miss.cause.into_str())),
@@ -45,13 +44,4 @@ fn case(
         sides,
         ..Case::of(FindingBasis::Billed, &["what-if", "prompt-cache"])
     })
-}
-
-/// A cost without a part of it.
-pub fn less(cost: Cost, lost: Cost) -> Cost {
-    Cost {
-        nano_usd: cost.nano_usd.saturating_sub(lost.nano_usd),
-        units: cost.units.saturating_sub(lost.units),
-        unpriced_tokens: cost.unpriced_tokens,
-    }
 }

@@ -8,10 +8,9 @@ mod servers;
 use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
-use crate::cost::findings::carried::{CarriedCosts, Costs};
+use crate::cost::findings::carried::{CarriedCosts, Costs, PartItem};
 use crate::cost::findings::made::MadeOf;
-use crate::cost::findings::misses::less;
-use crate::cost::findings::{BillEvidence, Case, FindingBasis, Waits};
+use crate::cost::findings::{BillEvidence, Case, FindingBasis};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::figures::Sides;
 
@@ -19,32 +18,32 @@ use crate::whatif::sim::figures::Sides;
 const KINDS: &[fn(&BillEvidence<'_>, &mut CarriedCosts<'_>) -> Vec<Parts>] =
     &[calls::parts, images::parts, servers::parts, hooks::parts];
 
-/// Some parts, with what a case says of them.
+/// Some parts, with the case that they are.
 pub struct Parts {
-    /// Name of the finding.
-    pub id: String,
-    /// What happens.
-    pub what: String,
-    /// What to do.
-    pub advice: String,
-    /// The key of `devboy cost` that shows them best.
-    pub by: &'static str,
-    /// What the names of the items are.
-    pub kinds: Vec<&'static str>,
+    /// What is said of them.
+    pub case: Case,
     /// The items that were asked about.
     pub items: Vec<PartItem>,
-    /// How long somebody waited.
-    pub waits: Option<Waits>,
 }
 
-/// One item of [`CarriedCosts`].
-pub struct PartItem {
-    /// Which.
-    pub item: usize,
-    /// Its names.
-    pub names: Vec<String>,
-    /// How often it came in, by session and model.
-    pub counts: BTreeMap<(u32, Sym), u64>,
+impl Parts {
+    /// The name of a finding, what happens and what to do; the key of `devboy cost` that shows it best; what the names of
+    /// its items are.
+    fn of(
+        [id, what, advice]: [&String; 3],
+        by: &str,
+        kinds: &[&'static str],
+        items: impl IntoIterator<Item = PartItem>,
+    ) -> Self {
+        let case = Case {
+            id: id.clone(),
+            what: what.clone(),
+            advice: advice.clone(),
+            made_of: MadeOf::by(kinds),
+            ..Case::of(FindingBasis::Shared, &["cost", "--by", by])
+        };
+        Self { case, items: items.into_iter().collect() }
+    }
 }
 
 /// A case for each kind of part.
@@ -59,34 +58,24 @@ pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
     parts.into_iter().filter_map(|parts| case(parts, &costs, &whole)).collect()
 }
 
-fn case(parts: Parts, costs: &[Costs], whole: &BTreeMap<(u32, Sym), Sides>) -> Option<Case> {
-    let mut sides = whole.clone();
-    let mut counts: BTreeMap<(u32, Sym), u64> = BTreeMap::new();
-    let mut made_of = MadeOf::by(&parts.kinds);
-    for item in parts.items {
+fn case(Parts { mut case, items }: Parts, costs: &[Costs], whole: &BTreeMap<(u32, Sym), Sides>) -> Option<Case> {
+    case.sides = whole.clone();
+    let is_named = !case.made_of.kinds.is_empty();
+    for item in items {
         for (&key, &cost) in &costs[item.item] {
-            if let Some(sides) = sides.get_mut(&key) {
-                sides.policy.cost = less(sides.policy.cost, cost);
+            if let Some(sides) = case.sides.get_mut(&key) {
+                sides.policy.cost = sides.policy.cost.less(&cost);
             }
-            if !parts.kinds.is_empty() {
-                made_of.add(item.names.clone(), key, 0, cost, Cost::default());
+            if is_named {
+                case.made_of.add(item.names.clone(), key, 0, cost, Cost::default());
             }
         }
         for (key, count) in item.counts {
-            *counts.entry(key).or_default() += count;
-            if !parts.kinds.is_empty() {
-                made_of.add(item.names.clone(), key, count, Cost::default(), Cost::default());
+            *case.counts.entry(key).or_default() += count;
+            if is_named {
+                case.made_of.add(item.names.clone(), key, count, Cost::default(), Cost::default());
             }
         }
     }
-    (!counts.is_empty()).then(|| Case {
-        id: parts.id,
-        what: parts.what,
-        advice: parts.advice,
-        counts,
-        sides,
-        made_of,
-        waits: parts.waits,
-        ..Case::of(FindingBasis::Shared, &["cost", "--by", parts.by])
-    })
+    (!case.counts.is_empty()).then_some(case)
 }

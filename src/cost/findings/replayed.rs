@@ -1,17 +1,21 @@
-//! Settings of the client, replayed: what other values would have cost.
+//! Settings of the client, replayed: what other values would have cost; and what people try and what does not pay, for the
+//! line of what is not worth it.
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::base::names::Sym;
-use crate::cost::findings::breaks::Breaks;
 use crate::cost::findings::levers::Settable;
-use crate::cost::findings::thresholds::{CountOf, ReplayedFinding};
-use crate::cost::findings::{BillEvidence, Case, FindingBasis, ReplayedSetting};
+use crate::cost::findings::thresholds::{CountOf, ReplayedFinding, TriedSetting};
+use crate::cost::findings::{BillEvidence, Breaks, Case, FindingBasis, ReplayedSetting};
 use crate::logs::timeline::requests::Request;
 use crate::report::numbers::thousands;
 use crate::whatif::client::{LeverStudy, LeverValue, Trial};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::Cause;
+use crate::whatif::sim::cells::{Cell, correct};
+use crate::whatif::sim::figures::CostVerdict;
 
 /// A case for each value of each setting.
 pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
@@ -40,24 +44,20 @@ fn case(evidence: &BillEvidence<'_>, setting: &ReplayedFinding, value: &str) -> 
         for_model: setting.model_lever.as_deref(),
         so: setting.so.as_deref(),
     };
-    let (advice, advice_in) = levers.advice(evidence, value);
     Some(Case {
         id: setting.id.clone(),
         what: setting.what.replace("{value}", &shown),
-        advice,
-        advice_in,
-        sets: levers.sets(evidence, value),
         counts: counts(evidence, setting.counts, value),
         breaks: breaks(evidence, replay, value),
         sides: outcome.by_session.clone(),
-        source: source(setting, &set),
-        ..Case::of(FindingBasis::Replayed, &[])
+        source: source(&setting.policy, &set),
+        ..levers.case(evidence, value, Case::of(FindingBasis::Replayed, &[]))
     })
 }
 
 /// The command that replays it.
-fn source(setting: &ReplayedFinding, set: &[String]) -> Vec<String> {
-    let words = ["what-if".to_owned(), setting.policy.clone()].into_iter();
+fn source(policy: &str, set: &[String]) -> Vec<String> {
+    let words = ["what-if", policy].map(str::to_owned).into_iter();
     words.chain(set.iter().flat_map(|one| ["--set".to_owned(), one.clone()])).collect()
 }
 
@@ -84,4 +84,47 @@ fn breaks(evidence: &BillEvidence<'_>, replay: &ReplayedSetting, value: &str) ->
     let is_this = |trial: &&Trial| matches!(trial.setting, LeverValue::Window(tokens) if tokens.to_string() == value);
     let trial = evidence.study.trials.iter().find(is_this);
     trial.map_or_else(Breaks::default, |trial| Breaks::of(trial, replay.report.reread.usd()))
+}
+
+/// Something that costs more.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Loser {
+    /// In plain words.
+    pub name: String,
+    /// Cost of it over that of the log, less one.
+    pub change: f64,
+    /// Lower end of its 95 % interval over sessions.
+    pub lower: f64,
+    /// Upper end.
+    pub upper: f64,
+    /// How many sessions these are.
+    pub sessions: u64,
+    /// Arguments of the command that its figures come from.
+    pub source: Vec<String>,
+}
+
+/// What would have cost more, beyond chance and the error of the simulation; the most expensive first.
+pub fn losers(evidence: &BillEvidence<'_>) -> Vec<Loser> {
+    let replayed = |tried: &TriedSetting| {
+        let replay = evidence.replays.iter().find(|replay| replay.policy == tried.policy && replay.set == tried.set)?;
+        replay.report.whole.clone().filter(|_| replay.report.not_estimated.is_none())
+    };
+    let mut tried: Vec<(&TriedSetting, Cell)> =
+        evidence.sheet.tried.iter().filter_map(|tried| Some((tried, replayed(tried)?))).collect();
+    correct(tried.iter_mut().map(|(_, cell)| cell), &evidence.workload.cells);
+    let lost = tried.iter().filter(|(_, cell)| cell.verdict == CostVerdict::MoreExpensive);
+    let mut losers: Vec<Loser> = lost.filter_map(|(tried, cell)| loser(tried, cell)).collect();
+    losers.sort_by(|a, b| b.change.total_cmp(&a.change));
+    losers
+}
+
+fn loser(tried: &TriedSetting, cell: &Cell) -> Option<Loser> {
+    Some(Loser {
+        name: tried.name.clone(),
+        change: cell.change,
+        lower: cell.lower?,
+        upper: cell.upper?,
+        sessions: cell.sessions,
+        source: source(&tried.policy, &tried.set),
+    })
 }

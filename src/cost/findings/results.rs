@@ -1,10 +1,9 @@
 //! Results of tools that are longer than need be: what a limit of the client would have saved, as `tune claude-settings`
 //! tries it.
 
-use crate::cost::findings::breaks::Breaks;
 use crate::cost::findings::levers::Settable;
 use crate::cost::findings::thresholds::{LongResult, ResultOf};
-use crate::cost::findings::{BillEvidence, Case, FindingBasis};
+use crate::cost::findings::{BillEvidence, Breaks, Case, FindingBasis};
 use crate::report::numbers::thousands;
 use crate::whatif::client::capped::{Limit, ResultLimit};
 use crate::whatif::client::{LeverValue, SettingSides};
@@ -26,17 +25,13 @@ fn case(evidence: &BillEvidence<'_>, result: &LongResult) -> Option<Case> {
     let (most, trial) = evidence.study.paying(value)?;
     let lever = evidence.levers.named(&result.lever)?;
     let settable = Settable { groups: vec![vec![lever]], for_model: None, so: Some(&result.so) };
-    let (advice, advice_in) = settable.advice(evidence, &most.to_string());
     Some(Case {
         id: result.id.clone(),
         what: result.what.replace("{value}", &thousands(most)),
-        advice,
-        advice_in,
-        sets: settable.sets(evidence, &most.to_string()),
         counts: evidence.counts(cut(evidence, trial.setting)?.into_iter()),
         breaks: Breaks::of(trial, None),
         sides: trial.by_model.iter().map(|(key, tried)| (*key, sides(tried))).collect(),
-        ..Case::of(FindingBasis::Replayed, &[])
+        ..settable.case(evidence, &most.to_string(), Case::of(FindingBasis::Replayed, &[]))
     })
 }
 

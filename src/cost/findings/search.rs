@@ -197,11 +197,10 @@ fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, 
         None => scope(evidence, places, case, look)?,
     };
     let count = inside.iter().filter_map(|key| case.counts.get(key)).sum();
-    let dollars = |change: f64| -change * cell.before.nano_usd as f64 / 1e9;
-    let saved_usd = dollars(cell.change);
+    let saved_usd = cell.saved_usd(cell.change);
     let is_large = cell.in_money && saved_usd >= evidence.sheet.share_min * evidence.billed_usd;
     let is_told = is_large || waited.is_some();
-    let saved_in = |part: &Cell| -part.change * part.before.nano_usd as f64 / 1e9;
+    let saved_in = |part: &Cell| part.saved_usd(part.change);
     let clear = |by: &str, verdict| {
         let by = by.to_owned();
         look.parts.iter().filter(move |part| part.by == by && part.verdict == verdict && part.in_money)
@@ -231,8 +230,8 @@ fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, 
         is_actionable: case.is_actionable,
         before_usd: cell.before.nano_usd as f64 / 1e9,
         saved_usd,
-        lower_usd: dollars(cell.upper.unwrap_or_default()),
-        upper_usd: dollars(cell.lower.unwrap_or_default()),
+        lower_usd: cell.saved_usd(cell.upper.unwrap_or_default()),
+        upper_usd: cell.saved_usd(cell.lower.unwrap_or_default()),
         sessions: cell.sessions,
         mostly: mostly.collect(),
         except: clear("project", CostVerdict::MoreExpensive).map(|part| part.name.clone()).collect(),
@@ -281,15 +280,17 @@ fn looks(places: &RequestParts<'_>, case: &Case, look: &Look, scope: &FindingSco
     let looked = |cell: &Cell, by: &str, names: &[String]| {
         let is_inside = |(kind, name): &(&str, String)| *kind == by && names.contains(name);
         let counted = counts.iter().filter(|(part, _)| is_inside(part)).map(|(_, count)| count).sum();
-        let dollars = |change: f64| -change * cell.before.nano_usd as f64 / 1e9;
         Looked {
             by: by.to_owned(),
             name: cell.name.clone(),
             sessions: cell.sessions,
             count: if by == "all" { case.counts.values().sum() } else { counted },
             before_usd: cell.before.nano_usd as f64 / 1e9,
-            saved_usd: dollars(cell.change),
-            interval_usd: cell.upper.zip(cell.lower).map(|(upper, lower)| (dollars(upper), dollars(lower))),
+            saved_usd: cell.saved_usd(cell.change),
+            interval_usd: cell
+                .upper
+                .zip(cell.lower)
+                .map(|(upper, lower)| (cell.saved_usd(upper), cell.saved_usd(lower))),
             verdict: cell.verdict,
         }
     };

@@ -20,15 +20,12 @@ fn case(evidence: &BillEvidence<'_>, sheet: &Subagents) -> Option<Case> {
     let (bill, timeline) = (evidence.bill(), &evidence.workload.timeline);
     let lever = evidence.levers.named(&sheet.lever)?;
     let settable = Settable { groups: vec![vec![lever]], for_model: None, so: Some(&sheet.so) };
-    let (advice, advice_in) = settable.advice(evidence, &sheet.value);
+    let case = Case::of(FindingBasis::Priced, &["cost", "--by", "agent-type,model"]);
     let mut case = Case {
         id: sheet.id.clone(),
         what: sheet.what.clone(),
-        advice,
-        advice_in,
-        sets: settable.sets(evidence, &sheet.value),
         made_of: MadeOf::by(&["agent type", "model"]),
-        ..Case::of(FindingBasis::Priced, &["cost", "--by", "agent-type,model"])
+        ..settable.case(evidence, &sheet.value, case)
     };
     for chain in timeline.chains.iter().filter(|chain| is_own(evidence, sheet, chain)) {
         let kind = match timeline.names.text(chain.agent_type) {

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::base::names::Sym;
 use crate::base::numbers::DAY_MS;
 use crate::cost::findings::made::MadeOf;
-use crate::cost::findings::misses::less;
 use crate::cost::findings::thresholds::OldVersions;
 use crate::cost::findings::{BillEvidence, Case, FindingBasis};
 use crate::logs::trace::{Millis, NO_TIME};
@@ -109,17 +108,14 @@ fn case(
         let Some(theirs) = share(evidence, newer()).filter(|theirs| own.0 > theirs.1) else { continue };
         shares.push((own.0, theirs.1));
         for (&key, sum) in &old.sums {
-            let after = less(sum.input, sum.lost) + sum.input.part(theirs.1);
+            let after = sum.input.less(&sum.lost) + sum.input.part(theirs.1);
             let [baseline, policy] = [sum.input, after].map(|cost| RunBill { cost, ..RunBill::default() });
             let sides = Sides { requests: sum.requests, unpriced_requests: 0, baseline, policy };
             case.add(vec![old.name.clone()], key, sum.times, &sides);
         }
     }
     let (own, theirs) = shares.into_iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
-    Some(Case { advice: advice(&sheet.advice, &newest.name, own, theirs), ..case })
-}
-
-/// The advice, with the newest version and the largest share that one in use loses, beside that of newer ones.
-fn advice(text: &str, newest: &str, own: f64, theirs: f64) -> String {
-    text.replace("{newest}", newest).replace("{own}", &percent(own)).replace("{theirs}", &percent(theirs))
+    // The newest version and the largest share that one in use loses, beside that of newer ones.
+    let advice = sheet.advice.replace("{newest}", &newest.name).replace("{own}", &percent(own));
+    Some(Case { advice: advice.replace("{theirs}", &percent(theirs)), ..case })
 }

@@ -7,26 +7,23 @@ use crate::cost::findings::made::Made;
 use crate::cost::findings::search::{BillFinding, InSession, Looked};
 use crate::cost::page::words::{Telling, sized};
 use crate::report::numbers::{percent, thousands, usd};
-use crate::report::table::Table;
+use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::figures::CostVerdict;
 
 /// The whole and its parts.
 pub fn looks(telling: &Telling<'_>, finding: &BillFinding) -> Table {
-    let mut table = Table::new(&["where", "#sessions", "#times", "#spent", "#less", "#of it", "#95 %", "verdict"]);
-    for look in &finding.looks {
-        let ends = |ends| telling.interval(finding, ends, look.before_usd);
-        table.row([
-            place(telling, look),
-            thousands(look.sessions),
-            thousands(look.count),
-            usd(look.before_usd),
-            usd(look.saved_usd),
-            percent(look.saved_usd / look.before_usd.max(f64::MIN_POSITIVE)).replace('-', "−"),
-            look.interval_usd.map_or_else(|| "too few sessions".to_owned(), ends),
-            verdict(look.verdict).to_owned(),
-        ]);
-    }
-    table
+    let interval = |look: &Looked| look.interval_usd.map(|ends| telling.interval(finding, ends, look.before_usd));
+    let share = |look: &Looked| percent(look.saved_usd / look.before_usd.max(f64::MIN_POSITIVE)).replace('-', "−");
+    TableBuilder::of(&finding.looks)
+        .text("where", |look| place(telling, look))
+        .count("sessions", |look| look.sessions)
+        .count("times", |look| look.count)
+        .number("spent", |look| usd(look.before_usd))
+        .number("less", |look| usd(look.saved_usd))
+        .number("of it", |look| share(look))
+        .number("95 %", |look| interval(look).unwrap_or_else(|| "too few sessions".to_owned()))
+        .text("verdict", |look| verdict(look.verdict).to_owned())
+        .table()
 }
 
 fn place(telling: &Telling<'_>, look: &Looked) -> String {
@@ -60,17 +57,13 @@ pub fn caption(finding: &BillFinding) -> &'static str {
 
 /// The sessions that have most of it.
 pub fn sessions(telling: &Telling<'_>, finding: &BillFinding) -> Table {
-    let mut table = Table::new(&["session", "project", "#times", "#spent", "#less"]);
-    for one in &finding.largest {
-        table.row([
-            telling.names.session(&one.session),
-            telling.names.project(&one.project),
-            thousands(one.count),
-            usd(one.before_usd),
-            usd(one.saved_usd),
-        ]);
-    }
-    table
+    TableBuilder::of(&finding.largest)
+        .text("session", |one| telling.names.session(&one.session))
+        .text("project", |one| telling.names.project(&one.project))
+        .count("times", |one| one.count)
+        .number("spent", |one| usd(one.before_usd))
+        .number("less", |one| usd(one.saved_usd))
+        .table()
 }
 
 /// What it is made of; none where the logs tell no names.

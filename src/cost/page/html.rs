@@ -6,6 +6,7 @@ use crate::mine::edge_page::{self, PageEdge};
 use crate::report::html::Html;
 use crate::report::html::chart::{self, PlotLine, StackedColumns};
 use crate::report::numbers::{percent, thousands, usd};
+use crate::report::table::TableBuilder;
 
 /// Most columns, series and rows of a plot; the rest is one of its own.
 const SERIES: usize = 7;
@@ -63,6 +64,14 @@ fn findings(html: &mut Html, telling: &Telling<'_>) {
     }
 }
 
+/// A plot with words below it.
+fn figure(html: &mut Html, caption: &str, plot: impl FnOnce(&mut Html)) {
+    html.element("figure", &[], |html| {
+        plot(html);
+        html.leaf("figcaption", &[], caption);
+    });
+}
+
 fn days(html: &mut Html, telling: &Telling<'_>) {
     let spent = &telling.page.spent;
     let mut models: Vec<_> = spent.by_model.iter().filter(|(_, amount)| amount.nano_usd > 0).collect();
@@ -90,18 +99,10 @@ fn days(html: &mut Html, telling: &Telling<'_>) {
         })
         .collect();
     html.leaf("h2", &[], "Cost per day by model");
-    html.element("figure", &[], |html| {
-        chart::columns(
-            html,
-            "cost per day",
-            &StackedColumns { names: &names, parts: &parts, values: &values, write: usd },
-        );
-        let cut = if all.len() > days.len() {
-            format!("the last {} days with a request", days.len())
-        } else {
-            "days with a request".to_owned()
-        };
-        html.leaf("figcaption", &[], &format!("Input and output at list prices; {cut}."));
+    let cut = if all.len() > days.len() { format!("the last {} days", days.len()) } else { "days".to_owned() };
+    figure(html, &format!("Input and output at list prices; {cut} with a request."), |html| {
+        let columns = StackedColumns { names: &names, parts: &parts, values: &values, write: usd };
+        chart::columns(html, "cost per day", &columns);
     });
     let header: Vec<String> =
         std::iter::once("day".to_owned()).chain(parts.iter().map(|part| format!("#{part}"))).collect();
@@ -138,45 +139,27 @@ fn traces(html: &mut Html, telling: &Telling<'_>, sessions: &[ContextTrace]) {
         let points = trace.points.iter().map(|(at, tokens)| (*at, *tokens as f64)).collect();
         let curve = PlotLine { name: name.clone(), points, marks: marks.collect() };
         html.leaf("h3", &[], &name);
-        html.element("figure", &[], |html| {
-            chart::curves(html, "tokens of the context over time", &[curve], None, |tokens| {
-                format!("{:.0} k tokens", tokens / 1000.0)
-            });
+        let caption = "Green: compaction. Red: the cache was lost, what had been cached was paid for again.";
+        figure(html, caption, |html| {
+            let write = |tokens| format!("{:.0} k tokens", tokens / 1000.0);
+            chart::curves(html, "tokens of the context over time", &[curve], None, write);
             let last = trace.points.last().map_or(0.0, |point| point.0);
             chart::ends(html, Some(&"first request".to_owned()), Some(&span(last)));
-            html.leaf(
-                "figcaption",
-                &[],
-                "Green: compaction. Red: the cache was lost, what had been cached was paid for again.",
-            );
         });
     }
-    let row = |(number, trace): (usize, &ContextTrace)| {
-        let most = trace.points.iter().map(|point| point.1).max().unwrap_or_default();
-        vec![
-            number.to_string(),
-            telling.names.session(&trace.session),
-            telling.names.project(&trace.project),
-            trace.day.clone(),
-            usd(trace.usd),
-            thousands(trace.requests),
-            thousands(most),
-            thousands(trace.compactions),
-            thousands(trace.misses),
-        ]
-    };
-    let header = [
-        "",
-        "session",
-        "project",
-        "first day",
-        "#cost",
-        "#requests",
-        "#largest context",
-        "#compactions",
-        "#cache misses",
-    ];
-    html.table(&header, &(1..).zip(sessions).map(row).collect::<Vec<_>>());
+    let most = |trace: &ContextTrace| trace.points.iter().map(|point| point.1).max().unwrap_or_default();
+    TableBuilder::of((1_usize..).zip(sessions))
+        .text("", |(number, _)| number.to_string())
+        .text("session", |(_, trace)| telling.names.session(&trace.session))
+        .text("project", |(_, trace)| telling.names.project(&trace.project))
+        .text("first day", |(_, trace)| trace.day.clone())
+        .number("cost", |(_, trace)| usd(trace.usd))
+        .count("requests", |(_, trace)| trace.requests)
+        .count("largest context", |(_, trace)| most(trace))
+        .count("compactions", |(_, trace)| trace.compactions)
+        .count("cache misses", |(_, trace)| trace.misses)
+        .table()
+        .html(html);
 }
 
 /// "12 min", "3.4 hours", "2.1 days"
@@ -195,14 +178,8 @@ fn causes(html: &mut Html, plots: &Plots) {
     }
     html.leaf("h2", &[], "Money lost to cache misses, by what came before them");
     let bars: Vec<_> = causes.iter().map(|(cause, _, money)| (cause.clone(), vec![*money], usd(*money))).collect();
-    html.element("figure", &[], |html| {
-        chart::bars(html, &["lost".to_owned()], &bars, usd);
-        html.leaf(
-            "figcaption",
-            &[],
-            "What was written again or billed in full, less what reading it would have cost; by the bill.",
-        );
-    });
+    let caption = "What was written again or billed in full, less what reading it would have cost; by the bill.";
+    figure(html, caption, |html| chart::bars(html, &["lost".to_owned()], &bars, usd));
     let row = |(cause, events, money): &&(String, u64, f64)| vec![cause.clone(), thousands(*events), usd(*money)];
     html.table(&["cause", "#misses", "#dollars"], &causes.iter().map(row).collect::<Vec<_>>());
 }
@@ -219,14 +196,8 @@ fn tool_costs(html: &mut Html, tools: &[ToolCost]) {
         .iter()
         .map(|tool| (tool.tool.clone(), vec![tool.first, tool.carried, tool.again], usd(all(tool))))
         .collect();
-    html.element("figure", &[], |html| {
-        chart::bars(html, &parts, &bars, usd);
-        html.leaf(
-            "figcaption",
-            &[],
-            "Calls and results of each tool, by what they cost in every context that had them.",
-        );
-    });
+    let caption = "Calls and results of each tool, by what they cost in every context that had them.";
+    figure(html, caption, |html| chart::bars(html, &parts, &bars, usd));
     let row = |tool: &ToolCost| {
         [tool.tool.clone()].into_iter().chain([tool.first, tool.carried, tool.again, all(tool)].map(usd)).collect()
     };
@@ -244,15 +215,11 @@ fn curves(html: &mut Html, telling: &Telling<'_>, plots: &Plots) {
         let points = marks.iter().map(|(place, change, ..)| (*place, *change)).collect();
         let curve = PlotLine { name: setting.name.clone(), points, marks };
         html.leaf("h2", &[], &format!("Cost under other values of {}", setting.name));
-        html.element("figure", &[], |html| {
+        let caption = format!("Against the log. Grey: what the simulation is off the bill, ± {}.", percent(band));
+        figure(html, &caption, |html| {
             chart::curves(html, "change of cost by value", &[curve], Some(100.0 * band), signed);
-            chart::ends(
-                html,
-                setting.points.first().map(|point| &point.0),
-                setting.points.last().map(|point| &point.0),
-            );
-            let caption = format!("Against the log. Grey: what the simulation is off the bill, ± {}.", percent(band));
-            html.leaf("figcaption", &[], &caption);
+            let (first, last) = (setting.points.first(), setting.points.last());
+            chart::ends(html, first.map(|point| &point.0), last.map(|point| &point.0));
         });
         let row = |(value, change): &(String, f64)| vec![value.clone(), signed(100.0 * change)];
         html.table(&["value", "#change of the input's cost"], &setting.points.iter().map(row).collect::<Vec<_>>());
@@ -278,10 +245,8 @@ fn heat(html: &mut Html, telling: &Telling<'_>) {
         |id: &str| findings.iter().map(|finding| finding.by_project.get(id).copied().unwrap_or_default()).collect();
     let rows: Vec<_> = projects.iter().map(|(id, _)| (telling.names.project(id), of(id))).collect();
     html.leaf("h2", &[], "Where the findings are");
-    html.element("figure", &[], |html| {
-        chart::heat(html, &columns, &rows, usd);
-        html.leaf("figcaption", &[], "Dollars by project; less than nothing means that it costs more there.");
-    });
+    let caption = "Dollars by project; less than nothing means that it costs more there.";
+    figure(html, caption, |html| chart::heat(html, &columns, &rows, usd));
 }
 
 fn graph(html: &mut Html, follow_ups: &[PageEdge]) {

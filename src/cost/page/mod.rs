@@ -2,16 +2,17 @@
 
 pub mod evidence;
 pub mod html;
-pub mod names;
 pub mod plots;
 pub mod spent;
 pub mod words;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::cost::findings::BillEvidence;
+use crate::cost::findings::replayed::{Loser, losers};
 use crate::cost::findings::search::{BillFinding, findings};
-use crate::cost::findings::tried::{Loser, losers};
 use crate::cost::page::plots::Plots;
 use crate::cost::page::spent::PageSpent;
 use crate::whatif::report::SimulationAccuracy;
@@ -36,11 +37,42 @@ pub struct Page {
 impl Page {
     /// Makes the page, to be drawn or not.
     pub fn of(evidence: &BillEvidence<'_>, accuracy: &SimulationAccuracy, is_drawn: bool) -> Self {
-        let (spent, (findings, not_worth)) = rayon::join(
-            || PageSpent::of(evidence.simulator),
-            || rayon::join(|| findings(evidence), || losers(evidence)),
-        );
+        let (spent, (findings, not_worth)) =
+            rayon::join(|| PageSpent::of(evidence), || rayon::join(|| findings(evidence), || losers(evidence)));
         let (off_bill, bar) = (accuracy.cost_error, accuracy.cost_bar);
         Self { spent, findings, not_worth, off_bill, bar, plots: is_drawn.then(|| Plots::of(evidence)) }
+    }
+}
+
+/// How projects and sessions are called: whoever shows the page knows, the page itself has pseudonyms only.
+#[derive(Clone, Default, Debug)]
+pub struct PageNames(pub BTreeMap<String, String>);
+
+/// Where the name of something of a kind stands.
+pub fn own_key(kind: &str, name: &str) -> String {
+    format!("{kind}: {name}")
+}
+
+/// Hex digits of one whose name is not known.
+const DIGITS: usize = 8;
+
+impl PageNames {
+    /// The name of a project.
+    pub fn project(&self, id: &str) -> String {
+        self.named(id, "project")
+    }
+
+    /// The name of a session: the start of its id, as `claude --resume` lists it.
+    pub fn session(&self, id: &str) -> String {
+        self.named(id, "session")
+    }
+
+    /// The name of something that people may have named themselves: a kind of agent, a server.
+    pub fn own(&self, kind: &str, name: &str) -> String {
+        self.0.get(&own_key(kind, name)).cloned().unwrap_or_else(|| name.to_owned())
+    }
+
+    fn named(&self, id: &str, noun: &str) -> String {
+        self.0.get(id).cloned().unwrap_or_else(|| format!("{noun} {}", id.get(..DIGITS).unwrap_or(id)))
     }
 }

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use crate::cost::attribution::Attribution;
 use crate::cost::findings::BillEvidence;
 use crate::cost::groups::{CostKey, Label};
-use crate::cost::page::spent::costs;
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::sim::cost::Cost;
@@ -118,11 +117,11 @@ fn curves(evidence: &BillEvidence<'_>) -> Vec<SettingCurve> {
 
 /// Main threads of the sessions that cost most.
 fn traces(evidence: &BillEvidence<'_>) -> Vec<ContextTrace> {
-    let timeline = &evidence.workload.timeline;
+    let (timeline, bill) = (&evidence.workload.timeline, evidence.bill());
     let mut money: BTreeMap<u32, u128> = BTreeMap::new();
     for request in timeline.requests.iter().filter(|request| request.context() > 0) {
-        let (input, output) = costs(evidence.simulator, request);
-        *money.entry(timeline.chains[request.chain as usize].session).or_default() += input.nano_usd + output.nano_usd;
+        let session = timeline.chains[request.chain as usize].session;
+        *money.entry(session).or_default() += bill.charge(request).cost.nano_usd;
     }
     let mut most: Vec<(u32, u128)> = money.into_iter().filter(|(_, nano_usd)| *nano_usd > 0).collect();
     most.sort_by_key(|(session, nano_usd)| (std::cmp::Reverse(*nano_usd), *session));

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::cost::bill::Bill;
+use crate::cost::findings::BillEvidence;
 use crate::cost::groups::{CostKey, Dates};
 use crate::logs::timeline::requests::Request;
 use crate::logs::trace::NO_TIME;
 use crate::report::numbers::date;
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::simulator::Simulator;
-use crate::whatif::sim::unlogged::{UnloggedCalls, unlogged};
+use crate::whatif::sim::figures::UnloggedCalls;
+use crate::whatif::sim::unlogged::unlogged;
 
 /// Nano-dollars of a dollar.
 const NANO: f64 = 1e9;
@@ -74,8 +76,9 @@ pub struct PageSpent {
 
 impl PageSpent {
     /// Sums the bill up.
-    pub fn of(simulator: &Simulator<'_>) -> Self {
-        let timeline = simulator.timeline;
+    pub fn of(evidence: &BillEvidence<'_>) -> Self {
+        let (simulator, bill) = (evidence.simulator, evidence.bill());
+        let timeline = bill.timeline;
         let mut spent = Self::default();
         let mut sessions: BTreeSet<u32> = BTreeSet::new();
         let mut span: Option<(i64, i64)> = None;
@@ -92,7 +95,7 @@ impl PageSpent {
                     (first.min(request.start), last.max(request.start))
                 }));
             }
-            spent.add(simulator, request, &mut dates);
+            spent.add(&bill, request, &mut dates);
         }
         spent.sessions = sessions.len() as u64;
         spent.days = span.map(|(first, last)| (date(first), date(last)));
@@ -107,9 +110,11 @@ impl PageSpent {
         spent
     }
 
-    fn add(&mut self, simulator: &Simulator<'_>, request: &Request, dates: &mut Dates) {
-        let timeline = simulator.timeline;
-        let (input, output) = costs(simulator, request);
+    fn add(&mut self, bill: &Bill<'_>, request: &Request, dates: &mut Dates) {
+        let timeline = bill.timeline;
+        let charge = bill.charge(request);
+        let input = charge.part(&Spent { output: 0, ..charge.spent });
+        let output = charge.part(&Spent { output: charge.spent.output, ..Spent::default() });
         let project = timeline.session_of(request).project.to_string();
         let model = timeline.names.text(request.model).to_owned();
         let day = Some(dates.of(request.start, CostKey::Day)).filter(|day| !day.is_empty()).unwrap_or("?").to_owned();
@@ -128,17 +133,6 @@ impl PageSpent {
             sum.add(&output);
         }
     }
-}
-
-/// What the input and the logged output of a request cost.
-pub fn costs(simulator: &Simulator<'_>, request: &Request) -> (Cost, Cost) {
-    let prompt = bill::spent(request, simulator.oracle.cache.class_unknown);
-    let rates = simulator.tariff.rates(request.model, request.start, prompt.prompt());
-    let answer = Spent { output: request.usage.output, ..Spent::default() };
-    let (input, output) = (rates.cost(&prompt), rates.cost(&answer));
-    // What has no price as a whole has none in part.
-    let output = if input.unpriced_tokens > 0 { output.unpriced(&answer) } else { output };
-    (input, output)
 }
 
 /// Whole days in local time from one moment to another.

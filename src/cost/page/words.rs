@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::cost::findings::FindingBasis;
+use crate::cost::findings::replayed::Loser;
 use crate::cost::findings::search::{BillFinding, FindingPart, FindingScope};
 use crate::cost::findings::thresholds::FindingThresholds;
-use crate::cost::findings::tried::Loser;
-use crate::cost::page::Page;
-use crate::cost::page::names::PageNames;
 use crate::cost::page::spent::Amount;
+use crate::cost::page::{Page, PageNames};
 use crate::report::numbers::{counted, percent, thousands, usd};
 
 /// Headings.
@@ -88,7 +87,7 @@ impl Telling<'_> {
         let window = if self.is_cut {
             format!("the {} days up to the newest request", self.sheet.days)
         } else {
-            counted_days(spent.span_days)
+            counted(spent.span_days.max(0).unsigned_abs(), "day")
         };
         let money = match spent.total {
             Amount { nano_usd: 0, unpriced_tokens: 1.. } => {
@@ -412,8 +411,4 @@ fn whole_percent(share: f64) -> String {
 /// "above 200 k", "of 50 k to 100 k"
 pub fn sized(range: &str) -> String {
     if range.starts_with(|first: char| first.is_ascii_digit()) { format!("of {range}") } else { range.to_owned() }
-}
-
-fn counted_days(days: i64) -> String {
-    counted(days.max(0).unsigned_abs(), "day")
 }

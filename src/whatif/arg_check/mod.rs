@@ -179,6 +179,7 @@ impl Checker {
         if self.params.coerce && coerces(schema, &arguments) {
             return ArgVerdict::of(ArgClass::Coercible);
         }
+        let misfit = |fault: SchemaFault<'_>| Misfit { pointer: fault.pointer, keyword: fault.keyword.to_owned() };
         ArgVerdict { class: ArgClass::Invalid, errors: faults.into_iter().map(misfit).collect() }
     }
 
@@ -233,10 +234,6 @@ fn compiled(schema: Option<&Value>) -> std::result::Result<Compiled, String> {
         Err(SchemaRefusal::Remote) => Ok(Compiled::Remote),
         Err(SchemaRefusal::Broken(cause)) => Err(cause),
     }
-}
-
-fn misfit(fault: SchemaFault<'_>) -> Misfit {
-    Misfit { pointer: fault.pointer, keyword: fault.keyword.to_owned() }
 }
 
 /// Whether the arguments fit once texts are read as the numbers and booleans that the schema wants in their places.

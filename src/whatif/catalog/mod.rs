@@ -8,7 +8,6 @@
 pub mod read;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -75,14 +74,19 @@ impl ToolDefinition {
 
     /// The definition in Anthropic's shape, to which sizes refer.
     pub fn canonical(&self) -> Value {
+        Value::Object(self.object("input_schema"))
+    }
+
+    /// Name, description and schema, the last under a key.
+    fn object(&self, schema_key: &str) -> Map<String, Value> {
         let mut object = Map::from_iter([("name".to_owned(), Value::from(self.name.as_str()))]);
         if !self.description.is_empty() {
             object.insert("description".to_owned(), Value::from(self.description.as_str()));
         }
         if let Some(schema) = &self.schema {
-            object.insert("input_schema".to_owned(), schema.clone());
+            object.insert(schema_key.to_owned(), schema.clone());
         }
-        Value::Object(object)
+        object
     }
 }
 
@@ -280,38 +284,21 @@ impl Version {
     }
 }
 
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.iter().map(u32::to_string).collect::<Vec<_>>().join("."))
-    }
-}
-
 /// A definition as it is sent to a provider; for Anthropic without the keywords that the router takes out.
 pub fn shaped(definition: &ToolDefinition, provider: Provider, rules: &CatalogRules) -> Value {
+    let mut declared = definition.object("parameters");
     match provider {
         Provider::Anthropic => {
             let schema = definition.schema.as_ref().map(|schema| without_keywords(schema, rules));
             ToolDefinition { schema, ..definition.clone() }.canonical()
         }
         Provider::Openai => {
-            let mut function = declared(definition);
-            function.insert("type".into(), "function".into());
-            Value::Object(function)
+            declared.insert("type".into(), "function".into());
+            Value::Object(declared)
         }
-        Provider::Ollama => json!({ "type": "function", "function": declared(definition) }),
-        Provider::Gemini => Value::Object(declared(definition)),
+        Provider::Ollama => json!({ "type": "function", "function": declared }),
+        Provider::Gemini => Value::Object(declared),
     }
-}
-
-fn declared(definition: &ToolDefinition) -> Map<String, Value> {
-    let mut object = Map::from_iter([("name".to_owned(), Value::from(definition.name.as_str()))]);
-    if !definition.description.is_empty() {
-        object.insert("description".into(), definition.description.as_str().into());
-    }
-    if let Some(schema) = &definition.schema {
-        object.insert("parameters".into(), schema.clone());
-    }
-    object
 }
 
 /// A schema without the keywords that are not sent to Anthropic, at any depth.

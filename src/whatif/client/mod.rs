@@ -19,6 +19,7 @@ use crate::base::names::Sym;
 use crate::base::sums::adds_up;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::{Millis, Place};
+use crate::whatif::chosen::{Policy, PolicyConfigs};
 use crate::whatif::client::capped::{Capped, Limit, ResultLimit};
 use crate::whatif::client::thresholds::{ClientThresholds, Versions, versions};
 use crate::whatif::compaction::params::{Align, Params as CompactionParams};
@@ -254,7 +255,7 @@ pub fn study(
     let settings: Vec<LeverValue> = windows.chain(limits.map(LeverValue::Result)).collect();
     // One by one: a thread that took several at once would be the last to end.
     let of_stages = settings.par_iter().with_max_len(1).filter_map(|&setting| {
-        let (run, breaks) = bench.run(simulator, vec![bench.stages.stage(setting)?]);
+        let (run, breaks) = bench.run(simulator, vec![bench.stage(setting)?]);
         Some(bench.trial(setting, &run, &breaks))
     });
     trials.par_extend(of_stages);
@@ -300,25 +301,62 @@ fn living(oracle: &CacheRules, class: Option<CacheLifetime>) -> CacheRules {
     oracle.with(Params { ttl, ..oracle.params })
 }
 
-/// Makes the stages that settings stand for.
-struct LeverStages<'s> {
-    sheet: &'s ClientThresholds,
+/// The sessions with requests, earliest first.
+fn order(timeline: &Timeline, project: Option<Id>) -> Vec<u32> {
+    let has_requests: BTreeSet<u32> = timeline
+        .requests
+        .iter()
+        .filter(|request| request.context() > 0)
+        .map(|request| timeline.chains[request.chain as usize].session)
+        .collect();
+    let is_asked = |session: &u32| project.is_none_or(|wanted| timeline.sessions[*session as usize].project == wanted);
+    // Sessions stand in the order of their first records.
+    has_requests.into_iter().filter(is_asked).collect()
+}
+
+/// What every try is made on.
+struct LeverTrials<'b> {
+    simulator: &'b Simulator<'b>,
+    detectors: Detectors<'b>,
+    baseline: SimulatedRun,
+    blind: SimulatedRun,
+    sheet: &'b ClientThresholds,
     compaction: CompactionThresholds,
     params: CompactionParams,
     tokens: Arc<[u32]>,
-    sizes: &'s SizeRules,
+    sizes: &'b SizeRules,
+    /// The sessions with requests, earliest first.
+    order: Vec<u32>,
 }
 
-impl<'s> LeverStages<'s> {
-    fn new(workload: &'s Workload, sheet: &'s ClientThresholds, data: &Data) -> Result<Self> {
-        let configs = crate::whatif::chosen::PolicyConfigs::load(data)?;
+impl<'b> LeverTrials<'b> {
+    fn new(
+        simulator: &'b Simulator<'b>,
+        workload: &'b Workload,
+        sheet: &'b ClientThresholds,
+        data: &Data,
+        project: Option<Id>,
+    ) -> Result<Self> {
+        let compaction = data.read("policies/compaction.toml", CompactionThresholds::parse)?;
+        let params = PolicyConfigs::load(data)?.sheet(Policy::Compaction).params()?;
+        let (baseline, blind) = rayon::join(|| simulator.baseline(), || foretold_cost(simulator));
+        let detectors = Detectors::new(&workload.timeline, &workload.sizes.tokens, &workload.breakage);
         Ok(Self {
+            simulator,
+            detectors,
+            baseline,
+            blind,
             sheet,
-            compaction: data.read("policies/compaction.toml", CompactionThresholds::parse)?,
-            params: configs.sheet(crate::whatif::chosen::Policy::Compaction).params()?,
+            compaction,
+            params,
             tokens: workload.sizes.tokens.as_slice().into(),
             sizes: &workload.sizes.rules,
+            order: order(&workload.timeline, project),
         })
+    }
+
+    fn run(&self, simulator: &Simulator<'_>, stages: Vec<Box<dyn Stage>>) -> (SimulatedRun, Vec<Break>) {
+        BreakWatch::new(&self.detectors).over(simulator, stages)
     }
 
     /// None of a lifetime, which is the cache's.
@@ -344,52 +382,6 @@ impl<'s> LeverStages<'s> {
             }
         }
     }
-}
-
-/// The sessions with requests, earliest first.
-fn order(timeline: &Timeline, project: Option<Id>) -> Vec<u32> {
-    let has_requests: BTreeSet<u32> = timeline
-        .requests
-        .iter()
-        .filter(|request| request.context() > 0)
-        .map(|request| timeline.chains[request.chain as usize].session)
-        .collect();
-    let is_asked = |session: &u32| project.is_none_or(|wanted| timeline.sessions[*session as usize].project == wanted);
-    // Sessions stand in the order of their first records.
-    has_requests.into_iter().filter(is_asked).collect()
-}
-
-/// What every try is made on.
-struct LeverTrials<'b> {
-    simulator: &'b Simulator<'b>,
-    detectors: Detectors<'b>,
-    baseline: SimulatedRun,
-    blind: SimulatedRun,
-    stages: LeverStages<'b>,
-    /// The sessions with requests, earliest first.
-    order: Vec<u32>,
-}
-
-impl<'b> LeverTrials<'b> {
-    fn new(
-        simulator: &'b Simulator<'b>,
-        workload: &'b Workload,
-        sheet: &'b ClientThresholds,
-        data: &Data,
-        project: Option<Id>,
-    ) -> Result<Self> {
-        let stages = LeverStages::new(workload, sheet, data)?;
-        let (baseline, blind) = rayon::join(|| simulator.baseline(), || foretold_cost(simulator));
-        let detectors = Detectors::new(&workload.timeline, &workload.sizes.tokens, &workload.breakage);
-        Ok(Self { simulator, detectors, baseline, blind, stages, order: order(&workload.timeline, project) })
-    }
-
-    fn run(&self, simulator: &Simulator<'_>, mut stages: Vec<Box<dyn Stage>>) -> (SimulatedRun, Vec<Break>) {
-        let mut watch = BreakWatch::new(&self.detectors);
-        let chains = 0..simulator.timeline.chains.len() as u32;
-        let run = simulator.run(chains, &mut stages, Some(&mut watch));
-        (run, watch.breaks)
-    }
 
     /// A setting by itself.
     fn alone(&self, setting: LeverValue) -> Trial {
@@ -398,7 +390,7 @@ impl<'b> LeverTrials<'b> {
             LeverValue::Window(_) | LeverValue::Result(_) => None,
         };
         let oracle = living(self.simulator.oracle, class);
-        let (run, breaks) = self.run(&self.simulator.under(&oracle), self.stages.stage(setting).into_iter().collect());
+        let (run, breaks) = self.run(&self.simulator.under(&oracle), self.stage(setting).into_iter().collect());
         self.trial(setting, &run, &breaks)
     }
 
@@ -415,7 +407,7 @@ impl<'b> LeverTrials<'b> {
             // What is long is cut as it comes in, before a compaction can see it.
             let (windows, limits): (Vec<&LeverValue>, Vec<&LeverValue>) =
                 settings.iter().partition(|setting| matches!(setting, LeverValue::Window(_)));
-            let stages = limits.into_iter().chain(windows).filter_map(|&setting| self.stages.stage(setting)).collect();
+            let stages = limits.into_iter().chain(windows).filter_map(|&setting| self.stage(setting)).collect();
             let (run, breaks) = self.run(&self.simulator.under(&living(self.simulator.oracle, lifetime(part))), stages);
             self.in_order(&self.sides(part, &run, &breaks))
         };

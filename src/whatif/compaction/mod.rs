@@ -2,7 +2,7 @@
 //!
 //! [`params`] and [`thresholds`] are what can be set and what is known, [`tail`] says where the kept part begins, [`splice`]
 //! takes the log's own compactions out, [`sweep`] tries thresholds. Of the log itself, [`placement`] finds the real
-//! compactions again, [`context_sizes`] how large contexts were around them, [`carry`] how large they would be,
+//! compactions again, [`carry`] how large contexts were around them and would be,
 //! [`real`] what they cost and broke; [`figures`] are those of a virtual run.
 //!
 //! The stage decides before each request whether to compact, and from then on sends the summary for the head. The
@@ -10,7 +10,6 @@
 //! since. So a trimmed context compacts later.
 
 pub mod carry;
-pub mod context_sizes;
 pub mod figures;
 pub mod outcome;
 pub mod params;
@@ -34,9 +33,9 @@ use crate::whatif::compaction::params::{AttemptGate, Params, Permission, Real};
 use crate::whatif::compaction::splice::Splice;
 use crate::whatif::compaction::thresholds::WarmThresholds;
 use crate::whatif::prompt_cache::params::CacheLifetime;
-use crate::whatif::sim::breakage::rows as breakage;
+use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::view::{
-    ContextView, ExtraCall, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput,
+    ContextView, ExtraCall, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput, tokens,
 };
 
 pub use thresholds::CompactionThresholds;
@@ -189,7 +188,7 @@ impl Compaction {
         };
         let ItemKey::Block(first) = view.items[at].key else { return AttemptEnd::NoBoundary };
         let made = self.made_items();
-        let (head_tokens, made_tokens) = (sum(&view.items[..at]), sum(&made));
+        let (head_tokens, made_tokens) = (tokens(&view.items[..at]), tokens(&made));
         if head_tokens < made_tokens + self.params.min_gain_tokens.max(1) {
             return AttemptEnd::NoGain;
         }
@@ -201,7 +200,7 @@ impl Compaction {
         }
         attempt.head_tokens = head_tokens;
         attempt.made_tokens = made_tokens;
-        attempt.tail_tokens = sum(&view.items[at..]);
+        attempt.tail_tokens = tokens(&view.items[at..]);
         let cut = Cut { first, made };
         cut.apply(view);
         self.chain.cut = Some(cut);
@@ -239,7 +238,7 @@ impl Compaction {
     fn watch_window(&mut self, moment: &RequestMoment<'_>, context_tokens: u64, output: &mut StageOutput) {
         let is_over = self.params.real == Real::Ignore && context_tokens > self.params.window;
         if is_over && !self.chain.is_over {
-            output.noticed.push(Noticed { class: breakage::BreakClass::Overflow.into_str(), call: NONE });
+            output.noticed.push(Noticed { class: BreakClass::Overflow, call: NONE });
             self.journal.push(CompactionAttempt {
                 request: moment.request,
                 outcome: AttemptEnd::Overflow,
@@ -311,10 +310,6 @@ fn fresh_tokens(moment: &RequestMoment<'_>, last: u32, view: &ContextView) -> u6
         ItemKey::Made(_) => false,
     };
     view.items.iter().filter(is_fresh).map(|item| u64::from(item.tokens)).sum()
-}
-
-fn sum(items: &[Item]) -> u64 {
-    items.iter().map(|item| u64::from(item.tokens)).sum()
 }
 
 /// Whether the cache that the chain's last request left is still alive when this one is made.

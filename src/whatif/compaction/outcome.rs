@@ -188,12 +188,6 @@ pub struct Rereads {
     pub elsewhere: Share,
 }
 
-impl Default for Rereads {
-    fn default() -> Self {
-        Self { compactions: 0, compactions_with_one: 0, reads: 0, reads_again: 0, elsewhere: Share::new(0, 0) }
-    }
-}
-
 /// What the compactions of the log cost and broke.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct RealCompactions {

@@ -10,13 +10,13 @@ use crate::logs::trace::NO_TIME;
 use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::clearing::{Cleared, Micro};
 use crate::whatif::clearing::{clearings, replayed};
-use crate::whatif::compaction::context_sizes::{after_sizes, growth};
+use crate::whatif::compaction::carry::{after_sizes, growth};
 use crate::whatif::compaction::figures::compactions;
 use crate::whatif::compaction::outcome::Compactions;
 use crate::whatif::compaction::params::{Params, Tier};
 use crate::whatif::compaction::placement::placement;
 use crate::whatif::compaction::real::real_compactions;
-use crate::whatif::compaction::sweep::{SweepInput, points, row};
+use crate::whatif::compaction::sweep::{points, row};
 use crate::whatif::compaction::{Compaction, CompactionThresholds, tables as report};
 use crate::whatif::sim::breakage::ages::edit_ages;
 use crate::whatif::sim::money::Prices;
@@ -41,10 +41,6 @@ pub static POLICY: PolicyEntry = PolicyEntry {
     ready,
 };
 
-/// Makes the policy ready.
-///
-/// # Errors
-/// If a parameter makes no sense.
 fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
     let workload = simulation.workload;
     let sheet = configs.sheet(Policy::Compaction);
@@ -107,39 +103,24 @@ fn compacted(
     let Finished { simulation, is_named, .. } = *finished;
     let (workload, detectors) = (simulation.workload, &simulation.detectors);
     let timeline = &workload.timeline;
-    let real = real_compactions(timeline, &workload.sizes.tokens, detectors, sheet, &workload.breakage);
-    let placed = placement(timeline, params, sheet);
-    let after = after_sizes(timeline, &workload.sizes, params, sheet);
-    let ages = edit_ages(timeline, &workload.breakage);
-    let cleared = replayed(timeline, &params.micro, sheet);
     let requests = simulation.simulator.under(finished.oracle);
-    let simulator = SweepInput { requests: &requests, detectors, breakage: &workload.breakage };
     let points = if is_named { points(params, sheet) } else { Vec::new() };
-    let swept: Vec<_> = points.par_iter().with_max_len(1).map(|point| row(&simulator, point, sheet)).collect();
+    let swept = points.par_iter().with_max_len(1).map(|at| row(&requests, detectors, &workload.breakage, at, sheet));
     let found = report::CompactionReport {
-        done,
-        real: &real,
-        placed: &placed,
-        after: &after,
-        ages: &ages,
-        cleared: &cleared,
-        swept: &swept,
-        bars: &sheet.bars,
+        compactions: done,
+        real: real_compactions(timeline, &workload.sizes.tokens, detectors, sheet, &workload.breakage),
+        placement: placement(timeline, params, sheet),
+        after_size: after_sizes(timeline, &workload.sizes, params, sheet),
+        edit_ages: edit_ages(timeline, &workload.breakage),
+        clearings: replayed(timeline, &params.micro, sheet),
+        sweep: swept.collect(),
     };
     let notes = report::NOTES.iter().map(|note| (*note).to_owned());
     PolicyShare {
         formulas: report::formulas(params, sheet),
-        tables: report::tables(&found),
-        details: json!({
-            "compactions": done,
-            "real": real,
-            "placement": placed,
-            "after_size": after,
-            "edit_ages": ages,
-            "clearings": cleared,
-            "sweep": swept,
-        }),
-        notes: report::notes(&placed, params.window).into_iter().chain(notes).collect(),
+        tables: report::tables(&found, &sheet.bars),
+        details: json!(found),
+        notes: report::notes(&found.placement, params.window).into_iter().chain(notes).collect(),
         ..PolicyShare::default()
     }
 }

@@ -17,7 +17,8 @@ use crate::whatif::sim::breakage::files::calls_of;
 use crate::whatif::sim::breakage::rows::Break;
 use crate::whatif::sim::breakage::shown::ShownBlocks;
 use crate::whatif::sim::breakage::tally::tally;
-use crate::whatif::sim::view::{ContextView, Item, ItemKey};
+use crate::whatif::sim::laid_out::item;
+use crate::whatif::sim::view::ContextView;
 
 /// Sums up all real compactions. `tokens` are the sizes of [`Timeline::blocks`].
 pub fn real_compactions(
@@ -107,13 +108,5 @@ fn lost(
         let shown = ShownBlocks::to(timeline, request);
         let logged = view(&mut before.iter().copied().chain(shown.blocks()));
         detectors.look(request, &logged, &view(&mut shown.blocks()), breaks);
-    }
-}
-
-fn item(timeline: &Timeline, tokens: &[u32], block: u32) -> Item {
-    Item {
-        key: ItemKey::Block(block),
-        tokens: tokens[block as usize],
-        kept_chars: timeline.blocks[block as usize].chars,
     }
 }

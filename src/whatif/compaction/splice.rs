@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::logs::timeline::requests::{BlockKind, NONE, SegmentCause, Timeline};
 use crate::whatif::sim::breakage::shown::root_of;
+use crate::whatif::sim::laid_out::item;
 use crate::whatif::sim::view::{ContextView, Item, ItemKey};
 
 /// What is remembered along a chain.
@@ -50,11 +51,7 @@ impl Splice {
         let first = timeline.segments[segment as usize].requests.start;
         let (Some((_, seen)), Some(last)) = (&self.seen, first.checked_sub(1)) else { return Joint::default() };
         let mut before = seen.clone();
-        before.extend(timeline.requests[last as usize].outputs.clone().map(|block| Item {
-            key: ItemKey::Block(block),
-            tokens: tokens[block as usize],
-            kept_chars: timeline.blocks[block as usize].chars,
-        }));
+        before.extend(timeline.requests[last as usize].outputs.clone().map(|block| item(timeline, tokens, block)));
         Joint { before, brought: brought(timeline, first) }
     }
 }

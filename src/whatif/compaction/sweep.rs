@@ -12,7 +12,7 @@ use crate::whatif::sim::breakage::tally::tally;
 use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::simulator::{Extra, Simulator};
-use crate::whatif::sim::view::{Stage, StageJournal};
+use crate::whatif::sim::view::StageJournal;
 
 /// One setting of the sweep.
 #[derive(Clone, PartialEq, Debug)]
@@ -58,29 +58,21 @@ fn with_carry(params: &Params, sheet: &CompactionThresholds, carry: u32) -> Para
     Params { tail_keep_tokens: tail, reattach_tokens: reattach, ..params.clone() }
 }
 
-/// What a sweep runs on.
-#[derive(Clone, Copy)]
-pub struct SweepInput<'a> {
-    /// The requests under the cache that prices them.
-    pub requests: &'a Simulator<'a>,
-    /// The detectors.
-    pub detectors: &'a Detectors<'a>,
-    /// Their numbers.
-    pub breakage: &'a breakage::BreakageThresholds,
-}
-
-/// Replays one setting.
-pub fn row(simulator: &SweepInput<'_>, point: &SweepPoint, sheet: &CompactionThresholds) -> CompactionSweepRow {
-    let SweepInput { requests, detectors, breakage } = *simulator;
+/// Replays one setting on the requests under the cache that prices them.
+pub fn row(
+    requests: &Simulator<'_>,
+    detectors: &Detectors<'_>,
+    breakage: &breakage::BreakageThresholds,
+    point: &SweepPoint,
+    sheet: &CompactionThresholds,
+) -> CompactionSweepRow {
     let timeline = requests.timeline;
     let journal = StageJournal::default();
     let tokens: Arc<[u32]> = requests.sizes.tokens.as_slice().into();
-    let mut watch = BreakWatch::new(detectors);
     let stage = Compaction::new(point.params.clone(), sheet.clone(), tokens, journal.clone()).at(point.trigger);
-    let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(stage)];
-    let run = requests.run(0..timeline.chains.len() as u32, &mut stages, Some(&mut watch));
+    let (run, breaks) = BreakWatch::new(detectors).over(requests, vec![Box::new(stage)]);
     let done = compactions(timeline, &journal.take(), &run, None, sheet);
-    let broken = tally(detectors, timeline, &watch.breaks, run.requests.len() as u64, breakage);
+    let broken = tally(detectors, timeline, &breaks, run.requests.len() as u64, breakage);
     let is_summary = |extra: &&Extra| extra.call.cause == SUMMARY_CALL;
     CompactionSweepRow {
         trigger_tokens: point.trigger_tokens(),

@@ -1,7 +1,9 @@
 //! The report of compaction and of clearing: the virtual run, the real compactions beside it, the sweep of thresholds.
 
+use serde::Serialize;
+
 use crate::base::stats::Share;
-use crate::report::numbers::{percent, thousands};
+use crate::report::numbers::{known, percent, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::compaction::outcome::{
     AfterSizes, AttemptEnd, ClearingsReplayed, CompactionSweepRow, Compactions, ContextGrowth, Grown, Percentiles,
@@ -59,39 +61,38 @@ pub fn notes(placed: &Placement, window_tokens: u64) -> Option<String> {
     })
 }
 
-/// Everything that was found.
+/// Everything that was found, under the names of the JSON.
+#[derive(Serialize)]
 pub struct CompactionReport<'a> {
     /// The virtual run.
-    pub done: &'a Compactions,
+    pub compactions: &'a Compactions,
     /// What the log's own compactions cost.
-    pub real: &'a RealCompactions,
+    pub real: RealCompactions,
     /// Whether the rule finds them again.
-    pub placed: &'a Placement,
+    pub placement: Placement,
     /// How large contexts were after them.
-    pub after: &'a AfterSizes,
+    pub after_size: AfterSizes,
     /// How old the sources of edits are.
-    pub ages: &'a EditAges,
+    pub edit_ages: EditAges,
     /// Clearings of the log.
-    pub cleared: &'a ClearingsReplayed,
+    pub clearings: ClearingsReplayed,
     /// Other thresholds.
-    pub swept: &'a [CompactionSweepRow],
-    /// What checks are held against.
-    pub bars: &'a CompactionBars,
+    pub sweep: Vec<CompactionSweepRow>,
 }
 
-/// All tables with their titles.
-pub fn tables(found: &CompactionReport<'_>) -> Vec<(String, Table)> {
+/// All tables with their titles; checks are held against `bars`.
+pub fn tables(found: &CompactionReport<'_>, bars: &CompactionBars) -> Vec<(String, Table)> {
     let all = [
         ("compactions of the replay and of the log", both(found)),
         (
             "thresholds: what compacting at another size would cost (baseline and summarisers together)",
-            sweep(found.swept),
+            sweep(&found.sweep),
         ),
-        ("how well the rule knows the log's own compactions", checks(found)),
-        ("where automatic compactions began, by client version", edges(found.placed)),
-        ("edits whose source goes when all but the last human turns are cut", risk(found.ages)),
-        ("age of the latest verbatim source of edits, in human turns", ages(found.ages)),
-        ("clearings of tool results in the log", clearings(found.cleared)),
+        ("how well the rule knows the log's own compactions", checks(found, bars)),
+        ("where automatic compactions began, by client version", edges(&found.placement)),
+        ("edits whose source goes when all but the last human turns are cut", risk(&found.edit_ages)),
+        ("age of the latest verbatim source of edits, in human turns", ages(&found.edit_ages)),
+        ("clearings of tool results in the log", clearings(&found.clearings)),
     ];
     let titled = all.into_iter().filter(|(_, table)| !table.is_empty());
     titled.map(|(title, table)| (title.to_owned(), table)).collect()
@@ -117,13 +118,12 @@ pub fn telemetry_tables(done: &Compactions, growth: &ContextGrowth) -> Vec<(Stri
 
 /// Clearings of the log beside what the rule would have cleared there.
 pub fn clearings(found: &ClearingsReplayed) -> Table {
-    let some = |tokens: Option<u64>| tokens.map_or_else(none, thousands);
     TableBuilder::of(&found.checks)
         .text("record", |check| check.record.chars().take(12).collect())
         .count("tokens", |check| check.total_tokens)
-        .number("tokens logged", |check| some(check.logged_total_tokens))
+        .number("tokens logged", |check| known(check.logged_total_tokens, thousands))
         .count("freed", |check| check.saved_tokens)
-        .number("freed logged", |check| some(check.logged_saved_tokens))
+        .number("freed logged", |check| known(check.logged_saved_tokens, thousands))
         .count("both", |check| check.both)
         .count("only rule", |check| check.only_predicted)
         .count("only log", |check| check.only_logged)
@@ -137,16 +137,13 @@ pub fn clearings(found: &ClearingsReplayed) -> Table {
 }
 
 fn both(found: &CompactionReport<'_>) -> Table {
-    let (done, real) = (found.done, found.real);
+    let (done, real) = (found.compactions, &found.real);
     let outcomes =
         AttemptEnd::ALL.iter().filter_map(|outcome| Some((outcome.into_str(), *done.outcomes.get(outcome)?)));
     let mut table = TableBuilder::of(outcomes)
         .text("figure", |(word, _)| format!("attempts: {word}"))
         .count("replay", |(_, count)| *count)
-        .number("log", |(word, _)| {
-            let logged = (*word == "ok").then(|| real.triggers.values().sum::<u64>());
-            logged.map_or_else(none, thousands)
-        })
+        .number("log", |(word, _)| known((*word == "ok").then(|| real.triggers.values().sum::<u64>()), thousands))
         .table();
     for (trigger, count) in &real.triggers {
         table.row([format!("asked for: {trigger}"), none(), thousands(*count)]);
@@ -163,14 +160,16 @@ fn both(found: &CompactionReport<'_>) -> Table {
         summariser(&real.summariser_estimate),
     ]);
     table.row(["context, median / 95 % / largest".into(), sizes(&done.context), none()]);
-    let between = |value: Option<u64>| value.map_or_else(none, thousands);
     let thrash = if done.is_thrashing { " (thrashing)" } else { "" };
-    table.row(["requests from one to the next, median".into(), between(done.requests_between_p50) + thrash, none()]);
-    table.row(["human turns from one to the next, median".into(), between(done.turns_between_p50), none()]);
-    let broken = |breakage: Option<&Breakage>| {
-        breakage.map_or_else(none, |breakage| thousands(breakage.classes.iter().map(|class| class.events).sum()))
-    };
-    table.row(["breaks in the next tool calls".into(), broken(done.soon_after.as_ref()), broken(Some(&real.breakage))]);
+    table.row([
+        "requests from one to the next, median".into(),
+        known(done.requests_between_p50, thousands) + thrash,
+        none(),
+    ]);
+    table.row(["human turns from one to the next, median".into(), known(done.turns_between_p50, thousands), none()]);
+    let events = |breakage: &Breakage| thousands(breakage.classes.iter().map(|class| class.events).sum());
+    let soon = known(done.soon_after.as_ref(), events);
+    table.row(["breaks in the next tool calls".into(), soon, events(&real.breakage)]);
     table.row(["files read again in the next tool calls".into(), none(), thousands(real.rereads.reads_again)]);
     table
 }
@@ -203,12 +202,11 @@ fn met(met: Option<bool>) -> String {
     met.map_or("n/a", |met| if met { "yes" } else { "missed" }).to_owned()
 }
 
-fn checks(found: &CompactionReport<'_>) -> Table {
+fn checks(found: &CompactionReport<'_>, bars: &CompactionBars) -> Table {
     let mut table = Table::new(&["check", "#found", "bar", "met"]);
-    let bars = found.bars;
     let least = |percent: f64| format!("≥ {percent} %");
     let elsewhere = |percent: f64| format!("{percent} % elsewhere measured");
-    let (placed, after, cleared, real) = (found.placed, found.after, found.cleared, found.real);
+    let CompactionReport { placement: placed, after_size: after, clearings: cleared, real, .. } = found;
     table.row([
         "automatic compactions placed within one request".into(),
         share(&placed.placed),

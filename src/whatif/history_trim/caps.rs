@@ -124,35 +124,3 @@ pub fn units(messages: &[TrimMessage]) -> impl Iterator<Item = Range<usize>> {
         Some(unit)
     })
 }
-
-/// What the hard cap is given.
-pub(crate) struct HardCap {
-    /// Messages from here on are protected.
-    pub boundary: usize,
-    /// Tokens besides the messages.
-    pub other_tokens: u64,
-    /// Tokens that may remain.
-    pub tokens_max: u64,
-    /// Whether protected messages stay, whatever it costs.
-    pub spares_protected: bool,
-}
-
-impl HardCap {
-    /// Drops units, oldest first, until the rest fits: first those without protected messages, then any. `counted` are
-    /// the tokens of each message; none of one that is dropped.
-    pub fn apply(&self, messages: &[TrimMessage], counted: &mut [Option<u32>]) {
-        let mut total = self.other_tokens + counted.iter().flatten().copied().map(u64::from).sum::<u64>();
-        for spares_protected in [true, self.spares_protected] {
-            for unit in units(messages) {
-                if total <= self.tokens_max {
-                    return;
-                }
-                if spares_protected && unit.end > self.boundary {
-                    continue;
-                }
-                let gone = counted[unit].iter_mut().filter_map(Option::take);
-                total -= gone.map(u64::from).sum::<u64>();
-            }
-        }
-    }
-}

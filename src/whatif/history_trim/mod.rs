@@ -14,9 +14,7 @@ pub mod outcome;
 pub mod params;
 pub mod plan;
 pub mod ready;
-mod sticky;
 pub mod tables;
-mod tally;
 mod thresholds;
 
 use std::cell::RefCell;
@@ -25,11 +23,10 @@ use std::rc::Rc;
 
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
 use crate::whatif::history_trim::conversation::{Conversation, MessageReading, TrimMessage};
-use crate::whatif::history_trim::outcome::{Role, TrimOutcome};
+use crate::whatif::history_trim::outcome::{Before, Role, TrimOutcome};
 use crate::whatif::history_trim::params::CutStyle;
-use crate::whatif::history_trim::plan::{Memory, MessageFate, TrimPlan};
-use crate::whatif::history_trim::sticky::Sticky;
-use crate::whatif::history_trim::tally::Before;
+use crate::whatif::history_trim::plan::{Memory, MessageFate, Sticky, TrimPlan};
+use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{ContextView, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput};
 
@@ -102,7 +99,7 @@ impl HistoryTrim {
     /// Changes the items of one message, but for those of a dropped one.
     fn change(&self, timeline: &Timeline, message: &TrimMessage, fate: MessageFate, items: &mut [Item]) {
         if fate.forgets_thinking {
-            let is_thinking = |item: &&mut Item| kind(timeline, item) == Some(BlockKind::Thinking);
+            let is_thinking = |item: &&mut Item| matches!(item.key, ItemKey::Block(at) if timeline.blocks[at as usize].kind == BlockKind::Thinking);
             for item in items[message.items.clone()].iter_mut().filter(is_thinking) {
                 (item.tokens, item.kept_chars) = (0, 0);
             }
@@ -163,7 +160,7 @@ impl HistoryTrim {
     /// What the rule itself breaks.
     fn notice(&mut self, moment: &RequestMoment<'_>, plan: &TrimPlan, output: &mut StageOutput) {
         if plan.protected_dropped() > 0 {
-            output.noticed.push(Noticed { class: "protected_dropped", call: NONE });
+            output.noticed.push(Noticed { class: BreakClass::ProtectedDropped, call: NONE });
         }
         let timeline = moment.timeline;
         let messages = &self.conversation.messages;
@@ -172,7 +169,7 @@ impl HistoryTrim {
         let inputs = &timeline.requests[moment.request as usize].inputs;
         for message in dropped().filter(|message| message.role == Role::Tool && inputs.contains(&message.id)) {
             let call = timeline.blocks[message.id as usize].call;
-            output.noticed.push(Noticed { class: "cleared_before_seen", call });
+            output.noticed.push(Noticed { class: BreakClass::ClearedBeforeSeen, call });
         }
         let sorted = |blocks: &mut dyn Iterator<Item = u32>| {
             let mut blocks: Vec<u32> = blocks.collect();
@@ -194,7 +191,7 @@ impl HistoryTrim {
         let here = sorted(&mut messages.iter().flat_map(|message| self.conversation.blocks(message)));
         for (call, other) in parted {
             if here.binary_search(&other).is_ok() && self.orphans.insert(call) {
-                output.noticed.push(Noticed { class: "orphan_pair", call });
+                output.noticed.push(Noticed { class: BreakClass::OrphanPair, call });
             }
         }
     }
@@ -239,13 +236,6 @@ impl Stage for HistoryTrim {
         let mut items = self.before.take().map(|before| before.items).unwrap_or_default();
         items.clone_from(&view.items);
         self.before = Some(Before { plan, items });
-    }
-}
-
-fn kind(timeline: &Timeline, item: &Item) -> Option<BlockKind> {
-    match item.key {
-        ItemKey::Block(index) => Some(timeline.blocks[index as usize].kind),
-        ItemKey::Residual(_) | ItemKey::Made(_) => None,
     }
 }
 

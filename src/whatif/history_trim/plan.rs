@@ -1,6 +1,8 @@
 //! What becomes of every message of one request.
 
-use crate::whatif::history_trim::caps::{Caps, HardCap, cap_at, kept_chars};
+use std::collections::BTreeMap;
+
+use crate::whatif::history_trim::caps::{Caps, cap_at, kept_chars, units};
 use crate::whatif::history_trim::conversation::{TrimMessage, boundary, is_continuation};
 use crate::whatif::history_trim::outcome::Role;
 use crate::whatif::history_trim::params::{Params, TrimSource};
@@ -92,13 +94,6 @@ impl TrimRule {
         (boundary(messages, keep_recent), tokens_max)
     }
 
-    fn dropped(&self, mut plan: TrimPlan, messages: &[TrimMessage], prefix_tokens: u64, tokens_max: u32) -> TrimPlan {
-        if tokens_max < UNLIMITED {
-            self.drop_units(messages, prefix_tokens, tokens_max, &mut plan);
-        }
-        plan
-    }
-
     /// The same, whether the request continues a chain of tool calls or not.
     pub(crate) fn plan_as(
         &self,
@@ -135,24 +130,34 @@ impl TrimRule {
         }
     }
 
-    fn drop_units(&self, messages: &[TrimMessage], prefix_tokens: u64, tokens_max: u32, plan: &mut TrimPlan) {
+    /// The plan with the hard cap: units are dropped, oldest first, until the rest fits: first those without protected
+    /// messages, then any.
+    fn dropped(&self, mut plan: TrimPlan, messages: &[TrimMessage], prefix_tokens: u64, tokens_max: u32) -> TrimPlan {
+        if tokens_max >= UNLIMITED {
+            return plan;
+        }
         let is_sane = self.params.fidelity == TrimSource::Sane;
-        let instructions = u64::from(self.params.instruction_tokens).min(prefix_tokens);
-        let cap = HardCap {
-            boundary: plan.boundary,
-            other_tokens: u64::from(self.sheet.counting.reply_tokens) + if is_sane { 0 } else { instructions },
-            tokens_max: tokens_max.into(),
-            spares_protected: is_sane,
-        };
+        let instructions = if is_sane { 0 } else { u64::from(self.params.instruction_tokens).min(prefix_tokens) };
         let count =
             |(message, fate): (&TrimMessage, &MessageFate)| (!fate.is_dropped).then(|| self.counted(message, *fate));
         let mut counted: Vec<Option<u32>> = messages.iter().zip(&plan.fates).map(count).collect();
-        cap.apply(messages, &mut counted);
-        for (fate, counted) in plan.fates.iter_mut().zip(counted) {
-            if counted.is_none() {
-                *fate = MessageFate { is_dropped: true, ..MessageFate::default() };
+        let held = counted.iter().flatten().copied().map(u64::from).sum::<u64>();
+        let mut total = u64::from(self.sheet.counting.reply_tokens) + instructions + held;
+        for spares_protected in [true, is_sane] {
+            for unit in units(messages) {
+                if total <= tokens_max.into() {
+                    return plan;
+                }
+                if spares_protected && unit.end > plan.boundary {
+                    continue;
+                }
+                for at in unit {
+                    plan.fates[at] = MessageFate { is_dropped: true, ..MessageFate::default() };
+                    total -= counted[at].take().map_or(0, u64::from);
+                }
             }
         }
+        plan
     }
 
     /// Tokens of a message by the router's count, once it is cut.
@@ -177,5 +182,62 @@ impl TrimMessage {
         }
         let scaled = u64::from(self.text_tokens) * u64::from(kept_chars);
         scaled.div_ceil(u64::from(self.text_chars)) as u32
+    }
+}
+
+/// The cache-friendly variant: what was cut stays as it was cut until the context begins with nothing again (going back to
+/// an earlier place changes no cut), and new cuts come in batches.
+///
+/// Cuts advance at the first request of an exchange, when enough exchanges went by since the last time and the plain
+/// rule would have broken a prefix in between. So every break here has one there, and there are never more of them.
+#[derive(Default)]
+pub(crate) struct Sticky {
+    /// By [`TrimMessage::id`]; messages that are as they were are missing.
+    fates: BTreeMap<u32, MessageFate>,
+    /// Boundary at the last advance.
+    boundary: usize,
+    /// Exchanges at the last advance.
+    exchanges: usize,
+    /// Whether the plain rule broke a prefix since the last advance.
+    plain_broke: bool,
+}
+
+impl Sticky {
+    /// What becomes of these messages. `plain` is what the plain rule would do, `plain_breaks` whether that would break a
+    /// prefix.
+    pub fn plan(
+        &mut self,
+        rule: &TrimRule,
+        messages: &[TrimMessage],
+        prefix_tokens: u64,
+        plain: &TrimPlan,
+        plain_breaks: bool,
+    ) -> TrimPlan {
+        self.plain_broke |= plain_breaks;
+        let exchanges = messages.iter().filter(|message| message.is_exchange).count();
+        // After a rewind there are fewer.
+        self.exchanges = self.exchanges.min(exchanges);
+        let is_due = exchanges >= self.exchanges + rule.params.sticky_step as usize;
+        if is_due && self.plain_broke && !plain.is_continuation {
+            return self.advance(rule, messages, prefix_tokens, exchanges);
+        }
+        let held = |message: &TrimMessage| self.fates.get(&message.id).copied().unwrap_or_default();
+        TrimPlan {
+            fates: messages.iter().map(held).collect(),
+            boundary: self.boundary.min(messages.len()),
+            is_continuation: plain.is_continuation,
+        }
+    }
+
+    fn advance(&mut self, rule: &TrimRule, messages: &[TrimMessage], prefix_tokens: u64, exchanges: usize) -> TrimPlan {
+        // A message that only lost its thinking can still be cut.
+        let held = |message: &TrimMessage| {
+            self.fates.get(&message.id).copied().filter(|fate| fate.is_dropped || fate.kept_chars.is_some())
+        };
+        let plan = rule.plan(messages, prefix_tokens, held);
+        let changed = messages.iter().zip(&plan.fates).filter(|(_, fate)| **fate != MessageFate::default());
+        self.fates.extend(changed.map(|(message, &fate)| (message.id, fate)));
+        (self.boundary, self.exchanges, self.plain_broke) = (plan.boundary, exchanges, false);
+        plan
     }
 }

@@ -25,10 +25,6 @@ pub static POLICY: PolicyEntry = PolicyEntry {
     ready,
 };
 
-/// Makes the policy ready.
-///
-/// # Errors
-/// If a parameter makes no sense.
 fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
     let sheet = configs.sheet(Policy::HistoryTrim);
     let params: Params = sheet.params()?;

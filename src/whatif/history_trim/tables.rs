@@ -1,6 +1,6 @@
 //! The report of trimming: what was removed, what that did to the provider's cache, and what it cost.
 
-use crate::report::numbers::{counted, percent, thousands};
+use crate::report::numbers::{counted, known, percent, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::history_trim::caps::{Caps, base, cap_at, crowd_share};
 use crate::whatif::history_trim::outcome::{MessageAgeRow, Role, TrimCosts, TrimOutcome, TrimReport};
@@ -202,7 +202,7 @@ pub fn variants(reports: &[TrimReport]) -> Table {
 
 /// Cost of the policy as a share of the baseline's.
 fn relative(sides: &TrimCosts) -> String {
-    sides.baseline.change_to(&sides.policy).map_or_else(|| "–".to_owned(), |change| percent(1.0 + change))
+    known(sides.baseline.change_to(&sides.policy), |change| percent(1.0 + change))
 }
 
 fn ratio(part: u64, whole: u64) -> String {

@@ -22,13 +22,13 @@ use crate::whatif::catalog::{DefinitionSource, ToolDefinition};
 use crate::whatif::pick_tools::outcome::{Pick, PickTools, Picks, RecallAt, SCORE_BINS};
 use crate::whatif::sim::figures::Portion;
 use crate::whatif::sim::view::Stage;
+use crate::whatif::tool_filter::facts;
 use crate::whatif::tool_filter::params::Retry;
-use crate::whatif::tool_filter::{FilterInputs, facts};
-use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::{Inventory, StopWords, Tool};
-use crate::whatif::tools::plan::{Expand, Handling, OnEmpty, Selector, ToolPlan, ToolSelection};
+use crate::whatif::tools::plan::{Expand, Handling, OnEmpty, ToolPlan, ToolSelection};
 use crate::whatif::tools::queries::{Bag, Queries, WordKind, turns};
 use crate::whatif::tools::stage::{Chains, Definitions, ToolStage};
+use crate::whatif::tools::{ToolSet, Tools};
 
 /// What the user may set.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -279,6 +279,16 @@ impl<'a> Picker<'a> {
         (candidates.into_iter().take(self.params.max_candidates).collect(), is_over)
     }
 
+    /// What is shown at a request of the last of `turns`, besides what always is.
+    fn select(&self, turns: &[Range<u32>], request: u32) -> ToolSelection {
+        let (picks, _) = self.picks(&self.query(&turns[turns.len() - 1], request));
+        match self.params.on_empty {
+            Empty::All if picks.is_empty() => ToolSelection::All,
+            Empty::None if picks.is_empty() => ToolSelection::Nothing,
+            _ => ToolSelection::Tools(picks.into_iter().map(|(tool, _)| tool).collect()),
+        }
+    }
+
     /// Tools in catalog order, unscored.
     fn first(&self) -> Vec<(u32, Score)> {
         let unscored = Score { numerator: 0, denominator: 1, shared: 0, is_squared: false };
@@ -300,31 +310,6 @@ pub fn is_safe(definition: &ToolDefinition, default: UnsafeDefault) -> bool {
     }
 }
 
-struct PickSelector<'a> {
-    picker: Picker<'a>,
-}
-
-impl Selector for PickSelector<'_> {
-    fn select(&self, turns: &[Range<u32>], request: u32) -> ToolSelection {
-        let query = self.picker.query(&turns[turns.len() - 1], request);
-        let (picks, _) = self.picker.picks(&query);
-        match self.picker.params.on_empty {
-            Empty::All if picks.is_empty() => ToolSelection::All,
-            Empty::None if picks.is_empty() => ToolSelection::Nothing,
-            _ => ToolSelection::Tools(picks.into_iter().map(|(tool, _)| tool).collect()),
-        }
-    }
-}
-
-/// Nobody types to a subagent: it keeps its tools.
-struct Everything;
-
-impl Selector for Everything {
-    fn select(&self, _: &[Range<u32>], _: u32) -> ToolSelection {
-        ToolSelection::All
-    }
-}
-
 /// The policy over one timeline. It acts on main threads: picking needs what a person wrote.
 pub struct PickPolicy {
     params: Params,
@@ -337,10 +322,9 @@ pub struct PickPolicy {
 }
 
 impl PickPolicy {
-    /// Gets ready. The parameters have been checked.
-    pub fn new(timeline: &Timeline, params: &Params, rules: &Rules, inputs: FilterInputs<'_>) -> Self {
-        let formula = &inputs.catalog_rules.sizes;
-        let inventory = Inventory::new(timeline, inputs.catalog, inputs.shipped, formula, inputs.stop);
+    /// Gets ready. The parameters have been checked. `prefixes` are tokens of the static prefix by chain, where known.
+    pub fn new(timeline: &Timeline, params: &Params, rules: &Rules, tools: &Tools, prefixes: Option<&[u64]>) -> Self {
+        let inventory = Inventory::new(timeline, tools);
         let handling = Handling {
             always: inventory.matching(&params.always),
             proposed: (0, None),
@@ -351,10 +335,9 @@ impl PickPolicy {
             continuation_all: false,
             every_request: params.scope == PickScope::Request,
         };
-        let prefixes = inputs.prefixes.map(<[u64]>::to_vec);
-        let catalog_notes = inputs.catalog.map(|(catalog, _)| catalog.notes()).unwrap_or_default();
-        let (params, rules, stop) = (params.clone(), rules.clone(), inputs.stop.clone());
-        Self { params, rules, stop, inventory, handling, prefixes, catalog_notes }
+        let (params, rules, stop) = (params.clone(), rules.clone(), tools.stop.clone());
+        let prefixes = prefixes.map(<[u64]>::to_vec);
+        Self { params, rules, stop, inventory, handling, prefixes, catalog_notes: tools.notes() }
     }
 
     /// A stage for the driver.
@@ -492,11 +475,13 @@ impl PickPolicy {
 
 impl Chains for PickPolicy {
     fn plan(&self, timeline: &Timeline, chain: u32) -> ToolPlan {
-        let selector: Box<dyn Selector> = match timeline.chains[chain as usize].place {
-            Place::Main => Box::new(PickSelector { picker: self.picker(timeline) }),
-            _ => Box::new(Everything),
+        let picker = self.picker(timeline);
+        // Nobody types to a subagent: it keeps its tools.
+        let select = |turns: &[Range<u32>], request| match timeline.chains[chain as usize].place {
+            Place::Main => picker.select(turns, request),
+            _ => ToolSelection::All,
         };
-        ToolPlan::new(timeline, chain, &self.inventory, &*selector, &self.handling)
+        ToolPlan::new(timeline, chain, &self.inventory, &select, &self.handling)
     }
 
     fn definitions(&self, _: &Timeline, chain: u32) -> Option<Definitions> {
@@ -506,15 +491,8 @@ impl Chains for PickPolicy {
         let prefix = self.prefixes.as_ref().map(|prefixes| prefixes[chain as usize]);
         let tokens = self.inventory.sizes(prefix, false).into_iter().map(|tokens| tokens.unwrap_or(0));
         let tokens = tokens.collect::<Vec<_>>();
-        Some(Definitions { trimmed: vec![0; tokens.len()], tokens, fallback: 0 })
-    }
-
-    fn expand(&self) -> Expand {
-        self.params.expand
-    }
-
-    fn framing_tokens(&self) -> u64 {
-        self.rules.retry.framing_tokens
+        let (expand, framing_tokens) = (self.params.expand, self.rules.retry.framing_tokens);
+        Some(Definitions { trimmed: vec![0; tokens.len()], tokens, fallback: 0, expand, framing_tokens })
     }
 
     fn edition(&self, head: &ToolSet) -> u64 {

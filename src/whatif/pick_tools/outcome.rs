@@ -98,7 +98,7 @@ pub fn policy(simulation: &Simulation<'_>, configs: &PolicyConfigs) -> Result<Pi
     let params: Params = sheet.params()?;
     params.check()?;
     let rules: Rules = sheet.read()?;
-    Ok(PickPolicy::new(&workload.timeline, &params, &rules, simulation.tools.inputs(workload, None)))
+    Ok(PickPolicy::new(&workload.timeline, &params, &rules, simulation.tools, workload.prefixes()))
 }
 
 /// What the policy says of itself.
@@ -109,10 +109,6 @@ pub static POLICY: PolicyEntry = PolicyEntry {
     ready,
 };
 
-/// Makes the policy ready.
-///
-/// # Errors
-/// If a parameter makes no sense.
 fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
     let policy = Arc::new(policy(simulation, configs)?);
     let stage = policy.stage();

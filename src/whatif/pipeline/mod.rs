@@ -193,7 +193,8 @@ impl Stage for Pipeline {
 fn stood(moment: &RequestMoment<'_>, view: &ContextView, target: u32) -> bool {
     let inputs = &moment.timeline.requests[moment.request as usize].inputs;
     let shown = moment.before.filter(|_| !inputs.contains(&target)).unwrap_or(view);
-    shown.items.iter().any(|item| item.key == ItemKey::Block(target) && is_whole(moment.timeline, target, item))
+    let is_whole = |item: &Item| item.kept_chars >= moment.timeline.blocks[target as usize].chars;
+    shown.items.iter().any(|item| item.key == ItemKey::Block(target) && is_whole(item))
 }
 
 /// Whether every result of the context stood whole in what was sent before, or comes in now.
@@ -208,10 +209,6 @@ fn all_stood(moment: &RequestMoment<'_>, view: &ContextView) -> bool {
         }
         _ => true,
     })
-}
-
-fn is_whole(timeline: &Timeline, block: u32, item: &Item) -> bool {
-    item.kept_chars >= timeline.blocks[block as usize].chars
 }
 
 /// Sums up what a stage wrote down. A result that stands in several chains (a fork) counts once.

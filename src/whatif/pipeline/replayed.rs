@@ -87,10 +87,6 @@ pub static POLICY: PolicyEntry = PolicyEntry {
     ready,
 };
 
-/// Makes the policy ready.
-///
-/// # Errors
-/// If a parameter makes no sense.
 fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
     let params: Params = configs.sheet(Policy::Pipeline).params()?;
     let replayed = simulation.replayed.ok_or_else(|| Error::failed("the layers were not replayed here"))?;

@@ -54,7 +54,7 @@ impl Worth {
             let sent = |formats: Formats| {
                 let params = Params { formats, ..params };
                 let stage = Pipeline::new(&workload.timeline, params, replayed.of(formats), &workload.sizes.rules).0;
-                simulator.run(0..workload.timeline.chains.len() as u32, &mut [Box::new(stage)], None)
+                simulator.run(simulator.chains(), &mut [Box::new(stage)], None)
             };
             let (baseline, blind) = rayon::join(|| simulator.baseline(), || Blind::new(&simulator));
             let runs = rayon::join(|| sent(Formats::Published), || sent(Formats::Extended));

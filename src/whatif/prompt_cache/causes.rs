@@ -142,13 +142,8 @@ pub fn premium(
     class: CacheLifetime,
 ) -> Cost {
     let rates = simulator.tariff.rates(request.model, request.start, request.context());
-    let again = again(simulator, request, written_again, uncached, class);
     let read = rates.cost(&Spent { read: written_again + uncached, ..Spent::default() });
-    Cost {
-        nano_usd: again.nano_usd.saturating_sub(read.nano_usd),
-        units: again.units.saturating_sub(read.units),
-        unpriced_tokens: again.unpriced_tokens,
-    }
+    again(simulator, request, written_again, uncached, class).less(&read)
 }
 
 /// Every billed request that has another before it in its chain.

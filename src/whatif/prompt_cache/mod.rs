@@ -208,8 +208,10 @@ fn best_per_session(
     let runs: Vec<SimulatedRun> = compare.ttl.iter().map(under).collect();
     let lacking: BTreeSet<u32> = runs.iter().chain([baseline]).flat_map(SimulatedRun::unpriced).collect();
     let costs = |run: &SimulatedRun| by_session(simulator, &run.without_prices(&lacking));
-    let mut best: BTreeMap<u32, (Cost, String)> =
-        costs(baseline).into_iter().map(|(session, total)| (session, (total.cost, observed()))).collect();
+    let mut best: BTreeMap<u32, (Cost, String)> = costs(baseline)
+        .into_iter()
+        .map(|(session, total)| (session, (total.cost, TtlPolicy::Observed.to_string())))
+        .collect();
     for (ttl, run) in compare.ttl.iter().zip(&runs) {
         for (session, total) in costs(run) {
             let Some(held) = best.get_mut(&session) else { continue };
@@ -225,10 +227,6 @@ fn best_per_session(
         *sessions.entry(name).or_default() += 1;
     }
     BestPerSession { cost, against: baseline.without_prices(&lacking).cost(), sessions }
-}
-
-fn observed() -> String {
-    TtlPolicy::Observed.to_string()
 }
 
 /// Models that the table of minimum prefixes does not list.

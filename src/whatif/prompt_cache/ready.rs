@@ -20,10 +20,6 @@ pub static POLICY: PolicyEntry = PolicyEntry {
     ready,
 };
 
-/// Makes the policy ready.
-///
-/// # Errors
-/// If a parameter makes no sense.
 fn ready<'s>(_scene: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
     let sheet = configs.sheet(Policy::PromptCache);
     let sheet = PromptCacheThresholds::parse(&sheet.text(), sheet.place())?;
@@ -47,11 +43,10 @@ fn ready<'s>(_scene: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Read
             summary: report::summary(&found),
             tables: report::tables(&found, &calibration, &shipped.reference)
                 .into_iter()
-                .chain([(
-                    "cache misses for no reason in the log".to_owned(),
-                    report::losses(&simulation.distance.losses),
-                )])
-                .chain([(unlogged_report::TITLE.to_owned(), unlogged_report::table(&hidden))])
+                .chain([
+                    ("cache misses for no reason in the log".to_owned(), report::losses(&simulation.distance.losses)),
+                    (unlogged_report::TITLE.to_owned(), unlogged_report::table(&hidden)),
+                ])
                 .collect(),
             formulas: report::formulas(&found),
             notes: report::notes(simulation.workload.with_output),

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::logs::timeline::requests::{BlockKind, Marks, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
-use crate::report::numbers::{percent, thousands};
+use crate::report::numbers::{known, percent, thousands};
 use crate::report::table::Table;
 use crate::whatif::prompt_cache::outcome::CauseSum;
-use crate::whatif::sim::cost::{Cost, Total};
+use crate::whatif::sim::cost::Total;
 use crate::whatif::sim::figures::Portion;
 use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 
@@ -77,19 +77,11 @@ pub fn own(
     let steps = steps(timeline);
     Own {
         read: Portion { k: billed.spent.read, n: billed.spent.prompt() },
-        idle_cost: share_of(&expired.cost_again, &billed.cost),
+        idle_cost: expired.cost_again.share_of(&billed.cost),
         ideal: study.ideal.iter().map(|ideal| (ideal.seconds, readable(simulator, baseline, ideal.seconds))).collect(),
         compacted: Portion { k: compacted.len() as u64, n: timeline.sessions.len() as u64 },
         steps: steps.len() as u64,
         longest_time: longest(&steps, study.longest_calls_percent),
-    }
-}
-
-fn share_of(part: &Cost, whole: &Cost) -> Option<f64> {
-    match whole {
-        Cost { nano_usd: 1.., .. } => Some(part.nano_usd as f64 / whole.nano_usd as f64),
-        Cost { units: 1.., .. } => Some(part.units as f64 / whole.units as f64),
-        _ => None,
     }
 }
 
@@ -147,7 +139,7 @@ pub fn table(own: &Own, study: &PublishedStudy) -> Table {
     let mut table = Table::new(&["figure", "#yours", "of", &format!("#{}", study.name)]);
     let published = |percent: f64| format!("{percent} %");
     let of = |count: Portion| if count.n == 0 { "–".to_owned() } else { percent(count.value()) };
-    let some = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), percent);
+    let some = |share: Option<f64>| known(share, percent);
     let tokens = |count: Portion| format!("{} tokens of input", thousands(count.n));
     table.row(["input read from the cache".into(), of(own.read), tokens(own.read), published(study.read_percent)]);
     table.row([

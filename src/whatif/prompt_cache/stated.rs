@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::base::id::Id;
 use crate::base::model_id;
-use crate::report::numbers::{counted, percent};
+use crate::report::numbers::{counted, known, percent};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent};
@@ -59,12 +59,12 @@ pub fn table(rows: &[Stated]) -> Table {
         .text("model", |row| row.model.clone())
         .text("sessions", |row| counted(row.sessions, "session"))
         .number("stated", |row| format!("${:.2}", row.stated_nano_usd as f64 / 1e9))
-        .number("by the log", |row| row.logged.usd().map_or_else(|| "–".to_owned(), |usd| format!("${usd:.2}")))
+        .number("by the log", |row| known(row.logged.usd(), |usd| format!("${usd:.2}")))
         .count("tokens stated", |row| row.stated_tokens)
         .count("tokens in the log", |row| row.logged_tokens)
         .number("of those", |row| {
-            let share = (row.stated_tokens > 0).then(|| percent(row.logged_tokens as f64 / row.stated_tokens as f64));
-            share.unwrap_or_else(|| "–".to_owned())
+            let share = (row.stated_tokens > 0).then(|| row.logged_tokens as f64 / row.stated_tokens as f64);
+            known(share, percent)
         })
         .table()
 }

@@ -1,6 +1,6 @@
 //! The report of the cache: what it read, what other lifetimes and layouts would have cost, and why the cache was missed.
 
-use crate::report::numbers::{counted, percent, signed, thousands};
+use crate::report::numbers::{counted, known, percent, signed, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::calibration::{self, Calibration};
 use crate::whatif::prompt_cache::outcome::{AgainstBill, IdleReads, PromptCache};
@@ -216,42 +216,23 @@ fn idle(seconds: u64) -> String {
 }
 
 fn arms(found: &PromptCache) -> Table {
-    let mut table = Table::new(&[
-        "variant",
-        "#read, M",
-        "#written, M",
-        "#cost, M",
-        "#change",
-        "#dollars",
-        "#better in",
-        "#worse in",
-        "verdict",
-    ]);
-    let base = &found.baseline;
-    table.row(row("as it was (simulated)", base, &base.cost, None));
-    for arm in &found.arms {
-        let counts = (arm.sessions_better, arm.sessions_worse, arm.verdict);
-        table.row(row(&arm.name, &arm.total, &arm.against, Some(counts)));
-    }
-    table
-}
-
-fn row(name: &str, total: &Total, base: &Cost, counts: Option<(u64, u64, CostVerdict)>) -> Vec<String> {
-    let change = base.change_to(&total.cost);
-    let dollars = total.cost.usd().zip(base.usd()).map_or_else(none, |(after, before)| signed(after - before, 2));
-    let session =
-        |of: fn(&(u64, u64, CostVerdict)) -> u64| counts.as_ref().map_or_else(none, |counts| thousands(of(counts)));
-    vec![
-        name.to_owned(),
-        millions(total.spent.read as f64),
-        millions(total.spent.write() as f64),
-        millions(total.cost.iet()),
-        change.map_or_else(none, |change| format!("{} %", signed(100.0 * change, 1))),
-        dollars,
-        session(|counts| counts.0),
-        session(|counts| counts.1),
-        counts.map_or_else(none, |counts| counts.2.into_str().to_owned()),
-    ]
+    let own = ("as it was (simulated)", &found.baseline, &found.baseline.cost, None);
+    let arms = found.arms.iter().map(|arm| (arm.name.as_str(), &arm.total, &arm.against, Some(arm)));
+    let change = |total: &Total, base: &Cost| base.change_to(&total.cost);
+    let dollars = |total: &Total, base: &Cost| Some(signed(total.cost.usd()? - base.usd()?, 2));
+    TableBuilder::of(std::iter::once(own).chain(arms))
+        .text("variant", |(name, ..)| (*name).to_owned())
+        .number("read, M", |(_, total, ..)| millions(total.spent.read as f64))
+        .number("written, M", |(_, total, ..)| millions(total.spent.write() as f64))
+        .number("cost, M", |(_, total, ..)| millions(total.cost.iet()))
+        .number("change", |(_, total, base, _)| {
+            known(change(total, base), |change| format!("{} %", signed(100.0 * change, 1)))
+        })
+        .number("dollars", |(_, total, base, _)| known(dollars(total, base), |dollars| dollars))
+        .number("better in", |(.., arm)| known(arm.map(|arm| arm.sessions_better), thousands))
+        .number("worse in", |(.., arm)| known(arm.map(|arm| arm.sessions_worse), thousands))
+        .text("verdict", |(.., arm)| known(arm.map(|arm| arm.verdict), |verdict| verdict.into_str().to_owned()))
+        .table()
 }
 
 fn causes(found: &PromptCache) -> Table {
@@ -263,7 +244,7 @@ fn causes(found: &PromptCache) -> Table {
         .count("tokens lost", |(_, sum)| sum.tokens_lost)
         .count("paid again", |(_, sum)| sum.tokens_again)
         .count("cost of that", |(_, sum)| sum.cost_lost.iet().round() as u64)
-        .number("dollars", |(_, sum)| sum.cost_lost.usd().map_or_else(none, |usd| format!("{usd:.2}")))
+        .number("dollars", |(_, sum)| known(sum.cost_lost.usd(), |usd| format!("{usd:.2}")))
         .table()
 }
 
@@ -295,14 +276,14 @@ fn accuracy(found: &PromptCache) -> Table {
     table.row(["slack of lifetimes".to_owned(), String::new()].into_iter().chain(slack));
     let held = found.weeks.iter().filter(|week| week.holds()).count() as u64;
     let weeks = Portion { k: held, n: found.weeks.len() as u64 };
-    let weeks = [of_weeks(weeks), none(), none()];
+    let weeks = [of(weeks), none(), none()];
     table
         .row(["weeks whose reads lay in the interval known before".to_owned(), String::new()].into_iter().chain(weeks));
     table
 }
 
-fn of_weeks(weeks: Portion) -> String {
-    format!("{} of {}", thousands(weeks.k), thousands(weeks.n))
+fn of(part: Portion) -> String {
+    format!("{} of {}", thousands(part.k), thousands(part.n))
 }
 
 /// A figure, with the word for it where it does not reach its bar.
@@ -328,24 +309,21 @@ pub fn losses(losses: &[UnforeseenLosses]) -> Table {
 }
 
 fn models(found: &PromptCache) -> Table {
-    let mut table = Table::new(&["model", "#figure"]);
-    let threshold = &found.threshold;
-    table.row(["threshold model: as billed, writes and reads".into(), cost(&threshold.actual)]);
-    table.row(["threshold model: all for 5 minutes".into(), cost(&threshold.five_minutes)]);
-    table.row(["threshold model: all for an hour".into(), cost(&threshold.hour)]);
-    let hot = &found.hot_cache;
+    let (threshold, hot) = (&found.threshold, &found.hot_cache);
     let multiplier = |value: u64| format!("{:.5}", value as f64 / 100_000.0);
-    table.row(["router: effective price of input, by its rule".into(), multiplier(hot.multiplier)]);
-    table.row(["router: the same as billed".into(), multiplier(hot.multiplier_measured)]);
-    table.row([
-        "router: hot requests that read from the cache".into(),
-        format!("{} of {}", thousands(hot.hot.k), thousands(hot.hot.n)),
-    ]);
-    table.row([
-        "router: cold by its rule, yet read".into(),
-        format!("{} of {}", thousands(hot.cold_but_warm.k), thousands(hot.cold_but_warm.n)),
-    ]);
-    table
+    let rows = [
+        ("threshold model: as billed, writes and reads", cost(&threshold.actual)),
+        ("threshold model: all for 5 minutes", cost(&threshold.five_minutes)),
+        ("threshold model: all for an hour", cost(&threshold.hour)),
+        ("router: effective price of input, by its rule", multiplier(hot.multiplier)),
+        ("router: the same as billed", multiplier(hot.multiplier_measured)),
+        ("router: hot requests that read from the cache", of(hot.hot)),
+        ("router: cold by its rule, yet read", of(hot.cold_but_warm)),
+    ];
+    TableBuilder::of(rows)
+        .text("model", |(name, _)| (*name).to_owned())
+        .number("figure", |(_, figure)| figure.clone())
+        .table()
 }
 
 /// Millions of tokens.

@@ -67,7 +67,8 @@ fn part(cell: &Cell) -> Vec<String> {
 
 /// One row per cell of a sweep: the values that were set, then what came of them.
 pub fn sweep(keys: &[String], cells: &[(&[String], &PolicyReport)]) -> Table {
-    let mut table = table(keys);
+    let columns = keys.iter().map(String::as_str).chain(FIGURES).chain([VERDICT]);
+    let mut table = Table::new(&columns.collect::<Vec<_>>());
     for (values, report) in cells {
         table.row(values.iter().cloned().chain(figures(report)).chain([verdict_word(report).to_owned()]));
     }
@@ -90,10 +91,6 @@ pub fn sessions(reports: &[PolicyReport]) -> Table {
         }
     }
     table
-}
-
-fn table(first: &[String]) -> Table {
-    Table::new(&first.iter().map(String::as_str).chain(FIGURES).chain([VERDICT]).collect::<Vec<_>>())
 }
 
 fn figures(report: &PolicyReport) -> Vec<String> {

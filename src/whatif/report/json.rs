@@ -6,7 +6,7 @@ use crate::whatif::report::{PolicyReport, SimulationAccuracy, TELEMETRY};
 use crate::whatif::sim::breakage::rows::Breakage;
 use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
 use crate::whatif::sim::distance::{Distance, DistanceCause};
-use crate::whatif::sim::figures::{ExtraCalls, Outcome, RunBill, Sides, Spread};
+use crate::whatif::sim::figures::{Outcome, RunBill, Sides, Spread, UnloggedCalls};
 
 /// The fields of the report; sessions one by one if asked for.
 pub fn json(report: &PolicyReport, by_session: bool) -> Value {
@@ -128,12 +128,12 @@ fn difference(sides: &Sides) -> Value {
 }
 
 fn extra_costs(outcome: &Outcome) -> Value {
-    let one = |extra: &ExtraCalls| json!({ "calls": extra.calls, "iet": extra.bill.cost.iet() });
+    let one = |extra: &UnloggedCalls| json!({ "calls": extra.calls, "iet": extra.cost.iet() });
     let by_cause: Map<String, Value> =
         outcome.extra.iter().map(|(cause, extra)| ((*cause).into(), one(extra))).collect();
     json!({
         "calls": outcome.extra.values().map(|extra| extra.calls).sum::<u64>(),
-        "iet": outcome.extra.values().map(|extra| extra.bill.cost).sum::<Cost>().iet(),
+        "iet": outcome.extra.values().map(|extra| extra.cost).sum::<Cost>().iet(),
         "by_cause": by_cause,
     })
 }

@@ -9,10 +9,8 @@ use crate::whatif::report::{PolicyReport, ReportDetail};
 use crate::whatif::sim::breakage::rows::{ClassCount, Strength};
 use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::distance::{Apart, Distance, UnforeseenLosses};
-use crate::whatif::sim::figures::CostVerdict;
-use crate::whatif::sim::figures::Portion;
-use crate::whatif::sim::figures::{Outcome, Sides};
+use crate::whatif::sim::distance::{Apart, Distance, DistanceCause, UnforeseenLosses};
+use crate::whatif::sim::figures::{CostVerdict, Outcome, Portion, RunBill, Sides};
 
 /// Writes the report: first the answer, then what it rests on, then the tables.
 pub fn write(
@@ -111,35 +109,24 @@ pub fn off_the_bar(report: &PolicyReport) -> Option<String> {
 }
 
 fn parts_off(distance: &Distance) -> Table {
-    let columns = [
-        "model",
-        "versions",
-        "before the request",
-        "#requests",
-        "#differing",
-        "#read, billed",
-        "#simulated",
-        "#of the bill",
-    ];
-    let mut table = Table::new(&columns);
+    let shown = &distance.parts[..distance.parts.len().min(CAUSES_SHOWN)];
+    let name = |part: &DistanceCause| [part.model.clone(), part.versions.clone(), part.cause.words().to_owned()];
+    let alone = |word: &str| [word.to_owned(), String::new(), String::new()];
+    let mut rows: Vec<([String; 3], Apart)> = shown.iter().map(|part| (name(part), part.apart)).collect();
+    let rest: Apart = distance.parts[shown.len()..].iter().map(|part| part.apart).sum();
+    rows.extend((rest.requests > 0).then(|| (alone("other"), rest)));
+    rows.push((alone("all"), distance.total));
     let share = |part: &Apart| format!("{} %", figure(100.0 * part.share_of(&distance.total.cost_billed), 2));
-    let row = |name: [String; 3], apart: &Apart| {
-        let counts = [apart.requests, apart.differing, apart.read_billed, apart.read_simulated].map(thousands);
-        name.into_iter().chain(counts).chain([share(apart)]).collect::<Vec<_>>()
-    };
-    let mut rest = Apart::default();
-    for (place, part) in distance.parts.iter().enumerate() {
-        if place < CAUSES_SHOWN {
-            table.row(row([part.model.clone(), part.versions.clone(), part.cause.words().to_owned()], &part.apart));
-        } else {
-            rest += part.apart;
-        }
-    }
-    if rest.requests > 0 {
-        table.row(row(["other".to_owned(), String::new(), String::new()], &rest));
-    }
-    table.row(row(["all".to_owned(), String::new(), String::new()], &distance.total));
-    table
+    TableBuilder::of(rows)
+        .text("model", |(name, _)| name[0].clone())
+        .text("versions", |(name, _)| name[1].clone())
+        .text("before the request", |(name, _)| name[2].clone())
+        .count("requests", |(_, apart)| apart.requests)
+        .count("differing", |(_, apart)| apart.differing)
+        .count("read, billed", |(_, apart)| apart.read_billed)
+        .count("simulated", |(_, apart)| apart.read_simulated)
+        .number("of the bill", |(_, apart)| share(apart))
+        .table()
 }
 
 /// Parts of the logs that a report tells of.
@@ -164,7 +151,7 @@ pub fn clear_parts(reports: &[&PolicyReport]) -> Table {
 }
 
 fn interval(cell: &Cell) -> String {
-    let end = |end: Option<f64>| end.map_or_else(|| "–".to_owned(), |end| figure(100.0 * end, 1));
+    let end = |end: Option<f64>| known(end, |end| figure(100.0 * end, 1));
     format!("[{}, {}]", end(cell.lower), end(cell.upper))
 }
 
@@ -213,7 +200,7 @@ pub fn headline(out: &mut dyn Write, report: &PolicyReport, form: TableFormat) -
 pub fn formulas(report: &PolicyReport) -> Vec<String> {
     let Some(outcome) = &report.outcome else { return Vec::new() };
     let (log, policy) = (&outcome.total.baseline, &outcome.total.policy);
-    let parts = |bill: &crate::whatif::sim::figures::RunBill| {
+    let parts = |bill: &RunBill| {
         let spent = &bill.spent;
         format!(
             "{} uncached, {} read, {} written for 5 minutes, {} for an hour{}: {}",
@@ -242,7 +229,31 @@ pub fn formulas(report: &PolicyReport) -> Vec<String> {
 
 /// On what the figures of reports over the same input rest.
 pub fn basis(report: &PolicyReport) -> Option<String> {
-    report.outcome.is_some().then(|| basis_of(report))
+    let fidelity = &report.fidelity;
+    let sizes = fidelity.anchored_share.map(|share| format!(", {} of increments measured", percent(share)));
+    let error = report.accuracy.map(|accuracy| {
+        format!(
+            "; the simulated log is {} % off the bill{} (reads: error {:.2} %{}, bias {} %{})",
+            figure(100.0 * accuracy.cost_error, 1),
+            beside(accuracy.cost_error, accuracy.cost_bar),
+            100.0 * accuracy.wape_read,
+            beside(accuracy.wape_read, accuracy.read_bar),
+            figure(100.0 * accuracy.bias, 2),
+            beside(accuracy.bias, accuracy.bias_bar)
+        )
+    });
+    let lost = report.distance.as_ref().and_then(|distance| lost(&distance.losses)).unwrap_or_default();
+    let days = report.input.days.as_ref().map(|(first, last)| format!(", {first} … {last}"));
+    report.outcome.is_some().then(|| {
+        format!(
+            "basis: replayed over {}{}; sizes {}{}{}{lost}",
+            counted(report.input.requests, "request"),
+            days.unwrap_or_default(),
+            fidelity.estimator,
+            sizes.unwrap_or_default(),
+            error.unwrap_or_default()
+        )
+    })
 }
 
 /// The answer in one line.
@@ -376,7 +387,7 @@ fn paid(outcome: &Outcome) -> String {
     let calls = outcome
         .extra
         .iter()
-        .map(|(cause, extra)| format!("{} for {cause} ({})", counted(extra.calls, "call"), cost(&extra.bill.cost)));
+        .map(|(cause, extra)| format!("{} for {cause} ({})", counted(extra.calls, "call"), cost(&extra.cost)));
     format!("paid: {}", calls.collect::<Vec<_>>().join(", "))
 }
 
@@ -402,32 +413,6 @@ fn broken(report: &PolicyReport) -> Option<String> {
         }
     };
     Some(format!("broken: {}{again}", classes.join(", ")))
-}
-
-fn basis_of(report: &PolicyReport) -> String {
-    let fidelity = &report.fidelity;
-    let sizes = fidelity.anchored_share.map(|share| format!(", {} of increments measured", percent(share)));
-    let error = report.accuracy.map(|accuracy| {
-        format!(
-            "; the simulated log is {} % off the bill{} (reads: error {:.2} %{}, bias {} %{})",
-            figure(100.0 * accuracy.cost_error, 1),
-            beside(accuracy.cost_error, accuracy.cost_bar),
-            100.0 * accuracy.wape_read,
-            beside(accuracy.wape_read, accuracy.read_bar),
-            figure(100.0 * accuracy.bias, 2),
-            beside(accuracy.bias, accuracy.bias_bar)
-        )
-    });
-    let lost = report.distance.as_ref().and_then(|distance| lost(&distance.losses)).unwrap_or_default();
-    let days = report.input.days.as_ref().map(|(first, last)| format!(", {first} … {last}"));
-    format!(
-        "basis: replayed over {}{}; sizes {}{}{}{lost}",
-        counted(report.input.requests, "request"),
-        days.unwrap_or_default(),
-        fidelity.estimator,
-        sizes.unwrap_or_default(),
-        error.unwrap_or_default()
-    )
 }
 
 /// What stands beside a figure that does not reach its bar.
@@ -512,11 +497,9 @@ pub(crate) fn verdict_word(report: &PolicyReport) -> &'static str {
 }
 
 fn row(report: &PolicyReport) -> Vec<String> {
-    let none = || "–".to_owned();
-    let events =
-        |strength| report.breakage.as_ref().map_or_else(none, |breakage| thousands(breakage.events_of(strength)));
+    let events = |strength| known(report.breakage.as_ref(), |breakage| thousands(breakage.events_of(strength)));
     let told = report.outcome.as_ref().filter(|_| report.not_estimated.is_none());
-    let cell = |cell: fn(&Outcome) -> Option<String>| told.and_then(cell).unwrap_or_else(none);
+    let cell = |cell: fn(&Outcome) -> Option<String>| known(told.and_then(cell), |cell| cell);
     vec![
         report.policy.clone(),
         cell(|outcome| Some(figure((-outcome.tokens_removed) as f64 / 1e6, 1))),

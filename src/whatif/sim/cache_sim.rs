@@ -9,7 +9,7 @@ use crate::base::names::Sym;
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::prompt_cache::params::{CacheLayout, CacheLifetime, CacheRules, Params, TtlPolicy};
 use crate::whatif::sim::cost::Spent;
-use crate::whatif::sim::priors::{Prior, WarmPrefix};
+use crate::whatif::sim::priors::WarmPrefix;
 
 /// A request as the cache sees it.
 #[derive(Clone, Copy, Debug)]
@@ -329,26 +329,4 @@ fn bill(ask: &CacheRequest, read: u64, cached: u64, still_class: CacheLifetime, 
     let still = ask.still.min(cached).saturating_sub(read);
     let rest = Spent { read, uncached: ask.context - cached, ..Spent::default() };
     rest + written(still, still_class) + written(cached - read - still, tail_class)
-}
-
-impl Prior {
-    /// The part of an [`CacheRequest`] that a prior gives.
-    pub fn ask(&self, model: Sym, start: Millis, end: Millis) -> CacheRequest {
-        CacheRequest {
-            model,
-            edition: 0,
-            start,
-            end: end.max(start),
-            context: 0,
-            tail: 0,
-            still: self.still,
-            same: 0,
-            shared: 0,
-            items: 0,
-            forked: None,
-            class: self.class,
-            elsewhere: self.elsewhere,
-            min_cacheable: 0,
-        }
-    }
 }

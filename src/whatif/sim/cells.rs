@@ -15,6 +15,7 @@ use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::base::names::Sym;
 use crate::base::significance::benjamini_hochberg;
+use crate::base::sums::adds_up;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::distance::Apart;
@@ -67,6 +68,19 @@ struct Slice {
     apart: Apart,
 }
 
+adds_up!(Slice: sides, apart);
+
+impl Slice {
+    /// Those of each session and model.
+    fn all<'s>(
+        sides: &'s BTreeMap<(u32, Sym), Sides>,
+        apart: &'s BTreeMap<(u32, Sym), Apart>,
+    ) -> impl Iterator<Item = ((u32, Sym), Self)> + 's {
+        let of = |key| apart.get(key).copied().unwrap_or_default();
+        sides.iter().map(move |(key, sides)| (*key, Self { sides: *sides, apart: of(key) }))
+    }
+}
+
 /// The parts of a timeline, each without a correction for the others. Parts that are the whole are left out.
 pub fn cells(
     timeline: &Timeline,
@@ -77,11 +91,9 @@ pub fn cells(
 ) -> Vec<Cell> {
     let places = RequestParts::of(timeline, rules);
     let mut parts: BTreeMap<(&'static str, String), BTreeMap<u32, Slice>> = BTreeMap::new();
-    for (&(session, model), sides) in sides {
+    for ((session, model), slice) in Slice::all(sides, apart) {
         for name in places.names(session, model) {
-            let slice = parts.entry(name).or_default().entry(session).or_default();
-            slice.sides += sides;
-            slice.apart += apart.get(&(session, model)).copied().unwrap_or_default();
+            *parts.entry(name).or_default().entry(session).or_default() += slice;
         }
     }
     let mut kinds: BTreeMap<&'static str, u32> = BTreeMap::new();
@@ -139,11 +151,7 @@ pub fn whole(
     least: f64,
 ) -> Option<Cell> {
     let mut sessions: BTreeMap<u32, Slice> = BTreeMap::new();
-    for (&(session, model), sides) in sides {
-        let slice = sessions.entry(session).or_default();
-        slice.sides += sides;
-        slice.apart += apart.get(&(session, model)).copied().unwrap_or_default();
-    }
+    Slice::all(sides, apart).for_each(|((session, _), slice)| *sessions.entry(session).or_default() += slice);
     cell("all", String::new(), &sessions, rules, least)
 }
 
@@ -154,11 +162,7 @@ fn cell(
     rules: &CellRules,
     least: f64,
 ) -> Option<Cell> {
-    let mut all = Slice::default();
-    for slice in sessions.values() {
-        all.sides += &slice.sides;
-        all.apart += slice.apart;
-    }
+    let all: Slice = sessions.values().copied().sum();
     let change = all.sides.change()?;
     let in_money = all.sides.baseline.cost.nano_usd > 0;
     let measure = |cost: &Cost| if in_money { cost.nano_usd } else { cost.units } as f64;
@@ -316,4 +320,11 @@ pub struct Cell {
     pub q: f64,
     /// What follows.
     pub verdict: CostVerdict,
+}
+
+impl Cell {
+    /// Dollars that a change of the cost here saves.
+    pub fn saved_usd(&self, change: f64) -> f64 {
+        -change * self.before.nano_usd as f64 / 1e9
+    }
 }

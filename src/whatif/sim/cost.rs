@@ -80,6 +80,19 @@ impl Cost {
         if self.nano_usd > 0 { (self.nano_usd, other.nano_usd) } else { (self.units, other.units) }
     }
 
+    /// Share of a whole in money; of one without prices in input-equivalent tokens. None of nothing.
+    pub fn share_of(&self, whole: &Self) -> Option<f64> {
+        let (whole, part) = whole.beside(self);
+        (whole > 0).then(|| part as f64 / whole as f64)
+    }
+
+    /// It without a part that was lost.
+    #[must_use]
+    pub fn less(&self, lost: &Self) -> Self {
+        let (nano_usd, units) = (self.nano_usd.saturating_sub(lost.nano_usd), self.units.saturating_sub(lost.units));
+        Self { nano_usd, units, unpriced_tokens: self.unpriced_tokens }
+    }
+
     /// A share of it. All of it is not rounded.
     #[must_use]
     pub fn part(&self, share: f64) -> Self {
@@ -100,12 +113,12 @@ impl Cost {
     /// Change from this cost to another, as a share of it ([`Cost::beside`]). None if there is nothing to change.
     pub fn change_to(&self, after: &Self) -> Option<f64> {
         let (before, after) = self.beside(after);
-        share_of(before, after)
+        change(before, after)
     }
 
     /// The same of input-equivalent tokens in any case.
     pub fn units_change_to(&self, after: &Self) -> Option<f64> {
-        share_of(self.units, after.units)
+        change(self.units, after.units)
     }
 
     /// Input-equivalent tokens, for print.
@@ -123,7 +136,7 @@ fn as_number<S: serde::Serializer>(value: &u128, serializer: S) -> Result<S::Ok,
 }
 
 /// The difference first: of two close numbers the quotient would be off by a little.
-fn share_of(before: u128, after: u128) -> Option<f64> {
+fn change(before: u128, after: u128) -> Option<f64> {
     (before > 0).then(|| (after as f64 - before as f64) / before as f64)
 }
 

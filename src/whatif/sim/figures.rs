@@ -103,14 +103,18 @@ impl Outcome {
     }
 }
 
-/// Extra calls of one cause.
+/// Calls that are in no log: extra ones of a policy, or estimated ones.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct ExtraCalls {
+pub struct UnloggedCalls {
     /// How many.
     pub calls: u64,
-    /// What they come to.
-    pub bill: RunBill,
+    /// Their tokens.
+    pub spent: Spent,
+    /// What they would cost.
+    pub cost: Cost,
 }
+
+adds_up!(UnloggedCalls: calls, spent, cost);
 
 /// How the change of cost is spread over sessions, in shares of the session's own cost.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize)]
@@ -143,7 +147,7 @@ pub struct Outcome {
     /// Tokens that contexts had fewer of, over all requests; negative if they grew.
     pub tokens_removed: i128,
     /// Calls besides those of the log, by cause.
-    pub extra: BTreeMap<&'static str, ExtraCalls>,
+    pub extra: BTreeMap<&'static str, UnloggedCalls>,
     /// By what it was: `model`, `ttl_class`, `version`, `project`, `session`.
     pub by: BTreeMap<&'static str, BTreeMap<String, Sides>>,
     /// By session (index into the timeline's) and model.

@@ -6,7 +6,7 @@
 
 use crate::logs::timeline::requests::{NONE, Timeline};
 use crate::whatif::sim::sizes::BlockSizes;
-use crate::whatif::sim::view::{Item, ItemKey};
+use crate::whatif::sim::view::{Item, ItemKey, tokens};
 
 /// Adds the messages of a request's context.
 pub fn lay(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) {
@@ -36,7 +36,6 @@ pub fn step(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut V
 /// By chain: tokens that no context of it exceeds, by whichever of two ways they are counted: all that stands in it, or what
 /// was sent before and what has come since.
 pub fn largest(timeline: &Timeline, sizes: &BlockSizes) -> Vec<u64> {
-    let sum = |items: &[Item]| items.iter().map(|item| u64::from(item.tokens)).sum::<u64>();
     let mut items = Vec::new();
     let mut of_chain = |chain: usize| {
         items.clear();
@@ -45,13 +44,13 @@ pub fn largest(timeline: &Timeline, sizes: &BlockSizes) -> Vec<u64> {
             let held = items.len();
             step(timeline, sizes, request, &mut items);
             let now = match (opens(timeline, request), sizes.gone.contains_key(&request)) {
-                (true, _) => sum(&items),
-                (false, false) => before + sum(&items[held..]),
+                (true, _) => tokens(&items),
+                (false, false) => before + tokens(&items[held..]),
                 // What came cannot be told from what stayed.
-                (false, true) => before + sum(&items),
+                (false, true) => before + tokens(&items),
             };
             most = now.max(most);
-            before = if sizes.gone.contains_key(&request) { sum(&items) } else { now };
+            before = if sizes.gone.contains_key(&request) { tokens(&items) } else { now };
         }
         sizes.prefix[chain] + most
     };
@@ -96,15 +95,19 @@ fn add_inputs(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut
     if residual > 0 {
         items.push(Item { key: ItemKey::Residual(request), tokens: residual, kept_chars: 0 });
     }
-    items.extend(timeline.requests[request as usize].inputs.clone().map(|block| item(timeline, sizes, block)));
+    items.extend(timeline.requests[request as usize].inputs.clone().map(|block| item(timeline, &sizes.tokens, block)));
 }
 
 /// Adds what a request was answered.
 fn add_outputs(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) {
-    items.extend(timeline.requests[request as usize].outputs.clone().map(|block| item(timeline, sizes, block)));
+    items.extend(timeline.requests[request as usize].outputs.clone().map(|block| item(timeline, &sizes.tokens, block)));
 }
 
-fn item(timeline: &Timeline, sizes: &BlockSizes, block: u32) -> Item {
-    let kept_chars = timeline.blocks[block as usize].chars;
-    Item { key: ItemKey::Block(block), tokens: sizes.tokens[block as usize], kept_chars }
+/// A block as the log has it. `tokens` are the sizes of [`Timeline::blocks`].
+pub fn item(timeline: &Timeline, tokens: &[u32], block: u32) -> Item {
+    Item {
+        key: ItemKey::Block(block),
+        tokens: tokens[block as usize],
+        kept_chars: timeline.blocks[block as usize].chars,
+    }
 }

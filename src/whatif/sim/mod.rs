@@ -3,7 +3,7 @@
 //!
 //! [`laid_out`] is a context as the log says it was sent, [`view`] the same as it is about to be sent and what a policy
 //! may change in it. [`sizes`] says how large its blocks are, [`simulator`] sends every request again, [`cache_sim`] is
-//! the cache, [`priors`] what it can know, [`idle`] how long nobody asked, [`unforeseen`] how often it is missed for no
+//! the cache, [`priors`] what it can know, [`unforeseen`] how often it is missed for no
 //! reason in the log, [`unlogged`] what is in no log, [`money`] what tokens cost, [`bill`] what they did cost,
 //! [`distance`] where the simulation is off that, [`outcome`] holds a run against that of the log, [`figures`] is what
 //! the difference comes to, [`cells`] in which parts of the logs it is clear, [`breakage`] what a changed context lost.
@@ -21,7 +21,6 @@ pub mod bill;
 pub mod breakage;
 pub mod cells;
 pub mod distance;
-pub mod idle;
 pub mod laid_out;
 pub mod money;
 pub mod params;

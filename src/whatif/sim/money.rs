@@ -108,8 +108,10 @@ impl DatedRates {
         self.from <= at && at < self.until
     }
 
-    fn overlaps_in_time(&self, other: &Listed) -> bool {
-        self.from < other.until && other.from < self.until
+    /// Whether both hold for some prompt at some time.
+    fn clashes(&self, other: &Self) -> bool {
+        let in_time = self.from < other.until && other.from < self.until;
+        in_time && self.above < other.up_to && other.above < self.up_to
     }
 }
 
@@ -140,12 +142,9 @@ struct Entry {
 /// A row with its place, before it is known which row its units refer to.
 struct Listed {
     place: String,
-    from: Millis,
-    until: Millis,
-    above: u64,
-    up_to: u64,
     nano: PerToken,
-    caches: bool,
+    /// With the usual units.
+    row: DatedRates,
 }
 
 impl Prices {
@@ -237,7 +236,8 @@ impl Listed {
         if nano.input == 0 {
             return Err(Error::failed(format!("{place}: an input price of 0 measures nothing")));
         }
-        Ok(Self { place, from, until, above, up_to, nano, caches })
+        let rates = Rates { nano_usd: Some(nano), caches, ..Rates::USUAL };
+        Ok(Self { place, nano, row: DatedRates { from, until, above, up_to, rates } })
     }
 }
 
@@ -265,21 +265,17 @@ fn midnight(day: &str, days_later: i64, place: &str) -> Result<Millis> {
 /// Rows of one model with their units, once it is sure that no two of them hold together.
 fn settled(model: &str, listed: &[Listed]) -> Result<Vec<DatedRates>> {
     let mut rows: Vec<DatedRates> = Vec::new();
-    for (index, row) in listed.iter().enumerate() {
-        let clash = rows
-            .iter()
-            .position(|other| other.overlaps_in_time(row) && other.above < row.up_to && row.above < other.up_to);
-        if let Some(other) = clash {
-            let message = format!("{}: a price of {model} that holds together with {}", row.place, listed[other].place);
+    for Listed { place, nano, row } in listed {
+        if let Some(other) = rows.iter().position(|other| other.clashes(row)) {
+            let message = format!("{place}: a price of {model} that holds together with {}", listed[other].place);
             return Err(Error::failed(message).hint("`to` is the last day of a price, `from` the first"));
         }
-        let short = listed.iter().find(|base| base.above == 0 && base.from <= row.from && row.from < base.until);
-        let units = units_of(&row.nano, short.unwrap_or(&listed[index]).nano.input, &row.place)?;
+        let short = listed.iter().find(|base| base.row.above == 0 && base.row.holds(row.from));
+        let units = units_of(nano, short.map_or(nano.input, |short| short.nano.input), place)?;
         // Tokens of a cache that has no price count at the usual ratios.
         let usual = PerToken { input: units.input, output: units.output, ..Rates::USUAL.units };
-        let units = if row.caches { units } else { usual };
-        let rates = Rates { nano_usd: Some(row.nano), units, caches: row.caches };
-        rows.push(DatedRates { from: row.from, until: row.until, above: row.above, up_to: row.up_to, rates });
+        let units = if row.rates.caches { units } else { usual };
+        rows.push(DatedRates { rates: Rates { units, ..row.rates }, ..row.clone() });
     }
     Ok(rows)
 }

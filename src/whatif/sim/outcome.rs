@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::base::forecast::at_share;
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{Request, Timeline};
-use crate::whatif::sim::figures::{ExtraCalls, Outcome, RunBill, Sides, Spread};
-use crate::whatif::sim::simulator::SimulatedRun;
+use crate::whatif::sim::figures::{Outcome, RunBill, Sides, Spread, UnloggedCalls};
+use crate::whatif::sim::simulator::{Extra, SimulatedRun};
 
 /// What a policy comes to.
 pub fn outcome(timeline: &Timeline, baseline: &SimulatedRun, policy: &SimulatedRun) -> Outcome {
@@ -26,12 +26,9 @@ pub fn outcome(timeline: &Timeline, baseline: &SimulatedRun, policy: &SimulatedR
     let prompts =
         |run: &SimulatedRun| run.requests.iter().map(|priced| i128::from(priced.spent.prompt())).sum::<i128>();
     out.tokens_removed = prompts(&baseline) - prompts(&policy);
-    for extra in &policy.extra {
-        let bill = RunBill { spent: extra.spent, cost: extra.cost };
-        let calls = out.extra.entry(extra.call.cause).or_insert_with(ExtraCalls::default);
-        calls.calls += 1;
-        calls.bill += bill;
-        cells.of(timeline, extra.request).policy += bill;
+    for &Extra { request, call, spent, cost } in &policy.extra {
+        *out.extra.entry(call.cause).or_default() += UnloggedCalls { calls: 1, spent, cost };
+        cells.of(timeline, request).policy += RunBill { spent, cost };
     }
     cells.fold(timeline, &mut out);
     out.spread = spread(out.by.get("session"));

@@ -88,18 +88,14 @@ impl PolicyConfig {
         Ok(Self { policy: policy.to_owned(), place: place.to_owned(), document, shipped, set: Vec::new() })
     }
 
-    /// Whether the policy has the parameter.
+    /// Whether the policy has the parameter, with a default or without one (`optional` of the sheet).
     pub fn has(&self, key: &[String]) -> bool {
         let mut at = self.document.get("params");
         for part in key {
             at = at.and_then(Item::as_table_like).and_then(|table| table.get(part));
         }
-        at.is_some_and(|item| item.as_table_like().is_none() || item.is_value()) || self.is_optional(&key.join("."))
-    }
-
-    /// Whether there is such a parameter, but without a default (`optional` of the sheet).
-    fn is_optional(&self, name: &str) -> bool {
-        self.optional().any(|optional| optional == name)
+        at.is_some_and(|item| item.as_table_like().is_none() || item.is_value())
+            || self.optional().any(|optional| optional == key.join("."))
     }
 
     fn optional(&self) -> impl Iterator<Item = &str> {
@@ -124,11 +120,14 @@ impl PolicyConfig {
     /// # Errors
     /// If there is no such parameter, or a value is of the wrong kind; the message shows the parameter.
     pub fn params<T: DeserializeOwned>(&self) -> Result<T> {
-        let mut alone = DocumentMut::new();
-        *alone.as_table_mut() =
-            self.document.get("params").and_then(Item::as_table).cloned().unwrap_or_else(Table::new);
-        let text = alone.to_string();
+        let text = self.alone().to_string();
         toml::parsed(&text).map_err(|cause| self.fault(&text, &cause))
+    }
+
+    /// The parameters as a document of their own.
+    fn alone(&self) -> DocumentMut {
+        let params = self.document.get("params").and_then(Item::as_table).cloned();
+        DocumentMut::from(params.unwrap_or_default())
     }
 
     /// What is wrong with the parameters. Their text was put together here, so its line numbers mean nothing to anybody: the
@@ -180,10 +179,7 @@ impl PolicyConfig {
     /// # Errors
     /// If a value has no form in JSON.
     pub fn settings(&self) -> Result<serde_json::Value> {
-        let mut alone = DocumentMut::new();
-        *alone.as_table_mut() =
-            self.document.get("params").and_then(Item::as_table).cloned().unwrap_or_else(Table::new);
-        toml_edit::de::from_document(alone).map_err(|cause| Error::failed(format!("{}: {cause}", self.place)))
+        toml_edit::de::from_document(self.alone()).map_err(|cause| Error::failed(format!("{}: {cause}", self.place)))
     }
 }
 

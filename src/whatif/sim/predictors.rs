@@ -10,48 +10,25 @@ use crate::base::id::Id;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Millis;
 use crate::whatif::tools::ToolSet;
-use crate::whatif::tools::inventory::{Inventory, StopWords};
-use crate::whatif::tools::plan::{Selector, ToolSelection};
-use crate::whatif::tools::queries::{Bag, Queries, WordKind};
+use crate::whatif::tools::inventory::Inventory;
+use crate::whatif::tools::plan::ToolSelection;
+use crate::whatif::tools::queries::{Bag, Queries};
 
-/// Proposes nothing.
-pub struct Nobody;
-
-impl Selector for Nobody {
-    fn select(&self, _: &[Range<u32>], _: u32) -> ToolSelection {
-        ToolSelection::Tools(Vec::new())
-    }
+/// Tools, each where it first comes.
+fn distinct(tools: impl Iterator<Item = u32>) -> ToolSelection {
+    let mut seen = ToolSet::new();
+    ToolSelection::Tools(tools.filter(|tool| seen.insert(*tool)).collect())
 }
 
-/// Tools of the last turns of this chain, latest turn first.
-pub struct Recency<'a> {
-    /// The tools.
-    pub inventory: &'a Inventory,
-    /// Turns that are looked back on.
-    pub turns: usize,
+/// Tools of the last `back` turns of this chain before the last of `turns`, latest turn first.
+pub fn recency(inventory: &Inventory, turns: &[Range<u32>], back: usize) -> ToolSelection {
+    let earlier = turns[..turns.len() - 1].iter().rev().take(back);
+    distinct(earlier.flat_map(|turn| inventory.uses_of(turn.clone())).map(|used| used.tool))
 }
 
-impl Selector for Recency<'_> {
-    fn select(&self, turns: &[Range<u32>], _: u32) -> ToolSelection {
-        let earlier = turns[..turns.len() - 1].iter().rev().take(self.turns);
-        let mut seen = ToolSet::new();
-        let used = earlier.flat_map(|turn| self.inventory.uses_of(turn.clone())).map(|used| used.tool);
-        ToolSelection::Tools(used.filter(|tool| seen.insert(*tool)).collect())
-    }
-}
-
-/// Tools that the turn really uses: no prediction can be better.
-pub struct Foreseen<'a> {
-    /// The tools.
-    pub inventory: &'a Inventory,
-}
-
-impl Selector for Foreseen<'_> {
-    fn select(&self, turns: &[Range<u32>], _: u32) -> ToolSelection {
-        let mut seen = ToolSet::new();
-        let used = self.inventory.uses_of(turns[turns.len() - 1].clone()).map(|used| used.tool);
-        ToolSelection::Tools(used.filter(|tool| seen.insert(*tool)).collect())
-    }
+/// Tools that the last of `turns` really uses: no prediction can be better.
+pub fn foreseen(inventory: &Inventory, turns: &[Range<u32>]) -> ToolSelection {
+    distinct(inventory.uses_of(turns[turns.len() - 1].clone()).map(|used| used.tool))
 }
 
 /// Tools whose description is closest to what was asked for (policies.md 5.1): cosine over term counts.
@@ -68,12 +45,7 @@ pub struct TfCosine<'a> {
     pub stored_messages: usize,
 }
 
-impl<'a> TfCosine<'a> {
-    /// Queries in the right words.
-    pub fn queries(timeline: &'a Timeline, stop: &'a StopWords) -> Queries<'a> {
-        Queries::new(timeline, stop, WordKind::Terms)
-    }
-
+impl TfCosine<'_> {
     fn query(&self, request: u32) -> Bag {
         let asked = self.queries.asked(request, None);
         let mut query = self.queries.before(request, self.stored_messages.saturating_sub(1));
@@ -102,10 +74,9 @@ impl<'a> TfCosine<'a> {
         let tools = (0u32..).zip(&self.inventory.tools);
         tools.filter(|(_, tool)| occurs(&tool.definition.name)).map(|(index, _)| index).collect::<Vec<_>>().into_iter()
     }
-}
 
-impl Selector for TfCosine<'_> {
-    fn select(&self, turns: &[Range<u32>], _: u32) -> ToolSelection {
+    /// The tools for the last of `turns`.
+    pub fn select(&self, turns: &[Range<u32>]) -> ToolSelection {
         if self.top_k == 0 {
             return ToolSelection::Tools(Vec::new());
         }
@@ -150,38 +121,6 @@ fn square(value: u64) -> u128 {
     u128::from(value) * u128::from(value)
 }
 
-/// The usual successors of the last tool, by what earlier sessions did.
-pub struct Markov<'a> {
-    inventory: &'a Inventory,
-    successions: &'a Successions,
-    /// When the session began: nothing later counts.
-    start: Millis,
-    top: usize,
-}
-
-impl<'a> Markov<'a> {
-    /// For a chain: the `top` commonest successors before its session began.
-    pub fn new(
-        timeline: &Timeline,
-        chain: u32,
-        inventory: &'a Inventory,
-        successions: &'a Successions,
-        top: usize,
-    ) -> Self {
-        let session = timeline.chains[chain as usize].session;
-        Self { inventory, successions, start: timeline.sessions[session as usize].ts_first, top }
-    }
-}
-
-impl Selector for Markov<'_> {
-    fn select(&self, turns: &[Range<u32>], _: u32) -> ToolSelection {
-        let before = turns[0].start..turns[turns.len() - 1].start;
-        let last = before.rev().find_map(|request| self.inventory.uses(request).last());
-        let next = last.map(|used| self.successions.after(used.tool, self.start)).unwrap_or_default();
-        ToolSelection::Tools(next.into_iter().take(self.top).collect())
-    }
-}
-
 /// When which tool followed which, over all chains.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Successions {
@@ -206,6 +145,14 @@ impl Successions {
         }
         times.values_mut().for_each(|times| times.sort_unstable());
         Self { times }
+    }
+
+    /// The `top` usual successors of the last tool before the last of `turns`, by what was known before `start`.
+    pub fn select(&self, inventory: &Inventory, turns: &[Range<u32>], start: Millis, top: usize) -> ToolSelection {
+        let before = turns[0].start..turns[turns.len() - 1].start;
+        let last = before.rev().find_map(|request| inventory.uses(request).last());
+        let next = last.map(|used| self.after(used.tool, start)).unwrap_or_default();
+        ToolSelection::Tools(next.into_iter().take(top).collect())
     }
 
     /// Tools that followed one before a time, commonest first, ties in catalog order.
@@ -240,6 +187,13 @@ impl Predictions {
         Ok(Self { by_message: by_message.collect::<Result<_>>()? })
     }
 
+    /// The first of them for any request of the last of `turns`. Unknown names are dropped, order is kept.
+    pub fn select(&self, timeline: &Timeline, inventory: &Inventory, turns: &[Range<u32>]) -> ToolSelection {
+        let mut requests = turns[turns.len() - 1].clone();
+        let predicted = requests.find_map(|at| self.by_message.get(&timeline.requests[at as usize].id));
+        distinct(predicted.into_iter().flatten().filter_map(|name| inventory.find(name)))
+    }
+
     /// Distinct names in all predictions that no tool has.
     pub fn unknown<'a>(&'a self, inventory: &Inventory) -> BTreeSet<&'a str> {
         let names = self.by_message.values().flatten().map(String::as_str);
@@ -251,25 +205,4 @@ fn prediction(line: &str) -> Option<(Id, Vec<String>)> {
     let value: Value = serde_json::from_str(line).ok()?;
     let tools = value.get("tools")?.as_array()?.iter().map(|tool| Some(tool.as_str()?.to_owned()));
     Some((Id::of(value.get("message_id")?.as_str()?.as_bytes()), tools.collect::<Option<_>>()?))
-}
-
-/// Replays them: the first prediction for any request of the turn. Unknown names are dropped, order is kept.
-pub struct ReplayedPredictions<'a> {
-    /// All requests.
-    pub timeline: &'a Timeline,
-    /// The tools.
-    pub inventory: &'a Inventory,
-    /// What was predicted.
-    pub predictions: &'a Predictions,
-}
-
-impl Selector for ReplayedPredictions<'_> {
-    fn select(&self, turns: &[Range<u32>], _: u32) -> ToolSelection {
-        let mut requests = turns[turns.len() - 1].clone();
-        let predicted =
-            requests.find_map(|request| self.predictions.by_message.get(&self.timeline.requests[request as usize].id));
-        let mut seen = ToolSet::new();
-        let tools = predicted.into_iter().flatten().filter_map(|name| self.inventory.find(name));
-        ToolSelection::Tools(tools.filter(|tool| seen.insert(*tool)).collect())
-    }
 }

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 
 use crate::base::id::Id;
 use crate::base::names::Sym;
-use crate::logs::timeline::requests::{Marks, NONE, Request, Timeline};
+use crate::logs::timeline::requests::{Chain, Marks, NONE, Request, Timeline};
 use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::unforeseen::{LossesSoFar, Occasion, Unforeseen, Where};
-use crate::whatif::sim::{idle, laid_out, sizes};
+use crate::whatif::sim::{laid_out, sizes};
 
 /// A prefix that somebody else wrote or read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,13 +101,11 @@ struct SentRequest {
 
 /// Learns all priors; `unknown` is the lifetime of writes whose usage does not say it.
 pub fn learn(timeline: &Timeline, rules: &SizeRules, unknown: CacheLifetime) -> Vec<Prior> {
-    let classes = classes(timeline, unknown);
-    let idle = idle::idle(timeline);
     let mut learner = Learner {
         timeline,
         rules,
-        classes: &classes,
-        idle: &idle,
+        classes: classes(timeline, unknown),
+        idle: idle(timeline),
         commons: BTreeMap::new(),
         forks: BTreeMap::new(),
         statics: BTreeMap::new(),
@@ -165,11 +163,45 @@ fn classes(timeline: &Timeline, unknown: CacheLifetime) -> Vec<CacheLifetime> {
     classes
 }
 
+/// By request: milliseconds between the end of the one before in its chain and its start; 0 where that is not known.
+///
+/// Clocks are set back, and a session that is taken up again may be written anew with one time for all that was said
+/// before. So a time counts only if it is not that of several answers, and the time since the request before is counted
+/// from the newest earlier time that is not later than the request.
+fn idle(timeline: &Timeline) -> Vec<Millis> {
+    let mut idle = vec![0; timeline.requests.len()];
+    for chain in &timeline.chains {
+        measure(timeline, chain, &mut idle);
+    }
+    idle
+}
+
+fn measure(timeline: &Timeline, chain: &Chain, idle: &mut [Millis]) {
+    let mut ends: BTreeMap<Millis, u32> = BTreeMap::new();
+    for index in chain.requests.clone() {
+        *ends.entry(timeline.requests[index as usize].end).or_default() += 1;
+    }
+    let trusted = |time: Millis| time != NO_TIME && ends.get(&time).is_none_or(|&answers| answers == 1);
+    // In order, almost always by growing at the end.
+    let mut earlier: Vec<Millis> = Vec::new();
+    for index in chain.requests.clone() {
+        let request = &timeline.requests[index as usize];
+        let after = earlier.partition_point(|&time| time <= request.start);
+        if trusted(request.start) && after > 0 {
+            idle[index as usize] = request.start.saturating_sub(earlier[after - 1]);
+        }
+        for time in [request.start, request.end].into_iter().filter(|&time| trusted(time)) {
+            let place = earlier.partition_point(|&held| held <= time);
+            earlier.insert(place, time);
+        }
+    }
+}
+
 struct Learner<'a> {
     timeline: &'a Timeline,
     rules: &'a SizeRules,
-    classes: &'a [CacheLifetime],
-    idle: &'a [Millis],
+    classes: Vec<CacheLifetime>,
+    idle: Vec<Millis>,
     commons: BTreeMap<PrefixKey, Commons>,
     /// By version: what the last human turn showed.
     forks: BTreeMap<Sym, bool>,

@@ -19,7 +19,7 @@ use crate::whatif::sim::money::{Prices, Tariff};
 use crate::whatif::sim::priors::{Prior, WarmPrefix};
 use crate::whatif::sim::sizes::BlockSizes;
 use crate::whatif::sim::view::{
-    ContextView, ExtraCall, Item, ItemKey, Noticed, Prefix, RequestMoment, Stage, StageOutput,
+    ContextView, ExtraCall, Item, ItemKey, Prefix, RequestMoment, Stage, StageOutput, tokens,
 };
 use crate::whatif::sim::{laid_out, sizes};
 
@@ -56,8 +56,6 @@ pub struct SimulatedRun {
     pub requests: Vec<Priced>,
     /// In the same order.
     pub extra: Vec<Extra>,
-    /// What stages noticed, by request.
-    pub noticed: Vec<(u32, Noticed)>,
     /// Requests without usage: they are not priced.
     pub without_usage: u64,
 }
@@ -204,7 +202,12 @@ impl<'a> Simulator<'a> {
 
     /// The run without any policy.
     pub fn baseline(&self) -> SimulatedRun {
-        self.run(0..self.timeline.chains.len() as u32, &mut [], None)
+        self.run(self.chains(), &mut [], None)
+    }
+
+    /// Every chain.
+    pub fn chains(&self) -> Range<u32> {
+        0..self.timeline.chains.len() as u32
     }
 
     /// Sends the requests of some chains. Chains are independent: runs over parts, put together in order, are the run over
@@ -343,6 +346,7 @@ impl Driver<'_, '_> {
             observer.sent(&moment, &self.logged, &self.sent, &self.output);
         }
         self.output.hints.clear();
+        self.output.noticed.clear();
     }
 
     /// When a request starts by the clock of its chain, which never runs backwards.
@@ -366,6 +370,10 @@ impl Driver<'_, '_> {
             ..warm
         };
         let ask = CacheRequest {
+            model: request.model,
+            start,
+            end,
+            class: prior.class,
             elsewhere: prior.elsewhere.map(shifted),
             edition: prefix.edition,
             context,
@@ -376,7 +384,6 @@ impl Driver<'_, '_> {
             forked: common.forked,
             items,
             min_cacheable: min_cacheable[request.model.0 as usize],
-            ..prior.ask(request.model, start, end)
         };
         // What a call besides the log's can read depends on whether it comes before or after its request.
         let mut calls = std::mem::take(&mut self.output.extra);
@@ -394,7 +401,6 @@ impl Driver<'_, '_> {
             self.run.extra.push(Extra { request: index, call, spent, cost });
         }
         self.output.extra = calls;
-        self.run.noticed.extend(self.output.noticed.drain(..).map(|noticed| (index, noticed)));
     }
 
     /// What is to be expected of a request if prefixes are lost now and then for no reason in the log: that share of what is
@@ -424,7 +430,7 @@ impl Driver<'_, '_> {
     fn context(&self) -> u64 {
         match self.last {
             Some(last) if self.is_plain && self.kept == self.had => {
-                last.tokens + self.logged.items[self.kept..].iter().map(|item| u64::from(item.tokens)).sum::<u64>()
+                last.tokens + tokens(&self.logged.items[self.kept..])
             }
             _ => self.view().tokens(),
         }
@@ -455,7 +461,6 @@ impl Driver<'_, '_> {
             let equal = items.iter().zip(&self.before.items).take_while(|(now, then)| now == then).count();
             (equal, equal == self.before.items.len())
         };
-        let tokens = |items: &[Item]| items.iter().map(|item| u64::from(item.tokens)).sum::<u64>();
         let change = if equal == 0 { ContextChange::Rewritten } else { self.change(index, opens) };
         if change == ContextChange::Rewritten {
             return Common::only(still);

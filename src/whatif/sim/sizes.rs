@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
@@ -17,11 +17,11 @@ use crate::logs::trace::Millis;
 use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::priors::Prior;
 use crate::whatif::sim::view::{Item, ItemKey};
-use crate::whatif::sim::{laid_out, priors};
+use crate::whatif::sim::{laid_out, priors, view};
 
 /// Where sizes come from (`--estimator`).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Estimator {
     /// Measured growth, shared out by the fitted formula.
     #[default]
@@ -334,7 +334,7 @@ impl Anchoring<'_> {
 
     /// Leaves out what must have gone so that the rest fits. Returns the tokens of what stays.
     fn leave_out(&mut self, index: u32, items: &[Item], room: u64) -> u64 {
-        let mut held: u64 = items.iter().map(|item| u64::from(item.tokens)).sum();
+        let mut held = view::tokens(items);
         if held <= room {
             return held;
         }

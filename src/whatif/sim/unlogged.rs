@@ -9,7 +9,8 @@ use crate::logs::trace::Millis;
 use crate::report::numbers::known;
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::cache_sim::written;
-use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::cost::Spent;
+use crate::whatif::sim::figures::UnloggedCalls;
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::surplus;
 
@@ -24,26 +25,13 @@ pub struct Unlogged {
     pub answers: UnloggedCalls,
 }
 
-/// Estimated calls.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct UnloggedCalls {
-    /// How many.
-    pub calls: u64,
-    /// Their tokens.
-    pub spent: Spent,
-    /// What they would cost.
-    pub cost: Cost,
-}
-
 /// Estimates over all requests.
 pub fn unlogged(simulator: &Simulator<'_>) -> Unlogged {
     Unlogged { forks: forks(simulator), summaries: summaries(simulator), answers: answers(simulator) }
 }
 
-fn add(simulator: &Simulator<'_>, sum: &mut UnloggedCalls, calls: u64, (model, at): (Sym, Millis), spent: Spent) {
-    sum.calls += calls;
-    sum.spent += spent;
-    sum.cost += simulator.tariff.cost(model, at, &spent);
+fn priced(simulator: &Simulator<'_>, calls: u64, (model, at): (Sym, Millis), spent: Spent) -> UnloggedCalls {
+    UnloggedCalls { calls, spent, cost: simulator.tariff.cost(model, at, &spent) }
 }
 
 /// A fork read what was cached and wrote the answer, as far as the request after it read more than had been written.
@@ -55,7 +43,7 @@ fn forks(simulator: &Simulator<'_>) -> UnloggedCalls {
         let Some(answer) = surplus(before, request).filter(|_| before.chain == request.chain) else { continue };
         let read = before.usage.cache_read + before.usage.cache_creation;
         let spent = Spent { read, ..written(answer, prior.class) };
-        add(simulator, &mut sum, 1, (request.model, request.start), spent);
+        sum += priced(simulator, 1, (request.model, request.start), spent);
     }
     sum
 }
@@ -70,7 +58,7 @@ fn summaries(simulator: &Simulator<'_>) -> UnloggedCalls {
         let Some(before) = earlier.find(|before| before.context() > 0) else { continue };
         let summary = if boundary.summary == NONE { 0 } else { simulator.sizes.tokens[boundary.summary as usize] };
         let spent = Spent { read: before.context(), output: summary.into(), ..Spent::default() };
-        add(simulator, &mut sum, 1, (before.model, before.end), spent);
+        sum += priced(simulator, 1, (before.model, before.end), spent);
     }
     sum
 }
@@ -86,7 +74,7 @@ fn answers(simulator: &Simulator<'_>) -> UnloggedCalls {
     };
     for request in simulator.timeline.requests.iter().filter(|request| request.context() > 0) {
         let output = size(request).saturating_sub(request.usage.output);
-        add(simulator, &mut sum, 0, (request.model, request.start), Spent { output, ..Spent::default() });
+        sum += priced(simulator, 0, (request.model, request.start), Spent { output, ..Spent::default() });
     }
     sum
 }

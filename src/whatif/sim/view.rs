@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::sim::breakage::detect::Hint;
+use crate::whatif::sim::breakage::rows::BreakClass;
 
 /// What an item of a context is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -55,8 +56,13 @@ pub struct ContextView {
 impl ContextView {
     /// Tokens of the whole context.
     pub fn tokens(&self) -> u64 {
-        self.prefix.tokens + self.items.iter().map(|item| u64::from(item.tokens)).sum::<u64>()
+        self.prefix.tokens + tokens(&self.items)
     }
+}
+
+/// Tokens of some items.
+pub fn tokens(items: &[Item]) -> u64 {
+    items.iter().map(|item| u64::from(item.tokens)).sum()
 }
 
 /// Something that a policy adds to the bill besides the requests of the log.
@@ -79,12 +85,11 @@ pub struct ExtraCall {
     pub output: u64,
 }
 
-/// A hard break that a stage itself notices (policies.md 1.7): `tool_miss`, `protected_dropped`, `orphan_pair`,
-/// `cleared_before_seen`, `overflow`, `unrecovered`.
+/// A break that a stage itself notices (policies.md 1.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Noticed {
     /// Class of the break.
-    pub class: &'static str,
+    pub class: BreakClass,
     /// Call that shows it, as index into [`Timeline::calls`], or [`crate::logs::timeline::requests::NONE`].
     pub call: u32,
 }
@@ -134,14 +139,8 @@ pub trait Stage {
 }
 
 /// What a stage writes down while it runs, for whoever made it: the driver owns the stages and gives nothing back.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct StageJournal<T>(Arc<Mutex<Vec<T>>>);
-
-impl<T> Clone for StageJournal<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
 
 impl<T> Default for StageJournal<T> {
     fn default() -> Self {

@@ -16,36 +16,18 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::logs::timeline::requests::Timeline;
-use crate::whatif::catalog::{Catalog, CatalogRules, DefinitionSource, ToolDefinition};
-use crate::whatif::sim::predictors::{
-    Foreseen, Markov, Nobody, Predictions, Recency, ReplayedPredictions, Successions, TfCosine,
-};
+use crate::whatif::catalog::{CatalogRules, DefinitionSource, ToolDefinition};
+use crate::whatif::sim::predictors::{Predictions, Successions, TfCosine, foreseen, recency};
 use crate::whatif::sim::view::Stage;
 use crate::whatif::tool_filter::params::{Continuation, Order, Params, Predictor, Rules};
-use crate::whatif::tool_filter::result::{ListCoverage, ToolFilter};
-use crate::whatif::tools::ToolSet;
+use crate::whatif::tool_filter::result::ListCoverage;
 use crate::whatif::tools::inventory::{Inventory, StopWords};
-use crate::whatif::tools::plan::{Expand, Handling, OnEmpty, Selector, ToolPlan};
+use crate::whatif::tools::plan::{Handling, OnEmpty, Selector, ToolPlan, ToolSelection};
+use crate::whatif::tools::queries::{Queries, WordKind};
 use crate::whatif::tools::stage::{Chains, Definitions, ToolStage};
+use crate::whatif::tools::{ToolSet, Tools};
 
 pub(crate) use outcome::facts;
-
-/// All that the policy reads besides the timeline.
-#[derive(Clone, Copy)]
-pub struct FilterInputs<'a> {
-    /// Definitions, and where they come from; none: names of the logs alone.
-    pub catalog: Option<(&'a Catalog, DefinitionSource)>,
-    /// Words of built-in tools.
-    pub shipped: &'a Catalog,
-    /// Sizes of definitions.
-    pub catalog_rules: &'a CatalogRules,
-    /// Words that do not count.
-    pub stop: &'a StopWords,
-    /// Tokens of the static prefix by chain, where known.
-    pub prefixes: Option<&'a [u64]>,
-    /// Predictions of `predictor=replay:FILE`.
-    pub predictions: Option<&'a Predictions>,
-}
 
 /// The policy over one timeline.
 pub struct Filter {
@@ -64,32 +46,32 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Gets ready. The parameters have been checked.
-    pub fn new(timeline: &Timeline, params: &Params, rules: &Rules, inputs: FilterInputs<'_>) -> Self {
-        let formula = &inputs.catalog_rules.sizes;
-        let source = match inputs.catalog {
-            None | Some((_, DefinitionSource::Names))
-                if params.system_tokens.is_some() && inputs.prefixes.is_some() =>
-            {
-                DefinitionSource::Inferred
-            }
-            None => DefinitionSource::Names,
-            Some((_, source)) => source,
-        };
-        let mut inventory = Inventory::new(timeline, inputs.catalog, inputs.shipped, formula, inputs.stop);
-        inventory.source = source;
+    /// Gets ready. The parameters have been checked. `prefixes` are tokens of the static prefix by chain, where known,
+    /// `predictions` those of `predictor=replay:FILE`.
+    pub fn new(
+        timeline: &Timeline,
+        params: &Params,
+        rules: &Rules,
+        tools: &Tools,
+        prefixes: Option<&[u64]>,
+        predictions: Predictions,
+    ) -> Self {
+        let mut inventory = Inventory::new(timeline, tools);
+        if inventory.source == DefinitionSource::Names && params.system_tokens.is_some() && prefixes.is_some() {
+            inventory.source = DefinitionSource::Inferred;
+        }
         let always = params.always.iter().map(|name| rules.alias(name)).collect::<Vec<_>>();
         let always = inventory.matching(&always);
-        let trimmed = trimmed(&inventory, params, inputs.catalog_rules);
-        let mut notes = inputs.catalog.map(|(catalog, _)| catalog.notes()).unwrap_or_default();
-        notes.extend(unknown_predictions(inputs.predictions, &inventory));
+        let trimmed = trimmed(&inventory, params, &tools.rules);
+        let mut notes = tools.notes();
+        notes.extend(unknown_predictions(&predictions, &inventory));
         Self {
             handling: handling(params, always),
             successions: Successions::new(timeline, &inventory),
-            stop: inputs.stop.clone(),
-            predictions: inputs.predictions.cloned().unwrap_or_default(),
-            prefixes: inputs.prefixes.map(<[u64]>::to_vec),
-            fallback_tokens: formula.tokens(&fallback(rules).canonical()),
+            stop: tools.stop.clone(),
+            predictions,
+            prefixes: prefixes.map(<[u64]>::to_vec),
+            fallback_tokens: tools.rules.sizes.tokens(&fallback(rules).canonical()),
             params: params.clone(),
             rules: rules.clone(),
             inventory,
@@ -101,11 +83,6 @@ impl Filter {
     /// A stage for the driver.
     pub fn stage(self: &Arc<Self>) -> Box<dyn Stage> {
         Box::new(ToolStage::new(Arc::clone(self) as Arc<dyn Chains>))
-    }
-
-    /// What the tools alone show: misses, sizes, break-even.
-    pub fn outcome(&self, timeline: &Timeline) -> ToolFilter {
-        outcome::outcome(self, timeline)
     }
 
     /// What the always list covers, with and without the tools of the last turns.
@@ -138,34 +115,35 @@ impl Filter {
         }
     }
 
-    fn selector<'a>(&'a self, timeline: &'a Timeline, chain: u32) -> Box<dyn Selector + 'a> {
-        let inventory = &self.inventory;
-        match self.params.predictor {
-            Predictor::None => Box::new(Nobody),
-            Predictor::Recency => Box::new(Recency { inventory, turns: self.params.recency_turns }),
-            Predictor::CacheSim => Box::new(Foreseen { inventory }),
+    fn selector<'a>(&'a self, timeline: &'a Timeline, chain: u32) -> Box<Selector<'a>> {
+        let Self { params, inventory, successions, predictions, .. } = self;
+        match params.predictor {
+            _ if self.is_idle() => Box::new(|_, _| ToolSelection::All),
+            Predictor::None => Box::new(|_, _| ToolSelection::Tools(Vec::new())),
+            Predictor::Recency => Box::new(|turns, _| recency(inventory, turns, params.recency_turns)),
+            Predictor::CacheSim => Box::new(|turns, _| foreseen(inventory, turns)),
             Predictor::Markov => {
-                Box::new(Markov::new(timeline, chain, inventory, &self.successions, self.params.top_k))
+                let session = timeline.chains[chain as usize].session;
+                let start = timeline.sessions[session as usize].ts_first;
+                Box::new(move |turns, _| successions.select(inventory, turns, start, params.top_k))
             }
-            Predictor::Replay(_) => {
-                Box::new(ReplayedPredictions { timeline, inventory, predictions: &self.predictions })
+            Predictor::Replay(_) => Box::new(|turns, _| predictions.select(timeline, inventory, turns)),
+            Predictor::TfCosine => {
+                let cosine = TfCosine {
+                    inventory,
+                    queries: Queries::new(timeline, &self.stop, WordKind::Terms),
+                    top_k: params.top_k,
+                    min_score_ppm: (params.min_score * 1e6).round() as u64,
+                    stored_messages: self.rules.query.stored_messages,
+                };
+                Box::new(move |turns, _| cosine.select(turns))
             }
-            Predictor::TfCosine => Box::new(TfCosine {
-                inventory,
-                queries: TfCosine::queries(timeline, &self.stop),
-                top_k: self.params.top_k,
-                min_score_ppm: (self.params.min_score * 1e6).round() as u64,
-                stored_messages: self.rules.query.stored_messages,
-            }),
         }
     }
 }
 
 impl Chains for Filter {
     fn plan(&self, timeline: &Timeline, chain: u32) -> ToolPlan {
-        if self.is_idle() {
-            return ToolPlan::new(timeline, chain, &self.inventory, &Nobody, &idle(&self.inventory));
-        }
         ToolPlan::new(timeline, chain, &self.inventory, &*self.selector(timeline, chain), &self.handling)
     }
 
@@ -176,15 +154,8 @@ impl Chains for Filter {
         let tokens = self.sizes(timeline, chain).into_iter().map(|tokens| tokens.unwrap_or(0)).collect::<Vec<_>>();
         let trimmed = self.trimmed.iter().zip(&tokens).map(|(trimmed, tokens)| (*trimmed).min(*tokens)).collect();
         let fallback = if self.params.fallback { self.fallback_tokens } else { 0 };
-        Some(Definitions { tokens, fallback, trimmed })
-    }
-
-    fn expand(&self) -> Expand {
-        self.params.expand
-    }
-
-    fn framing_tokens(&self) -> u64 {
-        self.rules.retry.framing_tokens
+        let (expand, framing_tokens) = (self.params.expand, self.rules.retry.framing_tokens);
+        Some(Definitions { tokens, fallback, trimmed, expand, framing_tokens })
     }
 
     fn edition(&self, head: &ToolSet) -> u64 {
@@ -218,20 +189,6 @@ fn handling(params: &Params, always: ToolSet) -> Handling {
     }
 }
 
-/// Everything is shown.
-fn idle(inventory: &Inventory) -> Handling {
-    Handling {
-        always: inventory.all(),
-        proposed: (0, None),
-        on_empty: OnEmpty::All,
-        expand: Expand::Fail,
-        retries: 0,
-        learn: false,
-        continuation_all: false,
-        every_request: false,
-    }
-}
-
 fn trimmed(inventory: &Inventory, params: &Params, rules: &CatalogRules) -> Vec<u64> {
     let saved = |tool: &crate::whatif::tools::inventory::Tool| {
         let (tokens, chars) = (tool.tokens?, params.description_chars?);
@@ -252,8 +209,8 @@ fn fallback(rules: &Rules) -> ToolDefinition {
     }
 }
 
-fn unknown_predictions(predictions: Option<&Predictions>, inventory: &Inventory) -> Option<String> {
-    let unknown = predictions?.unknown(inventory);
+fn unknown_predictions(predictions: &Predictions, inventory: &Inventory) -> Option<String> {
+    let unknown = predictions.unknown(inventory);
     let names = unknown.iter().copied().collect::<Vec<_>>().join(", ");
     (!unknown.is_empty()).then(|| format!("predicted tools that no catalog has were dropped: {names}"))
 }

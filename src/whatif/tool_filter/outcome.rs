@@ -20,12 +20,13 @@ use crate::whatif::tools::stage::{Chains, Definitions};
 
 pub use crate::whatif::tool_filter::result::ALL_TURNS;
 
-pub(crate) fn outcome(filter: &Filter, timeline: &Timeline) -> ToolFilter {
-    let mut sums = FilterSums::new(timeline, filter);
-    for chain in 0..timeline.chains.len() as u32 {
-        sums.chain(chain);
+impl Filter {
+    /// What the tools alone show: misses, sizes, break-even.
+    pub fn outcome(&self, timeline: &Timeline) -> ToolFilter {
+        let mut sums = FilterSums::new(timeline, self);
+        (0..timeline.chains.len() as u32).for_each(|chain| sums.chain(chain));
+        sums.done()
     }
-    sums.done()
 }
 
 /// Sums over chains.

@@ -25,10 +25,6 @@ pub static POLICY: PolicyEntry = PolicyEntry {
     ready,
 };
 
-/// Makes the policy ready.
-///
-/// # Errors
-/// If a parameter makes no sense, or the file of predictions cannot be read.
 fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
     let workload = simulation.workload;
     let sheet = configs.sheet(Policy::ToolFilter);
@@ -36,12 +32,8 @@ fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<
     params.check()?;
     let rules: Rules = sheet.read()?;
     let predictions = predictions(&params)?;
-    let filter = Arc::new(Filter::new(
-        &workload.timeline,
-        &params,
-        &rules,
-        simulation.tools.inputs(workload, predictions.as_ref()),
-    ));
+    let (timeline, prefixes) = (&workload.timeline, workload.prefixes());
+    let filter = Arc::new(Filter::new(timeline, &params, &rules, simulation.tools, prefixes, predictions));
     let stage = filter.stage();
     let conclude = move |finished: &Finished<'_>| {
         let workload = finished.simulation.workload;
@@ -76,9 +68,9 @@ fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<
     Ok(Ready { stage: Some(stage), conclude: Box::new(conclude) })
 }
 
-fn predictions(params: &Params) -> Result<Option<Predictions>> {
-    let Predictor::Replay(file) = &params.predictor else { return Ok(None) };
+fn predictions(params: &Params) -> Result<Predictions> {
+    let Predictor::Replay(file) = &params.predictor else { return Ok(Predictions::default()) };
     let path = std::path::Path::new(file);
     let text = crate::base::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
-    Predictions::parse(&text, file).map(Some)
+    Predictions::parse(&text, file)
 }

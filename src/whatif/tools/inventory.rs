@@ -8,7 +8,7 @@ use crate::base::id::Id;
 use crate::base::words;
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
 use crate::whatif::catalog::{Catalog, DefinitionSource, SizeFormula, ToolDefinition};
-use crate::whatif::tools::ToolSet;
+use crate::whatif::tools::{ToolSet, Tools};
 
 /// One tool.
 #[derive(Clone, PartialEq, Debug)]
@@ -50,26 +50,22 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// The tools of `catalog` (none: what was used), with words of `shipped` for those that it does not have. Words of
-    /// the stop list do not count.
-    pub fn new(
-        timeline: &Timeline,
-        catalog: Option<(&Catalog, DefinitionSource)>,
-        shipped: &Catalog,
-        formula: &SizeFormula,
-        stop: &StopWords,
-    ) -> Self {
-        let mut definitions = catalog.map(|(catalog, _)| newest(catalog)).unwrap_or_default();
+    /// The tools of the catalog (none: what was used), with shipped words for those that it does not have. Words of the
+    /// stop list do not count.
+    pub fn new(timeline: &Timeline, known: &Tools) -> Self {
+        let Tools { catalog, shipped, rules, stop, .. } = known;
+        let mut definitions = catalog.as_ref().map(|(catalog, _)| newest(catalog)).unwrap_or_default();
         let listed = definitions.len() as u32;
         let known = definitions.iter().map(|known| known.name.clone()).collect::<BTreeSet<_>>();
         let used = timeline.calls.iter().map(|call| timeline.names.text(call.tool)).collect::<BTreeSet<_>>();
         definitions.extend(used.into_iter().filter(|name| !known.contains(*name)).map(|name| unlisted(name, shipped)));
-        let tools: Vec<Tool> = definitions.into_iter().map(|definition| Tool::new(definition, formula, stop)).collect();
-        let files = catalog.map_or(0, |(catalog, _)| catalog.files.len());
+        let tools: Vec<Tool> =
+            definitions.into_iter().map(|definition| Tool::new(definition, &rules.sizes, stop)).collect();
+        let files = catalog.as_ref().map_or(0, |(catalog, _)| catalog.files.len());
         let of_file =
             |file| tools.iter().filter(move |tool| tool.definition.file == file).filter_map(|tool| tool.tokens);
         let file_tokens = (0..files).map(|file| of_file(file).sum()).collect();
-        let source = catalog.map_or(DefinitionSource::Names, |(_, source)| source);
+        let source = catalog.as_ref().map_or(DefinitionSource::Names, |(_, source)| *source);
         let (uses, by_request) = uses(timeline, &tools);
         Self { source, listed, file_tokens, tools, uses, by_request }
     }

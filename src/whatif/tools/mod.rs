@@ -17,17 +17,15 @@ use crate::logs::definitions::Quote;
 use crate::whatif::arg_check::outcome::{Provider, ProviderSizes};
 use crate::whatif::catalog::read::Spec;
 use crate::whatif::catalog::{Catalog, CatalogRules, DefinitionSource, read, sizes};
-use crate::whatif::sim::predictors::Predictions;
-use crate::whatif::tool_filter::FilterInputs;
 use crate::whatif::tools::inventory::StopWords;
-use crate::whatif::workload::Workload;
 
 /// Tools, by index into [`inventory::Inventory::tools`], which is catalog order.
 pub type ToolSet = BTreeSet<u32>;
 
 /// What is known of tools, for all policies about them.
+#[derive(Clone)]
 pub struct Tools {
-    /// Definitions, and where they come from: [`DefinitionSource::Names`] where no size among them counts.
+    /// Definitions, and where they come from; none: names of the logs alone. [`DefinitionSource::Names`] where no size among them counts.
     pub catalog: Option<(Catalog, DefinitionSource)>,
     /// In whose shape definitions are measured besides.
     pub provider: Option<Provider>,
@@ -91,15 +89,8 @@ impl Tools {
             .then(|| "sizes in the shape of a provider need definitions: bring them with --tool-catalog".to_owned())
     }
 
-    /// What the policies about tools read.
-    pub fn inputs<'a>(&'a self, workload: &'a Workload, predictions: Option<&'a Predictions>) -> FilterInputs<'a> {
-        FilterInputs {
-            catalog: self.catalog.as_ref().map(|(catalog, source)| (catalog, *source)),
-            shipped: &self.shipped,
-            catalog_rules: &self.rules,
-            stop: &self.stop,
-            prefixes: workload.is_billed.then_some(workload.sizes.prefix.as_slice()),
-            predictions,
-        }
+    /// What the user should know about the files of the catalog.
+    pub fn notes(&self) -> Vec<String> {
+        self.catalog.as_ref().map(|(catalog, _)| catalog.notes()).unwrap_or_default()
     }
 }

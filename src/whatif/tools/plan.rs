@@ -21,12 +21,9 @@ pub enum ToolSelection {
     Tools(Vec<u32>),
 }
 
-/// Proposes tools.
-pub trait Selector {
-    /// Tools for the turn that begins with the last of `turns`; where proposals are made anew for every request, for
-    /// the request given.
-    fn select(&self, turns: &[Range<u32>], request: u32) -> ToolSelection;
-}
+/// Proposes tools for the turn that begins with the last of some turns; where proposals are made anew for every request,
+/// for the request given.
+pub type Selector<'s> = dyn Fn(&[Range<u32>], u32) -> ToolSelection + 's;
 
 /// What becomes of the visible set where nothing is allowed or nothing that is allowed exists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,7 +99,7 @@ impl ToolPlan {
         timeline: &Timeline,
         chain: u32,
         inventory: &Inventory,
-        selector: &dyn Selector,
+        selector: &Selector<'_>,
         handling: &Handling,
     ) -> Self {
         let mut walk =
@@ -138,16 +135,16 @@ struct SetsWalk<'a> {
 }
 
 impl SetsWalk<'_> {
-    fn turn(&mut self, turns: &[Range<u32>], selector: &dyn Selector, steps: &mut Vec<ToolRequest>) {
+    fn turn(&mut self, turns: &[Range<u32>], selector: &Selector<'_>, steps: &mut Vec<ToolRequest>) {
         let turn = &turns[turns.len() - 1];
-        let mut base = self.base(&selector.select(turns, turn.start));
+        let mut base = self.base(&selector(turns, turn.start));
         let mut back = Arc::clone(&self.learned);
         let mut lost = ToolSet::new();
         for request in turn.clone() {
             if request > turn.start && self.handling.continuation_all {
                 base = Arc::clone(&self.all);
             } else if request > turn.start && self.handling.every_request {
-                base = self.base(&selector.select(turns, request));
+                base = self.base(&selector(turns, request));
             }
             let step = self.request(request, &base, &mut back, &mut lost);
             steps.push(step);

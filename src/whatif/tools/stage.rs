@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::logs::timeline::requests::Timeline;
+use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::view::{ContextView, ExtraCall, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput};
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::plan::{Expand, ToolPlan, ToolRequest};
@@ -13,7 +14,7 @@ use crate::whatif::tools::plan::{Expand, ToolPlan, ToolRequest};
 /// Numbers of appended definitions begin here, so that they meet no other stage's: bit 30, then the request.
 const MADE: u32 = 1 << 30;
 
-/// Tokens of definitions in one chain.
+/// Definitions in one chain: their tokens, and how one that is missed comes back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Definitions {
     /// By tool; those of unknown size count as nothing.
@@ -22,6 +23,10 @@ pub struct Definitions {
     pub fallback: u64,
     /// By tool: tokens that a shorter description saves where the definition is sent.
     pub trimmed: Vec<u64>,
+    /// How misses are made good.
+    pub expand: Expand,
+    /// Tokens of a call that asks for a definition and of its answer besides the definition.
+    pub framing_tokens: u64,
 }
 
 impl Definitions {
@@ -46,12 +51,6 @@ pub trait Chains: Send + Sync {
 
     /// Sizes in a chain; none if nothing may be said about sizes.
     fn definitions(&self, timeline: &Timeline, chain: u32) -> Option<Definitions>;
-
-    /// How misses are made good.
-    fn expand(&self) -> Expand;
-
-    /// Tokens of a call that asks for a definition and of its answer besides the definition.
-    fn framing_tokens(&self) -> u64;
 
     /// A number for a set of definitions as it is sent: equal for equal bytes, 0 for the log's own.
     fn edition(&self, head: &ToolSet) -> u64;
@@ -98,7 +97,7 @@ impl Stage for ToolStage {
         view.prefix.tokens = tokens(&step.head_before);
         self.put_back(view);
         if step.recovered {
-            match self.chains.expand() {
+            match definitions.expand {
                 Expand::RetryRebuild => output.extra.push(self.asked_in_vain(moment, view, asked_with)),
                 Expand::RetryAppend => {
                     output.extra.push(retry(view.tokens(), 0));
@@ -137,7 +136,7 @@ impl ToolStage {
     fn append(&mut self, step: &ToolRequest, definitions: &Definitions, request: u32, view: &mut ContextView) {
         let size = |tool: usize| definitions.tokens[tool] - definitions.trimmed[tool];
         let tokens = step.missed.iter().map(|used| size(used.tool as usize)).sum::<u64>();
-        let tokens = u32::try_from(tokens + self.chains.framing_tokens()).unwrap_or(u32::MAX);
+        let tokens = u32::try_from(tokens + definitions.framing_tokens).unwrap_or(u32::MAX);
         let item = Item { key: ItemKey::Made(MADE | request), tokens, kept_chars: 0 };
         let after = view.items.last().map(|item| item.key);
         view.items.push(item);
@@ -152,9 +151,9 @@ fn retry(read: u64, write: u64) -> ExtraCall {
 
 fn notice(step: &ToolRequest, output: &mut StageOutput) {
     for used in &step.missed {
-        output.noticed.push(Noticed { class: "tool_miss", call: used.call });
+        output.noticed.push(Noticed { class: BreakClass::ToolMiss, call: used.call });
         if !step.recovered {
-            output.noticed.push(Noticed { class: "unrecovered", call: used.call });
+            output.noticed.push(Noticed { class: BreakClass::Unrecovered, call: used.call });
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cost::findings::BillEvidence;
 use crate::cost::findings::carried::CarriedCosts;
-use crate::cost::findings::parts::{PartItem, Parts};
+use crate::cost::findings::parts::Parts;
 use crate::cost::findings::thresholds::ContextPart;
 use crate::cost::groups::requests_of_blocks;
 use crate::cost::outcomes::outcomes;
@@ -13,22 +13,14 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
     let timeline = &evidence.workload.timeline;
     let (outcomes, requests) = (outcomes(timeline), requests_of_blocks(timeline));
     let mut of = |part: &ContextPart| {
-        let item = carried.item();
+        let mut item = carried.item(Vec::new());
         let is_part = |call: u32| outcomes.get(call as usize) == Some(&part.of.outcome());
         let blocks = (0..).zip(&timeline.blocks).filter(|(_, block)| is_part(block.call));
-        blocks.for_each(|(block, _)| carried.block(item, block, 1.0));
+        blocks.for_each(|(block, _)| carried.block(item.item, block, 1.0));
         let calls = (0..).zip(&timeline.calls).filter(|(call, _)| is_part(*call));
         let asked = calls.filter_map(|(_, call)| requests.get(call.asked as usize).copied());
-        let counts = evidence.counts(asked.filter(|at| *at != NONE));
-        Parts {
-            id: part.id.clone(),
-            what: part.what.clone(),
-            advice: part.advice.clone(),
-            by: "outcome",
-            kinds: Vec::new(),
-            items: vec![PartItem { item, names: Vec::new(), counts }],
-            waits: None,
-        }
+        item.counts = evidence.counts(asked.filter(|at| *at != NONE));
+        Parts::of([&part.id, &part.what, &part.advice], "outcome", &[], [item])
     };
     evidence.sheet.part.iter().map(&mut of).collect()
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::base::id::Id;
 use crate::base::names::Sym;
-use crate::cost::findings::carried::CarriedCosts;
-use crate::cost::findings::parts::{PartItem, Parts};
+use crate::cost::findings::carried::{CarriedCosts, PartItem};
+use crate::cost::findings::parts::Parts;
 use crate::cost::findings::{BillEvidence, Waits};
 use crate::logs::timeline::requests::{Added, Addition};
 
@@ -16,20 +16,13 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
     let mut items: BTreeMap<Sym, PartItem> = BTreeMap::new();
     for addition in timeline.added.iter().filter(|addition| addition.what == Added::Hook) {
         let names = vec![timeline.names.text(addition.name).to_owned()];
-        let new = || PartItem { item: carried.item(), names, counts: BTreeMap::new() };
-        let item = items.entry(addition.name).or_insert_with(new);
+        let item = items.entry(addition.name).or_insert_with(|| carried.item(names));
         carried.unlogged(item.item, addition.request, f64::from(addition.chars) / per_token);
         *item.counts.entry(evidence.key(addition.request)).or_default() += 1;
     }
-    vec![Parts {
-        id: sheet.id.clone(),
-        what: sheet.what.clone(),
-        advice: sheet.advice.clone(),
-        by: "content",
-        kinds: vec!["hook"],
-        items: items.into_values().collect(),
-        waits: waits(evidence),
-    }]
+    let mut parts = Parts::of([&sheet.id, &sheet.what, &sheet.advice], "content", &["hook"], items.into_values());
+    parts.case.waits = waits(evidence);
+    vec![parts]
 }
 
 /// How long hooks ran: those of one run side by side, so that the slowest counts. By session.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::cost::findings::BillEvidence;
-use crate::cost::findings::carried::CarriedCosts;
-use crate::cost::findings::parts::{PartItem, Parts};
+use crate::cost::findings::carried::{CarriedCosts, PartItem};
+use crate::cost::findings::parts::Parts;
 use crate::cost::groups::requests_of_blocks;
 use crate::logs::timeline::requests::{Block, BlockKind, NONE, Timeline};
 
@@ -19,21 +19,12 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
             continue;
         }
         let name = source(timeline, block);
-        let new = || PartItem { item: carried.item(), names: vec![name.clone()], counts: BTreeMap::new() };
-        let item = items.entry(name.clone()).or_insert_with(new);
+        let item = items.entry(name.clone()).or_insert_with(|| carried.item(vec![name]));
         *item.counts.entry(evidence.key(request)).or_default() += count;
         carried.block(item.item, index, share(evidence, block));
     }
     let sheet = &evidence.sheet.images;
-    vec![Parts {
-        id: sheet.id.clone(),
-        what: sheet.what.clone(),
-        advice: sheet.advice.clone(),
-        by: "content",
-        kinds: vec!["tool"],
-        items: items.into_values().collect(),
-        waits: None,
-    }]
+    vec![Parts::of([&sheet.id, &sheet.what, &sheet.advice], "content", &["tool"], items.into_values())]
 }
 
 /// How many a block holds.

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::base::id::Id;
 use crate::base::names::Sym;
 use crate::cost::findings::BillEvidence;
-use crate::cost::findings::carried::CarriedCosts;
-use crate::cost::findings::parts::{PartItem, Parts};
+use crate::cost::findings::carried::{CarriedCosts, PartItem};
+use crate::cost::findings::parts::Parts;
 use crate::cost::groups::{requests_of_blocks, server_of};
 use crate::logs::timeline::requests::{Added, Addition, NONE, Timeline};
 
@@ -36,8 +36,7 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
     for addition in offered().filter(|addition| is_unused(&(project(addition), addition.name))) {
         let place = (project(addition), addition.name);
         let names = vec![timeline.names.text(place.1).to_owned(), place.0.to_string()];
-        let new = || PartItem { item: carried.item(), names, counts: BTreeMap::new() };
-        let item = items.entry(place).or_insert_with(new);
+        let item = items.entry(place).or_insert_with(|| carried.item(names));
         carried.unlogged(item.item, addition.request, f64::from(addition.chars) / per_token);
         // A server that comes with its instructions and its tools came once.
         let chain = timeline.requests[addition.request as usize].chain;
@@ -45,15 +44,8 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
             *item.counts.entry(evidence.key(addition.request)).or_default() += 1;
         }
     }
-    vec![Parts {
-        id: sheet.id.clone(),
-        what: sheet.what.clone(),
-        advice: sheet.advice.clone(),
-        by: "content",
-        kinds: vec!["server", "project"],
-        items: items.into_values().collect(),
-        waits: None,
-    }]
+    let kinds = ["server", "project"];
+    vec![Parts::of([&sheet.id, &sheet.what, &sheet.advice], "content", &kinds, items.into_values())]
 }
 
 /// Servers that were called, by project; no server stands for all of them where a resource of some server was asked for.

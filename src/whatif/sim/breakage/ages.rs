@@ -5,9 +5,9 @@
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Reference, ReferenceKind, Timeline};
 use crate::whatif::compaction::outcome::Rereads;
+use crate::whatif::sim::breakage::BreakageThresholds;
 use crate::whatif::sim::breakage::files::{Access, Files, calls_of, request_of};
 use crate::whatif::sim::breakage::rows::{EditAges, RiskRow, SourceAgeRow};
-use crate::whatif::sim::breakage::thresholds::BreakageThresholds;
 
 /// Measures every edit of the timeline. The current turn has age 0.
 pub fn edit_ages(timeline: &Timeline, sheet: &BreakageThresholds) -> EditAges {
@@ -57,7 +57,8 @@ pub fn turn_of(timeline: &Timeline, block: u32) -> u32 {
 
 /// Counts the readings within the sheet's number of tool calls after each compaction, and the rest as the control.
 pub fn rereads(timeline: &Timeline, files: &Files, sheet: &BreakageThresholds) -> Rereads {
-    let mut found = Rereads::default();
+    let elsewhere = Share::new(0, 0);
+    let mut found = Rereads { compactions: 0, compactions_with_one: 0, reads: 0, reads_again: 0, elsewhere };
     let mut is_after = vec![false; timeline.calls.len()];
     for (place, boundary) in timeline.boundaries.iter().enumerate() {
         let requests = &timeline.chains[boundary.chain as usize].requests;

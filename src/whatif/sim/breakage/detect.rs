@@ -5,12 +5,15 @@
 //! nothing breaks when nothing is removed, and what the model knew from elsewhere is not put down to the policy. The
 //! text of a simulated summary is unknown: it is taken to repeat nothing, so the counts are upper bounds.
 
+use std::collections::BTreeSet;
+
 use crate::logs::timeline::requests::{NONE, Reference, ReferenceKind, Timeline};
+use crate::whatif::sim::breakage::BreakageThresholds;
 use crate::whatif::sim::breakage::files::{Access, Files, calls_of};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass};
 use crate::whatif::sim::breakage::shown::KeptBlocks;
-use crate::whatif::sim::breakage::thresholds::BreakageThresholds;
-use crate::whatif::sim::view::{ContextView, ItemKey, Noticed};
+use crate::whatif::sim::simulator::{Observer, SimulatedRun, Simulator};
+use crate::whatif::sim::view::{ContextView, ItemKey, Noticed, RequestMoment, Stage, StageOutput};
 
 /// The detectors over one timeline. Made once; every request is looked at by itself, in any order.
 pub struct Detectors<'a> {
@@ -46,9 +49,9 @@ impl<'a> Detectors<'a> {
         }
     }
 
-    /// A break that a stage noticed itself; words that are no class are the stage's own business.
-    pub fn noticed(&self, request: u32, noticed: &Noticed) -> Option<Break> {
-        BreakClass::of(noticed.class).map(|class| self.broken(class, request, noticed.call))
+    /// A break that a stage noticed itself.
+    pub fn noticed(&self, request: u32, noticed: &Noticed) -> Break {
+        self.broken(noticed.class, request, noticed.call)
     }
 
     fn references_of(&self, request: u32) -> &'a [Reference] {
@@ -169,4 +172,75 @@ pub fn dangling(timeline: &Timeline, request: u32, hints: &[Hint], sent: &Contex
         is_upper_bound: false,
     })
     .collect()
+}
+
+/// Collects the breaks of a run.
+pub struct BreakWatch<'a> {
+    detectors: &'a Detectors<'a>,
+    /// What broke, request by request.
+    pub breaks: Vec<Break>,
+    /// Whether halves of calls are looked for that lost the other half.
+    with_pairs: bool,
+    /// Calls of the chain that are known to have lost one.
+    orphans: BTreeSet<u32>,
+    /// Calls of the chain whose hints are known to dangle: each breaks once.
+    dangling: BTreeSet<u32>,
+}
+
+impl<'a> BreakWatch<'a> {
+    /// Nothing seen yet.
+    pub fn new(detectors: &'a Detectors<'a>) -> Self {
+        Self { detectors, breaks: Vec::new(), with_pairs: false, orphans: BTreeSet::new(), dangling: BTreeSet::new() }
+    }
+
+    /// The same, looking for split pairs as well: that takes a look at every item of every context.
+    #[must_use]
+    pub fn with_pairs(self) -> Self {
+        Self { with_pairs: true, ..self }
+    }
+
+    /// Sends the requests of all chains through stages: the run, and what broke.
+    pub fn over(mut self, simulator: &Simulator<'_>, mut stages: Vec<Box<dyn Stage>>) -> (SimulatedRun, Vec<Break>) {
+        if stages.is_empty() {
+            return (simulator.baseline(), Vec::new());
+        }
+        let run = simulator.run(simulator.chains(), &mut stages, Some(&mut self));
+        (run, self.breaks)
+    }
+
+    /// What a stage says itself is not found again.
+    fn split_pairs(
+        &mut self,
+        moment: &RequestMoment<'_>,
+        logged: &ContextView,
+        sent: &ContextView,
+        output: &StageOutput,
+    ) {
+        let orphan = BreakClass::OrphanPair;
+        self.orphans.extend(output.noticed.iter().filter(|one| one.class == orphan).map(|one| one.call));
+        if !self.with_pairs || sent.items.len() >= logged.items.len() {
+            return;
+        }
+        for call in orphans(moment.timeline, logged, sent) {
+            if self.orphans.insert(call) {
+                self.breaks.push(self.detectors.noticed(moment.request, &Noticed { class: orphan, call }));
+            }
+        }
+    }
+}
+
+impl Observer for BreakWatch<'_> {
+    fn begin(&mut self, _: &Timeline, _: u32) {
+        self.dangling.clear();
+        self.orphans.clear();
+    }
+
+    fn sent(&mut self, moment: &RequestMoment<'_>, logged: &ContextView, sent: &ContextView, output: &StageOutput) {
+        let noticed = output.noticed.iter().map(|noticed| self.detectors.noticed(moment.request, noticed));
+        self.breaks.extend(noticed);
+        let lost = dangling(moment.timeline, moment.request, &output.hints, sent).into_iter();
+        self.breaks.extend(lost.filter(|lost| self.dangling.insert(lost.call)));
+        self.split_pairs(moment, logged, sent, output);
+        self.detectors.look(moment.request, logged, sent, &mut self.breaks);
+    }
 }

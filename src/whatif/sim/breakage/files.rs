@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::base::id::{Id, IdMap};
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{NONE, Timeline};
-use crate::whatif::sim::breakage::thresholds::FileTools;
+use crate::whatif::sim::breakage::FileTools;
 
 /// The request that a block belongs to.
 pub fn request_of(timeline: &Timeline, block: u32) -> u32 {

@@ -2,20 +2,78 @@
 //! longer have found.
 //!
 //! [`detect`] compares the log's context with the one that was sent and tells which hints lost their targets, [`tally`]
-//! adds the breaks up. [`shown`] is the lookup of the blocks of both, [`watch`] what the driver takes along. [`files`]
-//! knows which file a call is about and when it was last read, [`ages`] how old the sources of edits are, and how often
-//! files are read again without any policy.
-
-pub mod rows;
-mod thresholds;
+//! adds the breaks up. [`shown`] is the lookup of the blocks of both. [`files`] knows which file a call is about and when
+//! it was last read, [`ages`] how old the sources of edits are, and how often files are read again without any policy.
 
 pub mod ages;
 pub mod detect;
 pub mod files;
+pub mod rows;
 pub mod shown;
 pub mod tally;
-pub mod watch;
 
-pub use crate::whatif::sim::breakage::thresholds::BreakageThresholds;
-pub use crate::whatif::sim::breakage::watch::BreakWatch;
-pub use detect::Detectors;
+use serde::Deserialize;
+
+pub use detect::{BreakWatch, Detectors};
+
+/// The sheet `rules/policies/breakage.toml`: all numbers of the detectors. It says where each comes from.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BreakageThresholds {
+    /// Which tools are about files.
+    pub tools: FileTools,
+    /// What is shown.
+    pub report: ReportNumbers,
+    /// Rows of the table of ages.
+    pub ages: AgeNumbers,
+    /// Points of the curve.
+    pub risk: Vec<RiskPoint>,
+    /// What real logs are held against.
+    pub bars: BreakageBars,
+}
+
+/// `[tools]`: names of tools.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileTools {
+    /// Give the text of a file.
+    pub read: Vec<String>,
+    /// Need the text of a file.
+    pub edit: Vec<String>,
+}
+
+/// `[report]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportNumbers {
+    /// Examples per class.
+    pub examples_max: usize,
+    /// Tool calls after a compaction within which a break is put down to it.
+    pub calls_after: usize,
+}
+
+/// `[ages]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgeNumbers {
+    /// Lower ends of the rows, ascending, in human turns.
+    pub from: Vec<u32>,
+}
+
+/// `[[risk]]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RiskPoint {
+    /// Human turns that are kept.
+    pub kept_turns: u32,
+    /// Share of edits at risk on the reference corpus, in percent.
+    pub expected_percent: f64,
+}
+
+/// `[bars]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BreakageBars {
+    /// In percentage points.
+    pub risk_tolerance_points: f64,
+}

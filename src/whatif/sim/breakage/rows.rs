@@ -50,11 +50,6 @@ impl BreakClass {
     /// All classes, in the order of reports.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
-    /// The class of a word.
-    pub fn of(word: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|class| class.into_str() == word)
-    }
-
     /// Whether all its events are events of another class as well.
     pub fn is_part_of_another(self) -> bool {
         self == Self::Unrecovered

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{NONE, Reference, ReferenceKind, Timeline};
+use crate::whatif::sim::breakage::BreakageThresholds;
 use crate::whatif::sim::breakage::detect::Detectors;
 use crate::whatif::sim::breakage::files::{Access, request_of};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass, BreakExample, Breakage, ClassCount};
 use crate::whatif::sim::breakage::shown::ShownBlocks;
-use crate::whatif::sim::breakage::thresholds::BreakageThresholds;
 
 /// Sums the breaks of a replay over `requests` requests. The order of `breaks` does not matter.
 pub fn tally(
@@ -36,7 +36,7 @@ fn count(
     requests: u64,
     sheet: &BreakageThresholds,
 ) -> ClassCount {
-    let session = |event: &&Break| session_of(timeline, event.request);
+    let session = |event: &&Break| timeline.chains[timeline.requests[event.request as usize].chain as usize].session;
     let sessions: BTreeSet<u32> = events.iter().map(session).collect();
     ClassCount {
         class,
@@ -100,10 +100,6 @@ fn natural_rereads(detectors: &Detectors<'_>, timeline: &Timeline) -> Share {
         again += u64::from(before != NONE && shown().contains(before));
     }
     Share::new(again, all)
-}
-
-fn session_of(timeline: &Timeline, request: u32) -> u32 {
-    timeline.chains[timeline.requests[request as usize].chain as usize].session
 }
 
 fn example(timeline: &Timeline, event: &Break) -> BreakExample {
