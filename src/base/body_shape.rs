@@ -1,6 +1,6 @@
 //! What is said of a tool response in published words: its shape (Paper 2), and the layer that sent it.
 
-/// The eleven shapes (published spellings in [`BodyShape::key`]); 0 stands for "not looked at".
+/// The eleven shapes (in published spelling); 0 stands for "not looked at".
 #[derive(
     Clone,
     Copy,

@@ -61,7 +61,7 @@ pub fn forecasts(attempts: &[ForecastWeek], resampling: &Resampling) -> Vec<(i64
         known.sort_by(f64::total_cmp);
         let stretch = at_share(&known, 1.0 - 2.0 * TAIL).unwrap_or(1.0).max(1.0);
         let (lower, upper) = (predicted + stretch * down - ROUNDING, predicted + stretch * up + ROUNDING);
-        out.push((attempt.week_ms, Forecast { week: attempt.week_ms, predicted, lower, upper, came }));
+        out.push((attempt.week_ms, Forecast { week: week_of(attempt.week_ms), predicted, lower, upper, came }));
         let side = if came < predicted { -down } else { up };
         let apart = (came - predicted).abs();
         // What never moved before may not be stretched to anything.

@@ -35,7 +35,8 @@ impl BilledLogs {
             return Err(input.nothing_in_window("requests to a model"));
         }
         let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
-        let workload = Workload::new(timeline, None, &input.data, false, true)?;
+        let mut workload = Workload::new(timeline, None, &input.data, false, true)?;
+        workload.timeline.rename_tools(&input.vocabulary.tool_aliases);
         let notes = workload.notes(&cache);
         input.notes.extend(notes);
         Ok(Self { input, workload, cache })

@@ -50,7 +50,7 @@ pub struct Args {
     /// The command that it ran.
     #[arg(long, value_name = "TEXT")]
     command: Option<String>,
-    /// Cut the body to this many tokens and print what fits.
+    /// Cut the body to this many tokens and print what fits; --fetch-rest says how to get the rest.
     #[arg(long, value_name = "TOKENS", requires = "fetch_rest", conflicts_with = "print")]
     budget: Option<u64>,
     /// The call that fetches what was left out, named in hints: `get_issues(page=2)`.

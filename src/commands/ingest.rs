@@ -55,7 +55,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         let overview = Overview::of(&input.history());
         Ok(LogsReport { totals: totals(input.corpus()), overview })
     })?;
-    input.tell(&args.output, context)?;
+    input.tell_notes(&args.output, context)?;
     let damage = quality::of(&input.sources);
     if args.output.form() == TableFormat::Json {
         args.output.write_json(

@@ -86,11 +86,25 @@ impl Input {
         fields
     }
 
-    /// Tells the user what is worth knowing about the input.
+    /// Tells the user what is worth knowing about the input, malformed lines included.
     ///
     /// # Errors
     /// If that cannot be written.
     pub fn tell(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
+        self.tell_notes(output, context)?;
+        let damaged = quality::of(&self.sources);
+        if !damaged.is_empty() && !output.quiet {
+            let damaged = format!("{} (`devboy doctor` says where)", quality::in_a_line(&damaged));
+            write!(context.err, "{}", paragraph("# malformed lines: ", &damaged, context.width))?;
+        }
+        Ok(())
+    }
+
+    /// The same for who shows malformed lines in a table.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn tell_notes(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
         if output.quiet {
             return Ok(());
         }

@@ -252,3 +252,20 @@ fn what_has_no_price_has_tokens_beside_it() {
     );
     assert!(!text.contains('$') && text.contains("72,012"), "{text}");
 }
+
+/// A tool that was renamed is one tool, as everywhere else; malformed lines are told of.
+#[test]
+fn a_renamed_tool_is_one_tool_and_malformed_lines_are_told_of() {
+    let home = Home::new();
+    let calls = [("m1", "c1", "Task"), ("m2", "c2", "Agent")];
+    let records = calls.map(|(message, call, tool)| asks(message, call, tool).line() + &answers(call, "done").line());
+    let text = user("p", "go").line() + &records.concat() + "{ damaged\n";
+    home.write(".claude/projects/-w/s.jsonl", text);
+    let run = home.run(&["cost", "--by", "tool"]);
+    assert!(run.err.contains("# malformed lines: 1 "), "{}", run.err);
+    let report = home.json(&["cost", "--by", "tool"]);
+    let rows = report["rows"].as_array().unwrap();
+    let calls: Vec<(&Value, &Value)> =
+        rows.iter().filter(|row| row["calls"] != 0).map(|row| (&row["tool"], &row["calls"])).collect();
+    assert_eq!(calls, [(&json!("Agent"), &json!(2))], "{report:#}");
+}

@@ -189,6 +189,17 @@ fn a_damaged_lake_is_rebuilt_and_says_so() {
     }
 }
 
+/// A directory that belongs to something else stays as it is.
+#[test]
+fn a_manifest_of_something_else_is_left_alone() {
+    let home = home_with(6);
+    home.write("lake/manifest.json", "{\"name\": \"an extension\"}");
+    let after = home.json(&["ingest", "--lake", home.path("lake").to_str().unwrap()]);
+    assert!(after["inputs"]["notes"].to_string().contains("is not devboy's"), "{}", after["inputs"]["notes"]);
+    let left: Vec<_> = std::fs::read_dir(home.path("lake")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["manifest.json"]);
+}
+
 /// Changes the manifest and makes its checksum fit.
 fn edit_manifest(home: &Home, edit: impl FnOnce(&mut Value)) {
     let path = home.lake().join("manifest.json");

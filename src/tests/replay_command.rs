@@ -247,6 +247,7 @@ fn odd_arguments_are_usage_errors_that_say_what_to_do() {
     for arguments in [
         &["--sweep", "dedup.lru_size"][..],
         &["--sweep", "dedup.lru_sise=3"],
+        &["--sweep", "dedupe.lru_size=3"],
         &["--sweep", "dedup.lru_size=three"],
         &["--agent-profile", "nobody"],
         &["--max-regression", "2"],

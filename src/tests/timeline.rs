@@ -462,6 +462,33 @@ fn what_is_no_call_of_the_api_is_no_request() {
     assert_eq!(timeline.segments.len(), 1, "an answer behind them goes on");
 }
 
+/// Some clients give usage with one record of a message only: the calls in its other records were billed with it.
+#[test]
+fn a_part_without_usage_belongs_to_its_message() {
+    let part = |call: &str| asks("m1", call, "Bash");
+    let bare = |call: &str| part(call).message("usage", Value::Null);
+    for parts in [[bare("c1"), part("c2")], [part("c1"), bare("c2")]] {
+        let [first, second] = parts;
+        let timeline =
+            one(vec![user("p", "go"), first, second, answers("c1", "x"), answers("c2", "y"), says("m2", "z")]);
+        assert_eq!((ids(&timeline), timeline.calls.len()), (vec![id("m1"), id("m2")], 2));
+        assert!(!timeline.skipped.contains_key("no_usage"), "{:?}", timeline.skipped);
+        assert!(timeline.requests[0].context() > 0);
+    }
+}
+
+/// A `uuid` that names nothing, or several messages at once, merges none of them.
+#[test]
+fn messages_with_one_uuid_stay_apart() {
+    for uuid in ["", "the same"] {
+        let named = |record: Record| record.set("uuid", uuid).set("parentUuid", "");
+        let records = [user("p", "go"), says("m1", "a"), user("q", "more"), says("m2", "b")].map(named);
+        let timeline = timeline_of(&[("f", &log(&records))]);
+        check(&timeline);
+        assert_eq!(ids(&timeline), [id("m1"), id("m2")], "{uuid:?}");
+    }
+}
+
 #[test]
 fn a_clock_that_runs_backwards_changes_no_order() {
     let timeline =

@@ -15,7 +15,6 @@ use crate::cost::page;
 use crate::cost::page::Page;
 use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, StandingSetting, Telling, ToldFinding};
 use crate::frames::input::Input;
-use crate::mine::quality;
 use crate::report::numbers::date;
 use crate::report::table::{Table, TableFormat, paragraph};
 use crate::shell::context::Context;
@@ -101,7 +100,7 @@ pub fn show(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Con
         TableFormat::Json => document(args, telling, input, context),
         TableFormat::Csv => table(telling).write(context.out, form, context.width),
         TableFormat::Md => markdown(args, telling, context),
-        TableFormat::Table => words(args, telling, input, context),
+        TableFormat::Table => words(args, telling, context),
     }
 }
 
@@ -115,13 +114,8 @@ fn by_money(page: &Page) -> Vec<&String> {
 /// Columns of the labels in front of what was spent.
 const LABEL: usize = 10;
 
-fn words(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Context<'_>) -> Result<()> {
+fn words(args: &Args, telling: &Telling<'_>, context: &mut Context<'_>) -> Result<()> {
     let width = context.width;
-    let damaged = quality::of(&input.sources);
-    if !damaged.is_empty() && !args.asked.output.quiet {
-        let damaged = format!("{} (`devboy doctor` says where)", quality::in_a_line(&damaged));
-        write!(context.err, "{}", paragraph("# malformed lines: ", &damaged, width))?;
-    }
     let out = &mut *context.out;
     write!(out, "{}", paragraph("", &telling.headline(), width))?;
     for (label, line) in telling.spent() {

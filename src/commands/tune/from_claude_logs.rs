@@ -25,8 +25,8 @@ use crate::logs::overview::{Holds, Overview};
 use crate::mine::follow_ups::{FollowUps, bounds};
 use crate::mine::projections::ToldHistory;
 use crate::mine::runnable::Runnable;
+use crate::mine::sessions;
 use crate::mine::sizes::SizesBySession;
-use crate::mine::{quality, sessions};
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::stage::PlannerStage;
 use crate::report::numbers::{counted, date, percent, thousands};
@@ -317,10 +317,6 @@ fn summarise(
     }
     if let Some(prefetching) = &mined.prefetching {
         writeln!(err, "#   {}", prefetching.line())?;
-    }
-    let damaged = quality::of(&input.sources);
-    if !damaged.is_empty() {
-        writeln!(err, "#   malformed lines:   {} (`devboy doctor` says where)", quality::in_a_line(&damaged))?;
     }
     Ok(())
 }

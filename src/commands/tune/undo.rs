@@ -237,10 +237,10 @@ impl Undo<'_> {
         match reversal {
             Reversal { is_exact: true, .. } => writeln!(err, "# the file is byte for byte what it was before {id}")?,
             Reversal { is_edited: true, .. } => {
-                writeln!(err, "# the file was edited since {id}; all else in it stays")?
+                writeln!(err, "# the file was edited since {id}; all else in it stays")?;
             }
             Reversal { .. } => {
-                writeln!(err, "# the file means what it did before {id}, but not every byte is the same")?
+                writeln!(err, "# the file means what it did before {id}, but not every byte is the same")?;
             }
         }
         if reversal.text.trim().is_empty() {

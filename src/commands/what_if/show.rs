@@ -11,7 +11,6 @@ use crate::commands::shown_names::ShownNames;
 use crate::commands::what_if::Args;
 use crate::cost::groups::Label;
 use crate::frames::input::Input;
-use crate::mine::quality;
 use crate::report::sharing;
 use crate::report::table::TableFormat;
 use crate::shell::context::Context;
@@ -46,7 +45,7 @@ pub fn show(args: &Args, reports: &[PolicyReport], input: Option<&Input>, contex
         }
         return args.asked.output.write_json("replay", fields, context);
     }
-    in_words(args, reports, input, context)
+    in_words(args, reports, context)
 }
 
 /// Writes a sweep.
@@ -82,15 +81,11 @@ pub fn sweep(args: &Args, swept: &Swept, input: &Input, context: &mut Context<'_
     Ok(())
 }
 
-fn in_words(args: &Args, reports: &[PolicyReport], input: Option<&Input>, context: &mut Context<'_>) -> Result<()> {
+fn in_words(args: &Args, reports: &[PolicyReport], context: &mut Context<'_>) -> Result<()> {
     let form = args.asked.output.form();
     if form == TableFormat::Csv {
         let table = if args.setting.per_session { csv::sessions(reports) } else { csv::comparison(reports) };
         return table.write(context.out, form, context.width);
-    }
-    let damaged = input.map(|input| quality::of(&input.sources)).unwrap_or_default();
-    if !damaged.is_empty() && !args.asked.output.quiet {
-        writeln!(context.err, "# malformed lines: {} (`devboy doctor` says where)", quality::in_a_line(&damaged))?;
     }
     if let [one] = reports {
         report::write(context.out, one, form, args.setting.detail(), context.width)?;

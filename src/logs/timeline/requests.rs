@@ -521,6 +521,16 @@ impl Timeline {
         }
     }
 
+    /// Gives calls of tools that were renamed the present name, by the old one.
+    pub fn rename_tools(&mut self, aliases: &BTreeMap<String, String>) {
+        let Self { calls, names, .. } = self;
+        for (old, new) in aliases {
+            let Some(old) = names.find(old) else { continue };
+            let new = names.intern(new);
+            calls.iter_mut().filter(|call| call.tool == old).for_each(|call| call.tool = new);
+        }
+    }
+
     /// The session of a request.
     pub fn session_of(&self, request: &Request) -> &Session {
         &self.sessions[self.chains[request.chain as usize].session as usize]
