@@ -465,7 +465,7 @@ fn what_is_no_call_of_the_api_is_no_request() {
 /// Some clients give usage with one record of a message only: the calls in its other records were billed with it.
 #[test]
 fn a_part_without_usage_belongs_to_its_message() {
-    let part = |call: &str| asks("m1", call, "Bash");
+    let part = |call: &str| asks("m1", call, "Bash").set("uuid", format!("u-{call}"));
     let bare = |call: &str| part(call).message("usage", Value::Null);
     for parts in [[bare("c1"), part("c2")], [part("c1"), bare("c2")]] {
         let [first, second] = parts;

@@ -440,6 +440,11 @@ impl<'a> Assembly<'a> {
         }
     }
 
+    /// Whether a record is a part of a request: it has usage, or another part of its message has.
+    fn is_billed(&self, answer: &AnswerRow) -> bool {
+        answer.is_request || self.partly_billed.contains(&answer.message)
+    }
+
     /// Whether a record makes a call that no answer has made so far: it is no copy, the rest of its message is elsewhere.
     fn asks_more(&self, node: u32) -> bool {
         let mut calls = self.blocks_of(node).iter().filter(|block| block.kind == BlockKind::ToolUsage);
@@ -451,7 +456,7 @@ impl<'a> Assembly<'a> {
     }
 
     fn answered(&mut self, node: u32, row: &'a RecordRow, answer: &AnswerRow, track: u32) {
-        if !answer.is_request && !self.partly_billed.contains(&answer.message) {
+        if !self.is_billed(answer) {
             let synthetic =
                 self.files[self.nodes[node as usize].file as usize].rows.names.text(answer.model) == SYNTHETIC;
             return self.skip(if synthetic { "synthetic" } else { "no_usage" });
@@ -554,7 +559,7 @@ impl<'a> Assembly<'a> {
         while at != NONE && path.len() <= self.nodes.len() {
             let row = self.row(at);
             if matches!(row.kind, RecordKind::Compacted(_))
-                || matches!(&row.kind, RecordKind::Answer(answer) if answer.is_request)
+                || matches!(&row.kind, RecordKind::Answer(answer) if self.is_billed(answer))
             {
                 break;
             }
