@@ -31,25 +31,32 @@ pub struct Thresholds {
 }
 
 /// What is asked.
-pub struct Question<'q> {
+pub struct Question {
     /// Id of the rule.
     pub rule: &'static str,
     /// What it is about, in words.
     pub subject: &'static str,
     /// The levers that can do it, the one to be preferred first.
-    pub levers: &'q [&'static str],
+    pub levers: &'static [&'static str],
+    /// What a value in a file of settings means; none if it makes no sense.
+    pub meant: fn(&Value) -> Option<LeverValue>,
+}
+
+impl Question {
     /// The value that a setting stands for; none if it is about another lever.
-    pub value: fn(LeverValue) -> Option<Value>,
+    fn value(&self, setting: LeverValue) -> Option<Value> {
+        Some(setting.value()).filter(|value| (self.meant)(value) == Some(setting))
+    }
 }
 
 /// Judges one lever.
 ///
 /// # Errors
 /// If the sheet does not fit, or a file of settings holds a key twice.
-pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Question<'_>) -> Result<Finding> {
+pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Question) -> Result<Finding> {
     let thresholds: Thresholds = sheet.thresholds()?;
     let study = facts.study;
-    let of_question = |trial: &Trial| (question.value)(trial.setting);
+    let of_question = |trial: &Trial| question.value(trial.setting);
     let trials = study.trials.iter().filter_map(|trial| Some((study.beside_standing(trial), of_question(trial)?)));
     let trials: Vec<(Cow<'_, Trial>, Value)> = trials.collect();
     let standing = study.standing.iter().find_map(of_question);

@@ -1,7 +1,7 @@
 //! S1–S4: levers whose values are replayed over the requests of the logs: lifetimes of the prompt cache, the size at which
 //! contexts are compacted, and how much of a long result the model is shown.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::base::error::Result;
 use crate::rules::RuleThresholds;
@@ -19,11 +19,7 @@ pub static S1: ClaudeRule = ClaudeRule {
     id: "S1",
     file: "s1_main_ttl",
     summary: "Sets the lifetime of what main threads write to the prompt cache, where another one is cheaper.",
-    judge: |facts, sheet| {
-        let value =
-            |setting| if let LeverValue::MainTtl(class) = setting { Some(json!(class.into_str())) } else { None };
-        asked("S1", facts, sheet, &[("cache lifetime, main threads", &["promptCacheTtl"], value)])
-    },
+    judge: |facts, sheet| asked("S1", facts, sheet),
 };
 
 /// How long what subagents write to the prompt cache lives.
@@ -31,11 +27,7 @@ pub static S2: ClaudeRule = ClaudeRule {
     id: "S2",
     file: "s2_subagent_ttl",
     summary: "Sets the lifetime of what subagents write to the prompt cache, where another one is cheaper.",
-    judge: |facts, sheet| {
-        let value =
-            |setting| if let LeverValue::SubagentTtl(class) = setting { Some(json!(class.into_str())) } else { None };
-        asked("S2", facts, sheet, &[("cache lifetime, subagents", &["subagentPromptCacheTtl"], value)])
-    },
+    judge: |facts, sheet| asked("S2", facts, sheet),
 };
 
 /// At which size contexts are compacted.
@@ -43,11 +35,7 @@ pub static S3: ClaudeRule = ClaudeRule {
     id: "S3",
     file: "s3_compact_window",
     summary: "Sets the window that automatic compaction goes by, where a smaller one is cheaper, what it breaks included.",
-    judge: |facts, sheet| {
-        let levers = &["autoCompactWindow", "CLAUDE_CODE_AUTO_COMPACT_WINDOW"];
-        let value = |setting| if let LeverValue::Window(tokens) = setting { Some(json!(tokens)) } else { None };
-        asked("S3", facts, sheet, &[("automatic compaction", levers, value)])
-    },
+    judge: |facts, sheet| asked("S3", facts, sheet),
 };
 
 /// How much of a long result the model is shown.
@@ -55,48 +43,63 @@ pub static S4: ClaudeRule = ClaudeRule {
     id: "S4",
     file: "s4_result_sizes",
     summary: "Sets how much of long results of the shell, of MCP tools and of readings is shown, where less is cheaper, what it breaks included.",
-    judge: |facts, sheet| {
-        let bash =
-            |setting| if let LeverValue::Result(Limit::BashChars(chars)) = setting { Some(json!(chars)) } else { None };
-        let mcp = |setting| {
-            if let LeverValue::Result(Limit::McpTokens(tokens)) = setting { Some(json!(tokens)) } else { None }
-        };
-        let read = |setting| {
-            if let LeverValue::Result(Limit::ReadTokens(tokens)) = setting { Some(json!(tokens)) } else { None }
-        };
-        let all: [LeverQuestion; 3] = [
-            ("shell output", &["bashOutputMaxChars"], bash),
-            ("results of MCP tools", &["MAX_MCP_OUTPUT_TOKENS"], mcp),
-            ("readings of files", &["CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS"], read),
-        ];
-        asked("S4", facts, sheet, &all)
-    },
+    judge: |facts, sheet| asked("S4", facts, sheet),
 };
 
-/// The levers that can be simulated, with what a value of one means.
-type SimulatedLever = (&'static str, fn(&Value) -> Option<LeverValue>);
-const LEVERS: [SimulatedLever; 7] = [
-    ("promptCacheTtl", |value| lifetime(value).map(LeverValue::MainTtl)),
-    ("subagentPromptCacheTtl", |value| lifetime(value).map(LeverValue::SubagentTtl)),
-    ("autoCompactWindow", |value| whole(value).map(LeverValue::Window)),
-    ("CLAUDE_CODE_AUTO_COMPACT_WINDOW", |value| whole(value).map(LeverValue::Window)),
-    ("bashOutputMaxChars", |value| whole(value).map(|chars| LeverValue::Result(Limit::BashChars(chars)))),
-    ("MAX_MCP_OUTPUT_TOKENS", |value| whole(value).map(|tokens| LeverValue::Result(Limit::McpTokens(tokens)))),
-    ("CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS", |value| {
-        whole(value).map(|tokens| LeverValue::Result(Limit::ReadTokens(tokens)))
-    }),
+/// What is asked, in the order in which the rules speak.
+static QUESTIONS: [Question; 6] = [
+    Question {
+        rule: "S1",
+        subject: "cache lifetime, main threads",
+        levers: &["promptCacheTtl"],
+        meant: |value| lifetime(value).map(LeverValue::MainTtl),
+    },
+    Question {
+        rule: "S2",
+        subject: "cache lifetime, subagents",
+        levers: &["subagentPromptCacheTtl"],
+        meant: |value| lifetime(value).map(LeverValue::SubagentTtl),
+    },
+    Question {
+        rule: "S3",
+        subject: "automatic compaction",
+        levers: &["autoCompactWindow", "CLAUDE_CODE_AUTO_COMPACT_WINDOW"],
+        meant: |value| whole(value).map(LeverValue::Window),
+    },
+    Question {
+        rule: "S4",
+        subject: "shell output",
+        levers: &["bashOutputMaxChars"],
+        meant: |value| whole(value).map(|chars| LeverValue::Result(Limit::BashChars(chars))),
+    },
+    Question {
+        rule: "S4",
+        subject: "results of MCP tools",
+        levers: &["MAX_MCP_OUTPUT_TOKENS"],
+        meant: |value| whole(value).map(|tokens| LeverValue::Result(Limit::McpTokens(tokens))),
+    },
+    Question {
+        rule: "S4",
+        subject: "readings of files",
+        levers: &["CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS"],
+        meant: |value| whole(value).map(|tokens| LeverValue::Result(Limit::ReadTokens(tokens))),
+    },
 ];
 
-/// What the file sets already of what can be simulated: of each lever the first value that makes sense.
+fn asked(rule: &str, facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
+    QUESTIONS.iter().filter(|question| question.rule == rule).map(|question| judge(facts, sheet, question)).collect()
+}
+
+/// What the file sets already of what can be simulated: of the levers of each question the first value that makes sense.
 ///
 /// # Errors
 /// If the file holds a key twice.
 pub fn standing(layers: &SettingsLayers, levers: &Levers) -> Result<Vec<LeverValue>> {
-    let mut found: Vec<LeverValue> = Vec::new();
-    for (name, meant) in LEVERS {
-        let Some(key) = levers.named(name).and_then(|lever| lever.key(None)) else { continue };
-        let value = layers.value(&key)?.as_ref().and_then(meant);
-        found.extend(value.filter(|value| !found.iter().any(|known| known.is_of_lever(*value))));
+    let mut found = Vec::new();
+    for question in &QUESTIONS {
+        let keys = question.levers.iter().filter_map(|name| levers.named(name)?.key(None));
+        let values = keys.map(|key| layers.value(&key)).collect::<Result<Vec<_>>>()?;
+        found.extend(values.iter().flatten().find_map(question.meant));
     }
     Ok(found)
 }
@@ -112,18 +115,4 @@ fn whole(value: &Value) -> Option<u64> {
         _ => value.as_f64()?,
     };
     (number >= 1.0 && number.fract() == 0.0 && number <= f64::from(u32::MAX)).then_some(number as u64)
-}
-
-/// What it is about, the levers, and which value of a trial is one of theirs.
-type LeverQuestion = (&'static str, &'static [&'static str], fn(LeverValue) -> Option<Value>);
-
-fn asked(
-    rule: &'static str,
-    facts: &SettingsFacts<'_>,
-    sheet: &RuleThresholds,
-    asked: &[LeverQuestion],
-) -> Result<Vec<Finding>> {
-    let one =
-        |&(subject, levers, value): &LeverQuestion| judge(facts, sheet, &Question { rule, subject, levers, value });
-    asked.iter().map(one).collect()
 }

@@ -11,6 +11,7 @@ use std::mem::discriminant;
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use serde_json::Value;
 
 use crate::base::data::Data;
 use crate::base::error::Result;
@@ -78,6 +79,15 @@ impl LeverValue {
         match (self, other) {
             (Self::Result(one), Self::Result(other)) => discriminant(&one) == discriminant(&other),
             _ => discriminant(&self) == discriminant(&other),
+        }
+    }
+
+    /// As it stands in a file of settings.
+    pub fn value(self) -> Value {
+        match self {
+            Self::MainTtl(class) | Self::SubagentTtl(class) => class.into_str().into(),
+            Self::Window(size)
+            | Self::Result(Limit::BashChars(size) | Limit::McpTokens(size) | Limit::ReadTokens(size)) => size.into(),
         }
     }
 
@@ -170,17 +180,13 @@ pub struct LeverStudy {
 }
 
 impl LeverStudy {
-    /// The setting of the same lever that holds already.
-    pub fn standing_beside(&self, setting: LeverValue) -> Option<&Trial> {
-        self.standing.iter().find(|standing| standing.setting.is_of_lever(setting))
-    }
-
-    /// A trial beside what holds already of its lever; as it is where nothing does. Its parts by model are those of the log.
+    /// A trial beside what holds already of its lever, without its parts by model; as it is where nothing holds.
     pub fn beside_standing<'s>(&'s self, trial: &'s Trial) -> Cow<'s, Trial> {
-        let Some(standing) = self.standing_beside(trial.setting) else { return Cow::Borrowed(trial) };
-        let sessions =
-            trial.sessions.iter().zip(&standing.sessions).map(|(sides, stands)| sides.beside(stands)).collect();
-        Cow::Owned(Trial { sessions, ..trial.clone() })
+        let Some(standing) = self.standing.iter().find(|standing| standing.setting.is_of_lever(trial.setting)) else {
+            return Cow::Borrowed(trial);
+        };
+        let sessions = trial.sessions.iter().zip(&standing.sessions).map(|(sides, stands)| sides.beside(stands));
+        Cow::Owned(Trial { setting: trial.setting, sessions: sessions.collect(), by_model: BTreeMap::new() })
     }
 
     /// What a setting, tried session by session, comes to on one side: the earlier sessions, or the later ones.
