@@ -240,7 +240,7 @@ fn found(input: &Input, overview: &Overview) -> Vec<ExaminedLine> {
         lines.push(line("kept", format!("{} deleted from disk, rows kept in the lake", counted(input.kept(), "file"))));
     }
     let told = format!(
-        "{}; subagents: {} in files of their own, {} inline, {} only in progress records",
+        "{}; subagents with calls: {} in files of their own, {} inline, {} only in progress records",
         counted(overview.sessions, "session"),
         thousands(overview.subagents_in_files),
         thousands(overview.subagents_inline),

@@ -58,7 +58,7 @@ impl Input {
         output: &OutputArgs,
         context: &mut Context<'_>,
     ) -> Result<Self> {
-        Self::open(InputRequest {
+        let mut input = Self::open(InputRequest {
             data: Data::new(args.rules_dir.as_deref())?,
             roots: discover::roots(&args.input_dir, &context.env.places),
             window,
@@ -70,7 +70,9 @@ impl Input {
             progress: context.err_is_terminal && !output.quiet,
             allow_empty: args.allow_empty,
             stdin: &mut context.input,
-        })
+        })?;
+        input.notes.extend(window::unknown_zone(&context.env));
+        Ok(input)
     }
 
     /// The fields of a JSON document about this input: what it was and what was damaged, then those of the command.

@@ -453,7 +453,7 @@ impl Whose {
     fn of(&self, finding: &Finding) -> Option<&Shares> {
         let is_link = match &finding.verdict {
             Verdict::Propose(delta) => delta.key.0.last().is_some_and(|key| key == "follow_up"),
-            Verdict::Hold(_) | Verdict::Skip(_) | Verdict::Hint(_) => false,
+            Verdict::Hold(_) | Verdict::Wait { .. } | Verdict::Skip(_) | Verdict::Hint(_) => false,
         };
         let kind = match finding.rule {
             "R1" | "R2" => ENDPOINT,

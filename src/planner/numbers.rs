@@ -80,8 +80,6 @@ pub struct CandidateNumbers {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedNumbers {
-    /// Probability below which a link is dropped.
-    pub probability_min: f64,
     /// Ratio of bytes to tokens.
     pub bytes_per_token: u32,
     /// Calls that it looks back on.

@@ -70,7 +70,7 @@ fn tighten(facts: &RuleFacts<'_>, data: &Data) -> Result<Vec<String>> {
     let found = (rule.judge)(facts, &RuleThresholds::of(rule.file, data)?)?;
     let flagged = found.iter().filter_map(|finding| match &finding.verdict {
         Verdict::Hold(reason) => Some(format!("R6 hold: {}: {reason} ({})", finding.subject, finding.evidence.counts)),
-        Verdict::Propose(_) | Verdict::Skip(_) | Verdict::Hint(_) => None,
+        _ => None,
     });
     Ok(flagged.collect())
 }

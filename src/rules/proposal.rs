@@ -76,7 +76,7 @@ pub fn settle(view: &View<'_>, precedence: &KeyOwners, mut findings: Vec<Finding
 pub fn proposed(finding: &Finding) -> Option<&Delta> {
     match &finding.verdict {
         Verdict::Propose(delta) => Some(delta),
-        Verdict::Hold(_) | Verdict::Skip(_) | Verdict::Hint(_) => None,
+        Verdict::Hold(_) | Verdict::Wait { .. } | Verdict::Skip(_) | Verdict::Hint(_) => None,
     }
 }
 

@@ -36,6 +36,7 @@ fn told(finding: &Finding, explain: bool) -> Option<(String, String)> {
             let from = delta.from.as_ref().map_or_else(String::new, |from| format!("{} → ", short(from)));
             format!("{rule} {}: {from}{}", delta.key, short(&delta.to))
         }
+        Verdict::Wait { setting, update } => format!("{rule} {setting} pays here, but {update}"),
         Verdict::Hold(reason) if explain => format!("{rule} hold {subject}: {reason}"),
         Verdict::Skip(reason) if explain => format!("{rule} skip {subject}: {reason}"),
         Verdict::Hint(words) => format!("{rule} hint {subject}: {words}"),
@@ -199,6 +200,7 @@ fn finding_json(finding: &Finding) -> Value {
             "new": plain(&delta.to),
         }),
         Verdict::Hold(reason) => json!({ "verdict": "hold", "reason": reason }),
+        Verdict::Wait { setting, update } => json!({ "verdict": "hold", "reason": update, "pays": setting }),
         Verdict::Skip(reason) => json!({ "verdict": "skip", "reason": reason }),
         Verdict::Hint(words) => json!({ "verdict": "hint", "hint": words }),
     };

@@ -26,6 +26,13 @@ pub enum Verdict {
     Propose(Delta),
     /// The data would speak for (or against) a change, but something stands in the way.
     Hold(String),
+    /// It pays, but a client of the last weeks does not know it yet.
+    Wait {
+        /// What would be set, in words: "autoCompactWindow: 150000".
+        setting: String,
+        /// What has to be updated.
+        update: String,
+    },
     /// Nothing to judge here.
     Skip(String),
     /// Something to know that is never written: nobody can say what it would bring.

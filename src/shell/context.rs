@@ -88,13 +88,15 @@ impl Env {
         // An empty variable counts as unset.
         let text = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let path = |name| text(name).map(PathBuf::from);
+        // The XDG base directory specification asks to ignore a relative one.
+        let xdg = |name| path(name).filter(|path| path.is_absolute());
         Self {
             places: PlaceVariables {
                 claude_config_dir: text("CLAUDE_CONFIG_DIR").map(|list| list.to_string_lossy().into_owned()),
-                xdg_config_home: path("XDG_CONFIG_HOME"),
+                xdg_config_home: xdg("XDG_CONFIG_HOME"),
                 home: path("HOME").or_else(|| path("USERPROFILE")),
             },
-            xdg_cache_home: path("XDG_CACHE_HOME"),
+            xdg_cache_home: xdg("XDG_CACHE_HOME"),
             devboy_config: path("DEVBOY_CONFIG"),
             telemetry_dir: path("DEVBOY_TELEMETRY_DIR"),
             team_secret: text("DEVBOY_TEAM_SECRET")

@@ -10,6 +10,7 @@ use crate::logs::trace::Millis;
 use crate::logs::window::parse;
 use crate::settings::entries::RuleInputs;
 use crate::shell::arguments::WindowArgs;
+use crate::shell::context::Env;
 
 pub use crate::logs::window::{ALL, WIDEN, days_before, end_of, json, there, words};
 
@@ -34,6 +35,12 @@ pub fn of(args: &WindowArgs, now_ms: Millis) -> Result<Range<Millis>> {
         return Err(Error::usage("the window is empty: --since lies behind --until"));
     }
     Ok(start..end)
+}
+
+/// What to say of a `TZ` that names no time zone.
+pub fn unknown_zone(env: &Env) -> Option<String> {
+    let is_unknown = env.variables.contains("TZ") && TimeZone::try_system().is_err();
+    is_unknown.then(|| "the variable TZ names no time zone that is known here: days are those of UTC".to_owned())
 }
 
 /// What a journal says about the input of a change.

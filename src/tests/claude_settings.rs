@@ -196,6 +196,19 @@ fn the_window_is_set_where_long_contexts_are_carried_along() {
     assert_eq!(found["key"], "env.CLAUDE_CODE_AUTO_COMPACT_WINDOW");
 }
 
+/// What pays but waits for an update is said without being asked for.
+#[test]
+fn what_an_older_client_does_not_know_is_told_with_what_to_update() {
+    let home = Home::new();
+    told(&home, &Kind { turns: 45, result: 9_000, tool: "Fetch", version: "2.1.239", ..Kind::default() });
+    let outcome = home.run(&TUNE);
+    let waits = "# S3 autoCompactWindow = 150000 pays here, but update Claude Code first: ";
+    assert!(outcome.out.contains(waits) && outcome.out.contains("#      effect: "), "{}", outcome.out);
+    let line = "no change of Claude Code's settings is proposed: one pays after an update of Claude Code";
+    assert!(outcome.err.contains(line), "{}", outcome.err);
+    assert!(!home.path(".claude/settings.json").exists());
+}
+
 /// The search finds what the rules propose, by the same sessions.
 #[test]
 fn the_search_says_of_each_setting_what_its_rule_says() {

@@ -56,7 +56,7 @@ fn spoken(rule: &str, observed: &Observed, text: &str) -> Vec<Finding> {
 fn deltas(findings: &[Finding]) -> Vec<Delta> {
     let proposed = findings.iter().filter_map(|finding| match &finding.verdict {
         Verdict::Propose(delta) => Some(delta.clone()),
-        Verdict::Hold(_) | Verdict::Skip(_) | Verdict::Hint(_) => None,
+        _ => None,
     });
     proposed.collect()
 }
@@ -85,6 +85,7 @@ fn reason(rule: &str, observed: &Observed, text: &str) -> String {
         Verdict::Hold(reason) => format!("hold {reason}"),
         Verdict::Skip(reason) => format!("skip {reason}"),
         Verdict::Hint(words) => format!("hint {words}"),
+        Verdict::Wait { .. } => "wait".to_owned(),
     }
 }
 

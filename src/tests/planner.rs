@@ -785,6 +785,6 @@ fn a_refusal_ends() {
 fn misspelled_numbers_are_an_error_with_a_hint() {
     let text = include_str!("../../rules/planner.toml").replace("per_host_max", "per_host");
     let error = fitting::<PlannerThresholds>(&text, "mine/planner.toml").unwrap_err();
-    assert!(error.message.starts_with("mine/planner.toml:71: "), "{error}");
+    assert!(error.message.starts_with("mine/planner.toml:70: "), "{error}");
     assert!(error.hint.is_some());
 }

@@ -52,7 +52,7 @@ fn judged(rows: &[FamilyRatio], models: &[ModelUse], text: &str) -> Vec<Finding>
 fn proposed(findings: &[Finding]) -> BTreeMap<String, String> {
     let spelled = |finding: &Finding| match &finding.verdict {
         Verdict::Propose(delta) => Some((delta.key.to_string(), delta.to.to_string().trim().to_owned())),
-        Verdict::Hold(_) | Verdict::Skip(_) | Verdict::Hint(_) => None,
+        _ => None,
     };
     findings.iter().filter_map(spelled).collect()
 }
@@ -70,6 +70,7 @@ fn reason(row: FamilyRatio, text: &str) -> String {
         Verdict::Hold(reason) => format!("hold {reason}"),
         Verdict::Skip(reason) => format!("skip {reason}"),
         Verdict::Hint(words) => format!("hint {words}"),
+        Verdict::Wait { .. } => "wait".to_owned(),
     }
 }
 

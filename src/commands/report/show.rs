@@ -154,9 +154,7 @@ fn footer(args: &Args, telling: &Telling<'_>) -> Vec<String> {
     if hidden > 0 {
         lines.push(format!("{hidden} more with --all."));
     }
-    if shown > 1 {
-        lines.push("Findings overlap: their savings do not add up.".to_owned());
-    }
+    lines.extend(telling.reminders().into_iter().map(str::to_owned));
     if shown > 0 || telling.not_worth().is_some() {
         lines.extend(telling.off_the_bar());
     }

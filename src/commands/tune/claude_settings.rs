@@ -17,7 +17,7 @@ use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::logs::timeline::requests::{Marks, Timeline};
 use crate::logs::trace::Place;
-use crate::report::numbers::counted;
+use crate::report::numbers::{counted, date};
 use crate::report::table::TableFormat;
 use crate::rules::claude::{SettingsFacts, Uses, judge_all};
 use crate::rules::proposal::proposed;
@@ -200,6 +200,13 @@ fn uses(timeline: &Timeline, project: Option<Id>, servers: Option<Vec<String>>) 
     uses
 }
 
+/// ", 2026-01-05 … 2026-02-10": when the first session of a study began, and the last one ended.
+fn days(study: &LeverStudy) -> String {
+    let first = study.sessions.iter().map(|seen| seen.first).min();
+    let last = study.sessions.iter().map(|seen| seen.last).max();
+    first.zip(last).map_or_else(String::new, |(first, last)| format!(", {} … {}", date(first), date(last)))
+}
+
 fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &Input) -> Result<()> {
     let SettingsStudy { scope, layers, study, findings: all, together, diff, .. } = found;
     if !args.asked.output.quiet {
@@ -210,8 +217,9 @@ fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &I
         let versions: Vec<&str> = study.versions.keys().map(String::as_str).collect();
         writeln!(
             context.err,
-            "# {}: values chosen on the first {earlier}, judged on the other {}; clients of the last weeks: {}",
+            "# {}{}: values chosen on the first {earlier}, judged on the other {}; clients of the last weeks: {}",
             counted(sessions, "session"),
+            days(study),
             sessions - earlier,
             versions.join(", ")
         )?;
@@ -252,13 +260,19 @@ fn conclude(
     input: &Input,
 ) -> Result<Exit> {
     let SettingsStudy { layers, findings: all, text, diff, .. } = found;
-    let held = all.iter().filter(|finding| matches!(finding.verdict, Verdict::Hold(_))).count() as u64;
+    let number = |is: fn(&Verdict) -> bool| all.iter().filter(|finding| is(&finding.verdict)).count() as u64;
+    let held = number(|verdict| matches!(verdict, Verdict::Hold(_)));
+    let waiting = number(|verdict| matches!(verdict, Verdict::Wait { .. }));
     let aside = if held > 0 && !args.explain { format!("; {held} not proposed, see --explain") } else { String::new() };
     let count = all.iter().filter_map(proposed).count() as u64;
     let (now_ms, quiet) = (context.now_ms, args.asked.output.quiet);
     let mut tell = |words: String| if quiet { Ok(()) } else { writeln!(context.err, "# {words}{aside}") };
     if diff.is_empty() {
-        tell("no change of Claude Code's settings is proposed: nothing to change".to_owned())?;
+        let why = match waiting {
+            0 => "nothing to change".to_owned(),
+            _ => format!("{} after an update of Claude Code", if waiting == 1 { "one pays" } else { "some pay" }),
+        };
+        tell(format!("no change of Claude Code's settings is proposed: {why}"))?;
         return Ok(Exit::Done);
     }
     let changes = counted(count, "change");

@@ -233,7 +233,9 @@ fn state(row: &HistoryRow<'_>) -> String {
 /// Whether it came true, and what to do where it did not.
 fn came_words(row: &HistoryRow<'_>, came: &ActualChange) -> String {
     match came.verdict {
-        CameTrue::TooEarly => format!("too early: {} sessions before, {} after", came.before, came.after),
+        CameTrue::TooEarly => {
+            format!("too early to tell: {} before the change, {} after it", counted(came.before, "session"), came.after)
+        }
         CameTrue::No => format!("did not come true: devboy tune undo {}", row.entry.id),
         other => other.into_str().to_owned(),
     }

@@ -235,6 +235,9 @@ impl Undo<'_> {
         let Self { args, target, entry, reversal } = self;
         let (err, id, path) = (&mut context.err, &entry.id, target.path.shown());
         match reversal {
+            Reversal { text, .. } if text.trim().is_empty() => {
+                writeln!(err, "# nothing is left in the file; it stays, empty")?;
+            }
             Reversal { is_exact: true, .. } => writeln!(err, "# the file is byte for byte what it was before {id}")?,
             Reversal { is_edited: true, .. } => {
                 writeln!(err, "# the file was edited since {id}; all else in it stays")?;
@@ -242,9 +245,6 @@ impl Undo<'_> {
             Reversal { .. } => {
                 writeln!(err, "# the file means what it did before {id}, but not every byte is the same")?;
             }
-        }
-        if reversal.text.trim().is_empty() {
-            writeln!(err, "# nothing is left in the file; it stays, empty")?;
         }
         let keys = counted(reversal.undone.len() as u64, "key");
         match args.dry_run {

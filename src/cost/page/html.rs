@@ -51,9 +51,7 @@ fn findings(html: &mut Html, telling: &Telling<'_>) {
             });
         }
     });
-    if telling.findings().count() > 1 {
-        html.leaf("p", &[("class", "soft")], "Findings overlap: their savings do not add up.");
-    }
+    telling.reminders().into_iter().for_each(|line| _ = html.leaf("p", &[("class", "soft")], line));
     let nothing = telling.nothing_to_set();
     if !nothing.is_empty() {
         html.leaf("h2", &[], NOTHING_TO_SET);

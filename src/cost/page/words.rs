@@ -14,6 +14,10 @@ use crate::report::numbers::{counted, percent, thousands, usd};
 pub const NOTHING_TO_SET: &str = "Costs money, and there is nothing to set";
 pub const NOT_WORTH: &str = "Not worth it: replayed on these logs, it would have cost more";
 
+/// Said where a finding is about a setting.
+const SETTINGS: &str = "Settings: `devboy tune claude-settings --dry-run` tries them on all your logs, not on these days alone, \
+                        and shows the change; without --dry-run it writes it.";
+
 /// How the page is told.
 pub struct Telling<'p> {
     /// The page.
@@ -379,16 +383,24 @@ impl Telling<'_> {
         lines.into_iter().chain(losers).collect()
     }
 
+    /// What is to be kept in mind of the findings that are told.
+    pub fn reminders(&self) -> Vec<&'static str> {
+        let overlap = self.findings().nth(1).map(|_| "Findings overlap: their savings do not add up.");
+        let setting = self.findings().any(|finding| !finding.sets.is_empty()).then_some(SETTINGS);
+        overlap.into_iter().chain(setting).collect()
+    }
+
     /// Why no finding is told.
     pub fn nothing_found(&self) -> String {
         let spent = &self.page.spent;
         if spent.total.nano_usd == 0 {
             return "no model here has a known price, so nothing can be valued in money".to_owned();
         }
-        format!(
-            "nothing that holds beyond chance: too few sessions ({}), or no waste that a setting or a habit stops",
-            thousands(spent.sessions)
-        )
+        let sessions = match spent.sessions {
+            1 => "this session".to_owned(),
+            sessions => format!("these {} sessions", thousands(sessions)),
+        };
+        format!("nothing: no saving in {sessions} is larger than chance may explain")
     }
 }
 

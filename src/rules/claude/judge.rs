@@ -102,9 +102,13 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
     }
     let levers = question.levers.iter().filter_map(|name| facts.levers.named(name));
     let levers: Vec<&Lever> = levers.filter(|lever| lever.check(value).is_ok()).collect();
-    let lever = match known(&levers, &facts.study.versions) {
-        Ok(lever) => lever,
-        Err(reason) => return Ok(held(reason, evidence)),
+    let lever = match (known(&levers, &facts.study.versions), levers.first()) {
+        (Ok(lever), _) => lever,
+        (Err(reason), None) => return Ok(held(reason, evidence)),
+        (Err(update), Some(lever)) => {
+            let setting = format!("{} = {}", lever.name, plain(value));
+            return Ok(Finding { forecast, ..finding(Verdict::Wait { setting, update }, evidence) });
+        }
     };
     let Some(key) = lever.key(None) else { return Ok(held("it stands in no file of settings".to_owned(), evidence)) };
     let from = facts.layers.value(&key)?;

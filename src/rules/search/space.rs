@@ -24,7 +24,7 @@ pub struct SearchKey {
 
 /// Values of one kind.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "values have to be a list of one kind: yes or no, numbers, or words")]
 enum Values {
     Switches(Vec<bool>),
     Counts(Vec<i64>),

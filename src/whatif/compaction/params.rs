@@ -72,7 +72,7 @@ pub enum Mode {
 
 /// `reserve_output`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "it has to be a number of tokens or \"observed\"")]
 pub enum Reserve {
     /// So many tokens.
     Tokens(u64),

@@ -155,10 +155,8 @@ impl Prices {
     /// whole number
     /// of nano-dollars or of 1/200 of the input rate.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
-        let fault = |cause: toml_edit::TomlError| Error::failed(format!("{place}: {cause}"));
-        let document = toml_edit::Document::parse(text).map_err(fault)?;
-        let lines = lines_of(&document, text);
         let table: PriceList = fitting(text, place)?;
+        let lines = toml_edit::Document::parse(text).map_or_else(|_| Vec::new(), |document| lines_of(&document, text));
         let mut by_model: BTreeMap<String, Vec<Listed>> = BTreeMap::new();
         for (index, entry) in table.price.iter().enumerate() {
             let place = format!("{place}:{}", lines.get(index).copied().unwrap_or_default());

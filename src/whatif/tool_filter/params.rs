@@ -144,7 +144,7 @@ impl Params {
 /// A list of names, also as one text with commas.
 pub(crate) fn names<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged)]
+    #[serde(untagged, expecting = "it has to be a list of names, or one text with commas")]
     enum Names {
         Many(Vec<String>),
         One(String),
