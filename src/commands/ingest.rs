@@ -133,7 +133,7 @@ fn summary(input: &Input, said: &LogsReport) -> Table {
     row("results without a call", merged.orphan_result, String::new());
     let mut bound = format!("{} without stop_reason: output is a lower bound", thousands(overview.messages_unfinished));
     if overview.subagents_in_progress > 0 {
-        bound += "; none in progress records";
+        bound += "; without those of progress records";
     }
     row("API messages, each once", overview.messages, bound);
     row("copies of messages merged", merged.duplicate_message, String::new());

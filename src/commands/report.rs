@@ -65,6 +65,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let follow_ups = if html.is_some() { file::follow_ups(&mut input, &sheet)? } else { Vec::new() };
     let tools = file::tools(&page, &follow_ups);
     let told = show::told(args, &page, (&tools, chosen), &input, is_cut, context);
+    input.notes.extend(told.unread.clone());
     let telling = told.telling(args, &page, &sheet, is_cut);
     let text = html.as_ref().and_then(|_| file::text(&telling, &follow_ups, &|tool| told.tool(tool)));
     let is_written = html.zip(text).map_or(Ok(false), |(html, text)| html.write(&text, context))?;
@@ -83,8 +84,9 @@ impl Args {
         if self.all { Some(usize::MAX) } else { self.top.map(|top| top as usize) }
     }
 
-    /// Arguments with which other commands see the same logs; `since` is the first day of a page that was cut.
-    fn same_logs(&self, since: Option<&str>) -> String {
+    /// Arguments with which other commands see the same logs; `since` is the first day of a page that was cut. In what is
+    /// shared no place and no name is told.
+    fn same_logs(&self, since: Option<&str>, is_shared: bool) -> String {
         let QuestionArgs { input, window, .. } = &self.asked;
         let dir = |path: &PathBuf| format!("--input-dir {}", quoted(&path.to_string_lossy()));
         let named = |flag: &str, value: Option<&str>| value.map(|value| format!("{flag} {}", quoted(value)));
@@ -93,9 +95,10 @@ impl Args {
             named("--since", window.since.as_deref().or(since)),
             named("--until", window.until.as_deref()),
             days,
-            named("--project", input.project.as_deref()),
+            named("--project", input.project.as_deref().filter(|_| !is_shared)),
         ];
-        input.input_dir.iter().map(dir).chain(flags.into_iter().flatten()).collect::<Vec<_>>().join(" ")
+        let places = input.input_dir.iter().filter(|_| !is_shared);
+        places.map(dir).chain(flags.into_iter().flatten()).collect::<Vec<_>>().join(" ")
     }
 }
 

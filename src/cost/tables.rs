@@ -67,13 +67,14 @@ pub fn table(found: &Attribution, top: usize, name: &dyn Fn(&Label) -> String, s
     headers.extend(if has_calls { &["#calls", "#per 1,000 calls"][..] } else { &[] });
     headers.extend(has_unpriced.then_some("#tokens without a price"));
     let mut table = Table::new(&headers);
-    let mut line = |names: Vec<String>, entry: &GroupCost| {
+    let mut line = |names: Vec<String>, entry: &GroupCost, all_called: bool| {
         let cost = entry.cost();
         let share = percent_of(&cost, &found.total.cost());
         let is_priced = cost.usd().is_some();
         let money = [&entry.first, &entry.carried, &entry.again, &cost];
         let money = money.map(|part| if is_priced { dollars(part) } else { "no price".to_owned() });
-        let calls = [thousands(entry.calls), per_call(entry).map_or_else(String::new, |each| usd(1_000.0 * each))];
+        let each = per_call(entry).filter(|_| all_called).map_or_else(String::new, |each| usd(1_000.0 * each));
+        let calls = [thousands(entry.calls), each];
         let calls = calls.map(|cell| if entry.calls > 0 { cell } else { String::new() });
         let unpriced = thousands(cost.unpriced_tokens);
         let cells = names.into_iter().chain(money).chain([share]);
@@ -83,7 +84,7 @@ pub fn table(found: &Attribution, top: usize, name: &dyn Fn(&Label) -> String, s
         let mut names: Vec<String> = row.labels.iter().map(name).collect();
         let about = row.labels.iter().find_map(|label| sessions.get(label));
         names.extend(about.into_iter().flat_map(|about| about.cells(name)));
-        line(names, &row.entry);
+        line(names, &row.entry, true);
     }
     if let Some(rest) = rest(found, top) {
         let count = (found.rows.len() - top) as u64;
@@ -91,7 +92,8 @@ pub fn table(found: &Attribution, top: usize, name: &dyn Fn(&Label) -> String, s
         if let Some(first) = names.first_mut() {
             *first = format!("({})", counted(count, "more row"));
         }
-        line(names, &rest);
+        // What was called and what was not share no price of a call.
+        line(names, &rest, found.rows[top..].iter().all(|row| row.entry.calls > 0));
     }
     table
 }

@@ -83,11 +83,11 @@ pub fn words(window: &Range<Millis>) -> String {
     format!("{} … {}", bound(window.start, ALL.start), bound(window.end, ALL.end)).trim().to_owned()
 }
 
-/// What there is instead of an empty window: "the logs reach from 2026-01-01 00:00 … 2026-01-31 23:59".
+/// What there is instead of an empty window: "the logs are of 2026-01-01 00:00 … 2026-01-31 23:59".
 pub fn there(what: &str, span: Option<(Millis, Millis)>) -> String {
     span.map_or_else(
         || format!("{what} hold nothing with a time"),
-        |(first, last)| format!("{what} reach from {}", words(&(first..last))),
+        |(first, last)| format!("{what} are of {}", words(&(first..last))),
     )
 }
 

@@ -102,13 +102,10 @@ fn metrics(stage: &PlannerStage, arm: &PlannerArm) -> Vec<Metric> {
         .map(|(key, name, target, count)| {
             let (k, n) = count(&arm.total);
             let sessions: Vec<(u64, u64)> = arm.sessions.iter().map(|(_, tally)| count(tally)).collect();
-            Metric {
-                key,
-                name: name.to_owned(),
-                share: Share::new(k, n),
-                sessions: interval(&sessions, &stage.numbers.resampling),
-                target,
-            }
+            let share = Share::new(k, n);
+            let wider = |(lower, upper): (f64, f64)| (lower.min(share.lower), upper.max(share.upper));
+            let sessions = interval(&sessions, &stage.numbers.resampling).map(wider);
+            Metric { key, name: name.to_owned(), share, sessions, target }
         })
         .collect()
 }

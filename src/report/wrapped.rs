@@ -31,7 +31,9 @@ impl<'w> Wrapped<'w> {
         self.is_diff = bare.starts_with("--- ") || self.is_diff && bare.starts_with(['+', '-', ' ', '@', '\\']);
         let (first, rest) = text.split_at(hanging(text, width.into()));
         let gaps = rest.split("  ").filter(|part| !part.trim().is_empty()).count();
-        if self.is_diff || gaps > GAPS_MAX || text.contains('\x1b') || text.chars().count() <= width.into() {
+        let is_command = rest.trim_start().starts_with("devboy ") || text.trim_start().starts_with("See: devboy ");
+        let is_left = self.is_diff || is_command || gaps > GAPS_MAX || text.contains('\x1b');
+        if is_left || text.chars().count() <= width.into() {
             return self.out.write_all(&line);
         }
         self.out.write_all(wrapped(first, rest, width).as_bytes())
@@ -92,15 +94,19 @@ pub fn wrapped(first: &str, text: &str, width: u16) -> String {
     out
 }
 
-/// The words of a text. A number and its per cent are one, and so is a command in backticks if there is room for it on a line.
+/// The words of a text. A number and its unit are one, and so are an interval and a command in backticks if there is room for
+/// them on a line.
 fn words(text: &str, room: usize) -> Vec<String> {
+    let is_open = |last: &str| {
+        last.matches('`').count() % 2 == 1 || last.rfind('[').is_some_and(|open| !last[open..].contains(']'))
+    };
     let mut words: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match words.last_mut() {
             Some(last)
                 if word.starts_with('%')
-                    || last.matches('`').count() % 2 == 1
-                        && last.chars().count() + 1 + word.chars().count() <= room =>
+                    || word == "k"
+                    || is_open(last) && last.chars().count() + 1 + word.chars().count() <= room =>
             {
                 last.push(' ');
                 last.push_str(word);

@@ -157,7 +157,7 @@ fn thrice(rule: &str, subject: &str, pays: Kind, loses: Kind, old: &'static str,
     assert_eq!(verdict, "hold", "{found:#}");
     let reason = found["reason"].as_str().unwrap();
     assert!(
-        reason.starts_with("update Claude Code first: ") && reason.contains(&format!("last seen: {old} (2026-01-")),
+        reason.starts_with("update Claude Code first: ") && reason.contains(&format!("; {old} was in use on 2026-01-")),
         "{reason}"
     );
 }
@@ -258,7 +258,7 @@ fn the_page_proposes_what_would_be_written() {
     let reason = settings["reason"].as_str().unwrap();
     assert!(words.starts_with(&format!("{reason}. Then in ~/.claude")), "{words}: {reason}");
     assert!(reason.starts_with("update Claude Code first: autoCompactWindow is documented for 2.1.288"), "{reason}");
-    assert!(reason.contains("last seen: 2.1.200 (2026-01-"), "{reason}");
+    assert!(reason.contains("; 2.1.200 was in use on 2026-01-"), "{reason}");
 }
 
 /// What stands in the user's settings, or is switched off there, is said in place of what to do, and not proposed again.
@@ -284,7 +284,10 @@ fn what_is_set_or_switched_off_already_is_no_advice() {
         "{\"env\": {\"DISABLE_COMPACT\": \"true\"}}",
     ] {
         let (advice, rule) = said(off);
-        assert!(advice.starts_with("nothing to set: autoCompactWindow is without effect: see "), "{off}: {advice}");
+        assert!(
+            advice.starts_with("first take away what stands in the way: autoCompactWindow is without effect: see "),
+            "{off}: {advice}"
+        );
         assert_eq!(rule["verdict"], "hold", "{off}: {rule:#}");
         assert!(rule["reason"].as_str().unwrap().contains("is without effect: see "), "{rule:#}");
     }
@@ -342,7 +345,7 @@ fn hinted(rule: &str, subject: &str, more: &[&str], homes: [&Home; 3], other: &s
     assert_eq!(told["verdict"], "hint", "{told:#}");
     assert_eq!(quiet["verdict"], other, "{quiet:#}");
     assert_eq!(too_old["verdict"], "hold", "{too_old:#}");
-    assert!(too_old["reason"].as_str().unwrap().contains(&format!("last seen: {old} (")), "{too_old:#}");
+    assert!(too_old["reason"].as_str().unwrap().contains(&format!("; {old} was in use on ")), "{too_old:#}");
 }
 
 fn home_of(kind: &Kind) -> Home {
@@ -378,7 +381,8 @@ fn the_list_of_skills_the_retention_and_the_model_of_subagents_are_told_of() {
     hinted("S6", "list of skills", &[], [&all, &few, &old], "hold", "2.1.60");
     let kept = home_of(&kind);
     kept.write(".claude/settings.json", "{\"cleanupPeriodDays\": 400}");
-    hinted("S8", "retention of logs", &[], [&all, &kept, &old], "skip", "2.1.60");
+    let oldest = home_of(&Kind { version: "0.2.100", ..kind });
+    hinted("S8", "retention of logs", &[], [&all, &kept, &oldest], "skip", "0.2.100");
     let alone = home_of(&Kind::default());
     hinted("S7", "model of subagents", &[], [&all, &alone, &old], "skip", "2.1.60");
 }

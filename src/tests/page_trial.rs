@@ -69,7 +69,7 @@ fn what_nobody_can_change_has_a_place_of_its_own() {
     let nothing = told["nothing_to_set"].as_array().unwrap();
     assert!(nothing.iter().any(|found| found["id"] == "miss_unknown_at_prompt"), "{told:#}");
     let out = home.run(&["--top", "1"]).out;
-    let (before, behind) = out.split_once("Costs money, and there is nothing to set").unwrap();
+    let (before, behind) = out.split_once("Costs money, and no setting stops it").unwrap();
     assert!(before.contains("1. ") && !before.contains("for no reason in the log"), "{out}");
     assert!(behind.contains("for no reason in the log"), "{out}");
     assert!(!out.contains("prefix_mutation"), "{out}");
@@ -95,7 +95,7 @@ fn the_interval_of_the_page_is_that_of_the_simulation() {
     let told = report(&home, &[]);
     let found = finding(&told, "context_growth").unwrap();
     let advice = found["advice"].as_str().unwrap();
-    let (_, interval) = advice.split_once("% less [").unwrap();
+    let (_, interval) = advice.split_once("% cheaper [").unwrap();
     let (lower, upper) = interval.split_once(']').unwrap().0.split_once(" … ").unwrap();
     let source = found["source"].as_str().unwrap();
     let arguments: Vec<&str> = source.split(' ').skip(1).collect();

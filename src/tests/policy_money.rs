@@ -142,7 +142,7 @@ fn models_without_a_price_are_named_and_their_tokens_counted() {
     log.session("a", "/p").human(10).ask(0, 900, 100).says(5);
     log.model("gpt-9").human(10).ask(0, 900, 100).says(5);
     let timeline = log.done();
-    assert_eq!(unpriced_models(&timeline, &shipped()).into_iter().collect::<Vec<_>>(), ["gpt-9"]);
+    assert_eq!(unpriced_models(&timeline, &shipped()).into_keys().collect::<Vec<_>>(), ["gpt-9"]);
 }
 
 proptest::proptest! {

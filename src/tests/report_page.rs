@@ -310,7 +310,7 @@ fn the_page_is_about_the_last_thirty_days_and_says_so() {
         home.write(&format!(".claude/projects/-home-user-lantern/{session}.jsonl"), text);
     }
     let out = home.run(&[]).out;
-    assert!(out.starts_with("Spent on 2026-02-11 (the 30 days up to the newest request): "), "{out}");
+    assert!(out.starts_with("Spent in the 30 days up to 2026-02-11 (first request 2026-02-11): "), "{out}");
     let (cut, asked, all) =
         (report(&home, &[]), report(&home, &["--since", "2026-01-13"]), report(&home, &["--since", "2026-01-01"]));
     assert_eq!(cut["spent"], asked["spent"], "the last day counts");
@@ -320,6 +320,37 @@ fn the_page_is_about_the_last_thirty_days_and_says_so() {
     let asked = r#"{"type":"user","uuid":"late","sessionId":"late","cwd":"/p","timestamp":"2026-05-20T10:00:00.000Z","message":{"role":"user","content":"hi"}}"#;
     home.write(".claude/projects/-home-user-lantern/late.jsonl", format!("{asked}\n"));
     assert_eq!(report(&home, &[])["spent"]["total"], cut["spent"]["total"]);
+}
+
+/// Of an even number of days the two in the middle count alike.
+#[test]
+fn the_median_of_days_lies_between_the_two_in_the_middle() {
+    let home = home_with_swaps(3);
+    let days = report(&home, &[])["spent"]["by_day"].clone();
+    let money: Vec<f64> =
+        days.as_object().unwrap().values().map(|day| day["nano_usd"].as_f64().unwrap() / 1e9).collect();
+    assert!(money.len() == 2 && money[0] != money[1], "{days}");
+    let line = format!("the median of 2 days ${:.2}", (money[0] + money[1]) / 2.0);
+    let out = home.run(&[]).out;
+    assert!(out.contains(&line), "{line}: {out}");
+}
+
+/// What is shared names no place, and its commands are about the same days.
+#[test]
+fn commands_of_a_shared_page_keep_the_days() {
+    let asked = ["--redact", "--since", "2026-01-02", "--project", "user"];
+    let out = home_with_swaps(12).run(&asked).out;
+    assert!(out.contains("See: devboy report --finding miss_model_swap --since 2026-01-02\n"), "{out}");
+}
+
+/// Settings that cannot be read are no settings without anything in them.
+#[test]
+fn broken_settings_are_told_of_beside_the_page() {
+    let home = home_with_swaps(12);
+    home.write(".claude/settings.json", "{\"model\": }");
+    let outcome = home.run(&[]);
+    assert_eq!(outcome.exit, Exit::Done);
+    assert!(outcome.err.contains("# note: what is set already is not known: "), "{}", outcome.err);
 }
 
 #[test]

@@ -76,7 +76,7 @@ impl Workload {
         let bias = data.parsed::<Bias>("policies/bias.toml")?;
         let unpriced = unpriced_models(&timeline, &prices);
         if strict && !unpriced.is_empty() {
-            let names: Vec<&str> = unpriced.iter().copied().collect();
+            let names: Vec<&str> = unpriced.keys().copied().collect();
             let hint = format!("add them to {} (--rules-dir), or leave --strict-pricing out", prices.place);
             return Err(Error::failed(format!("no price is known for {}", names.join(", "))).hint(hint));
         }
@@ -140,7 +140,9 @@ impl Workload {
         if !self.is_billed {
             return notes;
         }
-        let unpriced: Vec<&str> = unpriced_models(&self.timeline, &self.prices).into_iter().collect();
+        let unpriced = unpriced_models(&self.timeline, &self.prices).into_iter();
+        let unpriced: Vec<String> =
+            unpriced.map(|(model, requests)| format!("{} of {model}", counted(requests, "request"))).collect();
         if !unpriced.is_empty() {
             notes.push(format!(
                 "no price is known for {}: their tokens count at the usual ratios, their dollars not at all",

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::base::error::Result;
 use crate::base::id::Id;
+use crate::base::visible::visible;
 use crate::commands::report::{Args, standing};
 use crate::commands::shown_names::ShownNames;
 use crate::cost::findings::search::BillFinding;
@@ -25,7 +26,10 @@ pub struct PageNaming {
     shown: ShownNames,
     same_logs: String,
     own_flags: String,
+    settings_file: String,
     standing: BTreeMap<String, StandingSetting>,
+    /// Why nothing is known of what is set, in words.
+    pub unread: Option<String>,
 }
 
 /// Names for a page: letters if it is shared. `tools` are those that it will name, `chosen` is the finding asked for.
@@ -50,11 +54,22 @@ pub fn told(
     let shown = if is_shared { ShownNames::letters(labels.iter()) } else { ShownNames::real(labels.iter(), input) };
     let named = ids.into_iter().chain(own).map(|(id, label)| (id, shown.short(&label)));
     let since = is_cut.then(|| date(input.window.start));
-    let flags = |since: Option<&str>| if is_shared { String::new() } else { args.same_logs(since) };
+    let flags = |since: Option<&str>| args.same_logs(since, is_shared);
     let (same_logs, own_flags) = (flags(since.as_deref()), flags(None));
-    // Settings that cannot be read say nothing here; `devboy doctor` tells of them.
-    let standing = standing::of(page, &input.data, is_shared, context).unwrap_or_default();
-    PageNaming { projects: page::PageNames(named.collect()), shown, same_logs, own_flags, standing }
+    let (standing, unread) = match standing::of(page, &input.data, is_shared, context) {
+        Ok(standing) => (standing, None),
+        Err(why) => (BTreeMap::new(), Some(format!("what is set already is not known: {}", why.message))),
+    };
+    let settings_file = standing::file_words(is_shared, context);
+    PageNaming {
+        projects: page::PageNames(named.collect()),
+        shown,
+        same_logs,
+        own_flags,
+        settings_file,
+        standing,
+        unread,
+    }
 }
 
 /// What people may have named themselves in a finding.
@@ -77,9 +92,9 @@ impl PageNaming {
         sheet: &'p FindingThresholds,
         is_cut: bool,
     ) -> Telling<'p> {
-        let Self { projects, same_logs, own_flags, .. } = self;
-        let standing = &self.standing;
-        Telling { page, names: projects, sheet, top: args.top(), same_logs, own_flags, is_cut, standing }
+        let Self { projects, same_logs, own_flags, settings_file, standing, .. } = self;
+        let top = args.top();
+        Telling { page, names: projects, sheet, top, same_logs, own_flags, is_cut, settings_file, standing }
     }
 
     /// The name of a tool, if it is one of those that were to be named.
@@ -129,7 +144,9 @@ fn words(args: &Args, telling: &Telling<'_>, context: &mut Context<'_>) -> Resul
     for (number, told) in (1..).zip(&told) {
         write!(out, "{}", paragraph(&format!("{number}. "), &told.what, width))?;
         write!(out, "{}", paragraph("   ", &told.holds, width))?;
-        write!(out, "{}", paragraph("   → ", &format!("{}. See: {}", told.advice, told.command), width))?;
+        write!(out, "{}", paragraph("   → ", &told.advice, width))?;
+        // Never broken: it is to be copied.
+        writeln!(out, "   See: {}", visible(&told.command))?;
     }
     let nothing = telling.nothing_to_set();
     if !nothing.is_empty() {

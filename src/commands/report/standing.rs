@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::base::data::Data;
 use crate::base::error::Result;
+use crate::base::visible::Shown as _;
 use crate::cost::findings::search::BillFinding;
 use crate::cost::page::Page;
 use crate::cost::page::words::StandingSetting;
@@ -29,7 +30,7 @@ pub fn of(
     let mut standing = BTreeMap::new();
     for finding in &page.findings {
         if let Some(mut stands) = one(finding, &layers, &levers)? {
-            if let (true, StandingSetting::Off(why)) = (is_shared, &mut stands) {
+            if let (true, StandingSetting::Off(why, _)) = (is_shared, &mut stands) {
                 *why = without_paths(why).into_owned();
             }
             standing.insert(finding.id.clone(), stands);
@@ -44,8 +45,9 @@ fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Resul
     for set in &finding.sets {
         let Some(lever) = levers.named(&set.lever) else { return Ok(None) };
         let Some(key) = lever.key(None) else { return Ok(None) };
-        if let Some(why) = layers.overridden(lever, &key, levers)? {
-            return Ok(Some(StandingSetting::Off(format!("{} is {why}", set.lever))));
+        if let Some(obstacle) = layers.overridden(lever, &key, levers)? {
+            let words = format!("{} is {}", set.lever, obstacle.why);
+            return Ok(Some(StandingSetting::Off(words, obstacle.is_own)));
         }
         let value = layers.value(&key)?;
         same &= value.as_ref() == Some(&set.value);
@@ -53,4 +55,14 @@ fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Resul
     }
     let told = format!("in your settings {}", words.join(" and "));
     Ok((!words.is_empty()).then_some(if same { StandingSetting::Same(told) } else { StandingSetting::Other(told) }))
+}
+
+/// The user's file of settings as a page names it; in what is shared no place is told.
+pub fn file_words(is_shared: bool, context: &Context<'_>) -> String {
+    let moved = context.env.places.claude_config_dir.as_ref();
+    match moved.and_then(|_| context.env.claude_places().file(SettingsScope::User)) {
+        _ if is_shared => "your settings.json of Claude Code".to_owned(),
+        Some(path) => path.shown(),
+        None => "~/.claude/settings.json".to_owned(),
+    }
 }

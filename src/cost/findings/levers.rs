@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::cost::findings::{BillEvidence, Case};
+use crate::cost::findings::{Advice, BillEvidence, Case};
 use crate::settings::claude::levers::{Lever, LeverPlace, LeverUse};
 use crate::whatif::client::thresholds::known;
 
-/// Where it is set for everybody's projects, and for some.
-const USER: &str = "~/.claude/settings.json";
+/// Where it is set for all projects of a person (whoever tells it knows the file), and for some.
+const USER: &str = "{settings}";
 const PROJECT: &str = ".claude/settings.json of {parts}";
 
 /// What is to be set.
@@ -35,14 +35,17 @@ impl Settable<'_> {
     /// their names), and for programs.
     pub fn case(&self, evidence: &BillEvidence<'_>, value: &str, case: Case) -> Case {
         let value = value.parse::<i64>().map_or_else(|_| json!(value), |number| json!(number));
-        let words = |file: &str, groups: &[Vec<&Lever>]| sentence(evidence, groups, &value, file, self.so);
-        let mut parts = BTreeMap::from([("project", words(PROJECT, &self.groups))]);
+        let advice = |file: &str, groups: &[Vec<&Lever>]| Advice {
+            words: sentence(evidence, groups, &value, file, self.so),
+            update: groups.iter().find_map(|group| known(group, &evidence.study.versions).err()),
+        };
+        let mut parts = BTreeMap::from([("project", advice(PROJECT, &self.groups))]);
         if let Some(lever) = self.for_model.and_then(|name| evidence.levers.named(name)) {
-            parts.insert("model", words(USER, &[vec![lever]]));
+            parts.insert("model", advice(USER, &[vec![lever]]));
         }
         let levers = self.groups.iter().filter_map(|group| preferred(evidence, group));
         let sets = levers.map(|lever| Assignment { lever: lever.name.clone(), value: lever.spelled(&value) });
-        Case { advice: words(USER, &self.groups), advice_in: parts, sets: sets.collect(), ..case }
+        Case { advice: advice(USER, &self.groups), advice_in: parts, sets: sets.collect(), ..case }
     }
 }
 
@@ -55,7 +58,7 @@ pub struct Assignment {
     pub value: Value,
 }
 
-/// One sentence: of each group the lever that every client knows; if there is none, what to update, and the preferred one.
+/// One sentence: of each group the lever that every client knows, else the preferred one.
 fn sentence(
     evidence: &BillEvidence<'_>,
     groups: &[Vec<&Lever>],
@@ -63,12 +66,10 @@ fn sentence(
     file: &str,
     so: Option<&str>,
 ) -> String {
-    let update = groups.iter().find_map(|group| known(group, &evidence.study.versions).err());
     let set: Vec<String> =
         groups.iter().filter_map(|group| preferred(evidence, group)).map(|lever| assignment(lever, value)).collect();
-    let before = update.map(|why| format!("{why}. Then ")).unwrap_or_default();
     let so = so.map(|so| format!(" ({so})")).unwrap_or_default();
-    format!("{before}in {file} set {}{so}", set.join(" and "))
+    format!("in {file} set {}{so}", set.join(" and "))
 }
 
 /// Of a group the lever that every client knows, else its first one.

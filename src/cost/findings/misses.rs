@@ -37,7 +37,7 @@ fn case(
     (!counts.is_empty()).then(|| Case {
         id: format!("miss_{}", miss.id.as_deref().unwrap_or(miss.cause.into_str())),
         what: miss.what.clone(),
-        advice: miss.advice.clone(),
+        advice: miss.advice.clone().into(),
         counts,
         unless: miss.unless.clone(),
         is_actionable: miss.is_habit,

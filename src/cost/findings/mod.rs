@@ -112,6 +112,21 @@ impl<'e> BillEvidence<'e> {
     }
 }
 
+/// What to do.
+#[derive(Clone, Default)]
+pub struct Advice {
+    /// In words.
+    pub words: String,
+    /// What to update before, for the client to know what is to be set.
+    pub update: Option<String>,
+}
+
+impl From<String> for Advice {
+    fn from(words: String) -> Self {
+        Self { words, update: None }
+    }
+}
+
 /// Something that may be a finding.
 pub struct Case {
     /// Which.
@@ -119,9 +134,9 @@ pub struct Case {
     /// What happens, in plain words; `{count}` stands for how often.
     pub what: String,
     /// What to do about it.
-    pub advice: String,
+    pub advice: Advice,
     /// The same where it holds in parts of one kind only, by kind.
-    pub advice_in: BTreeMap<&'static str, String>,
+    pub advice_in: BTreeMap<&'static str, Advice>,
     /// What is to be set, if it is one setting for everything.
     pub sets: Vec<Assignment>,
     /// Arguments of the command that its figures come from; none where the evidence is all there is.
@@ -150,7 +165,7 @@ impl Case {
         Self {
             id: String::new(),
             what: String::new(),
-            advice: String::new(),
+            advice: Advice::default(),
             advice_in: BTreeMap::new(),
             sets: Vec::new(),
             source: source.iter().map(|&word| word.to_owned()).collect(),
@@ -193,15 +208,13 @@ impl Breaks {
     pub fn told(&self, inside: &[(u32, Sym)], is_whole: bool) -> Option<String> {
         let inside = inside.iter().filter_map(|key| self.by.get(key));
         let (hard, soft) = inside.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let again = self.again_usd.filter(|_| is_whole).map(|again| format!(" (reading it again: {})", usd(again)));
         let parts = [
-            (hard > 0).then(|| counted(hard, "edit")),
-            (soft > 0).then(|| format!("{} that only name it", counted(soft, "later step"))),
+            (hard > 0).then(|| format!("{} would need text that was dropped", counted(hard, "edit"))),
+            (soft > 0).then(|| format!("{} would name such text", counted(soft, "later step"))),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
-        let again = self.again_usd.filter(|_| is_whole).map(|again| format!(" (reading it again: {})", usd(again)));
-        let again = again.unwrap_or_default();
-        (!parts.is_empty())
-            .then(|| format!("it would have dropped text that is needed by {}{again}", parts.join(" and ")))
+        (!parts.is_empty()).then(|| format!("in return {}{}", parts.join(", "), again.unwrap_or_default()))
     }
 }
 

@@ -38,7 +38,7 @@ impl Parts {
         let case = Case {
             id: id.clone(),
             what: what.clone(),
-            advice: advice.clone(),
+            advice: advice.clone().into(),
             made_of: MadeOf::by(kinds),
             ..Case::of(FindingBasis::Shared, &["cost", "--by", by])
         };

@@ -30,6 +30,8 @@ pub struct BillFinding {
     pub what: String,
     /// What to do about it; `{parts}` stands for the names of the parts where it holds.
     pub advice: String,
+    /// What to update before a client knows what is to be set.
+    pub update: Option<String>,
     /// What is to be set, if it is one setting for everything.
     pub sets: Vec<Assignment>,
     /// Arguments of the command that its figures come from.
@@ -221,7 +223,8 @@ fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, 
     is_told.then(|| BillFinding {
         id: case.id.clone(),
         what: case.what.replace("{count}", &thousands(count)),
-        advice: advice.clone(),
+        advice: advice.words.clone(),
+        update: advice.update.clone(),
         sets: if in_parts.is_none() { case.sets.clone() } else { Vec::new() },
         source: case.source.clone(),
         basis: case.basis,

@@ -29,7 +29,7 @@ fn case(evidence: &BillEvidence<'_>, sheet: &Subagents) -> Option<Case> {
     };
     for chain in timeline.chains.iter().filter(|chain| is_own(evidence, sheet, chain)) {
         let kind = match timeline.names.text(chain.agent_type) {
-            "" => "(kind not logged)",
+            "" => "(subagents of no known kind)",
             kind => kind,
         };
         for index in chain.requests.clone() {

@@ -117,5 +117,5 @@ fn case(
     let (own, theirs) = shares.into_iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
     // The newest version and the largest share that one in use loses, beside that of newer ones.
     let advice = sheet.advice.replace("{newest}", &newest.name).replace("{own}", &percent(own));
-    Some(Case { advice: advice.replace("{theirs}", &percent(theirs)), ..case })
+    Some(Case { advice: advice.replace("{theirs}", &percent(theirs)).into(), ..case })
 }

@@ -12,7 +12,10 @@ use crate::whatif::sim::figures::CostVerdict;
 
 /// The whole and its parts.
 pub fn looks(telling: &Telling<'_>, finding: &BillFinding) -> Table {
-    let interval = |look: &Looked| look.interval_usd.map(|ends| telling.interval(finding, ends, look.before_usd));
+    let interval = |look: &Looked| {
+        let Some(ends) = look.interval_usd else { return "too few sessions".to_owned() };
+        telling.interval(finding, ends, look.before_usd).unwrap_or_else(|| "the same for all".to_owned())
+    };
     let share = |look: &Looked| percent(look.saved_usd / look.before_usd.max(f64::MIN_POSITIVE)).replace('-', "−");
     TableBuilder::of(&finding.looks)
         .text("where", |look| place(telling, look))
@@ -21,7 +24,7 @@ pub fn looks(telling: &Telling<'_>, finding: &BillFinding) -> Table {
         .number("spent", |look| usd(look.before_usd))
         .number("less", |look| usd(look.saved_usd))
         .number("of it", |look| share(look))
-        .number("95 %", |look| interval(look).unwrap_or_else(|| "too few sessions".to_owned()))
+        .number("95 %", |look| interval(look))
         .text("verdict", |look| verdict(look.verdict).to_owned())
         .table()
 }
@@ -39,7 +42,7 @@ fn verdict(verdict: CostVerdict) -> &'static str {
     match verdict {
         CostVerdict::Cheaper => "holds",
         CostVerdict::MoreExpensive => "costs more",
-        CostVerdict::NoClearWinner => "too small, or may be chance",
+        CostVerdict::NoClearWinner => "not told from chance",
     }
 }
 

@@ -11,7 +11,7 @@ use crate::cost::page::{Page, PageNames};
 use crate::report::numbers::{counted, percent, thousands, usd};
 
 /// Headings.
-pub const NOTHING_TO_SET: &str = "Costs money, and there is nothing to set";
+pub const NOTHING_TO_SET: &str = "Costs money, and no setting stops it";
 pub const NOT_WORTH: &str = "Not worth it: replayed on these logs, it would have cost more";
 
 /// Said where a finding is about a setting.
@@ -34,6 +34,8 @@ pub struct Telling<'p> {
     pub own_flags: &'p str,
     /// Whether the page was cut to its last days.
     pub is_cut: bool,
+    /// The user's file of settings, in words.
+    pub settings_file: &'p str,
     /// What the user's settings say already about what a finding would set, by its id.
     pub standing: &'p BTreeMap<String, StandingSetting>,
 }
@@ -44,8 +46,8 @@ pub enum StandingSetting {
     Same(String),
     /// Another value, in words.
     Other(String),
-    /// Something because of which it would have no effect, in words.
-    Off(String),
+    /// Something because of which it would have no effect, in words; and whether the user can take it away.
+    Off(String, bool),
 }
 
 /// A finding in three lines.
@@ -84,23 +86,24 @@ impl Telling<'_> {
     /// The first line: what was spent, when.
     pub fn headline(&self) -> String {
         let spent = &self.page.spent;
-        let when = spent.days.as_ref().map_or_else(
-            || "at no known time".to_owned(),
-            |(first, last)| if first == last { format!("on {first}") } else { format!("{first} … {last}") },
-        );
-        let window = if self.is_cut {
-            format!("the {} days up to the newest request", self.sheet.days)
-        } else {
-            counted(spent.span_days.max(0).unsigned_abs(), "day")
+        let when = match &spent.days {
+            None => "at no known time".to_owned(),
+            Some((first, last)) if self.is_cut => {
+                format!("in the {} days up to {last} (first request {first})", self.sheet.days)
+            }
+            Some((first, last)) if first == last => format!("on {first}"),
+            Some((first, last)) => {
+                format!("{first} … {last} ({})", counted(spent.span_days.max(0).unsigned_abs(), "day"))
+            }
         };
         let money = match spent.total {
             Amount { nano_usd: 0, unpriced_tokens: 1.. } => {
                 format!("{} tokens without a known price", thousands(spent.total.unpriced_tokens))
             }
-            total => usd(total.usd()),
+            total => format!("{} at list prices", usd(total.usd())),
         };
         format!(
-            "Spent {when} ({window}): {money} at list prices, {} in {}",
+            "Spent {when}: {money}, {} in {}",
             counted(spent.requests, "request"),
             counted(spent.sessions, "session")
         )
@@ -154,7 +157,10 @@ impl Telling<'_> {
             parts.push(format!("{} without usage", counted(spent.without_usage, "answer")));
         }
         if spent.unlogged.nano_usd > 0 {
-            parts.push(format!("about {} for what no log has (estimated)", usd(spent.unlogged.usd())));
+            parts.push(format!(
+                "about {} more for requests that the client does not log (estimated)",
+                usd(spent.unlogged.usd())
+            ));
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }
@@ -177,7 +183,8 @@ impl Telling<'_> {
     fn days(&self, sums: &BTreeMap<String, Amount>) -> String {
         let mut money: Vec<u64> = sums.values().map(|amount| amount.nano_usd).collect();
         money.sort_unstable();
-        let median = money[(money.len() - 1) / 2] as f64 / 1e9;
+        let middle = [(money.len() - 1) / 2, money.len() / 2].map(|place| money[place] as f64);
+        let median = middle.iter().sum::<f64>() / 2.0 / 1e9;
         let days = counted(sums.len() as u64, "day");
         format!("{}; the median of {days} {}", self.largest(sums, "day"), usd(median))
     }
@@ -199,22 +206,16 @@ impl Telling<'_> {
             FindingBasis::Priced => ("at most ", "input and output", "at list prices"),
         };
         let saves = match finding.basis {
-            FindingBasis::Replayed => format!("{} less", percent(finding.saved_usd / finding.before_usd)),
+            FindingBasis::Replayed => format!("input {} cheaper", percent(finding.saved_usd / finding.before_usd)),
             FindingBasis::Billed | FindingBasis::Shared | FindingBasis::Priced => {
                 format!("at most {} here", usd(finding.saved_usd))
             }
         };
         let ends = (finding.lower_usd, finding.upper_usd);
-        // Another price may spare the same share of every session: chance has no part in it.
-        let interval = if matches!(finding.basis, FindingBasis::Priced) && usd(ends.0) == usd(ends.1) {
-            String::new()
-        } else {
-            let interval = self.interval(finding, ends, finding.before_usd);
-            if finding.basis == FindingBasis::Replayed {
-                format!(" {interval}")
-            } else {
-                format!(" ({interval} in sessions like these)")
-            }
+        let interval = match self.interval(finding, ends, finding.before_usd) {
+            None => String::new(),
+            Some(interval) if finding.basis == FindingBasis::Replayed => format!(" {interval}"),
+            Some(interval) => format!(" (sessions like these: {interval})"),
         };
         let breaks = finding.breaks.as_ref().map(|words| format!("; {words}")).unwrap_or_default();
         let (saved, before) = (usd(finding.saved_usd), usd(finding.before_usd));
@@ -231,23 +232,36 @@ impl Telling<'_> {
         };
         let made = self.made(finding);
         let advice = finding.advice.replace("{parts}", &parts).replace("{made}", &made);
+        let advice = advice.replace("{settings}", self.settings_file);
+        let update = finding.update.as_ref();
+        let advice = update.map_or_else(|| advice.clone(), |update| format!("{update}. Then {advice}"));
         let spared = waited.map(|time| {
             let [all, lower, upper] = [time.seconds_a_day, time.lower, time.upper].map(lasting);
-            format!("at most {all} a day here ([{lower} … {upper}] in sessions like these) and ")
+            format!("at most {all} a day here (sessions like these: [{lower} … {upper}]) and ")
         });
         let spared = spared.unwrap_or_default();
+        let effect = format!("{spared}{saves}{interval}, {basis}");
         let evidence = ["report", "--finding", finding.id.as_str()].map(str::to_owned);
         ToldFinding {
             what: finding.what.replace("{made}", &made),
             holds,
             advice: match self.standing.get(&finding.id) {
-                Some(StandingSetting::Same(words)) => format!("{words}: done; what is told here happened without it"),
-                Some(StandingSetting::Off(words)) => format!("nothing to set: {words}"),
+                Some(StandingSetting::Same(words)) => {
+                    let but = update.map_or_else(String::new, |update| format!("; but {update}"));
+                    format!("{words}: done; what is told here happened without it{but}")
+                }
+                Some(StandingSetting::Off(words, false)) => format!("nothing to set: {words}"),
+                Some(StandingSetting::Off(words, true)) => {
+                    format!("first take away what stands in the way: {words}. Then {advice}; effect: {effect}")
+                }
+                Some(StandingSetting::Other(words)) if finding.basis == FindingBasis::Priced => {
+                    format!("{advice}, unless what is set is cheaper: {words} now; effect on these logs: {effect}")
+                }
                 Some(StandingSetting::Other(words)) => {
                     let part = "which may save part of this already: `devboy tune claude-settings` compares them";
-                    format!("{advice}; {words} now, {part}; effect on these logs: {spared}{saves}{interval}, {basis}")
+                    format!("{advice}; {words} now, {part}; effect on these logs: {effect}")
                 }
-                None => format!("{advice}; effect: {spared}{saves}{interval}, {basis}"),
+                None => format!("{advice}; effect: {effect}"),
             },
             command: self.command(&evidence, self.own_flags),
             source: match finding.source.is_empty() {
@@ -272,13 +286,17 @@ impl Telling<'_> {
         names.join(", ")
     }
 
-    /// The ends of an interval as this finding tells them: of a replay in shares of what was spent, else in money.
-    pub fn interval(&self, finding: &BillFinding, (lower, upper): (f64, f64), before_usd: f64) -> String {
+    /// The ends of an interval as this finding tells them: of a replay in shares of what was spent, else in money. None
+    /// where another price spares the same share of every session: chance has no part in that.
+    pub fn interval(&self, finding: &BillFinding, (lower, upper): (f64, f64), before_usd: f64) -> Option<String> {
+        if finding.basis == FindingBasis::Priced && usd(lower) == usd(upper) {
+            return None;
+        }
         let end = |value: f64| match finding.basis {
             FindingBasis::Replayed => percent(value / before_usd),
             FindingBasis::Billed | FindingBasis::Shared | FindingBasis::Priced => usd(value),
         };
-        format!("[{} … {}]", end(lower), end(upper)).replace('-', "−")
+        Some(format!("[{} … {}]", end(lower), end(upper)).replace('-', "−"))
     }
 
     /// A command about the same logs.
@@ -293,7 +311,8 @@ impl Telling<'_> {
         let line = |finding: &BillFinding| {
             let month = self.a_month(finding.saved_usd).map(|month| format!(", {month}")).unwrap_or_default();
             let interval = self.interval(finding, (finding.lower_usd, finding.upper_usd), finding.before_usd);
-            format!("{}: {} {interval}{month}; {}", finding.what, usd(finding.saved_usd), finding.advice)
+            let interval = interval.map(|interval| format!(" {interval}")).unwrap_or_default();
+            format!("{}: {}{interval}{month}; {}", finding.what, usd(finding.saved_usd), finding.advice)
         };
         told.take(self.top.unwrap_or(self.sheet.nothing_to_set_max)).map(line).collect()
     }
@@ -336,10 +355,10 @@ impl Telling<'_> {
     /// How far the simulation is from the bill, if that is more than it may be.
     pub fn off_the_bar(&self) -> Option<String> {
         let Page { off_bill, bar, .. } = self.page;
-        let way = if *off_bill < 0.0 { "below" } else { "above" };
+        let way = if *off_bill < 0.0 { "less" } else { "more" };
         (off_bill.abs() > *bar).then(|| {
             format!(
-                "What is replayed is simulated, and here the simulation is {} {way} the bill (its bar: {}).",
+                "Replayed as they were, these logs cost {} {way} than their bill (aim: {}); what is told as replayed is beyond that.",
                 percent(off_bill.abs()),
                 percent(*bar)
             )
@@ -393,6 +412,9 @@ impl Telling<'_> {
     /// Why no finding is told.
     pub fn nothing_found(&self) -> String {
         let spent = &self.page.spent;
+        if spent.requests == 0 {
+            return "no request to a model".to_owned();
+        }
         if spent.total.nano_usd == 0 {
             return "no model here has a known price, so nothing can be valued in money".to_owned();
         }

@@ -151,10 +151,13 @@ impl Input {
         let mut hints: Vec<String> = looked.collect();
         if let Some(project) = self.project.as_deref().filter(|_| !self.listing.files.is_empty()) {
             let files = numbers::counted(self.listing.files.len() as u64, "file");
-            hints = vec![format!("{files} are there, but none in a project named like \"{project}\"")];
             let names: BTreeSet<String> =
                 self.listing.files.iter().map(|file| directory_of(file, &self.listing)).collect();
-            hints.push(format!("projects: {}", names.into_iter().take(10).collect::<Vec<_>>().join(", ")));
+            let more = names.len().saturating_sub(PROJECTS_NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let names = names.into_iter().take(PROJECTS_NAMED).collect::<Vec<_>>().join(", ");
+            return Error::failed(format!("no project is named like \"{project}\""))
+                .hint(format!("{files} are there, of these projects: {names}{more}"));
         } else if self.tally.pruned > 0 {
             let older = numbers::counted(self.tally.pruned, "file");
             let newest = self.listing.files.iter().map(|file| file.modified_ns / 1_000_000).max();
@@ -170,6 +173,9 @@ impl Input {
         Error::failed("no Claude Code logs found").hint(hints.join("\n"))
     }
 }
+
+/// Projects that an error names.
+const PROJECTS_NAMED: usize = 10;
 
 /// Says that a report lacks a file.
 pub fn missing((path, why): &Failure) -> String {

@@ -81,7 +81,7 @@ pub struct Metric {
     pub name: String,
     /// Successes of trials; without a target: a count.
     pub share: Share,
-    /// Interval over sessions.
+    /// Interval over sessions, or over calls (Wilson) where that is wider.
     pub sessions: Option<(f64, f64)>,
     /// What it should reach.
     pub target: Option<TargetFigure>,

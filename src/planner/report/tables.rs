@@ -22,7 +22,7 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: TableFormat, w
         writeln!(out, "{}", format.sentence(&line))?;
     }
     format
-        .heading(out, "the targets; a hit is the exact call within three calls, intervals of 95 % are over sessions")?;
+        .heading(out, "the targets; a hit is the exact call within three calls, intervals of 95 % are over sessions or calls, whichever is wider")?;
     targets(report).write(out, format, width)?;
     format
         .heading(out, "all figures; shares are of what was prefetched (the paper claims 58 % won and 12 % wasted)")?;

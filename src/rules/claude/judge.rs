@@ -91,7 +91,8 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
             let reason = format!("no value is cheaper than {}, which is set already", plain(&standing));
             return Ok(finding(Verdict::Skip(reason), evidence));
         }
-        let reason = if is_nothing { "no effect: the log is as cheap as any value" } else { "every value loses" };
+        let reason =
+            if is_nothing { "no effect on the earlier sessions" } else { "every value loses on the earlier sessions" };
         return Ok(held(reason.to_owned(), evidence));
     }
     let Some(told) = &forecast else {
@@ -116,8 +117,8 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
     if from.as_ref() == Some(&to) {
         return Ok(finding(Verdict::Skip(format!("`{key}` is {to} already")), evidence));
     }
-    if let Some(reason) = facts.layers.overridden(lever, &key, facts.levers)? {
-        return Ok(held(format!("`{key}` is {reason}"), evidence));
+    if let Some(obstacle) = facts.layers.overridden(lever, &key, facts.levers)? {
+        return Ok(held(format!("`{key}` is {}", obstacle.why), evidence));
     }
     evidence.threshold = Some(sheet.cite("of_bill_percent_min"));
     let verdict = Verdict::Propose(Delta { key, from: from.as_ref().map(as_toml), to: as_toml(&to) });
@@ -135,14 +136,15 @@ fn too_little(
     sheet: &RuleThresholds,
 ) -> Option<String> {
     let margin = told.error.max(least_percent / 100.0);
-    let words = format!("{:+.1} % on later sessions", 100.0 * told.change);
+    let percent = |share: f64| 100.0 * share;
+    let words = format!("{:+.1} % on later sessions", percent(told.change));
     if told.change > margin {
         return Some(format!("loses, {words}"));
     }
     if told.upper >= -margin {
-        let (upper, margin) = (100.0 * told.upper, 100.0 * margin);
+        let (lower, upper, margin) = (percent(told.lower), percent(told.upper), percent(margin));
         return Some(format!(
-            "no effect beyond its error, {words}: it may be {upper:+.1} %, and {margin:.1} % is no difference"
+            "no effect beyond error: {words} [{lower:+.1} … {upper:+.1} %], and less than {margin:.1} % is not told from nothing"
         ));
     }
     let share = -100.0 * told.of_bill;
@@ -185,7 +187,11 @@ pub(super) fn forecast(
     let later = || study.concerned(tried, false);
     let pairs: Vec<(f64, f64)> = later().map(|(_, sides)| (measure(&sides.before), measure(&sides.after))).collect();
     let drawn = Drawn::new(&pairs, resampling)?;
-    let bill: f64 = study.sessions.iter().filter(|seen| !seen.is_earlier).map(|seen| measure(&seen.cost)).sum();
+    let as_logged: f64 = study.sessions.iter().filter(|seen| !seen.is_earlier).map(|seen| measure(&seen.cost)).sum();
+    // The bill under what is set already, beside which the change is told.
+    let standing = study.standing.iter().flat_map(|trial| study.sessions.iter().zip(&trial.sessions));
+    let standing = standing.filter(|(seen, _)| !seen.is_earlier);
+    let bill = as_logged + standing.map(|(_, sides)| measure(&sides.after) - measure(&sides.before)).sum::<f64>();
     let saved = measure(&all.after) - measure(&all.before);
     let thousand = all.requests.max(1) as f64 / 1_000.0;
     let times = || later().map(|(seen, _)| seen);

@@ -126,7 +126,7 @@ fn subagent_model(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
     let models = facts.uses.subagent_models.iter().map(|(model, requests)| format!("{model} {requests}"));
     let models = models.collect::<Vec<_>>().join(", ");
     let evidence = Evidence::of(
-        format!("{percent:.1} % of the bill is of subagents; their requests by model: {models}"),
+        format!("subagents took {percent:.1} % of the input as simulated; their requests by model: {models}"),
         facts.uses.subagent_models.values().sum(),
     )
     .by(sheet.cite("of_bill_percent_min"));
@@ -159,15 +159,15 @@ fn retention(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Fi
     let Some(key) = key_of(facts, lever) else { return Ok(Vec::new()) };
     let held = facts.layers.value(&key)?.and_then(|value| value.as_i64());
     let default = facts.levers.named(lever).map(|lever| lever.default_words()).unwrap_or_default();
-    let days = held.map_or(default, |days| days.to_string());
+    let days =
+        held.map_or_else(|| format!("{default} days unless something else is set"), |days| format!("{days} days"));
     let first = facts
         .study
         .sessions
         .first()
-        .map_or_else(String::new, |seen| format!("; the first session here is of {}", date(seen.first)));
-    let evidence =
-        Evidence::of(format!("logs are deleted after {days} days{first}"), facts.study.sessions.len() as u64)
-            .by(sheet.cite("days_min"));
+        .map_or_else(String::new, |seen| format!("; the oldest session here is of {}", date(seen.first)));
+    let evidence = Evidence::of(format!("the client keeps logs for {days}{first}"), facts.study.sessions.len() as u64)
+        .by(sheet.cite("days_min"));
     if held.is_some_and(|days| days >= thresholds.days_min) {
         let verdict = Verdict::Skip(format!("`{key}` is {days}, which is enough"));
         return Ok(vec![Finding::new(S8.id, "retention of logs", verdict, evidence)]);

@@ -47,6 +47,15 @@ impl ClaudePlaces {
     }
 }
 
+/// What keeps a lever from having any effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// Behind the name of the lever: "set by …", "without effect: …".
+    pub why: String,
+    /// Whether whoever owns the file that is changed can take it away.
+    pub is_own: bool,
+}
+
 /// The file that is changed, and those above it.
 #[derive(Debug)]
 pub struct SettingsLayers {
@@ -80,14 +89,15 @@ impl SettingsLayers {
         self.file.get(key)
     }
 
-    /// What keeps a lever from having any effect here: "set by …"; none if nothing does.
+    /// What keeps a lever from having any effect here; none if nothing does.
     ///
     /// # Errors
     /// As [`ClaudeFile::get`].
-    pub fn overridden(&self, lever: &Lever, key: &KeyPath, levers: &Levers) -> Result<Option<String>> {
+    pub fn overridden(&self, lever: &Lever, key: &KeyPath, levers: &Levers) -> Result<Option<Obstacle>> {
         for file in &self.above {
             if file.get(key)?.is_some() {
-                return Ok(Some(format!("set by {} and cannot be overridden here", file.path.shown())));
+                let why = format!("set by {} and cannot be overridden here", file.path.shown());
+                return Ok(Some(Obstacle { why, is_own: false }));
             }
         }
         let own = (lever.place == LeverPlace::Variable).then_some(lever);
@@ -95,26 +105,34 @@ impl SettingsLayers {
         for other in own.into_iter().chain(stronger) {
             // A variable of the shell is overwritten by the same one in a file of settings.
             if other.name != lever.name && other.place == LeverPlace::Variable && self.variables.contains(&other.name) {
-                return Ok(Some(format!("set by the variable {} and cannot be overridden here", other.name)));
+                let why = format!("set by the variable {} and cannot be overridden here", other.name);
+                return Ok(Some(Obstacle { why, is_own: true }));
             }
             let Some(other_key) = other.key(None).filter(|_| other.name != lever.name) else { continue };
-            for file in self.above.iter().chain([&self.file]) {
+            for (file, is_own) in self.all() {
                 if file.get(&other_key)?.is_some() {
-                    return Ok(Some(format!("set by {} of {}, which wins over it", other.name, file.path.shown())));
+                    let why = format!("set by {} of {}, which wins over it", other.name, file.path.shown());
+                    return Ok(Some(Obstacle { why, is_own }));
                 }
             }
         }
         self.switched_off(lever, levers)
     }
 
+    /// All files, and whether each is the one that is written.
+    fn all(&self) -> impl Iterator<Item = (&ClaudeFile, bool)> {
+        self.above.iter().map(|file| (file, false)).chain([(&self.file, true)])
+    }
+
     /// What switches off all that a lever sets; none if nothing does.
-    fn switched_off(&self, lever: &Lever, levers: &Levers) -> Result<Option<String>> {
+    fn switched_off(&self, lever: &Lever, levers: &Levers) -> Result<Option<Obstacle>> {
         for switch in lever.off_by.iter().filter_map(|name| levers.named(name)) {
             if switch.place == LeverPlace::Variable && self.variables.contains(&switch.name) {
-                return Ok(Some(format!("without effect: the variable {} is set", switch.name)));
+                let why = format!("without effect: the variable {} is set", switch.name);
+                return Ok(Some(Obstacle { why, is_own: true }));
             }
             let Some(key) = switch.key(None) else { continue };
-            for file in self.above.iter().chain([&self.file]) {
+            for (file, is_own) in self.all() {
                 // A variable switches off unless its text says no; a setting has to be false.
                 let is_off = match file.get(&key)? {
                     None => false,
@@ -123,7 +141,8 @@ impl SettingsLayers {
                     Some(_) => switch.place == LeverPlace::Variable,
                 };
                 if is_off {
-                    return Ok(Some(format!("without effect: see {} in {}", switch.name, file.path.shown())));
+                    let why = format!("without effect: see {} in {}", switch.name, file.path.shown());
+                    return Ok(Some(Obstacle { why, is_own }));
                 }
             }
         }

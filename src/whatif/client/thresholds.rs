@@ -103,18 +103,15 @@ pub fn known<'l>(levers: &[&'l Lever], versions: &Versions) -> std::result::Resu
     if let Some(lever) = levers.iter().find(|lever| unknowing(lever, versions).is_none()) {
         return Ok(lever);
     }
-    let seen = levers.iter().filter_map(|lever| unknowing(lever, versions)).max_by_key(|(_, last)| *last);
-    let Some((version, last)) = seen else { return Err("no lever takes that value".to_owned()) };
-    let needs = |lever: &&Lever| match (&lever.since, &lever.documented, &lever.until) {
-        (Some(since), _, None) => format!("{} needs {since} or newer", lever.name),
-        (None, Some(documented), None) => {
-            format!("{} is documented for {documented} and may not be in older ones", lever.name)
-        }
-        _ => format!("{} needs {}", lever.name, lever.versions()),
+    let unknowing = levers.first().and_then(|lever| Some((lever, unknowing(lever, versions)?)));
+    let Some((lever, (version, last))) = unknowing else { return Err("no lever takes that value".to_owned()) };
+    let needs = match (&lever.since, &lever.documented, &lever.until) {
+        (Some(since), _, None) => format!("needs {since} or newer"),
+        (None, Some(documented), None) => format!("is documented for {documented} and may not be in older ones"),
+        _ => format!("needs {}", lever.versions()),
     };
-    let needs: Vec<String> = levers.iter().map(needs).collect();
     let version = if version.is_empty() { "a client without a version" } else { version };
-    Err(format!("update Claude Code first: {}; last seen: {version} ({})", needs.join(", "), date(last)))
+    Err(format!("update Claude Code first: {} {needs}; {version} was in use on {}", lever.name, date(last)))
 }
 
 /// The client that was seen last of those that do not know a lever.

@@ -132,7 +132,7 @@ pub fn run(simulator: &Simulator<'_>, sheet: &PromptCacheThresholds, prices: &Pr
         hot_cache: other_models::hot_cache(simulator, &sheet.router),
         threshold: other_models::threshold(simulator),
         workspace: asks_of_workspace.then(|| other_models::workspace(simulator, &sheet.workspace)),
-        unpriced_models: money::unpriced_models(simulator.timeline, prices).into_iter().map(str::to_owned).collect(),
+        unpriced_models: money::unpriced_models(simulator.timeline, prices).into_keys().map(str::to_owned).collect(),
         unlisted_minimum: unlisted(simulator.timeline, simulator.oracle),
         without_usage: baseline.without_usage,
         compactions: simulator.timeline.boundaries.len() as u64,

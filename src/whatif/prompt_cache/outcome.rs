@@ -46,9 +46,9 @@ impl AgainstBill {
         ratio(self.read_simulated as f64 - self.read_billed as f64, self.read_billed as f64)
     }
 
-    /// How much more the simulation costs, as a share of the bill in input-equivalent tokens.
+    /// How much more the simulation costs, as a share of the bill ([`Cost::beside`]).
     pub fn cost_error(&self) -> f64 {
-        ratio(self.cost_simulated.iet() - self.cost_billed.iet(), self.cost_billed.iet())
+        self.cost_billed.change_to(&self.cost_simulated).unwrap_or_default()
     }
 }
 

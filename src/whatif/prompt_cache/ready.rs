@@ -44,7 +44,7 @@ fn ready<'s>(_scene: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Read
             tables: report::tables(&found, &calibration, &shipped.reference)
                 .into_iter()
                 .chain([
-                    ("cache misses for no reason in the log".to_owned(), report::losses(&simulation.distance.losses)),
+                    ("cache misses that nothing foretold".to_owned(), report::losses(&simulation.distance.losses)),
                     (unlogged_report::TITLE.to_owned(), unlogged_report::table(&hidden)),
                 ])
                 .collect(),

@@ -1,6 +1,6 @@
 //! The report of the cache: what it read, what other lifetimes and layouts would have cost, and why the cache was missed.
 
-use crate::report::numbers::{counted, known, percent, signed, thousands};
+use crate::report::numbers::{counted, known, percent, signed, thousands, usd};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::calibration::{self, Calibration};
 use crate::whatif::prompt_cache::outcome::{AgainstBill, IdleReads, PromptCache};
@@ -69,8 +69,8 @@ pub fn summary(found: &PromptCache) -> Vec<String> {
             whole(found),
             percent(change.abs()),
             if change > 0.0 { "more" } else { "less" },
-            tokens(&found.billed.cost),
-            tokens(uncached)
+            cost(&found.billed.cost),
+            cost(uncached)
         ));
     }
     if let Some((cause, sum)) = found.causes.iter().max_by_key(|(_, sum)| sum.cost_lost.units) {
@@ -224,11 +224,11 @@ fn arms(found: &PromptCache) -> Table {
         .text("variant", |(name, ..)| (*name).to_owned())
         .number("read, M", |(_, total, ..)| millions(total.spent.read as f64))
         .number("written, M", |(_, total, ..)| millions(total.spent.write() as f64))
-        .number("cost, M", |(_, total, ..)| millions(total.cost.iet()))
+        .number("cost", |(_, total, ..)| total.cost.usd().map_or_else(|| tokens(&total.cost), usd))
         .number("change", |(_, total, base, _)| {
             known(change(total, base), |change| format!("{} %", signed(100.0 * change, 1)))
         })
-        .number("dollars", |(_, total, base, _)| known(dollars(total, base), |dollars| dollars))
+        .number("difference", |(_, total, base, _)| known(dollars(total, base), |dollars| dollars))
         .number("better in", |(.., arm)| known(arm.map(|arm| arm.sessions_better), thousands))
         .number("worse in", |(.., arm)| known(arm.map(|arm| arm.sessions_worse), thousands))
         .text("verdict", |(.., arm)| known(arm.map(|arm| arm.verdict), |verdict| verdict.into_str().to_owned()))

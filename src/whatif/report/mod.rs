@@ -99,11 +99,18 @@ impl PolicyReport {
         self
     }
 
-    /// Whether the difference is within what the simulation itself is off, or less than the least that is called one.
+    /// Whether the difference is within what the simulation itself is off, less than the least that is called one, or may
+    /// be none at all by its interval over sessions.
     pub fn is_unsure(&self) -> bool {
         let change = self.outcome.as_ref().and_then(|outcome| outcome.total.change());
         let error = self.accuracy.map_or(0.0, |accuracy| accuracy.cost_error.abs());
-        change.is_some_and(|change| change.abs() <= error.max(self.winner_min))
+        change.is_some_and(|change| change.abs() <= error.max(self.winner_min)) || self.may_be_nothing()
+    }
+
+    /// Whether the 95 % interval of the difference holds no difference.
+    pub fn may_be_nothing(&self) -> bool {
+        let ends = self.whole.as_ref().and_then(|whole| whole.lower.zip(whole.upper));
+        ends.is_some_and(|(lower, upper)| lower < 0.0 && upper > 0.0)
     }
 }
 

@@ -286,6 +286,7 @@ fn verdict(report: &PolicyReport, outcome: &Outcome, change: f64) -> String {
         let error = report.accuracy.map_or(0.0, |accuracy| accuracy.cost_error.abs());
         let why = match change.abs() <= error {
             true => "which is within the simulation's own error".to_owned(),
+            false if report.may_be_nothing() => "and by its interval over sessions it may be nothing".to_owned(),
             false => format!("and less than {} is not told from nothing", percent(report.winner_min)),
         };
         format!("no clear winner: {size}{money}, {why}")
@@ -435,7 +436,7 @@ fn lost(losses: &[UnforeseenLosses]) -> Option<String> {
         )
     };
     let rates: Vec<String> = losses.iter().filter(|losses| losses.occasion.is_none()).map(rate).collect();
-    (!rates.is_empty()).then(|| format!("; cache misses for no reason in the log: {}", rates.join(", ")))
+    (!rates.is_empty()).then(|| format!("; cache misses that nothing foretold: {}", rates.join(", ")))
 }
 
 fn in_tokens(cost: &Cost) -> String {

@@ -133,9 +133,10 @@ impl Apart {
         self.cost_simulated.units as i128 - self.cost_billed.units as i128
     }
 
-    /// The same as a share of a bill.
+    /// Simulated less billed cost as a share of a bill ([`Cost::beside`]).
     pub fn share_of(&self, whole: &Cost) -> f64 {
-        if whole.units == 0 { 0.0 } else { self.units() as f64 / whole.units as f64 }
+        let ((bill, billed), (_, simulated)) = (whole.beside(&self.cost_billed), whole.beside(&self.cost_simulated));
+        if bill == 0 { 0.0 } else { (simulated as f64 - billed as f64) / bill as f64 }
     }
 
     /// The same as a share of its own bill.

@@ -3,7 +3,7 @@
 //! All five rates of a model stand in the table; none is derived. A model that the table does not know is unpriced: its
 //! tokens are summed, its dollars are not, and its input-equivalent tokens use the usual ratios.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -334,14 +334,17 @@ impl<'a> Tariff<'a> {
     }
 }
 
-/// Models of a timeline that have requests without a price, by name.
-pub fn unpriced_models<'a>(timeline: &'a Timeline, prices: &Prices) -> BTreeSet<&'a str> {
+/// Models of a timeline that have requests without a price, by name, with the number of these requests.
+pub fn unpriced_models<'a>(timeline: &'a Timeline, prices: &Prices) -> BTreeMap<&'a str, u64> {
     let tariff = Tariff::new(prices, &timeline.names);
     let asked = timeline.requests.iter().filter(|request| request.context() > 0);
     let is_unpriced = |request: &&Request| {
         let rates = tariff.rates(request.model, request.start, request.context());
         rates.nano_usd.is_none() || !rates.caches && request.context() > request.usage.input
     };
-    let unpriced = asked.filter(is_unpriced);
-    unpriced.map(|request| timeline.names.text(request.model)).collect()
+    let mut unpriced = BTreeMap::new();
+    for request in asked.filter(is_unpriced) {
+        *unpriced.entry(timeline.names.text(request.model)).or_default() += 1;
+    }
+    unpriced
 }
