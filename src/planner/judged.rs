@@ -153,7 +153,7 @@ fn notes(
          hold within a context, so subagents that run beside each other are not counted together",
         "a hit ends where the file is edited, a tool that invalidates it is called, or the context is compacted; a shell may \
          change anything, which is counted apart and ends no hit",
-        "what the context has read before is not fetched again: a repeat is the business of L0 (`devboy replay`)",
+        "what the context has read before is not fetched again: a repeat is left to deduplication (`devboy replay`)",
         "a prefetch saves a call, not tokens: its answer enters the context either way; unused answers stay outside of it, \
          so waste costs executions",
         "tokens are bytes of the answer by 4, as predictions are; overruns are known only where the agent got the answer",

@@ -16,7 +16,7 @@ use crate::settings::finding::{Evidence, Finding, Verdict};
 pub static RULE: Rule = Rule {
     id: "R1",
     file: "r1_dedup_enable",
-    summary: "Switches L0 per endpoint by the share of its responses that repeat, and asks for the cache that they need.",
+    summary: "Switches deduplication per endpoint by the share of its responses that repeat, and asks for the cache that they need.",
     speaks: Speaks::Events,
     judge,
 };

@@ -63,7 +63,7 @@ pub fn table(findings: &[Finding]) -> Table {
         .text("old", |(_, delta)| delta.from.as_ref().map(short).unwrap_or_default())
         .text("new", |(_, delta)| short(&delta.to))
         .number("n", |(finding, _)| finding.evidence.n.to_string())
-        .text("evidence", |(finding, _)| evidence_words(&finding.evidence))
+        .text("evidence", |(finding, _)| evidence_words(&finding.evidence).replace('\n', "; "))
         .text("effect", |(finding, _)| effect(finding))
         .table()
 }
@@ -119,10 +119,13 @@ fn effect_words(effect: &Effect) -> String {
         less => format!("saves {} tokens less ({:.2} % of {baseline})", count(less), share(less)),
     };
     let ends = effect.tokens_95.filter(|_| effect.tokens.abs() >= 0.5);
-    let ends = ends.map_or_else(String::new, |(low, high)| format!(", 95 % {low:.0} to {high:.0} over sessions"));
+    let signed = |tokens: f64| format!("{}{}", if tokens <= -0.5 { "-" } else { "" }, count(tokens));
+    let ends = ends.map_or_else(String::new, |(low, high)| {
+        format!(", 95 % {} to {} over sessions", signed(low), signed(high))
+    });
     let is_shared = (effect.alone - effect.tokens).abs() >= 0.5;
     let alone =
-        if is_shared { format!("; its share with the others, alone {:.0}", effect.alone) } else { String::new() };
+        if is_shared { format!("; its share with the others, alone {}", signed(effect.alone)) } else { String::new() };
     let bound = words(effect.tokens) + &ends + &alone;
     if (effect.host - effect.tokens).abs() < 0.5 {
         return format!("{bound}; in an MCP host as in a gateway [replayed]");

@@ -32,7 +32,8 @@ pub enum Exit {
 #[command(next_help_heading = "Input")]
 pub struct InputArgs {
     /// Directory, log file or `-`; repeatable. Default: the projects of CLAUDE_CONFIG_DIR (a comma list), else of
-    /// ~/.config/claude and ~/.claude.
+    /// ~/.config/claude and ~/.claude. Where telemetry is read: a directory or file of events; default
+    /// ~/.config/devboy/telemetry/events and ~/.devboy/telemetry.
     #[arg(long, value_name = "PATH", alias = "from")]
     pub input_dir: Vec<PathBuf>,
     /// Only projects whose directory name contains this.

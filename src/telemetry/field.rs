@@ -160,17 +160,21 @@ pub(super) enum FieldValue<'a> {
     Span(&'a [u8]),
 }
 
+/// The end of 2199: what lies behind it is no time in milliseconds.
+const TIME_MS_MAX: i64 = 7_258_118_399_999;
+/// No recorder writes fewer than one event of a million.
+const RATE_MIN: f64 = 1e-6;
+
 impl FieldKind {
     /// Reads the value at the cursor into its slot: passing it on by value costs more than all the rest.
     fn read<'a>(self, cursor: &mut Cursor<'a>, slot: &mut FieldValue<'a>) -> FieldResult<()> {
         match (self, cursor.shape()?) {
             (Self::Text, JsonKind::String) => *slot = FieldValue::Text(cursor.string()?),
             (Self::Count(most), JsonKind::Number) => *slot = whole(cursor.number()?, 0..=i64::from(most)),
-            (Self::Time, JsonKind::Number) => *slot = whole(cursor.number()?, i64::MIN..=i64::MAX),
+            (Self::Time, JsonKind::Number) => *slot = whole(cursor.number()?, 0..=TIME_MS_MAX),
             (Self::Flag, JsonKind::Bool) => *slot = FieldValue::Whole(cursor.boolean()?.into()),
-            // A rate so small that its inverse overflows is as impossible as none.
             (Self::Rate, JsonKind::Number) => {
-                *slot = real(cursor.number()?, |rate| rate > 0.0 && rate <= 1.0 && (1.0 / rate).is_finite());
+                *slot = real(cursor.number()?, |rate| (RATE_MIN..=1.0).contains(&rate));
             }
             (Self::Share, JsonKind::Number) => *slot = real(cursor.number()?, |share| (0.0..=1.0).contains(&share)),
             (Self::List, JsonKind::Array) | (Self::Any, _) => *slot = FieldValue::Span(span(cursor)?),

@@ -56,9 +56,9 @@ impl Gathered {
         }));
     }
 
-    /// The log. Names and sessions are numbered by their text, chains by session and name with the main thread first,
-    /// encodings by event.
-    pub(super) fn into_log(self, recycled_gap_ms: u64) -> EventLog {
+    /// The log, and how many copies of its events stood elsewhere. Names and sessions are numbered by their text, chains by
+    /// session and name with the main thread first, encodings by event.
+    pub(super) fn into_log(self, recycled_gap_ms: u64) -> (EventLog, u64) {
         let Self { texts, mut events, encodings } = self;
         events.shrink_to_fit();
         let (names, name_ranks) = sorted(&texts.names);
@@ -74,14 +74,16 @@ impl Gathered {
         });
         let sessions = number_sessions(&mut events, sessions.texts(), recycled_gap_ms);
         sort(&mut events, sessions.len(), &encodings);
+        let copies = merge_copies(&mut events, &encodings);
         let encodings = in_order(&mut events, &encodings);
-        EventLog {
+        let log = EventLog {
             names: names.into(),
             sessions: sessions.into(),
             events,
             encodings: encodings.into(),
             ..EventLog::default()
-        }
+        };
+        (log, copies)
     }
 }
 
@@ -154,6 +156,18 @@ fn bring_together(events: &mut [RecordedEvent], mut runs: Vec<Range<usize>>) {
             to = source;
         }
     }
+}
+
+/// Leaves one of all events that are the same in everything, which stand beside each other, and says how many went. Nobody
+/// calls a tool twice under one id: the others stood in copies of a file. Where the recorder gave no id nothing is merged.
+fn merge_copies(events: &mut Vec<RecordedEvent>, encodings: &[EncodedTokens]) -> u64 {
+    let before = events.len();
+    events.dedup_by(|next, kept| {
+        next.call != 0
+            && (next.session, next.ts, next.call) == (kept.session, kept.ts, kept.call)
+            && order(next, kept, encodings).is_eq()
+    });
+    (before - events.len()) as u64
 }
 
 /// The order of a log, and behind it everything else that tells two events apart: equals are the same in all fields.

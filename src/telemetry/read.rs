@@ -66,6 +66,8 @@ pub struct Telemetry {
     pub places: Vec<TelemetryPlace>,
     /// Files that were not read because another one of the same name begins with all that they hold.
     pub copies: u64,
+    /// Events that were merged with one that is the same in everything: they stood in copies of a file.
+    pub copied_events: u64,
     /// Files that were not read because they were last written before the window.
     pub files_outside_window: u64,
     /// What else the user should know.
@@ -110,7 +112,7 @@ impl TelemetryListing {
         let next = AtomicUsize::new(0);
         let done = pool.broadcast(|_| work(&files, &pieces, &next, request, &gathered, advance));
         let gathered = gathered.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let log = pool.install(|| gathered.into_log(request.recycled_gap_ms));
+        let (log, copied_events) = pool.install(|| gathered.into_log(request.recycled_gap_ms));
 
         let mut done: Vec<(&FilePiece, ParseCounts)> = done.into_iter().flatten().collect();
         done.sort_by_key(|(piece, _)| (piece.file, piece.start));
@@ -121,7 +123,7 @@ impl TelemetryListing {
         let files: Vec<FileRead> =
             files.into_iter().zip(counts).map(|(file, counts)| file_read(file, counts)).collect();
         notes.extend(files.iter().flat_map(lacking));
-        Telemetry { log, files, places, copies, files_outside_window: outside_window, notes }
+        Telemetry { log, files, places, copies, copied_events, files_outside_window: outside_window, notes }
     }
 }
 

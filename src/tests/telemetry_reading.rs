@@ -862,9 +862,13 @@ fn numbers_that_cannot_be_are_no_events() {
             odd_line(with(field, number), &[(MistypedField, 1, 2)], u64::from(!needed));
         }
     }
-    for rate in ["0", "-0.5", "1.0001", "1e999", "1e-400", "1e-310"] {
+    for rate in ["0", "-0.5", "1.0001", "1e999", "1e-400", "1e-300", "0.0000009"] {
         odd_line(with("sample_rate_applied", rate), &[(OutOfRange, 1, 2)], 0);
     }
+    for time in ["-1", "7258118400000", "1767225600000000", "-9223372036854775808", "9223372036854775807"] {
+        odd_line(with("ts_ms", time), &[(OutOfRange, 1, 2)], 0);
+    }
+    odd_line(with("ts_ms", "7258118399999"), &[], 1);
     for share in ["-0.1", "1.1"] {
         odd_line(with("key_stability", share), &[(OutOfRange, 1, 2)], 0);
     }
@@ -1074,7 +1078,7 @@ fn a_copy_of_a_file_or_of_its_beginning_counts_once() {
     store.put("a/x.jsonl", &all).put("b/x.jsonl", &all).put("c/x.jsonl", &first).put("d/x.jsonl", &all[..70]);
     store.put("a/y.jsonl", &first).put("e/x.jsonl", &second).put("f/x.jsonl", "");
     let telemetry = store.read();
-    assert_eq!((telemetry.copies, telemetry.log.events.len()), (4, 2 + 1 + 1));
+    assert_eq!((telemetry.copies, telemetry.copied_events, telemetry.log.events.len()), (4, 2, 2));
     let read: Vec<PathBuf> = telemetry.files.iter().map(|file| file.path.clone()).collect();
     assert_eq!(read, [store.path("a/x.jsonl"), store.path("a/y.jsonl"), store.path("e/x.jsonl")]);
 }
@@ -1087,7 +1091,28 @@ fn long_copies_are_compared_to_their_end() {
     let store = Store::new();
     store.put("a/x.jsonl", &long).put("b/x.jsonl", &changed).put("c/x.jsonl", &long[..200_000]).put("d/x.jsonl", &long);
     let telemetry = store.read();
-    assert_eq!((telemetry.copies, telemetry.log.events.len()), (2, 1200));
+    assert_eq!((telemetry.copies, telemetry.copied_events, telemetry.log.events.len()), (2, 599, 601));
+}
+
+/// The same events packed, under another name, with other line ends, cut off in front, or twice in one file; what differs in
+/// anything, or has no id, is told apart.
+#[test]
+fn events_that_are_the_same_in_everything_count_once_wherever_they_stand() {
+    let all: String = (0..20).map(|ts| line(&event("s", ts))).collect();
+    let store = Store::new();
+    store.put("x.jsonl", format!("{all}{all}")).put("other.jsonl", &all[all.len() / 2..]);
+    store.put("crlf.jsonl", all.replace('\n', "\r\n"));
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(all.as_bytes()).unwrap();
+    store.put("x.jsonl.gz", packed.finish().unwrap());
+    let telemetry = store.read();
+    assert_eq!(telemetry.log.events.len(), 20);
+    assert!((69..=71).contains(&telemetry.copied_events), "{}", telemetry.copied_events);
+
+    let other = PipelineEvent { tokens_final: 62, ..event("s", 3) };
+    let nameless = PipelineEvent { tool_call_id_hash: String::new(), ..event("s", 4) };
+    let telemetry = Store::of(lines(&[event("s", 3), other, nameless.clone(), nameless])).read();
+    assert_eq!((telemetry.copied_events, telemetry.log.events.len()), (0, 4));
 }
 
 #[test]

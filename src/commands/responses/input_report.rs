@@ -93,6 +93,10 @@ impl Responses {
         if telemetry.copies > 0 {
             writeln!(err, "# note: {} left out: another place holds the same", counted(telemetry.copies, "file"))?;
         }
+        if telemetry.copied_events > 0 {
+            let events = counted(telemetry.copied_events, "event");
+            writeln!(err, "# note: {events} merged with one that is the same in everything: copies of files")?;
+        }
         let damaged = self.damage();
         if !damaged.is_empty() {
             let words = damaged.iter().map(|(reason, row)| format!("{} {}", thousands(row.count), reason.into_str()));
@@ -148,6 +152,7 @@ impl Responses {
                     "events_outside_window": sum(|counts| counts.outside_window),
                     "files_outside_window": telemetry.files_outside_window,
                     "copies": telemetry.copies,
+                    "copied_events": telemetry.copied_events,
                     "notes": telemetry.notes,
                 })
             }

@@ -305,11 +305,14 @@ impl Responses {
         Ok(sum)
     }
 
-    /// Writes `telemetry/endpoints.parquet` beside the configuration.
+    /// Writes `telemetry/endpoints.parquet` beside the configuration, if there is anything to write.
     ///
     /// # Errors
     /// Whatever the disk says.
     pub fn write_fingerprints(&self, config: &Path) -> Result<()> {
+        if self.observed.endpoints.is_empty() {
+            return Ok(());
+        }
         let mut out = Vec::new();
         write_endpoints(&mut out, &self.observed.endpoints, &self.about())?;
         let beside = config.parent().unwrap_or(Path::new("."));

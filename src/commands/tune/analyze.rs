@@ -178,10 +178,11 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
     for line in fingerprints::top(&responses.observed.endpoints, TOP_ENDPOINTS) {
         writeln!(err, "#   {}", line.trim_end())?;
     }
-    writeln!(err, "#   dedup% and total% are of the tokens as they are, encoder% of those that missed L0")?;
+    writeln!(err, "#   dedup% and total% are of the tokens as they are, encoder% of those that were no repeats")?;
     let effectiveness = responses.effectiveness()?;
     if effectiveness.is_active() {
         writeln!(err, "# enrichment: {effectiveness}")?;
+        writeln!(err, "#   by the published definitions: a prefetch that nobody judged is a miss, and hints cost nothing")?;
     }
     for line in r7_speculation::lines(&proposal.findings) {
         writeln!(err, "# {line}")?;

@@ -252,7 +252,7 @@ fn keys(rows: &[HistoryRow<'_>]) -> Table {
             change.old.clone().unwrap_or_default(),
             change.new.clone().unwrap_or_default(),
             change.n.to_string(),
-            reasons(change).join("; "),
+            reasons(change).join("; ").replace('\n', "; "),
         ]);
     }
     table
@@ -289,7 +289,7 @@ fn step(change: &JournalChange) -> String {
 fn reasons(change: &JournalChange) -> Vec<String> {
     let effect = change.effect.map(|effect| {
         let share = if effect.baseline > 0.0 { effect.tokens / effect.baseline } else { 0.0 };
-        format!("its share expected to save {:.0} tokens more, {} of all", effect.tokens, percent(share))
+        format!("what it belongs to: expected to save {:.0} tokens more, {} of all", effect.tokens, percent(share))
     });
     let forecast = change.forecast.as_ref().map(|told| format!("expected: {}", findings::forecast_words(told)));
     let n = if change.n > 0 { format!(" (n {})", thousands(change.n)) } else { String::new() };

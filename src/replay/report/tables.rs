@@ -91,7 +91,7 @@ pub(super) fn summary(report: &ReplayReport) -> Vec<String> {
     lines.extend(report.arms.iter().map(|arm| {
         let Savings { dedup, encoder, combined } = arm.total.savings();
         format!(
-            "{} formats, {}: dedup {} of all tokens, encoders {} of what missed L0, combined {}",
+            "{} formats, {}: dedup {} of all tokens, encoders {} of what was no repeat, combined {}",
             arm.name,
             report.reach_name(),
             figure(dedup),
@@ -345,13 +345,13 @@ fn beside(report: &ReplayReport) -> Table {
         row("JSON bodies against indented JSON", of(pretty), against(pretty), "replayed, of JSON");
     }
     let PublishedClaim { hits, dedup, encoder, total, formula } = report.claim;
-    row("published accounting: events answered by L0", None, figure(hits), "claim about these logs");
+    row("published accounting: events answered by deduplication", None, figure(hits), "claim about these logs");
     row("published accounting: dedup%", None, figure(dedup), "claim about these logs");
     row("published accounting: encoder% (counts deleted text)", None, figure(encoder), "claim about these logs");
     row("published accounting: total%", None, figure(total), "claim about these logs");
     row("published formula: p + (1 − p)·e", None, figure(formula), "claim about these logs");
     let PaperClaim { source, hits, saved } = &report.paper;
-    row(&format!("{source}: events answered by L0"), None, figure(Some(*hits)), "claim about other logs");
+    row(&format!("{source}: events answered by deduplication"), None, figure(Some(*hits)), "claim about other logs");
     row(&format!("{source}: tokens saved"), None, figure(Some(*saved)), "claim about other logs");
     table
 }
