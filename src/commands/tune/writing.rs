@@ -55,7 +55,11 @@ pub fn show(args: &WriteArgs, report: &OutputArgs, proposal: &Proposal, context:
         findings::write_diff(context.out, &proposal.diff, colored)?;
         writeln!(context.out, "\n# why, {} changed:", counted(proposal.count() as u64, "key"))?;
     }
-    findings::write(context.out, &proposal.findings, args.explain)
+    findings::write(context.out, &proposal.findings, args.explain)?;
+    if proposal.diff.lines().any(|line| line.starts_with("+schema_version")) {
+        writeln!(context.out, "# schema_version: says how the file is to be read; devboy writes no file without it")?;
+    }
+    Ok(())
 }
 
 /// A proposal that is settled, and what goes into the journal with it.
