@@ -210,7 +210,8 @@ fn refuse(answer: &clap::Error, context: &mut Context<'_>) -> Exit {
         if answer.use_stderr() { (&mut context.err, Exit::Usage) } else { (&mut context.out, Exit::Done) };
     let written = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
     match written {
-        Ok(()) => exit,
-        Err(_) => Exit::Done,
+        Err(cause) if cause.kind() != std::io::ErrorKind::BrokenPipe => Exit::Failed,
+        // A reader that went away changes nothing.
+        _ => exit,
     }
 }

@@ -22,6 +22,8 @@ use crate::mine::quality::Quality;
 use crate::report::numbers::{bytes, counted, date, thousands};
 use crate::report::table::{Table, TableFormat};
 use crate::report::{envelope, sharing};
+use crate::settings::claude::file::ClaudeFile;
+use crate::settings::claude::levers::SettingsScope;
 use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
@@ -86,6 +88,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
     let mut lines = places(args, context);
     lines.push(configuration(args, context));
+    lines.extend(client_settings(context));
     lines.extend(recorded(args, context));
     let mut read = window::of(&args.window, context.now_ms)
         .and_then(|window| Input::read(&args.input, window, (0, None), &args.output, context));
@@ -201,6 +204,17 @@ fn configuration(args: &Args, context: &Context<'_>) -> ExaminedLine {
             line(state, format!("{} ({origin}), schema {}{unknown}", path.shown(), file.schema_version))
         }
     }
+}
+
+/// Claude Code's own settings of the user.
+fn client_settings(context: &Context<'_>) -> Option<ExaminedLine> {
+    let path = context.env.claude_places().file(SettingsScope::User)?;
+    let (state, told) = match ClaudeFile::load(&path) {
+        Err(error) => ("warn", error.message),
+        Ok(_) if path.exists() => ("ok", path.shown()),
+        Ok(_) => ("-", format!("{} is not there", path.shown())),
+    };
+    Some(ExaminedLine::new(state, "settings", told))
 }
 
 /// Where the live pipeline may have recorded, and what is there.

@@ -52,6 +52,8 @@ const PLANNER: &str = "planner.toml";
 const NO_TOKENS: &str = "what stands here for itself saves no tokens: it says how to count and what to expect";
 /// The data file of framing.
 const SIZES: &str = "policies/sizes.toml";
+/// Models in the summary; the rest is one line.
+const MODELS_TOLD: usize = 8;
 
 /// Mine the logs, apply rules P1 to P3 (T1 with --tools, T2 with --fields, P4 with --calibrate), write the configuration and print its diff.
 ///
@@ -312,8 +314,13 @@ fn summarise(
     let mut models: Vec<&ModelUse> = mined.models.iter().collect();
     models.sort_by_key(|model| (std::cmp::Reverse(model.messages), model.id.clone()));
     writeln!(err, "#   models (API messages, each once):")?;
-    for model in models.iter().take(8) {
+    let (told, rest) = models.split_at(models.len().min(MODELS_TOLD));
+    for model in told {
         writeln!(err, "#     {:<35} {:>8}", model.id, thousands(model.messages))?;
+    }
+    if !rest.is_empty() {
+        let messages = rest.iter().map(|model| model.messages).sum();
+        writeln!(err, "#     {:<35} {:>8}", format!("({} more)", rest.len()), thousands(messages))?;
     }
     if let Some(prefetching) = &mined.prefetching {
         writeln!(err, "#   {}", prefetching.line())?;

@@ -112,7 +112,8 @@ fn in_words(args: &Args, reports: &[PolicyReport], context: &mut Context<'_>) ->
             let bullet = if form == TableFormat::Md { "- " } else { "" };
             writeln!(context.out, "{bullet}{}", form.sentence(&report::first_line(one)))?;
         }
-        writeln!(context.out, "\nWhat each saves, pays and breaks: --all, or devboy what-if POLICY")?;
+        let breaks = "hard: times that text is gone which is needed; soft: times that it is only named";
+        writeln!(context.out, "\n{breaks}\nWhat each saves, pays and breaks: --all, or devboy what-if POLICY")?;
     }
     for one in cheapest_first.into_iter().filter(|_| !is_short) {
         writeln!(context.out)?;
