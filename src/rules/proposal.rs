@@ -106,10 +106,16 @@ fn hold_unspeakable(findings: &mut [Finding]) {
 
 fn hold_pinned(findings: &mut [Finding], view: &View<'_>) {
     for finding in findings {
-        if let Some(key) = proposed(finding).map(|delta| delta.key.clone()).filter(|key| view.pinned(key)) {
-            finding.verdict = Verdict::Hold(format!("`{key}` is marked `# pin`"));
+        if let Some(reason) = proposed(finding).and_then(|delta| pin_words(view, &delta.key)) {
+            finding.verdict = Verdict::Hold(reason);
         }
     }
+}
+
+fn pin_words(view: &View<'_>, key: &KeyPath) -> Option<String> {
+    let pin = view.pin_against(key)?;
+    let overrules = if pin == *key { String::new() } else { format!(", which `{key}` would overrule") };
+    Some(format!("`{pin}` is marked `# pin`{overrules}"))
 }
 
 /// Of two rules that want the same key, now or one after the other, the one gets it to which it belongs. Where nobody

@@ -17,6 +17,7 @@ use super::schema::{SchemaNode, is_placeholder};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
+use crate::settings::resolve::overruled;
 use crate::settings::{Settings, SettingsFile, schema, tree};
 
 static BUILT_IN: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/defaults.toml")));
@@ -246,6 +247,11 @@ impl<'a> View<'a> {
     /// Whether the key, or a table around it, is marked `# pin`.
     pub fn pinned(&self, key: &KeyPath) -> bool {
         self.file.touches_pin(key)
+    }
+
+    /// The pinned key because of which a key may not be written: itself, or the one that it would overrule.
+    pub fn pin_against(&self, key: &KeyPath) -> Option<KeyPath> {
+        [Some(key.clone()), overruled(key)].into_iter().flatten().find(|key| self.pinned(key))
     }
 
     /// The names of the entries below a table, built-in ones included, sorted.

@@ -142,6 +142,21 @@ impl Settings {
     }
 }
 
+/// The other key that says the same of an endpoint, or of all of them: the one of two that is written takes the meaning
+/// from the other.
+pub fn overruled(key: &KeyPath) -> Option<KeyPath> {
+    let segments: Vec<&str> = key.0.iter().map(String::as_str).collect();
+    Some(match segments[..] {
+        ["endpoint_overrides", endpoint, "dedup_enabled"] => KeyPath::from(["dedup", "enabled_per_endpoint", endpoint]),
+        ["dedup", "enabled_per_endpoint", endpoint] => KeyPath::from(["endpoint_overrides", endpoint, "dedup_enabled"]),
+        ["endpoint_overrides", endpoint, "template_id"] => KeyPath::from(["templates", "endpoint_overrides", endpoint]),
+        ["templates", "endpoint_overrides", endpoint] => KeyPath::from(["endpoint_overrides", endpoint, "template_id"]),
+        // The largest size holds for all endpoints, so that the one of all may be raised without the one of an endpoint.
+        ["endpoint_overrides", _, "lru_size"] => KeyPath::from(["dedup", "lru_size"]),
+        _ => return None,
+    })
+}
+
 /// The variant that an axis names, unless it leaves the choice to the session.
 fn named(active: &str) -> Option<&str> {
     (!active.is_empty() && active != AUTO).then_some(active)

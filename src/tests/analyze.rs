@@ -1,8 +1,11 @@
 //! `devboy tune analyze` and the retention of telemetry from the outside.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::harness::{Home, NOW_MS};
+use crate::settings::{SettingsFile, View};
 use crate::shell::arguments::Exit;
 
 const EVENTS: &str = ".config/devboy/telemetry/events/s.jsonl";
@@ -69,6 +72,39 @@ fn an_endpoint_that_repeats_gets_the_cache_that_its_repeats_need_and_the_effect_
     let second = home.run(&["tune", "analyze"]);
     assert_eq!((second.exit, second.out.as_str()), (Exit::Done, ""));
     assert!(second.err.contains("# nothing to change"));
+}
+
+#[test]
+fn a_pin_also_holds_the_key_that_would_overrule_it() {
+    let home = Home::new();
+    home.write(EVENTS, lines(&repeats_far_apart()));
+    for pinned in ["[dedup.enabled_per_endpoint]\nPoll = false # pin\n", "# pin\n[dedup]\nlru_size = 2\n"] {
+        home.write(".config/devboy/pipeline_config.toml", pinned);
+        let report = home.json(&["tune", "analyze", "--dry-run", "-q"]);
+        let findings = report["findings"].as_array().unwrap();
+        let of_poll = findings.iter().filter(|row| row["rule"] == "R1" && row["subject"] == "Poll");
+        let reasons: Vec<&str> = of_poll.map(|row| row["reason"].as_str().unwrap_or_default()).collect();
+        let overrules = |key: &str| {
+            let words = format!("which `endpoint_overrides.Poll.{key}` would overrule");
+            reasons.iter().any(|reason| reason.ends_with(&words))
+        };
+        assert!(overrules("dedup_enabled") && overrules("lru_size") == pinned.contains("lru_size"), "{reasons:?}");
+        assert!(!report["diff"].as_str().unwrap().contains("dedup_enabled"), "{}", report["diff"]);
+    }
+}
+
+#[test]
+fn one_of_two_keys_that_say_the_same_is_pinned_with_the_other() {
+    let file = SettingsFile::parse(
+        Path::new("c.toml"),
+        "[endpoint_overrides.a]\ntemplate_id = \"csv_from_md\" # pin\n\n[endpoint_overrides.b] # pin\nlru_size = 9\n",
+    )
+    .unwrap();
+    let view = View::of(&file).unwrap();
+    let against = |key: &str| view.pin_against(&key.parse().unwrap()).map(|key| key.to_string());
+    assert_eq!(against("templates.endpoint_overrides.a").as_deref(), Some("endpoint_overrides.a.template_id"));
+    assert_eq!(against("dedup.enabled_per_endpoint.b").as_deref(), Some("endpoint_overrides.b.dedup_enabled"));
+    assert_eq!((against("dedup.enabled_per_endpoint.a"), against("dedup.lru_size")), (None, None));
 }
 
 #[test]
