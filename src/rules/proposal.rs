@@ -112,6 +112,11 @@ fn hold_pinned(findings: &mut [Finding], view: &View<'_>) {
     }
 }
 
+/// Why a rule may not write a key, whatever it finds: it is pinned, or another rule's.
+pub fn closed(rule: &str, key: &KeyPath, view: &View<'_>, precedence: &KeyOwners) -> Option<String> {
+    pin_words(view, key).or_else(|| precedence.kept(rule, key))
+}
+
 fn pin_words(view: &View<'_>, key: &KeyPath) -> Option<String> {
     let pin = view.pin_against(key)?;
     let overrules = if pin == *key { String::new() } else { format!(", which `{key}` would overrule") };

@@ -50,7 +50,7 @@ pub struct Evidence {
     pub n: u64,
     /// The threshold, with its place: "`rules/p1_model.toml:4` asks for 0.8".
     pub threshold: Option<String>,
-    /// Whether the value is *measured* in the logs or *shipped* with devboy.
+    /// Whether the value is *measured* in the logs, *replayed* over them or *shipped* with devboy.
     pub basis: Basis,
 }
 
@@ -80,6 +80,8 @@ pub enum Basis {
     /// Stands in the logs.
     #[default]
     Measured,
+    /// What a replay of the logs comes to.
+    Replayed,
     /// A shipped annotation, not of this user's making.
     Shipped,
 }

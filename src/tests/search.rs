@@ -72,6 +72,38 @@ fn a_search_finds_the_one_value_that_pays_writes_it_and_finds_nothing_more() {
 }
 
 #[test]
+fn what_may_not_be_written_is_not_searched() {
+    let home = Home::new();
+    write_repeats(&home, 20, 8);
+    let pinned = "[dedup]\nlru_size = 5 # pin\n";
+    home.write(".config/devboy/pipeline_config.toml", pinned);
+    let found = search(&home, &[]);
+    let searched = &found["search"];
+    assert_eq!((&found["changes"], &searched["together"]["tokens"]), (&0.into(), &0.into()), "{found:#}");
+    let closed = &searched["closed"][0];
+    assert_eq!((&closed["key"], searched["closed"].as_array().unwrap().len()), (&"dedup.lru_size".into(), 1));
+    let held = &found["findings"][0];
+    assert_eq!((&held["subject"], &held["verdict"]), (&"dedup.lru_size".into(), &"hold".into()), "{found:#}");
+    assert_eq!(std::fs::read_to_string(home.config()).unwrap(), pinned);
+    // The keys of endpoints that would overrule the pinned ones are not tried either.
+    home.write(".config/devboy/pipeline_config.toml", "# pin\n[dedup.enabled_per_endpoint]\n");
+    let closed = search(&home, &["--dry-run"])["search"]["closed"].clone();
+    assert_eq!(closed[0]["key"], "endpoint_overrides.mcp__store__list.dedup_enabled", "{closed:#}");
+}
+
+#[test]
+fn what_a_search_promises_is_noted_as_replayed() {
+    let home = Home::new();
+    write_repeats(&home, 20, 8);
+    let found = search(&home, &[]);
+    assert_eq!(found["findings"][0]["evidence"]["basis"], "replayed");
+    let entry = home.json(&["tune", "history"])["entries"][0].clone();
+    let (later, together) = (&found["search"]["later"], &found["search"]["together"]);
+    let after = later["saved_tokens"].as_f64().unwrap() + together["tokens"].as_f64().unwrap();
+    assert_eq!(entry["predicted"]["saved_tokens_after"].as_f64(), Some(after), "{entry:#}");
+}
+
+#[test]
 fn nothing_is_changed_where_nothing_pays_and_threads_do_not_matter() {
     let home = Home::new();
     write_fresh(&home, 0..12);

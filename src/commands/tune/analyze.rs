@@ -253,6 +253,7 @@ fn conclude(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> 
         }
     }
     let inputs = responses.inputs();
-    let settled = SettledProposal { command: "tune analyze", file, proposal, gate: Some(gate), inputs };
+    let settled =
+        SettledProposal { command: "tune analyze", file, proposal, predicted: Some(gate.predicted()), inputs };
     writing::conclude(&args.write, args.asked.output.quiet, settled, context)
 }

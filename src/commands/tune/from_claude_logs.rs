@@ -140,7 +140,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     context.show(|context| show(args, context, &input, &mined, &file, &proposal))?;
     let inputs = window::inputs("logs", mined.overview.calls, mined.overview.sessions, &input.window);
     let settled =
-        SettledProposal { command: "tune from-claude-logs", file: &file, proposal: &proposal, gate: None, inputs };
+        SettledProposal { command: "tune from-claude-logs", file: &file, proposal: &proposal, predicted: None, inputs };
     writing::conclude(&args.write, args.asked.output.quiet, settled, context)
 }
 

@@ -17,6 +17,7 @@ use crate::replay::{EffectsBaseline, Present, Scenario};
 use crate::report::numbers::thousands;
 use crate::rules::proposal::proposed;
 use crate::rules::{r6_cost_models, r7_speculation, statistics};
+use crate::settings::entries::Predicted;
 use crate::settings::finding::{Effect, Finding, Verdict};
 use crate::settings::{Settings, SettingsFile};
 use crate::telemetry::log::EventLog;
@@ -41,6 +42,12 @@ pub struct ProposalGate {
 }
 
 impl ProposalGate {
+    /// The same for the journal.
+    pub fn predicted(&self) -> Predicted {
+        let &Self { baseline, saved_before, saved_after, .. } = self;
+        Predicted { baseline, saved_before, saved_after }
+    }
+
     /// Replays what is proposed over the responses in `log`; proposals that lose, or may be chance, become holds, all others carry
     /// their share of the whole effect. What a rule says about one subject is one proposal, whatever number of keys it takes.
     /// What loses by itself is tried again beside what is made: else the next run would propose it, over the very same

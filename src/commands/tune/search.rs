@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::QuestionArgs;
@@ -19,11 +20,11 @@ use crate::replay::reach::Reaches;
 use crate::report::table::TableFormat;
 use crate::rules::claude::search as claude;
 use crate::rules::precedence::KeyOwners;
-use crate::rules::proposal::{Proposal, settle};
-use crate::rules::search;
+use crate::rules::proposal::{Proposal, closed, settle};
 use crate::rules::search::{Search, SearchInput, SearchThresholds};
+use crate::rules::{report as findings, search};
 use crate::settings::formats::{load_config, vocabularies};
-use crate::settings::{Effective, Settings, View};
+use crate::settings::{Effective, Settings, SettingsFile, View};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -66,10 +67,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     input.expect_calls(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     let reaches = Reaches::choose(Some(&args.reach), &input.data)?;
-    let found = found(args, &file, against.as_ref(), &reaches, &mut input)?;
-    let of_client = of_client(&mut input)?;
     let view = View::of(&file)?;
     let precedence = KeyOwners::load(&input.data, &file, None)?;
+    let searched = Searched { file: &file, view: &view, precedence: &precedence, against: against.as_ref() };
+    let found = found(args, &searched, &reaches, &mut input)?;
+    let of_client = of_client(&mut input)?;
     let proposal = Proposal::new(&file, settle(&view, &precedence, search::findings(&found, &view)?))?;
     input.tell(&args.asked.output, context)?;
     if !args.asked.output.quiet {
@@ -79,17 +81,27 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     show(args, (&found, &of_client), &proposal, (&reaches, &input), context)?;
     let calls = input.overview()?;
     let inputs = window::inputs("logs", calls.calls, calls.sessions, &input.window);
-    let settled = SettledProposal { command: "tune search", file: &file, proposal: &proposal, gate: None, inputs };
+    let settled = SettledProposal {
+        command: "tune search",
+        file: &file,
+        proposal: &proposal,
+        predicted: Some(found.predicted()),
+        inputs,
+    };
     writing::conclude(&args.write, args.asked.output.quiet, settled, context)
 }
 
-fn found(
-    args: &Args,
-    file: &crate::settings::SettingsFile,
-    against: Option<&Settings>,
-    reaches: &Reaches,
-    input: &mut Input,
-) -> Result<Search> {
+/// The configuration that is searched.
+struct Searched<'a> {
+    file: &'a SettingsFile,
+    view: &'a View<'a>,
+    precedence: &'a KeyOwners,
+    /// Another one, to be judged beside it.
+    against: Option<&'a Settings>,
+}
+
+fn found(args: &Args, searched: &Searched<'_>, reaches: &Reaches, input: &mut Input) -> Result<Search> {
+    let &Searched { file, view, precedence, against } = searched;
     let sheet = input.data.read(search::SHEET, SearchThresholds::parse)?;
     let make = |input: &mut Input| {
         let laid = ReplayInput::new(None, input)?;
@@ -97,14 +109,16 @@ fn found(
         let start = Instant::now();
         let goes_on = || args.seconds.is_none_or(|seconds| start.elapsed() < Duration::from_secs(seconds));
         let reach = reaches.chosen();
-        let ground = SearchInput { file, tape: &laid.tape, began: &began, reach, sheet: &sheet, goes_on: &goes_on };
+        let closed = |key: &KeyPath| closed(search::RULE, key, view, precedence);
+        let (tape, sheet) = (&laid.tape, &sheet);
+        let ground = SearchInput { file, tape, began: &began, reach, sheet, closed: &closed, goes_on: &goes_on };
         input.pool.install(|| ground.search(against))
     };
     // What was cut short is no answer to be kept.
     if args.seconds.is_some() {
         return make(input);
     }
-    let question = format!("search {sheet:?} {} {against:?} {:?}", file.text, reaches.chosen());
+    let question = format!("search {sheet:?} {} {precedence:?} {against:?} {:?}", file.text, reaches.chosen());
     input.remember(&question, make)
 }
 
@@ -134,6 +148,7 @@ fn show(
             "reach": reaches.chosen().id,
             "search": found,
             "claude_settings": claude::json(of_client),
+            "findings": findings::json(&proposal.findings),
             "changes": proposal.count(),
             "diff": proposal.diff,
         }));

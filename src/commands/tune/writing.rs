@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
-use crate::commands::tune::gate::ProposalGate;
 use crate::logs::trace::Millis;
 use crate::report::numbers::{counted, thousands};
 use crate::report::table::TableFormat;
@@ -71,7 +70,7 @@ pub struct SettledProposal<'a> {
     /// What it should be.
     pub proposal: &'a Proposal,
     /// What a replay of it said.
-    pub gate: Option<&'a ProposalGate>,
+    pub predicted: Option<Predicted>,
     /// What it was made from.
     pub inputs: RuleInputs,
 }
@@ -113,14 +112,10 @@ pub fn aside(args: &WriteArgs, proposal: &Proposal) -> String {
 
 /// What the journal beside the configuration says about the proposal.
 fn entry(settled: &SettledProposal<'_>, now_ms: Millis) -> Result<JournalEntry> {
-    let SettledProposal { command, file, proposal, gate, inputs } = settled;
+    let SettledProposal { command, file, proposal, predicted, inputs } = settled;
     let changes = proposal.findings.iter().filter_map(JournalChange::of).collect();
     let mut entry = journal_entry(now_ms, command, file, &proposal.text, changes)?;
     entry.inputs = Some(inputs.clone());
-    entry.predicted = gate.map(|gate| Predicted {
-        baseline: gate.baseline,
-        saved_before: gate.saved_before,
-        saved_after: gate.saved_after,
-    });
+    entry.predicted = *predicted;
     Ok(entry)
 }

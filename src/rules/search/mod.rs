@@ -19,9 +19,10 @@ use crate::replay::reach::Reach;
 use crate::replay::{ReplayOptions, Scenario, SessionTape, SessionTokens, Tape};
 use crate::rules::search::path::{ChosenStep, SearchSpaceWalk};
 use crate::rules::search::space::SearchKey;
+use crate::settings::entries::Predicted;
 use crate::settings::{Settings, SettingsFile, what_if};
 
-pub use report::{findings, sentence, tables};
+pub use report::{RULE, findings, sentence, tables};
 
 /// Name of the sheet.
 pub const SHEET: &str = "search.toml";
@@ -78,6 +79,8 @@ pub struct SearchInput<'a> {
     pub reach: &'a Reach,
     /// Numbers.
     pub sheet: &'a SearchThresholds,
+    /// Why a key may not be written; such keys are not tried.
+    pub closed: &'a (dyn Fn(&KeyPath) -> Option<String> + Sync),
     /// Whether to go on; asked before each step.
     pub goes_on: &'a (dyn Fn() -> bool + Sync),
 }
@@ -91,6 +94,8 @@ pub struct Search {
     pub later: SearchSessions,
     /// Values that were tried at each step.
     pub candidates: u64,
+    /// Keys that were not tried, since they may not be written.
+    pub closed: Vec<ClosedKey>,
     /// Replays of a value.
     pub looks: u64,
     /// The steps, each beside those before. The last one may not hold.
@@ -103,6 +108,15 @@ pub struct Search {
     pub against: Option<Judged>,
     /// Whether the time was up before the end.
     pub stopped: bool,
+}
+
+/// A key that may not be written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClosedKey {
+    /// The key, spelled as in TOML.
+    pub key: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// Some sessions under the configuration as it is.
@@ -159,6 +173,15 @@ pub struct Fold {
     pub actual: Judged,
 }
 
+impl Search {
+    /// What is written, for the journal: on the later sessions, by whoever runs the pipeline.
+    pub fn predicted(&self) -> Predicted {
+        let [baseline, saved_before] =
+            [self.later.baseline_tokens, self.later.saved_tokens].map(|tokens| tokens as f64);
+        Predicted { baseline, saved_before, saved_after: saved_before + self.together.tokens as f64 }
+    }
+}
+
 impl SearchInput<'_> {
     fn scenario(&self, settings: &Settings) -> Scenario {
         let options = ReplayOptions { extended: false, invalidate: true, counting: None };
@@ -181,7 +204,8 @@ impl SearchInput<'_> {
         let now = self.scenario(&what_if(self.file, &[])?);
         let present = sessions.tokens(&now);
         let blocks = self.blocks(&sessions);
-        let candidates = space::candidates(self.sheet, self.tape, &now)?;
+        let mut candidates = space::candidates(self.sheet, self.tape, &now)?;
+        let closed = self.take_closed(&mut candidates);
         let walk = SearchSpaceWalk {
             ground: self,
             sessions: &sessions,
@@ -206,6 +230,7 @@ impl SearchInput<'_> {
             earlier: part(&earlier, &present),
             later: part(&later, &present),
             candidates: candidates.len() as u64,
+            closed,
             looks,
             together: self.judged(&more(&what_if(self.file, &changes)?)),
             steps: found.steps.iter().map(|chosen| self.step(chosen)).collect(),
@@ -213,6 +238,16 @@ impl SearchInput<'_> {
             against: against.map(|settings| self.judged(&more(settings))),
             stopped: !(self.goes_on)(),
         })
+    }
+
+    /// Takes out the candidates whose keys may not be written.
+    fn take_closed(&self, candidates: &mut Vec<KeyChange>) -> Vec<ClosedKey> {
+        let mut keys: Vec<KeyPath> = candidates.iter().map(|(key, _)| key.clone()).collect();
+        keys.dedup();
+        let closed: Vec<(KeyPath, String)> =
+            keys.into_iter().filter_map(|key| (self.closed)(&key).map(|reason| (key, reason))).collect();
+        candidates.retain(|(key, _)| closed.iter().all(|(other, _)| other != key));
+        closed.into_iter().map(|(key, reason)| ClosedKey { key: key.to_string(), reason }).collect()
     }
 
     fn fold(&self, walk: &SearchSpaceWalk<'_>, train: &[usize], next: &[usize], path: &[ChosenStep]) -> Result<Fold> {

@@ -6,10 +6,10 @@ use crate::report::numbers::{counted, percent, signed, thousands};
 use crate::report::table::Table;
 use crate::rules::search::{Judged, PathStep, Search, SearchSessions};
 use crate::settings::View;
-use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
+use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 
 /// The name under which the journal notes what came of a search.
-const RULE: &str = "search";
+pub const RULE: &str = "search";
 
 /// The answer in one sentence; `who` runs the pipeline.
 pub fn sentence(search: &Search, who: &str) -> String {
@@ -95,12 +95,16 @@ fn share(tokens: f64, part: &SearchSessions) -> String {
     percent(tokens / (part.baseline_tokens as f64).max(1.0))
 }
 
-/// The steps as findings: those that hold are proposed.
+/// The steps as findings: those that hold are proposed. Keys that may not be written are held.
 ///
 /// # Errors
 /// If a step cannot be read back, which is a defect.
 pub fn findings(search: &Search, current: &View<'_>) -> Result<Vec<Finding>> {
-    search.steps.iter().map(|step| finding(search, step, current)).collect()
+    let held = search.closed.iter().map(|closed| {
+        let verdict = Verdict::Hold(format!("{}: not tried", closed.reason));
+        Ok(Finding::new(RULE, closed.key.clone(), verdict, Evidence::default()))
+    });
+    search.steps.iter().map(|step| finding(search, step, current)).chain(held).collect()
 }
 
 fn finding(search: &Search, step: &PathStep, current: &View<'_>) -> Result<Finding> {
@@ -119,6 +123,6 @@ fn finding(search: &Search, step: &PathStep, current: &View<'_>) -> Result<Findi
     } else {
         Verdict::Hold(format!("`{key}` = {to} does not save more than chance in the later sessions"))
     };
-    let evidence = Evidence::of(counts, search.later.sessions);
+    let evidence = Evidence { basis: Basis::Replayed, ..Evidence::of(counts, search.later.sessions) };
     Ok(Finding::new(RULE, step.key.clone(), verdict, evidence))
 }
