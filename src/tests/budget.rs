@@ -50,17 +50,17 @@ fn fitted(text: &str, budget: u64, count: fn(&str) -> u64) -> Fitted {
     assert!(fitted.tokens <= budget, "{} of {budget}:\n{}", fitted.tokens, fitted.text);
     assert_eq!(fitted.tokens, count(&fitted.text));
     assert!(fitted.value <= fitted.upper_bound && fitted.upper_bound <= fitted.value_total);
-    assert_eq!(hinted(&fitted.text), fitted.elided, "{}", fitted.text);
+    assert_eq!(hinted(&fitted.text) == 0, fitted.elided == 0, "{}", fitted.text);
     assert!((0.0..=1.0).contains(&fitted.gap()));
     fitted
 }
 
-fn is_hint(line: &str) -> Option<usize> {
+fn is_hint(line: &str) -> Option<u64> {
     line.strip_prefix("> [+")?.strip_suffix(&format!(" more. call {CALL}]"))?.parse().ok()
 }
 
-/// How many nodes the hints in a text stand for.
-fn hinted(text: &str) -> usize {
+/// How many lines or values the hints in a text stand for.
+fn hinted(text: &str) -> u64 {
     text.lines().filter_map(is_hint).sum()
 }
 
@@ -70,8 +70,8 @@ fn outline(text: &str, node_bytes_max: usize) -> Outline {
     Outline::of(text, classify(text.as_bytes()), &cut, &mut |text| bytes(text))
 }
 
-fn node_count(outline: &Outline) -> usize {
-    outline.parts.iter().filter(|part| matches!(part, OutlinePart::Node(_))).count()
+fn lines_that_say_something(text: &str) -> u64 {
+    text.lines().filter(|line| !line.trim().is_empty()).count() as u64
 }
 
 fn issues(count: usize) -> String {
@@ -95,6 +95,20 @@ fn rows_that_are_left_out_are_counted_below_a_heading() {
     let text = "## issues (3 of 40)\nid,title,state\n1,Fix the parser again,open\n2,Fix the parser again,open\n\
                 3,Fix the parser again,open\n> [+37 more. call get(page=2)]\ntotal:40\n";
     assert_eq!(fitted(&issues(40), 170, bytes).text, text);
+}
+
+#[test]
+fn hints_count_what_the_body_has_whatever_the_budget_cuts_it_into() {
+    let objects: Vec<String> = (0..60).map(|n| format!(r#"{{"id":{n},"name":"object {n}","on":true}}"#)).collect();
+    // The first element is shown in part, and counts as shown.
+    let kept = fitted(&format!("[{}]", objects.join(",")), 60, bytes);
+    assert_eq!(kept.text, "## items (1 of 60)\n[0].id:0\n> [+59 more. call get(page=2)]\n");
+    let lines: String = (100..400).map(|n| format!("This is line {n} of a log with some words in it.\n")).collect();
+    for budget in [60, 200, 1000, 5000] {
+        let kept = fitted(&lines, budget, bytes).text;
+        let whole = kept.lines().filter(|line| lines.contains(&format!("{line}\n"))).count() as u64;
+        assert_eq!(hinted(&kept), 300 - whole, "{budget}: {kept}");
+    }
 }
 
 #[test]
@@ -127,9 +141,9 @@ fn sections_keep_their_headings_and_tables_their_heads() {
     let body = format!("# One\n\n{long}\n\n# Two\n\n{long}\n\n| id | text |\n|---|---|\n{rows}\n## Three\n\n{long}\n");
     let kept = fitted(&body, 400, bytes).text;
     let start =
-        "> [+1 more. call get(page=2)]\n# Two\n\n> [+1 more. call get(page=2)]\n| id | text |\n|---|---|\n| 10 |";
+        "> [+2 more. call get(page=2)]\n# Two\n\n> [+1 more. call get(page=2)]\n| id | text |\n|---|---|\n| 10 |";
     assert!(
-        kept.starts_with(start) && kept.ends_with("| 20 | text of the row |\n> [+20 more. call get(page=2)]\n"),
+        kept.starts_with(start) && kept.ends_with("| 20 | text of the row |\n> [+21 more. call get(page=2)]\n"),
         "{kept}"
     );
 }
@@ -319,7 +333,9 @@ proptest! {
         let first = |at: usize| matches!(outline.parts[at], OutlinePart::Node(_)).then_some(0);
         prop_assert_eq!(outline.render(&first, &|nodes| overflow(nodes, CALL)), text.as_str());
         let none = outline.render(&|_| None, &|nodes| overflow(nodes, CALL));
-        prop_assert_eq!(hinted(&none), node_count(&outline));
+        let hints = outline.parts.iter().filter(|part| matches!(part, OutlinePart::Node(node) if node.required)).count();
+        let lines = lines_that_say_something(&text) - hints as u64;
+        prop_assert_eq!(hinted(&none), if text.is_empty() { 0 } else { lines.max(1) });
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The most that a body can say in a given number of tokens.
 //!
 //! A body that fits as it is, or in some format, is written that way. Else it is taken apart, some nodes are left out,
-//! and a hint that counts them stands where they were. The budget holds for the text that comes out, counted as a
-//! whole.
+//! and a hint stands where they were that counts lines, or members and elements of JSON. The budget holds for the text
+//! that comes out, counted as a whole.
 
 mod graph;
 mod labels;
@@ -81,9 +81,9 @@ pub enum Unfit {
     TooSmall(u64),
 }
 
-/// The line that stands for nodes that were left out (Paper 2, overflow hint).
-pub fn overflow(nodes: usize, signature: &str) -> String {
-    format!("> [+{nodes} more. call {signature}]\n")
+/// The line that stands for what was left out (Paper 2, overflow hint): lines of a text, members or elements of a value.
+pub fn overflow(left_out: u64, signature: &str) -> String {
+    format!("> [+{left_out} more. call {signature}]\n")
 }
 
 /// Writes as much of a body as the budget allows. `count` tells the tokens of a text.
@@ -108,7 +108,7 @@ pub fn fit(request: &BudgetRequest<'_>, count: &mut dyn FnMut(&str) -> u64) -> R
         let Some(NodeSelection { kept, value, upper_bound: bound }) = select(&graph, allowed) else { break };
         let bound = *upper_bound.get_or_insert(bound);
         let form = |at: usize| graph.form(at).filter(|_| kept[at]);
-        let text = outline.render(&form, &|nodes| overflow(nodes, signature));
+        let text = outline.render(&form, &|left_out| overflow(left_out, signature));
         tokens = count(&text);
         if tokens <= request.budget {
             let kept = kept.iter().filter(|kept| **kept).count();

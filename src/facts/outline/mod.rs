@@ -36,6 +36,8 @@ pub struct OutlineNode {
     pub forms: Vec<String>,
     /// What it is worth: the characters of a text; the leaf values of JSON, where each line of a text counts as one.
     pub value: u64,
+    /// What a hint counts it as: the lines of a text that end in it, a value of JSON as one.
+    pub count: u64,
     /// Whether it is a hint of an earlier stage, which is never left out.
     pub required: bool,
 }
@@ -46,6 +48,8 @@ pub struct NodeGroup {
     pub head: GroupHead,
     /// What stands behind them if any is kept.
     pub tail: Tail,
+    /// Whether it is one value of JSON: a hint counts it as one where all of it is left out.
+    pub is_value: bool,
     /// The place of the part behind the end of the group.
     pub end: usize,
 }
@@ -63,6 +67,15 @@ pub enum GroupHead {
         /// Lines below the heading.
         columns: String,
     },
+}
+
+impl NodeGroup {
+    /// The lines of a text around its nodes.
+    fn own_lines(&self) -> u64 {
+        let head = if let GroupHead::Lines(lines) = &self.head { leaf_lines(lines) } else { 0 };
+        let tail = if let Tail::Lines(lines) = &self.tail { leaf_lines(lines) } else { 0 };
+        head + tail
+    }
 }
 
 impl GroupHead {
@@ -111,32 +124,54 @@ impl Outline {
         Self { parts: builder.parts }
     }
 
-    /// The text of the nodes for which `form` gives a form, with `hint` where this many others are left out.
-    pub fn render(&self, form: &dyn Fn(usize) -> Option<usize>, hint: &dyn Fn(usize) -> String) -> String {
+    /// The text of the nodes for which `form` gives a form, with `hint` where so many lines, or members and elements, are left out.
+    pub fn render(&self, form: &dyn Fn(usize) -> Option<usize>, hint: &dyn Fn(u64) -> String) -> String {
         let shown = self.shown(&|at| form(at).is_some());
-        let mut writer = Rendering { out: String::new(), left_out: 0, hint };
-        let (mut at, mut tails) = (0, Vec::new());
+        let mut writer = Rendering { out: String::new(), depth: 0, left_out: None, hint };
+        let (mut at, mut open) = (0, Vec::new());
         while let Some(part) = self.parts.get(at) {
             at += 1;
             match part {
                 OutlinePart::Node(node) => match form(at - 1) {
                     Some(form) => writer.push(&node.forms[form]),
-                    None => writer.left_out += 1,
+                    None => writer.leave_out(node.count),
                 },
                 OutlinePart::Open(group) if shown[at - 1] == 0 => {
-                    writer.left_out +=
-                        self.parts[at..group.end].iter().filter(|part| matches!(part, OutlinePart::Node(_))).count();
+                    writer.leave_out(self.count_of(at - 1));
                     at = group.end;
                 }
                 OutlinePart::Open(group) => {
                     writer.push(&group.head.text(shown[at - 1]));
-                    tails.push(&group.tail);
+                    writer.depth += usize::from(group.is_value);
+                    open.push(group);
                 }
-                OutlinePart::Close => writer.end(tails.pop().unwrap_or(&Tail::None)),
+                OutlinePart::Close => {
+                    if let Some(group) = open.pop() {
+                        writer.depth -= usize::from(group.is_value);
+                        writer.end(&group.tail);
+                    }
+                }
             }
         }
         writer.flush();
         writer.out
+    }
+
+    /// What a hint counts the part there as, with all that is in it.
+    fn count_of(&self, at: usize) -> u64 {
+        match &self.parts[at] {
+            OutlinePart::Node(node) => node.count,
+            OutlinePart::Open(group) if group.is_value => 1,
+            OutlinePart::Open(group) => {
+                let (mut count, mut child) = (group.own_lines(), at + 1);
+                while child + 1 < group.end {
+                    count += self.count_of(child);
+                    child = if let OutlinePart::Open(inner) = &self.parts[child] { inner.end } else { child + 1 };
+                }
+                count
+            }
+            OutlinePart::Close => 0,
+        }
     }
 
     /// Of every group, how many of its children are kept or have something kept in them.
@@ -163,8 +198,11 @@ impl Outline {
 /// A text that is being put together.
 struct Rendering<'a> {
     out: String,
-    left_out: usize,
-    hint: &'a dyn Fn(usize) -> String,
+    /// How many values are open.
+    depth: usize,
+    /// What was left out since the last text: in how many values, and how much.
+    left_out: Option<(usize, u64)>,
+    hint: &'a dyn Fn(u64) -> String,
 }
 
 impl Rendering<'_> {
@@ -178,17 +216,27 @@ impl Rendering<'_> {
     fn end(&mut self, tail: &Tail) {
         match tail {
             Tail::Lines(lines) => self.push(lines),
-            Tail::Blank if self.left_out == 0 => self.push("\n"),
+            Tail::Blank if self.left_out.is_none() => self.push("\n"),
             Tail::Blank | Tail::None => {}
+        }
+    }
+
+    /// A hint counts the outermost values that it stands for: of an array its elements, not the rest of one that is shown in
+    /// part.
+    fn leave_out(&mut self, count: u64) {
+        match &mut self.left_out {
+            Some((depth, sum)) if *depth == self.depth => *sum += count,
+            Some((depth, _)) if *depth < self.depth => {}
+            left_out => *left_out = Some((self.depth, count)),
         }
     }
 
     /// Says what was left out since the last text, on a line of its own.
     fn flush(&mut self) {
-        if self.left_out > 0 {
+        if let Some((_, count)) = self.left_out.take() {
             self.out.push_str(if self.out.is_empty() || self.out.ends_with('\n') { "" } else { "\n" });
-            self.out.push_str(&(self.hint)(self.left_out));
-            self.left_out = 0;
+            // A part of a line that goes on counts as none.
+            self.out.push_str(&(self.hint)(count.max(1)));
         }
     }
 }
@@ -202,13 +250,13 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn node(&mut self, forms: Vec<String>, value: u64) {
-        self.parts.push(OutlinePart::Node(OutlineNode { forms, value, required: false }));
+    fn node(&mut self, forms: Vec<String>, value: u64, count: u64) {
+        self.parts.push(OutlinePart::Node(OutlineNode { forms, value, count, required: false }));
     }
 
-    fn group(&mut self, head: GroupHead, tail: Tail, fill: impl FnOnce(&mut Self)) {
+    fn group(&mut self, head: GroupHead, tail: Tail, is_value: bool, fill: impl FnOnce(&mut Self)) {
         let open = self.parts.len();
-        self.parts.push(OutlinePart::Open(NodeGroup { head, tail, end: 0 }));
+        self.parts.push(OutlinePart::Open(NodeGroup { head, tail, is_value, end: 0 }));
         fill(self);
         self.close(open);
     }

@@ -25,7 +25,7 @@ impl Builder<'_> {
             } else {
                 sections.push((level, self.parts.len()));
                 let head = GroupHead::Lines(text[block.lines.clone()].to_owned());
-                self.parts.push(OutlinePart::Open(NodeGroup { head, tail: Tail::None, end: 0 }));
+                self.parts.push(OutlinePart::Open(NodeGroup { head, tail: Tail::None, is_value: false, end: 0 }));
             }
         }
         while let Some((_, open)) = sections.pop() {
@@ -44,13 +44,14 @@ impl Builder<'_> {
                 self.parts.push(OutlinePart::Node(OutlineNode {
                     forms: vec![lines.to_owned()],
                     value: 0,
+                    count: 0,
                     required: true,
                 }));
             }
             _ if self.is_small(lines) && starts.is_empty() => self.verbatim(lines),
             OutlineBlockKind::Table if !starts.is_empty() => {
                 let head = GroupHead::Lines(text[block.lines.start..starts[0]].to_owned());
-                self.group(head, Tail::None, |builder| builder.children(text, starts, block.lines.end));
+                self.group(head, Tail::None, false, |builder| builder.children(text, starts, block.lines.end));
             }
             OutlineBlockKind::List if !starts.is_empty() => self.children(text, starts, block.lines.end),
             OutlineBlockKind::Fence => self.fence(lines),
@@ -75,7 +76,7 @@ impl Builder<'_> {
             return self.lines(lines);
         }
         let (inner, tail) = (&lines[head..tail], &lines[tail..]);
-        self.group(GroupHead::Lines(lines[..head].to_owned()), Tail::Lines(tail.to_owned()), |builder| {
+        self.group(GroupHead::Lines(lines[..head].to_owned()), Tail::Lines(tail.to_owned()), false, |builder| {
             builder.lines(inner);
         });
     }
@@ -96,7 +97,7 @@ impl Builder<'_> {
     fn line(&mut self, mut rest: &str) {
         while !self.is_small(rest.trim_end()) {
             let (part, behind) = rest.split_at(self.cut_at(rest));
-            self.verbatim(part);
+            self.part(part, u64::from(behind.trim().is_empty()));
             rest = behind;
         }
         if !rest.is_empty() {
@@ -112,7 +113,11 @@ impl Builder<'_> {
     }
 
     fn verbatim(&mut self, text: &str) {
-        self.node(vec![text.to_owned()], (self.worth)(text));
+        self.part(text, leaf_lines(text));
+    }
+
+    fn part(&mut self, text: &str, lines: u64) {
+        self.node(vec![text.to_owned()], (self.worth)(text), lines);
     }
 }
 

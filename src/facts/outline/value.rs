@@ -64,19 +64,20 @@ impl Builder<'_> {
     /// Takes a value apart.
     pub fn value(&mut self, value: &Json, place: &ValuePlace) {
         let compact = value.compact();
+        let is_value = place.depth > 0;
         if self.is_small(&compact) || place.depth >= DEPTH_MAX {
             return self.small_value(value, place);
         }
         match value {
             Json::Object(members) if !members.is_empty() => {
-                self.group(GroupHead::Lines(String::new()), Tail::None, |builder| {
+                self.group(GroupHead::Lines(String::new()), Tail::None, is_value, |builder| {
                     members.iter().for_each(|(key, value)| builder.value(value, &place.member(key)));
                 });
             }
             Json::Array(elements) if !elements.is_empty() => self.array(elements, &compact, place),
             Json::String(text) => match as_json(text).filter(Json::is_container) {
                 Some(inner) => self.value(&inner, &ValuePlace::at(place.path.clone(), place.depth + 1)),
-                None => self.group(GroupHead::Lines(format!("## {}\n", place.name())), Tail::Blank, |builder| {
+                None => self.group(GroupHead::Lines(format!("## {}\n", place.name())), Tail::Blank, true, |builder| {
                     builder.markdown(text);
                 }),
             },
@@ -98,18 +99,19 @@ impl Builder<'_> {
         let nested = self.cut.formats.iter().filter(|format| format.id == "pipeline_deep_mckp");
         let nested = nested.filter_map(|format| prove(format, &subject, self.cut.params));
         let forms = std::iter::once(line).chain(nested).map(|form| form + "\n").collect();
-        self.node(forms, leaves(value));
+        self.node(forms, leaves(value), 1);
     }
 
     fn array(&mut self, elements: &[Json], compact: &str, place: &ValuePlace) {
         let small: Vec<bool> = elements.iter().map(|element| self.is_small(&element.compact())).collect();
         let table = if small.iter().all(|small| *small) { self.table(elements, compact) } else { None };
+        let is_value = place.depth > 0;
         let slice = |columns| GroupHead::Slice { name: place.name(), total: elements.len(), columns };
         match table {
-            Some((columns, rows)) => self.group(slice(columns), Tail::Blank, |builder| {
-                rows.into_iter().zip(elements).for_each(|(row, element)| builder.node(vec![row], leaves(element)));
+            Some((columns, rows)) => self.group(slice(columns), Tail::Blank, is_value, |builder| {
+                rows.into_iter().zip(elements).for_each(|(row, element)| builder.node(vec![row], leaves(element), 1));
             }),
-            None => self.group(slice(String::new()), Tail::Blank, |builder| {
+            None => self.group(slice(String::new()), Tail::Blank, is_value, |builder| {
                 for ((index, element), small) in elements.iter().enumerate().zip(small) {
                     builder.value(element, &place.element(index, small));
                 }
@@ -137,12 +139,15 @@ impl Builder<'_> {
     }
 }
 
-/// The scalars in a value, where a text counts as often as it has lines.
+/// The scalars in a value, where a text counts as often as it has lines, or as the JSON that it is.
 fn leaves(value: &Json) -> u64 {
     let below = match value {
         Json::Array(elements) => elements.iter().map(leaves).sum(),
         Json::Object(members) => members.iter().map(|(_, value)| leaves(value)).sum(),
-        Json::String(text) => leaf_lines(text),
+        Json::String(text) => match as_json(text).filter(Json::is_container) {
+            Some(inner) => leaves(&inner),
+            None => leaf_lines(text),
+        },
         _ => 1,
     };
     below.max(1)
