@@ -225,6 +225,33 @@ fn the_gate_writes_compares_and_fails_with_the_lines_that_got_worse() {
 }
 
 #[test]
+fn over_other_logs_a_single_endpoint_does_not_fail_the_gate() {
+    let home = home_with(40);
+    let file = home.path("baseline.json");
+    let gate = |more: &[&str]| home.run(&[&["replay", "--baseline", file.to_str().unwrap()], more].concat());
+    assert_eq!(gate(&[]).exit, Exit::Done);
+    // All savings are as they were, apart from those that one endpoint is said to have had.
+    let mut baseline: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let endpoints = baseline["arms"]["published"]["endpoints"].as_object_mut().unwrap();
+    let [_, sent] = endpoints.values_mut().next().unwrap().as_array_mut().unwrap().as_mut_slice() else { panic!() };
+    *sent = 0.into();
+    std::fs::write(&file, baseline.to_string()).unwrap();
+    let same = gate(&[]);
+    assert_eq!(same.exit, Exit::Gate);
+    assert!(same.err.contains("# worse: published "), "{}", same.err);
+    for arm in ["published", "extended"] {
+        let arm = &mut baseline["arms"][arm];
+        for key in ["baseline_tokens", "sent_tokens"] {
+            arm[key] = (2 * arm[key].as_u64().unwrap()).into();
+        }
+    }
+    std::fs::write(&file, baseline.to_string()).unwrap();
+    let other = gate(&[]);
+    assert_eq!(other.exit, Exit::Done, "{}", other.err);
+    assert!(other.err.contains("# the logs are not those of the baseline"), "{}", other.err);
+}
+
+#[test]
 fn a_format_that_does_not_exist_is_an_error_with_its_line() {
     let home = home_with(3);
     for (text, line) in [

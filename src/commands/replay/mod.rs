@@ -38,7 +38,8 @@ use crate::whatif::sim::money::Prices;
 /// Every response goes through the four layers (hints, templates, router, as it is) with the real text and real token
 /// counts, once with the published formats and once with the extended ones. An encoding counts only if reading it gives
 /// back what the body says. With --sweep or --against several configurations are compared. With --baseline the savings
-/// are held against a file that you keep in your repository: exit code 3 means that they got worse.
+/// are held against a file that you keep in your repository: exit code 3 means that they got worse, together or, over the
+/// same logs, of one endpoint.
 #[derive(clap::Args, Debug, Clone)]
 pub struct Args {
     /// The configuration to replay. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
@@ -67,7 +68,8 @@ pub struct Args {
     /// Write the baseline file anew.
     #[arg(long, requires = "baseline", conflicts_with = "max_regression")]
     update_baseline: bool,
-    /// Percentage points that combined savings may lose against the baseline before exit code 3.
+    /// Percentage points that combined savings, all together or of an endpoint with 1 % of the tokens, may lose against the
+    /// baseline before exit code 3. Over other logs than the baseline's only the whole counts.
     #[arg(long, value_name = "PCT", requires = "baseline", default_value_t = 0.0)]
     max_regression: f64,
     /// Write the events that the live pipeline would have recorded, names made anonymous.
@@ -173,6 +175,11 @@ fn run_as_spelled_now(args: Args, context: &mut Context<'_>) -> Result<Exit> {
 /// The exit code of a gate, and the reason on stderr.
 fn conclude(gate: &gate::ReplayGate, output: &OutputArgs, context: &mut Context<'_>) -> Result<Exit> {
     let reasons = gate.reasons();
+    if !output.quiet {
+        for note in gate.notes() {
+            writeln!(context.err, "# {note}")?;
+        }
+    }
     if reasons.is_empty() {
         return Ok(Exit::Done);
     }
