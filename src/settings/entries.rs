@@ -241,12 +241,17 @@ impl Journal {
         standings
     }
 
-    /// The last entry that holds and is no undo itself.
+    /// The last entry that holds and is no undo itself; without one the last of which a part holds.
     pub fn last_standing(&self) -> Option<&JournalEntry> {
         let standings = self.standings();
-        let is_candidate =
-            |(entry, standing): &(&JournalEntry, &EntryStanding)| entry.undoes.is_none() && standing.holds();
-        self.entries.iter().zip(&standings).rfind(is_candidate).map(|(entry, _)| entry)
+        let changes = || self.entries.iter().zip(&standings).filter(|(entry, _)| entry.undoes.is_none());
+        let whole = changes().rfind(|(_, standing)| standing.holds());
+        whole.or_else(|| changes().rfind(|(_, standing)| !standing.is_undone())).map(|(entry, _)| entry)
+    }
+
+    /// The last entry that is no undo itself, however it stands.
+    pub fn last_change(&self) -> Option<&JournalEntry> {
+        self.entries.iter().rfind(|entry| entry.undoes.is_none())
     }
 
     /// The entries whose id starts like this.

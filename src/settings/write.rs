@@ -197,8 +197,7 @@ pub fn unified_diff(old: &str, new: &str, path: &str) -> String {
         return String::new();
     }
     let before = if old.is_empty() { "/dev/null" } else { path };
-    let after = format!("{path} (proposed)");
-    TextDiff::from_lines(old, new).unified_diff().context_radius(CONTEXT).header(before, &after).to_string()
+    TextDiff::from_lines(old, new).unified_diff().context_radius(CONTEXT).header(before, path).to_string()
 }
 
 /// One wanted value.

@@ -421,7 +421,11 @@ fn the_settings_are_written_noted_and_taken_back() {
         assert_eq!(undone.exit, Exit::Done, "{}", undone.err);
         let back = fs::read_to_string(&path).unwrap();
         assert_eq!(back, if settings.is_empty() { "{}\n" } else { settings });
-        assert_eq!(home.json(&["tune", "history"])["entries"][0]["undone"], true);
+        let entry = home.json(&["tune", "history"])["entries"][0].clone();
+        assert_eq!(entry["undone"], true);
+        let again = home.run(&["tune", "undo"]);
+        let id = entry["id"].as_str().unwrap();
+        assert!(again.err.contains(&format!("settings.json: {id} is undone")), "{}", again.err);
     }
 }
 

@@ -288,7 +288,7 @@ fn an_entry_holds_until_an_undo_that_holds_takes_it_back() {
     assert_eq!(at(0), (String::new(), None));
     assert_eq!(at(2), ("hh".into(), Some("b".into())));
     assert_eq!(at(3), ("huh".into(), Some("a".into())));
-    assert_eq!(at(4), ("puhh".into(), None));
+    assert_eq!(at(4), ("puhh".into(), Some("a".into())));
     // The undo of the undo makes the second one hold again.
     assert_eq!(at(5), ("phuhh".into(), Some("b".into())));
     assert_eq!(at(6), ("uhuhhh".into(), Some("b".into())));

@@ -217,7 +217,11 @@ fn undo_takes_back_one_change_after_the_other_byte_for_byte() {
 
     let outcome = home.run(&["tune", "undo"]);
     assert_eq!((outcome.exit, outcome.out.as_str()), (Exit::Failed, ""));
-    assert!(outcome.err.contains("every recorded change of ") && outcome.err.contains("hint: "), "{}", outcome.err);
+    assert!(
+        outcome.err.contains(&format!("{} is undone", second.id)) && outcome.err.contains("hint: "),
+        "{}",
+        outcome.err
+    );
 }
 
 #[test]
@@ -272,7 +276,7 @@ fn an_earlier_change_is_named_by_the_start_of_its_id() {
 
 #[test]
 fn what_was_changed_since_is_kept_and_named() {
-    let (home, [_, second]) = tuned_home();
+    let (home, [first, second]) = tuned_home();
     let edited = config_of(&home).replace("min_body_chars = 150", "min_body_chars = 151");
     home.write(CONFIG, &edited);
     let outcome = home.run(&["tune", "undo"]);
@@ -286,6 +290,14 @@ fn what_was_changed_since_is_kept_and_named() {
     assert!(again.err.contains(&format!("nothing of {} of ", second.id)), "{}", again.err);
     assert!(again.err.contains("hint: `mckp.recursion_depth` has its old value already"), "{}", again.err);
     assert!(again.err.contains("hint: `dedup.min_body_chars` is 151 now, devboy wrote 150"), "{}", again.err);
+
+    // With nothing else left, the rest is undone as soon as it can be.
+    assert_eq!(home.json(&["tune", "undo"])["undoes"], first.id);
+    let rest = home.run(&["tune", "undo"]);
+    assert!(rest.err.contains(&format!("nothing of {} of ", second.id)), "{}", rest.err);
+    home.write(CONFIG, config_of(&home).replace("min_body_chars = 151", "min_body_chars = 150"));
+    assert_eq!(home.json(&["tune", "undo"])["undoes"], second.id);
+    assert_eq!(config_of(&home), OLD.replace("0b101", "5"));
 }
 
 #[test]

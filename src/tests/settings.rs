@@ -833,13 +833,13 @@ fn a_pinned_version_is_not_raised() {
 fn a_diff_has_three_lines_of_context_and_names_the_proposal() {
     let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
     let diff = unified_diff(old, &old.replace("5\n", "five\n"), "c.toml");
-    assert_eq!(diff, "--- c.toml\n+++ c.toml (proposed)\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n");
+    assert_eq!(diff, "--- c.toml\n+++ c.toml\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n");
     assert_eq!(unified_diff(old, old, "c.toml"), "");
 }
 
 #[test]
 fn a_diff_of_a_new_file_starts_from_nothing_and_shows_a_missing_newline() {
-    assert_eq!(unified_diff("", "a\n", "c.toml"), "--- /dev/null\n+++ c.toml (proposed)\n@@ -0,0 +1 @@\n+a\n");
+    assert_eq!(unified_diff("", "a\n", "c.toml"), "--- /dev/null\n+++ c.toml\n@@ -0,0 +1 @@\n+a\n");
     let diff = unified_diff("a", "b", "c.toml");
     assert!(diff.ends_with("-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n"), "{diff}");
 }

@@ -104,7 +104,7 @@ impl UndoTarget {
                 whole.entries.iter().filter(of_settings).rfind(|entry| entry.config == name)
             }
             (Some(id), None) => whole.named(id).first().copied().filter(of_settings),
-            (None, None) => whole.last_standing().filter(of_settings),
+            (None, None) => whole.last_standing().or_else(|| whole.last_change()).filter(of_settings),
         };
         let Some(entry) = meant else {
             let file = SettingsFile::load(config)?;
@@ -141,8 +141,9 @@ fn chosen<'j>(journal: &'j Journal, id: Option<&str>, config: &Path) -> Result<&
     }
     let Some(id) = id else {
         return journal.last_standing().ok_or_else(|| {
-            Error::failed(format!("every recorded change of {} is undone", config.shown()))
-                .hint("`devboy tune history` lists them; name an undo to take it back")
+            let last = journal.last_change().map_or("it", |last| &last.id);
+            Error::failed(format!("nothing left to undo in {}: {last} is undone", config.shown()))
+                .hint("`devboy tune history` lists all changes; name an undo to take it back")
         });
     };
     match journal.named(id)[..] {
