@@ -111,6 +111,7 @@ fn summary(laid: &ReplayInput, scenario: &Scenario) -> report::ReplayedInput {
     let ReplayInput { tape, .. } = laid;
     let count =
         |outcome: TapeEntry| tape.responses.iter().filter(|response| response.outcome == outcome).count() as u64;
+    let sessions: BTreeSet<u32> = tape.responses.iter().map(|response| response.session).collect();
     let mut contexts = BTreeSet::new();
     let mut bodies = BTreeSet::new();
     for response in tape.responses.iter().filter(|response| response.body != u32::MAX) {
@@ -119,7 +120,7 @@ fn summary(laid: &ReplayInput, scenario: &Scenario) -> report::ReplayedInput {
     }
     let facts = || bodies.iter().map(|&body| &tape.facts[body as usize]);
     report::ReplayedInput {
-        sessions: laid.history.sessions.len() as u64,
+        sessions: sessions.len() as u64,
         contexts: contexts.len() as u64,
         calls: tape.responses.len() as u64,
         silent: count(TapeEntry::Silent),

@@ -252,6 +252,15 @@ fn over_other_logs_a_single_endpoint_does_not_fail_the_gate() {
 }
 
 #[test]
+fn sessions_are_those_with_a_call() {
+    let home = home_with(7);
+    let plain = r#"{"type":"user","uuid":"u","sessionId":"three","timestamp":"2026-10-30T10:00:00Z","message":{"role":"user","content":"hello"}}"#;
+    home.write(".claude/projects/-home-u-other/three.jsonl", format!("{plain}\n"));
+    let report = home.json(&["replay"]);
+    assert_eq!(report["replay"]["input"]["sessions"], 2);
+}
+
+#[test]
 fn a_format_that_does_not_exist_is_an_error_with_its_line() {
     let home = home_with(3);
     for (text, line) in [

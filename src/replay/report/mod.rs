@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::replay::quotes::Quotes;
 use crate::replay::savings::{Bounds, Expanded, PaperClaim, PublishedClaim, Tally};
-use crate::report::numbers::thousands;
+use crate::report::numbers::counted;
 
 pub use crate::replay::report::json::{json, reaches_json, tally_json};
 pub use page::html;
@@ -42,7 +42,7 @@ pub struct ReplayReport {
 /// What was replayed.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq, Default)]
 pub struct ReplayedInput {
-    /// Sessions.
+    /// Sessions with a call.
     pub sessions: u64,
     /// Contexts: sessions' threads between compactions.
     pub contexts: u64,
@@ -189,7 +189,7 @@ impl ReplayReport {
     pub fn counters(&self) -> String {
         let only = self.input.counters.len() == 1;
         let words = self.input.counters.iter().map(|(name, sessions)| {
-            if only { name.clone() } else { format!("{name} ({} sessions)", thousands(*sessions)) }
+            if only { name.clone() } else { format!("{name} ({})", counted(*sessions, "session")) }
         });
         words.collect::<Vec<_>>().join(", ")
     }

@@ -6,7 +6,7 @@ use crate::base::body_shape::LayerId;
 use crate::base::error::Result;
 use crate::replay::report::{JsonBaselines, NamedTally, ReachSavings, ReplayArm, ReplayReport};
 use crate::replay::savings::{Bounds, Expanded, PaperClaim, PublishedClaim, Savings, share};
-use crate::report::numbers::{percent, thousands};
+use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Table, TableBuilder, TableFormat};
 
 /// What the table of reaches does not say.
@@ -118,10 +118,10 @@ fn scope(report: &ReplayReport) -> Vec<String> {
     let (responses, baseline) = report.arms.first().map_or((0, 0), |arm| (arm.total.count(), arm.total.baseline()));
     let mut lines = vec![
         format!(
-            "{} tool responses with text in {} contexts of {} sessions, {} tokens",
-            thousands(responses),
-            thousands(input.contexts),
-            thousands(input.sessions),
+            "{} with text in {} of {}, {} tokens",
+            counted(responses, "tool response"),
+            counted(input.contexts, "context"),
+            counted(input.sessions, "session"),
             thousands(baseline)
         ),
         format!("baseline: the text as it is (raw); tokens: {}; basis: replayed on the real text", report.counters()),
