@@ -223,7 +223,7 @@ pub struct PrefetchTally {
     pub late_name: PerHeld,
     /// Tokens that the prefetches sent out were expected to bring.
     pub predicted_tokens: u64,
-    /// Of these, those of prefetches that were not won.
+    /// Of these, those of prefetches that spared no call: that were not won, and as published all of them.
     pub unused_tokens: u64,
     /// Tokens of prefetches that the published pass would call cited: the actual ones where they are known.
     #[serde(skip)]

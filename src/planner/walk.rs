@@ -495,7 +495,7 @@ impl<'a> ContextWalk<'a> {
             let fate = self.race.records()[sent.record].fate;
             let tally = self.edges.entry((sent.moment.from, sent.moment.to)).or_default();
             tally.name_by_chance += chances.share(sent.moment.to);
-            record(tally, sent, fate, bytes_per_token);
+            record(tally, sent, fate, bytes_per_token, matches!(self.policy.wiring, Wiring::Published { .. }));
         }
         for left in &self.watch.left {
             let tally = self.edges.entry(left.edge).or_default();
@@ -508,8 +508,8 @@ impl<'a> ContextWalk<'a> {
     }
 }
 
-/// Enters one prefetch.
-fn record(tally: &mut PrefetchTally, sent: &SentPrefetch, fate: RaceEnd, bytes_per_token: f64) {
+/// Enters one prefetch; as published the agent's own call always runs, so that none spares anything.
+fn record(tally: &mut PrefetchTally, sent: &SentPrefetch, fate: RaceEnd, bytes_per_token: f64, always_runs: bool) {
     let end = match fate {
         _ if sent.failed => PrefetchEnd::Failed,
         RaceEnd::Won => PrefetchEnd::Won,
@@ -526,7 +526,7 @@ fn record(tally: &mut PrefetchTally, sent: &SentPrefetch, fate: RaceEnd, bytes_p
     tally.across_shell += u64::from(sent.across_shell && sent.ever == Match::Exact);
     tally.cited += u64::from(sent.cited);
     tally.predicted_tokens += sent.predicted_tokens;
-    if end == PrefetchEnd::Won {
+    if end == PrefetchEnd::Won && !always_runs {
         tally.spared_ms += sent.own_ms;
     } else {
         tally.unused_tokens += sent.predicted_tokens;

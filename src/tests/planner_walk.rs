@@ -127,6 +127,18 @@ fn a_file_that_is_fetched_and_then_read_is_won() {
     assert_eq!(found.spared_ms, 1000, "the agent's own call took a second");
 }
 
+#[test]
+fn as_published_a_prefetch_that_is_won_spares_nothing() {
+    let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs"]).read("src/a.rs")]);
+    let found = Replay::of(&scene).published();
+    assert!(found.ends[PrefetchEnd::Won] > 0, "{found:?}");
+    assert_eq!(
+        (found.spared_ms, found.unused_tokens),
+        (0, found.predicted_tokens),
+        "the agent's own call runs all the same"
+    );
+}
+
 /// D2: the race runs against the clock of the log.
 #[test]
 fn a_prefetch_that_the_log_leaves_no_time_for_is_late() {

@@ -151,9 +151,8 @@ impl PlannerArm {
 
     /// The planner on against the planner off.
     pub fn net(&self) -> Net {
-        let PrefetchTally { calls, predicted_tokens, unused_tokens, hint_tokens, .. } = self.total;
+        let PrefetchTally { calls, unused_tokens, hint_tokens, .. } = self.total;
         let (saved, added) = (self.calls_saved(), self.calls_added());
-        let unused_tokens = if self.always_runs { predicted_tokens } else { unused_tokens };
         Net { calls_off: calls, calls_on: calls - saved + added, saved, added, unused_tokens, hint_tokens }
     }
 }
