@@ -12,8 +12,8 @@ pub enum ColumnValues {
     Wholes(Vec<Option<i64>>),
     /// Numbers, or nothing.
     Reals(Vec<Option<f64>>),
-    /// Yes or no.
-    Flags(Vec<bool>),
+    /// Yes or no, or nothing.
+    Flags(Vec<Option<bool>>),
 }
 
 /// A table of named columns of equal length.
@@ -74,7 +74,13 @@ impl<'a, R> Columns<'a, R> {
 
     /// Adds a column of yes and no.
     #[must_use]
-    pub fn flag(mut self, name: &'static str, value: impl Fn(&R) -> bool) -> Self {
+    pub fn flag(self, name: &'static str, value: impl Fn(&R) -> bool) -> Self {
+        self.flag_or_none(name, |row| Some(value(row)))
+    }
+
+    /// Adds a column of yes, no and nothing.
+    #[must_use]
+    pub fn flag_or_none(mut self, name: &'static str, value: impl Fn(&R) -> Option<bool>) -> Self {
         self.columns.push((name, ColumnValues::Flags(self.rows.iter().map(value).collect())));
         self
     }

@@ -65,7 +65,7 @@ pub struct EdgeSum {
     pub lag: Option<u32>,
     /// Pairs of calls; at any lag, calls of the earlier tool that the later one follows.
     pub count: u64,
-    /// Of these, with a prompt of a person between them.
+    /// Of these, with a prompt of a person between them; not counted at any lag.
     pub across_turns: u64,
     /// Contexts in which that happened.
     pub cases: u64,
@@ -130,7 +130,7 @@ pub struct Edge {
     pub p: Option<f64>,
     /// The same after Benjamini–Hochberg over all edges tested.
     pub q: Option<f64>,
-    /// Whether the edge is more than chance: `q` small enough, seen often and in several sessions.
+    /// Whether the edge is more than chance, where that was tested: `q` small enough, seen often and in several sessions.
     pub significant: bool,
 }
 

@@ -78,12 +78,12 @@ fn array(values: &ColumnValues) -> ArrayRef {
         ColumnValues::Texts(values) => Arc::new(StringArray::from_iter_values(values)),
         ColumnValues::Wholes(values) => Arc::new(values.iter().copied().collect::<Int64Array>()),
         ColumnValues::Reals(values) => Arc::new(values.iter().copied().collect::<Float64Array>()),
-        ColumnValues::Flags(values) => Arc::new(values.iter().copied().map(Some).collect::<BooleanArray>()),
+        ColumnValues::Flags(values) => Arc::new(values.iter().copied().collect::<BooleanArray>()),
     }
 }
 
 fn is_nullable(values: &ColumnValues) -> bool {
-    matches!(values, ColumnValues::Wholes(_) | ColumnValues::Reals(_))
+    !matches!(values, ColumnValues::Texts(_))
 }
 
 /// Version of the schema; it rises when a column is renamed, removed or changes its meaning.

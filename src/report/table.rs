@@ -284,7 +284,7 @@ fn cell(values: &ColumnValues, row: usize) -> String {
         ColumnValues::Texts(values) => values[row].clone(),
         ColumnValues::Wholes(values) => values[row].map(|value| value.to_string()).unwrap_or_default(),
         ColumnValues::Reals(values) => values[row].map(|value| value.to_string()).unwrap_or_default(),
-        ColumnValues::Flags(values) => values[row].to_string(),
+        ColumnValues::Flags(values) => values[row].map(|value| value.to_string()).unwrap_or_default(),
     }
 }
 

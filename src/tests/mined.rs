@@ -11,7 +11,8 @@ use super::harness::{Home, session};
 use crate::base::names::Sym;
 use crate::base::shuffled::Chance;
 use crate::frames::edge::{Edge, EdgeSum, EdgeSums, EdgeThresholds, EndSum, Turns};
-use crate::mine::{edge_graph, edges};
+use crate::mine::{edge_graph, edges, tables};
+use crate::report::table;
 use crate::shell::arguments::Exit;
 use crate::tests::log_builder::*;
 
@@ -206,6 +207,15 @@ fn the_time_between_runs_from_result_to_call() {
         let sums = edges::sums(&activities, &told.corpus.names, &[1], false, Turns::All).unwrap();
         assert_eq!((sums.edges.len(), sums.edges[0].gap_ms_p50, sums.edges[0].gap_ms_p90), (1, Some(7000), Some(7000)));
     }
+}
+
+#[test]
+fn what_is_not_counted_at_any_time_is_missing() {
+    let mut sums = sums_of(&[(1, 2, 30, 6)]);
+    sums.edges.push(EdgeSum { lag: None, chance: None, ..sums.edges[0] });
+    let rows = table::json(&tables::edges(&edges::edges(&sums, &THRESHOLDS)));
+    assert_eq!((&rows[0]["across_turns"], &rows[0]["significant"]), (&json!(0), &json!(false)));
+    assert_eq!((&rows[1]["across_turns"], &rows[1]["significant"]), (&json!(null), &json!(null)));
 }
 
 const THRESHOLDS: EdgeThresholds = EdgeThresholds { q_max: 0.05, count_min: 20, sessions_min: 5 };
