@@ -1,5 +1,7 @@
 //! Several configurations side by side: two files per endpoint, or the cells of a grid.
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
@@ -53,6 +55,22 @@ impl<'s> ReplayGrid<'s> {
         let mut counted: Vec<&str> = self.cells.iter().map(|(tokens, _)| tokens.as_str()).collect();
         counted.dedup();
         counted.join(" | ")
+    }
+
+    /// The swept keys that make no difference, whatever the others are.
+    pub fn idle(&self) -> Vec<&'s str> {
+        let is_idle = |&(axis, _): &(usize, &'s String)| {
+            let mut seen: BTreeMap<Vec<&String>, &(String, Vec<ReachSavings>)> = BTreeMap::new();
+            self.rows().all(|(cell, found)| {
+                let others = cell.values.iter().enumerate().filter(|(place, _)| *place != axis);
+                *seen.entry(others.map(|(_, value)| value).collect()).or_insert(found) == found
+            })
+        };
+        let is_swept = |axis: usize| {
+            self.scenarios.cells.iter().any(|cell| cell.values[axis] != self.scenarios.cells[0].values[axis])
+        };
+        let keys = self.scenarios.keys.iter().enumerate().filter(|(axis, _)| is_swept(*axis));
+        keys.filter(is_idle).map(|(_, key)| key.as_str()).collect()
     }
 
     /// The cells for programs.

@@ -14,9 +14,17 @@ pub type Axis = (KeyPath, Vec<Value>);
 /// Reads `--sweep`.
 ///
 /// # Errors
-/// If one is not `KEY=a,b,c`.
+/// If one is not `KEY=a,b,c`, or a key comes twice.
 pub fn axes(texts: &[String]) -> Result<Vec<Axis>> {
-    texts.iter().map(|text| axis(text)).collect()
+    let axes: Vec<Axis> = texts.iter().map(|text| axis(text)).collect::<Result<_>>()?;
+    for (place, (key, _)) in axes.iter().enumerate() {
+        if axes[..place].iter().any(|(other, _)| other == key) {
+            return Err(
+                Error::usage(format!("--sweep {key}: given twice")).hint("give all its values at once: KEY=A,B")
+            );
+        }
+    }
+    Ok(axes)
 }
 
 /// `KEY=a,b,c`: a key and the values that it takes.

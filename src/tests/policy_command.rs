@@ -284,6 +284,8 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
         ("prompt-cache", &["--set", "report.workspace.x.y=1"], &["--set report.workspace.x.y=1", "workspace"]),
         ("compaction", &["--set", "micro.target_tokens.x=2"], &["--set micro.target_tokens.x=2", "target_tokens"]),
         ("prompt-cache", &["--ttl", "7m"], &["7m", "5m or 1h"]),
+        ("prompt-cache", &["--set", "ttl=5m", "--ttl", "1h"], &["--set ttl=5m and --ttl are both given"]),
+        ("compaction", &["--set", "compaction.tier=micro", "--tier", "auto"], &["--tier are both given"]),
         ("prompt-cache", &["--set", "layout=mine"], &["mine", "agent-runtime"]),
         ("prompt-cache", &["--set", "slack_s=-4"], &["slack_s", "-4"]),
         ("compaction", &["--ttl", "7m"], &["7m", "5m or 1h"]),

@@ -252,12 +252,15 @@ fn over_other_logs_a_single_endpoint_does_not_fail_the_gate() {
 }
 
 #[test]
-fn sessions_are_those_with_a_call() {
+fn sessions_are_those_with_a_call_and_idle_keys_are_named() {
     let home = home_with(7);
     let plain = r#"{"type":"user","uuid":"u","sessionId":"three","timestamp":"2026-10-30T10:00:00Z","message":{"role":"user","content":"hello"}}"#;
     home.write(".claude/projects/-home-u-other/three.jsonl", format!("{plain}\n"));
     let report = home.json(&["replay"]);
     assert_eq!(report["replay"]["input"]["sessions"], 2);
+    let swept = home.run(&["replay", "--sweep", "enrichment.enabled=true,false", "--sweep", "dedup.lru_size=1,5"]);
+    assert!(swept.err.contains("# enrichment.enabled: no value makes a difference"), "{}", swept.err);
+    assert!(!swept.err.contains("# dedup.lru_size: no value"), "{}", swept.err);
 }
 
 #[test]
@@ -288,6 +291,7 @@ fn odd_arguments_are_usage_errors_that_say_what_to_do() {
         &["--agent-profile", "nobody"],
         &["--max-regression", "2"],
         &["--sweep", "mckp.formats_enabled=[\"zip\"]"],
+        &["--sweep", "dedup.lru_size=1", "--sweep", "dedup.lru_size=2"],
     ] {
         let outcome = home.run(&[&["replay"], arguments].concat());
         assert_ne!(outcome.exit, Exit::Done, "{arguments:?}");

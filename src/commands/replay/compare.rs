@@ -18,6 +18,12 @@ pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mu
     let grid = ReplayGrid::run(scenarios, input)?;
     input.tell(&args.asked.output, context)?;
     tell(scenarios, &args.asked.output, context)?;
+    for key in grid.idle().into_iter().filter(|_| !args.asked.output.quiet) {
+        writeln!(
+            context.err,
+            "# {key}: no value makes a difference, this replay does not read it or meets no answer for it"
+        )?;
+    }
     let (form, reach) = (args.asked.output.form(), scenarios.reaches.chosen());
     if form == TableFormat::Json {
         let fields = input.fields(json!({

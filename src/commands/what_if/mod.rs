@@ -278,8 +278,14 @@ fn sheets(args: &Args, rows: &[StackRow], shipped: &PolicyConfigs) -> Result<Pol
             settings.push(Assigned::parse(&format!("{key}={value}"), flag)?);
         }
     }
+    let short = settings.clone();
     for text in &args.setting.set {
-        settings.push(Assigned::parse(text, format!("--set {text}"))?);
+        let set = Assigned::parse(text, format!("--set {text}"))?;
+        // The name of the policy may be left out.
+        if let Some(short) = short.iter().find(|short| short.key.ends_with(&set.key)) {
+            return Err(Error::usage(format!("{} and {} are both given", set.place, short.place)).hint("leave one out"));
+        }
+        settings.push(set);
     }
     for setting in &settings {
         sheets.set(setting, &asked)?;
