@@ -34,8 +34,39 @@ fn most_called(fingerprints: &[Fingerprint]) -> Vec<&Fingerprint> {
     most
 }
 
-/// All fields that a table can hold, one row per endpoint.
-pub fn table(fingerprints: &[Fingerprint]) -> Table {
+/// All fields, one row per endpoint, under the names and in the order of the Parquet form.
+pub fn csv(fingerprints: &[Fingerprint]) -> Table {
+    let optional = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let mix = |row: &&Fingerprint| {
+        let shares: Vec<String> = row.shape_mix.iter().map(|(shape, share)| format!("{shape}={share}")).collect();
+        shares.join(" ")
+    };
+    TableBuilder::of(fingerprints)
+        .text("endpoint_class", |row| row.endpoint.clone())
+        .number("call_count", |row| row.calls.to_string())
+        .number("events", |row| row.events.to_string())
+        .number("avg_response_chars", |row| row.bytes_mean.to_string())
+        .text("shape_dominant", |row| row.shape_dominant.clone().unwrap_or_default())
+        .text("shape_mix", mix)
+        .number("dup_rate", |row| row.dup_rate().to_string())
+        .number("repeat_distance_p90", |row| row.repeat_distance_p90.map(|p90| p90.to_string()).unwrap_or_default())
+        .number("format_entropy", |row| row.format_entropy.to_string())
+        .text("inner_formats_top3", |row| row.inner_formats_top3.join(" "))
+        .number("avg_cols", |row| optional(row.columns_mean))
+        .number("avg_rows", |row| optional(row.rows_mean))
+        .number("key_stability_mean", |row| optional(row.key_stability_mean))
+        .number("first_seen_ms", |row| row.first_ms.to_string())
+        .number("last_seen_ms", |row| row.last_ms.to_string())
+        .number("source_sessions", |row| row.sessions.to_string())
+        .number("tokens_baseline", |row| row.tokens.total().to_string())
+        .number("dedup_savings", |row| optional(row.tokens.dedup()))
+        .number("encoder_savings", |row| optional(row.tokens.encoder()))
+        .number("combined_savings", |row| optional(row.tokens.combined()))
+        .table()
+}
+
+/// The published fields for Markdown, one row per endpoint.
+pub fn markdown(fingerprints: &[Fingerprint]) -> Table {
     let optional = |value: Option<f64>, digits: usize| value.map(|v| format!("{v:.digits$}")).unwrap_or_default();
     TableBuilder::of(fingerprints)
         .text("endpoint_class", |row| row.endpoint.clone())

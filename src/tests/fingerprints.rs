@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::{Value, json};
 
 use super::harness::{Home, hidden};
@@ -165,6 +166,25 @@ fn assert_fingerprint(found: &Value, wanted: &Expected) {
 fn mined(home: &Home) -> Value {
     let mut report = home.json(&["mine", "fingerprints", "--from-telemetry", "--reproducible", "-q"]);
     report["fingerprints"].take()
+}
+
+#[test]
+fn csv_has_the_fields_of_parquet() {
+    let home = Home::new();
+    home.write(".config/devboy/telemetry/events/all.jsonl", lines(&events(3, 200)));
+    let csv = home.run(&["mine", "fingerprints", "--from-telemetry", "-q", "--format", "csv"]).out;
+    let (head, first) = csv.split_once('\n').unwrap();
+    let path = home.path("endpoints.parquet");
+    let parquet = ["mine", "fingerprints", "--from-telemetry", "-q", "--format", "parquet", "--output"];
+    let written = home.run(&[&parquet[..], &[path.to_str().unwrap()]].concat());
+    assert_eq!(written.exit, Exit::Done, "{}", written.err);
+    let reader = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
+    let schema = reader.metadata().file_metadata().schema_descr();
+    let fields: Vec<&str> = schema.root_schema().get_fields().iter().map(|field| field.name()).collect();
+    assert_eq!(head.split(',').collect::<Vec<_>>(), fields);
+    let found = mined(&home);
+    let baseline = found[0]["savings"]["baseline_tokens"].as_f64().unwrap().to_string();
+    assert!(first.lines().next().unwrap().contains(&baseline), "{first}");
 }
 
 #[test]

@@ -69,8 +69,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let stamp = output.stamp(context);
     args.asked.export.send(context, |out, width| match args.asked.export.form() {
         ExportForm::Table => fingerprints::overview(&rows).write(out, TableFormat::Table, width),
-        ExportForm::Csv => fingerprints::table(&rows).write(out, TableFormat::Csv, width),
-        ExportForm::Md => fingerprints::table(&rows).write(out, TableFormat::Md, width),
+        ExportForm::Csv => fingerprints::csv(&rows).write(out, TableFormat::Csv, width),
+        ExportForm::Md => fingerprints::markdown(&rows).write(out, TableFormat::Md, width),
         ExportForm::Dot | ExportForm::Mermaid => Err(no_graph()),
         ExportForm::Parquet => write_endpoints(out, &rows, &responses.about()),
         ExportForm::Json => envelope::write(out, "mine fingerprints", stamp, fields),
