@@ -120,9 +120,8 @@ fn effect_words(effect: &Effect) -> String {
     };
     let ends = effect.tokens_95.filter(|_| effect.tokens.abs() >= 0.5);
     let signed = |tokens: f64| format!("{}{}", if tokens <= -0.5 { "-" } else { "" }, count(tokens));
-    let ends = ends.map_or_else(String::new, |(low, high)| {
-        format!(", 95 % {} to {} over sessions", signed(low), signed(high))
-    });
+    let ends = ends
+        .map_or_else(String::new, |(low, high)| format!(", 95 % {} to {} over sessions", signed(low), signed(high)));
     let is_shared = (effect.alone - effect.tokens).abs() >= 0.5;
     let alone =
         if is_shared { format!("; its share with the others, alone {}", signed(effect.alone)) } else { String::new() };

@@ -182,7 +182,10 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
     let effectiveness = responses.effectiveness()?;
     if effectiveness.is_active() {
         writeln!(err, "# enrichment: {effectiveness}")?;
-        writeln!(err, "#   by the published definitions: a prefetch that nobody judged is a miss, and hints cost nothing")?;
+        writeln!(
+            err,
+            "#   by the published definitions: a prefetch that nobody judged is a miss, and hints cost nothing"
+        )?;
     }
     for line in r7_speculation::lines(&proposal.findings) {
         writeln!(err, "# {line}")?;
