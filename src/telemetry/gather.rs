@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use crate::base::names::{Names, Sym};
 use crate::logs::trace::Millis;
-use crate::telemetry::log::{EncodedTokens, EventLog, RecordedEvent, encodings_of};
+use crate::telemetry::log::{EncodedTokens, EventLog, RecordedAs, RecordedEvent, encodings_of};
 use crate::telemetry::parse::{ParsedRows, RowTexts, SIDE};
 
 /// So many runs more than sessions are taken for sessions that stand in pieces.
@@ -158,27 +158,38 @@ fn bring_together(events: &mut [RecordedEvent], mut runs: Vec<Range<usize>>) {
     }
 }
 
-/// Leaves one of all events that are the same in everything, which stand beside each other, and says how many went. Nobody
-/// calls a tool twice under one id: the others stood in copies of a file. Where the recorder gave no id nothing is merged.
+/// Leaves one of all events that are the same in everything but the annotation, which stand beside each other, and says how
+/// many went: nobody calls a tool twice under one id, so the others stood in copies of a file. What was annotated stays.
+/// Responses without the id of a call may be alike by chance; they all stay.
 fn merge_copies(events: &mut Vec<RecordedEvent>, encodings: &[EncodedTokens]) -> u64 {
     let before = events.len();
     events.dedup_by(|next, kept| {
-        next.call != 0
+        let has_identity = next.call != 0 || next.what != RecordedAs::Response;
+        let is_copy = has_identity
             && (next.session, next.ts, next.call) == (kept.session, kept.ts, kept.call)
-            && order(next, kept, encodings).is_eq()
+            && unannotated_order(kept, next, encodings).is_eq();
+        if is_copy {
+            // The order puts what is annotated last.
+            kept.plan.cited = next.plan.cited;
+        }
+        is_copy
     });
     (before - events.len()) as u64
 }
 
 /// The order of a log, and behind it everything else that tells two events apart: equals are the same in all fields.
 fn order(a: &RecordedEvent, b: &RecordedEvent, encodings: &[EncodedTokens]) -> Ordering {
+    unannotated_order(a, b, encodings).then_with(|| a.plan.cited.cmp(&b.plan.cited))
+}
+
+fn unannotated_order(a: &RecordedEvent, b: &RecordedEvent, encodings: &[EncodedTokens]) -> Ordering {
     let rest = |event: &RecordedEvent| {
         let plan = event.plan;
         (
             (event.step, event.tool, event.endpoint, event.path, event.bytes, event.shape, event.inner_formats),
             (event.depth, event.columns, event.rows, event.items, event.key_stability.to_bits()),
             (event.layer, event.format, event.baseline, event.sent, event.weight.to_bits()),
-            (event.mixed, event.handle_tokens, event.what, plan.prefetched, plan.predicted, plan.cited, plan.declined),
+            (event.mixed, event.handle_tokens, event.what, plan.prefetched, plan.predicted, plan.declined),
         )
     };
     let encoded = |event: &RecordedEvent| {

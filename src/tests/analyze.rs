@@ -426,3 +426,35 @@ fn what_was_fetched_ahead_is_no_example_of_how_the_agent_works() {
     assert!(told.contains("# besides 40 events of the planner"), "{told}");
     assert!(told.contains("prefetches=26 dispatched=0 declines=14"), "{told}");
 }
+
+#[test]
+fn an_empty_window_leaves_the_fingerprints_as_they_are() {
+    let home = Home::new();
+    home.write(EVENTS, lines(&repeats_far_apart()));
+    home.run(&["tune", "analyze"]);
+    let path = home.config().parent().unwrap().join("telemetry/endpoints.parquet");
+    let before = std::fs::read(&path).unwrap();
+    let empty = home.run(&["tune", "analyze", "--allow-empty", "--until", "2001-01-01"]);
+    assert_eq!((empty.exit, std::fs::read(&path).unwrap() == before), (Exit::Done, true), "{}", empty.err);
+}
+
+#[test]
+fn evidence_stands_on_one_line_of_a_table_and_a_new_file_says_why_it_has_a_version() {
+    let home = Home::new();
+    home.write(EVENTS, lines(&repeats_far_apart()));
+    let analyze = ["tune", "analyze", "--dry-run"];
+    for form in ["csv", "md"] {
+        let table = home.run(&[&analyze[..], &["--format", form]].concat()).out;
+        assert!(table.contains("lru_size") && !table.contains("u{a}"), "{table}");
+    }
+    assert!(home.run(&analyze).out.contains("# schema_version: "));
+}
+
+#[test]
+fn a_named_place_without_telemetry_is_told_by_the_history_as_well() {
+    let home = Home::new();
+    let missing = home.run(&["tune", "history", "--input-dir", "nowhere"]);
+    assert_eq!(missing.exit, Exit::Failed);
+    assert!(missing.err.contains("nowhere") && missing.err.contains("does not exist"), "{}", missing.err);
+    assert_eq!(home.run(&["tune", "history", "--input-dir", "nowhere", "--allow-empty"]).exit, Exit::Done);
+}

@@ -1112,6 +1112,10 @@ fn events_that_are_the_same_in_everything_count_once_wherever_they_stand() {
     assert_eq!(telemetry.log.events.len(), 20);
     assert!((69..=71).contains(&telemetry.copied_events), "{}", telemetry.copied_events);
 
+    let annotated = PipelineEvent { cited_in_next_n_turns: Some(false), ..event("s", 3) };
+    let telemetry = Store::of(lines(&[annotated, event("s", 3)])).read();
+    assert_eq!((telemetry.copied_events, telemetry.log.events[0].plan.cited), (1, Some(false)));
+
     let other = PipelineEvent { tokens_final: 62, ..event("s", 3) };
     let nameless = PipelineEvent { tool_call_id_hash: String::new(), ..event("s", 4) };
     let telemetry = Store::of(lines(&[event("s", 3), other, nameless.clone(), nameless])).read();

@@ -77,6 +77,19 @@ impl Responses {
         Error::failed("no telemetry found").hint(hints.join("\n"))
     }
 
+    /// Checks that the places of telemetry that the user named are there.
+    ///
+    /// # Errors
+    /// If one is not.
+    pub fn expect_places(&self) -> Result<()> {
+        let ResponseOrigin::Telemetry(telemetry) = &self.origin else { return Ok(()) };
+        let missing = telemetry.places.iter().find(|place| place.origin == "--input-dir" && !place.found);
+        missing.map_or(Ok(()), |place| {
+            let looked = format!("looked at {} (--input-dir): does not exist", place.path.shown());
+            Err(Error::failed("no telemetry found").hint(looked))
+        })
+    }
+
     /// Tells the user what is worth knowing about the input.
     pub fn tell(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
         let telemetry = match &self.origin {

@@ -37,6 +37,9 @@ pub fn history(args: &history::Args, context: &mut Context<'_>) -> Result<Exit> 
     let wanted =
         Wanted { input: &args.input, window: window::ALL, settings: &settings, output: &args.report, planner: None };
     let responses = Responses::from_telemetry(&wanted, context)?;
+    if !args.input.allow_empty {
+        responses.expect_places()?;
+    }
     let rules = HistoryRules::load(&Data::new(args.input.rules_dir.as_deref())?)?;
     let billed = billed(&path, args, context)?;
     let user = context.env.claude_places().file(SettingsScope::User).map(|path| name_of(&path));
