@@ -158,7 +158,7 @@ fn request_label(timeline: &Timeline, request: &Request, key: CostKey, dates: &m
         CostKey::Effort => word(timeline.names.text(request.setting.effort)),
         CostKey::AgentType if chain.place == Place::Main && chain.agent_type == Sym::default() => word("(main thread)"),
         CostKey::AgentType => match timeline.names.text(chain.agent_type) {
-            "" => word("(subagents of no known kind)"),
+            "" => word(NO_KIND),
             kind => Label::Agent(kind.to_owned()),
         },
         CostKey::Version => word(timeline.names.text(request.version)),
@@ -301,6 +301,8 @@ fn content(block: &Block, key: CostKey) -> &'static str {
     }
 }
 
+/// Subagents whose kind no log names.
+pub const NO_KIND: &str = "(subagents of no known kind)";
 /// What stands before all messages.
 pub const PREFIX: &str = "(system prompt and tool definitions)";
 /// What the model thought.

@@ -28,7 +28,7 @@ pub enum Verdict {
     Hold(String),
     /// It pays, but a client of the last weeks does not know it yet.
     Wait {
-        /// What would be set, in words: "autoCompactWindow: 150000".
+        /// What would be set, in words: "autoCompactWindow = 150000".
         setting: String,
         /// What has to be updated.
         update: String,

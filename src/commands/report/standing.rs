@@ -30,8 +30,8 @@ pub fn of(
     let mut standing = BTreeMap::new();
     for finding in &page.findings {
         if let Some(mut stands) = one(finding, &layers, &levers)? {
-            if let (true, StandingSetting::Off(why, _)) = (is_shared, &mut stands) {
-                *why = without_paths(why).into_owned();
+            if let (true, StandingSetting::Off { words, .. }) = (is_shared, &mut stands) {
+                *words = without_paths(words).into_owned();
             }
             standing.insert(finding.id.clone(), stands);
         }
@@ -47,7 +47,7 @@ fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Resul
         let Some(key) = lever.key(None) else { return Ok(None) };
         if let Some(obstacle) = layers.overridden(lever, &key, levers)? {
             let words = format!("{} is {}", set.lever, obstacle.why);
-            return Ok(Some(StandingSetting::Off(words, obstacle.is_own)));
+            return Ok(Some(StandingSetting::Off { words, is_own: obstacle.is_own }));
         }
         let value = layers.value(&key)?;
         same &= value.as_ref() == Some(&set.value);

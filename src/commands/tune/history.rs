@@ -292,7 +292,9 @@ fn step(change: &JournalChange) -> String {
 fn reasons(change: &JournalChange) -> Vec<String> {
     let effect = change.effect.map(|effect| {
         let share = if effect.baseline > 0.0 { effect.tokens / effect.baseline } else { 0.0 };
-        format!("what it belongs to: expected to save {:.0} tokens more, {} of all", effect.tokens, percent(share))
+        let (tokens, share) = (thousands(effect.tokens.abs().round() as u64), percent(share.abs()));
+        let way = if effect.tokens < 0.0 { "less" } else { "more" };
+        format!("the change that it is part of is expected to save {tokens} tokens {way}, {share} of all")
     });
     let forecast = change.forecast.as_ref().map(|told| format!("expected: {}", findings::forecast_words(told)));
     let n = if change.n > 0 { format!(" (n {})", thousands(change.n)) } else { String::new() };

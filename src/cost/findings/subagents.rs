@@ -6,6 +6,7 @@ use crate::cost::findings::levers::Settable;
 use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::thresholds::Subagents;
 use crate::cost::findings::{BillEvidence, Case, FindingBasis};
+use crate::cost::groups::NO_KIND;
 use crate::logs::timeline::requests::{Chain, NONE, Request};
 use crate::logs::trace::Place;
 use crate::whatif::sim::cost::Cost;
@@ -29,7 +30,7 @@ fn case(evidence: &BillEvidence<'_>, sheet: &Subagents) -> Option<Case> {
     };
     for chain in timeline.chains.iter().filter(|chain| is_own(evidence, sheet, chain)) {
         let kind = match timeline.names.text(chain.agent_type) {
-            "" => "(subagents of no known kind)",
+            "" => NO_KIND,
             kind => kind,
         };
         for index in chain.requests.clone() {

@@ -42,7 +42,7 @@ fn verdict(verdict: CostVerdict) -> &'static str {
     match verdict {
         CostVerdict::Cheaper => "holds",
         CostVerdict::MoreExpensive => "costs more",
-        CostVerdict::NoClearWinner => "not told from chance",
+        CostVerdict::NoClearWinner => "not told from chance or error",
     }
 }
 

@@ -46,11 +46,16 @@ pub enum StandingSetting {
     Same(String),
     /// Another value, in words.
     Other(String),
-    /// Something because of which it would have no effect, in words; and whether the user can take it away.
-    Off(String, bool),
+    /// Something because of which it would have no effect.
+    Off {
+        /// In words.
+        words: String,
+        /// Whether the user can take it away.
+        is_own: bool,
+    },
 }
 
-/// A finding in three lines.
+/// A finding, part by part.
 pub struct ToldFinding {
     /// What happens.
     pub what: String,
@@ -196,7 +201,7 @@ impl Telling<'_> {
             .then(|| format!("{} a month", usd(value * self.sheet.days_per_month / days as f64)))
     }
 
-    /// A finding in three lines.
+    /// A finding, part by part.
     pub fn told(&self, finding: &BillFinding) -> ToldFinding {
         let month = self.a_month(finding.saved_usd).map(|month| format!(", {month}")).unwrap_or_default();
         let (at_most, of, basis) = match finding.basis {
@@ -250,8 +255,8 @@ impl Telling<'_> {
                     let but = update.map_or_else(String::new, |update| format!("; but {update}"));
                     format!("{words}: done; what is told here happened without it{but}")
                 }
-                Some(StandingSetting::Off(words, false)) => format!("nothing to set: {words}"),
-                Some(StandingSetting::Off(words, true)) => {
+                Some(StandingSetting::Off { words, is_own: false }) => format!("nothing to set: {words}"),
+                Some(StandingSetting::Off { words, is_own: true }) => {
                     format!("first take away what stands in the way: {words}. Then {advice}; effect: {effect}")
                 }
                 Some(StandingSetting::Other(words)) if finding.basis == FindingBasis::Priced => {

@@ -98,7 +98,7 @@ pub type Versions = BTreeMap<String, Millis>;
 /// The first of these levers that every one of these clients knows.
 ///
 /// # Errors
-/// Says what to update, and from which version on each lever is known.
+/// Says what to update, and from which version on the first lever is known.
 pub fn known<'l>(levers: &[&'l Lever], versions: &Versions) -> std::result::Result<&'l Lever, String> {
     if let Some(lever) = levers.iter().find(|lever| unknowing(lever, versions).is_none()) {
         return Ok(lever);
