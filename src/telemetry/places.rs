@@ -5,6 +5,7 @@ use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use crate::base::numbers;
 use crate::base::unpack::Packing;
 use crate::base::visible::Shown as _;
 use crate::logs::trace::{Millis, NO_TIME};
@@ -84,6 +85,7 @@ pub(super) fn find(places: &mut [TelemetryPlace]) -> FoundTelemetry {
             Err(cause) => walk.odd(&place.path, &cause),
         }
     }
+    walk.note_passed_over();
     let mut found = walk.found;
     found.files.sort_by(|a, b| a.path.cmp(&b.path));
     let mut seen = BTreeSet::new();
@@ -95,6 +97,8 @@ pub(super) fn find(places: &mut [TelemetryPlace]) -> FoundTelemetry {
 struct DirectoryWalk {
     found: FoundTelemetry,
     directories: BTreeSet<PathBuf>,
+    /// Files that look like telemetry and do not end as it does (`s.jsonl.1`, `S.JSONL`).
+    passed_over: BTreeSet<PathBuf>,
 }
 
 impl DirectoryWalk {
@@ -132,6 +136,9 @@ impl DirectoryWalk {
         let is_plain = kind.as_ref().is_ok_and(|kind| !kind.is_symlink());
         let is_directory = if is_plain { kind.is_ok_and(|kind| kind.is_dir()) } else { path.is_dir() };
         if !is_directory && packing.is_none() {
+            if looks_like_lines(&path) {
+                self.passed_over.insert(path);
+            }
             return;
         }
         // Where no link leads anywhere else, asking the system for every file is most of the work.
@@ -142,6 +149,17 @@ impl DirectoryWalk {
             (Ok(canonical), Some(packing)) => self.file(&path, canonical, packing),
             (Ok(_), None) => {}
         }
+    }
+
+    fn note_passed_over(&mut self) {
+        let Some(first) = self.passed_over.first() else { return };
+        let files = numbers::counted(self.passed_over.len() as u64, "file");
+        let endings = "`.jsonl`, `.jsonl.gz` or `.jsonl.zst`";
+        let first = first.shown();
+        self.found.notes.push(format!(
+            "not read: {files} with `.jsonl` inside the name but not at its end (first: {first}); rename them to end in \
+             {endings}, or name each with --input-dir"
+        ));
     }
 
     fn file(&mut self, path: &Path, canonical: PathBuf, packing: Packing) {
@@ -161,6 +179,12 @@ impl DirectoryWalk {
             }
         }
     }
+}
+
+/// Whether a name has `.jsonl` in it, large or small. Hidden files are of programs that have not finished writing them.
+fn looks_like_lines(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    !name.starts_with('.') && name.contains(".jsonl")
 }
 
 /// What a directory holds, by name: of two links to the same directory always the same one is followed.

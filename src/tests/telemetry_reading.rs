@@ -1324,6 +1324,18 @@ fn links_and_pipes_do_not_trap_the_reader() {
 }
 
 #[test]
+fn names_that_only_look_like_telemetry_are_told_of() {
+    let store = Store::of(line(&event("s", 1)));
+    for name in ["S.JSONL", "s.jsonl.1", "sub/t.jsonl.bak", ".t.jsonl.part", "notes.txt"] {
+        store.put(name, line(&event("s", 2)));
+    }
+    let telemetry = store.read();
+    assert_eq!((telemetry.log.events.len(), telemetry.files.len()), (1, 1));
+    let told = telemetry.notes.iter().find(|note| note.starts_with("not read: 3 files")).expect("a note");
+    assert!(told.contains(&format!("(first: {})", store.path("S.JSONL").display())), "{told}");
+}
+
+#[test]
 fn additions_are_left_out_when_they_say_nothing() {
     let bare = serde_json::to_value(event("s", 1)).unwrap();
     let written: BTreeSet<&str> = bare.as_object().unwrap().keys().map(String::as_str).collect();
