@@ -8,8 +8,8 @@ use crate::base::tokenizer::VOCABULARIES;
 use crate::cost::groups::requests_of_blocks;
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline, ToolCall};
 
-/// Calls that failed.
-pub const FAILED: &str = "(calls that failed)";
+/// Calls with an error for a result: failed, refused, or cancelled with one beside them.
+pub const FAILED: &str = "(calls that failed or were refused)";
 /// Calls that were made once more in the request after, and worked.
 pub const AGAIN: &str = "(the same tool again, right after it failed)";
 /// Readings whose text was in the context.

@@ -125,7 +125,7 @@ impl Summary {
         ));
         if self.failed_calls > 0 {
             lines.push(format!(
-                "{} that failed {}; {} made once more right after {}.",
+                "{} that failed or were refused {}; {} made once more right after {}.",
                 counted(self.failed_calls, "call"),
                 part(&self.failed),
                 counted(self.made_again_calls, "call"),
