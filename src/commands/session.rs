@@ -159,10 +159,12 @@ fn show(
         let fence = if form == TableFormat::Md { "```\n" } else { "" };
         writeln!(out, "{fence}{}\n{fence}{}\n", drawing.join("\n"), tables::CAPTION)?;
     }
-    let events = tables::events(found);
+    let (events, all) = tables::events(found, top);
+    let some =
+        if events.len() < all { format!(": {} of {all}, the rest with --all", events.len()) } else { String::new() };
     let dearest = tables::dearest(found, top);
     let sections = [
-        ("Compactions and cache misses".to_owned(), tables::moments(found, &events[..events.len().min(top)])),
+        (format!("Compactions and cache misses{some}"), tables::moments(found, &events)),
         ("Most expensive requests".to_owned(), tables::moments(found, &dearest)),
         ("What was most expensive to carry".to_owned(), tables::carried(&found.carried, top, name)),
     ];

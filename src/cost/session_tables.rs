@@ -127,12 +127,17 @@ pub fn moments(found: &SessionCost, chosen: &[&SessionRequest]) -> Table {
         .table()
 }
 
-/// Compactions and cache misses, in the order of the clock.
-pub fn events(found: &SessionCost) -> Vec<&SessionRequest> {
+/// Compactions and cache misses, in the order of the clock, and how many there are: compactions and the misses that lost
+/// most, if not all are wanted.
+pub fn events(found: &SessionCost, count: usize) -> (Vec<&SessionRequest>, usize) {
     let mut events: Vec<&SessionRequest> =
         found.moments.iter().filter(|moment| moment.compacted || moment.miss.is_some()).collect();
+    let all = events.len();
+    let weight = |moment: &SessionRequest| (moment.compacted, moment.miss_cost.nano_usd, moment.miss_cost.units);
+    events.sort_by_key(|moment| (std::cmp::Reverse(weight(moment)), moment.ts, moment.thread, moment.number));
+    events.truncate(count);
     events.sort_by_key(|moment| (moment.ts, moment.thread, moment.number));
-    events
+    (events, all)
 }
 
 /// What was carried longest, as a table.

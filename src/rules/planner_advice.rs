@@ -46,14 +46,14 @@ pub fn advice(stage: &PlannerStage, arms: &[PlannerArm], data: &Data) -> Result<
     }
     if changes {
         lines.push(
-            "`devboy tune analyze --from-claude-logs --auto-enrichment` judges the configured planner in the same way and \
-             writes this into the configuration"
+            "`devboy tune analyze --from-claude-logs --auto-enrichment` judges the configured planner over its own sessions and \
+             writes such a change into the configuration"
                 .to_owned(),
         );
     }
     let hit = |arm: &PlannerArm| arm.hit().value();
     let best = arms.iter().filter(|other| other.total.sent() > 0).max_by(|a, b| hit(a).total_cmp(&hit(b)));
-    if let Some(best) = best.filter(|best| best.name != CONFIGURED && hit(best) > hit(arm)) {
+    if let Some(best) = best.filter(|best| best.name != CONFIGURED && best.hit().lower > arm.hit().upper) {
         let how = match best.name.as_str() {
             MINED => "; `devboy tune from-claude-logs --tools` mines such links",
             SELECTIVE => "; `--write-selectivity FILE` writes its table for your configuration",

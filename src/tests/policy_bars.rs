@@ -8,6 +8,7 @@ use crate::frames::input::timeline::TimelineDetail;
 use crate::whatif::calibration;
 use crate::whatif::prompt_cache;
 use crate::whatif::prompt_cache::PromptCacheThresholds;
+use crate::whatif::sim::cells::CellRules;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
@@ -21,13 +22,14 @@ fn bars_of_the_cache_on_real_logs() {
     let text = |name: &str| data.text(name).unwrap();
     let prices = Prices::parse(&text("prices.toml"), "prices.toml").unwrap();
     let rules = SizeRules::parse(&text("policies/sizes.toml"), "sizes.toml").unwrap();
+    let cells = CellRules::parse(&text("policies/cells.toml"), "cells.toml").unwrap();
     let sheet = PromptCacheThresholds::parse(&text("policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
     let begin = Instant::now();
     let sizes = BlockSizes::new(&timeline, Estimator::Anchored, &rules);
     let ground = Simulator::new(&timeline, &sizes, &sheet.oracle, &prices);
     println!("ground in {:?}", begin.elapsed());
     let begin = Instant::now();
-    let found = prompt_cache::run(&ground, &sheet, &prices);
+    let found = prompt_cache::run(&ground, &sheet, &prices, &cells);
     println!("all runs in {:?}", begin.elapsed());
     let parts =
         [("all", found.against_bill), ("main", found.against_bill_main), ("held out", found.against_bill_held_out)];

@@ -13,6 +13,7 @@ use crate::whatif::prompt_cache::outcome::{Cause, PromptCache};
 use crate::whatif::prompt_cache::params::{CacheLayout, CacheLifetime, CacheRules, Params, Switch};
 use crate::whatif::prompt_cache::{PromptCacheThresholds, causes, verdict};
 use crate::whatif::sim::bill;
+use crate::whatif::sim::cells::CellRules;
 use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
 use crate::whatif::sim::figures::CostVerdict;
 use crate::whatif::sim::money::Prices;
@@ -23,6 +24,10 @@ use crate::whatif::sim::unlogged::unlogged;
 fn sheet() -> PromptCacheThresholds {
     PromptCacheThresholds::parse(&Data::default().text("policies/prompt_cache.toml").unwrap(), "prompt_cache.toml")
         .unwrap()
+}
+
+fn cells() -> CellRules {
+    CellRules::parse(&Data::default().text("policies/cells.toml").unwrap(), "cells.toml").unwrap()
 }
 
 fn prices() -> Prices {
@@ -39,7 +44,7 @@ fn on_ground<T>(timeline: &Timeline, change: impl FnOnce(&mut Params), look: imp
 }
 
 fn found(timeline: &Timeline, change: impl FnOnce(&mut Params)) -> PromptCache {
-    on_ground(timeline, change, |ground| prompt_cache::run(ground, &sheet(), &prices()))
+    on_ground(timeline, change, |ground| prompt_cache::run(ground, &sheet(), &prices(), &cells()))
 }
 
 /// Two sessions that pause for so many seconds, and whether the prefix is still there: one of the half on which the slack is
@@ -198,10 +203,12 @@ fn a_break_is_priced_by_what_was_written_again() {
 #[test]
 fn differences_within_the_error_have_no_winner() {
     let cost = |iet: u128| Cost { units: iet * u128::from(UNITS_PER_TOKEN), ..Cost::default() };
-    assert_eq!(verdict(cost(971), cost(1_000), 0.03), CostVerdict::NoClearWinner);
-    assert_eq!(verdict(cost(1_030), cost(1_000), 0.03), CostVerdict::NoClearWinner);
-    assert_eq!(verdict(cost(969), cost(1_000), 0.03), CostVerdict::Cheaper);
-    assert_eq!(verdict(cost(1_031), cost(1_000), 0.03), CostVerdict::MoreExpensive);
+    assert_eq!(verdict(cost(971), cost(1_000), 0.03, None), CostVerdict::NoClearWinner);
+    assert_eq!(verdict(cost(1_030), cost(1_000), 0.03, None), CostVerdict::NoClearWinner);
+    assert_eq!(verdict(cost(969), cost(1_000), 0.03, None), CostVerdict::Cheaper);
+    assert_eq!(verdict(cost(1_031), cost(1_000), 0.03, None), CostVerdict::MoreExpensive);
+    assert_eq!(verdict(cost(1_050), cost(1_000), 0.03, Some((-0.01, 0.11))), CostVerdict::NoClearWinner);
+    assert_eq!(verdict(cost(950), cost(1_000), 0.03, Some((-0.09, -0.01))), CostVerdict::Cheaper);
 }
 
 /// field-notes.md 3.3: the worked example, to the cent.

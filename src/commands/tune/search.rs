@@ -169,7 +169,8 @@ fn show(
         table.write(context.out, form, context.width)?;
     }
     if !of_client.is_empty() {
-        let heading = "Claude Code's own settings: cost as simulated, with what it breaks (devboy tune claude-settings writes what pays)";
+        let heading = "Claude Code's own settings: change of the simulated cost at the best value (`devboy tune \
+                       claude-settings` writes what pays clearly, and with --explain says why it holds the rest)";
         writeln!(context.out, "\n{}\n", form.sentence(heading))?;
         claude::table(of_client).write(context.out, form, context.width)?;
     }

@@ -111,6 +111,9 @@ fn in_words(args: &Args, reports: &[PolicyReport], context: &mut Context<'_>) ->
         for one in &cheapest_first {
             let bullet = if form == TableFormat::Md { "- " } else { "" };
             writeln!(context.out, "{bullet}{}", form.sentence(&report::first_line(one)))?;
+            if let Some(together) = report::together(one) {
+                writeln!(context.out, "{bullet}{}", form.sentence(&together))?;
+            }
         }
         let breaks = "hard: times that text is gone which is needed; soft: times that it is only named";
         writeln!(context.out, "\n{breaks}\nWhat each saves, pays and breaks: --all, or devboy what-if POLICY")?;

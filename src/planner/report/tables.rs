@@ -29,9 +29,9 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: TableFormat, w
     figures(report).write(out, format, width)?;
     let edges = edges(report);
     if !edges.is_empty() {
-        format.heading(out, "by edge: prefetched, and asked for within three calls")?;
+        format.heading(out, "by edge: prefetched, and asked for within three calls; intervals are over calls alone")?;
         edges.write(out, format, width)?;
-        format.heading(out, "by tool that is called ahead")?;
+        format.heading(out, "by tool that is called ahead; intervals are over calls alone")?;
         tools(report).write(out, format, width)?;
     }
     format.heading(

@@ -43,13 +43,11 @@ fn verdict(report: &PlannerReport) -> String {
     }
     for arm in &report.arms {
         let Some(metric) = reached(arm) else { continue };
-        let sure = if metric.verdict() == TargetVerdict::Pass {
-            "Yes"
-        } else {
-            "Perhaps, since the interval reaches below the target,"
-        };
+        let is_sure = metric.verdict() == TargetVerdict::Pass;
+        let (sure, but) =
+            if is_sure { ("Yes", "") } else { ("Perhaps", ", but the interval reaches below the target") };
         said.push(format!(
-            "{sure} with planner \"{}\": {} of what it fetches is asked for.",
+            "{sure} with planner \"{}\": {} of what it fetches is asked for{but}.",
             arm.name,
             interval(metric)
         ));

@@ -40,6 +40,13 @@ pub struct ThresholdPoint {
     pub sessions: u64,
 }
 
+impl ThresholdPoint {
+    /// The wider of the intervals of `exact`, over sessions and over prefetches; none without sessions.
+    pub fn exact_widest(&self) -> Option<(f64, f64)> {
+        self.exact_sessions.map(|(low, high)| (low.min(self.exact.lower), high.max(self.exact.upper)))
+    }
+}
+
 /// Thresholds from 0 to 1.
 pub fn thresholds(step: f64) -> Vec<f64> {
     let steps = (1.0 / step).round().max(1.0);
@@ -84,7 +91,7 @@ pub fn point(scored: &[Scored], threshold: f64, resampling: &Resampling) -> Thre
 /// prefetches where a single session has most of them, the other where only few sessions have any. Below the target
 /// itself no threshold is tried: there the good cells would pay for bad ones.
 pub fn operating_point(curve: &[ThresholdPoint], target: f64) -> Option<&ThresholdPoint> {
-    let low = |point: &ThresholdPoint| point.exact_sessions.map_or(0.0, |(low, _)| low).min(point.exact.lower);
+    let low = |point: &ThresholdPoint| point.exact_widest().map_or(0.0, |(low, _)| low);
     let reaching = curve.iter().filter(|point| point.threshold >= target && low(point) >= target);
     reaching.min_by(|a, b| a.threshold.total_cmp(&b.threshold))
 }

@@ -98,11 +98,11 @@ pub fn table(rows: &[ChosenValue]) -> Table {
     TableBuilder::of(rows)
         .text("setting", |row| row.setting.clone())
         .number("best value", |row| row.value.clone())
-        .number("of", |row| row.tried.to_string())
+        .number("values tried", |row| row.tried.to_string())
         .number("earlier sessions", |row| percent(row.earlier))
         .number("later sessions", |row| of(row, |later| later.change))
-        .number("from", |row| of(row, |later| later.lower))
-        .number("to", |row| of(row, |later| later.upper))
+        .number("95 % from", |row| of(row, |later| later.lower))
+        .number("95 % to", |row| of(row, |later| later.upper))
         .table()
 }
 

@@ -20,7 +20,12 @@ pub fn summary(found: &ArgCheck) -> Vec<String> {
     let wrongly = accepted.filter(|(class, _)| class.is_refused() && **class != ArgClass::UnknownTool);
     let mut lines = vec![
         format!("{} of {} to known tools are valid ({})", thousands(valid), counted(known, "call"), of(valid, known)),
-        format!("{} of {} in the log would have been refused here, too", thousands(refusals), counted(all, "refusal")),
+        format!(
+            "{} of {} in the log would have been refused here, too ({} of them for naming no tool that there is)",
+            thousands(refusals),
+            counted(all, "refusal"),
+            thousands(by_truth(Truth::UnknownTool, true))
+        ),
         format!("{} that ran would have been refused", counted(wrongly.map(|(_, calls)| calls).sum(), "call")),
     ];
     if unknown > 0 {

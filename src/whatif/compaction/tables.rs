@@ -83,11 +83,11 @@ pub struct CompactionReport<'a> {
 /// All tables with their titles; checks are held against `bars`.
 pub fn tables(found: &CompactionReport<'_>, bars: &CompactionBars) -> Vec<(String, Table)> {
     let all = [
-        ("compactions of the replay and of the log", both(found)),
         (
-            "thresholds: what compacting at another size would cost (baseline and summarisers together)",
+            "thresholds: what compacting at another size would cost, in input-equivalent tokens (log and summarisers)",
             sweep(&found.sweep),
         ),
+        ("compactions of the replay and of the log", both(found)),
         ("how well the rule knows the log's own compactions", checks(found, bars)),
         ("where automatic compactions began, by client version", edges(&found.placement)),
         ("edits whose source goes when all but the last human turns are cut", risk(&found.edit_ages)),

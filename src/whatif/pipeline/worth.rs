@@ -10,7 +10,7 @@ use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reach;
-use crate::report::numbers::percent;
+use crate::report::numbers::{percent, usd};
 use crate::settings::Settings;
 use crate::whatif::chosen::{Policy, PolicyConfigs};
 use crate::whatif::pipeline::replayed::ReplayedLayers;
@@ -78,8 +78,10 @@ impl Worth {
     /// One or two lines for people.
     pub fn words(&self) -> String {
         let [published, extended] = self.saved().map(percent);
-        let usd =
-            self.bill.usd().map_or_else(String::new, |usd| format!(" (as simulated, answers estimated: ${usd:.2})"));
+        let usd = self
+            .bill
+            .usd()
+            .map_or_else(String::new, |money| format!(" (as simulated, answers estimated: {})", usd(money)));
         let verdict = match self.is_worth_it() {
             true => String::new(),
             false => format!("; less than {} % of the bill, so it does not pay to build one", self.worth_percent_min),

@@ -27,6 +27,7 @@ use crate::whatif::prompt_cache::params::{CacheLayout, CacheLifetime, CacheRules
 use crate::whatif::prompt_cache::reference::PublishedStudy;
 use crate::whatif::prompt_cache::slack::TriedSlacks;
 use crate::whatif::sim::bill::Blind;
+use crate::whatif::sim::cells::CellRules;
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::figures::CostVerdict;
 use crate::whatif::sim::money::Prices;
@@ -92,7 +93,12 @@ impl PromptCacheThresholds {
 }
 
 /// Runs everything. `simulator` has the parameters that were asked for.
-pub fn run(simulator: &Simulator<'_>, sheet: &PromptCacheThresholds, prices: &Prices) -> PromptCache {
+pub fn run(
+    simulator: &Simulator<'_>,
+    sheet: &PromptCacheThresholds,
+    prices: &Prices,
+    cells: &CellRules,
+) -> PromptCache {
     let shipped = simulator.oracle.with(sheet.oracle.params);
     let observed = simulator.under(&shipped);
     let baseline = observed.baseline();
@@ -102,7 +108,7 @@ pub fn run(simulator: &Simulator<'_>, sheet: &PromptCacheThresholds, prices: &Pr
     let all = bill::compare(&observed, &predicted, |_| true);
     let error = all.cost_error().abs().max(sheet.compare.winner_percent_min / 100.0);
     let simulated = simulator.baseline();
-    let (simulated_cost, baseline_cost) = SimulatedRun::costs(&simulated, &baseline);
+    let compared = CostComparison::new(simulator, &baseline, &simulated, cells);
     let (billed, uncached) = bill::with_and_without_cache(simulator);
     let causes = causes::attribute(&observed);
     let expired = causes.get(&Cause::TtlExpiry).copied().unwrap_or_default();
@@ -117,14 +123,14 @@ pub fn run(simulator: &Simulator<'_>, sheet: &PromptCacheThresholds, prices: &Pr
         uncached,
         baseline: baseline.total(),
         simulated: simulated.total(),
-        verdict: verdict(simulated_cost, baseline_cost, error),
+        verdict: compared.verdict(error),
         against_bill: all,
         against_bill_main: bill::compare(&observed, &predicted, is_main),
         slack_s_fitted,
         weeks: tried.forecasts(sheet.fit.interval_percent / 100.0, sheet.fit.unknown_percent / 100.0),
         against_bill_held_out: bill::compare(&observed, &fitted, is_judged),
         best_per_session: best_per_session(simulator, &shipped, &baseline, &sheet.compare),
-        arms: arms(simulator, &shipped, &baseline, &sheet.compare, error),
+        arms: arms(simulator, &shipped, &baseline, (&sheet.compare, cells), error),
         idle_reads: idle_reads(simulator, prices, &sheet.compare.keepalive_s),
         reference: reference::own(&observed, &baseline, &expired, &billed, &sheet.reference),
         causes,
@@ -144,12 +150,45 @@ pub fn is_held_out(simulator: &Simulator<'_>, request: &Request) -> bool {
     simulator.timeline.session_of(request).id.0[0] & 1 == 1
 }
 
-/// Whether a variant costs more or less, if the difference is more than the model's own error.
-pub fn verdict(variant: Cost, baseline: Cost, error: f64) -> CostVerdict {
+/// Whether a variant costs more or less, if the difference is more than the model's own error and its interval over
+/// sessions, where there is one, does not hold none.
+pub fn verdict(variant: Cost, baseline: Cost, error: f64, interval: Option<(f64, f64)>) -> CostVerdict {
+    let may_be_nothing = interval.is_some_and(|(lower, upper)| lower < 0.0 && upper > 0.0);
     match baseline.change_to(&variant).unwrap_or_default() {
-        change if change.abs() <= error => CostVerdict::NoClearWinner,
+        change if change.abs() <= error || may_be_nothing => CostVerdict::NoClearWinner,
         change if change < 0.0 => CostVerdict::Cheaper,
         _ => CostVerdict::MoreExpensive,
+    }
+}
+
+/// A variant beside the baseline, in the money of the requests that have a price both ways.
+struct CostComparison {
+    before: Cost,
+    after: Cost,
+    /// Both costs of each session.
+    sessions: Vec<(Cost, Cost)>,
+    /// Ends of the 95 % interval of the change, over sessions.
+    interval: Option<(f64, f64)>,
+}
+
+impl CostComparison {
+    fn new(simulator: &Simulator<'_>, baseline: &SimulatedRun, variant: &SimulatedRun, cells: &CellRules) -> Self {
+        let [base, run] = SimulatedRun::priced_alike([baseline, variant]);
+        let (before, after) = (by_session(simulator, &base), by_session(simulator, &run));
+        let cost = |side: &BTreeMap<u32, Total>, session| side.get(session).map(|total| total.cost).unwrap_or_default();
+        let sessions: Vec<_> = before.keys().map(|session| (cost(&before, session), cost(&after, session))).collect();
+        let interval = cells.interval(&sessions);
+        Self { before: base.cost(), after: run.cost(), sessions, interval }
+    }
+
+    fn verdict(&self, error: f64) -> CostVerdict {
+        verdict(self.after, self.before, error, self.interval)
+    }
+
+    /// Sessions of which this holds of the change.
+    fn sessions_with(&self, holds: impl Fn(f64) -> bool) -> u64 {
+        let changes = self.sessions.iter().map(|(before, after)| before.change_to(after).unwrap_or_default());
+        changes.filter(|change| holds(*change)).count() as u64
     }
 }
 
@@ -158,7 +197,7 @@ fn arms(
     simulator: &Simulator<'_>,
     shipped: &CacheRules,
     baseline: &SimulatedRun,
-    compare: &Compare,
+    (compare, cells): (&Compare, &CellRules),
     error: f64,
 ) -> Vec<CacheArm> {
     let ttl = compare.ttl.iter().map(|&ttl| (format!("ttl={ttl}"), Params { ttl, ..shipped.params }));
@@ -175,19 +214,18 @@ fn arms(
         .map(|(name, params)| {
             let oracle = shipped.with(params);
             let run = simulator.under(&oracle).baseline();
-            let [base, run] = SimulatedRun::priced_alike([baseline, &run]);
-            let (before, after) = (by_session(simulator, &base), by_session(simulator, &run));
-            let change = |session: &u32| before[session].cost.change_to(&after[session].cost).unwrap_or_default();
-            let better = |session: &&u32| change(session) < 0.0;
-            let worse = |session: &&u32| change(session) > 0.0;
+            let compared = CostComparison::new(simulator, baseline, &run, cells);
+            let [_, priced] = SimulatedRun::priced_alike([baseline, &run]);
             CacheArm {
                 name,
-                total: run.total(),
-                against: base.cost(),
-                keep_alive_reads: run.extra.iter().filter(|extra| extra.call.cause == "keep_alive").count() as u64,
-                verdict: verdict(run.cost(), base.cost(), error),
-                sessions_better: before.keys().filter(better).count() as u64,
-                sessions_worse: before.keys().filter(worse).count() as u64,
+                total: priced.total(),
+                against: compared.before,
+                change_lower: compared.interval.map(|(lower, _)| lower),
+                change_upper: compared.interval.map(|(_, upper)| upper),
+                keep_alive_reads: priced.extra.iter().filter(|extra| extra.call.cause == "keep_alive").count() as u64,
+                verdict: compared.verdict(error),
+                sessions_better: compared.sessions_with(|change| change < 0.0),
+                sessions_worse: compared.sessions_with(|change| change > 0.0),
             }
         })
         .collect()

@@ -57,7 +57,7 @@ fn ratio(part: f64, whole: f64) -> f64 {
 }
 
 /// One way to cache, beside the simulated baseline.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CacheArm {
     /// What was set: `ttl=1h`.
     pub name: String,
@@ -65,6 +65,10 @@ pub struct CacheArm {
     pub total: Total,
     /// Cost of the simulated baseline, in the money of what has a price both ways.
     pub against: Cost,
+    /// Lower end of the 95 % interval over sessions of the change against it; none with too few sessions.
+    pub change_lower: Option<f64>,
+    /// Its upper end.
+    pub change_upper: Option<f64>,
     /// Reads that only kept a prefix alive.
     pub keep_alive_reads: u64,
     /// Against the simulated baseline.

@@ -31,8 +31,8 @@ fn ready<'s>(_scene: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Read
         }
         // Variants are held against the cache as it was, whatever was set.
         let shipped = PromptCacheThresholds { oracle: simulation.simulator.oracle.clone(), ..sheet };
-        let found =
-            prompt_cache::run(&simulation.simulator.under(finished.oracle), &shipped, &simulation.workload.prices);
+        let simulator = simulation.simulator.under(finished.oracle);
+        let found = prompt_cache::run(&simulator, &shipped, &simulation.workload.prices, &simulation.workload.cells);
         let calibration = calibrate(&simulation.workload.timeline, &simulation.workload.sizes.rules);
         let hidden = unlogged(&simulation.simulator);
         // Under the cache as it was there is nothing to compare but the variants.

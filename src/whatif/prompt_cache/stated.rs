@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::base::id::Id;
 use crate::base::model_id;
-use crate::report::numbers::{counted, known, percent};
+use crate::report::numbers::{counted, known, percent, usd};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent};
@@ -58,8 +58,8 @@ pub fn table(rows: &[Stated]) -> Table {
     TableBuilder::of(rows)
         .text("model", |row| row.model.clone())
         .text("sessions", |row| counted(row.sessions, "session"))
-        .number("stated", |row| format!("${:.2}", row.stated_nano_usd as f64 / 1e9))
-        .number("by the log", |row| known(row.logged.usd(), |usd| format!("${usd:.2}")))
+        .number("stated", |row| usd(row.stated_nano_usd as f64 / 1e9))
+        .number("by the log", |row| known(row.logged.usd(), usd))
         .count("tokens stated", |row| row.stated_tokens)
         .count("tokens in the log", |row| row.logged_tokens)
         .number("of those", |row| {

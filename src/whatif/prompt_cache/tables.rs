@@ -3,7 +3,7 @@
 use crate::report::numbers::{counted, known, percent, signed, thousands, usd};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::calibration::{self, Calibration};
-use crate::whatif::prompt_cache::outcome::{AgainstBill, IdleReads, PromptCache};
+use crate::whatif::prompt_cache::outcome::{AgainstBill, CacheArm, IdleReads, PromptCache};
 use crate::whatif::prompt_cache::reference::PublishedStudy;
 use crate::whatif::prompt_cache::{reference, stated};
 use crate::whatif::sim::cost::{Cost, Total};
@@ -16,8 +16,9 @@ const NOTES: [&str; 3] = [
      those that it logs as agents (acompact, aprompt_suggestion) are subagents on the bill; the fork that caches an answer before a person writes is assumed, with its measured size where the bill shows it",
     "the start of a request is not logged: the last record before its answer stands for it, which is late, so a little more \
      counts as expired; 15 s of slack make up for it",
-    "variants are held against the simulated log, not against the bill; a difference within the simulation's own error (or \
-     3 %) is called no clear winner",
+    "variants are held against the simulated log, not against the bill, both without the requests that have no price one \
+     way; a difference within the simulation's own error (or 3 %), or whose 95 % interval over sessions holds none, is \
+     called no clear winner",
 ];
 
 /// What the figures rest on; `with_output`: whether answers count.
@@ -219,16 +220,19 @@ fn arms(found: &PromptCache) -> Table {
     let own = ("as it was (simulated)", &found.baseline, &found.baseline.cost, None);
     let arms = found.arms.iter().map(|arm| (arm.name.as_str(), &arm.total, &arm.against, Some(arm)));
     let change = |total: &Total, base: &Cost| base.change_to(&total.cost);
-    let dollars = |total: &Total, base: &Cost| Some(signed(total.cost.usd()? - base.usd()?, 2));
+    let shown = |cost: &Cost| cost.usd().map_or_else(|| tokens(cost), usd);
+    let interval = |arm: &CacheArm| Some((arm.change_lower?, arm.change_upper?));
+    let ends = |(lower, upper)| format!("{} … {} %", signed(100.0 * lower, 1), signed(100.0 * upper, 1));
     TableBuilder::of(std::iter::once(own).chain(arms))
         .text("variant", |(name, ..)| (*name).to_owned())
         .number("read, M", |(_, total, ..)| millions(total.spent.read as f64))
         .number("written, M", |(_, total, ..)| millions(total.spent.write() as f64))
-        .number("cost", |(_, total, ..)| total.cost.usd().map_or_else(|| tokens(&total.cost), usd))
+        .number("cost", |(_, total, ..)| shown(&total.cost))
+        .number("instead of", |(.., base, arm)| known(arm.map(|_| shown(base)), |cost| cost))
         .number("change", |(_, total, base, _)| {
             known(change(total, base), |change| format!("{} %", signed(100.0 * change, 1)))
         })
-        .number("difference", |(_, total, base, _)| known(dollars(total, base), |dollars| dollars))
+        .number("95 %", |(.., arm)| known(arm.and_then(interval), ends))
         .number("better in", |(.., arm)| known(arm.map(|arm| arm.sessions_better), thousands))
         .number("worse in", |(.., arm)| known(arm.map(|arm| arm.sessions_worse), thousands))
         .text("verdict", |(.., arm)| known(arm.map(|arm| arm.verdict), |verdict| verdict.into_str().to_owned()))
@@ -337,7 +341,7 @@ fn cost(cost: &Cost) -> String {
         0 => String::new(),
         unpriced => format!(" besides {} without a price", counted(unpriced, "token")),
     };
-    cost.usd().map_or_else(|| tokens(cost), |usd| format!("${usd:.2}{besides}"))
+    cost.usd().map_or_else(|| tokens(cost), |dollars| format!("{}{besides}", usd(dollars)))
 }
 
 fn tokens(cost: &Cost) -> String {

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::base::error::Result;
-use crate::report::numbers::{counted, known, percent, signed as figure, thousands};
+use crate::report::numbers::{counted, known, percent, signed as figure, thousands, usd};
 use crate::report::table::{Table, TableBuilder, TableFormat};
 use crate::whatif::report::{PolicyReport, ReportDetail};
 use crate::whatif::sim::breakage::rows::{ClassCount, Strength};
@@ -148,6 +148,11 @@ pub fn clear_parts(reports: &[&PolicyReport]) -> Table {
         .number("off the bill", |(_, cell)| format!("{} %", figure(100.0 * cell.off_bill, 1)))
         .text("verdict", |(_, cell)| cell.verdict.into_str().to_owned())
         .table()
+}
+
+/// "−34.3 … −10.3 %"; none with too few sessions.
+fn ends(cell: &Cell) -> Option<String> {
+    Some(format!("{} … {} %", figure(100.0 * cell.lower?, 1), figure(100.0 * cell.upper?, 1)))
 }
 
 fn interval(cell: &Cell) -> String {
@@ -302,10 +307,11 @@ fn dollars(sides: &Sides) -> Option<String> {
 }
 
 fn signed_usd(value: f64) -> String {
-    let text = figure(value, 2);
-    match text.strip_prefix(['−', '+']) {
-        Some(digits) => format!("{}${digits}", &text[..text.len() - digits.len()]),
-        None => format!("${text}"),
+    // What rounds to nothing has no sign.
+    match (value * 100.0).round() {
+        0.0 => "$0.00".to_owned(),
+        cents if cents < 0.0 => format!("−{}", usd(-value)),
+        _ => format!("+{}", usd(value)),
     }
 }
 
@@ -333,11 +339,16 @@ fn answer(report: &PolicyReport) -> Vec<String> {
     if let Some(change) = report.uncached_change.filter(|_| told.is_some()) {
         lines.push(format!("where the provider caches nothing: {} %", figure(100.0 * change, 1)));
     }
-    if let Some(units) = report.interaction_units.filter(|_| told.is_some()) {
-        let tokens = units as f64 / crate::whatif::sim::cost::UNITS_PER_TOKEN as f64;
-        lines.push(format!("together instead of one by one: {} input-equivalent tokens", signed(tokens)));
-    }
+    lines.extend(together(report));
     lines
+}
+
+/// By how much a stack differs from the sum of its parts; none of a policy alone, and where nothing is estimated.
+pub fn together(report: &PolicyReport) -> Option<String> {
+    let is_told = report.outcome.as_ref().is_some_and(|outcome| outcome.total.policy != outcome.total.baseline);
+    let units = report.interaction_units.filter(|_| is_told && report.not_estimated.is_none())?;
+    let tokens = units as f64 / crate::whatif::sim::cost::UNITS_PER_TOKEN as f64;
+    Some(format!("together instead of one by one: {} input-equivalent tokens", signed(tokens)))
 }
 
 /// How sure the change is.
@@ -409,7 +420,8 @@ fn broken(report: &PolicyReport) -> Option<String> {
     let again = match breakage.reread_tokens {
         0 => String::new(),
         tokens => {
-            let money = report.reread.usd().filter(|&usd| usd >= 0.005).map(|usd| format!(" (${usd:.2} to write)"));
+            let money =
+                report.reread.usd().filter(|&usd| usd >= 0.005).map(|money| format!(" ({} to write)", usd(money)));
             format!("; reading again would bring {} tokens{}", thousands(tokens), money.unwrap_or_default())
         }
     };
@@ -446,7 +458,7 @@ fn in_tokens(cost: &Cost) -> String {
 fn cost(cost: &Cost) -> String {
     let tokens = in_tokens(cost);
     let is = if cost.unpriced_tokens == 0 { "=" } else { "of" };
-    cost.usd().map_or(tokens.clone(), |usd| format!("${usd:.2} {is} {tokens}"))
+    cost.usd().map_or(tokens.clone(), |money| format!("{} {is} {tokens}", usd(money)))
 }
 
 fn signed(value: f64) -> String {
@@ -455,7 +467,8 @@ fn signed(value: f64) -> String {
 
 /// All policies side by side, cheapest first; those that claim nothing last.
 pub fn comparison(reports: &[PolicyReport]) -> Table {
-    let mut table = Table::new(&["policy", "#tokens, M", "#calls", "#cost", "#dollars", "#hard", "#soft", "verdict"]);
+    let mut table =
+        Table::new(&["policy", "#tokens, M", "#calls", "#cost", "#95 %", "#dollars", "#hard", "#soft", "verdict"]);
     for report in by_cost(reports) {
         table.row(row(report));
     }
@@ -506,6 +519,7 @@ fn row(report: &PolicyReport) -> Vec<String> {
         cell(|outcome| Some(figure((-outcome.tokens_removed) as f64 / 1e6, 1))),
         cell(|outcome| Some(thousands(outcome.extra.values().map(|extra| extra.calls).sum()))),
         cell(|outcome| outcome.total.change().map(|change| format!("{} %", figure(100.0 * change, 1)))),
+        known(report.whole.as_ref().filter(|_| told.is_some()).and_then(ends), |ends| ends),
         cell(|outcome| dollars(&outcome.total)),
         events(Strength::Hard),
         events(Strength::Soft),
@@ -515,7 +529,7 @@ fn row(report: &PolicyReport) -> Vec<String> {
 
 /// One row per cell of a sweep: the values that were set, then what came of them.
 pub fn sweep(keys: &[String], cells: &[(&[String], &PolicyReport)]) -> Table {
-    let figures = ["#tokens, M", "#calls", "#cost", "#dollars", "#hard", "#soft", "verdict"];
+    let figures = ["#tokens, M", "#calls", "#cost", "#95 %", "#dollars", "#hard", "#soft", "verdict"];
     let columns: Vec<&str> = keys.iter().map(String::as_str).chain(figures).collect();
     let mut table = Table::new(&columns);
     for (values, report) in cells {

@@ -48,6 +48,18 @@ impl CellRules {
         Ok(rules)
     }
 
+    /// Ends of the 95 % interval of the change of cost over sessions, each with its cost before and after; none with too few.
+    pub fn interval(&self, sessions: &[(Cost, Cost)]) -> Option<(f64, f64)> {
+        let in_money = sessions.iter().any(|(before, _)| before.nano_usd > 0);
+        let drawn = self.drawn(&measured(sessions.iter().copied(), in_money))?;
+        Some((drawn.lower, drawn.upper))
+    }
+
+    fn drawn(&self, pairs: &[SessionCosts]) -> Option<Drawn> {
+        let enough = pairs.len() as u64 >= self.sessions_min;
+        enough.then(|| Drawn::new(pairs, &self.resampling)).flatten()
+    }
+
     /// The range that a size falls into; a border belongs to the lower one.
     fn range_of(&self, tokens: u64) -> String {
         let place = self.context_tokens.partition_point(|&border| border < tokens);
@@ -165,16 +177,11 @@ fn cell(
     let all: Slice = sessions.values().copied().sum();
     let change = all.sides.change()?;
     let in_money = all.sides.baseline.cost.nano_usd > 0;
-    let measure = |cost: &Cost| if in_money { cost.nano_usd } else { cost.units } as f64;
-    let pairs: Vec<SessionCosts> = sessions
-        .values()
-        .map(|slice| (measure(&slice.sides.baseline.cost), measure(&slice.sides.policy.cost)))
-        .filter(|(before, after)| *before > 0.0 || *after > 0.0)
-        .collect();
+    let pairs = sessions.values().map(|slice| (slice.sides.baseline.cost, slice.sides.policy.cost));
+    let pairs = measured(pairs, in_money);
     let off_bill = all.apart.error();
     let margin = off_bill.abs().max(least);
-    let enough = pairs.len() as u64 >= rules.sessions_min;
-    let drawn = enough.then(|| Drawn::new(&pairs, &rules.resampling)).flatten();
+    let drawn = rules.drawn(&pairs);
     let beyond = drawn.as_ref().is_some_and(|drawn| drawn.lower > margin || drawn.upper < -margin);
     let verdict = match change {
         _ if !beyond => CostVerdict::NoClearWinner,
@@ -213,6 +220,13 @@ pub fn correct<'c>(cells: impl Iterator<Item = &'c mut Cell>, rules: &CellRules)
 
 /// Cost of one session: the log, the policy.
 pub type SessionCosts = (f64, f64);
+
+/// Costs of sessions as numbers, in money or in tokens; those of nothing on both sides say nothing.
+fn measured(costs: impl Iterator<Item = (Cost, Cost)>, in_money: bool) -> Vec<SessionCosts> {
+    let measure = |cost: Cost| if in_money { cost.nano_usd } else { cost.units } as f64;
+    let pairs = costs.map(|(before, after)| (measure(before), measure(after)));
+    pairs.filter(|(before, after)| *before > 0.0 || *after > 0.0).collect()
+}
 
 /// What samples of sessions say about a change of cost.
 pub struct Drawn {
