@@ -149,7 +149,7 @@ impl Examined {
             writeln!(context.out, "{:<4}  {:<14} {}", line.state, line.what, visible(&line.told))?;
         }
         if !self.damage.is_empty() {
-            writeln!(context.out, "\nMalformed lines, and what became of it:")?;
+            writeln!(context.out, "\nMalformed lines, and what became of them:")?;
             quality::table(&self.damage).write(context.out, TableFormat::Table, context.width)?;
             quality::write_places(context.out, &self.damage)?;
         }

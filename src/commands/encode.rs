@@ -15,7 +15,7 @@ use crate::facts::subject::Subject;
 use crate::facts::tokens::Counter;
 use crate::facts::{budget, encode, inner_formats, knapsack, shape};
 use crate::logs::endpoint::{EndpointArguments, Endpoints};
-use crate::report::numbers::thousands;
+use crate::report::numbers::{counted, thousands};
 use crate::report::table::{Table, TableFormat};
 use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;
@@ -173,10 +173,10 @@ fn fit(args: &Args, request: &BudgetRequest<'_>, counter: &mut Counter, context:
     if !args.output.quiet {
         writeln!(
             context.err,
-            "# {} of {} tokens; {} parts kept, {} left out; at most {:.2} % of the value below the optimum",
+            "# {} of {} tokens; {} kept, {} left out; at most {:.2} % of the value below the optimum",
             thousands(fitted.tokens),
             thousands(whole),
-            thousands(fitted.kept as u64),
+            counted(fitted.kept as u64, "part"),
             thousands(fitted.elided as u64),
             100.0 * fitted.gap()
         )?;

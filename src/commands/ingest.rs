@@ -107,7 +107,7 @@ fn summary(input: &Input, said: &LogsReport) -> Table {
         (tally.studied, "read anew for a replay"),
         (tally.unchanged, "unchanged"),
         (tally.pruned, "older than the window"),
-        (merged.sidecar_files, "no session logs"),
+        (merged.sidecar_files, "not a session log"),
     ];
     if tally.files > 0 {
         row("files on disk", tally.files, parts(&files));
@@ -116,15 +116,15 @@ fn summary(input: &Input, said: &LogsReport) -> Table {
         row("deleted files kept in the lake", input.kept(), String::new());
     }
     row("bytes", tally.bytes, format!("{}, {} read now", bytes(tally.bytes), bytes(tally.bytes_read)));
-    let broken = [(totals.bad_fragments, "broken pieces besides"), (totals.non_objects, "other values besides")];
+    let broken = [(totals.bad_fragments, "broken besides"), (totals.non_objects, "other values besides")];
     row("records", totals.records, parts(&broken));
     let span = overview.span_ms.map(|(first, last)| days(first, last));
     row("sessions", overview.sessions, span.unwrap_or_default());
     let in_progress = [(overview.subagents_in_progress, "of them in progress records only")];
     let subagents = [counted(overview.subagents(), "subagent"), parts(&in_progress)];
     row("chains with calls", overview.chains, subagents.join(", ").trim_end_matches(", ").to_owned());
-    let cleared = [(overview.evictions, "results cleared by micro-compaction")];
-    row("compactions", overview.compactions, parts(&cleared));
+    let cleared = format!("{} cleared by micro-compaction", counted(overview.evictions, "result"));
+    row("compactions", overview.compactions, if overview.evictions > 0 { cleared } else { String::new() });
     let states =
         Status::ALL.map(|status| (overview.status.get(status.into_str()).copied().unwrap_or(0), status.into_str()));
     row("tool calls, each once", overview.calls, parts(&states));

@@ -88,6 +88,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let Some(directory) = args.to.as_ref().filter(|_| !args.show) else {
         if !args.export.quiet {
             writeln!(context.err, "# {weeks} would leave as {user}; nothing written")?;
+            if found.is_empty() {
+                writeln!(
+                    context.err,
+                    "# only weeks that are over leave, at most the last {} of them",
+                    limits.weeks_max
+                )?;
+            }
         }
         return Ok(Exit::Done);
     };
@@ -147,7 +154,7 @@ pub fn naming(plain: bool, context: &Context<'_>) -> Result<FleetNaming> {
     let Some(secret) = &context.env.team_secret else {
         return Err(Error::usage("there is no team secret").hint(
             "set DEVBOY_TEAM_SECRET, or DEVBOY_TEAM_SECRET_FILE to a file that holds it: `openssl rand -hex 32` makes one, \
-             and everybody of the team needs the same; to look without one: devboy share --show --plain-names",
+             and everybody of the team needs the same; to see names as they are, without one: --plain-names",
         ));
     };
     FleetNaming::new(Some(Pseudonyms::of_secret(secret)))

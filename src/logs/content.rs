@@ -204,9 +204,10 @@ fn read_block<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> 
     while let Some(key) = cursor.next_key(&mut first)? {
         match key.0 {
             b"type" => block.kind = expected(cursor, sink)?,
-            b"id" => block.id = expected(cursor, sink)?,
+            // An empty one names nothing.
+            b"id" => block.id = expected(cursor, sink)?.filter(|id: &RawStr<'_>| !id.0.is_empty()),
             b"name" => block.name = expected(cursor, sink)?,
-            b"tool_use_id" => block.tool_use_id = expected(cursor, sink)?,
+            b"tool_use_id" => block.tool_use_id = expected(cursor, sink)?.filter(|id: &RawStr<'_>| !id.0.is_empty()),
             b"text" => block.text = text(cursor)?,
             b"thinking" => block.thinking = text(cursor)?,
             b"is_error" => block.failed = flag_or(cursor, &mut |reason| sink.odd(reason))?,
@@ -296,6 +297,7 @@ fn read_usage<'a, S: TakeContent<'a>>(
             _ => cursor.skip_value()?,
         }
     }
+    usage.settle_split();
     Ok((Some(usage), speed))
 }
 

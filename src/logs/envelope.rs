@@ -141,7 +141,7 @@ impl<'a> Envelope<'a> {
             // An empty one names nothing.
             b"uuid" => self.uuid = expected(cursor, sink)?.filter(|uuid: &RawStr<'_>| !uuid.0.is_empty()),
             b"parentUuid" => self.parent = parent_field(cursor, sink)?,
-            b"requestId" => self.request = expected(cursor, sink)?,
+            b"requestId" => self.request = expected(cursor, sink)?.filter(|id: &RawStr<'_>| !id.0.is_empty()),
             b"cwd" => self.cwd = expected(cursor, sink)?,
             b"version" => self.version = expected(cursor, sink)?,
             b"timestamp" => self.timestamp = expected(cursor, sink)?,

@@ -100,13 +100,17 @@ pub struct InProgress {
 impl InProgress {
     /// The sentence for people; none if there are no such subagents.
     pub fn sentence(&self) -> Option<String> {
+        let (has, is, their) = if self.subagents == 1 { ("has", "is", "its") } else { ("have", "are", "their") };
+        let they = if self.subagents == 1 { "it" } else { "they" };
         let holds = match self.holds {
-            Holds::Calls => "their calls are counted here, their usage is not known",
-            Holds::FirstChunks => "their requests are counted here, with the usage of a first chunk",
-            Holds::Nothing => "they are not counted here",
+            Holds::Calls => format!("{their} calls are counted here, {their} usage is not known"),
+            Holds::FirstChunks => {
+                format!("{their} answers are only counted in part here, so {they} cost more than this")
+            }
+            Holds::Nothing => format!("{they} {is} not counted here"),
         };
         let subagents = counted(self.subagents, "subagent");
-        (self.subagents > 0).then(|| format!("{subagents} known from progress records only: {holds}"))
+        (self.subagents > 0).then(|| format!("{subagents} {has} no log but progress records: {holds}"))
     }
 
     /// The same for JSON.

@@ -189,14 +189,28 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Per-field maximum with another copy of the same message.
+    /// Makes writes by lifetime a part of all writes, as they are where both are right: without a total they are the total,
+    /// and beyond it they are cut.
+    pub fn settle_split(&mut self) {
+        let split = self.cache_creation_5m.saturating_add(self.cache_creation_1h);
+        if self.cache_creation == 0 {
+            self.cache_creation = split;
+        }
+        self.cache_creation_1h = self.cache_creation_1h.min(self.cache_creation);
+        self.cache_creation_5m = self.cache_creation_5m.min(self.cache_creation - self.cache_creation_1h);
+    }
+
+    /// Per-field maximum with another copy of the same message; how writes are split by lifetime is one field.
     pub fn merge(&mut self, other: &Self) {
         self.input = self.input.max(other.input);
         self.output = self.output.max(other.output);
         self.cache_creation = self.cache_creation.max(other.cache_creation);
         self.cache_read = self.cache_read.max(other.cache_read);
-        self.cache_creation_5m = self.cache_creation_5m.max(other.cache_creation_5m);
-        self.cache_creation_1h = self.cache_creation_1h.max(other.cache_creation_1h);
+        let split = |usage: &Self| {
+            let (short, long) = (usage.cache_creation_5m, usage.cache_creation_1h);
+            (short.saturating_add(long), long, short)
+        };
+        (_, self.cache_creation_1h, self.cache_creation_5m) = split(self).max(split(other));
     }
 }
 

@@ -10,7 +10,7 @@ const GAP: usize = 2;
 /// Letters of a name, or of a word of a header, that are left in any case.
 const LEAST: usize = 10;
 
-/// Where a cell may be broken. Numbers are whole but for the last way.
+/// Where a cell may be broken. A number stays with its unit in any case.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Breaks {
     /// Between words.
@@ -19,13 +19,13 @@ enum Breaks {
     Parts,
     /// Between words; what is longer than its column is cut.
     Cut,
-    /// The same, and between a number and its unit.
-    UnitsToo,
+    /// The same, and between the numbers of a cell.
+    NumbersToo,
 }
 
 impl Breaks {
     fn cuts(self) -> bool {
-        matches!(self, Self::Cut | Self::UnitsToo)
+        matches!(self, Self::Cut | Self::NumbersToo)
     }
 }
 
@@ -76,7 +76,10 @@ fn write_paragraphs(out: &mut dyn Write, rows: &[&[String]], numeric: &[bool], w
         writeln!(out, " {}", wrapped(name.split_inclusive(' '), room, true).join("\n "))?;
         let others = headers.iter().zip(*row).skip(texts).filter(|(_, cell)| !cell.is_empty());
         let others: Vec<String> = others.map(|(header, cell)| format!("{header} {cell}; ")).collect();
-        let lines = wrapped(others.iter().map(String::as_str), room, false).join("\n   ");
+        // Only what is longer than a line is broken, between words.
+        let fits = |piece: &str| piece.trim_end().chars().count() <= room;
+        let pieces = others.iter().flat_map(|piece| piece.split_inclusive(|c| c == ' ' && !fits(piece)));
+        let lines = wrapped(pieces, room, false).join("\n   ");
         writeln!(out, "   {}", lines.trim_end_matches(';'))?;
     }
     Ok(())
@@ -102,7 +105,7 @@ fn widths(rows: &[&[String]], numeric: &[bool], room: usize) -> Option<(Vec<usiz
         };
         (0..numeric.len()).map(|column| header(column).max(body(column))).collect()
     };
-    let (mut widths, breaks) = [Breaks::Words, Breaks::Parts, Breaks::Cut, Breaks::UnitsToo]
+    let (mut widths, breaks) = [Breaks::Words, Breaks::Parts, Breaks::Cut, Breaks::NumbersToo]
         .map(|breaks| (least(breaks), breaks))
         .into_iter()
         .find(|(widths, _)| widths.iter().sum::<usize>() <= room)?;
@@ -140,13 +143,14 @@ fn wrapped<'a>(pieces: impl Iterator<Item = &'a str>, width: usize, is_cut: bool
     lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// The beginning and the end of what is longer than so many characters.
+/// The beginning and the end of what is longer than so many characters; of a tool of a server the end, since the beginning
+/// is the same for all tools of that server.
 fn cut(text: &str, width: usize) -> String {
     let length = text.trim_end().chars().count();
     if length <= width {
         return text.to_owned();
     }
-    let head = width / 2;
+    let head = if text.starts_with("mcp__") { 0 } else { width / 2 };
     let tail = width.saturating_sub(head + 1);
     let letters = |from: usize, to: usize| text.chars().skip(from).take(to - from).collect::<String>();
     letters(0, head) + "…" + &letters(length - tail, length)
@@ -155,7 +159,20 @@ fn cut(text: &str, width: usize) -> String {
 /// The parts of a cell between which a line may end.
 fn pieces(cell: &str, is_number: bool, breaks: Breaks) -> impl Iterator<Item = &str> {
     let has_parts = !is_number && breaks == Breaks::Parts;
-    let has_words = !is_number || breaks == Breaks::UnitsToo;
-    let ends = move |c: char| has_words && c == ' ' || has_parts && matches!(c, '_' | '-' | '/' | ':' | '.');
-    cell.split_inclusive(ends)
+    let may_end = move |(at, c): &(usize, char)| match (is_number, c) {
+        (false, ' ') => true,
+        // A unit, or what stands between two numbers, stays with what is before it.
+        (true, ' ') => breaks == Breaks::NumbersToo && starts_number(&cell[at + 1..]),
+        (false, '_' | '-' | '/' | ':' | '.') => has_parts,
+        _ => false,
+    };
+    let ends = cell.char_indices().filter(may_end).map(|(at, c)| at + c.len_utf8()).chain([cell.len()]);
+    let mut from = 0;
+    let parts = ends.map(move |end| &cell[std::mem::replace(&mut from, end)..end]);
+    parts.filter(|part| !part.is_empty())
+}
+
+/// Whether a number begins here, with its sign, bracket or currency.
+fn starts_number(text: &str) -> bool {
+    text.trim_start_matches(['[', '(', '+', '−', '-', '$', '<', '~']).starts_with(|c: char| c.is_ascii_digit())
 }

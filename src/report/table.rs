@@ -273,6 +273,31 @@ pub fn table(listing: &Listing) -> Table {
     table
 }
 
+/// The same for people: shares and the like with four decimals.
+pub fn rounded(listing: &Listing) -> Table {
+    let reals =
+        |values: &[Option<f64>]| values.iter().map(|value| value.map(four_decimals).unwrap_or_default()).collect();
+    let columns = listing.columns.iter().map(|(name, values)| match values {
+        ColumnValues::Reals(values) => (format!("#{name}"), reals(values)),
+        other => (header(name, other), (0..listing.rows).map(|row| cell(other, row)).collect::<Vec<String>>()),
+    });
+    let (headers, columns): (Vec<String>, Vec<Vec<String>>) = columns.unzip();
+    let mut table = Table::new(&headers.iter().map(String::as_str).collect::<Vec<_>>());
+    for row in 0..listing.rows {
+        table.row(columns.iter().map(|column| column[row].clone()));
+    }
+    table
+}
+
+fn four_decimals(value: f64) -> String {
+    let text = format!("{value:.4}");
+    match text.trim_end_matches('0').trim_end_matches('.') {
+        "0" | "-0" if value > 0.0 => "<0.0001".to_owned(),
+        "-0" => "0".to_owned(),
+        short => short.to_owned(),
+    }
+}
+
 /// The name with the mark of a numeric column.
 fn header(name: &str, values: &ColumnValues) -> String {
     let numeric = matches!(values, ColumnValues::Wholes(_) | ColumnValues::Reals(_));

@@ -9,6 +9,7 @@ use crate::base::body_shape::BodyShape;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
+use crate::base::numbers::counted;
 use crate::base::stats::{Share, ToolStats};
 use crate::rules::annotations::{is_plain_name, split_mcp};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
@@ -58,7 +59,10 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     for stats in tools {
         let endpoint = facts.names.text(stats.tool);
         let Some((server, verb)) = split_mcp(endpoint) else { continue };
-        let evidence = Evidence::of(format!("{} calls in {} sessions", stats.calls, stats.sessions), stats.calls);
+        let evidence = Evidence::of(
+            format!("{} in {}", counted(stats.calls, "call"), counted(stats.sessions, "session")),
+            stats.calls,
+        );
         let add = |verdict| Finding::new(RULE.id, endpoint, verdict, evidence.clone());
         let name = format!("{server}__{verb}");
         if let Some((_, entry)) = patterns.iter().find(|(pattern, _)| endpoint.starts_with(pattern.as_str())) {
@@ -101,7 +105,7 @@ fn format_finding(
     let (shape, count) = dominant.map_or((BodyShape::Unknown, 0), |(&shape, &n)| (BodyShape::from_number(shape), n));
     let share = Share::new(count, answers);
     let evidence = Evidence {
-        counts: format!("{count} of {answers} classified answers are {}", shape.into_str()),
+        counts: format!("of {}, {count} with the shape {}", counted(answers, "classified answer"), shape.into_str()),
         share: (answers > 0).then_some(share),
         n: answers,
         threshold: Some(sheet.cite("shape_share_min")),

@@ -5,6 +5,7 @@ use toml_edit::Value;
 
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
+use crate::base::numbers::counted;
 use crate::rules::recorded::{EVERYTHING, scaled};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Evidence, Finding, Verdict};
@@ -43,7 +44,10 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
         p25 if p25 > most => (most, "bytes_max"),
         p25 => (p25.max(least), "bytes_min"),
     };
-    let counts = format!("the 25th percentile of {} responses is {p25} bytes", seen.events);
+    let counts = format!(
+        "the 25th percentile of {} is {p25} bytes, of which {least} to {most} are taken",
+        counted(seen.events, "response")
+    );
     let verdict = facts.wants(KeyPath::from(["dedup", "min_body_chars"]), Value::from(bytes as i64));
     finding(verdict, scaled(seen.events, seen.calls, &counts), Some(sheet.cite(limit)))
 }

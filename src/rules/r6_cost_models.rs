@@ -7,6 +7,7 @@ use toml_edit::{Array, InlineTable, Value};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::names::Sym;
+use crate::base::numbers::counted;
 use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::ToolCosts;
 use crate::rules::annotations::Annotation;
@@ -91,7 +92,7 @@ impl CostModelJudge<'_> {
     }
 
     fn seen(&self) -> Evidence {
-        self.recorded.evidence(&format!("{} responses", self.seen.events))
+        self.recorded.evidence(&counted(self.seen.events, "response"))
     }
 
     /// Flags a tool whose prefetches are used too seldom.

@@ -10,6 +10,7 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::names::Sym;
+use crate::base::numbers::counted;
 use crate::base::significance::benjamini_hochberg;
 use crate::base::stats::{FollowUpCount, Share, ToolStats};
 use crate::frames::projection::MinedProjection;
@@ -139,7 +140,7 @@ impl ToolJudge<'_> {
     /// How often the tool was seen, whatever became of it.
     fn seen(&self) -> Evidence {
         let ToolStats { calls, sessions, ran, .. } = *self.stats;
-        Evidence::of(format!("{calls} calls in {sessions} sessions, {ran} answered"), ran)
+        Evidence::of(format!("{} in {}, {ran} answered", counted(calls, "call"), counted(sessions, "session")), ran)
     }
 
     fn shipped(&self, annotation: &Annotation) -> Evidence {

@@ -19,7 +19,7 @@ pub fn load_config(path: &Path, must_exist: bool) -> Result<SettingsFile> {
     let file = SettingsFile::load(path)?;
     if !file.existed && must_exist {
         return Err(Error::failed(format!("{} does not exist", path.shown()))
-            .hint("without --config, the built-in values are replayed"));
+            .hint("name a file that is there, or leave the option out: then the built-in values hold"));
     }
     check_formats(&file)?;
     Ok(file)

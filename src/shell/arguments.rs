@@ -66,7 +66,7 @@ pub struct WindowArgs {
     /// Only up to this time, the day included.
     #[arg(short, long, value_name = "WHEN")]
     pub until: Option<String>,
-    /// Only the last N days.
+    /// Only the last N days before today.
     #[arg(long, value_name = "N", conflicts_with = "since", value_parser = clap::value_parser!(u32).range(1..))]
     pub days: Option<u32>,
 }

@@ -55,6 +55,7 @@ mod mined;
 mod narrow;
 mod no_panic;
 mod observed;
+mod odd_messages;
 mod packaging;
 mod page_findings;
 mod page_trial;

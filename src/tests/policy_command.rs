@@ -1067,7 +1067,7 @@ fn a_sweep_says_what_it_was_run_on() {
         assert_eq!(&cell["policy"]["input"], whole);
     }
     let out = home.run(&words("prompt-cache", &["--sweep", "ttl=5m,1h"])).out;
-    assert!(out.starts_with("prompt-cache: ") && out.contains("\nbasis: replayed over "), "{out}");
+    assert!(out.starts_with("prompt-cache: ") && out.contains("\nbasis: simulated over "), "{out}");
 }
 
 #[test]

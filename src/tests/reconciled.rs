@@ -74,7 +74,7 @@ fn every_report_says_what_it_holds_of_subagents_known_from_progress_records_only
             let outcome = home.run(command);
             assert_eq!(outcome.exit, Exit::Done, "{command:?}: {}", outcome.err);
             let known = home.json(command)["inputs"]["subagents_in_progress_only"].clone();
-            (outcome.err.contains("1 subagent known from progress records only"), known)
+            (outcome.err.contains("1 subagent has no log but progress records"), known)
         };
         assert_eq!(told(&with), (true, json!({ "count": 1, "holds": holds })), "{command:?}");
         assert_eq!(told(&without), (false, json!({ "count": 0, "holds": holds })), "{command:?}");

@@ -130,6 +130,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if export.form() == ExportForm::Table && rows.len() > top && !export.quiet {
         writeln!(context.err, "# the first {top} of {} rows; --all shows all", thousands(rows.len() as u64))?;
     }
+    if export.form() == ExportForm::Table && !export.quiet {
+        writeln!(
+            context.err,
+            "# an edge: how many of the calls right after the first tool were of the second, of A n and B n; a size: the median; \
+             q: chance of such a difference if nothing changed, corrected for all rows; * q ≤ {} and enough observations",
+            thresholds.q_max
+        )?;
+    }
     let side = |text: &str| if export.names { text.to_owned() } else { without_paths(text).into_owned() };
     let fields = json!({
         "a": side(&args.a),

@@ -82,6 +82,11 @@ impl Args {
         if self.asked.export.in_layout(self.layout)?.form() == ExportForm::Table && edges > self.rows_max() {
             writeln!(context.err, "# the first {} of {} edges; --all shows all", self.top, thousands(edges as u64))?;
         }
+        writeln!(
+            context.err,
+            "# lag: steps from one call to the next; lift: times more often than by chance; dep.: 1 always in this order, −1 \
+             always the other way; gap: median time between; q: chance of it in another order, corrected for all edges"
+        )?;
         let EdgeThresholds { q_max, count_min, sessions_min } = thresholds;
         let whole = if self.concurrency() == Concurrency::Flat { "file" } else { "context" };
         writeln!(

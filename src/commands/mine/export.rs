@@ -94,7 +94,7 @@ pub struct ExportArgs {
     /// Only what at least this many sessions have done; asked for before anything is shared.
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub k_anonymity: u64,
-    /// Show names of MCP servers and places on disk instead of pseudonyms and nothing.
+    /// Show the names of MCP servers in place of pseudonyms, and places on disk, which are left out otherwise.
     #[arg(long, alias = "live-names")]
     pub names: bool,
     /// Colours.
@@ -159,7 +159,7 @@ impl ExportArgs {
         self.send(context, |out, width| match self.form() {
             ExportForm::Table => mined.overview.write(out, TableFormat::Table, width),
             ExportForm::Csv => table::table(&mined.listing).write(out, TableFormat::Csv, width),
-            ExportForm::Md => table::table(&mined.listing).write(out, TableFormat::Md, width),
+            ExportForm::Md => table::rounded(&mined.listing).write(out, TableFormat::Md, width),
             ExportForm::Parquet => parquet_listing::write_listing(out, &mined.listing, &mined.about),
             ExportForm::Dot | ExportForm::Mermaid => match mined.graph {
                 Some(graph) => Ok(out.write_all(graph(self.form()).as_bytes())?),

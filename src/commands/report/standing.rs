@@ -61,7 +61,7 @@ fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Resul
 pub fn file_words(is_shared: bool, context: &Context<'_>) -> String {
     let moved = context.env.places.claude_config_dir.as_ref();
     match moved.and_then(|_| context.env.claude_places().file(SettingsScope::User)) {
-        _ if is_shared => "your settings.json of Claude Code".to_owned(),
+        _ if is_shared => "Claude Code's settings.json".to_owned(),
         Some(path) => path.shown(),
         None => "~/.claude/settings.json".to_owned(),
     }

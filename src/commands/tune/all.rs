@@ -84,8 +84,8 @@ fn settings(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             let place = home.as_ref().map_or_else(|| "no home".to_owned(), |home| format!("no {}", home.shown()));
             writeln!(
                 context.err,
-                "# settings: Claude Code was not used here yet ({place}); CLAUDE_CONFIG_DIR says where it keeps its files, \
-                 `devboy doctor` where was looked"
+                "# settings: Claude Code was not used here yet ({place}); CLAUDE_CONFIG_DIR says where it keeps its files; `devboy \
+                 doctor` shows where it was looked for, and `devboy tune claude-settings --input-dir DIR` takes other logs"
             )?;
         }
         return Ok(Exit::Done);

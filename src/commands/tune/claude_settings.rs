@@ -215,14 +215,18 @@ fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &I
         let earlier = study.sessions.iter().filter(|seen| seen.is_earlier).count() as u64;
         let sessions = study.sessions.len() as u64;
         let versions: Vec<&str> = study.versions.keys().map(String::as_str).collect();
-        writeln!(
-            context.err,
-            "# {}{}: values chosen on the first {earlier}, judged on the other {}; clients of the last weeks: {}",
-            counted(sessions, "session"),
-            days(study),
-            sessions - earlier,
-            versions.join(", ")
-        )?;
+        if sessions == 0 {
+            writeln!(context.err, "# no session of this scope in the logs: there is nothing to choose values by")?;
+        } else {
+            writeln!(
+                context.err,
+                "# {}{}: values chosen on the first {earlier}, judged on the other {}; clients of the last weeks: {}",
+                counted(sessions, "session"),
+                days(study),
+                sessions - earlier,
+                versions.join(", ")
+            )?;
+        }
     }
     match args.asked.output.form() {
         TableFormat::Json => {

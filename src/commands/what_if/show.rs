@@ -24,7 +24,7 @@ fn aliases(args: &Args, reports: &[PolicyReport], context: &mut Context<'_>) -> 
     let figures = reports
         .iter()
         .find_map(of)
-        .ok_or_else(|| Error::usage("--alias tells figures of the cache").hint("add --policy prompt-cache"))?;
+        .ok_or_else(|| Error::usage("--alias tells figures of the cache").hint("ask for `prompt-cache`"))?;
     args.asked.output.write_json("replay", json!({ "metrics": figures }), context)
 }
 
@@ -142,7 +142,7 @@ fn besides(args: &Args, one: &PolicyReport, form: TableFormat, context: &mut Con
     Ok(())
 }
 
-const BY_SESSION: &str = "by session, in input-equivalent tokens";
+const BY_SESSION: &str = "by session, in input-equivalent tokens, largest difference first";
 
 /// Puts names in place of pseudonyms. Data keeps these: what is joined by them has them too.
 pub fn tell(args: &Args, reports: &mut [PolicyReport], input: &Input) {

@@ -49,7 +49,10 @@ fn verdict(verdict: CostVerdict) -> &'static str {
 /// What the columns of [`looks`] are.
 pub fn caption(finding: &BillFinding) -> &'static str {
     match finding.basis {
-        FindingBasis::Replayed => "Spent: input as simulated; less: what the same requests would have cost less.",
+        FindingBasis::Replayed => {
+            "Spent: input as simulated; less: what the same requests would have cost less. What is said of a row is corrected \
+             for all rows that were looked at and for what the simulation is off; intervals are not."
+        }
         FindingBasis::Billed => "Spent: input by the bill; less: what the bill shows that it cost.",
         FindingBasis::Shared => "Spent: input and output by the bill; less: what the bill shows that it cost.",
         FindingBasis::Priced => {

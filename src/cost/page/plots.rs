@@ -119,7 +119,7 @@ fn curves(evidence: &BillEvidence<'_>) -> Vec<SettingCurve> {
 fn traces(evidence: &BillEvidence<'_>) -> Vec<ContextTrace> {
     let (timeline, bill) = (&evidence.workload.timeline, evidence.bill());
     let mut money: BTreeMap<u32, u128> = BTreeMap::new();
-    for request in timeline.requests.iter().filter(|request| request.context() > 0) {
+    for request in timeline.requests.iter().filter(|request| request.is_billed()) {
         let session = timeline.chains[request.chain as usize].session;
         *money.entry(session).or_default() += bill.charge(request).cost.nano_usd;
     }

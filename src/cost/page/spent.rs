@@ -84,7 +84,7 @@ impl PageSpent {
         let mut span: Option<(i64, i64)> = None;
         let mut dates = Dates::default();
         for request in &timeline.requests {
-            if request.context() == 0 {
+            if !request.is_billed() {
                 spent.without_usage += 1;
                 continue;
             }

@@ -363,7 +363,7 @@ impl Telling<'_> {
         let way = if *off_bill < 0.0 { "less" } else { "more" };
         (off_bill.abs() > *bar).then(|| {
             format!(
-                "Replayed as they were, these logs cost {} {way} than their bill (aim: {}); what is told as replayed is beyond that.",
+                "Replayed as they were, these logs cost {} {way} than their bill (aim: {}); effects marked as replayed are larger than that.",
                 percent(off_bill.abs()),
                 percent(*bar)
             )

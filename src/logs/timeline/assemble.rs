@@ -433,7 +433,12 @@ impl<'a> Assembly<'a> {
     fn merge_usage(&mut self, file: u32, answer: &AnswerRow, track: u32) {
         let setting = answer.setting.renamed(&self.files[file as usize].symbols);
         let Some(&request) = self.by_message.get(&answer.message).filter(|_| answer.is_request) else { return };
+        let model = self.files[file as usize].symbols[answer.model.0 as usize];
         let request = &mut self.requests[request as usize];
+        // Of two names the one that sorts last, as in the history.
+        if self.names.text(model) > self.names.text(request.model) {
+            request.model = model;
+        }
         request.setting.merge(&setting);
         if request.is_progress || self.tracks[track as usize].place != Place::Progress {
             request.usage.merge(&answer.usage);
@@ -451,6 +456,17 @@ impl<'a> Assembly<'a> {
         calls.any(|block| block.call.is_some() && !self.by_call.contains_key(&block.call))
     }
 
+    /// Whether a record is nothing but calls that the request has made already: it stands twice, without a uuid or under two.
+    fn asks_again(&self, node: u32, request: u32) -> bool {
+        let blocks = self.blocks_of(node);
+        let is_known = |block: &BlockRow| {
+            block.kind == BlockKind::ToolUsage
+                && block.call.is_some()
+                && self.by_call.get(&block.call) == Some(&request)
+        };
+        !blocks.is_empty() && blocks.iter().all(is_known)
+    }
+
     fn is_progress(&self, track: u32) -> bool {
         self.tracks[track as usize].place == Place::Progress
     }
@@ -465,7 +481,8 @@ impl<'a> Assembly<'a> {
         let request = match known.copied() {
             Some(request) => {
                 self.merge_usage(self.nodes[node as usize].file, answer, track);
-                if self.requests[request as usize].chain != track && !self.asks_more(node) {
+                let is_elsewhere = self.requests[request as usize].chain != track && !self.asks_more(node);
+                if is_elsewhere || self.asks_again(node, request) {
                     self.nodes[node as usize].tip = request;
                     self.skip("duplicate_message");
                     return;

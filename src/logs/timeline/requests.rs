@@ -228,6 +228,11 @@ impl Request {
     pub fn context(&self) -> u64 {
         self.usage.input + self.usage.cache_creation + self.usage.cache_read
     }
+
+    /// Whether anything was billed: an answer may have cost output alone.
+    pub fn is_billed(&self) -> bool {
+        self.context() > 0 || self.usage.output > 0
+    }
 }
 
 /// What one reader is sent: a main thread or one subagent.

@@ -33,7 +33,7 @@ pub fn write(out: &mut dyn Write, report: &ReplayReport, format: TableFormat, wi
     for (what, groups) in groupings {
         let table = grouped(report, what, groups);
         if !table.is_empty() {
-            format.heading(out, &format!("{what}, largest first"))?;
+            format.heading(out, &format!("{what}, largest first (--format csv has all)"))?;
             table.write(out, format, width)?;
         }
     }
@@ -262,7 +262,7 @@ fn grouped(report: &ReplayReport, what: &str, groups: Groups) -> Table {
         table.row(cells);
     }
     if rest > 0 {
-        let mut cells = vec![format!("… {rest} more: --format csv lists all")];
+        let mut cells = vec![format!("({rest} more)")];
         cells.resize(columns.len(), String::new());
         table.row(cells);
     }

@@ -181,8 +181,8 @@ impl Params {
         let reserve = if let Reserve::Tokens(tokens) = self.reserve_output { tokens } else { 0 };
         if self.mode == Mode::ClaudeCode && reserve.saturating_add(self.buffer) >= self.window {
             return fault(
-                "reserve_output and buffer leave nothing of the window",
-                "their sum has to be below window: the rest is the trigger",
+                &format!("reserve_output {reserve} and buffer {} leave nothing of window {}", self.buffer, self.window),
+                "their sum has to be below window: contexts are compacted at the rest",
             );
         }
         if self.max_consecutive_failures == 0 {

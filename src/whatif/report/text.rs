@@ -73,6 +73,7 @@ pub fn examples(out: &mut dyn Write, form: TableFormat, report: &PolicyReport) -
 
 /// Formulas of a report and where its approximations lean.
 pub fn explained(out: &mut dyn Write, form: TableFormat, report: &PolicyReport) -> Result<()> {
+    section(out, form, "what the figures rest on", &basis_in_detail(report))?;
     section(out, form, "how it is computed", &report.formulas)?;
     section(out, form, "where approximations lean", &report.bias)
 }
@@ -160,21 +161,6 @@ fn interval(cell: &Cell) -> String {
     format!("[{}, {}]", end(cell.lower), end(cell.upper))
 }
 
-/// In a line: where the policy is clear, largest first by requests.
-fn where_clear(report: &PolicyReport) -> Vec<String> {
-    let clear = told_cells(report).iter().filter(|cell| cell.verdict != CostVerdict::NoClearWinner);
-    let line = |cell: &Cell| {
-        let name = match cell.by {
-            "context" => format!("in sessions with contexts of {} tokens", cell.name),
-            "model" => format!("with {}", cell.name),
-            _ => format!("in {}", cell.name),
-        };
-        let sessions = counted(cell.sessions, "session");
-        format!("{name} ({sessions}): {} % {}", figure(100.0 * cell.change, 1), interval(cell))
-    };
-    clear.map(line).collect()
-}
-
 fn section(out: &mut dyn Write, form: TableFormat, title: &str, lines: &[String]) -> Result<()> {
     if !lines.is_empty() {
         writeln!(out, "\n{title}")?;
@@ -234,31 +220,33 @@ pub fn formulas(report: &PolicyReport) -> Vec<String> {
 
 /// On what the figures of reports over the same input rest.
 pub fn basis(report: &PolicyReport) -> Option<String> {
-    let fidelity = &report.fidelity;
-    let sizes = fidelity.anchored_share.map(|share| format!(", {} of increments measured", percent(share)));
+    report.outcome.as_ref()?;
     let error = report.accuracy.map(|accuracy| {
         format!(
-            "; the simulated log is {} % off the bill{} (reads: error {:.2} %{}, bias {} %{})",
+            "; the simulated log is {} % off the bill{}, its cache reads {:.2} %{}",
             figure(100.0 * accuracy.cost_error, 1),
             beside(accuracy.cost_error, accuracy.cost_bar),
             100.0 * accuracy.wape_read,
-            beside(accuracy.wape_read, accuracy.read_bar),
-            figure(100.0 * accuracy.bias, 2),
-            beside(accuracy.bias, accuracy.bias_bar)
+            beside(accuracy.wape_read, accuracy.read_bar)
         )
     });
-    let lost = report.distance.as_ref().and_then(|distance| lost(&distance.losses)).unwrap_or_default();
-    let days = report.input.days.as_ref().map(|(first, last)| format!(", {first} … {last}"));
-    report.outcome.is_some().then(|| {
-        format!(
-            "basis: replayed over {}{}; sizes {}{}{}{lost}",
-            counted(report.input.requests, "request"),
-            days.unwrap_or_default(),
-            fidelity.estimator,
-            sizes.unwrap_or_default(),
-            error.unwrap_or_default()
-        )
-    })
+    let days = report.input.days.as_ref().map(|(first, last)| format!(", {first} … {last}")).unwrap_or_default();
+    let requests = counted(report.input.requests, "request");
+    Some(format!("basis: simulated over {requests}{days}{} (--explain says more)", error.unwrap_or_default()))
+}
+
+/// The same in detail: sizes, which way reads err, losses that nothing foretold.
+fn basis_in_detail(report: &PolicyReport) -> Vec<String> {
+    let fidelity = &report.fidelity;
+    let measured = fidelity.anchored_share.map(|share| format!(", {} of increments measured", percent(share)));
+    let sizes =
+        report.outcome.as_ref().map(|_| format!("sizes: {}{}", fidelity.estimator, measured.unwrap_or_default()));
+    let reads = report.accuracy.map(|accuracy| {
+        let bias = figure(100.0 * accuracy.bias, 2);
+        format!("bias of the reads: {bias} %{}", beside(accuracy.bias, accuracy.bias_bar))
+    });
+    let lost = report.distance.as_ref().and_then(|distance| lost(&distance.losses));
+    sizes.into_iter().chain(reads).chain(lost).collect()
 }
 
 /// The answer in one line.
@@ -335,7 +323,6 @@ fn answer(report: &PolicyReport) -> Vec<String> {
         lines.extend(unpriced(outcome));
         lines.extend(spread(outcome));
     }
-    lines.extend(where_clear(report));
     if let Some(change) = report.uncached_change.filter(|_| told.is_some()) {
         lines.push(format!("where the provider caches nothing: {} %", figure(100.0 * change, 1)));
     }
@@ -411,7 +398,7 @@ fn broken(report: &PolicyReport) -> Option<String> {
     }
     let one = |class: &ClassCount| {
         let sure = class.strength.into_str();
-        let (events, word) = (thousands(class.events), class.class.into_str());
+        let (events, word) = (thousands(class.events), class.class.words());
         // It must not be added to the other.
         let of = if class.class.is_part_of_another() { "of these " } else { "" };
         format!("{of}{events} {word} ({sure}, {:.1} per 1,000 requests)", class.per_1k_requests)
@@ -448,7 +435,7 @@ fn lost(losses: &[UnforeseenLosses]) -> Option<String> {
         )
     };
     let rates: Vec<String> = losses.iter().filter(|losses| losses.occasion.is_none()).map(rate).collect();
-    (!rates.is_empty()).then(|| format!("; cache misses that nothing foretold: {}", rates.join(", ")))
+    (!rates.is_empty()).then(|| format!("cache misses that nothing foretold: {}", rates.join(", ")))
 }
 
 fn in_tokens(cost: &Cost) -> String {
@@ -544,7 +531,10 @@ pub fn sessions(report: &PolicyReport) -> Table {
     // What is not estimated is no zero.
     let told = report.not_estimated.is_none();
     let tokens = |cost: &Cost| cost.iet().round() as u64;
-    TableBuilder::of(by.into_iter().flatten())
+    let mut rows: Vec<_> = by.into_iter().flatten().collect();
+    let apart = |sides: &Sides| sides.policy.cost.units.abs_diff(sides.baseline.cost.units);
+    rows.sort_by_key(|(_, sides)| std::cmp::Reverse(apart(sides)));
+    TableBuilder::of(rows)
         .text("session", |(session, _)| (*session).clone())
         .count("requests", |(_, sides)| sides.requests)
         .count("baseline", |(_, sides)| tokens(&sides.baseline.cost))

@@ -337,7 +337,7 @@ impl<'a> Tariff<'a> {
 /// Models of a timeline that have requests without a price, by name, with the number of these requests.
 pub fn unpriced_models<'a>(timeline: &'a Timeline, prices: &Prices) -> BTreeMap<&'a str, u64> {
     let tariff = Tariff::new(prices, &timeline.names);
-    let asked = timeline.requests.iter().filter(|request| request.context() > 0);
+    let asked = timeline.requests.iter().filter(|request| request.is_billed());
     let is_unpriced = |request: &&Request| {
         let rates = tariff.rates(request.model, request.start, request.context());
         rates.nano_usd.is_none() || !rates.caches && request.context() > request.usage.input

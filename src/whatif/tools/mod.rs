@@ -46,7 +46,10 @@ impl Tools {
         let specs = files.iter().map(|file| Spec::parse(file)).collect::<Result<Vec<_>>>()?;
         let text = |spec: &Spec| {
             let path = std::path::Path::new(&spec.file);
-            crate::base::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))
+            crate::base::files::read_to_string(path).map_err(|cause| {
+                let hint = "name a file that holds what a server answers to `tools/list`, or `server=NAME:FILE`";
+                Error::io("reading", path, &cause).hint(hint)
+            })
         };
         let texts = specs.iter().map(text).collect::<Result<Vec<_>>>()?;
         let given = specs.iter().zip(texts.iter().map(String::as_str));

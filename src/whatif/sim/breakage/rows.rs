@@ -55,6 +55,22 @@ impl BreakClass {
         self == Self::Unrecovered
     }
 
+    /// What its events are, behind their number.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::EditSourceLost => "edits of text that is gone",
+            Self::RefLost => "names of things whose text is gone",
+            Self::RereadPredicted => "files to be read again",
+            Self::ToolMiss => "calls of a hidden tool",
+            Self::Unrecovered => "that nothing makes good",
+            Self::ClearedBeforeSeen => "results cleared before they were seen",
+            Self::ProtectedDropped => "messages dropped that were to be kept",
+            Self::OrphanPair => "calls without their result, or the reverse",
+            Self::Overflow => "contexts longer than the window",
+            Self::DanglingRef => "hints at text that is gone",
+        }
+    }
+
     /// How sure it is.
     pub fn strength(self) -> Strength {
         match self {
