@@ -39,13 +39,9 @@ trap 'rm -rf "$lock"' EXIT
 trap 'exit 1' HUP INT TERM
 echo $$ >"$lock/pid"
 
+# Whether devboy finds events of these days, wherever they are recorded: without any this fails.
 recorded() {
-    for place in "$HOME/.config/devboy/telemetry/events" "$HOME/.devboy/telemetry" "${DEVBOY_TELEMETRY_DIR:-}"; do
-        if [ -n "$place" ] && [ -n "$(find "$place" -name '*.jsonl*' 2>/dev/null | head -n 1)" ]; then
-            return 0
-        fi
-    done
-    return 1
+    "$devboy" mine fingerprints --from-telemetry --days "$days" --quiet >/dev/null 2>&1
 }
 if [ "$source" = auto ]; then
     if recorded; then source=telemetry; else source=logs; fi

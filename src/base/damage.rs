@@ -70,7 +70,7 @@ impl Reason {
             Self::InvalidUtf8 => "bytes that are not UTF-8, replaced",
             Self::Bom => "byte-order mark, ignored",
             Self::Crlf => "CR LF line end, read",
-            Self::Nul => "NUL bytes, ignored",
+            Self::Nul => "NUL bytes: ignored around a record; records that they overwrote are missing",
             Self::LoneSurrogate => "half a UTF-16 pair, kept",
             Self::BlankLine => "blank line",
             Self::Array => "an array instead of a record; skipped",

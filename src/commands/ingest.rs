@@ -107,7 +107,7 @@ fn summary(input: &Input, said: &LogsReport) -> Table {
         (tally.studied, "read anew for a replay"),
         (tally.unchanged, "unchanged"),
         (tally.pruned, "older than the window"),
-        (merged.sidecar_files, "not a session log"),
+        (merged.sidecar_files, if merged.sidecar_files == 1 { "not a session log" } else { "not session logs" }),
     ];
     if tally.files > 0 {
         row("files on disk", tally.files, parts(&files));
@@ -116,7 +116,13 @@ fn summary(input: &Input, said: &LogsReport) -> Table {
         row("deleted files kept in the lake", input.kept(), String::new());
     }
     row("bytes", tally.bytes, format!("{}, {} read now", bytes(tally.bytes), bytes(tally.bytes_read)));
-    let broken = [(totals.bad_fragments, "broken besides"), (totals.non_objects, "other values besides")];
+    let broken = [
+        (
+            totals.bad_fragments,
+            if totals.bad_fragments == 1 { "broken piece besides" } else { "broken pieces besides" },
+        ),
+        (totals.non_objects, "other values besides"),
+    ];
     row("records", totals.records, parts(&broken));
     let span = overview.span_ms.map(|(first, last)| days(first, last));
     row("sessions", overview.sessions, span.unwrap_or_default());

@@ -14,7 +14,7 @@ use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::page::Page;
 use crate::logs::overview::Holds;
 use crate::shell::arguments;
-use crate::shell::arguments::Exit;
+use crate::shell::arguments::{Exit, InputArgs, quoted};
 use crate::shell::context::Context;
 
 /// Say on one page what was spent, what would have cost less and what to change, and what does not pay.
@@ -87,27 +87,23 @@ impl Args {
     /// Arguments with which other commands see the same logs; `since` is the first day of a page that was cut. In what is
     /// shared no place and no name is told.
     fn same_logs(&self, since: Option<&str>, is_shared: bool) -> String {
-        let QuestionArgs { input, window, .. } = &self.asked;
-        let dir = |path: &PathBuf| format!("--input-dir {}", quoted(&path.to_string_lossy()));
-        let named = |flag: &str, value: Option<&str>| value.map(|value| format!("{flag} {}", quoted(value)));
+        let window = &self.asked.window;
         let days = window.days.map(|days| format!("--days {days}"));
-        let flags = [
-            named("--since", window.since.as_deref().or(since)),
-            named("--until", window.until.as_deref()),
-            days,
-            named("--project", input.project.as_deref().filter(|_| !is_shared)),
-        ];
-        let places = input.input_dir.iter().filter(|_| !is_shared);
-        places.map(dir).chain(flags.into_iter().flatten()).collect::<Vec<_>>().join(" ")
+        let [since, until] = [window.since.as_deref().or(since), window.until.as_deref()];
+        let flags = [flag("--since", since), flag("--until", until), days];
+        let places = Some(self.places(is_shared)).filter(|places| !places.is_empty());
+        places.into_iter().chain(flags.into_iter().flatten()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The same without any days.
+    fn places(&self, is_shared: bool) -> String {
+        let InputArgs { input_dir, project, .. } = &self.asked.input;
+        let dirs = input_dir.iter().map(|path| format!("--input-dir {}", quoted(&path.to_string_lossy())));
+        let told = dirs.chain(flag("--project", project.as_deref())).filter(|_| !is_shared);
+        told.collect::<Vec<_>>().join(" ")
     }
 }
 
-/// A word of a command line.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | ':' | '~' | '+');
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+fn flag(name: &str, value: Option<&str>) -> Option<String> {
+    value.map(|value| format!("{name} {}", quoted(value)))
 }

@@ -22,7 +22,7 @@ use crate::facts::encode::Params;
 use crate::frames::lake::{Lake, News, Trouble, Update};
 use crate::frames::manifest::{Maker, StoredSource};
 use crate::logs::digest::{Digest, digest};
-use crate::logs::discover::{LogFile, LogListing};
+use crate::logs::discover::{LogFile, LogListing, is_disturbed};
 use crate::logs::message::ExtractionGuide;
 use crate::logs::read;
 use crate::logs::read::{FileReading, Job};
@@ -529,10 +529,13 @@ fn read_into(
         }
         source.key = plan.key;
         source.directory = plan.directory;
-        source.content = named.unwrap_or(plan.content);
-        source.modified_ns = plan.file.modified_ns;
-        source.changed_ns = plan.file.changed_ns;
-        source.inode = plan.file.inode;
+        let LogFile { path, bytes, modified_ns, changed_ns, inode, .. } = plan.file;
+        let is_disturbed = plan.job().is_some() && is_disturbed(path, (*bytes, *modified_ns, *inode));
+        // What changed under the reader has no name and no times, so that the next run reads all of it.
+        (source.content, source.modified_ns, source.changed_ns, source.inode) = match is_disturbed {
+            true => Default::default(),
+            false => (named.unwrap_or(plan.content), *modified_ns, *changed_ns, *inode),
+        };
         if let Err(place) = source.roots.binary_search(&plan.root) {
             source.roots.insert(place, plan.root);
         }

@@ -1,6 +1,7 @@
 //! Where logs are: the roots, every log file below them once, and what could not be opened.
 
 use std::collections::{BTreeSet, HashSet};
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -82,6 +83,20 @@ pub struct LogListing {
     pub unreadable: Vec<(PathBuf, String)>,
     /// Whether standard input was asked for.
     pub stdin: bool,
+}
+
+/// Nanoseconds since 1970 of the last modification; 0 where the system does not say.
+fn modified_ns(meta: &Metadata) -> i64 {
+    let modified = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    modified.map_or(0, |time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
+}
+
+/// Whether the first `bytes` of a file may be others now than when it had this time and number: it was replaced, cut off or
+/// written anew. What is appended does no harm.
+pub fn is_disturbed(path: &Path, (bytes, modified, inode): (u64, i64, u64)) -> bool {
+    let Ok(meta) = std::fs::metadata(path) else { return true };
+    let is_rewritten = meta.len() == bytes && modified_ns(&meta) != modified;
+    files::inode(&meta) != inode || meta.len() < bytes || is_rewritten
 }
 
 /// Lists every log file under the roots once, however many links lead to it.
@@ -175,13 +190,12 @@ impl Walk {
                 self.listing.unreadable.push((path.to_owned(), what.to_owned()));
             }
             Ok(meta) => {
-                let modified = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
                 self.listing.files.push(LogFile {
                     path: path.to_owned(),
                     canonical,
                     root,
                     bytes: meta.len(),
-                    modified_ns: modified.map_or(0, |time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)),
+                    modified_ns: modified_ns(&meta),
                     changed_ns: files::changed_ns(&meta),
                     inode: files::inode(&meta),
                     packing,

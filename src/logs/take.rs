@@ -1,7 +1,7 @@
 //! Lines to records, whatever else stands on them: what is odd is counted, what can be read is read. Every reader of logs
 //! takes its lines this way, so that all of them see the same records.
 
-use memchr::memmem;
+use memchr::{memchr, memmem};
 
 use crate::base::damage::Reason;
 use crate::base::json::{Cursor, JsonFault, JsonKind};
@@ -59,6 +59,10 @@ fn trim<'a>(counters: &mut Counters, mut line: &'a [u8]) -> &'a [u8] {
         line = rest;
     }
     if let (Some(b'{'), Some(b'}')) = (line.first(), line.last()) {
+        // A block that a crash left empty may begin in one record and end in another.
+        if memchr(0, line).is_some() {
+            damage(counters, Reason::Nul);
+        }
         return line;
     }
     if let Some(rest) = line.strip_prefix(b"\xEF\xBB\xBF") {
@@ -66,7 +70,7 @@ fn trim<'a>(counters: &mut Counters, mut line: &'a [u8]) -> &'a [u8] {
         line = rest;
     }
     let bare = trim_space_and_nul(line);
-    if bare.len() < line.len() && (line.first() == Some(&0) || line.last() == Some(&0)) {
+    if memchr(0, line).is_some() {
         damage(counters, Reason::Nul);
     } else if bare.is_empty() {
         damage(counters, Reason::BlankLine);

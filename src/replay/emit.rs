@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::error::Result;
 use crate::base::pseudonyms::Pseudonyms;
+use crate::base::unpack::Packing;
 use crate::facts::encode;
 use crate::facts::inner_formats::InnerFormats;
 use crate::replay::input::ReplayInput;
@@ -48,6 +49,13 @@ pub fn write(dir: &Path, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms)
         files += 1;
     }
     Ok(files)
+}
+
+/// Files of telemetry in a directory besides so many that were just written.
+pub fn others(dir: &Path, written: u64) -> u64 {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let all = entries.filter(|entry| Packing::of(&entry.path()).is_some()).count() as u64;
+    all.saturating_sub(written)
 }
 
 fn line(event: &PipelineEvent) -> String {

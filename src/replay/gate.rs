@@ -23,6 +23,9 @@ const ENDPOINT_SHARE_MIN: f64 = 0.01;
 const OTHER_TEXT: &str = "the logs are not those of the baseline, or their tokens were counted otherwise: shares are compared, \
                           and single endpoints do not fail the gate";
 
+/// What is said where there was nothing to replay.
+const NOTHING_REPLAYED: &str = "nothing was replayed: nothing is compared, and no baseline is written";
+
 /// What a baseline file holds: no names of projects and servers, no text.
 #[derive(Serialize, Deserialize, Debug, PartialEq)]
 struct Baseline {
@@ -118,8 +121,12 @@ impl ReplayGate {
         let mut gate =
             Self { path: path.to_owned(), max_regression_pct, written: false, lines: Vec::new(), notes: Vec::new() };
         let known = crate::base::files::read_to_string(path);
+        if report.arms.iter().all(|arm| arm.total.baseline() == 0) {
+            gate.notes.push(NOTHING_REPLAYED.to_owned());
+            return Ok(gate);
+        }
         match known {
-            Ok(text) if !asked.is_renewed => gate.compare(&Baseline::parse(path, &text)?, report, names),
+            Ok(text) if !asked.is_renewed => gate.compare(&Baseline::parse(path, &text)?, report, names)?,
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::io("reading", path, &cause));
             }
@@ -137,7 +144,7 @@ impl ReplayGate {
     }
 
     /// Both sides call endpoints by what the file calls them; people are told the names of this replay.
-    fn compare(&mut self, before: &Baseline, report: &ReplayReport, names: &Pseudonyms) {
+    fn compare(&mut self, before: &Baseline, report: &ReplayReport, names: &Pseudonyms) -> Result<()> {
         let naming = match &before.pseudonyms {
             _ if before.names => BaselineNaming::Real,
             None => BaselineNaming::Published,
@@ -178,6 +185,10 @@ impl ReplayGate {
                 }
             }
         }
+        if self.lines.is_empty() {
+            return Err(nothing_to_compare(&self.path));
+        }
+        Ok(())
     }
 
     /// Of other text only the whole can get worse: what a single endpoint saves depends on what it answers.
@@ -276,8 +287,17 @@ impl Baseline {
             ))
             .hint("--update-baseline writes it anew"));
         }
+        if baseline.arms.values().all(|arm| arm.baseline_tokens == 0) {
+            return Err(nothing_to_compare(path));
+        }
         Ok(baseline)
     }
+}
+
+/// A baseline without figures would let everything pass.
+fn nothing_to_compare(path: &Path) -> Error {
+    Error::failed(format!("{} holds no figures that this replay could be compared with", path.shown()))
+        .hint("--update-baseline writes it anew")
 }
 
 impl ArmBaseline {

@@ -103,7 +103,7 @@ impl OutlineCheck<'_> {
         // Whoever has so many unknown keys holds another file in hand; looking for what each was meant to be takes long.
         let suggestion = (self.warnings.len() < SUGGESTIONS_MAX).then(|| suggest(node, key)).flatten();
         let meant = suggestion.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-        let message = format!("there is no key `{at}`, so it has no effect{meant}");
+        let message = format!("unknown key `{at}` has no effect{meant}");
         self.warnings.push(Warning { line: self.line(at), key: at.to_string(), message, suggestion });
     }
 

@@ -110,10 +110,9 @@ pub fn write_noted(file: &WrittenFile<'_>, new: &str, entry: &JournalEntry) -> R
     append(&path, &JournalEntry { pending: true, ..entry.clone() })
         .map_err(|cause| cause.hint("a change is noted before it is made: the configuration was not touched"))?;
     let outcome = write_under(file.lock.as_deref(), file.path, file.existed.then_some(file.text), new);
-    let is_written = outcome.is_ok() || files::read(file.path).is_ok_and(|now| now == new.as_bytes());
     // Without this line the file itself tells.
-    let _told_by_the_file = append(&path, &SettledEntry { settles: entry.id.clone(), written: is_written });
-    outcome
+    let _told_by_the_file = append(&path, &SettledEntry { settles: entry.id.clone(), written: outcome.is_ok() });
+    outcome?
 }
 
 /// Adds a line and waits until it is on the disk. A torn last line is ended first.
@@ -170,7 +169,9 @@ pub(super) fn entry_of(
 ) -> JournalEntry {
     let (before_sha, after_sha) = (text_sha(before.text), text_sha(after));
     let config = before.name.clone();
-    let name = format!("{at_ms} {command} {config} {before_sha} {after_sha}");
+    // Two runs at once may want the same.
+    let run = std::process::id();
+    let name = format!("{at_ms} {run} {command} {config} {before_sha} {after_sha}");
     JournalEntry {
         id: text_sha(&name)[..ID_DIGITS].to_owned(),
         at_ms,

@@ -28,7 +28,10 @@ const MAX_LINKS: usize = 40;
 ///
 /// A symbolic link stays a link; what it points to is replaced. New files are private to the user, an existing file
 /// keeps its mode. Nothing is written when the content is already `new`.
-pub fn write_under(lock_file: Option<&Path>, path: &Path, expected_old: Option<&str>, new: &str) -> Result<()> {
+///
+/// # Errors
+/// If it was not written; inside, if it was and the disk did not confirm it.
+pub fn write_under(lock_file: Option<&Path>, path: &Path, expected_old: Option<&str>, new: &str) -> Result<Result<()>> {
     let target = follow_links(path)?;
     let directory = directory_of(&target);
     create_private(directory)?;
@@ -41,7 +44,7 @@ pub fn write_under(lock_file: Option<&Path>, path: &Path, expected_old: Option<&
             .hint("nothing was written; run again"));
     }
     if old.as_deref() == Some(new.as_bytes()) {
-        return Ok(());
+        return Ok(Ok(()));
     }
     let mode = mode_to_keep(&target)?;
     let staged = Staged::new(&target, new.as_bytes(), mode.as_ref())?;
@@ -49,7 +52,7 @@ pub fn write_under(lock_file: Option<&Path>, path: &Path, expected_old: Option<&
         Staged::new(&beside(&target, ".bak"), old, mode.as_ref())?.commit()?;
     }
     staged.commit()?;
-    sync_directory(directory)
+    Ok(sync_directory(directory))
 }
 
 /// Replaces a file that is devboy's own and can be made again: as a whole, private to the user, without a backup.

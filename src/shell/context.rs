@@ -105,7 +105,7 @@ impl Env {
             current_dir: std::env::current_dir().ok(),
             managed_settings: Some(PathBuf::from(files::MANAGED_SETTINGS)),
             variables: std::env::vars_os()
-                .filter(|(_, value)| !value.is_empty())
+                .filter(|(_, value)| !["", "0", "false"].iter().any(|no| value == no))
                 .filter_map(|(name, _)| name.into_string().ok())
                 .collect(),
             no_color: text("NO_COLOR").is_some() || !files::shows_colours(|name| std::env::var_os(name).is_some()),

@@ -245,8 +245,11 @@ impl<'r> Parser<'r> {
         }
         let ts = fields.whole(Field::Time).ok_or(Reason::MissingField)?;
         if !self.window.contains(&ts) {
-            self.rows.counts.outside_window += 1;
-            self.rows.counts.see_outside(ts, ts);
+            // What happened besides the responses is no event of them.
+            if matches!(fields.get(Field::What), FieldValue::Absent) {
+                self.rows.counts.outside_window += 1;
+                self.rows.counts.see_outside(ts, ts);
+            }
             return Ok(());
         }
         let mut odd = Odd { mistyped: fields.has_mistyped(), ..Odd::default() };

@@ -218,7 +218,7 @@ fn the_search_says_of_each_setting_what_its_rule_says() {
     let rows = found["claude_settings"].as_array().unwrap();
     let window = rows.iter().find(|row| row["setting"].as_str().unwrap().starts_with("window")).unwrap();
     let rule = finding(&home, "S3", "automatic compaction", &[]);
-    assert_eq!((&window["value"], &rule["new"]), (&json!("150,000"), &json!(150_000)), "{rows:#?}");
+    assert_eq!((&window["value"], &rule["new"]), (&json!(150_000), &json!(150_000)), "{rows:#?}");
     assert_eq!(window["later_change"], rule["effect"]["change"], "{rule:#}");
     // Values of one lever are no looks at another, and all that saves is replayed as one configuration.
     let tried: u64 = rows.iter().map(|row| row["values_tried"].as_u64().unwrap()).sum();
@@ -226,7 +226,11 @@ fn the_search_says_of_each_setting_what_its_rule_says() {
     let saving = rows.iter().filter(|row| row["earlier_change"].as_f64().is_some_and(|change| change < 0.0)).count();
     assert!(saving > 0, "{rows:#?}");
     let together = rows.iter().any(|row| row["setting"].as_str().unwrap().starts_with("all that saved"));
-    assert_eq!(together, saving > 2 || (saving == 2 && rows.last().unwrap()["value"] == "2 settings"), "{rows:#?}");
+    assert_eq!(
+        together,
+        saving > 2 || (saving == 2 && rows.last().unwrap()["value"].as_array().is_some_and(|all| all.len() == 2)),
+        "{rows:#?}"
+    );
     // Nothing is claimed of logs without a request.
     let empty = Home::new();
     let run = empty.run(&["tune", "search", "--dry-run"]);

@@ -44,7 +44,7 @@ fn tune(path: &Path, days: i64, changes: &[(&str, &str)]) -> JournalEntry {
     let mut entry = journal_entry(NOW_MS - days * DAY_MS, "tune analyze", &file, &text, reasons).unwrap();
     entry.inputs = Some(RuleInputs { origin: "telemetry".into(), events: 1234, sessions: 56, ..RuleInputs::default() });
     entry.predicted = Some(Predicted { baseline: 2000.0, saved_before: 200.0, saved_after: 300.0 });
-    write_under(None, path, file.existed.then_some(file.text.as_str()), &text).unwrap();
+    write_under(None, path, file.existed.then_some(file.text.as_str()), &text).unwrap().unwrap();
     append(&journal_path(path), &entry).unwrap();
     entry
 }

@@ -368,7 +368,7 @@ fn token_counts_that_are_no_numbers_count_as_zero_and_fractions_are_cut() {
     let record = assistant("m1", &[]).message("usage", usage);
     odd_record(&record, &[], &[(MistypedField, 2, 1)]);
     let usage = trace(record.line()).rows.messages[0].usage;
-    assert_eq!((usage.input, usage.output, usage.cache_creation, usage.cache_read), (0, 7, 0, 1));
+    assert_eq!((usage.input, usage.output, usage.cache_creation, usage.cache_read), (0, 7, 4, 1));
     assert_eq!((usage.cache_creation_5m, usage.cache_creation_1h), (0, 4));
 }
 

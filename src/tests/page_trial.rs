@@ -169,10 +169,10 @@ fn projects_of_a_replay_have_their_names_and_shared_ones_letters() {
     }
     let words = ["what-if", "compaction", "--set", "window=100000"];
     let open = home.run(&words).out;
-    assert!(open.contains("in …/lantern (6 sessions)"), "{open}");
+    assert!(open.contains("…/lantern"), "{open}");
     for flags in [&["--redact"][..], &["--format", "md"]] {
         let shared = home.run(&[&words[..], flags].concat()).out;
-        assert!(shared.contains("in project ") && !shared.contains("lantern"), "{shared}");
+        assert!(shared.contains("project ") && !shared.contains("lantern"), "{shared}");
     }
     let sessions = home.run(&["what-if", "compaction", "--set", "window=100000", "--per-session"]).out;
     assert!(sessions.contains("large-0"), "{sessions}");

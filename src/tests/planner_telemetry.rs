@@ -90,7 +90,7 @@ fn the_selective_planner_recovers_the_planted_habit_and_keeps_it_on_later_sessio
         let line = shown.lines().find(|line| line.contains(word)).unwrap_or_default();
         line.split(['│', '┆']).map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(columns("│ from "), ["from", "training", "sessions", "covers", "judged", "sessions", "covers"]);
+    assert_eq!(columns("│ from "), ["from", "training", "95 %", "covers", "judged", "95 %", "covers"]);
     let chosen = columns("┆ chosen");
     assert_eq!((chosen[4].as_str(), chosen[6].as_str(), chosen[7].as_str()), ("90 % of 48", "50 %", "chosen"));
     let numbers = SelectivityThresholds::parse(&Data::default().text(SHEET).unwrap(), SHEET).unwrap();

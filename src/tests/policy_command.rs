@@ -1354,7 +1354,7 @@ fn figures_of_the_cache_have_other_names_on_request() {
     assert_eq!(metrics["llm_cache_read_tokens_total"].as_f64(), report["simulated"]["read"].as_f64());
     let ratio = number(&report["simulated"]["read"]) as f64 / prompt(&report["simulated"]) as f64;
     assert!((metrics["llm_cache_hit_ratio"].as_f64().unwrap() - ratio).abs() < 1e-9);
-    fails(&home, &words("compaction", &["--alias", "agent-runtime"]), Exit::Usage, &["add --policy prompt-cache"]);
+    fails(&home, &words("compaction", &["--alias", "agent-runtime"]), Exit::Usage, &["ask for `prompt-cache`"]);
     fails(&home, &words("prompt-cache", &["--alias", "other"]), Exit::Usage, &["agent-runtime"]);
 }
 
@@ -1438,7 +1438,7 @@ fn the_page_has_every_class_of_breaks_with_its_strength() {
     for &class in crate::whatif::sim::breakage::rows::BreakClass::ALL {
         let strength = format!("{:?}", class.strength()).to_lowercase();
         assert!(
-            page.contains(&format!("| `{}` | {strength} |", class.into_str())),
+            page.contains(&format!("| `{}` | {} | {strength} |", class.into_str(), class.words())),
             "{} is {strength}",
             class.into_str()
         );

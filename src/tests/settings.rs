@@ -857,9 +857,9 @@ fn names_in(directory: &Path) -> Vec<String> {
 fn a_written_file_leaves_its_previous_content_beside_it_and_no_temporary_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("deep/er/c.toml");
-    write_under(None, &path, None, "one").unwrap();
-    write_under(None, &path, Some("one"), "two").unwrap();
-    write_under(None, &path, Some("two"), "two").unwrap();
+    write_under(None, &path, None, "one").unwrap().unwrap();
+    write_under(None, &path, Some("one"), "two").unwrap().unwrap();
+    write_under(None, &path, Some("two"), "two").unwrap().unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "two");
     assert_eq!(fs::read_to_string(path.with_extension("toml.bak")).unwrap(), "one");
     assert_eq!(names_in(path.parent().unwrap()), ["c.toml", "c.toml.bak", "c.toml.lock"]);
@@ -927,7 +927,7 @@ mod on_unix {
         fs::create_dir(&dotfiles).unwrap();
         fs::write(dotfiles.join("real.toml"), "old").unwrap();
         symlink("dotfiles/real.toml", &link).unwrap();
-        write_under(None, &link, Some("old"), "new").unwrap();
+        write_under(None, &link, Some("old"), "new").unwrap().unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(dotfiles.join("real.toml")).unwrap(), "new");
         assert_eq!(fs::read_to_string(dotfiles.join("real.toml.bak")).unwrap(), "old");
@@ -938,7 +938,7 @@ mod on_unix {
         let directory = tempfile::tempdir().unwrap();
         let link = directory.path().join("c.toml");
         symlink("missing/real.toml", &link).unwrap();
-        write_under(None, &link, None, "new").unwrap();
+        write_under(None, &link, None, "new").unwrap().unwrap();
         assert_eq!(fs::read_to_string(directory.path().join("missing/real.toml")).unwrap(), "new");
         let circle = directory.path().join("circle");
         symlink("circle", &circle).unwrap();
@@ -949,10 +949,10 @@ mod on_unix {
     fn new_files_are_private_and_an_existing_mode_is_kept() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("new/c.toml");
-        write_under(None, &path, None, "one").unwrap();
+        write_under(None, &path, None, "one").unwrap().unwrap();
         assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        write_under(None, &path, Some("one"), "two").unwrap();
+        write_under(None, &path, Some("one"), "two").unwrap().unwrap();
         assert_eq!((mode(&path), mode(&path.with_extension("toml.bak"))), (0o644, 0o644));
     }
 

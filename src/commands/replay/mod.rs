@@ -255,14 +255,19 @@ pub fn emit(
     asked: &QuestionArgs,
     context: &mut Context<'_>,
 ) -> Result<()> {
-    let files = emit::write(dir, log, laid, &context.pseudonyms)?;
+    let written = emit::write(dir, log, laid, &context.pseudonyms)?;
     if !asked.output.quiet {
-        let (events, files) = (counted(log.events.len() as u64, "event"), counted(files, "file"));
+        let (events, files) = (counted(log.events.len() as u64, "event"), counted(written, "file"));
         let planned = match log.planned.len() {
             0 => String::new(),
             planned => format!(" and {planned} of the planner"),
         };
         writeln!(context.err, "# telemetry: {events}{planned} in {files} → {}", dir.shown())?;
+        let others = emit::others(dir, written);
+        if others > 0 {
+            let others = counted(others, "other file");
+            writeln!(context.err, "# note: {others} of telemetry in it: whoever reads the directory reads these too")?;
+        }
     }
     Ok(())
 }

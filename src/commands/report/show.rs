@@ -17,6 +17,7 @@ use crate::cost::page::Page;
 use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, StandingSetting, Telling, ToldFinding};
 use crate::frames::input::Input;
 use crate::report::numbers::date;
+use crate::report::sharing::without_paths;
 use crate::report::table::{Table, TableFormat, paragraph};
 use crate::shell::context::Context;
 
@@ -26,6 +27,7 @@ pub struct PageNaming {
     shown: ShownNames,
     same_logs: String,
     own_flags: String,
+    places: String,
     settings_file: String,
     standing: BTreeMap<String, StandingSetting>,
     /// Why nothing is known of what is set, in words.
@@ -58,7 +60,10 @@ pub fn told(
     let (same_logs, own_flags) = (flags(since.as_deref()), flags(None));
     let (standing, unread) = match standing::of(page, &input.data, is_shared, context) {
         Ok(standing) => (standing, None),
-        Err(why) => (BTreeMap::new(), Some(format!("what is set already is not known: {}", why.message))),
+        Err(why) => {
+            let why = if is_shared { without_paths(&why.message).into_owned() } else { why.message };
+            (standing::unread(page, &why), Some(format!("what is set already is not known: {why}")))
+        }
     };
     let settings_file = standing::file_words(is_shared, context);
     PageNaming {
@@ -66,6 +71,7 @@ pub fn told(
         shown,
         same_logs,
         own_flags,
+        places: args.places(is_shared),
         settings_file,
         standing,
         unread,
@@ -92,9 +98,9 @@ impl PageNaming {
         sheet: &'p FindingThresholds,
         is_cut: bool,
     ) -> Telling<'p> {
-        let Self { projects, same_logs, own_flags, settings_file, standing, .. } = self;
+        let Self { projects: names, same_logs, own_flags, places, settings_file, standing, .. } = self;
         let top = args.top();
-        Telling { page, names: projects, sheet, top, same_logs, own_flags, is_cut, settings_file, standing }
+        Telling { page, names, sheet, top, same_logs, own_flags, places, is_cut, settings_file, standing }
     }
 
     /// The name of a tool, if it is one of those that were to be named.
@@ -171,7 +177,7 @@ fn footer(args: &Args, telling: &Telling<'_>) -> Vec<String> {
     if hidden > 0 {
         lines.push(format!("{hidden} more with --all."));
     }
-    lines.extend(telling.reminders().into_iter().map(str::to_owned));
+    lines.extend(telling.reminders());
     if shown > 0 || telling.not_worth().is_some() {
         lines.extend(telling.off_the_bar());
     }

@@ -9,6 +9,7 @@ use crate::cost::findings::search::BillFinding;
 use crate::cost::page::Page;
 use crate::cost::page::words::StandingSetting;
 use crate::report::sharing::without_paths;
+use crate::rules::claude::goes_as_far;
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::{Levers, SettingsScope};
 use crate::shell::context::Context;
@@ -39,12 +40,26 @@ pub fn of(
     Ok(standing)
 }
 
+/// The same where the settings cannot be read: the client leaves such a file out, so nothing that is set there would hold.
+pub fn unread(page: &Page, why: &str) -> BTreeMap<String, StandingSetting> {
+    let about_settings = page.findings.iter().filter(|finding| !finding.sets.is_empty());
+    let words = format!("the settings cannot be read, so the client leaves them out ({why})");
+    about_settings
+        .map(|finding| (finding.id.clone(), StandingSetting::Off { words: words.clone(), is_own: true }))
+        .collect()
+}
+
 fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Result<Option<StandingSetting>> {
     let mut same = !finding.sets.is_empty();
     let mut words: Vec<String> = Vec::new();
     for set in &finding.sets {
         let Some(lever) = levers.named(&set.lever) else { return Ok(None) };
         let Some(key) = lever.key(None) else { return Ok(None) };
+        if let Some((held, is_as_far)) = goes_as_far(layers, levers, (&set.lever, &set.value))? {
+            same &= is_as_far;
+            words.push(held);
+            continue;
+        }
         if let Some(obstacle) = layers.overridden(lever, &key, levers)? {
             let words = format!("{} is {}", set.lever, obstacle.why);
             return Ok(Some(StandingSetting::Off { words, is_own: obstacle.is_own }));
@@ -53,6 +68,7 @@ fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Resul
         same &= value.as_ref() == Some(&set.value);
         words.extend(value.map(|value| format!("{} is {value}", set.lever)));
     }
+    words.dedup();
     let told = format!("in your settings {}", words.join(" and "));
     Ok((!words.is_empty()).then_some(if same { StandingSetting::Same(told) } else { StandingSetting::Other(told) }))
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
 use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::config_path;
 use crate::frames::fingerprint::LayerTokens;
@@ -13,10 +14,11 @@ use crate::logs::trace::Millis;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::{Table, TableFormat};
 use crate::rules::report as findings;
+use crate::settings::claude::file::ClaudeFile;
 use crate::settings::claude::reversal::journal_of_all;
 use crate::settings::entries::{EntryStanding, Journal, JournalChange, JournalEntry};
 use crate::settings::journal_path;
-use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
+use crate::shell::arguments::{Exit, InputArgs, OutputArgs, quoted};
 use crate::shell::context::Context;
 use crate::whatif::client::realised::{ActualChange, CameTrue};
 
@@ -63,6 +65,8 @@ struct HistoryRow<'j> {
     realised: Option<ActualSavings>,
     /// Of Claude Code's settings: what became of each changed key.
     came: Vec<(String, ActualChange)>,
+    /// The same: keys that somebody else has changed since, with what they are now, in words.
+    by_hand: Vec<String>,
 }
 
 /// What was billed after an entry up to a time, change by change.
@@ -89,6 +93,7 @@ pub fn run(
         tell(&rows, args, &config, &path, context)?;
     }
     let form = args.report.form();
+    let named = args.output.as_deref();
     match form {
         TableFormat::Json => {
             let fields = json!({
@@ -101,13 +106,13 @@ pub fn run(
         }
         TableFormat::Table if rows.is_empty() => {}
         TableFormat::Table => {
-            table(&rows).write(context.out, form, context.width)?;
+            table(&rows, named).write(context.out, form, context.width)?;
             if args.explain {
                 rows.iter().try_for_each(|row| explain(row, context))?;
             }
         }
         TableFormat::Csv | TableFormat::Md if args.explain => keys(&rows).write(context.out, form, context.width)?,
-        TableFormat::Csv | TableFormat::Md => table(&rows).write(context.out, form, context.width)?,
+        TableFormat::Csv | TableFormat::Md => table(&rows, named).write(context.out, form, context.width)?,
     }
     Ok(Exit::Done)
 }
@@ -135,9 +140,28 @@ fn rows<'j>(
         let realised =
             if entry.at_ms < end_ms && !entry.is_about_claude() { recorded(entry.at_ms, end_ms) } else { None };
         let realised = realised.filter(|realised| realised.tokens.combined().is_some());
-        HistoryRow { entry, standing, until_ms, realised, came: Vec::new() }
+        let by_hand = if standing.holds() { by_hand(entry, &journal.entries[position + 1..]) } else { Vec::new() };
+        HistoryRow { entry, standing, until_ms, realised, came: Vec::new(), by_hand }
     };
     journal.entries.iter().zip(standings).enumerate().map(row).collect()
+}
+
+/// Keys of Claude Code's settings that no later entry changed and that are not any more what an entry made them. Of a file
+/// that cannot be read nothing is known.
+fn by_hand(entry: &JournalEntry, later: &[JournalEntry]) -> Vec<String> {
+    let file = Some(entry).filter(|entry| entry.is_about_claude());
+    let Some(file) = file.and_then(|entry| ClaudeFile::load(Path::new(&entry.config)).ok()) else { return Vec::new() };
+    let again = |key: &str| {
+        let mut of_file = later.iter().filter(|next| next.config == entry.config);
+        of_file.any(|next| next.changes.iter().any(|change| change.key == key))
+    };
+    let changed = entry.changes.iter().filter(|change| !again(&change.key)).filter_map(|change| {
+        let key: KeyPath = change.key.parse().ok()?;
+        let now = file.get(&key).ok()?.map(|value| value.to_string());
+        let is = now.as_ref().map_or_else(|| "gone".to_owned(), |now| format!("{now} now"));
+        (now != change.new).then(|| format!("{} is {is}", change.key))
+    });
+    changed.collect()
 }
 
 /// What the columns mean, and why some are empty.
@@ -171,7 +195,8 @@ fn tell(rows: &[HistoryRow<'_>], args: &Args, config: &Path, journal: &Path, con
     Ok(())
 }
 
-fn table(rows: &[HistoryRow<'_>]) -> Table {
+/// The history; `journal` is the configuration that names it, if it is not the user's own.
+fn table(rows: &[HistoryRow<'_>], journal: Option<&Path>) -> Table {
     let mut table = Table::new(&["id", "when", "command", "#keys", "predicted", "#actual", "#events", "state"]);
     for row in rows {
         let entry = row.entry;
@@ -183,7 +208,7 @@ fn table(rows: &[HistoryRow<'_>]) -> Table {
             predicted(entry),
             realised(row),
             thousands(row.realised.map_or(0, |realised| realised.events)),
-            state(row),
+            state(row, journal),
         ]);
     }
     table
@@ -223,10 +248,13 @@ fn predicted(entry: &JournalEntry) -> String {
     shares.map_or_else(|| "–".to_owned(), |(before, after)| format!("{} → {}", percent(before), percent(after)))
 }
 
-fn state(row: &HistoryRow<'_>) -> String {
+fn state(row: &HistoryRow<'_>, journal: Option<&Path>) -> String {
     match row.standing {
+        standing if standing.holds() && !row.by_hand.is_empty() => {
+            format!("changed since, not by devboy: {}", row.by_hand.join(", "))
+        }
         standing if standing.holds() => {
-            row.came.iter().map(|(_, came)| came_words(row, came)).collect::<Vec<_>>().join("; ")
+            row.came.iter().map(|(_, came)| came_words(row, came, journal)).collect::<Vec<_>>().join("; ")
         }
         standing if standing.is_undone() => "undone".to_owned(),
         _ => "undone in part".to_owned(),
@@ -234,12 +262,16 @@ fn state(row: &HistoryRow<'_>) -> String {
 }
 
 /// Whether it came true, and what to do where it did not.
-fn came_words(row: &HistoryRow<'_>, came: &ActualChange) -> String {
+fn came_words(row: &HistoryRow<'_>, came: &ActualChange, journal: Option<&Path>) -> String {
     match came.verdict {
         CameTrue::TooEarly => {
             format!("too early to tell: {} before the change, {} after it", counted(came.before, "session"), came.after)
         }
-        CameTrue::No => format!("did not come true: devboy tune undo {}", row.entry.id),
+        CameTrue::No => {
+            // Settings are undone by the journal of a configuration; --output would be the file of settings.
+            let place = journal.map_or_else(String::new, |path| format!("DEVBOY_CONFIG={} ", quoted(&path.shown())));
+            format!("did not come true: {place}devboy tune undo {}", row.entry.id)
+        }
         other => other.into_str().to_owned(),
     }
 }
@@ -335,6 +367,7 @@ fn row_json(row: &HistoryRow<'_>, journal: &Journal) -> Value {
         "undoes": entry.undoes,
         "undone_by": standing.undos.iter().map(|undo| &journal.entries[*undo].id).collect::<Vec<_>>(),
         "undone": standing.is_undone(),
+        "changed_since": row.by_hand,
         "changes": entry.changes,
     })
 }

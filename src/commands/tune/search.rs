@@ -18,11 +18,14 @@ use crate::logs::overview::Holds;
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reaches;
 use crate::report::table::TableFormat;
+use crate::rules;
 use crate::rules::claude::search as claude;
 use crate::rules::precedence::KeyOwners;
 use crate::rules::proposal::{Proposal, closed, settle};
 use crate::rules::search::{Search, SearchInput, SearchThresholds};
 use crate::rules::{report as findings, search};
+use crate::settings::claude::layers::SettingsLayers;
+use crate::settings::claude::levers::{Levers, SettingsScope};
 use crate::settings::formats::{load_config, vocabularies};
 use crate::settings::{Effective, Settings, SettingsFile, View};
 use crate::shell::arguments::Exit;
@@ -71,7 +74,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let precedence = KeyOwners::load(&input.data, &file, None)?;
     let searched = Searched { file: &file, view: &view, precedence: &precedence, against: against.as_ref() };
     let found = found(args, &searched, &reaches, &mut input)?;
-    let of_client = of_client(&mut input)?;
+    let of_client = of_client(&mut input, context)?;
     let proposal = Proposal::new(&file, settle(&view, &precedence, search::findings(&found, &view)?))?;
     input.tell(&args.asked.output, context)?;
     if !args.asked.output.quiet {
@@ -122,17 +125,26 @@ fn found(args: &Args, searched: &Searched<'_>, reaches: &Reaches, input: &mut In
     input.remember(&question, make)
 }
 
-/// The same of Claude Code's own settings; nothing without requests.
-fn of_client(input: &mut Input) -> Result<Vec<claude::ChosenValue>> {
+/// The same of Claude Code's own settings, beside what the user has set; nothing without requests.
+fn of_client(input: &mut Input, context: &Context<'_>) -> Result<Vec<claude::ChosenValue>> {
+    let levers = Levers::load(&input.data)?;
+    let places = context.env.claude_places();
+    let layers = places.file(SettingsScope::User).map(|path| SettingsLayers::load(&places, SettingsScope::User, &path));
+    let standing = layers.map_or(Ok(Vec::new()), |layers| rules::claude::standing(&layers?, &levers));
+    // The client leaves a broken file out.
+    let standing = standing.unwrap_or_else(|why| {
+        input.notes.push(format!("settings are taken as not set: {why}"));
+        Vec::new()
+    });
     let make = |input: &mut Input| {
         let timeline = input.timeline(TimelineDetail::default())?;
         if timeline.requests.is_empty() {
             return Ok(Vec::new());
         }
         let workload = Workload::new(timeline, None, &input.data, false, true)?;
-        input.pool.install(|| claude::search(&workload, &input.data))
+        input.pool.install(|| claude::search(&workload, &input.data, &standing))
     };
-    input.remember("search of Claude Code's settings", make)
+    input.remember(&format!("search of Claude Code's settings beside {standing:?}"), make)
 }
 
 fn show(
@@ -169,7 +181,7 @@ fn show(
         table.write(context.out, form, context.width)?;
     }
     if !of_client.is_empty() {
-        let heading = "Claude Code's own settings: change of the simulated cost at the best value (`devboy tune \
+        let heading = "Claude Code's own settings: change of the simulated cost at the best value, beside what is set (`devboy tune \
                        claude-settings` writes what pays clearly, and with --explain says why it holds the rest)";
         writeln!(context.out, "\n{}\n", form.sentence(heading))?;
         claude::table(of_client).write(context.out, form, context.width)?;

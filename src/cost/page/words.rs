@@ -14,10 +14,6 @@ use crate::report::numbers::{counted, percent, thousands, usd};
 pub const NOTHING_TO_SET: &str = "Costs money, and no setting stops it";
 pub const NOT_WORTH: &str = "Not worth it: replayed on these logs, it would have cost more";
 
-/// Said where a finding is about a setting.
-const SETTINGS: &str = "Settings: `devboy tune claude-settings --dry-run` tries them on all your logs, not on these days alone, \
-                        and shows the change; without --dry-run it writes it.";
-
 /// How the page is told.
 pub struct Telling<'p> {
     /// The page.
@@ -32,6 +28,8 @@ pub struct Telling<'p> {
     pub same_logs: &'p str,
     /// The same of this command: the days that it looks at by itself left out.
     pub own_flags: &'p str,
+    /// The arguments that say where the logs are, without any days.
+    pub places: &'p str,
     /// Whether the page was cut to its last days.
     pub is_cut: bool,
     /// The user's file of settings, in words.
@@ -408,9 +406,15 @@ impl Telling<'_> {
     }
 
     /// What is to be kept in mind of the findings that are told.
-    pub fn reminders(&self) -> Vec<&'static str> {
-        let overlap = self.findings().nth(1).map(|_| "Findings overlap: their savings do not add up.");
-        let setting = self.findings().any(|finding| !finding.sets.is_empty()).then_some(SETTINGS);
+    pub fn reminders(&self) -> Vec<String> {
+        let overlap = self.findings().nth(1).map(|_| "Findings overlap: their savings do not add up.".to_owned());
+        let setting = self.findings().any(|finding| !finding.sets.is_empty()).then(|| {
+            let command = self.command(&["tune", "claude-settings", "--dry-run"].map(str::to_owned), self.places);
+            format!(
+                "Settings: `{command}` tries them on all days of these logs and shows the change; without --dry-run it \
+                 writes it."
+            )
+        });
         overlap.into_iter().chain(setting).collect()
     }
 

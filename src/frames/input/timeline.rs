@@ -18,11 +18,12 @@ use crate::base::progress::ProgressLine;
 use crate::base::tokenizer::VOCABULARIES;
 use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::frames::input::{Input, tell_waiting};
+use crate::frames::manifest::StoredSource;
 use crate::frames::packed::{pack, unpack};
 use crate::frames::timelines as timelines_table;
 use crate::frames::timelines::PackedTimeline;
 use crate::logs::assemble::standings_of;
-use crate::logs::discover::LogFile;
+use crate::logs::discover::{LogFile, is_disturbed};
 use crate::logs::message::ExtractionGuide;
 use crate::logs::read::{FileReading, Job};
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
@@ -266,8 +267,13 @@ impl Input {
 
     fn store_timelines(&mut self, words: Id, news: &mut [(usize, FileTimeline)]) {
         let Some(lake) = self.lake.as_ref().filter(|_| !news.is_empty()) else { return };
-        let selected = &self.selected;
-        let packed = news.par_iter_mut().map(|(index, file)| {
+        let (selected, sources) = (&self.selected, &self.sources);
+        // What changed under the reader is read again by the next run.
+        let stands = |index: usize| {
+            let StoredSource { bytes, modified_ns, inode, .. } = selected[index];
+            sources[index].path.as_ref().is_none_or(|path| !is_disturbed(path, (bytes, modified_ns, inode)))
+        };
+        let packed = news.par_iter_mut().filter(|(index, _)| stands(*index)).map(|(index, file)| {
             let stored = &selected[*index];
             let rows = Cow::Owned(pack(file));
             (stored, PackedTimeline { source: stored.timeline, bytes: stored.bytes, words, rows })

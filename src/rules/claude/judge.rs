@@ -12,7 +12,8 @@ use crate::base::key_path::KeyPath;
 use crate::rules::RuleThresholds;
 use crate::rules::claude::SettingsFacts;
 use crate::rules::proposal::proposed;
-use crate::settings::claude::levers::Lever;
+use crate::settings::claude::layers::SettingsLayers;
+use crate::settings::claude::levers::{Lever, Levers};
 use crate::settings::entries::BillForecast;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::whatif::client::thresholds::known;
@@ -43,6 +44,13 @@ pub struct Question {
 }
 
 impl Question {
+    /// The lever that holds already, with its value; none if nothing does.
+    pub fn in_force<'v>(&self, layers: &SettingsLayers, levers: &'v Levers) -> Result<Option<(&'v str, LeverValue)>> {
+        let alike: Vec<&Lever> = self.levers.iter().filter_map(|name| levers.named(name)).collect();
+        let held = layers.in_force(&alike, levers)?;
+        Ok(held.and_then(|(lever, value)| Some((lever.name.as_str(), (self.meant)(&value)?))))
+    }
+
     /// The value that a setting stands for; none if it is about another lever.
     fn value(&self, setting: LeverValue) -> Option<Value> {
         Some(setting.value()).filter(|value| (self.meant)(value) == Some(setting))
@@ -112,13 +120,13 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
         }
     };
     let Some(key) = lever.key(None) else { return Ok(held("it stands in no file of settings".to_owned(), evidence)) };
+    if let Some(obstacle) = facts.layers.overridden(lever, &key, facts.levers)? {
+        return Ok(held(format!("`{key}` is {}", obstacle.why), evidence));
+    }
     let from = facts.layers.value(&key)?;
     let to = lever.spelled(value);
     if from.as_ref() == Some(&to) {
         return Ok(finding(Verdict::Skip(format!("`{key}` is {to} already")), evidence));
-    }
-    if let Some(obstacle) = facts.layers.overridden(lever, &key, facts.levers)? {
-        return Ok(held(format!("`{key}` is {}", obstacle.why), evidence));
     }
     evidence.threshold = Some(sheet.cite("of_bill_percent_min"));
     let verdict = Verdict::Propose(Delta { key, from: from.as_ref().map(as_toml), to: as_toml(&to) });
@@ -212,7 +220,7 @@ pub(super) fn forecast(
 }
 
 /// A value without quotes.
-fn plain(value: &Value) -> String {
+pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 

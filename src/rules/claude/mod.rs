@@ -19,7 +19,7 @@ use crate::settings::finding::Finding;
 use crate::whatif::client::LeverStudy;
 
 pub use judge::{proposed_settings, together};
-pub use simulated::standing;
+pub use simulated::{goes_as_far, standing};
 
 /// A rule about settings.
 pub struct ClaudeRule {

@@ -1,6 +1,8 @@
 //! The search over Claude Code's own settings: of each lever that can be simulated the value that was cheapest on the
 //! earlier sessions, what it did on the later ones, and what all that saved come to together.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -9,7 +11,7 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::report::numbers::{counted, known, thousands};
 use crate::report::table::{Table, TableBuilder};
-use crate::rules::claude::judge::{forecast, of_trial};
+use crate::rules::claude::judge::{forecast, of_trial, plain};
 use crate::settings::entries::BillForecast;
 use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::capped::Limit;
@@ -21,8 +23,8 @@ use crate::whatif::workload::{Workload, oracle};
 pub struct ChosenValue {
     /// What is set.
     pub setting: String,
-    /// To what.
-    pub value: String,
+    /// To what; of all settings together what each is set to.
+    pub value: Value,
     /// Values that were tried.
     pub tried: u64,
     /// Change of cost on the earlier sessions, as a share; none without cost.
@@ -31,25 +33,27 @@ pub struct ChosenValue {
     pub later: Option<BillForecast>,
 }
 
-/// Tries every value on the sessions of all projects.
+/// Tries every value on the sessions of all projects, beside what is set already.
 ///
 /// # Errors
 /// If a data file does not fit.
-pub fn search(workload: &Workload, data: &Data) -> Result<Vec<ChosenValue>> {
+pub fn search(workload: &Workload, data: &Data, standing: &[LeverValue]) -> Result<Vec<ChosenValue>> {
     let cache = oracle(&PolicyConfigs::load(data)?)?;
     let simulator = workload.with_answers(&cache);
-    let study = study(&simulator, workload, data, None, TriedLevers::All, &[])?;
+    let study = study(&simulator, workload, data, None, TriedLevers::All, standing)?;
     let resampling = &workload.cells.resampling;
-    let best = chosen(&study);
+    let trials: Vec<Cow<'_, Trial>> = study.trials.iter().map(|trial| study.beside_standing(trial)).collect();
+    let best = chosen(&study, &trials);
     let mut rows: Vec<ChosenValue> =
         best.iter().map(|(tried, change, trial)| row(&study, resampling, *tried, *change, trial)).collect();
     let saving: Vec<LeverValue> =
         best.iter().filter(|(_, change, _)| *change < 0.0).map(|(.., trial)| trial.setting).collect();
     if saving.len() > 1 {
-        let all = together(&simulator, workload, data, None, (&saving, &[]))?;
+        let all = together(&simulator, workload, data, None, (&saving, standing))?;
+        let each = saving.iter().map(|setting| json!({ "setting": name(*setting), "value": setting.value() }));
         rows.push(ChosenValue {
             setting: "all that saved on the earlier sessions".to_owned(),
-            value: counted(saving.len() as u64, "setting"),
+            value: each.collect(),
             tried: 1,
             earlier: study.sum(&all, true).change(),
             later: forecast(&study, resampling, LeverPart::All, &all),
@@ -59,10 +63,10 @@ pub fn search(workload: &Workload, data: &Data) -> Result<Vec<ChosenValue>> {
 }
 
 /// Of each lever the cheapest value on the earlier sessions, with the number of values tried and the change there.
-fn chosen(study: &LeverStudy) -> Vec<(u64, f64, &Trial)> {
+fn chosen<'t>(study: &LeverStudy, trials: &'t [Cow<'_, Trial>]) -> Vec<(u64, f64, &'t Trial)> {
     let mut kinds: Vec<Vec<&Trial>> = Vec::new();
-    for trial in &study.trials {
-        match kinds.iter_mut().find(|kind| words(kind[0].setting).0 == words(trial.setting).0) {
+    for trial in trials {
+        match kinds.iter_mut().find(|kind| kind[0].setting.is_of_lever(trial.setting)) {
             Some(kind) => kind.push(trial),
             None => kinds.push(vec![trial]),
         }
@@ -75,19 +79,28 @@ fn chosen(study: &LeverStudy) -> Vec<(u64, f64, &Trial)> {
 }
 
 fn row(study: &LeverStudy, resampling: &Resampling, tried: u64, change: f64, trial: &Trial) -> ChosenValue {
-    let (setting, value) = words(trial.setting);
-    let later = of_trial(study, resampling, trial);
-    ChosenValue { setting: setting.to_owned(), value, tried, earlier: Some(change), later }
+    let (setting, value) = (name(trial.setting).to_owned(), trial.setting.value());
+    ChosenValue { setting, value, tried, earlier: Some(change), later: of_trial(study, resampling, trial) }
 }
 
-fn words(setting: LeverValue) -> (&'static str, String) {
+fn name(setting: LeverValue) -> &'static str {
     match setting {
-        LeverValue::MainTtl(class) => ("lifetime of the cache, main threads", class.into_str().to_owned()),
-        LeverValue::SubagentTtl(class) => ("lifetime of the cache, subagents", class.into_str().to_owned()),
-        LeverValue::Window(tokens) => ("window of automatic compaction, tokens", thousands(tokens)),
-        LeverValue::Result(Limit::BashChars(chars)) => ("shell output, characters", thousands(chars)),
-        LeverValue::Result(Limit::McpTokens(tokens)) => ("results of MCP tools, tokens", thousands(tokens)),
-        LeverValue::Result(Limit::ReadTokens(tokens)) => ("readings, tokens", thousands(tokens)),
+        LeverValue::MainTtl(_) => "lifetime of the cache, main threads",
+        LeverValue::SubagentTtl(_) => "lifetime of the cache, subagents",
+        LeverValue::Window(_) => "window of automatic compaction, tokens",
+        LeverValue::Result(Limit::BashChars(_)) => "shell output, characters",
+        LeverValue::Result(Limit::McpTokens(_)) => "results of MCP tools, tokens",
+        LeverValue::Result(Limit::ReadTokens(_)) => "readings, tokens",
+    }
+}
+
+/// "5 settings", "150,000", "1h"; of a value that changes nothing "as it is".
+fn value_words(row: &ChosenValue) -> String {
+    match &row.value {
+        Value::Array(all) => counted(all.len() as u64, "setting"),
+        _ if row.earlier.is_none_or(|change| change >= 0.0) => "as it is".to_owned(),
+        Value::Number(size) => size.as_u64().map_or_else(|| size.to_string(), thousands),
+        value => plain(value),
     }
 }
 
@@ -97,9 +110,10 @@ pub fn table(rows: &[ChosenValue]) -> Table {
     let of = |row: &ChosenValue, pick: fn(&BillForecast) -> f64| percent(row.later.as_ref().map(pick));
     TableBuilder::of(rows)
         .text("setting", |row| row.setting.clone())
-        .number("best value", |row| row.value.clone())
+        .number("best value", |row| value_words(row))
         .number("values tried", |row| row.tried.to_string())
         .number("earlier sessions", |row| percent(row.earlier))
+        .number("judged on", |row| known(row.later.as_ref(), |later| counted(later.sessions, "session")))
         .number("later sessions", |row| of(row, |later| later.change))
         .number("95 % from", |row| of(row, |later| later.lower))
         .number("95 % to", |row| of(row, |later| later.upper))

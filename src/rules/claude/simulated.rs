@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::base::error::Result;
 use crate::rules::RuleThresholds;
-use crate::rules::claude::judge::{Question, judge};
+use crate::rules::claude::judge::{Question, judge, plain};
 use crate::rules::claude::{ClaudeRule, SettingsFacts};
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::Levers;
@@ -90,18 +90,36 @@ fn asked(rule: &str, facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Resul
     QUESTIONS.iter().filter(|question| question.rule == rule).map(|question| judge(facts, sheet, question)).collect()
 }
 
-/// What the file sets already of what can be simulated: of the levers of each question the first value that makes sense.
+/// What holds already of what can be simulated.
 ///
 /// # Errors
-/// If the file holds a key twice.
+/// If a file of settings holds a key twice.
 pub fn standing(layers: &SettingsLayers, levers: &Levers) -> Result<Vec<LeverValue>> {
-    let mut found = Vec::new();
-    for question in &QUESTIONS {
-        let keys = question.levers.iter().filter_map(|name| levers.named(name)?.key(None));
-        let values = keys.map(|key| layers.value(&key)).collect::<Result<Vec<_>>>()?;
-        found.extend(values.iter().flatten().find_map(question.meant));
-    }
-    Ok(found)
+    let in_force = QUESTIONS.iter().map(|question| Ok(question.in_force(layers, levers)?.map(|(_, value)| value)));
+    Ok(in_force.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+}
+
+/// What holds already of what a lever sets, itself or by another lever that does the same: in words, and whether it goes as
+/// far as a value. None if nothing holds, or the lever cannot be simulated.
+///
+/// # Errors
+/// If a file of settings holds a key twice.
+pub fn goes_as_far(
+    layers: &SettingsLayers,
+    levers: &Levers,
+    (lever, wanted): (&str, &Value),
+) -> Result<Option<(String, bool)>> {
+    let Some(question) = QUESTIONS.iter().find(|question| question.levers.contains(&lever)) else { return Ok(None) };
+    let (Some((by, standing)), Some(wanted)) = (question.in_force(layers, levers)?, (question.meant)(wanted)) else {
+        return Ok(None);
+    };
+    let is_as_far = match (standing, wanted) {
+        // A smaller window or result does what a larger one does, and more.
+        (LeverValue::Window(standing), LeverValue::Window(wanted)) => standing <= wanted,
+        (LeverValue::Result(standing), LeverValue::Result(wanted)) => standing <= wanted,
+        (standing, wanted) => standing == wanted,
+    };
+    Ok(Some((format!("{by} is {}", plain(&standing.value())), is_as_far)))
 }
 
 fn lifetime(value: &Value) -> Option<CacheLifetime> {

@@ -22,7 +22,7 @@ pub struct ClaudePlaces {
     pub project: Option<PathBuf>,
     /// What the organisation sets.
     pub managed: Option<PathBuf>,
-    /// Names of the variables that are set and not empty.
+    /// Names of the variables that are set, and not to nothing, `0` or `false`.
     pub variables: BTreeSet<String>,
 }
 
@@ -56,29 +56,39 @@ pub struct Obstacle {
     pub is_own: bool,
 }
 
-/// The file that is changed, and those above it.
+/// The file that is changed, with those that win over it and those that it wins over.
 #[derive(Debug)]
 pub struct SettingsLayers {
     /// The file that is changed.
     pub file: ClaudeFile,
     above: Vec<ClaudeFile>,
+    below: Vec<ClaudeFile>,
     variables: BTreeSet<String>,
 }
 
+/// A value, and the file that sets it.
+type Set<'l> = (&'l ClaudeFile, Value);
+
 impl SettingsLayers {
-    /// Reads the file of a scope (`path`, if it lies elsewhere) and those that win over it for everybody whom it concerns.
+    /// Reads the file of a scope (`path`, if it lies elsewhere), those that win over it for everybody whom it concerns, and
+    /// those whose settings hold where it says nothing.
     ///
     /// # Errors
     /// If one of them is there and cannot be read.
     pub fn load(places: &ClaudePlaces, scope: SettingsScope, path: &Path) -> Result<Self> {
+        use SettingsScope::{Local, Managed, Project, User};
         // What one project sets says nothing about a file for all projects.
-        let above: &[SettingsScope] = match scope {
-            SettingsScope::User | SettingsScope::Local | SettingsScope::Managed => &[SettingsScope::Managed],
-            SettingsScope::Project => &[SettingsScope::Managed, SettingsScope::Local],
+        let (above, below): (&[SettingsScope], &[SettingsScope]) = match scope {
+            User | Managed => (&[Managed], &[]),
+            Local => (&[Managed], &[Project, User]),
+            Project => (&[Managed, Local], &[User]),
         };
-        let above = above.iter().filter_map(|scope| places.file(*scope).filter(|place| place != path));
-        let above = above.map(|path| ClaudeFile::load(&path)).collect::<Result<Vec<_>>>()?;
-        Ok(Self { file: ClaudeFile::load(path)?, above, variables: places.variables.clone() })
+        let load = |scopes: &[SettingsScope]| {
+            let paths = scopes.iter().filter_map(|scope| places.file(*scope).filter(|place| place != path));
+            paths.map(|path| ClaudeFile::load(&path)).collect::<Result<Vec<_>>>()
+        };
+        let (above, below) = (load(above)?, load(below)?);
+        Ok(Self { file: ClaudeFile::load(path)?, above, below, variables: places.variables.clone() })
     }
 
     /// What stands in the file for a key.
@@ -100,50 +110,85 @@ impl SettingsLayers {
                 return Ok(Some(Obstacle { why, is_own: false }));
             }
         }
-        let own = (lever.place == LeverPlace::Variable).then_some(lever);
-        let stronger = lever.gives_way_to.iter().filter_map(|name| levers.named(name));
-        for other in own.into_iter().chain(stronger) {
-            // A variable of the shell is overwritten by the same one in a file of settings.
-            if other.name != lever.name && other.place == LeverPlace::Variable && self.variables.contains(&other.name) {
-                let why = format!("set by the variable {} and cannot be overridden here", other.name);
-                return Ok(Some(Obstacle { why, is_own: true }));
-            }
-            let Some(other_key) = other.key(None).filter(|_| other.name != lever.name) else { continue };
-            for (file, is_own) in self.all() {
-                if file.get(&other_key)?.is_some() {
+        for other in lever.gives_way_to.iter().filter_map(|name| levers.named(name)) {
+            match self.set(other)? {
+                // An empty variable in a file takes that of the shell away.
+                Some((_, Value::String(text))) if text.is_empty() => {}
+                Some((file, _)) => {
                     let why = format!("set by {} of {}, which wins over it", other.name, file.path.shown());
-                    return Ok(Some(Obstacle { why, is_own }));
+                    return Ok(Some(Obstacle { why, is_own: self.is_own(file) }));
                 }
+                None if other.place == LeverPlace::Variable && self.variables.contains(&other.name) => {
+                    let why = format!("set by the variable {} and cannot be overridden here", other.name);
+                    return Ok(Some(Obstacle { why, is_own: true }));
+                }
+                None => {}
             }
         }
         self.switched_off(lever, levers)
     }
 
-    /// All files, and whether each is the one that is written.
-    fn all(&self) -> impl Iterator<Item = (&ClaudeFile, bool)> {
-        self.above.iter().map(|file| (file, false)).chain([(&self.file, true)])
+    /// What the strongest file that says anything about a lever sets it to.
+    fn set(&self, lever: &Lever) -> Result<Option<Set<'_>>> {
+        let Some(key) = lever.key(None) else { return Ok(None) };
+        for file in self.above.iter().chain([&self.file]).chain(&self.below) {
+            if let Some(value) = file.get(&key)? {
+                return Ok(Some((file, value)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether whoever changes the file may change this one, too.
+    fn is_own(&self, file: &ClaudeFile) -> bool {
+        !self.above.iter().any(|above| above.path == file.path)
+    }
+
+    /// Of levers that do the same, the one that holds here, with its value: the strongest that is set, if the client takes
+    /// the value and nothing switches it off. None where only a variable of the shell is set, whose value nobody knows here.
+    ///
+    /// # Errors
+    /// As [`ClaudeFile::get`].
+    pub fn in_force<'v>(&self, alike: &[&'v Lever], levers: &Levers) -> Result<Option<(&'v Lever, Value)>> {
+        let wins_over = |one: &Lever, other: &Lever| other.gives_way_to.contains(&one.name);
+        let mut strongest = alike.to_vec();
+        strongest.sort_by_key(|lever| alike.iter().filter(|other| wins_over(other, lever)).count());
+        for lever in strongest {
+            match self.set(lever)? {
+                Some((_, Value::String(text))) if text.is_empty() => {}
+                Some((_, value)) => {
+                    let is_taken = lever.accepts(&value) && self.switched_off(lever, levers)?.is_none();
+                    return Ok(is_taken.then_some((lever, value)));
+                }
+                None if lever.place == LeverPlace::Variable && self.variables.contains(&lever.name) => {
+                    return Ok(None);
+                }
+                None => {}
+            }
+        }
+        Ok(None)
     }
 
     /// What switches off all that a lever sets; none if nothing does.
     fn switched_off(&self, lever: &Lever, levers: &Levers) -> Result<Option<Obstacle>> {
         for switch in lever.off_by.iter().filter_map(|name| levers.named(name)) {
-            if switch.place == LeverPlace::Variable && self.variables.contains(&switch.name) {
-                let why = format!("without effect: the variable {} is set", switch.name);
-                return Ok(Some(Obstacle { why, is_own: true }));
-            }
-            let Some(key) = switch.key(None) else { continue };
-            for (file, is_own) in self.all() {
-                // A variable switches off unless its text says no; a setting has to be false.
-                let is_off = match file.get(&key)? {
-                    None => false,
-                    Some(Value::Bool(value)) => value == (switch.place == LeverPlace::Variable),
-                    Some(Value::String(text)) => !["", "0", "false"].contains(&text.as_str()),
-                    Some(_) => switch.place == LeverPlace::Variable,
-                };
-                if is_off {
-                    let why = format!("without effect: see {} in {}", switch.name, file.path.shown());
-                    return Ok(Some(Obstacle { why, is_own }));
+            let is_variable = switch.place == LeverPlace::Variable;
+            let Some((file, value)) = self.set(switch)? else {
+                if is_variable && self.variables.contains(&switch.name) {
+                    let why = format!("without effect: the variable {} is set", switch.name);
+                    return Ok(Some(Obstacle { why, is_own: true }));
                 }
+                continue;
+            };
+            // A variable switches off unless its text says no; a setting has to be false.
+            let is_off = match value {
+                Value::Bool(value) => value == is_variable,
+                Value::String(text) => !["", "0", "false"].contains(&text.as_str()),
+                _ => is_variable,
+            };
+            if is_off {
+                let why = format!("without effect: see {} in {}", switch.name, file.path.shown());
+                return Ok(Some(Obstacle { why, is_own: self.is_own(file) }));
             }
         }
         Ok(None)

@@ -273,6 +273,17 @@ impl Lever {
         if fits { Ok(()) } else { Err(Error::failed(format!("{} takes {}, not {value}", self.name, self.takes()))) }
     }
 
+    /// Whether the client takes a value as it stands in a file, where a variable is a text.
+    pub fn accepts(&self, value: &Value) -> bool {
+        let number = match (self.place, value) {
+            (LeverPlace::Variable, Value::String(text)) => text.trim().parse().ok(),
+            _ => value.as_f64(),
+        };
+        // A whole number may be written as 1e5.
+        let whole = number.filter(|number: &f64| number.fract() == 0.0).map(|number| json!(number as i64));
+        self.check(value).is_ok() || whole.is_some_and(|whole| self.check(&whole).is_ok())
+    }
+
     fn is_within(&self, number: f64) -> bool {
         self.min.is_none_or(|min| number >= min as f64) && self.max.is_none_or(|max| number <= max as f64)
     }

@@ -18,13 +18,16 @@ pub fn summary(found: &ArgCheck) -> Vec<String> {
     let all = refusals + by_truth(Truth::Refused, false) + by_truth(Truth::UnknownTool, false);
     let accepted = found.truth.get(&Truth::Accepted).into_iter().flatten();
     let wrongly = accepted.filter(|(class, _)| class.is_refused() && **class != ArgClass::UnknownTool);
+    let nameless = match by_truth(Truth::UnknownTool, true) {
+        0 => String::new(),
+        calls => format!(" ({} of them for naming no tool that there is)", thousands(calls)),
+    };
     let mut lines = vec![
         format!("{} of {} to known tools are valid ({})", thousands(valid), counted(known, "call"), of(valid, known)),
         format!(
-            "{} of {} in the log would have been refused here, too ({} of them for naming no tool that there is)",
+            "{} of {} in the log would have been refused here, too{nameless}",
             thousands(refusals),
-            counted(all, "refusal"),
-            thousands(by_truth(Truth::UnknownTool, true))
+            counted(all, "refusal")
         ),
         format!("{} that ran would have been refused", counted(wrongly.map(|(_, calls)| calls).sum(), "call")),
     ];

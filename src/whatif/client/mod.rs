@@ -204,11 +204,23 @@ impl LeverStudy {
         pairs.filter(move |(seen, sides)| seen.is_earlier == is_earlier && sides.before.units > 0)
     }
 
-    /// Of some settings the one that is cheapest on the earlier sessions, with the change there: whoever proposes a value
-    /// proposes this one.
+    /// Of some settings the one that whoever proposes a value proposes, with its change on the earlier sessions: there the
+    /// cheapest, and of those that are not told from it the one that breaks least.
     pub fn chosen<'s>(&self, trials: impl IntoIterator<Item = &'s Trial>) -> Option<(f64, &'s Trial)> {
-        let tried = trials.into_iter().filter_map(|trial| Some((self.sum(&trial.sessions, true).change()?, trial)));
-        tried.min_by(|a, b| a.0.total_cmp(&b.0))
+        let tried = trials.into_iter().filter_map(|trial| {
+            let sum = self.sum(&trial.sessions, true);
+            Some((sum.change()?, (sum.hard, sum.soft), trial))
+        });
+        let tried: Vec<_> = tried.collect();
+        let cheapest = tried.iter().map(|(change, ..)| *change).min_by(f64::total_cmp)?;
+        let is_near = |change: f64| match cheapest < 0.0 {
+            true => change < 0.0 && change <= cheapest + self.least_percent / 100.0,
+            // Nothing saves: then nothing is chosen for what it breaks.
+            false => change == cheapest,
+        };
+        let near = tried.into_iter().filter(|(change, ..)| is_near(*change));
+        let best = near.min_by(|a, b| a.1.cmp(&b.1).then(a.0.total_cmp(&b.0)))?;
+        Some((best.0, best.2))
     }
 
     /// The chosen one of some settings and its value; none if no value is cheaper than the log, where it is chosen and, by

@@ -117,6 +117,7 @@ fn compacted(
     };
     let notes = report::NOTES.iter().map(|note| (*note).to_owned());
     PolicyShare {
+        summary: vec![report::trigger(params, sheet)],
         formulas: report::formulas(params, sheet),
         tables: report::tables(&found, &sheet.bars),
         details: json!(found),

@@ -27,6 +27,11 @@ pub const NOTES: [&str; 3] = [
     "the curve of thresholds has no term for quality: read it with the breaks in the same row",
 ];
 
+/// At which size contexts are compacted.
+pub fn trigger(params: &Params, sheet: &CompactionThresholds) -> String {
+    format!("contexts are compacted where they reach {} tokens", thousands(params.trigger_tokens(sheet, NEWEST)))
+}
+
 /// How compactions are placed and priced, with the parameters that were set.
 pub fn formulas(params: &Params, sheet: &CompactionThresholds) -> Vec<String> {
     vec![

@@ -42,7 +42,7 @@ impl FromStr for CacheLifetime {
         match text {
             "5m" => Ok(Self::FiveMinutes),
             "1h" => Ok(Self::Hour),
-            _ => Err(format!("`{text}` is no lifetime: 5m, 1h, observed or, for instance, mixed:static=1h,tail=5m")),
+            _ => Err(format!("`{text}` is no lifetime: 5m or 1h, also observed, and mixed:static=1h,tail=5m")),
         }
     }
 }
