@@ -31,7 +31,7 @@ pub fn html(telling: &Telling<'_>, plots: &Plots, tools: &[ToolCost], follow_ups
     heat(&mut html, telling);
     graph(&mut html, follow_ups);
     html.leaf("h2", &[], "How the figures come about");
-    telling.explained().iter().for_each(|line| _ = html.leaf("p", &[("class", "soft")], &line));
+    telling.explained().iter().for_each(|line| _ = html.leaf("p", &[("class", "soft")], line));
     html.page("devboy report")
 }
 
