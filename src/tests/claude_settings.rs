@@ -472,6 +472,94 @@ fn what_wins_over_the_file_is_named() {
     assert_eq!(finding(&home, "S1", "cache lifetime, main threads", &[])["verdict"], "propose");
 }
 
+/// Logs whose contexts grow, at a place where a project and a user have settings.
+fn growing() -> Home {
+    home_of(&Kind { turns: 45, result: 9_000, tool: "Fetch", version: "2.1.290", ..Kind::default() })
+}
+
+#[test]
+fn what_holds_for_a_project_is_what_the_files_below_it_say_too() {
+    let window = |settings: &str, scope: &str| {
+        let home = growing();
+        home.write(".claude/settings.json", settings);
+        finding(&home, "S3", "automatic compaction", &["--scope", scope])
+    };
+    for scope in ["project", "local"] {
+        assert_eq!(window("{}", scope)["verdict"], "propose");
+        let set = window("{\"autoCompactWindow\": 150000}", scope);
+        let reason = set["reason"].as_str().unwrap();
+        assert_eq!(set["verdict"], "skip", "{set:#}");
+        assert!(reason.contains("no value is cheaper than 150000, which is set already"), "{reason}");
+        for (settings, why) in [
+            ("{\"env\": {\"DISABLE_AUTO_COMPACT\": \"1\"}}", "without effect: see DISABLE_AUTO_COMPACT in "),
+            ("{\"env\": {\"CLAUDE_CODE_AUTO_COMPACT_WINDOW\": \"400000\"}}", "which wins over it"),
+            ("{\"autoCompactWindow\": 150000, \"autoCompactEnabled\": false}", "see autoCompactEnabled in "),
+        ] {
+            let held = window(settings, scope);
+            assert!(
+                held["verdict"] == "hold" && held["reason"].as_str().unwrap().contains(why),
+                "{settings}: {held:#}"
+            );
+        }
+    }
+}
+
+#[test]
+fn only_what_is_in_force_is_set_already() {
+    let window = |settings: &str, variables: &[&str]| {
+        let home = growing();
+        home.variables.lock().unwrap().extend(variables.iter().map(|name| (*name).to_owned()));
+        home.write(".claude/settings.json", settings);
+        finding(&home, "S3", "automatic compaction", &[])
+    };
+    let beside_the_log = window("{}", &[])["effect"].clone();
+    // No client is known to take these, so nothing holds but the log.
+    for odd in ["5000", "\"150000\"", "2000000"] {
+        let found = window(&format!("{{\"autoCompactWindow\": {odd}}}"), &[]);
+        assert_eq!((&found["verdict"], &found["effect"]), (&json!("propose"), &beside_the_log), "{odd}: {found:#}");
+    }
+    // An empty variable in a file takes that of the shell away.
+    let variable = ["CLAUDE_CODE_AUTO_COMPACT_WINDOW", "DISABLE_AUTO_COMPACT"];
+    let empty = "{\"env\": {\"CLAUDE_CODE_AUTO_COMPACT_WINDOW\": \"\", \"DISABLE_AUTO_COMPACT\": \"\"}}";
+    assert_eq!(window(empty, &variable)["verdict"], "propose");
+    assert_eq!(window("{}", &variable[..1])["verdict"], "hold");
+    assert_eq!(window("{}", &variable[1..])["verdict"], "hold");
+}
+
+#[test]
+fn the_page_knows_what_goes_as_far_already() {
+    let advice = |settings: &str| {
+        let home = growing();
+        home.write(".claude/settings.json", settings);
+        let page = home.json(&["report"]);
+        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
+        (found.unwrap()["advice"].as_str().unwrap().to_owned(), home.run(&["report"]).out)
+    };
+    for set in ["{\"autoCompactWindow\": 100000}", "{\"env\": {\"CLAUDE_CODE_AUTO_COMPACT_WINDOW\": \"150000\"}}"] {
+        let (_, out) = advice(set);
+        assert!(out.contains(": done; what is told here happened without it"), "{set}: {out}");
+    }
+    let (_, out) = advice("{\"autoCompactWindow\": 900000}");
+    assert!(out.contains("autoCompactWindow is 900000 now"), "{out}");
+    let (_, out) = advice("{ broken");
+    assert!(out.contains("first take away what stands in the way: the settings cannot be read"), "{out}");
+}
+
+#[test]
+fn a_change_that_somebody_took_back_is_not_judged() {
+    let home = growing();
+    assert_eq!(home.run(&TUNE).exit, Exit::Done);
+    let state = |settings: &str| {
+        home.write(".claude/settings.json", settings);
+        home.run(&["tune", "history"]).out
+    };
+    assert!(!state("{\"autoCompactWindow\": 150000}").contains("changed since"));
+    let other = state("{\"autoCompactWindow\": 900000}");
+    assert!(other.contains("changed since, not by devboy: autoCompactWindow is 900000 now"), "{other}");
+    let gone = state("{}");
+    assert!(gone.contains("autoCompactWindow is gone"), "{gone}");
+}
+
 #[test]
 fn a_file_that_cannot_be_understood_or_written_is_left_as_it_is() {
     for (settings, told) in [

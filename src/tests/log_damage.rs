@@ -373,6 +373,18 @@ fn token_counts_that_are_no_numbers_count_as_zero_and_fractions_are_cut() {
 }
 
 #[test]
+fn a_hole_that_swallows_records_is_counted() {
+    let whole = log(&[asks("m1", "c1", "Read"), answers("c1", "one"), asks("m2", "c2", "Read"), answers("c2", "two")]);
+    // From within the id of the first message to within that of the second.
+    let start = whole.find("m1").unwrap();
+    let end = whole.find("m2").unwrap();
+    let mut hole = whole.into_bytes();
+    hole[start..end].fill(0);
+    let counters = trace(&String::from_utf8(hole).unwrap()).counters;
+    assert_eq!((counters.items, counters.damage.count(Nul)), (2, 1));
+}
+
+#[test]
 fn unknown_types_are_counted_by_name() {
     let log = log(&[Record::new("surprise", "u1"), Record::new("surprise", "u2"), asks("m1", "c1", "Read")]);
     let damage = vec![(UnknownType, 2, 1)];

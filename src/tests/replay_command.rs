@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::harness::{CallLines, Home, all_bytes};
 use crate::shell::arguments::Exit;
@@ -222,6 +222,39 @@ fn the_gate_writes_compares_and_fails_with_the_lines_that_got_worse() {
     let broken = gate(&[]);
     assert_eq!(broken.exit, Exit::Failed);
     assert!(broken.err.contains("replay-baseline.json:2"), "{}", broken.err);
+}
+
+#[test]
+fn a_gate_with_nothing_to_compare_does_not_pass_for_one() {
+    let home = home_with(40);
+    let file = home.path("baseline.json");
+    let gate = |more: &[&str]| home.run(&[&["replay", "--baseline", file.to_str().unwrap()], more].concat());
+    // Nothing in the window: nothing is written, and nothing is worse than what was.
+    let nothing = ["--since", "2031-01-01", "--allow-empty"];
+    let empty = gate(&nothing);
+    assert_eq!((empty.exit, file.exists()), (Exit::Done, false), "{}", empty.err);
+    assert!(empty.out.contains("nothing was replayed"), "{}", empty.out);
+    assert_eq!(gate(&[]).exit, Exit::Done);
+    assert_eq!(gate(&nothing).exit, Exit::Done);
+    let whole: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let without = |change: &dyn Fn(&mut Value)| {
+        let mut baseline = whole.clone();
+        change(&mut baseline["arms"]);
+        std::fs::write(&file, baseline.to_string()).unwrap();
+        gate(&[])
+    };
+    for outcome in [
+        without(&|arms| *arms = json!({})),
+        without(&|arms| *arms = json!({ "of the future": arms["published"] })),
+        without(&|arms| {
+            for arm in arms.as_object_mut().unwrap().values_mut() {
+                arm["baseline_tokens"] = json!(0);
+            }
+        }),
+    ] {
+        assert_eq!(outcome.exit, Exit::Failed, "{}", outcome.out);
+        assert!(outcome.err.contains("holds no figures that this replay could be compared with"), "{}", outcome.err);
+    }
 }
 
 #[test]
