@@ -249,14 +249,15 @@ fn conclude(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> 
         writeln!(context.err, "# together the proposals would save {lost} tokens less: nothing written{aside}")?;
         return Ok(Exit::Gate);
     }
-    if args.write.writes() {
-        // Own figures only: what others lend is told with each finding.
-        if analysis.is_own {
-            responses.write_fingerprints(&file.path)?;
-        }
-    }
     let inputs = responses.inputs();
     let settled =
         SettledProposal { command: "tune analyze", file, proposal, predicted: Some(gate.predicted()), inputs };
-    writing::conclude(&args.write, args.asked.output.quiet, settled, context)
+    let exit = writing::conclude(&args.write, args.asked.output.quiet, settled, context)?;
+    // Own figures only: what others lend is told with each finding. The configuration stands without them.
+    let written =
+        if args.write.writes() && analysis.is_own { responses.write_fingerprints(&file.path) } else { Ok(()) };
+    if let Err(why) = written {
+        writeln!(context.err, "# note: the fingerprints of endpoints were not written: {why}")?;
+    }
+    Ok(exit)
 }

@@ -213,11 +213,9 @@ impl LeverStudy {
         });
         let tried: Vec<_> = tried.collect();
         let cheapest = tried.iter().map(|(change, ..)| *change).min_by(f64::total_cmp)?;
-        let is_near = |change: f64| match cheapest < 0.0 {
-            true => change < 0.0 && change <= cheapest + self.least_percent / 100.0,
-            // Nothing saves: then nothing is chosen for what it breaks.
-            false => change == cheapest,
-        };
+        // What saves no more than nothing may is not chosen for what it breaks.
+        let least = self.least_percent / 100.0;
+        let is_near = |change: f64| change == cheapest || change <= (cheapest + least).min(-least);
         let near = tried.into_iter().filter(|(change, ..)| is_near(*change));
         let best = near.min_by(|a, b| a.1.cmp(&b.1).then(a.0.total_cmp(&b.0)))?;
         Some((best.0, best.2))
