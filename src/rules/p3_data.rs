@@ -105,7 +105,7 @@ fn format_finding(
     let (shape, count) = dominant.map_or((BodyShape::Unknown, 0), |(&shape, &n)| (BodyShape::from_number(shape), n));
     let share = Share::new(count, answers);
     let evidence = Evidence {
-        counts: format!("of {}, {count} with the shape {}", counted(answers, "classified answer"), shape.into_str()),
+        counts: format!("{}: {count} of {}", shape.into_str(), counted(answers, "classified answer")),
         share: (answers > 0).then_some(share),
         n: answers,
         threshold: Some(sheet.cite("shape_share_min")),

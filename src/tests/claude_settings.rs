@@ -539,6 +539,8 @@ fn the_page_knows_what_goes_as_far_already() {
         let (_, out) = advice(set);
         assert!(out.contains(": done; what is told here happened without it"), "{set}: {out}");
     }
+    let (_, out) = advice("{\"env\": {\"CLAUDE_CODE_AUTO_COMPACT_WINDOW\": \"900000\"}}");
+    assert!(out.contains("first take away what stands in the way: autoCompactWindow is set by "), "{out}");
     let (_, out) = advice("{\"autoCompactWindow\": 900000}");
     assert!(out.contains("autoCompactWindow is 900000 now"), "{out}");
     let (_, out) = advice("{ broken");

@@ -55,8 +55,8 @@ fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Resul
     for set in &finding.sets {
         let Some(lever) = levers.named(&set.lever) else { return Ok(None) };
         let Some(key) = lever.key(None) else { return Ok(None) };
-        if let Some((held, is_as_far)) = goes_as_far(layers, levers, (&set.lever, &set.value))? {
-            same &= is_as_far;
+        let held = goes_as_far(layers, levers, (&set.lever, &set.value))?;
+        if let Some((held, true)) = held {
             words.push(held);
             continue;
         }
@@ -65,8 +65,9 @@ fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Resul
             return Ok(Some(StandingSetting::Off { words, is_own: obstacle.is_own }));
         }
         let value = layers.value(&key)?;
-        same &= value.as_ref() == Some(&set.value);
-        words.extend(value.map(|value| format!("{} is {value}", set.lever)));
+        same &= held.is_none() && value.as_ref() == Some(&set.value);
+        let value = value.map(|value| format!("{} is {value}", set.lever));
+        words.extend(held.map(|(held, _)| held).or(value));
     }
     words.dedup();
     let told = format!("in your settings {}", words.join(" and "));
