@@ -39,9 +39,9 @@ trap 'rm -rf "$lock"' EXIT
 trap 'exit 1' HUP INT TERM
 echo $$ >"$lock/pid"
 
-# Whether devboy finds events of these days, wherever they are recorded: without any this fails.
+# Whether devboy finds any events, wherever they are recorded: without any this fails.
 recorded() {
-    "$devboy" mine fingerprints --from-telemetry --days "$days" --quiet >/dev/null 2>&1
+    "$devboy" mine fingerprints --from-telemetry --quiet >/dev/null 2>&1
 }
 if [ "$source" = auto ]; then
     if recorded; then source=telemetry; else source=logs; fi

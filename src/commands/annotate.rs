@@ -159,13 +159,12 @@ fn origin(place: &TelemetryPlace) -> &'static str {
 
 fn file(path: &Path, pass: &Pass<'_>, dry_run: bool) -> Result<AnnotatedOutput> {
     let text = crate::base::files::read(path).map_err(|cause| Error::io("reading", path, &cause))?;
-    let original = event_of(&text);
     let Annotated { text, counts } = annotate(&text, pass);
     // A copy without any judgement would only keep readers from what is appended to the original.
     let output = (counts.prefetches > 0).then(|| annotated_path(path));
     if let Some(output) = output.as_deref().filter(|_| !dry_run) {
         let known = crate::base::files::read(output).ok().filter(|known| !known.is_empty());
-        if known.is_some_and(|known| event_of(&known) != original) {
+        if known.is_some_and(|known| !holds_events(&known)) {
             return Err(Error::failed(format!("{} is not the annotated form of {}", output.shown(), path.shown()))
                 .hint("move it away: the annotated form is written there"));
         }
@@ -174,11 +173,10 @@ fn file(path: &Path, pass: &Pass<'_>, dry_run: bool) -> Result<AnnotatedOutput> 
     Ok(AnnotatedOutput { path: path.to_owned(), output, counts })
 }
 
-/// The session and time of the first event of a file, by which its annotated form is known.
-fn event_of(text: &[u8]) -> Option<[Value; 2]> {
-    let events = text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    let mut named = events.map(|event| ["session_hash", "ts_ms"].map(|key| event[key].clone()));
-    named.find(|named| named.iter().all(|value| !value.is_null()))
+/// Whether a file is one of telemetry: some line has a session and a time.
+fn holds_events(text: &[u8]) -> bool {
+    let mut lines = text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    lines.any(|event| ["session_hash", "ts_ms"].iter().all(|key| !event[key].is_null()))
 }
 
 fn tell(

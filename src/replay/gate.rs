@@ -120,17 +120,18 @@ impl ReplayGate {
         }
         let mut gate =
             Self { path: path.to_owned(), max_regression_pct, written: false, lines: Vec::new(), notes: Vec::new() };
-        let known = crate::base::files::read_to_string(path);
-        if report.arms.iter().all(|arm| arm.total.baseline() == 0) {
-            gate.notes.push(NOTHING_REPLAYED.to_owned());
-            return Ok(gate);
-        }
-        match known {
-            Ok(text) if !asked.is_renewed => gate.compare(&Baseline::parse(path, &text)?, report, names)?,
+        let known = match crate::base::files::read_to_string(path) {
+            Ok(text) if !asked.is_renewed => Some(Baseline::parse(path, &text)?),
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::io("reading", path, &cause));
             }
-            _ => {
+            _ => None,
+        };
+        let is_empty = report.arms.iter().all(|arm| arm.total.baseline() == 0);
+        match known {
+            _ if is_empty => gate.notes.push(NOTHING_REPLAYED.to_owned()),
+            Some(known) => gate.compare(&known, report, names)?,
+            None => {
                 let now = Baseline::of(
                     report,
                     if asked.is_named { BaselineNaming::Real } else { BaselineNaming::Hidden(names) },
@@ -213,7 +214,7 @@ impl ReplayGate {
             "baseline": self.path.shown(),
             "written": self.written,
             "max_regression_pct": self.max_regression_pct,
-            "passed": self.worse().count() == 0,
+            "passed": (!self.lines.is_empty()).then(|| self.worse().count() == 0),
             "notes": self.notes,
             "lines": self.lines.iter().map(line).collect::<Vec<_>>(),
         })
@@ -225,7 +226,11 @@ impl ReplayGate {
             writeln!(out, "{}\n", format.sentence(&format!("baseline written: {}", self.path.shown())))?;
             return Ok(());
         }
-        let verdict = if self.worse().count() == 0 { "passed" } else { "NOT passed" };
+        let verdict = match self.worse().count() {
+            _ if self.lines.is_empty() => "open",
+            0 => "passed",
+            _ => "NOT passed",
+        };
         let outcome = format!("gate {verdict}: {} allows {} points", self.path.shown(), self.max_regression_pct);
         writeln!(out, "{}\n", format.sentence(&outcome))?;
         for note in &self.notes {

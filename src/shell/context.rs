@@ -74,7 +74,7 @@ pub struct Env {
     pub current_dir: Option<PathBuf>,
     /// Where an organisation sets what Claude Code does on its machines.
     pub managed_settings: Option<PathBuf>,
-    /// Names of the variables that are set and not empty; what they hold is not kept.
+    /// Names of the variables that are set, and not to nothing, `0` or `false`; what they hold is not kept.
     pub variables: BTreeSet<String>,
     /// `NO_COLOR` is set, or the console would show the codes of colours.
     pub no_color: bool,

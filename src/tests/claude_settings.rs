@@ -527,6 +527,19 @@ fn only_what_is_in_force_is_set_already() {
 }
 
 #[test]
+fn what_a_stronger_lever_sets_is_not_set_already() {
+    let lifetime = |settings: &str| finding(&pausing(settings), "S1", "cache lifetime, main threads", &[]);
+    for stronger in ["\"CLAUDE_CODE_PROMPT_CACHE_TTL\": \"5m\"", "\"FORCE_PROMPT_CACHING_5M\": \"1\""] {
+        let held = lifetime(&format!("{{\"promptCacheTtl\": \"1h\", \"env\": {{ {stronger} }}}}"));
+        let reason = held["reason"].as_str().unwrap();
+        assert!(held["verdict"] == "hold" && reason.contains("which wins over it"), "{stronger}: {reason}");
+    }
+    let open = lifetime("{\"env\": {\"FORCE_PROMPT_CACHING_5M\": \"0\"}}");
+    assert_eq!(open["verdict"], "propose", "{open:#}");
+    assert_eq!(lifetime("{\"promptCacheTtl\": \"1h\"}")["verdict"], "skip");
+}
+
+#[test]
 fn the_page_knows_what_goes_as_far_already() {
     let advice = |settings: &str| {
         let home = growing();

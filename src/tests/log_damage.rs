@@ -380,7 +380,7 @@ fn a_hole_that_swallows_records_is_counted() {
     let end = whole.find("m2").unwrap();
     let mut hole = whole.into_bytes();
     hole[start..end].fill(0);
-    let counters = trace(&String::from_utf8(hole).unwrap()).counters;
+    let counters = trace(String::from_utf8(hole).unwrap()).counters;
     assert_eq!((counters.items, counters.damage.count(Nul)), (2, 1));
 }
 

@@ -127,8 +127,11 @@ fn empty_ids_name_nothing() {
 #[test]
 fn a_record_that_stands_twice_makes_its_call_once() {
     let usage = json!({ "input_tokens": 10, "output_tokens": 5 });
-    for (one, other) in [("", ""), ("u1", "u2")] {
-        let lines = [one, other].map(|uuid| answer(uuid, message("m1", OPUS, usage.clone(), call("c1")), "r1"));
+    let with_words = json!([words()[0], call("c1")[0]]);
+    for (one, other, content) in
+        [("", "", call("c1")), ("u1", "u2", call("c1")), ("", "", with_words.clone()), ("u1", "u2", with_words)]
+    {
+        let lines = [one, other].map(|uuid| answer(uuid, message("m1", OPUS, usage.clone(), content.clone()), "r1"));
         let home = home(&lines);
         let calls = home.json(&["ingest"])["history"]["calls"].as_u64().unwrap();
         let rows = home.json(&["cost", "--by", "tool", "--since", "2026-01-01"])["rows"].clone();

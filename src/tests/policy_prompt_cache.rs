@@ -208,6 +208,7 @@ fn differences_within_the_error_have_no_winner() {
     assert_eq!(verdict(cost(969), cost(1_000), 0.03, None), CostVerdict::Cheaper);
     assert_eq!(verdict(cost(1_031), cost(1_000), 0.03, None), CostVerdict::MoreExpensive);
     assert_eq!(verdict(cost(1_050), cost(1_000), 0.03, Some((-0.01, 0.11))), CostVerdict::NoClearWinner);
+    assert_eq!(verdict(cost(1_104), cost(1_000), 0.03, Some((0.0, 0.36))), CostVerdict::NoClearWinner);
     assert_eq!(verdict(cost(950), cost(1_000), 0.03, Some((-0.09, -0.01))), CostVerdict::Cheaper);
 }
 

@@ -66,7 +66,7 @@ struct HistoryRow<'j> {
     /// Of Claude Code's settings: what became of each changed key.
     came: Vec<(String, ActualChange)>,
     /// The same: keys that somebody else has changed since, with what they are now, in words.
-    by_hand: Vec<String>,
+    by_hand: Vec<(String, String)>,
 }
 
 /// What was billed after an entry up to a time, change by change.
@@ -86,7 +86,10 @@ pub fn run(
     let standings = journal.standings();
     let mut rows = rows(&journal, &standings, recorded, context.now_ms);
     for row in rows.iter_mut().filter(|row| row.entry.is_about_claude()) {
-        row.came = billed(row.entry, row.until_ms.unwrap_or(context.now_ms));
+        // What does not hold any more is not judged.
+        let is_kept = |(key, _): &(String, ActualChange)| !row.by_hand.iter().any(|(changed, _)| changed == key);
+        let came = billed(row.entry, row.until_ms.unwrap_or(context.now_ms));
+        row.came = came.into_iter().filter(is_kept).collect();
     }
     if !args.report.quiet {
         tell_damaged(&journal, &path, context)?;
@@ -148,7 +151,7 @@ fn rows<'j>(
 
 /// Keys of Claude Code's settings that no later entry changed and that are not any more what an entry made them. Of a file
 /// that cannot be read nothing is known.
-fn by_hand(entry: &JournalEntry, later: &[JournalEntry]) -> Vec<String> {
+fn by_hand(entry: &JournalEntry, later: &[JournalEntry]) -> Vec<(String, String)> {
     let file = Some(entry).filter(|entry| entry.is_about_claude());
     let Some(file) = file.and_then(|entry| ClaudeFile::load(Path::new(&entry.config)).ok()) else { return Vec::new() };
     let again = |key: &str| {
@@ -159,7 +162,7 @@ fn by_hand(entry: &JournalEntry, later: &[JournalEntry]) -> Vec<String> {
         let key: KeyPath = change.key.parse().ok()?;
         let now = file.get(&key).ok()?.map(|value| value.to_string());
         let is = now.as_ref().map_or_else(|| "gone".to_owned(), |now| format!("{now} now"));
-        (now != change.new).then(|| format!("{} is {is}", change.key))
+        (now != change.new).then(|| (change.key.clone(), format!("{} is {is}", change.key)))
     });
     changed.collect()
 }
@@ -250,11 +253,10 @@ fn predicted(entry: &JournalEntry) -> String {
 
 fn state(row: &HistoryRow<'_>, journal: Option<&Path>) -> String {
     match row.standing {
-        standing if standing.holds() && !row.by_hand.is_empty() => {
-            format!("changed since, not by devboy: {}", row.by_hand.join(", "))
-        }
         standing if standing.holds() => {
-            row.came.iter().map(|(_, came)| came_words(row, came, journal)).collect::<Vec<_>>().join("; ")
+            let changed = row.by_hand.iter().map(|(_, is)| format!("changed since, not by devboy: {is}"));
+            let came = row.came.iter().map(|(_, came)| came_words(row, came, journal));
+            changed.chain(came).collect::<Vec<_>>().join("; ")
         }
         standing if standing.is_undone() => "undone".to_owned(),
         _ => "undone in part".to_owned(),
@@ -367,7 +369,7 @@ fn row_json(row: &HistoryRow<'_>, journal: &Journal) -> Value {
         "undoes": entry.undoes,
         "undone_by": standing.undos.iter().map(|undo| &journal.entries[*undo].id).collect::<Vec<_>>(),
         "undone": standing.is_undone(),
-        "changed_since": row.by_hand,
+        "changed_since": row.by_hand.iter().map(|(_, is)| is).collect::<Vec<_>>(),
         "changes": entry.changes,
     })
 }

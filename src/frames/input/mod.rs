@@ -36,7 +36,7 @@ use crate::logs::endpoint::Endpoints;
 use crate::logs::history::History;
 use crate::logs::message::ExtractionGuide;
 use crate::logs::overview::InProgress;
-use crate::logs::read::{Failure, Job};
+use crate::logs::read::{Failure, Job, READING};
 use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::trace::{FileTrace, Millis};
@@ -436,11 +436,11 @@ impl Input {
     }
 }
 
-/// What makes rows and facts: the data files that decide about them.
+/// What makes rows and facts: how logs are read, and the data files that decide about them.
 fn maker(data: &Data) -> Result<Maker> {
     let rows = ["logs.toml", "endpoints.toml", "projections.toml"].map(|name| data.text(name));
     let rows: Vec<_> = rows.into_iter().collect::<Result<_>>()?;
-    Ok(Maker::of(&rows.concat(), &data.text("formats.toml")?))
+    Ok(Maker::of(&(rows.concat() + READING), &data.text("formats.toml")?))
 }
 
 /// Says that another run keeps this one from writing to the lake.

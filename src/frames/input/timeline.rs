@@ -25,7 +25,7 @@ use crate::frames::timelines::PackedTimeline;
 use crate::logs::assemble::standings_of;
 use crate::logs::discover::{LogFile, is_disturbed};
 use crate::logs::message::ExtractionGuide;
-use crate::logs::read::{FileReading, Job};
+use crate::logs::read::{FileReading, Job, READING};
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::timeline::rows::FileTimeline;
@@ -127,10 +127,10 @@ impl Input {
         Ok(())
     }
 
-    /// Names what makes rows without and with tokens: the data files and the version of the table.
+    /// Names what makes rows without and with tokens: how logs are read, the data files, and the version of the table.
     fn timeline_makers(&self, counted: bool) -> Result<TimelineMakers> {
         let texts = [self.data.text("logs.toml")?, self.data.text("endpoints.toml")?, self.data.text(RULES)?].concat();
-        let versions = format!("{:?}", timelines_table::VERSIONS);
+        let versions = format!("{:?} {READING}", timelines_table::VERSIONS);
         let name = |counted: &str| Id::pseudonym([texts.as_str(), counted, &versions].concat().as_bytes());
         let full = name("counted");
         Ok(TimelineMakers { counted, full, wanted: if counted { full } else { name("") } })

@@ -456,7 +456,8 @@ impl<'a> Assembly<'a> {
         calls.any(|block| block.call.is_some() && !self.by_call.contains_key(&block.call))
     }
 
-    /// Whether a record is nothing but calls that the request has made already: it stands twice, without a uuid or under two.
+    /// Whether a record with calls stands twice, without a uuid or under two: it holds nothing but calls that the request has
+    /// made already, or the same blocks as one of its records.
     fn asks_again(&self, node: u32, request: u32) -> bool {
         let blocks = self.blocks_of(node);
         let is_known = |block: &BlockRow| {
@@ -464,7 +465,10 @@ impl<'a> Assembly<'a> {
                 && block.call.is_some()
                 && self.by_call.get(&block.call) == Some(&request)
         };
-        !blocks.is_empty() && blocks.iter().all(is_known)
+        let what = |block: &BlockRow| (block.kind, block.call, block.chars, block.bytes);
+        let is_copy = |part: u32| self.blocks_of(part).iter().map(what).eq(blocks.iter().map(what));
+        blocks.iter().any(is_known)
+            && (blocks.iter().all(is_known) || self.outputs_of(&self.requests[request as usize]).any(is_copy))
     }
 
     fn is_progress(&self, track: u32) -> bool {
@@ -531,7 +535,6 @@ impl<'a> Assembly<'a> {
             let before = &self.requests[before as usize];
             let (was, is) = (before.setting.effort, setting.effort);
             let changed = |is: bool, mark: Marks| if is { mark } else { Marks::default() };
-            marks.set(changed(before.model != model, Marks::MODEL_CHANGE));
             marks.set(changed(before.version != version, Marks::VERSION_CHANGE));
             marks.set(changed(was != is && was != Sym::default() && is != Sym::default(), Marks::EFFORT_CHANGE));
             marks.set(changed(opens.is_some_and(|(cause, _)| cause == SegmentCause::Rewind), Marks::REWIND));

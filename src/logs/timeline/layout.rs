@@ -170,6 +170,10 @@ impl Layout<'_> {
                 marks: draft.marks,
             };
             let before = self.out.requests.last().filter(|_| count > 0);
+            // Copies may have told of another model than the first.
+            if before.is_some_and(|before| before.model != request.model) {
+                request.marks.set(Marks::MODEL_CHANGE);
+            }
             self.backwards += u64::from(before.is_some_and(|before| before.start > request.start));
             let shrinks = before.map_or(0, Request::context) > request.context() + self.shrink_tokens_min;
             // Where odd clocks put a fork before what it was forked off, nothing is known to be there.

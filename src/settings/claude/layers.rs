@@ -11,7 +11,7 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::settings::claude::file::ClaudeFile;
-use crate::settings::claude::levers::{Lever, LeverPlace, Levers, SettingsScope};
+use crate::settings::claude::levers::{Lever, LeverKind, LeverPlace, Levers, SettingsScope};
 
 /// Where the files are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -111,21 +111,28 @@ impl SettingsLayers {
             }
         }
         for other in lever.gives_way_to.iter().filter_map(|name| levers.named(name)) {
-            match self.set(other)? {
-                // An empty variable in a file takes that of the shell away.
-                Some((_, Value::String(text))) if text.is_empty() => {}
-                Some((file, _)) => {
-                    let why = format!("set by {} of {}, which wins over it", other.name, file.path.shown());
-                    return Ok(Some(Obstacle { why, is_own: self.is_own(file) }));
-                }
-                None if other.place == LeverPlace::Variable && self.variables.contains(&other.name) => {
-                    let why = format!("set by the variable {} and cannot be overridden here", other.name);
-                    return Ok(Some(Obstacle { why, is_own: true }));
-                }
-                None => {}
+            if let Some(obstacle) = self.wins(other)? {
+                return Ok(Some(obstacle));
             }
         }
         self.switched_off(lever, levers)
+    }
+
+    /// That a stronger lever is set; none if it is not.
+    fn wins(&self, other: &Lever) -> Result<Option<Obstacle>> {
+        Ok(match self.set(other)? {
+            // An empty variable in a file takes that of the shell away.
+            Some((_, value)) if is_unset(other, &value) => None,
+            Some((file, _)) => {
+                let why = format!("set by {} of {}, which wins over it", other.name, file.path.shown());
+                Some(Obstacle { why, is_own: self.is_own(file) })
+            }
+            None if other.place == LeverPlace::Variable && self.variables.contains(&other.name) => {
+                let why = format!("set by the variable {} and cannot be overridden here", other.name);
+                Some(Obstacle { why, is_own: true })
+            }
+            None => None,
+        })
     }
 
     /// What the strongest file that says anything about a lever sets it to.
@@ -145,7 +152,8 @@ impl SettingsLayers {
     }
 
     /// Of levers that do the same, the one that holds here, with its value: the strongest that is set, if the client takes
-    /// the value and nothing switches it off. None where only a variable of the shell is set, whose value nobody knows here.
+    /// the value, no other lever wins over it, and nothing switches it off. None where only a variable of the shell is set,
+    /// whose value nobody knows here.
     ///
     /// # Errors
     /// As [`ClaudeFile::get`].
@@ -153,9 +161,16 @@ impl SettingsLayers {
         let wins_over = |one: &Lever, other: &Lever| other.gives_way_to.contains(&one.name);
         let mut strongest = alike.to_vec();
         strongest.sort_by_key(|lever| alike.iter().filter(|other| wins_over(other, lever)).count());
+        let is_alike = |name: &String| alike.iter().any(|lever| lever.name == *name);
         for lever in strongest {
+            let others = lever.gives_way_to.iter().filter(|name| !is_alike(name));
+            for other in others.filter_map(|name| levers.named(name)) {
+                if self.wins(other)?.is_some() {
+                    return Ok(None);
+                }
+            }
             match self.set(lever)? {
-                Some((_, Value::String(text))) if text.is_empty() => {}
+                Some((_, value)) if is_unset(lever, &value) => {}
                 Some((_, value)) => {
                     let is_taken = lever.accepts(&value) && self.switched_off(lever, levers)?.is_none();
                     return Ok(is_taken.then_some((lever, value)));
@@ -193,4 +208,15 @@ impl SettingsLayers {
         }
         Ok(None)
     }
+}
+
+/// Whether a value says that a lever is not set: an empty variable, and a switch that is a variable and says no.
+fn is_unset(lever: &Lever, value: &Value) -> bool {
+    let is_switch = lever.kind == LeverKind::Boolean;
+    lever.place == LeverPlace::Variable
+        && match value {
+            Value::String(text) => text.is_empty() || is_switch && ["0", "false"].contains(&text.as_str()),
+            Value::Bool(value) => is_switch && !value,
+            _ => false,
+        }
 }

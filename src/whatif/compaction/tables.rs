@@ -29,7 +29,10 @@ pub const NOTES: [&str; 3] = [
 
 /// At which size contexts are compacted.
 pub fn trigger(params: &Params, sheet: &CompactionThresholds) -> String {
-    format!("contexts are compacted where they reach {} tokens", thousands(params.trigger_tokens(sheet, NEWEST)))
+    format!(
+        "contexts are compacted where they reach {} tokens (by the newest client)",
+        thousands(params.trigger_tokens(sheet, NEWEST))
+    )
 }
 
 /// How compactions are placed and priced, with the parameters that were set.

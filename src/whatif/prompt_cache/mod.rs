@@ -153,7 +153,7 @@ pub fn is_held_out(simulator: &Simulator<'_>, request: &Request) -> bool {
 /// Whether a variant costs more or less, if the difference is more than the model's own error and its interval over
 /// sessions, where there is one, does not hold none.
 pub fn verdict(variant: Cost, baseline: Cost, error: f64, interval: Option<(f64, f64)>) -> CostVerdict {
-    let may_be_nothing = interval.is_some_and(|(lower, upper)| lower < 0.0 && upper > 0.0);
+    let may_be_nothing = interval.is_some_and(|(lower, upper)| lower <= 0.0 && upper >= 0.0);
     match baseline.change_to(&variant).unwrap_or_default() {
         change if change.abs() <= error || may_be_nothing => CostVerdict::NoClearWinner,
         change if change < 0.0 => CostVerdict::Cheaper,

@@ -110,7 +110,7 @@ impl PolicyReport {
     /// Whether the 95 % interval of the difference holds no difference.
     pub fn may_be_nothing(&self) -> bool {
         let ends = self.whole.as_ref().and_then(|whole| whole.lower.zip(whole.upper));
-        ends.is_some_and(|(lower, upper)| lower < 0.0 && upper > 0.0)
+        ends.is_some_and(|(lower, upper)| lower <= 0.0 && upper >= 0.0)
     }
 }
 
