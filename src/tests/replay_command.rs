@@ -233,6 +233,13 @@ fn a_gate_with_nothing_to_compare_does_not_pass_for_one() {
     let nothing = ["--since", "2031-01-01", "--allow-empty"];
     let empty = gate(&nothing);
     assert_eq!((empty.exit, file.exists()), (Exit::Done, false), "{}", empty.err);
+    let json = |more: &[&str]| {
+        let asked = [&["replay", "--baseline", file.to_str().unwrap()], more].concat();
+        home.json(&asked)["gate"]["passed"].clone()
+    };
+    assert_eq!(json(&nothing), Value::Null);
+    assert_eq!((json(&[]), json(&[])), (json!(true), json!(true)), "written, then compared");
+    std::fs::remove_file(&file).unwrap();
     assert!(empty.out.contains("nothing was replayed"), "{}", empty.out);
     assert_eq!(gate(&[]).exit, Exit::Done);
     assert_eq!(gate(&nothing).exit, Exit::Done);
