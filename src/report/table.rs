@@ -265,26 +265,19 @@ pub fn paragraph(first: &str, text: &str, width: Option<u16>) -> String {
 
 /// All columns as texts; what is missing is empty. Numbers have all their digits, so that they can be read back.
 pub fn table(listing: &Listing) -> Table {
-    let headers: Vec<String> = listing.columns.iter().map(|(name, values)| header(name, values)).collect();
-    let mut table = Table::new(&headers.iter().map(String::as_str).collect::<Vec<_>>());
-    for row in 0..listing.rows {
-        table.row(listing.columns.iter().map(|(_, values)| cell(values, row)));
-    }
-    table
+    spelled(listing, &|value| value.to_string())
 }
 
 /// The same for people: shares and the like with four decimals.
 pub fn rounded(listing: &Listing) -> Table {
-    let reals =
-        |values: &[Option<f64>]| values.iter().map(|value| value.map(four_decimals).unwrap_or_default()).collect();
-    let columns = listing.columns.iter().map(|(name, values)| match values {
-        ColumnValues::Reals(values) => (format!("#{name}"), reals(values)),
-        other => (header(name, other), (0..listing.rows).map(|row| cell(other, row)).collect::<Vec<String>>()),
-    });
-    let (headers, columns): (Vec<String>, Vec<Vec<String>>) = columns.unzip();
+    spelled(listing, &four_decimals)
+}
+
+fn spelled(listing: &Listing, real: &dyn Fn(f64) -> String) -> Table {
+    let headers: Vec<String> = listing.columns.iter().map(|(name, values)| header(name, values)).collect();
     let mut table = Table::new(&headers.iter().map(String::as_str).collect::<Vec<_>>());
     for row in 0..listing.rows {
-        table.row(columns.iter().map(|column| column[row].clone()));
+        table.row(listing.columns.iter().map(|(_, values)| cell(values, row, real)));
     }
     table
 }
@@ -304,11 +297,11 @@ fn header(name: &str, values: &ColumnValues) -> String {
     format!("{}{name}", if numeric { "#" } else { "" })
 }
 
-fn cell(values: &ColumnValues, row: usize) -> String {
+fn cell(values: &ColumnValues, row: usize, real: &dyn Fn(f64) -> String) -> String {
     match values {
         ColumnValues::Texts(values) => values[row].clone(),
         ColumnValues::Wholes(values) => values[row].map(|value| value.to_string()).unwrap_or_default(),
-        ColumnValues::Reals(values) => values[row].map(|value| value.to_string()).unwrap_or_default(),
+        ColumnValues::Reals(values) => values[row].map(real).unwrap_or_default(),
         ColumnValues::Flags(values) => values[row].map(|value| value.to_string()).unwrap_or_default(),
     }
 }

@@ -56,7 +56,7 @@ impl Responses {
         });
         let mut hints: Vec<String> = looked.collect();
         // What could not be opened may be where the events are.
-        hints.append(&mut telemetry.notes.clone());
+        hints.extend(telemetry.notes.iter().cloned());
         let outside: u64 = telemetry.files.iter().map(|file| file.counts.outside_window).sum();
         let skipped: u64 = telemetry.files.iter().map(|file| file.counts.skipped).sum();
         if telemetry.files_outside_window + outside > 0 {

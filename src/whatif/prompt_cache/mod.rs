@@ -164,7 +164,8 @@ pub fn verdict(variant: Cost, baseline: Cost, error: f64, interval: Option<(f64,
 /// A variant beside the baseline, in the money of the requests that have a price both ways.
 struct CostComparison {
     before: Cost,
-    after: Cost,
+    /// All requests of the variant.
+    after: Total,
     /// Both costs of each session.
     sessions: Vec<(Cost, Cost)>,
     /// Ends of the 95 % interval of the change, over sessions.
@@ -178,11 +179,11 @@ impl CostComparison {
         let cost = |side: &BTreeMap<u32, Total>, session| side.get(session).map(|total| total.cost).unwrap_or_default();
         let sessions: Vec<_> = before.keys().map(|session| (cost(&before, session), cost(&after, session))).collect();
         let interval = cells.interval(&sessions);
-        Self { before: base.cost(), after: run.cost(), sessions, interval }
+        Self { before: base.cost(), after: run.total(), sessions, interval }
     }
 
     fn verdict(&self, error: f64) -> CostVerdict {
-        verdict(self.after, self.before, error, self.interval)
+        verdict(self.after.cost, self.before, error, self.interval)
     }
 
     /// Sessions of which this holds of the change.
@@ -215,14 +216,13 @@ fn arms(
             let oracle = shipped.with(params);
             let run = simulator.under(&oracle).baseline();
             let compared = CostComparison::new(simulator, baseline, &run, cells);
-            let [_, priced] = SimulatedRun::priced_alike([baseline, &run]);
             CacheArm {
                 name,
-                total: priced.total(),
+                total: compared.after,
                 against: compared.before,
                 change_lower: compared.interval.map(|(lower, _)| lower),
                 change_upper: compared.interval.map(|(_, upper)| upper),
-                keep_alive_reads: priced.extra.iter().filter(|extra| extra.call.cause == "keep_alive").count() as u64,
+                keep_alive_reads: run.extra.iter().filter(|extra| extra.call.cause == "keep_alive").count() as u64,
                 verdict: compared.verdict(error),
                 sessions_better: compared.sessions_with(|change| change < 0.0),
                 sessions_worse: compared.sessions_with(|change| change > 0.0),
