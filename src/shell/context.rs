@@ -1,6 +1,6 @@
 //! The world around a command, handed in from outside: streams, environment, clock. Tests hand in their own.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -74,8 +74,8 @@ pub struct Env {
     pub current_dir: Option<PathBuf>,
     /// Where an organisation sets what Claude Code does on its machines.
     pub managed_settings: Option<PathBuf>,
-    /// Names of the variables that are set, and not to nothing, `0` or `false`; what they hold is not kept.
-    pub variables: BTreeSet<String>,
+    /// The variables that are set, and not to nothing: some win over settings of Claude Code.
+    pub variables: BTreeMap<String, String>,
     /// `NO_COLOR` is set, or the console would show the codes of colours.
     pub no_color: bool,
     /// `SOURCE_DATE_EPOCH` is set: reports are reproducible.
@@ -105,8 +105,8 @@ impl Env {
             current_dir: std::env::current_dir().ok(),
             managed_settings: Some(PathBuf::from(files::MANAGED_SETTINGS)),
             variables: std::env::vars_os()
-                .filter(|(_, value)| !["", "0", "false"].iter().any(|no| value == no))
-                .filter_map(|(name, _)| name.into_string().ok())
+                .filter(|(_, value)| !value.is_empty())
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
                 .collect(),
             no_color: text("NO_COLOR").is_some() || !files::shows_colours(|name| std::env::var_os(name).is_some()),
             reproducible: text("SOURCE_DATE_EPOCH").is_some(),

@@ -39,7 +39,7 @@ pub fn of(args: &WindowArgs, now_ms: Millis) -> Result<Range<Millis>> {
 
 /// What to say of a `TZ` that names no time zone.
 pub fn unknown_zone(env: &Env) -> Option<String> {
-    let is_unknown = env.variables.contains("TZ") && TimeZone::try_system().is_err();
+    let is_unknown = env.variables.contains_key("TZ") && TimeZone::try_system().is_err();
     is_unknown.then(|| "the variable TZ names no time zone that is known here: days are those of UTC".to_owned())
 }
 

@@ -458,7 +458,7 @@ fn what_wins_over_the_file_is_named() {
     let reason = held(&home, &[]);
     assert!(reason.contains("managed-settings.json and cannot be overridden here"), "{reason}");
     let home = pausing("");
-    home.variables.lock().unwrap().push("CLAUDE_CODE_PROMPT_CACHE_TTL".to_owned());
+    home.variables.lock().unwrap().push("CLAUDE_CODE_PROMPT_CACHE_TTL=5m".to_owned());
     let reason = held(&home, &[]);
     assert!(reason.contains("set by the variable CLAUDE_CODE_PROMPT_CACHE_TTL"), "{reason}");
     let home = pausing("{\"env\": {\"FORCE_PROMPT_CACHING_5M\": \"1\"}}");
@@ -519,11 +519,70 @@ fn only_what_is_in_force_is_set_already() {
         assert_eq!((&found["verdict"], &found["effect"]), (&json!("propose"), &beside_the_log), "{odd}: {found:#}");
     }
     // An empty variable in a file takes that of the shell away.
-    let variable = ["CLAUDE_CODE_AUTO_COMPACT_WINDOW", "DISABLE_AUTO_COMPACT"];
+    let variable = ["CLAUDE_CODE_AUTO_COMPACT_WINDOW=900000", "DISABLE_AUTO_COMPACT"];
     let empty = "{\"env\": {\"CLAUDE_CODE_AUTO_COMPACT_WINDOW\": \"\", \"DISABLE_AUTO_COMPACT\": \"\"}}";
     assert_eq!(window(empty, &variable)["verdict"], "propose");
     assert_eq!(window("{}", &variable[..1])["verdict"], "hold");
     assert_eq!(window("{}", &variable[1..])["verdict"], "hold");
+    // A window for one model wins over that for all, for that model.
+    let for_one = window("{\"modelSettings\": {\"claude-opus-4-8\": {\"autoCompactWindow\": 120000}}}", &[]);
+    let reason = for_one["reason"].as_str().unwrap();
+    assert!(reason.contains("set by modelSettings.claude-opus-4-8.autoCompactWindow of "), "{reason}");
+    assert!(for_one["verdict"] == "hold" && reason.contains("which wins over it for that model"), "{reason}");
+}
+
+#[test]
+fn what_the_client_makes_of_a_value_is_what_holds() {
+    let data = Data::default();
+    let levers = Levers::load(&data).unwrap();
+    let taken = |lever: &str, value: Value| levers.named(lever).unwrap().taken(&value);
+    assert_eq!(taken("bashOutputMaxChars", json!(2000)), Some(json!(4000)));
+    assert_eq!(taken("bashOutputMaxChars", json!(2e6)), Some(json!(128_000)));
+    assert_eq!(taken("bashOutputMaxChars", json!("many")), None);
+    assert_eq!(taken("autoCompactWindow", json!(5000)), None);
+    assert_eq!(taken("CLAUDE_CODE_AUTO_COMPACT_WINDOW", json!("150000")), Some(json!(150_000)));
+    assert_eq!(taken("CLAUDE_CODE_PROMPT_CACHE_TTL", json!("2h")), None);
+    assert_eq!(taken("ENABLE_PROMPT_CACHING_1H", json!("1")), Some(json!("1h")));
+}
+
+#[test]
+fn the_cache_lifetime_in_force_is_seen_whoever_sets_it() {
+    let lifetime = |settings: &str, variables: &[&str]| {
+        let home = pausing(settings);
+        home.variables.lock().unwrap().extend(variables.iter().map(|set| (*set).to_owned()));
+        finding(&home, "S1", "cache lifetime, main threads", &[])
+    };
+    let file = "{\"env\": {\"ENABLE_PROMPT_CACHING_1H\": \"1\"}}";
+    for already in [lifetime(file, &[]), lifetime("", &["ENABLE_PROMPT_CACHING_1H"])] {
+        let reason = already["reason"].as_str().unwrap();
+        assert!(reason.contains("no value is cheaper than 1h, which is set already"), "{already:#}");
+    }
+    // A setting wins over it.
+    let set = lifetime("{\"promptCacheTtl\": \"5m\", \"env\": {\"ENABLE_PROMPT_CACHING_1H\": \"1\"}}", &[]);
+    assert_eq!(set["verdict"], "propose", "{set:#}");
+    // The client ignores a value that it does not know.
+    assert_eq!(lifetime("", &["CLAUDE_CODE_PROMPT_CACHE_TTL=2h"])["verdict"], "propose");
+    for off in
+        [lifetime("{\"env\": {\"DISABLE_PROMPT_CACHING\": \"1\"}}", &[]), lifetime("", &["DISABLE_PROMPT_CACHING"])]
+    {
+        let reason = off["reason"].as_str().unwrap();
+        assert!(off["verdict"] == "hold" && reason.contains("without effect: "), "{off:#}");
+    }
+}
+
+#[test]
+fn what_is_only_told_goes_by_all_files() {
+    let home = pausing("{\"cleanupPeriodDays\": 365, \"disableBundledSkills\": true}");
+    home.write("work/.mcp.json", "{\"mcpServers\": {\"gh\": {\"command\": \"gh\"}, \"db\": {\"command\": \"db\"}}}");
+    home.write("work/.claude/settings.json", "{\"disabledMcpjsonServers\": [\"gh\"]}");
+    let found = home.json(&["tune", "claude-settings", "--dry-run", "--scope", "local"]);
+    let reason = |subject: &str| {
+        let found = found["findings"].as_array().unwrap().iter().find(|found| found["subject"] == subject).unwrap();
+        found["reason"].as_str().unwrap_or_default().to_owned()
+    };
+    assert!(reason("gh").contains("leaves it out already"), "{}", reason("gh"));
+    assert!(reason("list of skills").contains("is set already"), "{}", reason("list of skills"));
+    assert!(reason("retention of logs").contains("365 days, which is enough"), "{}", reason("retention of logs"));
 }
 
 #[test]

@@ -23,8 +23,13 @@ pub const NOW_MS: i64 = 1_793_491_200_000;
 pub struct Home {
     dir: tempfile::TempDir,
     team_secret: Option<Vec<u8>>,
-    /// Names of variables that are set.
+    /// Variables that are set, as `NAME` or `NAME=VALUE`.
     pub variables: std::sync::Mutex<Vec<String>>,
+}
+
+fn variable(set: &str) -> (String, String) {
+    let (name, value) = set.split_once('=').unwrap_or((set, "1"));
+    (name.to_owned(), value.to_owned())
 }
 
 /// What a command printed and how it ended.
@@ -114,7 +119,7 @@ impl Home {
                 xdg_cache_home: Some(home.join("cache")),
                 current_dir: Some(home.join("work")),
                 managed_settings: Some(home.join("managed/managed-settings.json")),
-                variables: self.variables.lock().unwrap().iter().cloned().collect(),
+                variables: self.variables.lock().unwrap().iter().map(|set| variable(set)).collect(),
                 team_secret: self.team_secret.clone(),
                 ..Env::default()
             },

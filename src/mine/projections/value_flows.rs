@@ -108,14 +108,12 @@ impl ReadChain {
                 continue;
             }
             let mut passage = Passage { answer, time: self.direction.time(told, answer), uses: BTreeMap::new() };
-            let near = |call: &usize| calls[*call].step.abs_diff(calls[answer].step) <= steps_max;
+            let is_near = |call: &usize| calls[*call].step.abs_diff(calls[answer].step) <= steps_max;
+            let mut take = |call| self.take(told, call, &mut passage);
             // Calls stand in the order of their steps.
-            let later: Vec<usize> = match self.direction {
-                Direction::Forward => (answer + 1..end).take_while(near).collect(),
-                Direction::Backward => (start..answer).rev().take_while(near).collect(),
-            };
-            for call in later {
-                self.take(told, call, &mut passage);
+            match self.direction {
+                Direction::Forward => (answer + 1..end).take_while(is_near).for_each(&mut take),
+                Direction::Backward => (start..answer).rev().take_while(is_near).for_each(&mut take),
             }
             if !passage.uses.is_empty() {
                 passage.uses.values_mut().for_each(|uses| uses.sort_unstable());

@@ -46,8 +46,8 @@ pub struct Question {
 impl Question {
     /// The lever that holds already, with its value; none if nothing does.
     pub fn in_force<'v>(&self, layers: &SettingsLayers, levers: &'v Levers) -> Result<Option<(&'v str, LeverValue)>> {
-        let alike: Vec<&Lever> = self.levers.iter().filter_map(|name| levers.named(name)).collect();
-        let held = layers.in_force(&alike, levers)?;
+        let Some(lever) = self.levers.first().and_then(|name| levers.named(name)) else { return Ok(None) };
+        let held = layers.in_force(lever, levers)?;
         Ok(held.and_then(|(lever, value)| Some((lever.name.as_str(), (self.meant)(&value)?))))
     }
 

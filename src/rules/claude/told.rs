@@ -1,6 +1,7 @@
 //! S5–S8: what can only be told of a lever, and is never written: no log says what it would bring.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::base::error::Result;
 use crate::report::numbers::date;
@@ -17,6 +18,14 @@ pub static S5: ClaudeRule = ClaudeRule {
     summary: "Tells of MCP servers of a project that no session called; never written, since no log says what their definitions cost.",
     judge: unused_servers,
 };
+
+/// The lever that leaves servers of a project out.
+const DISABLED_SERVERS: &str = "disabledMcpjsonServers";
+
+/// What a lever is set to, in whatever file.
+fn resolved(facts: &SettingsFacts<'_>, lever: &str) -> Result<Option<Value>> {
+    Ok(facts.levers.named(lever).map(|lever| facts.layers.resolved(lever)).transpose()?.flatten())
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,10 +48,15 @@ fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
         let evidence =
             Evidence::of(format!("{calls} calls of {server} in {sessions} sessions of this project"), sessions)
                 .by(sheet.cite("sessions_min"));
+        let is_left_out = key_of(facts, DISABLED_SERVERS).map(|key| facts.layers.lists(&key, server)).transpose()?;
         findings.push(match calls {
+            _ if is_left_out == Some(true) => {
+                let reason = format!("`{DISABLED_SERVERS}` leaves it out already");
+                Finding { evidence, ..finding(server, Verdict::Skip(reason)) }
+            }
             0 if sessions >= thresholds.sessions_min => {
-                let words = format!("never called here; \"disabledMcpjsonServers\": [\"{server}\"] leaves it out");
-                hint(facts, S5.id, server, "disabledMcpjsonServers", words, evidence)
+                let words = format!("never called here; \"{DISABLED_SERVERS}\": [\"{server}\"] leaves it out");
+                hint(facts, S5.id, server, DISABLED_SERVERS, words, evidence)
             }
             0 => {
                 let verdict = Verdict::Hold(format!("too few sessions ({})", sheet.cite("sessions_min")));
@@ -58,7 +72,7 @@ fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
 fn tool_search(facts: &SettingsFacts<'_>) -> Result<Option<Finding>> {
     let lever = "ENABLE_TOOL_SEARCH";
     let Some(key) = key_of(facts, lever) else { return Ok(None) };
-    let is_off = facts.layers.value(&key)?.is_some_and(|value| value == "false");
+    let is_off = resolved(facts, lever)?.is_some_and(|value| value == "false");
     let calls: u64 = facts.uses.server_calls.values().sum();
     let evidence = Evidence::of(format!("{calls} calls of MCP tools"), calls);
     let words = || {
@@ -84,10 +98,7 @@ fn skills(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Findi
         Evidence::of(format!("{uses} uses of skills in {sessions} sessions"), sessions).by(sheet.cite("sessions_min"));
     let lever = "disableBundledSkills";
     let finding = |verdict| Finding::new(S6.id, "list of skills", verdict, evidence.clone());
-    let is_set = match key_of(facts, lever) {
-        Some(key) => facts.layers.value(&key)?.is_some(),
-        None => false,
-    };
+    let is_set = resolved(facts, lever)?.is_some();
     Ok(vec![match uses {
         _ if is_set => finding(Verdict::Skip(format!("`{lever}` is set already"))),
         0 if sessions >= thresholds.sessions_min => {
@@ -135,7 +146,7 @@ fn subagent_model(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
         let verdict = Verdict::Skip("subagents take little of the bill".to_owned());
         return Ok(vec![Finding::new(S7.id, subject, verdict, evidence)]);
     }
-    let words = "CLAUDE_CODE_SUBAGENT_MODEL in \"env\" names one for agents that name none; whether it answers as well is in no log";
+    let words = "CLAUDE_CODE_SUBAGENT_MODEL in \"env\" names one for agents that name none (before 2.1.251 for all of them); whether it answers as well is in no log";
     Ok(vec![hint(facts, S7.id, subject, "CLAUDE_CODE_SUBAGENT_MODEL", words.to_owned(), evidence)])
 }
 
@@ -157,7 +168,7 @@ fn retention(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Fi
     let thresholds: Days = sheet.thresholds()?;
     let lever = "cleanupPeriodDays";
     let Some(key) = key_of(facts, lever) else { return Ok(Vec::new()) };
-    let held = facts.layers.value(&key)?.and_then(|value| value.as_i64());
+    let held = resolved(facts, lever)?.and_then(|value| value.as_i64());
     let default = facts.levers.named(lever).map(|lever| lever.default_words()).unwrap_or_default();
     let days =
         held.map_or_else(|| format!("{default} days unless something else is set"), |days| format!("{days} days"));

@@ -2,7 +2,7 @@
 //! project sets for all, and that over what a person sets for all projects. Shell variables are no layer; each wins
 //! over the keys that give way to it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -22,8 +22,8 @@ pub struct ClaudePlaces {
     pub project: Option<PathBuf>,
     /// What the organisation sets.
     pub managed: Option<PathBuf>,
-    /// Names of the variables that are set, and not to nothing, `0` or `false`.
-    pub variables: BTreeSet<String>,
+    /// The variables of the shell that are set, and not to nothing.
+    pub variables: BTreeMap<String, String>,
 }
 
 impl ClaudePlaces {
@@ -63,11 +63,17 @@ pub struct SettingsLayers {
     pub file: ClaudeFile,
     above: Vec<ClaudeFile>,
     below: Vec<ClaudeFile>,
-    variables: BTreeSet<String>,
+    variables: BTreeMap<String, String>,
 }
 
-/// A value, and the file that sets it.
-type Set<'l> = (&'l ClaudeFile, Value);
+/// What a lever is set to, and where.
+struct Set<'l> {
+    /// Its name, with the model where it is set for one.
+    name: String,
+    value: Value,
+    /// None where it is a variable of the shell.
+    file: Option<&'l ClaudeFile>,
+}
 
 impl SettingsLayers {
     /// Reads the file of a scope (`path`, if it lies elsewhere), those that win over it for everybody whom it concerns, and
@@ -118,32 +124,66 @@ impl SettingsLayers {
         self.switched_off(lever, levers)
     }
 
-    /// That a stronger lever is set; none if it is not.
+    /// That a stronger lever is set, to something that the client takes; none if it is not.
     fn wins(&self, other: &Lever) -> Result<Option<Obstacle>> {
-        Ok(match self.set(other)? {
-            // An empty variable in a file takes that of the shell away.
-            Some((_, value)) if is_unset(other, &value) => None,
-            Some((file, _)) => {
-                let why = format!("set by {} of {}, which wins over it", other.name, file.path.shown());
-                Some(Obstacle { why, is_own: self.is_own(file) })
+        let Some(Set { name, file, .. }) = self.set(other)?.filter(|set| other.taken(&set.value).is_some()) else {
+            return Ok(None);
+        };
+        let over = if other.is_for_one_model() { "over it for that model" } else { "over it" };
+        Ok(Some(match file {
+            Some(file) => {
+                let why = format!("set by {name} of {}, which wins {over}", file.path.shown());
+                Obstacle { why, is_own: self.is_own(file) }
             }
-            None if other.place == LeverPlace::Variable && self.variables.contains(&other.name) => {
-                let why = format!("set by the variable {} and cannot be overridden here", other.name);
-                Some(Obstacle { why, is_own: true })
+            None => {
+                let why = format!("set by the variable {name} and cannot be overridden here");
+                Obstacle { why, is_own: true }
             }
-            None => None,
-        })
+        }))
     }
 
-    /// What the strongest file that says anything about a lever sets it to.
+    /// What the strongest file that says anything about a lever sets it to, else the shell; none if it is not set, or a
+    /// variable that a file takes away.
     fn set(&self, lever: &Lever) -> Result<Option<Set<'_>>> {
-        let Some(key) = lever.key(None) else { return Ok(None) };
-        for file in self.above.iter().chain([&self.file]).chain(&self.below) {
-            if let Some(value) = file.get(&key)? {
-                return Ok(Some((file, value)));
+        let is_set = |set: &Set<'_>| !is_unset(lever, &set.value);
+        for file in self.files() {
+            for (name, key) in keys_in(file, lever)? {
+                if let Some(value) = file.get(&key)? {
+                    return Ok(Some(Set { name, value, file: Some(file) }).filter(is_set));
+                }
             }
         }
-        Ok(None)
+        let text = self.variables.get(&lever.name).filter(|_| lever.place == LeverPlace::Variable);
+        let of_shell = |text: &String| Set { name: lever.name.clone(), value: Value::from(text.as_str()), file: None };
+        Ok(text.map(of_shell).filter(is_set))
+    }
+
+    /// The files that say what holds, strongest first.
+    fn files(&self) -> impl Iterator<Item = &ClaudeFile> {
+        self.above.iter().chain([&self.file]).chain(&self.below)
+    }
+
+    /// What a lever is set to, in whatever file, or in the shell.
+    ///
+    /// # Errors
+    /// As [`ClaudeFile::get`].
+    pub fn resolved(&self, lever: &Lever) -> Result<Option<Value>> {
+        Ok(self.set(lever)?.map(|set| set.value))
+    }
+
+    /// Whether a list holds a text in any of the files: lists of files add up.
+    ///
+    /// # Errors
+    /// As [`ClaudeFile::get`].
+    pub fn lists(&self, key: &KeyPath, text: &str) -> Result<bool> {
+        for file in self.files() {
+            let listed = file.get(key)?;
+            if listed.as_ref().and_then(Value::as_array).is_some_and(|listed| listed.iter().any(|entry| entry == text))
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether whoever changes the file may change this one, too.
@@ -151,34 +191,16 @@ impl SettingsLayers {
         !self.above.iter().any(|above| above.path == file.path)
     }
 
-    /// Of levers that do the same, the one that holds here, with its value: the strongest that is set, if the client takes
-    /// the value, no other lever wins over it, and nothing switches it off. None where only a variable of the shell is set,
-    /// whose value nobody knows here.
+    /// Of a lever and those that decide the same, the one that holds here, with its value: the strongest that is set to
+    /// something that the client takes, if nothing switches it off. None also where one is set for a single model.
     ///
     /// # Errors
     /// As [`ClaudeFile::get`].
-    pub fn in_force<'v>(&self, alike: &[&'v Lever], levers: &Levers) -> Result<Option<(&'v Lever, Value)>> {
-        let wins_over = |one: &Lever, other: &Lever| other.gives_way_to.contains(&one.name);
-        let mut strongest = alike.to_vec();
-        strongest.sort_by_key(|lever| alike.iter().filter(|other| wins_over(other, lever)).count());
-        let is_alike = |name: &String| alike.iter().any(|lever| lever.name == *name);
-        for lever in strongest {
-            let others = lever.gives_way_to.iter().filter(|name| !is_alike(name));
-            for other in others.filter_map(|name| levers.named(name)) {
-                if self.wins(other)?.is_some() {
-                    return Ok(None);
-                }
-            }
-            match self.set(lever)? {
-                Some((_, value)) if is_unset(lever, &value) => {}
-                Some((_, value)) => {
-                    let is_taken = lever.accepts(&value) && self.switched_off(lever, levers)?.is_none();
-                    return Ok(is_taken.then_some((lever, value)));
-                }
-                None if lever.place == LeverPlace::Variable && self.variables.contains(&lever.name) => {
-                    return Ok(None);
-                }
-                None => {}
+    pub fn in_force<'v>(&self, lever: &'v Lever, levers: &'v Levers) -> Result<Option<(&'v Lever, Value)>> {
+        for one in levers.deciding(lever) {
+            if let Some(value) = self.set(one)?.and_then(|set| one.taken(&set.value)) {
+                let holds = !one.is_for_one_model() && self.switched_off(one, levers)?.is_none();
+                return Ok(holds.then_some((one, value)));
             }
         }
         Ok(None)
@@ -187,27 +209,31 @@ impl SettingsLayers {
     /// What switches off all that a lever sets; none if nothing does.
     fn switched_off(&self, lever: &Lever, levers: &Levers) -> Result<Option<Obstacle>> {
         for switch in lever.off_by.iter().filter_map(|name| levers.named(name)) {
-            let is_variable = switch.place == LeverPlace::Variable;
-            let Some((file, value)) = self.set(switch)? else {
-                if is_variable && self.variables.contains(&switch.name) {
-                    let why = format!("without effect: the variable {} is set", switch.name);
-                    return Ok(Some(Obstacle { why, is_own: true }));
-                }
+            let Some(Set { value, file, .. }) = self.set(switch)? else { continue };
+            // A variable switches off if it is set at all; a setting has to be false.
+            if switch.place == LeverPlace::Setting && value != Value::Bool(false) {
                 continue;
-            };
-            // A variable switches off unless its text says no; a setting has to be false.
-            let is_off = match value {
-                Value::Bool(value) => value == is_variable,
-                Value::String(text) => !["", "0", "false"].contains(&text.as_str()),
-                _ => is_variable,
-            };
-            if is_off {
-                let why = format!("without effect: see {} in {}", switch.name, file.path.shown());
-                return Ok(Some(Obstacle { why, is_own: self.is_own(file) }));
             }
+            return Ok(Some(match file {
+                Some(file) => {
+                    let why = format!("without effect: see {} in {}", switch.name, file.path.shown());
+                    Obstacle { why, is_own: self.is_own(file) }
+                }
+                None => Obstacle { why: format!("without effect: the variable {} is set", switch.name), is_own: true },
+            }));
         }
         Ok(None)
     }
+}
+
+/// The names and keys under which a lever may stand in a file: one for each model that the file names, if it is set by model.
+fn keys_in(file: &ClaudeFile, lever: &Lever) -> Result<Vec<(String, KeyPath)>> {
+    let Some((models, _)) = lever.name.split_once(".*").filter(|_| lever.is_for_one_model()) else {
+        return Ok(lever.key(None).into_iter().map(|key| (lever.name.clone(), key)).collect());
+    };
+    let models = file.get(&KeyPath::from([models]))?;
+    let named = models.as_ref().and_then(Value::as_object).into_iter().flat_map(|models| models.keys());
+    Ok(named.filter_map(|model| Some((lever.name.replace('*', model), lever.key(Some(model))?))).collect())
 }
 
 /// Whether a value says that a lever is not set: an empty variable, and a switch that is a variable and says no.

@@ -35,6 +35,12 @@ pub struct Lever {
     /// Greatest value.
     #[serde(default)]
     pub max: Option<i64>,
+    /// Whether the client takes the least for what is below it, and the greatest for what is above.
+    #[serde(default)]
+    clamps: bool,
+    /// What a switch sets where it is on: a value of the levers that decide the same.
+    #[serde(default)]
+    means: Option<Value>,
     /// What holds where nobody sets it.
     #[serde(default)]
     default: Option<Value>,
@@ -205,6 +211,12 @@ impl Levers {
         self.0.iter()
     }
 
+    /// What decides the same as a lever, strongest first: those that win over it, itself, and those over which it wins.
+    pub fn deciding<'l>(&'l self, lever: &'l Lever) -> impl Iterator<Item = &'l Lever> {
+        let above = lever.gives_way_to.iter().filter_map(|name| self.named(name));
+        above.chain([lever]).chain(self.all().filter(|other| other.gives_way_to.contains(&lever.name)))
+    }
+
     /// The lever of this name.
     pub fn named(&self, name: &str) -> Option<&Lever> {
         self.0.iter().find(|lever| lever.name == name)
@@ -273,15 +285,31 @@ impl Lever {
         if fits { Ok(()) } else { Err(Error::failed(format!("{} takes {}, not {value}", self.name, self.takes()))) }
     }
 
-    /// Whether the client takes a value as it stands in a file, where a variable is a text.
-    pub fn accepts(&self, value: &Value) -> bool {
+    /// Whether it is set model by model.
+    pub fn is_for_one_model(&self) -> bool {
+        self.name.contains('*')
+    }
+
+    /// What the client makes of a value as it stands in a file, or of a variable, which is a text; none if it does not take it.
+    pub fn taken(&self, value: &Value) -> Option<Value> {
+        if let Some(means) = &self.means {
+            return Some(means.clone());
+        }
+        // Whatever a variable says that is not no.
+        if (self.place, self.kind) == (LeverPlace::Variable, LeverKind::Boolean) {
+            return Some(Value::Bool(true));
+        }
         let number = match (self.place, value) {
             (LeverPlace::Variable, Value::String(text)) => text.trim().parse().ok(),
             _ => value.as_f64(),
         };
+        let clamped = |number: f64| {
+            let least = self.min.filter(|_| self.clamps).map_or(number, |min| number.max(min as f64));
+            self.max.filter(|_| self.clamps).map_or(least, |max| least.min(max as f64))
+        };
         // A whole number may be written as 1e5.
-        let whole = number.filter(|number: &f64| number.fract() == 0.0).map(|number| json!(number as i64));
-        self.check(value).is_ok() || whole.is_some_and(|whole| self.check(&whole).is_ok())
+        let whole = number.map(clamped).filter(|number: &f64| number.fract() == 0.0).map(|number| json!(number as i64));
+        [whole, Some(value.clone())].into_iter().flatten().find(|value| self.check(value).is_ok())
     }
 
     fn is_within(&self, number: f64) -> bool {
