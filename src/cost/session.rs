@@ -11,7 +11,7 @@ use crate::cost::bill::Bill;
 use crate::cost::groups::{CostKey, Label, Things};
 use crate::cost::shares;
 use crate::cost::shares::{BillShare, Thing};
-use crate::logs::timeline::requests::{BlockKind, Marks};
+use crate::logs::timeline::requests::{BlockKind, Marks, Request, Timeline};
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::causes::Loss;
@@ -132,12 +132,18 @@ fn of_chain<'b>(
                 spent: charge.spent,
                 cost: charge.cost,
                 compacted: request.marks.has(Marks::COMPACTION),
-                human: request.marks.has(Marks::HUMAN),
+                human: was_prompted(bill.timeline, request),
                 miss: miss.map(|miss| miss.cause),
                 miss_cost: miss.map_or_else(Cost::default, |miss| miss.cost_lost),
             }
         },
     )
+}
+
+/// Whether a person wrote something, or showed an image, that came in with a request: reminders and the like are no prompts.
+fn was_prompted(timeline: &Timeline, request: &Request) -> bool {
+    let inputs = &timeline.blocks[request.inputs.start as usize..request.inputs.end as usize];
+    inputs.iter().any(|block| matches!(block.kind, BlockKind::Human | BlockKind::Media))
 }
 
 /// A thing while its shares come in.

@@ -5,7 +5,7 @@
 //! (place, time, ids), never by the order in which files were read.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
@@ -13,7 +13,7 @@ use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
 use crate::logs::copies::{At, FileFacts, FileStanding, RecordedAgents, standings};
 use crate::logs::corpus::{Corpus, SourceRows};
-use crate::logs::history::{Call, Chain, Eviction, History, Merged, Message, Session};
+use crate::logs::history::{Call, Chain, Compaction, Eviction, History, Merged, Message, Session};
 use crate::logs::trace::{
     ChainKey, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place, ResultKind, SUMMARY_WITHIN_RECORDS, SessionRow,
     Status, ToolResult, ToolUse, Usage, earlier,
@@ -420,11 +420,10 @@ fn lay_out(files: &[File<'_>], calls: Vec<Canonical<'_>>, history: &mut History)
         history.chains.push(Chain { session, agent, place, calls, compactions: Vec::new() });
     }
     history.talk_compactions = talk_compactions(files, &compactions);
-    let mut opened: Vec<(u32, u32)> = compactions.into_values().map(|found| (found.chain, found.partition)).collect();
-    opened.sort_unstable();
-    for (chain, partition) in opened {
-        history.chains[chain as usize].compactions.push(partition);
+    for Opened { chain, compaction, .. } in compactions.into_values() {
+        history.chains[chain as usize].compactions.push(compaction);
     }
+    history.chains.iter_mut().for_each(|chain| chain.compactions.sort_unstable());
     history.evictions = evictions(files, history);
     history.prompts = distinct_prompts(files);
 }
@@ -433,18 +432,18 @@ fn lay_out(files: &[File<'_>], calls: Vec<Canonical<'_>>, history: &mut History)
 fn distinct_prompts(files: &[File<'_>]) -> Vec<(u32, Millis)> {
     // What has no id is known by its session and time.
     type Prompt = (u32, Millis);
-    let mut known: BTreeMap<(Id, Option<Prompt>), Prompt> = BTreeMap::new();
+    let mut known: BTreeMap<(Id, Option<Prompt>), (FileStanding, Prompt)> = BTreeMap::new();
     for file in files {
         for mark in file.rows.rows.marks.iter().filter(|mark| mark.kind == MarkKind::Prompt) {
             if let Some(session) = file.chains[mark.chain as usize].filter(|_| file.place(mark.chain) == Place::Main) {
-                // A copy under another session is the same prompt: the first in the order of sessions has it.
+                // A copy under another session is the same prompt: the oldest log has it, as it has the calls.
                 let here = (session, mark.ts);
-                let first = known.entry((mark.id, (!mark.id.is_some()).then_some(here))).or_insert(here);
-                *first = here.min(*first);
+                let first = known.entry((mark.id, (!mark.id.is_some()).then_some(here))).or_insert((file.age, here));
+                *first = (file.age, here).min(*first);
             }
         }
     }
-    let mut prompts: Vec<(u32, Millis)> = known.into_values().collect();
+    let mut prompts: Vec<(u32, Millis)> = known.into_values().map(|(_, prompt)| prompt).collect();
     prompts.sort_unstable();
     prompts
 }
@@ -453,7 +452,7 @@ fn distinct_prompts(files: &[File<'_>]) -> Vec<(u32, Millis)> {
 struct Opened {
     age: FileStanding,
     chain: u32,
-    partition: u32,
+    compaction: Compaction,
 }
 
 /// Looks through the files that hold the calls of a chain for compactions. Each counts in the oldest of them: copies in
@@ -472,26 +471,30 @@ fn find_compactions(
     for ((file, file_chain), mut calls) in places {
         calls.sort_unstable();
         let age = files[file as usize].age;
-        for &Mark { record, id, .. } in files[file as usize].compactions.get(&file_chain).into_iter().flatten() {
+        for &Mark { record, id, ts } in files[file as usize].compactions.get(&file_chain).into_iter().flatten() {
             let next = calls.get(calls.partition_point(|&(at, _)| at < record));
             let partition = next.or(calls.last()).map_or(0, |last| last.1 + u32::from(next.is_none()));
             let is_older = found.get(&id).is_none_or(|known| age < known.age);
             if is_older {
-                found.insert(id, Opened { age, chain, partition });
+                found.insert(id, Opened { age, chain, compaction: Compaction { partition, ts } });
             }
         }
     }
 }
 
-/// Compactions of threads that called no tool, each in the oldest file that has it: the session and the time.
+/// Compactions where no call is that counts, each in the oldest file that has it: the session and the time. Of a thread that
+/// goes on from calls that were copied, those behind the last of them; what stands between them are copies as well.
 fn talk_compactions(files: &[File<'_>], found: &IdMap<Id, Opened>) -> Vec<(u32, Millis)> {
     let mut oldest: IdMap<Id, (FileStanding, u32, Millis)> = IdMap::default();
     for file in files.iter().filter(|file| !file.is_repeated && !file.compactions.is_empty()) {
-        let asked = file.rows.rows.calls.iter().filter_map(|row| Some(row.asked?.chain));
-        let working: BTreeSet<u32> = asked.collect();
-        for (&chain, marks) in file.compactions.iter().filter(|(chain, _)| !working.contains(chain)) {
+        let mut last_call: BTreeMap<u32, u32> = BTreeMap::new();
+        for asked in file.rows.rows.calls.iter().filter_map(|row| row.asked) {
+            last_call.entry(asked.chain).and_modify(|last| *last = asked.record.max(*last)).or_insert(asked.record);
+        }
+        for (&chain, marks) in &file.compactions {
             let Some(session) = file.chains[chain as usize] else { continue };
-            for mark in marks.iter().filter(|mark| !found.contains_key(&mark.id)) {
+            let is_behind = |mark: &&Mark| last_call.get(&chain).is_none_or(|last| mark.record > *last);
+            for mark in marks.iter().filter(|mark| is_behind(mark) && !found.contains_key(&mark.id)) {
                 let here = (file.age, session, mark.ts);
                 let first = oldest.entry(mark.id).or_insert(here);
                 if here.0 < first.0 {

@@ -85,6 +85,8 @@ pub(super) struct Envelope<'a> {
     pub(super) agent_name: Option<RawStr<'a>>,
     /// The call that a progress record is about.
     pub(super) parent_call: Option<RawStr<'a>>,
+    /// `toolDenialKind`: why a call was not allowed to run.
+    pub(super) denial: Option<RawStr<'a>>,
     /// `toolUseResult`.
     pub(super) tool_result: Option<&'a [u8]>,
     /// Of a `cost-state`: tokens and cost by model.
@@ -160,6 +162,7 @@ impl<'a> Envelope<'a> {
             b"agentName" => self.agent_name = text(cursor)?,
             b"agentSetting" => self.agent_setting = text(cursor)?,
             b"parentToolUseID" => self.parent_call = text(cursor)?,
+            b"toolDenialKind" => self.denial = text(cursor)?,
             b"toolUseResult" => self.tool_result = Some(span(cursor)?),
             b"hookInfos" => self.hook_infos = Some(span(cursor)?),
             b"modelUsage" => self.model_usage = Some(span(cursor)?),

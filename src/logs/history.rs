@@ -85,9 +85,17 @@ pub struct Chain {
     pub place: Place,
     /// Its calls in [`History::calls`].
     pub calls: Range<usize>,
-    /// Compactions, each once: the number of the partition that begins behind it, in order. One behind the last call
-    /// has a number that no call has.
-    pub compactions: Vec<u32>,
+    /// Compactions, each once, in order.
+    pub compactions: Vec<Compaction>,
+}
+
+/// The end of a context of a chain.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Compaction {
+    /// The number of the partition that begins behind it; behind the last call a number that no call has.
+    pub partition: u32,
+    /// When.
+    pub ts: Millis,
 }
 
 /// A session: a main thread and its subagents.
@@ -211,8 +219,7 @@ impl History {
     }
 
     /// Keeps what lies in the window: calls and messages by their own time (those without one stay only in an open
-    /// window), chains and sessions with something left, compactions between calls that are left (by their own time where
-    /// nothing was called).
+    /// window), compactions as well, chains and sessions with something left.
     #[must_use]
     pub fn within(mut self, window: &Range<Millis>) -> Self {
         if *window == (Millis::MIN..Millis::MAX) {
@@ -224,11 +231,13 @@ impl History {
         self.calls.retain(|_| kept.next() == Some(&true));
         for chain in &mut self.chains {
             chain.calls = place[chain.calls.start]..place[chain.calls.end];
-            // A message that is written across a compaction has calls on both sides: the order is that of messages.
-            let partitions = || self.calls[chain.calls.clone()].iter().map(|call| call.partition);
-            let (first, last) = (partitions().min().unwrap_or(0), partitions().max().unwrap_or(0));
-            chain.compactions.retain(|opened| (first + 1..=last).contains(opened));
+            if chain.calls.is_empty() {
+                let talk = std::mem::take(&mut chain.compactions).into_iter().map(|one| (chain.session, one.ts));
+                self.talk_compactions.extend(talk);
+            }
+            chain.compactions.retain(|one| is_within(window, one.ts));
         }
+        self.talk_compactions.sort_unstable();
         self.evictions.retain(|eviction| keep[eviction.call]);
         for eviction in &mut self.evictions {
             eviction.before = place[eviction.before];

@@ -18,7 +18,7 @@ use crate::logs::take::{TakeRecords, may_hold_another};
 use crate::logs::time::{Memo, parse_millis};
 use crate::logs::trace::{
     CallRow, ChainIndex, ChainKey, Counters, FileTrace, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place,
-    SessionPlaces, SessionRow, ToolResult, ToolUse, chain_place, count_under, merge_session,
+    SessionPlaces, SessionRow, Status, ToolResult, ToolUse, chain_place, count_under, merge_session,
 };
 
 /// Turns lines into rows. One extractor reads one piece of one file.
@@ -229,7 +229,10 @@ impl<'v> Extractor<'v> {
         for (call, answered) in std::mem::take(&mut self.draft.answered) {
             let block = self.trace.counters.blocks;
             self.trace.counters.blocks += 1;
-            let answered = ToolResult { record, block, ts, ..answered };
+            // Whatever its text says: the tool did not run.
+            let is_denied = envelope.denial.is_some() && answered.status == Status::Error;
+            let status = if is_denied { Status::Rejected } else { answered.status };
+            let answered = ToolResult { record, block, ts, status, ..answered };
             self.trace.rows.calls.push(CallRow { call, asked: None, answered: Some(answered), progress });
             blocks.push(block);
         }

@@ -144,7 +144,7 @@ impl ReplayInput {
         }
         for (number, chain) in (0..).zip(&self.history.chains) {
             let last = self.history.calls[chain.calls.clone()].last();
-            let partition = chain.compactions.iter().copied().max().unwrap_or(0);
+            let partition = chain.compactions.iter().map(|compaction| compaction.partition).max().unwrap_or(0);
             if partition > last.map_or(0, |call| call.partition) {
                 let (order, what) = (chain.calls.len() as u32, RecordedAs::Compacted);
                 let (session, ts) = (chain.session, last.map_or(0, |call| time(call.ts)));

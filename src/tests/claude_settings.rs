@@ -472,6 +472,25 @@ fn what_wins_over_the_file_is_named() {
     assert_eq!(finding(&home, "S1", "cache lifetime, main threads", &[])["verdict"], "propose");
 }
 
+#[test]
+fn the_page_names_the_lifetime_of_those_threads_for_which_it_pays() {
+    let findings = |kind: Kind| {
+        let page = home_of(&kind).json(&["report", "--since", "2026-01-01"]);
+        let lifetimes = page["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|found| found["id"].as_str().unwrap().contains("cache_lifetime"));
+        lifetimes.map(|found| (found["id"].clone(), found["sets"].clone())).collect::<Vec<_>>()
+    };
+    let long = |lever: &str| json!([{ "lever": lever, "value": "1h" }]);
+    let pausing = Kind { pause: 900, ..Kind::default() };
+    assert_eq!(findings(pausing.clone()), [(json!("cache_lifetime_long"), long("promptCacheTtl"))]);
+    let with_agents = findings(Kind { agent: true, ..pausing });
+    assert!(with_agents.contains(&(json!("subagent_cache_lifetime_long"), long("subagentPromptCacheTtl"))));
+    assert!(findings(Kind { pause: 15, ..Kind::default() }).is_empty());
+}
+
 /// Logs whose contexts grow, at a place where a project and a user have settings.
 fn growing() -> Home {
     home_of(&Kind { turns: 45, result: 9_000, tool: "Fetch", version: "2.1.290", ..Kind::default() })

@@ -10,6 +10,7 @@ mod claude_json;
 mod claude_settings;
 mod cost_attribution;
 mod cost_command;
+mod counted_alike;
 mod disturbed;
 mod effects;
 mod empty_answers;

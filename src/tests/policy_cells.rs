@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::timeline_builder::Story;
 use crate::base::bootstrap::next;
 use crate::logs::timeline::requests::Timeline;
-use crate::whatif::sim::cells::{Cell, CellRules, cells, correct};
+use crate::whatif::sim::cells::{Cell, CellRules, Drawn, cells, correct};
 use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
 use crate::whatif::sim::distance::Apart;
 use crate::whatif::sim::figures::CostVerdict;
@@ -83,6 +83,27 @@ fn a_project_in_which_a_policy_wins_is_found_with_its_size() {
     }
     assert!(found >= 90 && elsewhere <= 5, "found in {found} of 100, elsewhere in {elsewhere}");
     assert!(covered >= 88, "the interval of 95 % held the truth in {covered} of 100");
+}
+
+#[test]
+fn an_interval_over_sessions_of_which_a_few_are_most_of_the_bill_holds_what_it_says() {
+    // Costs as uneven as those of real sessions (lognormal), and savings that only the large ones have.
+    let session = |state: &mut u64| {
+        let normal = (0..12).map(|_| uniform(state)).sum::<f64>() - 6.0;
+        let before = (1.5 * normal).exp();
+        (before, before * (1.0 - 0.5 * (before / (before + 3.0))))
+    };
+    let mut state = 7;
+    let all: Vec<(f64, f64)> = (0..200_000).map(|_| session(&mut state)).collect();
+    let (before, after) = all.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+    let truth = (after - before) / before;
+    let held = (0..200).filter(|_| {
+        let pairs: Vec<(f64, f64)> = (0..80).map(|_| session(&mut state)).collect();
+        let drawn = Drawn::new(&pairs, &rules().resampling).unwrap();
+        drawn.lower <= truth && truth <= drawn.upper
+    });
+    let held = held.count();
+    assert!(held >= 180, "the interval of 95 % held the truth in {held} of 200");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::base::model_id;
+use crate::base::significance::t_above;
 use crate::base::tokenizer::VOCABULARIES;
 use crate::logs::timeline::requests::{Block, BlockKind, Marks, Request, Timeline};
 use crate::report::numbers;
@@ -118,12 +119,19 @@ fn per_token(sessions: &[SizeSums], size: impl Fn(&SizeSums) -> u64) -> Ratio {
     let value = sessions.iter().map(&size).sum::<u64>() as f64 / tokens as f64;
     let n = sessions.len() as f64;
     let squares: f64 = sessions.iter().map(|s| (size(s) as f64 - value * s.tokens as f64).powi(2)).sum();
-    let half = (sessions.len() > 1).then(|| Z * (n / (n - 1.0) * squares).sqrt() / tokens as f64);
+    let freedom = sessions.len() as u64 - 1;
+    let half = (freedom > 0).then(|| student(freedom) * (n / (n - 1.0) * squares).sqrt() / tokens as f64);
     Ratio { value, lower: half.map(|half| (value - half).max(0.0)), upper: half.map(|half| value + half) }
 }
 
-/// Two-sided 95 % quantile of the normal distribution.
-const Z: f64 = 1.96;
+/// The two-sided 95 % quantile of Student's distribution: few sessions say little of how far sessions are apart.
+fn student(freedom: u64) -> f64 {
+    match freedom {
+        1 => 12.706,
+        2 => 4.303,
+        more => t_above(1.96, more),
+    }
+}
 
 fn drifts(increments: &[Increment<'_>], rules: &SizeRules) -> Vec<Drift> {
     let chars = |blocks: &[&Block]| blocks.iter().map(|block| f64::from(block.chars)).sum::<f64>();

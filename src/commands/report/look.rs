@@ -16,7 +16,7 @@ use crate::shell::context::Context;
 use crate::shell::window;
 use crate::shell::window::ALL;
 use crate::whatif::chosen::{PolicyConfigs, Stack, StackRow};
-use crate::whatif::client::{TriedLevers, study};
+use crate::whatif::client::study;
 use crate::whatif::sim::params::Assigned;
 use crate::whatif::simulation::Simulation;
 use crate::whatif::tools::Tools;
@@ -71,7 +71,7 @@ pub fn page(input: &mut Input, is_drawn: bool) -> Result<Page> {
     let cache = oracle(&configs)?;
     input.pool.install(|| {
         let simulation = Simulation::new(&workload, &tools, &cache, None);
-        let study = study(&simulation.simulator, &workload, &input.data, None, TriedLevers::Contexts, &[])?;
+        let study = study(&simulation.simulator, &workload, &input.data, None, &[])?;
         let is_told = is_told(&study);
         // A curve has every value.
         let wanted = sheet.replays(|setting, value| is_drawn || is_told(setting, value));

@@ -25,8 +25,8 @@ use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::whatif::backtest;
 use crate::whatif::chosen::PolicyConfigs;
+use crate::whatif::client::study;
 use crate::whatif::client::thresholds::ClientThresholds;
-use crate::whatif::client::{TriedLevers, study};
 use crate::whatif::workload::{Workload, oracle};
 
 /// Hold the statistics behind proposals against what came after them, week by week.
@@ -83,9 +83,7 @@ fn of_settings(input: &mut Input, numbers: &BacktestNumbers) -> Result<BTreeMap<
     }
     let workload = Workload::new(timeline, None, &input.data, false, true)?;
     let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
-    let study = input
-        .pool
-        .install(|| study(&workload.with_answers(&cache), &workload, &input.data, None, TriedLevers::All, &[]))?;
+    let study = input.pool.install(|| study(&workload.with_answers(&cache), &workload, &input.data, None, &[]))?;
     let earlier_percent = ClientThresholds::load(&input.data)?.split.earlier_percent;
     Ok(claude::effects::attempts(&study, earlier_percent, numbers, &statistics::effects(&input.data)?))
 }

@@ -34,7 +34,7 @@ use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::thresholds::ClientThresholds;
-use crate::whatif::client::{LeverStudy, TriedLevers, study, together};
+use crate::whatif::client::{LeverStudy, study, together};
 use crate::whatif::workload::{NO_USAGE, Workload, oracle};
 
 /// Try Claude Code's own settings on the logs, apply rules S1 to S8, write the settings that pay and print the diff.
@@ -116,8 +116,7 @@ fn judged(
     let simulator = input.pool.install(|| workload.with_answers(&cache));
     let levers = Levers::load(&input.data)?;
     let standing = claude::standing(&layers, &levers)?;
-    let tried = TriedLevers::All;
-    let study = input.pool.install(|| study(&simulator, &workload, &input.data, project, tried, &standing))?;
+    let study = input.pool.install(|| study(&simulator, &workload, &input.data, project, &standing))?;
     let resampling = &workload.cells.resampling;
     let facts = SettingsFacts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
     let mut findings = judge_all(&facts, &input.data)?;

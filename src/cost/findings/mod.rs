@@ -2,6 +2,7 @@
 
 pub mod carried;
 pub mod levers;
+pub mod lifetimes;
 pub mod made;
 pub mod misses;
 pub mod parts;
@@ -22,7 +23,7 @@ use crate::cost::findings::thresholds::FindingThresholds;
 use crate::logs::timeline::requests::Request;
 use crate::report::numbers::{counted, usd};
 use crate::settings::claude::levers::Levers;
-use crate::whatif::client::{LeverStudy, Trial};
+use crate::whatif::client::{LeverStudy, SettingSides, Trial};
 use crate::whatif::report::PolicyReport;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance::Apart;
@@ -32,8 +33,15 @@ use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::workload::Workload;
 
 /// Every way to look. A new one is one line here.
-const REGISTER: &[fn(&BillEvidence<'_>) -> Vec<Case>] =
-    &[replayed::cases, results::cases, misses::cases, parts::cases, subagents::cases, versions::cases];
+const REGISTER: &[fn(&BillEvidence<'_>) -> Vec<Case>] = &[
+    replayed::cases,
+    lifetimes::cases,
+    results::cases,
+    misses::cases,
+    parts::cases,
+    subagents::cases,
+    versions::cases,
+];
 
 /// What is looked at.
 pub struct BillEvidence<'e> {
@@ -110,6 +118,16 @@ impl<'e> BillEvidence<'e> {
         let request = &timeline.requests[index as usize];
         (timeline.chains[request.chain as usize].session, request.model)
     }
+}
+
+/// Both sides of a setting that was tried, by session and model.
+fn tried_sides(trial: &Trial) -> BTreeMap<(u32, Sym), Sides> {
+    let bill = |cost: Cost| figures::RunBill { cost, ..figures::RunBill::default() };
+    let sides = |tried: &SettingSides| {
+        let (baseline, policy) = (bill(tried.before), bill(tried.after));
+        Sides { requests: tried.requests, unpriced_requests: 0, baseline, policy }
+    };
+    trial.by_model.iter().map(|(key, tried)| (*key, sides(tried))).collect()
 }
 
 /// What to do.

@@ -7,13 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::names::Sym;
 use crate::cost::findings::levers::Settable;
-use crate::cost::findings::thresholds::{CountOf, ReplayedFinding, TriedSetting};
+use crate::cost::findings::thresholds::{ReplayedFinding, TriedSetting};
 use crate::cost::findings::{BillEvidence, Breaks, Case, FindingBasis, ReplayedSetting};
-use crate::logs::timeline::requests::Request;
 use crate::report::numbers::thousands;
 use crate::whatif::client::{LeverStudy, LeverValue, Trial};
-use crate::whatif::prompt_cache::causes;
-use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::cells::{Cell, correct};
 use crate::whatif::sim::figures::CostVerdict;
 
@@ -47,7 +44,7 @@ fn case(evidence: &BillEvidence<'_>, setting: &ReplayedFinding, value: &str) -> 
     Some(Case {
         id: setting.id.clone(),
         what: setting.what.replace("{value}", &shown),
-        counts: counts(evidence, setting.counts, value),
+        counts: larger(evidence, value),
         breaks: breaks(evidence, replay, value),
         sides: outcome.by_session.clone(),
         source: source(&setting.policy, &set),
@@ -61,22 +58,11 @@ fn source(policy: &str, set: &[String]) -> Vec<String> {
     words.chain(set.iter().flat_map(|one| ["--set".to_owned(), one.clone()])).collect()
 }
 
-fn counts(evidence: &BillEvidence<'_>, counts: CountOf, value: &str) -> BTreeMap<(u32, Sym), u64> {
+/// Requests whose context is larger than a value.
+fn larger(evidence: &BillEvidence<'_>, value: &str) -> BTreeMap<(u32, Sym), u64> {
+    let most: u64 = value.parse().unwrap_or(u64::MAX);
     let requests = (0..).zip(&evidence.workload.timeline.requests);
-    let of = |is_one: &dyn Fn(&Request) -> bool| {
-        evidence.counts(requests.clone().filter(|(_, request)| is_one(request)).map(|(index, _)| index))
-    };
-    match counts {
-        CountOf::ContextsAbove => {
-            let most: u64 = value.parse().unwrap_or(u64::MAX);
-            of(&|request| request.context() > most)
-        }
-        CountOf::HourWrites => of(&|request| request.usage.cache_creation_1h > 0),
-        CountOf::CacheExpired => {
-            let losses = causes::losses(evidence.simulator);
-            evidence.counts(losses.iter().filter(|loss| loss.cause == Cause::TtlExpiry).map(|loss| loss.request))
-        }
-    }
+    evidence.counts(requests.filter(|(_, request)| request.context() > most).map(|(index, _)| index))
 }
 
 /// What would have been missed, as `tune claude-settings` counts it, and what reading it again costs.

@@ -3,12 +3,10 @@
 
 use crate::cost::findings::levers::Settable;
 use crate::cost::findings::thresholds::{LongResult, ResultOf};
-use crate::cost::findings::{BillEvidence, Breaks, Case, FindingBasis};
+use crate::cost::findings::{BillEvidence, Breaks, Case, FindingBasis, tried_sides};
 use crate::report::numbers::thousands;
+use crate::whatif::client::LeverValue;
 use crate::whatif::client::capped::{Limit, ResultLimit};
-use crate::whatif::client::{LeverValue, SettingSides};
-use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::figures::{RunBill, Sides};
 
 /// A case for each kind of tool that the sheet names.
 pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
@@ -30,7 +28,7 @@ fn case(evidence: &BillEvidence<'_>, result: &LongResult) -> Option<Case> {
         what: result.what.replace("{value}", &thousands(most)),
         counts: evidence.counts(cut(evidence, trial.setting)?.into_iter()),
         breaks: Breaks::of(trial, None),
-        sides: trial.by_model.iter().map(|(key, tried)| (*key, sides(tried))).collect(),
+        sides: tried_sides(trial),
         ..settable.case(evidence, &most.to_string(), Case::of(FindingBasis::Replayed, &[]))
     })
 }
@@ -43,9 +41,4 @@ fn cut(evidence: &BillEvidence<'_>, setting: LeverValue) -> Option<Vec<u32>> {
     let is_cut = |block: &u32| limit.cut(timeline, *block, sizes.tokens[*block as usize]).is_some();
     let requests = (0..).zip(&timeline.requests);
     Some(requests.flat_map(|(at, request)| request.inputs.clone().filter(is_cut).map(move |_| at)).collect())
-}
-
-fn sides(tried: &SettingSides) -> Sides {
-    let bill = |cost: Cost| RunBill { cost, ..RunBill::default() };
-    Sides { requests: tried.requests, unpriced_requests: 0, baseline: bill(tried.before), policy: bill(tried.after) }
 }

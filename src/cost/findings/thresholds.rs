@@ -7,6 +7,7 @@ use crate::base::error::Result;
 use crate::cost::outcomes::{FAILED, READ_AGAIN};
 use crate::whatif::client::thresholds::{ClientThresholds, Results};
 use crate::whatif::prompt_cache::outcome::Cause;
+use crate::whatif::prompt_cache::params::CacheLifetime;
 
 /// The sheet.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -40,6 +41,8 @@ pub struct FindingThresholds {
     pub nothing_to_set_max: usize,
     /// Settings that are replayed.
     pub replayed: Vec<ReplayedFinding>,
+    /// Lifetimes of the prompt cache.
+    pub lifetime: Vec<CacheFinding>,
     /// Results that are longer than need be.
     pub result: Vec<LongResult>,
     /// Cache misses.
@@ -79,8 +82,6 @@ pub struct ReplayedFinding {
     /// What is set besides, so that the policy does what the client does.
     #[serde(default)]
     pub with: Vec<String>,
-    /// What is counted.
-    pub counts: CountOf,
     /// What happens.
     pub what: String,
     /// The rules of `tune claude-settings` that own the levers to be set.
@@ -101,16 +102,30 @@ impl ReplayedFinding {
     }
 }
 
-/// What a replayed finding counts.
+/// A lifetime of the prompt cache that pays.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheFinding {
+    /// Name of the finding.
+    pub id: String,
+    /// Of which threads.
+    pub of: ThreadKind,
+    /// The lifetime.
+    pub value: CacheLifetime,
+    /// The rule of `tune claude-settings` that owns the lever to be set.
+    pub rule: String,
+    /// What happens.
+    pub what: String,
+}
+
+/// Whose cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CountOf {
-    /// Requests whose context is larger than the value.
-    ContextsAbove,
-    /// Cache misses after the lifetime.
-    CacheExpired,
-    /// Requests that wrote to the cache for an hour.
-    HourWrites,
+pub enum ThreadKind {
+    /// That of main threads.
+    Main,
+    /// That of subagents.
+    Subagents,
 }
 
 /// Results of tools that are longer than need be.

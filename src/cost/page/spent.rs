@@ -14,6 +14,7 @@ use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::figures::UnloggedCalls;
 use crate::whatif::sim::unlogged::unlogged;
+use crate::whatif::workload::NO_USAGE;
 
 /// Nano-dollars of a dollar.
 const NANO: f64 = 1e9;
@@ -97,6 +98,7 @@ impl PageSpent {
             }
             spent.add(&bill, request, &mut dates);
         }
+        spent.without_usage += timeline.skipped.get(NO_USAGE).copied().unwrap_or_default();
         spent.sessions = sessions.len() as u64;
         spent.days = span.map(|(first, last)| (date(first), date(last)));
         spent.span_days = span.map_or(0, |(first, last)| days_between(first, last) + 1);

@@ -160,10 +160,11 @@ impl Telling<'_> {
             parts.push(format!("{} without usage", counted(spent.without_usage, "answer")));
         }
         if spent.unlogged.nano_usd > 0 {
-            parts.push(format!(
-                "about {} more for requests that the client does not log (estimated)",
-                usd(spent.unlogged.usd())
-            ));
+            let what = match spent.unlogged_calls {
+                0 => "answers that are longer than their usage says",
+                _ => "requests that the client does not log",
+            };
+            parts.push(format!("about {} more for {what} (estimated)", usd(spent.unlogged.usd())));
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }
@@ -184,12 +185,16 @@ impl Telling<'_> {
     }
 
     fn days(&self, sums: &BTreeMap<String, Amount>) -> String {
-        let mut money: Vec<u64> = sums.values().map(|amount| amount.nano_usd).collect();
+        // A day without any price is none that cost nothing.
+        let mut money: Vec<u64> = sums.values().map(|amount| amount.nano_usd).filter(|nano| *nano > 0).collect();
         money.sort_unstable();
+        let largest = self.largest(sums, "day");
+        if money.is_empty() {
+            return largest;
+        }
         let middle = [(money.len() - 1) / 2, money.len() / 2].map(|place| money[place] as f64);
         let median = middle.iter().sum::<f64>() / 2.0 / 1e9;
-        let days = counted(sums.len() as u64, "day");
-        format!("{}; the median of {days} {}", self.largest(sums, "day"), usd(median))
+        format!("{largest}; the median of {} {}", counted(money.len() as u64, "day"), usd(median))
     }
 
     /// "$12.30 a month", if the window is long enough to say so.

@@ -265,7 +265,21 @@ impl Layout<'_> {
                 (call.answered, call.is_error) = (block, is_error);
             }
         }
+        self.note_unsent_errors(&calls);
         orphans
+    }
+
+    /// A result behind the last request, or right before a compaction, was sent to nobody: how its call ended it tells all the
+    /// same.
+    fn note_unsent_errors(&mut self, calls: &IdMap<Id, u32>) {
+        let unsent = (0..).zip(&self.placed).filter(|(_, placed)| **placed == NONE).map(|(node, _)| node);
+        for row in unsent.flat_map(|node: u32| self.assembly.blocks_of(node)) {
+            let is_failure = row.kind == BlockKind::ToolResult && row.is_error;
+            if let Some(&call) = calls.get(&row.call).filter(|_| is_failure) {
+                let call = &mut self.out.calls[call as usize];
+                call.is_error |= call.answered == NONE;
+            }
+        }
     }
 
     /// The block of the timeline that a block of a file became, if its record is the copy that counts.

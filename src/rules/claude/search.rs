@@ -15,7 +15,7 @@ use crate::rules::claude::judge::{forecast, of_trial, plain};
 use crate::settings::entries::BillForecast;
 use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::capped::Limit;
-use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, Trial, TriedLevers, study, together};
+use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, Trial, study, together};
 use crate::whatif::workload::{Workload, oracle};
 
 /// A setting at the value that was chosen, or all of them.
@@ -40,7 +40,7 @@ pub struct ChosenValue {
 pub fn search(workload: &Workload, data: &Data, standing: &[LeverValue]) -> Result<Vec<ChosenValue>> {
     let cache = oracle(&PolicyConfigs::load(data)?)?;
     let simulator = workload.with_answers(&cache);
-    let study = study(&simulator, workload, data, None, TriedLevers::All, standing)?;
+    let study = study(&simulator, workload, data, None, standing)?;
     let resampling = &workload.cells.resampling;
     let trials: Vec<Cow<'_, Trial>> = study.trials.iter().map(|trial| study.beside_standing(trial)).collect();
     let best = chosen(&study, &trials);
@@ -79,8 +79,13 @@ fn chosen<'t>(study: &LeverStudy, trials: &'t [Cow<'_, Trial>]) -> Vec<(u64, f64
 }
 
 fn row(study: &LeverStudy, resampling: &Resampling, tried: u64, change: f64, trial: &Trial) -> ChosenValue {
-    let (setting, value) = (name(trial.setting).to_owned(), trial.setting.value());
-    ChosenValue { setting, value, tried, earlier: Some(change), later: of_trial(study, resampling, trial) }
+    let setting = name(trial.setting).to_owned();
+    // Where no value is cheaper, it stays as it is.
+    if change >= 0.0 {
+        return ChosenValue { setting, value: Value::Null, tried, earlier: None, later: None };
+    }
+    let later = of_trial(study, resampling, trial);
+    ChosenValue { setting, value: trial.setting.value(), tried, earlier: Some(change), later }
 }
 
 fn name(setting: LeverValue) -> &'static str {
@@ -98,7 +103,7 @@ fn name(setting: LeverValue) -> &'static str {
 fn value_words(row: &ChosenValue) -> String {
     match &row.value {
         Value::Array(all) => counted(all.len() as u64, "setting"),
-        _ if row.earlier.is_none_or(|change| change >= 0.0) => "as it is".to_owned(),
+        Value::Null => "as it is".to_owned(),
         Value::Number(size) => size.as_u64().map_or_else(|| size.to_string(), thousands),
         value => plain(value),
     }

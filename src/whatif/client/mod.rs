@@ -223,21 +223,12 @@ impl LeverStudy {
 
     /// The chosen one of some settings and its value; none if no value is cheaper than the log, where it is chosen and, by
     /// more than the simulation is off, on the later sessions.
-    pub fn paying(&self, value: impl Fn(LeverValue) -> Option<u64>) -> Option<(u64, &Trial)> {
+    pub fn paying<T>(&self, value: impl Fn(LeverValue) -> Option<T>) -> Option<(T, &Trial)> {
         let (change, trial) = self.chosen(self.trials.iter().filter(|trial| value(trial.setting).is_some()))?;
         let later = self.sum(&trial.sessions, false);
         let holds = later.change()? < -later.error().max(self.least_percent / 100.0);
         Some((value(trial.setting)?, trial)).filter(|_| change < 0.0 && holds)
     }
-}
-
-/// Which levers are tried.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TriedLevers {
-    /// All of them.
-    All,
-    /// What changes contexts: windows of automatic compaction, sizes of results.
-    Contexts,
 }
 
 /// Tries levers on the sessions of a project, or on all, under the cache of the simulator. Whether answers count is its
@@ -250,15 +241,13 @@ pub fn study(
     workload: &Workload,
     data: &Data,
     project: Option<Id>,
-    tried: TriedLevers,
     standing: &[LeverValue],
 ) -> Result<LeverStudy> {
     let sheet = ClientThresholds::load(data)?;
     let bench = LeverTrials::new(simulator, workload, &sheet, data, project)?;
     // A run is as large as the log: of each only what it comes to is kept.
     let mut trials: Vec<Trial> = Vec::new();
-    let ttl: &[CacheLifetime] = if tried == TriedLevers::All { &sheet.ttl.values } else { &[] };
-    let of_ttl = ttl.par_iter().flat_map_iter(|&class| {
+    let of_ttl = sheet.ttl.values.par_iter().flat_map_iter(|&class| {
         let run = simulator.under(&living(simulator.oracle, Some(class))).baseline();
         [LeverValue::MainTtl(class), LeverValue::SubagentTtl(class)].map(|setting| bench.trial(setting, &run, &[]))
     });

@@ -17,11 +17,14 @@ pub fn drop_percent(previous: u64, current: u64) -> Option<u64> {
     (previous > 0 && 2 * current < previous).then(|| 100 * (previous - current) / previous)
 }
 
-/// The cause of a break at a request, if the bill shows one there.
+/// The cause of a break at a request, if the bill shows one there. The request behind an expiry has read little or nothing:
+/// where the cache expires once more, it is told by what that request wrote as well.
 pub fn of(simulator: &Simulator<'_>, before: &Request, index: u32) -> Option<Cause> {
-    let request = &simulator.timeline.requests[index as usize];
-    drop_percent(before.usage.cache_read, request.usage.cache_read)?;
-    Some(occasion(simulator, before, index))
+    let read = simulator.timeline.requests[index as usize].usage.cache_read;
+    let is_drop = drop_percent(before.usage.cache_read, read).is_some();
+    let is_large = || drop_percent(before.usage.cache_read + before.usage.cache_creation, read).is_some();
+    let cause = (is_drop || is_large()).then(|| occasion(simulator, before, index))?;
+    Some(cause).filter(|cause| is_drop || *cause == Cause::TtlExpiry)
 }
 
 /// What stood in the log before a request: the first that fits.

@@ -1,16 +1,16 @@
 //! Where a policy wins or loses: the same comparison by project, by model and by size of context, each with its interval over
 //! sessions, and corrected for having looked at many.
 //!
-//! Requests of one session depend on each other, so whole sessions are drawn (the bootstrap of Efron 1979, percentile
-//! interval, widened for few sessions after Hesterberg 2015: the ends are those of Student's distribution). A part is clear
-//! if its change is beyond what the simulation is off there, in the interval as well as in a test that is held to a false
+//! Requests of one session depend on each other, so whole sessions are drawn, and each sample is measured by its own standard
+//! error (the bootstrap-t of Efron 1982; Efron and Tibshirani 1993, 12.5): a few sessions are most of a bill, and samples
+//! without them look surer than they are. A part is clear if its change is beyond what the simulation is off there, in the interval as well as in a test that is held to a false
 //! discovery rate over everything that was looked at.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::bootstrap::{Resampling, below};
+use crate::base::bootstrap::{Resampling, TAIL, below};
 use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::base::names::Sym;
@@ -242,22 +242,29 @@ pub struct Drawn {
 impl Drawn {
     /// Draws; none with fewer than two sessions.
     pub fn new(pairs: &[SessionCosts], resampling: &Resampling) -> Option<Self> {
+        let seen = RatioSums::of(pairs.iter());
+        let (change, error) = (seen.change()?, seen.error()?);
         let mut state = resampling.seed;
-        let samples = (0..resampling.samples).filter_map(|_| sample(pairs, &mut state));
-        let mut changes: Vec<f64> = samples.collect();
-        if changes.len() < 2 || pairs.len() < 2 {
-            return None;
-        }
-        changes.sort_by(f64::total_cmp);
-        let n = pairs.len() as f64;
-        let freedom = n - 1.0;
-        let mean = changes.iter().sum::<f64>() / changes.len() as f64;
-        let squares: f64 = changes.iter().map(|change| (change - mean).powi(2)).sum();
+        let (n, mut squares) = (pairs.len() as f64, 0.0);
+        let samples = (0..resampling.samples).filter_map(|_| {
+            let drawn = RatioSums::of(pairs.iter().map(|_| &pairs[below(pairs.len(), &mut state)]));
+            let distance = drawn.change()? - change;
+            squares += distance * distance;
+            // Sessions that are all alike have no error of their own.
+            let own = drawn.error().filter(|own| *own > 0.0).unwrap_or(error);
+            Some(if own > 0.0 { distance / own } else { 0.0 })
+        });
+        let mut errors_off: Vec<f64> = samples.collect();
+        errors_off.sort_by(f64::total_cmp);
+        let last = errors_off.len().checked_sub(1)? as f64;
+        let at = |share: f64| errors_off[(last * share).round() as usize];
+        // Nothing costs less than nothing.
+        let lower = (change - at(1.0 - TAIL) * error).clamp(-1.0, change.max(-1.0));
+        let upper = (change - at(TAIL) * error).max(change);
         // Drawing from n sessions varies as if there were one fewer.
-        let error = (squares / changes.len() as f64).sqrt() * (n / freedom).sqrt();
-        let tail = normal_tail((n / freedom).sqrt() * student_quantile(freedom));
-        let at = |share: f64| changes[((changes.len() - 1) as f64 * share).round() as usize];
-        Some(Self { lower: at(tail), upper: at(1.0 - tail), error, freedom })
+        let freedom = n - 1.0;
+        let drawn_error = (squares / errors_off.len() as f64 * n / freedom).sqrt();
+        Some(Self { lower, upper, error: error.max(drawn_error), freedom })
     }
 
     /// Chance of an estimate that lies so far beyond a margin if the truth lies within it, on either side.
@@ -270,15 +277,43 @@ impl Drawn {
     }
 }
 
-/// The change of cost over as many sessions, drawn with replacement.
-fn sample(pairs: &[SessionCosts], state: &mut u64) -> Option<f64> {
-    let (mut before, mut after) = (0.0, 0.0);
-    for _ in pairs {
-        let pair = pairs[below(pairs.len(), state)];
-        before += pair.0;
-        after += pair.1;
+/// Sums over sessions of what they cost before (`b`) and how much more after (`d`), with squares and products.
+#[derive(Default)]
+struct RatioSums {
+    n: f64,
+    b: f64,
+    d: f64,
+    bb: f64,
+    bd: f64,
+    dd: f64,
+}
+
+impl RatioSums {
+    fn of<'p>(pairs: impl Iterator<Item = &'p SessionCosts>) -> Self {
+        let mut sums = Self::default();
+        for (before, after) in pairs {
+            let more = after - before;
+            sums.n += 1.0;
+            sums.b += before;
+            sums.d += more;
+            sums.bb += before * before;
+            sums.bd += before * more;
+            sums.dd += more * more;
+        }
+        sums
     }
-    (before > 0.0).then(|| (after - before) / before)
+
+    /// The change of cost; none without any before.
+    fn change(&self) -> Option<f64> {
+        (self.b > 0.0).then(|| self.d / self.b)
+    }
+
+    /// Its standard error: that of a ratio of two sums over sessions (Cochran 1977, 6.3); none of a single session.
+    fn error(&self) -> Option<f64> {
+        let change = self.change().filter(|_| self.n > 1.0)?;
+        let squares = self.dd - 2.0 * change * self.bd + change * change * self.bb;
+        Some((self.n / (self.n - 1.0) * squares.max(0.0)).sqrt() / self.b)
+    }
 }
 
 /// Probability of more than `z` under the normal distribution (Abramowitz and Stegun 26.2.17; error below 1e-7).
@@ -294,15 +329,6 @@ fn normal_tail(z: f64) -> f64 {
 fn normal_of_student(t: f64, freedom: f64) -> f64 {
     (8.0 * freedom + 1.0) / (8.0 * freedom + 3.0) * (freedom * (t * t / freedom).ln_1p()).sqrt()
 }
-
-/// Student's `t` with 2.5 % above it: the same formula, solved for `t`.
-fn student_quantile(freedom: f64) -> f64 {
-    let z = NORMAL_97_5 * (8.0 * freedom + 3.0) / (8.0 * freedom + 1.0);
-    (freedom * (z * z / freedom).exp_m1()).sqrt()
-}
-
-/// The normal deviate with 2.5 % above it.
-const NORMAL_97_5: f64 = 1.959_964;
 
 /// What a policy comes to in one part of the logs.
 #[derive(Clone, PartialEq, Debug, Serialize)]

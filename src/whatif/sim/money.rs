@@ -16,6 +16,8 @@ use crate::base::names::{Names, Sym};
 use crate::base::numbers::DAY_MS;
 use crate::logs::timeline::requests::{FAST, Request, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
+use crate::whatif::prompt_cache::params::CacheLifetime;
+use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent, UNITS_PER_TOKEN};
 
 /// Nano-dollars of one token at one dollar per million.
@@ -338,9 +340,10 @@ impl<'a> Tariff<'a> {
 pub fn unpriced_models<'a>(timeline: &'a Timeline, prices: &Prices) -> BTreeMap<&'a str, u64> {
     let tariff = Tariff::new(prices, &timeline.names);
     let asked = timeline.requests.iter().filter(|request| request.is_billed());
+    // A model may have a price, and none for a lifetime or a size of context.
     let is_unpriced = |request: &&Request| {
-        let rates = tariff.rates(request.model, request.start, request.context());
-        rates.nano_usd.is_none() || !rates.caches && request.context() > request.usage.input
+        let spent = Spent { output: request.usage.output, ..bill::spent(request, CacheLifetime::FiveMinutes) };
+        tariff.cost(request.model, request.start, &spent).unpriced_tokens > 0
     };
     let mut unpriced = BTreeMap::new();
     for request in asked.filter(is_unpriced) {

@@ -1,10 +1,12 @@
 //! Estimates what was sent and is in no log: forks (policies.md F5), summarisers (F9), and the true length of answers
 //! (F3). They stand beside the bill, in a table of their own, and are never added to it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::base::names::Sym;
-use crate::logs::timeline::requests::{NONE, Request};
+use crate::logs::timeline::requests::{NONE, Request, Timeline};
 use crate::logs::trace::Millis;
 use crate::report::numbers::known;
 use crate::report::table::{Table, TableBuilder};
@@ -13,6 +15,9 @@ use crate::whatif::sim::cost::Spent;
 use crate::whatif::sim::figures::UnloggedCalls;
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::surplus;
+
+/// The kind of agent that writes the summary of a compaction (`rules/timeline.toml`, `helper_agents`).
+const SUMMARISER: &str = "compact";
 
 /// Estimates of what the log does not have (policies.md 8). None of it is in any bill here.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
@@ -48,19 +53,35 @@ fn forks(simulator: &Simulator<'_>) -> UnloggedCalls {
     sum
 }
 
-/// A summariser read the context before the compaction and answered with the summary.
+/// A summariser read the context before the compaction and answered with the summary. Some clients log it, as an agent of the
+/// session.
 fn summaries(simulator: &Simulator<'_>) -> UnloggedCalls {
     let mut sum = UnloggedCalls::default();
+    let mut logged = logged_summarisers(simulator.timeline);
     for boundary in &simulator.timeline.boundaries {
         let chain = &simulator.timeline.chains[boundary.chain as usize].requests;
         let earlier = chain.start..boundary.request.min(chain.end);
         let mut earlier = earlier.rev().map(|at| &simulator.timeline.requests[at as usize]);
         let Some(before) = earlier.find(|before| before.context() > 0) else { continue };
+        let session = simulator.timeline.chains[boundary.chain as usize].session;
+        if let Some(left) = logged.get_mut(&session).filter(|left| **left > 0) {
+            *left -= 1;
+            continue;
+        }
         let summary = if boundary.summary == NONE { 0 } else { simulator.sizes.tokens[boundary.summary as usize] };
         let spent = Spent { read: before.context(), output: summary.into(), ..Spent::default() };
         sum += priced(simulator, 1, (before.model, before.end), spent);
     }
     sum
+}
+
+/// How many summarisers each session has among its agents.
+fn logged_summarisers(timeline: &Timeline) -> BTreeMap<u32, u64> {
+    let mut logged = BTreeMap::new();
+    for chain in timeline.chains.iter().filter(|chain| timeline.names.text(chain.agent_type) == SUMMARISER) {
+        *logged.entry(chain.session).or_default() += 1;
+    }
+    logged
 }
 
 /// What answers are longer than their usage says; nothing where that counts anyway.
