@@ -103,7 +103,7 @@ fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
             // The reach of the logs is judged against the window, so it is not cut to it.
             input.window = window::ALL;
             let overview = input.overview()?;
-            lines.extend(found(input, &overview));
+            lines.extend(found(input, &overview, args.output.stamp(context).is_none()));
             if !input.has_records() && !args.input.allow_empty {
                 lines.push(ExaminedLine::new("fail", "logs", "no session record in any of these files"));
             }
@@ -235,7 +235,7 @@ fn recorded(args: &Args, context: &Context<'_>) -> Vec<ExaminedLine> {
     found.map(|(state, told)| ExaminedLine::new(state, "telemetry", told)).collect()
 }
 
-fn found(input: &Input, overview: &Overview) -> Vec<ExaminedLine> {
+fn found(input: &Input, overview: &Overview, is_reproducible: bool) -> Vec<ExaminedLine> {
     let line = |what: &str, told: String| ExaminedLine::new("ok", what, told);
     let tally = &input.tally;
     let packed = |packing| input.listing.files.iter().filter(|file| file.packing == packing).count() as u64;
@@ -262,6 +262,7 @@ fn found(input: &Input, overview: &Overview) -> Vec<ExaminedLine> {
     );
     lines.push(line("sessions", told));
     lines.push(match input.lake_dir() {
+        Some(dir) if is_reproducible => line("lake", dir),
         Some(dir) => line("lake", format!("{dir}: {} read now", bytes(tally.bytes_read))),
         None => ExaminedLine::new("warn", "lake", "not used: every run reads all logs"),
     });

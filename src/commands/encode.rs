@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long, value_name = "TOKENS", requires = "fetch_rest", conflicts_with = "print")]
     budget: Option<u64>,
     /// The call that fetches what was left out, named in hints: `get_issues(page=2)`.
-    #[arg(long, value_name = "CALL")]
+    #[arg(long, value_name = "CALL", requires = "budget")]
     fetch_rest: Option<String>,
     /// Take data files from here instead of the built-in ones.
     #[arg(long, value_name = "DIR")]

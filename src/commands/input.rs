@@ -72,6 +72,7 @@ impl Input {
             stdin: &mut context.input,
         })?;
         input.notes.extend(window::unknown_zone(&context.env));
+        input.notes.extend(input.missing_places());
         Ok(input)
     }
 

@@ -18,6 +18,8 @@ use crate::fleet::tables;
 use crate::frames::contribution;
 use crate::frames::light;
 use crate::report::numbers::counted;
+use crate::report::table;
+use crate::report::table::TableFormat;
 use crate::settings::{Effective, write_private};
 use crate::shell::arguments::{Exit, InputArgs};
 use crate::shell::context::Context;
@@ -35,7 +37,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", required_unless_present = "show")]
     to: Option<PathBuf>,
     /// Your pseudonym: small letters, digits, dashes; the same on all your machines of which only one shares. Default: one
-    /// that is keyed with the secret.
+    /// that is keyed with the secret of the team; without a secret it has to be given.
     #[arg(long = "as", value_name = "PSEUDONYM")]
     user: Option<String>,
     /// Print every value that would leave, write nothing.
@@ -73,10 +75,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         planner: None,
     };
     let naming = naming(args.plain_names, context)?;
-    let user = user(args, &naming, context)?;
+    let user = user(args, context)?;
     let responses = Responses::from_logs(&wanted, context)?;
     let limits: FleetLimits = responses.data.parsed(SHEET)?;
-    enough_secret(&limits, args.plain_names, context)?;
+    // A pseudonym that was made can be guessed like a name.
+    let is_keyed = !args.plain_names || args.user.is_none() && !args.show;
+    enough_secret(&limits, !is_keyed, context)?;
     let guide = ShareGuide { naming: &naming, limits: &limits, user: &user, now_ms: context.now_ms };
     let others =
         if args.what_if { alternatives(&args.input, &args.export.shared(), &limits, context)? } else { Vec::new() };
@@ -129,15 +133,18 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 /// Every value that leaves; with rows what they tell and, for people, the first of them.
 fn show<'w>(args: &Args, user: &str, found: &'w [PersonWeek], context: &mut Context<'_>) -> Result<()> {
     let is_sample = args.rows && args.export.form() == ExportForm::Table;
-    if is_sample {
-        args.export.send_mined(context, Mined::listed("share", "columns", tables::light_columns()))?;
-    }
     let listing = if args.rows {
         let calls = |week: &'w PersonWeek| week.calls.iter().map(|call| (&*week.contribution.week, call));
         tables::light(found.iter().flat_map(calls).take(if is_sample { SAMPLE } else { usize::MAX }))
     } else {
         tables::leaving(found.iter().map(|week| &week.contribution))
     };
+    if is_sample {
+        return args.export.send(context, |out, width| {
+            table::table(&tables::light_columns()).write(out, TableFormat::Table, width)?;
+            table::table(&listing).write(out, TableFormat::Table, width)
+        });
+    }
     let mut mined = Mined::listed("share", if args.rows { "rows" } else { "values" }, listing);
     mined.fields = json!({ "user": user, "weeks": found.len() });
     args.export.send_mined(context, mined)
@@ -173,10 +180,17 @@ pub fn enough_secret(limits: &FleetLimits, plain: bool, context: &Context<'_>) -
         .hint("a short one can be guessed, and with it the names of tools: `openssl rand -hex 32` makes a long one"))
 }
 
-fn user(args: &Args, naming: &FleetNaming, context: &Context<'_>) -> Result<String> {
+/// Who shares: as asked for, else a pseudonym that nobody can guess from the name of a home directory.
+fn user(args: &Args, context: &Context<'_>) -> Result<String> {
+    const HINT: &str = "say who you are with --as PSEUDONYM";
+    if args.user.is_none() && context.env.team_secret.is_none() && !args.show {
+        return Err(Error::usage("there is no team secret to make a pseudonym with").hint(HINT));
+    }
+    // Those of the team, or, where nothing leaves, of the lake.
+    let keyed = FleetNaming::new(Some(context.pseudonyms.clone()))?;
     let home = || context.env.places.home.as_ref().map(|home| home.to_string_lossy().into_owned());
-    let user = args.user.clone().or_else(|| Some(format!("person-{}", naming.mark(&home()?))));
-    let user = user.ok_or_else(|| Error::usage("HOME is not set").hint("say who you are with --as PSEUDONYM"))?;
+    let user = args.user.clone().or_else(|| Some(format!("person-{}", keyed.mark(&home()?))));
+    let user = user.ok_or_else(|| Error::usage("HOME is not set").hint(HINT))?;
     if !is_user(&user) {
         return Err(Error::usage(format!("--as {user}: not a pseudonym"))
             .hint("up to 40 small letters, digits and dashes, so that it can name a directory anywhere"));

@@ -112,7 +112,11 @@ impl ShownNames {
 
 /// What stands for a name that no log on disk has any more.
 fn gone(id: Id) -> String {
-    if id.is_some() { format!("(in no log, {})", &id.to_string()[..ID_CHARS]) } else { "(not in the log)".to_owned() }
+    if id.is_some() {
+        format!("(in no log on disk, {})", &id.to_string()[..ID_CHARS])
+    } else {
+        "(not in the log)".to_owned()
+    }
 }
 
 /// A, B, … Z, AA, AB, …

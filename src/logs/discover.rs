@@ -17,6 +17,9 @@ pub struct Root {
     pub origin: &'static str,
 }
 
+/// The origin of places that nobody named.
+pub const DEFAULT: &str = "default";
+
 /// The variables that decide where logs are looked for.
 #[derive(Clone, Debug, Default)]
 pub struct PlaceVariables {
@@ -41,7 +44,7 @@ pub fn roots(given: &[PathBuf], places: &PlaceVariables) -> Vec<Root> {
     }
     let config = places.xdg_config_home.clone().or_else(|| places.home.as_ref().map(|home| home.join(".config")));
     let defaults = [config.map(|dir| dir.join("claude")), places.home.as_ref().map(|home| home.join(".claude"))];
-    defaults.into_iter().flatten().map(|dir| Root { path: dir.join("projects"), origin: "default" }).collect()
+    defaults.into_iter().flatten().map(|dir| Root { path: dir.join("projects"), origin: DEFAULT }).collect()
 }
 
 /// Whether a root stands for standard input.

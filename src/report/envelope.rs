@@ -9,8 +9,11 @@ use crate::base::visible::visible_json;
 /// new fields do not raise it.
 pub const SCHEMA_VERSION: u32 = 2;
 
-/// Writes the fields of a command in the envelope, indented, with a final line feed. `generated_at` is left out of
-/// reproducible reports.
+/// Fields of `inputs` that say what this run had to read, which the runs before it decide.
+const OF_THE_RUN: [&str; 6] = ["new", "grown", "rewritten", "studied", "unchanged", "bytes_read"];
+
+/// Writes the fields of a command in the envelope, indented, with a final line feed. What differs from run to run is left
+/// out of reproducible reports: `generated_at`, and what had to be read.
 pub fn write(out: &mut dyn std::io::Write, command: &str, generated_at_ms: Option<i64>, fields: Value) -> Result<()> {
     let mut document = Map::new();
     document.insert("schema_version".into(), json!(SCHEMA_VERSION));
@@ -22,6 +25,11 @@ pub fn write(out: &mut dyn std::io::Write, command: &str, generated_at_ms: Optio
     }
     if let Value::Object(fields) = fields {
         document.extend(fields);
+    }
+    if generated_at_ms.is_none()
+        && let Some(Value::Object(inputs)) = document.get_mut("inputs")
+    {
+        inputs.retain(|field, _| !OF_THE_RUN.contains(&field.as_str()));
     }
     let text = serde_json::to_string_pretty(&document).expect("a JSON value prints");
     Ok(writeln!(out, "{}", visible_json(&text))?)

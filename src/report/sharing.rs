@@ -164,14 +164,31 @@ pub fn hide_places(fields: &mut Value) {
     reasons.for_each(|(_, row)| hide(row, "first"));
 }
 
-/// Puts pseudonyms in place of the names of MCP servers, wherever a value of a document is the name of one of their tools.
+/// Puts pseudonyms in place of the names of MCP servers, wherever a value or a key of a document names one of their tools.
 pub fn hide_servers(value: &mut Value, names: &Pseudonyms) {
     match value {
-        Value::String(text) if text.starts_with(MCP) => *text = names.tool(text),
+        Value::String(text) => *text = servers_hidden(text, names),
         Value::Array(values) => values.iter_mut().for_each(|value| hide_servers(value, names)),
-        Value::Object(fields) => fields.values_mut().for_each(|value| hide_servers(value, names)),
+        Value::Object(fields) => {
+            let hidden = std::mem::take(fields).into_iter().map(|(key, mut value)| {
+                hide_servers(&mut value, names);
+                (servers_hidden(&key, names), value)
+            });
+            *fields = hidden.collect();
+        }
         _ => {}
     }
+}
+
+/// A name, or a text with names in it, with pseudonyms for the names of MCP servers.
+pub fn servers_hidden(text: &str, names: &Pseudonyms) -> String {
+    if text.starts_with(MCP) && !text.contains(char::is_whitespace) {
+        return names.tool(text);
+    }
+    if !text.contains(MCP) {
+        return text.to_owned();
+    }
+    escape::plain(&without_servers(&escape::markdown(text), names))
 }
 
 fn hide(object: &mut Value, field: &str) {

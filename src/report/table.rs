@@ -92,6 +92,11 @@ impl Table {
         html.table(&columns.iter().map(String::as_str).collect::<Vec<_>>(), &self.rows);
     }
 
+    /// Changes every cell.
+    pub fn change_cells(&mut self, change: impl FnMut(&mut String)) {
+        self.rows.iter_mut().flatten().for_each(change);
+    }
+
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()

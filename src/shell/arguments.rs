@@ -66,7 +66,7 @@ pub struct WindowArgs {
     /// Only up to this time, the day included.
     #[arg(short, long, value_name = "WHEN")]
     pub until: Option<String>,
-    /// Only the last N days before today.
+    /// Only the last N days, counted back from this moment: short for `--since Nd`.
     #[arg(long, value_name = "N", conflicts_with = "since", value_parser = clap::value_parser!(u32).range(1..))]
     pub days: Option<u32>,
 }
@@ -93,7 +93,7 @@ pub struct OutputArgs {
     /// More notes on stderr.
     #[arg(short, long, conflicts_with = "quiet")]
     pub verbose: bool,
-    /// Leave out what differs from run to run (the time of the report).
+    /// Leave out what differs from run to run: the time of the report, and in JSON what had to be read for it.
     #[arg(long)]
     pub reproducible: bool,
 }

@@ -217,6 +217,34 @@ fn a_session_is_found_by_how_its_id_begins() {
 }
 
 #[test]
+fn a_session_outside_the_window_is_not_unknown() {
+    let home = home();
+    let since = ["--since", "2026-01-02T08:00:00Z"];
+    for more in [&[][..], &["--no-lake"]] {
+        let said = home.run(&[&["session", "5e55aa"], &since[..], more].concat());
+        assert_eq!(said.exit, Exit::Failed);
+        let told = format!("session {FIRST} has no request in the window 2026-01-02");
+        assert!(said.err.contains(&told) && said.err.contains("widen --since"), "{}", said.err);
+    }
+    // What is older than the window is not opened, and has its name.
+    let old = home.path(&format!(".claude/projects/-home-zoe-work-lantern/{FIRST}.jsonl"));
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
+    std::fs::File::options().append(true).open(old).unwrap().set_modified(long_ago).unwrap();
+    let said = home.run(&[&["session", "5e55aa", "--no-lake"], &since[..]].concat());
+    assert!(said.err.contains(&format!("session {FIRST} has no request in the window")), "{}", said.err);
+    let unknown = home.run(&[&["session", "77"], &since[..]].concat());
+    assert!(unknown.err.contains("no session begins with \"77\""), "{}", unknown.err);
+    assert!(home.json(&[&["session", "5e55ab"], &since[..]].concat())["session"] == json!(SECOND));
+}
+
+#[test]
+fn what_came_on_standard_input_is_in_no_log_on_disk() {
+    let log = log(FIRST, "/home/zoe/work/lantern", ["main", "main"], "claude-opus-4-6", 0);
+    let said = Home::new().run_with(&["session", "--input-dir", "-"], log.as_bytes());
+    assert!(said.out.starts_with("Session (in no log on disk, "), "{}{}", said.out, said.err);
+}
+
+#[test]
 fn a_session_in_time_has_its_bill_its_misses_and_what_it_carried() {
     let home = home();
     let report = home.json(&["session", FIRST]);

@@ -452,3 +452,36 @@ fn one_person_adds_no_more_than_the_bounds() {
     assert!((share - 39.0 / 40.0).abs() < 0.03, "{share}");
     assert!(crate::fleet::weeks::named(WEEK).is_some_and(|week| crate::fleet::weeks::is_told(week, NOW_MS, &limits())));
 }
+
+#[test]
+fn nobody_is_named_by_what_anybody_can_compute() {
+    let with = |secret: Option<&str>| {
+        let home = Home::of_team(secret);
+        home.write(".claude/projects/-home-u-p/a.jsonl", log("s1", "Read", 9, "2026-10-20"));
+        let team = home.path("team").to_string_lossy().into_owned();
+        let said = |more: &[&str]| home.run(&[&["share", "--plain-names"], more].concat());
+        let (shared, shown) = (said(&["--to", &team]), said(&["--show", "--json"]));
+        let computed = Id::pseudonym(home.path("").to_str().unwrap().trim_end_matches('/').as_bytes()).to_string();
+        assert!(shown.exit == Exit::Done && !shown.out.contains(&computed[..16]), "{}", shown.out);
+        assert!(!shared.err.contains(&computed[..16]), "{}", shared.err);
+        (home, shared)
+    };
+    let (home, shared) = with(Some(SECRET));
+    assert!(shared.err.contains("1 written"), "{}", shared.err);
+    let other = home.path("other").to_string_lossy().into_owned();
+    let person = |said: &str| said.split(" as ").nth(1).unwrap().split(':').next().unwrap().to_owned();
+    assert_eq!(person(&shared.err), person(&home.run(&["share", "--to", &other]).err), "one person, one pseudonym");
+    for (secret, told) in [(None, "--as PSEUDONYM"), (Some("short"), "has 5 bytes")] {
+        let (home, refused) = with(secret);
+        assert!(refused.exit == Exit::Usage && refused.err.contains(told), "{}", refused.err);
+        assert!(!home.path("team").exists());
+    }
+}
+
+#[test]
+fn what_a_pool_stands_on_is_not_asked_for_by_sessions() {
+    let home = Home::of_team(Some(SECRET));
+    for command in [&["share", "--show"][..], &["pool", "."]] {
+        assert_eq!(home.run(&[command, &["--k-anonymity", "5"]].concat()).exit, Exit::Usage, "{command:?}");
+    }
+}

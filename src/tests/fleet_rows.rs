@@ -141,6 +141,9 @@ fn what_is_shown_is_what_the_rows_hold() {
     {
         assert!(sample.contains(column) && page.contains(&format!("`{column}`")), "{column}");
     }
+    let file = home.path("sample.txt").to_string_lossy().into_owned();
+    home.run(&["share", "--rows", "--show", "--as", "a", "--output", &file]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), sample, "a file holds what is printed");
     assert!(sample.matches(&naming().of("mcp__payroll__get_salary")).count() >= 20 && !sample.contains("payroll"));
     let shown = home.run(&["share", "--rows", "--show", "--format", "csv", "--as", "a"]).out;
     assert!(shown.lines().count() == 41 && !home.path("team").exists(), "{shown}");

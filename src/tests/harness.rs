@@ -1,5 +1,6 @@
 //! Runs commands in-process, in a home of their own.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::base::pseudonyms::Pseudonyms;
@@ -110,16 +111,19 @@ impl Home {
         err: &mut dyn std::io::Write,
     ) -> Exit {
         let home = self.dir.path().to_owned();
+        let variables: BTreeMap<String, String> =
+            self.variables.lock().unwrap().iter().map(|set| variable(set)).collect();
+        let claude_config_dir = variables.get("CLAUDE_CONFIG_DIR").cloned();
         let mut context = Context {
             out,
             err,
             input: &mut &input[..],
             env: Env {
-                places: PlaceVariables { home: Some(home.clone()), ..PlaceVariables::default() },
+                places: PlaceVariables { home: Some(home.clone()), claude_config_dir, ..PlaceVariables::default() },
                 xdg_cache_home: Some(home.join("cache")),
                 current_dir: Some(home.join("work")),
                 managed_settings: Some(home.join("managed/managed-settings.json")),
-                variables: self.variables.lock().unwrap().iter().map(|set| variable(set)).collect(),
+                variables,
                 team_secret: self.team_secret.clone(),
                 ..Env::default()
             },

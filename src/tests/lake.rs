@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::harness::{Home, all_bytes, session};
 use crate::base::id::Id;
 use crate::frames::input::answers::answer_name;
+use crate::shell::arguments::Exit;
 
 const SECRETS: [&str; 8] = [
     "secretproject",
@@ -45,6 +46,28 @@ fn an_unchanged_log_is_not_read_again() {
     assert_eq!(second["inputs"]["unchanged"], 1);
     assert_eq!(second["inputs"]["bytes_read"], 0);
     assert_eq!(facts(&first), facts(&second));
+}
+
+#[test]
+fn what_is_reproducible_is_the_same_cold_and_warm() {
+    let commands: [&[&str]; 8] = [
+        &["report"],
+        &["cost"],
+        &["session"],
+        &["ingest"],
+        &["doctor"],
+        &["replay"],
+        &["mine", "tools"],
+        &["mine", "fingerprints"],
+    ];
+    for command in commands {
+        let home = home_with(6);
+        let run = || home.run(&[command, &["--json", "--reproducible"]].concat());
+        let (cold, warm) = (run(), run());
+        assert!(cold.exit == Exit::Done && !cold.out.contains("bytes_read"), "{command:?}: {}{}", cold.out, cold.err);
+        assert_eq!(cold.out, warm.out, "{command:?}");
+        assert!(home.json(command)["inputs"]["bytes_read"].is_number(), "{command:?}");
+    }
 }
 
 #[test]

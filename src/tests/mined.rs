@@ -387,6 +387,10 @@ fn what_fewer_than_k_sessions_did_and_names_of_servers_do_not_leave() {
     }
     assert!(!run(&home, &["mine", "edges"], &["--format", "csv"]).contains("secretserver"));
     assert!(run(&home, &["mine", "edges", "--live-names"], &["--format", "csv"]).contains("mcp__secretserver__look"));
+    let patterns = |more: &[&str]| home.json(&[&["mine", "patterns"], more].concat());
+    let (all, few) = (patterns(&[]), patterns(&["--k-anonymity", "1000"]));
+    assert_eq!((all["patterns"].as_array().unwrap().len(), &all["left_out"]), (9, &json!(0)), "{all:#}");
+    assert_eq!((&few["patterns"], &few["left_out"]), (&json!([]), &json!(9)));
     let sessions = home.json(&["mine", "sessions", "--k-anonymity", "2"]);
     assert_eq!((&sessions["sessions"], &sessions["left_out"]), (&json!([]), &json!(9)));
 }
@@ -657,6 +661,24 @@ fn a_link_that_may_be_chance_is_not_proposed() {
     assert_eq!(links("same"), Vec::<String>::new());
     let found = links("turns").concat();
     assert!(found.contains("Read after") && found.contains("in any order") && found.contains("q < 0.001"), "{found}");
+}
+
+#[test]
+fn no_flag_is_passed_over() {
+    let home = home();
+    let ends = |more: &[&str]| home.run(&[&["mine", "edges", "--ends"], more].concat());
+    let (some, all) = (ends(&["--top", "2"]), ends(&["--all"]));
+    assert_eq!((some.out.lines().count(), all.out.lines().count()), (3, 4), "{}", all.out);
+    let first = |out: &str| out.split_whitespace().take(10).collect::<Vec<_>>().join(" ");
+    assert_eq!(first(&some.out), first(&all.out), "those with most calls come first");
+    assert!(some.err.contains("the first 2 of 3 tools") && !all.err.contains("the first"), "{}", some.err);
+    assert_eq!(ends(&["--top", "2", "--format", "csv"]).out.lines().count(), 4, "data has all rows");
+    for flag in ["--servers", "--exact"] {
+        let refused = home.run(&["mine", "tools", flag, "--layout", "published"]);
+        assert!(refused.exit == Exit::Usage && refused.err.contains(flag), "{}", refused.err);
+    }
+    let refused = home.run(&["encode", "--fetch-rest", "get_issues(page=2)"]);
+    assert!(refused.exit == Exit::Usage && refused.err.contains("--budget"), "{}", refused.err);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::harness::Home;
+use super::harness::{Home, session};
 use super::log_builder::{agent_progress, asks};
 use super::report_page::{OPUS, Told, finding, home_with_large_contexts, home_with_swaps, place, report};
 use crate::report::html::Html;
@@ -233,4 +233,49 @@ fn money_has_two_decimals_or_is_less_than_a_cent() {
         });
         assert_eq!(long.count(), 0, "{out}");
     }
+}
+
+#[test]
+fn a_place_that_somebody_named_and_is_not_there_is_told_of() {
+    let home = Home::new();
+    home.write(".claude/projects/-p/one.jsonl", session("one", 6));
+    let (logs, gone) = (home.logs().display().to_string(), home.path("gone").display().to_string());
+    let note = format!("# note: {gone} (--input-dir) does not exist\n");
+    let commands: [&[&str]; 9] = [
+        &["report"],
+        &["cost"],
+        &["session"],
+        &["ingest"],
+        &["replay"],
+        &["what-if", "compaction"],
+        &["mine", "tools"],
+        &["mine", "fingerprints"],
+        &["tune", "from-claude-logs", "--dry-run"],
+    ];
+    for command in commands {
+        let said = home.run(&[command, &["--input-dir", &logs, "--input-dir", &gone]].concat());
+        assert_eq!((said.exit, said.err.matches(&note).count()), (Exit::Done, 1), "{command:?}: {}", said.err);
+        let quiet = home.run(&[command, &["--input-dir", &logs, "--input-dir", &gone, "-q"]].concat());
+        assert!(!quiet.err.contains(&gone), "{}", quiet.err);
+        // Of the places that devboy tries by itself only one is there.
+        let own = home.run(command).err;
+        assert!(!own.contains("projects (default) does not exist"), "{own}");
+    }
+    let found = home.json(&["cost", "--input-dir", &logs, "--input-dir", &gone])["inputs"].clone();
+    assert_eq!(
+        (&found["roots"][1]["found"], found["notes"].as_array().unwrap().len()),
+        (&json!(false), 1),
+        "{found:#}"
+    );
+    home.variables.lock().unwrap().push(format!("CLAUDE_CONFIG_DIR={},{gone}", home.path(".claude").display()));
+    let said = home.run(&["cost"]);
+    assert!(said.err.contains(&format!("# note: {gone}/projects (CLAUDE_CONFIG_DIR) does not exist")), "{}", said.err);
+}
+
+#[test]
+fn days_are_counted_back_from_now() {
+    let home = Home::new();
+    assert!(home.run(&["cost", "--help"]).out.contains("last N days, counted back from this moment"));
+    home.write(".claude/projects/-p/one.jsonl", session("one", 6));
+    assert_eq!(home.json(&["cost", "--days", "2"])["window"]["since"], "2026-10-30T00:00:00Z");
 }

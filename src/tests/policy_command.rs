@@ -319,7 +319,9 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
 fn a_setting_for_a_policy_that_was_not_asked_for_is_no_silent_nothing() {
     let home = home();
     let more = ["--set", "history-trim.sticky=true"];
-    fails(&home, &words("compaction", &more), Exit::Usage, &["history-trim", "--policy"]);
+    fails(&home, &words("compaction", &more), Exit::Usage, &["history-trim", "as the policy", "--compare"]);
+    let told = home.run(&["what-if", "prompt-cache", "--tier", "micro"]).err;
+    assert!(told.contains("compaction was not asked for") && !told.contains("--policy"), "{told}");
     // The cache prices every policy; in a file every policy may have its table.
     assert_eq!(home.run(&words("compaction", &["--set", "prompt-cache.layout=none"])).exit, Exit::Done);
     let file = home.write("parameters.toml", "[history-trim]\nsticky = true\n");

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use super::harness::{Home, all_bytes};
+use super::harness::{Home, all_bytes, hidden};
 use super::log_builder::*;
 use crate::shell::arguments::Exit;
 
@@ -173,6 +173,47 @@ fn aggregates_name_no_project_server_or_place() {
     }
     let named = words.found(run(&home, &["mine", "tools", "--json", "--names"]).as_bytes());
     assert!(named.contains(&"server"), "{named:?}");
+}
+
+#[test]
+fn what_if_with_redact_names_no_project_server_or_place() {
+    let (home, words) = planted();
+    let sweep = ["--sweep", "prompt-cache.ttl=5m,1h"];
+    let lines = home.path("lines.jsonl").to_string_lossy().into_owned();
+    let policies: [&[&str]; 6] = [
+        &["all", "--explain", "--per-session"],
+        &["pipeline", "--all", "--explain"],
+        &["tool-filter", "--all", "--explain"],
+        &["pick-tools", "--all", "--per-request", &lines],
+        &["arg-check", "--all", "--explain"],
+        &["tool-filter", sweep[0], sweep[1]],
+    ];
+    let place = home.path("").to_string_lossy().into_owned();
+    for policy in policies {
+        for form in ["table", "json"] {
+            let asked = [&["what-if"], policy, &["--redact", "--format", form]].concat();
+            let out = run(&home, &asked);
+            let found = words.found(out.as_bytes());
+            let named = ["server", "project", "user", "file", "session"].map(|field| found.contains(&field));
+            assert!(!named.contains(&true) && !out.contains(&place), "{asked:?} holds {found:?}: {out}");
+        }
+    }
+    assert!(!words.found(&std::fs::read(&lines).unwrap()).contains(&"server"));
+    let logs = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/claude-home");
+    for policy in ["arg-check", "tool-filter", "pipeline"] {
+        for form in ["table", "json"] {
+            let asked = ["what-if", policy, "--all", "--input-dir", logs, "--format", form];
+            let own = run(&home, &asked);
+            let shared = run(&home, &[&asked[..], &["--redact"]].concat());
+            let named = |out: &str| out.contains("gitlab") || out.contains("github");
+            assert!(named(&own) && !named(&shared), "{policy} as {form}: {shared}");
+            let pseudonym = hidden("mcp__gitlab__get_issues");
+            assert_eq!(shared.matches(&pseudonym).count(), own.matches("mcp__gitlab__get_issues").count(), "{policy}");
+        }
+    }
+    for more in ["--names", "--show-content"] {
+        assert_eq!(home.run(&["what-if", "compaction", "--redact", more]).exit, Exit::Usage, "{more}");
+    }
 }
 
 #[test]

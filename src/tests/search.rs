@@ -146,3 +146,14 @@ fn the_interval_of_a_sum_leaves_out_what_it_says() {
     // 10 % of 400, with room for the percentile bootstrap of 40 values being a little narrow.
     assert!((24..=66).contains(&outside), "{outside} of 400");
 }
+
+#[test]
+fn settings_that_cannot_be_read_are_told_of_in_one_line() {
+    let home = Home::new();
+    write_fresh(&home, 0..4);
+    home.write(".claude/settings.json", "{\n  // mine\n  \"env\": {}\n}\n");
+    let found = search(&home, &["--dry-run"]);
+    let note = found["inputs"]["notes"].as_array().unwrap().iter().filter_map(Value::as_str);
+    let note = note.filter(|note| note.starts_with("settings are taken as not set: ")).collect::<Vec<_>>();
+    assert!(note.len() == 1 && !note[0].contains(['\n', '\\']) && !note[0].contains("hint:"), "{note:?}");
+}

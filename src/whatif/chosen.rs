@@ -205,7 +205,9 @@ impl PolicyConfigs {
             if !asked.contains(&policy) && policy != Policy::PromptCache {
                 let message =
                     format!("{}: {} was not asked for, so nothing comes of it", setting.place, policy.into_str());
-                return Err(Error::usage(message).hint("name it in --policy or --compare, or leave the setting out"));
+                return Err(
+                    Error::usage(message).hint("name it as the policy or with --compare, or leave the setting out")
+                );
             }
             return self.set_named(policy, setting);
         }

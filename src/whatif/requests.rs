@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 
 use crate::base::error::Result;
 use crate::base::id::{Id, IdSet};
+use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Shown as _;
 use crate::frames::input::Input;
 use crate::logs::cited;
+use crate::report::sharing::hide_servers;
 use crate::settings::write_private;
 use crate::whatif::chosen::{Policy, PolicyConfigs, StackRow};
 use crate::whatif::pick_tools::outcome;
@@ -22,8 +24,8 @@ use crate::whatif::sim::bill;
 use crate::whatif::sim::simulator::{Priced, SimulatedRun};
 use crate::whatif::simulation::Simulation;
 
-/// Writes the lines, policy by policy in the order of the requests. Ids are hashes. What a report withholds is no figure here
-/// either.
+/// Writes the lines, policy by policy in the order of the requests. Ids are hashes, and servers have the names
+/// `hidden` gives them. What a report withholds is no figure here either.
 ///
 /// # Errors
 /// If a parameter makes no sense or the file cannot be written.
@@ -32,6 +34,7 @@ pub fn write<'r>(
     simulation: &Simulation<'_>,
     configs: &PolicyConfigs,
     rows: impl Iterator<Item = (&'r StackRow, &'r PolicyReport)>,
+    hidden: Option<&Pseudonyms>,
 ) -> Result<()> {
     let mut text = String::new();
     for (row, report) in rows.filter(|(row, _)| !row.stack.has(Policy::ArgCheck)) {
@@ -42,6 +45,7 @@ pub fn write<'r>(
             let simulated = Some(priced).filter(|_| report.not_estimated.is_none());
             let mut line = line(simulation, row, simulated, log);
             own.add(&mut line, simulation.workload.timeline.requests[priced.request as usize].id);
+            hidden.into_iter().for_each(|names| hide_servers(&mut line, names));
             writeln!(text, "{line}").expect("a String takes everything");
         }
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::base::error::{Error, Result};
 use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::mine::edges::sums;
-use crate::commands::mine::export::{ExportArgs, ExportForm, Mined};
+use crate::commands::mine::export::{ExportArgs, ExportForm, KeptArgs, Mined};
 use crate::commands::mine::logs;
 use crate::frames::edge::{Concurrency, Turns};
 use crate::frames::input::Input;
@@ -50,6 +50,8 @@ pub struct Args {
     all: bool,
     #[command(flatten)]
     export: ExportArgs,
+    #[command(flatten)]
+    kept: KeptArgs,
     #[command(flatten)]
     input: InputArgs,
 }
@@ -104,7 +106,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
                 window::of(window, context.now_ms).map_err(|cause| unreadable(window, &cause))?;
                 let mut input = logs::read(input, window, 0, export, context)?;
                 input.expect_calls(&args.input)?;
-                logs::tell(&input, export, 0, context)?;
+                logs::tell(&input, export, (0, args.kept), context)?;
                 thresholds = Some(input.data.parsed::<crate::frames::edge::EdgeThresholds>("edges.toml")?);
                 of_logs(&mut input, concurrency, args, &context.pseudonyms)?
             }
@@ -120,11 +122,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             .hint("a table of edges has no sizes and a table of volumes no edges"));
     }
     let shows = |row: &ComparedRow| row.changed || !args.changed;
-    let (rows, left_out) = logs::keep_k(all.into_iter().filter(shows).collect(), export, |row: &ComparedRow| {
+    let (rows, left_out) = logs::keep_k(all.into_iter().filter(shows).collect(), args.kept, |row: &ComparedRow| {
         row.sessions_min.unwrap_or(u64::MAX)
     });
     if left_out > 0 && !export.quiet {
-        writeln!(context.err, "# {left_out} rows left out: fewer than {} sessions", export.k_anonymity)?;
+        writeln!(context.err, "# {left_out} rows left out: fewer than {} sessions", args.kept.k_anonymity)?;
     }
     let top = if args.all { usize::MAX } else { args.top as usize };
     if export.form() == ExportForm::Table && rows.len() > top && !export.quiet {

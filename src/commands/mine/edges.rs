@@ -77,11 +77,17 @@ impl Args {
         if self.all { usize::MAX } else { self.top as usize }
     }
 
-    /// Says how many of so many edges are shown, and what a mark behind one means.
-    fn tell(&self, edges: usize, thresholds: &EdgeThresholds, context: &mut Context<'_>) -> Result<()> {
-        if self.asked.export.in_layout(self.layout)?.form() == ExportForm::Table && edges > self.rows_max() {
-            writeln!(context.err, "# the first {} of {} edges; --all shows all", self.top, thousands(edges as u64))?;
+    /// Says how many of so many rows are shown.
+    fn tell_top(&self, rows: usize, context: &mut Context<'_>) -> Result<()> {
+        if self.asked.export.in_layout(self.layout)?.form() == ExportForm::Table && rows > self.rows_max() {
+            let what = if self.ends { "tools" } else { "edges" };
+            writeln!(context.err, "# the first {} of {} {what}; --all shows all", self.top, thousands(rows as u64))?;
         }
+        Ok(())
+    }
+
+    /// Says what the columns and a mark behind an edge mean.
+    fn tell(&self, thresholds: &EdgeThresholds, context: &mut Context<'_>) -> Result<()> {
         writeln!(
             context.err,
             "# lag: steps from one call to the next; lift: times more often than by chance; dep.: 1 always in this order, −1 \
@@ -117,14 +123,18 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     // What is left out is tested all the same: the rate of false discoveries is that of all edges.
     let all = edges::edges(&sums, &thresholds).into_iter().filter(|edge| args.shows(edge));
     let named = all.map(|edge| Edge { from: shown(&edge.from), to: shown(&edge.to), ..edge });
-    let (rows, edges_out) = logs::keep_k(named.collect(), &export, |edge: &Edge| edge.sum.sessions);
+    let (rows, edges_out) = logs::keep_k(named.collect(), args.asked.kept, |edge: &Edge| edge.sum.sessions);
     let named = sums.ends.iter().map(|end| (shown(&sums.names[end.tool.0 as usize]), *end));
-    let (ends, ends_out) = logs::keep_k(by_calls(named.collect()), &export, |(_, end)| end.sessions);
+    let (ends, ends_out) = logs::keep_k(by_calls(named.collect()), args.asked.kept, |(_, end)| end.sessions);
     let left_out = if args.ends { ends_out } else { edges_out };
-    logs::tell(&input, &export, left_out, context)?;
-    if !args.ends && !export.quiet {
-        args.tell(rows.len(), &thresholds, context)?;
+    logs::tell(&input, &export, (left_out, args.asked.kept), context)?;
+    if !export.quiet {
+        args.tell_top(if args.ends { ends.len() } else { rows.len() }, context)?;
     }
+    if !args.ends && !export.quiet {
+        args.tell(&thresholds, context)?;
+    }
+    let ends_overview = table::table(&mined::ends(&ends[..ends.len().min(args.rows_max())]));
     let (mut fields, ends) = (logs::fields(&input, left_out), mined::ends(&ends));
     fields["concurrency"] = json!(args.concurrency().into_str());
     fields["lags"] = json!(lags);
@@ -145,7 +155,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         vec![("concurrency", args.concurrency().into_str().to_owned()), ("turns", args.turns.into_str().to_owned())];
     let of_edges =
         if args.layout == CsvLayout::Published { mined::edges_published(&rows) } else { mined::edges(&rows) };
-    let overview: Table = if args.ends { table::table(&ends) } else { mined::edges_overview(&rows, args.rows_max()) };
+    let overview: Table = if args.ends { ends_overview } else { mined::edges_overview(&rows, args.rows_max()) };
     export.send_mined(
         context,
         Mined {

@@ -70,12 +70,24 @@ pub struct MinedArgs {
     /// How it is shown.
     #[command(flatten)]
     pub export: ExportArgs,
+    /// Which rows are shown.
+    #[command(flatten)]
+    pub kept: KeptArgs,
     /// Which logs.
     #[command(flatten)]
     pub input: InputArgs,
     /// Which part of them.
     #[command(flatten)]
     pub window: WindowArgs,
+}
+
+/// Which rows of an aggregate are shown.
+#[derive(clap::Args, Debug, Clone, Copy, Default)]
+#[command(next_help_heading = "Output")]
+pub struct KeptArgs {
+    /// Only what at least this many sessions have done; asked for before anything is shared.
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    pub k_anonymity: u64,
 }
 
 /// How results are shown.
@@ -91,9 +103,6 @@ pub struct ExportArgs {
     /// Write to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Only what at least this many sessions have done; asked for before anything is shared.
-    #[arg(long, value_name = "K", default_value_t = 1)]
-    pub k_anonymity: u64,
     /// Show the names of MCP servers in place of pseudonyms, and places on disk, which are left out otherwise.
     #[arg(long, alias = "live-names")]
     pub names: bool,
@@ -106,7 +115,7 @@ pub struct ExportArgs {
     /// More notes on stderr.
     #[arg(short, long, conflicts_with = "quiet")]
     pub verbose: bool,
-    /// Leave out what differs from run to run (the time of the report).
+    /// Leave out what differs from run to run: the time of the report, and in JSON what had to be read for it.
     #[arg(long)]
     pub reproducible: bool,
 }

@@ -59,9 +59,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     uses.tools.iter_mut().for_each(|row| row.tool = name(&row.tool));
     uses.fields.iter_mut().for_each(|row| row.tool = name(&row.tool));
     let summary = tables::summary(&uses);
-    let (tools, tools_out) = logs::keep_k(uses.tools, &args.asked.export, |row: &ToolFields| row.sessions);
-    let (rows, rows_out) = logs::keep_k(uses.fields, &args.asked.export, |row: &FieldUse| row.sessions);
-    logs::tell(&input, &args.asked.export, if args.explain { rows_out } else { tools_out }, context)?;
+    let (tools, tools_out) = logs::keep_k(uses.tools, args.asked.kept, |row: &ToolFields| row.sessions);
+    let (rows, rows_out) = logs::keep_k(uses.fields, args.asked.kept, |row: &FieldUse| row.sessions);
+    let left_out = if args.explain { rows_out } else { tools_out };
+    logs::tell(&input, &args.asked.export, (left_out, args.asked.kept), context)?;
     let (of_tools, of_fields) = (tables::tools(&tools), tables::fields(&rows, &numbers));
     let shown = if args.explain { &of_fields } else { &of_tools };
     let mut fields = logs::fields(&input, tools_out + rows_out);

@@ -51,11 +51,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let (rows, left_out) = chosen(args, &responses);
     if left_out > 0 && !output.quiet {
-        writeln!(
-            context.err,
-            "# {left_out} endpoints left out: fewer than {} sessions",
-            args.asked.export.k_anonymity
-        )?;
+        writeln!(context.err, "# {left_out} endpoints left out: fewer than {} sessions", args.asked.kept.k_anonymity)?;
     }
     let mut fields = json!({
         "window": responses.window_json(),
@@ -86,7 +82,7 @@ fn chosen(args: &Args, responses: &Responses) -> (Vec<Fingerprint>, usize) {
         Fingerprint { endpoint: live.unwrap_or_else(|| row.endpoint.clone()), ..row.clone() }
     };
     let rows: Vec<Fingerprint> =
-        all.iter().filter(|row| row.sessions >= args.asked.export.k_anonymity).map(named).collect();
+        all.iter().filter(|row| row.sessions >= args.asked.kept.k_anonymity).map(named).collect();
     let left_out = all.len() - rows.len();
     (rows, left_out)
 }

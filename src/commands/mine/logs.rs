@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::base::error::Result;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::visible;
-use crate::commands::mine::export::ExportArgs;
+use crate::commands::mine::export::{ExportArgs, KeptArgs};
 use crate::frames::input::Input;
 use crate::logs::overview::Holds;
 use crate::report::numbers::counted;
@@ -33,22 +33,27 @@ pub fn shown(export: &ExportArgs, names: &Pseudonyms, tool: &str) -> String {
 }
 
 /// Keeps what at least k sessions have done; says how many rows are left out.
-pub fn keep_k<R>(rows: Vec<R>, export: &ExportArgs, sessions: impl Fn(&R) -> u64) -> (Vec<R>, u64) {
+pub fn keep_k<R>(rows: Vec<R>, kept: KeptArgs, sessions: impl Fn(&R) -> u64) -> (Vec<R>, u64) {
     let before = rows.len();
-    let kept: Vec<R> = rows.into_iter().filter(|row| sessions(row) >= export.k_anonymity).collect();
-    let left_out = (before - kept.len()) as u64;
-    (kept, left_out)
+    let rows: Vec<R> = rows.into_iter().filter(|row| sessions(row) >= kept.k_anonymity).collect();
+    let left_out = (before - rows.len()) as u64;
+    (rows, left_out)
 }
 
 /// Tells the notes of the input, what it is, and how many rows are left out.
-pub fn tell(input: &Input, export: &ExportArgs, left_out: u64, context: &mut Context<'_>) -> Result<()> {
+pub fn tell(
+    input: &Input,
+    export: &ExportArgs,
+    (left_out, kept): (u64, KeptArgs),
+    context: &mut Context<'_>,
+) -> Result<()> {
     input.tell(&export.shared(), context)?;
     if !export.quiet {
         writeln!(context.err, "# {}", visible(&input.covered(true)))?;
     }
     if left_out > 0 && !export.quiet {
         let rows = counted(left_out, "row");
-        writeln!(context.err, "# {rows} left out: fewer than {} sessions", export.k_anonymity)?;
+        writeln!(context.err, "# {rows} left out: fewer than {} sessions", kept.k_anonymity)?;
     }
     Ok(())
 }

@@ -50,10 +50,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if counted.calls == 0 && !args.asked.input.allow_empty {
         return Err(input.nothing_in_window("tool calls"));
     }
-    // A pattern that nobody has tells nothing about anybody.
-    let sessions = |row: &PatternCount| if row.matches == 0 { u64::MAX } else { row.sessions };
-    let (rows, left_out) = logs::keep_k(counted.patterns, export, sessions);
-    logs::tell(&input, export, left_out, context)?;
+    let kept = args.asked.kept;
+    // Who does not ask for many sessions sees what nobody has, too.
+    let sessions = |row: &PatternCount| row.sessions.max(1);
+    let (rows, left_out) = logs::keep_k(counted.patterns, kept, sessions);
+    logs::tell(&input, export, (left_out, kept), context)?;
     let mut fields = logs::fields(&input, left_out);
     fields["tokens_basis"] = json!(format!("estimated: {bytes_per_token} bytes per token"));
     fields["response_tokens"] = json!(counted.response_tokens);

@@ -48,7 +48,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let question = format!("projections {}", about(&input.data, &input)?);
     let mined = input.remember(&question, mine)?;
     let (rows, left_out) = chosen(args, &context.pseudonyms, mined);
-    logs::tell(&input, &args.asked.export, left_out, context)?;
+    logs::tell(&input, &args.asked.export, (left_out, args.asked.kept), context)?;
     let mut fields = logs::fields(&input, left_out);
     fields["projections"] = shown::json(&rows);
     args.asked.export.hide_places(&mut fields);
@@ -99,7 +99,7 @@ fn chosen(args: &Args, names: &Pseudonyms, mined: Vec<MinedProjection>) -> (Vec<
         row.held != Some(Hold::Sessions) || !(row.extractor.starts_with('$') || row.to.starts_with("mcp__"))
     };
     let wanted = mined.into_iter().filter(|row| row.held.is_none() || args.explain && is_known(row));
-    let (rows, few): (Vec<_>, Vec<_>) = wanted.partition(|row| row.sessions >= args.asked.export.k_anonymity);
+    let (rows, few): (Vec<_>, Vec<_>) = wanted.partition(|row| row.sessions >= args.asked.kept.k_anonymity);
     let name = |tool: &str| logs::shown(&args.asked.export, names, tool);
     let named = |row: MinedProjection| MinedProjection { from: name(&row.from), to: name(&row.to), ..row };
     (rows.into_iter().map(named).collect(), few.len() as u64)

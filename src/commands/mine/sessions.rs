@@ -46,7 +46,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         let class = classify_agent(row.calls, row.read_calls, row.compactions).into_str().to_owned();
         SessionRowSummary { class, ..row }
     });
-    let (rows, left_out) = logs::keep_k(classed.collect(), export, |_| 1);
+    let (rows, left_out) = logs::keep_k(classed.collect(), args.asked.kept, |_| 1);
     let shown = for_people(&rows, args.redact, &input);
     let hidden = |text: &str| {
         let id = Id::from_hex(text).unwrap_or_default();
@@ -59,7 +59,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         ..row.clone()
     };
     let rows: Vec<SessionRowSummary> = rows.iter().map(hide).collect();
-    logs::tell(&input, export, left_out, context)?;
+    logs::tell(&input, export, (left_out, args.asked.kept), context)?;
     let mined = Mined {
         overview: mined::sessions_overview(&shown),
         fields: logs::fields(&input, left_out),

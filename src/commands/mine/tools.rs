@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::id::{Id, IdMap};
 use crate::base::names::Names;
 use crate::base::pseudonyms::Pseudonyms;
-use crate::commands::mine::export::{CsvLayout, ExportArgs, Mined, MinedArgs};
+use crate::commands::mine::export::{CsvLayout, ExportArgs, KeptArgs, Mined, MinedArgs};
 use crate::commands::mine::logs;
 use crate::frames::input::Input;
 use crate::frames::tool_use::{MinedCall, ToolUsage, ToolUsages, Volume};
@@ -42,10 +42,18 @@ pub struct Args {
 /// Reads, sums up, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let export = args.asked.export.in_layout(args.layout)?;
+    let of_another = [("--servers", args.servers), ("--exact", args.exact)];
+    let of_another = of_another.iter().find(|(_, is_given)| *is_given && args.layout == CsvLayout::Published);
+    if let Some((flag, _)) = of_another {
+        return Err(Error::usage(format!(
+            "the published layout is of tools and characters, {flag} says nothing about it"
+        ))
+        .hint(format!("leave out --layout or {flag}")));
+    }
     let tier = if args.exact { EXACT_TIER } else { 0 };
     let mut input = logs::read(&args.asked.input, &args.asked.window, tier, &export, context)?;
     if args.layout == CsvLayout::Published {
-        return published(&mut input, &export, context);
+        return published(&mut input, &export, args.asked.kept, context);
     }
     let bytes_per_token = input.data.parsed::<tools::ToolUseRules>("tool_use.toml")?.bytes_per_token;
     let words = &input.vocabulary;
@@ -64,11 +72,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let (all_tokens, counted, ran) = (sum(|row| row.response_tokens), sum(|row| row.counted), sum(|row| row.ran));
     let by_tool = |row: ToolUsage| ToolUsage { name: logs::shown(&export, &context.pseudonyms, &row.name), ..row };
     let by_server = |row: ToolUsage| ToolUsage { name: server_shown(&export, &context.pseudonyms, &row.name), ..row };
-    let (tools, tools_out) = logs::keep_k(uses.tools.into_iter().map(by_tool).collect(), &export, |row| row.sessions);
+    let (tools, tools_out) =
+        logs::keep_k(uses.tools.into_iter().map(by_tool).collect(), args.asked.kept, |row| row.sessions);
     let (servers, servers_out) =
-        logs::keep_k(uses.servers.into_iter().map(by_server).collect(), &export, |row| row.sessions);
+        logs::keep_k(uses.servers.into_iter().map(by_server).collect(), args.asked.kept, |row| row.sessions);
     let left_out = if args.servers { servers_out } else { tools_out };
-    logs::tell(&input, &export, left_out, context)?;
+    logs::tell(&input, &export, (left_out, args.asked.kept), context)?;
     let estimate = format!("estimated: {bytes_per_token} bytes per token");
     let basis = if args.exact {
         format!("replayed: {counted} answers of {ran} counted with o200k_base, all other text {estimate}")
@@ -142,13 +151,13 @@ fn server_shown(export: &ExportArgs, names: &Pseudonyms, server: &str) -> String
 }
 
 /// The published table of volumes.
-fn published(input: &mut Input, export: &ExportArgs, context: &mut Context<'_>) -> Result<Exit> {
+fn published(input: &mut Input, export: &ExportArgs, kept: KeptArgs, context: &mut Context<'_>) -> Result<Exit> {
     input.report_holds(Holds::Nothing)?;
     let window = input.window.clone();
     let rows: Vec<Volume> = input.remember("volumes", |input| Ok(tools::volumes(input.corpus(), &window)))?;
     let shown = |row: Volume| Volume { tool: logs::shown(export, &context.pseudonyms, &row.tool), ..row };
-    let (rows, left_out) = logs::keep_k(rows.into_iter().map(shown).collect(), export, |row| row.sessions);
-    logs::tell(input, export, left_out, context)?;
+    let (rows, left_out) = logs::keep_k(rows.into_iter().map(shown).collect(), kept, |row| row.sessions);
+    logs::tell(input, export, (left_out, kept), context)?;
     export.send_mined(context, Mined::listed("mine tools", "tools", mined::volumes(&rows)))?;
     Ok(Exit::Done)
 }

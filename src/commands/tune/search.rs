@@ -133,7 +133,7 @@ fn of_client(input: &mut Input, context: &Context<'_>) -> Result<Vec<claude::Cho
     let standing = layers.map_or(Ok(Vec::new()), |layers| rules::claude::standing(&layers?, &levers));
     // The client leaves a broken file out.
     let standing = standing.unwrap_or_else(|why| {
-        input.notes.push(format!("settings are taken as not set: {why}"));
+        input.notes.push(format!("settings are taken as not set: {}", why.message));
         Vec::new()
     });
     let make = |input: &mut Input| {

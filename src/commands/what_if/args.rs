@@ -54,15 +54,15 @@ pub struct PolicyArgs {
     /// All rows and tables, and what is to be read beside them.
     #[arg(long, conflicts_with = "top")]
     pub all: bool,
-    /// Letters instead of the names of projects and sessions; in JSON no places, and pseudonyms of MCP servers.
-    #[arg(long)]
+    /// Letters instead of the names of projects and sessions, pseudonyms instead of those of MCP servers; in JSON no places.
+    #[arg(long, conflicts_with = "names")]
     pub redact: bool,
     /// Every formula with your numbers in it.
     #[arg(long)]
     pub explain: bool,
     /// Show what the examples of breaks are about: file, line and the start of the record. Text of your logs is printed
     /// only if you ask for it.
-    #[arg(long, conflicts_with = "from_telemetry")]
+    #[arg(long, conflicts_with_all = ["from_telemetry", "redact"])]
     pub show_content: bool,
     /// Read what the live pipeline recorded instead of logs. There is no text and no usage in it, so some policies refuse.
     #[arg(long)]

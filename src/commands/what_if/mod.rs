@@ -122,7 +122,7 @@ fn replay_sweep(
     correct(swept.cells.iter_mut().flat_map(|cell| &mut cell.report.cells), &simulation.workload.cells);
     check_prices(args, swept.cells.iter().map(|cell| &cell.report))?;
     input.tell(&args.asked.output, context)?;
-    show::sweep(args, &swept, input, context)?;
+    show::sweep(args, &mut swept, input, context)?;
     Ok(Exit::Done)
 }
 
@@ -156,11 +156,12 @@ fn replay_rows(
         requests::add(&mut reports, input);
     }
     if let Some(path) = &args.setting.per_request {
-        requests::write(path, simulation, sheets, rows.iter().zip(&reports))?;
+        let names = args.setting.redact.then_some(&context.pseudonyms);
+        requests::write(path, simulation, sheets, rows.iter().zip(&reports), names)?;
     }
     input.tell(&args.asked.output, context)?;
     show::tell(args, &mut reports, input);
-    show::show(args, &reports, Some(input), context)?;
+    show::show(args, &mut reports, Some(input), context)?;
     Ok(Exit::Done)
 }
 

@@ -29,7 +29,7 @@ fn aliases(args: &Args, reports: &[PolicyReport], context: &mut Context<'_>) -> 
 }
 
 /// Writes one report, or several side by side; without an input they are about telemetry.
-pub fn show(args: &Args, reports: &[PolicyReport], input: Option<&Input>, context: &mut Context<'_>) -> Result<()> {
+pub fn show(args: &Args, reports: &mut [PolicyReport], input: Option<&Input>, context: &mut Context<'_>) -> Result<()> {
     if args.setting.alias.is_some() && input.is_some() {
         return aliases(args, reports, context);
     }
@@ -39,24 +39,43 @@ pub fn show(args: &Args, reports: &[PolicyReport], input: Option<&Input>, contex
             Some(input) => input.fields(json!({ "policies": rows })),
             None => json!({ "basis": "telemetry", "policies": rows }),
         };
-        if args.setting.redact {
-            sharing::hide_places(&mut fields);
-            sharing::hide_servers(&mut fields, &context.pseudonyms);
-        }
+        hide(args, &mut fields, context);
         return args.asked.output.write_json("replay", fields, context);
+    }
+    if hides_servers(args) {
+        reports.iter_mut().for_each(|report| report.hide_servers(&context.pseudonyms));
     }
     in_words(args, reports, context)
 }
 
+/// Takes places and names of servers out of a document that is to be shared.
+fn hide(args: &Args, fields: &mut Value, context: &Context<'_>) {
+    if args.setting.redact {
+        sharing::hide_places(fields);
+        sharing::hide_servers(fields, &context.pseudonyms);
+    }
+}
+
+/// Whether names of servers are taken out of what people are shown; out of Markdown they are taken where it is written.
+fn hides_servers(args: &Args) -> bool {
+    args.setting.redact && args.asked.output.form() != TableFormat::Md
+}
+
 /// Writes a sweep.
-pub fn sweep(args: &Args, swept: &Swept, input: &Input, context: &mut Context<'_>) -> Result<()> {
+pub fn sweep(args: &Args, swept: &mut Swept, input: &Input, context: &mut Context<'_>) -> Result<()> {
     if args.asked.output.form() == TableFormat::Json {
         let cell = |cell: &crate::whatif::sweep::SweepCell| {
             let values = swept.keys.iter().cloned().zip(cell.values.iter().map(|value| json!(value)));
             json!({ "values": values.collect::<serde_json::Map<String, Value>>(), "policy": report::json(&cell.report, args.setting.per_session) })
         };
         let cells: Vec<Value> = swept.cells.iter().map(cell).collect();
-        return args.asked.output.write_json("replay", input.fields(json!({ "cells": cells })), context);
+        let mut fields = input.fields(json!({ "cells": cells }));
+        hide(args, &mut fields, context);
+        return args.asked.output.write_json("replay", fields, context);
+    }
+    for cell in swept.cells.iter_mut().filter(|_| hides_servers(args)) {
+        cell.report.hide_servers(&context.pseudonyms);
+        cell.values.iter_mut().for_each(|value| *value = sharing::servers_hidden(value, &context.pseudonyms));
     }
     let rows: Vec<(&[String], &PolicyReport)> =
         swept.cells.iter().map(|cell| (cell.values.as_slice(), &cell.report)).collect();

@@ -48,7 +48,7 @@ pub fn run(args: &Args, rows: &[StackRow], context: &mut Context<'_>) -> Result<
         let fidelity = Fidelity { estimator: TELEMETRY.into(), ..Fidelity::default() };
         reports.push(PolicyReport { policy: row.name.clone(), not_estimated, fidelity, ..PolicyReport::default() });
     }
-    show::show(args, &reports, None, context)?;
+    show::show(args, &mut reports, None, context)?;
     Ok(Exit::Done)
 }
 

@@ -9,6 +9,7 @@ use crate::base::numbers;
 use crate::base::visible::Shown as _;
 use crate::frames::input::Input;
 use crate::frames::sync::directory_of;
+use crate::logs::discover::DEFAULT;
 use crate::logs::overview::{Holds, InProgress, Overview};
 use crate::logs::read::Failure;
 use crate::logs::window;
@@ -43,6 +44,13 @@ impl Input {
     /// The same of a report about one session, which has so many of them.
     pub fn report_holds_of(&mut self, subagents: u64, holds: Holds) {
         self.in_progress = Some(InProgress { subagents, holds });
+    }
+
+    /// The places that somebody named and that are not there, one sentence each.
+    pub fn missing_places(&self) -> Vec<String> {
+        let missing = self.listing.missing.iter().filter_map(|&index| self.roots.get(index));
+        let named = missing.filter(|root| root.origin != DEFAULT);
+        named.map(|root| format!("{} ({}) does not exist", root.path.shown(), root.origin)).collect()
     }
 
     /// Files that are deleted from disk and live on in the lake.

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::base::pseudonyms::Pseudonyms;
+use crate::report::sharing::servers_hidden;
 use crate::report::table::Table;
 use crate::whatif::sim::breakage::rows::Breakage;
 use crate::whatif::sim::cells::Cell;
@@ -97,6 +99,14 @@ impl PolicyReport {
             outcome.by.remove("session");
         }
         self
+    }
+
+    /// Puts pseudonyms in place of the names of MCP servers in what people read.
+    pub fn hide_servers(&mut self, names: &Pseudonyms) {
+        let hide = |text: &mut String| *text = servers_hidden(text, names);
+        let lists = [&mut self.summary, &mut self.formulas, &mut self.bias, &mut self.shown, &mut self.notes];
+        lists.into_iter().flatten().chain(&mut self.headline).chain(&mut self.not_estimated).for_each(hide);
+        self.tables.iter_mut().for_each(|(_, table)| table.change_cells(hide));
     }
 
     /// Whether the difference is within what the simulation itself is off, less than the least that is called one, or may
