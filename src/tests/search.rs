@@ -146,3 +146,13 @@ fn the_interval_of_a_sum_leaves_out_what_it_says() {
     // 10 % of 400, with room for the percentile bootstrap of 40 values being a little narrow.
     assert!((24..=66).contains(&outside), "{outside} of 400");
 }
+
+/// A program that reads the steps finds their columns where there is no step.
+#[test]
+fn without_a_step_the_columns_are_written() {
+    let home = Home::new();
+    write_fresh(&home, 0..20);
+    let logs = home.path("logs").display().to_string();
+    let form = ["tune", "search", "--dry-run", "--format", "csv", "-q", "--input-dir", &logs];
+    assert_eq!(home.run(&form).out, "step,change,now,earlier,later,from,to,holds\n");
+}
