@@ -260,20 +260,21 @@ fn inner_words(subject: &Subject<'_>) -> String {
     let inner: Vec<&str> = inner_formats::find(subject.text, subject.shape).iter().map(Into::into).collect();
     let described = shape::describe(subject.text, subject.shape);
     let numbers = [
-        (described.depth.into(), "deep"),
-        (described.items, "items"),
-        (described.fields, "fields"),
-        (described.columns, "columns"),
-        (described.rows, "rows"),
+        (described.items, "item"),
+        (described.fields, "field"),
+        (described.columns, "column"),
+        (described.rows, "row"),
     ];
+    let depth = (described.depth > 0).then(|| format!("{} deep", thousands(described.depth.into())));
     let some = numbers.iter().filter(|(number, _)| *number > 0);
-    let numbers: Vec<String> = some.map(|(number, word)| format!("{} {word}", thousands((*number).into()))).collect();
+    let counts = some.map(|(number, noun)| counted((*number).into(), noun));
+    let numbers: Vec<String> = depth.into_iter().chain(counts).collect();
     let inner = if inner.is_empty() { "none".to_owned() } else { inner.join(", ") };
     format!("inner formats: {inner}{}{}", if numbers.is_empty() { "" } else { "; " }, numbers.join(", "))
 }
 
 fn table(candidates: &[EncodingChoice], baseline: u64, winner: Option<&EncodingChoice>) -> Table {
-    let mut table = Table::new(&["format", "#tokens", "#saved", "", "quotable", "proof"]);
+    let mut table = Table::new(&["format", "#tokens", "#saved", "choice", "quotable", "proof"]);
     for candidate in candidates {
         let saved = candidate.tokens.map(|tokens| {
             let share = if baseline == 0 { 0.0 } else { 100.0 * (1.0 - tokens as f64 / baseline as f64) };

@@ -5,6 +5,7 @@ use toml_edit::Value;
 
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
+use crate::base::numbers::counted;
 use crate::base::stats::Share;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
@@ -40,9 +41,10 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     let of_class = sessions.iter().filter(|session| session.class == class).count();
     let evidence = Evidence {
         counts: format!(
-            "{} of {total} tool calls are in {of_class} of {} sessions classed {class}",
+            "{} of {} are in {of_class} of {} classed {class}",
             share.k,
-            sessions.len()
+            counted(total, "tool call"),
+            counted(sessions.len() as u64, "session")
         ),
         share: Some(share),
         n: total,

@@ -8,6 +8,7 @@ use toml_edit::Value;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::model_id::normalise;
+use crate::base::numbers::counted;
 use crate::base::tokenizer::VOCABULARIES;
 use crate::rules::p1_model::ModelFamily;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
@@ -118,10 +119,10 @@ fn certain(row: &FamilyRatio, thresholds: &Thresholds, sheet: &RuleThresholds) -
     let hold = |what: String, key: &str| Err(Quiet::Hold(format!("{what} ({})", sheet.cite(key))));
     let ratio = row.bytes_per_token;
     if row.increments < thresholds.increments_min {
-        return hold(format!("only {} measured increments", row.increments), "increments_min");
+        return hold(format!("only {}", counted(row.increments, "measured increment")), "increments_min");
     }
     let Some((lower, upper)) = ratio.lower.zip(ratio.upper).filter(|_| row.sessions >= thresholds.sessions_min) else {
-        return hold(format!("only {} sessions with measured increments", row.sessions), "sessions_min");
+        return hold(format!("only {} with measured increments", counted(row.sessions, "session")), "sessions_min");
     };
     let half = (upper - lower) / 2.0;
     // Of no tokens there is no ratio at all.
@@ -217,8 +218,12 @@ fn evidence(facts: &RuleFacts<'_>, row: &FamilyRatio, seat: Option<&Seat>, sheet
     let interval = ratio.lower.zip(ratio.upper);
     let interval = interval.map_or_else(String::new, |(lower, upper)| format!(" (95 % {lower:.3}–{upper:.3})"));
     let counts = format!(
-        "{} increments without thinking, of {} sessions: {} bytes in {} tokens without framing, {:.3} bytes per token{interval}",
-        row.increments, row.sessions, row.bytes, row.tokens, ratio.value
+        "{} without thinking, of {}: {} bytes in {} tokens without framing, {:.3} bytes per token{interval}",
+        counted(row.increments, "increment"),
+        counted(row.sessions, "session"),
+        row.bytes,
+        row.tokens,
+        ratio.value
     );
     let now = seat.map_or_else(String::new, |seat| format!("\n{}", present(facts.current, row, seat)));
     Evidence::of(counts + &now, row.increments).by(sheet.cite("half_width_max"))

@@ -5,6 +5,7 @@ use toml_edit::Value;
 
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
+use crate::base::numbers::counted;
 use crate::base::stats::Share;
 use crate::frames::fingerprint::EventProfile;
 use crate::rules::recorded::{EVERYTHING, scaled};
@@ -61,7 +62,8 @@ fn size(seen: &EventProfile, thresholds: &Thresholds, sheet: &RuleThresholds) ->
         ..Evidence::default()
     };
     if seen.compactions as f64 / seen.calls > thresholds.compaction_rate_max {
-        let counts = format!("{per_partition:.1} responses in each of {} partitions\n{compactions}", seen.partitions);
+        let counts =
+            format!("{per_partition:.1} responses in each of {}\n{compactions}", counted(seen.partitions, "partition"));
         let wanted = (thresholds.partition_share * per_partition).ceil() as i64;
         let evidence = evidence(&counts, share, "compaction_rate_max");
         return (wanted.max(thresholds.lru_size_long_min.into()), evidence);
@@ -69,7 +71,8 @@ fn size(seen: &EventProfile, thresholds: &Thresholds, sheet: &RuleThresholds) ->
     let interval = share.map_or_else(String::new, |share| {
         format!(" (95 % interval {:.1}–{:.1} %)", 100.0 * share.lower, 100.0 * share.upper)
     });
-    let counts = format!("{compactions}{interval}\n{per_session:.1} responses in each of {} sessions", seen.sessions);
+    let sessions = counted(seen.sessions, "session");
+    let counts = format!("{compactions}{interval}\n{per_session:.1} responses in each of {sessions}");
     let evidence = evidence(&counts, None, "session_events_min");
     let short = per_session < thresholds.session_events_min;
     (if short { thresholds.lru_size_short } else { thresholds.lru_size }.into(), evidence)

@@ -31,9 +31,24 @@ struct Thresholds {
     global_share_min: f64,
 }
 
-/// The findings in the published words, one line for each tool that is no longer prefetched and one for the whole.
+/// The findings, one line for each tool that is no longer prefetched and one for the whole: the published words, then what
+/// becomes of the file.
 pub fn lines(findings: &[Finding]) -> Vec<String> {
-    findings.iter().filter(|finding| finding.rule == RULE.id).filter_map(line).collect()
+    let own = findings.iter().filter(|finding| finding.rule == RULE.id);
+    own.filter_map(|finding| Some(format!("{}{FOR_THE_FILE}{}", line(finding)?, meant(finding)))).collect()
+}
+
+/// What stands between the published words and what they mean.
+pub(crate) const FOR_THE_FILE: &str = "; for the file: ";
+
+fn meant(finding: &Finding) -> &'static str {
+    match (&finding.verdict, finding.subject == EVERYTHING) {
+        (Verdict::Propose(_), true) => "the planner is switched on",
+        (Verdict::Propose(_), false) => "this tool is not fetched ahead any more",
+        (Verdict::Hold(_), true) => "the planner stays as it is, on or off",
+        (Verdict::Hold(_), false) => "nothing changes for this tool",
+        _ => "nothing changes",
+    }
 }
 
 fn line(finding: &Finding) -> Option<String> {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::visible;
-use crate::report::numbers::thousands;
+use crate::report::numbers::{counted, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::settings::claude::levers::{Lever, LeverUse, Levers, SettingsScope};
 use crate::settings::entries::BillForecast;
@@ -148,16 +148,21 @@ pub fn forecast_words(forecast: &BillForecast) -> String {
     } else {
         String::new()
     };
+    let sessions = counted(forecast.sessions, "later session");
+    let off = percent(forecast.error);
+    if [forecast.change, forecast.lower, forecast.upper].iter().all(|change| change.abs() < f64::EPSILON) {
+        return format!(
+            "{part} cost the same in {sessions}{breaks}; the simulation is {off} off the bill there [replayed]"
+        );
+    }
     format!(
-        "{part} {} {} (change {} to {}, 95 % over {} later sessions), {} of their whole bill{usd}; the simulation is {} off \
+        "{part} {} {} (change {} to {}, 95 % over {sessions}), {} of their whole bill{usd}; the simulation is {off} off \
          the bill there{breaks} [replayed]",
         percent(forecast.change.abs()),
         side(forecast.change),
         percent(forecast.lower),
         percent(forecast.upper),
-        forecast.sessions,
         percent(forecast.of_bill.abs()),
-        percent(forecast.error)
     )
 }
 

@@ -458,3 +458,19 @@ fn a_named_place_without_telemetry_is_told_by_the_history_as_well() {
     assert!(missing.err.contains("nowhere") && missing.err.contains("does not exist"), "{}", missing.err);
     assert_eq!(home.run(&["tune", "history", "--input-dir", "nowhere", "--allow-empty"]).exit, Exit::Done);
 }
+
+#[test]
+fn with_few_sessions_it_says_that_nothing_is_judged_on_later_ones() {
+    let home = Home::new();
+    home.write(EVENTS, lines(&repeats_far_apart()));
+    let few =
+        "# 1 session, too few to judge on later ones (29 are needed): proposals are judged on what they were found on";
+    let told = home.run(&["tune", "analyze", "--dry-run"]).err;
+    assert!(told.contains(few), "{told}");
+    for (sessions, is_few) in [(28, true), (29, false)] {
+        home.write(EVENTS, lines(&sessions_of(sessions, &|_| true)));
+        let told = home.run(&["tune", "analyze", "--dry-run"]).err;
+        assert_eq!(told.contains("too few to judge on later ones (29 are needed)"), is_few, "{told}");
+        assert_eq!(told.contains("rules speak on the earlier sessions"), !is_few, "{told}");
+    }
+}

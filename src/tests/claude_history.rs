@@ -7,6 +7,7 @@ use crate::base::data::Data;
 use crate::base::id::Id;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Millis;
+use crate::rules::report::forecast_words;
 use crate::settings::entries::BillForecast;
 use crate::whatif::client::realised::{ActualChange, CameTrue, HistoryRules, SettingChange, realised};
 use crate::whatif::sim::money::Prices;
@@ -99,4 +100,12 @@ proptest! {
         prop_assert_eq!((alone.control, alone.change.unwrap() < -0.3), (None, true));
         prop_assert_eq!(told(&timeline, &forecast("all", -0.5), Some(other)).verdict, CameTrue::TooEarly);
     }
+}
+
+#[test]
+fn what_changes_nothing_is_neither_cheaper_nor_more_expensive() {
+    let nothing = BillForecast { change: 0.0, lower: 0.0, upper: 0.0, of_bill: 0.0, ..forecast("all", 0.0) };
+    assert!(forecast_words(&nothing).starts_with("all requests cost the same in 9 later sessions; "), "{nothing:?}");
+    let one = BillForecast { sessions: 1, ..forecast("main", -0.1) };
+    assert!(forecast_words(&one).contains("10.0 % cheaper") && forecast_words(&one).contains("over 1 later session)"));
 }

@@ -265,6 +265,21 @@ fn the_page_proposes_what_would_be_written() {
     assert!(reason.contains("; 2.1.200 was in use on 2026-01-"), "{reason}");
 }
 
+/// What the command would only name an update for is not said to be written.
+#[test]
+fn the_page_promises_no_write_before_an_update() {
+    let line = |version: &'static str| {
+        let home = Home::new();
+        told(&home, &Kind { turns: 45, result: 9_000, tool: "Fetch", version, ..Kind::default() });
+        let out = home.run(&["report"]).out;
+        let line = out.lines().find(|line| line.starts_with("Settings: `devboy tune claude-settings --dry-run"));
+        line.unwrap_or_else(|| panic!("{out}")).to_owned()
+    };
+    let (known, unknown) = (line("2.1.290"), line("2.1.200"));
+    assert!(known.ends_with("shows the change; without --dry-run it writes it."), "{known}");
+    assert!(unknown.ends_with("says what to update before they can be written."), "{unknown}");
+}
+
 /// What stands in the user's settings, or is switched off there, is said in place of what to do, and not proposed again.
 #[test]
 fn what_is_set_or_switched_off_already_is_no_advice() {

@@ -3,7 +3,7 @@
 use super::event_rules::{Held, SHIPPED, changes, judged_when};
 use crate::base::data::Data;
 use crate::frames::fingerprint::{Observed, ToolCosts};
-use crate::rules::r7_speculation::{RULE, lines};
+use crate::rules::r7_speculation::{FOR_THE_FILE, RULE, lines};
 use crate::rules::{RuleThresholds, Speaks};
 use crate::settings::apply;
 use crate::settings::finding::{Basis, Finding, Verdict};
@@ -30,7 +30,14 @@ fn spoken(tools: &[ToolCosts], text: &str) -> Vec<Finding> {
 
 /// The lines in the published words.
 fn said(tools: &[ToolCosts], text: &str) -> Vec<String> {
-    lines(&spoken(tools, text))
+    let published = |line: String| line.split_once(FOR_THE_FILE).unwrap().0.to_owned();
+    lines(&spoken(tools, text)).into_iter().map(published).collect()
+}
+
+/// What the lines mean for the file.
+fn meant(tools: &[ToolCosts], text: &str) -> Vec<String> {
+    let meaning = |line: String| line.split_once(FOR_THE_FILE).unwrap().1.to_owned();
+    lines(&spoken(tools, text)).into_iter().map(meaning).collect()
 }
 
 /// The text with everything that the rule proposes. A second run must have nothing to add.
@@ -89,6 +96,17 @@ fn one_bad_tool_holds_the_planner_though_the_other_is_good() {
     assert_eq!(said(&tools, ""), expected);
     let new = written(&tools, "");
     assert_eq!((state(&new, "Bad"), state(&new, "Good")), ((false, Some(false)), (false, None)));
+}
+
+#[test]
+fn every_line_says_what_becomes_of_the_file() {
+    let bad = [tool("Bad", 12, 2), tool("Good", 15, 12)];
+    let [forbidden, held] = ["this tool is not fetched ahead any more", "the planner stays as it is, on or off"];
+    assert_eq!(meant(&bad, ""), [forbidden, held]);
+    let good = [tool("Read", 20, 14)];
+    assert_eq!(meant(&good, ""), ["the planner is switched on"]);
+    assert_eq!(meant(&good, &written(&good, "")), ["nothing changes"]);
+    assert_eq!(meant(&[tool("Read", 5, 5)], ""), ["nothing changes"]);
 }
 
 // --- Thresholds ------------------------------------------------------------------------------------------------------

@@ -267,7 +267,10 @@ fn waiting_for_hooks_is_told_by_the_slowest_of_each_turn() {
     assert_eq!(found["waited"]["seconds_a_day"], 400.0);
     assert!(found["where"].as_str().unwrap().starts_with("20 min 0 s of waiting, 6 min 40 s a day"), "{found:#}");
     assert!(
-        found["advice"].as_str().unwrap().contains("at most 6 min 40 s a day here (sessions like these: ["),
+        found["advice"]
+            .as_str()
+            .unwrap()
+            .contains("at most 6 min 40 s a day here (in other sessions like these at most ["),
         "{found:#}"
     );
 }

@@ -123,6 +123,30 @@ fn evidence_that_is_shared_names_nobody() {
     assert!(home.run(&["--finding", "miss_model_swap"]).out.contains("…/lantern"));
 }
 
+#[test]
+fn evidence_for_programs_is_plain_numbers_in_the_words_of_json() {
+    let home = home_with_swaps(12);
+    let asked = ["report", "--finding", "miss_model_swap"];
+    let csv = home.run(&[&asked[..], &["--format", "csv"]].concat()).out;
+    let mut lines = csv.lines();
+    let columns = "by,name,sessions,count,before_usd,saved_usd,lower_usd,upper_usd,verdict";
+    assert_eq!(lines.next(), Some(columns));
+    let looks = home.json(&asked)["looks"].clone();
+    let looks = looks.as_array().unwrap();
+    assert_eq!(lines.clone().count(), looks.len(), "{csv}");
+    for (line, look) in lines.zip(looks) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let text = |field: &str| look[field].as_str().unwrap();
+        assert_eq!((cells[0], cells[1], cells[8]), (text("by"), text("name"), text("verdict")), "{line}");
+        let numbers = [&look["sessions"], &look["count"], &look["before_usd"], &look["saved_usd"]];
+        let ends = [&look["interval_usd"][0], &look["interval_usd"][1]];
+        for (cell, number) in cells[2..8].iter().zip(numbers.into_iter().chain(ends)) {
+            assert_eq!(cell.parse::<f64>().ok(), number.as_f64(), "{line}");
+        }
+        assert!(["cheaper", "more expensive", "no clear winner"].contains(&cells[8]), "{line}");
+    }
+}
+
 /// The note about subagents of progress records counts those that the figures are about.
 #[test]
 fn the_note_about_progress_records_is_about_what_is_shown() {

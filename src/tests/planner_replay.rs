@@ -55,9 +55,16 @@ fn an_agent_that_always_reads_the_only_hit_is_served() {
         assert_eq!(metric(&report, name, "exact_hit")["verdict"], "pass");
         assert_eq!(arm(&report, name)["total"]["ends"]["won"], 36);
         assert_eq!(arm(&report, name)["random_arguments"]["near"]["exact"], 0);
+        assert_eq!(arm(&report, name)["random_arguments"]["far"]["exact"], 0);
     }
     let text = home.out_at_width(&["replay", "--planner"], 100);
     assert!(text.starts_with("Would prefetching have paid? Yes with planner \"configured\": 100 %"), "{text}");
+    let full = home.run(&["replay", "--planner", "--all"]).out;
+    let [near, far] = ["3", "10"].map(|calls| (format!("exact, {calls} calls"), format!("exact, {calls}, random")));
+    for (figure, control) in [near, far] {
+        let at = |name: &str| full.lines().position(|line| line.trim_start().starts_with(name));
+        assert_eq!(at(&figure).map(|line| line + 1), at(&control), "{full}");
+    }
     assert!(advice(&report).contains("R7 enabled: enrichment.enabled = true"), "{}", advice(&report));
 }
 
@@ -77,7 +84,8 @@ fn for_an_agent_that_never_reads_a_hit_exactly_that_tool_is_switched_off() {
     assert_eq!(hit(&report, "configured"), 0.0);
     let r7: Vec<&str> = report["planner"]["advice"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let disabled: Vec<&&str> = r7.iter().filter(|line| line.starts_with("R7 disabled")).collect();
-    assert_eq!(disabled, [&"R7 disabled: [tools.\"Read\"].speculate = false  (36 prefetches, hit_rate 0.0% < 50%)"]);
+    let published = "R7 disabled: [tools.\"Read\"].speculate = false  (36 prefetches, hit_rate 0.0% < 50%)";
+    assert!(disabled.len() == 1 && disabled[0].starts_with(published), "{disabled:?}");
     let text = home.out_at_width(&["replay", "--planner"], 100);
     assert!(text.starts_with("Would prefetching have paid? Not as configured: 0 %"), "{text}");
     // Told so, it fetches nothing.

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use super::timeline_builder::Story;
 use crate::base::bootstrap::next;
 use crate::logs::timeline::requests::Timeline;
+use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::cells::{Cell, CellRules, Drawn, cells, correct};
 use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
-use crate::whatif::sim::distance::Apart;
+use crate::whatif::sim::distance::{Apart, DistanceCause, largest_first};
 use crate::whatif::sim::figures::CostVerdict;
 use crate::whatif::sim::figures::{RunBill, Sides};
 
@@ -126,4 +127,21 @@ fn the_same_costs_give_the_same_intervals_and_few_sessions_give_none() {
         .map(|(session, request)| ((session as u32, request.model), Sides { requests: 1, ..Sides::default() }));
     assert!(crate::whatif::sim::cells::cells(&timeline, &sides.collect(), &BTreeMap::new(), &strict, 0.03).is_empty());
     assert!(cells.iter().all(|cell| cell.lower.unwrap() <= cell.change && cell.change <= cell.upper.unwrap()));
+}
+
+/// Many tokens of a cheap model are less money than few of an expensive one, and money is what is told.
+#[test]
+fn causes_of_the_distance_are_ordered_by_their_share_of_the_bill() {
+    let cause = |model: &str, units: u128, nano_usd: u128| DistanceCause {
+        model: model.to_owned(),
+        versions: "2.1.120–129".to_owned(),
+        cause: Cause::Compaction,
+        apart: Apart { cost_simulated: Cost { units, nano_usd, unpriced_tokens: 0 }, ..Apart::default() },
+    };
+    let mut parts = [cause("free", 9_000, 0), cause("cheap", 8_000, 1_000), cause("dear", 1_000, 5_000)];
+    let order = |parts: &[DistanceCause]| parts.iter().map(|part| part.model.clone()).collect::<Vec<_>>();
+    largest_first(&mut parts, &Cost { units: 100_000, nano_usd: 100_000, unpriced_tokens: 0 });
+    assert_eq!(order(&parts), ["dear", "cheap", "free"]);
+    largest_first(&mut parts, &Cost { units: 100_000, nano_usd: 0, unpriced_tokens: 100_000 });
+    assert_eq!(order(&parts), ["free", "cheap", "dear"]);
 }

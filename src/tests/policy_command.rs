@@ -8,7 +8,11 @@ use serde_json::{Value, json};
 use super::harness::{Home, all_bytes};
 use super::log_builder::{Record, assistant, user};
 use crate::base::data::fitting;
+use crate::report::table::TableFormat;
 use crate::shell::arguments::Exit;
+use crate::whatif::report::{PolicyReport, headline};
+use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::figures::{Outcome, RunBill, Sides, UnloggedCalls};
 
 const POLICIES: [&str; 7] =
     ["prompt-cache", "compaction", "history-trim", "pipeline", "tool-filter", "pick-tools", "arg-check"];
@@ -446,6 +450,50 @@ fn a_model_without_a_price_has_tokens_and_no_dollars_beside_those_of_the_others_
     assert!(totals.iter().all(|line| line.contains('$')), "{out}");
     let beside = out.lines().find(|line| line.contains("without a price")).unwrap();
     assert!(beside.contains("requests to aurora-7-preview"), "{beside}");
+    // Side by side rows say it as well, once.
+    for more in [&["all"][..], &["compaction", "--sweep", "window=45000,50000"]] {
+        let out = home.run(&[&["what-if"], more].concat()).out;
+        let beside: Vec<&str> =
+            out.lines().filter(|line| line.starts_with("without a price, and in no dollars")).collect();
+        assert!(beside.len() == 1 && beside[0].contains("requests to aurora-7-preview"), "{out}");
+    }
+}
+
+/// What grows is paid and what shrinks is saved, whatever it is of.
+#[test]
+fn the_direction_of_a_change_fits_its_heading() {
+    let spent = |write_5m: u64, uncached: u64| Spent { write_5m, uncached, ..Spent::default() };
+    let bill = |spent: Spent, units: u128| RunBill { spent, cost: Cost { units, ..Cost::default() } };
+    let told = |tokens_removed: i128, extra: BTreeMap<&'static str, UnloggedCalls>| {
+        let (baseline, policy) = (bill(spent(900, 100), 200_000), bill(spent(700, 150), 180_000));
+        let total = Sides { requests: 9, baseline, policy, ..Sides::default() };
+        let outcome = Some(Outcome { total, tokens_removed, extra, ..Outcome::default() });
+        let mut out = Vec::new();
+        headline(&mut out, &PolicyReport { outcome, ..PolicyReport::default() }, TableFormat::Table).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        ["  saved: ", "  paid: "]
+            .map(|heading| out.lines().find_map(|line| line.strip_prefix(heading)).unwrap().to_owned())
+    };
+    assert_eq!(
+        told(-50, BTreeMap::new()),
+        [
+            "200 fewer tokens written to the cache",
+            "no calls besides the log's; 50 more tokens in contexts (5.0 % of all sent), 50 more tokens paid in full"
+        ]
+    );
+    assert_eq!(
+        told(50, BTreeMap::new()),
+        [
+            "50 fewer tokens in contexts (5.0 % of all sent), 200 fewer tokens written to the cache",
+            "no calls besides the log's; 50 more tokens paid in full"
+        ]
+    );
+    let calls = |calls: u64| UnloggedCalls { calls, ..UnloggedCalls::default() };
+    let [saved, paid] = told(-50, BTreeMap::from([("keep_alive", calls(1_030)), ("tool_retry", calls(1))]));
+    assert_eq!(saved, "nothing");
+    assert!(paid.starts_with("1,030 calls to keep the cache alive ("), "{paid}");
+    assert!(paid.contains("), 1 call to ask again for a tool that was not listed ("), "{paid}");
+    assert!(paid.ends_with("; 50 more tokens in contexts (5.0 % of all sent)"), "{paid}");
 }
 
 #[test]

@@ -322,7 +322,7 @@ fn knobs_change_the_simulated_run_and_not_the_baseline() {
     assert_eq!(named["llm_prompt_tokens_estimated"], 101_000);
     assert_eq!(named["llm_cache_hit_ratio"], 0.0);
     let json = serde_json::to_string(&found).unwrap();
-    assert!(json.contains("\"write_5m\"") && json.contains("\"no_clear_winner\""), "{json}");
+    assert!(json.contains("\"write_5m\"") && json.contains("\"no clear winner\""), "{json}");
 }
 
 #[test]

@@ -373,6 +373,10 @@ fn encode_shows_every_format_with_its_proof() {
     assert_eq!(report["text"], printed);
     let table = home.run_with(&["encode"], body.as_bytes()).out;
     assert!(table.contains("proven") && table.contains("chosen"), "{table}");
+    let csv = home.run_with(&["encode", "--format", "csv"], body.as_bytes()).out;
+    assert_eq!(csv.lines().next(), Some("format,tokens,saved,choice,quotable,proof"));
+    let one = home.run_with(&["encode"], b"{\"name\": \"value\"}").out;
+    assert!(one.contains("; 1 deep, 1 field\n"), "{one}");
     assert_eq!(home.run_with(&["encode"], b"").exit, Exit::Failed);
     let odd = home.run_with(&["encode"], b"ab\xFFcd");
     assert!(odd.exit == Exit::Failed && odd.err.contains("byte 2"), "{}", odd.err);
@@ -476,4 +480,14 @@ fn a_pipe_is_not_replaced_by_a_file() {
     assert_eq!(outcome.exit, Exit::Failed, "{}", outcome.err);
     assert!(outcome.err.contains("pipe: is a named pipe"), "{}", outcome.err);
     assert!(!std::fs::symlink_metadata(&pipe).unwrap().is_file());
+}
+
+/// Where nothing was replayed nothing was counted, and no line says how.
+#[test]
+fn a_replay_of_nothing_says_nothing_of_counting() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path("empty")).unwrap();
+    let outcome = home.run(&["replay", "--allow-empty", "--input-dir", &home.path("empty").display().to_string()]);
+    assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+    assert!(!outcome.out.contains("tokens: ;"), "{}", outcome.out);
 }

@@ -157,3 +157,13 @@ fn settings_that_cannot_be_read_are_told_of_in_one_line() {
     let note = note.filter(|note| note.starts_with("settings are taken as not set: ")).collect::<Vec<_>>();
     assert!(note.len() == 1 && !note[0].contains(['\n', '\\']) && !note[0].contains("hint:"), "{note:?}");
 }
+
+/// A program that reads the steps finds their columns where there is no step.
+#[test]
+fn without_a_step_the_columns_are_written() {
+    let home = Home::new();
+    write_fresh(&home, 0..20);
+    let logs = home.path("logs").display().to_string();
+    let form = ["tune", "search", "--dry-run", "--format", "csv", "-q", "--input-dir", &logs];
+    assert_eq!(home.run(&form).out, "step,change,now,earlier,later,from,to,holds\n");
+}

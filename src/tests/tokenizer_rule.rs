@@ -96,7 +96,7 @@ fn a_family_gets_a_tokenizer_of_its_own_and_every_other_keeps_what_it_had() {
     assert_eq!(proposed(&findings), expected);
     let told = &findings[0].evidence;
     assert!(
-        told.counts.starts_with("4000 increments without thinking, of 40 sessions: 2944000 bytes in 1000000 tokens"),
+        told.counts.starts_with("4,000 increments without thinking, of 40 sessions: 2944000 bytes in 1000000 tokens"),
         "{told:?}"
     );
     assert!(
@@ -339,7 +339,11 @@ fn the_shipped_example_is_too_small_and_says_so() {
     let outcome = home.run(&[&TUNE[..], &["--dry-run", "--explain", "--input-dir", &logs]].concat());
     assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
     assert!(outcome.out.contains("P4 hold claude-"), "{}", outcome.out);
-    assert!(outcome.out.contains("measured increments (rules/p4_tokenizer.toml:5 asks for 200)"), "{}", outcome.out);
+    assert!(
+        outcome.out.contains("only 1 measured increment (rules/p4_tokenizer.toml:5 asks for 200)"),
+        "{}",
+        outcome.out
+    );
     let table = home.run(&[&TUNE[..], &["--dry-run", "--format", "csv", "--input-dir", &logs]].concat());
     assert!(!table.out.contains("chars/4"), "{}", table.out);
 }

@@ -4,7 +4,7 @@ use crate::base::error::{Error, Result};
 use crate::commands::report::{Args, show};
 use crate::cost::findings::search::BillFinding;
 use crate::cost::page::Page;
-use crate::cost::page::evidence::{caption, json, looks, made_of, sessions};
+use crate::cost::page::evidence::{caption, json, looks, looks_csv, made_of, sessions};
 use crate::cost::page::words::Telling;
 use crate::frames::input::Input;
 use crate::report::sharing::hide_places;
@@ -46,7 +46,7 @@ pub fn show(
             }
             args.asked.output.write_json("report", fields, context)
         }
-        TableFormat::Csv => looks(telling, finding).write(context.out, form, context.width),
+        TableFormat::Csv => looks_csv(telling, finding).write(context.out, form, context.width),
         _ => words(telling, finding, form, context),
     }
 }

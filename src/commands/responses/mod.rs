@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::base::allocator;
-use crate::base::backtest::PromiseCoverage;
+use crate::base::backtest::{BacktestNumbers, PromiseCoverage};
 use crate::base::data::{Data, typed};
 use crate::base::error::{Error, Result};
 use crate::base::pseudonyms::{Pseudonyms, is_pseudonym};
@@ -83,6 +83,10 @@ pub struct RuleBasis {
     pub coverage: Vec<PromiseCoverage>,
     /// The later sessions; none while there are too few.
     pub later: Option<EventLog>,
+    /// How many sessions there are.
+    pub sessions: u64,
+    /// How many are needed for some of them to be the later ones.
+    pub sessions_min: u64,
 }
 
 /// Recorded responses and what they add up to.
@@ -216,7 +220,8 @@ impl Responses {
         );
         let later = halves.map(|[_, later]| self.log.part(later));
         self.observed = whole;
-        Ok(RuleBasis { observed, coverage, later })
+        let sessions_min = self.split_rule()?.sessions_min();
+        Ok(RuleBasis { observed, coverage, later, sessions: starts.len() as u64, sessions_min })
     }
 
     /// What some of the responses add up to, without follow-ups.
@@ -256,12 +261,16 @@ impl Responses {
     /// # Errors
     /// If a data file does not fit.
     pub fn split<'s>(&self, starts: &'s [Start]) -> Result<Option<[&'s [Start]; 2]>> {
-        let numbers = statistics::numbers(&self.data)?.backtest;
-        let share = self.data.parsed::<PlannerThresholds>("planner.toml")?.backtest.train_share;
-        let known = (share * starts.len() as f64).floor() as usize;
-        let is_enough = known >= numbers.known_min && starts.len() - known >= numbers.later_min;
+        let rule = self.split_rule()?;
+        let Some(known) = rule.known_of(starts.len()) else { return Ok(None) };
         let (known, later) = starts.split_at(known);
-        Ok(is_enough.then(|| [known, self.log.latest(later, numbers.responses_max, numbers.later_min)]))
+        Ok(Some([known, self.log.latest(later, rule.numbers.responses_max, rule.numbers.later_min)]))
+    }
+
+    fn split_rule(&self) -> Result<SplitRule> {
+        let numbers = statistics::numbers(&self.data)?.backtest;
+        let train_share = self.data.parsed::<PlannerThresholds>("planner.toml")?.backtest.train_share;
+        Ok(SplitRule { numbers, train_share })
     }
 
     /// Some responses laid out, for any number of configurations.
@@ -341,6 +350,30 @@ impl Responses {
         window::inputs(origin, profile.events, profile.sessions, &self.window)
     }
 }
+
+/// How sessions are split into earlier and later ones.
+struct SplitRule {
+    numbers: BacktestNumbers,
+    train_share: f64,
+}
+
+impl SplitRule {
+    /// How many of so many sessions are the earlier ones; none if there are too few for both.
+    fn known_of(&self, sessions: usize) -> Option<usize> {
+        let known = (self.train_share * sessions as f64).floor() as usize;
+        let is_enough = known >= self.numbers.known_min && sessions - known >= self.numbers.later_min;
+        is_enough.then_some(known)
+    }
+
+    /// The fewest sessions that can be split.
+    fn sessions_min(&self) -> u64 {
+        let least = self.numbers.known_min + self.numbers.later_min;
+        (least..).take(SESSIONS_TRIED).find(|&sessions| self.known_of(sessions).is_some()).unwrap_or(usize::MAX) as u64
+    }
+}
+
+/// Of shares that leave no later sessions no number is enough.
+const SESSIONS_TRIED: usize = 1_000_000;
 
 /// Responses laid out for a replay.
 pub struct Laid {

@@ -65,8 +65,9 @@ struct Analysis<'a> {
     proposal: Proposal,
     /// Whether all figures come from the responses themselves.
     is_own: bool,
-    /// Whether rules spoke on other sessions than those that they were judged on.
-    is_split: bool,
+    /// How many sessions there are, and how many are needed to judge rules on others than those that they spoke on; none
+    /// where there are enough.
+    too_few: Option<(u64, u64)>,
 }
 
 /// Reads, sums up, judges, replays, shows, writes.
@@ -85,7 +86,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     };
     let numbers = statistics::numbers(&responses.data)?;
     // Rules speak on the earlier sessions and are judged on the later ones, where there are enough for both.
-    let RuleBasis { mut observed, coverage, later } = responses.rule_basis(&context.pseudonyms, &numbers)?;
+    let RuleBasis { mut observed, coverage, later, sessions, sessions_min } =
+        responses.rule_basis(&context.pseudonyms, &numbers)?;
     if responses.log.is_empty() && !args.asked.input.allow_empty {
         return Err(responses.nothing_found());
     }
@@ -110,8 +112,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     whose.hold_what_does_not_pay(&mut found);
     let proposal = Proposal::new(&file, found)?.titled(&file, &worth(&gate));
-    let is_split = later.is_some();
-    let analysis = Analysis { file: &file, responses: &responses, gate, proposal, is_own: others.is_none(), is_split };
+    let is_own = others.is_none();
+    let too_few = later.is_none().then_some((sessions, sessions_min));
+    let analysis = Analysis { file: &file, responses: &responses, gate, proposal, is_own, too_few };
     context.show(|context| show(args, context, &analysis))?;
     conclude(args, context, &analysis)
 }
@@ -131,7 +134,7 @@ fn show(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Resu
 
 /// What was read and how it was answered, in the order and with the labels of the published tool.
 fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Result<()> {
-    let Analysis { file, responses, gate, proposal, is_split, .. } = analysis;
+    let Analysis { file, responses, gate, proposal, too_few, .. } = analysis;
     let err = &mut context.err;
     for place in responses.places() {
         writeln!(err, "# input:  {place}")?;
@@ -158,12 +161,18 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
     if let Some(((before, after), (most_before, most_after))) = gate.host_shares().zip(gate.shares()) {
         let baseline = thousands(gate.baseline.round() as u64);
         let [host, all] = &gate.names;
-        if *is_split {
-            let sessions = counted(gate.sessions, "later session");
-            writeln!(
+        match too_few {
+            None => writeln!(
                 err,
-                "# rules speak on the earlier sessions and are judged on {sessions}, which the next lines are about"
-            )?;
+                "# rules speak on the earlier sessions and are judged on {}, which the next lines are about",
+                counted(gate.sessions, "later session")
+            )?,
+            Some((sessions, needed)) => writeln!(
+                err,
+                "# {}, too few to judge on later ones ({} are needed): proposals are judged on what they were found on",
+                counted(*sessions, "session"),
+                thousands(*needed)
+            )?,
         }
         writeln!(
             err,
@@ -231,7 +240,7 @@ fn json_fields(analysis: &Analysis<'_>) -> serde_json::Value {
             "host": { "reach": gate.names[0], "saved_before": gate.host[0], "saved_after": gate.host[1] },
             "passed": !gate.fails(),
             "sessions": gate.sessions,
-            "held_out": analysis.is_split,
+            "held_out": analysis.too_few.is_none(),
         },
         "findings": findings::json(&proposal.findings),
         "changes": proposal.count(),

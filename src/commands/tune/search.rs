@@ -166,10 +166,10 @@ fn show(
         }));
         return args.asked.output.write_json("tune search", fields, context);
     }
-    let tables = search::tables(found, args.write.explain);
     if form == TableFormat::Csv {
-        return tables.first().map_or(Ok(()), |(_, path)| path.write(context.out, form, context.width));
+        return search::steps(found).write(context.out, form, context.width);
     }
+    let tables = search::tables(found, args.write.explain);
     let is_named = form != TableFormat::Md || args.asked.output.names;
     writeln!(context.out, "{}", form.sentence(&input.covered(is_named)))?;
     writeln!(context.out, "{}", form.sentence(&search::sentence(found, &reaches.chosen().name)))?;

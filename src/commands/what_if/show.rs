@@ -94,8 +94,9 @@ pub fn sweep(args: &Args, swept: &mut Swept, input: &Input, context: &mut Contex
     if let Some(why) = rows.iter().find_map(|(_, report)| report.not_estimated.as_ref()) {
         writeln!(context.out, "\nnot estimated: {why}")?;
     }
-    if let Some(basis) = first.and_then(report::basis) {
-        writeln!(context.out, "\n{basis}")?;
+    let reports: Vec<&PolicyReport> = rows.iter().map(|(_, report)| *report).collect();
+    for line in report::unpriced_of_all(&reports).into_iter().chain(first.and_then(report::basis)) {
+        writeln!(context.out, "\n{}", form.sentence(&line))?;
     }
     Ok(())
 }
@@ -119,6 +120,9 @@ fn in_words(args: &Args, reports: &[PolicyReport], context: &mut Context<'_>) ->
     }
     report::comparison(reports).write(context.out, form, context.width)?;
     let cheapest_first = report::by_cost(reports);
+    if let Some(unpriced) = report::unpriced_of_all(&cheapest_first) {
+        writeln!(context.out, "\n{}", form.sentence(&unpriced))?;
+    }
     let parts = report::clear_parts(&cheapest_first);
     if !parts.is_empty() {
         writeln!(context.out, "\n{}", report::CLEAR_PARTS)?;

@@ -29,6 +29,27 @@ pub fn looks(telling: &Telling<'_>, finding: &BillFinding) -> Table {
         .table()
 }
 
+/// The same for programs, by the names that they have in JSON: plain numbers, and nothing where there is no interval.
+pub fn looks_csv(telling: &Telling<'_>, finding: &BillFinding) -> Table {
+    let end = |end: Option<f64>| end.map(|end| end.to_string()).unwrap_or_default();
+    TableBuilder::of(&finding.looks)
+        .text("by", |look| look.by.clone())
+        .text("name", |look| name(telling, look))
+        .number("sessions", |look| look.sessions.to_string())
+        .number("count", |look| look.count.to_string())
+        .number("before_usd", |look| look.before_usd.to_string())
+        .number("saved_usd", |look| look.saved_usd.to_string())
+        .number("lower_usd", |look| end(look.interval_usd.map(|(lower, _)| lower)))
+        .number("upper_usd", |look| end(look.interval_usd.map(|(_, upper)| upper)))
+        .text("verdict", |look| look.verdict.into_str().to_owned())
+        .table()
+}
+
+/// The name of a part in data.
+fn name(telling: &Telling<'_>, look: &Looked) -> String {
+    if look.by == "project" { telling.part("project", &look.name) } else { look.name.clone() }
+}
+
 fn place(telling: &Telling<'_>, look: &Looked) -> String {
     match look.by.as_str() {
         "all" => "everywhere".to_owned(),
@@ -89,7 +110,7 @@ pub fn made_of(telling: &Telling<'_>, finding: &BillFinding) -> Option<Table> {
 pub fn json(telling: &Telling<'_>, finding: &BillFinding) -> Value {
     let look = |look: &Looked| {
         let mut row = json!(look);
-        row["name"] = json!(if look.by == "project" { telling.part("project", &look.name) } else { look.name.clone() });
+        row["name"] = json!(name(telling, look));
         row
     };
     let session = |one: &InSession| {

@@ -14,6 +14,9 @@ use crate::report::numbers::{counted, percent, thousands, usd};
 pub const NOTHING_TO_SET: &str = "Costs money, and no setting stops it";
 pub const NOT_WORTH: &str = "Not worth it: replayed on these logs, it would have cost more";
 
+/// Before the interval of what is told as "at most": it is about the same bound elsewhere, and goes beyond the one here.
+const IN_OTHERS: &str = "in other sessions like these at most";
+
 /// How the page is told.
 pub struct Telling<'p> {
     /// The page.
@@ -223,7 +226,7 @@ impl Telling<'_> {
         let interval = match self.interval(finding, ends, finding.before_usd) {
             None => String::new(),
             Some(interval) if finding.basis == FindingBasis::Replayed => format!(" {interval}"),
-            Some(interval) => format!(" (sessions like these: {interval})"),
+            Some(interval) => format!(" ({IN_OTHERS} {interval})"),
         };
         let breaks = finding.breaks.as_ref().map(|words| format!("; {words}")).unwrap_or_default();
         let (saved, before) = (usd(finding.saved_usd), usd(finding.before_usd));
@@ -245,7 +248,7 @@ impl Telling<'_> {
         let advice = update.map_or_else(|| advice.clone(), |update| format!("{update}. Then {advice}"));
         let spared = waited.map(|time| {
             let [all, lower, upper] = [time.seconds_a_day, time.lower, time.upper].map(lasting);
-            format!("at most {all} a day here (sessions like these: [{lower} … {upper}]) and ")
+            format!("at most {all} a day here ({IN_OTHERS} [{lower} … {upper}]) and ")
         });
         let spared = spared.unwrap_or_default();
         let effect = format!("{spared}{saves}{interval}, {basis}");
@@ -413,12 +416,14 @@ impl Telling<'_> {
     /// What is to be kept in mind of the findings that are told.
     pub fn reminders(&self) -> Vec<String> {
         let overlap = self.findings().nth(1).map(|_| "Findings overlap: their savings do not add up.".to_owned());
-        let setting = self.findings().any(|finding| !finding.sets.is_empty()).then(|| {
+        let mut settable = self.findings().filter(|finding| !finding.sets.is_empty()).peekable();
+        let setting = settable.peek().is_some().then(|| {
             let command = self.command(&["tune", "claude-settings", "--dry-run"].map(str::to_owned), self.places);
-            format!(
-                "Settings: `{command}` tries them on all days of these logs and shows the change; without --dry-run it \
-                 writes it."
-            )
+            let so = match settable.all(|finding| finding.update.is_some()) {
+                true => "says what to update before they can be written.",
+                false => "shows the change; without --dry-run it writes it.",
+            };
+            format!("Settings: `{command}` tries them on all days of these logs and {so}")
         });
         overlap.into_iter().chain(setting).collect()
     }

@@ -40,7 +40,7 @@ fn arm(arm: &PlannerArm) -> Value {
         "metrics": arm.metrics.iter().map(metric).collect::<Vec<_>>(),
         "net": net(&arm.net()),
         "total": tally(&arm.total),
-        "random_arguments": { "sent": arm.control.sent(), "near": arm.control.near },
+        "random_arguments": { "sent": arm.control.sent(), "near": arm.control.near, "far": arm.control.far },
         "published_line": effectiveness(&arm.total).to_string(),
         "tools": tools.iter().map(|(tool, books)| json!({ "tool": tool, "books": tally(books) })).collect::<Vec<_>>(),
         "edges": arm.edges.iter().map(edge).collect::<Vec<_>>(),

@@ -105,12 +105,13 @@ fn of_sent(arm: &PlannerArm, count: u64) -> String {
     percent(Share::new(count, arm.total.sent()))
 }
 
-const FIGURES: [ArmRow; 20] = [
+const FIGURES: [ArmRow; 21] = [
     ("prefetched", |arm| thousands(arm.total.sent())),
     ("exact, 3 calls", |arm| of_sent(arm, arm.total.near.exact)),
+    ("exact, 3, random", |arm| percent(Share::new(arm.control.near.exact, arm.control.sent()))),
     ("exact, 10 calls", |arm| of_sent(arm, arm.total.far.exact)),
+    ("exact, 10, random", |arm| percent(Share::new(arm.control.far.exact, arm.control.sent()))),
     ("exact, 3 steps", |arm| of_sent(arm, arm.total.steps.exact)),
-    ("exact, random", |arm| percent(Share::new(arm.control.near.exact, arm.control.sent()))),
     ("value, 3 calls", |arm| of_sent(arm, arm.total.near.target)),
     ("value, 3 steps", |arm| of_sent(arm, arm.total.steps.target)),
     ("tool, once", |arm| of_sent(arm, arm.total.near.name_only)),

@@ -116,16 +116,17 @@ pub(super) fn summary(report: &ReplayReport) -> Vec<String> {
 fn scope(report: &ReplayReport) -> Vec<String> {
     let input = &report.input;
     let (responses, baseline) = report.arms.first().map_or((0, 0), |arm| (arm.total.count(), arm.total.baseline()));
-    let mut lines = vec![
-        format!(
-            "{} with text in {} of {}, {} tokens",
-            counted(responses, "tool response"),
-            counted(input.contexts, "context"),
-            counted(input.sessions, "session"),
-            thousands(baseline)
-        ),
-        format!("baseline: the text as it is (raw); tokens: {}; basis: replayed on the real text", report.counters()),
-    ];
+    let mut lines = vec![format!(
+        "{} with text in {} of {}, {} tokens",
+        counted(responses, "tool response"),
+        counted(input.contexts, "context"),
+        counted(input.sessions, "session"),
+        thousands(baseline)
+    )];
+    let counters = report.counters();
+    if !counters.is_empty() {
+        lines.push(format!("baseline: the text as it is (raw); tokens: {counters}; basis: replayed on the real text"));
+    }
     let entered = thousands(input.context_tokens);
     if baseline > input.context_tokens {
         lines.push(format!(

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::base::bootstrap::Resampling;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
+use crate::base::numbers::counted;
 use crate::rules::RuleThresholds;
 use crate::rules::claude::SettingsFacts;
 use crate::rules::proposal::proposed;
@@ -72,7 +73,8 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
         .first()
         .map_or([0, 0], |(trial, _)| [true, false].map(|side| study.concerned(&trial.sessions, side).count() as u64));
     let [earlier, later] = sessions;
-    let counts = |listed: &str| format!("chosen on {earlier} earlier sessions{listed}, judged on {later} later ones");
+    let (chosen, judged) = (counted(earlier, "earlier session"), counted(later, "later one"));
+    let counts = |listed: &str| format!("chosen on {chosen}{listed}, judged on {judged}");
     let mut evidence = Evidence::of(counts(""), earlier + later);
     let finding = |verdict, evidence| Finding::new(question.rule, question.subject, verdict, evidence);
     if earlier.min(later) < thresholds.sessions_min {

@@ -22,7 +22,7 @@ use crate::rules::search::space::SearchKey;
 use crate::settings::entries::Predicted;
 use crate::settings::{Settings, SettingsFile, what_if};
 
-pub use report::{RULE, findings, sentence, tables};
+pub use report::{RULE, findings, sentence, steps, tables};
 
 /// Name of the sheet.
 pub const SHEET: &str = "search.toml";

@@ -29,6 +29,25 @@ pub fn sentence(search: &Search, who: &str) -> String {
     )
 }
 
+/// The steps, one after the other; without any the columns alone.
+pub fn steps(search: &Search) -> Table {
+    let (earlier, later) = (&search.earlier, &search.later);
+    let mut path = Table::new(&["#step", "change", "now", "#earlier", "#later", "#from", "#to", "holds"]);
+    for (number, step) in (1_u64..).zip(&search.steps) {
+        path.row([
+            number.to_string(),
+            format!("{} = {}", step.key, step.to),
+            step.from.clone().unwrap_or_else(|| "(built in)".to_owned()),
+            share(step.earlier_tokens as f64, earlier),
+            share(step.later.tokens as f64, later),
+            share(step.later.lower, later),
+            share(step.later.upper, later),
+            if step.holds { "yes" } else { "no" }.to_owned(),
+        ]);
+    }
+    path
+}
+
 /// The tables, each with its heading: the path; with `explain` also what the search would have brought before.
 pub fn tables(search: &Search, explain: bool) -> Vec<(String, Table)> {
     let (earlier, later) = (&search.earlier, &search.later);
@@ -43,20 +62,7 @@ pub fn tables(search: &Search, explain: bool) -> Vec<(String, Table)> {
     );
     let mut tables = Vec::new();
     if !search.steps.is_empty() {
-        let mut path = Table::new(&["#step", "change", "now", "#earlier", "#later", "#from", "#to", "holds"]);
-        for (number, step) in (1_u64..).zip(&search.steps) {
-            path.row([
-                number.to_string(),
-                format!("{} = {}", step.key, step.to),
-                step.from.clone().unwrap_or_else(|| "(built in)".to_owned()),
-                share(step.earlier_tokens as f64, earlier),
-                share(step.later.tokens as f64, later),
-                share(step.later.lower, later),
-                share(step.later.upper, later),
-                if step.holds { "yes" } else { "no" }.to_owned(),
-            ]);
-        }
-        tables.push((heading, path));
+        tables.push((heading, steps(search)));
     }
     if let Some(other) = &search.against {
         let mut against = Table::new(&["configuration", "#saves more", "#from", "#to"]);

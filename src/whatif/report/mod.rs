@@ -20,7 +20,7 @@ use crate::whatif::sim::figures::{Outcome, RunBill};
 pub use crate::whatif::report::json::json;
 pub use text::{
     CLEAR_PARTS, basis, by_cost, clear_parts, comparison, examples, explained, first_line, formulas, headline,
-    off_the_bar, sessions, sweep, together, write,
+    off_the_bar, sessions, sweep, together, unpriced_of_all, write,
 };
 
 /// How much of a report is told.

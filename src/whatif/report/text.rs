@@ -1,16 +1,18 @@
 //! The report of a policy in words and tables.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use crate::base::error::Result;
 use crate::report::numbers::{counted, known, percent, signed as figure, thousands, usd};
 use crate::report::table::{Table, TableBuilder, TableFormat};
+use crate::whatif::compaction::SUMMARY_CALL;
 use crate::whatif::report::{PolicyReport, ReportDetail};
 use crate::whatif::sim::breakage::rows::{ClassCount, Strength};
 use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance::{Apart, Distance, DistanceCause, UnforeseenLosses};
-use crate::whatif::sim::figures::{CostVerdict, Outcome, Portion, RunBill, Sides};
+use crate::whatif::sim::figures::{CostVerdict, Outcome, Portion, RunBill, Sides, UnloggedCalls};
 
 /// Writes the report: first the answer, then what it rests on, then the tables.
 pub fn write(
@@ -312,7 +314,8 @@ fn answer(report: &PolicyReport) -> Vec<String> {
         lines.push(saved(outcome));
         lines.push(paid(outcome));
     } else if let Some(outcome) = report.outcome.as_ref().filter(|outcome| outcome.tokens_removed != 0) {
-        lines.push(saved(outcome));
+        let (is_saving, words) = contexts(outcome);
+        lines.push(format!("{}: {words}", if is_saving { "saved" } else { "paid" }));
     }
     lines.extend(broken(report));
     if let Some(outcome) = told {
@@ -362,32 +365,54 @@ fn spread(outcome: &Outcome) -> Option<String> {
     })
 }
 
-fn saved(outcome: &Outcome) -> String {
+/// What became of the size of contexts, and whether that is a saving.
+fn contexts(outcome: &Outcome) -> (bool, String) {
     let before = outcome.total.baseline.spent.prompt().max(1);
     let share = outcome.tokens_removed as f64 / before as f64;
     let removed = outcome.tokens_removed.unsigned_abs().try_into().unwrap_or(u64::MAX);
-    let verb = if outcome.tokens_removed < 0 { "more" } else { "fewer" };
-    format!("saved: {} {verb} tokens in contexts ({} of all sent)", thousands(removed), percent(share.abs()))
+    let is_saving = outcome.tokens_removed >= 0;
+    let word = if is_saving { "fewer" } else { "more" };
+    (is_saving, format!("{} {word} tokens in contexts ({} of all sent)", thousands(removed), percent(share.abs())))
+}
+
+/// All that became less, or all that became more; calls besides those of the log have their tokens beside them.
+fn changes(outcome: &Outcome, savings: bool) -> Vec<String> {
+    let (before, after) = (outcome.total.baseline.spent, outcome.total.policy.spent);
+    let change = |of: fn(&Spent) -> u64, what: &str| {
+        let (before, after) = (of(&before), of(&after));
+        let word = if after < before { "fewer" } else { "more" };
+        (after != before && outcome.extra.is_empty())
+            .then(|| (after < before, format!("{} {word} tokens {what}", thousands(after.abs_diff(before)))))
+    };
+    let others = [change(Spent::write, "written to the cache"), change(|spent| spent.uncached, "paid in full")];
+    let all = std::iter::once(contexts(outcome)).chain(others.into_iter().flatten());
+    all.filter(|(is_saving, _)| *is_saving == savings).map(|(_, words)| words).collect()
+}
+
+fn saved(outcome: &Outcome) -> String {
+    let saved = changes(outcome, true);
+    format!("saved: {}", if saved.is_empty() { "nothing".to_owned() } else { saved.join(", ") })
 }
 
 fn paid(outcome: &Outcome) -> String {
-    if outcome.extra.is_empty() {
-        let (before, after) = (outcome.total.baseline.spent, outcome.total.policy.spent);
-        let change = |of: fn(&Spent) -> u64, what: &str| {
-            let (before, after) = (of(&before), of(&after));
-            let word = if after < before { "fewer" } else { "more" };
-            (after != before).then(|| format!("{} {word} tokens {what}", thousands(after.abs_diff(before))))
-        };
-        let changes = [change(Spent::write, "written to the cache"), change(|spent| spent.uncached, "paid in full")];
-        let changes: Vec<String> = changes.into_iter().flatten().collect();
-        let rest = if changes.is_empty() { String::new() } else { format!("; {}", changes.join(", ")) };
-        return format!("paid: no calls besides the log's{rest}");
+    let one = |(cause, extra): (&&str, &UnloggedCalls)| {
+        format!("{} {} ({})", counted(extra.calls, "call"), purpose(cause), cost(&extra.cost))
+    };
+    let calls: Vec<String> = outcome.extra.iter().map(one).collect();
+    let calls = if calls.is_empty() { "no calls besides the log's".to_owned() } else { calls.join(", ") };
+    let more = changes(outcome, false);
+    let rest = if more.is_empty() { String::new() } else { format!("; {}", more.join(", ")) };
+    format!("paid: {calls}{rest}")
+}
+
+/// What calls besides those of the log are made for, in words.
+fn purpose(cause: &str) -> &'static str {
+    match cause {
+        "keep_alive" => "to keep the cache alive",
+        "tool_retry" => "to ask again for a tool that was not listed",
+        SUMMARY_CALL => "to sum up a context",
+        _ => "for other reasons",
     }
-    let calls = outcome
-        .extra
-        .iter()
-        .map(|(cause, extra)| format!("{} for {cause} ({})", counted(extra.calls, "call"), cost(&extra.cost)));
-    format!("paid: {}", calls.collect::<Vec<_>>().join(", "))
 }
 
 /// What is missed; nothing about policies that change no context.
@@ -463,12 +488,29 @@ pub fn comparison(reports: &[PolicyReport]) -> Table {
 }
 
 /// What dollars leave out.
-pub fn unpriced(outcome: &Outcome) -> Option<String> {
-    let one = |(model, sides): (&str, &Sides)| {
-        let requests = counted(sides.unpriced_requests, "request");
-        format!("{} of {requests} to {model}", counted(sides.unpriced_tokens(), "token"))
+fn unpriced(outcome: &Outcome) -> Option<String> {
+    unpriced_of([outcome])
+}
+
+/// What the dollars of reports side by side leave out: the same requests, which another context may give other sizes.
+pub fn unpriced_of_all(reports: &[&PolicyReport]) -> Option<String> {
+    let told = reports.iter().filter(|report| report.not_estimated.is_none());
+    unpriced_of(told.filter_map(|report| report.outcome.as_ref()))
+}
+
+fn unpriced_of<'o>(outcomes: impl IntoIterator<Item = &'o Outcome>) -> Option<String> {
+    let mut models: BTreeMap<&str, Vec<&Sides>> = BTreeMap::new();
+    for (model, sides) in outcomes.into_iter().flat_map(Outcome::unpriced) {
+        models.entry(model).or_default().push(sides);
+    }
+    let one = |(model, sides): (&str, Vec<&Sides>)| {
+        let requests = sides.iter().map(|sides| sides.unpriced_requests).max().unwrap_or_default();
+        let tokens = || sides.iter().map(|sides| sides.unpriced_tokens());
+        let (least, most) = (tokens().min().unwrap_or_default(), tokens().max().unwrap_or_default());
+        let from = if least < most { format!("{} to ", thousands(least)) } else { String::new() };
+        format!("{from}{} of {} to {model}", counted(most, "token"), counted(requests, "request"))
     };
-    let models: Vec<String> = outcome.unpriced().map(one).collect();
+    let models: Vec<String> = models.into_iter().map(one).collect();
     (!models.is_empty())
         .then(|| format!("without a price, and in no dollars or per cent of them: {}", models.join(", ")))
 }

@@ -65,11 +65,18 @@ pub fn distance(simulator: &Simulator<'_>, blind: &SimulatedRun, resampling: &Re
         apart,
     };
     let mut parts: Vec<DistanceCause> = ranges.into_iter().map(part).filter(|part| part.apart.units() != 0).collect();
-    parts.sort_by(|a, b| {
-        let size = |part: &DistanceCause| std::cmp::Reverse(part.apart.units().unsigned_abs());
-        (size(a), &a.model, &a.versions, a.cause).cmp(&(size(b), &b.model, &b.versions, b.cause))
-    });
+    largest_first(&mut parts, &total.cost_billed);
     Distance { total, parts, losses: losses(simulator, resampling) }
+}
+
+/// Orders causes by their share of the bill, as it is told: what has no price is in no dollars, and comes by its tokens.
+pub fn largest_first(parts: &mut [DistanceCause], bill: &Cost) {
+    parts.sort_by(|a, b| {
+        let share = |part: &DistanceCause| part.apart.share_of(bill).abs();
+        let units = |part: &DistanceCause| std::cmp::Reverse(part.apart.units().unsigned_abs());
+        let rest = |part: &DistanceCause| (units(part), part.model.clone(), part.versions.clone(), part.cause);
+        share(b).total_cmp(&share(a)).then_with(|| rest(a).cmp(&rest(b)))
+    });
 }
 
 /// How often the cache was missed for no reason in the log.

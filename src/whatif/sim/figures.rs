@@ -91,6 +91,7 @@ pub enum CostVerdict {
     #[strum(serialize = "more expensive")]
     MoreExpensive,
     /// The difference is within what the simulation itself is off.
+    #[serde(rename = "no clear winner")]
     #[strum(serialize = "no clear winner")]
     NoClearWinner,
 }
