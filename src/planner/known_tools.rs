@@ -201,7 +201,9 @@ fn is_under(projection: &str, list: &str) -> bool {
 fn changes(model: &ToolModel) -> AnswerEffect {
     match model.side_effect_class {
         SideEffectClass::MutatesLocal | SideEffectClass::MutatesExternal => AnswerEffect::Surely,
-        SideEffectClass::Indeterminate if model.value_class != ValueClass::AuditOnly => AnswerEffect::Perhaps,
+        SideEffectClass::Indeterminate | SideEffectClass::Other if model.value_class != ValueClass::AuditOnly => {
+            AnswerEffect::Perhaps
+        }
         _ => AnswerEffect::Nothing,
     }
 }

@@ -7,7 +7,6 @@
 
 pub mod opportunities;
 
-pub mod effectiveness;
 pub mod prefetches;
 pub mod report;
 

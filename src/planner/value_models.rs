@@ -1,5 +1,6 @@
 //! The effective value model of every tool: what devboy ships, what it ships for a provider, and what the user's file
-//! says, laid over each other field by field.
+//! says. Of a configuration the strongest layer that knows a tool is all that counts, as the pipeline reads it; what was
+//! mined is laid over what is shipped field by field.
 //!
 //! Provider models are held under live names (`mcp__<server>__<verb>`), so that equal verbs of two servers do not
 //! collide.
@@ -54,6 +55,8 @@ pub enum LayerPrecedence {
 #[derive(Debug)]
 struct LayerValues {
     level: Level,
+    /// Where the model stands.
+    place: String,
     leaves: Vec<(KeyPath, Value, String)>,
 }
 
@@ -81,7 +84,7 @@ impl ModelLayers {
         if !leaves.iter().any(|(key, ..)| *key == class) {
             leaves.push((class, Value::from("indeterminate"), place.to_owned()));
         }
-        self.say(tool, LayerValues { level, leaves });
+        self.say(tool, LayerValues { level, place: place.to_owned(), leaves });
         Ok(())
     }
 
@@ -114,9 +117,9 @@ impl ModelLayers {
         for (tool, said) in &tools {
             let mut place = |key: &KeyPath| format!("{}:{}", file.path.shown(), file.line_of(key).unwrap_or(1));
             let level = if tool == ANY { Level::Wildcard } else { Level::User };
-            let mut leaves = Vec::new();
-            flatten(said, &KeyPath::from(["tools", tool]), &mut place, &mut leaves);
-            self.say(tool, LayerValues { level, leaves });
+            let (at, mut leaves) = (KeyPath::from(["tools", tool]), Vec::new());
+            flatten(said, &at, &mut place, &mut leaves);
+            self.say(tool, LayerValues { level, place: place(&at), leaves });
         }
     }
 
@@ -137,9 +140,10 @@ impl ModelLayers {
             let blanket = self.tools.get(ANY).and_then(|said| said.first());
             let model = effective(tool, said, blanket, precedence)?;
             let annotated: Vec<_> = said.iter().filter(|said| said.level < Level::User).collect();
-            if !annotated.is_empty() && annotated.len() < said.len() {
+            if let Some(top) = said.last().filter(|top| top.level == Level::User && !annotated.is_empty()) {
                 let below = effective(tool, annotated, None, precedence)?;
-                overridden(tool, &below.model, &model, &mut problems);
+                let block = ValueSource { level: top.level, place: top.place.clone() };
+                overridden(tool, &below.model, &model, block, &mut problems);
             }
             models.insert(tool.clone(), model);
         }
@@ -175,7 +179,7 @@ impl ValueModel {
             (Some(false), _) => false,
             (_, SideEffectClass::Pure | SideEffectClass::ReadOnly) => true,
             (allowed, SideEffectClass::Indeterminate) => allowed == Some(true),
-            (_, SideEffectClass::MutatesLocal | SideEffectClass::MutatesExternal) => false,
+            (_, SideEffectClass::MutatesLocal | SideEffectClass::MutatesExternal | SideEffectClass::Other) => false,
         }
     }
 
@@ -251,7 +255,8 @@ impl ValueModels {
         let mut found = std::mem::take(&mut self.problems);
         let is_known = |tool: &String| tool == ANY || known.contains(tool) || self.models.contains_key(tool);
         for (tool, model) in &self.models {
-            let mut check = ModelCheck { at: KeyPath::from(["tools", tool]), model, found: &mut found };
+            let at = KeyPath::from(["tools", tool]);
+            let mut check = ModelCheck { at, model, block: None, found: &mut found };
             check.links(self);
             check.numbers();
             check.names("invalidates", &model.model.invalidates, is_known);
@@ -288,6 +293,8 @@ impl ValueModels {
 struct ModelCheck<'a> {
     at: KeyPath,
     model: &'a ValueModel,
+    /// Where the user's block stands, for what it leaves out.
+    block: Option<ValueSource>,
     found: &'a mut Vec<ModelProblem>,
 }
 
@@ -332,14 +339,14 @@ impl ModelCheck<'_> {
     }
 
     fn report(&mut self, severity: Severity, key: KeyPath, message: String) {
-        let source = key.upwards().find_map(|key| self.model.sources.get(&key)).cloned();
+        let source = key.upwards().find_map(|key| self.model.sources.get(&key)).or(self.block.as_ref()).cloned();
         self.found.push(ModelProblem { severity, key, source, message });
     }
 }
 
 /// What the user's block takes away from the annotation below it.
-fn overridden(tool: &str, below: &ToolModel, model: &ValueModel, found: &mut Vec<ModelProblem>) {
-    let mut check = ModelCheck { at: KeyPath::from(["tools", tool]), model, found };
+fn overridden(tool: &str, below: &ToolModel, model: &ValueModel, block: ValueSource, found: &mut Vec<ModelProblem>) {
+    let mut check = ModelCheck { at: KeyPath::from(["tools", tool]), model, block: Some(block), found };
     let kept: BTreeSet<_> = model.model.follow_up.iter().map(|link| &link.tool).collect();
     let lost: Vec<_> = below.follow_up.iter().map(|link| &link.tool).filter(|tool| !kept.contains(tool)).collect();
     if !lost.is_empty() {

@@ -31,20 +31,22 @@ pub fn write(dir: &Path, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms)
             continue;
         }
         let events: Vec<PipelineEvent> = session.iter().map(|event| recorded(event, log, laid, names)).collect();
-        // Nobody asked for what the planner fetched, so that it is not summed up.
-        let summary =
-            SummaryLine::of(&events).map(|summary| serde_json::to_string(&summary).expect("a summary prints"));
-        let mut text = String::new();
+        let (mut text, mut planned) = (String::new(), Vec::new());
         for event in &events {
             text += &line(event);
-            behind.take(at).for_each(|planned| text += &line(&recorded(planned, log, laid, names)));
+            let before = planned.len();
+            planned.extend(behind.take(at).map(|planned| recorded(planned, log, laid, names)));
+            planned[before..].iter().for_each(|planned| text += &line(planned));
             at += 1;
         }
+        let summary = SummaryLine::of(&events, &planned);
         for event in beside {
             let line = ContextLine::of(recorded(event, log, laid, names));
             text += &(serde_json::to_string(&line).expect("an event prints") + "\n");
         }
-        summary.into_iter().for_each(|summary| text += &(summary + "\n"));
+        if let Some(summary) = summary {
+            text += &(serde_json::to_string(&summary).expect("a summary prints") + "\n");
+        }
         write_private(&dir.join(format!("{session_hash}.jsonl")), text)?;
         files += 1;
     }

@@ -116,8 +116,8 @@ pub fn configured(stage: &PlannerStage, data: &Data) -> Result<Planner> {
     let by_link = table == Selectivity::default();
     Ok(Planner {
         name: CONFIGURED,
-        about: "your configuration over the shipped annotations, expected value",
-        models: layers.resolve(LayerPrecedence::ByField)?,
+        about: "your configuration, and the shipped annotations of tools that it does not name, expected value",
+        models: layers.resolve(LayerPrecedence::WholeModel)?,
         kind: if by_link { PlannerKind::ByLink } else { PlannerKind::ByTable { learned: None, table, numbers } },
     })
 }
@@ -126,7 +126,7 @@ pub fn configured(stage: &PlannerStage, data: &Data) -> Result<Planner> {
 fn coverage_of(stage: &PlannerStage, data: &Data, numbers: &BacktestNumbers) -> Result<PromiseCoverage> {
     let mut layers = layers(stage, &Annotations::load(data)?)?;
     layers.user(&stage.file);
-    let models = layers.resolve(LayerPrecedence::ByField)?;
+    let models = layers.resolve(LayerPrecedence::WholeModel)?;
     let selectivity = data.read(SHEET, SelectivityThresholds::parse)?;
     let (told, PlannerThresholds { judge, targets, resampling, .. }) = (stage.told(), &stage.numbers);
     let known = KnownTools::new(&models, told, &stage.numbers);

@@ -1,5 +1,7 @@
 //! R7: no longer prefetch for tools whose answers go unused, and switch the planner on where they are used.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use toml_edit::Value;
 
@@ -7,10 +9,12 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
 use crate::frames::fingerprint::ToolCosts;
-use crate::rules::annotations::Annotation;
+use crate::rules::annotations::{Annotation, Annotations};
+use crate::rules::proposal::proposed;
 use crate::rules::recorded::{EVERYTHING, RecordedSubject};
 use crate::rules::tool_keys::{TOOLS, classes, costs, link_list, of_new_block, shipped};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
+use crate::settings::SettingsFile;
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::settings::tool_model::ToolModel;
 
@@ -203,6 +207,24 @@ impl SpeculationJudge<'_> {
             return format!("only {} prefetches recorded (need ≥ {need})", all.all);
         }
         format!("only {} of {} prefetches judged (need ≥ {need}; {ANNOTATE} judges them)", all.judged, all.all)
+    }
+}
+
+/// Gives every new block that forbids speculation what the shipped annotation says and nobody proposes: what another rule
+/// wanted to say there may have been held since.
+pub fn complete(findings: &mut Vec<Finding>, file: &SettingsFile, annotations: &Annotations) {
+    let forbids = |finding: &Finding| {
+        let block = KeyPath::from([TOOLS, finding.subject.as_str()]);
+        let is_wanted = proposed(finding).is_some_and(|delta| delta.key == block.child("speculate"));
+        finding.rule == RULE.id && is_wanted && file.get(&block).is_none()
+    };
+    let names: Vec<String> = findings.iter().filter(|one| forbids(one)).map(|one| one.subject.clone()).collect();
+    for name in names {
+        let Some(annotation) = annotations.of(&name) else { continue };
+        let block = KeyPath::from([TOOLS, name.as_str()]);
+        let said: BTreeSet<KeyPath> = findings.iter().filter_map(proposed).map(|delta| delta.key.clone()).collect();
+        let is_missing = |filler: &Finding| proposed(filler).is_some_and(|delta| !said.contains(&delta.key));
+        findings.extend(copied(&name, &block, &annotation).into_iter().filter(is_missing));
     }
 }
 

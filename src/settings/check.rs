@@ -7,7 +7,7 @@ use toml_edit::{InlineTable, Value};
 
 use super::document::at_line;
 use super::outline::DocumentOutline;
-use super::schema::SchemaNode;
+use super::schema::{SchemaNode, SettingKind, quoted};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::settings::{spell, tree};
@@ -60,6 +60,7 @@ impl OutlineCheck<'_> {
             }
             (SchemaNode::List(_), _) => self.problem(at, "a list of tables", value),
             (SchemaNode::Leaf { kind, .. }, _) if !kind.accepts(value) => self.problem(at, &kind.describe(), value),
+            (SchemaNode::Leaf { kind: SettingKind::Word(known), .. }, _) => self.word(known, value, at),
             (SchemaNode::Leaf { .. }, _) => {}
         }
     }
@@ -80,6 +81,16 @@ impl OutlineCheck<'_> {
     fn problem(&mut self, at: &KeyPath, expected: &str, found: &Value) {
         let message = format!("`{at}` must be {expected}, found {}", spell::value(found));
         self.problems.push((self.line(at), message));
+    }
+
+    /// A word of an open list: one that is not known is no error, others may know it.
+    fn word(&mut self, known: &[String], value: &Value, at: &KeyPath) {
+        if value.as_str().is_some_and(|word| known.iter().any(|name| name == word)) {
+            return;
+        }
+        let message =
+            format!("`{at}` is {}, which is none of {}: it allows nothing", spell::value(value), quoted(known));
+        self.warnings.push(Warning { line: self.line(at), key: at.to_string(), message, suggestion: None });
     }
 
     fn missing(&mut self, name: &str, built_in: Option<&Value>, at: &KeyPath) {

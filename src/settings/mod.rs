@@ -26,7 +26,7 @@ mod spell;
 mod tree;
 pub mod write;
 
-pub use crate::settings::schema::CURRENT_VERSION;
+pub use crate::settings::schema::{CURRENT_VERSION, is_idle};
 pub use crate::settings::write::{WantedValue, apply, unified_diff};
 pub use check::Warning;
 pub use document::{SettingsFile, syntax_error};

@@ -24,8 +24,8 @@ pub(super) enum SchemaNode {
     Table { fields: Vec<(String, Self)>, each: Option<Box<Self>> },
     /// A list of tables.
     List(Box<Self>),
-    /// A value.
-    Leaf { kind: SettingKind, required: bool },
+    /// A value; an idle one is accepted and changes nothing.
+    Leaf { kind: SettingKind, required: bool, idle: bool },
 }
 
 /// What a value may be.
@@ -34,10 +34,18 @@ pub(super) enum SettingKind {
     Bool,
     Text,
     TextList,
-    Int { min: i64, max: i64 },
-    Float { min: f64, max: f64 },
+    Int {
+        min: i64,
+        max: i64,
+    },
+    Float {
+        min: f64,
+        max: f64,
+    },
     PositiveFloat,
     OneOf(Vec<String>),
+    /// The known words of an open list.
+    Word(Vec<String>),
 }
 
 impl SchemaNode {
@@ -119,7 +127,7 @@ impl SettingKind {
     pub(super) fn accepts(&self, value: &Value) -> bool {
         match self {
             Self::Bool => value.is_bool(),
-            Self::Text => value.is_str(),
+            Self::Text | Self::Word(_) => value.is_str(),
             Self::TextList => value.as_array().is_some_and(|list| list.iter().all(Value::is_str)),
             Self::Int { min, max } => value.as_integer().is_some_and(|number| (*min..=*max).contains(&number)),
             Self::Float { min, max } => finite(value).is_some_and(|number| (*min..=*max).contains(&number)),
@@ -132,19 +140,21 @@ impl SettingKind {
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Bool => "true or false".to_owned(),
-            Self::Text => "a string".to_owned(),
+            Self::Text | Self::Word(_) => "a string".to_owned(),
             Self::TextList => "a list of strings".to_owned(),
             Self::Int { min, max: i64::MAX } => format!("a whole number of at least {min}"),
             Self::Int { min, max } => format!("a whole number from {min} to {max}"),
             Self::Float { min, max: f64::INFINITY } => format!("a number of at least {min}"),
             Self::Float { min, max } => format!("a number from {min} to {max}"),
             Self::PositiveFloat => "a number above 0".to_owned(),
-            Self::OneOf(names) => {
-                let quoted: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
-                format!("one of {}", quoted.join(", "))
-            }
+            Self::OneOf(names) => format!("one of {}", quoted(names)),
         }
     }
+}
+
+/// `"a", "b"`
+pub(super) fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }
 
 /// The name that stands for any key of the user's choice.
@@ -175,11 +185,14 @@ fn item_node(item: &Item) -> SchemaNode {
 }
 
 fn leaf(rule: &str) -> SchemaNode {
-    let (rule, required) = match rule.strip_prefix("required ") {
-        Some(rest) => (rest, true),
-        None => (rule, false),
-    };
-    SchemaNode::Leaf { kind: kind(rule), required }
+    let (rule, idle) = marked(rule, "idle ");
+    let (rule, required) = marked(rule, "required ");
+    SchemaNode::Leaf { kind: kind(rule), required, idle }
+}
+
+/// The rule without a mark in front, and whether it had it.
+fn marked<'r>(rule: &'r str, mark: &str) -> (&'r str, bool) {
+    rule.strip_prefix(mark).map_or((rule, false), |rest| (rest, true))
 }
 
 fn kind(rule: &str) -> SettingKind {
@@ -195,8 +208,18 @@ fn kind(rule: &str) -> SettingKind {
             SettingKind::Float { min: min.parse().unwrap_or(f64::MIN), max: max.parse().unwrap_or(f64::INFINITY) }
         }
         "positive" => SettingKind::PositiveFloat,
-        _ => SettingKind::OneOf(rule.trim_start_matches("one of ").split(", ").map(str::to_owned).collect()),
+        "word" => SettingKind::Word(names_in(rule.trim_start_matches("word of "))),
+        _ => SettingKind::OneOf(names_in(rule.trim_start_matches("one of "))),
     }
+}
+
+fn names_in(list: &str) -> Vec<String> {
+    list.split(", ").map(str::to_owned).collect()
+}
+
+/// Whether a key is accepted and changes nothing, here or in the published system.
+pub fn is_idle(key: &KeyPath) -> bool {
+    matches!(SchemaNode::root().find(key), Some(SchemaNode::Leaf { idle: true, .. }))
 }
 
 /// The version that devboy writes.

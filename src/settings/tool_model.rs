@@ -37,6 +37,9 @@ pub enum SideEffectClass {
     /// Cannot be told statically (a shell).
     #[default]
     Indeterminate,
+    /// A class that devboy does not know: the list of classes is open. Nothing allows a call ahead then.
+    #[serde(other)]
+    Other,
 }
 
 impl SideEffectClass {

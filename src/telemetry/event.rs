@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::telemetry::effectiveness::Effectiveness;
 
 /// One line of an event file.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -171,9 +173,18 @@ pub struct SessionSummary {
     /// Share of the events that was recorded.
     #[serde(default = "one")]
     pub sample_rate_applied: f64,
+    /// What the planner and L0 spared, the planner's own events included.
+    #[serde(deserialize_with = "lenient")]
+    pub enrichment: Effectiveness,
     /// Events of the most frequent endpoints.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub endpoint_mix: BTreeMap<String, u64>,
+}
+
+/// Counters that do not fit count as nothing.
+fn lenient<'de, D: Deserializer<'de>>(from: D) -> Result<Effectiveness, D::Error> {
+    let counters = serde_json::Value::deserialize(from)?;
+    Ok(serde_json::from_value(counters).unwrap_or_default())
 }
 
 /// A summary as it stands among events.
@@ -187,8 +198,9 @@ pub struct SummaryLine {
 }
 
 impl SummaryLine {
-    /// Sums up the events of one session; none without events.
-    pub fn of(events: &[PipelineEvent]) -> Option<Self> {
+    /// Sums up the events of one session; none without events. Nobody asked for what the planner did: of that only the
+    /// effect is counted.
+    pub fn of(events: &[PipelineEvent], planned: &[PipelineEvent]) -> Option<Self> {
         let first = events.first()?;
         let share =
             |layer: &str| events.iter().filter(|event| event.layer_used == layer).count() as f64 / events.len() as f64;
@@ -196,6 +208,8 @@ impl SummaryLine {
         let sent: u64 = events.iter().map(|event| event.tokens_final).sum();
         let times = || events.iter().map(|event| event.ts_ms);
         let (start, end) = (times().min()?, times().max()?);
+        let mut enrichment = Effectiveness::default();
+        events.iter().chain(planned).for_each(|event| enrichment.add_written(event));
         let data = SessionSummary {
             session_hash: first.session_hash.clone(),
             total_events: events.len() as u64,
@@ -211,6 +225,7 @@ impl SummaryLine {
             duration_sec: u64::try_from((end - start) / 1000).unwrap_or_default(),
             ended_at_ms: end,
             sample_rate_applied: first.sample_rate_applied,
+            enrichment,
             endpoint_mix: endpoint_mix(events),
         };
         Some(Self { kind: "session_summary".to_owned(), data })

@@ -191,12 +191,17 @@ pub struct RecordedPlan {
 impl RecordedPlan {
     /// Whether a response cost 130 % of what was expected, or more (published definition).
     pub fn is_overrun(&self, tokens: u32) -> bool {
-        self.predicted > 0 && u64::from(tokens) * 10 >= u64::from(self.predicted) * 13
+        is_overrun(self.predicted, tokens.into())
     }
 }
 
+/// See [`RecordedPlan::is_overrun`].
+pub(super) fn is_overrun(predicted: u32, tokens: u64) -> bool {
+    predicted > 0 && tokens * 10 >= u64::from(predicted) * 13
+}
+
 /// Why the planner declined (published spellings).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Decline {
     /// Over the token budget.
@@ -207,11 +212,13 @@ pub enum Decline {
     Preempted,
     /// A prerequisite was missing.
     PrereqMissing,
+    /// A reason that devboy does not know: the list of reasons is open.
+    Other,
 }
 
 impl Decline {
-    /// All reasons.
-    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
+    /// All reasons that have a published word.
+    pub const KNOWN: [Self; 4] = [Self::Budget, Self::LowProbability, Self::Preempted, Self::PrereqMissing];
 }
 
 /// What one format would have cost for a response.

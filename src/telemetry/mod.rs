@@ -1,6 +1,7 @@
 //! What the live pipeline records: one event per response and one summary per session, in the published JSONL schema.
 //! Written by `event`, read by the rest.
 
+pub mod effectiveness;
 pub mod log;
 
 mod annotate;

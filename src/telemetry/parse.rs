@@ -287,7 +287,8 @@ impl<'r> Parser<'r> {
         let order = fields.whole(Field::Order).map_or(NO_ORDER, |_| fields.count(Field::Order));
         let shape = odd.known(&shape, |key| key.parse().ok()).unwrap_or(BodyShape::Unknown) as u8;
         let layer = odd.known(&layer, layer_of).unwrap_or(LayerId::L3);
-        let declined = odd.known(&declined, decline_of);
+        let is_declined = !declined.is_empty();
+        let declined = odd.known(&declined, decline_of).or(is_declined.then_some(Decline::Other));
         let formats = [odd.known(&template, self.vocabulary.format), odd.known(&l2_format, self.vocabulary.format)];
         let format = match layer {
             LayerId::L1 => formats[0],
@@ -320,7 +321,7 @@ impl<'r> Parser<'r> {
             format: format.unwrap_or(NO_FORMAT),
             baseline: fields.count(Field::Baseline),
             sent: fields.count(Field::Sent),
-            weight: 1.0 / fields.real(Field::Rate).unwrap_or(1.0),
+            weight: fields.real(Field::Rate).map_or(1.0, stride),
             mixed: fields.flag(Field::Mixed) == Some(true),
             handle_tokens: fields.count(Field::HandleTokens) as u8,
             order,
@@ -500,12 +501,18 @@ fn count(cursor: &mut Cursor<'_>, most: u32) -> Result<u32, Reason> {
     }
 }
 
+/// Calls of which one was recorded: recorders take every n-th, whatever the exact rate (pipeline-compat.md 10.4), and reckon
+/// in single precision.
+fn stride(rate: f64) -> f64 {
+    f64::from((1.0 / rate as f32).round()).max(1.0)
+}
+
 fn layer_of(key: &str) -> Option<LayerId> {
     LayerId::ALL.into_iter().find(|layer| layer.key() == key)
 }
 
 fn decline_of(key: &str) -> Option<Decline> {
-    Decline::ALL.iter().copied().find(|reason| reason.into_str() == key)
+    Decline::KNOWN.into_iter().find(|reason| reason.into_str() == key)
 }
 
 /// The first `N` bytes of SHA-256 that are written as twice as many hex digits; none for an empty text. Some recorders

@@ -95,7 +95,7 @@ fn expected(events: &[Value]) -> BTreeMap<String, Expected> {
         let number = |key: &str| event[key].as_f64().unwrap();
         let name = hidden(&text("endpoint_class"));
         let row = out.entry(name).or_default();
-        let weight = 1.0 / number("sample_rate_applied");
+        let weight = (1.0 / number("sample_rate_applied")).round();
         row.calls += weight;
         row.bytes += weight * number("response_chars");
         let key = (text("session_hash"), event["context_partition"].as_u64(), text("content_sha_prefix_hex"));

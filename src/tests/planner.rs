@@ -108,6 +108,7 @@ fn published_precedence_replaces_the_whole_model_and_says_what_it_hides() {
     let hidden = models.problems.iter().find(|problem| problem.message.contains("hides")).unwrap();
     assert_eq!(hidden.key.to_string(), "tools.Grep.follow_up");
     assert_eq!(hidden.message, "hides the shipped links to Read, Edit, Grep");
+    assert_eq!(hidden.source.as_ref().unwrap().place, "pipeline_config.toml:1");
 }
 
 #[test]
@@ -129,13 +130,14 @@ fn equal_verbs_of_two_servers_keep_their_own_models() {
 
 #[test]
 fn a_class_that_changes_something_is_never_speculated() {
-    use SideEffectClass::{Indeterminate, MutatesExternal, MutatesLocal, Pure, ReadOnly};
+    use SideEffectClass::{Indeterminate, MutatesExternal, MutatesLocal, Other, Pure, ReadOnly};
     let expected = [
         (Pure, [true, false, true]),
         (ReadOnly, [true, false, true]),
         (Indeterminate, [false, false, true]),
         (MutatesLocal, [false, false, false]),
         (MutatesExternal, [false, false, false]),
+        (Other, [false, false, false]),
     ];
     for (class, verdicts) in expected {
         for (speculate, verdict) in [None, Some(false), Some(true)].into_iter().zip(verdicts) {

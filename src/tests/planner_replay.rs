@@ -204,6 +204,39 @@ fn value_models_that_cannot_be_meant_end_the_command_and_odd_ones_are_told() {
     assert!(mutating.err.contains("which changes something and is never called ahead"), "{}", mutating.err);
 }
 
+/// planner-compat.md 3: a block stands for the whole shipped model of its tool, as in the pipeline.
+#[test]
+fn a_block_without_links_fetches_nothing_behind_its_tool_and_is_told_of() {
+    let home = home((0..10).map(|session| searches(session, 1, true)));
+    let sent = |text: &str| {
+        let config = home.write("block.toml", format!("schema_version = 4\n{text}"));
+        let arguments = ["replay", "--planner", "--config", config.to_str().unwrap()];
+        let report = home.json(&arguments);
+        (arm(&report, "configured")["total"]["sent"].as_u64().unwrap(), home.run(&arguments).err)
+    };
+    assert_eq!(sent("").0, 18);
+    let (bare, told) = sent("[tools.Grep]\nside_effect_class = \"read_only\"\n");
+    assert_eq!(bare, 0);
+    assert!(told.contains("block.toml:2: `tools.Grep.follow_up` hides the shipped links to"), "{told}");
+    // The other tool of the link keeps the model that is shipped, unless nobody knows what it does.
+    let links = "[[tools.Grep.follow_up]]\ntool = \"Read\"\nprobability = 0.9\nprojection = \"path\"\n\
+                 projection_arg = \"file_path\"\n";
+    assert_eq!(sent(links).0, 18);
+    let odd = "[tools.Read]\nside_effect_class = \"reads_remote\"\nspeculate = true\n";
+    let (unknown, told) = sent(&format!("{links}{odd}"));
+    assert_eq!(unknown, 0);
+    assert!(told.contains("`tools.Read.side_effect_class` is \"reads_remote\""), "{told}");
+}
+
+/// planner-compat.md 11.1: every prefetch is a prediction, whether or not its answer is known.
+#[test]
+fn the_published_columns_count_a_prediction_for_each_prefetch() {
+    let home = home((0..20).map(|session| searches(session, 1, false)));
+    let out = home.run(&["replay", "--planner", "--format", "csv"]).out;
+    let total: Vec<&str> = out.lines().last().unwrap().split(',').collect();
+    assert_eq!((total[2], total[9]), ("36", "36"), "{out}");
+}
+
 #[test]
 fn nothing_to_judge_and_nothing_to_say_are_told_apart() {
     let home = home([Script::new("s00").read("src/a.rs")]);

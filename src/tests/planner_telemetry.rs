@@ -12,6 +12,9 @@ use crate::planner::selectivity::features::{Features, ListKind};
 use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::table::FollowUpLink;
 use crate::planner::selectivity::{SHEET, SelectivityThresholds};
+use crate::rules::annotations::Annotations;
+use crate::settings::tool_model::ToolModel;
+use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::Exit;
 use crate::telemetry::log::{Decline, EventLog, RecordedEvent, RecordedPlan};
 
@@ -143,7 +146,14 @@ fn what_the_planner_did_stands_between_the_events_of_the_calls_and_reaches_r7() 
         |event: &Value| event["enricher_prefetched"] == true || !event["enricher_decline_reason"].is_null();
     let all = events(&planned);
     let (beside, organic): (Vec<Value>, Vec<Value>) = all.into_iter().partition(is_planned);
-    assert_eq!(organic, events(&plain), "the events of the calls are what they are without a planner");
+    // Of the summaries only what the planner did is another.
+    let calls = |events: Vec<Value>| -> Vec<Value> {
+        let mut events = events;
+        let data = events.iter_mut().filter_map(|line| line["data"].as_object_mut());
+        data.for_each(|data| drop(data.remove("enrichment")));
+        events
+    };
+    assert_eq!(calls(organic.clone()), calls(events(&plain)), "the calls are what they are without a planner");
     let fetched: Vec<&Value> = beside.iter().filter(|event| event["enricher_prefetched"] == true).collect();
     let declined: Vec<&Value> = beside.iter().filter(|event| event["enricher_prefetched"].is_null()).collect();
     let cited = fetched.iter().filter(|event| event["cited_in_next_n_turns"] == true).count() as u64;
@@ -162,6 +172,13 @@ fn what_the_planner_did_stands_between_the_events_of_the_calls_and_reaches_r7() 
         assert!(memchr::memmem::find(&all_bytes(&planned), secret.as_bytes()).is_none(), "{secret}");
     }
     let dir = planned.to_str().unwrap();
+    let summed = |field: &str| -> u64 {
+        let summaries = organic.iter().filter(|line| line["type"] == "session_summary");
+        summaries.map(|line| line["data"]["enrichment"][field].as_u64().unwrap()).sum()
+    };
+    assert_eq!(summed("total_prefetches"), fetched.len() as u64);
+    assert_eq!(summed("cited_prefetches"), cited);
+    assert_eq!(summed("total_declines"), declined.len() as u64);
     let annotated = home.json(&["annotate", dir])["total"].clone();
     assert_eq!((&annotated["prefetches"], &annotated["kept"]), (&json!(48), &json!(48)));
     // The pass comes to the same by itself, from contents and windows.
@@ -202,6 +219,13 @@ fn the_logs_alone_tell_r6_and_r7_what_the_configured_planner_is_worth() {
         outcome.err
     );
     assert!(outcome.err.contains("over the 12 latest sessions"), "{}", outcome.err);
+    // What R6 wanted to say beside it is held, so that R7 itself says what is shipped: no other value changes.
+    let shipped = Annotations::load(&Data::default()).unwrap().of("Read").unwrap().model;
+    home.write(".config/devboy/pipeline_config.toml", "schema_version = 4\n");
+    run(&home, &["tune", "analyze", "--from-claude-logs", "--auto-enrichment"]);
+    let written = SettingsFile::load(&home.config()).unwrap();
+    let read = Effective::resolve(&written).unwrap().settings.tools["Read"].clone();
+    assert_eq!(read, ToolModel { speculate: Some(false), ..shipped }, "{}", written.text);
     assert_eq!(report["profile"], plain["profile"]);
     assert_eq!(report["fingerprints"], plain["fingerprints"]);
 }

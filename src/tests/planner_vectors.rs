@@ -10,11 +10,11 @@ use super::log_builder::user;
 use super::planner::{annotated, published_plan, published_tools, shipped, shipped_layers, with_user};
 use super::script::{Script, path};
 use crate::base::body_shape::LayerId;
-use crate::planner::effectiveness::Effectiveness;
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::value_models::LayerPrecedence;
 use crate::settings::tool_model::{CostModel, FollowUp};
 use crate::shell::arguments::Exit;
+use crate::telemetry::effectiveness::Effectiveness;
 use crate::telemetry::log::{Decline, RecordedEvent, RecordedPlan};
 
 /// Sessions on days that follow each other.
@@ -289,7 +289,7 @@ fn events_are_found_where_live_pipelines_write_them_and_the_configuration_is_rea
 fn groups_of_fields_change_no_size_and_no_plan() {
     let home = home(10, searches);
     let books = |groups: &str| {
-        let text = format!("schema_version = 4\n[tools.Read]\nvalue_class = \"critical\"\n{groups}");
+        let text = format!("schema_version = 4\n[tools.Read]\nside_effect_class = \"read_only\"\n{groups}");
         let config = home.write("groups.toml", text);
         let report = home.json(&["replay", "--planner", "--config", config.to_str().unwrap()]);
         arm(&report, "configured")["total"].clone()

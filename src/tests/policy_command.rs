@@ -1291,6 +1291,35 @@ fn telemetry_answers_what_it_can_and_refuses_the_rest() {
     assert_eq!(home.run(&words("compaction", &more)).exit, Exit::Failed);
 }
 
+/// policies.md 8: a partition grew by all answers, also by those that came after its last request.
+#[test]
+fn partitions_of_telemetry_grew_by_all_of_their_answers() {
+    let home = Home::new();
+    let event = |number: u64, partition: u32| {
+        json!({
+            "session_hash": "s1", "tool_call_id_hash": format!("{number:08x}"), "tool_name_anon": "Bash",
+            "endpoint_class": "Bash", "response_chars": 4_000, "shape": "prose", "inner_formats": [],
+            "content_sha_prefix_hex": format!("{number:032x}"), "is_dedup_hit": false, "layer_used": "L3",
+            "tokens_baseline": 1_200, "tokens_final": 1_000, "context_partition": partition, "is_sidechain": false,
+            "ts_ms": super::harness::NOW_MS - 100_000 + number as i64 * 1_000, "sample_rate_applied": 1.0,
+        })
+        .to_string()
+            + "\n"
+    };
+    let grown = |partitions: &[u32]| {
+        let events: String = (1..).zip(partitions).map(|(number, &partition)| event(number, partition)).collect();
+        home.write("telemetry/s1.jsonl", events);
+        let dir = home.path("telemetry");
+        let report = report(&home, "compaction", &["--from-telemetry", "--input-dir", dir.to_str().unwrap()]);
+        let growth = &report["details"]["compaction"]["growth"];
+        let of = |which: &str| (number(&growth[which]["partitions"]), number(&growth[which]["tokens"]["max"]));
+        (of("compacted"), of("open"))
+    };
+    assert_eq!(grown(&[0, 0, 0, 1, 1]), ((1, 3_000), (1, 2_000)));
+    assert_eq!(grown(&[0]), ((0, 0), (1, 1_000)));
+    assert_eq!(grown(&[0, 1]), ((1, 1_000), (1, 1_000)));
+}
+
 #[test]
 fn a_clock_that_runs_backwards_loses_no_request_and_no_prefix() {
     let (straight, backwards) = (Home::new(), Home::new());

@@ -106,6 +106,18 @@ fn scores_are_those_of_the_golden_vector() {
     assert!(root.is_at_least(408_248) && !root.is_at_least(408_249));
 }
 
+/// policies.md 6.2: server and tool are words of an MCP tool, what stands in front of them is none.
+#[test]
+fn the_prefix_of_mcp_tools_is_no_word_of_them() {
+    let tools = catalog(&[("mcp__weather__get", "city"), ("mcp__x__mcp", "city")]);
+    let timeline = log(&[(&["weather", "paris"], &[])]);
+    let third = |min_score: f64| picked(&timeline, &Params { min_score, ..params() }, &tools);
+    assert_eq!(third(0.333_333), [["mcp__weather__get"]]);
+    assert_eq!(third(0.333_334), [[""; 0]; 1]);
+    let timeline = log(&[(&["mcp"], &[])]);
+    assert_eq!(picked(&timeline, &params(), &tools), [["mcp__x__mcp"]], "unless it is called so");
+}
+
 #[test]
 fn nothing_shared_and_nothing_to_share_is_the_score_zero() {
     for overlap in [Overlap::Tool, Overlap::Query, Overlap::Jaccard, Overlap::Smaller, Overlap::Cosine] {
@@ -125,7 +137,7 @@ fn nothing_shared_and_nothing_to_share_is_the_score_zero() {
 fn ties_go_to_more_shared_words_then_to_catalog_order() {
     let tools = catalog(&[("zz", "weather city"), ("mcp__a__yy", "paris"), ("aa", "weather city")]);
     let timeline = log(&[(&["weather", "city", "paris"], &[])]);
-    // zz: {zz, weather, city} 2/3; yy: {mcp, yy, paris} 1/3; aa: as zz.
+    // zz: {zz, weather, city} 2/3; yy: {yy, paris} 1/2; aa: as zz.
     assert_eq!(picked(&timeline, &params(), &tools), [["zz", "aa", "mcp__a__yy"]]);
     let query = Params { overlap: Overlap::Query, ..params() };
     assert_eq!(picked(&timeline, &query, &tools), [["zz", "aa", "mcp__a__yy"]]);
@@ -244,9 +256,9 @@ fn recall_is_told_by_number_of_picks_and_for_mcp_alone() {
         found.recall_mcp[&1],
         RecallAt { recall: Portion { k: 1, n: 1 }, turns_covered: Portion { k: 1, n: 1 } }
     );
-    // mcp__w__get: {mcp, get, weather, paris} 2/4; forecast: 1/2: a tie, more words first. Both in the bin of 50 %.
+    // mcp__w__get: {get, weather, paris} 2/3; forecast: 1/2.
     assert_eq!(found.scores.iter().sum::<u64>(), 2);
-    assert_eq!((found.scores[0], found.scores[5]), (1, 1));
+    assert_eq!((found.scores[0], found.scores[7]), (1, 1));
 }
 
 #[test]

@@ -156,10 +156,8 @@ fn what_cannot_be_meant_is_an_error_with_its_line() {
             "c.toml:5: `tools.Read.follow_up.0.probability` must be a number from 0 to 1",
         ),
         ("[[tools.Read.follow_up]]\nprobability = 0.5", "c.toml:1: `tools.Read.follow_up.0` needs the key `tool`"),
-        (
-            "[tools.Read]\nside_effect_class = \"none\"",
-            "c.toml:2: `tools.Read.side_effect_class` must be one of \"pure\"",
-        ),
+        ("[tools.Read]\nside_effect_class = 3", "c.toml:2: `tools.Read.side_effect_class` must be a string, found 3"),
+        ("[tools.Read]\nvalue_class = \"none\"", "c.toml:2: `tools.Read.value_class` must be one of \"critical\""),
         (
             "[profiles.tokenizer.variants.mine]\ninline_json_cost = 2.0",
             "c.toml:1: `profiles.tokenizer.variants.mine` needs the key `chars_per_token`",
@@ -514,6 +512,47 @@ fn every_side_effect_class_is_read() {
             class
         );
     }
+}
+
+#[test]
+fn a_side_effect_class_that_is_not_known_is_told_and_allows_nothing() {
+    let text = "[tools.X]\nside_effect_class = \"reads_remote\"\nspeculate = true\n";
+    let file = read(text);
+    let [warning] = &file.warnings[..] else { panic!("{:?}", file.warnings) };
+    assert_eq!((warning.line, warning.key.as_str()), (2, "tools.X.side_effect_class"));
+    assert!(warning.message.contains("is \"reads_remote\", which is none of \"pure\", \"read_only\","), "{warning:?}");
+    assert_eq!(settings(text).tools["X"].side_effect_class, SideEffectClass::Other);
+    let shown = resolve(text).leaves().into_iter().find(|(at, ..)| *at == key("tools.X.side_effect_class"));
+    assert_eq!(shown.unwrap().1.as_str(), Some("reads_remote"), "it stays as it is written");
+}
+
+#[test]
+fn keys_that_change_nothing_are_known() {
+    let idle = [
+        "telemetry.rotate_mib",
+        "profiles.agent.auto_detect_window",
+        "profiles.agent.variants.x.priority",
+        "profiles.agent.variants.x.hint_aggressiveness",
+        "profiles.data.variants.x.hint_set",
+        "profiles.llm.variants.x.context_window",
+        "profiles.llm.variants.x.prefer_explicit_keys",
+        "profiles.llm.variants.x.max_inline_nested",
+        "profiles.tokenizer.variants.x.inline_json_cost",
+        "profiles.tokenizer.variants.x.toon_overhead",
+        "profiles.tokenizer.variants.x.format_factors.toon",
+        "hints.default_verbosity",
+        "hints.types.delta.enabled",
+        "tools.X.cost_model.dollars",
+    ];
+    let active = [
+        "dedup.lru_size",
+        "hints.types.near_ref.enabled",
+        "profiles.agent.variants.x.mckp_recursion_depth",
+        "profiles.data.variants.x.preferred_format",
+        "tools.X.cost_model.freshness_ttl_s",
+        "telemetry.sample_rate",
+    ];
+    assert!(idle.iter().all(|name| is_idle(&key(name))) && !active.iter().any(|name| is_idle(&key(name))));
 }
 
 #[test]

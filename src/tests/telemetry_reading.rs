@@ -21,6 +21,7 @@ use crate::base::lines::LINE_BYTES_MAX;
 use crate::base::names::Sym;
 use crate::base::visible::visible;
 use crate::logs::trace::Millis;
+use crate::telemetry::effectiveness::Effectiveness;
 use crate::telemetry::log::{
     Decline, EncodedTokens, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, RecordedAs, RecordedEvent, RecordedPlan,
 };
@@ -266,7 +267,7 @@ fn expected(events: &[PipelineEvent]) -> Vec<Said> {
     let hex = |text: &str| u32::from_str_radix(text, 16).unwrap();
     let word = |words: [&'static str; 3], text: &str| words.into_iter().find(|word| *word == text);
     let layers = LayerId::ALL.map(LayerId::key);
-    let declines: Vec<&str> = Decline::ALL.iter().map(|reason| reason.into_str()).collect();
+    let declines = Decline::KNOWN.map(|reason| reason.into_str());
     let said = events.iter().map(|event| Said {
         who: (
             visible(&event.session_hash).into_owned(),
@@ -304,7 +305,7 @@ fn expected(events: &[PipelineEvent]) -> Vec<Said> {
             },
             event.tokens_baseline as u32,
             event.tokens_final as u32,
-            1.0 / event.sample_rate_applied,
+            f64::from((1.0 / event.sample_rate_applied as f32).round()).max(1.0),
             event.mixed,
             event.handle_tokens,
         ),
@@ -540,8 +541,36 @@ fn check(log: &[u8]) -> Result<(), TestCaseError> {
 }
 
 fn summary_line() -> String {
-    let summary = SummaryLine::of(&[event("s", 1_000), event("s", 9_000)]).unwrap();
+    let summary = SummaryLine::of(&[event("s", 1_000), event("s", 9_000)], &[]).unwrap();
     serde_json::to_string(&summary).unwrap() + "\n"
+}
+
+#[test]
+fn a_summary_counts_what_was_prefetched_and_is_read_whatever_its_counters_are() {
+    let fetched = |cited| PipelineEvent {
+        enricher_prefetched: true,
+        enricher_predicted_cost_tokens: 100,
+        tokens_baseline: 200,
+        cited_in_next_n_turns: cited,
+        ..event("s", 2)
+    };
+    let declined = PipelineEvent { enricher_decline_reason: Some("tired".to_owned()), ..event("s", 3) };
+    let hint = PipelineEvent { is_dedup_hit: true, tokens_baseline: 800, ..event("s", 1) };
+    let summary = SummaryLine::of(&[hint], &[fetched(Some(true)), fetched(None), declined]).unwrap();
+    let mut line = serde_json::to_value(&summary).unwrap();
+    let counters = json!({
+        "total_prefetches": 2, "cited_prefetches": 1, "total_declines": 1, "late_invoked_after_decline": 0,
+        "cost_overrun_count": 2, "total_predictions": 2, "net_prediction_error_tokens": 200,
+        "inference_calls_saved_prefetch": 1, "inference_calls_saved_dedup": 1, "inference_tokens_saved": 1000,
+    });
+    assert_eq!(line["data"]["enrichment"], counters);
+    assert_eq!((&line["data"]["total_events"], &line["data"]["total_baseline_tokens"]), (&json!(1), &json!(800)));
+    assert_eq!(serde_json::from_value::<SummaryLine>(line.clone()).unwrap(), summary);
+    for odd in [json!(null), json!("none"), json!({}), json!({ "total_prefetches": -1 }), json!({ "new": [] })] {
+        line["data"]["enrichment"] = odd;
+        let telemetry = Store::of(format!("{line}\n")).read();
+        assert_eq!((telemetry.files[0].counts.summaries, telemetry.files[0].counts.skipped), (1, 0), "{line}");
+    }
 }
 
 /// A line of each kind, without its line feed.
@@ -896,9 +925,17 @@ fn words_that_are_not_known_count_as_none() {
     let (event, telemetry) = only(&line_with(all.into()));
     assert_eq!(damage(&telemetry), [(UnknownValue, 1, 1)], "an event counts once");
     assert_eq!((event.shape, event.layer, event.format), (BodyShape::Unknown as u8, LayerId::L3, NO_FORMAT));
-    assert_eq!((event.plan.declined, event.inner_formats), (None, 0b101));
+    assert_eq!((event.plan.declined, event.inner_formats), (Some(Decline::Other), 0b101));
     let kept = [EncodedTokens { format: 0, depth: 0, tokens: 7 }, EncodedTokens { format: 1, depth: 1, tokens: 9 }];
     assert_eq!(telemetry.log.encodings_of(&event), kept);
+    // Declined for a reason of its own: nobody asked for it, and it is no response.
+    let declined = line_with(json!({ "enricher_decline_reason": "tired", "response_chars": 0 }));
+    let mut log = Store::of(declined).read().log;
+    log.set_aside();
+    assert_eq!((log.events.len(), log.planned.len()), (0, 1));
+    let mut sum = Effectiveness::default();
+    log.planned.iter().for_each(|event| sum.add(event));
+    assert_eq!(sum.total_declines, 1);
     let (event, _) = only(&line_with(json!({ "layer_used": "L2", "l2_format": "runes", "template_id": "csv" })));
     assert_eq!((event.layer, event.format), (LayerId::L2, NO_FORMAT));
 }
@@ -960,7 +997,10 @@ fn names_that_were_recorded_in_clear_are_hashed_as_the_schema_has_it() {
 
 #[test]
 fn an_event_stands_for_those_that_were_not_sampled() {
-    for (rate, weight) in [("1.0", 1.0), ("1", 1.0), ("0.5", 2.0), ("0.25", 4.0), ("2e-1", 5.0)] {
+    // Every n-th call is recorded: of 0.75 all of them, of 0.4 one in three, also where its single precision was widened.
+    let odd = [("0.75", 1.0), ("0.4", 3.0), ("0.4000000059604645", 3.0), ("0.67", 1.0), ("0.66", 2.0)];
+    for (rate, weight) in [("1.0", 1.0), ("1", 1.0), ("0.5", 2.0), ("0.25", 4.0), ("2e-1", 5.0)].into_iter().chain(odd)
+    {
         let text = line(&event("s", 5)).replace("_applied\":1.0", &format!("_applied\":{rate}"));
         assert_eq!(only(&text).0.weight, weight);
     }

@@ -1,5 +1,7 @@
 //! `devboy tune` from the outside: what it writes, what it keeps, how it ends.
 
+use serde_json::json;
+
 use super::harness::{CallLines, Home, session};
 use crate::shell::arguments::Exit;
 
@@ -485,6 +487,23 @@ fn answers_without_text_have_no_text_size() {
     let outcome = home.run(&with(&["--explain"]));
     assert!(outcome.out.contains("25 of 25 answers are images or references"), "{}", outcome.out);
     assert!(!outcome.out.contains("typical_kb"), "{}", outcome.out);
+}
+
+/// planner-compat.md 3: a block stands for the whole model of its tool.
+#[test]
+fn what_is_shown_marks_idle_keys_and_tells_of_blocks_that_hide_links() {
+    let home = Home::new();
+    let text = "schema_version = 4\n\n[tools.Grep]\nspeculate = true\n\n[tools.Glob]\nfollow_up = []\n";
+    home.write(".config/devboy/pipeline_config.toml", text);
+    let outcome = home.run(&["tune", "show"]);
+    let line = |key: &str| outcome.out.lines().find(|line| line.starts_with(key)).unwrap_or_default().to_owned();
+    assert!(line("tools.Grep.cost_model.typical_kb = 1.0 ").ends_with("# built in"), "{}", outcome.out);
+    assert!(line("profiles.agent.auto_detect_window = ").ends_with("# built in, without effect"), "{}", outcome.out);
+    assert!(outcome.err.contains("pipeline_config.toml:3: `tools.Grep.follow_up` hides the shipped links to"));
+    assert!(!outcome.err.contains("tools.Glob"), "a list that was written is meant: {}", outcome.err);
+    let values = home.json(&["tune", "show"])["values"].clone();
+    let effect = |key: &str| values.as_array().unwrap().iter().find(|row| row["key"] == key).unwrap()["effect"].clone();
+    assert_eq!((effect("telemetry.rotate_mib"), effect("dedup.lru_size")), (json!(false), json!(true)));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A timeline out of telemetry: which tools answered with how many tokens, and where contexts were compacted. There is no
-//! usage, no text of people or the model and no tool list, so only some policies can say something about it.
+//! usage, no text of people or the model and no tool list, so only some policies can say something about it. Answers that
+//! no request was sent any more stand behind the last request of their partition.
 
 use std::collections::BTreeSet;
 
@@ -46,15 +47,14 @@ impl TimelineDraft {
             let opens = before.is_none_or(|(partition, _)| partition != first.partition);
             if opens {
                 self.segment(number, before.is_some());
-                if before.is_some() {
-                    // What was answered before a compaction is in its summary.
-                    answers.clear();
-                }
+                // What was answered before a compaction is in its summary.
+                self.timeline.blocks.append(&mut answers);
             }
             let carried = before.filter(|_| !opens).map_or(0, |(_, context)| context);
             let context = self.request(number, step, std::mem::take(&mut answers), carried, &mut answers);
             before = Some((first.partition, context));
         }
+        self.timeline.blocks.append(&mut answers);
         let requests = start.0..self.timeline.requests.len() as u32;
         let segments = start.1..self.timeline.segments.len() as u32;
         let is_main = self.mains.insert(session);

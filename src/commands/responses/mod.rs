@@ -30,7 +30,6 @@ use crate::mine::follow_ups::{FollowUps, bounds};
 use crate::mine::observe::{EventGuide, EventSums};
 use crate::mine::sessions::session_uses_of_events;
 use crate::mine::sizes::SizesBySession;
-use crate::planner::effectiveness::Effectiveness;
 use crate::planner::numbers::PlannerThresholds;
 use crate::replay::input::{ReplayInput, tool_kind};
 use crate::replay::reach::Reach;
@@ -45,6 +44,7 @@ use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::telemetry;
+use crate::telemetry::effectiveness::Effectiveness;
 use crate::telemetry::log::{EventLog, LogPart, Start};
 use crate::telemetry::{Surroundings, Telemetry, TelemetryListing, TelemetryRequest, TelemetryRules};
 

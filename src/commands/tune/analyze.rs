@@ -15,6 +15,7 @@ use crate::commands::tune::{effects, refreshed, writing};
 use crate::mine::fingerprint_tables as fingerprints;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::TableFormat;
+use crate::rules::annotations::Annotations;
 use crate::rules::precedence::KeyOwners;
 use crate::rules::proposal::{Proposal, proposed, settle};
 use crate::rules::{Speaks, judge_events, r7_speculation, report as findings, statistics};
@@ -101,6 +102,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut found = settle(&view, &precedence, judge_events(&observed, &coverage, &responses.data, &view, asked)?);
     whose.tell(&mut found);
     refreshed::gate(&file, &view, &mut responses, &mut found)?;
+    let annotations = Annotations::load(&responses.data)?;
+    r7_speculation::complete(&mut found, &file, &annotations);
     let judged_on = later.as_ref().unwrap_or(&responses.log);
     let (mut gate, mut found) = ProposalGate::pass(&file, &effective.settings, &responses, judged_on, found)?;
     // What was predicted in the weeks of the past has to have come true.
@@ -111,6 +114,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         }
     }
     whose.hold_what_does_not_pay(&mut found);
+    r7_speculation::complete(&mut found, &file, &annotations);
     let proposal = Proposal::new(&file, found)?.titled(&file, &worth(&gate));
     let is_own = others.is_none();
     let too_few = later.is_none().then_some((sessions, sessions_min));
@@ -188,6 +192,12 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
         writeln!(err, "#   {}", line.trim_end())?;
     }
     writeln!(err, "#   dedup% and total% are of the tokens as they are, encoder% of those that were no repeats")?;
+    if !args.from_claude_logs {
+        writeln!(
+            err,
+            "#   encoder%, and so total%, is potential: telemetry does not say whether what L1 and L2 wrote was delivered"
+        )?;
+    }
     let effectiveness = responses.effectiveness()?;
     if effectiveness.is_active() {
         writeln!(err, "# enrichment: {effectiveness}")?;

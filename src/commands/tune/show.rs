@@ -10,11 +10,11 @@ use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, tell_file, warn_of_models};
-use crate::planner::value_models::{LayerPrecedence, ModelLayers, Severity};
+use crate::planner::value_models::{LayerPrecedence, Level, ModelLayers, ModelProblem, Severity};
 use crate::report::table::{Table, TableFormat};
 use crate::rules::annotations::Annotations;
 use crate::rules::report as findings;
-use crate::settings::{Effective, Origin, SettingsFile};
+use crate::settings::{Effective, Origin, SettingsFile, is_idle};
 use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;
 
@@ -47,7 +47,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             let value = |(key, value, origin): &(_, _, Origin)| {
                 let key: &KeyPath = key;
                 json!({ "key": key.to_string(), "value": findings::plain(value), "origin": origin_word(origin),
-                        "line": if let Origin::File { line } = origin { Some(line) } else { None } })
+                        "line": if let Origin::File { line } = origin { Some(line) } else { None },
+                        "effect": !is_idle(key) })
             };
             args.output.write_json(
                 "tune show",
@@ -66,15 +67,18 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
                     Origin::Default => "built in".to_owned(),
                     Origin::File { line } => format!("line {line}"),
                 };
+                let idle = if is_idle(key) { ", without effect" } else { "" };
                 let value = value.to_string();
                 let one_line = value.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-                writeln!(context.out, "{:<58} # {place}", format!("{key} = {}", one_line.trim()))?;
+                writeln!(context.out, "{:<58} # {place}{idle}", format!("{key} = {}", one_line.trim()))?;
             }
         }
         form => {
-            let mut table = Table::new(&["key", "value", "origin"]);
+            let mut table = Table::new(&["key", "value", "origin", "effect"]);
             for (key, value, origin) in &rows {
-                table.row([key.to_string(), value.to_string().trim().to_owned(), origin_word(origin)]);
+                let effect = if is_idle(key) { "none" } else { "" };
+                let value = value.to_string().trim().to_owned();
+                table.row([key.to_string(), value, origin_word(origin), effect.to_owned()]);
             }
             table.write(context.out, form, context.width)?;
         }
@@ -82,8 +86,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Tells what is wrong with the value models of `[tools]`, laid over the shipped ones: links that lead nowhere or to tools
-/// that change something, probabilities that are none, circles of prerequisites.
+/// Tells what is wrong with the value models of `[tools]`: probabilities that are none, circles of prerequisites, blocks
+/// that hide shipped links without a list of their own.
 fn warn_models(file: &SettingsFile, context: &mut Context<'_>) -> Result<()> {
     let annotations = Annotations::load(&Data::default())?;
     let tools = file.get(&KeyPath::from(["tools"]));
@@ -93,9 +97,14 @@ fn warn_models(file: &SettingsFile, context: &mut Context<'_>) -> Result<()> {
         annotations.of(tool).map(|annotation| (annotation.model, annotation.origin))
     })?;
     layers.user(file);
+    let problems = layers.resolve(LayerPrecedence::WholeModel)?.problems;
     // A list that a person (or devboy) wrote is meant to stand in for the shipped one.
-    let problems = layers.resolve(LayerPrecedence::ByField)?.problems;
-    warn_of_models(problems.iter().filter(|problem| problem.severity == Severity::Error), context)
+    let is_left_out = |problem: &ModelProblem| {
+        let is_of_user = problem.source.as_ref().is_some_and(|source| source.level == Level::User);
+        is_of_user && file.get(&problem.key).is_none()
+    };
+    let is_told = |problem: &&ModelProblem| problem.severity == Severity::Error || is_left_out(problem);
+    warn_of_models(problems.iter().filter(is_told), context)
 }
 
 fn origin_word(origin: &Origin) -> String {

@@ -6,10 +6,10 @@ mod words;
 
 use crate::base::stats::{Share, TargetFigure, TargetVerdict};
 use crate::logs::trace::Millis;
-use crate::planner::effectiveness::Effectiveness;
 use crate::planner::prefetches::{Bound, PrefetchEnd, PrefetchTally};
 use crate::planner::selectivity;
 use crate::planner::selectivity::backtest::Learned;
+use crate::telemetry::effectiveness::Effectiveness;
 
 pub use crate::planner::report::json::sessions;
 pub use json::{json, sweep_json};
@@ -191,7 +191,7 @@ pub fn effectiveness(tally: &PrefetchTally) -> Effectiveness {
         total_declines: tally.declined(),
         late_invoked_after_decline: tally.declined_needed_by_name(),
         cost_overrun_count: tally.overruns,
-        total_predictions: tally.answers_known,
+        total_predictions: tally.sent(),
         net_prediction_error_tokens: tally.error_tokens,
         saved_prefetch: tally.cited,
         saved_dedup: 0,

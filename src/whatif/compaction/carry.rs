@@ -11,7 +11,7 @@ use crate::base::forecast::{Forecast, at_share, next_within, week_of};
 use crate::base::id::Id;
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{BlockKind, Boundary, NONE, Segment, SegmentCause, Timeline};
-use crate::logs::trace::{Millis, NO_TIME};
+use crate::logs::trace::{Millis, NO_TIME, Usage};
 use crate::whatif::compaction::figures::percentiles;
 use crate::whatif::compaction::outcome::{AfterSizes, ContextGrowth, Grown};
 use crate::whatif::compaction::params::Params;
@@ -194,7 +194,8 @@ fn contexts(timeline: &Timeline, sizes: &BlockSizes) -> Vec<(u64, u64)> {
     timeline.boundaries.iter().filter_map(first).collect()
 }
 
-/// Partitions that a compaction ended, and the last ones of their contexts.
+/// Partitions that a compaction ended, and the last ones of their contexts, of a timeline out of telemetry: all answers of a
+/// partition, those behind its last request as well.
 pub fn growth(timeline: &Timeline) -> ContextGrowth {
     let is_compacted = |index: usize, segment: &Segment| {
         let next = timeline.segments.get(index + 1).filter(|next| next.chain == segment.chain);
@@ -204,7 +205,10 @@ pub fn growth(timeline: &Timeline) -> ContextGrowth {
         timeline.segments.iter().enumerate().partition(|(index, segment)| is_compacted(*index, segment));
     let grown = |segments: Vec<(usize, &Segment)>| {
         let requests = |segment: &Segment| segment.requests.end - segment.requests.start;
-        let last = |segment: &Segment| timeline.requests[segment.requests.end as usize - 1].context();
+        let last = |segment: &Segment| {
+            let Usage { cache_read, cache_creation, .. } = timeline.requests[segment.requests.end as usize - 1].usage;
+            cache_read + cache_creation + unsent(timeline, segment.requests.end)
+        };
         let some = || segments.iter().map(|(_, segment)| *segment).filter(|segment| requests(segment) > 0);
         Grown {
             partitions: some().count() as u64,
@@ -213,4 +217,11 @@ pub fn growth(timeline: &Timeline) -> ContextGrowth {
         }
     };
     ContextGrowth { compacted: grown(compacted), open: grown(open) }
+}
+
+/// Tokens of the answers between the request before `next` and the one that may follow.
+fn unsent(timeline: &Timeline, next: u32) -> u64 {
+    let start = timeline.requests[next as usize - 1].outputs.end as usize;
+    let end = timeline.requests.get(next as usize).map_or(timeline.blocks.len(), |next| next.inputs.start as usize);
+    timeline.blocks[start..end].iter().map(|block| u64::from(block.tokens[0])).sum()
 }

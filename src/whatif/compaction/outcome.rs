@@ -307,7 +307,7 @@ pub struct ContextGrowth {
 pub struct Grown {
     /// How many.
     pub partitions: u64,
-    /// Tokens in the context of the last request.
+    /// Tokens of all answers.
     pub tokens: Percentiles,
     /// Requests.
     pub requests: Percentiles,

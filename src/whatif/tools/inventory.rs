@@ -7,6 +7,7 @@ use crate::base::data::fitting;
 use crate::base::id::Id;
 use crate::base::words;
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
+use crate::whatif::catalog::read::MCP_PREFIX;
 use crate::whatif::catalog::{Catalog, DefinitionSource, SizeFormula, ToolDefinition};
 use crate::whatif::tools::{ToolSet, Tools};
 
@@ -156,7 +157,9 @@ impl Tool {
         let tokens = definition.is_real.then(|| formula.tokens(&definition.canonical()));
         let text = format!("{} {}", definition.name, definition.description);
         let terms = counted(words::terms(&text), stop).into_iter().map(|(hash, (count, _))| (hash, count)).collect();
-        let tagged = format!("{text} {}", definition.tags.join(" "));
+        // Of an MCP tool the words are those of its server and of its own name (policies.md 6.2).
+        let name = definition.name.strip_prefix(MCP_PREFIX).unwrap_or(&definition.name);
+        let tagged = format!("{name} {} {}", definition.description, definition.tags.join(" "));
         let found = counted(words::words(&tagged), stop);
         let texts = found.values().map(|(_, text)| text.clone()).collect();
         let words = found.into_iter().map(|(hash, (count, _))| (hash, count)).collect();

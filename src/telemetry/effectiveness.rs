@@ -2,11 +2,16 @@
 
 use std::fmt;
 
-use crate::base::body_shape::LayerId;
-use crate::telemetry::log::RecordedEvent;
+use serde::{Deserialize, Serialize};
 
-/// The published counters (`EnrichmentEffectiveness`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+use crate::base::body_shape::LayerId;
+use crate::telemetry::PipelineEvent;
+use crate::telemetry::log::{RecordedEvent, is_overrun};
+
+/// The published counters (`EnrichmentEffectiveness`), with their names in the summary of a session. The later ones are left
+/// out there when they are zero.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[serde(default)]
 pub struct Effectiveness {
     /// Responses that were prefetched.
     pub total_prefetches: u64,
@@ -18,47 +23,90 @@ pub struct Effectiveness {
     pub late_invoked_after_decline: u64,
     /// Predictions that were exceeded by 30 % or more.
     pub cost_overrun_count: u64,
-    /// Responses with a prediction.
+    /// Predictions: one for each prefetch.
     pub total_predictions: u64,
     /// Actual less predicted tokens, added up.
     pub net_prediction_error_tokens: i64,
     /// Calls that a prefetch made needless.
+    #[serde(rename = "inference_calls_saved_prefetch", skip_serializing_if = "is_zero")]
     pub saved_prefetch: u64,
     /// Calls that a hint answered.
+    #[serde(rename = "inference_calls_saved_dedup", skip_serializing_if = "is_zero")]
     pub saved_dedup: u64,
     /// Calls refused because they kept coming back empty.
+    #[serde(rename = "inference_calls_saved_fail_fast", skip_serializing_if = "is_zero")]
     pub saved_fail_fast: u64,
     /// Tokens of all three.
+    #[serde(rename = "inference_tokens_saved", skip_serializing_if = "is_zero")]
     pub tokens_saved: u64,
     /// Prefetches sent out.
+    #[serde(skip_serializing_if = "is_zero")]
     pub prefetch_dispatched: u64,
     /// Of these, done before they were needed.
+    #[serde(skip_serializing_if = "is_zero")]
     pub prefetch_won_race: u64,
     /// Of these, never asked for.
+    #[serde(skip_serializing_if = "is_zero")]
     pub prefetch_wasted: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// What an event says of the planner and of L0.
+struct Counted {
+    is_prefetched: bool,
+    is_used: bool,
+    is_hint: bool,
+    is_declined: bool,
+    baseline: u64,
+    predicted: u32,
 }
 
 impl Effectiveness {
     /// Takes in a recorded response. One that was prefetched, used and then answered by a hint counts once, as
     /// prefetched.
     pub fn add(&mut self, event: &RecordedEvent) {
-        let (plan, actual) = (&event.plan, u64::from(event.baseline));
-        let used = plan.prefetched && plan.cited == Some(true);
-        if plan.prefetched {
+        let plan = &event.plan;
+        self.count(&Counted {
+            is_prefetched: plan.prefetched,
+            is_used: plan.cited == Some(true),
+            is_hint: event.layer == LayerId::L0,
+            is_declined: plan.declined.is_some(),
+            baseline: event.baseline.into(),
+            predicted: plan.predicted,
+        });
+    }
+
+    /// The same of a response as it is written.
+    pub fn add_written(&mut self, event: &PipelineEvent) {
+        self.count(&Counted {
+            is_prefetched: event.enricher_prefetched,
+            is_used: event.cited_in_next_n_turns == Some(true),
+            is_hint: event.is_dedup_hit,
+            is_declined: event.enricher_decline_reason.is_some(),
+            baseline: event.tokens_baseline,
+            predicted: event.enricher_predicted_cost_tokens,
+        });
+    }
+
+    fn count(&mut self, event: &Counted) {
+        if event.is_prefetched {
             self.total_prefetches += 1;
             self.total_predictions += 1;
-            self.net_prediction_error_tokens += actual as i64 - i64::from(plan.predicted);
-            self.cost_overrun_count += u64::from(plan.is_overrun(event.baseline));
+            self.net_prediction_error_tokens += event.baseline as i64 - i64::from(event.predicted);
+            self.cost_overrun_count += u64::from(is_overrun(event.predicted, event.baseline));
         }
-        if used {
+        if event.is_prefetched && event.is_used {
             self.cited_prefetches += 1;
             self.saved_prefetch += 1;
-            self.tokens_saved += actual;
-        } else if event.layer == LayerId::L0 {
+            self.tokens_saved += event.baseline;
+        } else if event.is_hint {
             self.saved_dedup += 1;
-            self.tokens_saved += actual;
+            self.tokens_saved += event.baseline;
         }
-        self.total_declines += u64::from(plan.declined.is_some());
+        self.total_declines += u64::from(event.is_declined);
     }
 
     /// Calls saved, by all three ways.
