@@ -143,6 +143,10 @@ fn of_chain<'b>(
 /// Whether a person wrote something, or showed an image, that came in with a request: reminders and the like are no prompts.
 fn was_prompted(timeline: &Timeline, request: &Request) -> bool {
     let inputs = &timeline.blocks[request.inputs.start as usize..request.inputs.end as usize];
+    // Where nothing tells what came in, something was written before it.
+    if inputs.is_empty() {
+        return request.marks.has(Marks::HUMAN);
+    }
     inputs.iter().any(|block| matches!(block.kind, BlockKind::Human | BlockKind::Media))
 }
 

@@ -26,7 +26,7 @@ fn prompt(name: &str) -> Record {
 
 /// A field of every session of `mine sessions`, earliest first.
 fn of_sessions(home: &Home, field: &str, more: &[&str]) -> Vec<u64> {
-    let told = home.json(&[&["mine", "sessions", "--all"], more].concat());
+    let told = home.json(&[&["mine", "sessions"], more].concat());
     let mut sessions = told["sessions"].as_array().unwrap().clone();
     sessions.sort_by_key(|session| session["first_ms"].as_i64());
     sessions.iter().map(|session| session[field].as_u64().unwrap()).collect()
@@ -110,12 +110,12 @@ fn prompts_of_a_fork_belong_to_whom_they_were_written_first() {
 fn a_prompt_is_what_a_person_wrote_or_showed() {
     let image = json!([{ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "AAAA" } }]);
     let records = [
-        prompt("q1").at(1),
-        says("m1").usage(10, 1).at(2),
-        user("n1", "<task-notification>done</task-notification>").at(3),
-        says("m2").usage(20, 1).at(4),
-        user("q2", image).at(5),
-        says("m3").usage(30, 1).at(6),
+        prompt("q1").at(1).link("u1", None),
+        says("m1").usage(10, 1).at(2).link("u2", Some("u1")),
+        user("n1", "<task-notification>done</task-notification>").at(3).link("u3", Some("u2")),
+        says("m2").usage(20, 1).at(4).link("u4", Some("u3")),
+        user("q2", image).at(5).link("u5", Some("u4")),
+        says("m3").usage(30, 1).at(6).link("u6", Some("u5")),
     ];
     let home = home(&[("s", &records)]);
     let told = home.json(&["session", "s"]);

@@ -157,9 +157,9 @@ fn characters_per_token_are_measured_on_warm_increments() {
     assert_eq!((family.chars, family.tokens), (4_000, 1_500));
     assert!((family.chars_per_token.value - 8.0 / 3.0).abs() < 1e-12);
     assert!((family.chars_per_token_framed - 4_000.0 / 1_706.0).abs() < 1e-12);
-    // Residuals 3000 − 8/3·1000 = 333.3 and −333.3; variance n/(n−1) · 2 · 333.3² / 1500², so half = 1.96 · 666.7 / 1500.
+    // Residuals 3000 − 8/3·1000 = 333.3 and −333.3; variance n/(n−1) · 2 · 333.3² / 1500², so half = 12.706 · 666.7 / 1500 (Student, one degree).
     let above = family.chars_per_token.upper.unwrap() - family.chars_per_token.value;
-    assert!((above - 1.96 * 666.666_666_7 / 1_500.0).abs() < 1e-6);
+    assert!((above - 12.706 * 666.666_666_7 / 1_500.0).abs() < 1e-6);
     assert_eq!((family.bytes, family.bytes_per_token, family.counted), (4_000, family.chars_per_token, [1_000; 2]));
     let quarter = found.drift.iter().find(|drift| drift.estimator == "chars/4").unwrap();
     // 750 for 1,103 is 32 %, 250 for 603 is 59 %.

@@ -136,7 +136,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         writeln!(
             context.err,
             "# an edge: how many of the calls right after the first tool were of the second, of A n and B n; a size: the median; \
-             q: chance of such a difference if nothing changed, corrected for all rows; * q ≤ {} and enough observations",
+             q: chance of such a difference if nothing changed and every pair came by itself, corrected for all rows \
+             (pairs of one session hang together, so that random halves of the same logs differ as well); \
+             * q ≤ {} and enough observations",
             thresholds.q_max
         )?;
     }
