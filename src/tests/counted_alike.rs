@@ -24,11 +24,11 @@ fn prompt(name: &str) -> Record {
     user(name, "please go on")
 }
 
-/// A field of every session of `mine sessions`, earliest first.
+/// A field of every session of `mine sessions`, the one with most calls first.
 fn of_sessions(home: &Home, field: &str, more: &[&str]) -> Vec<u64> {
     let told = home.json(&[&["mine", "sessions"], more].concat());
     let mut sessions = told["sessions"].as_array().unwrap().clone();
-    sessions.sort_by_key(|session| session["first_ms"].as_i64());
+    sessions.sort_by_key(|session| std::cmp::Reverse(session["calls"].as_u64()));
     sessions.iter().map(|session| session[field].as_u64().unwrap()).collect()
 }
 
