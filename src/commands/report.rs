@@ -66,7 +66,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let tools = file::tools(&page, &follow_ups);
     let told = show::told(args, &page, (&tools, chosen), &input, is_cut, context);
     input.notes.extend(told.unread.clone());
-    let telling = told.telling(args, &page, &sheet, is_cut);
+    let days = look::days(&page, is_cut, &mut input)?;
+    let telling = told.telling(args, &page, &sheet, (is_cut, days));
     let text = html.as_ref().and_then(|_| file::text(&telling, &follow_ups, &|tool| told.tool(tool)));
     let is_written = html.zip(text).map_or(Ok(false), |(html, text)| html.write(&text, context))?;
     input.tell(&args.asked.output, context)?;

@@ -506,6 +506,25 @@ fn the_page_names_the_lifetime_of_those_threads_for_which_it_pays() {
     assert!(findings(Kind { pause: 15, ..Kind::default() }).is_empty());
 }
 
+#[test]
+fn a_month_is_the_same_however_its_window_is_asked_for() {
+    let home = home_of(&Kind { pause: 900, sessions: 40, ..Kind::default() });
+    // The first days of the last thirty have no request.
+    for number in 10..15 {
+        fs::remove_file(home.path(&format!(".claude/projects/-home-u-p/s{number}.jsonl"))).unwrap();
+    }
+    let months = |more: &[&str]| {
+        let out = home.run(&[&["report", "--all"], more].concat()).out;
+        let month =
+            |line: &str| line.split_once(" a month").map(|(money, _)| money.rsplit(' ').next().unwrap().to_owned());
+        out.lines().filter_map(month).collect::<Vec<_>>()
+    };
+    let cut = months(&[]);
+    assert!(!cut.is_empty());
+    assert_eq!(months(&["--since", "2026-01-12"]), cut);
+    assert_ne!(months(&["--since", "2026-01-17"]), cut);
+}
+
 /// Logs whose contexts grow, at a place where a project and a user have settings.
 fn growing() -> Home {
     home_of(&Kind { turns: 45, result: 9_000, tool: "Fetch", version: "2.1.290", ..Kind::default() })

@@ -54,6 +54,25 @@ pub fn cut(args: &Args, sheet: &FindingThresholds, input: &mut Input, now_ms: Mi
     Ok(true)
 }
 
+/// Days that the page is about: from the beginning of its window, or of the logs if they begin later, to its last request.
+///
+/// # Errors
+/// None of its own.
+pub fn days(page: &Page, is_cut: bool, input: &mut Input) -> Result<i64> {
+    let mut start = input.window.start;
+    if start == ALL.start {
+        return Ok(page.spent.span_days);
+    }
+    // Where logs were left out for being older, they begin before it.
+    if !is_cut && input.tally.pruned == 0 {
+        let asked = std::mem::replace(&mut input.window, ALL);
+        let overview = input.overview();
+        input.window = asked;
+        start = overview?.span_ms.map_or(start, |(first, _)| first.max(start));
+    }
+    Ok(page.spent.days_from(start).unwrap_or(page.spent.span_days))
+}
+
 /// Replays what the page asks and makes it, to be drawn or not.
 ///
 /// # Errors

@@ -96,11 +96,11 @@ impl PageNaming {
         args: &Args,
         page: &'p Page,
         sheet: &'p FindingThresholds,
-        is_cut: bool,
+        (is_cut, days): (bool, i64),
     ) -> Telling<'p> {
         let Self { projects: names, same_logs, own_flags, places, settings_file, standing, .. } = self;
         let top = args.top();
-        Telling { page, names, sheet, top, same_logs, own_flags, places, is_cut, settings_file, standing }
+        Telling { page, names, sheet, top, same_logs, own_flags, places, is_cut, days, settings_file, standing }
     }
 
     /// The name of a tool, if it is one of those that were to be named.

@@ -8,7 +8,7 @@ use crate::cost::bill::Bill;
 use crate::cost::findings::BillEvidence;
 use crate::cost::groups::{CostKey, Dates};
 use crate::logs::timeline::requests::Request;
-use crate::logs::trace::NO_TIME;
+use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::date;
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent};
@@ -76,6 +76,12 @@ pub struct PageSpent {
 }
 
 impl PageSpent {
+    /// Days from a moment to the last request, both counted; none without a time.
+    pub fn days_from(&self, start: Millis) -> Option<i64> {
+        let [start, last] = [&date(start), &self.days.as_ref()?.1].map(|day| day.parse::<jiff::civil::Date>().ok());
+        Some(i64::from(start?.until(last?).ok()?.get_days()) + 1)
+    }
+
     /// Sums the bill up.
     pub fn of(evidence: &BillEvidence<'_>) -> Self {
         let (simulator, bill) = (evidence.simulator, evidence.bill());

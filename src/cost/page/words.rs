@@ -35,6 +35,8 @@ pub struct Telling<'p> {
     pub places: &'p str,
     /// Whether the page was cut to its last days.
     pub is_cut: bool,
+    /// Days that its figures are about, those without a request as well.
+    pub days: i64,
     /// The user's file of settings, in words.
     pub settings_file: &'p str,
     /// What the user's settings say already about what a finding would set, by its id.
@@ -202,9 +204,8 @@ impl Telling<'_> {
 
     /// "$12.30 a month", if the window is long enough to say so.
     pub fn a_month(&self, value: f64) -> Option<String> {
-        let days = if self.is_cut { i64::from(self.sheet.days) } else { self.page.spent.span_days };
-        (days >= self.sheet.month_days_min)
-            .then(|| format!("{} a month", usd(value * self.sheet.days_per_month / days as f64)))
+        (self.days >= self.sheet.month_days_min)
+            .then(|| format!("{} a month", usd(value * self.sheet.days_per_month / self.days as f64)))
     }
 
     /// A finding, part by part.

@@ -31,6 +31,7 @@ pub fn json(report: &PolicyReport, by_session: bool) -> Value {
         "reread_iet": report.breakage.as_ref().filter(|_| is_billed).map(|_| report.reread.iet()),
         "distribution": told.map(|outcome| json!({ "per_session": spread(&outcome.spread) })),
         "by": told.map(|outcome| groups(outcome, by_session)),
+        "whole": told.map(|_| &report.whole),
         "cells": told.map(|_| &report.cells),
         "unpriced": told.map(unpriced),
         "uncached_iet_pct": report.uncached_change.filter(|_| told.is_some()).map(|change| 100.0 * change),
