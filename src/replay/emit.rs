@@ -103,7 +103,9 @@ fn recorded(event: &RecordedEvent, log: &EventLog, laid: &ReplayInput, names: &P
     let ids = encode::ids();
     let format = |number: u8| ids.get(usize::from(number)).map(|id| (*id).to_owned());
     let subagent = laid.subagent(event.chain);
-    let encodings = log.encodings_of(event).iter();
+    // What a pipeline records: the formats that it knows.
+    let is_known = |format: u8| format == event.format || encode::is_published(format);
+    let encodings = log.encodings_of(event).iter().filter(|row| is_known(row.format));
     PipelineEvent {
         session_hash: log.sessions[event.session as usize].clone(),
         tool_call_id_hash: format!("{:08x}", event.call),

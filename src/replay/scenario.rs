@@ -267,7 +267,7 @@ fn router(settings: &Settings, extended: bool) -> Vec<Routed> {
     let listed = |id: &str| named.contains(id) || deep && encode::is_deep(id);
     let routed = |format: &encode::Format| match format.family {
         FormatFamily::Baseline => Routed::Never,
-        FormatFamily::Extended if extended => Routed::Extended,
+        FormatFamily::Extended if extended || listed(format.id) => Routed::Extended,
         FormatFamily::Extended => Routed::Never,
         FormatFamily::Published if listed(format.id) => Routed::Published,
         FormatFamily::Published => Routed::Never,

@@ -13,6 +13,7 @@ pub mod report;
 pub mod annotations;
 pub mod backtest_report;
 pub mod claude;
+mod e1_extended_formats;
 pub mod mined_planners;
 pub mod p1_model;
 mod p2_agent;
@@ -84,6 +85,8 @@ pub enum Speaks {
     Events,
     /// There, with `--auto-enrichment`.
     AutoEnrichment,
+    /// There, with `--extended-formats`.
+    ExtendedFormats,
 }
 
 /// All rules, in the order in which they speak.
@@ -101,6 +104,7 @@ pub static REGISTER: &[&Rule] = &[
     &r5_min_body::RULE,
     &r6_cost_models::RULE,
     &r7_speculation::RULE,
+    &e1_extended_formats::RULE,
 ];
 
 /// What rules may read.

@@ -59,6 +59,13 @@ pub fn is_format(id: &str) -> bool {
     encode::find(id).is_some()
 }
 
+/// Whether the router may choose formats that the published pipeline does not know.
+pub fn lists_extended(settings: &Settings) -> bool {
+    let extended =
+        |id: &String| encode::find(id).is_some_and(|(_, format)| format.family == encode::FormatFamily::Extended);
+    settings.mckp.formats_enabled.iter().any(extended)
+}
+
 /// The error about a format that devboy does not know.
 pub fn unknown_format(id: &str, place: &str) -> Error {
     Error::failed(format!("{place} names the unknown format \"{id}\""))

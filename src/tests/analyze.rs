@@ -242,6 +242,29 @@ fn without_telemetry_the_places_are_named_and_nothing_is_written() {
 }
 
 #[test]
+fn extended_formats_are_proposed_where_they_are_asked_for_and_pay_on_later_sessions() {
+    let home = Home::new();
+    let logs = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/claude-home");
+    let analyze = ["tune", "analyze", "--from-claude-logs", "--input-dir", logs];
+    let of_rule = |more: &[&str]| -> Vec<Value> {
+        let report = home.json(&[&analyze[..], &["--dry-run"], more].concat());
+        report["findings"].as_array().unwrap().iter().filter(|finding| finding["rule"] == "E1").cloned().collect()
+    };
+    assert!(of_rule(&[]).is_empty());
+    let found = of_rule(&["--extended-formats"]);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0]["key"], json!("mckp.formats_enabled"));
+    assert!(found[0]["effect"]["tokens_95"][0].as_f64().unwrap() > 0.0, "{found:?}");
+    assert_eq!(found[0]["effect"]["host_tokens"].to_string(), "0.0", "these logs have no tool of an MCP server");
+    assert_eq!(home.run(&["tune", "analyze", "--extended-formats"]).exit, Exit::Usage);
+    // What is written is what the replay takes, and what it says of it.
+    assert_eq!(home.run(&[&analyze[..], &["--extended-formats"]].concat()).exit, Exit::Done);
+    let replayed = home.run(&["replay", "--input-dir", logs]);
+    assert!(replayed.err.contains("the configuration lists extended formats"), "{}", replayed.err);
+    assert_eq!(of_rule(&["--extended-formats"])[0]["verdict"], json!("skip"));
+}
+
+#[test]
 fn events_outside_the_window_do_not_count() {
     let home = Home::new();
     let mut events = repeats_far_apart();

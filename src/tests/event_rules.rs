@@ -841,10 +841,39 @@ fn sums_without_sense_give_words_without_nan() {
     }
 }
 
+/// Responses of which a share is numbered lines, and the rest objects.
+fn numbered_responses(calls: u32, numbered: f64) -> Observed {
+    let mix = vec![("flat_object".to_owned(), 1.0 - numbered), ("numbered_list".to_owned(), numbered)];
+    let profile = EventProfile { events: calls.into(), calls: calls.into(), ..EventProfile::default() };
+    let endpoints = vec![Fingerprint { shape_mix: mix, ..endpoint(calls, 0) }];
+    Observed { endpoints, profile, ..Observed::default() }
+}
+
+#[test]
+fn extended_formats_are_listed_behind_the_others_and_only_if_that_is_asked_for() {
+    let seen = numbered_responses(40, 0.5);
+    assert!(spoken("E1", &seen, "").is_empty());
+    let asked = |seen: &Observed, text: &str| judged_when(&[Speaks::ExtendedFormats], seen, text);
+    let proposal = asked(&seen, "[mckp]\nformats_enabled = [\"kv\", \"grouped_paths\"] # mine\n");
+    assert!(proposal[0].evidence.counts.starts_with("20 of 40 responses are text"), "{:?}", proposal[0].evidence);
+    let new =
+        apply(&Held::new("[mckp]\nformats_enabled = [\"kv\", \"grouped_paths\"] # mine\n").file, &changes(&proposal));
+    let new = new.unwrap();
+    assert!(new.contains(r#"["kv", "grouped_paths", "numbered_compact", "named_strings"] # mine"#), "{new}");
+    assert!(changes(&asked(&seen, &new)).is_empty(), "said twice");
+    for (few, why) in [(numbered_responses(19, 0.5), "responses_min"), (numbered_responses(40, 0.09), "text_share_min")]
+    {
+        let findings = asked(&few, "");
+        assert!(matches!(findings[0].verdict, Verdict::Skip(_)), "{findings:?}");
+        assert!(findings[0].evidence.threshold.as_ref().unwrap().contains("e1_extended_formats.toml"), "{why}");
+    }
+}
+
 #[test]
 fn every_number_of_a_rule_has_a_reason_and_every_rule_says_what_is_asked_of_it() {
-    let rules: Vec<_> = REGISTER.iter().filter(|rule| rule.speaks == Speaks::Events).collect();
-    assert!(rules.len() >= 6);
+    let rules: Vec<_> =
+        REGISTER.iter().filter(|rule| [Speaks::Events, Speaks::ExtendedFormats].contains(&rule.speaks)).collect();
+    assert!(rules.len() >= 7);
     for rule in rules {
         let text = Data::default().text(&format!("{}.toml", rule.file)).unwrap();
         let lines: Vec<&str> = text.lines().collect();

@@ -382,6 +382,11 @@ fn published_and_extended_formats_are_kept_apart() {
     let story = Story::new(facts()).again(0);
     assert_eq!(story.decisions(OPTIONS)[0].layer, LayerId::L3);
     assert_eq!(story.decisions(EXTENDED)[0].tokens, 350);
+    // A configuration that lists one is for a pipeline that knows it.
+    let listed = Story::new(facts()).set("mckp.formats_enabled", "[\"kv\", \"numbered_compact\"]").again(0);
+    assert_eq!(listed.decisions(OPTIONS)[0].tokens, 350);
+    let others = Story::new(facts()).set("mckp.formats_enabled", "[\"kv\", \"grouped_paths\"]").again(0);
+    assert_eq!(others.decisions(OPTIONS)[0].layer, LayerId::L3);
 }
 
 /// A body of numbered lines; each line has its own text.

@@ -19,7 +19,8 @@ fn home() -> Home {
 /// A command that needs the file.
 fn reader_of(file: &str) -> Vec<&'static str> {
     let tune = || vec!["tune", "from-claude-logs", "--tools", "--calibrate", "--dry-run"];
-    let analyze = || vec!["tune", "analyze", "--from-claude-logs", "--auto-enrichment", "--dry-run"];
+    let analyze =
+        || vec!["tune", "analyze", "--from-claude-logs", "--auto-enrichment", "--extended-formats", "--dry-run"];
     let claude = || vec!["tune", "claude-settings", "--scope", "project", "--dry-run"];
     let policy = |name: &'static str| vec!["replay", "--policy", name];
     match file {
@@ -38,6 +39,7 @@ fn reader_of(file: &str) -> Vec<&'static str> {
         "s7_subagent_model.toml" | "s8_retention.toml" => claude(),
         "r1_dedup_enable.toml" | "r2_template.toml" | "r3_lru_size.toml" | "r4_recursion_depth.toml" => analyze(),
         "r5_min_body.toml" | "r6_cost_models.toml" | "r7_speculation.toml" | "telemetry.toml" => analyze(),
+        "e1_extended_formats.toml" => analyze(),
         "edges.toml" => vec!["mine", "edges"],
         "tool_use.toml" => vec!["mine", "tools"],
         "patterns.toml" => vec!["mine", "patterns"],

@@ -25,7 +25,7 @@ use crate::replay::scenarios::{ScenarioChanges, Scenarios};
 use crate::replay::{Scenario, emit, gate, report, study};
 use crate::report::numbers::counted;
 use crate::report::table::TableFormat;
-use crate::settings::formats::load_config;
+use crate::settings::formats::{lists_extended, load_config};
 use crate::settings::write_private;
 use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;
@@ -241,7 +241,14 @@ fn tell(scenarios: &Scenarios, output: &OutputArgs, context: &mut Context<'_>) -
     if output.quiet {
         return Ok(());
     }
-    scenarios.files.iter().try_for_each(|file| tell_file(file, context))
+    scenarios.files.iter().try_for_each(|file| tell_file(file, context))?;
+    if scenarios.cells.iter().any(|cell| lists_extended(&cell.settings)) {
+        writeln!(
+            context.err,
+            "# note: the configuration lists extended formats: the rows of the published ones use them"
+        )?;
+    }
+    Ok(())
 }
 
 /// Writes events, and says how many.

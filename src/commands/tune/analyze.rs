@@ -28,7 +28,7 @@ use crate::shell::window;
 /// Endpoints in the table (published number).
 const TOP_ENDPOINTS: usize = 10;
 
-/// Sum up recorded responses, apply rules R1 to R6 (and R7 with --auto-enrichment), replay every proposal, write the configuration and print its diff.
+/// Sum up recorded responses, apply rules R1 to R6 (R7 with --auto-enrichment, E1 with --extended-formats), replay every proposal, write the configuration and print its diff.
 ///
 /// Reads the telemetry of the live pipeline, or with --from-claude-logs the logs themselves. The diff and the evidence of
 /// every change go to stdout, everything else to stderr. A proposal that would save fewer tokens on these very responses
@@ -43,6 +43,9 @@ pub struct Args {
     /// Also apply rule R7: stop prefetches that go unused, switch the planner on where they are used.
     #[arg(long)]
     auto_enrichment: bool,
+    /// Also apply rule E1: list the formats for text that a pipeline has to know beyond the published ones.
+    #[arg(long, requires = "from_claude_logs")]
+    extended_formats: bool,
     #[command(flatten)]
     others: TeamArgs,
     #[command(flatten)]
@@ -95,11 +98,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let others = args.others.read(&responses.data, context)?;
     let whose = others.as_ref().map(|others| others.lend(&mut observed)).unwrap_or_default();
     let view = View::of(&file)?;
-    let asked: &[Speaks] =
-        if args.auto_enrichment { &[Speaks::Events, Speaks::AutoEnrichment] } else { &[Speaks::Events] };
+    let more = [(args.auto_enrichment, Speaks::AutoEnrichment), (args.extended_formats, Speaks::ExtendedFormats)];
+    let more = more.into_iter().filter_map(|(is_asked, speaks)| is_asked.then_some(speaks));
+    let asked: Vec<Speaks> = std::iter::once(Speaks::Events).chain(more).collect();
     let seen_until = responses.observed.profile.span_ms.map(|(_, last)| last);
     let precedence = KeyOwners::load(&responses.data, &file, seen_until)?;
-    let mut found = settle(&view, &precedence, judge_events(&observed, &coverage, &responses.data, &view, asked)?);
+    let mut found = settle(&view, &precedence, judge_events(&observed, &coverage, &responses.data, &view, &asked)?);
     whose.tell(&mut found);
     refreshed::gate(&file, &view, &mut responses, &mut found)?;
     let annotations = Annotations::load(&responses.data)?;

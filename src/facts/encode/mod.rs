@@ -119,6 +119,11 @@ const ALIASES: &[(&str, &str)] = &[
     ("deep_mckp_with_inner_table", "mckp_v2"),
 ];
 
+/// Whether the published pipeline knows the format with this number.
+pub fn is_published(format: u8) -> bool {
+    REGISTER.get(usize::from(format)).is_some_and(|format| format.family == FormatFamily::Published)
+}
+
 /// Whether a format is one of those that the router's `deep_mckp` stands for.
 pub fn is_deep(id: &str) -> bool {
     matches!(id, "mckp_v2" | "pipeline_deep_mckp")

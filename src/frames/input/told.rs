@@ -111,7 +111,7 @@ impl Input {
             .take(HINTS_MAX)
             .collect();
         hints.push("`devboy doctor` says what they hold instead; --allow-empty makes this no error".to_owned());
-        Error::failed(format!("{files} read, but no session record in them")).hint(hints.join("\n"))
+        Error::failed(format!("{NOTHING_PARSED}: {files} read, but no session record in them")).hint(hints.join("\n"))
     }
 
     /// What happened within the window, in numbers.
@@ -178,9 +178,22 @@ impl Input {
         } else {
             hints.push("name the folder of your logs with --input-dir; `devboy doctor` says more".to_owned());
         }
-        Error::failed("no Claude Code logs found").hint(hints.join("\n"))
+        Error::failed(self.nowhere()).hint(hints.join("\n"))
+    }
+
+    /// What an error calls places without a log: whether they are there at all.
+    fn nowhere(&self) -> String {
+        if self.roots.is_empty() || self.listing.missing.len() < self.roots.len() {
+            return "no Claude Code logs found".to_owned();
+        }
+        let places: Vec<String> = self.roots.iter().map(|root| root.path.shown()).collect();
+        format!("{DIRECTORY_MISSING}: {}", places.join(", "))
     }
 }
+
+/// How the published `tune from-claude-logs` begins its two errors; other programs look for these words.
+const DIRECTORY_MISSING: &str = "claude logs directory not found";
+const NOTHING_PARSED: &str = "no jsonl events parsed — check the path";
 
 /// Projects that an error names.
 const PROJECTS_NAMED: usize = 10;
