@@ -100,3 +100,16 @@ impl Names {
         other.texts.iter().map(|text| self.intern(text)).collect()
     }
 }
+
+/// The MCP server of a tool, as its name has it: what stands between `mcp__` and the first `__` behind it, all of the rest
+/// where there is none. None of a tool of the client's own.
+pub fn mcp_server(tool: &str) -> Option<&str> {
+    let rest = tool.strip_prefix("mcp__")?;
+    Some(rest.split_once("__").map_or(rest, |(server, _)| server))
+}
+
+/// The name of an MCP server as it stands in the names of its tools, where only letters, digits, `_` and `-` can.
+pub fn mcp_server_in_tools(server: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+    server.chars().map(plain).collect()
+}

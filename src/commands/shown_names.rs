@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 
 use crate::base::id::{Id, IdMap, IdSet};
+use crate::base::names::mcp_server;
 use crate::base::unpack::Packing;
 use crate::base::visible::visible;
 use crate::cost::groups::Label;
@@ -82,10 +83,10 @@ impl ShownNames {
                 Label::Server(server) => {
                     servers.entry(server.clone()).or_insert_with(|| format!("server {}", next("server"))).clone()
                 }
-                Label::Tool(tool) => match tool.strip_prefix("mcp__") {
+                Label::Tool(tool) => match mcp_server(tool) {
                     None => tool.clone(),
-                    Some(rest) => {
-                        let (server, verb) = rest.rsplit_once("__").unwrap_or((rest, ""));
+                    Some(server) => {
+                        let verb = tool["mcp__".len() + server.len()..].trim_start_matches("__");
                         let own =
                             servers.entry(server.to_owned()).or_insert_with(|| format!("server {}", next("server")));
                         format!("{own}: {verb}")

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use clap::ValueEnum;
 
 use crate::base::id::Id;
-use crate::base::names::{Names, Sym};
+use crate::base::names::{Names, Sym, mcp_server};
 use crate::cost::outcomes::outcomes;
 use crate::cost::shares::Thing;
 use crate::logs::timeline::requests::{Block, BlockKind, Marks, NONE, Request, SegmentCause, Timeline, ToolCall};
@@ -268,17 +268,11 @@ fn call_labels(timeline: &Timeline, key: CostKey) -> Vec<Label> {
 
 fn tool_label(names: &Names, tool: Sym, key: CostKey) -> Label {
     let name = names.text(tool);
-    match (key, name.strip_prefix("mcp__")) {
+    match (key, mcp_server(name)) {
         (CostKey::Tool, _) => Label::Tool(name.to_owned()),
         (_, None) => Label::Word("(built-in tools)".to_owned()),
-        _ => Label::Server(server_of(name).unwrap_or_default().to_owned()),
+        (_, Some(server)) => Label::Server(server.to_owned()),
     }
-}
-
-/// The MCP server of a tool; none of a tool of the client's own.
-pub fn server_of(tool: &str) -> Option<&str> {
-    let rest = tool.strip_prefix("mcp__")?;
-    Some(rest.rsplit_once("__").map_or(rest, |(server, _)| server))
 }
 
 fn file_kind_label(names: &Names, call: &ToolCall) -> Label {

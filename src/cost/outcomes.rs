@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 
 use crate::base::id::Id;
 use crate::base::names::Sym;
-use crate::base::tokenizer::VOCABULARIES;
 use crate::cost::groups::requests_of_blocks;
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline, ToolCall};
 
@@ -46,15 +45,11 @@ pub fn outcomes(timeline: &Timeline) -> Vec<&'static str> {
     (0..).zip(&timeline.calls).map(outcome).collect()
 }
 
-/// What a text is known by once it is gone: code points, bytes, tokens.
-type TextSize = (u32, u32, [u32; VOCABULARIES.len()]);
-
-/// Readings of a file of which the same context has a text of the very same size, and that nothing named in between but
-/// readings.
+/// Readings of a file of which the same context has the very same text, and that nothing named in between but readings.
 fn read_again(timeline: &Timeline) -> HashSet<u32> {
     let Some(read) = timeline.names.find(READ) else { return HashSet::new() };
     let mut again = HashSet::new();
-    let mut seen: HashMap<Id, HashSet<TextSize>> = HashMap::new();
+    let mut seen: HashMap<Id, HashSet<Id>> = HashMap::new();
     let mut segment = NONE;
     for request in &timeline.requests {
         if request.segment != segment {
@@ -68,9 +63,7 @@ fn read_again(timeline: &Timeline) -> HashSet<u32> {
             };
             if call.tool != read {
                 seen.remove(&call.path);
-            } else if !call.is_error
-                && !seen.entry(call.path).or_default().insert((block.chars, block.bytes, block.tokens))
-            {
+            } else if !call.is_error && !seen.entry(call.path).or_default().insert(call.text) {
                 again.insert(block.call);
             }
         }

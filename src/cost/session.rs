@@ -94,8 +94,10 @@ pub fn of(bill: &Bill<'_>, simulator: &Simulator<'_>, session: u32) -> SessionCo
     let mut things: BTreeMap<Thing, OpenGroup> = BTreeMap::new();
     let mut again = Cost::default();
     let misses: BTreeMap<u32, Loss> = causes::losses(simulator).into_iter().map(|loss| (loss.request, loss)).collect();
-    for (thread, &chain) in chains.iter().enumerate() {
-        moments.extend(of_chain(bill, chain, thread as u64, &misses));
+    // Without a log of the main thread the first one is a subagent.
+    let first = u64::from(chains.first().is_some_and(|&chain| timeline.chains[chain as usize].place != Place::Main));
+    for (thread, &chain) in (first..).zip(&chains) {
+        moments.extend(of_chain(bill, chain, thread, &misses));
         shares::of_chain(bill, chain, |_| (), &mut |share| {
             let held = things.entry(share.thing).or_insert_with(|| OpenGroup::new(share));
             held.add(share);

@@ -45,7 +45,7 @@ pub fn sessions(timeline: &Timeline) -> LabelledSessions {
     let mut known: Vec<AboutSession> = timeline.sessions.iter().map(about).collect();
     for request in timeline.requests.iter().filter(|request| request.start != NO_TIME) {
         let span = &mut known[timeline.chains[request.chain as usize].session as usize].span;
-        let (first, last) = span.unwrap_or((request.start, request.end));
+        let (first, last) = span.unwrap_or((request.start, request.start));
         *span = Some((first.min(request.start), last.max(request.end)));
     }
     timeline.sessions.iter().map(|session| Label::Session(session.id)).zip(known).collect()

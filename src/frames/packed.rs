@@ -351,7 +351,7 @@ fn walk_blocks<W: PackedField>(way: &mut W, blocks: &mut [BlockRow]) -> Option<(
     column(way, blocks, |way, row| way.tokens(&mut row.tokens))?;
     column(way, blocks, |way, row| way.id(&mut row.call))?;
     column(way, blocks, |way, row| way.sym(&mut row.tool))?;
-    column(way, blocks, |way, row| way.id(&mut row.path))?;
+    column(way, blocks, |way, row| way.id(&mut row.named))?;
     column(way, blocks, |way, row| way.sym(&mut row.file_kind))
 }
 

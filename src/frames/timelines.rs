@@ -13,7 +13,7 @@ use crate::frames::columns::{BatchColumns, ColumnResult, blobs, ids, u32s, u64s}
 pub const TABLES: [&str; 1] = ["timelines"];
 
 /// Versions of the tables and of the meaning of their columns.
-pub const VERSIONS: [(&str, u32); 1] = [("timelines", 5)];
+pub const VERSIONS: [(&str, u32); 1] = [("timelines", 6)];
 
 /// Rows that are compressed together: few, so that reading is spread over the workers.
 const GROUP_ROWS: usize = 16;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::base::error::Result;
 use crate::base::id::{Id, IdMap, IdSet};
-use crate::base::names::{Names, Sym};
+use crate::base::names::{Names, Sym, mcp_server};
 use crate::frames::tool_use::{MinedCall, Reread, ToolFrame, ToolUsage, ToolUsages, Volume};
 use crate::logs::corpus::Corpus;
 use crate::logs::history::{Call, History};
@@ -27,11 +27,6 @@ pub struct ToolGuide<'a> {
     pub exact: &'a IdMap<Id, u32>,
     /// Bytes per token for all others.
     pub bytes_per_token: f64,
-}
-
-/// The name of the MCP server of a tool: all between `mcp__` and the last `__`.
-pub fn server(tool: &str) -> Option<&str> {
-    tool.strip_prefix("mcp__")?.rsplit_once("__").map(|(server, _)| server)
 }
 
 /// What a context has seen so far.
@@ -150,10 +145,10 @@ fn plain(call: &Call, guide: &ToolGuide<'_>) -> MinedCall {
 /// The servers by number, and the number of each tool's.
 fn servers(names: &Names) -> (Vec<String>, Vec<u32>) {
     let mut servers = vec![BUILT_IN.to_owned()];
-    let known: BTreeSet<&str> = names.texts().iter().filter_map(|name| server(name)).collect();
+    let known: BTreeSet<&str> = names.texts().iter().filter_map(|name| mcp_server(name)).collect();
     servers.extend(known.into_iter().map(str::to_owned));
     let number = |name: &String| {
-        server(name).and_then(|server| servers.iter().position(|known| known == server)).unwrap_or_default() as u32
+        mcp_server(name).and_then(|server| servers.iter().position(|known| known == server)).unwrap_or_default() as u32
     };
     let of = names.texts().iter().map(number).collect();
     (servers, of)

@@ -272,7 +272,10 @@ fn section(lever: &Lever) -> String {
         format!("- client versions: {}", lever.versions()),
     ];
     if !lever.off_by.is_empty() {
-        lines.push(format!("- does nothing where one of these switches it off: {}", lever.off_by.join(", ")));
+        lines.push(format!(
+            "- does nothing, or not what it says, where one of these is set: {}",
+            lever.off_by.join(", ")
+        ));
     }
     if !lever.gives_way_to.is_empty() {
         lines.push(format!("- gives way to {}", lever.gives_way_to.join(", ")));

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use toml_edit::Value;
 
-use super::write::{create_private, directory_of, lock, sync_directory, write_under};
+use super::write::{GuardedFile, create_private, directory_of, lock, sync_directory};
 use super::{SettingsFile, spell};
 use crate::base::error::{Error, Result};
 use crate::base::files;
@@ -97,21 +97,23 @@ impl SettingsFile {
     }
 }
 
-/// Writes a file and notes it in the journal: first the entry, then the file, then that it was written.
+/// Writes a file and notes it in the journal: first the entry, then the file, then that it was written; all of it under the
+/// lock of the file, so that no other run takes an entry for one that was given up.
 ///
 /// # Errors
 /// If the journal or the file cannot be written. Nothing is written then, and the journal knows it or can tell.
 pub fn write_noted(file: &WrittenFile<'_>, new: &str, entry: &JournalEntry) -> Result<()> {
-    let path = file.journal.clone();
+    let path = &file.journal;
+    let guarded = GuardedFile::take(file.lock.as_deref(), file.path, file.existed.then_some(file.text))?;
     // What an earlier run left open can be told only while the file is still as that run left it.
-    for settled in read_journal(&path)?.about(&file.name).undecided(|_| Some(text_sha(file.text))) {
-        append(&path, &settled)?;
+    for settled in read_journal(path)?.about(&file.name).undecided(|_| Some(text_sha(file.text))) {
+        append(path, &settled)?;
     }
-    append(&path, &JournalEntry { pending: true, ..entry.clone() })
+    append(path, &JournalEntry { pending: true, ..entry.clone() })
         .map_err(|cause| cause.hint("a change is noted before it is made: the configuration was not touched"))?;
-    let outcome = write_under(file.lock.as_deref(), file.path, file.existed.then_some(file.text), new);
+    let outcome = guarded.replace(new);
     // Without this line the file itself tells.
-    let _told_by_the_file = append(&path, &SettledEntry { settles: entry.id.clone(), written: outcome.is_ok() });
+    let _told_by_the_file = append(path, &SettledEntry { settles: entry.id.clone(), written: outcome.is_ok() });
     outcome?
 }
 

@@ -23,36 +23,55 @@ use crate::settings::draft::DocumentDraft;
 /// Longest chain of symbolic links that is followed, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// Writes `new` to `path` if the file still holds `expected_old` (`None`: if there is still no file), under the lock of the
-/// file that is named, else of one beside it.
+/// A file that is about to be replaced: locked against other runs, and seen to hold still what was read.
 ///
 /// A symbolic link stays a link; what it points to is replaced. New files are private to the user, an existing file
-/// keeps its mode. Nothing is written when the content is already `new`.
-///
-/// # Errors
-/// If it was not written; inside, if it was and the disk did not confirm it.
-pub fn write_under(lock_file: Option<&Path>, path: &Path, expected_old: Option<&str>, new: &str) -> Result<Result<()>> {
-    let target = follow_links(path)?;
-    let directory = directory_of(&target);
-    create_private(directory)?;
-    let beside_it = beside(&target, ".lock");
-    let _lock = lock(lock_file.unwrap_or(&beside_it))?;
-    remove_left_over(&target);
-    let old = read_if_present(&target)?;
-    if old.as_deref() != expected_old.map(str::as_bytes) {
-        return Err(Error::failed(format!("{} changed while devboy was working", path.shown()))
-            .hint("nothing was written; run again"));
+/// keeps its mode.
+pub struct GuardedFile {
+    target: PathBuf,
+    old: Option<Vec<u8>>,
+    _lock: File,
+}
+
+impl GuardedFile {
+    /// Takes the lock of the file that is named, else of one beside `path`. `expected_old` is what was read; none: there
+    /// was no file.
+    ///
+    /// # Errors
+    /// If the file holds something else by now, or the disk refuses.
+    pub fn take(lock_file: Option<&Path>, path: &Path, expected_old: Option<&str>) -> Result<Self> {
+        let target = follow_links(path)?;
+        create_private(directory_of(&target))?;
+        let beside_it = beside(&target, ".lock");
+        let lock_file = lock_file.unwrap_or(&beside_it);
+        create_private(directory_of(lock_file))?;
+        let _lock = lock(lock_file)?;
+        remove_left_over(&target);
+        let old = read_if_present(&target)?;
+        if old.as_deref() != expected_old.map(str::as_bytes) {
+            return Err(Error::failed(format!("{} changed while devboy was working", path.shown()))
+                .hint("nothing was written; run again"));
+        }
+        Ok(Self { target, old, _lock })
     }
-    if old.as_deref() == Some(new.as_bytes()) {
-        return Ok(Ok(()));
+
+    /// Replaces the content, unless it is `new` already.
+    ///
+    /// # Errors
+    /// If it was not written; inside, if it was and the disk did not confirm it.
+    pub fn replace(&self, new: &str) -> Result<Result<()>> {
+        let Self { target, old, .. } = self;
+        if old.as_deref() == Some(new.as_bytes()) {
+            return Ok(Ok(()));
+        }
+        let mode = mode_to_keep(target)?;
+        let staged = Staged::new(target, new.as_bytes(), mode.as_ref())?;
+        if let Some(old) = old {
+            Staged::new(&beside(target, ".bak"), old, mode.as_ref())?.commit()?;
+        }
+        staged.commit()?;
+        Ok(sync_directory(directory_of(target)))
     }
-    let mode = mode_to_keep(&target)?;
-    let staged = Staged::new(&target, new.as_bytes(), mode.as_ref())?;
-    if let Some(old) = &old {
-        Staged::new(&beside(&target, ".bak"), old, mode.as_ref())?.commit()?;
-    }
-    staged.commit()?;
-    Ok(sync_directory(directory))
 }
 
 /// Replaces a file that is devboy's own and can be made again: as a whole, private to the user, without a backup.

@@ -163,3 +163,174 @@ fn a_summariser_that_is_in_the_log_is_not_estimated_beside_it() {
     home.write(".claude/projects/p/s/subagents/agent-acompact-1.jsonl", log(&agent));
     assert_eq!(estimated(&home), 0);
 }
+
+#[test]
+fn the_server_of_a_tool_stands_before_the_first_two_underscores() {
+    let records = [prompt("p1").at(1), asks("m1", "c1", "mcp__relay__mail__send").at(2), answers("c1", "sent").at(3)];
+    let home = home(&[("s", &records)]);
+    let bill = home.json(&["cost", "--by", "server", "--since", "2026-01-01"]).to_string();
+    assert!(bill.contains("\"relay\"") && !bill.contains("relay__mail"), "{bill}");
+}
+
+/// The records, each the child of the one before.
+fn chained(records: &[Record]) -> Vec<Record> {
+    let parents = std::iter::once(Value::Null).chain(records.iter().map(|record| record.json()["uuid"].clone()));
+    records.iter().zip(parents).map(|(record, parent)| record.clone().set("parentUuid", parent)).collect()
+}
+
+/// The record, so many seconds into a day of January.
+fn on(record: Record, day: u32, second: u32) -> Record {
+    record.set("timestamp", format!("2026-01-{day:02}T03:{:02}:{:02}.000Z", second / 60, second % 60))
+}
+
+/// What a request was billed for.
+fn billed(message: &str, [read, written]: [u64; 2]) -> Record {
+    let writes = json!({ "ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": written });
+    let usage = json!({
+        "input_tokens": 5, "output_tokens": 5, "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": written, "cache_creation": writes,
+    });
+    says(message).message("usage", usage)
+}
+
+#[test]
+fn an_answer_without_a_prompt_does_not_shorten_the_life_of_the_cache() {
+    let told = |between: &[Record]| {
+        let first = [prompt("p1").at(1), billed("m1", [0, 50_000]).at(2)];
+        let last = [prompt("p2").at(1_202), billed("m3", [1_000, 60_000]).at(1_204)];
+        home(&[("s", &[&first[..], between, &last].concat())]).run(&["session", "s"]).out
+    };
+    let silent = says("m2").message("usage", json!({ "input_tokens": 0, "output_tokens": 5 }));
+    for out in [told(&[]), told(&[silent.at(3)])] {
+        assert!(out.contains("cache miss") && !out.contains("cache expired"), "{out}");
+    }
+}
+
+#[test]
+fn a_session_of_which_only_a_subagent_is_logged_has_no_main_thread() {
+    let agent = [prompt("q").at(1), says("m1").usage(9_000, 10).at(2), says("m2").usage(9_100, 10).at(3)];
+    let agent: Vec<Record> = agent.into_iter().map(|record| record.session("s").agent("a1")).collect();
+    let home = Home::new();
+    home.write(".claude/projects/p/s/subagents/agent-a1.jsonl", log(&agent));
+    let told = home.run(&["session", "s"]).out;
+    assert!(told.contains("subagent 1") && !told.contains("main"), "{told}");
+}
+
+#[test]
+fn a_request_without_a_time_has_no_day_and_lasts_no_time() {
+    let records =
+        [prompt("p1").at(1), says("m1").usage(9_000, 10).at(2), says("m2").usage(9_000, 10).without("timestamp")];
+    let next = [prompt("p2").at(100_000), says("m3").usage(9_000, 10).at(100_002)];
+    let home = home(&[("s", &records), ("t", &next)]);
+    let lasted = home.run(&["cost", "--by", "session", "--since", "2026-01-01", "--allow-empty"]).out;
+    assert!(!lasted.contains("2562047"), "{lasted}");
+    let page = home.run(&["report"]).out;
+    assert!(!page.contains("? $") && page.contains("of it on no known day"), "{page}");
+}
+
+#[test]
+fn a_summariser_behind_a_long_pause_is_estimated_alike_everywhere() {
+    let records = [
+        prompt("q1").at(1),
+        billed("m1", [0, 160_000]).at(2),
+        boundary("b1").at(9_000),
+        compact_summary("s1", Some("b1")).at(9_001),
+        billed("m2", [0, 20_000]).at(9_002),
+    ];
+    let home = home(&[("s", &records)]);
+    let details = |policy: &str| home.json(&["what-if", policy])["policies"][0]["details"][policy].clone();
+    let (cache, compaction) = (details("prompt-cache"), details("compaction"));
+    let of_cache = &cache["unlogged"]["summaries"]["spent"];
+    let estimate = &compaction["real"]["summariser_estimate"];
+    assert_eq!((&of_cache["uncached"], &of_cache["read"]), (&estimate["uncached"], &estimate["read"]));
+    assert!(of_cache["uncached"].as_u64().unwrap() >= 160_000, "{of_cache}");
+}
+
+#[test]
+fn of_one_session_nothing_is_clear() {
+    let records: Vec<Record> =
+        (0..20).map(|turn| billed(&format!("m{turn}"), [turn * 1_000, 1_000]).at(400 * turn as u32)).collect();
+    let told = home(&[("s", &records)]).json(&["what-if", "prompt-cache", "--set", "ttl=5m"]);
+    let policy = &told["policies"][0];
+    assert_eq!((&policy["is_clear"], &policy["whole"]["verdict"]), (&json!(false), &json!("no clear winner")));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_is_read() {
+    let home = Home::new();
+    for asked in [
+        &["compaction", "--set", "window=0"][..],
+        &["pick-tools", "--set", "query_chars=0"],
+        &["prompt-cache", "--sweep", "ttl=5m,1h", "--alias", "agent-runtime"],
+    ] {
+        let outcome = home.run(&[&["what-if"], asked].concat());
+        assert_eq!(outcome.exit, Exit::Usage, "{asked:?}: {}", outcome.err);
+    }
+}
+
+#[test]
+fn a_compaction_counts_in_the_window_in_which_it_was_made() {
+    let records = [
+        on(prompt("q1"), 2, 1),
+        on(billed("m1", [0, 90_000]), 2, 2),
+        on(boundary("b1"), 4, 0),
+        on(compact_summary("s1", Some("b1")), 4, 1),
+        on(prompt("q2"), 4, 2),
+        on(billed("m2", [0, 20_000]), 4, 3),
+    ];
+    let home = home(&[("s", &records)]);
+    let counted = |window: &[&str]| {
+        let told = home.json(&[&["what-if", "prompt-cache"], window].concat());
+        told["policies"][0]["details"]["prompt-cache"]["prompt_cache"]["compactions"].as_u64().unwrap()
+    };
+    assert_eq!((counted(&[]), counted(&["--until", "2026-01-03"]), counted(&["--since", "2026-01-04"])), (1, 0, 1));
+}
+
+#[test]
+fn a_hook_that_ran_when_a_turn_ended_belongs_to_that_turn() {
+    let summary = |name: &str| {
+        let infos = json!([{ "command": "x", "durationMs": 200_000 }]);
+        Record::new("system", name).set("subtype", "stop_hook_summary").set("hookInfos", infos)
+    };
+    let session = |name: &str| {
+        vec![
+            on(prompt(&format!("q1{name}")), 2, 1),
+            on(billed(&format!("m1{name}"), [0, 5_000]), 2, 2),
+            on(summary(&format!("h{name}")), 2, 202),
+            on(prompt(&format!("q2{name}")), 12, 1),
+            on(billed(&format!("m2{name}"), [0, 5_000]), 12, 3),
+        ]
+    };
+    let names = ["a", "b", "c", "d", "e"];
+    let sessions = names.map(session);
+    let home = home(&names.into_iter().zip(sessions.iter().map(Vec::as_slice)).collect::<Vec<_>>());
+    let ran = |window: &[&str]| {
+        let told = home.json(&[&["report"], window].concat());
+        let hooks = told["findings"].as_array().unwrap().iter().find(|found| found["id"] == "hooks").cloned();
+        hooks.map_or(0, |found| found["count"].as_u64().unwrap())
+    };
+    assert_eq!((ran(&["--since", "2026-01-01", "--until", "2026-01-05"]), ran(&["--since", "2026-01-05"])), (5, 0));
+}
+
+#[test]
+fn a_text_of_the_same_size_is_not_the_same_text() {
+    let read = |message: &str, call: &str| {
+        assistant(
+            message,
+            &[json!({ "type": "tool_use", "id": call, "name": "Read", "input": { "file_path": "/w/f" } })],
+        )
+    };
+    let twice = |second: &str| {
+        let records = [
+            prompt("q").at(1),
+            read("m1", "c1").at(2),
+            answers("c1", "version 1").at(3),
+            read("m2", "c2").at(4),
+            answers("c2", second).at(5),
+            says("m3").at(6),
+        ];
+        let told = home(&[("s", &chained(&records))]).json(&["cost", "--by", "outcome", "--since", "2026-01-01"]);
+        told["rows"].as_array().unwrap().iter().any(|row| row["outcome"].as_str().unwrap().contains("read again"))
+    };
+    assert!(twice("version 1") && !twice("version 2"));
+}

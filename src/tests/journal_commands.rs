@@ -10,9 +10,9 @@ use super::tune::searching;
 use crate::commands::tune::history;
 use crate::commands::tune::history::ActualSavings;
 use crate::frames::fingerprint::LayerTokens;
-use crate::settings::entries::{JournalChange, JournalEntry, Predicted, RuleInputs};
-use crate::settings::journal::append;
-use crate::settings::write::write_under;
+use crate::settings::entries::{JournalChange, JournalEntry, Predicted, RuleInputs, SettledEntry};
+use crate::settings::journal::{append, journal_of, write_noted};
+use crate::settings::write::GuardedFile;
 use crate::settings::*;
 use crate::shell::arguments::Exit;
 use crate::shell::context::{Context, Env};
@@ -44,9 +44,49 @@ fn tune(path: &Path, days: i64, changes: &[(&str, &str)]) -> JournalEntry {
     let mut entry = journal_entry(NOW_MS - days * DAY_MS, "tune analyze", &file, &text, reasons).unwrap();
     entry.inputs = Some(RuleInputs { origin: "telemetry".into(), events: 1234, sessions: 56, ..RuleInputs::default() });
     entry.predicted = Some(Predicted { baseline: 2000.0, saved_before: 200.0, saved_after: 300.0 });
-    write_under(None, path, file.existed.then_some(file.text.as_str()), &text).unwrap().unwrap();
+    GuardedFile::take(None, path, file.existed.then_some(&file.text)).unwrap().replace(&text).unwrap().unwrap();
     append(&journal_path(path), &entry).unwrap();
     entry
+}
+
+#[test]
+fn a_run_that_begins_while_another_one_writes_takes_nothing_from_it() {
+    let home = Home::new();
+    let path = home.write(CONFIG, OLD);
+    let file = SettingsFile::load(&path).unwrap();
+    let entry_to = |text: &str| journal_entry(NOW_MS, "tune analyze", &file, text, Vec::new()).unwrap();
+    let text = OLD.to_owned() + "[mckp]\nrecursion_depth = 3\n";
+    let first = entry_to(&text);
+    std::thread::scope(|scope| {
+        let guarded = GuardedFile::take(None, &path, Some(OLD)).unwrap();
+        append(&journal_path(&path), &JournalEntry { pending: true, ..first.clone() }).unwrap();
+        let other =
+            scope.spawn(|| write_noted(&file.place(), "schema_version = 4\n", &entry_to("schema_version = 4\n")));
+        // Long enough for the other one to come to the lock, and shorter than it waits there.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        guarded.replace(&text).unwrap().unwrap();
+        append(&journal_path(&path), &SettledEntry { settles: first.id.clone(), written: true }).unwrap();
+        drop(guarded);
+        assert!(other.join().unwrap().unwrap_err().message.contains("changed while devboy was working"));
+    });
+    let journal = journal_of(&SettingsFile::load(&path).unwrap()).unwrap();
+    let ids: Vec<&str> = journal.entries.iter().map(|entry| entry.id.as_str()).collect();
+    assert_eq!(ids, [first.id.as_str()]);
+}
+
+#[test]
+fn an_id_that_begins_two_changes_of_different_files_is_refused() {
+    let home = Home::new();
+    let path = home.write(CONFIG, OLD);
+    let entry = tune(&path, 3, &[("dedup.lru_size", "8")]);
+    let settings = home.write(".claude/settings.json", "{}\n").display().to_string();
+    let named = |id: &str| JournalEntry { id: id.to_owned(), ..entry.clone() };
+    let of_settings =
+        JournalEntry { target: Some("claude-settings".to_owned()), config: settings, ..named("28caaf24") };
+    append(&journal_path(&path), &of_settings).unwrap();
+    append(&journal_path(&path), &named("28ffffff")).unwrap();
+    let refused = home.run(&["tune", "undo", "28", "--dry-run"]);
+    assert!(refused.err.contains("28 is the start of several ids: 28caaf24, 28ffffff"), "{}", refused.err);
 }
 
 /// A home in which devboy changed the configuration three and two weeks ago.

@@ -12,7 +12,7 @@ use crate::report::table::TableFormat;
 use crate::whatif::history_trim::caps::{Caps, cap_at, kept_chars, units};
 use crate::whatif::history_trim::conversation::{Conversation, MessageReading, TrimMessage, boundary, is_continuation};
 use crate::whatif::history_trim::outcome::{
-    BreakCause, BreakCount, Edits, MessageAgeRow, Role, TrimOutcome, TrimReport, verdict,
+    BreakCause, BreakCount, Edits, MessageAgeRow, Role, TrimCosts, TrimOutcome, TrimReport,
 };
 use crate::whatif::history_trim::params::{CutStyle, Exchanges, TrimSource};
 use crate::whatif::history_trim::plan::{Memory, MessageFate, TrimPlan};
@@ -1092,21 +1092,7 @@ fn what_is_stuck_stays_so_when_the_conversation_goes_back() {
     assert_eq!(kept(&sent[4]), [(8, 40)], "nothing is left");
 }
 
-// ---- verdict and sheet
-
-#[test]
-fn a_verdict_needs_a_difference_above_the_error_of_the_simulation() {
-    assert_eq!(verdict(1_000, 1_000, 0), CostVerdict::NoClearWinner);
-    assert_eq!(verdict(0, 0, 30), CostVerdict::NoClearWinner);
-    assert_eq!(verdict(1_000, 971, 30), CostVerdict::NoClearWinner);
-    assert_eq!(verdict(1_000, 970, 30), CostVerdict::Cheaper);
-    assert_eq!(verdict(1_000, 1_029, 30), CostVerdict::NoClearWinner);
-    assert_eq!(verdict(1_000, 1_030, 30), CostVerdict::MoreExpensive);
-    assert_eq!(verdict(0, 1, 30), CostVerdict::MoreExpensive);
-    let cost = |units| Cost { units, ..Cost::default() };
-    let sides = sheet().report.sides((cost(200_000), cost(150_000)), 0.0);
-    assert_eq!((sides.verdict, sides.policy.units), (CostVerdict::Cheaper, 150_000));
-}
+// ---- sheet
 
 #[test]
 fn the_variants_are_the_lines_of_the_published_table_and_ours() {
@@ -1165,6 +1151,7 @@ fn knobs_without_sense_and_sheets_that_do_not_fit_are_refused() {
 #[test]
 fn the_report_puts_cost_and_loss_beside_the_saving() {
     let cost = |units| Cost { units, ..Cost::default() };
+    let sides = |policy, verdict| TrimCosts { baseline: cost(1_000), policy: cost(policy), verdict };
     let mut outcome =
         TrimOutcome { requests: 200, requests_changed: 50, logged: 10_000, sent: 8_900, ..TrimOutcome::default() };
     (outcome.messages_trimmed, outcome.messages_dropped) = (1_234, 5);
@@ -1177,10 +1164,10 @@ fn the_report_puts_cost_and_loss_beside_the_saving() {
         elsewhere: None,
         name: "mine".to_owned(),
         outcome,
-        cached: sheet().report.sides((cost(1_000), cost(1_123)), 0.0),
+        cached: sides(1_123, CostVerdict::MoreExpensive),
         spent: Spent { read: 95, write_5m: 5, ..Spent::default() },
         edits: Edits { lost: 1, all: 9 },
-        uncached: sheet().report.sides((cost(1_000), cost(890)), 0.0),
+        uncached: sides(890, CostVerdict::Cheaper),
     };
     let mut out = tables::summary(&report, true).join("\n").into_bytes();
     tables::ages(&report.outcome).write(&mut out, TableFormat::Md, None).unwrap();

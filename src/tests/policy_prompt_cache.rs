@@ -11,10 +11,10 @@ use crate::whatif::prompt_cache;
 use crate::whatif::prompt_cache::other_models::{self, HotCacheRules};
 use crate::whatif::prompt_cache::outcome::{Cause, PromptCache};
 use crate::whatif::prompt_cache::params::{CacheLayout, CacheLifetime, CacheRules, Params, Switch};
-use crate::whatif::prompt_cache::{PromptCacheThresholds, causes, verdict};
+use crate::whatif::prompt_cache::{PromptCacheThresholds, causes};
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cells::CellRules;
-use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
+use crate::whatif::sim::comparison::verdict;
 use crate::whatif::sim::figures::CostVerdict;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::simulator::Simulator;
@@ -202,14 +202,14 @@ fn a_break_is_priced_by_what_was_written_again() {
 
 #[test]
 fn differences_within_the_error_have_no_winner() {
-    let cost = |iet: u128| Cost { units: iet * u128::from(UNITS_PER_TOKEN), ..Cost::default() };
-    assert_eq!(verdict(cost(971), cost(1_000), 0.03, None), CostVerdict::NoClearWinner);
-    assert_eq!(verdict(cost(1_030), cost(1_000), 0.03, None), CostVerdict::NoClearWinner);
-    assert_eq!(verdict(cost(969), cost(1_000), 0.03, None), CostVerdict::Cheaper);
-    assert_eq!(verdict(cost(1_031), cost(1_000), 0.03, None), CostVerdict::MoreExpensive);
-    assert_eq!(verdict(cost(1_050), cost(1_000), 0.03, Some((-0.01, 0.11))), CostVerdict::NoClearWinner);
-    assert_eq!(verdict(cost(1_104), cost(1_000), 0.03, Some((0.0, 0.36))), CostVerdict::NoClearWinner);
-    assert_eq!(verdict(cost(950), cost(1_000), 0.03, Some((-0.09, -0.01))), CostVerdict::Cheaper);
+    let wide = |change: f64| Some((change - 0.01, change + 0.01));
+    assert_eq!(verdict(-0.029, 0.03, wide(-0.029)), CostVerdict::NoClearWinner);
+    assert_eq!(verdict(0.03, 0.03, wide(0.03)), CostVerdict::NoClearWinner);
+    assert_eq!(verdict(-0.031, 0.03, wide(-0.031)), CostVerdict::Cheaper);
+    assert_eq!(verdict(0.031, 0.03, wide(0.031)), CostVerdict::MoreExpensive);
+    assert_eq!(verdict(0.05, 0.03, Some((-0.01, 0.11))), CostVerdict::NoClearWinner);
+    assert_eq!(verdict(0.104, 0.03, Some((0.0, 0.36))), CostVerdict::NoClearWinner);
+    assert_eq!(verdict(-0.639, 0.03, None), CostVerdict::NoClearWinner, "too few sessions to tell");
 }
 
 /// field-notes.md 3.3: the worked example, to the cent.
@@ -301,7 +301,8 @@ fn the_report_holds_the_run_against_the_bill() {
         ]
     );
     let none = found.arms.iter().find(|arm| arm.name == "layout=none").unwrap();
-    assert_eq!((none.verdict, none.sessions_worse), (CostVerdict::MoreExpensive, 1));
+    // One session tells nothing of others.
+    assert_eq!((none.verdict, none.sessions_worse), (CostVerdict::NoClearWinner, 1));
     let five = found.arms.iter().find(|arm| arm.name == "ttl=5m").unwrap();
     // No pause: an hour is paid for nothing. But the simulation missed a whole re-write, more than any difference.
     assert_eq!((five.verdict, five.sessions_better), (CostVerdict::NoClearWinner, 1));
@@ -317,7 +318,7 @@ fn knobs_change_the_simulated_run_and_not_the_baseline() {
     let timeline = log.done();
     let found = found(&timeline, |params| params.layout = CacheLayout::None);
     assert_eq!(found.simulated.spent.uncached, 101_000);
-    assert_eq!((found.baseline.spent.read, found.verdict), (50_000, CostVerdict::MoreExpensive));
+    assert_eq!((found.baseline.spent.read, found.verdict), (50_000, CostVerdict::NoClearWinner));
     let named = prompt_cache::aliases(&found, &Calibration::default());
     assert_eq!(named["llm_prompt_tokens_estimated"], 101_000);
     assert_eq!(named["llm_cache_hit_ratio"], 0.0);

@@ -12,7 +12,7 @@ use crate::base::model_id::normalise;
 use crate::base::tokenizer::Bpe;
 use crate::settings::sections::{Axis, Priority};
 use crate::settings::tool_model::{FieldGroup, SideEffectClass, ToolModel, ValueClass};
-use crate::settings::write::write_under;
+use crate::settings::write::GuardedFile;
 use crate::settings::*;
 
 fn parse(text: &str) -> Result<SettingsFile> {
@@ -892,13 +892,17 @@ fn names_in(directory: &Path) -> Vec<String> {
     names
 }
 
+fn write_under(path: &Path, old: Option<&str>, new: &str) -> Result<Result<()>> {
+    GuardedFile::take(None, path, old)?.replace(new)
+}
+
 #[test]
 fn a_written_file_leaves_its_previous_content_beside_it_and_no_temporary_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("deep/er/c.toml");
-    write_under(None, &path, None, "one").unwrap().unwrap();
-    write_under(None, &path, Some("one"), "two").unwrap().unwrap();
-    write_under(None, &path, Some("two"), "two").unwrap().unwrap();
+    write_under(&path, None, "one").unwrap().unwrap();
+    write_under(&path, Some("one"), "two").unwrap().unwrap();
+    write_under(&path, Some("two"), "two").unwrap().unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "two");
     assert_eq!(fs::read_to_string(path.with_extension("toml.bak")).unwrap(), "one");
     assert_eq!(names_in(path.parent().unwrap()), ["c.toml", "c.toml.bak", "c.toml.lock"]);
@@ -910,10 +914,10 @@ fn a_file_that_changed_underneath_is_left_alone() {
     let path = directory.path().join("c.toml");
     fs::write(&path, "by hand").unwrap();
     for expected in [None, Some("as it was")] {
-        let message = write_under(None, &path, expected, "new").unwrap_err().to_string();
+        let message = write_under(&path, expected, "new").unwrap_err().to_string();
         assert!(message.contains("changed while devboy was working") && message.contains("run again"), "{message}");
     }
-    assert!(write_under(None, &directory.path().join("gone.toml"), Some("was there"), "new").is_err());
+    assert!(write_under(&directory.path().join("gone.toml"), Some("was there"), "new").is_err());
     assert_eq!(fs::read_to_string(&path).unwrap(), "by hand");
 }
 
@@ -923,7 +927,7 @@ fn a_failure_leaves_the_old_file_whole_and_no_temporary_file() {
     let path = directory.path().join("c.toml");
     fs::write(&path, "old").unwrap();
     fs::create_dir(directory.path().join("c.toml.bak")).unwrap();
-    assert!(write_under(None, &path, Some("old"), "new").is_err());
+    assert!(write_under(&path, Some("old"), "new").is_err());
     assert_eq!(fs::read_to_string(&path).unwrap(), "old");
     assert_eq!(names_in(directory.path()), ["c.toml", "c.toml.bak", "c.toml.lock"]);
 }
@@ -933,7 +937,7 @@ fn a_place_where_nothing_can_be_written_is_a_clear_error() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
     fs::write(&file, "").unwrap();
-    let message = write_under(None, &file.join("c.toml"), None, "new").unwrap_err().to_string();
+    let message = write_under(&file.join("c.toml"), None, "new").unwrap_err().to_string();
     assert!(message.contains(&file.display().to_string()), "{message}");
 }
 
@@ -945,7 +949,7 @@ fn a_read_only_file_is_not_replaced() {
     let mut mode = fs::metadata(&path).unwrap().permissions();
     mode.set_readonly(true);
     fs::set_permissions(&path, mode).unwrap();
-    assert!(write_under(None, &path, Some("old"), "new").unwrap_err().message.contains("is read-only"));
+    assert!(write_under(&path, Some("old"), "new").unwrap_err().message.contains("is read-only"));
     assert_eq!(fs::read_to_string(&path).unwrap(), "old");
 }
 
@@ -966,7 +970,7 @@ mod on_unix {
         fs::create_dir(&dotfiles).unwrap();
         fs::write(dotfiles.join("real.toml"), "old").unwrap();
         symlink("dotfiles/real.toml", &link).unwrap();
-        write_under(None, &link, Some("old"), "new").unwrap().unwrap();
+        write_under(&link, Some("old"), "new").unwrap().unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(dotfiles.join("real.toml")).unwrap(), "new");
         assert_eq!(fs::read_to_string(dotfiles.join("real.toml.bak")).unwrap(), "old");
@@ -977,21 +981,21 @@ mod on_unix {
         let directory = tempfile::tempdir().unwrap();
         let link = directory.path().join("c.toml");
         symlink("missing/real.toml", &link).unwrap();
-        write_under(None, &link, None, "new").unwrap().unwrap();
+        write_under(&link, None, "new").unwrap().unwrap();
         assert_eq!(fs::read_to_string(directory.path().join("missing/real.toml")).unwrap(), "new");
         let circle = directory.path().join("circle");
         symlink("circle", &circle).unwrap();
-        assert!(write_under(None, &circle, None, "new").unwrap_err().message.contains("too many symbolic links"));
+        assert!(write_under(&circle, None, "new").unwrap_err().message.contains("too many symbolic links"));
     }
 
     #[test]
     fn new_files_are_private_and_an_existing_mode_is_kept() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("new/c.toml");
-        write_under(None, &path, None, "one").unwrap().unwrap();
+        write_under(&path, None, "one").unwrap().unwrap();
         assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        write_under(None, &path, Some("one"), "two").unwrap().unwrap();
+        write_under(&path, Some("one"), "two").unwrap().unwrap();
         assert_eq!((mode(&path), mode(&path.with_extension("toml.bak"))), (0o644, 0o644));
     }
 
@@ -1002,7 +1006,7 @@ mod on_unix {
         fs::write(&path, "old").unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o555)).unwrap();
         let is_obeyed = fs::write(directory.path().join("probe"), "").is_err(); // not by the superuser
-        let outcome = write_under(None, &path, Some("old"), "new");
+        let outcome = write_under(&path, Some("old"), "new");
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         if is_obeyed {
             let message = outcome.unwrap_err().to_string();
@@ -1017,7 +1021,7 @@ fn of_two_writers_with_the_same_expectation_one_wins() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("c.toml");
     fs::write(&path, "old").unwrap();
-    let write = |new: String| write_under(None, &path, Some("old"), &new).is_ok();
+    let write = |new: String| write_under(&path, Some("old"), &new).is_ok();
     let winners = std::thread::scope(|scope| {
         let writers: Vec<_> = (0..8).map(|n| scope.spawn(move || write(format!("new {n}")))).collect();
         writers.into_iter().map(|writer| writer.join().unwrap()).filter(|won| *won).count()

@@ -18,7 +18,7 @@ use crate::logs::timeline::requests::{
     RequestSetting, Segment, SegmentCause, Session, Timeline, ToolCall, Trigger, Utterance,
 };
 use crate::logs::timeline::words::{Word, WordList};
-use crate::logs::trace::{Millis, Place, Usage};
+use crate::logs::trace::{Millis, NO_TIME, Place, Usage};
 
 /// Which lifetime the writes have.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -201,7 +201,9 @@ impl Story {
     pub fn result(&mut self, chars: u32) -> &mut Self {
         let call = self.open.remove(0);
         let at = self.block(BlockKind::ToolResult, chars, call);
-        self.timeline.calls[call as usize].answered = at;
+        let call = &mut self.timeline.calls[call as usize];
+        // Texts of one size are taken for the same.
+        (call.answered, call.text) = (at, Id::of(&chars.to_le_bytes()));
         self
     }
 
@@ -223,7 +225,7 @@ impl Story {
         let (chain, request) = self.place();
         let id = Id::of(format!("boundary {request}").as_bytes());
         let summary = self.block(BlockKind::Summary, summary_chars, NONE);
-        self.timeline.boundaries.push(Boundary { id, chain, request, trigger, pre_tokens, summary });
+        self.timeline.boundaries.push(Boundary { id, chain, request, ts: NO_TIME, trigger, pre_tokens, summary });
         self.cause = Some(SegmentCause::Compaction);
         self.open.clear();
         self.mark(Marks::COMPACTION)
@@ -355,7 +357,17 @@ impl Story {
         let tool = self.timeline.names.intern(tool);
         let file_kind = self.timeline.names.intern(if path.is_some() { "other" } else { "" });
         let id = Id::of(format!("toolu {call}").as_bytes());
-        self.timeline.calls.push(ToolCall { id, tool, path, asked, answered: NONE, is_error: false, file, file_kind });
+        self.timeline.calls.push(ToolCall {
+            id,
+            tool,
+            path,
+            asked,
+            answered: NONE,
+            text: Id::NONE,
+            is_error: false,
+            file,
+            file_kind,
+        });
         self.open.push(call);
         self
     }

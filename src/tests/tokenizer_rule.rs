@@ -308,7 +308,7 @@ fn the_command_measures_writes_and_is_quiet_the_second_time() {
 fn without_the_flag_no_text_is_read_again() {
     let home = home();
     let plain = home.run(&["tune", "from-claude-logs", "--explain"]);
-    assert!(plain.out.contains("claude-opus-4.6") && !plain.out.contains("P4"), "{}", plain.out);
+    assert!(plain.out.contains("claude-opus-4.6") && !plain.out.contains("# P4"), "{}", plain.out);
     assert!(home.json(&["tune", "from-claude-logs"]).get("calibration").is_none());
     let names =
         || std::fs::read_dir(home.lake()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());

@@ -11,7 +11,7 @@ use crate::logs::timeline::requests::{
     Block, BlockKind, Boundary, Chain, Marks, NONE, Request, RequestSetting, Segment, SegmentCause, Session, Timeline,
     ToolCall, Trigger,
 };
-use crate::logs::trace::{Millis, Place, Usage};
+use crate::logs::trace::{Millis, NO_TIME, Place, Usage};
 use crate::telemetry::log::{EventLog, NO_STEP, RecordedEvent};
 
 /// Lays recorded responses out as requests: every step asked for its tools, and the step after it was sent their answers
@@ -80,7 +80,15 @@ impl TimelineDraft {
         if compacted {
             let id = Id::of(&request.to_le_bytes());
             let trigger = Trigger::Unknown;
-            self.timeline.boundaries.push(Boundary { id, chain, request, trigger, pre_tokens: None, summary: NONE });
+            self.timeline.boundaries.push(Boundary {
+                id,
+                chain,
+                request,
+                ts: NO_TIME,
+                trigger,
+                pre_tokens: None,
+                summary: NONE,
+            });
         }
     }
 
@@ -112,6 +120,7 @@ impl TimelineDraft {
                 path: if event.path == 0 { Id::NONE } else { Id::of(&event.path.to_le_bytes()) },
                 asked: timeline.blocks.len() as u32,
                 answered: NONE,
+                text: event.body,
                 is_error: false,
                 file: 0,
                 file_kind: timeline.names.intern(""),

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::base::id::{Id, IdMap};
-use crate::base::names::Names;
+use crate::base::names::{Names, mcp_server};
 use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::mine::export::{CsvLayout, ExportArgs, KeptArgs, Mined, MinedArgs};
 use crate::commands::mine::logs;
@@ -147,7 +147,7 @@ fn server_shown(export: &ExportArgs, names: &Pseudonyms, server: &str) -> String
         return server.to_owned();
     }
     let shown = logs::shown(export, names, &format!("mcp__{server}__tool"));
-    tools::server(&shown).unwrap_or_default().to_owned()
+    mcp_server(&shown).unwrap_or_default().to_owned()
 }
 
 /// The published table of volumes.

@@ -70,7 +70,7 @@ fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Resul
         words.extend(held.map(|(held, _)| held).or(value));
     }
     words.dedup();
-    let told = format!("in your settings {}", words.join(" and "));
+    let told = words.join(" and ");
     Ok((!words.is_empty()).then_some(if same { StandingSetting::Same(told) } else { StandingSetting::Other(told) }))
 }
 

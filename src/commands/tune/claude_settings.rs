@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::base::error::{Error, Result};
 use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
+use crate::base::names::mcp_server;
 use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
 use crate::commands::input::QuestionArgs;
@@ -190,8 +191,7 @@ fn uses(timeline: &Timeline, project: Option<Id>, servers: Option<Vec<String>>) 
         }
         let calls = timeline.blocks[request.outputs.start as usize..request.outputs.end as usize].iter();
         for call in calls.filter_map(|block| timeline.calls.get(block.call as usize)) {
-            let tool = timeline.names.text(call.tool);
-            if let Some((server, _)) = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+            if let Some(server) = mcp_server(timeline.names.text(call.tool)) {
                 *uses.server_calls.entry(server.to_owned()).or_default() += 1;
             }
         }
@@ -285,8 +285,9 @@ fn conclude(
     }
     let listed = all.iter().filter_map(JournalChange::of).collect();
     let mut entry = claude_entry(now_ms, "tune claude-settings", &layers.file, journal, text, listed)?;
-    let requests =
-        found.study.trials.first().map_or(0, |trial| trial.sessions.iter().map(|sides| sides.requests).sum());
+    // Some settings are about a part of the requests; the trial of one that is about all has them all.
+    let tried = found.study.trials.iter().map(|trial| trial.sessions.iter().map(|sides| sides.requests).sum());
+    let requests = tried.max().unwrap_or(0);
     entry.inputs = Some(window::inputs("logs", requests, found.study.sessions.len() as u64, &input.window));
     write_noted(&layers.file.place(journal), text, &entry)?;
     tell(format!("settings → {}: {changes} written; new sessions of Claude Code use them", layers.file.path.shown()))?;

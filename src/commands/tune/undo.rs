@@ -103,7 +103,10 @@ impl UndoTarget {
                 let name = name_of(path);
                 whole.entries.iter().filter(of_settings).rfind(|entry| entry.config == name)
             }
-            (Some(id), None) => whole.named(id).first().copied().filter(of_settings),
+            (Some(id), None) => match whole.named(id)[..] {
+                ref ids if ids.len() > 1 => return Err(ambiguous(id, ids)),
+                ref ids => ids.first().copied().filter(of_settings),
+            },
             (None, None) => whole.last_standing().or_else(|| whole.last_change()).filter(of_settings),
         };
         let Some(entry) = meant else {
@@ -150,12 +153,13 @@ fn chosen<'j>(journal: &'j Journal, id: Option<&str>, config: &Path) -> Result<&
         [only] => refuse_undone(journal, only),
         [] => Err(Error::failed(format!("no recorded change of {} is called {id}", config.shown()))
             .hint("`devboy tune history` lists them with their ids")),
-        ref several => {
-            let ids: Vec<&str> = several.iter().map(|entry| entry.id.as_str()).collect();
-            Err(Error::failed(format!("{id} is the start of several ids: {}", ids.join(", ")))
-                .hint("write more of the id"))
-        }
+        ref several => Err(ambiguous(id, several)),
     }
+}
+
+fn ambiguous(id: &str, entries: &[&JournalEntry]) -> Error {
+    let ids: Vec<&str> = entries.iter().map(|entry| entry.id.as_str()).collect();
+    Error::failed(format!("{id} is the start of several ids: {}", ids.join(", "))).hint("write more of the id")
 }
 
 fn refuse_undone<'j>(journal: &'j Journal, entry: &'j JournalEntry) -> Result<&'j JournalEntry> {

@@ -207,6 +207,7 @@ fn check(args: &Args, rows: &[StackRow]) -> Result<()> {
     let of_runs = [
         ("--per-request", policy.per_request.is_some()),
         ("--per-session", policy.per_session),
+        ("--alias", policy.alias.is_some()),
         ("--explain", policy.explain),
         ("--show-content", policy.show_content),
     ];

@@ -1,6 +1,7 @@
 //! The page as one file of HTML: the same words, and under them the plots with their figures.
 
 use crate::cost::page::plots::{ContextTrace, Plots, ToolCost};
+use crate::cost::page::spent::UNDATED;
 use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, Telling};
 use crate::mine::edge_page::{self, PageEdge};
 use crate::report::html::Html;
@@ -82,7 +83,7 @@ fn days(html: &mut Html, telling: &Telling<'_>) {
     if models.len() > named {
         parts.push("other models".to_owned());
     }
-    let all: Vec<_> = spent.by_day_model.iter().filter(|(day, _)| *day != "?").collect();
+    let all: Vec<_> = spent.by_day_model.iter().filter(|(day, _)| *day != UNDATED).collect();
     let days = &all[all.len().saturating_sub(DAYS)..];
     let names: Vec<String> = days.iter().map(|(day, _)| (*day).clone()).collect();
     let values: Vec<Vec<f64>> = days

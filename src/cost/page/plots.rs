@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cost::attribution::Attribution;
 use crate::cost::findings::BillEvidence;
 use crate::cost::groups::{CostKey, Label};
-use crate::logs::trace::{Millis, NO_TIME};
+use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::sim::cost::Cost;
 
@@ -140,8 +140,7 @@ fn trace(
     compacted: &BTreeSet<u32>,
 ) -> Option<ContextTrace> {
     let timeline = &evidence.workload.timeline;
-    // The first chain of a session is its main thread, if the log has one.
-    let chain = timeline.chains.iter().find(|chain| chain.session == session)?;
+    let chain = timeline.chains.iter().find(|chain| chain.session == session && chain.place == Place::Main)?;
     let told = || {
         let requests = chain.requests.clone().map(|index| (index, &timeline.requests[index as usize]));
         requests.filter(|(_, request)| request.context() > 0 && request.start != NO_TIME)

@@ -19,6 +19,9 @@ use crate::whatif::workload::NO_USAGE;
 /// Nano-dollars of a dollar.
 const NANO: f64 = 1e9;
 
+/// The day of requests without a time.
+pub const UNDATED: &str = "?";
+
 /// Money, and what has none.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Amount {
@@ -125,7 +128,8 @@ impl PageSpent {
         let output = charge.part(&Spent { output: charge.spent.output, ..Spent::default() });
         let project = timeline.session_of(request).project.to_string();
         let model = timeline.names.text(request.model).to_owned();
-        let day = Some(dates.of(request.start, CostKey::Day)).filter(|day| !day.is_empty()).unwrap_or("?").to_owned();
+        let day =
+            Some(dates.of(request.start, CostKey::Day)).filter(|day| !day.is_empty()).unwrap_or(UNDATED).to_owned();
         self.input.add(&input);
         self.output.add(&output);
         let by_model = self.by_day_model.entry(day.clone()).or_default();

@@ -6,7 +6,7 @@ use crate::cost::findings::FindingBasis;
 use crate::cost::findings::replayed::Loser;
 use crate::cost::findings::search::{BillFinding, FindingPart, FindingScope};
 use crate::cost::findings::thresholds::FindingThresholds;
-use crate::cost::page::spent::Amount;
+use crate::cost::page::spent::{Amount, UNDATED};
 use crate::cost::page::{Page, PageNames};
 use crate::report::numbers::{counted, percent, thousands, usd};
 
@@ -161,6 +161,9 @@ impl Telling<'_> {
             let tokens = thousands(spent.total.unpriced_tokens);
             parts.push(format!("{tokens} tokens of {} have no known price", models.join(", ")));
         }
+        if let Some(undated) = spent.by_day.get(UNDATED).filter(|sum| sum.nano_usd > 0) {
+            parts.push(format!("{} of it on no known day", usd(undated.usd())));
+        }
         if spent.without_usage > 0 {
             parts.push(format!("{} without usage", counted(spent.without_usage, "answer")));
         }
@@ -190,10 +193,12 @@ impl Telling<'_> {
     }
 
     fn days(&self, sums: &BTreeMap<String, Amount>) -> String {
+        let sums: BTreeMap<String, Amount> =
+            sums.iter().filter(|(day, _)| *day != UNDATED).map(|(day, sum)| (day.clone(), *sum)).collect();
         // A day without any price is none that cost nothing.
         let mut money: Vec<u64> = sums.values().map(|amount| amount.nano_usd).filter(|nano| *nano > 0).collect();
         money.sort_unstable();
-        let largest = self.largest(sums, "day");
+        let largest = self.largest(&sums, "day");
         if money.is_empty() {
             return largest;
         }
@@ -260,7 +265,7 @@ impl Telling<'_> {
             advice: match self.standing.get(&finding.id) {
                 Some(StandingSetting::Same(words)) => {
                     let but = update.map_or_else(String::new, |update| format!("; but {update}"));
-                    format!("{words}: done; what is told here happened without it{but}")
+                    format!("{words} already: done; what is told here happened without it{but}")
                 }
                 Some(StandingSetting::Off { words, is_own: false }) => format!("nothing to set: {words}"),
                 Some(StandingSetting::Off { words, is_own: true }) => {
@@ -417,7 +422,13 @@ impl Telling<'_> {
     /// What is to be kept in mind of the findings that are told.
     pub fn reminders(&self) -> Vec<String> {
         let overlap = self.findings().nth(1).map(|_| "Findings overlap: their savings do not add up.".to_owned());
-        let mut settable = self.findings().filter(|finding| !finding.sets.is_empty()).peekable();
+        // What is done already, or stands behind something else, is not written.
+        let is_written = |finding: &&BillFinding| {
+            let standing = self.standing.get(&finding.id);
+            !finding.sets.is_empty()
+                && !matches!(standing, Some(StandingSetting::Same(_) | StandingSetting::Off { .. }))
+        };
+        let mut settable = self.findings().filter(is_written).peekable();
         let setting = settable.peek().is_some().then(|| {
             let command = self.command(&["tune", "claude-settings", "--dry-run"].map(str::to_owned), self.places);
             let so = match settable.all(|finding| finding.update.is_some()) {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use crate::base::id::Id;
 use crate::base::json::{Cursor, JsonKind, RawStr};
-use crate::base::names::Names;
+use crate::base::names::{Names, mcp_server, mcp_server_in_tools};
 use crate::base::numbers::saturated;
 use crate::logs::body::code_points;
 use crate::logs::envelope::{Attachment, MILLIS_MAX};
@@ -28,22 +28,13 @@ pub(super) fn of_attachment(
     names: &mut Names,
 ) -> Vec<AddedRow> {
     match attachment.kind.unwrap_or_default().0 {
-        b"mcp_instructions_delta" => {
-            of_servers(attachment, attachment.blocks, record, names, &|name| Some(name.to_vec()))
-        }
-        b"deferred_tools_delta" => of_servers(attachment, attachment.lines, record, names, &server_of_tool),
+        b"mcp_instructions_delta" => of_servers(attachment, attachment.blocks, record, names, &|name| Some(name)),
+        b"deferred_tools_delta" => of_servers(attachment, attachment.lines, record, names, &mcp_server),
         kind if rules.attachments.iter().any(|known| known.as_bytes() == kind) => {
             of_hook(attachment, record, rules, names).into_iter().collect()
         }
         _ => Vec::new(),
     }
-}
-
-/// The server of a tool; none of a tool of the client's own.
-fn server_of_tool(tool: &[u8]) -> Option<Vec<u8>> {
-    let rest = tool.strip_prefix(b"mcp__")?;
-    let end = rest.windows(2).rposition(|pair| pair == b"__").unwrap_or(rest.len());
-    Some(rest[..end].to_vec())
 }
 
 /// Texts that came in with names, summed up by the server of each name. Without a text a name stands for itself.
@@ -52,13 +43,13 @@ fn of_servers(
     texts: Option<&[u8]>,
     record: u32,
     names: &mut Names,
-    server: &dyn Fn(&[u8]) -> Option<Vec<u8>>,
+    server: &dyn Fn(&str) -> Option<&str>,
 ) -> Vec<AddedRow> {
     let keys = attachment.names.map(strings).unwrap_or_default();
     let texts = texts.map(strings).filter(|texts| texts.len() == keys.len()).unwrap_or_else(|| keys.clone());
     let mut rows: Vec<AddedRow> = Vec::new();
     for (key, text) in keys.iter().zip(&texts) {
-        let Some(name) = server(key).map(|name| as_in_tools(&name)) else { continue };
+        let Some(name) = server(&String::from_utf8_lossy(key)).map(mcp_server_in_tools) else { continue };
         if name.is_empty() || name.len() > SERVER_BYTES_MAX {
             continue;
         }
@@ -70,12 +61,6 @@ fn of_servers(
         }
     }
     rows
-}
-
-/// The name of a server as it stands in the names of its tools.
-fn as_in_tools(name: &[u8]) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
-    String::from_utf8_lossy(name).chars().map(plain).collect()
 }
 
 /// One run of a hook: its time, and what of its output the model was sent.

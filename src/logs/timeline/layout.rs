@@ -42,6 +42,16 @@ pub(super) fn lay_out(mut assembly: Assembly<'_>, shrink_tokens_min: u64) -> Tim
     Timeline { names, skipped, ..std::mem::take(&mut out) }
 }
 
+/// A block that is a result.
+struct ResultBlock {
+    block: u32,
+    /// The `tool_use` id.
+    call: Id,
+    /// Names its text.
+    text: Id,
+    is_error: bool,
+}
+
 struct Layout<'a> {
     assembly: &'a Assembly<'a>,
     shrink_tokens_min: u64,
@@ -50,8 +60,8 @@ struct Layout<'a> {
     placed: Vec<u32>,
     /// Requests that began before the one before them.
     backwards: u64,
-    /// Blocks that are results, with their calls and whether they are errors.
-    results: Vec<(u32, Id, bool)>,
+    /// Blocks that are results.
+    results: Vec<ResultBlock>,
 }
 
 /// What answers in one file took up, each with its block, and where it stood.
@@ -170,6 +180,7 @@ impl Layout<'_> {
                 marks: draft.marks,
             };
             let before = self.out.requests.last().filter(|_| count > 0);
+            let before_end = before.map(|before| before.end);
             // Copies may have told of another model than the first.
             if before.is_some_and(|before| before.model != request.model) {
                 request.marks.set(Marks::MODEL_CHANGE);
@@ -188,19 +199,26 @@ impl Layout<'_> {
             request.inputs = self.blocks(assembly.inputs_of(draft).iter().copied());
             request.outputs = self.blocks(assembly.outputs_of(draft));
             self.out.requests.push(request);
-            self.added(assembly.added_to(draft), number, true);
+            self.added(assembly.added_to(draft), (before_end.map(|end| (number - 1, end)), number), true);
         }
         if let Some(last) = self.out.requests.len().checked_sub(1) {
-            self.added(&self.assembly.tracks[track as usize].added, last as u32, false);
+            self.added(&self.assembly.tracks[track as usize].added, (None, last as u32), false);
         }
     }
 
-    /// What came in beside the conversation; behind the last request nothing of it is sent.
-    fn added(&mut self, nodes: &[u32], request: u32, is_sent: bool) {
+    /// What came in beside the conversation, between a request, which ended then, and another; behind the last request
+    /// nothing of it is sent. What only took time belongs to the one that it is nearer to.
+    fn added(&mut self, nodes: &[u32], (before, request): (Option<(u32, Millis)>, u32), is_sent: bool) {
+        let start = self.out.requests[request as usize].start;
         for &node in nodes {
             let (rows, symbols) = self.assembly.added_with(node);
+            let ts = self.assembly.row(node).ts;
+            let is_nearer = |(_, end): &(u32, Millis)| {
+                ![*end, ts, start].contains(&NO_TIME) && ts.saturating_sub(*end) < start.saturating_sub(ts)
+            };
+            let nearest = before.filter(is_nearer).map_or(request, |(before, _)| before);
             let addition = |row: &AddedRow| Addition {
-                request,
+                request: if row.chars == 0 { nearest } else { request },
                 what: row.what,
                 name: symbols[row.name.0 as usize],
                 run: row.run,
@@ -228,15 +246,16 @@ impl Layout<'_> {
                     self.out.calls.push(ToolCall {
                         id: row.call,
                         tool: file.symbols[row.tool.0 as usize],
-                        path: row.path,
+                        path: row.named,
                         asked: block,
                         answered: NONE,
+                        text: Id::NONE,
                         is_error: false,
                         file: row.file,
                         file_kind: file.symbols[row.file_kind.0 as usize],
                     });
                 } else if row.kind == BlockKind::ToolResult {
-                    self.results.push((block, row.call, row.is_error));
+                    self.results.push(ResultBlock { block, call: row.call, text: row.named, is_error: row.is_error });
                 }
                 let BlockRow { kind, chars, bytes, tokens, is_string, media, .. } = *row;
                 self.out.blocks.push(Block { kind, chars, bytes, tokens, call, is_string, media, record });
@@ -253,8 +272,8 @@ impl Layout<'_> {
             calls.entry(call.id).or_insert(index as u32);
         }
         let mut orphans = 0;
-        for &(block, id, is_error) in &self.results {
-            let Some(&call) = calls.get(&id) else {
+        for &ResultBlock { block, call, text, is_error } in &self.results {
+            let Some(&call) = calls.get(&call) else {
                 orphans += 1;
                 continue;
             };
@@ -262,7 +281,7 @@ impl Layout<'_> {
             let call = &mut self.out.calls[call as usize];
             // The same result stands twice where an abandoned request had been sent it before.
             if call.answered == NONE {
-                (call.answered, call.is_error) = (block, is_error);
+                (call.answered, call.text, call.is_error) = (block, text, is_error);
             }
         }
         self.note_unsent_errors(&calls);
@@ -394,8 +413,10 @@ impl Layout<'_> {
             let inputs = self.out.requests.get(request as usize).map_or(0..0, |request| request.inputs.clone());
             let summary = inputs.into_iter().find(|&block| self.out.blocks[block as usize].kind == BlockKind::Summary);
             let id = self.assembly.row(node).id;
+            let ts = self.assembly.row(node).ts;
             self.out.boundaries.push(Boundary {
                 id,
+                ts,
                 chain,
                 request,
                 trigger,

@@ -462,7 +462,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
                 tokens: self.tokens(bytes),
                 call: block.call,
                 tool: self.out.names.intern(&String::from_utf8_lossy(&block.tool)),
-                path: Id::NONE,
+                named: if block.part == DraftKind::Result { Id::of(bytes) } else { Id::NONE },
                 file_kind: Sym::default(),
             };
             if let Some(path) = path_of(envelope, block, bytes) {
@@ -521,7 +521,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     }
 
     fn name_file(&mut self, path: &[u8], block: &mut BlockRow, row: u32) {
-        block.path = Id::pseudonym(path);
+        block.named = Id::pseudonym(path);
         let rules = self.guide.rules;
         block.file_kind = self.out.names.intern(rules.file_kind(path));
         if rules.is_markdown(path) {

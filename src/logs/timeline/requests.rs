@@ -90,6 +90,8 @@ pub struct ToolCall {
     pub asked: u32,
     /// Index into [`Timeline::blocks`] of the result, [`NONE`] if there is none.
     pub answered: u32,
+    /// Names the text of the result.
+    pub text: Id,
     /// Whether the result is an error.
     pub is_error: bool,
     /// Bits: [`ToolCall::MARKDOWN`], [`ToolCall::WORKSPACE`].
@@ -305,6 +307,8 @@ pub struct Boundary {
     pub chain: u32,
     /// First request after it; the end of the chain's requests if there is none.
     pub request: u32,
+    /// When.
+    pub ts: Millis,
     /// Who asked for it.
     pub trigger: Trigger,
     /// `preTokens`: tokens of the context before, as the client counted them.

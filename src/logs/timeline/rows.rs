@@ -135,8 +135,8 @@ pub struct BlockRow {
     pub call: Id,
     /// Tool of a call.
     pub tool: Sym,
-    /// Pseudonym of the file that a call names.
-    pub path: Id,
+    /// Of a call the pseudonym of the file that it names, of a result the name of its text.
+    pub named: Id,
     /// What that file is, by `file_kinds` of `rules/timeline.toml`; the empty name if it names none.
     pub file_kind: Sym,
 }

@@ -6,7 +6,7 @@ use crate::logs::timeline::requests::{
     Addition, Block, Boundary, Chain, Clearing, NONE, Occurrence, Reference, Request, Segment, StatedCost, Timeline,
     ToolCall,
 };
-use crate::logs::trace::{Millis, is_within};
+use crate::logs::trace::{Millis, NO_TIME, is_within};
 
 /// Keeps the requests that began within the window, and what belongs to them.
 pub(crate) fn select(from: Timeline, window: &Range<Millis>) -> Timeline {
@@ -45,7 +45,7 @@ pub(crate) fn select(from: Timeline, window: &Range<Millis>) -> Timeline {
         ..call
     });
     out.calls = calls.collect();
-    let boundaries = from.boundaries.into_iter().filter(|row| kept.is_inside(row.chain, row.request));
+    let boundaries = from.boundaries.into_iter().filter(|row| kept.holds(row, window));
     let boundaries = boundaries.map(|boundary| Boundary {
         chain: kept.chains.at(boundary.chain),
         request: kept.requests.at(boundary.request),
@@ -113,6 +113,14 @@ impl Kept {
             })
         };
         from.stated_costs.iter().copied().filter(whole).collect()
+    }
+
+    /// Whether a compaction is one of the window: by its own time, if it has one.
+    fn holds(&self, boundary: &Boundary, window: &Range<Millis>) -> bool {
+        match boundary.ts {
+            NO_TIME => self.is_inside(boundary.chain, boundary.request),
+            ts => self.chains.keeps(boundary.chain) && is_within(window, ts),
+        }
     }
 
     /// Whether what stands before this request of a chain belongs to what is kept.

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::base::error::Result;
+use crate::base::names::mcp_server_in_tools;
 use crate::report::numbers::date;
 use crate::rules::RuleThresholds;
 use crate::rules::claude::judge::{hint, key_of};
@@ -44,7 +45,7 @@ fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
         return Ok(findings);
     };
     for server in servers {
-        let calls = facts.uses.server_calls.get(server).copied().unwrap_or_default();
+        let calls = facts.uses.server_calls.get(&mcp_server_in_tools(server)).copied().unwrap_or_default();
         let evidence =
             Evidence::of(format!("{calls} calls of {server} in {sessions} sessions of this project"), sessions)
                 .by(sheet.cite("sessions_min"));

@@ -50,7 +50,7 @@ impl ClaudePlaces {
 /// What keeps a lever from having any effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
-    /// Behind the name of the lever: "set by …", "without effect: …".
+    /// Behind the name of the lever: "set by …", "without effect, or with another: …".
     pub why: String,
     /// Whether whoever owns the file that is changed can take it away.
     pub is_own: bool,
@@ -216,10 +216,13 @@ impl SettingsLayers {
             }
             return Ok(Some(match file {
                 Some(file) => {
-                    let why = format!("without effect: see {} in {}", switch.name, file.path.shown());
+                    let why = format!("without effect, or with another: see {} in {}", switch.name, file.path.shown());
                     Obstacle { why, is_own: self.is_own(file) }
                 }
-                None => Obstacle { why: format!("without effect: the variable {} is set", switch.name), is_own: true },
+                None => Obstacle {
+                    why: format!("without effect, or with another: the variable {} is set", switch.name),
+                    is_own: true,
+                },
             }));
         }
         Ok(None)

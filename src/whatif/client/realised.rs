@@ -110,9 +110,9 @@ pub fn realised(
     let (count_before, count_after) = (count(&before), count(&after));
     let has_control = before.iter().chain(&after).any(|sums| sums.beside[1] > 0.0);
     let control = has_control.then_some(match (change.forecast.part.as_str(), change.project) {
-        ("main", _) => "subagents",
-        ("subagents", _) => "main threads",
-        _ => "other projects",
+        (_, Some(_)) => "other projects",
+        ("main", None) => "subagents",
+        _ => "main threads",
     });
     let early = ActualChange {
         before: count_before,

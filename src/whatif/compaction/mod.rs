@@ -26,14 +26,13 @@ use std::sync::Arc;
 
 use crate::base::model_id::normalise;
 use crate::base::names::Sym;
-use crate::logs::timeline::requests::{Marks, NONE, Timeline};
+use crate::logs::timeline::requests::{NONE, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::compaction::outcome::{AttemptEnd, CompactionAttempt};
 use crate::whatif::compaction::params::{AttemptGate, Params, Permission, Real};
 use crate::whatif::compaction::splice::Splice;
-use crate::whatif::compaction::thresholds::WarmThresholds;
-use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::breakage::rows::BreakClass;
+use crate::whatif::sim::unlogged::is_warm;
 use crate::whatif::sim::view::{
     ContextView, ExtraCall, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput, tokens,
 };
@@ -46,7 +45,6 @@ pub const SUMMARY_CALL: &str = "summary";
 /// Made items of this policy count from here, so that they differ from those of other stages.
 const FIRST_MADE: u32 = 1 << 24;
 const MILLIS_PER_MINUTE: Millis = 60_000;
-const MILLIS_PER_SECOND: Millis = 1_000;
 
 /// At which size a context is compacted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -221,7 +219,7 @@ impl Compaction {
     fn summary_call(&self, moment: &RequestMoment<'_>, context_tokens: u64, is_ok: bool) -> ExtraCall {
         let is_warm = self.is_same_model(moment)
             && moment.cached_before > 0
-            && is_warm(moment.timeline, moment.request, &self.sheet.warm);
+            && is_warm(moment.timeline, moment.request, self.sheet.warm.slack_seconds);
         let (read, uncached) = if is_warm { (context_tokens, 0) } else { (0, context_tokens) };
         let output = if is_ok { u64::from(self.params.summary_tokens) } else { 0 };
         ExtraCall { cause: SUMMARY_CALL, model: self.summarizer, is_before: false, read, write: 0, uncached, output }
@@ -310,21 +308,4 @@ fn fresh_tokens(moment: &RequestMoment<'_>, last: u32, view: &ContextView) -> u6
         ItemKey::Made(_) => false,
     };
     view.items.iter().filter(is_fresh).map(|item| u64::from(item.tokens)).sum()
-}
-
-/// Whether the cache that the chain's last request left is still alive when this one is made.
-pub fn is_warm(timeline: &Timeline, request: u32, warm: &WarmThresholds) -> bool {
-    let this = &timeline.requests[request as usize];
-    let before = &timeline.requests[timeline.chains[this.chain as usize].requests.start as usize..request as usize];
-    let Some(last) = before.last() else { return false };
-    if this.marks.has(Marks::MODEL_CHANGE) || this.start == NO_TIME || last.end == NO_TIME {
-        return false;
-    }
-    let class = before.iter().rev().find_map(|request| match request.usage {
-        usage if usage.cache_creation_1h > 0 => Some(CacheLifetime::Hour),
-        usage if usage.cache_creation > 0 => Some(CacheLifetime::FiveMinutes),
-        _ => None,
-    });
-    let lifetime = class.unwrap_or(CacheLifetime::FiveMinutes).millis();
-    this.start.saturating_sub(last.end) <= lifetime + warm.slack_seconds * MILLIS_PER_SECOND
 }

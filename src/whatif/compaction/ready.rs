@@ -36,7 +36,7 @@ fn check_summarizer(params: &Params, prices: &Prices) -> Result<()> {
 /// What the policy says of itself.
 pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/compaction.toml",
-    check: |sheet| sheet.params::<Params>().map(drop),
+    check: |sheet| sheet.params::<Params>()?.check(),
     without_logs: None,
     ready,
 };

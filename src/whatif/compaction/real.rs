@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::logs::timeline::requests::{Boundary, NONE, Timeline};
-use crate::whatif::compaction::is_warm;
+use crate::logs::timeline::requests::{Boundary, Timeline};
 use crate::whatif::compaction::outcome::{RealCompactions, SummariserTokens};
 use crate::whatif::compaction::thresholds::CompactionThresholds;
 use crate::whatif::sim::breakage;
@@ -18,6 +17,7 @@ use crate::whatif::sim::breakage::rows::Break;
 use crate::whatif::sim::breakage::shown::ShownBlocks;
 use crate::whatif::sim::breakage::tally::tally;
 use crate::whatif::sim::laid_out::item;
+use crate::whatif::sim::unlogged::{SummariserCall, summariser_calls};
 use crate::whatif::sim::view::ContextView;
 
 /// Sums up all real compactions. `tokens` are the sizes of [`Timeline::blocks`].
@@ -28,9 +28,16 @@ pub fn real_compactions(
     sheet: &CompactionThresholds,
     breakage: &breakage::BreakageThresholds,
 ) -> RealCompactions {
+    let mut summarisers = SummariserTokens::default();
+    for SummariserCall { spent, .. } in summariser_calls(timeline, tokens, sheet.warm.slack_seconds) {
+        summarisers.calls += 1;
+        summarisers.read += spent.read;
+        summarisers.uncached += spent.uncached;
+        summarisers.output += spent.output;
+    }
     let mut real = RealCompactions {
         triggers: BTreeMap::new(),
-        summariser_estimate: SummariserTokens::default(),
+        summariser_estimate: summarisers,
         rewritten_tokens: 0,
         removed_tokens: 0,
         rereads: rereads(timeline, detectors.files(), breakage),
@@ -40,7 +47,7 @@ pub fn real_compactions(
     let mut requests = 0;
     for boundary in &timeline.boundaries {
         *real.triggers.entry(boundary.trigger.into_str().to_owned()).or_default() += 1;
-        bill(timeline, tokens, boundary, sheet, &mut real);
+        change(timeline, boundary, &mut real);
         let soon = soon_after(timeline, boundary.request, breakage.report.calls_after);
         requests += soon.len() as u64;
         lost(timeline, tokens, detectors, boundary, soon, &mut breaks);
@@ -62,24 +69,11 @@ pub fn soon_after(timeline: &Timeline, request: u32, calls: usize) -> Range<u32>
     request..at
 }
 
-fn bill(
-    timeline: &Timeline,
-    tokens: &[u32],
-    boundary: &Boundary,
-    sheet: &CompactionThresholds,
-    real: &mut RealCompactions,
-) {
+/// What the context lost, and what was written to the cache again.
+fn change(timeline: &Timeline, boundary: &Boundary, real: &mut RealCompactions) {
     let in_chain = |at: u32| timeline.requests.get(at as usize).filter(|request| request.chain == boundary.chain);
     let before = boundary.request.checked_sub(1).and_then(in_chain);
     let after = in_chain(boundary.request);
-    let read = boundary.pre_tokens.or(before.map(|request| request.context())).unwrap_or_default();
-    let bill = &mut real.summariser_estimate;
-    bill.calls += 1;
-    match after {
-        Some(_) if is_warm(timeline, boundary.request, &sheet.warm) => bill.read += read,
-        _ => bill.uncached += read,
-    }
-    bill.output += if boundary.summary == NONE { 0 } else { u64::from(tokens[boundary.summary as usize]) };
     real.rewritten_tokens += after.map_or(0, |request| request.usage.cache_creation);
     if let (Some(before), Some(after)) = (before, after) {
         real.removed_tokens += before.context().saturating_sub(after.context());

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::whatif::history_trim::conversation::TrimMessage;
 use crate::whatif::history_trim::plan::TrimPlan;
-use crate::whatif::history_trim::thresholds::ReportNumbers;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::figures::CostVerdict;
 use crate::whatif::sim::view::Item;
@@ -176,28 +175,6 @@ pub struct TrimReport {
     pub edits: Edits,
     /// Without any, for users of providers that have none.
     pub uncached: TrimCosts,
-}
-
-impl ReportNumbers {
-    /// Holds the cost with the policy against that without, both by the same simulation. They are compared as
-    /// in every report ([`Cost::beside`]); `error` is what that simulation is off the bill, as a share.
-    pub fn sides(&self, (baseline, policy): (Cost, Cost), error: f64) -> TrimCosts {
-        let (before, after) = baseline.beside(&policy);
-        let margin_permille = self.margin_permille.max((1_000.0 * error.abs()).ceil() as u32);
-        TrimCosts { baseline, policy, verdict: verdict(before, after, margin_permille) }
-    }
-}
-
-/// What a difference of costs says: nothing unless it is at least so many thousandths of the baseline.
-pub fn verdict(baseline: u128, policy: u128, margin_permille: u32) -> CostVerdict {
-    let difference = baseline.abs_diff(policy);
-    if difference == 0 || difference * 1000 < baseline * u128::from(margin_permille) {
-        CostVerdict::NoClearWinner
-    } else if policy < baseline {
-        CostVerdict::Cheaper
-    } else {
-        CostVerdict::MoreExpensive
-    }
 }
 
 impl TrimOutcome {

@@ -8,12 +8,12 @@ use serde_json::json;
 use crate::base::error::Result;
 use crate::logs::timeline::requests::ReferenceKind;
 use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
-use crate::whatif::history_trim::outcome::{Edits, TrimOutcome, TrimReport};
+use crate::whatif::history_trim::outcome::{Edits, TrimCosts, TrimOutcome, TrimReport};
 use crate::whatif::history_trim::tables::{NOTES, TELEMETRY_NOTE, ages, breaks, formulas, summary, variants};
 use crate::whatif::history_trim::{HistoryTrim, HistoryTrimThresholds, Params, TrimRule, Variant};
 use crate::whatif::prompt_cache::params::{CacheLayout, CacheRules, Params as CacheParams};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass};
-use crate::whatif::sim::cost::Cost;
+use crate::whatif::sim::comparison::CostComparison;
 use crate::whatif::sim::simulator::SimulatedRun;
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 
@@ -36,10 +36,8 @@ fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<
     let conclude = move |finished: &Finished<'_>| {
         let outcome = Rc::clone(&books).borrow().clone();
         let uncached = &finished.uncached;
-        let costs =
-            [SimulatedRun::costs(finished.baseline, finished.run), SimulatedRun::costs(&uncached.0, &uncached.1)];
         let edits = edits(finished.simulation, finished.breaks);
-        let found = trimmed("as set", outcome, &sheet, costs, finished, finished.run, edits);
+        let found = trimmed("as set", outcome, finished, [finished.run, &uncached.1], edits);
         let mut tables = vec![
             ("tokens of messages by role and age".to_owned(), ages(&found.outcome)),
             ("prefix breaks that the log does not have".to_owned(), breaks(&found.outcome)),
@@ -77,33 +75,37 @@ fn tried(finished: &Finished<'_>, sheet: &HistoryTrimThresholds) -> Vec<TrimRepo
         };
         let (run, breaks, outcome) = under(finished.oracle);
         let plain = under(&none).0;
-        let costs = [SimulatedRun::costs(finished.baseline, &run), SimulatedRun::costs(&finished.uncached.0, &plain)];
-        let report = trimmed(&variant.name, outcome, sheet, costs, finished, &run, edits(simulation, &breaks));
+        let report = trimmed(&variant.name, outcome, finished, [&run, &plain], edits(simulation, &breaks));
         TrimReport { elsewhere: variant.elsewhere.clone(), ..report }
     };
     sheet.variant.par_iter().with_max_len(1).map(one).collect()
 }
 
-/// Makes a report of a run; `costs` are those of log and policy, with a cache and without. Only the one with a cache is held
-/// against a bill.
+/// Makes a report of a run with a cache and of the same without.
 fn trimmed(
     name: &str,
     outcome: TrimOutcome,
-    sheet: &HistoryTrimThresholds,
-    [cached, uncached]: [(Cost, Cost); 2],
     finished: &Finished<'_>,
-    run: &SimulatedRun,
+    [cached, uncached]: [&SimulatedRun; 2],
     edits: Edits,
 ) -> TrimReport {
     TrimReport {
         name: name.to_owned(),
         elsewhere: None,
         outcome,
-        cached: sheet.report.sides(cached, finished.simulation.accuracy.cost_error),
-        spent: run.spent(),
+        cached: sides(finished, finished.baseline, cached, finished.simulation.accuracy.cost_error),
+        spent: cached.spent(),
         edits,
-        uncached: sheet.report.sides(uncached, 0.0),
+        uncached: sides(finished, &finished.uncached.0, uncached, 0.0),
     }
+}
+
+/// Log and policy by the same simulation, which is off the bill by this share.
+fn sides(finished: &Finished<'_>, baseline: &SimulatedRun, policy: &SimulatedRun, error: f64) -> TrimCosts {
+    let Simulation { simulator, workload, .. } = finished.simulation;
+    let compared = CostComparison::new(simulator, baseline, policy, &workload.cells);
+    let error = error.abs().max(workload.winner_percent_min / 100.0);
+    TrimCosts { baseline: compared.before, policy: compared.after.cost, verdict: compared.verdict(error) }
 }
 
 fn edits(simulation: &Simulation<'_>, breaks: &[Break]) -> Edits {

@@ -44,8 +44,6 @@ pub struct CountNumbers {
 pub struct ReportNumbers {
     /// Ages at which a row begins, ascending from 0.
     pub ages: Vec<u32>,
-    /// Difference of costs that counts, in thousandths.
-    pub margin_permille: u32,
     /// Numbers of old messages for which `--explain` works the formulas out.
     pub explain_old_messages: Vec<u32>,
 }

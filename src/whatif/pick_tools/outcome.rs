@@ -104,7 +104,7 @@ pub fn policy(simulation: &Simulation<'_>, configs: &PolicyConfigs) -> Result<Pi
 /// What the policy says of itself.
 pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/pick_tools.toml",
-    check: |sheet| sheet.params::<Params>().map(drop),
+    check: |sheet| sheet.params::<Params>()?.check(),
     without_logs: Some("it has no text, so there are no words to pick by"),
     ready,
 };

@@ -19,19 +19,19 @@ pub fn drop_percent(previous: u64, current: u64) -> Option<u64> {
 
 /// The cause of a break at a request, if the bill shows one there. The request behind an expiry has read little or nothing:
 /// where the cache expires once more, it is told by what that request wrote as well.
-pub fn of(simulator: &Simulator<'_>, before: &Request, index: u32) -> Option<Cause> {
-    let read = simulator.timeline.requests[index as usize].usage.cache_read;
-    let is_drop = drop_percent(before.usage.cache_read, read).is_some();
-    let is_large = || drop_percent(before.usage.cache_read + before.usage.cache_creation, read).is_some();
+pub fn of(simulator: &Simulator<'_>, before: u32, index: u32) -> Option<Cause> {
+    let [billed, read] = [before, index].map(|request| &simulator.timeline.requests[request as usize].usage);
+    let is_drop = drop_percent(billed.cache_read, read.cache_read).is_some();
+    let is_large = || drop_percent(billed.cache_read + billed.cache_creation, read.cache_read).is_some();
     let cause = (is_drop || is_large()).then(|| occasion(simulator, before, index))?;
     Some(cause).filter(|cause| is_drop || *cause == Cause::TtlExpiry)
 }
 
 /// What stood in the log before a request: the first that fits.
-fn occasion(simulator: &Simulator<'_>, before: &Request, index: u32) -> Cause {
-    let request = &simulator.timeline.requests[index as usize];
+fn occasion(simulator: &Simulator<'_>, before: u32, index: u32) -> Cause {
+    let class = simulator.priors[before as usize].class;
+    let [before, request] = [before, index].map(|request| &simulator.timeline.requests[request as usize]);
     let has = |marks: Marks| request.marks.has(marks);
-    let class = simulator.priors[index.saturating_sub(1) as usize].class;
     let slack = i64::from(simulator.oracle.params.slack_s) * 1_000;
     let expired = simulator.priors[index as usize].idle > class.millis() + slack;
     let segment = &simulator.timeline.segments[request.segment as usize];
@@ -92,7 +92,7 @@ pub fn losses(simulator: &Simulator<'_>) -> Vec<Loss> {
     let mut losses = Vec::new();
     for_pairs(simulator, |before, index| {
         let Some(cause) = of(simulator, before, index) else { return };
-        let request = &simulator.timeline.requests[index as usize];
+        let [before, request] = [before, index].map(|request| &simulator.timeline.requests[request as usize]);
         let cached = before.usage.cache_read + before.usage.cache_creation;
         let tokens_lost = cached.saturating_sub(request.usage.cache_read);
         let rewritten = tokens_lost.min(request.usage.cache_creation);
@@ -149,19 +149,14 @@ pub fn premium(
     again(simulator, request, written_again, uncached, class).less(&read)
 }
 
-/// Every billed request that has another before it in its chain.
-pub fn for_pairs(simulator: &Simulator<'_>, mut each: impl FnMut(&Request, u32)) {
+/// Every billed request that has another before it in its chain, by index: that one, and it.
+pub fn for_pairs(simulator: &Simulator<'_>, mut each: impl FnMut(u32, u32)) {
     for chain in &simulator.timeline.chains {
-        let mut before: Option<&Request> = None;
-        for index in chain.requests.clone() {
-            let request = &simulator.timeline.requests[index as usize];
-            if request.context() == 0 {
-                continue;
-            }
-            if let Some(before) = before {
+        let mut before = None;
+        for index in chain.requests.clone().filter(|&at| simulator.timeline.requests[at as usize].context() > 0) {
+            if let Some(before) = before.replace(index) {
                 each(before, index);
             }
-            before = Some(request);
         }
     }
 }

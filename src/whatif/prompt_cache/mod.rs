@@ -28,8 +28,8 @@ use crate::whatif::prompt_cache::reference::PublishedStudy;
 use crate::whatif::prompt_cache::slack::TriedSlacks;
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::cells::CellRules;
-use crate::whatif::sim::cost::{Cost, Total};
-use crate::whatif::sim::figures::CostVerdict;
+use crate::whatif::sim::comparison::{CostComparison, by_session};
+use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 use crate::whatif::sim::{bill, money};
@@ -150,49 +150,6 @@ pub fn is_held_out(simulator: &Simulator<'_>, request: &Request) -> bool {
     simulator.timeline.session_of(request).id.0[0] & 1 == 1
 }
 
-/// Whether a variant costs more or less, if the difference is more than the model's own error and its interval over
-/// sessions, where there is one, does not hold none.
-pub fn verdict(variant: Cost, baseline: Cost, error: f64, interval: Option<(f64, f64)>) -> CostVerdict {
-    let may_be_nothing = interval.is_some_and(|(lower, upper)| lower <= 0.0 && upper >= 0.0);
-    match baseline.change_to(&variant).unwrap_or_default() {
-        change if change.abs() <= error || may_be_nothing => CostVerdict::NoClearWinner,
-        change if change < 0.0 => CostVerdict::Cheaper,
-        _ => CostVerdict::MoreExpensive,
-    }
-}
-
-/// A variant beside the baseline, in the money of the requests that have a price both ways.
-struct CostComparison {
-    before: Cost,
-    /// All requests of the variant.
-    after: Total,
-    /// Both costs of each session.
-    sessions: Vec<(Cost, Cost)>,
-    /// Ends of the 95 % interval of the change, over sessions.
-    interval: Option<(f64, f64)>,
-}
-
-impl CostComparison {
-    fn new(simulator: &Simulator<'_>, baseline: &SimulatedRun, variant: &SimulatedRun, cells: &CellRules) -> Self {
-        let [base, run] = SimulatedRun::priced_alike([baseline, variant]);
-        let (before, after) = (by_session(simulator, &base), by_session(simulator, &run));
-        let cost = |side: &BTreeMap<u32, Total>, session| side.get(session).map(|total| total.cost).unwrap_or_default();
-        let sessions: Vec<_> = before.keys().map(|session| (cost(&before, session), cost(&after, session))).collect();
-        let interval = cells.interval(&sessions);
-        Self { before: base.cost(), after: run.total(), sessions, interval }
-    }
-
-    fn verdict(&self, error: f64) -> CostVerdict {
-        verdict(self.after.cost, self.before, error, self.interval)
-    }
-
-    /// Sessions of which this holds of the change.
-    fn sessions_with(&self, holds: impl Fn(f64) -> bool) -> u64 {
-        let changes = self.sessions.iter().map(|(before, after)| before.change_to(after).unwrap_or_default());
-        changes.filter(|change| holds(*change)).count() as u64
-    }
-}
-
 /// All variants, each with one parameter other than shipped.
 fn arms(
     simulator: &Simulator<'_>,
@@ -229,10 +186,6 @@ fn arms(
             }
         })
         .collect()
-}
-
-fn by_session(simulator: &Simulator<'_>, run: &SimulatedRun) -> BTreeMap<u32, Total> {
-    run.by(simulator.timeline, |request| simulator.timeline.chains[request.chain as usize].session)
 }
 
 /// Every session under its own best lifetime; the observed one wins ties.

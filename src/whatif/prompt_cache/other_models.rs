@@ -209,7 +209,7 @@ fn followed(simulator: &Simulator<'_>, index: u32, found: &mut Workspace) {
     let end = simulator.timeline.chains[request.chain as usize].requests.end;
     let next = (index + 1..end).find(|&next| simulator.timeline.requests[next as usize].context() > 0);
     let Some(next) = next.filter(|_| request.context() > 0) else { return };
-    found.followed_by_break.count(causes::of(simulator, request, next).is_some());
+    found.followed_by_break.count(causes::of(simulator, index, next).is_some());
     let prior = &simulator.priors[next as usize];
     let at_risk = (request.usage.cache_read + request.usage.cache_creation).saturating_sub(prior.still);
     let request = &simulator.timeline.requests[next as usize];

@@ -117,10 +117,10 @@ impl PolicyReport {
         change.is_some_and(|change| change.abs() <= error.max(self.winner_min)) || self.may_be_nothing()
     }
 
-    /// Whether the 95 % interval of the difference holds no difference.
+    /// Whether the 95 % interval of the difference holds no difference, or there are too few sessions for one.
     pub fn may_be_nothing(&self) -> bool {
-        let ends = self.whole.as_ref().and_then(|whole| whole.lower.zip(whole.upper));
-        ends.is_some_and(|(lower, upper)| lower <= 0.0 && upper >= 0.0)
+        let ends = self.whole.as_ref().map(|whole| whole.lower.zip(whole.upper));
+        ends.is_some_and(|ends| ends.is_none_or(|(lower, upper)| lower <= 0.0 && upper >= 0.0))
     }
 }
 

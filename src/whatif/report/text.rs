@@ -281,12 +281,20 @@ fn verdict(report: &PolicyReport, outcome: &Outcome, change: f64) -> String {
         let error = report.accuracy.map_or(0.0, |accuracy| accuracy.cost_error.abs());
         let why = match change.abs() <= error {
             true => "which is within the simulation's own error".to_owned(),
-            false if report.may_be_nothing() => "and by its interval over sessions it may be nothing".to_owned(),
+            false if report.may_be_nothing() => may_be_nothing(report.whole.as_ref()).to_owned(),
             false => format!("and less than {} is not told from nothing", percent(report.winner_min)),
         };
         format!("no clear winner: {size}{money}, {why}")
     } else {
         format!("{size}{money}")
+    }
+}
+
+/// Why a difference may be none in other sessions.
+fn may_be_nothing(whole: Option<&Cell>) -> &'static str {
+    match whole.and_then(|whole| whole.lower) {
+        Some(_) => "and by its interval over sessions it may be nothing",
+        None => "of too few sessions to tell what others would do",
     }
 }
 

@@ -138,7 +138,8 @@ fn paired<'t>(
 
 /// Why the bill shows a cache miss at each request of a run, if it does.
 pub fn causes<'t>(simulator: &'t Simulator<'_>, run: &'t SimulatedRun) -> impl Iterator<Item = (Id, Option<Cause>)> {
-    paired(simulator.timeline, run).map(|((before, request), priced)| {
-        (request.id, before.and_then(|before| causes::of(simulator, before, priced.request)))
-    })
+    let requests = &simulator.timeline.requests;
+    let mut causes = vec![None; requests.len()];
+    causes::for_pairs(simulator, |before, index| causes[index as usize] = causes::of(simulator, before, index));
+    run.requests.iter().map(move |priced| (requests[priced.request as usize].id, causes[priced.request as usize]))
 }

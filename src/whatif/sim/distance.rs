@@ -84,7 +84,7 @@ fn losses(simulator: &Simulator<'_>, resampling: &Resampling) -> Vec<UnforeseenL
     let mut sessions: BTreeMap<(Where, Option<Occasion>), BTreeMap<u32, Portion>> = BTreeMap::new();
     causes::for_pairs(simulator, |before, index| {
         let Some(unforeseen) = simulator.priors[index as usize].unforeseen else { return };
-        let request = &simulator.timeline.requests[index as usize];
+        let [before, request] = [before, index].map(|request| &simulator.timeline.requests[request as usize]);
         let cached = before.usage.cache_read + before.usage.cache_creation;
         let session = simulator.timeline.chains[request.chain as usize].session;
         for occasion in [None, Some(unforeseen.occasion)] {

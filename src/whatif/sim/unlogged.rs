@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::base::names::Sym;
-use crate::logs::timeline::requests::{NONE, Request, Timeline};
-use crate::logs::trace::Millis;
+use crate::logs::timeline::requests::{Marks, NONE, Request, Timeline};
+use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::known;
 use crate::report::table::{Table, TableBuilder};
+use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::Spent;
 use crate::whatif::sim::figures::UnloggedCalls;
@@ -53,26 +54,66 @@ fn forks(simulator: &Simulator<'_>) -> UnloggedCalls {
     sum
 }
 
-/// A summariser read the context before the compaction and answered with the summary. Some clients log it, as an agent of the
-/// session.
+/// The calls of summarisers, priced.
 fn summaries(simulator: &Simulator<'_>) -> UnloggedCalls {
+    let slack_s = simulator.oracle.params.slack_s;
     let mut sum = UnloggedCalls::default();
-    let mut logged = logged_summarisers(simulator.timeline);
-    for boundary in &simulator.timeline.boundaries {
-        let chain = &simulator.timeline.chains[boundary.chain as usize].requests;
-        let earlier = chain.start..boundary.request.min(chain.end);
-        let mut earlier = earlier.rev().map(|at| &simulator.timeline.requests[at as usize]);
-        let Some(before) = earlier.find(|before| before.context() > 0) else { continue };
-        let session = simulator.timeline.chains[boundary.chain as usize].session;
-        if let Some(left) = logged.get_mut(&session).filter(|left| **left > 0) {
-            *left -= 1;
-            continue;
-        }
-        let summary = if boundary.summary == NONE { 0 } else { simulator.sizes.tokens[boundary.summary as usize] };
-        let spent = Spent { read: before.context(), output: summary.into(), ..Spent::default() };
+    for SummariserCall { before, spent } in
+        summariser_calls(simulator.timeline, &simulator.sizes.tokens, slack_s.into())
+    {
+        let before = &simulator.timeline.requests[before as usize];
         sum += priced(simulator, 1, (before.model, before.end), spent);
     }
     sum
+}
+
+/// A call that wrote the summary of a compaction and is in no log.
+pub struct SummariserCall {
+    /// The last billed request before it.
+    pub before: u32,
+    /// What it took in, from the cache if that was still alive, and the summary that it wrote.
+    pub spent: Spent,
+}
+
+/// The summarisers of all compactions but those that are in the log: some clients log them, as an agent of the session.
+/// `tokens` are the sizes of [`Timeline::blocks`]; a cache lives `slack_s` longer than it should.
+pub fn summariser_calls(timeline: &Timeline, tokens: &[u32], slack_s: i64) -> Vec<SummariserCall> {
+    let mut logged = logged_summarisers(timeline);
+    let mut calls = Vec::new();
+    for boundary in &timeline.boundaries {
+        let chain = &timeline.chains[boundary.chain as usize];
+        let mut earlier = (chain.requests.start..boundary.request.min(chain.requests.end)).rev();
+        let Some(before) = earlier.find(|&at| timeline.requests[at as usize].context() > 0) else { continue };
+        if let Some(left) = logged.get_mut(&chain.session).filter(|left| **left > 0) {
+            *left -= 1;
+            continue;
+        }
+        let context = boundary.pre_tokens.unwrap_or_else(|| timeline.requests[before as usize].context());
+        // Of one that ends the log nobody knows how late it was: it is taken for one like most, right after the work.
+        let is_last = !chain.requests.contains(&boundary.request);
+        let is_warm = is_last || is_warm(timeline, boundary.request, slack_s);
+        let (read, uncached) = if is_warm { (context, 0) } else { (0, context) };
+        let output = if boundary.summary == NONE { 0 } else { tokens[boundary.summary as usize].into() };
+        calls.push(SummariserCall { before, spent: Spent { read, uncached, output, ..Spent::default() } });
+    }
+    calls
+}
+
+/// Whether the cache that the chain's last request left is still alive when this one is made.
+pub fn is_warm(timeline: &Timeline, request: u32, slack_s: i64) -> bool {
+    let this = &timeline.requests[request as usize];
+    let before = &timeline.requests[timeline.chains[this.chain as usize].requests.start as usize..request as usize];
+    let Some(last) = before.last() else { return false };
+    if this.marks.has(Marks::MODEL_CHANGE) || this.start == NO_TIME || last.end == NO_TIME {
+        return false;
+    }
+    let class = before.iter().rev().find_map(|request| match request.usage {
+        usage if usage.cache_creation_1h > 0 => Some(CacheLifetime::Hour),
+        usage if usage.cache_creation > 0 => Some(CacheLifetime::FiveMinutes),
+        _ => None,
+    });
+    let lifetime = class.unwrap_or(CacheLifetime::FiveMinutes).millis();
+    this.start.saturating_sub(last.end) <= lifetime + slack_s * 1_000
 }
 
 /// How many summarisers each session has among its agents.

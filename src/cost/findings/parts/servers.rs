@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::id::Id;
-use crate::base::names::Sym;
+use crate::base::names::{Sym, mcp_server};
 use crate::cost::findings::BillEvidence;
 use crate::cost::findings::carried::{CarriedCosts, PartItem};
 use crate::cost::findings::parts::Parts;
-use crate::cost::groups::{requests_of_blocks, server_of};
+use crate::cost::groups::requests_of_blocks;
 use crate::logs::timeline::requests::{Added, Addition, NONE, Timeline};
 
 /// A server in a project.
@@ -56,7 +56,7 @@ fn used(timeline: &Timeline, resource_tools: &[String]) -> BTreeSet<(Id, Option<
         let Some(&request) = requests.get(call.asked as usize).filter(|request| **request != NONE) else { continue };
         let project = timeline.session_of(&timeline.requests[request as usize]).project;
         let tool = timeline.names.text(call.tool);
-        if let Some(server) = server_of(tool) {
+        if let Some(server) = mcp_server(tool) {
             used.insert((project, Some(server.to_owned())));
         } else if resource_tools.iter().any(|known| known == tool) {
             used.insert((project, None));
