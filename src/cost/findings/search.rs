@@ -233,7 +233,7 @@ fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, 
         is_actionable: case.is_actionable,
         before_usd: cell.before.nano_usd as f64 / 1e9,
         saved_usd,
-        lower_usd: cell.saved_usd(cell.upper.unwrap_or_default()),
+        lower_usd: at_least(case.basis, cell.saved_usd(cell.upper.unwrap_or_default())),
         upper_usd: cell.saved_usd(cell.lower.unwrap_or_default()),
         sessions: cell.sessions,
         mostly: mostly.collect(),
@@ -274,6 +274,14 @@ fn waited(evidence: &BillEvidence<'_>, case: &Case) -> Option<Waited> {
     })
 }
 
+/// The lower end of an interval: what was billed is nowhere less than nothing.
+fn at_least(basis: FindingBasis, usd: f64) -> f64 {
+    match basis {
+        FindingBasis::Billed | FindingBasis::Shared => usd.max(0.0),
+        FindingBasis::Replayed | FindingBasis::Priced => usd,
+    }
+}
+
 /// What was looked at, in money. `cell` is what is told.
 fn looks(places: &RequestParts<'_>, case: &Case, look: &Look, scope: &FindingScope, cell: &Cell) -> Vec<Looked> {
     let mut counts: BTreeMap<(&str, String), u64> = BTreeMap::new();
@@ -293,7 +301,7 @@ fn looks(places: &RequestParts<'_>, case: &Case, look: &Look, scope: &FindingSco
             interval_usd: cell
                 .upper
                 .zip(cell.lower)
-                .map(|(upper, lower)| (cell.saved_usd(upper), cell.saved_usd(lower))),
+                .map(|(upper, lower)| (at_least(case.basis, cell.saved_usd(upper)), cell.saved_usd(lower))),
             verdict: cell.verdict,
         }
     };
