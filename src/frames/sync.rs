@@ -268,6 +268,7 @@ fn attempt(
         None => Ok(Vec::new()),
     };
     let held = facts_in(lake.filter(|_| is_read || want.bodies))?;
+    let tier = if is_read { tier_with(tier, &held) } else { tier };
     let counted = held.iter().filter(|facts| facts.counted & tier == tier);
     let studies = AnalysisPool::new(tier, scope.params, counted.map(|facts| facts.body));
     let delta = read_into(scope, &plans, (tier, &studies), &mut stored, &mut loaded, &mut known);
@@ -334,6 +335,13 @@ pub fn with_known(mut news: Vec<BodyFacts>, known: Vec<BodyFacts>) -> Vec<BodyFa
 fn reading_tier(scope: &SyncScope<'_>, plans: &[FilePlan<'_>], want: Want) -> u8 {
     let grown = plans.iter().filter(|plan| plan.fate == FileUpdate::Grown).filter_map(|plan| plan.known.as_ref());
     grown.fold(want.tier, |tier, known| tier | counted_tier(scope, known))
+}
+
+/// The same with those in which known bodies were counted, if some of them were not counted as this run counts: such a body
+/// may be studied again, and what is said of it then holds for every log that has it.
+fn tier_with(tier: u8, held: &[BodyFacts]) -> u8 {
+    let counted = || held.iter().map(|facts| facts.counted).filter(|counted| *counted != 0);
+    if counted().all(|counted| counted & tier == tier) { tier } else { counted().fold(tier, |all, one| all | one) }
 }
 
 /// The vocabularies in which the bodies of a source were counted as this devboy counts.
