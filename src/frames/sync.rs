@@ -528,8 +528,10 @@ fn read_into(
         if let Some(mut reading) = reading {
             let timeline = reading.timeline.take();
             loaded.timelines.extend(timeline.map(|file| (source.number, file)));
-            // What a file holds already was counted as it was; this run counts at least as much.
-            if plan.fate != FileUpdate::Grown {
+            if plan.fate == FileUpdate::Grown {
+                // What it held before was counted as it was; this run counts at least as much, but as this maker does.
+                source.tier = counted_tier(scope, &source);
+            } else {
                 source.maker = scope.maker;
                 source.tier = tier;
             }

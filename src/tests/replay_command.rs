@@ -154,6 +154,19 @@ fn what_one_log_was_counted_in_stays_when_another_log_has_the_same_bodies() {
 }
 
 #[test]
+fn a_log_that_grew_under_other_rules_is_studied_as_a_whole() {
+    let home = Home::new();
+    let whole = reads("one", 12);
+    let (before, behind) = whole.split_at(whole.match_indices('\n').nth(9).unwrap().0 + 1);
+    let path = home.write(".claude/projects/p/one.jsonl", before);
+    let rules = home.write("my-rules/formats.toml", "numbered_every = 2\nrange_lines_min = 1000\n");
+    home.json(&["replay"]);
+    OpenOptions::new().append(true).open(&path).unwrap().write_all(behind.as_bytes()).unwrap();
+    home.json(&["ingest", "--rules-dir", rules.parent().unwrap().to_str().unwrap()]);
+    assert_eq!(home.json(&["replay"])["replay"], home.json(&["replay", "--no-lake"])["replay"]);
+}
+
+#[test]
 fn the_lake_and_the_telemetry_hold_no_text() {
     let home = home_with(30);
     let dir = home.path("telemetry");
