@@ -521,8 +521,12 @@ fn read_into(
         }
         let mut source = match (&plan.known, plan.fate) {
             (Some(known), FileUpdate::Unchanged | FileUpdate::Grown) => known.clone(),
-            (Some(known), _) if plan.begins_as(known) => StoredSource { timeline: known.timeline, ..stored.fresh() },
-            _ => stored.fresh(),
+            (Some(known), _) => {
+                let fresh = stored.fresh();
+                let timeline = if plan.begins_as(known) { known.timeline } else { fresh.timeline };
+                StoredSource { timeline, roots: known.roots.clone(), ..fresh }
+            }
+            (None, _) => stored.fresh(),
         };
         let named = reading.as_ref().and_then(|reading| reading.content);
         if let Some(mut reading) = reading {
