@@ -481,13 +481,21 @@ fn source_key(file: &LogFile) -> Id {
     Id::pseudonym(file.canonical.as_os_str().as_encoded_bytes())
 }
 
-/// The name of the directory that stands for the project: the first one below the root, or the file's own.
+/// The name of the directory that stands for the project: the first one below the root, or that in which the log of the
+/// session stands. Logs of subagents stand two below that one.
 pub fn directory_of(file: &LogFile, listing: &LogListing) -> String {
-    let below = listing.roots.get(file.root).and_then(|root| file.canonical.strip_prefix(root).ok());
-    let mut parts = below.and_then(Path::parent).into_iter().flat_map(Path::components).map(|part| part.as_os_str());
+    let root = listing.roots.get(file.root);
+    let is_inside = |dir: &&Path| root.is_some_and(|root| dir.starts_with(root));
+    let mut inside = file.canonical.ancestors().skip(1).take_while(is_inside);
+    let session = inside.find(|dir| dir.ends_with("subagents")).and_then(Path::parent);
+    // Somebody may have called a directory of other logs that.
+    let is_agent = file.canonical.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"agent-"));
+    let session = session.filter(|dir| is_agent || dir.parent().as_ref().is_some_and(is_inside));
+    let own = session.unwrap_or(&file.canonical).parent();
+    let below = own.and_then(|own| own.strip_prefix(root?).ok());
+    let mut parts = below.into_iter().flat_map(Path::components).map(|part| part.as_os_str());
     let first = parts.find(|part| *part != "projects");
-    let own = file.canonical.parent().and_then(Path::file_name);
-    first.or(own).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    first.or(own.and_then(Path::file_name)).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// A project name as Claude Code spells its directory, in lower case.

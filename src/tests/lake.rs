@@ -170,6 +170,23 @@ fn a_log_that_was_read_anew_below_this_root_keeps_its_rows_when_it_is_deleted() 
 }
 
 #[test]
+fn a_subagent_belongs_to_the_project_of_its_session_whichever_directory_is_named() {
+    let home = Home::new();
+    let agent = session("s1", 2).replace("\"isSidechain\":false", "\"isSidechain\":true,\"agentId\":\"a1\"");
+    home.write("projects/-home-u-tool/s1.jsonl", session("s1", 4));
+    home.write("projects/-home-u-tool/s1/subagents/agent-a1.jsonl", agent.replace("toolu_", "toolu_a_"));
+    for dir in ["projects", "projects/-home-u-tool", "projects/-home-u-tool/s1"] {
+        let path = home.path(dir).display().to_string();
+        let all = home.json(&["ingest", "--input-dir", &path]);
+        let of_project = home.json(&["ingest", "--input-dir", &path, "--project", "home-u-tool"]);
+        assert_eq!(of_project["totals"], all["totals"], "{dir}");
+        let replayed = home.json(&["replay", "--input-dir", &path]);
+        let projects = replayed["replay"]["arms"][0]["projects"].as_array().unwrap();
+        assert_eq!(projects.iter().map(|row| &row["name"]).collect::<Vec<_>>(), ["-home-u-tool"], "{dir}");
+    }
+}
+
+#[test]
 fn no_text_of_a_log_is_in_the_lake() {
     let home = home_with(6);
     let prompt = r#"{"type":"user","sessionId":"one","cwd":"/home/u/secretproject","uuid":"p","timestamp":"2026-10-30T00:00:00Z","message":{"role":"user","content":"secretprompt"}}"#;
