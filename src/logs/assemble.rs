@@ -60,7 +60,7 @@ fn ranked(corpus: &Corpus) -> impl Iterator<Item = (&SourceRows, FileStanding)> 
 /// What a file says: nothing that depends on its name, or on what else stands in it.
 fn facts(file: &SourceRows, names: &Names) -> FileFacts {
     let rows = &file.rows;
-    let mut facts = FileFacts::default();
+    let mut facts = FileFacts::of_records(file.source.counters.records);
     for row in &rows.sessions {
         facts.session(row.session, Some((row.ts_first, row.ts_last)));
     }
@@ -94,10 +94,11 @@ fn facts(file: &SourceRows, names: &Names) -> FileFacts {
         let all = [&row.ts.to_le_bytes(), numbers.as_flattened(), names.text(row.model).as_bytes()].concat();
         facts.asked(row.ts);
         // Copies of a message differ in what they know of it.
-        facts.add(
-            At::Message(number),
-            &[b"m", &row.id.0, &reader(row.chain), if row.id.is_some() { &[] } else { &all }],
-        );
+        let words = [&row.id.0[..], &reader(row.chain), if row.id.is_some() { &[] } else { &all }].concat();
+        facts.add(At::Message(number), &[b"m", &words]);
+        for part in 1..row.copies {
+            facts.add(At::Part(number), &[b"p", &part.to_le_bytes(), &words]);
+        }
     }
     for mark in &rows.marks {
         facts.add(At::Record(mark.record), &[&[mark.kind as u8], &mark.id.0, &mark.other.0, &reader(mark.chain)]);
