@@ -196,6 +196,24 @@ fn of_copies_the_fuller_one_counts_whatever_they_are_called() {
     }
 }
 
+#[test]
+fn copies_of_records_without_a_session_are_counted() {
+    let records = |count: usize| -> String {
+        let call = |number: usize| {
+            let (message, call) = (format!("m{number}"), format!("c{number}"));
+            [asks(&message, &call, "Read"), answers(&call, "x")].map(|record| record.without("sessionId"))
+        };
+        log(&(0..count).flat_map(call).collect::<Vec<_>>())
+    };
+    let (whole, part) = (records(4), records(3));
+    for (files, copies) in [([("a", &whole), ("b", &whole)], 4), ([("a", &part), ("b", &whole)], 3)] {
+        let told = Told::of(&files.map(|(name, log)| (name, log.as_str())));
+        let merged = told.history.merged;
+        assert_eq!((merged.duplicate_call, merged.duplicate_message), (copies, copies));
+        assert_eq!((told.history.calls.len(), told.history.messages.len(), told.history.sessions.len()), (4, 4, 1));
+    }
+}
+
 /// Where each request and each call was made, what the request used, and how often each thread that made calls was
 /// compacted: as the history has it, and as the timeline does. What progress records alone tell of is left out: the
 /// history knows no usage of it.
