@@ -130,6 +130,15 @@ fn records_of_one_message_are_one_request_with_the_largest_usage() {
 }
 
 #[test]
+fn a_call_that_stands_twice_in_a_record_is_one() {
+    let calls = ["c1", "c2", "c1"].map(|call| tool_use(call, "Read"));
+    let timeline = one(vec![user("p", "go"), assistant("m", &calls)]);
+    assert_eq!(timeline.calls.iter().map(|call| call.id).collect::<Vec<_>>(), [id("c1"), id("c2")]);
+    assert_eq!(kinds(&timeline, &timeline.requests[0].outputs), [BlockKind::ToolUsage; 2]);
+    assert_eq!(timeline.skipped["duplicate_block"], 1);
+}
+
+#[test]
 fn what_came_in_since_the_request_before_is_its_input() {
     let timeline = one(vec![
         user("p", "go"),

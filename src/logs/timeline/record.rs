@@ -484,6 +484,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         self.skip("media_in_result", draft.media_in_results);
         self.skip("other_in_result", draft.others_in_results);
         self.skip("other_block", draft.other_blocks);
+        self.skip("duplicate_block", draft.duplicate_blocks);
     }
 
     fn tokens(&mut self, text: &[u8]) -> TokenCounts {
