@@ -14,6 +14,7 @@ use crate::logs::content::MessageFields;
 use crate::logs::envelope::{Attachment, Envelope, Metadata, ProgressFields};
 use crate::logs::field::{FieldResult, id_of};
 use crate::logs::message::{CallDraft, ExtractionGuide, MessageDraft};
+use crate::logs::path::directory;
 use crate::logs::take::{TakeRecords, may_hold_another};
 use crate::logs::time::{Memo, parse_millis};
 use crate::logs::trace::{
@@ -339,13 +340,13 @@ fn is_queued_prompt(attachment: &[u8]) -> bool {
 }
 
 /// Pseudonyms of a working directory (as it stands in the JSON) and of its last component.
-fn project_of(raw: &[u8]) -> (Id, Id) {
+pub(super) fn project_of(raw: &[u8]) -> (Id, Id) {
     let path = RawStr(raw).decode().unwrap_or_default();
-    (Id::pseudonym(&path), Id::pseudonym(last_component(&path)))
+    let path = directory(&path);
+    (Id::pseudonym(path), Id::pseudonym(last_component(path)))
 }
 
 /// The last component of a path of either kind of system.
 fn last_component(path: &[u8]) -> &[u8] {
-    let trimmed = path.strip_suffix(b"/").or_else(|| path.strip_suffix(b"\\")).unwrap_or(path);
-    trimmed.rsplit(|&byte| byte == b'/' || byte == b'\\').next().unwrap_or(trimmed)
+    path.rsplit(|&byte| byte == b'/' || byte == b'\\').next().unwrap_or(path)
 }

@@ -139,6 +139,21 @@ fn a_call_that_stands_twice_in_a_record_is_one() {
 }
 
 #[test]
+fn a_directory_is_one_project_however_its_end_is_spelled() {
+    let projects = ["/home/u/lantern", "/home/u/lantern/", "/home/u/lantern//"].map(|cwd| {
+        let records = [user("p", "go").set("cwd", cwd), says("m", "well").set("cwd", cwd)];
+        let project = one(records.to_vec()).sessions[0].project;
+        let told = Told::of(&[("f", &log(&records))]);
+        assert_eq!(
+            (told.history.sessions[0].project, told.history.sessions[0].project_name),
+            (project, Id::pseudonym(b"lantern"))
+        );
+        project
+    });
+    assert_eq!(projects, [Id::pseudonym(b"/home/u/lantern"); 3]);
+}
+
+#[test]
 fn what_came_in_since_the_request_before_is_its_input() {
     let timeline = one(vec![
         user("p", "go"),

@@ -10,8 +10,9 @@ use crate::base::tokenizer::TokenCounts;
 use crate::logs::body::{STUDIED_BYTES, code_points, text_of};
 use crate::logs::content::{MessageFields, read_content};
 use crate::logs::envelope::{Attachment, Envelope, Metadata, ParentField, ProgressFields};
-use crate::logs::field::{FieldResult, id_of, pseudonym_of};
+use crate::logs::field::{FieldResult, id_of};
 use crate::logs::message::InputFields;
+use crate::logs::record::project_of;
 use crate::logs::take::TakeRecords;
 use crate::logs::time::Memo;
 use crate::logs::timeline::content::{ContentDraft, DraftBlock, DraftKind};
@@ -211,7 +212,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     fn session_span(&mut self, envelope: &Envelope<'_>) {
         let session = self.session_id(envelope);
         let cwd = envelope.cwd.filter(|cwd| !cwd.0.is_empty());
-        let project = cwd.map_or(Id::NONE, |cwd| self.project.get(cwd.0, |raw| pseudonym_of(RawStr(raw))));
+        let project = cwd.map_or(Id::NONE, |cwd| self.project.get(cwd.0, |raw| project_of(raw).0));
         let ts_first = envelope.ts();
         let background = self.guide.rules.background_session_kind.as_bytes();
         let is_background = envelope.session_kind.is_some_and(|kind| kind.0 == background);
