@@ -105,15 +105,11 @@ impl<'v> Extractor<'v> {
         })
     }
 
-    fn session_id(&mut self, envelope: &Envelope<'_>) -> Id {
-        envelope.session_id(&mut self.session)
-    }
-
     fn session_row(&mut self, envelope: &Envelope<'_>, record: u32, ts: Millis) {
         if envelope.session.is_none() {
             return;
         }
-        let session = self.session_id(envelope);
+        let session = envelope.session_id(&mut self.session);
         // Only the records of the conversation tell where and when a session took place; others may be skipped early.
         let talks = matches!(envelope.kind.map(|kind| kind.0), Some(b"user" | b"assistant" | b"system"));
         let cwd = envelope.cwd.filter(|cwd| talks && !cwd.0.is_empty());
@@ -140,7 +136,7 @@ impl<'v> Extractor<'v> {
     }
 
     fn chain_of(&mut self, envelope: &Envelope<'_>) -> u32 {
-        let session = self.session_id(envelope);
+        let session = envelope.session_id(&mut self.session);
         let agent = envelope.agent.filter(|_| envelope.is_sidechain()).map(id_of).unwrap_or_default();
         let place = match (envelope.is_sidechain(), agent.is_some()) {
             (false, _) => Place::Main,
@@ -271,7 +267,7 @@ impl<'v> Extractor<'v> {
         for reason in std::mem::take(&mut self.draft.damage) {
             self.damage(reason);
         }
-        let session = self.session_id(envelope);
+        let session = envelope.session_id(&mut self.session);
         let agent = agent.map(id_of).unwrap_or_default();
         let chain = self.chain(ChainKey { session, agent, place: Place::Progress });
         let ts = inner.timestamp.and_then(|text| parse_millis(text.0)).unwrap_or(ts);

@@ -190,12 +190,12 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             b"agent-setting" => {
                 let kind = envelope.agent_setting?;
                 let kind = beside::word(&mut self.out.names, kind);
-                let session = self.session_id(envelope);
+                let session = envelope.session_id(&mut self.session);
                 self.out.rows.agents.push(AgentRow { session, agent: Id::NONE, kind });
                 None
             }
             b"cost-state" => {
-                let session = self.session_id(envelope);
+                let session = envelope.session_id(&mut self.session);
                 let stated = beside::stated_costs(session, envelope.model_usage?, &mut self.out.names);
                 self.out.rows.stated_costs.extend(stated);
                 None
@@ -204,13 +204,9 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         }
     }
 
-    fn session_id(&mut self, envelope: &Envelope<'_>) -> Id {
-        envelope.session_id(&mut self.session)
-    }
-
     /// Remembers where and when a session took place.
     fn session_span(&mut self, envelope: &Envelope<'_>) {
-        let session = self.session_id(envelope);
+        let session = envelope.session_id(&mut self.session);
         let cwd = envelope.cwd.filter(|cwd| !cwd.0.is_empty());
         let project = cwd.map_or(Id::NONE, |cwd| self.project.get(cwd.0, |raw| project_of(raw).0));
         let ts_first = envelope.ts();
@@ -230,7 +226,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     }
 
     fn chain_of(&mut self, envelope: &Envelope<'_>) -> u32 {
-        let session = self.session_id(envelope);
+        let session = envelope.session_id(&mut self.session);
         if !envelope.is_sidechain() {
             return self.chain(ChainKey { session, agent: Id::NONE, place: Place::Main });
         }
@@ -340,7 +336,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         // Only the results of calls that run agents are looked into: others may hold whole files.
         let Some(asked) = draft.blocks.iter().find_map(|block| self.asked_for.get(&block.call)) else { return };
         let Some((agent, kind)) = beside::agent_of_result(result, RawStr(asked), &mut self.out.names) else { return };
-        let session = self.session_id(envelope);
+        let session = envelope.session_id(&mut self.session);
         self.out.rows.agents.push(AgentRow { session, agent, kind });
     }
 
@@ -642,7 +638,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             sidechain: Some(true),
             ..inner
         };
-        let session = self.session_id(envelope);
+        let session = envelope.session_id(&mut self.session);
         let agent = progress.agent.map(id_of).unwrap_or_default();
         let known = self.out.rows.chains.len();
         let chain = self.chain(ChainKey { session, agent, place: Place::Progress });
