@@ -330,14 +330,17 @@ impl Lake {
     pub fn load_bodies(&self, formats: &[&str], maker: Id) -> Result<Vec<BodyFacts>, Trouble> {
         let segments = self.manifest.body_segments.iter().rev();
         let read = segments.map(|segment| Ok((segment.maker, self.load_body_segment(segment, formats)?)));
-        let mut facts = Vec::new();
+        let (mut facts, mut others) = (Vec::new(), Vec::new());
         each_whole(read, |(made_by, mut read)| {
-            if made_by != maker {
+            if made_by == maker {
+                facts.append(&mut read);
+            } else {
                 read.iter_mut().for_each(|row| row.counted = 0);
+                others.append(&mut read);
             }
-            facts.append(&mut read);
         })?;
-        // The latest segment comes first and stays.
+        // What this maker says comes first and stays, of that the latest.
+        facts.append(&mut others);
         facts.sort_by_key(|row| row.body);
         facts.dedup_by_key(|row| row.body);
         Ok(facts)
@@ -549,6 +552,9 @@ impl Lake {
             known = self.load_bodies(news.formats, news.maker)?;
             facts.extend(known.iter().filter(|row| live.contains(&row.body) && !fresh.contains(&row.body)));
             next.body_segments.clear();
+            // What others said of the same bodies goes: if they are asked again, they study them again.
+            let others = next.sources.values_mut().filter(|source| source.maker.facts != news.maker);
+            others.for_each(|source| source.tier = 0);
         }
         if facts.is_empty() {
             return Ok(());

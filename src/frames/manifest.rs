@@ -102,7 +102,7 @@ pub struct Manifest {
     pub next_segment: u32,
     /// Segments in order.
     pub segments: Vec<LakeSegment>,
-    /// Segments with facts about bodies, in order: what a later one says holds.
+    /// Segments with facts about bodies, in order: of one maker's, what a later one says holds.
     pub body_segments: Vec<LakeSegment>,
     /// Segments with timelines, in order: what a later one says holds.
     pub timeline_segments: Vec<LakeSegment>,

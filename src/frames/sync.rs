@@ -268,6 +268,7 @@ fn attempt(
         None => Ok(Vec::new()),
     };
     let held = facts_in(lake.filter(|_| is_read || want.bodies))?;
+    let tier = if is_read { tier_with(tier, &held) } else { tier };
     let counted = held.iter().filter(|facts| facts.counted & tier == tier);
     let studies = AnalysisPool::new(tier, scope.params, counted.map(|facts| facts.body));
     let delta = read_into(scope, &plans, (tier, &studies), &mut stored, &mut loaded, &mut known);
@@ -334,6 +335,13 @@ pub fn with_known(mut news: Vec<BodyFacts>, known: Vec<BodyFacts>) -> Vec<BodyFa
 fn reading_tier(scope: &SyncScope<'_>, plans: &[FilePlan<'_>], want: Want) -> u8 {
     let grown = plans.iter().filter(|plan| plan.fate == FileUpdate::Grown).filter_map(|plan| plan.known.as_ref());
     grown.fold(want.tier, |tier, known| tier | counted_tier(scope, known))
+}
+
+/// The same with those in which known bodies were counted, if some of them were not counted as this run counts: such a body
+/// may be studied again, and what is said of it then holds for every log that has it.
+fn tier_with(tier: u8, held: &[BodyFacts]) -> u8 {
+    let counted = || held.iter().map(|facts| facts.counted).filter(|counted| *counted != 0);
+    if counted().all(|counted| counted & tier == tier) { tier } else { counted().fold(tier, |all, one| all | one) }
 }
 
 /// The vocabularies in which the bodies of a source were counted as this devboy counts.
@@ -473,13 +481,21 @@ fn source_key(file: &LogFile) -> Id {
     Id::pseudonym(file.canonical.as_os_str().as_encoded_bytes())
 }
 
-/// The name of the directory that stands for the project: the first one below the root, or the file's own.
+/// The name of the directory that stands for the project: the first one below the root, or that in which the log of the
+/// session stands. Logs of subagents stand two below that one.
 pub fn directory_of(file: &LogFile, listing: &LogListing) -> String {
-    let below = listing.roots.get(file.root).and_then(|root| file.canonical.strip_prefix(root).ok());
-    let mut parts = below.and_then(Path::parent).into_iter().flat_map(Path::components).map(|part| part.as_os_str());
+    let root = listing.roots.get(file.root);
+    let is_inside = |dir: &&Path| root.is_some_and(|root| dir.starts_with(root));
+    let mut inside = file.canonical.ancestors().skip(1).take_while(is_inside);
+    let session = inside.find(|dir| dir.ends_with("subagents")).and_then(Path::parent);
+    // Somebody may have called a directory of other logs that.
+    let is_agent = file.canonical.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"agent-"));
+    let session = session.filter(|dir| is_agent || dir.parent().as_ref().is_some_and(is_inside));
+    let own = session.unwrap_or(&file.canonical).parent();
+    let below = own.and_then(|own| own.strip_prefix(root?).ok());
+    let mut parts = below.into_iter().flat_map(Path::components).map(|part| part.as_os_str());
     let first = parts.find(|part| *part != "projects");
-    let own = file.canonical.parent().and_then(Path::file_name);
-    first.or(own).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    first.or(own.and_then(Path::file_name)).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// A project name as Claude Code spells its directory, in lower case.
@@ -513,15 +529,21 @@ fn read_into(
         }
         let mut source = match (&plan.known, plan.fate) {
             (Some(known), FileUpdate::Unchanged | FileUpdate::Grown) => known.clone(),
-            (Some(known), _) if plan.begins_as(known) => StoredSource { timeline: known.timeline, ..stored.fresh() },
-            _ => stored.fresh(),
+            (Some(known), _) => {
+                let fresh = stored.fresh();
+                let timeline = if plan.begins_as(known) { known.timeline } else { fresh.timeline };
+                StoredSource { timeline, roots: known.roots.clone(), ..fresh }
+            }
+            (None, _) => stored.fresh(),
         };
         let named = reading.as_ref().and_then(|reading| reading.content);
         if let Some(mut reading) = reading {
             let timeline = reading.timeline.take();
             loaded.timelines.extend(timeline.map(|file| (source.number, file)));
-            // What a file holds already was counted as it was; this run counts at least as much.
-            if plan.fate != FileUpdate::Grown {
+            if plan.fate == FileUpdate::Grown {
+                // What it held before was counted as it was; this run counts at least as much, but as this maker does.
+                source.tier = counted_tier(scope, &source);
+            } else {
                 source.maker = scope.maker;
                 source.tier = tier;
             }

@@ -60,7 +60,7 @@ fn ranked(corpus: &Corpus) -> impl Iterator<Item = (&SourceRows, FileStanding)> 
 /// What a file says: nothing that depends on its name, or on what else stands in it.
 fn facts(file: &SourceRows, names: &Names) -> FileFacts {
     let rows = &file.rows;
-    let mut facts = FileFacts::default();
+    let mut facts = FileFacts::of_records(file.source.counters.records);
     for row in &rows.sessions {
         facts.session(row.session, Some((row.ts_first, row.ts_last)));
     }
@@ -94,10 +94,11 @@ fn facts(file: &SourceRows, names: &Names) -> FileFacts {
         let all = [&row.ts.to_le_bytes(), numbers.as_flattened(), names.text(row.model).as_bytes()].concat();
         facts.asked(row.ts);
         // Copies of a message differ in what they know of it.
-        facts.add(
-            At::Message(number),
-            &[b"m", &row.id.0, &reader(row.chain), if row.id.is_some() { &[] } else { &all }],
-        );
+        let words = [&row.id.0[..], &reader(row.chain), if row.id.is_some() { &[] } else { &all }].concat();
+        facts.add(At::Message(number), &[b"m", &words]);
+        for part in 1..row.copies {
+            facts.add(At::Part(number), &[b"p", &part.to_le_bytes(), &words]);
+        }
     }
     for mark in &rows.marks {
         facts.add(At::Record(mark.record), &[&[mark.kind as u8], &mark.id.0, &mark.other.0, &reader(mark.chain)]);
@@ -118,8 +119,10 @@ struct File<'a> {
     compactions: BTreeMap<u32, Vec<Mark>>,
     /// Prompts of people by chain of the file, in order.
     prompts: BTreeMap<u32, Vec<Mark>>,
-    /// By chain of the file: its session, or none if what it repeats is better recorded elsewhere.
+    /// By chain of the file: its session; none if it is set aside, and none of a copy whose records name no session.
     chains: Vec<Option<u32>>,
+    /// By chain of the file: whether what it repeats is better recorded elsewhere.
+    is_aside: Vec<bool>,
 }
 
 /// Where something happened in a file.
@@ -134,14 +137,18 @@ struct Mark {
 impl<'a> File<'a> {
     fn new(rows: &'a SourceRows, age: FileStanding) -> Self {
         let (roots, compactions, prompts) = (side_chain_roots(rows), compactions(rows), prompts(rows));
-        Self { rows, is_repeated: age.is_repeated, age, roots, compactions, prompts, chains: Vec::new() }
+        let (chains, is_aside) = Default::default();
+        Self { rows, is_repeated: age.is_repeated, age, roots, compactions, prompts, chains, is_aside }
     }
 
     /// Looks up the sessions of the file's chains.
     fn resolve(&mut self, sessions: &IdMap<Id, u32>, recorded: &RecordedAgents) {
-        let keys = self.rows.rows.chains.iter();
-        self.chains =
-            keys.map(|key| sessions.get(&self.session(key)).copied().filter(|_| !recorded.sets_aside(key))).collect();
+        let keys = &self.rows.rows.chains;
+        self.is_aside = keys.iter().map(|key| recorded.sets_aside(key)).collect();
+        let session = |(key, is_aside): (&ChainKey, &bool)| {
+            if *is_aside { None } else { sessions.get(&self.session(key)).copied() }
+        };
+        self.chains = keys.iter().zip(&self.is_aside).map(session).collect();
     }
 
     fn session(&self, key: &ChainKey) -> Id {
@@ -271,7 +278,7 @@ fn sessions(files: &[File<'_>], names: &Names) -> Vec<Session> {
 fn superseded(files: &[File<'_>]) -> IdSet<Id> {
     let mut out = IdSet::default();
     for file in files.iter().filter(|file| !file.is_repeated) {
-        let is_aside = |chain: u32| file.place(chain) == Place::Progress && file.chains[chain as usize].is_none();
+        let is_aside = |chain: u32| file.is_aside[chain as usize];
         let asked = file.rows.rows.calls.iter().filter(|row| row.asked.is_some_and(|asked| is_aside(asked.chain)));
         out.extend(asked.map(|row| row.call));
         out.extend(file.rows.rows.messages.iter().filter(|row| is_aside(row.chain)).map(|row| row.id));
@@ -317,9 +324,8 @@ fn canonical_calls<'a>(files: &'a [File<'a>], superseded: &IdSet<Id>, merged: &m
                 loose.extend(answered.map(here).filter(|_| !file.is_repeated));
                 continue;
             };
-            let is_aside = row.progress && superseded.contains(&row.call);
-            if is_aside || file.chains[asked.chain as usize].is_none() {
-                merged.superseded_progress += u64::from(file.place(asked.chain) == Place::Progress);
+            if file.is_aside[asked.chain as usize] || row.progress && superseded.contains(&row.call) {
+                merged.superseded_progress += 1;
                 continue;
             }
             if file.is_repeated {
@@ -648,7 +654,7 @@ fn messages(files: &[File<'_>], superseded: &IdSet<Id>, names: &Names) -> (Vec<M
     let mut duplicates = 0;
     for (index, file) in files.iter().enumerate() {
         let rows = file.rows.rows.messages.iter().enumerate();
-        for (number, row) in rows.filter(|(_, row)| file.chains[row.chain as usize].is_some()) {
+        for (number, row) in rows.filter(|(_, row)| !file.is_aside[row.chain as usize]) {
             if file.place(row.chain) == Place::Progress && superseded.contains(&row.id) {
                 continue;
             }

@@ -4,6 +4,7 @@
 //! The copies must not take part in deciding which copy counts. A part may lack the compaction between two calls, or look
 //! older than the whole because it ends earlier. What is decided here serves the history and the timeline alike.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::base::id::{Id, IdMap, IdSet};
@@ -30,6 +31,8 @@ impl RecordedAgents {
 pub enum At {
     /// In the message of this number.
     Message(u32),
+    /// In another record of the message of this number.
+    Part(u32),
     /// In the record of this number.
     Record(u32),
 }
@@ -45,9 +48,16 @@ pub struct FileFacts {
     asks: bool,
     /// When something was said first and last; none if no record says when.
     said_at: Option<(Millis, Millis)>,
+    /// Its records, those included that hold no fact.
+    records: u64,
 }
 
 impl FileFacts {
+    /// Of a file with so many records, nothing yet.
+    pub fn of_records(records: u64) -> Self {
+        Self { records, ..Self::default() }
+    }
+
     /// Adds a fact in these words.
     pub fn add(&mut self, at: At, words: &[&[u8]]) {
         self.said.push((Id::of(&words.concat()), at));
@@ -127,8 +137,9 @@ pub fn standings(mut files: Vec<FileFacts>) -> Vec<FileStanding> {
             witnesses.entry(*id).or_default().push(index);
         }
     }
-    // The largest first, since it says the most; whoever comes before a file itself says at least as much.
-    witnesses.values_mut().for_each(|files_of| files_of.sort_by_key(|&file| std::cmp::Reverse(files[file].said.len())));
+    // The fullest first, since it says the most; whoever comes before a file itself says at least as much.
+    let rank = |&file: &usize| (Reverse(files[file].said.len()), Reverse(files[file].records), out[file]);
+    witnesses.values_mut().for_each(|files_of| files_of.sort_by_key(rank));
     let speaking = speaking_of(&files);
     let mut known: IdMap<usize, Places> = IdMap::default();
     for (index, facts) in files.iter().enumerate() {
@@ -174,17 +185,20 @@ fn says_all(part: &FileFacts, whole: &FileFacts, places: &Places) -> bool {
     for (id, _) in &part.said {
         match places.get(id) {
             Some(&at @ At::Message(_)) => message = message.max(Some(at)),
+            // A last answer of which the end is missing is how a session ends that was cut off.
+            Some(At::Part(_)) => {}
             Some(&at @ At::Record(_)) => record = record.max(Some(at)),
             None => return false,
         }
     }
     let up_to = |facts: &FileFacts, end: At| facts.said.partition_point(|&(_, at)| at <= end);
     let messages = |facts: &FileFacts| up_to(facts, At::Message(u32::MAX));
-    let records = |facts: &FileFacts| facts.said.len() - messages(facts);
+    let answers = |facts: &FileFacts| up_to(facts, At::Part(u32::MAX));
+    let records = |facts: &FileFacts| facts.said.len() - answers(facts);
     let lacks_messages = message.is_some_and(|end| messages(part) < up_to(whole, end));
     // A conversation begins with what somebody says, so that answers alone are no beginning.
     let lacks_records = match record {
-        Some(end) => records(part) < up_to(whole, end) - messages(whole),
+        Some(end) => records(part) < up_to(whole, end) - answers(whole),
         None => records(whole) > 0,
     };
     is_of(part, whole) || !part.asks || lacks_messages || lacks_records

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::id::{Id, IdSet};
 use crate::base::names::{Names, Sym};
 use crate::base::showing::Showing;
-use crate::logs::trace::{Handle, Millis, NO_TIME, Place, ResultKind, Status, Usage, is_within};
+use crate::logs::trace::{Handle, Millis, NO_TIME, Place, ResultKind, Status, Usage, earlier, is_within};
 use crate::logs::vocabulary::Vocabulary;
 
 /// One tool call.
@@ -280,7 +280,7 @@ impl History {
         let of_calls = self.calls.iter().map(|call| (self.chains[call.chain as usize].session, call.ts));
         for (session, ts) in of_calls.chain(self.messages.iter().map(|message| (message.session, message.ts))) {
             let (first, last) = spans[session as usize].get_or_insert((ts, ts));
-            (*first, *last) = ((*first).min(ts), (*last).max(ts));
+            (*first, *last) = (earlier(*first, ts), (*last).max(ts));
         }
         let kept: Vec<bool> = spans.iter().map(Option::is_some).collect();
         let place = places(&kept);

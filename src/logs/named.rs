@@ -10,6 +10,7 @@ use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::json::RawStr;
 use crate::base::lines::{LineBuffer, LineReader, ReadLine};
 use crate::base::unpack::{Packing, unpack};
+use crate::logs::path::directory;
 
 /// Fields of records that hold such a text.
 const FIELDS: [&[u8]; 3] = [b"\"cwd\"", b"\"gitBranch\"", b"\"sessionId\""];
@@ -51,7 +52,8 @@ fn take(
         return;
     }
     if let Some(text) = RawStr(raw).decode() {
-        let id = Id::pseudonym(&text);
+        // What has a separator at its end can only be a directory.
+        let id = Id::pseudonym(directory(&text));
         if wanted.contains(&id) {
             found.entry(id).or_insert_with(|| String::from_utf8_lossy(&text).into_owned());
         }

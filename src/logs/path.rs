@@ -69,6 +69,12 @@ fn normalise(path: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// A directory without separators at its end: however many there are, it is the same one. Of a root nothing would be left.
+pub fn directory(path: &[u8]) -> &[u8] {
+    let last = path.iter().rposition(|byte| !matches!(byte, b'/' | b'\\'));
+    last.map_or(path, |last| &path[..=last])
+}
+
 fn last_part(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }

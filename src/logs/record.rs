@@ -14,6 +14,7 @@ use crate::logs::content::MessageFields;
 use crate::logs::envelope::{Attachment, Envelope, Metadata, ProgressFields};
 use crate::logs::field::{FieldResult, id_of};
 use crate::logs::message::{CallDraft, ExtractionGuide, MessageDraft};
+use crate::logs::path::directory;
 use crate::logs::take::{TakeRecords, may_hold_another};
 use crate::logs::time::{Memo, parse_millis};
 use crate::logs::trace::{
@@ -104,15 +105,11 @@ impl<'v> Extractor<'v> {
         })
     }
 
-    fn session_id(&mut self, envelope: &Envelope<'_>) -> Id {
-        envelope.session_id(&mut self.session)
-    }
-
     fn session_row(&mut self, envelope: &Envelope<'_>, record: u32, ts: Millis) {
         if envelope.session.is_none() {
             return;
         }
-        let session = self.session_id(envelope);
+        let session = envelope.session_id(&mut self.session);
         // Only the records of the conversation tell where and when a session took place; others may be skipped early.
         let talks = matches!(envelope.kind.map(|kind| kind.0), Some(b"user" | b"assistant" | b"system"));
         let cwd = envelope.cwd.filter(|cwd| talks && !cwd.0.is_empty());
@@ -139,7 +136,7 @@ impl<'v> Extractor<'v> {
     }
 
     fn chain_of(&mut self, envelope: &Envelope<'_>) -> u32 {
-        let session = self.session_id(envelope);
+        let session = envelope.session_id(&mut self.session);
         let agent = envelope.agent.filter(|_| envelope.is_sidechain()).map(id_of).unwrap_or_default();
         let place = match (envelope.is_sidechain(), agent.is_some()) {
             (false, _) => Place::Main,
@@ -270,7 +267,7 @@ impl<'v> Extractor<'v> {
         for reason in std::mem::take(&mut self.draft.damage) {
             self.damage(reason);
         }
-        let session = self.session_id(envelope);
+        let session = envelope.session_id(&mut self.session);
         let agent = agent.map(id_of).unwrap_or_default();
         let chain = self.chain(ChainKey { session, agent, place: Place::Progress });
         let ts = inner.timestamp.and_then(|text| parse_millis(text.0)).unwrap_or(ts);
@@ -339,13 +336,13 @@ fn is_queued_prompt(attachment: &[u8]) -> bool {
 }
 
 /// Pseudonyms of a working directory (as it stands in the JSON) and of its last component.
-fn project_of(raw: &[u8]) -> (Id, Id) {
+pub(super) fn project_of(raw: &[u8]) -> (Id, Id) {
     let path = RawStr(raw).decode().unwrap_or_default();
-    (Id::pseudonym(&path), Id::pseudonym(last_component(&path)))
+    let path = directory(&path);
+    (Id::pseudonym(path), Id::pseudonym(last_component(path)))
 }
 
 /// The last component of a path of either kind of system.
 fn last_component(path: &[u8]) -> &[u8] {
-    let trimmed = path.strip_suffix(b"/").or_else(|| path.strip_suffix(b"\\")).unwrap_or(path);
-    trimmed.rsplit(|&byte| byte == b'/' || byte == b'\\').next().unwrap_or(trimmed)
+    path.rsplit(|&byte| byte == b'/' || byte == b'\\').next().unwrap_or(path)
 }

@@ -163,25 +163,31 @@ pub(super) fn may_hold_another(rest: &[u8]) -> bool {
 /// Where the whole records start that reach to the end of the line, behind a torn one: a writer was killed, the next ones
 /// appended. Nested objects of the torn record do not qualify, since they lack the fields of a record.
 fn records_at_end(line: &[u8], start: usize) -> Vec<usize> {
-    const ATTEMPTS_MAX: usize = 64;
-    let mut from = start + 1;
-    for _ in 0..ATTEMPTS_MAX {
+    /// How often the line may be walked through for them. Objects that are whole are soon over, however many there are; only
+    /// what the break left open reaches far.
+    const WALKS_MAX: usize = 64;
+    let (mut from, mut walked) = (start + 1, 0);
+    while walked <= WALKS_MAX * line.len() {
         let Some(offset) = memmem::find(&line[from..], b"{\"") else { break };
-        let mut cursor = Cursor::at(line, from + offset);
+        let begin = from + offset;
+        let mut cursor = Cursor::at(line, begin);
         // What broke off behind whole records breaks off behind each of them.
-        from += offset + 1;
+        from = begin + 1;
         let mut starts = Vec::new();
         loop {
             let at = cursor.pos();
-            if !is_whole_record(&mut cursor).unwrap_or(false) {
-                break;
+            match is_whole_record(&mut cursor) {
+                Ok(true) => starts.push(at),
+                // The end of a string was looked for up to there.
+                Err(JsonFault::Torn) => break cursor.jump_to_end(),
+                Ok(false) | Err(_) => break,
             }
-            starts.push(at);
             if cursor.at_end() {
                 return starts;
             }
             from = cursor.pos();
         }
+        walked += cursor.pos() - begin;
     }
     Vec::new()
 }

@@ -118,7 +118,7 @@ pub struct Totals {
 /// Computes the totals of all files.
 pub fn totals(corpus: &Corpus) -> Totals {
     let mut sums = WindowSums { window: Millis::MIN..Millis::MAX, ..WindowSums::default() };
-    corpus.files.iter().for_each(|file| sums.add_file(file));
+    corpus.files.iter().for_each(|file| sums.add_file(file, &corpus.names));
     sums.finish(&corpus.names)
 }
 
@@ -173,7 +173,7 @@ struct WindowSums {
 }
 
 impl WindowSums {
-    fn add_file(&mut self, file: &SourceRows) {
+    fn add_file(&mut self, file: &SourceRows, names: &Names) {
         let counters = &file.source.counters;
         self.totals.files += 1;
         self.totals.records += counters.records;
@@ -186,6 +186,10 @@ impl WindowSums {
         for row in file.rows.messages.iter().filter(|row| row.has_usage && row.has_id) {
             let entry = self.messages.entry(row.id).or_insert((row.usage, row.model));
             entry.0.merge(&row.usage);
+            // Of two names the one that sorts last, as in the history.
+            if names.text(row.model) > names.text(entry.1) {
+                entry.1 = row.model;
+            }
         }
         self.add_calls(file);
     }

@@ -25,7 +25,8 @@ pub struct Ledger {
     pub near_refs: u64,
     /// Answers by references to lines.
     pub range_refs: u64,
-    /// Places that were looked at for lines: the work of these references.
+    /// Places that were looked at for lines: the work of these references, which has a bound.
+    #[cfg(test)]
     pub range_looks: u64,
     /// Responses of which no facts are known; they are in no other figure.
     pub unstudied: u64,
@@ -42,6 +43,7 @@ impl Ledger {
             references: 0,
             near_refs: 0,
             range_refs: 0,
+            #[cfg(test)]
             range_looks: 0,
             unstudied: 0,
         }

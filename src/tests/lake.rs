@@ -150,6 +150,43 @@ fn another_root_does_not_see_the_rows_of_this_one() {
 }
 
 #[test]
+fn a_log_that_was_read_anew_below_this_root_keeps_its_rows_when_it_is_deleted() {
+    for (reader, has_tail) in [("replay", true), ("ingest", false)] {
+        let home = Home::new();
+        let whole = session("one", 6);
+        // Without its last line feed a log that grows is read anew.
+        let path = home.write("all/x/one.jsonl", if has_tail { &whole } else { whole.trim_end() });
+        home.write("all/x/two.jsonl", session("two", 4));
+        let [all, below] = ["all", "all/x"].map(|dir| home.path(dir).display().to_string());
+        let ingest = || home.json(&["ingest", "--input-dir", &all]);
+        let before = ingest();
+        std::fs::write(&path, &whole).unwrap();
+        home.json(&[reader, "--input-dir", &below]);
+        std::fs::remove_file(path).unwrap();
+        let after = ingest();
+        assert_eq!(after["inputs"]["kept_after_deletion"], 1, "{reader}");
+        assert_eq!(after["totals"], before["totals"], "{reader}");
+    }
+}
+
+#[test]
+fn a_subagent_belongs_to_the_project_of_its_session_whichever_directory_is_named() {
+    let home = Home::new();
+    let agent = session("s1", 2).replace("\"isSidechain\":false", "\"isSidechain\":true,\"agentId\":\"a1\"");
+    home.write("projects/-home-u-tool/s1.jsonl", session("s1", 4));
+    home.write("projects/-home-u-tool/s1/subagents/agent-a1.jsonl", agent.replace("toolu_", "toolu_a_"));
+    for dir in ["projects", "projects/-home-u-tool", "projects/-home-u-tool/s1"] {
+        let path = home.path(dir).display().to_string();
+        let all = home.json(&["ingest", "--input-dir", &path]);
+        let of_project = home.json(&["ingest", "--input-dir", &path, "--project", "home-u-tool"]);
+        assert_eq!(of_project["totals"], all["totals"], "{dir}");
+        let replayed = home.json(&["replay", "--input-dir", &path]);
+        let projects = replayed["replay"]["arms"][0]["projects"].as_array().unwrap();
+        assert_eq!(projects.iter().map(|row| &row["name"]).collect::<Vec<_>>(), ["-home-u-tool"], "{dir}");
+    }
+}
+
+#[test]
 fn no_text_of_a_log_is_in_the_lake() {
     let home = home_with(6);
     let prompt = r#"{"type":"user","sessionId":"one","cwd":"/home/u/secretproject","uuid":"p","timestamp":"2026-10-30T00:00:00Z","message":{"role":"user","content":"secretprompt"}}"#;

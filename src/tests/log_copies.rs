@@ -166,6 +166,54 @@ fn a_fork_of_nothing_but_a_compaction_leaves_it_where_it_happened() {
     assert_eq!(told.chain("c1").compactions.iter().map(|one| one.partition).collect::<Vec<_>>(), [1]);
 }
 
+#[test]
+fn of_copies_the_fuller_one_counts_whatever_they_are_called() {
+    let thought = serde_json::json!({ "type": "thinking", "thinking": "well" });
+    let said = [serde_json::json!({ "type": "text", "text": "an answer" })];
+    let streamed = timeline::linked(vec![
+        user("p", "go").at(1),
+        assistant("m1", &[thought]).link("a1", None).at(2),
+        assistant("m1", &said).link("a2", None).at(3),
+    ]);
+    let reminded = timeline::linked(vec![
+        user("p", "go").at(1),
+        assistant("m1", &said).at(2),
+        user("i", "a reminder").set("isMeta", true).at(3),
+        assistant("m2", &said).at(4),
+    ]);
+    // Nothing but the end of an answer is missing, or nothing but what the client said.
+    for (whole, missing) in [(streamed, 2), (reminded, 2)] {
+        let mut part = whole.clone();
+        part.remove(missing);
+        let (whole, part) = (log(&whole), log(&part));
+        let alone = timeline::timeline_of(&[("a", &whole)]);
+        for names in [["a", "b"], ["b", "a"]] {
+            let mut files = [(names[0], &*whole), (names[1], &*part)];
+            files.sort();
+            let told = timeline::timeline_of(&files);
+            assert_eq!((told.requests, told.blocks), (alone.requests.clone(), alone.blocks.clone()), "{names:?}");
+        }
+    }
+}
+
+#[test]
+fn copies_of_records_without_a_session_are_counted() {
+    let records = |count: usize| -> String {
+        let call = |number: usize| {
+            let (message, call) = (format!("m{number}"), format!("c{number}"));
+            [asks(&message, &call, "Read"), answers(&call, "x")].map(|record| record.without("sessionId"))
+        };
+        log(&(0..count).flat_map(call).collect::<Vec<_>>())
+    };
+    let (whole, part) = (records(4), records(3));
+    for (files, copies) in [([("a", &whole), ("b", &whole)], 4), ([("a", &part), ("b", &whole)], 3)] {
+        let told = Told::of(&files.map(|(name, log)| (name, log.as_str())));
+        let merged = told.history.merged;
+        assert_eq!((merged.duplicate_call, merged.duplicate_message), (copies, copies));
+        assert_eq!((told.history.calls.len(), told.history.messages.len(), told.history.sessions.len()), (4, 4, 1));
+    }
+}
+
 /// Where each request and each call was made, what the request used, and how often each thread that made calls was
 /// compacted: as the history has it, and as the timeline does. What progress records alone tell of is left out: the
 /// history knows no usage of it.

@@ -175,6 +175,31 @@ fn a_record_appended_to_a_torn_one_is_read() {
 }
 
 #[test]
+fn a_record_appended_to_a_torn_one_is_read_however_many_objects_and_braces_that_one_holds() {
+    let task = |number: usize| json!({ "content": format!("task {number}"), "status": "pending" });
+    let line = |number: usize| json!(format!(" fn line_{number}() {{"));
+    for what in [(0..500).map(task).collect::<Vec<_>>(), (0..500).map(line).collect()] {
+        let first = user("u", "x").set("toolUseResult", json!({ "list": what })).to_string();
+        // Torn behind an element, inside of one, and inside of a string.
+        for torn in [first.trim_end_matches("]}}"), &first[..first.len() - 6], &first[..first.len() - 9]] {
+            let log = format!("{}\n{torn}{}\n", ask(), answer());
+            let damage = vec![(TornRecord, 1, 2)];
+            check(log, Expected { lines: 2, records: 2, bad: 1, calls: vec![CALL], damage, ..Default::default() });
+        }
+    }
+}
+
+#[test]
+fn looking_behind_a_torn_record_takes_no_more_than_the_length_of_its_line() {
+    // Each object reaches over the thousand behind it.
+    let object = format!("{{\"a\":[{}", "0,".repeat(100));
+    let log = format!("{{\"torn\":[{}x\n", object.repeat(4000));
+    let start = std::time::Instant::now();
+    assert_eq!(trace(&log).counters.bad_fragments, 1);
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+}
+
+#[test]
 fn a_record_appended_to_a_torn_one_that_nobody_needs_is_read() {
     let torn_snapshot = r#"{"type":"file-history-snapshot","messageId":"u","snapshot":{"tracked"#;
     let torn_queue = r#"{"type":"queue-operation","operation":"enqueue","sessionId":"s-main","content":"broken o"#;

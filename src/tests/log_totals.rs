@@ -331,6 +331,17 @@ fn a_call_in_every_state_is_counted_in_the_history() {
 }
 
 #[test]
+fn a_message_of_two_models_counts_for_the_same_one_in_any_order_of_files() {
+    let [one, other] = ["claude-opus-5", "claude-sonnet-5"].map(|model| assistant("m1", &[]).message("model", model));
+    for files in [[("a", one.line()), ("b", other.line())], [("a", other.line()), ("b", one.line())]] {
+        let told = Told::of(&files.each_ref().map(|(name, log)| (*name, log.as_str())));
+        let known = &told.history.messages[0];
+        let models = totals(&told.corpus).models;
+        assert_eq!(models.keys().collect::<Vec<_>>(), [told.corpus.names.text(known.model)]);
+    }
+}
+
+#[test]
 fn progress_of_a_subagent_does_not_count_among_the_records_of_a_file() {
     let found = totals(&Told::of(&[("f", &agent_progress("a1", &asks("m1", "c1", "Read")).line())]).corpus);
     assert_eq!((found.records, found.tool_uses, found.messages), (1, 0, 0));

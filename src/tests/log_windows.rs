@@ -126,3 +126,13 @@ fn what_has_no_time_is_in_no_window_that_ends() {
     assert_eq!((history.calls.len(), history.messages.len()), (1, 1));
     assert_eq!(history.span(), Some((START_MS + 1000, START_MS + 1000)));
 }
+
+#[test]
+fn a_call_without_a_time_says_nothing_of_when_its_session_began() {
+    for timeless in [0, 1] {
+        let mut records = [asks("m1", "c1", "Read").at(1), asks("m2", "c2", "Read").at(1)];
+        records[timeless] = records[timeless].clone().without("timestamp");
+        let told = Told::of(&[("f", &log(&records))]);
+        assert_eq!(told.history.of_sessions(&[true]).0.span(), Some((START_MS + 1000, START_MS + 1000)));
+    }
+}

@@ -125,6 +125,48 @@ fn facts_made_by_other_rules_are_made_anew() {
 }
 
 #[test]
+fn what_one_log_was_counted_in_stays_when_another_log_has_the_same_bodies() {
+    let home = Home::new();
+    let dirs = ["a", "b"].map(|dir| home.path(dir).display().to_string());
+    let config = home.write("cl.toml", "schema_version = 4\n[profiles.tokenizer]\nactive = \"openai_cl100k\"\n");
+    let rules = home.write("my-rules/formats.toml", "numbered_every = 2\nrange_lines_min = 1000\n");
+    let cl100k = ["--config", config.to_str().unwrap()];
+    let others = ["--rules-dir", rules.parent().unwrap().to_str().unwrap()];
+    home.write("a/p/one.jsonl", reads("one", 12));
+    home.write("b/p/two.jsonl", reads("two", 12));
+    let replay =
+        |dir: &str, more: &[&str]| home.json(&[&["replay", "--input-dir", dir], more].concat())["replay"].clone();
+    let counted = replay(&dirs[0], &cl100k);
+    replay(&dirs[1], &[]);
+    assert_eq!(replay(&dirs[0], &cl100k), counted, "another vocabulary");
+    let shipped = replay(&dirs[0], &[]);
+    replay(&dirs[1], &others);
+    assert_eq!(replay(&dirs[0], &[]), shipped, "other rules");
+    // So many segments that they are merged, by who reads other rules.
+    for number in 0..9 {
+        let body = format!("body {number} ").repeat(30);
+        let call =
+            CallLines { session: "more", number, tool: "Read", input: "/x", body: &body, model: "claude-opus-4-6" };
+        home.write(&format!("b/p/more{number}.jsonl"), call.text());
+        replay(&dirs[1], &others);
+    }
+    assert_eq!(replay(&dirs[0], &[]), shipped, "merged under other rules");
+}
+
+#[test]
+fn a_log_that_grew_under_other_rules_is_studied_as_a_whole() {
+    let home = Home::new();
+    let whole = reads("one", 12);
+    let (before, behind) = whole.split_at(whole.match_indices('\n').nth(9).unwrap().0 + 1);
+    let path = home.write(".claude/projects/p/one.jsonl", before);
+    let rules = home.write("my-rules/formats.toml", "numbered_every = 2\nrange_lines_min = 1000\n");
+    home.json(&["replay"]);
+    OpenOptions::new().append(true).open(&path).unwrap().write_all(behind.as_bytes()).unwrap();
+    home.json(&["ingest", "--rules-dir", rules.parent().unwrap().to_str().unwrap()]);
+    assert_eq!(home.json(&["replay"])["replay"], home.json(&["replay", "--no-lake"])["replay"]);
+}
+
+#[test]
 fn the_lake_and_the_telemetry_hold_no_text() {
     let home = home_with(30);
     let dir = home.path("telemetry");

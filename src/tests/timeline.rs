@@ -130,6 +130,30 @@ fn records_of_one_message_are_one_request_with_the_largest_usage() {
 }
 
 #[test]
+fn a_call_that_stands_twice_in_a_record_is_one() {
+    let calls = ["c1", "c2", "c1"].map(|call| tool_use(call, "Read"));
+    let timeline = one(vec![user("p", "go"), assistant("m", &calls)]);
+    assert_eq!(timeline.calls.iter().map(|call| call.id).collect::<Vec<_>>(), [id("c1"), id("c2")]);
+    assert_eq!(kinds(&timeline, &timeline.requests[0].outputs), [BlockKind::ToolUsage; 2]);
+    assert_eq!(timeline.skipped["duplicate_block"], 1);
+}
+
+#[test]
+fn a_directory_is_one_project_however_its_end_is_spelled() {
+    let projects = ["/home/u/lantern", "/home/u/lantern/", "/home/u/lantern//"].map(|cwd| {
+        let records = [user("p", "go").set("cwd", cwd), says("m", "well").set("cwd", cwd)];
+        let project = one(records.to_vec()).sessions[0].project;
+        let told = Told::of(&[("f", &log(&records))]);
+        assert_eq!(
+            (told.history.sessions[0].project, told.history.sessions[0].project_name),
+            (project, Id::pseudonym(b"lantern"))
+        );
+        project
+    });
+    assert_eq!(projects, [Id::pseudonym(b"/home/u/lantern"); 3]);
+}
+
+#[test]
 fn what_came_in_since_the_request_before_is_its_input() {
     let timeline = one(vec![
         user("p", "go"),

@@ -16,6 +16,7 @@ use crate::commands::tune::effects;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
+use crate::logs::path::directory;
 use crate::logs::timeline::requests::{Marks, Timeline};
 use crate::logs::trace::Place;
 use crate::report::numbers::{counted, date};
@@ -165,8 +166,8 @@ fn hold_what_the_best_does_alone(all: &mut [Finding], together: &BillForecast) -
 }
 
 /// The name of a project in logs.
-fn project_id(directory: &Path) -> Id {
-    Id::pseudonym(directory.as_os_str().as_encoded_bytes())
+fn project_id(path: &Path) -> Id {
+    Id::pseudonym(directory(path.as_os_str().as_encoded_bytes()))
 }
 
 /// The servers of the project's `.mcp.json`; none where no project is asked about.

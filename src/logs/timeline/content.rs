@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::base::id::Id;
+use crate::base::id::{Id, IdSet};
 use crate::base::json::{RawStr, TextSink, decode_into};
 use crate::logs::body::code_points;
 use crate::logs::content::{BlockFields, TakeContent};
@@ -65,6 +65,9 @@ pub struct ContentDraft {
     pub others_in_results: u64,
     /// Blocks of other types.
     pub other_blocks: u64,
+    /// Calls that stand there already.
+    pub duplicate_blocks: u64,
+    calls: IdSet<Id>,
     /// How much of a result is held.
     held_bytes_max: usize,
     texts: HeldTexts,
@@ -151,6 +154,9 @@ impl<'a> TakeContent<'a> for ContentDraft {
         self.media_in_results = 0;
         self.others_in_results = 0;
         self.other_blocks = 0;
+        self.duplicate_blocks = 0;
+        // Once it was large, clearing it would take long for every record.
+        self.calls = IdSet::default();
     }
 
     fn string(&mut self, text: RawStr<'a>) {
@@ -184,9 +190,14 @@ impl<'a> TakeContent<'a> for ContentDraft {
                 self.push(DraftKind::Thinking, false);
             }
             b"tool_use" => {
+                let call = block.id.map(id_of).unwrap_or_default();
+                if call.is_some() && !self.calls.insert(call) {
+                    self.duplicate_blocks += 1;
+                    return;
+                }
                 compact(block.input.unwrap_or_default(), &mut self.texts.text);
                 let made = self.push(DraftKind::Call, false);
-                made.call = block.id.map(id_of).unwrap_or_default();
+                made.call = call;
                 made.tool = block.name.and_then(RawStr::decode).unwrap_or_default().into_owned();
             }
             b"tool_result" => {

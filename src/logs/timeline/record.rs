@@ -10,8 +10,9 @@ use crate::base::tokenizer::TokenCounts;
 use crate::logs::body::{STUDIED_BYTES, code_points, text_of};
 use crate::logs::content::{MessageFields, read_content};
 use crate::logs::envelope::{Attachment, Envelope, Metadata, ParentField, ProgressFields};
-use crate::logs::field::{FieldResult, id_of, pseudonym_of};
+use crate::logs::field::{FieldResult, id_of};
 use crate::logs::message::InputFields;
+use crate::logs::record::project_of;
 use crate::logs::take::TakeRecords;
 use crate::logs::time::Memo;
 use crate::logs::timeline::content::{ContentDraft, DraftBlock, DraftKind};
@@ -189,12 +190,12 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             b"agent-setting" => {
                 let kind = envelope.agent_setting?;
                 let kind = beside::word(&mut self.out.names, kind);
-                let session = self.session_id(envelope);
+                let session = envelope.session_id(&mut self.session);
                 self.out.rows.agents.push(AgentRow { session, agent: Id::NONE, kind });
                 None
             }
             b"cost-state" => {
-                let session = self.session_id(envelope);
+                let session = envelope.session_id(&mut self.session);
                 let stated = beside::stated_costs(session, envelope.model_usage?, &mut self.out.names);
                 self.out.rows.stated_costs.extend(stated);
                 None
@@ -203,15 +204,11 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         }
     }
 
-    fn session_id(&mut self, envelope: &Envelope<'_>) -> Id {
-        envelope.session_id(&mut self.session)
-    }
-
     /// Remembers where and when a session took place.
     fn session_span(&mut self, envelope: &Envelope<'_>) {
-        let session = self.session_id(envelope);
+        let session = envelope.session_id(&mut self.session);
         let cwd = envelope.cwd.filter(|cwd| !cwd.0.is_empty());
-        let project = cwd.map_or(Id::NONE, |cwd| self.project.get(cwd.0, |raw| pseudonym_of(RawStr(raw))));
+        let project = cwd.map_or(Id::NONE, |cwd| self.project.get(cwd.0, |raw| project_of(raw).0));
         let ts_first = envelope.ts();
         let background = self.guide.rules.background_session_kind.as_bytes();
         let is_background = envelope.session_kind.is_some_and(|kind| kind.0 == background);
@@ -229,7 +226,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     }
 
     fn chain_of(&mut self, envelope: &Envelope<'_>) -> u32 {
-        let session = self.session_id(envelope);
+        let session = envelope.session_id(&mut self.session);
         if !envelope.is_sidechain() {
             return self.chain(ChainKey { session, agent: Id::NONE, place: Place::Main });
         }
@@ -339,7 +336,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         // Only the results of calls that run agents are looked into: others may hold whole files.
         let Some(asked) = draft.blocks.iter().find_map(|block| self.asked_for.get(&block.call)) else { return };
         let Some((agent, kind)) = beside::agent_of_result(result, RawStr(asked), &mut self.out.names) else { return };
-        let session = self.session_id(envelope);
+        let session = envelope.session_id(&mut self.session);
         self.out.rows.agents.push(AgentRow { session, agent, kind });
     }
 
@@ -484,6 +481,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         self.skip("media_in_result", draft.media_in_results);
         self.skip("other_in_result", draft.others_in_results);
         self.skip("other_block", draft.other_blocks);
+        self.skip("duplicate_block", draft.duplicate_blocks);
     }
 
     fn tokens(&mut self, text: &[u8]) -> TokenCounts {
@@ -640,7 +638,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             sidechain: Some(true),
             ..inner
         };
-        let session = self.session_id(envelope);
+        let session = envelope.session_id(&mut self.session);
         let agent = progress.agent.map(id_of).unwrap_or_default();
         let known = self.out.rows.chains.len();
         let chain = self.chain(ChainKey { session, agent, place: Place::Progress });

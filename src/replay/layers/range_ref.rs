@@ -34,8 +34,9 @@ pub struct RangeRef<'t> {
     base: u32,
     /// What the last offer would have referred to.
     runs: Vec<LineRun>,
-    /// Positions compared so far.
-    looks: u64,
+    /// Positions compared so far: the work that was done.
+    #[cfg(test)]
+    pub looks: u64,
 }
 
 impl<'t> RangeRef<'t> {
@@ -43,12 +44,15 @@ impl<'t> RangeRef<'t> {
     /// ([`Self::sent`]), which makes no sense if it is not enabled.
     pub fn new(enabled: bool, windows: &'t Windows) -> Self {
         let last = if enabled { vec![0; windows.count()] } else { Vec::new() };
-        Self { windows, last, shown: Vec::new(), base: 1, runs: Vec::new(), looks: 0 }
-    }
-
-    /// Positions compared so far: the work that was done.
-    pub fn looks(&self) -> u64 {
-        self.looks
+        Self {
+            windows,
+            last,
+            shown: Vec::new(),
+            base: 1,
+            runs: Vec::new(),
+            #[cfg(test)]
+            looks: 0,
+        }
     }
 
     /// What the last response that was taken refers to.
@@ -72,7 +76,10 @@ impl<'t> RangeRef<'t> {
             let shown = &self.shown[start as usize..];
             let same = shown.iter().zip(windows).take_while(|(shown, window)| shown.window == **window);
             let equal = same.take_while(|(_, window)| **window != NO_WINDOW).count();
-            self.looks += equal as u64 + 1;
+            #[cfg(test)]
+            {
+                self.looks += equal as u64 + 1;
+            }
             if equal > 0 && best.is_none_or(|(longest, _)| equal > longest) {
                 best = Some((equal, shown[0].response));
             }
