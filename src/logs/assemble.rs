@@ -25,7 +25,10 @@ pub fn assemble(corpus: &Corpus) -> History {
     let sessions = sessions(&files, &corpus.names);
     let session_index: IdMap<Id, u32> =
         sessions.iter().enumerate().map(|(index, session)| (session.id, index as u32)).collect();
-    let recorded = RecordedAgents::of(files.iter().flat_map(|file| &file.rows.rows.chains));
+    let recorded = RecordedAgents::of(files.iter().flat_map(|file| {
+        let rows = &file.rows.rows;
+        rows.messages.iter().map(|row| rows.chains[row.chain as usize])
+    }));
     for file in &mut files {
         file.resolve(&session_index, &recorded);
     }

@@ -10,13 +10,14 @@ use std::collections::BTreeSet;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::logs::trace::{ChainKey, Millis, NO_TIME, Place, earlier};
 
-/// Subagents that have records of their own, by session and agent.
+/// Subagents whose answers are in files of their own, by session and agent. A file that holds nothing but what one was asked
+/// was cut off: what its parent saw of it counts.
 pub struct RecordedAgents(BTreeSet<(Id, Id)>);
 
 impl RecordedAgents {
-    /// Those of all files.
-    pub fn of<'c>(chains: impl Iterator<Item = &'c ChainKey>) -> Self {
-        let own = chains.filter(|key| key.place == Place::AgentFile);
+    /// Those of all files; `answers` are the chains of their answers, each as often as it likes.
+    pub fn of(answers: impl Iterator<Item = ChainKey>) -> Self {
+        let own = answers.filter(|key| key.place == Place::AgentFile);
         Self(own.map(|key| (key.session, key.agent)).collect())
     }
 

@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use crate::shell::arguments::Exit;
 use crate::tests::harness::Home;
-use crate::tests::log_builder::{Record, answers, asks, assistant, boundary, compact_summary, fails, log, user};
+use crate::tests::log_builder::{
+    Record, agent_progress, answers, asks, assistant, boundary, compact_summary, fails, log, user,
+};
 
 /// A home with these logs, by session.
 fn home(logs: &[(&str, &[Record])]) -> Home {
@@ -333,4 +335,25 @@ fn a_text_of_the_same_size_is_not_the_same_text() {
         told["rows"].as_array().unwrap().iter().any(|row| row["outcome"].as_str().unwrap().contains("read again"))
     };
     assert!(twice("version 1") && !twice("version 2"));
+}
+
+#[test]
+fn a_subagent_whose_own_file_was_cut_off_is_counted_as_its_parent_saw_it() {
+    let seen = says("m2").usage(3_000, 7).session("s");
+    let main = [prompt("q1").at(1), asks("m1", "c1", "Task").at(2), agent_progress("a1", &seen).at(3)];
+    let home = home(&[("s", &main)]);
+    let counted = |home: &Home| {
+        let bill = home.json(&["cost", "--since", "2026-01-01"])["summary"]["bill"]["requests"].as_u64().unwrap();
+        let policies = home.json(&["what-if", "prompt-cache"])["policies"][0]["input"]["requests"].as_u64().unwrap();
+        (bill, policies)
+    };
+    let before = counted(&home);
+    assert_eq!(before, (2, 2));
+    let asked = prompt("q2").at(2).session("s").agent("a1");
+    home.write(".claude/projects/p/s/subagents/agent-a1.jsonl", log(&[asked.clone()]));
+    assert_eq!(counted(&home), before);
+    let whole = [asked, seen.agent("a1").at(3)];
+    home.write(".claude/projects/p/s/subagents/agent-a1.jsonl", log(&whole));
+    assert_eq!(counted(&home), before);
+    assert_eq!(home.run(&["doctor", "--reconcile"]).exit, Exit::Done);
 }

@@ -218,7 +218,11 @@ impl<'a> Assembly<'a> {
                 count_under(&mut skipped, reason, *count);
             }
         }
-        let recorded = RecordedAgents::of(files.iter().flat_map(|file| &file.rows.rows.chains));
+        let recorded = RecordedAgents::of(files.iter().flat_map(|file| {
+            let rows = &file.rows.rows;
+            let answers = rows.records.iter().filter(|row| matches!(row.kind, RecordKind::Answer(_)));
+            answers.map(|row| rows.chains[row.chain as usize])
+        }));
         let mut superseded = IdSet::default();
         for rows in files.iter().map(|file| &file.rows.rows) {
             let is_aside: Vec<bool> = rows.chains.iter().map(|key| recorded.sets_aside(key)).collect();
