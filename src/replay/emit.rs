@@ -143,5 +143,6 @@ fn recorded(event: &RecordedEvent, log: &EventLog, laid: &ReplayInput, names: &P
         cited_in_next_n_turns: event.plan.cited,
         call_order: (event.order != NO_ORDER).then_some(event.order),
         what: (event.what != RecordedAs::Response).then(|| event.what.into_str().to_owned()),
+        enricher_race: event.plan.race.map(|word| word.into_str().to_owned()),
     }
 }
