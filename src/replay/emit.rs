@@ -104,6 +104,7 @@ fn recorded(event: &RecordedEvent, log: &EventLog, laid: &ReplayInput, names: &P
     let format = |number: u8| ids.get(usize::from(number)).map(|id| (*id).to_owned());
     let subagent = laid.subagent(event.chain);
     // What a pipeline records: the formats that it knows.
+    let template_id = |id: String| encode::template_id(&id).to_owned();
     let is_known = |format: u8| format == event.format || encode::is_published(format);
     let encodings = log.encodings_of(event).iter().filter(|row| is_known(row.format));
     PipelineEvent {
@@ -118,7 +119,7 @@ fn recorded(event: &RecordedEvent, log: &EventLog, laid: &ReplayInput, names: &P
         file_path_hash: (event.path > 0).then(|| format!("{:08x}", names.short(event.path))),
         is_dedup_hit: event.layer == LayerId::L0,
         layer_used: event.layer.key().to_owned(),
-        template_id: format(event.format).filter(|_| event.layer == LayerId::L1),
+        template_id: format(event.format).filter(|_| event.layer == LayerId::L1).map(template_id),
         tokens_baseline: event.baseline.into(),
         tokens_final: event.sent.into(),
         context_partition: event.partition,
