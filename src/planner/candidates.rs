@@ -43,6 +43,8 @@ pub struct Candidate {
     pub worth: f64,
     /// Tools that have to be called before.
     pub requires: Vec<String>,
+    /// Its place among what was projected for its link.
+    pub rank: usize,
 }
 
 impl Candidate {
@@ -119,14 +121,14 @@ impl CandidateSearch<'_> {
             let reason = objection(link.probability).unwrap_or(DeclineReason::NoArgument);
             self.declined.push(Declined { tool: link.tool.clone(), argument: None, reason });
         }
-        for projected in projected {
+        for (rank, projected) in projected.into_iter().enumerate() {
             let of_link = objection(projected.probability.unwrap_or(link.probability));
             // What cannot run is no decline, however improbable it is.
             let lacks = !self.turn.runnable.can_run(&link.tool, &projected.argument.name);
             let of_link = if lacks { Some(DeclineReason::MissingArgument) } else { of_link };
             match of_link.or_else(|| self.objection(&link.tool, &projected.argument)) {
                 Some(reason) => self.decline(link, projected.argument, reason),
-                None => self.offer(link, model, projected),
+                None => self.offer(link, model, projected, rank),
             }
         }
     }
@@ -141,7 +143,7 @@ impl CandidateSearch<'_> {
     }
 
     /// Of two links to the same request the one that makes it likelier counts.
-    fn offer(&mut self, link: &FollowUp, model: &ValueModel, projected: Projected) {
+    fn offer(&mut self, link: &FollowUp, model: &ValueModel, projected: Projected, rank: usize) {
         let request = CallKey { tool: link.tool.clone(), argument: projected.argument };
         let intents = self.turn.intents.iter().map(String::as_str).filter(|word| !word.is_empty());
         let share = if projected.share.is_nan() { 0.0 } else { projected.share.clamp(0.0, 1.0) };
@@ -152,6 +154,7 @@ impl CandidateSearch<'_> {
             class: model.model.value_class,
             worth: worth(&model.model, intents, self.numbers),
             requires: model.requires.clone(),
+            rank,
             request: request.clone(),
         };
         let known = self.open.entry(request).or_insert_with(|| candidate.clone());

@@ -47,10 +47,10 @@ pub fn knapsack(found: &Candidates, called: &BTreeSet<String>, budget_tokens: u3
 }
 
 /// Candidates that are worth something, or free, and whose prerequisites can be met; all else is declined. Sorted, so
-/// that the plan does not depend on the order of the candidates.
+/// that the plan does not depend on the order of the candidates; of equals the first of a list is the first.
 fn admissible(found: Candidates, called: &BTreeSet<String>) -> (Vec<Candidate>, Vec<Declined>) {
     let Candidates { mut open, mut declined } = found;
-    open.sort_by(|a, b| a.request.cmp(&b.request));
+    open.sort_by(|a, b| (&a.request.tool, a.rank, &a.request).cmp(&(&b.request.tool, b.rank, &b.request)));
     let (open, worthless): (Vec<_>, Vec<_>) =
         open.into_iter().partition(|call| call.charged_tokens() == 0 || call.expected_value() > 0.0);
     declined.extend(worthless.iter().map(|candidate| decline(candidate, DeclineReason::LowProbability)));

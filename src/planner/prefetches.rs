@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use crate::base::names::Sym;
 use crate::base::sums::adds_up;
-use crate::telemetry::log::{Decline, RecordedPlan};
+use crate::telemetry::log::{Decline, RaceWord, RecordedPlan};
 
 /// How a planned call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray)]
@@ -41,9 +41,14 @@ impl PrefetchEnd {
     /// All ends, in the order of reports.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
-    /// Whether it was sent out at all.
-    pub fn was_sent(self) -> bool {
-        !matches!(self, Self::HostSaturated | Self::MaxParallelReached | Self::AlreadyFetched)
+    /// How telemetry records the race; none of what was not sent out at all.
+    pub fn race(self) -> Option<RaceWord> {
+        match self {
+            Self::Won => Some(RaceWord::Won),
+            Self::Late => Some(RaceWord::Late),
+            Self::Target | Self::Wasted | Self::Stale | Self::Cancelled | Self::Failed => Some(RaceWord::Wasted),
+            Self::HostSaturated | Self::MaxParallelReached | Self::AlreadyFetched => None,
+        }
     }
 }
 
@@ -268,15 +273,13 @@ impl PrefetchTally {
 
     /// Planned calls that were sent out.
     pub fn sent(&self) -> u64 {
-        PrefetchEnd::ALL.iter().copied().filter(|end| end.was_sent()).map(|end| self.ends[end]).sum()
+        PrefetchEnd::ALL.iter().copied().filter(|end| end.race().is_some()).map(|end| self.ends[end]).sum()
     }
 
     /// Prefetches that nobody could use.
     pub fn wasted(&self) -> u64 {
-        [PrefetchEnd::Target, PrefetchEnd::Wasted, PrefetchEnd::Stale, PrefetchEnd::Cancelled, PrefetchEnd::Failed]
-            .into_iter()
-            .map(|end| self.ends[end])
-            .sum()
+        let is_wasted = |end: &PrefetchEnd| end.race() == Some(RaceWord::Wasted);
+        PrefetchEnd::ALL.iter().copied().filter(is_wasted).map(|end| self.ends[end]).sum()
     }
 
     /// Calls that were candidates and not planned.

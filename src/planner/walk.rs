@@ -200,7 +200,8 @@ impl<'a> ContextWalk<'a> {
     }
 
     /// What the host would have recorded, by the answer that set it off.
-    fn traces(&self, context: &PlannerContext) -> Vec<HostTrace> {
+    fn traces(mut self, context: &PlannerContext) -> Vec<HostTrace> {
+        self.race.end(self.now_ms);
         let known = &self.policy.known.names;
         let sent = self.watch.sent.iter().map(|sent| HostTrace {
             after: sent.moment.trigger,
@@ -212,6 +213,7 @@ impl<'a> ContextWalk<'a> {
                 predicted: u32::try_from(sent.predicted_tokens).unwrap_or(u32::MAX),
                 cited: Some(sent.found.calls_near == Match::Exact),
                 declined: None,
+                race: end_of(sent, self.race.records()[sent.record].fate).race(),
             },
         });
         let left = self.watch.left.iter().filter_map(|left| {
@@ -508,9 +510,9 @@ impl<'a> ContextWalk<'a> {
     }
 }
 
-/// Enters one prefetch; as published the agent's own call always runs, so that none spares anything.
-fn record(tally: &mut PrefetchTally, sent: &SentPrefetch, fate: RaceEnd, bytes_per_token: f64, always_runs: bool) {
-    let end = match fate {
+/// How a prefetch that was sent out ended, once its race is over.
+fn end_of(sent: &SentPrefetch, fate: RaceEnd) -> PrefetchEnd {
+    match fate {
         _ if sent.failed => PrefetchEnd::Failed,
         RaceEnd::Won => PrefetchEnd::Won,
         RaceEnd::Late => PrefetchEnd::Late,
@@ -518,7 +520,12 @@ fn record(tally: &mut PrefetchTally, sent: &SentPrefetch, fate: RaceEnd, bytes_p
         RaceEnd::Stale => PrefetchEnd::Stale,
         RaceEnd::Cancelled | RaceEnd::InFlight => PrefetchEnd::Cancelled,
         RaceEnd::Settled | RaceEnd::Unclaimed | RaceEnd::Refused(_) => PrefetchEnd::Wasted,
-    };
+    }
+}
+
+/// Enters one prefetch; as published the agent's own call always runs, so that none spares anything.
+fn record(tally: &mut PrefetchTally, sent: &SentPrefetch, fate: RaceEnd, bytes_per_token: f64, always_runs: bool) {
+    let end = end_of(sent, fate);
     tally.ends[end] += 1;
     enter(&mut tally.near, sent.found.calls_near);
     enter(&mut tally.far, sent.found.calls_far);

@@ -14,7 +14,8 @@ use crate::settings::{create_private, write_private};
 use crate::telemetry::log::{EventLog, NO_ORDER, NO_STEP, RecordedAs, RecordedEvent};
 use crate::telemetry::{ContextLine, PipelineEvent, SummaryLine};
 
-/// Writes a log, one file per session; returns how many. What the planner did stands behind the step that set it off.
+/// Writes a log, one file per session; returns how many. What the planner did stands behind the step that set it off. Names
+/// of tools are written as the log has them; `names` makes those of contents and files.
 ///
 /// # Errors
 /// If the directory or a file cannot be written.
@@ -103,14 +104,15 @@ fn recorded(event: &RecordedEvent, log: &EventLog, laid: &ReplayInput, names: &P
     let ids = encode::ids();
     let format = |number: u8| ids.get(usize::from(number)).map(|id| (*id).to_owned());
     let subagent = laid.subagent(event.chain);
+    let template_id = |id: String| encode::template_id(&id).to_owned();
     // What a pipeline records: the formats that it knows.
     let is_known = |format: u8| format == event.format || encode::is_published(format);
     let encodings = log.encodings_of(event).iter().filter(|row| is_known(row.format));
     PipelineEvent {
         session_hash: log.sessions[event.session as usize].clone(),
         tool_call_id_hash: format!("{:08x}", event.call),
-        tool_name_anon: names.tool(log.names.text(event.tool)),
-        endpoint_class: names.tool(log.names.text(event.endpoint)),
+        tool_name_anon: log.names.text(event.tool).to_owned(),
+        endpoint_class: log.names.text(event.endpoint).to_owned(),
         response_chars: event.bytes.into(),
         shape: BodyShape::from_number(event.shape).into_str().to_owned(),
         inner_formats: InnerFormats(event.inner_formats).iter().map(|format| format.into_str().to_owned()).collect(),
@@ -118,7 +120,7 @@ fn recorded(event: &RecordedEvent, log: &EventLog, laid: &ReplayInput, names: &P
         file_path_hash: (event.path > 0).then(|| format!("{:08x}", names.short(event.path))),
         is_dedup_hit: event.layer == LayerId::L0,
         layer_used: event.layer.key().to_owned(),
-        template_id: format(event.format).filter(|_| event.layer == LayerId::L1),
+        template_id: format(event.format).filter(|_| event.layer == LayerId::L1).map(template_id),
         tokens_baseline: event.baseline.into(),
         tokens_final: event.sent.into(),
         context_partition: event.partition,
@@ -141,6 +143,7 @@ fn recorded(event: &RecordedEvent, log: &EventLog, laid: &ReplayInput, names: &P
         enricher_predicted_cost_tokens: event.plan.predicted,
         enricher_decline_reason: event.plan.declined.map(|reason| reason.into_str().to_owned()),
         cited_in_next_n_turns: event.plan.cited,
+        enricher_race: event.plan.race.map(|word| word.into_str().to_owned()),
         call_order: (event.order != NO_ORDER).then_some(event.order),
         what: (event.what != RecordedAs::Response).then(|| event.what.into_str().to_owned()),
     }

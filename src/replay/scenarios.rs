@@ -50,7 +50,7 @@ impl Scenarios {
     /// The configurations that are asked for.
     ///
     /// # Errors
-    /// If one names a format or profile that does not exist, or a sweep does not fit.
+    /// If one names a format that does not exist, or the command line a profile or value that does not fit.
     pub fn new(files: Vec<SettingsFile>, asked: &ScenarioChanges<'_>, data: &Data) -> Result<Self> {
         let axes = axes(asked.sweep)?;
         let mut base = Vec::new();
@@ -63,12 +63,11 @@ impl Scenarios {
                 let keys = axes.iter().map(|(key, _)| key.clone());
                 let changes: Vec<_> = base.iter().cloned().chain(keys.zip(values.iter().cloned())).collect();
                 let settings = what_if(file, &changes)?;
-                check_sweep(&settings)?;
+                check_sweep(&settings, &changes)?;
                 let values = values.iter().map(|value| value.to_string().trim().to_owned()).collect();
                 cells.push(GridCell { values, settings });
             }
         }
-        check_profile(asked.agent_profile, &cells)?;
         let keys = axes.iter().map(|(key, _)| key.to_string()).collect();
         let reaches = Reaches::choose(asked.reach, data)?;
         Ok(Self { files, keys, cells, model: asked.model.map(str::to_owned), reaches })
@@ -87,20 +86,12 @@ impl Scenarios {
 }
 
 /// The same for values that only the command line names.
-fn check_sweep(settings: &Settings) -> Result<()> {
+fn check_sweep(settings: &Settings, changes: &[(KeyPath, Value)]) -> Result<()> {
+    let unresolved = settings.unresolved();
+    if let Some((_, message)) = unresolved.into_iter().find(|(key, _)| changes.iter().any(|(other, _)| other == key)) {
+        return Err(Error::usage(message));
+    }
     let templates = settings.templates.active.iter().chain(settings.templates.endpoint_overrides.values());
     let unknown = templates.chain(&settings.mckp.formats_enabled).find(|id| !is_format(id));
     unknown.map_or(Ok(()), |id| Err(unknown_format(id, "the configuration")))
-}
-
-fn check_profile(name: Option<&str>, cells: &[GridCell]) -> Result<()> {
-    let Some(name) = name else { return Ok(()) };
-    let variants = cells.first().map(|cell| &cell.settings.profiles.agent.variants);
-    match variants {
-        Some(known) if !known.contains_key(name) => {
-            let names = known.keys().cloned().collect::<Vec<_>>().join(", ");
-            Err(Error::usage(format!("there is no agent profile \"{name}\"")).hint(format!("profiles: {names}")))
-        }
-        _ => Ok(()),
-    }
 }

@@ -7,7 +7,7 @@ use toml_edit::{InlineTable, Value};
 
 use super::document::at_line;
 use super::outline::DocumentOutline;
-use super::schema::{SchemaNode, SettingKind, quoted};
+use super::schema::{SchemaNode, SettingKind, is_not_positive, quoted};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::settings::{spell, tree};
@@ -61,6 +61,10 @@ impl OutlineCheck<'_> {
             (SchemaNode::List(_), _) => self.problem(at, "a list of tables", value),
             (SchemaNode::Leaf { kind, .. }, _) if !kind.accepts(value) => self.problem(at, &kind.describe(), value),
             (SchemaNode::Leaf { kind: SettingKind::Word(known), .. }, _) => self.word(known, value, at),
+            (SchemaNode::Leaf { kind: SettingKind::PositiveFloat { instead }, .. }, _) if is_not_positive(value) => {
+                let message = format!("`{at}` is {}, which is not above 0: {instead} holds", spell::value(value));
+                self.warnings.push(Warning { line: self.line(at), key: at.to_string(), message, suggestion: None });
+            }
             (SchemaNode::Leaf { .. }, _) => {}
         }
     }

@@ -7,7 +7,7 @@ use toml_edit::{Document, Value};
 
 use super::check::{Warning, check};
 use super::outline::DocumentOutline;
-use super::{CURRENT_VERSION, effective};
+use super::{CURRENT_VERSION, Effective, effective};
 use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::base::key_path::KeyPath;
@@ -26,7 +26,7 @@ pub struct SettingsFile {
     pub existed: bool,
     /// The version that the file states; 4 when it states none.
     pub schema_version: u32,
-    /// Keys without effect, by line.
+    /// Keys without effect, or with another one than their author expects, by line.
     pub warnings: Vec<Warning>,
     pub(super) outline: DocumentOutline,
     pub(super) tree: Value,
@@ -44,7 +44,19 @@ impl SettingsFile {
             Err(cause) => return Err(Error::io("reading", path, &cause)),
         };
         let text = String::from_utf8(bytes).map_err(|cause| not_utf8(path, &cause))?;
-        Self::parse(path, &text)
+        let mut file = Self::parse(path, &text)?;
+        file.warn_of_names();
+        Ok(file)
+    }
+
+    /// Names of variants that are not there are no error, since something else holds then; it is told what.
+    fn warn_of_names(&mut self) {
+        let unresolved = Effective::resolve(self).map(|effective| effective.settings.unresolved()).unwrap_or_default();
+        for (key, message) in unresolved {
+            let line = self.line_of(&key).unwrap_or(1);
+            self.warnings.push(Warning { line, key: key.to_string(), message, suggestion: None });
+        }
+        self.warnings.sort_by_key(|warning| warning.line);
     }
 
     /// The file that is not there yet.

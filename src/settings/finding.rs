@@ -6,6 +6,7 @@ use toml_edit::Value;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
 use crate::settings::entries::BillForecast;
+use crate::settings::spell;
 
 /// One change of the configuration.
 #[derive(Clone, Debug)]
@@ -16,6 +17,13 @@ pub struct Delta {
     pub from: Option<Value>,
     /// The value that should hold.
     pub to: Value,
+}
+
+impl Delta {
+    /// The change as it would be written, on one line.
+    pub fn assignment(&self) -> String {
+        format!("`{}` = {}", self.key, spell::value(&self.to))
+    }
 }
 
 /// What a rule concludes about its subject.

@@ -2,13 +2,14 @@
 //!
 //! Pure functions, so that the replay, the rules and `tune show` cannot disagree.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Serialize};
 
 use super::effective;
-use super::sections::{AgentAxis, AgentProfile, Axis, DataProfile, LlmProfile, Settings, TokenizerProfile};
+use super::sections::{AgentAxis, AgentProfile, Axis, DataProfile, LlmProfile, Profiles, Settings, TokenizerProfile};
 use crate::base::key_path::KeyPath;
 use crate::base::model_id::normalise;
 use crate::base::toml;
@@ -134,6 +135,27 @@ impl Settings {
         self.tools.get(tool).or_else(|| self.tools.get(ANY))
     }
 
+    /// Keys that name a variant which is not there, and what that comes to.
+    pub fn unresolved(&self) -> Vec<(KeyPath, String)> {
+        let Profiles { tokenizer, llm, agent, data } = &self.profiles;
+        let bytes = format!("bytes are counted, {} per token", bare::<TokenizerProfile>("tokenizer").chars_per_token);
+        let default = format!("`{DEFAULT}` holds");
+        let active = |axis: &str| KeyPath::from(["profiles", axis, "active"]);
+        let is_spelled_otherwise = |name: &str| llm.variants.keys().any(|known| normalise(known) == normalise(name));
+        let model = named(&llm.active).filter(|name| !is_spelled_otherwise(name));
+        let of_models = llm.variants.iter().map(|(name, profile)| {
+            let key = KeyPath::from(["profiles", "llm", "variants", name, "tokenizer"]);
+            unknown(key, Some(&profile.tokenizer), &tokenizer.variants, &bytes)
+        });
+        let of_axes = [
+            unknown(active("tokenizer"), named(&tokenizer.active), &tokenizer.variants, &bytes),
+            unknown(active("llm"), model, &llm.variants, &default),
+            unknown(active("agent"), named(&agent.active), &agent.variants, &default),
+            unknown(active("data"), named(&data.active), &data.variants, "no data profile holds"),
+        ];
+        of_axes.into_iter().chain(of_models).flatten().collect()
+    }
+
     /// Whether hints of this type may be shown to this model. The caller keeps count of `max_per_session`.
     pub fn hint_allowed(&self, hint_type: &str, model_id: &str) -> bool {
         let meant = |model: &String| model == ANY || model == model_id || normalise(model) == normalise(model_id);
@@ -160,6 +182,19 @@ pub fn overruled(key: &KeyPath) -> Option<KeyPath> {
 /// The variant that an axis names, unless it leaves the choice to the session.
 fn named(active: &str) -> Option<&str> {
     (!active.is_empty() && active != AUTO).then_some(active)
+}
+
+/// A name that no variant has: its key, what there is, and what holds instead.
+fn unknown<P>(
+    key: KeyPath,
+    name: Option<&str>,
+    variants: &BTreeMap<String, P>,
+    instead: &str,
+) -> Option<(KeyPath, String)> {
+    let name = name.filter(|name| !variants.contains_key(*name))?;
+    let known = variants.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let message = format!("`{key}` is {name:?}, which no variant is called ({known}): {instead}");
+    Some((key, message))
 }
 
 /// The values of a variant that says nothing.

@@ -42,7 +42,10 @@ pub(super) enum SettingKind {
         min: f64,
         max: f64,
     },
-    PositiveFloat,
+    /// What is not above 0 counts as another number, and is told.
+    PositiveFloat {
+        instead: f64,
+    },
     OneOf(Vec<String>),
     /// The known words of an open list.
     Word(Vec<String>),
@@ -88,7 +91,10 @@ impl SchemaNode {
     /// has an integer.
     pub(super) fn normal(&self, value: &Value) -> Value {
         match (self, value) {
-            (Self::Leaf { kind: SettingKind::Float { .. } | SettingKind::PositiveFloat, .. }, _) => {
+            (Self::Leaf { kind: SettingKind::PositiveFloat { instead }, .. }, _) if is_not_positive(value) => {
+                Value::from(*instead)
+            }
+            (Self::Leaf { kind: SettingKind::Float { .. } | SettingKind::PositiveFloat { .. }, .. }, _) => {
                 tree::number(value).map_or_else(|| tree::plain(value), |number| Value::from(tree::single(number)))
             }
             (Self::List(element), Value::Array(list)) => {
@@ -131,7 +137,7 @@ impl SettingKind {
             Self::TextList => value.as_array().is_some_and(|list| list.iter().all(Value::is_str)),
             Self::Int { min, max } => value.as_integer().is_some_and(|number| (*min..=*max).contains(&number)),
             Self::Float { min, max } => finite(value).is_some_and(|number| (*min..=*max).contains(&number)),
-            Self::PositiveFloat => finite(value).is_some_and(|number| number > 0.0),
+            Self::PositiveFloat { .. } => finite(value).is_some(),
             Self::OneOf(names) => value.as_str().is_some_and(|text| names.iter().any(|name| name == text)),
         }
     }
@@ -146,7 +152,7 @@ impl SettingKind {
             Self::Int { min, max } => format!("a whole number from {min} to {max}"),
             Self::Float { min, max: f64::INFINITY } => format!("a number of at least {min}"),
             Self::Float { min, max } => format!("a number from {min} to {max}"),
-            Self::PositiveFloat => "a number above 0".to_owned(),
+            Self::PositiveFloat { .. } => "a number above 0".to_owned(),
             Self::OneOf(names) => format!("one of {}", quoted(names)),
         }
     }
@@ -160,6 +166,11 @@ pub(super) fn quoted(names: &[String]) -> String {
 /// The name that stands for any key of the user's choice.
 pub(super) fn is_placeholder(name: &str) -> bool {
     name.starts_with('<')
+}
+
+/// Whether it is a number that is not above 0.
+pub(super) fn is_not_positive(value: &Value) -> bool {
+    finite(value).is_some_and(|number| number <= 0.0)
 }
 
 fn finite(value: &Value) -> Option<f64> {
@@ -207,7 +218,10 @@ fn kind(rule: &str) -> SettingKind {
         "float" => {
             SettingKind::Float { min: min.parse().unwrap_or(f64::MIN), max: max.parse().unwrap_or(f64::INFINITY) }
         }
-        "positive" => SettingKind::PositiveFloat,
+        "positive" => {
+            let instead = range.trim_start_matches("float or ").parse();
+            SettingKind::PositiveFloat { instead: instead.expect("the shipped schema names a number; a test reads it") }
+        }
         "word" => SettingKind::Word(names_in(rule.trim_start_matches("word of "))),
         _ => SettingKind::OneOf(names_in(rule.trim_start_matches("one of "))),
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::body_shape::LayerId;
 use crate::telemetry::PipelineEvent;
-use crate::telemetry::log::{RecordedEvent, is_overrun};
+use crate::telemetry::log::{RaceWord, RecordedEvent, is_overrun};
 
 /// The published counters (`EnrichmentEffectiveness`), with their names in the summary of a session. The later ones are left
 /// out there when they are zero.
@@ -60,6 +60,7 @@ struct Counted {
     is_used: bool,
     is_hint: bool,
     is_declined: bool,
+    race: Option<RaceWord>,
     baseline: u64,
     predicted: u32,
 }
@@ -74,6 +75,7 @@ impl Effectiveness {
             is_used: plan.cited == Some(true),
             is_hint: event.layer == LayerId::L0,
             is_declined: plan.declined.is_some(),
+            race: plan.race,
             baseline: event.baseline.into(),
             predicted: plan.predicted,
         });
@@ -86,6 +88,7 @@ impl Effectiveness {
             is_used: event.cited_in_next_n_turns == Some(true),
             is_hint: event.is_dedup_hit,
             is_declined: event.enricher_decline_reason.is_some(),
+            race: event.enricher_race.as_deref().and_then(|word| word.parse().ok()),
             baseline: event.tokens_baseline,
             predicted: event.enricher_predicted_cost_tokens,
         });
@@ -107,6 +110,9 @@ impl Effectiveness {
             self.tokens_saved += event.baseline;
         }
         self.total_declines += u64::from(event.is_declined);
+        self.prefetch_dispatched += u64::from(event.race.is_some());
+        self.prefetch_won_race += u64::from(event.race == Some(RaceWord::Won));
+        self.prefetch_wasted += u64::from(event.race == Some(RaceWord::Wasted));
     }
 
     /// Calls saved, by all three ways.

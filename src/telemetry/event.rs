@@ -97,6 +97,9 @@ pub struct PipelineEvent {
     /// Whether the agent used it, where somebody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cited_in_next_n_turns: Option<bool>,
+    /// How its race against the agent ended, where it was timed: `won`, `late` or `wasted`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enricher_race: Option<String>,
     /// Number of the call within its chain, from 0 on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_order: Option<u32>,

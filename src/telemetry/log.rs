@@ -186,6 +186,8 @@ pub struct RecordedPlan {
     pub cited: Option<bool>,
     /// Whether the planner declined to fetch it.
     pub declined: Option<Decline>,
+    /// How its race against the agent ended; none if nobody timed it.
+    pub race: Option<RaceWord>,
 }
 
 impl RecordedPlan {
@@ -198,6 +200,18 @@ impl RecordedPlan {
 /// See [`RecordedPlan::is_overrun`].
 pub(super) fn is_overrun(predicted: u32, tokens: u64) -> bool {
     predicted > 0 && tokens * 10 >= u64::from(predicted) * 13
+}
+
+/// How the race of a prefetch against the agent ended (Paper 3's terms).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::EnumString)]
+#[strum(const_into_str, serialize_all = "snake_case")]
+pub enum RaceWord {
+    /// There before the agent asked.
+    Won,
+    /// Asked for before it was there.
+    Late,
+    /// Never asked for, or failed.
+    Wasted,
 }
 
 /// Why the planner declined (published spellings).

@@ -277,6 +277,7 @@ impl<'r> Parser<'r> {
         let endpoint = if is_tool { None } else { Some(text(Field::Endpoint)?) };
         let (shape, layer, declined) = (text(Field::Shape)?, text(Field::Layer)?, text(Field::Declined)?);
         let (template, l2_format, what) = (text(Field::Template)?, text(Field::L2Format)?, text(Field::What)?);
+        let race = text(Field::Race)?;
 
         let what = match &*what {
             "" => RecordedAs::Response,
@@ -331,6 +332,7 @@ impl<'r> Parser<'r> {
                 predicted: fields.count(Field::Predicted),
                 cited: fields.flag(Field::Cited),
                 declined,
+                race: odd.known(&race, |word| word.parse().ok()),
             },
             encodings_start,
             encodings_count,

@@ -66,12 +66,8 @@ fn hinted(text: &str) -> u64 {
 
 fn outline(text: &str, node_bytes_max: usize) -> Outline {
     let formats = published();
-    let cut = OutlineRules { node_bytes_max, formats: &formats, params: params() };
+    let cut = OutlineRules { node_bytes_max, line_tokens_max: 0, formats: &formats, params: params() };
     Outline::of(text, classify(text.as_bytes()), &cut, &mut |text| bytes(text))
-}
-
-fn lines_that_say_something(text: &str) -> u64 {
-    text.lines().filter(|line| !line.trim().is_empty()).count() as u64
 }
 
 fn issues(count: usize) -> String {
@@ -100,15 +96,37 @@ fn rows_that_are_left_out_are_counted_below_a_heading() {
 #[test]
 fn hints_count_what_the_body_has_whatever_the_budget_cuts_it_into() {
     let objects: Vec<String> = (0..60).map(|n| format!(r#"{{"id":{n},"name":"object {n}","on":true}}"#)).collect();
-    // The first element is shown in part, and counts as shown.
+    // The first element is shown in part: two of its members are missing, and the other elements.
     let kept = fitted(&format!("[{}]", objects.join(",")), 60, bytes);
-    assert_eq!(kept.text, "## items (1 of 60)\n[0].id:0\n> [+59 more. call get(page=2)]\n");
+    assert_eq!(kept.text, "## items (1 of 60)\n[0].id:0\n> [+61 more. call get(page=2)]\n");
     let lines: String = (100..400).map(|n| format!("This is line {n} of a log with some words in it.\n")).collect();
     for budget in [60, 200, 1000, 5000] {
         let kept = fitted(&lines, budget, bytes).text;
         let whole = kept.lines().filter(|line| lines.contains(&format!("{line}\n"))).count() as u64;
         assert_eq!(hinted(&kept), 300 - whole, "{budget}: {kept}");
     }
+}
+
+#[test]
+fn a_line_is_cut_only_where_it_does_not_fit_and_says_so() {
+    let body: String = (10..40).map(|n| format!("let x{n} = {n}; // some more words\n")).collect();
+    for budget in [62, 70, 100, 300] {
+        let kept = fitted(&body, budget, bytes).text;
+        let is_cut = |line: &str| line.starts_with('…') || line.ends_with('…');
+        let lines = || kept.lines().filter(|line| is_hint(line).is_none());
+        assert!(lines().all(|line| is_cut(line) || body.contains(&format!("{line}\n"))), "{budget}: {kept}");
+        assert_eq!(lines().any(is_cut), budget < 70, "{budget}: {kept}");
+        // Every line that is not shown, and the one that is shown in part.
+        let whole = lines().filter(|line| !is_cut(line)).count() as u64;
+        assert_eq!(hinted(&kept), 30 - whole, "{budget}: {kept}");
+    }
+    let table: String = (10..40).map(|n| format!("| {n} | a row |\n")).collect();
+    let kept = fitted(&format!("| id | text |\n|---|---|\n{table}"), 70, bytes).text;
+    assert!(kept.lines().all(|line| is_hint(line).is_some() || line.ends_with('|') && line.len() > 8), "{kept}");
+    // Of a text in JSON as well; the hint counts the rest of the line and the member behind it.
+    let words: Vec<String> = (10..90).map(|n| format!("word{n}")).collect();
+    let kept = fitted(&format!(r#"{{"body":"{}","z":"{}"}}"#, words.join(" "), "z".repeat(60)), 92, bytes).text;
+    assert_eq!(kept, "## body\nword10 word11 word12 word13 word14 word15 …\n> [+2 more. call get(page=2)]\n");
 }
 
 #[test]
@@ -141,9 +159,9 @@ fn sections_keep_their_headings_and_tables_their_heads() {
     let body = format!("# One\n\n{long}\n\n# Two\n\n{long}\n\n| id | text |\n|---|---|\n{rows}\n## Three\n\n{long}\n");
     let kept = fitted(&body, 400, bytes).text;
     let start =
-        "> [+2 more. call get(page=2)]\n# Two\n\n> [+1 more. call get(page=2)]\n| id | text |\n|---|---|\n| 10 |";
+        "> [+4 more. call get(page=2)]\n# Two\n\n> [+2 more. call get(page=2)]\n| id | text |\n|---|---|\n| 10 |";
     assert!(
-        kept.starts_with(start) && kept.ends_with("| 20 | text of the row |\n> [+21 more. call get(page=2)]\n"),
+        kept.starts_with(start) && kept.ends_with("| 20 | text of the row |\n> [+23 more. call get(page=2)]\n"),
         "{kept}"
     );
 }
@@ -205,7 +223,7 @@ fn nothing_is_left_out_without_a_call_or_without_a_hint() {
 fn the_best_of_all_choices_where_these_are_few() {
     let lines =
         ["a".repeat(40), "b".repeat(3), "c".repeat(25), "d".repeat(60), "e".repeat(11), "f".repeat(30), "g".repeat(52)];
-    let lines: Vec<String> = lines.iter().map(|line| format!("{line}\n\n")).collect();
+    let lines: Vec<String> = lines.iter().map(|line| format!("{line}\n")).collect();
     let body = lines.concat();
     let hint = overflow(1, CALL).len();
     let cost = |kept: u32| {
@@ -318,12 +336,15 @@ proptest! {
     #[test]
     fn text_of_files_is_kept_as_it_stands(body in prop_oneof![any_text(), any_json()], budget in 4_u64..400) {
         let Ok(fitted) = fit_shown(&body, Showing::Lines, budget, bytes) else { return Ok(()) };
-        let mut rest = body.as_str();
-        for line in fitted.text.split('\n').filter(|line| is_hint(line).is_none()) {
-            let at = rest.find(line);
-            prop_assert!(at.is_some(), "{:?} of {:?} in {:?}", line, body, fitted.text);
-            rest = &rest[at.unwrap_or_default() + line.len()..];
+        // Whole lines of it, in their order, and a hint counts those between.
+        let mut lines = body.lines();
+        for line in fitted.text.lines() {
+            match is_hint(line) {
+                Some(count) => prop_assert!(lines.nth(count as usize - 1).is_some(), "{fitted:?} of {body:?}"),
+                None => prop_assert_eq!(Some(line), lines.next(), "{:?} of {:?}", fitted, body),
+            }
         }
+        prop_assert_eq!(lines.next(), None, "{:?} of {:?}", fitted, body);
     }
 
     #[test]
@@ -333,9 +354,11 @@ proptest! {
         let first = |at: usize| matches!(outline.parts[at], OutlinePart::Node(_)).then_some(0);
         prop_assert_eq!(outline.render(&first, &|nodes| overflow(nodes, CALL)), text.as_str());
         let none = outline.render(&|_| None, &|nodes| overflow(nodes, CALL));
-        let hints = outline.parts.iter().filter(|part| matches!(part, OutlinePart::Node(node) if node.required)).count();
-        let lines = lines_that_say_something(&text) - hints as u64;
-        prop_assert_eq!(hinted(&none), if text.is_empty() { 0 } else { lines.max(1) });
+        let hints = outline.parts.iter().filter_map(|part| match part {
+            OutlinePart::Node(node) if node.required => Some(node.forms[0].lines().count()),
+            _ => None,
+        });
+        prop_assert_eq!(hinted(&none), (text.lines().count() - hints.sum::<usize>()) as u64);
     }
 
     #[test]

@@ -8,14 +8,17 @@ use std::sync::LazyLock;
 use toml_edit::Value;
 
 use crate::base::data::Data;
+use crate::base::key_path::KeyPath;
 use crate::base::names::Sym;
 use crate::base::shuffled::Chance;
 use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
 use crate::planner::numbers::PlannerThresholds;
 use crate::rules::annotations::Annotations;
+use crate::rules::tool_keys::link_list;
 use crate::rules::{REGISTER, RuleFacts, RuleThresholds, Speaks, judge_all};
 use crate::settings::finding::{Basis, Delta, Finding, Verdict};
+use crate::settings::tool_model::FollowUp;
 use crate::settings::{AgentClass, Effective, Settings, SettingsFile, View, WantedValue, apply};
 
 /// A configuration text as the rules see it.
@@ -891,4 +894,14 @@ fn every_number_of_a_rule_has_a_reason_and_every_rule_says_what_is_asked_of_it()
         assert!(page.contains("replayed over the later "), "{}", rule.file);
         assert!(page.lines().all(|line| line.chars().count() <= 120), "{}", rule.file);
     }
+}
+
+#[test]
+fn links_are_told_on_one_line() {
+    let link =
+        |tool: &str| FollowUp { tool: tool.to_owned(), probability: 0.4, projection: None, projection_arg: None };
+    let key = KeyPath::from(["tools", "Glob", "follow_up"]);
+    let delta = Delta { key, from: None, to: link_list(&[link("Read"), link("Grep")]) };
+    let links = "[{ tool = \"Read\", probability = 0.4 }, { tool = \"Grep\", probability = 0.4 }]";
+    assert_eq!(delta.assignment(), format!("`tools.Glob.follow_up` = {links}"));
 }

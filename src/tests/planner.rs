@@ -533,6 +533,16 @@ fn every_request_is_charged() {
 }
 
 #[test]
+fn of_equal_arguments_the_first_of_the_list_is_called() {
+    let models = targets(&[("T", 0.9, 1.0, "")]);
+    for list in [["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]] {
+        let plan = plan(Moment::default().candidates(&models, "A", &list), &BTreeSet::new(), 512);
+        let called: Vec<_> = plan.calls.iter().map(|call| call.request.argument.clone()).collect();
+        assert_eq!(called, [argument("it", list[0]), argument("it", list[1])]);
+    }
+}
+
+#[test]
 fn nothing_is_charged_that_cannot_run() {
     // C11
     let models = targets(&[("Writes", 0.9, 1.0, "side_effect_class = \"mutates_local\""), ("Reads", 0.5, 1.0, "")]);

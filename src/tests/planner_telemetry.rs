@@ -174,11 +174,16 @@ fn what_the_planner_did_stands_between_the_events_of_the_calls_and_reaches_r7() 
     let dir = planned.to_str().unwrap();
     let summed = |field: &str| -> u64 {
         let summaries = organic.iter().filter(|line| line["type"] == "session_summary");
-        summaries.map(|line| line["data"]["enrichment"][field].as_u64().unwrap()).sum()
+        summaries.map(|line| line["data"]["enrichment"][field].as_u64().unwrap_or(0)).sum()
     };
     assert_eq!(summed("total_prefetches"), fetched.len() as u64);
     assert_eq!(summed("cited_prefetches"), cited);
     assert_eq!(summed("total_declines"), declined.len() as u64);
+    let report = home.json(&["planner"])["planner"]["arms"].clone();
+    let selective = report.as_array().unwrap().iter().find(|arm| arm["arm"] == "selective").unwrap()["total"].clone();
+    assert_eq!(summed("prefetch_dispatched"), selective["sent"].as_u64().unwrap());
+    assert_eq!(summed("prefetch_won_race"), selective["ends"]["won"].as_u64().unwrap());
+    assert_eq!(summed("prefetch_won_race") + summed("prefetch_wasted"), summed("prefetch_dispatched"));
     let annotated = home.json(&["annotate", dir])["total"].clone();
     assert_eq!((&annotated["prefetches"], &annotated["kept"]), (&json!(48), &json!(48)));
     // The pass comes to the same by itself, from contents and windows.
@@ -190,6 +195,7 @@ fn what_the_planner_did_stands_between_the_events_of_the_calls_and_reaches_r7() 
     let (told, with) = tuned(dir, &["--auto-enrichment"]);
     assert!(told.contains("R7 enabled: enrichment.enabled = true  (48 prefetches, hit_rate 89.6% ≥ 60%)"), "{told}");
     assert!(told.contains("# enrichment: prefetch_hit=89.6%"), "{told}");
+    assert!(told.contains(" race_win=89.6% waste=10.4% ") && told.contains(" dispatched=48 "), "{told}");
     let (_, without) = tuned(plain.to_str().unwrap(), &[]);
     assert_eq!(with["profile"], without["profile"]);
     assert_eq!(with["fingerprints"], without["fingerprints"]);

@@ -48,7 +48,7 @@ fn event(baseline: u32, layer: LayerId, plan: RecordedPlan) -> RecordedEvent {
 }
 
 fn fetched(predicted: u32, cited: Option<bool>) -> RecordedPlan {
-    RecordedPlan { prefetched: true, predicted, cited, declined: None }
+    RecordedPlan { prefetched: true, predicted, cited, ..RecordedPlan::default() }
 }
 
 fn counted(events: &[RecordedEvent]) -> Effectiveness {

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::harness::{CallLines, Home, all_bytes};
+use super::harness::{CallLines, Home, all_bytes, hidden};
 use crate::shell::arguments::Exit;
 
 /// A session of reads: every third body repeats, one is a table, one is numbered, one fails to be anything.
@@ -200,6 +200,31 @@ fn telemetry_has_an_event_per_answer_and_a_summary_per_session() {
 }
 
 #[test]
+fn telemetry_names_templates_as_published_and_servers_only_if_asked() {
+    let home = Home::new();
+    let rows: Vec<String> = (0..9).map(|n| format!(r#"{{"id":{n},"title":"some words about it"}}"#)).collect();
+    let body = format!(r#"{{"total":9,"issues":[{}]}}"#, rows.join(","));
+    let tool = "mcp__tracker__find";
+    let call = CallLines { session: "one", number: 0, tool, input: "x", body: &body, model: "claude-opus-4-6" };
+    home.write(".claude/projects/p/one.jsonl", call.text());
+    let template = "deep_mckp_with_inner_table";
+    let config = format!("[templates]\nactive = [\"{template}\"]\nendpoint_overrides.{tool} = \"{template}\"\n");
+    let config = home.write("c.toml", config);
+    let event = |name: &str, more: &[&str]| -> Value {
+        let dir = home.path(name);
+        let arguments = ["replay", "--config", config.to_str().unwrap(), "--emit-telemetry", dir.to_str().unwrap()];
+        home.json(&[&arguments[..], more].concat());
+        let text = String::from_utf8(all_bytes(&dir)).unwrap();
+        serde_json::from_str(text.lines().next().unwrap()).unwrap()
+    };
+    let (hidden_name, named) = (event("hidden", &[]), event("named", &["--names"]));
+    assert_eq!((&hidden_name["layer_used"], &hidden_name["template_id"]), (&json!("L1"), &json!(template)));
+    for field in ["tool_name_anon", "endpoint_class"] {
+        assert_eq!((&hidden_name[field], &named[field]), (&json!(hidden(tool)), &json!(tool)));
+    }
+}
+
+#[test]
 fn a_sweep_is_a_grid_and_each_cell_is_the_replay_of_its_configuration() {
     let home = home_with(40);
     let report = home.json(&["replay", "--sweep", "dedup.lru_size=1,5", "--sweep", "dedup.min_body_chars=200,100000"]);
@@ -371,6 +396,7 @@ fn odd_arguments_are_usage_errors_that_say_what_to_do() {
         &["--sweep", "dedupe.lru_size=3"],
         &["--sweep", "dedup.lru_size=three"],
         &["--agent-profile", "nobody"],
+        &["--sweep", "profiles.llm.active=nosuch"],
         &["--max-regression", "2"],
         &["--sweep", "mckp.formats_enabled=[\"zip\"]"],
         &["--sweep", "dedup.lru_size=1", "--sweep", "dedup.lru_size=2"],

@@ -14,6 +14,7 @@ use crate::settings::sections::{Axis, Priority};
 use crate::settings::tool_model::{FieldGroup, SideEffectClass, ToolModel, ValueClass};
 use crate::settings::write::GuardedFile;
 use crate::settings::*;
+use crate::tests::harness::Home;
 
 fn parse(text: &str) -> Result<SettingsFile> {
     SettingsFile::parse(Path::new("c.toml"), text)
@@ -162,7 +163,7 @@ fn what_cannot_be_meant_is_an_error_with_its_line() {
             "[profiles.tokenizer.variants.mine]\ninline_json_cost = 2.0",
             "c.toml:1: `profiles.tokenizer.variants.mine` needs the key `chars_per_token`",
         ),
-        ("[profiles.tokenizer.variants.mine]\nchars_per_token = 0", "must be a number above 0, found 0"),
+        ("[profiles.tokenizer.variants.mine]\nchars_per_token = inf", "must be a number above 0, found inf"),
         ("[profiles.llm.variants.mine]\ncontext_window = 1", "needs the key `tokenizer`"),
         (
             "[profiles.data.variants.mine]\nhint_set = [1]",
@@ -174,6 +175,43 @@ fn what_cannot_be_meant_is_an_error_with_its_line() {
         let message = error(text);
         assert!(message.contains(expected), "{message}\nshould contain\n{expected}");
     }
+}
+
+#[test]
+fn a_ratio_that_is_not_above_0_is_the_published_one_and_told() {
+    for ratio in ["0", "-2", "0.0"] {
+        let file = read(&format!("[profiles.tokenizer.variants.ollama_bpe]\nchars_per_token = {ratio}\n"));
+        let settings = Effective::resolve(&file).unwrap().settings;
+        assert_eq!(settings.profiles.tokenizer.variants["ollama_bpe"].chars_per_token, 3.5);
+        let key = "profiles.tokenizer.variants.ollama_bpe.chars_per_token";
+        let told: Vec<_> = file.warnings.iter().map(|told| (told.line, told.key.as_str(), &*told.message)).collect();
+        assert_eq!(told, [(2, key, &*format!("`{key}` is {ratio}, which is not above 0: 3.5 holds"))]);
+    }
+}
+
+#[test]
+fn a_name_that_no_variant_has_is_told_with_what_holds_instead() {
+    let home = Home::new();
+    let text = "[profiles.tokenizer]\nactive = \"gpt2\"\n[profiles.llm]\nactive = \"nosuch\"\n\
+                [profiles.llm.variants.mine]\ntokenizer = \"none\"\n[profiles.agent]\nactive = \"nobody\"\n\
+                [profiles.data]\nactive = \"nothing\"\n";
+    let file = SettingsFile::load(&home.write("c.toml", text)).unwrap();
+    let told: Vec<_> = file.warnings.iter().map(|told| (told.line, told.key.as_str())).collect();
+    let expected = [
+        (2, "profiles.tokenizer.active"),
+        (4, "profiles.llm.active"),
+        (6, "profiles.llm.variants.mine.tokenizer"),
+        (8, "profiles.agent.active"),
+        (10, "profiles.data.active"),
+    ];
+    assert_eq!(told, expected);
+    let bare = "`profiles.tokenizer.active` is \"gpt2\", which no variant is called (anthropic_class, ollama_bpe, \
+                openai_cl100k, openai_o200k): bytes are counted, 4 per token";
+    assert_eq!(file.warnings[0].message, bare);
+    assert!(file.warnings[1].message.ends_with("mine): `default` holds"), "{}", file.warnings[1].message);
+    // Another spelling of a model's id is its variant's.
+    let known = "[profiles.llm]\nactive = \"claude-sonnet-4-6\"\n[profiles.agent]\nactive = \"auto\"\n";
+    assert!(SettingsFile::load(&home.write("d.toml", known)).unwrap().warnings.is_empty());
 }
 
 #[test]

@@ -139,6 +139,7 @@ fn event(session: &str, ts_ms: i64) -> PipelineEvent {
         enricher_predicted_cost_tokens: 0,
         enricher_decline_reason: None,
         cited_in_next_n_turns: None,
+        enricher_race: None,
         call_order: None,
         what: None,
     }
@@ -552,6 +553,7 @@ fn a_summary_counts_what_was_prefetched_and_is_read_whatever_its_counters_are() 
         enricher_predicted_cost_tokens: 100,
         tokens_baseline: 200,
         cited_in_next_n_turns: cited,
+        enricher_race: Some(if cited.is_some() { "won" } else { "wasted" }.to_owned()),
         ..event("s", 2)
     };
     let declined = PipelineEvent { enricher_decline_reason: Some("tired".to_owned()), ..event("s", 3) };
@@ -562,6 +564,7 @@ fn a_summary_counts_what_was_prefetched_and_is_read_whatever_its_counters_are() 
         "total_prefetches": 2, "cited_prefetches": 1, "total_declines": 1, "late_invoked_after_decline": 0,
         "cost_overrun_count": 2, "total_predictions": 2, "net_prediction_error_tokens": 200,
         "inference_calls_saved_prefetch": 1, "inference_calls_saved_dedup": 1, "inference_tokens_saved": 1000,
+        "prefetch_dispatched": 2, "prefetch_won_race": 1, "prefetch_wasted": 1,
     });
     assert_eq!(line["data"]["enrichment"], counters);
     assert_eq!((&line["data"]["total_events"], &line["data"]["total_baseline_tokens"]), (&json!(1), &json!(800)));

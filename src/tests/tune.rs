@@ -453,6 +453,10 @@ fn a_project_that_matches_nothing_is_told_so() {
     let outcome = busy_home().run(&["ingest", "-p", "nosuch"]);
     assert_eq!(outcome.exit, Exit::Failed);
     assert!(outcome.err.contains("no project is named like \"nosuch\""), "{}", outcome.err);
+    let one = Home::new();
+    one.write(".claude/projects/p/one.jsonl", "");
+    let told = one.run(&["ingest", "-p", "nosuch"]).err;
+    assert!(told.contains("1 file is there, of these projects: p"), "{told}");
     assert_eq!(busy_home().run(&["ingest", "-p", "home/u"]).exit, Exit::Done);
 }
 

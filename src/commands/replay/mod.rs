@@ -137,7 +137,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     if let Some((dir, laid)) = args.emit_telemetry.as_ref().zip(laid.as_ref()) {
         let scenario = Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false));
-        emit(dir, &laid.events(&scenario), laid, &args.asked, context)?;
+        emit(dir, laid.events(&scenario), laid, &args.asked, context)?;
     }
     if let [report, other] = reports.as_slice() {
         compare::against(args, &scenarios, [report, other], &input, context)?;
@@ -251,18 +251,21 @@ fn tell(scenarios: &Scenarios, output: &OutputArgs, context: &mut Context<'_>) -
     Ok(())
 }
 
-/// Writes events, and says how many.
+/// Writes events, names made anonymous unless they are to be kept, and says how many.
 ///
 /// # Errors
 /// Whatever the disk says.
 pub fn emit(
     dir: &Path,
-    log: &EventLog,
+    mut log: EventLog,
     laid: &ReplayInput,
     asked: &QuestionArgs,
     context: &mut Context<'_>,
 ) -> Result<()> {
-    let written = emit::write(dir, log, laid, &context.pseudonyms)?;
+    if !asked.output.names {
+        log.rename(|tool| context.pseudonyms.tool(tool));
+    }
+    let written = emit::write(dir, &log, laid, &context.pseudonyms)?;
     if !asked.output.quiet {
         let (events, files) = (counted(log.events.len() as u64, "event"), counted(written, "file"));
         let planned = match log.planned.len() {

@@ -18,7 +18,7 @@ use crate::report::numbers::thousands;
 use crate::rules::proposal::proposed;
 use crate::rules::{r6_cost_models, r7_speculation, statistics};
 use crate::settings::entries::Predicted;
-use crate::settings::finding::{Effect, Finding, Verdict};
+use crate::settings::finding::{Delta, Effect, Finding, Verdict};
 use crate::settings::{Settings, SettingsFile};
 use crate::telemetry::log::EventLog;
 
@@ -414,12 +414,12 @@ fn changes(findings: &[Finding], members: &[usize]) -> Vec<(KeyPath, Value)> {
 }
 
 fn restating(finding: &Finding) -> String {
-    let key = proposed(finding).map_or_else(String::new, |delta| format!("`{}` = {}", delta.key, delta.to));
+    let key = proposed(finding).map(Delta::assignment).unwrap_or_default();
     format!("no effect: {key} says nothing that does not hold without it")
 }
 
 fn losing(tokens: f64, finding: &Finding) -> String {
     let lost = thousands(tokens.abs().round() as u64);
-    let key = proposed(finding).map_or_else(String::new, |delta| format!("`{}` = {}", delta.key, delta.to));
+    let key = proposed(finding).map(Delta::assignment).unwrap_or_default();
     format!("{key} would save {lost} tokens less on these responses")
 }

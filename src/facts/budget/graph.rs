@@ -2,7 +2,7 @@
 //! costs, heads and hints included.
 
 use crate::facts::knapsack::Choice;
-use crate::facts::outline::{Outline, OutlinePart, Tail};
+use crate::facts::outline::{CUT, Outline, OutlinePart, Tail};
 
 /// Whether the text so far ends with something that was kept, or something was left out since then.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub type OutlinePlace = (usize, State);
 /// A part of an outline, as far as it matters what it costs.
 enum PricedItem {
     /// The cheapest form of a node.
-    Node { form: usize, cost: u64, value: u64, required: bool },
+    Node { form: usize, cost: u64, value: u64, goes_on: bool, required: bool },
     /// The head of a group; whether it has any text; whether something in the group is required.
     Open { cost: u64, breaks: bool, end: usize, required: bool },
     /// The tail of a group; whether it is written even if the last nodes are left out.
@@ -47,6 +47,8 @@ pub struct Move {
 pub struct Graph {
     items: Vec<PricedItem>,
     hint_cost: u64,
+    /// What it costs to say that a line is cut.
+    cut_cost: u64,
     /// The options of each node: its forms, and nothing unless it is required.
     pub classes: Vec<Vec<Choice>>,
 }
@@ -54,7 +56,9 @@ pub struct Graph {
 impl Graph {
     /// Prices an outline. `count` tells the tokens of a text.
     pub fn of(outline: &Outline, hint_cost: u64, count: &mut dyn FnMut(&str) -> u64) -> Self {
-        let mut graph = Self { items: Vec::with_capacity(outline.parts.len()), hint_cost, classes: Vec::new() };
+        let items = Vec::with_capacity(outline.parts.len());
+        let cut_cost = count(&format!("{CUT}\n"));
+        let mut graph = Self { items, hint_cost, cut_cost, classes: Vec::new() };
         let mut open = Vec::new();
         for part in &outline.parts {
             let item = match part {
@@ -69,7 +73,7 @@ impl Graph {
                         options.push(Choice { cost: 0, value: 0 });
                     }
                     graph.classes.push(options);
-                    PricedItem::Node { form, cost, value: node.value, required: node.required }
+                    PricedItem::Node { form, cost, value: node.value, goes_on: node.goes_on, required: node.required }
                 }
                 OutlinePart::Open(group) => {
                     open.push((graph.items.len(), &group.tail));
@@ -130,9 +134,12 @@ impl Graph {
             Some(Move { to: (at + 1, state), value: 0, cost, keeps: false })
         };
         let [first, second] = match self.items[at] {
-            PricedItem::Node { cost, value, required, .. } => {
-                let keep = Move { to: (at + 1, State::Kept), value, cost, keeps: true };
-                [leave_out(at + 1).filter(|_| !required), Some(keep)]
+            PricedItem::Node { cost, value, goes_on, required, .. } => {
+                let cut_cost = if goes_on { self.cut_cost } else { 0 };
+                let (end_cost, start_cost) = if state == State::Kept { (cut_cost, 0) } else { (0, cut_cost) };
+                let leave_out = leave_out(at + 1).map(|go| Move { cost: go.cost + end_cost, ..go });
+                let keep = Move { to: (at + 1, State::Kept), value, cost: cost + start_cost, keeps: true };
+                [leave_out.filter(|_| !required), Some(keep)]
             }
             PricedItem::Open { cost, breaks, end, required } => {
                 [leave_out(end).filter(|_| !required), go_on(breaks, cost)]

@@ -16,7 +16,7 @@ use crate::facts::budget::price::{Price, longest_path};
 use crate::facts::budget::selection::{NodeSelection, select};
 use crate::facts::encode::{Format, Params, prove};
 use crate::facts::knapsack::Choice;
-use crate::facts::outline::{Outline, OutlinePart, OutlineRules};
+use crate::facts::outline::{Outline, OutlinePart, OutlineRules, lines_in};
 use crate::facts::quotable::Quotable;
 use crate::facts::subject::Subject;
 
@@ -81,7 +81,7 @@ pub enum Unfit {
     TooSmall(u64),
 }
 
-/// The line that stands for what was left out (Paper 2, overflow hint): lines of a text, members or elements of a value.
+/// The line that stands for what was left out (Paper 2, overflow hint): lines of a text, members and elements of a value.
 pub fn overflow(left_out: u64, signature: &str) -> String {
     format!("> [+{left_out} more. call {signature}]\n")
 }
@@ -139,12 +139,15 @@ impl BudgetRequest<'_> {
         })
     }
 
-    /// The parts that can be left out. The nodes of JSON are written anew, so that a file of it is cut by its lines.
+    /// The parts that can be left out. The nodes of JSON are written anew, so that a file of it is cut by its lines; no
+    /// line of a file is cut, any other only if it does not fit beside a hint.
     fn outline(&self, count: &mut dyn FnMut(&str) -> u64) -> Outline {
         let node_bytes_max = (self.budget.saturating_mul(TOKEN_BYTES) / NODES_MIN) as usize;
-        let cut = OutlineRules { node_bytes_max, formats: self.formats, params: self.params };
-        let by_lines = self.showing != Showing::Nothing && self.shape.is_json();
-        let shape = if by_lines { BodyShape::NumberedList } else { self.shape };
+        let is_file = self.showing != Showing::Nothing;
+        let hint = count(&overflow(lines_in(self.text), self.signature.unwrap_or_default()));
+        let line_tokens_max = if is_file { u64::MAX } else { self.budget.saturating_sub(hint) };
+        let cut = OutlineRules { node_bytes_max, line_tokens_max, formats: self.formats, params: self.params };
+        let shape = if is_file && self.shape.is_json() { BodyShape::NumberedList } else { self.shape };
         Outline::of(self.text, shape, &cut, count)
     }
 }

@@ -1,13 +1,16 @@
 //! A JSON object around one main array of objects: its other members as `key: value` lines, then the array under its key
 //! as a pipe table.
 //!
-//! Old configurations know it as `deep_mckp_inner_table` and `deep_mckp_with_inner_table`.
+//! The published router knows it as `deep_mckp_inner_table`, the published templates as `deep_mckp_with_inner_table`.
 
 use crate::facts::cell::{CellGrid, read_members, read_name, write_members, write_name};
 use crate::facts::encode::markdown_table::{read_table, write_table};
 use crate::facts::encode::{Format, FormatFamily, Params};
 use crate::facts::json_tree::Json;
 use crate::facts::subject::{Meaning, Subject};
+
+/// Its name as a template of L1, in telemetry and configurations.
+pub const TEMPLATE_ID: &str = "deep_mckp_with_inner_table";
 
 /// Lines, a blank line, a heading and a table, spelled as in [`crate::facts::cell`].
 pub const FORMAT: Format = Format { id: "mckp_v2", family: FormatFamily::Published, by_depth: false, encode, decode };

@@ -113,11 +113,13 @@ pub fn find(id: &str) -> Option<(u8, &'static Format)> {
 }
 
 /// Other names of formats, and the names that they go by here.
-const ALIASES: &[(&str, &str)] = &[
-    ("deep_mckp", "pipeline_deep_mckp"),
-    ("deep_mckp_inner_table", "mckp_v2"),
-    ("deep_mckp_with_inner_table", "mckp_v2"),
-];
+const ALIASES: &[(&str, &str)] =
+    &[("deep_mckp", "pipeline_deep_mckp"), ("deep_mckp_inner_table", "mckp_v2"), (mckp_v2::TEMPLATE_ID, "mckp_v2")];
+
+/// The name of a format as a template of L1, which published readers go by.
+pub fn template_id(id: &str) -> &str {
+    if id == mckp_v2::FORMAT.id { mckp_v2::TEMPLATE_ID } else { id }
+}
 
 /// Whether the published pipeline knows the format with this number.
 pub fn is_published(format: u8) -> bool {

@@ -1,12 +1,14 @@
 //! A body as nodes that can be kept or left out, and the text of those that are kept.
 //!
 //! JSON is taken apart along members and elements, text along Markdown: sections, list items, table rows, paragraphs.
-//! What is small enough stays one node; what is not and has no parts is cut into lines. Nothing of a text is lost or
-//! changed on the way: its nodes and heads together are the text. A JSON value is written line by line, each line with
-//! its path, so that it can be read whatever is left out around it.
+//! What is small enough stays one node; what is not and has no parts is cut into lines, and a line only where all of it
+//! is too much. Nothing of a text is lost or changed on the way: its nodes and heads together are the text. A JSON value
+//! is written line by line, each line with its path, so that it can be read whatever is left out around it.
 
 mod text;
 mod value;
+
+pub use text::lines_in;
 
 use crate::base::body_shape::BodyShape;
 use crate::facts::encode::{Format, Params};
@@ -36,8 +38,10 @@ pub struct OutlineNode {
     pub forms: Vec<String>,
     /// What it is worth: the characters of a text; the leaf values of JSON, where each line of a text counts as one.
     pub value: u64,
-    /// What a hint counts it as: the lines of a text that end in it, a value of JSON as one.
+    /// What a hint counts it as: the lines of a text that it has a part of, a value of JSON as one.
     pub count: u64,
+    /// Whether it begins within the line in which the node before it ends.
+    pub goes_on: bool,
     /// Whether it is a hint of an earlier stage, which is never left out.
     pub required: bool,
 }
@@ -72,8 +76,8 @@ pub enum GroupHead {
 impl NodeGroup {
     /// The lines of a text around its nodes.
     fn own_lines(&self) -> u64 {
-        let head = if let GroupHead::Lines(lines) = &self.head { leaf_lines(lines) } else { 0 };
-        let tail = if let Tail::Lines(lines) = &self.tail { leaf_lines(lines) } else { 0 };
+        let head = if let GroupHead::Lines(lines) = &self.head { lines_in(lines) } else { 0 };
+        let tail = if let Tail::Lines(lines) = &self.tail { lines_in(lines) } else { 0 };
         head + tail
     }
 }
@@ -103,6 +107,8 @@ pub enum Tail {
 pub struct OutlineRules<'a> {
     /// Nodes of more bytes are taken apart, if they have parts.
     pub node_bytes_max: usize,
+    /// Lines of more tokens are cut into parts.
+    pub line_tokens_max: u64,
     /// The formats in which a JSON node may be written, beside JSON.
     pub formats: &'a [&'a Format],
     /// What these are told.
@@ -124,30 +130,29 @@ impl Outline {
         Self { parts: builder.parts }
     }
 
-    /// The text of the nodes for which `form` gives a form, with `hint` where so many lines, or members and elements, are left out.
+    /// The text of the nodes for which `form` gives a form, with `hint` where so many lines, or members and elements, are
+    /// left out: of a value that is left out as a whole it counts one.
     pub fn render(&self, form: &dyn Fn(usize) -> Option<usize>, hint: &dyn Fn(u64) -> String) -> String {
         let shown = self.shown(&|at| form(at).is_some());
-        let mut writer = Rendering { out: String::new(), depth: 0, left_out: None, hint };
+        let mut writer = Rendering { out: String::new(), left_out: None, hint };
         let (mut at, mut open) = (0, Vec::new());
         while let Some(part) = self.parts.get(at) {
             at += 1;
             match part {
                 OutlinePart::Node(node) => match form(at - 1) {
-                    Some(form) => writer.push(&node.forms[form]),
-                    None => writer.leave_out(node.count),
+                    Some(form) => writer.node(node, form),
+                    None => writer.leave_out(node.count, node.goes_on),
                 },
                 OutlinePart::Open(group) if shown[at - 1] == 0 => {
-                    writer.leave_out(self.count_of(at - 1));
+                    writer.leave_out(self.count_of(at - 1), false);
                     at = group.end;
                 }
                 OutlinePart::Open(group) => {
                     writer.push(&group.head.text(shown[at - 1]));
-                    writer.depth += usize::from(group.is_value);
                     open.push(group);
                 }
                 OutlinePart::Close => {
                     if let Some(group) = open.pop() {
-                        writer.depth -= usize::from(group.is_value);
                         writer.end(&group.tail);
                     }
                 }
@@ -160,7 +165,7 @@ impl Outline {
     /// What a hint counts the part there as, with all that is in it.
     fn count_of(&self, at: usize) -> u64 {
         match &self.parts[at] {
-            OutlinePart::Node(node) => node.count,
+            OutlinePart::Node(node) => node.count - u64::from(node.goes_on),
             OutlinePart::Open(group) if group.is_value => 1,
             OutlinePart::Open(group) => {
                 let (mut count, mut child) = (group.own_lines(), at + 1);
@@ -195,17 +200,24 @@ impl Outline {
     }
 }
 
+/// Where a part of a line is left out.
+pub const CUT: &str = "…";
+
 /// A text that is being put together.
 struct Rendering<'a> {
     out: String,
-    /// How many values are open.
-    depth: usize,
-    /// What was left out since the last text: in how many values, and how much.
-    left_out: Option<(usize, u64)>,
+    /// What was left out since the last text.
+    left_out: Option<u64>,
     hint: &'a dyn Fn(u64) -> String,
 }
 
 impl Rendering<'_> {
+    fn node(&mut self, node: &OutlineNode, form: usize) {
+        let follows_a_cut = node.goes_on && self.left_out.is_some();
+        self.push(if follows_a_cut { CUT } else { "" });
+        self.push(&node.forms[form]);
+    }
+
     fn push(&mut self, text: &str) {
         if !text.is_empty() {
             self.flush();
@@ -221,22 +233,22 @@ impl Rendering<'_> {
         }
     }
 
-    /// A hint counts the outermost values that it stands for: of an array its elements, not the rest of one that is shown in
-    /// part.
-    fn leave_out(&mut self, count: u64) {
+    /// `goes_on` says that it begins within a line: that is counted already, or its start is shown.
+    fn leave_out(&mut self, count: u64, goes_on: bool) {
         match &mut self.left_out {
-            Some((depth, sum)) if *depth == self.depth => *sum += count,
-            Some((depth, _)) if *depth < self.depth => {}
-            left_out => *left_out = Some((self.depth, count)),
+            Some(sum) => *sum += count - u64::from(goes_on),
+            None => {
+                self.out.push_str(if goes_on { CUT } else { "" });
+                self.left_out = Some(count);
+            }
         }
     }
 
     /// Says what was left out since the last text, on a line of its own.
     fn flush(&mut self) {
-        if let Some((_, count)) = self.left_out.take() {
+        if let Some(count) = self.left_out.take() {
             self.out.push_str(if self.out.is_empty() || self.out.ends_with('\n') { "" } else { "\n" });
-            // A part of a line that goes on counts as none.
-            self.out.push_str(&(self.hint)(count.max(1)));
+            self.out.push_str(&(self.hint)(count));
         }
     }
 }
@@ -251,7 +263,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn node(&mut self, forms: Vec<String>, value: u64, count: u64) {
-        self.parts.push(OutlinePart::Node(OutlineNode { forms, value, count, required: false }));
+        self.parts.push(OutlinePart::Node(OutlineNode { forms, value, count, goes_on: false, required: false }));
     }
 
     fn group(&mut self, head: GroupHead, tail: Tail, is_value: bool, fill: impl FnOnce(&mut Self)) {

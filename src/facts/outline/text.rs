@@ -45,6 +45,7 @@ impl Builder<'_> {
                     forms: vec![lines.to_owned()],
                     value: 0,
                     count: 0,
+                    goes_on: false,
                     required: true,
                 }));
             }
@@ -95,13 +96,15 @@ impl Builder<'_> {
     }
 
     fn line(&mut self, mut rest: &str) {
-        while !self.is_small(rest.trim_end()) {
+        let is_cut = !self.is_small(rest.trim_end()) && (self.count)(rest) > self.cut.line_tokens_max;
+        let mut goes_on = false;
+        while is_cut && !self.is_small(rest.trim_end()) {
             let (part, behind) = rest.split_at(self.cut_at(rest));
-            self.part(part, u64::from(behind.trim().is_empty()));
-            rest = behind;
+            self.part(part, goes_on);
+            (rest, goes_on) = (behind, true);
         }
         if !rest.is_empty() {
-            self.verbatim(rest);
+            self.part(rest, goes_on);
         }
     }
 
@@ -113,12 +116,24 @@ impl Builder<'_> {
     }
 
     fn verbatim(&mut self, text: &str) {
-        self.part(text, leaf_lines(text));
+        self.part(text, false);
     }
 
-    fn part(&mut self, text: &str, lines: u64) {
-        self.node(vec![text.to_owned()], (self.worth)(text), lines);
+    fn part(&mut self, text: &str, goes_on: bool) {
+        let node = OutlineNode {
+            forms: vec![text.to_owned()],
+            value: (self.worth)(text),
+            count: lines_in(text),
+            goes_on,
+            required: false,
+        };
+        self.parts.push(OutlinePart::Node(node));
     }
+}
+
+/// The lines of a text, blank ones too.
+pub fn lines_in(text: &str) -> u64 {
+    text.lines().count() as u64
 }
 
 /// The characters of a text, blanks around it aside.

@@ -158,14 +158,15 @@ impl Input {
         });
         let mut hints: Vec<String> = looked.collect();
         if let Some(project) = self.project.as_deref().filter(|_| !self.listing.files.is_empty()) {
-            let files = numbers::counted(self.listing.files.len() as u64, "file");
+            let files = self.listing.files.len() as u64;
+            let files = format!("{} {}", numbers::counted(files, "file"), if files == 1 { "is" } else { "are" });
             let names: BTreeSet<String> =
                 self.listing.files.iter().map(|file| directory_of(file, &self.listing)).collect();
             let more = names.len().saturating_sub(PROJECTS_NAMED);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let names = names.into_iter().take(PROJECTS_NAMED).collect::<Vec<_>>().join(", ");
             return Error::failed(format!("no project is named like \"{project}\""))
-                .hint(format!("{files} are there, of these projects: {names}{more}"));
+                .hint(format!("{files} there, of these projects: {names}{more}"));
         } else if self.tally.pruned > 0 {
             let older = numbers::counted(self.tally.pruned, "file");
             let newest = self.listing.files.iter().map(|file| file.modified_ns / 1_000_000).max();
