@@ -10,7 +10,6 @@ use crate::base::names::Sym;
 use crate::base::numbers::counted;
 use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::ToolCosts;
-use crate::rules::annotations::Annotation;
 use crate::rules::recorded::RecordedSubject;
 use crate::rules::statistics::{FOLLOW_UPS, LARGEST, TYPICAL};
 use crate::rules::tool_keys::{
@@ -18,6 +17,7 @@ use crate::rules::tool_keys::{
     strongest_lag,
 };
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
+use crate::settings::annotations::Annotation;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::settings::tool_model::FollowUp;
 

@@ -9,12 +9,12 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
 use crate::frames::fingerprint::ToolCosts;
-use crate::rules::annotations::{Annotation, Annotations};
 use crate::rules::proposal::proposed;
 use crate::rules::recorded::{EVERYTHING, RecordedSubject};
 use crate::rules::tool_keys::{TOOLS, classes, costs, link_list, of_new_block, shipped};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::SettingsFile;
+use crate::settings::annotations::{Annotation, Annotations};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::settings::tool_model::ToolModel;
 

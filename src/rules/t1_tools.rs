@@ -15,10 +15,10 @@ use crate::base::significance::benjamini_hochberg;
 use crate::base::stats::{FollowUpCount, Share, ToolStats};
 use crate::frames::projection::MinedProjection;
 use crate::mine::follow_ups::bounds::LinkNumbers;
-use crate::rules::annotations::{Annotation, is_plain_name};
 use crate::rules::statistics::{FOLLOW_UPS, LARGEST, TYPICAL};
 use crate::rules::tool_keys::{classes, kib, kib_at_least, link_list, link_words, rounded_down, strongest_lag};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
+use crate::settings::annotations::{Annotation, is_plain_name};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::settings::tool_model::{CostModel, FollowUp};
 

@@ -6,8 +6,8 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
 use crate::mine::fields::{FieldUse, FieldWorth, GroupNumbers};
-use crate::rules::annotations::is_plain_name;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
+use crate::settings::annotations::is_plain_name;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 
 /// The rule.

@@ -7,7 +7,7 @@ use toml_edit::{Array, InlineTable, Value};
 use crate::base::key_path::KeyPath;
 use crate::base::stats::{FollowUpCount, Share};
 use crate::rules::RuleFacts;
-use crate::rules::annotations::Annotation;
+use crate::settings::annotations::Annotation;
 use crate::settings::finding::{Basis, Evidence};
 use crate::settings::tool_model::{CostModel, FollowUp, SideEffectClass, ToolModel};
 

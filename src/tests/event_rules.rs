@@ -13,8 +13,8 @@ use crate::base::shuffled::Chance;
 use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
 use crate::planner::numbers::PlannerThresholds;
-use crate::rules::annotations::Annotations;
 use crate::rules::{REGISTER, RuleFacts, RuleThresholds, Speaks, judge_all};
+use crate::settings::annotations::Annotations;
 use crate::settings::finding::{Basis, Delta, Finding, Verdict};
 use crate::settings::{AgentClass, Effective, Settings, SettingsFile, View, WantedValue, apply};
 

@@ -50,7 +50,7 @@ fn written(tools: &[ToolCosts], text: &str) -> String {
 /// Whether the planner is on, and whether a tool may be prefetched.
 fn state(text: &str, tool: &str) -> (bool, Option<bool>) {
     let settings = Held::new(text).settings;
-    (settings.enrichment.enabled, settings.tool_model_for(tool).and_then(|model| model.speculate))
+    (settings.enrichment.enabled, settings.tool_model_for(tool, None).and_then(|model| model.speculate))
 }
 
 // --- The published vectors -------------------------------------------------------------------------------------------

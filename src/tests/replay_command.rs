@@ -182,6 +182,28 @@ fn a_sweep_is_a_grid_and_each_cell_is_the_replay_of_its_configuration() {
 }
 
 #[test]
+fn an_edit_drops_what_was_searched_and_the_report_says_what_that_costs() {
+    let call = |(number, tool, input, body): (usize, &str, &str, &str)| {
+        CallLines { session: "one", number, tool, input, body, model: "claude-opus-4-6" }.text()
+    };
+    let found = "src/a.rs:1: the same words again ".repeat(30);
+    let calls = [(0, "Grep", "src", found.as_str()), (1, "Edit", "src/a.rs", "done"), (2, "Grep", "src", &found)];
+    let home = Home::new();
+    home.write(".claude/projects/-home-u-p/one.jsonl", calls.map(call).concat());
+    let (plain, own) =
+        (home.write("plain.toml", ""), home.write("own.toml", "[tools.Edit]\nvalue_class = \"supporting\"\n"));
+    let figures = |config: &std::path::Path| {
+        let replay = home.json(&["replay", "--config", config.to_str().unwrap()])["replay"].clone();
+        let hits = replay["arms"][0]["savings"]["layers"]["L0"]["responses"].as_u64().unwrap();
+        (hits, replay["invalidation_tokens"].as_u64().unwrap())
+    };
+    let (hits, given_up) = figures(&plain);
+    assert_eq!(hits, 0, "the shipped annotation of Edit names Grep");
+    assert!(given_up > 100, "{given_up}");
+    assert_eq!(figures(&own), (1, 0), "a block stands for the whole model");
+}
+
+#[test]
 fn two_configurations_are_compared_per_endpoint() {
     let home = home_with(40);
     let off = home.write("off.toml", "schema_version = 4\n[dedup.enabled_per_endpoint]\nBash = false\n");

@@ -31,13 +31,13 @@ use crate::planner::numbers::PlannerThresholds;
 use crate::planner::stage::PlannerStage;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::TableFormat;
-use crate::rules::annotations::Annotations;
 use crate::rules::precedence::KeyOwners;
 use crate::rules::prefetching::Prefetching;
 use crate::rules::proposal::{Proposal, settle};
 use crate::rules::{
     RuleFacts, Speaks, judge_all, p1_model, paying, prefetching, report as findings, statistics, t1_tools,
 };
+use crate::settings::annotations::Annotations;
 use crate::settings::finding::Finding;
 use crate::settings::{Effective, SettingsFile, View, classify_agent};
 use crate::shell::arguments::Exit;
