@@ -93,7 +93,7 @@ fn mined_models(
     let empty = empty()?;
     let mut found = found.to_vec();
     only_links(&mut found, passes);
-    let file = SettingsFile::parse(&empty.path, &Proposal::new(&empty, found)?.text)?;
+    let file = SettingsFile::parse(&empty.path, &Proposal::new(&empty, found, annotations)?.text)?;
     let mut layers = layers(stage, annotations)?;
     layers.user(&file);
     layers.resolve(LayerPrecedence::ByField)

@@ -133,7 +133,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let wanted = Wanted::of(&args.asked, input.window.clone(), &effective.settings);
     let found = profiles::gate(&file, &effective.settings, &wanted, &mut input, found, context)?;
-    let mut proposal = Proposal::new(&file, found)?;
+    let mut proposal = Proposal::new(&file, found, &Annotations::load(&input.data)?)?;
     if !file.existed {
         proposal = proposal.titled(&file, NO_TOKENS);
     }
