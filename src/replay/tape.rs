@@ -162,7 +162,7 @@ impl SessionProfiles {
 pub struct Tape {
     /// Every call once, context by context in order; index by index the calls of the history.
     pub responses: Vec<Response>,
-    /// Results cleared by micro-compactions: (index of the next response, index of the one cleared), in order.
+    /// Results that went out of their context: (index of the next response, index of the one cleared), in order.
     pub evictions: Vec<(u32, u32)>,
     /// Facts about bodies, in the order of their first use.
     pub facts: Vec<BodyFacts>,
