@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use rayon::prelude::*;
 
@@ -103,7 +104,8 @@ fn facts(file: &SourceRows, names: &Names) -> FileFacts {
             facts.add(At::Part(number), &[b"p", &part.to_le_bytes(), &words]);
         }
     }
-    for mark in &rows.marks {
+    // What was said is a fact as a prompt; where it stands in the tree is not.
+    for mark in rows.marks.iter().filter(|mark| mark.kind != MarkKind::Said) {
         facts.add(At::Record(mark.record), &[&[mark.kind as u8], &mark.id.0, &mark.other.0, &reader(mark.chain)]);
     }
     facts
@@ -235,7 +237,7 @@ fn compactions(file: &SourceRows) -> BTreeMap<u32, Vec<Mark>> {
         let opens = match mark.kind {
             MarkKind::Boundary => true,
             MarkKind::Summary => !follows && !boundaries.contains(&mark.other),
-            MarkKind::Evicted | MarkKind::Link | MarkKind::Prompt => false,
+            MarkKind::Evicted | MarkKind::Link | MarkKind::Prompt | MarkKind::Said => false,
         };
         if opens {
             known.push(named(file, mark));
@@ -259,7 +261,8 @@ fn sessions(files: &[File<'_>], names: &Names) -> Vec<Session> {
         let own: IdSet<Id> = file.rows.rows.sessions.iter().map(|row| row.session).collect();
         // A file that says nothing is no session either.
         let rows_of = &file.rows.rows;
-        let is_empty = rows_of.calls.is_empty() && rows_of.messages.is_empty() && rows_of.marks.is_empty();
+        let has_mark = rows_of.marks.iter().any(|mark| mark.kind != MarkKind::Said);
+        let is_empty = rows_of.calls.is_empty() && rows_of.messages.is_empty() && !has_mark;
         let told = rows_of.chains.iter().filter(|_| !file.is_repeated && !is_empty).map(|key| file.session(key));
         // The records of the file that carry no `sessionId`.
         let (ts_first, ts_last) = (file.age.first, file.age.last);
@@ -605,19 +608,93 @@ fn unplaced(call: &Canonical<'_>) -> Call {
     }
 }
 
-/// The results that micro-compactions cleared. A boundary's copies may lack calls before it: the copy that has most of
-/// them knows best where it stands. Of several boundaries that clear a call the first one counts.
+/// The results that went out of their contexts, each once.
 fn evictions(files: &[File<'_>], history: &History) -> Vec<Eviction> {
+    let (marked, rewinds) = (cleared_marks(files), rewinds(files));
+    if marked.is_empty() && rewinds.is_empty() {
+        return Vec::new();
+    }
+    let index: IdMap<Id, usize> = history.calls.iter().enumerate().map(|(index, call)| (call.id, index)).collect();
+    let cleared = cleared(&marked, history, &index);
+    let mut left = left(&rewinds, history, &index);
+    left.retain(|call, _| !cleared.contains_key(call));
+    let eviction = |is_left: bool| {
+        move |(&call, &before): (&usize, &usize)| Eviction { chain: history.calls[call].chain, before, call, is_left }
+    };
+    let mut out: Vec<Eviction> = cleared.iter().map(eviction(false)).chain(left.iter().map(eviction(true))).collect();
+    out.sort_unstable();
+    out
+}
+
+/// A place where a conversation goes on from an earlier one, or from nothing: the results in between are not in its context.
+struct Rewind<'a> {
+    file: &'a File<'a>,
+    /// Chain of the file.
+    chain: u32,
+    /// The first record that is left behind, and the record with which it goes on.
+    records: Range<u32>,
+}
+
+/// Where conversations go back, or begin anew, with calls in between.
+fn rewinds<'a>(files: &'a [File<'a>]) -> Vec<Rewind<'a>> {
+    let mut rewinds = Vec::new();
+    for file in files.iter().filter(|file| !file.is_repeated) {
+        let mut said: IdMap<(u32, Id), u32> = IdMap::default();
+        for mark in file.rows.rows.marks.iter().filter(|mark| mark.kind == MarkKind::Said) {
+            let MarkRow { chain, record, id, other, .. } = *mark;
+            // What it goes on from, if that was said itself; else what was said first behind the same record.
+            let first = if other.is_some() { *said.entry((chain, other)).or_insert(record) } else { 0 };
+            said.entry((chain, id)).or_insert(record);
+            let records = first..record;
+            let is_left = |asked: ToolUse| asked.chain == chain && records.contains(&asked.record);
+            if !records.is_empty() && file.rows.rows.calls.iter().filter_map(|row| row.asked).any(is_left) {
+                rewinds.push(Rewind { file, chain, records });
+            }
+        }
+    }
+    rewinds
+}
+
+/// The results that conversations left behind, each with the first call behind that. Where a fork goes back, what it was
+/// forked off does not.
+fn left(rewinds: &[Rewind<'_>], history: &History, index: &IdMap<Id, usize>) -> BTreeMap<usize, usize> {
+    let mut left: BTreeMap<usize, usize> = BTreeMap::new();
+    for Rewind { file, chain, records } in rewinds {
+        let is_own = |call: usize| {
+            let chain_of = &history.chains[history.calls[call].chain as usize];
+            chain_of.place == Place::Main && file.chains[*chain as usize] == Some(chain_of.session)
+        };
+        let asked = file.rows.rows.calls.iter().filter_map(|row| Some((row.asked?, *index.get(&row.call)?)));
+        let asked = asked.filter(|(asked, call)| asked.chain == *chain && is_own(*call));
+        let (gone, later): (Vec<_>, Vec<_>) =
+            asked.filter(|(asked, _)| asked.record >= records.start).partition(|(asked, _)| asked.record < records.end);
+        let first = |calls: Vec<(ToolUse, usize)>| calls.into_iter().map(|(_, call)| call).min();
+        let Some((first, next)) = first(gone).zip(first(later)) else { continue };
+        let is_alike = |call: &usize| history.calls[*call].partition == history.calls[next].partition;
+        for call in (first..next).filter(is_alike) {
+            left.entry(call).and_modify(|before| *before = next.min(*before)).or_insert(next);
+        }
+    }
+    left
+}
+
+/// The marks of micro-compactions, file by file.
+fn cleared_marks<'a>(files: &'a [File<'a>]) -> Vec<(&'a File<'a>, Vec<MarkRow>)> {
     let marks = |file: &File<'_>| {
         let marks = file.rows.rows.marks.iter().filter(|_| !file.is_repeated);
         marks.filter(|mark| mark.kind == MarkKind::Evicted).copied().collect::<Vec<MarkRow>>()
     };
-    let marked: Vec<(&File<'_>, Vec<MarkRow>)> =
-        files.iter().map(|file| (file, marks(file))).filter(|(_, marks)| !marks.is_empty()).collect();
-    if marked.is_empty() {
-        return Vec::new();
-    }
-    let index: IdMap<Id, usize> = history.calls.iter().enumerate().map(|(index, call)| (call.id, index)).collect();
+    files.iter().map(|file| (file, marks(file))).filter(|(_, marks)| !marks.is_empty()).collect()
+}
+
+/// The results that micro-compactions cleared, each with the first call behind that. A boundary's copies may lack calls
+/// before it: the copy that has most of them knows best where it stands. Of several boundaries that clear a call the first
+/// one counts.
+fn cleared(
+    marked: &[(&File<'_>, Vec<MarkRow>)],
+    history: &History,
+    index: &IdMap<Id, usize>,
+) -> BTreeMap<usize, usize> {
     let mut found: BTreeMap<(usize, Id), usize> = BTreeMap::new();
     for (file, marks) in marked {
         let asked = file.rows.rows.calls.iter().filter_map(|row| Some((row.asked?.record, *index.get(&row.call)?)));
@@ -642,11 +719,7 @@ fn evictions(files: &[File<'_>], history: &History) -> Vec<Eviction> {
         let known = first.entry(call).or_insert(before);
         *known = (*known).min(before);
     }
-    let chain = |call: usize| history.calls[call].chain;
-    let mut out: Vec<Eviction> =
-        first.into_iter().map(|(call, before)| Eviction { chain: chain(call), before, call }).collect();
-    out.sort_unstable();
-    out
+    first
 }
 
 /// Each API message once, with the per-field maximum over all copies; and how many copies were merged.

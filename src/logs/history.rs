@@ -138,15 +138,17 @@ pub struct Message {
     pub finished: bool,
 }
 
-/// A tool result that a micro-compaction cleared from its chain's context.
+/// A tool result that went out of its chain's context, alone or with others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Eviction {
     /// Index into [`History::chains`].
     pub chain: u32,
     /// Index into [`History::calls`] of the first call made after the eviction (or the end of the chain).
     pub before: usize,
-    /// The call whose result was cleared.
+    /// The call whose result went.
     pub call: usize,
+    /// Whether the conversation left it behind: it went back to before it, or began anew. Else a micro-compaction cleared it.
+    pub is_left: bool,
 }
 
 /// What was merged or set aside while the copies became one history.

@@ -58,14 +58,23 @@ pub struct CallDraft {
     pub asked: ToolUse,
 }
 
+/// How a text in the user's role begins.
+#[derive(Clone, Copy, Default)]
+struct Opening {
+    /// Like something that no person types.
+    is_wrapper: bool,
+    /// Like something with which the context begins anew.
+    is_restart: bool,
+}
+
 /// What the `message` of the record at hand contributes.
 pub struct MessageDraft<'v> {
     pub(super) guide: ExtractionGuide<'v>,
     body: Body<'v>,
     /// Calls seen so far to tools that are not MCP tools: the shape of their results is not asked for.
     pub builtin_calls: IdSet<Id>,
-    /// Whether the first text begins like something that no person types.
-    wrapped: Option<bool>,
+    /// How the first text begins.
+    opening: Option<Opening>,
     /// Calls.
     pub asked: Vec<CallDraft>,
     /// Results with the calls that they answer.
@@ -83,7 +92,7 @@ impl<'v> MessageDraft<'v> {
             guide,
             body: Body::new(guide.study.map(|begin| begin())),
             builtin_calls: IdSet::default(),
-            wrapped: None,
+            opening: None,
             asked: Vec::new(),
             answered: Vec::new(),
             values: ValueDraft::new(guide.values),
@@ -99,14 +108,26 @@ impl<'v> MessageDraft<'v> {
 
     /// Whether content is what a person may have typed: no result, and no wrapper at its start.
     pub fn is_typed(&self, content: Content) -> bool {
-        matches!(content, Content::Text | Content::Blocks) && self.answered.is_empty() && !self.wrapped.unwrap_or(false)
+        self.is_said(content) && !self.opening.unwrap_or_default().is_wrapper
     }
 
-    /// Whether a text begins like something that no person types.
-    fn is_wrapper(&self, text: RawStr<'_>) -> bool {
-        let prefixes = || self.guide.vocabulary.wrapper_prefixes.iter().map(String::as_bytes);
-        let head = text.head(prefixes().map(<[u8]>::len).max().unwrap_or_default());
-        prefixes().any(|prefix| head.starts_with(prefix))
+    /// Whether content is no result.
+    pub fn is_said(&self, content: Content) -> bool {
+        matches!(content, Content::Text | Content::Blocks) && self.answered.is_empty()
+    }
+
+    /// Whether the context begins anew with the record.
+    pub fn is_restart(&self) -> bool {
+        self.opening.unwrap_or_default().is_restart
+    }
+
+    fn opening(&self, text: RawStr<'_>) -> Opening {
+        let begins_with = |prefixes: &[String]| {
+            let head = text.head(prefixes.iter().map(String::len).max().unwrap_or_default());
+            prefixes.iter().any(|prefix| head.starts_with(prefix.as_bytes()))
+        };
+        let Vocabulary { wrapper_prefixes, restart_prefixes, .. } = self.guide.vocabulary;
+        Opening { is_wrapper: begins_with(wrapper_prefixes), is_restart: begins_with(restart_prefixes) }
     }
 
     fn draft_asked(&mut self, id: Option<RawStr<'_>>, name: Option<RawStr<'_>>, input: &[u8]) {
@@ -206,14 +227,14 @@ impl<'a, 'v> TakeContent<'a> for MessageDraft<'v> {
     }
 
     fn begin(&mut self) {
-        self.wrapped = None;
+        self.opening = None;
         self.asked.clear();
         self.answered.clear();
         self.values.clear();
     }
 
     fn string(&mut self, text: RawStr<'a>) {
-        self.wrapped = Some(self.is_wrapper(text));
+        self.opening = Some(self.opening(text));
     }
 
     fn begin_result(&mut self) {
@@ -225,7 +246,7 @@ impl<'a, 'v> TakeContent<'a> for MessageDraft<'v> {
     }
 
     fn block(&mut self, block: &BlockFields<'a>) {
-        self.wrapped = self.wrapped.or_else(|| block.text.map(|text| self.is_wrapper(text)));
+        self.opening = self.opening.or_else(|| block.text.map(|text| self.opening(text)));
         match block.kind.map(|kind| kind.0) {
             Some(b"tool_use") => self.draft_asked(block.id, block.name, block.input.unwrap_or_default()),
             Some(b"tool_result") => self.draft_answered(block),

@@ -65,7 +65,7 @@ impl Overview {
             messages: billed().count() as u64,
             messages_unfinished: billed().filter(|message| !message.finished).count() as u64,
             compactions: history.compactions(),
-            evictions: history.evictions.len() as u64,
+            evictions: history.evictions.iter().filter(|eviction| !eviction.is_left).count() as u64,
             merged: history.merged,
         }
     }

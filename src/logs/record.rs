@@ -11,7 +11,7 @@ use crate::base::id::Id;
 use crate::base::json::{Cursor, RawStr};
 use crate::base::names::Sym;
 use crate::logs::content::MessageFields;
-use crate::logs::envelope::{Attachment, Envelope, Metadata, ProgressFields};
+use crate::logs::envelope::{Attachment, Envelope, Metadata, ParentField, ProgressFields};
 use crate::logs::field::{FieldResult, id_of};
 use crate::logs::message::{CallDraft, ExtractionGuide, MessageDraft};
 use crate::logs::path::directory;
@@ -156,12 +156,29 @@ impl<'v> Extractor<'v> {
         match envelope.kind.map(|kind| kind.0) {
             Some(b"assistant") => self.assistant_rows(chain, record, ts, envelope, false),
             _ => {
-                let is_typed = self.draft.is_typed(envelope.message.unwrap_or_default().content);
+                let content = envelope.message.unwrap_or_default().content;
+                let (is_said, is_typed) = (self.draft.is_said(content), self.draft.is_typed(content));
                 self.user_rows(record, ts, envelope, false);
+                if is_said && !envelope.meta && !envelope.summary {
+                    self.said(envelope, record);
+                }
                 if is_typed && !envelope.meta && !envelope.summary {
                     self.prompt(envelope, record);
                 }
             }
+        }
+    }
+
+    /// From what is said the conversation goes on, wherever that stands in it.
+    fn said(&mut self, envelope: &Envelope<'_>, record: u32) {
+        let other = match envelope.parent {
+            _ if self.draft.is_restart() => Id::NONE,
+            ParentField::Absent => return,
+            parent => parent.id(),
+        };
+        if !envelope.is_sidechain() {
+            let mark = MarkRow { record, kind: MarkKind::Said, other, ts: NO_TIME, ..MarkRow::default() };
+            self.mark(envelope, mark);
         }
     }
 

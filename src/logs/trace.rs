@@ -252,6 +252,9 @@ pub enum MarkKind {
     Link = 3,
     /// A person wrote: a prompt, also one sent while the assistant worked; `id` is its uuid.
     Prompt = 4,
+    /// A record in the user's role without a result, on a main thread: `id` is its uuid, `other` its parent's, none where the
+    /// context begins anew.
+    Said = 5,
 }
 
 /// Something that shapes a chain without being a call.

@@ -36,6 +36,8 @@ pub struct Vocabulary {
     pub denied_within_chars: usize,
     /// Starts of a text in the user's role that no person typed.
     pub wrapper_prefixes: Vec<String>,
+    /// Starts of a text in the user's role with which the context begins anew.
+    pub restart_prefixes: Vec<String>,
     /// How many days Claude Code keeps logs unless its settings say otherwise.
     pub retention_days: i64,
     /// How many days of logs a report looks at unless told otherwise.

@@ -56,41 +56,48 @@ impl SizesBySession {
         Self(sessions)
     }
 
-    /// How many later answers lay within what was written for their tools: `quantile` of the answers known, once there
-    /// were `calls_min` of them, as `written` in bytes.
+    /// How many later answers lay within the quantile of the known answers of their tools, once there were `calls_min` of
+    /// these. Sizes are compared as they are: how they are rounded when they are written says nothing about them.
     pub fn coverage(
         &self,
         names: (&str, &str),
         promise: Promise,
         calls_min: u64,
-        written: &dyn Fn(u32) -> f64,
         numbers: &BacktestNumbers,
     ) -> PromiseCoverage {
         let starts: Vec<Millis> = self.0.iter().map(|session| session.start).collect();
         let judge = |cut: SessionSplit| -> SessionTrials {
             let (known, later) = self.0.split_at(cut.known);
-            let mut tools: BTreeMap<Sym, Vec<u32>> = BTreeMap::new();
-            for (tool, bytes) in known.iter().flat_map(|session| &session.bytes) {
-                tools.entry(*tool).or_default().extend(bytes);
-            }
-            tools.retain(|_, bytes| bytes.len() as u64 >= calls_min);
-            let bounds: BTreeMap<Sym, f64> = tools
-                .into_iter()
-                .filter_map(|(tool, mut bytes)| {
-                    let place = quantile_place(bytes.len(), promise.share())?;
-                    Some((tool, written(*bytes.select_nth_unstable(place).1)))
-                })
-                .collect();
-            let answers = later.iter().flat_map(|session| &session.bytes);
-            answers.fold((0, 0), |(held, judged), (tool, bytes)| match bounds.get(tool) {
-                None => (held, judged),
-                Some(bound) => {
-                    let within = bytes.iter().filter(|bytes| f64::from(**bytes) <= *bound).count() as u64;
-                    (held + within, judged + bytes.len() as u64)
-                }
-            })
+            let [known, later] = [known, later].map(by_tool);
+            let of_tool = |(tool, mut known): (Sym, Vec<u32>)| {
+                let place = quantile_place(known.len(), promise.share()).filter(|_| known.len() as u64 >= calls_min)?;
+                let (bound, later) = (*known.select_nth_unstable(place).1, later.get(&tool)?);
+                let count = |is_counted: fn(&u32, &u32) -> bool| {
+                    later.iter().filter(|bytes| is_counted(bytes, &bound)).count() as u64
+                };
+                Some((held(promise, count(u32::lt), count(u32::eq), later.len() as u64), later.len() as u64))
+            };
+            known.into_iter().filter_map(of_tool).fold((0, 0), |(held, judged), (h, j)| (held + h, judged + j))
         };
         PromiseCoverage::of(names, promise, &cuts(&starts, numbers), numbers, &judge)
+    }
+}
+
+/// The answers of some sessions, tool by tool.
+fn by_tool(sessions: &[SessionSizes]) -> BTreeMap<Sym, Vec<u32>> {
+    let mut tools: BTreeMap<Sym, Vec<u32>> = BTreeMap::new();
+    for (tool, bytes) in sessions.iter().flat_map(|session| &session.bytes) {
+        tools.entry(*tool).or_default().extend(bytes);
+    }
+    tools
+}
+
+/// How many of so many answers lie within a bound, of which so many are smaller and so many just as large. No more than half are
+/// smaller than a median and no more than half are larger: of those that are as large as it, as many count as bring it there.
+fn held(promise: Promise, smaller: u64, equal: u64, all: u64) -> u64 {
+    match promise {
+        Promise::AtLeast(_) => smaller + equal,
+        Promise::About(share) => ((share * all as f64).round() as u64).clamp(smaller, smaller + equal),
     }
 }
 

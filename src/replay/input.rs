@@ -13,9 +13,11 @@ use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::{sessions, totals};
 use crate::replay::savings::PaperClaim;
+use crate::replay::tape::Endpoint;
 use crate::replay::{
     Decision, ReplayOptions, Scenario, SentAs, SessionProfile, Tape, TapeEntry, ToolKind, replay_each,
 };
+use crate::settings::annotations::Annotations;
 use crate::settings::classify_agent;
 use crate::telemetry::log::{EncodedTokens, EventLog, NO_FORMAT, NO_LATENCY, RecordedAs, RecordedEvent};
 
@@ -59,8 +61,9 @@ impl ReplayInput {
         };
         let profiles = models.into_iter().zip(uses).map(profile).collect();
         let lines_min = input.formats.range_lines_min;
-        let kind = |tool: &str| tool_kind(words, tool);
-        let lay_out = || Tape::new(&history, &names, bodies, profiles, &kind, lines_min);
+        let annotations = Annotations::load(&input.data)?;
+        let endpoint_of = |tool: &str, class: &str| endpoint(words, &annotations, tool, class);
+        let lay_out = || Tape::new(&history, &names, bodies, profiles, &endpoint_of, lines_min);
         let tape = input.pool.install(lay_out).without_spare_lines();
         Ok(Self {
             tape,
@@ -235,8 +238,14 @@ impl ReplayInput {
     }
 }
 
+/// An endpoint with what is known of its tool before anything is configured.
+pub fn endpoint(words: &Vocabulary, annotations: &Annotations, tool: &str, class: &str) -> Endpoint {
+    let shipped = annotations.of(tool).map(|annotation| annotation.model);
+    Endpoint { tool: tool.to_owned(), class: class.to_owned(), kind: tool_kind(words, tool), shipped }
+}
+
 /// What a tool does with files.
-pub fn tool_kind(words: &Vocabulary, tool: &str) -> ToolKind {
+fn tool_kind(words: &Vocabulary, tool: &str) -> ToolKind {
     if words.file_read_tools.contains(tool) {
         ToolKind::FileRead
     } else if words.file_mutate_tools.contains(tool) {

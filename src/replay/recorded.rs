@@ -18,7 +18,7 @@ use crate::facts::shape::Description;
 use crate::logs::trace::Handle;
 use crate::replay::effects::HistoryPiece;
 use crate::replay::runs::Windows;
-use crate::replay::tape::{BodyAtHand, Endpoint, Response, SessionProfile, SessionProfiles, Tape, TapeEntry, ToolKind};
+use crate::replay::tape::{BodyAtHand, Endpoint, Response, SessionProfile, SessionProfiles, Tape, TapeEntry};
 use crate::telemetry::log::{EventLog, NO_FORMAT, RecordedAs, RecordedEvent};
 
 /// Responses of a piece, apart from the rest of its last session: enough pieces for all threads, few enough tables of endpoints.
@@ -35,21 +35,19 @@ pub struct RecordedLog<'l> {
 }
 
 impl<'l> RecordedLog<'l> {
-    /// Prepares a sorted log. `kind_of` classifies tools, `handle_tokens` is assumed where the recorder does not say what
-    /// the name of a call costs.
+    /// Prepares a sorted log. `endpoint_of` makes an endpoint of a tool and a class, `handle_tokens` is assumed where the
+    /// recorder does not say what the name of a call costs.
     pub fn new(
         log: &'l EventLog,
         sessions: Vec<SessionProfile>,
-        kind_of: &dyn Fn(&str) -> ToolKind,
+        endpoint_of: &dyn Fn(&str, &str) -> Endpoint,
         handle_tokens: u8,
     ) -> Self {
         let mut number = HashMap::default();
         let mut endpoints = Vec::new();
         for event in log.events.iter().chain(&log.beside) {
             number.entry((event.tool, event.endpoint)).or_insert_with(|| {
-                let tool = log.names.text(event.tool).to_owned();
-                let class = log.names.text(event.endpoint).to_owned();
-                endpoints.push(Endpoint { kind: kind_of(&tool), class, tool });
+                endpoints.push(endpoint_of(log.names.text(event.tool), log.names.text(event.endpoint)));
                 endpoints.len() as u32 - 1
             });
         }

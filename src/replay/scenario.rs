@@ -293,8 +293,8 @@ fn endpoint_policy(settings: &Settings, by_tool: &ByTool<'_>, endpoint: &Endpoin
     let template = keys.iter().find_map(|key| settings.preferred_format_for(key));
     let is_active = |number: u8| settings.templates.active.iter().any(|name| number_of(name) == number);
     let template = template.map(number_of).filter(|number| *number != u8::MAX && is_active(*number));
-    let stale: BTreeSet<&String> =
-        settings.tool_model_for(&endpoint.tool).map(|model| model.invalidates.iter().collect()).unwrap_or_default();
+    let model = settings.tool_model_for(&endpoint.tool, endpoint.shipped.as_ref());
+    let stale: BTreeSet<&String> = model.map(|model| model.invalidates.iter().collect()).unwrap_or_default();
     let mut invalidates: Vec<u32> =
         stale.into_iter().filter_map(|tool| by_tool.get(tool.as_str())).flatten().copied().collect();
     invalidates.sort_unstable();

@@ -13,6 +13,7 @@ use crate::facts::lines::BodyLines;
 use crate::logs::history::{Call, History};
 use crate::logs::trace::{Handle, ResultKind, Status};
 use crate::replay::runs::Windows;
+use crate::settings::tool_model::ToolModel;
 
 /// Facts about a body of which nothing is recorded but its size.
 static NOTHING: LazyLock<BodyFacts> = LazyLock::new(BodyFacts::default);
@@ -98,7 +99,7 @@ pub struct BodyAtHand {
 }
 
 /// A tool and the class of what is called with it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Endpoint {
     /// Tool name.
     pub tool: String,
@@ -106,6 +107,8 @@ pub struct Endpoint {
     pub class: String,
     /// What the tool does with files.
     pub kind: ToolKind,
+    /// The shipped value model of the tool, which holds where a configuration has none for it.
+    pub shipped: Option<ToolModel>,
 }
 
 impl Endpoint {
@@ -159,7 +162,7 @@ impl SessionProfiles {
 pub struct Tape {
     /// Every call once, context by context in order; index by index the calls of the history.
     pub responses: Vec<Response>,
-    /// Results cleared by micro-compactions: (index of the next response, index of the one cleared), in order.
+    /// Results that went out of their context: (index of the next response, index of the one cleared), in order.
     pub evictions: Vec<(u32, u32)>,
     /// Facts about bodies, in the order of their first use.
     pub facts: Vec<BodyFacts>,
@@ -178,13 +181,13 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// Lays a history out. `kind_of` classifies tools by name; `range_lines_min` see the field.
+    /// Lays a history out. `endpoint_of` makes an endpoint of a tool and a class; `range_lines_min` see the field.
     pub fn new(
         history: &History,
         names: &Names,
         facts: Vec<BodyFacts>,
         sessions: Vec<SessionProfile>,
-        kind_of: &dyn Fn(&str) -> ToolKind,
+        endpoint_of: &dyn Fn(&str, &str) -> Endpoint,
         range_lines_min: usize,
     ) -> Self {
         let quotes = quotes(history, &facts);
@@ -195,9 +198,7 @@ impl Tape {
         let mut responses = Vec::with_capacity(history.calls.len());
         for call in &history.calls {
             let endpoint = *known.entry((call.tool, call.endpoint)).or_insert_with(|| {
-                let tool = names.text(call.tool).to_owned();
-                let kind = kind_of(&tool);
-                endpoints.push(Endpoint { class: names.text(call.endpoint).to_owned(), kind, tool });
+                endpoints.push(endpoint_of(names.text(call.tool), names.text(call.endpoint)));
                 endpoints.len() as u32 - 1
             });
             let body = place.get(&call.body).copied();

@@ -26,10 +26,10 @@ use crate::planner::trail;
 use crate::planner::value_models::{LayerPrecedence, ModelLayers, ValueModels};
 use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
-use crate::rules::annotations::Annotations;
 use crate::rules::prefetching::only_links;
 use crate::rules::proposal::{Proposal, settle};
 use crate::rules::{RuleFacts, Speaks, judge_all, precedence, statistics, t1_tools};
+use crate::settings::annotations::Annotations;
 use crate::settings::finding::Finding;
 use crate::settings::{SettingsFile, View};
 use crate::telemetry::log::EventLog;
@@ -93,7 +93,7 @@ fn mined_models(
     let empty = empty()?;
     let mut found = found.to_vec();
     only_links(&mut found, passes);
-    let file = SettingsFile::parse(&empty.path, &Proposal::new(&empty, found)?.text)?;
+    let file = SettingsFile::parse(&empty.path, &Proposal::new(&empty, found, annotations)?.text)?;
     let mut layers = layers(stage, annotations)?;
     layers.user(&file);
     layers.resolve(LayerPrecedence::ByField)

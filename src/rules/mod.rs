@@ -10,7 +10,6 @@ pub mod proposal;
 
 pub mod report;
 
-pub mod annotations;
 pub mod backtest_report;
 pub mod claude;
 mod e1_extended_formats;
@@ -51,8 +50,8 @@ use crate::frames::projection::MinedProjection;
 use crate::mine::fields::FieldUse;
 use crate::mine::runnable::Runnable;
 use crate::planner::numbers::{PlannerThresholds, ProjectionNumbers};
-use crate::rules::annotations::Annotations;
 use crate::settings::View;
+use crate::settings::annotations::Annotations;
 use crate::settings::finding::{Delta, Finding, Verdict};
 use crate::whatif::calibration::FamilyRatio;
 

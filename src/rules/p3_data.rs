@@ -11,8 +11,8 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::numbers::counted;
 use crate::base::stats::{Share, ToolStats};
-use crate::rules::annotations::{is_plain_name, split_mcp};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
+use crate::settings::annotations::{is_plain_name, split_mcp};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 
 /// The rule.

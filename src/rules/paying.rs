@@ -10,9 +10,9 @@ use crate::planner::bound::bound;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::prefetches::{PlannerLedger, PrefetchEdge, PrefetchEnd, PrefetchTally};
 use crate::planner::stage::{Planner, PlannerStage, Trained, walk};
-use crate::rules::annotations::Annotations;
 use crate::rules::prefetching::{Fetched, PrefetchBars, Prefetching, is_on};
 use crate::rules::{mined_planners, statistics};
+use crate::settings::annotations::Annotations;
 use crate::settings::{SettingsFile, View};
 
 /// Mines on the earlier sessions and follows what was mined through the later ones.

@@ -6,10 +6,10 @@ use crate::frames::fingerprint::{Observed, ToolCosts};
 use crate::planner::prefetches::PrefetchTally;
 use crate::planner::report::{PlannerArm, by_tool};
 use crate::planner::stage::{CONFIGURED, MINED, PlannerStage, SELECTIVE};
-use crate::rules::annotations::Annotations;
 use crate::rules::proposal::settle;
 use crate::rules::{RuleFacts, RuleThresholds, Speaks, judge_all, precedence, r6_cost_models, r7_speculation};
 use crate::settings::View;
+use crate::settings::annotations::Annotations;
 use crate::settings::finding::Verdict;
 
 /// What R7 says of the planner as it is configured, with hits that know arguments.

@@ -8,6 +8,8 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::{Shown as _, is_written_out};
 use crate::rules::precedence::KeyOwners;
+use crate::rules::tool_keys::{hidden, shipped};
+use crate::settings::annotations::Annotations;
 use crate::settings::entries::JournalChange;
 use crate::settings::finding::{Basis, Delta, Finding, Verdict};
 use crate::settings::{SettingsFile, View, WantedValue, apply, journal_entry, unified_diff};
@@ -27,8 +29,9 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// Settles what the rules found into one new text.
-    pub fn new(file: &SettingsFile, findings: Vec<Finding>) -> Result<Self> {
+    /// Settles what the rules found into one new text. What is shipped for a tool becomes part of its first block.
+    pub fn new(file: &SettingsFile, mut findings: Vec<Finding>, annotations: &Annotations) -> Result<Self> {
+        complete(&mut findings, file, annotations);
         let deltas: Vec<&Delta> = findings.iter().filter_map(proposed).collect();
         let text = apply(file, &changes(file, &deltas))?;
         let diff = unified_diff(&file.text, &text, &file.path.shown());
@@ -143,6 +146,18 @@ fn hold_conflicts(findings: &mut [Finding], precedence: &KeyOwners) {
         } else if disputed() {
             finding.verdict = Verdict::Hold(format!("rules {} both want `{key}`", rules.join(" and ")));
         }
+    }
+}
+
+/// Adds to the proposals for a new block of a tool what is shipped for it, by the rule that wants the block.
+fn complete(findings: &mut Vec<Finding>, file: &SettingsFile, annotations: &Annotations) {
+    let keys: Vec<KeyPath> = findings.iter().filter_map(proposed).map(|delta| delta.key.clone()).collect();
+    for (key, to, annotation) in hidden(file, keys.iter(), annotations).into_iter().rev() {
+        let is_of_block = |finding: &Finding| proposed(finding).is_some_and(|delta| delta.key.0[..2] == key.0[..2]);
+        let Some(first) = findings.iter().position(is_of_block) else { continue };
+        let (rule, tool) = (findings[first].rule, key.0[1].clone());
+        let evidence = shipped(&annotation);
+        findings.insert(first, Finding::new(rule, tool, Verdict::Propose(Delta { key, from: None, to }), evidence));
     }
 }
 

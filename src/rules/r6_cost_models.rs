@@ -10,14 +10,13 @@ use crate::base::names::Sym;
 use crate::base::numbers::counted;
 use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::ToolCosts;
-use crate::rules::annotations::Annotation;
 use crate::rules::recorded::RecordedSubject;
 use crate::rules::statistics::{FOLLOW_UPS, LARGEST, TYPICAL};
 use crate::rules::tool_keys::{
-    TOOLS, classes, costs, kib, kib_at_least, line_each, link_list, link_words, of_new_block, rounded_down, shipped,
-    strongest_lag,
+    TOOLS, kib, kib_at_least, line_each, link_list, link_words, of_new_block, rounded_down, strongest_lag,
 };
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
+use crate::settings::annotations::Annotation;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::settings::tool_model::FollowUp;
 
@@ -118,21 +117,8 @@ impl CostModelJudge<'_> {
             Ok(annotation) => annotation,
             Err(reason) => return self.conclude(Verdict::Hold(reason), self.seen()),
         };
-        if let Some(annotation) = &annotation {
-            self.begin(&block, annotation);
-        }
         self.sizes(&block.child("cost_model"));
         self.links(name, &block.child("follow_up"), annotation.as_ref());
-    }
-
-    /// Starts a new block with what the annotation says beside sizes and links.
-    fn begin(&mut self, block: &KeyPath, annotation: &Annotation) {
-        let costs =
-            costs(&annotation.model).into_iter().filter(|(field, _)| !["typical_kb", "max_kb"].contains(&field[1]));
-        for (field, to) in classes(&annotation.model).into_iter().chain(costs) {
-            let key = field.iter().fold(block.clone(), |key, segment| key.child(*segment));
-            self.conclude(Verdict::Propose(Delta { key, from: None, to }), shipped(annotation, self.seen.events));
-        }
     }
 
     fn sizes(&mut self, costs: &KeyPath) {
@@ -186,25 +172,15 @@ impl CostModelJudge<'_> {
         };
         let links = self.judged(tool, list);
         let measured = Evidence::of(links.words.join("\n"), links.steps);
-        let changed = links.refreshed || links.removed;
-        let evidence = match annotation {
-            _ if changed => {
-                let threshold = if links.removed { "probability_min" } else { "drift_min" };
-                Evidence { threshold: Some(self.sheet.cite(threshold)), ..measured }
-            }
-            Some(annotation) => shipped(annotation, self.seen.events),
-            None => {
-                let reason = format!("`{key}` agrees with what was recorded, as far as it goes");
-                return self.conclude(Verdict::Skip(reason), measured);
-            }
-        };
-        if let Some(reason) = self.facts.broken(FOLLOW_UPS).filter(|_| changed) {
-            return self.conclude(Verdict::Hold(reason), evidence);
+        if !links.refreshed && !links.removed {
+            let reason = format!("`{key}` agrees with what was recorded, as far as it goes");
+            return self.conclude(Verdict::Skip(reason), measured);
         }
+        let threshold = if links.removed { "probability_min" } else { "drift_min" };
+        let evidence = measured.by(self.sheet.cite(threshold));
         let to = line_each(links.tables.into_iter());
-        if from.is_some() || !is_empty(&to) {
-            self.conclude(Verdict::Propose(Delta { key: key.clone(), from, to }), evidence);
-        }
+        let broken = self.facts.broken(FOLLOW_UPS).map(Verdict::Hold);
+        self.conclude(broken.unwrap_or(Verdict::Propose(Delta { key: key.clone(), from, to })), evidence);
     }
 
     /// Holds every link of a list against the follow-ups of the tool.

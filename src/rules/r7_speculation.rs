@@ -1,22 +1,15 @@
 //! R7: no longer prefetch for tools whose answers go unused, and switch the planner on where they are used.
 
-use std::collections::BTreeSet;
-
 use serde::Deserialize;
-use toml_edit::Value;
 
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
 use crate::frames::fingerprint::ToolCosts;
-use crate::rules::annotations::{Annotation, Annotations};
-use crate::rules::proposal::proposed;
 use crate::rules::recorded::{EVERYTHING, RecordedSubject};
-use crate::rules::tool_keys::{TOOLS, classes, costs, link_list, of_new_block, shipped};
+use crate::rules::tool_keys::{TOOLS, of_new_block};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
-use crate::settings::SettingsFile;
-use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
-use crate::settings::tool_model::ToolModel;
+use crate::settings::finding::{Basis, Evidence, Finding, Verdict};
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -126,7 +119,7 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     let thresholds: Thresholds = sheet.thresholds()?;
     let fetched: Vec<&ToolCosts> = facts.observed.tools.iter().filter(|seen| seen.prefetches > 0).collect();
     let judge = SpeculationJudge { facts, sheet, thresholds: &thresholds };
-    let mut findings: Vec<Finding> = fetched.iter().flat_map(|seen| judge.tool(seen)).collect();
+    let mut findings: Vec<Finding> = fetched.iter().map(|seen| judge.tool(seen)).collect();
     findings.extend(judge.whole(&fetched));
     Ok(findings)
 }
@@ -144,39 +137,35 @@ impl SpeculationJudge<'_> {
             && prefetches.share().value() < self.thresholds.tool_share_min
     }
 
-    fn tool(&self, seen: &ToolCosts) -> Vec<Finding> {
+    fn tool(&self, seen: &ToolCosts) -> Finding {
         let recorded = RecordedSubject::of_tool(seen);
         let prefetches = Prefetches::of(seen);
         let evidence = prefetches.evidence(self.sheet, "tool_share_min", self.thresholds.tool_share_min);
         let finding = |verdict| Finding::new(RULE.id, recorded.name(), verdict, evidence.clone());
         if prefetches.judged < self.thresholds.prefetches_min {
             let reason = format!("too few judged prefetches ({})", self.sheet.cite("prefetches_min"));
-            return vec![finding(Verdict::Skip(reason))];
+            return finding(Verdict::Skip(reason));
         }
         if !self.is_unused(prefetches) {
-            return vec![finding(Verdict::Skip("used often enough; it stays as it is".to_owned()))];
+            return finding(Verdict::Skip("used often enough; it stays as it is".to_owned()));
         }
         if let Some(verdict) = recorded.unnamed() {
-            return vec![finding(verdict)];
+            return finding(verdict);
         }
         self.forbid(recorded.name(), &finding)
     }
 
-    /// Forbids speculation for a tool, and starts its block with what the annotation says if it has none.
-    fn forbid(&self, name: &str, finding: &dyn Fn(Verdict) -> Finding) -> Vec<Finding> {
+    /// Forbids speculation for a tool.
+    fn forbid(&self, name: &str, finding: &dyn Fn(Verdict) -> Finding) -> Finding {
         let block = KeyPath::from([TOOLS, name]);
         let annotation = match of_new_block(self.facts, name) {
             Ok(annotation) => annotation,
-            Err(reason) => {
-                return vec![finding(Verdict::Hold(format!("{reason}; give it one with `speculate = false`")))];
-            }
+            Err(reason) => return finding(Verdict::Hold(format!("{reason}; give it one with `speculate = false`"))),
         };
         if annotation.as_ref().is_some_and(|annotation| annotation.model.speculate == Some(false)) {
-            return vec![finding(Verdict::Skip("its shipped annotation forbids it already".to_owned()))];
+            return finding(Verdict::Skip("its shipped annotation forbids it already".to_owned()));
         }
-        let mut findings = vec![finding(self.facts.wants(block.child("speculate"), false.into()))];
-        findings.extend(annotation.iter().flat_map(|annotation| copied(name, &block, annotation)));
-        findings
+        finding(self.facts.wants(block.child("speculate"), false.into()))
     }
 
     /// Whether the planner should run at all; nothing to say where nothing was prefetched.
@@ -208,42 +197,4 @@ impl SpeculationJudge<'_> {
         }
         format!("only {} of {} prefetches judged (need ≥ {need}; {ANNOTATE} judges them)", all.judged, all.all)
     }
-}
-
-/// Gives every new block that forbids speculation what the shipped annotation says and nobody proposes: what another rule
-/// wanted to say there may have been held since.
-pub fn complete(findings: &mut Vec<Finding>, file: &SettingsFile, annotations: &Annotations) {
-    let forbids = |finding: &Finding| {
-        let block = KeyPath::from([TOOLS, finding.subject.as_str()]);
-        let is_wanted = proposed(finding).is_some_and(|delta| delta.key == block.child("speculate"));
-        finding.rule == RULE.id && is_wanted && file.get(&block).is_none()
-    };
-    let names: Vec<String> = findings.iter().filter(|one| forbids(one)).map(|one| one.subject.clone()).collect();
-    for name in names {
-        let Some(annotation) = annotations.of(&name) else { continue };
-        let block = KeyPath::from([TOOLS, name.as_str()]);
-        let said: BTreeSet<KeyPath> = findings.iter().filter_map(proposed).map(|delta| delta.key.clone()).collect();
-        let is_missing = |filler: &Finding| proposed(filler).is_some_and(|delta| !said.contains(&delta.key));
-        findings.extend(copied(&name, &block, &annotation).into_iter().filter(is_missing));
-    }
-}
-
-/// What an annotation says, as proposals for a new block that would otherwise hide it.
-fn copied(name: &str, block: &KeyPath, annotation: &Annotation) -> Vec<Finding> {
-    let proposal = |(field, to): (Vec<&str>, Value)| {
-        let key = field.iter().fold(block.clone(), |key, segment| key.child(*segment));
-        Finding::new(RULE.id, name, Verdict::Propose(Delta { key, from: None, to }), shipped(annotation, 0))
-    };
-    model_keys(&annotation.model).into_iter().map(proposal).collect()
-}
-
-/// All keys of a value model except `speculate`.
-fn model_keys(model: &ToolModel) -> Vec<(Vec<&str>, Value)> {
-    let mut keys = classes(model);
-    keys.retain(|(field, _)| field != &["speculate"]);
-    keys.extend(costs(model));
-    if !model.follow_up.is_empty() {
-        keys.push((vec!["follow_up"], link_list(&model.follow_up)));
-    }
-    keys
 }

@@ -2,7 +2,7 @@
 //! configuration can speak of them.
 
 use crate::frames::fingerprint::{Fingerprint, ToolCosts};
-use crate::rules::annotations::is_plain_name;
+use crate::settings::annotations::is_plain_name;
 use crate::settings::finding::{Evidence, Verdict};
 
 /// Subject of a finding about all responses together.

@@ -12,7 +12,6 @@ use crate::mine::follow_ups::FollowUps;
 use crate::mine::follow_ups::bounds::{BoundNumbers, FollowUpThresholds};
 use crate::mine::sizes::SizesBySession;
 use crate::rules::t1_tools;
-use crate::rules::tool_keys::{kib, kib_at_least};
 
 /// Name of the bounds of follow-up probabilities.
 pub const FOLLOW_UPS: &str = "follow-up bounds";
@@ -79,14 +78,10 @@ pub fn coverage(
     calls_min: u64,
     numbers: &FollowUpThresholds,
 ) -> Vec<PromiseCoverage> {
-    let answers = "answers";
-    let of_sizes = |name, promise, written: fn(f64) -> f64| {
-        let written = |bytes: u32| 1024.0 * written(bytes.into());
-        sizes.coverage((name, answers), promise, calls_min, &written, &numbers.backtest)
-    };
+    let of_sizes = |name, promise| sizes.coverage((name, "answers"), promise, calls_min, &numbers.backtest);
     vec![
         follow_ups.coverage(FOLLOW_UPS, numbers),
-        of_sizes(TYPICAL, Promise::About(0.5), kib),
-        of_sizes(LARGEST, Promise::AtLeast(0.99), kib_at_least),
+        of_sizes(TYPICAL, Promise::About(0.5)),
+        of_sizes(LARGEST, Promise::AtLeast(0.99)),
     ]
 }

@@ -15,10 +15,12 @@ use crate::base::significance::benjamini_hochberg;
 use crate::base::stats::{FollowUpCount, Share, ToolStats};
 use crate::frames::projection::MinedProjection;
 use crate::mine::follow_ups::bounds::LinkNumbers;
-use crate::rules::annotations::{Annotation, is_plain_name};
 use crate::rules::statistics::{FOLLOW_UPS, LARGEST, TYPICAL};
-use crate::rules::tool_keys::{classes, kib, kib_at_least, link_list, link_words, rounded_down, strongest_lag};
+use crate::rules::tool_keys::{
+    classes, kib, kib_at_least, link_list, link_words, of_new_block, rounded_down, strongest_lag,
+};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
+use crate::settings::annotations::{Annotation, is_plain_name};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::settings::tool_model::{CostModel, FollowUp};
 
@@ -107,6 +109,9 @@ impl ToolJudge<'_> {
         if self.annotation.is_none() && !enough {
             let reason = format!("seen too rarely ({}), and no annotation is shipped", self.sheet.cite("calls_min"));
             return self.conclude(Verdict::Skip(reason), self.seen());
+        }
+        if let Err(reason) = of_new_block(self.facts, self.name) {
+            return self.conclude(Verdict::Hold(reason), self.seen());
         }
         if let Some(annotation) = self.annotation.clone() {
             self.classes(&annotation);

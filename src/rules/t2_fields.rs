@@ -6,8 +6,9 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
 use crate::mine::fields::{FieldUse, FieldWorth, GroupNumbers};
-use crate::rules::annotations::is_plain_name;
+use crate::rules::tool_keys::of_new_block;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
+use crate::settings::annotations::is_plain_name;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 
 /// The rule.
@@ -30,19 +31,22 @@ fn of_tool(facts: &RuleFacts<'_>, sheet: &RuleThresholds, numbers: &GroupNumbers
     let tool = &fields[0].tool;
     let judged = |group: FieldWorth| fields.iter().filter(move |field| numbers.group(field) == Some(group));
     let seen = fields.iter().map(|field| field.followed).max().unwrap_or_default();
-    let plain = |reason: String| {
+    let plain = |verdict: Verdict| {
         let counts = format!("{} fields, at most {seen} answers with one that can be followed", fields.len());
-        vec![Finding::new(RULE.id, tool, Verdict::Skip(reason), Evidence::of(counts, seen))]
+        vec![Finding::new(RULE.id, tool, verdict, Evidence::of(counts, seen))]
     };
     if facts.annotations.of(tool).is_some_and(|annotation| !annotation.model.field_groups.is_empty()) {
-        return plain("its shipped annotation has groups of fields".to_owned());
+        return plain(Verdict::Skip("its shipped annotation has groups of fields".to_owned()));
+    }
+    if let Err(reason) = of_new_block(facts, tool) {
+        return plain(Verdict::Hold(reason));
     }
     let groups = [FieldWorth::MustHave, FieldWorth::NiceToHave, FieldWorth::Debug];
     let found: Vec<Finding> =
         groups.iter().filter_map(|&group| finding(facts, sheet, tool, group, judged(group))).collect();
     if found.is_empty() {
         let cited = ["responses_min", "sessions_min"].map(|key| sheet.cite(key)).join(", ");
-        return plain(format!("no field was followed often enough ({cited})"));
+        return plain(Verdict::Skip(format!("no field was followed often enough ({cited})")));
     }
     found
 }

@@ -1,5 +1,7 @@
-//! The value model of a tool as keys and values of a configuration, and how its links are measured. Rules T1 and R6
-//! both write it and must not disagree.
+//! The value model of a tool as keys and values of a configuration, and how its links are measured. The rules that write it
+//! must not disagree.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use toml_edit::{Array, InlineTable, Value};
@@ -7,7 +9,8 @@ use toml_edit::{Array, InlineTable, Value};
 use crate::base::key_path::KeyPath;
 use crate::base::stats::{FollowUpCount, Share};
 use crate::rules::RuleFacts;
-use crate::rules::annotations::Annotation;
+use crate::settings::SettingsFile;
+use crate::settings::annotations::{Annotation, Annotations};
 use crate::settings::finding::{Basis, Evidence};
 use crate::settings::tool_model::{CostModel, FollowUp, SideEffectClass, ToolModel};
 
@@ -39,8 +42,11 @@ pub fn classes(model: &ToolModel) -> Vec<(Vec<&str>, Value)> {
     keys
 }
 
-/// What a shipped model says of costs: key below the tool, and value.
-pub fn costs(model: &ToolModel) -> Vec<(Vec<&str>, Value)> {
+/// What a shipped model says of costs, if anything: key below the tool, and value.
+fn costs(model: &ToolModel) -> Vec<(Vec<&str>, Value)> {
+    if model.cost_model == CostModel::default() {
+        return Vec::new();
+    }
     let CostModel { typical_kb, max_kb, latency_ms_p50, dollars, freshness_ttl_s } = model.cost_model;
     let whole = |number: u64| Value::from(number as i64);
     let costs = [
@@ -65,11 +71,41 @@ pub fn of_new_block(facts: &RuleFacts<'_>, tool: &str) -> Result<Option<Annotati
     Ok(annotation)
 }
 
+/// What is shipped for the tools that get their first block with these keys, and would be hidden by it: a block stands for
+/// the whole model, so that it is written whole.
+pub fn hidden<'k>(
+    file: &SettingsFile,
+    keys: impl Iterator<Item = &'k KeyPath>,
+    annotations: &Annotations,
+) -> Vec<(KeyPath, Value, Annotation)> {
+    let mut blocks: BTreeMap<&str, BTreeSet<&KeyPath>> = BTreeMap::new();
+    for key in keys.filter(|key| key.0.len() > 2 && key.0[0] == TOOLS) {
+        blocks.entry(&key.0[1]).or_default().insert(key);
+    }
+    let mut hidden = Vec::new();
+    for (tool, said) in blocks {
+        let block = KeyPath::from([TOOLS, tool]);
+        let Some(annotation) = annotations.of(tool).filter(|_| file.get(&block).is_none()) else { continue };
+        for (field, value) in model_keys(&annotation.model) {
+            let key = field.iter().fold(block.clone(), |key, segment| key.child(*segment));
+            if !said.contains(&key) {
+                hidden.push((key, value, annotation.clone()));
+            }
+        }
+    }
+    hidden
+}
+
+/// All keys of a value model.
+fn model_keys(model: &ToolModel) -> Vec<(Vec<&str>, Value)> {
+    let links = (!model.follow_up.is_empty()).then(|| (vec!["follow_up"], link_list(&model.follow_up)));
+    classes(model).into_iter().chain(costs(model)).chain(links).collect()
+}
+
 /// What stands behind a key of such a block.
-pub fn shipped(annotation: &Annotation, n: u64) -> Evidence {
+pub fn shipped(annotation: &Annotation) -> Evidence {
     Evidence {
         counts: "shipped annotation, which a block without it would hide".to_owned(),
-        n,
         threshold: Some(annotation.origin.clone()),
         basis: Basis::Shipped,
         ..Evidence::default()

@@ -4,6 +4,7 @@
 //! Read it in this order: [`SettingsFile`] is the text with its places, [`Effective`] is the file laid over the built-in
 //! tree, [`Settings`] answers questions about it, [`apply`] edits, [`unified_diff`] shows, [`write_noted`] stores.
 
+pub mod annotations;
 pub mod claude;
 pub mod entries;
 pub mod finding;

@@ -130,9 +130,9 @@ impl Settings {
         overrides.chain([self.dedup.lru_size, 1]).max().unwrap_or(1)
     }
 
-    /// The value model of a tool: its own, else that of `*`. They are never mixed.
-    pub fn tool_model_for(&self, tool: &str) -> Option<&ToolModel> {
-        self.tools.get(tool).or_else(|| self.tools.get(ANY))
+    /// The value model of a tool: its own, else the shipped one, else that of `*`. They are never mixed.
+    pub fn tool_model_for<'m>(&'m self, tool: &str, shipped: Option<&'m ToolModel>) -> Option<&'m ToolModel> {
+        self.tools.get(tool).or(shipped).or_else(|| self.tools.get(ANY))
     }
 
     /// Keys that name a variant which is not there, and what that comes to.

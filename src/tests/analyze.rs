@@ -5,7 +5,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::harness::{Home, NOW_MS};
-use crate::settings::{SettingsFile, View};
+use crate::base::data::Data;
+use crate::rules::tool_keys::{kib, kib_at_least};
+use crate::settings::annotations::Annotations;
+use crate::settings::{Effective, SettingsFile, View};
 use crate::shell::arguments::Exit;
 
 const EVENTS: &str = ".config/devboy/telemetry/events/s.jsonl";
@@ -72,6 +75,31 @@ fn an_endpoint_that_repeats_gets_the_cache_that_its_repeats_need_and_the_effect_
     let second = home.run(&["tune", "analyze"]);
     assert_eq!((second.exit, second.out.as_str()), (Exit::Done, ""));
     assert!(second.err.contains("# nothing to change"));
+}
+
+#[test]
+fn a_new_block_of_a_tool_takes_nothing_away() {
+    let home = Home::new();
+    home.write(".config/devboy/pipeline_config.toml", "[enrichment]\nenabled = true\n");
+    // Every file is read, edited, and read as it was: what Edit makes stale counts.
+    let of_file = |file: usize| {
+        let calls = [("Read", file, 1000), ("Edit", 100 + file, 40), ("Read", file, 1000)];
+        let call = move |(at, (tool, body, tokens))| event(tool, 3 * file + at, body, tokens, tokens, "L3");
+        calls.into_iter().enumerate().map(call)
+    };
+    home.write(EVENTS, lines(&(0..20).flat_map(of_file).collect::<Vec<_>>()));
+    let report = home.json(&["tune", "analyze", "-q"]);
+    let findings = report["findings"].as_array().unwrap();
+    assert!(!findings.iter().any(|row| row["reason"].as_str().is_some_and(|why| why.contains("tokens less"))));
+    let file = SettingsFile::load(&home.config()).unwrap();
+    let annotations = Annotations::load(&Data::default()).unwrap();
+    for (tool, bytes) in [("Edit", 160.0), ("Read", 4_000.0)] {
+        let mut model = annotations.of(tool).unwrap().model;
+        (model.cost_model.typical_kb, model.cost_model.max_kb) = (kib(bytes), Some(kib_at_least(bytes)));
+        assert_eq!(Effective::resolve(&file).unwrap().settings.tools[tool], model);
+    }
+    let second = home.run(&["tune", "analyze"]);
+    assert_eq!((second.exit, second.out.as_str()), (Exit::Done, ""));
 }
 
 #[test]

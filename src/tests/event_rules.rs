@@ -14,9 +14,10 @@ use crate::base::shuffled::Chance;
 use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
 use crate::planner::numbers::PlannerThresholds;
-use crate::rules::annotations::Annotations;
+use crate::rules::proposal::Proposal;
 use crate::rules::tool_keys::link_list;
 use crate::rules::{REGISTER, RuleFacts, RuleThresholds, Speaks, judge_all};
+use crate::settings::annotations::Annotations;
 use crate::settings::finding::{Basis, Delta, Finding, Verdict};
 use crate::settings::tool_model::FollowUp;
 use crate::settings::{AgentClass, Effective, Settings, SettingsFile, View, WantedValue, apply};
@@ -69,6 +70,11 @@ pub(super) fn changes(findings: &[Finding]) -> Vec<WantedValue> {
     deltas(findings).into_iter().map(change).collect()
 }
 
+/// What becomes of a configuration by these findings.
+pub(super) fn settled(findings: Vec<Finding>, text: &str) -> Proposal {
+    Proposal::new(&Held::new(text).file, findings, &SHIPPED).unwrap()
+}
+
 /// Proposed values by key.
 fn proposed(rule: &str, observed: &Observed, text: &str) -> BTreeMap<String, String> {
     let spelled = |delta: Delta| (delta.key.to_string(), delta.to.to_string().trim().to_owned());
@@ -94,7 +100,7 @@ fn reason(rule: &str, observed: &Observed, text: &str) -> String {
 
 /// The text with everything that a rule proposes. A second run must have nothing to add.
 fn written(rule: &str, observed: &Observed, text: &str) -> String {
-    let new = apply(&Held::new(text).file, &changes(&spoken(rule, observed, text))).unwrap();
+    let new = settled(spoken(rule, observed, text), text).text;
     assert_eq!(proposed(rule, observed, &new), BTreeMap::new(), "a second run, over\n{new}");
     new
 }
@@ -620,7 +626,7 @@ fn a_tool_without_a_block_gets_one_that_starts_from_its_annotation() {
     shipped.cost_model.max_kb = Some(20.0);
     assert_eq!(model, shipped);
     let basis = |finding: &Finding| finding.evidence.basis;
-    assert!(spoken("R6", &seen, "").iter().any(|finding| basis(finding) == Basis::Shipped));
+    assert!(settled(spoken("R6", &seen, ""), "").findings.iter().any(|finding| basis(finding) == Basis::Shipped));
     // A block that a person wrote is not filled up.
     let own = "[tools.Read]\nvalue_class = \"optional\"\n";
     let keys: Vec<String> = proposed("R6", &seen, own).into_keys().collect();
@@ -756,6 +762,49 @@ fn links_of_a_shipped_annotation_are_judged_before_they_are_written() {
     let link = links.iter().find(|link| link.tool == "WebFetch").unwrap();
     assert_eq!(link.probability, 0.451);
     assert_eq!(links.len(), 1, "the others did not follow in 400 steps");
+    // All of them may be gone; then the block says so.
+    let never = Observed { follow_ups: vec![edge(2, 1, 1, 400, 9)], ..seen };
+    assert!(settings(&written("R6", &never, "")).tools["WebSearch"].follow_up.is_empty());
+}
+
+#[test]
+fn whatever_of_a_new_block_is_held_stands_there_as_shipped() {
+    for name in ["Edit", "Read", "WebSearch", "mcp__gitlab__get_issues"] {
+        let costs = ToolCosts { prefetches: 12, prefetches_judged: 12, prefetches_cited: 3, ..tool(40, 150, 150, 999) };
+        let costs = ToolCosts { tool: name.to_owned(), key: Some(name.to_owned()), ..costs };
+        let names = ["", name, "Read"].map(str::to_owned).to_vec();
+        let seen = Observed { names, follow_ups: vec![edge(2, 1, 390, 400, 9)], ..one_tool(costs) };
+        let found = judged_when(&[Speaks::Events, Speaks::AutoEnrichment], &seen, "");
+        let keys = deltas(&found).len();
+        assert!(keys >= 3, "{found:?}");
+        for held in 0..1 << keys {
+            let mut found = found.clone();
+            let proposals = found.iter_mut().filter(|finding| matches!(finding.verdict, Verdict::Propose(_)));
+            for (place, finding) in proposals.enumerate().filter(|(place, _)| held >> place & 1 == 1) {
+                finding.verdict = Verdict::Hold(format!("{place}"));
+            }
+            let said = deltas(&found);
+            let model = settings(&settled(found, "").text).tools.get(name).cloned();
+            let mut expected = SHIPPED.of(name).unwrap().model;
+            for Delta { key, to, .. } in &said {
+                let links = || to.as_array().unwrap().iter().map(|link| link.as_inline_table().unwrap());
+                match key.leaf().unwrap() {
+                    "typical_kb" => expected.cost_model.typical_kb = to.as_float().unwrap(),
+                    "max_kb" => expected.cost_model.max_kb = to.as_float(),
+                    "speculate" => expected.speculate = to.as_bool(),
+                    "follow_up" => {
+                        let wanted =
+                            |link: &FollowUp| links().find(|to| to["tool"].as_str() == Some(&link.tool)).cloned();
+                        expected.follow_up.retain(|link| wanted(link).is_some());
+                        let probability = |link: &FollowUp| wanted(link).unwrap()["probability"].as_float().unwrap();
+                        expected.follow_up.iter_mut().for_each(|link| link.probability = probability(link));
+                    }
+                    key => panic!("{key}"),
+                }
+            }
+            assert_eq!(model, (!said.is_empty()).then_some(expected), "{name}, held {held:b}");
+        }
+    }
 }
 
 // --- All -------------------------------------------------------------------------------------------------------------
@@ -801,7 +850,7 @@ fn the_same_responses_twice_change_nothing_the_second_time() {
         let rules: BTreeSet<&str> =
             first.iter().filter(|f| matches!(f.verdict, Verdict::Propose(_))).map(|f| f.rule).collect();
         assert_eq!(rules.into_iter().collect::<Vec<_>>(), ["R1", "R2", "R3", "R4", "R5", "R6"]);
-        let new = apply(&Held::new(old).file, &changes(&first)).unwrap();
+        let new = settled(first.clone(), old).text;
         assert_eq!(changes(&judged(&busy(), &new)).len(), 0, "{new}");
     }
 }

@@ -1,11 +1,10 @@
 //! Rule R7 over hand-made sums: the published vectors, what a new block must repeat, and what was not judged.
 
-use super::event_rules::{Held, SHIPPED, changes, judged_when};
+use super::event_rules::{Held, SHIPPED, changes, judged_when, settled};
 use crate::base::data::Data;
 use crate::frames::fingerprint::{Observed, ToolCosts};
 use crate::rules::r7_speculation::{FOR_THE_FILE, RULE, lines};
 use crate::rules::{RuleThresholds, Speaks};
-use crate::settings::apply;
 use crate::settings::finding::{Basis, Finding, Verdict};
 use crate::settings::tool_model::ToolModel;
 
@@ -42,7 +41,7 @@ fn meant(tools: &[ToolCosts], text: &str) -> Vec<String> {
 
 /// The text with everything that the rule proposes. A second run must have nothing to add.
 fn written(tools: &[ToolCosts], text: &str) -> String {
-    let new = apply(&Held::new(text).file, &changes(&spoken(tools, text))).unwrap();
+    let new = settled(spoken(tools, text), text).text;
     assert!(changes(&spoken(tools, &new)).is_empty(), "a second run, over\n{new}");
     new
 }
@@ -50,7 +49,7 @@ fn written(tools: &[ToolCosts], text: &str) -> String {
 /// Whether the planner is on, and whether a tool may be prefetched.
 fn state(text: &str, tool: &str) -> (bool, Option<bool>) {
     let settings = Held::new(text).settings;
-    (settings.enrichment.enabled, settings.tool_model_for(tool).and_then(|model| model.speculate))
+    (settings.enrichment.enabled, settings.tool_model_for(tool, None).and_then(|model| model.speculate))
 }
 
 // --- The published vectors -------------------------------------------------------------------------------------------
@@ -167,7 +166,8 @@ fn a_new_block_says_what_the_annotation_says_and_one_key_more() {
         let held = Held::new(&new).settings;
         let expected = ToolModel { speculate: Some(false), ..shipped };
         assert_eq!(held.tools, [(name.to_owned(), expected)].into(), "{name}:\n{new}");
-        for finding in spoken(&[tool(name, 12, 3)], "").iter().filter(|finding| finding.subject == name) {
+        let findings = settled(spoken(&[tool(name, 12, 3)], ""), "").findings;
+        for finding in findings.iter().filter(|finding| finding.subject == name) {
             let Verdict::Propose(delta) = &finding.verdict else { panic!("{finding:?}") };
             let is_copy = delta.key.leaf() != Some("speculate");
             assert_eq!(finding.evidence.basis == Basis::Shipped, is_copy, "{}", delta.key);

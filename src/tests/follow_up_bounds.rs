@@ -12,6 +12,7 @@ use crate::base::names::{Names, Sym};
 use crate::base::significance::{quantile_above, t_above, upper_tail};
 use crate::base::stats::{TargetVerdict, wilson};
 use crate::mine::follow_ups::FollowUps;
+use crate::mine::sizes::SizesBySession;
 use crate::rules::statistics;
 use crate::telemetry::log::EventLog;
 
@@ -204,4 +205,30 @@ fn the_backtest_of_bounds_sees_only_what_was_known() {
     let other = counted(&other, &[1, 2, 3]).coverage("bounds", &numbers);
     let same = other.weeks.iter().filter(|week| weeks.get(&week.week_ms) == Some(&week.judged)).count();
     assert_eq!(same, whole.weeks.len());
+}
+
+#[test]
+fn a_median_holds_as_long_as_no_half_lies_on_one_side_of_it() {
+    // What of the later answers lies within the median of the earlier ones, and what is said of that.
+    let typical = |bytes: &dyn Fn(usize, u32) -> u32| {
+        let mut log = log(3, 60, 0.5, 0.5);
+        log.events.iter_mut().enumerate().for_each(|(number, event)| event.bytes = bytes(number, event.session));
+        let numbers = statistics::numbers(&Data::default()).unwrap();
+        let sizes = SizesBySession::of_events(&log);
+        let coverage = sizes.coverage(("sizes", "answers"), Promise::About(0.5), 20, &numbers.backtest);
+        (coverage.share().value(), coverage.verdict())
+    };
+    // All alike, of a size that has no three digits in KiB, too; and three in ten below, one in ten above.
+    let is_kept =
+        |(share, verdict): (f64, TargetVerdict)| (share - 0.5).abs() < 0.005 && verdict == TargetVerdict::Pass;
+    for always in [2, 500, 4_000] {
+        assert!(is_kept(typical(&|_, _| always)), "{always}");
+    }
+    let mostly_alike = |number: usize| [10, 20, 30, 100, 100, 100, 100, 100, 100, 999][7 * number % 10];
+    assert!(is_kept(typical(&|number, _| mostly_alike(number))));
+    // What grows or shrinks for good breaks the promise.
+    let (grown, verdict) = typical(&|_, session| if session < 20 { 100 } else { 101 });
+    assert!(grown < 0.4 && verdict == TargetVerdict::Fail, "{grown}");
+    let (shrunk, verdict) = typical(&|_, session| if session < 20 { 100 } else { 99 });
+    assert!(shrunk > 0.6 && verdict == TargetVerdict::Fail, "{shrunk}");
 }

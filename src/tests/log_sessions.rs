@@ -8,6 +8,7 @@ use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
 use crate::base::unpack::Packing;
 use crate::logs::history::Eviction;
+use crate::logs::overview::Overview;
 use crate::logs::read;
 use crate::logs::read::Job;
 use crate::logs::trace::{FileTrace, NO_TIME, Place, Status};
@@ -454,6 +455,71 @@ fn a_compaction_of_a_subagent_leaves_the_main_thread_alone() {
     assert_eq!((told.call("c2").partition, told.call("c4").partition), (0, 1));
 }
 
+/// Evicted calls, each with the call before which it went, in order; and how many of them a micro-compaction cleared.
+fn evicted(told: &Told) -> (Vec<(Id, Id)>, u64) {
+    let id = |call: usize| told.history.calls[call].id;
+    let places = told.history.evictions.iter().map(|eviction| (id(eviction.call), id(eviction.before))).collect();
+    (places, Overview::of(&told.history).evictions)
+}
+
+/// A prompt and a call with its result behind it.
+fn turn(name: &str, parent: Option<&str>, call: &str) -> Vec<Record> {
+    let [ask, result] = ["a", "r"].map(|half| format!("{half}-{call}"));
+    let asked = asks(&format!("m-{call}"), call, "Read").link(&ask, Some(name));
+    vec![user(name, "go").link(name, parent), asked, answers(call, "x").link(&result, Some(&ask))]
+}
+
+#[test]
+fn a_conversation_that_goes_back_leaves_results_behind_and_compacts_nothing() {
+    let ids =
+        |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| (Id::of(a.as_bytes()), Id::of(b.as_bytes()))).collect();
+    // Two prompts, then another second one, another first one, and one behind that.
+    let records = [
+        turn("p1", Some("root"), "c1"),
+        turn("p2", Some("r-c1"), "c2"),
+        turn("q2", Some("r-c1"), "c3"),
+        turn("q1", Some("root"), "c4"),
+        turn("q3", Some("r-c4"), "c5"),
+    ]
+    .concat();
+    let whole = told(&records);
+    assert_eq!(evicted(&whole), (ids(&[("c2", "c3"), ("c1", "c4"), ("c3", "c4")]), 0));
+    assert_eq!((partitions(&whole), compactions(&whole)), (vec![0; 5], 0));
+    // What goes on from a prompt does not go on from the answer to it.
+    let again = [turn("p1", None, "c1"), turn("p2", Some("r-c1"), "c2"), turn("again", Some("p2"), "c3")].concat();
+    assert_eq!(evicted(&told(&again)), (ids(&[("c2", "c3")]), 0));
+    // However the log was cut, and whatever repeats it.
+    let text = log(&records);
+    for at in (0..records.len()).map(|count| log(&records[..count]).len()) {
+        assert_eq!(evicted(&Told::from_traces([("f", appended(&text, at))])), evicted(&whole));
+    }
+    assert_eq!(evicted(&Told::of(&[("f", &text), ("copy", &text)])), evicted(&whole));
+    // A fork that goes back takes nothing out of the context of what it was forked off.
+    let fork = [&records[..6], &turn("other", Some("root"), "c9")].concat();
+    let fork: Vec<Record> = fork.into_iter().map(|record| record.session("s-fork").at(60)).collect();
+    assert_eq!(evicted(&Told::of(&[("f", &text), ("fork", &log(&fork))])), evicted(&whole));
+}
+
+#[test]
+fn a_context_that_begins_anew_leaves_everything_behind() {
+    let ids =
+        |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| (Id::of(a.as_bytes()), Id::of(b.as_bytes()))).collect();
+    let start = [turn("p1", None, "c1"), turn("p2", Some("r-c1"), "c2")].concat();
+    let then = |said: Record| told(&[start.clone(), vec![said.clone()], turn("p3", Some("said"), "c3")].concat());
+    let said = |text: &str, parent| user("said", text).link("said", parent);
+    let gone: Vec<(Id, Id)> = ids(&[("c1", "c3"), ("c2", "c3")]);
+    for text in [
+        "<command-name>/clear</command-name>\n<command-message>clear</command-message>",
+        "Implement the following plan:\n",
+    ] {
+        assert_eq!(evicted(&then(said(text, Some("r-c2")))), (gone.clone(), 0), "{text}");
+    }
+    assert_eq!(evicted(&then(said("hello", None))), (gone, 0), "a prompt without anything before it");
+    for said in [said("<command-name>/cost</command-name>", Some("r-c2")), said("hello", None).without("parentUuid")] {
+        assert_eq!(evicted(&then(said)), (Vec::new(), 0));
+    }
+}
+
 #[test]
 fn a_micro_compaction_evicts_results_before_the_next_call() {
     let records = [
@@ -464,7 +530,8 @@ fn a_micro_compaction_evicts_results_before_the_next_call() {
         micro_compaction("b2", &["c1", "c3"]),
     ];
     let told = told(&records);
-    let expected = [Eviction { chain: 0, before: 2, call: 0 }, Eviction { chain: 0, before: 3, call: 2 }];
+    let cleared = |before, call| Eviction { chain: 0, before, call, is_left: false };
+    let expected = [cleared(2, 0), cleared(3, 2)];
     assert_eq!(told.history.evictions, expected);
     assert_eq!((partitions(&told), compactions(&told)), (vec![0, 0, 0], 0));
     // A fork repeats them.

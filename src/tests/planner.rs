@@ -22,8 +22,8 @@ use crate::planner::plan::{ExpectedCost, Plan, intent_boost, knapsack, plan};
 use crate::planner::prefetches::DeclineReason;
 use crate::planner::published;
 use crate::planner::value_models::{LayerPrecedence, Level, ModelLayers, Severity, ValueModel, ValueModels};
-use crate::rules::annotations::Annotations;
 use crate::settings::SettingsFile;
+use crate::settings::annotations::Annotations;
 use crate::settings::tool_model::{CostModel, FieldGroup, FollowUp, SideEffectClass, ToolModel, ValueClass};
 
 // ---- value models --------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ use crate::planner::selectivity::features::{Features, ListKind};
 use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::table::FollowUpLink;
 use crate::planner::selectivity::{SHEET, SelectivityThresholds};
-use crate::rules::annotations::Annotations;
+use crate::settings::annotations::Annotations;
 use crate::settings::tool_model::ToolModel;
 use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::Exit;

@@ -7,7 +7,7 @@ use crate::base::data::Data;
 use crate::commands::cli;
 use crate::logs::vocabulary::Vocabulary;
 use crate::rules::REGISTER;
-use crate::rules::annotations::Annotations;
+use crate::settings::annotations::Annotations;
 use crate::shell::arguments::Exit;
 
 fn root() -> &'static Path {

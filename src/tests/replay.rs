@@ -31,6 +31,7 @@ use crate::replay::{
     Decision, EffectsBaseline, HistoryPiece, Ledger, ReplayOptions, Scenario, SentAs, SessionProfile, Tape, TapeEntry,
     ToolKind, bounds, replay, replay_each,
 };
+use crate::settings::tool_model::ToolModel;
 use crate::settings::{AgentClass, Effective, Settings, SettingsFile, what_if};
 use crate::telemetry::PipelineEvent;
 
@@ -68,7 +69,8 @@ pub(super) struct Story {
 
 impl Story {
     pub(super) fn new(facts: Vec<BodyFacts>) -> Self {
-        let endpoint = |tool: &str, kind| Endpoint { tool: tool.to_owned(), class: tool.to_owned(), kind };
+        let endpoint =
+            |tool: &str, kind| Endpoint { tool: tool.to_owned(), class: tool.to_owned(), kind, shipped: None };
         let endpoints = vec![
             endpoint("Read", ToolKind::FileRead),
             endpoint("Bash", ToolKind::Other),
@@ -320,6 +322,22 @@ fn a_value_model_drops_answers_by_tool() {
     };
     assert_eq!(story(false).last(), SentAs::Reference(0));
     assert_eq!(story(true).last(), SentAs::AsIs);
+}
+
+#[test]
+fn a_shipped_value_model_drops_answers_unless_the_tool_has_a_block() {
+    let story = |key: &str, value: &str| {
+        let mut story = one_body().set(key, value);
+        story.tape.endpoints[1].shipped = Some(ToolModel { invalidates: vec!["Read".into()], ..ToolModel::default() });
+        story.again(0).show(1, |r| r.endpoint = 1).again(0).last()
+    };
+    assert_eq!(story("dedup.lru_size", "5"), SentAs::AsIs);
+    assert_eq!(
+        story("tools.\"*\".speculate", "false"),
+        SentAs::AsIs,
+        "that block is for tools of which nothing is known"
+    );
+    assert_eq!(story("tools.Bash.speculate", "false"), SentAs::Reference(0), "a block stands for the whole model");
 }
 
 #[test]

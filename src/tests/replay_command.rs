@@ -6,6 +6,7 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use super::harness::{CallLines, Home, all_bytes, hidden};
+use super::log_builder::{answers, asks, log, user};
 use crate::shell::arguments::Exit;
 
 /// A session of reads: every third body repeats, one is a table, one is numbered, one fails to be anything.
@@ -246,6 +247,57 @@ fn a_sweep_is_a_grid_and_each_cell_is_the_replay_of_its_configuration() {
     let hits = |cell: &Value| cell["published"]["layers"]["L0"]["responses"].as_u64().unwrap();
     assert!(hits(&cells[2]) > hits(&cells[0]), "a larger cache hits more often here");
     assert_eq!(hits(&cells[3]), 0, "no body is that large");
+}
+
+#[test]
+fn an_edit_drops_what_was_searched_and_the_report_says_what_that_costs() {
+    let call = |(number, tool, input, body): (usize, &str, &str, &str)| {
+        CallLines { session: "one", number, tool, input, body, model: "claude-opus-4-6" }.text()
+    };
+    let found = "src/a.rs:1: the same words again ".repeat(30);
+    let calls = [(0, "Grep", "src", found.as_str()), (1, "Edit", "src/a.rs", "done"), (2, "Grep", "src", &found)];
+    let home = Home::new();
+    home.write(".claude/projects/-home-u-p/one.jsonl", calls.map(call).concat());
+    let (plain, own) =
+        (home.write("plain.toml", ""), home.write("own.toml", "[tools.Edit]\nvalue_class = \"supporting\"\n"));
+    let figures = |config: &std::path::Path| {
+        let replay = home.json(&["replay", "--config", config.to_str().unwrap()])["replay"].clone();
+        let hits = replay["arms"][0]["savings"]["layers"]["L0"]["responses"].as_u64().unwrap();
+        (hits, replay["invalidation_tokens"].as_u64().unwrap())
+    };
+    let (hits, given_up) = figures(&plain);
+    assert_eq!(hits, 0, "the shipped annotation of Edit names Grep");
+    assert!(given_up > 100, "{given_up}");
+    assert_eq!(figures(&own), (1, 0), "a block stands for the whole model");
+}
+
+#[test]
+fn no_hint_points_into_what_a_conversation_left_behind() {
+    let turn = |name: &str, parent: &str, body: &str| {
+        let [ask, call, message] = ["a", "toolu", "m"].map(|half| format!("{half}_{name}"));
+        let said = user(name, "go").link(name, Some(parent));
+        let result = format!("r_{name}");
+        let asked = asks(&message, &call, "Bash").link(&ask, Some(name)).message("model", "claude-opus-4-6");
+        log(&[said, asked, answers(&call, body).link(&result, Some(&ask))])
+    };
+    let [trunk, branch] = ["the trunk ", "the branch "].map(|words| words.repeat(60));
+    // Of two branches each shows the same, and what was shown before them.
+    let first = turn("p1", "root", &trunk) + &turn("p2", "r_p1", &branch);
+    let back = first.clone() + &turn("p3", "r_p1", &branch) + &turn("p4", "r_p3", &trunk);
+    let on = first + &turn("p3", "r_p2", &branch) + &turn("p4", "r_p3", &trunk);
+    let hints = |text: &str| {
+        let home = Home::new();
+        home.write(".claude/projects/-home-u-p/one.jsonl", text);
+        let replay =
+            home.json(&["replay", "--emit-telemetry", home.path("events").to_str().unwrap()])["replay"].clone();
+        let what_if = home.json(&["what-if", "pipeline"]);
+        let cleared =
+            String::from_utf8(all_bytes(&home.path("events"))).unwrap().matches(r#""what":"cleared""#).count();
+        let hits = replay["arms"][0]["savings"]["layers"]["L0"]["responses"].as_u64().unwrap();
+        (hits, cleared, what_if.to_string().contains(r#""hints_held":0"#))
+    };
+    assert_eq!(hints(&on), (2, 0, true));
+    assert_eq!(hints(&back), (1, 1, true));
 }
 
 #[test]

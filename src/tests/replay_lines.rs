@@ -63,7 +63,7 @@ impl Read {
                 body_at_hand: BodyAtHand::default(),
             });
         }
-        let endpoint = Endpoint { tool: "Read".into(), class: "Read".into(), kind: ToolKind::FileRead };
+        let endpoint = Endpoint { tool: "Read".into(), class: "Read".into(), kind: ToolKind::FileRead, shipped: None };
         let tape = Tape {
             responses,
             evictions: Vec::new(),

@@ -15,8 +15,8 @@ use crate::logs::history::History;
 use crate::logs::values::{CallValues, ValueRows, gather};
 use crate::mine::projections::ToldHistory;
 use crate::planner::value_models::{LayerPrecedence, ModelLayers, ValueModels};
-use crate::rules::annotations::Annotations;
 use crate::settings::SettingsFile;
+use crate::settings::annotations::Annotations;
 
 /// A session in the making: steps that come one after the other.
 pub struct Script {

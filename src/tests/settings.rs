@@ -759,8 +759,8 @@ fn an_endpoint_override_comes_before_the_section() {
     ));
     assert_eq!(settings.shared_lru_size(), 9);
     assert_eq!(["a", "b", "c"].map(|e| settings.template_for(e)), [Some("own"), Some("t2"), None]);
-    assert_eq!(settings.tool_model_for("Read").unwrap().speculate, None);
-    assert_eq!(settings.tool_model_for("Other").unwrap().speculate, Some(false));
+    assert_eq!(settings.tool_model_for("Read", None).unwrap().speculate, None);
+    assert_eq!(settings.tool_model_for("Other", None).unwrap().speculate, Some(false));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use serde_json::json;
 
 use super::harness::{CallLines, Home, session};
+use crate::base::data::Data;
+use crate::settings::annotations::Annotations;
 use crate::shell::arguments::Exit;
 
 const TUNE: [&str; 3] = ["tune", "from-claude-logs", "--tools"];
@@ -112,10 +114,40 @@ fn a_follow_up_is_a_bound_for_as_many_later_steps_and_only_a_call_that_can_be_ma
     let probability = link["probability"].as_float().unwrap();
     assert!((probability - 100.0 / (100.0 + 2.63 * 2.63)).abs() < 0.01, "{probability}");
     assert_eq!(link["projection_arg"].as_str(), Some("file_path"));
-    // 180 of 200 Reads are followed by Grep, but a Read supplies no pattern.
-    assert!(tree["tools"]["Read"].get("follow_up").is_none(), "{text}");
+    // 180 of 200 Reads are followed by Grep, but a Read supplies no pattern: the shipped links stay, and name none.
+    let links = tree["tools"]["Read"]["follow_up"].as_array_of_tables().unwrap();
+    assert!(links.iter().all(|link| link["probability"].as_float() < Some(0.5)), "{text}");
     assert_eq!(tree["tools"]["Grep"]["cost_model"]["typical_kb"].as_float(), Some(0.0332));
     assert_eq!(tree["tools"]["Grep"]["cost_model"]["latency_ms_p50"].as_integer(), Some(500));
+}
+
+#[test]
+fn a_size_that_does_not_hold_leaves_the_shipped_one_in_the_block() {
+    let home = Home::new();
+    for number in 0..30 {
+        // Twenty days with long files, and five weeks with shorter ones.
+        let (size, day) = if number < 20 { (2_000, number) } else { (200, 20 + 4 * (number - 20)) };
+        let text = searching(&format!("s{number:02}"), 4, 10).replace("secretbody of some length", &"x".repeat(size));
+        let text = text.replace("2026-10-30", &format!("2026-{:02}-{:02}", 9 + day / 30, 1 + day % 30));
+        home.write(&format!(".claude/projects/-home-u-p/s{number:02}.jsonl"), text);
+    }
+    let outcome = home.run(&with(&["--explain"]));
+    assert!(outcome.out.contains("T1 hold Read: typical sizes do not hold on later sessions"), "{}", outcome.out);
+    let tree: toml_edit::DocumentMut = std::fs::read_to_string(home.config()).unwrap().parse().unwrap();
+    for tool in ["Grep", "Read"] {
+        let costs = Annotations::load(&Data::default()).unwrap().of(tool).unwrap().model.cost_model;
+        assert_eq!(tree["tools"][tool]["cost_model"]["typical_kb"].as_float(), Some(costs.typical_kb), "{tree}");
+    }
+    assert_eq!(home.run(&with(&["--check"])).exit, Exit::Done);
+}
+
+#[test]
+fn the_block_for_all_others_speaks_for_a_tool_without_one() {
+    let home = Home::new();
+    home.write(".config/devboy/pipeline_config.toml", "schema_version = 4\n\n[tools.\"*\"]\nspeculate = false\n");
+    mcp_session(&home, "a", "mcp__alpha__list", "x", 30);
+    let outcome = home.run(&with(&["--dry-run", "--explain"]));
+    assert!(outcome.out.contains("T1 hold mcp__alpha__list: `tools.\"*\"` speaks for it"), "{}", outcome.out);
 }
 
 #[test]

@@ -31,12 +31,13 @@ use crate::mine::observe::{EventGuide, EventSums};
 use crate::mine::sessions::session_uses_of_events;
 use crate::mine::sizes::SizesBySession;
 use crate::planner::numbers::PlannerThresholds;
-use crate::replay::input::{ReplayInput, tool_kind};
+use crate::replay::input::{ReplayInput, endpoint};
 use crate::replay::reach::Reach;
 use crate::replay::tape::Tape;
 use crate::replay::{EffectsBaseline, HistoryPiece, RecordedLog, ReplayOptions, Scenario, SessionProfile};
 use crate::rules::prefetching::Fetched;
 use crate::rules::{mined_planners, paying, statistics, t1_tools};
+use crate::settings::annotations::Annotations;
 use crate::settings::entries::RuleInputs;
 use crate::settings::formats::vocabularies;
 use crate::settings::{AgentClass, Settings, SettingsFile, classify_agent, write_private};
@@ -97,6 +98,8 @@ pub struct Responses {
     pub observed: Observed,
     /// The data files.
     pub data: Data,
+    /// Shipped value models.
+    pub annotations: Annotations,
     /// How each session was worked in.
     sessions: Vec<SessionUse>,
     origin: ResponseOrigin,
@@ -142,6 +145,7 @@ impl Responses {
             log,
             observed: Observed::default(),
             words,
+            annotations: Annotations::load(&data)?,
             data,
             origin: ResponseOrigin::Telemetry(Box::new(telemetry)),
             assumed,
@@ -176,6 +180,7 @@ impl Responses {
             observed: Observed::default(),
             words,
             assumed: data.parsed::<TelemetryRules>("telemetry.toml")?,
+            annotations: Annotations::load(&data)?,
             data,
             origin: ResponseOrigin::Logs(Box::new(input)),
             window: wanted.window.clone(),
@@ -286,8 +291,8 @@ impl Responses {
 
     fn recorded<'l>(&self, log: &'l EventLog) -> RecordedLog<'l> {
         let profile = |session| SessionProfile { model: String::new(), class: class_of(session) };
-        let kind = |tool: &str| tool_kind(&self.words, tool);
-        RecordedLog::new(log, self.sessions.iter().map(profile).collect(), &kind, self.assumed.handle_tokens)
+        let endpoint_of = |tool: &str, class: &str| endpoint(&self.words, &self.annotations, tool, class);
+        RecordedLog::new(log, self.sessions.iter().map(profile).collect(), &endpoint_of, self.assumed.handle_tokens)
     }
 
     /// What the planner of a configuration would have fetched ahead in the later sessions; none of telemetry, which holds no

@@ -15,7 +15,6 @@ use crate::commands::tune::{effects, refreshed, writing};
 use crate::mine::fingerprint_tables as fingerprints;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::TableFormat;
-use crate::rules::annotations::Annotations;
 use crate::rules::precedence::KeyOwners;
 use crate::rules::proposal::{Proposal, proposed, settle};
 use crate::rules::{Speaks, judge_events, r7_speculation, report as findings, statistics};
@@ -106,8 +105,6 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut found = settle(&view, &precedence, judge_events(&observed, &coverage, &responses.data, &view, &asked)?);
     whose.tell(&mut found);
     refreshed::gate(&file, &view, &mut responses, &mut found)?;
-    let annotations = Annotations::load(&responses.data)?;
-    r7_speculation::complete(&mut found, &file, &annotations);
     let judged_on = later.as_ref().unwrap_or(&responses.log);
     let (mut gate, mut found) = ProposalGate::pass(&file, &effective.settings, &responses, judged_on, found)?;
     // What was predicted in the weeks of the past has to have come true.
@@ -118,8 +115,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         }
     }
     whose.hold_what_does_not_pay(&mut found);
-    r7_speculation::complete(&mut found, &file, &annotations);
-    let proposal = Proposal::new(&file, found)?.titled(&file, &worth(&gate));
+    let proposal = Proposal::new(&file, found, &responses.annotations)?.titled(&file, &worth(&gate));
     let is_own = others.is_none();
     let too_few = later.is_none().then_some((sessions, sessions_min));
     let analysis = Analysis { file: &file, responses: &responses, gate, proposal, is_own, too_few };

@@ -31,13 +31,13 @@ use crate::planner::numbers::PlannerThresholds;
 use crate::planner::stage::PlannerStage;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::TableFormat;
-use crate::rules::annotations::Annotations;
 use crate::rules::precedence::KeyOwners;
 use crate::rules::prefetching::Prefetching;
 use crate::rules::proposal::{Proposal, settle};
 use crate::rules::{
     RuleFacts, Speaks, judge_all, p1_model, paying, prefetching, report as findings, statistics, t1_tools,
 };
+use crate::settings::annotations::Annotations;
 use crate::settings::finding::Finding;
 use crate::settings::{Effective, SettingsFile, View, classify_agent};
 use crate::shell::arguments::Exit;
@@ -133,7 +133,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let wanted = Wanted::of(&args.asked, input.window.clone(), &effective.settings);
     let found = profiles::gate(&file, &effective.settings, &wanted, &mut input, found, context)?;
-    let mut proposal = Proposal::new(&file, found)?;
+    let mut proposal = Proposal::new(&file, found, &Annotations::load(&input.data)?)?;
     if !file.existed {
         proposal = proposal.titled(&file, NO_TOKENS);
     }

@@ -16,7 +16,9 @@ use crate::replay::savings::{SavedBySession, shares, total};
 use crate::replay::{EffectsBaseline, Present, Scenario};
 use crate::report::numbers::thousands;
 use crate::rules::proposal::proposed;
+use crate::rules::tool_keys::hidden;
 use crate::rules::{r6_cost_models, r7_speculation, statistics};
+use crate::settings::annotations::Annotations;
 use crate::settings::entries::Predicted;
 use crate::settings::finding::{Delta, Effect, Finding, Verdict};
 use crate::settings::{Settings, SettingsFile};
@@ -74,7 +76,8 @@ impl ProposalGate {
             let places = [all, host];
             let grounds = grounds(&laid, &places, now);
             let (findings, groups) = (&findings, groups.clone());
-            let mut bench = ProposalReplay { file, laid: &laid, places, grounds: &grounds, sessions, findings, groups };
+            let (annotations, laid, grounds) = (&responses.annotations, &laid, &grounds);
+            let mut bench = ProposalReplay { file, annotations, laid, places, grounds, sessions, findings, groups };
             bench.judge(&resampling)
         })?;
         let ProposalEffects { present: [present, in_host], effects, intervals, alone, whole, fates, idle } = judged;
@@ -175,6 +178,7 @@ struct ProposalEffects {
 /// What proposals are replayed on.
 struct ProposalReplay<'b> {
     file: &'b SettingsFile,
+    annotations: &'b Annotations,
     laid: &'b Laid,
     /// Everything, and the host.
     places: [&'b Reach; 2],
@@ -195,7 +199,10 @@ impl ProposalReplay<'_> {
     /// The configuration with the proposals of some groups.
     fn with(&self, made: &[usize]) -> Result<Settings> {
         let members: Vec<usize> = made.iter().flat_map(|&group| self.groups[group].clone()).collect();
-        what_if(self.file, &changes(self.findings, &members))
+        let mut changes = changes(self.findings, &members);
+        let hidden = hidden(self.file, changes.iter().map(|(key, _)| key), self.annotations);
+        changes.extend(hidden.into_iter().map(|(key, value, _)| (key, value)));
+        what_if(self.file, &changes)
     }
 
     /// What configurations save more than another one, in both places.
@@ -399,11 +406,11 @@ fn shared(alone: &[SavedInBoth], last: &[SavedInBoth], whole: &SavedInBoth) -> V
     of_place(0).into_iter().zip(of_place(1)).map(|(all, host)| [all, host]).collect()
 }
 
-/// Proposals of one rule about one subject, by index; what was measured and what is shipped stand apart.
+/// Proposals of one rule about one subject, by index.
 fn groups(findings: &[Finding]) -> Vec<Vec<usize>> {
-    let mut groups: BTreeMap<(&str, &str, &str), Vec<usize>> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for (index, finding) in findings.iter().enumerate().filter(|(_, finding)| proposed(finding).is_some()) {
-        groups.entry((finding.rule, &finding.subject, finding.evidence.basis.into_str())).or_default().push(index);
+        groups.entry((finding.rule, &finding.subject)).or_default().push(index);
     }
     groups.into_values().collect()
 }

@@ -22,7 +22,7 @@ pub fn gate(file: &SettingsFile, view: &View<'_>, responses: &mut Responses, fin
     }
     let reason = if is_on(view) {
         let refreshes: Vec<Finding> = findings.iter().filter(|finding| is_refresh(finding)).cloned().collect();
-        let changed = SettingsFile::parse(&file.path, &Proposal::new(file, refreshes)?.text)?;
+        let changed = SettingsFile::parse(&file.path, &Proposal::new(file, refreshes, &responses.annotations)?.text)?;
         responses.fetched(file)?.zip(responses.fetched(&changed)?).and_then(|(now, then)| why_not(&now, &then))
     } else {
         Some("no effect: `enrichment.enabled` is false, so that nothing is called ahead with it".to_owned())

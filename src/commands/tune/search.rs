@@ -24,6 +24,7 @@ use crate::rules::precedence::KeyOwners;
 use crate::rules::proposal::{Proposal, closed, settle};
 use crate::rules::search::{Search, SearchInput, SearchThresholds};
 use crate::rules::{report as findings, search};
+use crate::settings::annotations::Annotations;
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::{Levers, SettingsScope};
 use crate::settings::formats::{load_config, vocabularies};
@@ -75,7 +76,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let searched = Searched { file: &file, view: &view, precedence: &precedence, against: against.as_ref() };
     let found = found(args, &searched, &reaches, &mut input)?;
     let of_client = of_client(&mut input, context)?;
-    let proposal = Proposal::new(&file, settle(&view, &precedence, search::findings(&found, &view)?))?;
+    let settled = settle(&view, &precedence, search::findings(&found, &view)?);
+    let proposal = Proposal::new(&file, settled, &Annotations::load(&input.data)?)?;
     input.tell(&args.asked.output, context)?;
     if !args.asked.output.quiet {
         warn_unknown(&file, context)?;

@@ -8,8 +8,8 @@ use toml_edit::Value;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::replay::{Scenario, Tape};
-use crate::rules::annotations::is_plain_name;
 use crate::rules::search::{KeyChange, SearchThresholds};
+use crate::settings::annotations::is_plain_name;
 
 /// What stands in a key for each of the endpoints.
 const ENDPOINT: &str = "<endpoint>";
