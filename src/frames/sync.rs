@@ -624,8 +624,8 @@ fn take_over(
     values.append(reading.trace.values, &symbols, source.counters.blocks);
     if plan.fate == FileUpdate::Grown {
         // The call of an answer may have been read in an earlier run.
-        let is_data = |tool| guide.values.data_tools.iter().any(|name| name == loaded.names.text(tool));
-        values.drop_data_keys(&rows.calls, is_data);
+        let names = &loaded.names;
+        values.drop_lists(&rows.calls, |tool, list| !guide.values.keeps(names.text(tool), list));
     }
     Arc::make_mut(&mut source.counters).append(reading.trace.counters);
     source.open_tail = reading.open_tail;

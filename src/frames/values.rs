@@ -14,7 +14,7 @@ use crate::logs::values::{GivenArgument, List, ListedValue, ValueKind, ValueRows
 pub const TABLES: [&str; 2] = ["listed", "given"];
 
 /// Versions of the tables and of the meaning of their columns.
-pub const VERSIONS: [(&str, u32); 2] = [("listed", 1), ("given", 1)];
+pub const VERSIONS: [(&str, u32); 2] = [("listed", 2), ("given", 1)];
 
 /// Bytes of a packed value: hash, directory, count, kind.
 const VALUE_BYTES: usize = 14;

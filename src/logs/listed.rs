@@ -70,6 +70,25 @@ pub(super) fn scan(draft: &mut ValueDraft<'_>, text: &[u8]) {
     }
 }
 
+/// Drafts what the published planner takes for paths in an answer of Glob, and in one of Grep: it looks at lines, whatever
+/// they say (Paper 3).
+pub(super) fn take(draft: &mut ValueDraft<'_>, text: &[u8]) {
+    let most = draft.rules.taken_max;
+    let lines = || text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
+    draft.take(List::LINE, lines().take(most));
+    let mut heads: Vec<&[u8]> = Vec::new();
+    for line in lines() {
+        let head = line[..memchr(b':', line).unwrap_or(line.len())].trim_ascii();
+        if !head.is_empty() && !heads.contains(&head) {
+            heads.push(head);
+            if heads.len() == most {
+                break;
+            }
+        }
+    }
+    draft.take(List::HEAD, heads.into_iter());
+}
+
 /// Whether the first line that is not blank begins with its number.
 fn is_numbered(text: &[u8]) -> bool {
     let text = text.trim_ascii_start();

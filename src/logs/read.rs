@@ -341,6 +341,6 @@ fn join(mut pieces: Vec<FileReading>, guide: ExtractionGuide<'_>) -> FileReading
         whole.failure = whole.failure.or(piece.failure);
         whole.trace.append(piece.trace);
     }
-    whole.trace.fold(&guide.values.data_tools);
+    whole.trace.fold(guide.values);
     whole
 }

@@ -51,7 +51,7 @@ impl<'v> Extractor<'v> {
     /// The rows collected so far.
     pub fn finish(mut self) -> FileTrace {
         self.trace.value_names = std::mem::take(&mut self.draft.values.names);
-        self.trace.fold(&self.draft.guide.values.data_tools);
+        self.trace.fold(self.draft.guide.values);
         self.trace
     }
 

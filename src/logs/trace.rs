@@ -11,6 +11,7 @@ use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
 use crate::base::showing::Showing;
 use crate::base::tokenizer::{Size, VOCABULARIES};
+use crate::logs::value_rules::ValueRules;
 use crate::logs::values::ValueRows;
 
 /// Milliseconds since 1970; [`NO_TIME`] when the record has none.
@@ -471,11 +472,10 @@ impl FileTrace {
         self.counters.append(later.counters);
     }
 
-    /// Brings together what belongs together ([`FileRows::fold`]). Of answers to `data_tools` the keys of JSON are not kept.
-    pub fn fold(&mut self, data_tools: &[String]) {
+    /// Brings together what belongs together ([`FileRows::fold`]), and drops the lists of answers that are not kept.
+    pub fn fold(&mut self, rules: &ValueRules) {
         self.rows.fold(&self.names);
-        let is_data = |tool| data_tools.iter().any(|name| name == self.names.text(tool));
-        self.values.drop_data_keys(&self.rows.calls, is_data);
+        self.values.drop_lists(&self.rows.calls, |tool, list| !rules.keeps(self.names.text(tool), list));
     }
 }
 

@@ -80,6 +80,8 @@ struct Head {
     found: u16,
     matches: u32,
     has_spellings: bool,
+    /// [`List::TAKEN`].
+    is_taken: bool,
 }
 
 /// No place: the value came after its list was full.
@@ -116,6 +118,7 @@ impl<'v> ValueDraft<'v> {
             self.open_sheet();
             listed::scan(self, text);
         }
+        listed::take(self, text);
         self.close_sheet(answer);
     }
 
@@ -138,12 +141,15 @@ impl<'v> ValueDraft<'v> {
     fn close_sheet(&mut self, answer: usize) {
         let AnswerLists { heads, start, flags, .. } = &mut self.sheet;
         self.found[*start..].sort_by_key(|found| found.list);
-        for Head { extractor, kept, found, matches, has_spellings, .. } in heads.drain(..).filter(|head| head.kept > 0)
-        {
+        let kept = heads.drain(..).filter(|head| head.kept > 0);
+        for Head { extractor, kept, found, matches, has_spellings, is_taken, .. } in kept {
             let values = *start..*start + usize::from(kept);
             *start = values.end;
             let all_lines = self.found[values].iter().all(|found| found.kind == ValueKind::Line);
-            let flags = *flags | if all_lines { List::FILES } else { 0 };
+            let flags = match is_taken {
+                true => List::TAKEN,
+                false => *flags | if all_lines { List::FILES } else { 0 },
+            };
             let list = List { block: 0, extractor, found, matches, flags, kept };
             self.lists.push(DraftList { answer, list, has_spellings });
         }
@@ -152,8 +158,19 @@ impl<'v> ValueDraft<'v> {
     /// A new list of the answer at hand, of which `cap` values are kept.
     pub(super) fn list(&mut self, extractor: &str, cap: u16) -> usize {
         let extractor = self.names.intern(extractor);
-        self.sheet.heads.push(Head { extractor, cap, kept: 0, found: 0, matches: 0, has_spellings: false });
+        let has_spellings = false;
+        self.sheet.heads.push(Head { extractor, cap, kept: 0, found: 0, matches: 0, has_spellings, is_taken: false });
         self.sheet.heads.len() - 1
+    }
+
+    /// The same of what the published planner takes for paths, however often it is told.
+    pub(super) fn take<'t>(&mut self, extractor: &str, texts: impl Iterator<Item = &'t [u8]>) {
+        let list = self.list(extractor, u16::MAX);
+        self.sheet.heads[list].is_taken = true;
+        for (place, text) in (0..).zip(texts) {
+            let value = if self.rules.is_over_long(text) { DraftValue::of(text) } else { self.path(text) };
+            self.add(list, place, ValueKind::Line, value);
+        }
     }
 
     /// Lists of the answer at hand.

@@ -5,6 +5,7 @@ use memchr::{memchr, memmem, memrchr};
 use serde::Deserialize;
 
 use crate::logs::path::has_drive;
+use crate::logs::values::List;
 
 /// The shipped rules.
 #[cfg(any(test, fuzzing))]
@@ -48,7 +49,11 @@ pub struct ValueRules {
     path_bytes_max: usize,
     path_arguments: Vec<String>,
     /// Tools in whose answers the keys of JSON are data.
-    pub data_tools: Vec<String>,
+    data_tools: Vec<String>,
+    /// Tools whose answers the published planner takes apart by lines.
+    listing_tools: Vec<String>,
+    /// What it takes of one answer.
+    pub taken_max: usize,
     extensions: WordSet,
     file_names: WordSet,
 }
@@ -59,6 +64,12 @@ impl ValueRules {
     pub fn shipped() -> Self {
         crate::base::data::typed(SHIPPED, "rules/projections.toml")
             .expect("the shipped rules/projections.toml parses; a test reads it")
+    }
+
+    /// Whether a list is kept of the answers of a tool.
+    pub fn keeps(&self, tool: &str, list: &List) -> bool {
+        let is_one_of = |tools: &[String]| tools.iter().any(|name| name == tool);
+        !(list.is_json() && is_one_of(&self.data_tools) || list.is_taken() && !is_one_of(&self.listing_tools))
     }
 
     /// Whether a word is the name of a file that is known as a whole.
@@ -84,6 +95,11 @@ impl ValueRules {
         }
         let led = [&b"./"[..], b"../", b"~/"].iter().any(|start| word.starts_with(start));
         led || (word[0] == b'/' && slash > 0) || self.is_file_name(&word[slash + 1..])
+    }
+
+    /// Whether a text is too long for a path.
+    pub fn is_over_long(&self, text: &[u8]) -> bool {
+        text.len() > self.path_bytes_max
     }
 
     fn is_path_long(&self, word: &[u8]) -> bool {

@@ -3,14 +3,14 @@
 //!
 //! They stand beside the rows of a file, not in them: only who looks for links between tools reads them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::base::id::{Id, IdMap, IdSet};
+use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
 use crate::logs::corpus::Corpus;
 use crate::logs::history::History;
@@ -48,13 +48,13 @@ pub struct ListedValue {
 pub struct List {
     /// Number of the answering block in its file.
     pub block: u32,
-    /// `path`, `url` or `id` in text, else the JSON path, which begins with `$`.
+    /// `path`, `url` or `id` in text, else the JSON path, which begins with `$`; [`List::LINE`] or [`List::HEAD`].
     pub extractor: Sym,
     /// Distinct values, those beyond the cap included.
     pub found: u16,
     /// Occurrences of all of them.
     pub matches: u32,
-    /// Bits: [`List::JSON`], [`List::CUT`], [`List::CONTEXT`], [`List::FILES`].
+    /// Bits: [`List::JSON`], [`List::CUT`], [`List::CONTEXT`], [`List::FILES`], [`List::TAKEN`].
     pub flags: u8,
     /// Values that were kept.
     pub kept: u16,
@@ -69,10 +69,22 @@ impl List {
     pub const CONTEXT: u8 = 4;
     /// Every path was a line of its own.
     pub const FILES: u8 = 8;
+    /// It is what the published planner takes for paths, whatever it is.
+    pub const TAKEN: u8 = 16;
+
+    /// Of these, the first lines, repeats included.
+    pub const LINE: &str = "line";
+    /// What stands before the colon in the first lines in which that is another.
+    pub const HEAD: &str = "head";
 
     /// Whether the list was found by a path of JSON keys.
     pub fn is_json(&self) -> bool {
         self.flags & Self::JSON != 0
+    }
+
+    /// Whether it tells nothing but what the published planner does.
+    pub fn is_taken(&self) -> bool {
+        self.flags & Self::TAKEN != 0
     }
 }
 
@@ -131,17 +143,17 @@ impl ValueRows {
         put_behind(&mut self.given, later.given);
     }
 
-    /// Drops the JSON lists of answers to tools in whose answers keys are data. Whether the tool was known when an
-    /// answer was read depends on how the file was cut, so this is done whenever more of the file is known.
-    pub fn drop_data_keys(&mut self, calls: &[CallRow], is_data: impl Fn(Sym) -> bool) {
-        if !self.lists.iter().any(List::is_json) {
+    /// Drops the lists of answers that are not kept for the tool that answered. Whether it was known when an answer was
+    /// read depends on how the file was cut, so this is done whenever more of the file is known.
+    pub fn drop_lists(&mut self, calls: &[CallRow], is_dropped: impl Fn(Sym, &List) -> bool) {
+        if !self.lists.iter().any(|list| list.is_json() || list.is_taken()) {
             return;
         }
-        let asked = calls.iter().filter(|row| row.asked.is_some_and(|asked| is_data(asked.tool)));
-        let data: IdSet<_> = asked.map(|row| row.call).collect();
-        let answered = calls.iter().filter(|row| data.contains(&row.call)).filter_map(|row| row.answered);
-        let blocks: BTreeSet<u32> = answered.map(|answered| answered.block).collect();
-        if !self.lists.iter().any(|list| list.is_json() && blocks.contains(&list.block)) {
+        let asked: IdMap<Id, Sym> = calls.iter().filter_map(|row| Some((row.call, row.asked?.tool))).collect();
+        let answered = calls.iter().filter_map(|row| Some((row.answered?.block, *asked.get(&row.call)?)));
+        let tools: BTreeMap<u32, Sym> = answered.collect();
+        let goes = |list: &List| tools.get(&list.block).is_some_and(|tool| is_dropped(*tool, list));
+        if !self.lists.iter().any(goes) {
             return;
         }
         let listed = std::mem::take(&mut self.listed);
@@ -149,7 +161,7 @@ impl ValueRows {
         self.lists.retain(|list| {
             let values = start..start + usize::from(list.kept);
             start = values.end;
-            let stays = !(list.is_json() && blocks.contains(&list.block));
+            let stays = !goes(list);
             if stays {
                 self.listed.extend_from_slice(&listed[values]);
             }
@@ -192,6 +204,15 @@ impl CallValues {
 
     /// The lists in the answer of a call, each with its values.
     pub fn lists(&self, call: usize) -> impl Iterator<Item = (&List, &[ListedValue])> {
+        self.all_lists(call).filter(|(list, _)| !list.is_taken())
+    }
+
+    /// What the published planner takes out of the answer of a call.
+    pub fn taken(&self, call: usize) -> impl Iterator<Item = (&List, &[ListedValue])> {
+        self.all_lists(call).filter(|(list, _)| list.is_taken())
+    }
+
+    fn all_lists(&self, call: usize) -> impl Iterator<Item = (&List, &[ListedValue])> {
         let place = &self.answers[call];
         let file = self.files.get(place.file);
         let (lists, listed) =

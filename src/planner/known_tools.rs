@@ -24,6 +24,8 @@ pub struct KnownLink<'m> {
     lists: Vec<Sym>,
     /// Whether words in running text do not count.
     lines_only: bool,
+    /// What the published extractor of the pair takes, among the names of values; none if it reads no text.
+    taken: Option<Sym>,
     name_value: u64,
 }
 
@@ -33,9 +35,11 @@ impl KnownLink<'_> {
         input_value(&mut [(self.name_value, value)])
     }
 
-    /// Whether the built-in extractor of a listing or search of files reads it.
-    pub fn is_listing(&self) -> bool {
-        self.lines_only
+    /// What the published planner takes of an answer: it reads it as text whatever it is, so that only its extractors for
+    /// listings and searches of files find something.
+    pub(super) fn taken<'v>(&self, told: ToldHistory<'v>, answer: usize) -> Vec<(&'v List, ListedValue)> {
+        let lists = told.values.taken(answer).filter(|(list, _)| self.taken == Some(list.extractor));
+        lists.flat_map(|(list, values)| values.iter().map(move |value| (list, *value))).collect()
     }
 
     /// What an answer offers to the link: values with their lists, in the order of the answer.
@@ -171,6 +175,7 @@ impl<'m> Resolve<'_, 'm> {
             arguments_max: if search { numbers.search_arguments_max } else { numbers.arguments_max },
             lists: lists.map(|(sym, _)| Sym(sym)).collect(),
             lines_only: pair.is_some_and(|pair| pair.extractor != AnswerList::Search),
+            taken: pair.and_then(|pair| pair.extractor.taken()).and_then(|name| values.find(name)),
             name_value: name_value(argument.unwrap_or_default()),
         }
     }

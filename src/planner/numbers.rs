@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::base::bootstrap::Resampling;
+use crate::logs::values::List;
 use crate::settings::tool_model::FollowUp;
 use crate::settings::tool_model::ValueClass;
 
@@ -150,6 +151,17 @@ pub enum AnswerList {
     Grep,
     /// Hits of a web search.
     Search,
+}
+
+impl AnswerList {
+    /// The list of what its published extractor takes of a text; none if it reads JSON only.
+    pub fn taken(self) -> Option<&'static str> {
+        match self {
+            Self::Glob => Some(List::LINE),
+            Self::Grep => Some(List::HEAD),
+            Self::Search => None,
+        }
+    }
 }
 
 /// `[race]`

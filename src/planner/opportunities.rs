@@ -4,7 +4,7 @@
 use crate::base::id::IdSet;
 use crate::base::names::Sym;
 use crate::logs::trace::Status;
-use crate::logs::values::ValueKind;
+use crate::logs::values::{List, ListedValue, ValueKind};
 use crate::mine::projections::ToldHistory;
 use crate::planner::contexts::PlannerContext;
 use crate::planner::known_tools::{AnswerEffect, KnownLink, KnownTools};
@@ -122,7 +122,13 @@ fn of_context(
         for &trigger in step {
             for (number, link) in reader.links(trigger) {
                 let start = found.len();
-                reader.offers(trigger, number, link, numbers.ranks_max, &mut found);
+                reader.offers(
+                    trigger,
+                    number,
+                    link,
+                    link.offered(told, trigger as usize, numbers.ranks_max),
+                    &mut found,
+                );
                 for moment in &mut found[start..] {
                     moment.outcomes = outcomes(told, known, numbers, link, moment, &context.calls[later..]);
                 }
@@ -237,11 +243,18 @@ impl<'a, 'm> OpportunityReader<'a, 'm> {
         (0..).zip(links)
     }
 
-    /// What an answer offers to a link.
-    pub fn offers(&self, trigger: u32, number: u16, link: &KnownLink<'_>, most: usize, found: &mut Vec<Opportunity>) {
+    /// What an answer offers to a link, out of the values that are taken from it.
+    pub fn offers(
+        &self,
+        trigger: u32,
+        number: u16,
+        link: &KnownLink<'_>,
+        values: Vec<(&List, ListedValue)>,
+        found: &mut Vec<Opportunity>,
+    ) {
         let row = &self.told.history.calls[trigger as usize];
         let mut new_rank = 0;
-        for (rank, (list, value)) in (1..).zip(link.offered(self.told, trigger as usize, most)) {
+        for (rank, (list, value)) in (1..).zip(values) {
             let already_read = self.asked.contains(&asked_key(link.to, link.argument, value.value));
             new_rank += u16::from(!already_read);
             found.push(Opportunity {

@@ -7,7 +7,6 @@ use std::ops::Range;
 use crate::base::names::{Names, Sym};
 use crate::logs::history::Call;
 use crate::logs::trace::{NO_TIME, Status};
-use crate::logs::values::List;
 use crate::mine::projections::ToldHistory;
 use crate::mine::runnable::Runnable;
 use crate::planner::bound::OfferedValues;
@@ -379,7 +378,8 @@ impl<'a> ContextWalk<'a> {
         let AnswerOffer { moments: mut offered, mut ranges } = AnswerOffer::default();
         for (number, link) in self.reader.links(trigger) {
             let start = offered.len();
-            self.reader.offers(trigger, number, link, self.policy.numbers.judge.ranks_max, &mut offered);
+            let values = link.offered(self.told, trigger as usize, self.policy.numbers.judge.ranks_max);
+            self.reader.offers(trigger, number, link, values, &mut offered);
             let edge = (self.told.history.calls[trigger as usize].tool, link.to);
             let read = offered[start..].iter().filter(|moment| moment.already_read).count() as u64;
             self.hold(edge, DeclineReason::AlreadyRead, read);
@@ -403,16 +403,12 @@ impl<'a> ContextWalk<'a> {
         }
     }
 
-    /// The published planner, in the wiring of its host: it reads the answer as text whatever it is, so that only the
-    /// built-in extractors for listings find something.
+    /// The published planner, in the wiring of its host.
     fn published(&mut self, trigger: u32, probability_min: f64) -> Vec<Planned> {
         let JudgedPlanner { known, models, numbers, enrichment, .. } = *self.policy;
         let mut offered = Vec::new();
-        for (number, link) in self.reader.links(trigger).filter(|(_, link)| link.is_listing()) {
-            let start = offered.len();
-            self.reader.offers(trigger, number, link, link.arguments_max, &mut offered);
-            let is_json = offered[start..].iter().any(|moment| moment.flags & List::JSON != 0);
-            offered.truncate(if is_json { start } else { offered.len() });
+        for (number, link) in self.reader.links(trigger) {
+            self.reader.offers(trigger, number, link, link.taken(self.told, trigger as usize), &mut offered);
         }
         offered.retain(|moment| published::is_speculatable(&known.get(moment.to).model.model));
         if offered.is_empty() {

@@ -139,6 +139,24 @@ fn as_published_a_prefetch_that_is_won_spares_nothing() {
     );
 }
 
+/// A7: of text it takes lines for paths, whatever they say and however often.
+#[test]
+fn as_published_every_line_is_a_path() {
+    let planned = |tool: &str, answer: &str| {
+        let script = Script::new("s").step(&[(tool, json!({ "pattern": "x" }), answer)]).read("src/a.rs");
+        ends(&Replay::of(&Scene::of(&[script])).published())
+    };
+    let [a, b] = ["src/a.rs", "src/b.rs"].map(path);
+    assert_eq!(planned("Glob", "No files found"), BTreeMap::from([("wasted", 1)]));
+    let twice = planned("Glob", &format!("  {a}\n\n{a}\n{b}\nsrc/c.rs"));
+    assert_eq!(twice, BTreeMap::from([("already_fetched", 1), ("wasted", 1), ("won", 1)]));
+    assert_eq!(planned("Glob", &json!([a, b]).to_string()), BTreeMap::from([("wasted", 1)]));
+    let header = planned("Grep", &format!("Found 3 files\n{a}\n{b}\nsrc/c.rs"));
+    assert_eq!(header, BTreeMap::from([("wasted", 2), ("won", 1)]));
+    let drive = planned("Grep", &format!("C:\\p\\q.rs:3:x\n{a}:1:y\n{a}:2:z"));
+    assert_eq!(drive, BTreeMap::from([("wasted", 1), ("won", 1)]));
+}
+
 /// D2: the race runs against the clock of the log.
 #[test]
 fn a_prefetch_that_the_log_leaves_no_time_for_is_late() {
