@@ -505,7 +505,7 @@ fn a_context_that_begins_anew_leaves_everything_behind() {
     let ids =
         |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| (Id::of(a.as_bytes()), Id::of(b.as_bytes()))).collect();
     let start = [turn("p1", None, "c1"), turn("p2", Some("r-c1"), "c2")].concat();
-    let then = |said: Record| told(&[start.clone(), vec![said.clone()], turn("p3", Some("said"), "c3")].concat());
+    let then = |said: Record| told(&[start.clone(), vec![said], turn("p3", Some("said"), "c3")].concat());
     let said = |text: &str, parent| user("said", text).link("said", parent);
     let gone: Vec<(Id, Id)> = ids(&[("c1", "c3"), ("c2", "c3")]);
     for text in [
