@@ -350,7 +350,7 @@ fn a_subagent_whose_own_file_was_cut_off_is_counted_as_its_parent_saw_it() {
     let before = counted(&home);
     assert_eq!(before, (2, 2));
     let asked = prompt("q2").at(2).session("s").agent("a1");
-    home.write(".claude/projects/p/s/subagents/agent-a1.jsonl", log(&[asked.clone()]));
+    home.write(".claude/projects/p/s/subagents/agent-a1.jsonl", log(std::slice::from_ref(&asked)));
     assert_eq!(counted(&home), before);
     let whole = [asked, seen.agent("a1").at(3)];
     home.write(".claude/projects/p/s/subagents/agent-a1.jsonl", log(&whole));
