@@ -5,7 +5,7 @@
 //! (place, time, ids), never by the order in which files were read.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -626,56 +626,87 @@ fn evictions(files: &[File<'_>], history: &History) -> Vec<Eviction> {
     out
 }
 
-/// A place where a conversation goes on from an earlier one, or from nothing: the results in between are not in its context.
-struct Rewind<'a> {
-    file: &'a File<'a>,
-    /// Chain of the file.
-    chain: u32,
-    /// The first record that is left behind, and the record with which it goes on.
-    records: Range<u32>,
-}
+/// The records that a conversation left behind in a chain of its file: from the first of them up to the one with which it goes
+/// on from an earlier place, or from nothing.
+type Rewind = (u32, Range<u32>);
 
-/// Where conversations go back, or begin anew, with calls in between.
-fn rewinds<'a>(files: &'a [File<'a>]) -> Vec<Rewind<'a>> {
-    let mut rewinds = Vec::new();
-    for file in files.iter().filter(|file| !file.is_repeated) {
+/// Where conversations go back, or begin anew, file by file, in the order in which they do.
+fn rewinds<'a>(files: &'a [File<'a>]) -> Vec<(&'a File<'a>, Vec<Rewind>)> {
+    let of_file = |file: &File<'_>| {
+        let mut rewinds = Vec::new();
         let mut said: IdMap<(u32, Id), u32> = IdMap::default();
         for mark in file.rows.rows.marks.iter().filter(|mark| mark.kind == MarkKind::Said) {
             let MarkRow { chain, record, id, other, .. } = *mark;
             // What it goes on from, if that was said itself; else what was said first behind the same record.
             let first = if other.is_some() { *said.entry((chain, other)).or_insert(record) } else { 0 };
             said.entry((chain, id)).or_insert(record);
-            let records = first..record;
-            let is_left = |asked: ToolUse| asked.chain == chain && records.contains(&asked.record);
-            if !records.is_empty() && file.rows.rows.calls.iter().filter_map(|row| row.asked).any(is_left) {
-                rewinds.push(Rewind { file, chain, records });
-            }
+            rewinds.extend((first < record).then_some((chain, first..record)));
         }
-    }
-    rewinds
+        rewinds
+    };
+    let whole = files.iter().filter(|file| !file.is_repeated);
+    whole.map(|file| (file, of_file(file))).filter(|(_, rewinds)| !rewinds.is_empty()).collect()
 }
 
 /// The results that conversations left behind, each with the first call behind that. Where a fork goes back, what it was
 /// forked off does not.
-fn left(rewinds: &[Rewind<'_>], history: &History, index: &IdMap<Id, usize>) -> BTreeMap<usize, usize> {
+fn left(rewinds: &[(&File<'_>, Vec<Rewind>)], history: &History, index: &IdMap<Id, usize>) -> BTreeMap<usize, usize> {
     let mut left: BTreeMap<usize, usize> = BTreeMap::new();
-    for Rewind { file, chain, records } in rewinds {
-        let is_own = |call: usize| {
-            let chain_of = &history.chains[history.calls[call].chain as usize];
-            chain_of.place == Place::Main && file.chains[*chain as usize] == Some(chain_of.session)
-        };
-        let asked = file.rows.rows.calls.iter().filter_map(|row| Some((row.asked?, *index.get(&row.call)?)));
-        let asked = asked.filter(|(asked, call)| asked.chain == *chain && is_own(*call));
-        let (gone, later): (Vec<_>, Vec<_>) =
-            asked.filter(|(asked, _)| asked.record >= records.start).partition(|(asked, _)| asked.record < records.end);
-        let first = |calls: Vec<(ToolUse, usize)>| calls.into_iter().map(|(_, call)| call).min();
-        let Some((first, next)) = first(gone).zip(first(later)) else { continue };
-        let is_alike = |call: &usize| history.calls[*call].partition == history.calls[next].partition;
-        for call in (first..next).filter(is_alike) {
-            left.entry(call).and_modify(|before| *before = next.min(*before)).or_insert(next);
+    for (file, rewinds) in rewinds {
+        let mut chains: BTreeMap<u32, RewoundChain> = BTreeMap::new();
+        let calls = file.rows.rows.calls.iter().filter_map(|row| Some((row.asked?, *index.get(&row.call)?)));
+        for (asked, call) in calls {
+            let chain = &history.chains[history.calls[call].chain as usize];
+            if chain.place == Place::Main && file.chains[asked.chain as usize] == Some(chain.session) {
+                chains.entry(asked.chain).or_default().calls.push((asked.record, call));
+            }
+        }
+        chains.values_mut().for_each(RewoundChain::ready);
+        for (chain, records) in rewinds {
+            if let Some(chain) = chains.get_mut(chain) {
+                chain.go_back(records, history, &mut left);
+            }
         }
     }
     left
+}
+
+/// The calls of a chain that goes back.
+#[derive(Default)]
+struct RewoundChain {
+    /// Record and call, in the order of records.
+    calls: Vec<(u32, usize)>,
+    /// By place in `calls`: the first call there or behind.
+    first_from: Vec<usize>,
+    /// Places of calls that nothing left behind yet: the first time decides, so that each is looked at once.
+    here: BTreeSet<usize>,
+}
+
+impl RewoundChain {
+    fn ready(&mut self) {
+        self.calls.sort_unstable();
+        let behind = self.calls.iter().rev().scan(usize::MAX, |first, (_, call)| {
+            *first = (*first).min(*call);
+            Some(*first)
+        });
+        self.first_from = behind.collect();
+        self.first_from.reverse();
+        self.here = (0..self.calls.len()).collect();
+    }
+
+    fn go_back(&mut self, records: &Range<u32>, history: &History, left: &mut BTreeMap<usize, usize>) {
+        let place = |end: u32| self.calls.partition_point(|(record, _)| *record < end);
+        let (start, end) = (place(records.start), place(records.end));
+        let Some(&next) = self.first_from.get(end) else { return };
+        let gone: Vec<usize> = self.here.range(start..end).copied().collect();
+        for place in gone {
+            self.here.remove(&place);
+            let (_, call) = self.calls[place];
+            if call < next && history.calls[call].partition == history.calls[next].partition {
+                left.entry(call).and_modify(|before| *before = next.min(*before)).or_insert(next);
+            }
+        }
+    }
 }
 
 /// The marks of micro-compactions, file by file.

@@ -123,13 +123,28 @@ fn many_side_chains(size: usize) -> Vec<String> {
     vec![log(&inline.chain(progress).collect::<Vec<_>>())]
 }
 
-const SHAPES: [Shape; 6] = [
+/// A conversation that begins anew before each call.
+fn many_beginnings(size: usize) -> Vec<String> {
+    let turn = |at: usize| std::iter::once(user(&format!("p{at}"), "go").at(at as u32)).chain(call(at));
+    vec![log(&(0..size).flat_map(turn).collect::<Vec<_>>())]
+}
+
+/// One that goes back to its first prompt before each call.
+fn many_rewinds(size: usize) -> Vec<String> {
+    let prompt = |at: usize| user(&format!("p{at}"), "go").link(&format!("p{at}"), Some("root")).at(at as u32);
+    let turn = |at: usize| std::iter::once(prompt(at)).chain(call(at));
+    vec![log(&(0..size).flat_map(turn).collect::<Vec<_>>())]
+}
+
+const SHAPES: [Shape; 8] = [
     ("cleared results", cleared),
     ("many files", many_files),
     ("many sessions in a file", many_sessions),
     ("many copies", many_copies),
     ("many parts of a copy", many_parts),
     ("many side chains", many_side_chains),
+    ("many beginnings", many_beginnings),
+    ("many rewinds", many_rewinds),
 ];
 
 /// Steps of everything that is done with the rows of logs, reading included.
