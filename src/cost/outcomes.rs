@@ -63,7 +63,7 @@ fn read_again(timeline: &Timeline) -> HashSet<u32> {
             };
             if call.tool != read {
                 seen.remove(&call.path);
-            } else if !call.is_error && !seen.entry(call.path).or_default().insert(call.text) {
+            } else if !call.is_error && call.text.is_some() && !seen.entry(call.path).or_default().insert(call.text) {
                 again.insert(block.call);
             }
         }

@@ -142,7 +142,7 @@ impl Telling<'_> {
             }
             lines.push(("projects", self.largest(&projects, "project")));
             lines.push(("models", self.largest(&spent.by_model, "model")));
-            if spent.by_day.len() > 1 {
+            if spent.by_day.keys().filter(|day| *day != UNDATED).count() > 1 {
                 lines.push(("days", self.days(&spent.by_day)));
             }
         }

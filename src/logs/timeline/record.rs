@@ -459,7 +459,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
                 tokens: self.tokens(bytes),
                 call: block.call,
                 tool: self.out.names.intern(&String::from_utf8_lossy(&block.tool)),
-                named: if block.part == DraftKind::Result { Id::of(bytes) } else { Id::NONE },
+                named: if is_whole_result(block) { Id::of(bytes) } else { Id::NONE },
                 file_kind: Sym::default(),
             };
             if let Some(path) = path_of(envelope, block, bytes) {
@@ -655,6 +655,11 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             _ => {}
         }
     }
+}
+
+/// Whether all of a result is held: of a longer one the start alone would not tell it from another.
+fn is_whole_result(block: &DraftBlock) -> bool {
+    block.part == DraftKind::Result && block.beyond.bytes == 0
 }
 
 /// The file that a call names, normalised.

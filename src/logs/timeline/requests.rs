@@ -90,7 +90,7 @@ pub struct ToolCall {
     pub asked: u32,
     /// Index into [`Timeline::blocks`] of the result, [`NONE`] if there is none.
     pub answered: u32,
-    /// Names the text of the result.
+    /// Names the text of the result; none where not all of it was held.
     pub text: Id,
     /// Whether the result is an error.
     pub is_error: bool,

@@ -135,7 +135,7 @@ pub struct BlockRow {
     pub call: Id,
     /// Tool of a call.
     pub tool: Sym,
-    /// Of a call the pseudonym of the file that it names, of a result the name of its text.
+    /// Of a call the pseudonym of the file that it names, of a result the name of its text, if all of it was held.
     pub named: Id,
     /// What that file is, by `file_kinds` of `rules/timeline.toml`; the empty name if it names none.
     pub file_kind: Sym,
