@@ -44,6 +44,19 @@ pub fn sum_interval(values: &[f64], sessions: usize, resampling: &Resampling, ta
     Some(ends((0..resampling.samples).map(sum), tail))
 }
 
+/// Both ends of the 95 % interval of an estimate with this standard error, from what samples gave, each in units of its own
+/// standard error (bootstrap-t: Efron 1982; Efron and Tibshirani 1993, 12.5); none without samples. Sessions that are all
+/// alike have no error of their own: that of the estimate stands in.
+pub fn studentised(estimate: f64, error: f64, samples: impl Iterator<Item = (f64, Option<f64>)>) -> Option<(f64, f64)> {
+    let mut samples = samples.map(|(drawn, own)| {
+        let own = own.filter(|own| *own > 0.0).unwrap_or(error);
+        if own > 0.0 { (drawn - estimate) / own } else { 0.0 }
+    });
+    let first = samples.next()?;
+    let (low, high) = ends(std::iter::once(first).chain(samples), TAIL);
+    Some((estimate - high * error, estimate - low * error))
+}
+
 /// What was drawn (there is something), but for `tail` on either side.
 fn ends(drawn: impl Iterator<Item = f64>, tail: f64) -> (f64, f64) {
     let mut drawn: Vec<f64> = drawn.collect();

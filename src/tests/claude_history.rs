@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::timeline_builder::{NOON, Story};
+use crate::base::bootstrap::next;
 use crate::base::data::Data;
 use crate::base::id::Id;
 use crate::logs::timeline::requests::Timeline;
@@ -100,6 +101,30 @@ proptest! {
         prop_assert_eq!((alone.control, alone.change.unwrap() < -0.3), (None, true));
         prop_assert_eq!(told(&timeline, &forecast("all", -0.5), Some(other)).verdict, CameTrue::TooEarly);
     }
+}
+
+#[test]
+fn of_sessions_that_are_as_uneven_as_real_ones_the_interval_holds_what_it_says() {
+    let mut state = 11;
+    let mut uniform = || (next(&mut state) >> 11) as f64 / (1_u64 << 53) as f64;
+    let held = (0..60).filter(|_| {
+        let mut log = Story::new();
+        for number in 0..40_i64 {
+            // The largest tenth asks about half of all.
+            let requests = (2.0 / (1.0 - 0.98 * uniform()).powf(0.7)) as u64;
+            let share = uniform() * if requests > 6 { 1.0 } else { 0.4 };
+            let start = if number < 20 { number * 10_000 } else { 1_000_000 + number * 10_000 };
+            log.at(start).session(&format!("s{number}"), "/p");
+            for _ in 0..requests {
+                let read = (share * 100_000.0) as u64;
+                log.human(40).ask(read, 100_000 - read, 0).says(10).wait(30);
+            }
+        }
+        let found = told(&log.done(), &forecast("all", -0.3), None);
+        found.lower.unwrap() <= 0.0 && 0.0 <= found.upper.unwrap()
+    });
+    let held = held.count();
+    assert!(held >= 53, "the interval of 95 % held the truth in {held} of 60");
 }
 
 #[test]

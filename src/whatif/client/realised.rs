@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::bootstrap::{Resampling, below};
+use crate::base::bootstrap::{Resampling, below, studentised};
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::id::Id;
@@ -99,6 +99,15 @@ struct RatioSums {
     beside: [f64; 2],
 }
 
+impl RatioSums {
+    fn sum(sessions: &[Self]) -> Self {
+        let add = |a: [f64; 2], b: [f64; 2]| [a[0] + b[0], a[1] + b[1]];
+        sessions
+            .iter()
+            .fold(Self::default(), |sum, one| Self { of: add(sum.of, one.of), beside: add(sum.beside, one.beside) })
+    }
+}
+
 /// Holds a forecast against what was billed.
 pub fn realised(
     timeline: &Timeline,
@@ -126,17 +135,7 @@ pub fn realised(
     if count_before < rules.before_min || count_after < rules.after_min {
         return early;
     }
-    let Some(told) = difference(&before, &after) else { return early };
-    let mut state = rules.resampling.seed;
-    let mut drawn: Vec<f64> = (0..rules.resampling.samples)
-        .filter_map(|_| {
-            let (before, after) = (sample(&before, &mut state), sample(&after, &mut state));
-            difference(&before, &after)
-        })
-        .collect();
-    drawn.sort_by(f64::total_cmp);
-    let end = |share: f64| drawn.get((drawn.len().saturating_sub(1) as f64 * share).round() as usize).copied();
-    let (Some(lower), Some(upper)) = (end(0.025), end(0.975)) else { return early };
+    let Some((told, lower, upper)) = interval(&before, &after, &rules.resampling) else { return early };
     let forecast = change.forecast;
     let verdict = if lower > forecast.upper {
         CameTrue::No
@@ -197,15 +196,44 @@ fn sides(timeline: &Timeline, prices: &Prices, change: &SettingChange<'_>) -> (V
     (before, after)
 }
 
-/// By how much what the change concerns became more expensive, over what it does not concern, less one.
-fn difference(before: &[RatioSums], after: &[RatioSums]) -> Option<f64> {
-    let ratio = |sessions: &[RatioSums], side: fn(&RatioSums) -> [f64; 2]| {
-        let (cost, by) = sessions.iter().map(side).fold((0.0, 0.0), |sum, one| (sum.0 + one[0], sum.1 + one[1]));
-        (cost > 0.0 && by > 0.0).then(|| cost / by)
+/// By how much what the change concerns became more expensive, over what it does not concern, less one, with both ends of
+/// its 95 % interval over sessions; none where one of the sides has no cost. Ratios are drawn by their logarithms: twice
+/// as expensive is as far off as half.
+fn interval(before: &[RatioSums], after: &[RatioSums], resampling: &Resampling) -> Option<(f64, f64, f64)> {
+    let (seen, error) = difference(before, after)?;
+    let mut state = resampling.seed;
+    let drawn = (0..resampling.samples).filter_map(|_| {
+        let (before, after) = (sample(before, &mut state), sample(after, &mut state));
+        difference(&before, &after)
+    });
+    let (lower, upper) = studentised(seen, error?, drawn)?;
+    Some((seen.exp_m1(), lower.min(seen).exp_m1(), upper.max(seen).exp_m1()))
+}
+
+/// The logarithm of that change, and its standard error: that of ratios of sums over sessions, by their linear terms
+/// (Cochran 1977, 6.3); none of a single session.
+fn difference(before: &[RatioSums], after: &[RatioSums]) -> Option<(f64, Option<f64>)> {
+    let (sum_before, sum_after) = (RatioSums::sum(before), RatioSums::sum(after));
+    let has_control = ratio(sum_before.beside).is_some() && ratio(sum_after.beside).is_some();
+    let level = |sums: &RatioSums| {
+        let beside = if has_control { ratio(sums.beside)? } else { 1.0 };
+        Some((ratio(sums.of)? / beside).ln())
     };
-    let change = ratio(after, |sums| sums.of)? / ratio(before, |sums| sums.of)?;
-    let beside = ratio(after, |sums| sums.beside).zip(ratio(before, |sums| sums.beside));
-    Some(change / beside.map_or(1.0, |(after, before)| after / before) - 1.0)
+    let variance = |sessions: &[RatioSums], sums: &RatioSums| {
+        let term = |[cost, by]: [f64; 2], sum: [f64; 2]| cost / sum[0] - by / sum[1];
+        let of_session =
+            |one: &RatioSums| term(one.of, sums.of) - if has_control { term(one.beside, sums.beside) } else { 0.0 };
+        let n = sessions.len() as f64;
+        (n > 1.0).then(|| n / (n - 1.0) * sessions.iter().map(|one| of_session(one).powi(2)).sum::<f64>())
+    };
+    let change = level(&sum_after)? - level(&sum_before)?;
+    let variances = variance(before, &sum_before).zip(variance(after, &sum_after));
+    Some((change, variances.map(|(before, after)| (before + after).sqrt())))
+}
+
+/// Cost over what it is divided by; none without either.
+fn ratio([cost, by]: [f64; 2]) -> Option<f64> {
+    (cost > 0.0 && by > 0.0).then(|| cost / by)
 }
 
 fn sample(sessions: &[RatioSums], state: &mut u64) -> Vec<RatioSums> {

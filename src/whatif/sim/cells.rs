@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::bootstrap::{Resampling, TAIL, below};
+use crate::base::bootstrap::{Resampling, below, studentised};
 use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::base::names::Sym;
@@ -245,25 +245,19 @@ impl Drawn {
         let seen = RatioSums::of(pairs.iter());
         let (change, error) = (seen.change()?, seen.error()?);
         let mut state = resampling.seed;
-        let (n, mut squares) = (pairs.len() as f64, 0.0);
+        let (n, mut count, mut squares) = (pairs.len() as f64, 0.0, 0.0);
         let samples = (0..resampling.samples).filter_map(|_| {
             let drawn = RatioSums::of(pairs.iter().map(|_| &pairs[below(pairs.len(), &mut state)]));
             let distance = drawn.change()? - change;
-            squares += distance * distance;
-            // Sessions that are all alike have no error of their own.
-            let own = drawn.error().filter(|own| *own > 0.0).unwrap_or(error);
-            Some(if own > 0.0 { distance / own } else { 0.0 })
+            (count, squares) = (count + 1.0, squares + distance * distance);
+            Some((change + distance, drawn.error()))
         });
-        let mut errors_off: Vec<f64> = samples.collect();
-        errors_off.sort_by(f64::total_cmp);
-        let last = errors_off.len().checked_sub(1)? as f64;
-        let at = |share: f64| errors_off[(last * share).round() as usize];
+        let (lower, upper) = studentised(change, error, samples)?;
         // Nothing costs less than nothing.
-        let lower = (change - at(1.0 - TAIL) * error).clamp(-1.0, change.max(-1.0));
-        let upper = (change - at(TAIL) * error).max(change);
+        let (lower, upper) = (lower.clamp(-1.0, change.max(-1.0)), upper.max(change));
         // Drawing from n sessions varies as if there were one fewer.
         let freedom = n - 1.0;
-        let drawn_error = (squares / errors_off.len() as f64 * n / freedom).sqrt();
+        let drawn_error = (squares / count * n / freedom).sqrt();
         Some(Self { lower, upper, error: error.max(drawn_error), freedom })
     }
 
