@@ -89,6 +89,11 @@ impl Pseudonyms {
         format!("project-{}", self.digits(directory))
     }
 
+    /// The name of a kind of agent, which people may have named themselves: `agent-9d96d90c1a2b`; none of none.
+    pub fn agent(&self, kind: &str) -> String {
+        if kind.is_empty() { String::new() } else { format!("agent-{}", self.digits(kind)) }
+    }
+
     /// The pseudonym of what has an id: a session, a project, a content.
     pub fn id(&self, id: Id) -> Id {
         self.made().seal.as_ref().map_or(Id::NONE, |seal| seal.seal_id(id))

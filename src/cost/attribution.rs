@@ -22,6 +22,8 @@ use crate::whatif::sim::cost::{Cost, Spent};
 pub struct GroupCost {
     /// Tool calls that were made.
     pub calls: u64,
+    /// Those of them that a model with a price asked for.
+    pub priced_calls: u64,
     /// All tokens, by how they were billed.
     pub spent: Spent,
     /// When it came in, or was written by the model.
@@ -49,7 +51,7 @@ impl GroupCost {
     }
 }
 
-adds_up!(GroupCost: calls, spent, first, carried, again);
+adds_up!(GroupCost: calls, priced_calls, spent, first, carried, again);
 
 /// A row of a cost table.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -137,6 +139,9 @@ fn count_calls(bill: &Bill<'_>, things: &Things, group: &impl Fn(u32) -> u32, su
     for call in &bill.timeline.calls {
         let Some(&request) = requests.get(call.asked as usize).filter(|request| **request != NONE) else { continue };
         debug_assert_eq!(bill.timeline.blocks[call.asked as usize].kind, BlockKind::ToolUsage);
-        sums.entry((group(request), things.group(Thing::Block(call.asked)))).or_default().calls += 1;
+        let entry = sums.entry((group(request), things.group(Thing::Block(call.asked)))).or_default();
+        let charge = bill.charge(&bill.timeline.requests[request as usize]);
+        entry.calls += 1;
+        entry.priced_calls += u64::from(charge.cost.unpriced_tokens == 0);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::base::id::Id;
 use crate::base::names::Sym;
 use crate::cost::groups::requests_of_blocks;
-use crate::logs::timeline::requests::{BlockKind, NONE, Timeline, ToolCall};
+use crate::logs::timeline::requests::{BlockKind, NONE, Segment, SegmentCause, Timeline, ToolCall};
 
 /// Calls with an error for a result: failed, refused, or cancelled with one beside them.
 pub const FAILED: &str = "(calls that failed or were refused)";
@@ -17,6 +17,8 @@ const OTHER: &str = "(other calls)";
 
 /// The tool that reads files.
 const READ: &str = "Read";
+/// Tools that name files and change none.
+const LOOKING: [&str; 4] = [READ, "Grep", "Glob", "LS"];
 
 /// By call, in the order of [`Timeline::calls`]. A call is made once more if the request before asked for the same tool, and
 /// file if it names one, and that failed.
@@ -37,36 +39,93 @@ pub fn outcomes(timeline: &Timeline) -> Vec<&'static str> {
         let again = before.is_some_and(|before| failed.contains(&(before, call.tool, call.path)));
         match (call.is_error, again) {
             (true, _) => FAILED,
-            (false, true) => AGAIN,
-            (false, false) if read_again.contains(&index) => READ_AGAIN,
-            (false, false) => OTHER,
+            (false, true) if call.answered != NONE => AGAIN,
+            (false, _) if read_again.contains(&index) => READ_AGAIN,
+            (false, _) => OTHER,
         }
     };
     (0..).zip(&timeline.calls).map(outcome).collect()
 }
 
-/// Readings of a file of which the same context has the very same text, and that nothing named in between but readings.
+/// A text of a file that the context has.
+struct Shown {
+    /// The request that it came with.
+    request: u32,
+    /// The call that brought it.
+    call: Id,
+}
+
+/// Texts in the context, by file.
+type ShownTexts = HashMap<Id, HashMap<Id, Shown>>;
+
+/// Readings of a file of which the same context has the very same text, and that nothing named in between but what only
+/// looks at files.
 fn read_again(timeline: &Timeline) -> HashSet<u32> {
     let Some(read) = timeline.names.find(READ) else { return HashSet::new() };
+    let looking = LOOKING.map(|name| timeline.names.find(name));
+    let cleared = cleared(timeline);
     let mut again = HashSet::new();
-    let mut seen: HashMap<Id, HashSet<Id>> = HashMap::new();
+    let mut shown = ShownTexts::new();
     let mut segment = NONE;
-    for request in &timeline.requests {
+    for (index, request) in (0..).zip(&timeline.requests) {
         if request.segment != segment {
-            seen.clear();
             segment = request.segment;
+            go_back(timeline, &timeline.segments[segment as usize], &mut shown);
         }
         let results = &timeline.blocks[request.inputs.start as usize..request.inputs.end as usize];
         for block in results.iter().filter(|block| block.kind == BlockKind::ToolResult) {
             let Some(call) = timeline.calls.get(block.call as usize).filter(|call| call.path.is_some()) else {
                 continue;
             };
-            if call.tool != read {
-                seen.remove(&call.path);
-            } else if !call.is_error && call.text.is_some() && !seen.entry(call.path).or_default().insert(call.text) {
-                again.insert(block.call);
+            if !looking.contains(&Some(call.tool)) {
+                shown.remove(&call.path);
+            } else if call.tool == read && !call.is_error && call.text.is_some() {
+                let texts = shown.entry(call.path).or_default();
+                if texts.contains_key(&call.text) {
+                    again.insert(block.call);
+                } else {
+                    texts.insert(call.text, Shown { request: index, call: call.id });
+                }
             }
+        }
+        // What came with the request itself may have been cleared as well.
+        for call in cleared.get(&index).into_iter().flatten() {
+            forget(&mut shown, call);
         }
     }
     again
+}
+
+/// What a context that goes back to an earlier request of its chain still has; nothing of any other that begins anew.
+fn go_back(timeline: &Timeline, segment: &Segment, shown: &mut ShownTexts) {
+    let goes_back = segment.cause == SegmentCause::Rewind && segment.after != NONE;
+    if !goes_back || timeline.requests[segment.after as usize].chain != segment.chain {
+        return shown.clear();
+    }
+    shown.retain(|_, texts| {
+        texts.retain(|_, shown| shown.request <= segment.after);
+        !texts.is_empty()
+    });
+}
+
+/// The calls whose results were cleared before a request.
+fn cleared(timeline: &Timeline) -> HashMap<u32, Vec<&ToolCall>> {
+    if timeline.clearings.is_empty() {
+        return HashMap::new();
+    }
+    let calls: HashMap<Id, &ToolCall> = timeline.calls.iter().map(|call| (call.id, call)).collect();
+    let mut cleared: HashMap<u32, Vec<&ToolCall>> = HashMap::new();
+    for clearing in &timeline.clearings {
+        let known = clearing.calls.iter().filter_map(|id| calls.get(id).copied());
+        cleared.entry(clearing.request).or_default().extend(known);
+    }
+    cleared
+}
+
+/// Takes the text out of the context that a call brought.
+fn forget(shown: &mut ShownTexts, call: &ToolCall) {
+    let Some(texts) = shown.get_mut(&call.path) else { return };
+    if texts.get(&call.text).is_some_and(|shown| shown.call == call.id) {
+        texts.remove(&call.text);
+    }
 }

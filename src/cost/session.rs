@@ -76,13 +76,8 @@ pub struct SessionCost {
     pub again: Cost,
     /// Subagents.
     pub subagents: u64,
-}
-
-impl SessionCost {
-    /// Compactions in all threads.
-    pub fn compactions(&self) -> u64 {
-        self.moments.iter().filter(|moment| moment.compacted).count() as u64
-    }
+    /// Compactions in all threads, those included that no request followed.
+    pub compactions: u64,
 }
 
 /// Looks at one session of a timeline, by its index.
@@ -109,7 +104,9 @@ pub fn of(bill: &Bill<'_>, simulator: &Simulator<'_>, session: u32) -> SessionCo
     let total = moments.iter().map(|moment| Total { requests: 1, spent: moment.spent, cost: moment.cost }).sum();
     let is_agent = |chain: &&u32| timeline.chains[**chain as usize].place != Place::Main;
     let subagents = chains.iter().filter(is_agent).count() as u64;
-    SessionCost { moments, carried: carried(bill, things), total, again, subagents }
+    let compactions = timeline.boundaries.iter().filter(|boundary| chains.binary_search(&boundary.chain).is_ok());
+    let compactions = compactions.count() as u64;
+    SessionCost { moments, carried: carried(bill, things), total, again, subagents, compactions }
 }
 
 fn of_chain<'b>(

@@ -98,7 +98,7 @@ pub fn headline(found: &SessionCost) -> String {
     let mut parts: Vec<String> = span.into_iter().collect();
     parts.push(counted(found.total.requests, "request"));
     parts.extend((found.subagents > 0).then(|| counted(found.subagents, "subagent")));
-    parts.push(counted(found.compactions(), "compaction"));
+    parts.push(counted(found.compactions, "compaction"));
     parts.push(if misses == 1 { "1 cache miss".to_owned() } else { format!("{misses} cache misses") });
     let lost = if misses == 0 { String::new() } else { format!(", of which these lost {}", dollars(&lost)) };
     parts.push(format!("{} at list prices{lost}", dollars(&found.total.cost)));

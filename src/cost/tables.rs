@@ -106,9 +106,9 @@ pub fn rest(found: &Attribution, top: usize) -> Option<GroupCost> {
     Some(sum)
 }
 
-/// Dollars per call; none where nothing was called or nothing has a price.
+/// Dollars per call of a model with a price; none where there is none.
 pub fn per_call(entry: &GroupCost) -> Option<f64> {
-    entry.cost().usd().filter(|_| entry.calls > 0).map(|usd| usd / entry.calls as f64)
+    entry.cost().usd().filter(|_| entry.priced_calls > 0).map(|usd| usd / entry.priced_calls as f64)
 }
 
 /// All rows with all columns.

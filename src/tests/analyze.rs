@@ -269,11 +269,29 @@ fn without_telemetry_the_places_are_named_and_nothing_is_written() {
     assert!(!home.config().exists());
 }
 
+/// The logs of the test data for each of these days in place of the twenties of October 2026, each time with ids of their own.
+/// Returns where.
+fn many_times(home: &Home, days: &[&str]) -> String {
+    let projects = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/claude-home/projects");
+    let files = super::promises::files(Path::new(projects), ".jsonl");
+    for (file, (time, days)) in files.iter().flat_map(|file| days.iter().enumerate().map(move |day| (file, day))) {
+        let inside = file.strip_prefix(projects).unwrap().to_str().unwrap();
+        let mut text = String::from_utf8_lossy(&std::fs::read(file).unwrap()).into_owned();
+        for id in ["\"msg_", "\"toolu_", "\"req_", "\"uuid\":\"", "\"parentUuid\":\"", "\"sessionId\":\""] {
+            text = text.replace(id, &format!("{id}{time}"));
+        }
+        text = text.replace("2026-10-2", days);
+        let (directory, name) = inside.rsplit_once('/').unwrap_or(("", inside));
+        home.write(&format!("many/projects/{directory}/{time}{name}"), text);
+    }
+    home.path("many").to_str().unwrap().to_owned()
+}
+
 #[test]
 fn extended_formats_are_proposed_where_they_are_asked_for_and_pay_on_later_sessions() {
     let home = Home::new();
-    let logs = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/claude-home");
-    let analyze = ["tune", "analyze", "--from-claude-logs", "--input-dir", logs];
+    let logs = many_times(&home, &["2026-09-0", "2026-09-1", "2026-09-2", "2026-10-0", "2026-10-1", "2026-10-2"]);
+    let analyze = ["tune", "analyze", "--from-claude-logs", "--input-dir", logs.as_str()];
     let of_rule = |more: &[&str]| -> Vec<Value> {
         let report = home.json(&[&analyze[..], &["--dry-run"], more].concat());
         report["findings"].as_array().unwrap().iter().filter(|finding| finding["rule"] == "E1").cloned().collect()
@@ -281,13 +299,13 @@ fn extended_formats_are_proposed_where_they_are_asked_for_and_pay_on_later_sessi
     assert!(of_rule(&[]).is_empty());
     let found = of_rule(&["--extended-formats"]);
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0]["key"], json!("mckp.formats_enabled"));
+    assert_eq!(found[0]["key"], json!("mckp.formats_enabled"), "{found:?}");
     assert!(found[0]["effect"]["tokens_95"][0].as_f64().unwrap() > 0.0, "{found:?}");
     assert_eq!(found[0]["effect"]["host_tokens"].to_string(), "0.0", "these logs have no tool of an MCP server");
     assert_eq!(home.run(&["tune", "analyze", "--extended-formats"]).exit, Exit::Usage);
     // What is written is what the replay takes, and what it says of it.
     assert_eq!(home.run(&[&analyze[..], &["--extended-formats"]].concat()).exit, Exit::Done);
-    let replayed = home.run(&["replay", "--input-dir", logs]);
+    let replayed = home.run(&["replay", "--input-dir", &logs]);
     assert!(replayed.err.contains("the configuration lists extended formats"), "{}", replayed.err);
     assert_eq!(of_rule(&["--extended-formats"])[0]["verdict"], json!("skip"));
 }

@@ -11,6 +11,7 @@ use crate::cost::bill::Bill;
 use crate::cost::groups::{CostKey, Label};
 use crate::cost::shares;
 use crate::cost::shares::{Thing, When};
+use crate::cost::tables::per_call;
 use crate::logs::timeline::requests::{Marks, NONE, SegmentCause, Timeline, Trigger};
 use crate::logs::trace::Usage;
 use crate::whatif::prompt_cache::params::CacheLifetime;
@@ -138,6 +139,70 @@ fn a_file_that_is_read_again_unchanged_has_a_row_and_one_that_changed_has_none()
     assert_eq!(again(&[], 4_001), 0, "another text");
     assert_eq!(again(&[("Edit", 100)], 4_000), 0, "it was edited in between");
     assert_eq!(again(&[("Read", 4_000)], 4_000), 2);
+    assert_eq!(again(&[("Grep", 100)], 4_000), 1, "who searches changes nothing");
+}
+
+/// Calls of each outcome.
+fn calls_by_outcome(timeline: &Timeline, start: &str) -> u64 {
+    with_bill(timeline, Estimator::Anchored, |bill| {
+        let found = Attribution::new(bill, &[CostKey::Outcome]);
+        let is = |label: &Label| matches!(label, Label::Word(text) if text.starts_with(start));
+        found.rows.iter().filter(|row| is(&row.labels[0])).map(|row| row.entry.calls).sum()
+    })
+}
+
+#[test]
+fn a_text_that_was_cleared_is_read_anew_and_one_that_a_rewind_left_standing_is_read_again() {
+    let read = |log: &mut Story| {
+        log.calls("Read", "/a", 163).wait(1).result(4_000);
+    };
+    let mut log = Story::new();
+    log.session("a", "/p").human(400).ask(0, 20_000, 0);
+    read(&mut log);
+    log.clearing(20_000, 1_000, &[0]).ask(20_000, 400, 0);
+    read(&mut log);
+    log.ask(20_000, 400, 0);
+    assert_eq!(calls_by_outcome(&log.done(), "(files read again"), 0);
+    let mut log = Story::new();
+    log.session("a", "/p").human(400).ask(0, 20_000, 0);
+    read(&mut log);
+    log.ask(20_000, 2_000, 0).says(40).human(40).ask(22_000, 90, 0).says(40);
+    log.back_to(1).human(40).ask(22_000, 95, 0);
+    read(&mut log);
+    log.ask(22_000, 2_000, 0);
+    assert_eq!(calls_by_outcome(&log.done(), "(files read again"), 1);
+    // What was read on the way that was left is in no context.
+    let mut log = Story::new();
+    log.session("a", "/p").human(400).ask(0, 20_000, 0).says(40).human(40).ask(20_000, 90, 0);
+    read(&mut log);
+    log.ask(20_000, 2_000, 0).says(40).back_to(0).human(40).ask(20_000, 95, 0);
+    read(&mut log);
+    log.ask(20_000, 2_000, 0);
+    assert_eq!(calls_by_outcome(&log.done(), "(files read again"), 0);
+}
+
+#[test]
+fn a_call_made_once_more_that_nothing_answered_did_not_work() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(400).ask(0, 20_000, 0).calls("Edit", "/a", 163).wait(1);
+    log.error(500).ask(20_000, 400, 0).calls("Edit", "/a", 163);
+    assert_eq!(calls_by_outcome(&log.done(), "(the same tool again"), 0);
+}
+
+#[test]
+fn what_a_call_costs_is_told_of_calls_of_models_with_a_price() {
+    let told = |models: &[&str]| {
+        let mut log = Story::new();
+        for (number, model) in models.iter().enumerate() {
+            log.session(&format!("s{number}"), "/p").model(model).human(400);
+            log.ask_with(usage(0, 20_000, 0, 100)).calls("Read", "/a", 163);
+        }
+        with_bill(&log.done(), Estimator::Anchored, |bill| {
+            per_call(row(&Attribution::new(bill, &[CostKey::Tool]), "Read")).unwrap()
+        })
+    };
+    let alone = told(&["claude-opus-4-6"]);
+    assert!(alone > 0.0 && (told(&["claude-opus-4-6", "mystery-1"]) - alone).abs() < 1e-9);
 }
 
 #[test]

@@ -77,6 +77,21 @@ fn original() -> Vec<Record> {
 }
 
 #[test]
+fn a_compaction_that_no_request_follows_is_one_of_its_session() {
+    let records = [
+        prompt("q1").at(1),
+        asks("m1", "c1", "Read").at(2),
+        answers("c1", "x").at(3),
+        boundary("b1").at(4),
+        compact_summary("s1", Some("b1")).at(5),
+    ];
+    let home = home(&[("s", &chained(&records))]);
+    assert_eq!(of_sessions(&home, "compactions", &[]), [1]);
+    let told = home.run(&["session", "s", "--since", "2026-01-01"]);
+    assert!(told.out.contains("1 compaction"), "{}", told.out);
+}
+
+#[test]
 fn a_compaction_of_a_fork_counts_though_nothing_was_called_behind_it() {
     let own = [boundary("b1").at(20), compact_summary("s1", Some("b1")).at(21), says("m4").at(22)];
     let fork = [original(), own.to_vec()].concat();

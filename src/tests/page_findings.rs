@@ -219,14 +219,21 @@ fn servers_that_are_called_or_small_are_no_finding() {
 /// Six sessions of ten turns; at every prompt a hook adds so many code points, at the end of each turn others take so many
 /// milliseconds.
 fn home_with_hooks(chars: usize, millis: u64) -> Home {
+    home_with_texts(&["UserPromptSubmit"], chars, millis)
+}
+
+/// The same with a hook for each of these events.
+fn home_with_texts(events: &[&str], chars: usize, millis: u64) -> Home {
     let home = Home::new();
     for number in 0..6 {
         let mut told = Told::new(&format!("h-{number}"), "/home/user/lantern", number * 43_200);
         for turn in 0..10 {
-            told.attach(json!({
-                "type": "hook_additional_context", "hookEvent": "UserPromptSubmit", "hookName": "UserPromptSubmit",
-                "toolUseID": format!("run-{turn}"), "content": ["y".repeat(chars)],
-            }));
+            for event in events {
+                told.attach(json!({
+                    "type": "hook_additional_context", "hookEvent": event, "hookName": event,
+                    "toolUseID": format!("run-{turn}"), "content": ["y".repeat(chars)],
+                }));
+            }
             told.ask(
                 OPUS,
                 if turn == 0 { 0 } else { 9_000 + turn * 1_000 },
@@ -255,6 +262,14 @@ fn texts_of_hooks_cost_what_they_add_to_contexts() {
     assert!((saved(found) / expected - 1.0).abs() < 0.1, "{} for {expected}: {found:#}", saved(found));
     assert_eq!((&found["count"], &found["waited"]), (&json!(60), &Value::Null));
     assert_eq!(evidence(&home, "hooks")["made_of"][0]["hook"], "UserPromptSubmit");
+}
+
+#[test]
+fn texts_of_hooks_cost_no_more_together_than_what_came_with_their_requests() {
+    let (one, two) = (home_with_hooks(60_000, 0), home_with_texts(&["UserPromptSubmit", "SessionStart"], 60_000, 0));
+    let (one, two) = (report(&one, &[]), report(&two, &[]));
+    let cost = |page: &Value| saved(finding(page, "hooks").unwrap_or_else(|| panic!("{page:#}")));
+    assert!((cost(&two) / cost(&one) - 1.0).abs() < 0.01, "{} and {}", cost(&one), cost(&two));
 }
 
 #[test]

@@ -274,6 +274,24 @@ proptest::proptest! {
         }
     }
 
+    /// From one context to the next, or from the beginning: they hold the same, and what is said to have stayed stayed.
+    #[test]
+    fn contexts_laid_out_one_from_the_other_are_those_laid_out_by_themselves(moves in moves()) {
+        let timeline = told(&moves);
+        let sizes = anchored(&timeline);
+        let mut items = Vec::new();
+        for index in 0..timeline.requests.len() as u32 {
+            let old = items.clone();
+            let kept = laid_out::step(&timeline, &sizes, index, &mut items);
+            let mut whole = Vec::new();
+            laid_out::lay(&timeline, &sizes, index, &mut whole);
+            proptest::prop_assert_eq!(&items, &whole, "request {}", index);
+            proptest::prop_assert_eq!(&old[..kept], &items[..kept], "request {}", index);
+            let same = old.iter().zip(&items).take_while(|(old, new)| old == new).count();
+            proptest::prop_assert!(kept == same || kept < same && timeline.segments.len() > 1, "{} of {}", kept, same);
+        }
+    }
+
     #[test]
     fn parts_are_whole_and_off_by_less_than_one(whole in 0_u64..1 << 32, weights in proptest::collection::vec(0_u64..1 << 32, 1..20)) {
         let parts = apportioned(whole, &weights);
@@ -297,4 +315,21 @@ fn each_chain_has_its_own_prefix_and_items() {
     let sizes = anchored(&timeline);
     assert_eq!(laid(&timeline, &sizes, 2), 9_000);
     assert_eq!(laid(&timeline, &sizes, 1), 20_200);
+}
+
+#[test]
+fn a_conversation_that_goes_back_again_and_again_is_laid_out_from_where_it_went_on() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(40).ask(0, 20_000, 0).says(40);
+    for request in 0..30_000 {
+        log.wait(1).back_to(request).human(10).ask(0, 20_000 + u64::from(request), 0).says(4);
+    }
+    let timeline = log.done();
+    let sizes = anchored(&timeline);
+    let (mut whole, mut items) = (Vec::new(), Vec::new());
+    laid_out::lay(&timeline, &sizes, 30_000, &mut whole);
+    (0..=30_000).for_each(|index| {
+        laid_out::step(&timeline, &sizes, index, &mut items);
+    });
+    assert_eq!((items.len(), items == whole), (whole.len(), true));
 }

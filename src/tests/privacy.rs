@@ -211,6 +211,16 @@ fn what_if_with_redact_names_no_project_server_or_place() {
             assert_eq!(shared.matches(&pseudonym).count(), own.matches("mcp__gitlab__get_issues").count(), "{policy}");
         }
     }
+    // People name kinds of agents themselves.
+    let kinds = |more: &[&str]| -> Vec<String> {
+        run(&home, &[&["what-if", "prompt-cache", "--input-dir", logs, "--per-request", &lines], more].concat());
+        let text = std::fs::read_to_string(&lines).unwrap();
+        let kind = |line: &str| serde_json::from_str::<Value>(line).unwrap()["agent_type"].as_str().unwrap().to_owned();
+        text.lines().map(kind).filter(|kind| !kind.is_empty()).collect()
+    };
+    let (own, shared) = (kinds(&[]), kinds(&["--redact"]));
+    assert!(!own.is_empty() && own.len() == shared.len() && own.iter().all(|kind| !kind.starts_with("agent-")));
+    assert!(shared.iter().all(|kind| kind.starts_with("agent-")), "{shared:?}");
     for more in ["--names", "--show-content"] {
         assert_eq!(home.run(&["what-if", "compaction", "--redact", more]).exit, Exit::Usage, "{more}");
     }

@@ -143,7 +143,7 @@ fn the_interval_of_a_sum_leaves_out_what_it_says() {
         let (lower, upper) = sum_interval(&values, values.len(), &resampling, 0.05).unwrap();
         outside += usize::from(lower > 0.0 || upper < 0.0);
     }
-    // 10 % of 400, with room for the percentile bootstrap of 40 values being a little narrow.
+    // 10 % of 400, with room for intervals of 40 values being a little narrow.
     assert!((24..=66).contains(&outside), "{outside} of 400");
 }
 

@@ -24,8 +24,8 @@ use crate::whatif::sim::bill;
 use crate::whatif::sim::simulator::{Priced, SimulatedRun};
 use crate::whatif::simulation::Simulation;
 
-/// Writes the lines, policy by policy in the order of the requests. Ids are hashes, and servers have the names
-/// `hidden` gives them. What a report withholds is no figure here either.
+/// Writes the lines, policy by policy in the order of the requests. Ids are hashes, and servers and
+/// kinds of agents have the names that `hidden` gives them. What a report withholds is no figure here either.
 ///
 /// # Errors
 /// If a parameter makes no sense or the file cannot be written.
@@ -45,7 +45,10 @@ pub fn write<'r>(
             let simulated = Some(priced).filter(|_| report.not_estimated.is_none());
             let mut line = line(simulation, row, simulated, log);
             own.add(&mut line, simulation.workload.timeline.requests[priced.request as usize].id);
-            hidden.into_iter().for_each(|names| hide_servers(&mut line, names));
+            if let Some(names) = hidden {
+                hide_servers(&mut line, names);
+                line["agent_type"] = json!(names.agent(line["agent_type"].as_str().unwrap_or_default()));
+            }
             writeln!(text, "{line}").expect("a String takes everything");
         }
     }

@@ -54,7 +54,8 @@ pub struct PolicyArgs {
     /// All rows and tables, and what is to be read beside them.
     #[arg(long, conflicts_with = "top")]
     pub all: bool,
-    /// Letters instead of the names of projects and sessions, pseudonyms instead of those of MCP servers; in JSON no places.
+    /// Letters instead of the names of projects and sessions, pseudonyms instead of those of MCP servers and kinds
+    /// of agents; in JSON no places.
     #[arg(long, conflicts_with = "names")]
     pub redact: bool,
     /// Every formula with your numbers in it.

@@ -60,18 +60,22 @@ impl<'e> CarriedCosts<'e> {
         add(&mut self.lists, &mut self.blocks[block as usize], item, share);
     }
 
-    /// Adds so many tokens of what came in with a request and is in no block. With the first request of a chain they may
-    /// stand in its prefix as well.
-    pub fn unlogged(&mut self, item: usize, request: u32, tokens: f64) {
+    /// Adds tokens of what came in with requests and is in no block, as items with their requests. All of them together are no
+    /// more than came in. With the first request of a chain they may stand in its prefix as well.
+    pub fn unlogged(&mut self, came: &[(usize, u32, f64)]) {
         let BillEvidence { workload, .. } = self.evidence;
-        let chain = workload.timeline.requests[request as usize].chain as usize;
-        let is_first = workload.timeline.chains[chain].requests.start == request;
-        let prefix = if is_first { workload.sizes.prefix[chain] as f64 } else { 0.0 };
-        let held = prefix + f64::from(workload.sizes.residual[request as usize]);
-        let share = if held > 0.0 { (tokens / held).min(1.0) } else { 0.0 };
-        add(&mut self.lists, &mut self.unlogged[request as usize], item, share);
-        if is_first {
-            add(&mut self.lists, &mut self.prefixes[chain], item, share);
+        let mut sums: BTreeMap<u32, f64> = BTreeMap::new();
+        came.iter().for_each(|&(_, request, tokens)| *sums.entry(request).or_default() += tokens);
+        for &(item, request, tokens) in came {
+            let chain = workload.timeline.requests[request as usize].chain as usize;
+            let is_first = workload.timeline.chains[chain].requests.start == request;
+            let prefix = if is_first { workload.sizes.prefix[chain] as f64 } else { 0.0 };
+            let held = prefix + f64::from(workload.sizes.residual[request as usize]);
+            let share = if held > 0.0 { tokens / held.max(sums[&request]) } else { 0.0 };
+            add(&mut self.lists, &mut self.unlogged[request as usize], item, share);
+            if is_first {
+                add(&mut self.lists, &mut self.prefixes[chain], item, share);
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::bootstrap::{Resampling, below, studentised};
+use crate::base::bootstrap::{Resampling, TAIL, below, studentised};
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::id::Id;
@@ -94,12 +94,12 @@ pub enum CameTrue {
 
 /// Cost and what it is divided by, of what the change concerns and of what it does not.
 #[derive(Clone, Copy, Default)]
-struct RatioSums {
+struct SideSums {
     of: [f64; 2],
     beside: [f64; 2],
 }
 
-impl RatioSums {
+impl SideSums {
     fn sum(sessions: &[Self]) -> Self {
         let add = |a: [f64; 2], b: [f64; 2]| [a[0] + b[0], a[1] + b[1]];
         sessions
@@ -149,14 +149,14 @@ pub fn realised(
     ActualChange { change: Some(told), lower: Some(lower), upper: Some(upper), verdict, ..early }
 }
 
-fn count(sessions: &[RatioSums]) -> u64 {
+fn count(sessions: &[SideSums]) -> u64 {
     sessions.iter().filter(|sums| sums.of[1] > 0.0).count() as u64
 }
 
 /// Sessions that ended before the change, and that began after it.
-fn sides(timeline: &Timeline, prices: &Prices, change: &SettingChange<'_>) -> (Vec<RatioSums>, Vec<RatioSums>) {
+fn sides(timeline: &Timeline, prices: &Prices, change: &SettingChange<'_>) -> (Vec<SideSums>, Vec<SideSums>) {
     let tariff = Tariff::new(prices, &timeline.names);
-    let mut sums = vec![RatioSums::default(); timeline.sessions.len()];
+    let mut sums = vec![SideSums::default(); timeline.sessions.len()];
     let mut ends = vec![Millis::MIN; timeline.sessions.len()];
     // What makes contexts smaller shows per request, what makes them cheaper per token.
     let per_request = change.forecast.part == "all";
@@ -199,30 +199,30 @@ fn sides(timeline: &Timeline, prices: &Prices, change: &SettingChange<'_>) -> (V
 /// By how much what the change concerns became more expensive, over what it does not concern, less one, with both ends of
 /// its 95 % interval over sessions; none where one of the sides has no cost. Ratios are drawn by their logarithms: twice
 /// as expensive is as far off as half.
-fn interval(before: &[RatioSums], after: &[RatioSums], resampling: &Resampling) -> Option<(f64, f64, f64)> {
+fn interval(before: &[SideSums], after: &[SideSums], resampling: &Resampling) -> Option<(f64, f64, f64)> {
     let (seen, error) = difference(before, after)?;
     let mut state = resampling.seed;
     let drawn = (0..resampling.samples).filter_map(|_| {
         let (before, after) = (sample(before, &mut state), sample(after, &mut state));
         difference(&before, &after)
     });
-    let (lower, upper) = studentised(seen, error?, drawn)?;
+    let (lower, upper) = studentised(seen, error?, drawn, TAIL)?;
     Some((seen.exp_m1(), lower.min(seen).exp_m1(), upper.max(seen).exp_m1()))
 }
 
 /// The logarithm of that change, and its standard error: that of ratios of sums over sessions, by their linear terms
 /// (Cochran 1977, 6.3); none of a single session.
-fn difference(before: &[RatioSums], after: &[RatioSums]) -> Option<(f64, Option<f64>)> {
-    let (sum_before, sum_after) = (RatioSums::sum(before), RatioSums::sum(after));
+fn difference(before: &[SideSums], after: &[SideSums]) -> Option<(f64, Option<f64>)> {
+    let (sum_before, sum_after) = (SideSums::sum(before), SideSums::sum(after));
     let has_control = ratio(sum_before.beside).is_some() && ratio(sum_after.beside).is_some();
-    let level = |sums: &RatioSums| {
+    let level = |sums: &SideSums| {
         let beside = if has_control { ratio(sums.beside)? } else { 1.0 };
         Some((ratio(sums.of)? / beside).ln())
     };
-    let variance = |sessions: &[RatioSums], sums: &RatioSums| {
+    let variance = |sessions: &[SideSums], sums: &SideSums| {
         let term = |[cost, by]: [f64; 2], sum: [f64; 2]| cost / sum[0] - by / sum[1];
         let of_session =
-            |one: &RatioSums| term(one.of, sums.of) - if has_control { term(one.beside, sums.beside) } else { 0.0 };
+            |one: &SideSums| term(one.of, sums.of) - if has_control { term(one.beside, sums.beside) } else { 0.0 };
         let n = sessions.len() as f64;
         (n > 1.0).then(|| n / (n - 1.0) * sessions.iter().map(|one| of_session(one).powi(2)).sum::<f64>())
     };
@@ -236,6 +236,6 @@ fn ratio([cost, by]: [f64; 2]) -> Option<f64> {
     (cost > 0.0 && by > 0.0).then(|| cost / by)
 }
 
-fn sample(sessions: &[RatioSums], state: &mut u64) -> Vec<RatioSums> {
+fn sample(sessions: &[SideSums], state: &mut u64) -> Vec<SideSums> {
     sessions.iter().map(|_| sessions[below(sessions.len(), state)]).collect()
 }

@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::bootstrap::{Resampling, below, studentised};
+use crate::base::bootstrap::{RatioSums, Resampling, TAIL, below, studentised};
 use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::base::names::Sym;
 use crate::base::significance::benjamini_hochberg;
 use crate::base::sums::adds_up;
 use crate::logs::timeline::requests::Timeline;
+use crate::whatif::sim::comparison::verdict;
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::distance::Apart;
 use crate::whatif::sim::figures::{CostVerdict, Sides};
@@ -164,7 +165,9 @@ pub fn whole(
 ) -> Option<Cell> {
     let mut sessions: BTreeMap<u32, Slice> = BTreeMap::new();
     Slice::all(sides, apart).for_each(|((session, _), slice)| *sessions.entry(session).or_default() += slice);
-    cell("all", String::new(), &sessions, rules, least)
+    let whole = cell("all", String::new(), &sessions, rules, least)?;
+    let verdict = verdict(whole.change, whole.off_bill.abs().max(least), whole.lower.zip(whole.upper));
+    Some(Cell { verdict, ..whole })
 }
 
 fn cell(
@@ -242,17 +245,17 @@ pub struct Drawn {
 impl Drawn {
     /// Draws; none with fewer than two sessions.
     pub fn new(pairs: &[SessionCosts], resampling: &Resampling) -> Option<Self> {
-        let seen = RatioSums::of(pairs.iter());
-        let (change, error) = (seen.change()?, seen.error()?);
+        let seen = change_over(pairs.iter());
+        let (change, error) = (seen.ratio()?, seen.error()?);
         let mut state = resampling.seed;
         let (n, mut count, mut squares) = (pairs.len() as f64, 0.0, 0.0);
         let samples = (0..resampling.samples).filter_map(|_| {
-            let drawn = RatioSums::of(pairs.iter().map(|_| &pairs[below(pairs.len(), &mut state)]));
-            let distance = drawn.change()? - change;
+            let drawn = change_over(pairs.iter().map(|_| &pairs[below(pairs.len(), &mut state)]));
+            let distance = drawn.ratio()? - change;
             (count, squares) = (count + 1.0, squares + distance * distance);
             Some((change + distance, drawn.error()))
         });
-        let (lower, upper) = studentised(change, error, samples)?;
+        let (lower, upper) = studentised(change, error, samples, TAIL)?;
         // Nothing costs less than nothing.
         let (lower, upper) = (lower.clamp(-1.0, change.max(-1.0)), upper.max(change));
         // Drawing from n sessions varies as if there were one fewer.
@@ -271,43 +274,9 @@ impl Drawn {
     }
 }
 
-/// Sums over sessions of what they cost before (`b`) and how much more after (`d`), with squares and products.
-#[derive(Default)]
-struct RatioSums {
-    n: f64,
-    b: f64,
-    d: f64,
-    bb: f64,
-    bd: f64,
-    dd: f64,
-}
-
-impl RatioSums {
-    fn of<'p>(pairs: impl Iterator<Item = &'p SessionCosts>) -> Self {
-        let mut sums = Self::default();
-        for (before, after) in pairs {
-            let more = after - before;
-            sums.n += 1.0;
-            sums.b += before;
-            sums.d += more;
-            sums.bb += before * before;
-            sums.bd += before * more;
-            sums.dd += more * more;
-        }
-        sums
-    }
-
-    /// The change of cost; none without any before.
-    fn change(&self) -> Option<f64> {
-        (self.b > 0.0).then(|| self.d / self.b)
-    }
-
-    /// Its standard error: that of a ratio of two sums over sessions (Cochran 1977, 6.3); none of a single session.
-    fn error(&self) -> Option<f64> {
-        let change = self.change().filter(|_| self.n > 1.0)?;
-        let squares = self.dd - 2.0 * change * self.bd + change * change * self.bb;
-        Some((self.n / (self.n - 1.0) * squares.max(0.0)).sqrt() / self.b)
-    }
+/// The change of cost: how much more sessions cost after than before, over what they cost before.
+fn change_over<'p>(pairs: impl Iterator<Item = &'p SessionCosts>) -> RatioSums {
+    RatioSums::sum(pairs.map(|(before, after)| (after - before, *before)))
 }
 
 /// Probability of more than `z` under the normal distribution (Abramowitz and Stegun 26.2.17; error below 1e-7).

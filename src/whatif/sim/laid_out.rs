@@ -10,27 +10,85 @@ use crate::whatif::sim::view::{Item, ItemKey, tokens};
 
 /// Adds the messages of a request's context.
 pub fn lay(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) {
-    let segment = &timeline.segments[timeline.requests[request as usize].segment as usize];
-    for index in segment.requests.start..=request {
-        step(timeline, sizes, index, items);
+    let mut spans = Vec::new();
+    let mut last = request;
+    while last != NONE {
+        let segment = &timeline.segments[timeline.requests[last as usize].segment as usize];
+        spans.push((segment.after, segment.requests.start..last + 1));
+        last = segment.after;
+    }
+    for (mut before, span) in spans.into_iter().rev() {
+        for index in span {
+            if before != NONE {
+                add_outputs(timeline, sizes, before, items);
+            }
+            complete(timeline, sizes, index, items);
+            before = index;
+        }
     }
 }
 
 /// From the context of the request before in the chain to that of this one. Returns how many leading items stayed.
 pub fn step(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) -> usize {
+    let kept = before(timeline, sizes, request, items);
+    kept.min(complete(timeline, sizes, request, items))
+}
+
+/// From the context of the request before in the chain (empty before the first) to what that of this one holds before it is
+/// known what went and what came with it. Returns how many leading items stayed.
+pub fn before(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) -> usize {
+    let base = base(timeline, request);
     let held = items.len();
-    let kept = if opens(timeline, request) {
-        let old = std::mem::take(items);
-        let segment = &timeline.segments[timeline.requests[request as usize].segment as usize];
-        base(timeline, sizes, segment.after, items);
-        old.iter().zip(items.iter()).take_while(|(old, new)| old == new).count()
-    } else {
-        add_outputs(timeline, sizes, request - 1, items);
-        held
-    };
-    let kept = kept.min(leave_out(sizes, request, items));
+    if base == NONE {
+        items.clear();
+        return 0;
+    }
+    let is_own = timeline.requests[base as usize].chain == timeline.requests[request as usize].chain;
+    if is_own && base + 1 == request {
+        add_outputs(timeline, sizes, base, items);
+        return held;
+    }
+    if is_own && goes_back(timeline, sizes, request - 1, base, items) {
+        add_outputs(timeline, sizes, base, items);
+        return items.len();
+    }
+    let old = std::mem::take(items);
+    lay(timeline, sizes, base, items);
+    add_outputs(timeline, sizes, base, items);
+    old.iter().zip(items.iter()).take_while(|(old, new)| old == new).count()
+}
+
+/// Takes out of that what went and adds what came with the request. Returns how many leading items stayed.
+pub fn complete(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) -> usize {
+    let kept = leave_out(sizes, request, items);
     add_inputs(timeline, sizes, request, items);
     kept
+}
+
+/// The request whose context and answer a request's begins with; none of one that begins with the static prefix.
+fn base(timeline: &Timeline, request: u32) -> u32 {
+    if !opens(timeline, request) {
+        return request - 1;
+    }
+    timeline.segments[timeline.requests[request as usize].segment as usize].after
+}
+
+/// From the context of a request back to that of an earlier one that it went on from, by taking away what came since. It
+/// cannot be done where something went in between: then nothing is changed.
+fn goes_back(timeline: &Timeline, sizes: &BlockSizes, mut from: u32, to: u32, items: &mut Vec<Item>) -> bool {
+    while from != NONE && from > to && !sizes.gone.contains_key(&from) {
+        from = base(timeline, from);
+    }
+    let is_there = from == to;
+    if is_there {
+        let end = timeline.requests[to as usize].inputs.end;
+        let came_since = |item: &Item| match item.key {
+            ItemKey::Block(block) => block >= end,
+            ItemKey::Residual(request) | ItemKey::Made(request) => request > to,
+        };
+        while items.pop_if(|item| came_since(item)).is_some() {}
+    }
+    is_there
 }
 
 /// By chain: tokens that no context of it exceeds, by whichever of two ways they are counted: all that stands in it, or what
@@ -57,35 +115,18 @@ pub fn largest(timeline: &Timeline, sizes: &BlockSizes) -> Vec<u64> {
     (0..timeline.chains.len()).map(&mut of_chain).collect()
 }
 
-/// What a context holds before it is known what went and what came with its request.
-pub fn before(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) {
-    let segment = &timeline.segments[timeline.requests[request as usize].segment as usize];
-    if request == segment.requests.start {
-        base(timeline, sizes, segment.after, items);
-    } else {
-        lay(timeline, sizes, request - 1, items);
-        add_outputs(timeline, sizes, request - 1, items);
-    }
-}
-
 /// Whether a request opens a segment.
 pub fn opens(timeline: &Timeline, request: u32) -> bool {
     timeline.segments[timeline.requests[request as usize].segment as usize].requests.start == request
 }
 
-fn base(timeline: &Timeline, sizes: &BlockSizes, after: u32, items: &mut Vec<Item>) {
-    if after != NONE {
-        lay(timeline, sizes, after, items);
-        add_outputs(timeline, sizes, after, items);
-    }
-}
-
-/// Takes out what went; returns how many items stand before the first of it.
+/// Takes out what went, which mostly is the newest; returns how many items stand before the first of it.
 fn leave_out(sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) -> usize {
     let Some(gone) = sizes.gone.get(&request) else { return items.len() };
-    let first = items.iter().position(|item| gone.first() == Some(&item.key)).unwrap_or(items.len());
+    let Some(first) = items.iter().rposition(|item| gone.first() == Some(&item.key)) else { return items.len() };
     let mut gone = gone.iter().peekable();
-    items.retain(|item| gone.next_if(|&&key| key == item.key).is_none());
+    let rest = items.split_off(first);
+    items.extend(rest.into_iter().filter(|item| gone.next_if(|&&key| key == item.key).is_none()));
     first
 }
 

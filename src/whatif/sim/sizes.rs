@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
+use crate::base::id::{Id, IdSet};
 use crate::base::tokenizer::Bpe;
 use crate::logs::timeline::requests::{Block, BlockKind, Chain, Marks, NONE, Request, Segment, SegmentCause, Timeline};
 use crate::logs::trace::Millis;
@@ -176,8 +177,8 @@ impl BlockSizes {
             gone: BTreeMap::new(),
         };
         if estimator == Estimator::Anchored {
-            Anchoring { timeline, sizes: &mut sizes, settled: vec![false; timeline.requests.len()], items: Vec::new() }
-                .all();
+            let (settled, laid) = (vec![false; timeline.requests.len()], BTreeMap::new());
+            Anchoring { timeline, sizes: &mut sizes, settled, laid }.all();
         }
         sizes
     }
@@ -233,7 +234,8 @@ struct Anchoring<'a> {
     sizes: &'a mut BlockSizes,
     /// By request: whether its answer has its final size.
     settled: Vec<bool>,
-    items: Vec<Item>,
+    /// By chain that is not at its end: the last context that was laid out, and of which request it is.
+    laid: BTreeMap<u32, (u32, Vec<Item>)>,
 }
 
 impl Anchoring<'_> {
@@ -254,7 +256,7 @@ impl Anchoring<'_> {
     }
 
     fn segment(&mut self, segment: u32) {
-        let Segment { requests, after, cause, .. } = self.timeline.segments[segment as usize].clone();
+        let Segment { chain, requests, after, cause } = self.timeline.segments[segment as usize].clone();
         // What the context went on from, and what came in since.
         let mut base = Some(after).filter(|&after| after != NONE && self.is_billed(after));
         let mut inputs: Vec<u32> = Vec::new();
@@ -273,6 +275,9 @@ impl Anchoring<'_> {
             } else {
                 inputs.extend(request.outputs.clone());
             }
+        }
+        if self.timeline.chains[chain as usize].segments.end == segment + 1 {
+            self.laid.remove(&chain);
         }
     }
 
@@ -324,12 +329,24 @@ impl Anchoring<'_> {
         let room = request.context().saturating_sub(self.sizes.prefix[request.chain as usize]);
         let inputs: Vec<u32> = request.inputs.clone().collect();
         let room = self.share(room, &inputs, 1.0);
-        let mut items = std::mem::take(&mut self.items);
-        items.clear();
-        laid_out::before(self.timeline, self.sizes, index, &mut items);
+        let mut items = self.before(index);
         let held = self.leave_out(index, &items, room);
-        self.items = items;
         self.sizes.residual[index as usize] = narrow(room - held);
+        laid_out::complete(self.timeline, self.sizes, index, &mut items);
+        self.laid.insert(request.chain, (index, items));
+    }
+
+    /// What a context held before anything went, from the last one of its chain that was laid out. What has been laid out has
+    /// its final size.
+    fn before(&mut self, index: u32) -> Vec<Item> {
+        let chain = self.timeline.requests[index as usize].chain;
+        let start = self.timeline.chains[chain as usize].requests.start;
+        let (next, mut items) = self.laid.remove(&chain).map_or((start, Vec::new()), |(last, items)| (last + 1, items));
+        for between in next..index {
+            laid_out::step(self.timeline, self.sizes, between, &mut items);
+        }
+        laid_out::before(self.timeline, self.sizes, index, &mut items);
+        items
     }
 
     /// Leaves out what must have gone so that the rest fits. Returns the tokens of what stays.
@@ -338,12 +355,18 @@ impl Anchoring<'_> {
         if held <= room {
             return held;
         }
-        let mut order: Vec<usize> = (0..items.len()).rev().collect();
-        if self.timeline.requests[index as usize].marks.has(Marks::MICROCOMPACTION) {
-            // Cleared results first, then other results, then the rest; the oldest of each first.
-            order.sort_by_key(|&at| (self.clearable(index, items[at].key), at));
-        }
-        // Otherwise the conversation went back: the newest go.
+        let newest_first = (0..items.len()).rev();
+        let order: Box<dyn Iterator<Item = usize>> =
+            if self.timeline.requests[index as usize].marks.has(Marks::MICROCOMPACTION) {
+                // Cleared results first, then other results, then the rest; the oldest of each first.
+                let named = self.cleared(index);
+                let mut order: Vec<usize> = newest_first.collect();
+                order.sort_by_cached_key(|&at| (self.clearable(&named, items[at].key), at));
+                Box::new(order.into_iter())
+            } else {
+                // Otherwise the conversation went back: the newest go.
+                Box::new(newest_first)
+            };
         let mut gone: Vec<usize> = Vec::new();
         for at in order {
             if held <= room {
@@ -357,15 +380,19 @@ impl Anchoring<'_> {
         held
     }
 
+    /// The calls whose results a clearing before a request names.
+    fn cleared(&self, index: u32) -> IdSet<Id> {
+        let clearings = self.timeline.clearings.iter().filter(|clearing| clearing.request == index);
+        clearings.flat_map(|clearing| &clearing.calls).copied().collect()
+    }
+
     /// In which order a clearing takes things.
-    fn clearable(&self, index: u32, key: ItemKey) -> u8 {
+    fn clearable(&self, named: &IdSet<Id>, key: ItemKey) -> u8 {
         let ItemKey::Block(block) = key else { return 2 };
         let block = &self.timeline.blocks[block as usize];
         let id = self.timeline.calls.get(block.call as usize).map(|call| call.id);
-        let clearings = self.timeline.clearings.iter().filter(|clearing| clearing.request == index);
-        let named = clearings.flat_map(|clearing| &clearing.calls).any(|&call| Some(call) == id);
         match block.kind {
-            BlockKind::ToolResult if named => 0,
+            BlockKind::ToolResult if id.is_some_and(|id| named.contains(&id)) => 0,
             BlockKind::ToolResult => 1,
             _ => 2,
         }

@@ -14,12 +14,14 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
     let (timeline, sheet) = (&evidence.workload.timeline, &evidence.sheet.hooks);
     let per_token = evidence.workload.sizes.rules.chars_per_token.text;
     let mut items: BTreeMap<Sym, PartItem> = BTreeMap::new();
+    let mut came = Vec::new();
     for addition in timeline.added.iter().filter(|addition| addition.what == Added::Hook) {
         let names = vec![timeline.names.text(addition.name).to_owned()];
         let item = items.entry(addition.name).or_insert_with(|| carried.item(names));
-        carried.unlogged(item.item, addition.request, f64::from(addition.chars) / per_token);
+        came.push((item.item, addition.request, f64::from(addition.chars) / per_token));
         *item.counts.entry(evidence.key(addition.request)).or_default() += 1;
     }
+    carried.unlogged(&came);
     let mut parts = Parts::of([&sheet.id, &sheet.what, &sheet.advice], "content", &["hook"], items.into_values());
     parts.case.waits = waits(evidence);
     vec![parts]

@@ -32,18 +32,20 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
     };
     let mut items: BTreeMap<ServerInProject, PartItem> = BTreeMap::new();
     let mut told: BTreeSet<(u32, Sym, u32)> = BTreeSet::new();
+    let mut came = Vec::new();
     let per_token = evidence.workload.sizes.rules.chars_per_token.text;
     for addition in offered().filter(|addition| is_unused(&(project(addition), addition.name))) {
         let place = (project(addition), addition.name);
         let names = vec![timeline.names.text(place.1).to_owned(), place.0.to_string()];
         let item = items.entry(place).or_insert_with(|| carried.item(names));
-        carried.unlogged(item.item, addition.request, f64::from(addition.chars) / per_token);
+        came.push((item.item, addition.request, f64::from(addition.chars) / per_token));
         // A server that comes with its instructions and its tools came once.
         let chain = timeline.requests[addition.request as usize].chain;
         if told.insert((chain, addition.name, addition.request)) {
             *item.counts.entry(evidence.key(addition.request)).or_default() += 1;
         }
     }
+    carried.unlogged(&came);
     let kinds = ["server", "project"];
     vec![Parts::of([&sheet.id, &sheet.what, &sheet.advice], "content", &kinds, items.into_values())]
 }
