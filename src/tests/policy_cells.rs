@@ -108,6 +108,14 @@ fn an_interval_over_sessions_of_which_a_few_are_most_of_the_bill_holds_what_it_s
 }
 
 #[test]
+fn one_odd_session_among_many_that_are_alike_makes_no_boundless_interval() {
+    let mut pairs = vec![(100.0, 40.0); 16];
+    pairs.push((20.0, 20.0));
+    let drawn = Drawn::new(&pairs, &rules().resampling).unwrap();
+    assert!(drawn.lower > -0.7 && drawn.upper < -0.4, "{} to {}", drawn.lower, drawn.upper);
+}
+
+#[test]
 fn a_win_that_the_simulation_itself_is_off_by_is_none() {
     for seed in 0..20 {
         let cells = looked_at(seed, 0.25, -0.27, -0.5).1;
