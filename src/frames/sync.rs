@@ -498,9 +498,9 @@ pub fn directory_of(file: &LogFile, listing: &LogListing) -> String {
     first.or(own.and_then(Path::file_name)).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// A project name as Claude Code spells its directory, in lower case.
+/// A project name as Claude Code spells its directory, in lower case: it keeps ASCII letters and digits.
 pub fn slug(text: &str) -> String {
-    text.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
+    text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
 }
 
 /// New rows of a source; none if all rows that are known of it are new.

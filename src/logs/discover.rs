@@ -89,7 +89,7 @@ pub struct LogListing {
 }
 
 /// Nanoseconds since 1970 of the last modification; 0 where the system does not say.
-fn modified_ns(meta: &Metadata) -> i64 {
+pub fn modified_ns(meta: &Metadata) -> i64 {
     let modified = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     modified.map_or(0, |time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -221,7 +221,7 @@ impl History {
     }
 
     /// Keeps what lies in the window: calls and messages by their own time (those without one stay only in an open
-    /// window), compactions as well, chains and sessions with something left.
+    /// window), compactions and prompts as well, chains with calls and sessions with anything left.
     #[must_use]
     pub fn within(mut self, window: &Range<Millis>) -> Self {
         if *window == (Millis::MIN..Millis::MAX) {
@@ -270,7 +270,8 @@ impl History {
         (part, places_of)
     }
 
-    /// Drops chains without calls and sessions without chains and messages; spans are those of what is left.
+    /// Drops chains without calls and sessions of which nothing is left; spans are those of calls and messages, and of what else
+    /// is left where there are none.
     fn drop_empty(&mut self) {
         let keep: Vec<bool> = self.chains.iter().map(|chain| !chain.calls.is_empty()).collect();
         let place = places(&keep);
@@ -279,11 +280,17 @@ impl History {
         self.calls.iter_mut().for_each(|call| call.chain = place[call.chain as usize] as u32);
         self.evictions.iter_mut().for_each(|eviction| eviction.chain = place[eviction.chain as usize] as u32);
         let mut spans: Vec<Option<(Millis, Millis)>> = vec![None; self.sessions.len()];
-        let of_calls = self.calls.iter().map(|call| (self.chains[call.chain as usize].session, call.ts));
-        for (session, ts) in of_calls.chain(self.messages.iter().map(|message| (message.session, message.ts))) {
+        let mut extend = |session: u32, ts: Millis| {
             let (first, last) = spans[session as usize].get_or_insert((ts, ts));
             (*first, *last) = (earlier(*first, ts), (*last).max(ts));
-        }
+        };
+        let of_calls = self.calls.iter().map(|call| (self.chains[call.chain as usize].session, call.ts));
+        let answered = || of_calls.clone().chain(self.messages.iter().map(|message| (message.session, message.ts)));
+        answered().for_each(|(session, ts)| extend(session, ts));
+        let has_answers: IdSet<u32> = answered().map(|(session, _)| session).collect();
+        let talk =
+            self.prompts.iter().chain(&self.talk_compactions).filter(|(session, _)| !has_answers.contains(session));
+        talk.for_each(|&(session, ts)| extend(session, ts));
         let kept: Vec<bool> = spans.iter().map(Option::is_some).collect();
         let place = places(&kept);
         let sessions = std::mem::take(&mut self.sessions).into_iter().zip(spans);
@@ -293,7 +300,6 @@ impl History {
         self.chains.iter_mut().for_each(|chain| chain.session = place[chain.session as usize] as u32);
         self.messages.iter_mut().for_each(|message| message.session = place[message.session as usize] as u32);
         for times in [&mut self.prompts, &mut self.talk_compactions] {
-            times.retain(|(session, _)| kept[*session as usize]);
             times.iter_mut().for_each(|(session, _)| *session = place[*session as usize] as u32);
         }
     }

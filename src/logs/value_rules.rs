@@ -210,17 +210,21 @@ pub fn normal_url(url: &[u8], out: &mut Vec<u8>) {
 
 /// Takes off punctuation and closing brackets that were not opened.
 fn without_sentence(mut url: &[u8]) -> &[u8] {
+    // By closing bracket: how many more are closed than opened in what is left.
+    let mut unopened = [0_i64; 256];
+    for byte in url {
+        match byte {
+            b'(' => unopened[usize::from(b')')] -= 1,
+            b'[' => unopened[usize::from(b']')] -= 1,
+            b'{' => unopened[usize::from(b'}')] -= 1,
+            _ => unopened[usize::from(*byte)] += 1,
+        }
+    }
     while let [rest @ .., last] = url {
-        let open = match last {
-            b'.' | b',' | b';' | b':' | b'!' | b'?' | b'*' => None,
-            b')' => Some(b'('),
-            b']' => Some(b'['),
-            b'}' => Some(b'{'),
+        match last {
+            b'.' | b',' | b';' | b':' | b'!' | b'?' | b'*' => {}
+            b')' | b']' | b'}' if unopened[usize::from(*last)] > 0 => unopened[usize::from(*last)] -= 1,
             _ => break,
-        };
-        let count = |wanted: u8| url.iter().filter(|byte| **byte == wanted).count();
-        if open.is_some_and(|open| count(open) >= count(*last)) {
-            break;
         }
         url = rest;
     }

@@ -12,7 +12,7 @@ use crate::frames::edge::{Activity, Edge, EdgeFrame, EdgeSum, EdgeSums, EdgeThre
 use crate::logs::corpus::Corpus;
 use crate::logs::history::History;
 use crate::logs::trace::{Millis, NO_TIME, is_within};
-use crate::mine::shuffled::of_activities;
+use crate::mine::shuffled::{WantedPairs, of_activities};
 use crate::mine::totals::asked;
 
 fn known(time: Millis) -> Option<Millis> {
@@ -89,11 +89,15 @@ pub fn sums(activities: &[Activity], names: &Names, lags: &[u32], eventually: bo
         return Ok(out);
     }
     let frame = EdgeFrame::new(activities)?;
-    let chances = of_activities(activities, lags, turns);
+    let mut pairs: Vec<(u32, EdgeSum)> = Vec::new();
     for &lag in lags {
-        let pairs = frame.follows(lag, turns)?.into_iter();
-        out.edges.extend(pairs.map(|sum| EdgeSum { chance: chances.get(&(sum.from, sum.to, lag)).copied(), ..sum }));
+        pairs.extend(frame.follows(lag, turns)?.into_iter().map(|sum| (lag, sum)));
     }
+    let wanted = WantedPairs::of(pairs.iter().map(|(_, sum)| (sum.from, sum.to)));
+    let chances = of_activities(activities, lags, turns, &wanted);
+    let with_chance =
+        |(lag, sum): (u32, EdgeSum)| EdgeSum { chance: chances.get(&(sum.from, sum.to, lag)).copied(), ..sum };
+    out.edges.extend(pairs.into_iter().map(with_chance));
     if eventually {
         out.edges.extend(frame.eventually()?);
     }

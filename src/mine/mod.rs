@@ -20,7 +20,7 @@ pub mod reconcile;
 pub mod repeats;
 pub mod runnable;
 pub mod sessions;
-mod shuffled;
+pub mod shuffled;
 pub mod sizes;
 pub mod tools;
 pub mod totals;

@@ -180,13 +180,13 @@ fn merged(sums: Vec<EndpointSum>) -> Vec<EndpointSum> {
 
 fn fingerprints(log: &EventLog, guide: &EventGuide<'_>, sums: &EventSums) -> Vec<Fingerprint> {
     let distances = sums.distances.rows();
+    let fetched = fetched(log);
     let of_span = |span: &EndpointSpan| {
         let (endpoint, key) = guide.names(log.names.text(span.endpoint));
-        let sums: Vec<&EndpointSum> = sums.endpoints.iter().filter(|sum| sum.endpoint == span.endpoint).collect();
-        let distances = weighted(distances.iter().filter(|count| count.group == span.endpoint));
-        let fetched = || log.planned.iter().filter(|event| event.plan.prefetched && event.endpoint == span.endpoint);
-        let used = fetched().filter(|event| event.plan.cited == Some(true)).count() as u64;
-        let summed = summed(&sums, guide.inner_formats);
+        let sums = of_group(&sums.endpoints, span.endpoint, |sum| sum.endpoint);
+        let distances = weighted(of_group(&distances, span.endpoint, |count| count.group).iter());
+        let (fetched, used) = fetched.get(&span.endpoint).copied().unwrap_or_default();
+        let summed = summed(sums, guide.inner_formats);
         Fingerprint {
             endpoint,
             key,
@@ -194,7 +194,7 @@ fn fingerprints(log: &EventLog, guide: &EventGuide<'_>, sums: &EventSums) -> Vec
             first_ms: span.first_ms,
             last_ms: span.last_ms,
             sessions: span.sessions,
-            prefetches: summed.prefetches + fetched().count() as u64,
+            prefetches: summed.prefetches + fetched,
             prefetches_cited: summed.prefetches_cited + used,
             ..summed
         }
@@ -204,9 +204,32 @@ fn fingerprints(log: &EventLog, guide: &EventGuide<'_>, sums: &EventSums) -> Vec
     out
 }
 
+/// The rows of one group among rows that are sorted by group.
+fn of_group<T>(rows: &[T], group: Sym, group_of: impl Fn(&T) -> Sym) -> &[T] {
+    let group_of = |row: &T| {
+        #[cfg(test)]
+        crate::base::id::work::step();
+        group_of(row)
+    };
+    let start = rows.partition_point(|row| group_of(row) < group);
+    let count = rows[start..].partition_point(|row| group_of(row) == group);
+    &rows[start..start + count]
+}
+
+/// By endpoint: calls that the planner made before the model, and those of them that were used.
+fn fetched(log: &EventLog) -> BTreeMap<Sym, (u64, u64)> {
+    let mut fetched: BTreeMap<Sym, (u64, u64)> = BTreeMap::new();
+    for event in log.planned.iter().filter(|event| event.plan.prefetched) {
+        let (all, used) = fetched.entry(event.endpoint).or_default();
+        *all += 1;
+        *used += u64::from(event.plan.cited == Some(true));
+    }
+    fetched
+}
+
 /// What follows from the sums of one endpoint.
-fn summed(sums: &[&EndpointSum], inner_formats: &[&'static str]) -> Fingerprint {
-    let total = |of: &dyn Fn(&EndpointSum) -> u64| sums.iter().map(|sum| of(sum)).sum::<u64>();
+fn summed(sums: &[EndpointSum], inner_formats: &[&'static str]) -> Fingerprint {
+    let total = |of: &dyn Fn(&EndpointSum) -> u64| sums.iter().map(of).sum::<u64>();
     let weigh = |of: &dyn Fn(&EndpointSum) -> u64| sums.iter().map(|sum| sum.weight * of(sum) as f64).sum::<f64>();
     let calls = weigh(&|sum| sum.events);
     let mean = |of: &dyn Fn(&EndpointSum) -> u64, n: &dyn Fn(&EndpointSum) -> u64| {
@@ -246,7 +269,7 @@ fn layer_tokens(sum: &EndpointSum) -> LayerTokens {
 }
 
 /// The share of each shape, by name.
-fn shape_mix(sums: &[&EndpointSum], calls: f64) -> Vec<(String, f64)> {
+fn shape_mix(sums: &[EndpointSum], calls: f64) -> Vec<(String, f64)> {
     let mut weights: BTreeMap<&str, f64> = BTreeMap::new();
     for sum in sums {
         *weights.entry(BodyShape::from_number(sum.shape).into_str()).or_default() += sum.weight * sum.events as f64;
@@ -261,7 +284,7 @@ fn dominant(mix: &[(String, f64)]) -> Option<String> {
     best.map(|(shape, _)| shape.clone())
 }
 
-fn top_inner_formats(sums: &[&EndpointSum], names: &[&'static str]) -> Vec<String> {
+fn top_inner_formats(sums: &[EndpointSum], names: &[&'static str]) -> Vec<String> {
     let weight = |bit: usize| {
         let having = sums.iter().filter(|sum| sum.inner_formats >> bit & 1 == 1);
         having.map(|sum| sum.weight * sum.events as f64).sum::<f64>()

@@ -44,11 +44,13 @@ impl<'a> PatternSearch<'a> {
         let mut sessions = BTreeSet::new();
         let context = |call: &Call| (call.chain, call.partition);
         let mut start = 0;
+        let is_following = self.pattern.kind == PatternKind::Follows;
         for calls in self.history.calls.chunk_by(|a, b| context(a) == context(b)) {
+            let led = if is_following { self.led(calls) } else { Vec::new() };
             for at in 0..calls.len() {
                 let use_of = &self.uses[start + at];
                 found.calls += u64::from(about[calls[at].tool.0 as usize]);
-                if self.matches(calls, at, use_of) {
+                if self.matches(calls, at, use_of, &led) {
                     found.matches += 1;
                     found.tokens += u64::from(use_of.tokens);
                     sessions.insert(use_of.session);
@@ -61,10 +63,10 @@ impl<'a> PatternSearch<'a> {
     }
 
     /// Whether the call at a place of its context is a match.
-    fn matches(&self, calls: &[Call], at: usize, use_of: &MinedCall) -> bool {
+    fn matches(&self, calls: &[Call], at: usize, use_of: &MinedCall, led: &[u32]) -> bool {
         let tool = calls[at].tool.0 as usize;
         match self.pattern.kind {
-            PatternKind::Follows => self.to[tool] && self.follows(calls, at),
+            PatternKind::Follows => self.to[tool] && self.follows(calls, at, led),
             _ if !self.from[tool] => false,
             PatternKind::Calls => true,
             PatternKind::Polls => self.is_unchanged_poll(calls, at),
@@ -74,10 +76,23 @@ impl<'a> PatternSearch<'a> {
         }
     }
 
-    fn follows(&self, calls: &[Call], at: usize) -> bool {
+    /// How many calls of one of `from` stand before each place of a context.
+    fn led(&self, calls: &[Call]) -> Vec<u32> {
+        let mut count = 0;
+        let before = |call: &Call| {
+            let before = count;
+            count += u32::from(self.from[call.tool.0 as usize]);
+            before
+        };
+        calls.iter().map(before).collect()
+    }
+
+    fn follows(&self, calls: &[Call], at: usize, led: &[u32]) -> bool {
         let step = calls[at].step;
-        let near = calls[..at].iter().rev().take_while(|call| step.abs_diff(call.step) <= self.pattern.lag_max);
-        near.filter(|call| call.step != step).any(|call| self.from[call.tool.0 as usize])
+        // Calls stand in the order of their steps.
+        let near = calls[..at].partition_point(|call| call.step < step.saturating_sub(self.pattern.lag_max));
+        let own = calls[..at].partition_point(|call| call.step < step);
+        led[own] > led[near]
     }
 
     fn is_unchanged_poll(&self, calls: &[Call], at: usize) -> bool {

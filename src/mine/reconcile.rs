@@ -97,6 +97,15 @@ impl Reconciled<'_> {
         self.corpus.files.iter().filter(|file| !file.source.is_sidecar())
     }
 
+    /// Logs that are no copy of another one.
+    fn owners(&self) -> impl Iterator<Item = &SourceRows> {
+        self.logs().filter(|file| !self.standings[&file.source.key].is_repeated)
+    }
+
+    fn has_no_timeline(&self, file: &SourceRows) -> bool {
+        self.without_timeline.contains(&file.source.key)
+    }
+
     /// Messages that policies count as requests.
     fn requests(&self) -> IdSet<Id> {
         self.timeline.requests.iter().map(|request| request.id).collect()
@@ -104,9 +113,8 @@ impl Reconciled<'_> {
 
     /// What stands in files that left no timeline and in none that did.
     fn only_gone<T: IntoIterator<Item = Id>>(&self, rows: impl Fn(&SourceRows) -> T) -> IdSet<Id> {
-        let has_none = |file: &SourceRows| self.without_timeline.contains(&file.source.key);
-        let mut out: IdSet<Id> = self.logs().filter(|file| has_none(file)).flat_map(&rows).collect();
-        for id in self.logs().filter(|file| !has_none(file)).flat_map(&rows) {
+        let mut out: IdSet<Id> = self.logs().filter(|file| self.has_no_timeline(file)).flat_map(&rows).collect();
+        for id in self.logs().filter(|file| !self.has_no_timeline(file)).flat_map(&rows) {
             out.remove(&id);
         }
         out
@@ -120,6 +128,12 @@ fn count(number: usize) -> i64 {
 /// The calls that a file records, those without an id among them.
 fn asked(file: &SourceRows) -> Vec<Id> {
     totals::asked(file).into_iter().map(|(_, call)| call).collect()
+}
+
+/// The messages that asked for calls without an id.
+fn askers_of_nameless(file: &SourceRows) -> Vec<Id> {
+    let asked = totals::asked(file).into_iter().filter(|(_, call)| !call.is_some());
+    asked.map(|(asked, _)| asked.message).collect()
 }
 
 fn messages_of(file: &SourceRows) -> Vec<Id> {
@@ -172,17 +186,21 @@ fn calls_of_policies(books: &Reconciled<'_>) -> Sum {
     let planned = &books.timeline.calls;
     let in_policies: IdSet<Id> = planned.iter().map(|call| call.id).filter(|id| id.is_some()).collect();
     let mut gone = books.only_gone(asked);
-    gone.retain(|id| !in_policies.contains(id));
+    gone.retain(|id| id.is_some() && !in_policies.contains(id));
     let history = &books.history.calls;
     let named = history.iter().map(|call| call.id).filter(|id| id.is_some() && !gone.contains(id));
     let left_out = named.filter(|id| !of_requests.contains(id) && !in_policies.contains(id)).count();
+    // Calls without an id are those of the message that asked for them.
+    let (lost, read): (Vec<&SourceRows>, _) = books.owners().partition(|file| books.has_no_timeline(file));
+    let nameless_gone = lost.into_iter().flat_map(askers_of_nameless).count();
+    let nameless_left = read.into_iter().flat_map(askers_of_nameless).filter(|id| !requests.contains(id)).count();
     let twice = planned.iter().filter(|call| call.id.is_some()).count() - in_policies.len();
     Sum::new(
         "tool calls",
         (HISTORY, history.len() as u64),
         &[
-            (-count(left_out), "of messages without usage, or written by the client itself"),
-            (-count(gone.len()), "in deleted logs that no policy read while they were there"),
+            (-count(left_out + nameless_left), "of messages without usage, or written by the client itself"),
+            (-count(gone.len() + nameless_gone), "in deleted logs that no policy read while they were there"),
             (count(twice), "that stand twice in their message"),
         ],
         (POLICIES, planned.len() as u64),

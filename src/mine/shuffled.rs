@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::id::IdMap;
+use crate::base::id::{IdMap, IdSet};
 use crate::base::names::Sym;
 use crate::base::shuffled::{Chance, LaggedPairs, MessageSums, chance};
 use crate::frames::edge::{Activity, Turns};
@@ -23,8 +23,39 @@ pub struct ShuffledMessage {
     pub tools: Vec<(Sym, u64)>,
 }
 
-/// The chances of all pairs of tools that share a context.
-pub fn of_activities(activities: &[Activity], lags: &[u32], turns: Turns) -> BTreeMap<LaggedTools, Chance> {
+/// Pairs of tools whose chances are wanted, by the earlier tool. A context with many tools has far more pairs than were ever seen.
+#[derive(Default)]
+pub struct WantedPairs(IdMap<Sym, IdSet<Sym>>);
+
+impl WantedPairs {
+    /// These.
+    pub fn of(pairs: impl Iterator<Item = (Sym, Sym)>) -> Self {
+        let mut wanted = Self::default();
+        for (from, to) in pairs {
+            wanted.0.entry(from).or_default().insert(to);
+        }
+        wanted
+    }
+
+    /// Of a tool and so many others those that are wanted: either they or the wanted ones are gone through, whichever are fewer.
+    fn among<'a, T>(&'a self, from: Sym, others: &'a BTreeMap<Sym, T>) -> Vec<(Sym, &'a T)> {
+        match self.0.get(&from) {
+            None => Vec::new(),
+            Some(wanted) if wanted.len() < others.len() => {
+                wanted.iter().filter_map(|to| Some((*to, others.get(to)?))).collect()
+            }
+            Some(wanted) => others.iter().filter(|(to, _)| wanted.contains(to)).map(|(to, of)| (*to, of)).collect(),
+        }
+    }
+}
+
+/// The chances of the wanted pairs of tools that share a context.
+pub fn of_activities(
+    activities: &[Activity],
+    lags: &[u32],
+    turns: Turns,
+    wanted: &WantedPairs,
+) -> BTreeMap<LaggedTools, Chance> {
     let mut rows: Vec<(u32, u64, Sym, u32)> =
         activities.iter().map(|row| (row.case, row.place, row.tool, row.turn)).collect();
     rows.sort_unstable();
@@ -36,21 +67,27 @@ pub fn of_activities(activities: &[Activity], lags: &[u32], turns: Turns) -> BTr
             tools: calls.chunk_by(|a, b| a.2 == b.2).map(|same| (same[0].2, same.len() as u64)).collect(),
         };
         let messages: Vec<ShuffledMessage> = case.chunk_by(|a, b| a.1 == b.1).map(message).collect();
-        add(&messages, lags, turns, &mut out);
+        add(&messages, (lags, turns), wanted, &mut out);
     }
     out.into_iter().collect()
 }
 
 /// Adds what one context contributes; its messages stand in order.
-pub fn add(messages: &[ShuffledMessage], lags: &[u32], turns: Turns, out: &mut IdMap<LaggedTools, Chance>) {
+pub fn add(
+    messages: &[ShuffledMessage],
+    (lags, turns): (&[u32], Turns),
+    wanted: &WantedPairs,
+    out: &mut IdMap<LaggedTools, Chance>,
+) {
     let mut single: BTreeMap<Sym, [f64; 2]> = BTreeMap::new();
-    let mut both: BTreeMap<(Sym, Sym), [f64; 4]> = BTreeMap::new();
+    let mut both: IdMap<(Sym, Sym), [f64; 4]> = IdMap::default();
     for message in messages {
-        for &(tool, calls) in &message.tools {
+        let tools: BTreeMap<Sym, u64> = message.tools.iter().copied().collect();
+        for (&tool, &calls) in &tools {
             let a = calls as f64;
             let [sum, squares] = single.entry(tool).or_default();
             (*sum, *squares) = (*sum + a, *squares + a * a);
-            for &(other, calls) in &message.tools {
+            for (other, &calls) in wanted.among(tool, &tools) {
                 let b = calls as f64;
                 let sums = both.entry((tool, other)).or_default();
                 let terms = [a * b, a * a * b, a * b * b, a * a * b * b];
@@ -59,11 +96,9 @@ pub fn add(messages: &[ShuffledMessage], lags: &[u32], turns: Turns, out: &mut I
         }
     }
     let places: Vec<(u32, LaggedPairs)> = lags.iter().map(|&lag| (lag, places(messages, lag, turns))).collect();
-    // Few pairs share a message; they stand in the order in which all pairs come by.
-    let mut shared = both.iter().peekable();
     for (&from, &a) in &single {
-        for (&to, &b) in &single {
-            let both = shared.next_if(|(pair, _)| **pair == (from, to)).map(|(_, sums)| *sums).unwrap_or_default();
+        for (to, &b) in wanted.among(from, &single) {
+            let both = both.get(&(from, to)).copied().unwrap_or_default();
             let sums = MessageSums { a, b, both };
             for &(lag, places) in places.iter().filter(|(_, places)| places.pairs > 0) {
                 *out.entry((from, to, lag)).or_default() += chance(places, &sums);

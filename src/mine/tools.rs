@@ -35,39 +35,58 @@ struct ContextSeen {
     context: Option<(u32, u32)>,
     bodies: IdSet<Id>,
     /// Reads of each file by each tool since it was changed last.
-    read: BTreeMap<(Id, Sym), Vec<ShownLines>>,
+    read: BTreeMap<(Id, Sym), FileReads>,
     /// Calls with empty answers in a row, by tool.
     empty: BTreeMap<Sym, Vec<usize>>,
 }
 
-/// What a read showed.
-struct ShownLines {
-    body: Id,
-    lines: Range<u32>,
+/// What reads of a file showed.
+#[derive(Default)]
+struct FileReads {
+    bodies: IdSet<Id>,
+    /// Lines, by the first one: stretches with none in common.
+    shown: BTreeMap<u32, u32>,
 }
 
-impl ShownLines {
-    fn of(call: &Call) -> Self {
-        let [first, count] = call.lines;
-        let first = first.max(1);
-        // Without a limit the file is read to its end, as far as anyone can tell.
-        let end = if count == 0 { u32::MAX } else { first.saturating_add(count) };
-        Self { body: call.body, lines: first..end }
+impl FileReads {
+    /// Takes in a read; tells how it stands to those before it.
+    fn add(&mut self, call: &Call) -> Option<Reread> {
+        let is_first = self.bodies.is_empty();
+        let is_new = self.bodies.insert(call.body);
+        let overlaps = self.show(lines(call));
+        if is_first {
+            None
+        } else if !is_new {
+            Some(Reread::Same)
+        } else if overlaps {
+            Some(Reread::Overlapping)
+        } else {
+            Some(Reread::Other)
+        }
+    }
+
+    /// Adds lines; tells whether some of them were there.
+    fn show(&mut self, lines: Range<u32>) -> bool {
+        let Range { mut start, mut end } = lines;
+        let mut overlaps = false;
+        while let Some((&first, &last)) = self.shown.range(..end).next_back().filter(|(_, last)| **last > start) {
+            self.shown.remove(&first);
+            (start, end, overlaps) = (start.min(first), end.max(last), true);
+        }
+        if start < end {
+            self.shown.insert(start, end);
+        }
+        overlaps
     }
 }
 
-/// How a read stands to those before it.
-fn reread(now: &ShownLines, before: &[ShownLines]) -> Option<Reread> {
-    let overlaps = |before: &ShownLines| before.lines.start < now.lines.end && now.lines.start < before.lines.end;
-    if before.is_empty() {
-        None
-    } else if before.iter().any(|before| before.body == now.body) {
-        Some(Reread::Same)
-    } else if before.iter().any(overlaps) {
-        Some(Reread::Overlapping)
-    } else {
-        Some(Reread::Other)
-    }
+/// The lines that a read showed.
+fn lines(call: &Call) -> Range<u32> {
+    let [first, count] = call.lines;
+    let first = first.max(1);
+    // Without a limit the file is read to its end, as far as anyone can tell.
+    let end = if count == 0 { u32::MAX } else { first.saturating_add(count) };
+    first..end
 }
 
 /// Every call of a history, in its order; and the servers, by number.
@@ -89,10 +108,7 @@ pub fn calls(history: &History, names: &Names, guide: &ToolGuide<'_>) -> (Vec<Mi
         let file = call.path.is_some() && call.status == Status::Ok;
         row.reads = file && reading[tool];
         if row.reads {
-            let before = seen.read.entry((call.path, call.tool)).or_default();
-            let now = ShownLines::of(call);
-            row.reread = reread(&now, before);
-            before.push(now);
+            row.reread = seen.read.entry((call.path, call.tool)).or_default().add(call);
         }
         if file && changing[tool] {
             let of_file = (call.path, Sym(0))..=(call.path, Sym(u32::MAX));
@@ -146,10 +162,9 @@ fn plain(call: &Call, guide: &ToolGuide<'_>) -> MinedCall {
 fn servers(names: &Names) -> (Vec<String>, Vec<u32>) {
     let mut servers = vec![BUILT_IN.to_owned()];
     let known: BTreeSet<&str> = names.texts().iter().filter_map(|name| mcp_server(name)).collect();
-    servers.extend(known.into_iter().map(str::to_owned));
-    let number = |name: &String| {
-        mcp_server(name).and_then(|server| servers.iter().position(|known| known == server)).unwrap_or_default() as u32
-    };
+    servers.extend(known.iter().map(|server| (*server).to_owned()));
+    let numbers: BTreeMap<&str, u32> = known.into_iter().zip(1..).collect();
+    let number = |name: &String| mcp_server(name).and_then(|server| numbers.get(server)).copied().unwrap_or_default();
     let of = names.texts().iter().map(number).collect();
     (servers, of)
 }

@@ -158,7 +158,8 @@ fn outcomes(
             break;
         }
         outcomes.add(came(told, link, moment.value, index as usize), before, steps, numbers);
-        if makes_stale(told, known, index as usize, moment.to, moment.value, moment.is_path) {
+        let change = Change::of(told, known, index as usize);
+        if change.is_some_and(|change| change.makes_stale(moment.to, moment.value, moment.is_path)) {
             break;
         }
     }
@@ -179,27 +180,32 @@ pub(super) fn came(told: ToldHistory<'_>, link: &KnownLink<'_>, value: u64, call
     if is_target { OpportunityEnd::Target } else { OpportunityEnd::None }
 }
 
-/// Whether a call changes what a call of `to` with this value would answer: the very file, or by the value model any
-/// answer of the tool. A shell may change anything; that is not counted as a change.
-pub(super) fn makes_stale(
-    told: ToldHistory<'_>,
-    known: &KnownTools<'_>,
-    call: usize,
-    to: Sym,
-    value: u64,
-    is_path: bool,
-) -> bool {
-    let row = &told.history.calls[call];
-    let tool = known.get(row.tool);
-    if tool.changes != AnswerEffect::Surely && tool.invalidates.is_empty() || row.status != Status::Ok {
-        return false;
+/// What a call changes.
+pub(super) struct Change<'m> {
+    /// The files that it names.
+    pub files: Vec<u64>,
+    /// Tools any answer of which it makes stale, by the value model.
+    pub tools: &'m [Sym],
+}
+
+impl<'m> Change<'m> {
+    /// That of a call; none if it changes nothing for sure, or failed. A shell may change anything; that is not counted as a
+    /// change.
+    pub fn of(told: ToldHistory<'_>, known: &'m KnownTools<'_>, call: usize) -> Option<Self> {
+        let row = &told.history.calls[call];
+        let tool = known.get(row.tool);
+        if tool.changes != AnswerEffect::Surely && tool.invalidates.is_empty() || row.status != Status::Ok {
+            return None;
+        }
+        let files = told.values.given(call).iter().filter(|given| known.file_arguments.contains(&given.argument));
+        Some(Self { files: files.map(|given| given.value).collect(), tools: &tool.invalidates })
     }
-    let mut files = told.values.given(call).iter().filter(|given| known.file_arguments.contains(&given.argument));
-    let names_a_file = files.clone().next().is_some();
-    if names_a_file && is_path {
-        return files.any(|given| given.value == value);
+
+    /// Whether it changes what a call of `to` with this value would answer: the very file where both name one, else any answer
+    /// of the tool.
+    fn makes_stale(&self, to: Sym, value: u64, is_path: bool) -> bool {
+        if is_path && !self.files.is_empty() { self.files.contains(&value) } else { self.tools.contains(&to) }
     }
-    tool.invalidates.contains(&to)
 }
 
 /// Reads a context call by call and knows what was asked so far.

@@ -7,7 +7,7 @@ use crate::logs::trace::Status;
 use crate::mine::projections::ToldHistory;
 use crate::planner::known_tools::{AnswerEffect, KnownTools};
 use crate::planner::numbers::PlannerThresholds;
-use crate::planner::opportunities::{Opportunity, Outcomes, makes_stale};
+use crate::planner::opportunities::{Change, Opportunity, Outcomes};
 use crate::planner::prefetches::{DeclineReason, PrefetchEdge};
 
 /// How close a call came to a prefetch: not at all, by name, by value, exactly.
@@ -70,6 +70,40 @@ pub(super) struct Left {
     pub name: bool,
 }
 
+/// Prefetches that can still be hit, by what makes them stale. Those that were hit exactly stay until then.
+#[derive(Default)]
+struct LivePrefetches {
+    /// Those of files, by the file.
+    by_file: IdMap<u64, Vec<u32>>,
+    /// By tool: those of files, and all others.
+    files_by_tool: IdMap<Sym, Vec<u32>>,
+    others_by_tool: IdMap<Sym, Vec<u32>>,
+}
+
+impl LivePrefetches {
+    fn add(&mut self, place: u32, moment: &Opportunity) {
+        if moment.is_path {
+            self.by_file.entry(moment.value).or_default().push(place);
+            self.files_by_tool.entry(moment.to).or_default().push(place);
+        } else {
+            self.others_by_tool.entry(moment.to).or_default().push(place);
+        }
+    }
+
+    /// Takes out what a change makes stale; some of it may have been taken out before, under its other name.
+    fn take_stale(&mut self, change: &Change<'_>) -> Vec<u32> {
+        let mut stale = Vec::new();
+        for tool in change.tools {
+            stale.extend(self.others_by_tool.remove(tool).into_iter().flatten());
+            if change.files.is_empty() {
+                stale.extend(self.files_by_tool.remove(tool).into_iter().flatten());
+            }
+        }
+        stale.extend(change.files.iter().filter_map(|file| self.by_file.remove(file)).flatten());
+        stale
+    }
+}
+
 /// What the watch of a context knows.
 pub(super) struct PrefetchWatch<'a, 'm> {
     told: ToldHistory<'a>,
@@ -84,7 +118,7 @@ pub(super) struct PrefetchWatch<'a, 'm> {
     /// Prefetches within the widest window.
     recent: Vec<u32>,
     /// Prefetches that can still be hit.
-    live: Vec<u32>,
+    live: LivePrefetches,
     recent_left: Vec<u32>,
 }
 
@@ -100,7 +134,7 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
             by_input: IdMap::default(),
             by_value: IdMap::default(),
             recent: Vec::new(),
-            live: Vec::new(),
+            live: LivePrefetches::default(),
             recent_left: Vec::new(),
         }
     }
@@ -119,7 +153,7 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
         let value = key(moment.to, moment.value ^ u64::from(moment.argument.0));
         self.by_value.entry(value).or_default().push(place);
         self.recent.push(place);
-        self.live.push(place);
+        self.live.add(place, &moment);
         self.sent.push(SentPrefetch {
             moment,
             record,
@@ -163,19 +197,16 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
     pub fn change(&mut self, index: usize) -> Vec<usize> {
         let tool = self.known.get(self.told.history.calls[index].tool);
         self.clock.shell += u32::from(tool.changes == AnswerEffect::Perhaps);
-        if self.live.is_empty() || tool.changes != AnswerEffect::Surely && tool.invalidates.is_empty() {
-            return Vec::new();
-        }
-        let (told, known, sent) = (self.told, self.known, &mut self.sent);
+        let Some(change) = Change::of(self.told, self.known, index) else { return Vec::new() };
         let mut stale = Vec::new();
-        self.live.retain(|&place| {
-            let SentPrefetch { moment, closed, .. } = &mut sent[place as usize];
-            if !*closed && makes_stale(told, known, index, moment.to, moment.value, moment.is_path) {
-                *closed = true;
+        for place in self.live.take_stale(&change) {
+            #[cfg(test)]
+            crate::base::id::work::step();
+            let closed = &mut self.sent[place as usize].closed;
+            if !std::mem::replace(closed, true) {
                 stale.push(place as usize);
             }
-            !*closed
-        });
+        }
         stale
     }
 

@@ -90,31 +90,65 @@ impl<'t> Expansion<'t> {
     fn gives_lines_back(&self, response: u32, runs: &[LineRun]) -> bool {
         let own = self.lines(response);
         let mut lines: Vec<BodyLine> = Vec::with_capacity(own.len());
+        let mut known: IdMap<u32, Option<ShownLines<'t>>> = IdMap::default();
         for run in runs {
             let (Some(before), Some(said)) = (own.get(lines.len()..run.lines.start), own.get(run.lines.clone())) else {
                 return false;
             };
             lines.extend_from_slice(before);
             let (Some(first), Some(last)) = (said.first(), said.last()) else { return false };
-            let Some(shown) = self.lines_shown(run.shown_by, first.number, last.number) else { return false };
+            let shown = known.entry(run.shown_by).or_insert_with(|| self.shown(run.shown_by)).as_ref();
+            let Some(shown) = shown.and_then(|shown| shown.between(first.number, last.number)) else { return false };
             lines.extend_from_slice(shown);
         }
         lines.extend_from_slice(own.get(lines.len()..).unwrap_or_default());
         lines == own
     }
 
-    /// The lines with these numbers, if a response that stands in the context shows all of them.
-    fn lines_shown(&self, response: u32, first: u32, last: u32) -> Option<&'t [BodyLine]> {
-        let lines = self.lines(response);
-        let start = lines.iter().position(|line| line.number == first).filter(|_| first > 0)?;
-        let end = start + last.checked_sub(first)? as usize + 1;
-        let found = lines.get(start..end)?;
-        let numbers = found.iter().map(|line| line.number).eq(first..=last);
-        let shown = match self.sent.get(&response)? {
-            SentForm::AsIs | SentForm::Encoded => true,
-            SentForm::Lines(runs) => runs.iter().all(|run| run.lines.end <= start || end <= run.lines.start),
+    /// The lines of a response; none if it does not stand in the context.
+    fn shown(&self, response: u32) -> Option<ShownLines<'t>> {
+        let runs = match self.sent.get(&response)? {
+            SentForm::AsIs | SentForm::Encoded => &[][..],
+            SentForm::Lines(runs) => runs,
         };
-        (numbers && shown).then_some(found)
+        Some(ShownLines::of(self.lines(response), runs))
+    }
+}
+
+/// The lines of a response, made once for all hints of another one.
+struct ShownLines<'t> {
+    lines: &'t [BodyLine],
+    /// Where each number stands first.
+    places: IdMap<u32, usize>,
+    /// How many lines that hints stood for come before each place; the last entry is their number.
+    hidden: Vec<usize>,
+}
+
+impl<'t> ShownLines<'t> {
+    fn of(lines: &'t [BodyLine], runs: &[LineRun]) -> Self {
+        let mut places = IdMap::default();
+        for (place, line) in lines.iter().enumerate().filter(|(_, line)| line.number > 0) {
+            places.entry(line.number).or_insert(place);
+        }
+        let mut is_hidden = vec![false; lines.len()];
+        for run in runs {
+            is_hidden.get_mut(run.lines.clone()).into_iter().flatten().for_each(|hidden| *hidden = true);
+        }
+        let mut hidden = vec![0];
+        hidden.extend(is_hidden.iter().scan(0, |count, hidden| {
+            *count += usize::from(*hidden);
+            Some(*count)
+        }));
+        Self { lines, places, hidden }
+    }
+
+    /// The lines with these numbers, if all of them are shown.
+    fn between(&self, first: u32, last: u32) -> Option<&'t [BodyLine]> {
+        let start = *self.places.get(&first)?;
+        let end = start + last.checked_sub(first)? as usize + 1;
+        let found = self.lines.get(start..end)?;
+        let numbers = found.iter().map(|line| line.number).eq(first..=last);
+        (numbers && self.hidden[start] == self.hidden[end]).then_some(found)
     }
 }
 

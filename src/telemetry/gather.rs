@@ -158,8 +158,9 @@ fn bring_together(events: &mut [RecordedEvent], mut runs: Vec<Range<usize>>) {
     }
 }
 
-/// Leaves one of all events that are the same in everything but the annotation, which stand beside each other, and says how
-/// many went: nobody calls a tool twice under one id, so the others stood in copies of a file. What was annotated stays.
+/// Leaves one of all events that are the same in everything but what is known only later (annotations, how a race ended), which
+/// stand beside each other, and says how many went: nobody calls a tool twice under one id, so the others stood in copies of a
+/// file. What is known stays.
 /// Responses without the id of a call may be alike by chance; they all stay.
 fn merge_copies(events: &mut Vec<RecordedEvent>, encodings: &[EncodedTokens]) -> u64 {
     let before = events.len();
@@ -167,10 +168,10 @@ fn merge_copies(events: &mut Vec<RecordedEvent>, encodings: &[EncodedTokens]) ->
         let has_identity = next.call != 0 || next.what != RecordedAs::Response;
         let is_copy = has_identity
             && (next.session, next.ts, next.call) == (kept.session, kept.ts, kept.call)
-            && unannotated_order(kept, next, encodings).is_eq();
+            && recorded_order(kept, next, encodings).is_eq();
         if is_copy {
-            // The order puts what is annotated last.
-            kept.plan.cited = next.plan.cited;
+            kept.plan.cited = kept.plan.cited.max(next.plan.cited);
+            kept.plan.race = kept.plan.race.max(next.plan.race);
         }
         is_copy
     });
@@ -179,10 +180,11 @@ fn merge_copies(events: &mut Vec<RecordedEvent>, encodings: &[EncodedTokens]) ->
 
 /// The order of a log, and behind it everything else that tells two events apart: equals are the same in all fields.
 fn order(a: &RecordedEvent, b: &RecordedEvent, encodings: &[EncodedTokens]) -> Ordering {
-    unannotated_order(a, b, encodings).then_with(|| a.plan.cited.cmp(&b.plan.cited))
+    let known_later = |event: &RecordedEvent| (event.plan.cited, event.plan.race);
+    recorded_order(a, b, encodings).then_with(|| known_later(a).cmp(&known_later(b)))
 }
 
-fn unannotated_order(a: &RecordedEvent, b: &RecordedEvent, encodings: &[EncodedTokens]) -> Ordering {
+fn recorded_order(a: &RecordedEvent, b: &RecordedEvent, encodings: &[EncodedTokens]) -> Ordering {
     let rest = |event: &RecordedEvent| {
         let plan = event.plan;
         (

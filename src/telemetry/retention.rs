@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::base::unpack::Packing;
 use crate::logs::trace::Millis;
+use crate::telemetry::event::CONTEXT_EVENT;
 use crate::telemetry::places::{TelemetryPlace, find};
 
 /// A file that may be sifted.
@@ -66,11 +67,15 @@ pub fn sift(text: &[u8], limits: RetentionLimits) -> Sifted {
     let mut sifted = Sifted::default();
     for line in text.split_inclusive(|&byte| byte == b'\n') {
         let stamps = serde_json::from_slice::<Stamps>(line).ok();
-        let is_summary = stamps
-            .as_ref()
-            .is_some_and(|stamps| stamps.kind == Some("session_summary".into()) && stamps.data.is_some());
+        let is = |kind: &str| {
+            let named = stamps.as_ref().filter(|stamps| stamps.kind == Some(kind.into()));
+            named.is_some_and(|stamps| stamps.data.is_some())
+        };
+        let is_summary = is("session_summary");
+        // What is no response is wrapped.
+        let is_event = is(CONTEXT_EVENT) || stamps.as_ref().is_some_and(|stamps| stamps.session_hash.is_some());
         let ended = || stamps.as_ref()?.data.as_ref()?.get("ended_at_ms")?.as_i64();
-        let recorded = || stamps.as_ref().filter(|stamps| stamps.session_hash.is_some())?.ts_ms;
+        let recorded = || stamps.as_ref().filter(|_| is_event)?.ts_ms;
         if is_summary && ended().is_some_and(|ended| ended < limits.summaries) {
             sifted.summaries += 1;
         } else if !is_summary && recorded().is_some_and(|ts| ts < limits.events) {

@@ -416,22 +416,28 @@ fn old_telemetry_is_pruned_line_by_line_and_the_rest_stays_byte_for_byte() {
     let summary = |days: i64| {
         format!("{{\"type\":\"session_summary\",\"data\":{{\"ended_at_ms\":{}}}}}\n", NOW_MS - days * DAY_MS)
     };
+    let switched = |days: i64| {
+        let mut event = event("Read", 9, 9, 0, 0, "L3");
+        event["ts_ms"] = json!(NOW_MS - days * DAY_MS);
+        format!("{}\n", json!({ "type": "context_event", "ts_ms": event["ts_ms"], "data": event }))
+    };
     let quiet = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_millis((NOW_MS - 2 * DAY_MS) as u64);
     let put = |name: &str, text: String| {
         let path = home.write(&format!(".devboy/telemetry/{name}.jsonl"), text);
         std::fs::File::options().append(true).open(&path).unwrap().set_modified(quiet).unwrap();
         path
     };
-    let mixed = put("mixed", aged(0, 31) + "damaged\n" + &aged(1, 29) + &summary(89) + &summary(91) + "torn");
-    let old = put("old", aged(2, 40) + &aged(3, 50) + &summary(95));
+    let mixed =
+        put("mixed", aged(0, 31) + "damaged\n" + &aged(1, 29) + &summary(89) + &summary(91) + &switched(28) + "torn");
+    let old = put("old", aged(2, 40) + &aged(3, 50) + &summary(95) + &switched(45));
     let busy = put("busy", aged(4, 60));
     std::fs::File::options().append(true).open(&busy).unwrap().set_modified(std::time::SystemTime::now()).unwrap();
     let outcome = home.run(&["ingest", "--prune", "--allow-empty"]);
     assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
-    let kept = "damaged\n".to_owned() + &aged(1, 29) + &summary(89) + "torn";
+    let kept = "damaged\n".to_owned() + &aged(1, 29) + &summary(89) + &switched(28) + "torn";
     assert_eq!(std::fs::read_to_string(mixed).unwrap(), kept);
     assert!(!old.exists() && busy.exists());
-    assert!(outcome.err.contains("# pruned: 3 events older than 30 days, 2 summaries older than 90 days"));
+    assert!(outcome.err.contains("# pruned: 4 events older than 30 days, 2 summaries older than 90 days"));
     assert!(outcome.err.contains("left 1 file written to within 24 hours"), "{}", outcome.err);
 }
 

@@ -186,6 +186,15 @@ fn a_subagent_belongs_to_the_project_of_its_session_whichever_directory_is_named
     }
 }
 
+/// As Claude Code spells directories: every letter that is not ASCII is a dash.
+#[test]
+fn a_project_is_found_by_a_name_with_other_letters() {
+    let home = Home::new();
+    home.write(".claude/projects/-w-caf-/one.jsonl", session("one", 4));
+    home.write(".claude/projects/-w-bar/two.jsonl", session("two", 6));
+    assert_eq!(home.json(&["ingest", "--project", "w/Café"])["totals"]["tool_uses"], 4);
+}
+
 #[test]
 fn no_text_of_a_log_is_in_the_lake() {
     let home = home_with(6);

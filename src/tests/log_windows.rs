@@ -58,10 +58,7 @@ fn walk(records: &[Record], window: &std::ops::Range<Millis>) -> Walk {
     }
     out.evicted.retain(|call| out.calls.contains(call));
     out.messages = began.into_iter().filter(|(_, at)| window.contains(at)).map(|(id, _)| id).collect();
-    // Of a session with nothing in the window nothing is told.
-    if !out.calls.is_empty() || !out.messages.is_empty() {
-        out.compactions = compacted.iter().filter(|at| window.contains(at)).count() as u64;
-    }
+    out.compactions = compacted.iter().filter(|at| window.contains(at)).count() as u64;
     out
 }
 
@@ -84,7 +81,9 @@ proptest! {
         let told = Told::of(&files.iter().map(|(name, log)| (name.as_str(), log.as_str())).collect::<Vec<_>>());
         let start = if open.0 { Millis::MIN } else { START_MS + from * 1000 };
         let end = if open.1 { Millis::MAX - 1 } else { START_MS + to * 1000 };
+        let prompts = told.history.prompts.iter().filter(|(_, at)| (start..end).contains(at)).count();
         let history = told.history.within(&(start..end));
+        prop_assert_eq!(history.prompts.len(), prompts);
         let found = Walk {
             calls: history.calls.iter().map(|call| call.id).collect(),
             messages: history.messages.iter().map(|message| message.id).collect(),
@@ -96,7 +95,8 @@ proptest! {
         let overview = Overview::of(&history);
         prop_assert_eq!(overview.calls, expected.calls.len() as u64);
         prop_assert_eq!(overview.compactions, expected.compactions);
-        prop_assert_eq!(overview.sessions, u64::from(!expected.calls.is_empty() || !expected.messages.is_empty()));
+        let is_silent = expected.calls.is_empty() && expected.messages.is_empty() && expected.compactions == 0;
+        prop_assert_eq!(overview.sessions, u64::from(!is_silent || prompts > 0));
         prop_assert_eq!(overview.chains, u64::from(!expected.calls.is_empty()));
         prop_assert_eq!(overview.evictions, expected.evicted.len() as u64);
     }
@@ -116,6 +116,32 @@ fn a_message_across_a_compaction_leaves_no_negative_count_in_any_window() {
         let expected = u64::from(start <= 3);
         assert_eq!(Overview::of(&history).compactions, expected, "from second {start}");
     }
+}
+
+#[test]
+fn a_log_that_holds_only_a_prompt_is_a_session_in_every_window_with_it() {
+    let told = Told::of(&[("f", &log(&[user("p", "go").at(1)]))]);
+    let at = START_MS + 1000;
+    for (window, expected) in [(Millis::MIN..Millis::MAX, 1), (at..at + 1, 1), (at + 1..Millis::MAX, 0)] {
+        let history = told.history.clone().within(&window);
+        assert_eq!((history.sessions.len(), history.prompts.len()), (expected, expected), "{window:?}");
+    }
+}
+
+#[test]
+fn windows_side_by_side_have_all_prompts_and_compactions() {
+    let records = [user("p", "go").at(1), asks("m", "c", "Read").at(2), boundary("b").at(5), user("q", "on").at(7)];
+    let told = Told::of(&[("f", &log(&records))]);
+    let counts = |window: std::ops::Range<Millis>| {
+        let history = told.history.clone().within(&window);
+        [history.prompts.len() as u64, history.compactions()]
+    };
+    let whole = counts(START_MS..START_MS + 9000);
+    for cut in (0..9).map(|second| START_MS + second * 1000) {
+        let [before, after] = [counts(START_MS..cut), counts(cut..START_MS + 9000)];
+        assert_eq!([before[0] + after[0], before[1] + after[1]], whole, "cut at {cut}");
+    }
+    assert_eq!(whole, [2, 1]);
 }
 
 #[test]

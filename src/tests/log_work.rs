@@ -1,18 +1,30 @@
 //! Work grows with the size of the logs and no faster: counted in comparisons and look-ups of ids, not timed.
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use serde_json::{Value, json};
+
+use crate::base::data::{Data, typed};
 use crate::base::files::WriteStep;
 use crate::base::files::faults::Fault;
-use crate::base::id::{Id, work};
+use crate::base::id::{Id, IdMap, work};
+use crate::base::names::Names;
 use crate::base::unpack::Packing;
+use crate::frames::tool_use::MinedCall;
 use crate::logs::assemble::assemble;
 use crate::logs::assemble::standings_of;
 use crate::logs::corpus::{Corpus, RowSource};
+use crate::logs::history::History;
 use crate::logs::read::{BATCH_FILES, Job, read_all};
 use crate::logs::timeline::assemble::{SourceTimeline, assemble as assemble_timeline};
+use crate::logs::trace::Millis;
+use crate::mine::patterns::Patterns;
 use crate::mine::sessions::sessions;
+use crate::mine::tools::ToolGuide;
 use crate::mine::totals::totals;
+use crate::mine::{patterns, tools};
 use crate::tests::harness::{Home, session};
 use crate::tests::log_builder::*;
 use crate::tests::timeline::{rows, timeline_guide};
@@ -136,7 +148,50 @@ fn many_rewinds(size: usize) -> Vec<String> {
     vec![log(&(0..size).flat_map(turn).collect::<Vec<_>>())]
 }
 
-const SHAPES: [Shape; 8] = [
+/// A message of many parts, each of which stands twice.
+fn many_parts_of_an_answer(size: usize) -> Vec<String> {
+    let part = |at: usize| {
+        let text = json!({ "type": "text", "text": format!("part {at}") });
+        assistant("m", &[text, tool_use(&format!("c{at}"), "Read")])
+    };
+    let twice = |at: usize| [0, 1].map(|copy| part(at).link(&format!("u{at}-{copy}"), None));
+    vec![log(&(0..size).flat_map(twice).collect::<Vec<_>>())]
+}
+
+/// A file that is read again and again, ten lines at a time.
+fn many_reads(size: usize) -> Vec<String> {
+    let read = |at: usize| {
+        let input = json!({ "file_path": "/src/a.rs", "offset": 10 * at + 1, "limit": 10 });
+        let block = json!({ "type": "tool_use", "id": format!("c{at}"), "name": "Read", "input": input });
+        [assistant(&format!("m{at}"), &[block]), answers(&format!("c{at}"), format!("body {at}"))]
+    };
+    vec![log(&(0..size).flat_map(read).collect::<Vec<_>>())]
+}
+
+/// Addresses of one site, as long as each other, each told by an answer and asked for later.
+fn many_addresses(size: usize) -> Vec<String> {
+    let address = |at: usize| format!("https://site.example/page/{at:06}");
+    let asked = |name: &str, at: usize, input: Value| {
+        let block =
+            json!({ "type": "tool_use", "id": format!("{name}{at}"), "name": "mcp__site__get", "input": input });
+        assistant(&format!("m-{name}{at}"), &[block])
+    };
+    let told =
+        |at: usize| [asked("c", at, json!({})), answers(&format!("c{at}"), json!({ "url": address(at) }).to_string())];
+    let used = |at: usize| [asked("d", at, json!({ "url": address(at) })), answers(&format!("d{at}"), "fine")];
+    vec![log(&(0..size).flat_map(told).chain((0..size).flat_map(used)).collect::<Vec<_>>())]
+}
+
+/// Sessions with running totals of what they cost.
+fn many_totals(size: usize) -> Vec<String> {
+    let total = |at: usize| {
+        let usage = json!({ "claude-sonnet-5": { "inputTokens": 3, "outputTokens": 5, "costUSD": 0.1 } });
+        json!({ "type": "cost-state", "sessionId": format!("s{at}"), "totalCostUSD": 0.1, "modelUsage": usage })
+    };
+    (0..size).zip(many_files(size)).map(|(at, log)| format!("{log}{}\n", total(at))).collect()
+}
+
+const SHAPES: [Shape; 12] = [
     ("cleared results", cleared),
     ("many files", many_files),
     ("many sessions in a file", many_sessions),
@@ -145,7 +200,19 @@ const SHAPES: [Shape; 8] = [
     ("many side chains", many_side_chains),
     ("many beginnings", many_beginnings),
     ("many rewinds", many_rewinds),
+    ("many parts of an answer", many_parts_of_an_answer),
+    ("many reads", many_reads),
+    ("many addresses", many_addresses),
+    ("many totals", many_totals),
 ];
+
+/// All tools read, none changes anything.
+static TOOLS: LazyLock<ToolGuide<'static>> = LazyLock::new(|| {
+    static READING: LazyLock<BTreeSet<String>> = LazyLock::new(|| BTreeSet::from(["Read".to_owned()]));
+    static EXACT: LazyLock<IdMap<Id, u32>> = LazyLock::new(IdMap::default);
+    static NONE: BTreeSet<String> = BTreeSet::new();
+    ToolGuide { reading: &READING, changing: &NONE, exact: &EXACT, bytes_per_token: 4.0 }
+});
 
 /// Steps of everything that is done with the rows of logs, reading included.
 fn steps(texts: &[String]) -> [u64; 3] {
@@ -162,6 +229,7 @@ fn steps(texts: &[String]) -> [u64; 3] {
         let history = assemble(&corpus);
         totals(&corpus);
         sessions(&history, &corpus.names, &Default::default());
+        tools::calls(&history, &corpus.names, &TOOLS);
     });
     let timeline = work::of(|| {
         let standings = standings_of(&corpus);
@@ -171,7 +239,8 @@ fn steps(texts: &[String]) -> [u64; 3] {
             SourceTimeline { key, file, standing: standings[&key] }
         };
         let sources: Vec<_> = files.into_iter().enumerate().map(source).collect();
-        assemble_timeline(sources, timeline_guide().rules.shrink_tokens_min);
+        let timeline = assemble_timeline(sources, timeline_guide().rules.shrink_tokens_min);
+        drop(timeline.within(&(Millis::MIN..Millis::MAX - 1)));
     });
     [reading, history, timeline]
 }
@@ -191,4 +260,26 @@ fn work_grows_with_the_size_of_the_logs() {
             }
         }
     });
+}
+
+/// Calls and servers by the ten thousand: to seek each among all others would not end.
+#[test]
+fn servers_and_calls_of_one_message_are_not_sought_among_all_others() {
+    let servers = (0..60_000).map(|at| format!("mcp__server{at}__tool"));
+    let names = Names::from_texts(std::iter::once(String::new()).chain(servers.clone()).collect());
+    assert_eq!(tools::calls(&History::default(), &names, &TOOLS).1.len(), 60_001);
+
+    let names: Vec<String> = servers.collect();
+    let delta = json!({ "type": "deferred_tools_delta", "addedNames": names, "addedLines": names });
+    let rows = rows(log(&[user("p", "go"), Record::new("attachment", "n").set("attachment", delta)]));
+    assert_eq!(rows.rows.added.len(), 60_000);
+
+    let told = Told::of(&[("f", &log(&[asks("m", "c", "Grep"), asks("n", "d", "Read").at(1)]))]);
+    let [grep, read] = [told.history.calls[0], told.history.calls[1]];
+    let history = History { calls: [vec![grep], vec![read; 200_000]].concat(), ..History::default() };
+    let uses = vec![MinedCall::default(); history.calls.len()];
+    let mut follows: Patterns = Data::default().read("patterns.toml", typed).unwrap();
+    follows.pattern.retain(|pattern| pattern.id == "find_then_fix");
+    let found = patterns::count(&history, &uses, &told.corpus.names, &follows.pattern);
+    assert_eq!(found[0].matches, 200_000);
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use crate::base::body_shape::LayerId;
-use crate::base::id::Id;
+use crate::base::id::{Id, work};
 use crate::base::names::{Names, Sym};
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::observe::{EventGuide, EventSums};
@@ -95,6 +95,24 @@ fn steps(log: &EventLog) -> BTreeMap<Step, BTreeSet<Use>> {
         steps.entry((event.chain, step)).or_default().insert((event.tool.0, event.partition));
     }
     steps
+}
+
+/// Rows of an endpoint are looked up, not sought among those of all others.
+#[test]
+fn fingerprints_of_many_endpoints_take_as_many_times_longer() {
+    let steps = |endpoints: u32| {
+        let names = (0..=endpoints).map(|number| format!("T{number:05}")).collect();
+        let events = (1..=endpoints).map(|tool| event(0, 0, tool, tool, 0, tool as usize)).collect();
+        let names = Names::from_texts(names);
+        let log = EventLog { names: names.into(), sessions: ["s".into()].into(), events, ..EventLog::default() };
+        let sums = EventSums::of(&log.whole()).unwrap();
+        let mut found = 0;
+        let steps = work::of(|| found = sums.observed(&log, &PLAIN).endpoints.len());
+        assert_eq!(found, endpoints as usize);
+        steps
+    };
+    let [few, many] = [250, 1000].map(steps);
+    assert!(few > 0 && many < 6 * few, "{few} steps for 250, {many} for 1000");
 }
 
 proptest! {

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::script::{Scene, Script, path};
+use crate::base::id::work;
 use crate::mine::projections::ToldHistory;
 use crate::mine::runnable::Runnable;
 use crate::planner::bound::{OfferedValues, bound};
@@ -215,6 +216,27 @@ fn an_edit_makes_the_fetched_file_stale_and_no_other_one() {
     let script = |edited: &str| Script::new("s").grep(&["src/a.rs"]).step(&[edit(edited)]).read("src/a.rs");
     assert_eq!(ends(&tally(script("src/a.rs"))), BTreeMap::from([("stale", 1)]));
     assert_eq!(ends(&tally(script("src/b.rs"))), BTreeMap::from([("won", 1)]));
+}
+
+/// What an edit makes stale is looked up by its file, however much was fetched.
+#[test]
+fn edits_of_other_files_look_at_no_prefetch() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
+    let steps = |size: usize| {
+        let mut script = Script::new("s");
+        for at in 0..size {
+            script = script.grep(&[&format!("src/a{at}.rs")]);
+        }
+        for at in 0..size {
+            script = script.step(&[edit(&format!("src/b{at}.rs"))]);
+        }
+        let mut found = PrefetchTally::default();
+        let steps = work::of(|| found = pool.install(|| tally(script)));
+        assert!(!ends(&found).contains_key("stale"));
+        steps
+    };
+    let [few, many] = [25, 100].map(steps);
+    assert!(many < 6 * few, "{few} steps for 25, {many} for 100");
 }
 
 /// F6: a shell may have changed the file; that is counted and ends no hit.

@@ -10,7 +10,7 @@ use super::log_builder::*;
 use super::planted;
 use super::planted::{LINKS, PlantedSession, Random};
 use crate::base::data::Data;
-use crate::base::id::Id;
+use crate::base::id::{Id, work};
 use crate::base::names::Names;
 use crate::frames::lake::Lake;
 use crate::frames::projection::{Hold, MinedProjection};
@@ -53,6 +53,21 @@ fn mined_of(sessions: &[PlantedSession]) -> Vec<MinedProjection> {
 fn links(rows: &[MinedProjection]) -> BTreeSet<(&str, &str, &str, &str)> {
     let found = rows.iter().filter(|row| row.held.is_none());
     found.map(|row| (&*row.from, &*row.extractor, &*row.to, &*row.argument)).collect()
+}
+
+/// Calls that were made in parallel tell each other nothing: none looks at the others.
+#[test]
+fn calls_of_one_message_take_as_many_times_longer() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
+    let steps = |size: usize| {
+        let call = |at: usize| json!({ "type": "tool_use", "id": format!("c{at}"), "name": "Grep", "input": {} });
+        let mut records = vec![assistant("m", &(0..size).map(call).collect::<Vec<_>>())];
+        records.extend((0..size).map(|at| answers(&format!("c{at}"), format!("src/a{at}.rs\nsrc/b{at}.rs"))));
+        let file = ("one".to_owned(), trace(log(&records)));
+        work::of(|| drop(pool.install(|| mined([file]))))
+    };
+    let [few, many] = [50, 200].map(steps);
+    assert!(many < 6 * few, "{few} steps for 50, {many} for 200");
 }
 
 #[test]

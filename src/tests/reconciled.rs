@@ -124,6 +124,26 @@ fn each_difference_between_the_reports_has_its_name() {
     );
 }
 
+/// A call without an id of a message that is no request, and two of one that is.
+#[test]
+fn calls_without_an_id_go_with_their_message() {
+    let nameless = |message: &str, calls: usize| {
+        assistant(message, &vec![json!({ "type": "tool_use", "name": "Read", "input": {} }); calls])
+    };
+    let main = vec![
+        user("p", "go on"),
+        nameless("m1", 2).at(1),
+        nameless("m2", 1).message("model", "<synthetic>").link("u2", None).at(3),
+    ];
+    let (exit, report) = sums(&home_of(&vec![("s-main".into(), main)]));
+    assert_eq!(exit, Exit::Done, "{report}");
+    let sums = report["sums"].as_array().unwrap();
+    let of_policies = sums.iter().find(|sum| sum["of"] == "tool calls" && sum["to"] == "what-if").unwrap();
+    let steps: Vec<i64> =
+        of_policies["steps"].as_array().unwrap().iter().map(|step| step["change"].as_i64().unwrap()).collect();
+    assert_eq!((of_policies["start"].as_u64(), steps, of_policies["end"].as_u64()), (Some(3), vec![-1], Some(2)));
+}
+
 /// `DEVBOY_LOGS=<folder> cargo test real_logs_add_up -- --ignored --nocapture` prints the sums of real logs.
 #[test]
 #[ignore = "needs a folder of logs in DEVBOY_LOGS"]

@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::planted::Random;
+use crate::base::id::IdMap;
 use crate::base::names::{Names, Sym};
 use crate::base::shuffled::{Chance, LaggedPairs, MessageSums, chance};
 use crate::frames::edge::{Activity, Edge, EdgeThresholds, Turns};
-use crate::mine::edges;
+use crate::mine::shuffled::{ShuffledMessage, WantedPairs};
+use crate::mine::{edges, shuffled};
 
 /// All orders of `0..n`.
 fn orders(n: usize) -> Vec<Vec<usize>> {
@@ -67,6 +69,24 @@ fn the_tail_is_near_that_of_a_poisson_variable_where_that_is_what_it_is() {
             term *= mean / (count + 1) as f64;
         }
     }
+}
+
+/// A context of many tools, each called once: only pairs that are wanted have a chance, and it is the same for all that.
+#[test]
+fn chances_are_those_of_wanted_pairs_alone() {
+    let tool = |at: u32| Sym(at + 1);
+    let message = |at: u32| ShuffledMessage { place: at.into(), turn: 0, tools: vec![(tool(at), 1)] };
+    let messages: Vec<ShuffledMessage> = (0..300).map(message).collect();
+    let chances = |pairs: Vec<(Sym, Sym)>| {
+        let mut out = IdMap::default();
+        shuffled::add(&messages, (&[1, 2], Turns::All), &WantedPairs::of(pairs.into_iter()), &mut out);
+        out
+    };
+    let neighbours = chances((0..299).map(|at| (tool(at), tool(at + 1))).collect());
+    assert_eq!(neighbours.len(), 2 * 299);
+    let all = chances((0..300).flat_map(|from| (0..300).map(move |to| (tool(from), tool(to)))).collect());
+    assert_eq!(all.len(), 2 * 300 * 300);
+    assert!(neighbours.iter().all(|(pair, chance)| all[pair] == *chance && chance.expected > 0.0));
 }
 
 /// Contexts that differ in what they use: each has a few tools of twelve. Nothing follows anything.

@@ -23,7 +23,7 @@ use crate::base::visible::visible;
 use crate::logs::trace::Millis;
 use crate::telemetry::effectiveness::Effectiveness;
 use crate::telemetry::log::{
-    Decline, EncodedTokens, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, RecordedAs, RecordedEvent, RecordedPlan,
+    Decline, EncodedTokens, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, RaceWord, RecordedAs, RecordedEvent, RecordedPlan,
 };
 use crate::telemetry::{
     KnownWords, PipelineEvent, SummaryLine, Surroundings, Telemetry, TelemetryListing, TelemetryPlace,
@@ -1158,6 +1158,21 @@ fn events_that_are_the_same_in_everything_count_once_wherever_they_stand() {
     let annotated = PipelineEvent { cited_in_next_n_turns: Some(false), ..event("s", 3) };
     let telemetry = Store::of(lines(&[annotated, event("s", 3)])).read();
     assert_eq!((telemetry.copied_events, telemetry.log.events[0].plan.cited), (1, Some(false)));
+
+    // How a race ended is known later than the response, as an annotation is: what is known of either stays.
+    let raced = |race: Option<&str>, cited_in_next_n_turns| PipelineEvent {
+        enricher_race: race.map(str::to_owned),
+        cited_in_next_n_turns,
+        ..event("s", 3)
+    };
+    let copies = [raced(Some("late"), None), raced(None, Some(true)), raced(Some("won"), None), raced(None, None)];
+    for turned in 0..copies.len() {
+        let mut copies = copies.clone();
+        copies.rotate_left(turned);
+        let telemetry = Store::of(lines(&copies)).read();
+        let plan = telemetry.log.events[0].plan;
+        assert_eq!((telemetry.copied_events, plan.cited, plan.race), (3, Some(true), Some(RaceWord::Late)));
+    }
 
     let other = PipelineEvent { tokens_final: 62, ..event("s", 3) };
     let nameless = PipelineEvent { tool_call_id_hash: String::new(), ..event("s", 4) };

@@ -403,6 +403,26 @@ fn a_subagent_counts_once_where_it_is_best_recorded() {
 }
 
 #[test]
+fn clearings_share_what_had_come_in_before_them() {
+    let [results, clearings] = [|at: usize| format!("c{at}"), |at: usize| format!("x{at}")];
+    let call = |at: usize| json!({ "type": "tool_use", "id": results(at), "name": "Read", "input": {} });
+    let asked = assistant("m", &(0..4).map(call).collect::<Vec<_>>());
+    let answered = |at: usize| answers(&results(at), "body");
+    let cleared = |at: usize| micro_compaction(&clearings(at), &["c0"]);
+    let records = [
+        vec![asked, answered(0), cleared(0), answered(1), answered(2), cleared(1), cleared(2)],
+        vec![says("n", "on"), answered(3), cleared(3)],
+    ];
+    let timeline = one(records.concat());
+    let arrived: Vec<Vec<Id>> =
+        timeline.clearings.iter().map(|row| row.arrived.iter().map(|(call, _)| *call).collect()).collect();
+    let of = |calls: &[usize]| calls.iter().map(|&call| id(&results(call))).collect::<Vec<_>>();
+    assert_eq!(arrived, [of(&[0]), of(&[0, 1, 2]), of(&[0, 1, 2]), of(&[3])]);
+    let places: Vec<_> = timeline.clearings.iter().map(|row| row.arrived.as_ptr()).collect();
+    assert!(places[0] == places[1] && places[1] == places[2], "none has a list of its own");
+}
+
+#[test]
 fn inline_side_chains_are_told_apart_by_their_first_records() {
     let inline = |name: &str, record: Record, parent: Option<&str>| record.inline().link(name, parent);
     let timeline = timeline_of(&[(

@@ -244,7 +244,7 @@ impl Story {
             pre_tokens,
             tokens_saved,
             calls,
-            arrived: Vec::new(),
+            arrived: Default::default(),
         });
         self.mark(Marks::MICROCOMPACTION)
     }

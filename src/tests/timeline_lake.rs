@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::Parser;
 
-use super::harness::{Home, NOW_MS, all_bytes};
+use super::harness::{Home, NOW_MS, all_bytes, session};
 use super::log_builder::*;
 use super::timeline::{check, linked, says, told};
 use crate::frames::input::Input;
@@ -262,4 +262,24 @@ fn standard_input_has_a_timeline_as_well() {
     assert_eq!(piped.requests, filed.requests);
     assert_eq!(piped.blocks, filed.blocks);
     assert_eq!(piped.references, filed.references);
+}
+
+/// A log of which only rows were read goes and comes back: each time the page says what holds then, also when it was asked before.
+#[test]
+fn a_page_that_lacks_requests_says_so_each_time_and_is_not_remembered() {
+    let home = Home::new();
+    home.write(".claude/projects/-w-a/one.jsonl", session("one", 10));
+    home.write(".claude/projects/-w-b/two.jsonl", session("two", 14));
+    home.json(&["mine", "tools"]);
+    let page = || {
+        let page = home.json(&["report"]);
+        (page["spent"]["requests"].as_u64(), page["inputs"]["notes"].to_string().contains("1 deleted log are missing"))
+    };
+    let (dir, aside) = (home.path(".claude/projects/-w-b"), home.path("aside"));
+    std::fs::rename(&dir, &aside).unwrap();
+    assert_eq!([page(), page()], [(Some(10), true); 2]);
+    std::fs::rename(&aside, &dir).unwrap();
+    assert_eq!([page(), page()], [(Some(24), false); 2]);
+    std::fs::rename(&dir, &aside).unwrap();
+    assert_eq!([page(), page()], [(Some(24), false); 2], "its timeline is known now");
 }

@@ -98,6 +98,26 @@ fn the_file_beside_a_subagents_log_names_its_kind() {
 }
 
 #[test]
+fn the_file_beside_a_subagents_log_is_read_when_it_comes_later_or_changes() {
+    let home = Home::new();
+    let dir = ".claude/projects/p/s-main/subagents";
+    let own = says("m", "found").agent("aa11").link("u", None).usage(900, 5);
+    home.write(&format!("{dir}/agent-aa11.jsonl"), log(&[user("p", "go").agent("aa11"), own]));
+    let lines = home.path("requests.jsonl");
+    let kind = || {
+        home.json(&["replay", "--policy", "prompt-cache", "--per-request", lines.to_str().expect("a plain path")]);
+        let text = std::fs::read_to_string(&lines).expect("it was written");
+        let line: serde_json::Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
+        line["agent_type"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(kind(), "");
+    for named in ["Explore", "reviewer"] {
+        home.write(&format!("{dir}/agent-aa11.meta.json"), json!({ "agentType": named }).to_string());
+        assert_eq!([kind(), kind()], [named; 2]);
+    }
+}
+
+#[test]
 fn a_main_thread_may_be_started_as_an_agent_and_in_the_background() {
     let setting = json!({ "type": "agent-setting", "agentSetting": "reviewer", "sessionId": SESSION });
     let records = log(&[user("p", "go"), says("m", "a").set("sessionKind", "bg")]);

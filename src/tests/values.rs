@@ -217,6 +217,17 @@ fn addresses_have_one_spelling() {
     }
 }
 
+/// An address of a million closing brackets: to count them anew for each one would not end.
+#[test]
+fn the_brackets_of_an_address_are_counted_once() {
+    let closed = ")]}".repeat(400_000);
+    let mut out = Vec::new();
+    normal_url(format!("http://x/(a){closed}").as_bytes(), &mut out);
+    assert_eq!(out, b"https://x/(a)");
+    normal_url(format!("http://x/([{{{closed}").as_bytes(), &mut out);
+    assert_eq!(out, b"https://x/([{)]}");
+}
+
 fn any_path() -> impl Strategy<Value = Vec<u8>> {
     let part = prop::sample::select(vec!["a", "b.c", ".", "..", "", ".x", "C:", "\\", "~", "/", "//", "é"]);
     let parts = prop::collection::vec(part, 0..6);

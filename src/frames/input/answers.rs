@@ -12,6 +12,7 @@ use crate::base::names::Names;
 use crate::frames::input::Input;
 use crate::frames::manifest::StoredSource;
 use crate::logs::history::History;
+use crate::logs::timeline::beside::agent_file_stamp;
 use crate::logs::values::{CallValues, ValueRows, gather};
 
 /// The values of every file of the corpus, in its order, and what their symbols mean.
@@ -85,7 +86,9 @@ impl Input {
             return Ok(answer);
         }
         let answer = make(self)?;
-        if let (Some(lake), Some(key), Ok(text)) = (&self.lake, self.fingerprint(about), serde_json::to_vec(&answer)) {
+        // An answer that lacks requests comes with a note about them.
+        let lake = self.lake.as_ref().filter(|_| self.without_timeline.is_empty());
+        if let (Some(lake), Some(key), Ok(text)) = (lake, self.fingerprint(about), serde_json::to_vec(&answer)) {
             lake.memorise(key, &text);
         }
         Ok(answer)
@@ -101,9 +104,11 @@ impl Input {
         // Days are those of the local time zone.
         let zone = jiff::tz::TimeZone::system();
         let mut text = format!("{overrides} {maker:?} {tier} {about} {window:?} {zone:?}");
-        for stored in &self.selected {
-            let StoredSource { key, number, bytes, readings, content, .. } = stored;
-            text += &format!(" {key} {number} {bytes} {readings} {content}");
+        for (source, stored) in self.sources.iter().zip(&self.selected) {
+            let StoredSource { key, number, bytes, readings, content, directory, .. } = stored;
+            // What is on disk can be read again, whoever asks for more than rows; and with it what stands beside it.
+            let beside = source.path.as_deref().map(agent_file_stamp);
+            text += &format!(" {key} {number} {bytes} {readings} {content} {directory} {beside:?}");
         }
         Some(answer_name(env!("DEVBOY_BUILD"), &text))
     }

@@ -12,7 +12,7 @@ use crate::base::allocator;
 use crate::base::damage::Reason;
 use crate::base::data::{Data, typed};
 use crate::base::error::Result;
-use crate::base::id::{Id, IdSet};
+use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::numbers;
 use crate::base::progress::ProgressLine;
 use crate::base::tokenizer::VOCABULARIES;
@@ -23,10 +23,12 @@ use crate::frames::packed::{pack, unpack};
 use crate::frames::timelines as timelines_table;
 use crate::frames::timelines::PackedTimeline;
 use crate::logs::assemble::standings_of;
+use crate::logs::corpus::RowSource;
 use crate::logs::discover::{LogFile, is_disturbed};
 use crate::logs::message::ExtractionGuide;
 use crate::logs::read::{FileReading, Job, READING};
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
+use crate::logs::timeline::beside::agent_file_stamp;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::rules::TimelineRules;
@@ -54,7 +56,6 @@ impl TimelineDetail {
 }
 
 /// What makes the rows of timelines.
-#[derive(Clone, Copy)]
 struct TimelineMakers {
     /// Whether tokens are wanted.
     counted: bool,
@@ -62,6 +63,16 @@ struct TimelineMakers {
     full: Id,
     /// Of rows as they are wanted.
     wanted: Id,
+    /// By source: size and time of the file beside the log of a subagent, which is read with it.
+    agent_files: IdMap<Id, (u64, i64)>,
+}
+
+impl TimelineMakers {
+    /// Names what makes the rows of a source: one of the makers, and the file beside it if there is one.
+    fn of(&self, maker: Id, source: &Id) -> Id {
+        let beside = self.agent_files.get(source);
+        beside.map_or(maker, |stamp| Id::pseudonym(format!("{maker} {stamp:?}").as_bytes()))
+    }
 }
 
 /// Numbers and words of timelines.
@@ -108,8 +119,8 @@ impl Input {
         detail: TimelineDetail,
     ) -> Result<BTreeMap<usize, FileTimeline>> {
         let makers = self.timeline_makers(detail.tokens)?;
-        let mut known = self.stored_timelines(makers, &|rows| Some(in_detail(unpack(rows)?, detail)));
-        known.extend(self.news_of_timelines(rules, &known, makers)?);
+        let mut known = self.stored_timelines(&makers, &|rows| Some(in_detail(unpack(rows)?, detail)));
+        known.extend(self.news_of_timelines(rules, &known, &makers)?);
         Ok(known)
     }
 
@@ -122,18 +133,21 @@ impl Input {
             return Ok(());
         }
         let (rules, makers) = (rules(&self.data)?, self.timeline_makers(false)?);
-        let known = self.stored_timelines(makers, &|_| Some(()));
-        self.news_of_timelines(&rules, &known, makers)?;
+        let known = self.stored_timelines(&makers, &|_| Some(()));
+        self.news_of_timelines(&rules, &known, &makers)?;
         Ok(())
     }
 
-    /// Names what makes rows without and with tokens: how logs are read, the data files, and the version of the table.
+    /// Names what makes rows without and with tokens: how logs are read, the data files, and the version of the table; and what
+    /// stands beside logs.
     fn timeline_makers(&self, counted: bool) -> Result<TimelineMakers> {
         let texts = [self.data.text("logs.toml")?, self.data.text("endpoints.toml")?, self.data.text(RULES)?].concat();
         let versions = format!("{:?} {READING}", timelines_table::VERSIONS);
         let name = |counted: &str| Id::pseudonym([texts.as_str(), counted, &versions].concat().as_bytes());
         let full = name("counted");
-        Ok(TimelineMakers { counted, full, wanted: if counted { full } else { name("") } })
+        let stamp = |source: &RowSource| Some((source.key, agent_file_stamp(source.path.as_deref()?)?));
+        let agent_files = self.sources.iter().filter_map(stamp).collect();
+        Ok(TimelineMakers { counted, full, wanted: if counted { full } else { name("") }, agent_files })
     }
 
     /// Reads what is not known and stores it.
@@ -141,10 +155,10 @@ impl Input {
         &mut self,
         rules: &TimelineRules,
         known: &BTreeMap<usize, T>,
-        makers: TimelineMakers,
+        makers: &TimelineMakers,
     ) -> Result<Vec<(usize, FileTimeline)>> {
         let mut news = self.read_timelines(rules, known, makers.counted);
-        self.store_timelines(makers.wanted, &mut news);
+        self.store_timelines(makers, &mut news);
         Ok(news)
     }
 
@@ -163,18 +177,20 @@ impl Input {
     /// also if nobody counted their blocks ([`crate::logs::timeline::requests::Block::is_counted`]).
     fn stored_timelines<T: Send>(
         &mut self,
-        makers: TimelineMakers,
+        makers: &TimelineMakers,
         of_rows: &(dyn Fn(&[u8]) -> Option<T> + Sync),
     ) -> BTreeMap<usize, T> {
         self.without_timeline.clear();
         let places = self.sources.iter().zip(&self.selected).enumerate();
-        let places: BTreeMap<u32, (usize, u64, bool)> =
-            places.map(|(at, (source, stored))| (stored.timeline, (at, stored.bytes, source.path.is_none()))).collect();
+        let places: BTreeMap<u32, (usize, u64, bool, Id)> = places
+            .map(|(at, (source, stored))| (stored.timeline, (at, stored.bytes, source.path.is_none(), source.key)))
+            .collect();
         let make = |row: PackedTimeline<'_>| {
-            let &(place, bytes, is_gone) = places.get(&row.source)?;
+            let &(place, bytes, is_gone, key) = places.get(&row.source)?;
             let is_whole = row.bytes == bytes;
             // Rows with tokens answer either question.
-            let as_it_is = is_whole && [makers.full, makers.wanted].contains(&row.words);
+            let as_it_is =
+                is_whole && [makers.full, makers.wanted].iter().any(|maker| makers.of(*maker, &key) == row.words);
             if as_it_is || is_gone { Some((place, (is_whole, of_rows(&row.rows)?))) } else { None }
         };
         loop {
@@ -265,7 +281,7 @@ impl Input {
         files
     }
 
-    fn store_timelines(&mut self, words: Id, news: &mut [(usize, FileTimeline)]) {
+    fn store_timelines(&mut self, makers: &TimelineMakers, news: &mut [(usize, FileTimeline)]) {
         let Some(lake) = self.lake.as_ref().filter(|_| !news.is_empty()) else { return };
         let (selected, sources) = (&self.selected, &self.sources);
         // What changed under the reader is read again by the next run.
@@ -276,6 +292,7 @@ impl Input {
         let packed = news.par_iter_mut().filter(|(index, _)| stands(*index)).map(|(index, file)| {
             let stored = &selected[*index];
             let rows = Cow::Owned(pack(file));
+            let words = makers.of(makers.wanted, &stored.key);
             (stored, PackedTimeline { source: stored.timeline, bytes: stored.bytes, words, rows })
         });
         let packed: Vec<_> = self.pool.install(|| packed.collect());

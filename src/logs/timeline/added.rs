@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-use crate::base::id::Id;
+use crate::base::id::{Id, IdMap};
 use crate::base::json::{Cursor, JsonKind, RawStr};
-use crate::base::names::{Names, mcp_server, mcp_server_in_tools};
+use crate::base::names::{Names, Sym, mcp_server, mcp_server_in_tools};
 use crate::base::numbers::saturated;
 use crate::logs::body::code_points;
 use crate::logs::envelope::{Attachment, MILLIS_MAX};
@@ -47,7 +47,7 @@ fn of_servers(
 ) -> Vec<AddedRow> {
     let keys = attachment.names.map(strings).unwrap_or_default();
     let texts = texts.map(strings).filter(|texts| texts.len() == keys.len()).unwrap_or_else(|| keys.clone());
-    let mut rows: Vec<AddedRow> = Vec::new();
+    let (mut rows, mut places) = (Vec::<AddedRow>::new(), IdMap::<Sym, usize>::default());
     for (key, text) in keys.iter().zip(&texts) {
         let Some(name) = server(&String::from_utf8_lossy(key)).map(mcp_server_in_tools) else { continue };
         if name.is_empty() || name.len() > SERVER_BYTES_MAX {
@@ -55,7 +55,8 @@ fn of_servers(
         }
         let name = names.intern(&name);
         let chars = saturated(code_points(text));
-        match rows.iter_mut().find(|row| row.name == name) {
+        let place = *places.entry(name).or_insert(rows.len());
+        match rows.get_mut(place) {
             Some(row) => row.chars = row.chars.saturating_add(chars),
             None => rows.push(AddedRow { record, what: Added::Server, name, run: Id::NONE, chars, millis: 0 }),
         }

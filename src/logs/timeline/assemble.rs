@@ -8,6 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use xxhash_rust::xxh3::Xxh3;
+
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
 use crate::logs::copies::{FileStanding, RecordedAgents};
@@ -145,8 +147,26 @@ pub(super) struct Track {
     /// Compactions and clearings (nodes), with how many requests came before.
     pub(super) compactions: Vec<(u32, u32)>,
     pub(super) clearings: Vec<(u32, u32)>,
-    /// What was pending at each clearing.
-    pub(super) arrived: Vec<Vec<u32>>,
+    /// What was pending at each clearing: a range of `arrived`.
+    pub(super) arrived_at: Vec<Range<usize>>,
+    /// Nodes that were pending at clearings, each once.
+    pub(super) arrived: Vec<u32>,
+    /// How many of those that are pending stand there.
+    known_pending: usize,
+}
+
+impl Track {
+    fn take_pending(&mut self) -> Vec<u32> {
+        self.known_pending = 0;
+        std::mem::take(&mut self.pending)
+    }
+
+    /// Takes down what is pending at a clearing: until the next request it only grows.
+    fn note_arrived(&mut self) {
+        self.arrived.extend_from_slice(&self.pending[self.known_pending..]);
+        self.known_pending = self.pending.len();
+        self.arrived_at.push(self.arrived.len() - self.pending.len()..self.arrived.len());
+    }
 }
 
 /// What the files tell of kinds of agents; where they differ, the file that began first is right.
@@ -203,6 +223,8 @@ pub(super) struct Assembly<'a> {
     /// Requests by `message.id`, and by the calls in their answers.
     by_message: IdMap<Id, u32>,
     by_call: IdMap<Id, u32>,
+    /// Parts of answers that make calls, by [`Self::part_name`].
+    parts_with_calls: IdSet<u64>,
     pub(super) chain_index: BTreeMap<ChainId, u32>,
     /// Kinds of agents: of subagents by their ids, of main threads by those of their sessions.
     pub(super) agent_types: BTreeMap<(bool, Id), Sym>,
@@ -243,6 +265,7 @@ impl<'a> Assembly<'a> {
             partly_billed: partly_billed(files),
             by_message: IdMap::default(),
             by_call: IdMap::default(),
+            parts_with_calls: IdSet::default(),
             chain_index: BTreeMap::new(),
             agent_types: agent_types(files),
             tracks: Vec::new(),
@@ -253,7 +276,7 @@ impl<'a> Assembly<'a> {
     /// By what copies and parents were found is as large as the records themselves.
     fn forget_ids(&mut self) {
         (self.known, self.superseded) = Default::default();
-        (self.by_message, self.by_call) = Default::default();
+        (self.by_message, self.by_call, self.parts_with_calls) = Default::default();
     }
 
     /// What was put together in them stands in the timeline now. Tells how many nodes no request sent.
@@ -399,14 +422,14 @@ impl<'a> Assembly<'a> {
                 let track = &mut self.tracks[track as usize];
                 track.marks.set(row.marks);
                 track.compactions.push((node, track.requests.len() as u32));
-                let dropped = std::mem::take(&mut track.pending).len();
+                let dropped = track.take_pending().len();
                 count_under(&mut self.skipped, "compacted_before_sent", dropped as u64);
             }
             RecordKind::Cleared(_) => {
                 let track = &mut self.tracks[track as usize];
                 track.marks.set(row.marks);
                 track.clearings.push((node, track.requests.len() as u32));
-                track.arrived.push(track.pending.clone());
+                track.note_arrived();
             }
             RecordKind::Noted => self.tracks[track as usize].marks.set(row.marks),
         }
@@ -469,10 +492,20 @@ impl<'a> Assembly<'a> {
                 && block.call.is_some()
                 && self.by_call.get(&block.call) == Some(&request)
         };
-        let what = |block: &BlockRow| (block.kind, block.call, block.chars, block.bytes);
-        let is_copy = |part: u32| self.blocks_of(part).iter().map(what).eq(blocks.iter().map(what));
         blocks.iter().any(is_known)
-            && (blocks.iter().all(is_known) || self.outputs_of(&self.requests[request as usize]).any(is_copy))
+            && (blocks.iter().all(is_known) || self.parts_with_calls.contains(&self.part_name(node, request)))
+    }
+
+    /// Names the blocks of a part of an answer: of two parts with the same ones one is a copy.
+    fn part_name(&self, node: u32, request: u32) -> u64 {
+        let mut name = Xxh3::with_seed(request.into());
+        for block in self.blocks_of(node) {
+            name.update(&[block.kind as u8]);
+            name.update(&block.call.0);
+            name.update(&block.chars.to_le_bytes());
+            name.update(&block.bytes.to_le_bytes());
+        }
+        name.digest()
     }
 
     fn is_progress(&self, track: u32) -> bool {
@@ -503,6 +536,9 @@ impl<'a> Assembly<'a> {
         for call in self.blocks_of(node).iter().map(|block| block.call).filter(|call| call.is_some()) {
             self.by_call.entry(call).or_insert(request);
         }
+        if self.blocks_of(node).iter().any(|block| block.kind == BlockKind::ToolUsage) {
+            self.parts_with_calls.insert(self.part_name(node, request));
+        }
         let draft = &mut self.requests[request as usize];
         match std::mem::replace(&mut draft.outputs.1, node) {
             NONE => draft.outputs.0 = node,
@@ -521,7 +557,7 @@ impl<'a> Assembly<'a> {
         let setting = answer.setting.renamed(symbols);
         let is_progress = self.is_progress(track_index);
         let track = &mut self.tracks[track_index as usize];
-        let pending = std::mem::take(&mut track.pending);
+        let pending = track.take_pending();
         let added = std::mem::take(&mut track.added);
         let mut marks = std::mem::take(&mut track.marks);
         let spoken = track.spoken.take();

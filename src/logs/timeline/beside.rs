@@ -1,10 +1,11 @@
 //! What the client wrote beside the conversation: the settings of an answer, kinds of agents, running totals of cost.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::base::id::Id;
 use crate::base::json::{Cursor, JsonKind, RawStr};
 use crate::base::names::{Names, Sym};
+use crate::logs::discover::modified_ns;
 use crate::logs::field::{FieldResult, each_field, id_of, known_fields, text, whole_number};
 use crate::logs::timeline::requests::StatedCost;
 use crate::logs::timeline::rows::{AgentRow, FileTimeline};
@@ -132,13 +133,22 @@ fn nanodollars(cursor: &mut Cursor<'_>) -> FieldResult<u64> {
     Ok(nanos.map_or(0, |nanos| nanos.round() as u64))
 }
 
-/// Adds what the file beside a subagent's log (`agent-<id>.meta.json`) says about it, if there is one.
+/// The file beside a subagent's log (`agent-<id>.meta.json`), and the name of the log without its ending; none of other logs.
+fn agent_file(log: &Path) -> Option<(PathBuf, &str)> {
+    let name = log.file_name()?.to_str()?;
+    let stem = name.find(".jsonl").map(|end| &name[..end]).filter(|stem| stem.starts_with("agent-"))?;
+    Some((log.with_file_name(format!("{stem}.meta.json")), stem))
+}
+
+/// Size and modification time of the file beside a subagent's log, in nanoseconds since 1970; none if there is none.
+pub fn agent_file_stamp(log: &Path) -> Option<(u64, i64)> {
+    let meta = std::fs::metadata(agent_file(log)?.0).ok()?;
+    Some((meta.len(), modified_ns(&meta)))
+}
+
+/// Adds what the file beside a subagent's log says about it, if there is one.
 pub fn add_agent_file(log: &Path, file: &mut FileTimeline) {
-    let Some(name) = log.file_name().and_then(|name| name.to_str()) else { return };
-    let Some(stem) = name.find(".jsonl").map(|end| &name[..end]).filter(|stem| stem.starts_with("agent-")) else {
-        return;
-    };
-    let path = log.with_file_name(format!("{stem}.meta.json"));
+    let Some((path, stem)) = agent_file(log) else { return };
     let is_small = std::fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= META_BYTES_MAX);
     // A file that is not there or cannot be read says nothing, like one that an older client did not write.
     let Some(bytes) = is_small.then(|| std::fs::read(&path).ok()).flatten() else { return };

@@ -4,8 +4,12 @@
 //! A value counts for an answer if neither the model nor a person had written it before in the chain: else the answer echoes
 //! it. A later value counts for every answer that told it and asked for it in an earlier message.
 
+use std::collections::hash_map::Entry;
+
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+#[cfg(test)]
+use crate::base::id::work;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::json::{Cursor, JsonKind, RawStr};
 use crate::base::names::Names;
@@ -25,7 +29,7 @@ pub struct FieldFollower<'r> {
     endpoints: &'r Endpoints,
     /// What the model and people wrote.
     written: Occurrences<()>,
-    /// Values that answers told, by their first word.
+    /// Values that answers told, by their first word and their form: few forms, however many values begin with a word.
     told: Occurrences<Vec<Told>>,
     asked: IdMap<Id, Asked>,
     /// By row of `found`: the message that asked for the answer.
@@ -42,14 +46,13 @@ struct Asked {
     is_named: bool,
 }
 
-/// A value that is waited for.
+/// Values of one form that are waited for.
 struct Told {
-    /// Where its first word stands in it.
+    /// Where the first word stands in them.
     offset: usize,
     bytes: usize,
-    hash: u64,
-    /// Rows that told it and have not seen it yet.
-    rows: Vec<u32>,
+    /// By hash of the value: rows that told it and have not seen it yet.
+    rows: IdMap<u64, Vec<u32>>,
 }
 
 /// One field of the answer at hand.
@@ -148,12 +151,14 @@ impl<'r> FieldFollower<'r> {
         let mut first = None;
         words(value, |word| first = first.take().or(Some(word)));
         let Some(first) = first.filter(|_| self.written.get(spot.hash(value)).is_none()) else { return false };
-        let hash = xxh3_64(value);
-        let waiting = self.told.entry(spot.hash(&value[first.clone()]));
-        match waiting.iter_mut().find(|told| told.hash == hash && told.bytes == value.len()) {
-            Some(told) => told.rows.push(row),
-            None => waiting.push(Told { offset: first.start, bytes: value.len(), hash, rows: vec![row] }),
-        }
+        let (offset, bytes) = (first.start, value.len());
+        let waiting = self.told.entry(spot.hash(&value[first]));
+        let known = waiting.iter().position(|told| (told.offset, told.bytes) == (offset, bytes));
+        let place = known.unwrap_or_else(|| {
+            waiting.push(Told { offset, bytes, rows: IdMap::default() });
+            waiting.len() - 1
+        });
+        waiting[place].rows.entry(xxh3_64(value)).or_default().push(row);
         true
     }
 
@@ -164,9 +169,12 @@ impl<'r> FieldFollower<'r> {
             let start = word.start;
             let hash = spot.hash(&text[word]);
             written.entry(hash);
-            let waiting = told.get_mut(hash).into_iter().flatten();
-            for value in waiting.filter(|value| !value.rows.is_empty() && stands_at(text, start, value)) {
-                value.rows.retain(|&row| {
+            for told in told.get_mut(hash).into_iter().flatten() {
+                #[cfg(test)]
+                work::step();
+                let Some(value) = value_at(text, start, told) else { continue };
+                let Entry::Occupied(mut rows) = told.rows.entry(xxh3_64(value)) else { continue };
+                rows.get_mut().retain(|&row| {
                     // What the same message wrote beside its call was written before the answer.
                     let is_own = messages[row as usize] == spot.message && spot.message != NONE;
                     if !is_own {
@@ -176,6 +184,9 @@ impl<'r> FieldFollower<'r> {
                     }
                     is_own
                 });
+                if rows.get().is_empty() {
+                    rows.remove();
+                }
             }
         });
         self.chunks(spot, text);
@@ -191,13 +202,12 @@ impl<'r> FieldFollower<'r> {
     }
 }
 
-/// Whether a value stands in a text where its first word does, as a whole.
-fn stands_at(text: &[u8], word: usize, told: &Told) -> bool {
-    let Some(start) = word.checked_sub(told.offset) else { return false };
+/// What stands in a text around a word as a whole, as long as values of a form that is waited for.
+fn value_at<'t>(text: &'t [u8], word: usize, told: &Told) -> Option<&'t [u8]> {
+    let start = word.checked_sub(told.offset).filter(|_| !told.rows.is_empty())?;
     let end = start + told.bytes;
-    let Some(piece) = text.get(start..end) else { return false };
     let goes_on = |at: usize| at > 0 && at < text.len() && is_inside(text[at - 1]) && is_inside(text[at]);
-    !goes_on(start) && !goes_on(end) && xxh3_64(piece) == told.hash
+    text.get(start..end).filter(|_| !goes_on(start) && !goes_on(end))
 }
 
 /// Whether a byte is part of a word: letters, digits, `_` and all that is not ASCII.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -9,8 +10,8 @@ use crate::base::id::{Id, IdMap};
 use crate::base::names::Sym;
 use crate::logs::timeline::assemble::{Assembly, ChainId};
 use crate::logs::timeline::requests::{
-    Addition, Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Occurrence, Reference, ReferenceKind, Request,
-    Segment, SegmentCause, Session, StatedCost, Timeline, ToolCall, Utterance,
+    Addition, ArrivedResults, Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Occurrence, Reference,
+    ReferenceKind, Request, Segment, SegmentCause, Session, StatedCost, Timeline, ToolCall, Utterance,
 };
 use crate::logs::timeline::rows::{AddedRow, BlockRow, ClearedRow, CompactedRow, RecordKind};
 use crate::logs::trace::{Millis, NO_TIME, earlier};
@@ -404,6 +405,16 @@ impl Layout<'_> {
         blocks.filter(|block| block.kind == BlockKind::ToolResult).map(|block| (block.call, block.chars))
     }
 
+    /// The results in records, and where those of each one begin; the last entry is their number.
+    fn arrived(&self, nodes: &[u32]) -> (Arc<[(Id, u32)]>, Vec<usize>) {
+        let (mut results, mut places) = (Vec::new(), vec![0]);
+        for &node in nodes {
+            results.extend(self.results_of(node));
+            places.push(results.len());
+        }
+        (results.into(), places)
+    }
+
     fn boundaries(&mut self, track: u32, chain: u32, requests: &Range<u32>) {
         let track = &self.assembly.tracks[track as usize];
         for &(node, count) in &track.compactions {
@@ -424,7 +435,8 @@ impl Layout<'_> {
                 summary: summary.unwrap_or(NONE),
             });
         }
-        for (&(node, count), arrived) in track.clearings.iter().zip(&track.arrived) {
+        let (results, places) = self.arrived(&track.arrived);
+        for (&(node, count), arrived) in track.clearings.iter().zip(&track.arrived_at) {
             let row = self.assembly.row(node);
             let RecordKind::Cleared(cleared) = &row.kind else { continue };
             let ClearedRow { pre_tokens, tokens_saved, calls } = &**cleared;
@@ -436,7 +448,7 @@ impl Layout<'_> {
                 pre_tokens: *pre_tokens,
                 tokens_saved: *tokens_saved,
                 calls: file.rows.rows.cleared[calls.start as usize..calls.end as usize].to_vec(),
-                arrived: arrived.iter().flat_map(|&node| self.results_of(node)).collect(),
+                arrived: ArrivedResults { all: Arc::clone(&results), own: places[arrived.start]..places[arrived.end] },
             });
         }
     }

@@ -11,7 +11,7 @@ pub mod words;
 
 mod added;
 pub mod assemble;
-pub(super) mod beside;
+pub(crate) mod beside;
 pub(crate) mod content;
 mod fields;
 mod identifiers;

@@ -4,7 +4,9 @@
 //! This is the ground on which policies about a context are replayed (caching, compaction, trimming, tool lists).
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
@@ -334,7 +336,36 @@ pub struct Clearing {
     pub calls: Vec<Id>,
     /// Results that had come in since the last request, by call, with their code points: where the context was compacted at
     /// once, no request was ever sent them.
-    pub arrived: Vec<(Id, u32)>,
+    pub arrived: ArrivedResults,
+}
+
+/// Results that came in: a part of a list that the clearings of a chain share, since one repeats what stood before the others.
+#[derive(Clone, Default)]
+pub struct ArrivedResults {
+    pub(crate) all: Arc<[(Id, u32)]>,
+    pub(crate) own: Range<usize>,
+}
+
+impl Deref for ArrivedResults {
+    type Target = [(Id, u32)];
+
+    fn deref(&self) -> &Self::Target {
+        &self.all[self.own.clone()]
+    }
+}
+
+impl PartialEq for ArrivedResults {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for ArrivedResults {}
+
+impl fmt::Debug for ArrivedResults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
 }
 
 /// What an answer took up from its context.

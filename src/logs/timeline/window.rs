@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::base::id::{Id, IdSet};
 use crate::logs::timeline::requests::{
     Addition, Block, Boundary, Chain, Clearing, NONE, Occurrence, Reference, Request, Segment, StatedCost, Timeline,
     ToolCall,
@@ -105,14 +106,13 @@ impl Kept {
 
     /// A running total cannot be cut in time: it stands where all of its session does.
     fn stated_costs(&self, from: &Timeline) -> Vec<StatedCost> {
-        let whole = |row: &StatedCost| {
-            let place = from.sessions.iter().position(|session| session.id == row.session);
-            place.is_some_and(|place| {
-                let mut own = from.chains.iter().filter(|chain| chain.session as usize == place);
-                own.all(|chain| self.requests.all(&chain.requests))
-            })
-        };
-        from.stated_costs.iter().copied().filter(whole).collect()
+        let mut is_whole = vec![true; from.sessions.len()];
+        for chain in &from.chains {
+            is_whole[chain.session as usize] &= self.requests.all(&chain.requests);
+        }
+        let sessions = from.sessions.iter().zip(is_whole).filter(|(_, is_whole)| *is_whole);
+        let whole: IdSet<Id> = sessions.map(|(session, _)| session.id).collect();
+        from.stated_costs.iter().copied().filter(|row| whole.contains(&row.session)).collect()
     }
 
     /// Whether a compaction is one of the window: by its own time, if it has one.

@@ -15,11 +15,14 @@ use crate::frames::edge::Turns;
 use crate::logs::history::{Call, History};
 use crate::logs::trace::Millis;
 use crate::mine::shuffled;
-use crate::mine::shuffled::{LaggedTools, ShuffledMessage};
+use crate::mine::shuffled::{LaggedTools, ShuffledMessage, WantedPairs};
 use crate::telemetry::log::{EventLog, NO_STEP, RecordedEvent, Start};
 
 /// Sessions that are counted at once: enough for all threads, few enough that their tables do not add up.
 const BATCH_SESSIONS: usize = 64;
+
+/// Gives the uses of each chain of a session.
+type ChainsOf<'a, S> = dyn Fn(&S) -> Vec<Vec<ToolInStep>> + Sync + 'a;
 
 /// One tool in one step.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,8 +39,6 @@ struct SessionCounts {
     trials: Vec<(Sym, u32)>,
     /// Of these, followed by another tool at a lag.
     support: Vec<(LaggedTools, u32)>,
-    /// What another order of the steps would show.
-    chances: Vec<(LaggedTools, Chance)>,
 }
 
 /// Counts by session (its place in the order of their starts), ascending; sessions without any are left out.
@@ -88,19 +89,16 @@ impl FollowUps {
     /// Counts sessions, of which `chains` tells the uses.
     fn of_sessions<S: Sync>(
         mut sessions: Vec<(Millis, S)>,
-        chains: &(dyn Fn(&S) -> Vec<Vec<ToolInStep>> + Sync),
+        chains: &ChainsOf<'_, S>,
         lags: &[u32],
         with_chance: usize,
     ) -> Self {
         let mut found = Self::default();
         let (mut trials, mut support): (IdMap<Sym, Counts>, IdMap<LaggedTools, Counts>) = Default::default();
-        let mut chances: IdMap<LaggedTools, Chance> = IdMap::default();
         sessions.sort_by_key(|(start, _)| *start);
-        for (at, batch) in sessions.chunks(BATCH_SESSIONS).enumerate() {
-            let count = |(place, (_, session)): (usize, &(Millis, S))| {
-                count(chains(session), lags, at * BATCH_SESSIONS + place < with_chance)
-            };
-            let counted: Vec<SessionCounts> = batch.par_iter().enumerate().map(count).collect();
+        for batch in sessions.chunks(BATCH_SESSIONS) {
+            let counted: Vec<SessionCounts> =
+                batch.par_iter().map(|(_, session)| count(chains(session), lags)).collect();
             for ((start, _), counts) in batch.iter().zip(counted) {
                 // Sessions without a call are none.
                 if counts.trials.is_empty() {
@@ -114,19 +112,40 @@ impl FollowUps {
                 for (pair, count) in counts.support {
                     support.entry(pair).or_default().push((place, count));
                 }
-                for (pair, chance) in counts.chances {
-                    *chances.entry(pair).or_default() += chance;
-                }
             }
         }
         (found.trials, found.support) = (trials.into_iter().collect(), support.into_iter().collect());
-        found.chances = chances.into_iter().collect();
+        // Only now it is known which pairs were seen at all.
+        let seen = WantedPairs::of(found.support.keys().map(|(from, to, _)| (*from, *to)));
+        found.chances = chances(&sessions[..with_chance.min(sessions.len())], chains, lags, &seen);
         found
     }
 }
 
+/// What another order of the steps of sessions would show of pairs of tools.
+fn chances<S: Sync>(
+    sessions: &[(Millis, S)],
+    chains: &ChainsOf<'_, S>,
+    lags: &[u32],
+    wanted: &WantedPairs,
+) -> BTreeMap<LaggedTools, Chance> {
+    let of_session = |(_, session): &(Millis, S)| {
+        let mut chances: IdMap<LaggedTools, Chance> = IdMap::default();
+        chains(session).into_iter().for_each(|uses| add_chances(uses, lags, wanted, &mut chances));
+        chances
+    };
+    let mut all: IdMap<LaggedTools, Chance> = IdMap::default();
+    for batch in sessions.chunks(BATCH_SESSIONS) {
+        let counted: Vec<IdMap<LaggedTools, Chance>> = batch.par_iter().map(of_session).collect();
+        for (pair, chance) in counted.into_iter().flatten() {
+            *all.entry(pair).or_default() += chance;
+        }
+    }
+    all.into_iter().collect()
+}
+
 /// Counts one session.
-fn count(chains: Vec<Vec<ToolInStep>>, lags: &[u32], with_chance: bool) -> SessionCounts {
+fn count(chains: Vec<Vec<ToolInStep>>, lags: &[u32]) -> SessionCounts {
     let mut counts = SessionCounts::default();
     if lags.is_empty() {
         return counts;
@@ -136,7 +155,6 @@ fn count(chains: Vec<Vec<ToolInStep>>, lags: &[u32], with_chance: bool) -> Sessi
     tools.dedup();
     let mut trials = vec![0_u32; tools.len()];
     let mut pairs: IdMap<LaggedTools, u32> = IdMap::default();
-    let mut chances: IdMap<LaggedTools, Chance> = IdMap::default();
     for mut uses in chains {
         uses.sort_unstable();
         uses.dedup();
@@ -146,19 +164,21 @@ fn count(chains: Vec<Vec<ToolInStep>>, lags: &[u32], with_chance: bool) -> Sessi
         for &lag in lags {
             each_pair(&uses, lag, |from, to| *pairs.entry((from, to, lag)).or_default() += 1);
         }
-        if with_chance {
-            add_chances(uses, lags, &mut chances);
-        }
     }
     counts.trials = tools.into_iter().zip(trials).collect();
     counts.support = pairs.into_iter().collect();
     counts.support.sort_unstable();
-    counts.chances = chances.into_iter().collect();
     counts
 }
 
-fn add_chances(mut uses: Vec<ToolInStep>, lags: &[u32], chances: &mut IdMap<LaggedTools, Chance>) {
+fn add_chances(
+    mut uses: Vec<ToolInStep>,
+    lags: &[u32],
+    wanted: &WantedPairs,
+    chances: &mut IdMap<LaggedTools, Chance>,
+) {
     uses.sort_unstable_by_key(|used| (used.partition, used.step, used.tool));
+    uses.dedup();
     for context in uses.chunk_by(|a, b| a.partition == b.partition) {
         let message = |step: &[ToolInStep]| ShuffledMessage {
             place: step[0].step.into(),
@@ -166,7 +186,7 @@ fn add_chances(mut uses: Vec<ToolInStep>, lags: &[u32], chances: &mut IdMap<Lagg
             tools: step.iter().map(|used| (used.tool, 1)).collect(),
         };
         let messages: Vec<ShuffledMessage> = context.chunk_by(|a, b| a.step == b.step).map(message).collect();
-        shuffled::add(&messages, lags, Turns::All, chances);
+        shuffled::add(&messages, (lags, Turns::All), wanted, chances);
     }
 }
 
