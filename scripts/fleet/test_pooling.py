@@ -81,6 +81,9 @@ class Pooling(unittest.TestCase):
         self.assertEqual(pooling.batches(roster, {"w": there - {"a"}}, LIMITS), {})
         more = there | {"h", "i", "j"}
         self.assertEqual(set(pooling.batches(roster, {"w": more}, LIMITS).values()), {0, 1})
+        # Two rosters that did not know of each other: nobody is pooled twice, and who was pooled is spent.
+        roster["weeks"]["w"].append({name: "digest" for name in "abcdef"})
+        self.assertEqual(pooling.batches(roster, {"w": there}, LIMITS), {("w", name): 1 for name in "abcdef"})
 
 
 if __name__ == "__main__":

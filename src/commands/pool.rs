@@ -77,6 +77,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let naming = share::naming(args.plain_names, context)?;
     share::enough_secret(&limits, args.plain_names, context)?;
     let judge = Judge { naming: &naming, limits: &limits, now_ms: context.now_ms, by_rows: args.rows };
+    let _locks = roster::locked(&args.directories)?;
     let held = judge.read(&args.directories)?;
     let found = pooled(&held, naming.secret(), &limits);
     if held.given.is_empty() && held.refused.is_empty() {

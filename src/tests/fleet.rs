@@ -8,6 +8,8 @@ use proptest::prelude::*;
 use super::harness::{Home, NOW_MS};
 use super::log_builder::cases;
 use crate::base::data::Data;
+use crate::base::files::WriteStep;
+use crate::base::files::faults::Fault;
 use crate::base::id::Id;
 use crate::base::pseudonyms::{Pseudonyms, published_tool};
 use crate::fleet::folder::{FolderContents, PooledFile, place};
@@ -165,6 +167,61 @@ fn no_difference_of_pools_is_one_person() {
     let (fourth, said) = pool(&home, &["team"]);
     assert!(fourth.rows.iter().all(|row| !(row.week == WEEK && row.batch == 0)));
     assert!(said["notes"].to_string().contains("what a gave is gone"), "{}", said["notes"]);
+}
+
+#[test]
+fn nobody_is_pooled_twice_by_rosters_that_did_not_know_of_each_other() {
+    let home = Home::of_team(Some(SECRET));
+    let people = |count: usize| (1..=count).map(|number| format!("u{number}"));
+    for (team, count) in [("a", 5), ("b", 6)] {
+        let give = |who: String| put(&home.path(team), &of_person(&who, WEEK, rows(&[("Read", 40, 8)], &[])));
+        people(count).for_each(give);
+        pool(&home, &[team]);
+    }
+    let (one, said) = pool(&home, &["a", "b"]);
+    let (other, _) = pool(&home, &["b", "a"]);
+    let calls = |pool: &Pool| {
+        let rows = pool.rows.iter().filter(|row| row.count.measure == "calls");
+        rows.map(|row| row.count.count).collect::<Vec<_>>()
+    };
+    assert_eq!((calls(&one), calls(&other)), (vec![6 * 40], vec![6 * 40]), "six people, in whichever order");
+    assert_eq!(said["weeks"][0]["people"], 6);
+    assert!(said["notes"].to_string().contains("a batch of 5 people is left out"), "{}", said["notes"]);
+    // With what the smaller batch forgot the difference to the larger would be found: its people stay spent.
+    ["l1", "l2", "l3", "l4"].map(|late| put(&home.path("a"), &of_person(late, WEEK, rows(&[("Read", 40, 8)], &[]))));
+    assert_eq!(calls(&pool(&home, &["a", "b"]).0), [6 * 40]);
+}
+
+#[test]
+fn who_pools_waits_for_who_pools_the_same_folder() {
+    let home = Home::of_team(Some(SECRET));
+    people_give(&home, 5);
+    let lock = crate::fleet::roster::locked(&[home.path("team"), home.path("team")]).unwrap();
+    assert_eq!(lock.len(), 1, "nobody waits for himself");
+    let team = home.path("team").to_string_lossy().into_owned();
+    let refused = home.run(&["pool", &team]);
+    assert!(refused.exit == Exit::Failed && refused.err.contains("another run pools there"), "{}", refused.err);
+    assert!(!home.path("team/pool-roster.json").exists());
+    drop(lock);
+    assert_eq!(home.json(&["pool", &team])["weeks"][0]["people"], 5);
+}
+
+#[test]
+fn a_folder_that_cannot_be_read_is_refused_by_name() {
+    let home = Home::of_team(Some(SECRET));
+    people_give(&home, 6);
+    let _fault = Fault::new(&home.path("team/user=p3"), WriteStep::Open, 0, true, 13);
+    let (_, said) = pool(&home, &["team"]);
+    assert_eq!(said["weeks"][0]["people"], 5);
+    assert_eq!(said["refused"][0]["place"], "user=p3");
+    assert!(said["refused"][0]["why"].as_str().unwrap().starts_with("it cannot be read"), "{said}");
+}
+
+/// So many people of whom each reads.
+fn people_give(home: &Home, people: usize) {
+    for person in 0..people {
+        put(&home.path("team"), &of_person(&format!("p{person}"), WEEK, rows(&[("Read", 40, 8)], &[])));
+    }
 }
 
 #[test]
