@@ -13,6 +13,7 @@ use crate::commands::share;
 use crate::fleet::folder::{Judge, NO_ROWS, TOO_OLD};
 use crate::fleet::limits::{FleetLimits, SHEET};
 use crate::fleet::pool::{Pooled, pooled};
+use crate::fleet::sums::summed;
 use crate::fleet::{roster, tables};
 use crate::frames::{contribution, export};
 use crate::report::numbers::counted;
@@ -94,7 +95,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if !args.export.quiet {
         tell(&held.refused, &found, &limits, context)?;
     }
-    let sums = tables::summed(&found.pool);
+    let sums = summed(&found.pool, |_| 1.0);
     let all = [
         (PoolBy::Endpoints, "endpoints", tables::endpoints(&sums)),
         (PoolBy::Tools, "tools", tables::tools(&sums)),

@@ -85,7 +85,9 @@ pub fn locked(directories: &[PathBuf]) -> Result<Vec<File>> {
         match files::lock(&path, &|| ()) {
             Ok(lock) => locks.push(lock),
             Err(cause) if cause.kind() == ErrorKind::WouldBlock => {
-                return Err(Error::io("locking", &path, &cause).hint("another run pools there: run again when it is done"));
+                return Err(
+                    Error::io("locking", &path, &cause).hint("another run pools there: run again when it is done")
+                );
             }
             Err(_) => {}
         }

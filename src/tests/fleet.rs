@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::harness::{Home, NOW_MS};
 use super::log_builder::cases;
@@ -289,6 +290,53 @@ fn what_a_count_leaves_of_its_whole_is_not_one_persons() {
     assert_eq!(told("endpoint", "Read"), [&kept[..], &[("repeats", 0), ("shape", 2)]].concat());
     assert_eq!(told("tool", ""), [("sessions", 0), ("steps", 0)]);
     assert_eq!((told("edge", "Edit"), told("edge", "Grep")), (vec![("support", 0)], vec![]));
+}
+
+#[test]
+fn a_share_stands_beside_the_whole_of_the_weeks_that_tell_it() {
+    let home = Home::of_team(Some(SECRET));
+    let second = "2026-10-12";
+    for person in 0..6 {
+        let part = |measure: &str, count: i64| row("endpoint", "Read", "Read", 0, measure, 0, count);
+        // In the second week only one person saves anything, sees repeats or edits: none of it is told.
+        let odd = |all: i64, week: &str| if week == WEEK || person == 0 { all } else { 0 };
+        for week in [WEEK, second] {
+            let calls = if week == WEEK { 20 } else { 600 };
+            let mut counts = vec![
+                part("calls", calls),
+                part("sessions", 2),
+                part("baseline_tokens", 100 * calls),
+                part("sent_tokens", 100 * calls - odd(40, week)),
+                row("endpoint", "Read", "Read", 0, "bytes", 90, calls),
+                row("endpoint", "Read", "Read", 0, "shape", 2, calls),
+                row("tool", "Read", "", 0, "steps", 0, calls),
+                row("tool", "Read", "", 0, "sessions", 0, 2),
+            ];
+            if odd(1, week) > 0 {
+                counts.extend([part("repeats", 5), row("endpoint", "Read", "Read", 0, "distance", 7, 5)]);
+                let edge = |measure: &str, count: i64| row("edge", "Read", "Edit", 1, measure, 0, count);
+                counts.extend([edge("support", 10), edge("sessions", 2)]);
+            }
+            counts.sort();
+            put(&home.path("team"), &of_person(&format!("p{person}"), week, counts));
+        }
+    }
+    let team = home.path("team").to_string_lossy().into_owned();
+    let row = home.json(&["pool", &team])["endpoints"][0].clone();
+    assert_eq!((&row["calls"], &row["parts"]), (&json!(6 * 620), &json!(2)), "{row}");
+    assert_eq!(
+        (&row["repeats"], &row["repeats_of"], &row["dup_rate"]),
+        (&json!(30), &json!(120), &json!(0.25)),
+        "{row}"
+    );
+    assert_eq!((&row["baseline_tokens"], &row["sent_tokens"]), (&json!(12_000), &json!(11_760)), "{row}");
+    let edge = home.json(&["pool", &team, "--by", "edges"])["edges"][0].clone();
+    assert_eq!(
+        (&edge["support"], &edge["steps"], &edge["probability"]),
+        (&json!(60), &json!(120), &json!(0.5)),
+        "{edge}"
+    );
+    assert_eq!(home.json(&["pool", &team, "--by", "tools"])["tools"][0]["steps"], 6 * 620);
 }
 
 #[test]
