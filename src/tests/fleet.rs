@@ -535,6 +535,17 @@ fn sharing_shows_what_leaves_and_writes_a_week_once() {
 }
 
 #[test]
+fn who_has_no_week_to_share_is_told_why() {
+    let home = Home::of_team(Some(SECRET));
+    home.write(".claude/projects/-home-u-p/a.jsonl", log("s1", "Read", 9, "2026-06-02"));
+    let team = home.path("team").to_string_lossy().into_owned();
+    for command in [&["share", "--show"][..], &["share", "--to", &team, "--as", "heron"]] {
+        let said = home.run(command).err;
+        assert!(said.contains("only weeks that are over leave, at most the last 8"), "{command:?}: {said}");
+    }
+}
+
+#[test]
 fn one_person_adds_no_more_than_the_bounds() {
     let home = Home::of_team(Some(SECRET));
     for session in 0..30 {
