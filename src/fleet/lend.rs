@@ -206,7 +206,7 @@ impl Lenders {
         let live: Vec<String> = live.into_iter().chain(unseen).collect();
         let lenders = [LentEdges::of(&self.team, &live), LentEdges::of(&self.provider, &live)];
         // Before anything is lent: what one tool gets must not depend on which came before it.
-        let own = OwnEdges::of(names, follow_ups);
+        let own = Arrivals::of(names, follow_ups);
         for from in &live {
             let lent = |(lender, naming): &(Lender, FleetNaming)| lender.tool_steps(&naming.of(from)).cloned();
             let (team, provider) = (lent(&self.team), lent(&self.provider));
@@ -215,43 +215,41 @@ impl Lenders {
             if shares.lent() == 0 {
                 continue;
             }
-            let mut table = LentTable::of(from, names, follow_ups);
-            table.steps = own.steps.max(trials as f64);
+            let mut table = LentTable::of(from, names, follow_ups, &own);
             for (edges, n) in lenders.iter().zip([shares.team, shares.provider]) {
                 table.add(edges, n as f64);
             }
-            table.put(&own, names, follow_ups, trials + shares.lent());
+            table.put(names, follow_ups, trials + shares.lent());
             whose.values.insert((EDGE, from.clone()), shares);
         }
         follow_ups.sort_by_key(|edge| (edge.from, edge.to, edge.lag));
     }
 }
 
-/// How often one's own steps met each tool, whatever came before.
-struct OwnEdges {
+/// How often all steps met each tool at a lag, whatever came before.
+#[derive(Default)]
+struct Arrivals {
     steps: f64,
-    arrivals: BTreeMap<(String, u32), f64>,
+    by_tool: BTreeMap<(String, u32), f64>,
 }
 
-impl OwnEdges {
+impl Arrivals {
     fn of(names: &[String], follow_ups: &[FollowUpCount]) -> Self {
         let trials: BTreeMap<u32, u64> = follow_ups.iter().map(|edge| (edge.from.0, edge.trials)).collect();
-        let mut arrivals: BTreeMap<(String, u32), f64> = BTreeMap::new();
+        let mut by_tool: BTreeMap<(String, u32), f64> = BTreeMap::new();
         for edge in follow_ups {
-            *arrivals.entry((names[edge.to.0 as usize].clone(), edge.lag)).or_default() += edge.support as f64;
+            *by_tool.entry((names[edge.to.0 as usize].clone(), edge.lag)).or_default() += edge.support as f64;
         }
-        Self { steps: trials.into_values().sum::<u64>() as f64, arrivals }
+        Self { steps: trials.into_values().sum::<u64>() as f64, by_tool }
     }
 }
 
 /// What follows what at a lender, under the names that one has for it.
+#[derive(Default)]
 struct LentEdges {
-    /// Steps of all its tools.
-    steps: f64,
     /// By the earlier tool: its steps, and of them those that each tool follows, with the people on whom that stands.
     tools: BTreeMap<String, (f64, Vec<LentEdge>)>,
-    /// How often its steps met each tool, whatever came before.
-    arrivals: BTreeMap<(String, u32), f64>,
+    arrivals: Arrivals,
 }
 
 /// The later tool, the lag, how often it followed, and the fewest people of whom that is told.
@@ -262,9 +260,9 @@ impl LentEdges {
         let live: BTreeMap<String, &String> = live.iter().map(|name| (naming.of(name), name)).collect();
         let of_kind = |kind: &'static str| lender.subjects.iter().filter(move |(subject, _)| subject.kind == kind);
         let steps = |lent: &Summed| lent.number(STEPS).unwrap_or_default();
-        let mut out = Self { steps: 0.0, tools: BTreeMap::new(), arrivals: BTreeMap::new() };
+        let mut out = Self::default();
         for (subject, lent) in of_kind(TOOL) {
-            out.steps += steps(lent);
+            out.arrivals.steps += steps(lent);
             if let Some(name) = live.get(&subject.name) {
                 out.tools.insert((*name).clone(), (steps(lent), Vec::new()));
             }
@@ -276,7 +274,7 @@ impl LentEdges {
             }
             // Not every week tells of it: what it is of the steps of those that do, it is taken to be of all.
             let support = lender.tool_steps(&subject.name).map_or(0.0, steps) * (support / whole).clamp(0.0, 1.0);
-            *out.arrivals.entry(((*to).clone(), subject.lag)).or_default() += support;
+            *out.arrivals.by_tool.entry(((*to).clone(), subject.lag)).or_default() += support;
             if let Some((_, edges)) = live.get(&subject.name).and_then(|from| out.tools.get_mut(*from)) {
                 edges.push(((*to).clone(), subject.lag, support, lent.people_min));
             }
@@ -286,61 +284,57 @@ impl LentEdges {
 }
 
 /// What followed one tool: own counts, and lent ones beside them.
-struct LentTable {
+struct LentTable<'a> {
     from: String,
     edges: BTreeMap<(String, u32), LentCell>,
-    /// Steps of everything, and of all that a lender has.
-    steps: f64,
+    /// All steps from which they come, each as much as it counts.
+    sources: Vec<(f64, &'a Arrivals)>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct LentCell {
     support: f64,
-    /// How often the steps of lenders met the later tool, whatever came before.
-    arrivals: f64,
     sessions: u64,
 }
 
-impl LentTable {
+impl<'a> LentTable<'a> {
     /// Own counts of a tool, taken out of the list.
-    fn of(from: &str, names: &[String], follow_ups: &mut Vec<FollowUpCount>) -> Self {
+    fn of(from: &str, names: &[String], follow_ups: &mut Vec<FollowUpCount>, own: &'a Arrivals) -> Self {
         let here = follow_ups.extract_if(.., |edge| names[edge.from.0 as usize] == from);
         let edges = here.map(|edge| {
-            let cell = LentCell { support: edge.support as f64, arrivals: 0.0, sessions: edge.sessions };
+            let cell = LentCell { support: edge.support as f64, sessions: edge.sessions };
             ((names[edge.to.0 as usize].clone(), edge.lag), cell)
         });
-        Self { from: from.to_owned(), edges: edges.collect(), steps: 0.0 }
+        Self { from: from.to_owned(), edges: edges.collect(), sources: vec![(1.0, own)] }
     }
 
     /// Adds so many steps of a lender.
-    fn add(&mut self, lent: &LentEdges, n: f64) {
+    fn add(&mut self, lent: &'a LentEdges, n: f64) {
         let Some((steps, edges)) = lent.tools.get(&self.from).filter(|(steps, _)| n > 0.0 && *steps > 0.0) else {
             return;
         };
         let factor = n / steps;
-        self.steps += factor * lent.steps;
+        self.sources.push((factor, &lent.arrivals));
         for (to, lag, support, people) in edges {
-            let key = (to.clone(), *lag);
-            let arrivals = factor * lent.arrivals[&key];
-            let cell = self.edges.entry(key).or_default();
+            let cell = self.edges.entry((to.clone(), *lag)).or_default();
             cell.support += factor * support;
-            cell.arrivals += arrivals;
             // A row stands on people, and each of them on a session at least.
             cell.sessions += people.unsigned_abs();
         }
     }
 
     /// Puts the table back, with so many steps of the tool.
-    fn put(self, own: &OwnEdges, names: &mut Vec<String>, follow_ups: &mut Vec<FollowUpCount>, trials: u64) {
+    fn put(self, names: &mut Vec<String>, follow_ups: &mut Vec<FollowUpCount>, trials: u64) {
+        let sum =
+            |of: &dyn Fn(&Arrivals) -> f64| self.sources.iter().map(|(factor, all)| factor * of(all)).sum::<f64>();
         let from = symbol(names, &self.from);
-        let steps = (self.steps.round() as u64).max(trials);
-        for (key, cell) in self.edges {
+        let steps = (sum(&|all| all.steps).round() as u64).max(trials);
+        for (key, cell) in &self.edges {
             let support = (cell.support.round() as u64).min(trials);
-            let arrivals = cell.arrivals + own.arrivals.get(&key).copied().unwrap_or_default();
+            let arrivals = sum(&|all| all.by_tool.get(key).copied().unwrap_or_default());
             let arrivals = (arrivals.round() as u64).clamp(support, steps);
             if support > 0 {
-                let (to, lag) = (symbol(names, &key.0), key.1);
-                let sessions = cell.sessions;
+                let (to, lag, sessions) = (symbol(names, &key.0), key.1, cell.sessions);
                 let Share { lower, upper, .. } = Share::new(support, trials);
                 let chance = of_mixing(trials as f64, arrivals as f64, steps as f64);
                 follow_ups.push(FollowUpCount { from, to, lag, support, sessions, trials, lower, upper, chance });

@@ -192,7 +192,7 @@ fn a_follow_up_is_lent_as_a_share_of_the_weeks_that_tell_of_it() {
         (told, edge("Read", "Edit"), "support", 200),
         (other, tool("Read"), "steps", 4_000),
     ]);
-    let lent = lent(&pool, &[], &[]);
+    let lent = lent(&pool, &["Edit"], &[]);
     let edge = &lent[&("Read".to_owned(), "Edit".to_owned())];
     assert_eq!((edge.support, edge.trials), (10, 20), "every other step of the week that tells of it");
     assert!((edge.chance.expected - 10.0).abs() < 0.6, "there is no other tool: {:?}", edge.chance);
