@@ -17,6 +17,7 @@ use crate::fleet::sums::summed;
 use crate::fleet::{roster, tables};
 use crate::frames::{contribution, export};
 use crate::report::numbers::counted;
+use crate::report::table;
 use crate::settings::write_private;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
@@ -112,8 +113,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     for (by, name, rows) in all {
         if by == args.by {
-            let mut mined = Mined::listed("pool", name, rows);
-            mined.fields = fields(&held.refused, &found);
+            let (overview, fields) = (table::of_shares(&rows), fields(&held.refused, &found));
+            let mined = Mined { overview, fields, ..Mined::listed("pool", name, rows) };
             args.export.send_mined(context, mined)?;
         }
     }

@@ -265,8 +265,8 @@ fn an_empty_home_gets_hints_and_no_lake() {
 
 #[test]
 fn money_has_two_decimals_or_is_less_than_a_cent() {
-    let told = [0.0, 0.000_001, 0.004, 0.005, 0.42, 1_234.5, -3.0].map(usd);
-    assert_eq!(told, ["$0.00", "<$0.01", "<$0.01", "$0.01", "$0.42", "$1,234.50", "−$3.00"]);
+    let told = [0.0, 0.000_001, 0.004, 0.005, 0.42, 1_234.5, -3.0, -0.004].map(usd);
+    assert_eq!(told, ["$0.00", "<$0.01", "<$0.01", "$0.01", "$0.42", "$1,234.50", "−$3.00", "−<$0.01"]);
     let home = home_with_swaps(2);
     for command in [&["cost"][..], &["session"], &["report"]] {
         let out = home.run(command).out;
