@@ -19,7 +19,7 @@ use crate::logs::overview::Overview;
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::quality;
 use crate::mine::quality::Quality;
-use crate::report::numbers::{bytes, counted, date, thousands};
+use crate::report::numbers::{bytes, counted, date, days, thousands};
 use crate::report::table::{Table, TableFormat};
 use crate::report::{envelope, sharing};
 use crate::settings::claude::file::ClaudeFile;
@@ -286,9 +286,8 @@ fn reach(args: &Args, context: &Context<'_>, words: &Vocabulary, overview: &Over
     let start = window.map_or(i64::MIN, |window| window.start);
     let wanted = if start == i64::MIN { context.now_ms - words.window_days * DAY_MS } else { start };
     let (keeps, origin) =
-        cleanup_days(context).map_or((words.retention_days, "its default"), |days| (days, "its settings"));
-    let told =
-        format!("records from {} to {}; Claude Code keeps logs {keeps} days ({origin})", date(first), date(last));
+        cleanup_days(context).map_or((words.retention_days, "its default"), |kept| (kept, "its settings"));
+    let told = format!("records of {}; Claude Code keeps logs {keeps} days ({origin})", days(first, last));
     if keeps == 0 {
         return line("warn", format!("{told}: cleanupPeriodDays 0 deletes everything"));
     }

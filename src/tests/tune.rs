@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::fleet::log;
 use super::harness::{CallLines, Home, session};
 use crate::base::data::Data;
 use crate::settings::annotations::Annotations;
@@ -476,6 +477,10 @@ fn doctor_warns_when_the_logs_do_not_reach_back_to_the_window() {
     home.write(".claude/projects/-p/a.jsonl", log("a", "Read", 9, "2026-10-20"));
     assert!(told(&[]).contains("ok    reach"), "{}", told(&[]));
     assert!(told(&["--days", "1"]).contains("ok    reach"));
+    // A day is told once.
+    assert!(told(&[]).contains("records of 2026-10-20; "), "{}", told(&[]));
+    let span = home.run(&with(&["--dry-run"])).err;
+    assert!(span.contains("span:        2026-10-20\n"), "{span}");
     let asked = told(&["--days", "20"]);
     assert!(asked.contains("warn  reach") && asked.contains("what is older is missing"), "{asked}");
     // About as old as what is kept: something was deleted.
