@@ -186,12 +186,25 @@ def pooled(counts, limits):
             yield (*subject, *row)
 
 
+def overlapping(known):
+    """The numbers of batches that have a person in common with a larger one that is pooled."""
+    pooled, out = set(), set()
+    for number, batch in sorted(enumerate(known), key=lambda pair: (-len(pair[1]), sorted(pair[1].items()))):
+        if pooled & batch.keys():
+            out.add(number)
+        else:
+            pooled |= batch.keys()
+    return out
+
+
 def batches(roster, people, limits):
-    """Of each week the batches: those of the roster whose people are all there, and one of all others if they are enough."""
+    """Of each week the batches: those of the roster whose people are all there and in no other, and one of all others if they
+    are enough."""
     out = []
     for week, there in people.items():
-        known = [set(batch) for batch in roster.get("weeks", {}).get(week, [])]
-        out += [(week, number, batch) for number, batch in enumerate(known) if batch <= there]
+        of_week = roster.get("weeks", {}).get(week, [])
+        known, twice = [set(batch) for batch in of_week], overlapping(of_week)
+        out += [(week, number, batch) for number, batch in enumerate(known) if batch <= there and number not in twice]
         fresh = there.difference(*known)
         if len(fresh) >= limits["people_min"]:
             out.append((week, len(known), fresh))

@@ -1,4 +1,5 @@
 """The tables of `devboy pool --by endpoints|tools|edges|what-if` from published rows: whole numbers are summed, divisions come last.
+A share and its whole are sums over the weeks and batches that tell both.
 
 A row is (week, batch, kind, name, other, lag, measure, bin, count, people).
 """
@@ -11,13 +12,15 @@ from pooling import EDGE, ENDPOINT, MEASURES, OTHER, TOOL, WHAT_IF, quantile
 SHAPES = ["unknown", "empty", "prose", "numbered_list", "bullet_list", "code_block", "markdown_table", "nested_object",
           "flat_object", "array_of_objects", "array_of_primitives"]
 Z = 1.96
+# Measures that count some of another: of the same subject, or, of an edge, of its earlier tool.
+WHOLES = {"repeats": "calls", "sent_tokens": "baseline_tokens", "support": "steps"}
 
 
 class Summed:
     """What all weeks and batches say of a subject."""
 
     def __init__(self):
-        self.bins, self.parts, self.people, self.judged = defaultdict(lambda: defaultdict(int)), 0, [], 0
+        self.bins, self.parts, self.people, self.shares = defaultdict(lambda: defaultdict(int)), 0, [], {}
 
     def number(self, measure):
         return self.bins[measure][0] if 0 in self.bins.get(measure, {}) else None
@@ -33,14 +36,17 @@ class Summed:
 
 def summed(rows):
     rows = list(rows)
-    calls = {row[:6]: row[8] for row in rows if row[6] == "calls"}
+    wholes = {(*row[:6], row[6]): row[8] for row in rows if row[6] in WHOLES.values()}
     out = defaultdict(Summed)
     for row in rows:
         subject, measure, bin_, count, people = row[2:6], row[6], row[7], row[8], row[9]
         of = out[subject]
         of.bins[measure][bin_] += count
-        if measure == "repeats":
-            of.judged += calls.get(row[:6], 0)
+        root = (TOOL, subject[1], "", 0) if subject[0] == EDGE else subject
+        whole = wholes.get((*row[:2], *root, WHOLES.get(measure)))
+        if whole is not None:
+            part_before, whole_before = of.shares.get(measure, (0, 0))
+            of.shares[measure] = (part_before + count, whole_before + whole)
         if measure == MEASURES[subject[0]][0][0]:
             of.parts, of.people = of.parts + 1, of.people + [people]
     return dict(out)
@@ -54,10 +60,11 @@ def of_kind(all_, kind):
 
 def endpoints(all_):
     for (_, name, tool, _), row in of_kind(all_, ENDPOINT):
-        repeats = row.number("repeats") if row.judged else None
+        repeats, calls = row.shares.get("repeats", (None, None))
+        sent, baseline = row.shares.get("sent_tokens", (None, None))
         yield (name, tool, row.number("calls"), row.parts, min(row.people), row.quantile("bytes", 50), row.quantile("bytes", 99),
-               row.shape(), row.number("repeats"), None if repeats is None else repeats / row.judged,
-               row.quantile("distance", 90), row.quantile("latency_ms", 50), row.quantile("latency_ms", 90), row.number("baseline_tokens"), row.number("sent_tokens"))
+               row.shape(), repeats, calls, repeats / calls if calls else None,
+               row.quantile("distance", 90), row.quantile("latency_ms", 50), row.quantile("latency_ms", 90), baseline, sent)
 
 
 def tools(all_):
@@ -77,11 +84,9 @@ def lower(k, n):
 
 def edges(all_):
     for (_, name, to, lag), row in of_kind(all_, EDGE):
-        tool = all_.get((TOOL, name, "", 0))
-        steps = (tool.number("steps") or 0) if tool else 0
-        support = row.number("support")
-        k = min(support or 0, steps)
-        yield name, to, lag, support, steps, row.parts, min(row.people), k / steps if steps else 0.0, lower(k, steps)
+        support, steps = row.shares.get("support", (None, None))
+        k, n = min(support or 0, steps or 0), steps or 0
+        yield name, to, lag, support, steps, row.parts, min(row.people), k / n if n else 0.0, lower(k, n)
 
 
 def what_if(all_):

@@ -60,13 +60,17 @@ class Pooling(unittest.TestCase):
     def test_tables_are_sums_of_rows_with_divisions_last(self):
         tool, edge = ("tool", "Read", "", 0), ("edge", "Read", "Edit", 1)
         rows = [("w1", 0, *tool, "steps", 0, 60, 6), ("w2", 0, *tool, "steps", 0, 40, 5), ("w1", 0, *edge, "support", 0, 25, 5)]
-        rows += [("w1", 0, "endpoint", "Read", "Read", 0, *rest) for rest in [("calls", 0, 60, 6), ("repeats", 0, 15, 6)]]
-        rows += [("w2", 0, "endpoint", "Read", "Read", 0, *rest) for rest in [("calls", 0, 40, 5), ("shape", 2, 40, 5)]]
+        one = [("calls", 0, 60, 6), ("repeats", 0, 15, 6), ("baseline_tokens", 0, 600, 6), ("sent_tokens", 0, 590, 6)]
+        other = [("calls", 0, 40, 5), ("shape", 2, 40, 5), ("baseline_tokens", 0, 4000, 5)]
+        rows += [("w1", 0, "endpoint", "Read", "Read", 0, *rest) for rest in one]
+        rows += [("w2", 0, "endpoint", "Read", "Read", 0, *rest) for rest in other]
         all_ = tables.summed(rows)
         self.assertEqual(list(tables.tools(all_)), [("Read", 100, 2, 5)])
-        self.assertEqual(round(next(tables.edges(all_))[-1], 4), 0.1755)
-        # Repeats are told in one week: they are a share of that week's responses.
-        self.assertEqual(next(tables.endpoints(all_))[7:10], ("prose", 15, 0.25))
+        # Each share is one of the weeks that tell it.
+        row = next(tables.edges(all_))
+        self.assertEqual((row[3:5], round(row[7], 4), round(row[8], 4)), ((25, 60), 0.4167, 0.3006))
+        row = next(tables.endpoints(all_))
+        self.assertEqual((row[7:11], row[14:]), (("prose", 15, 60, 0.25), (600, 590)))
 
     def test_bins_and_quantiles(self):
         self.assertEqual([pooling.middle(bin_) for bin_ in (0, 15, 16, 17, 24)], [0, 15, 16, 18, 33])
@@ -81,6 +85,9 @@ class Pooling(unittest.TestCase):
         self.assertEqual(pooling.batches(roster, {"w": there - {"a"}}, LIMITS), {})
         more = there | {"h", "i", "j"}
         self.assertEqual(set(pooling.batches(roster, {"w": more}, LIMITS).values()), {0, 1})
+        # Two rosters that did not know of each other: nobody is pooled twice, and who was pooled is spent.
+        roster["weeks"]["w"].append({name: "digest" for name in "abcdef"})
+        self.assertEqual(pooling.batches(roster, {"w": there}, LIMITS), {("w", name): 1 for name in "abcdef"})
 
 
 if __name__ == "__main__":

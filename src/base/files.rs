@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// A step that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteStep {
-    /// Opening a file to read it.
+    /// Opening a file or a directory to read it.
     Open,
     /// Reading bytes.
     #[cfg(test)]
@@ -113,6 +113,17 @@ pub fn read_own(path: &Path) -> Result<Vec<u8>> {
     no_link_here(path)?;
     let file = without_waiting(OpenOptions::new().read(true), false).open(path);
     whole(SourceFile::new(regular(file.map_err(|cause| or_link(path, cause))?)?, path))
+}
+
+/// What lies in a directory, by name; all of it or nothing.
+///
+/// # Errors
+/// Whatever the disk says.
+pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
+    step(WriteStep::Open, directory)?;
+    let mut paths = fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
 }
 
 fn whole(mut file: SourceFile) -> Result<Vec<u8>> {

@@ -42,14 +42,14 @@ pub fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "–".to_owned(), text)
 }
 
-/// "$1,234.56", and "<$0.01" of what is less than half a cent, but something.
+/// "$1,234.56", and "<$0.01" of what is less than half a cent, but something; a loss has its sign: "−<$0.01".
 pub fn usd(value: f64) -> String {
     let size = value.abs();
     let cents = (size * 100.0).round() as u64;
-    if size > 0.0 && cents == 0 {
-        return "<$0.01".to_owned();
-    }
     let sign = if value < 0.0 { "−" } else { "" };
+    if size > 0.0 && cents == 0 {
+        return format!("{sign}<$0.01");
+    }
     format!("{sign}${}.{:02}", thousands(cents / 100), cents % 100)
 }
 

@@ -60,6 +60,33 @@ struct AnnotatedOutput {
     /// Where its annotated form stands; none if it holds no prefetch.
     output: Option<PathBuf>,
     counts: Citations,
+    /// Events that say in that form whether they were used, and those of them that were.
+    standing: Standing,
+}
+
+/// What prefetch events say of themselves.
+#[derive(Clone, Copy, Default)]
+struct Standing {
+    used: u64,
+    told: u64,
+}
+
+impl Standing {
+    fn of(text: &[u8]) -> Self {
+        let mut standing = Self::default();
+        for event in events(text).filter(|event| event["enricher_prefetched"] == true) {
+            if let Some(used) = event["cited_in_next_n_turns"].as_bool() {
+                standing.told += 1;
+                standing.used += u64::from(used);
+            }
+        }
+        standing
+    }
+
+    fn of_all(done: &[AnnotatedOutput]) -> Share {
+        let sum = |of: fn(&Self) -> u64| done.iter().map(|file| of(&file.standing)).sum();
+        Share::new(sum(|one| one.used), sum(|one| one.told))
+    }
 }
 
 /// The files found, by what becomes of them.
@@ -168,15 +195,20 @@ fn file(path: &Path, pass: &Pass<'_>, dry_run: bool) -> Result<AnnotatedOutput> 
             return Err(Error::failed(format!("{} is not the annotated form of {}", output.shown(), path.shown()))
                 .hint("move it away: the annotated form is written there"));
         }
-        write_private(output, text)?;
+        write_private(output, &text)?;
     }
-    Ok(AnnotatedOutput { path: path.to_owned(), output, counts })
+    let standing = if output.is_some() { Standing::of(&text) } else { Standing::default() };
+    Ok(AnnotatedOutput { path: path.to_owned(), output, counts, standing })
 }
 
 /// Whether a file is one of telemetry: some line has a session and a time.
 fn holds_events(text: &[u8]) -> bool {
-    let mut lines = text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    lines.any(|event| ["session_hash", "ts_ms"].iter().all(|key| !event[key].is_null()))
+    events(text).any(|event| ["session_hash", "ts_ms"].iter().all(|key| !event[key].is_null()))
+}
+
+/// The lines that are JSON.
+fn events(text: &[u8]) -> impl Iterator<Item = Value> {
+    text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
 
 fn tell(
@@ -190,7 +222,7 @@ fn tell(
     let written = done.iter().filter(|file| file.output.is_some()).count() as u64;
     let verb = if args.dry_run { "would be annotated" } else { "annotated" };
     let files = counted(inputs.files.len() as u64, "file");
-    writeln!(err, "# {verb}: {} of {files}, {}", thousands(written), counted(total.prefetches, "prefetch event"))?;
+    writeln!(err, "# {verb}: {} of {files}, {}", thousands(written), counted(total.set, "prefetch event"))?;
     if args.output.verbose {
         for output in done.iter().filter_map(|file| file.output.as_ref()) {
             writeln!(err, "# → {}", output.shown())?;
@@ -200,9 +232,18 @@ fn tell(
         (UsedWhen::Answer, format!("the same answer within {} of the agent", counted(args.lookahead.into(), "call"))),
         (UsedWhen::Published, format!("the same tool within {}", counted(args.lookahead.into(), "event"))),
     ] {
-        let mark = if wanted == args.definition { "written" } else { "for comparison" };
-        let share = share_words(&total.share(wanted));
-        writeln!(err, "# used by `{}` ({within}; {mark}): {share}", wanted.into_str())?;
+        let share = total.share(wanted);
+        let mark = match total.set {
+            _ if wanted != args.definition => "for comparison".to_owned(),
+            set if set == share.n => "written".to_owned(),
+            0 => "nothing written".to_owned(),
+            set => format!("written of {} of these", thousands(set)),
+        };
+        writeln!(err, "# used by `{}` ({within}; {mark}): {}", wanted.into_str(), share_words(&share))?;
+    }
+    if total.kept > 0 {
+        let stands = if args.dry_run { "as it would stand" } else { "as it stands" };
+        writeln!(err, "# used {stands} in the annotated form: {}", share_words(&Standing::of_all(done)))?;
     }
     let counts = [
         (total.set, "set"),
@@ -252,10 +293,7 @@ fn table(done: &[AnnotatedOutput], total: &Citations) -> Table {
 }
 
 fn json_fields(args: &Args, inputs: &Inputs, done: &[AnnotatedOutput], total: &Citations) -> Value {
-    let share = |wanted: UsedWhen| {
-        let Share { k, n, lower, upper } = total.share(wanted);
-        json!({ "k": k, "n": n, "value": (n > 0).then(|| k as f64 / n as f64), "lower": lower, "upper": upper })
-    };
+    let share = |Share { k, n, lower, upper }: Share| json!({ "k": k, "n": n, "value": (n > 0).then(|| k as f64 / n as f64), "lower": lower, "upper": upper });
     let file = |file: &AnnotatedOutput| {
         json!({
             "path": file.path.shown(),
@@ -271,6 +309,10 @@ fn json_fields(args: &Args, inputs: &Inputs, done: &[AnnotatedOutput], total: &C
         "annotated_left_out": inputs.annotated,
         "compressed_left_out": inputs.packed,
         "total": total,
-        "used": { "answer": share(UsedWhen::Answer), "published": share(UsedWhen::Published) },
+        "used": {
+            "answer": share(total.share(UsedWhen::Answer)),
+            "published": share(total.share(UsedWhen::Published)),
+            "standing": share(Standing::of_all(done)),
+        },
     })
 }

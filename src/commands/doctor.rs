@@ -19,7 +19,7 @@ use crate::logs::overview::Overview;
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::quality;
 use crate::mine::quality::Quality;
-use crate::report::numbers::{bytes, counted, date, thousands};
+use crate::report::numbers::{bytes, counted, date, days, thousands};
 use crate::report::table::{Table, TableFormat};
 use crate::report::{envelope, sharing};
 use crate::settings::claude::file::ClaudeFile;
@@ -273,6 +273,9 @@ fn found(input: &Input, overview: &Overview, is_reproducible: bool) -> Vec<Exami
     lines
 }
 
+/// Claude Code deletes when it starts, and by the last change of a file: the first record that is left may be younger by so much.
+const RETENTION_SLACK_DAYS: i64 = 3;
+
 /// Whether the logs reach back as far as the window, and what Claude Code will delete.
 fn reach(args: &Args, context: &Context<'_>, words: &Vocabulary, overview: &Overview) -> ExaminedLine {
     let line = |state, told: String| ExaminedLine::new(state, "reach", told);
@@ -283,13 +286,14 @@ fn reach(args: &Args, context: &Context<'_>, words: &Vocabulary, overview: &Over
     let start = window.map_or(i64::MIN, |window| window.start);
     let wanted = if start == i64::MIN { context.now_ms - words.window_days * DAY_MS } else { start };
     let (keeps, origin) =
-        cleanup_days(context).map_or((words.retention_days, "its default"), |days| (days, "its settings"));
-    let told =
-        format!("records from {} to {}; Claude Code keeps logs {keeps} days ({origin})", date(first), date(last));
+        cleanup_days(context).map_or((words.retention_days, "its default"), |kept| (kept, "its settings"));
+    let told = format!("records of {}; Claude Code keeps logs {keeps} days ({origin})", days(first, last));
     if keeps == 0 {
         return line("warn", format!("{told}: cleanupPeriodDays 0 deletes everything"));
     }
-    if first > wanted {
+    // Logs that are younger than what is kept begin where Claude Code was first used: nothing is gone.
+    let is_cut = context.now_ms - first >= (keeps - RETENTION_SLACK_DAYS).saturating_mul(DAY_MS);
+    if first > wanted && (is_cut || start != i64::MIN) {
         let missing = format!("{told}. The window begins {}: what is older is missing", date(wanted));
         return line("warn", format!("{missing}; raise cleanupPeriodDays, or run `devboy ingest` weekly"));
     }

@@ -1,6 +1,8 @@
 //! The input that the flags of a command ask for, and what its user is told about it.
 
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -8,7 +10,7 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
 use crate::frames::input::timeline::TimelineDetail;
-use crate::frames::input::{Input, InputRequest};
+use crate::frames::input::{Input, InputRequest, missing};
 use crate::logs::discover;
 use crate::logs::trace::Millis;
 use crate::mine::quality;
@@ -111,10 +113,15 @@ impl Input {
         if output.quiet {
             return Ok(());
         }
-        for note in self.notes.iter().chain(&self.in_progress.and_then(|known| known.sentence())) {
+        // A file that no reading could open is told once, with the first reason: the report that lacks it has its own words.
+        let reasons: BTreeMap<&PathBuf, &String> =
+            self.listing.unreadable.iter().rev().map(|(path, why)| (path, why)).collect();
+        let lacks: HashSet<String> = self.listing.unreadable.iter().map(missing).collect();
+        let notes = self.notes.iter().filter(|note| !lacks.contains(*note));
+        for note in notes.chain(&self.in_progress.and_then(|known| known.sentence())) {
             write!(context.err, "{}", paragraph("# note: ", note, context.width))?;
         }
-        for (path, why) in &self.listing.unreadable {
+        for (path, why) in reasons {
             writeln!(context.err, "# note: {} could not be read: {why}", path.shown())?;
         }
         if output.verbose {

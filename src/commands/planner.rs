@@ -24,7 +24,7 @@ use crate::replay::scenarios::{ScenarioChanges, Scenarios};
 use crate::report::table::TableFormat;
 use crate::rules::{mined_planners, planner_advice};
 use crate::settings::formats::load_config;
-use crate::settings::write_private;
+use crate::settings::write_output;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -106,7 +106,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         let mut report = input.pool.install(|| judged::report(&stage, &planners));
         report.advice = planner_advice::advice(&stage, &report.arms, &input.data)?;
         if let (Some(path), Some((learned, numbers))) = (&args.planning.write_selectivity, &report.selectivity) {
-            write_private(path, learned.selectivity().to_toml(numbers))?;
+            write_output(path, learned.selectivity().to_toml(numbers))?;
         }
         if let Some(dir) = &args.emit_telemetry {
             let scenarios = scenarios()?;

@@ -13,9 +13,11 @@ use crate::commands::share;
 use crate::fleet::folder::{Judge, NO_ROWS, TOO_OLD};
 use crate::fleet::limits::{FleetLimits, SHEET};
 use crate::fleet::pool::{Pooled, pooled};
+use crate::fleet::sums::summed;
 use crate::fleet::{roster, tables};
 use crate::frames::{contribution, export};
 use crate::report::numbers::counted;
+use crate::report::table;
 use crate::settings::write_private;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
@@ -77,6 +79,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let naming = share::naming(args.plain_names, context)?;
     share::enough_secret(&limits, args.plain_names, context)?;
     let judge = Judge { naming: &naming, limits: &limits, now_ms: context.now_ms, by_rows: args.rows };
+    let _locks = roster::locked(&args.directories)?;
     let held = judge.read(&args.directories)?;
     let found = pooled(&held, naming.secret(), &limits);
     if held.given.is_empty() && held.refused.is_empty() {
@@ -93,7 +96,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if !args.export.quiet {
         tell(&held.refused, &found, &limits, context)?;
     }
-    let sums = tables::summed(&found.pool);
+    let sums = summed(&found.pool, |_| 1.0);
     let all = [
         (PoolBy::Endpoints, "endpoints", tables::endpoints(&sums)),
         (PoolBy::Tools, "tools", tables::tools(&sums)),
@@ -110,8 +113,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     for (by, name, rows) in all {
         if by == args.by {
-            let mut mined = Mined::listed("pool", name, rows);
-            mined.fields = fields(&held.refused, &found);
+            let (overview, fields) = (table::of_shares(&rows), fields(&held.refused, &found));
+            let mined = Mined { overview, fields, ..Mined::listed("pool", name, rows) };
             args.export.send_mined(context, mined)?;
         }
     }

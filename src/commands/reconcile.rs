@@ -11,7 +11,7 @@ use crate::mine::reconcile::{Reconciled, Sum, reconcile};
 use crate::mine::totals::totals;
 use crate::mine::{sessions, tools};
 use crate::report::numbers::thousands;
-use crate::report::table::{Table, TableFormat};
+use crate::report::table::{Table, TableBuilder, TableFormat};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -53,23 +53,51 @@ pub fn run(args: &InputArgs, output: &OutputArgs, context: &mut Context<'_>) -> 
         output.write_json("doctor", json!({ "sums": sums }), context)?;
         return Ok(exit);
     }
-    table(&sums).write(context.out, output.form(), context.width)?;
+    let table = if output.form() == TableFormat::Csv { csv(&sums) } else { table(&sums) };
+    table.write(context.out, output.form(), context.width)?;
     Ok(exit)
 }
 
 fn table(sums: &[Sum]) -> Table {
     let mut table = Table::new(&["of", "#count", "report, or what lies between"]);
-    for sum in sums {
-        let mut row = |count: String, what: &str| table.row([sum.of.to_owned(), count, what.to_owned()]);
-        row(thousands(sum.start), sum.from);
-        for step in &sum.steps {
-            let sign = if step.change < 0 { "−" } else { "+" };
-            row(format!("{sign}{}", thousands(step.change.unsigned_abs())), step.because);
-        }
-        if sum.gap() != 0 {
-            row(sum.gap().to_string(), "MISSING: this is a fault of devboy, please report it");
-        }
-        row(format!("= {}", thousands(sum.end)), sum.to);
+    for row in sums.iter().flat_map(rows) {
+        let count = thousands(row.count.unsigned_abs());
+        let count = match row.kind {
+            "start" => count,
+            "end" => format!("= {count}"),
+            _ if row.count < 0 => format!("−{count}"),
+            _ => format!("+{count}"),
+        };
+        table.row([row.of.to_owned(), count, row.what.to_owned()]);
     }
     table
+}
+
+/// The same for programs: `start` and all `change`s add up to `end`.
+fn csv(sums: &[Sum]) -> Table {
+    TableBuilder::of(sums.iter().flat_map(rows))
+        .text("of", |row| row.of.to_owned())
+        .text("kind", |row| row.kind.to_owned())
+        .number("count", |row| row.count.to_string())
+        .text("what", |row| row.what.to_owned())
+        .table()
+}
+
+/// A line of a sum.
+struct SumRow<'s> {
+    of: &'s str,
+    kind: &'static str,
+    count: i64,
+    what: &'s str,
+}
+
+fn rows(sum: &Sum) -> Vec<SumRow<'_>> {
+    let row = |kind, count, what| SumRow { of: sum.of, kind, count, what };
+    let mut rows = vec![row("start", sum.start.cast_signed(), sum.from)];
+    rows.extend(sum.steps.iter().map(|step| row("change", step.change, step.because)));
+    if sum.gap() != 0 {
+        rows.push(row("missing", sum.gap(), "MISSING: this is a fault of devboy, please report it"));
+    }
+    rows.push(row("end", sum.end.cast_signed(), sum.to));
+    rows
 }

@@ -61,10 +61,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if page.spent.requests == 0 && !args.asked.input.allow_empty {
         return Err(input.nothing_in_window("requests with usage"));
     }
-    let chosen = args.finding.as_deref().map(|id| evidence::chosen(id, &page)).transpose()?;
+    let chosen = args.finding.as_deref().map(|id| evidence::chosen(id, &sheet, &page)).transpose()?;
     let follow_ups = if html.is_some() { file::follow_ups(&mut input, &sheet)? } else { Vec::new() };
     let tools = file::tools(&page, &follow_ups);
-    let told = show::told(args, &page, (&tools, chosen), &input, is_cut, context);
+    let told = show::told(args, &page, (&tools, chosen.flatten()), &input, is_cut, context);
     input.notes.extend(told.unread.clone());
     let days = look::days(&page, is_cut, &mut input)?;
     let telling = told.telling(args, &page, &sheet, (is_cut, days));
@@ -73,7 +73,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     input.tell(&args.asked.output, context)?;
     match chosen {
         _ if is_written => {}
-        Some(finding) => evidence::show(args, &telling, finding, &input, context)?,
+        Some(Some(finding)) => evidence::show(args, &telling, finding, &input, context)?,
+        Some(None) => evidence::show_none(args, &telling, &input, context)?,
         None => show::show(args, &telling, &input, context)?,
     }
     Ok(Exit::Done)

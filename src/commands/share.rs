@@ -92,13 +92,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let Some(directory) = args.to.as_ref().filter(|_| !args.show) else {
         if !args.export.quiet {
             writeln!(context.err, "# {weeks} would leave as {user}; nothing written")?;
-            if found.is_empty() {
-                writeln!(
-                    context.err,
-                    "# only weeks that are over leave, at most the last {} of them",
-                    limits.weeks_max
-                )?;
-            }
+            tell_why_none(&found, &limits, context)?;
         }
         return Ok(Exit::Done);
     };
@@ -126,8 +120,16 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         let before = found.len() - written;
         let places = directory.shown();
         writeln!(context.err, "# {weeks} as {user}: {written} written to {places}, {before} shared before and kept")?;
+        tell_why_none(&found, &limits, context)?;
     }
     Ok(Exit::Done)
+}
+
+fn tell_why_none(found: &[PersonWeek], limits: &FleetLimits, context: &mut Context<'_>) -> Result<()> {
+    if found.is_empty() {
+        writeln!(context.err, "# only weeks that are over leave, at most the last {} of them", limits.weeks_max)?;
+    }
+    Ok(())
 }
 
 /// Every value that leaves; with rows what they tell and, for people, the first of them.

@@ -90,7 +90,8 @@ impl Judge<'_> {
         let mut held = FolderContents::default();
         for directory in directories {
             held.roster.absorb(roster_of(directory)?);
-            for path in listed(directory)? {
+            let paths = files::list(directory).map_err(|cause| Error::io("reading", directory, &cause))?;
+            for path in paths {
                 self.user(directory, &path, &mut held);
             }
         }
@@ -109,7 +110,11 @@ impl Judge<'_> {
             let why = "it is no directory user=<pseudonym> of small letters, digits and dashes";
             return held.refuse(directory, path, why);
         };
-        for path in listed(path).unwrap_or_default() {
+        let weeks = match files::list(path) {
+            Ok(weeks) => weeks,
+            Err(cause) => return held.refuse(directory, path, &format!("it cannot be read: {cause}")),
+        };
+        for path in weeks {
             let name = name_of(&path);
             let week = name.strip_prefix("week=").and_then(weeks::named).filter(|_| is_directory(&path));
             let outcome = match week {
@@ -224,13 +229,6 @@ fn name_of(path: &Path) -> String {
 /// Whether it is a directory, not a link to one.
 fn is_directory(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
-}
-
-fn listed(directory: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(directory).map_err(|cause| Error::io("reading", directory, &cause))?;
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    Ok(paths)
 }
 
 fn roster_of(directory: &Path) -> Result<Roster> {

@@ -10,98 +10,45 @@ use crate::base::stats::{FollowUpCount, Share, ToolStats};
 use crate::fleet::limits::FleetLimits;
 use crate::fleet::measure::{
     BYTES, CALLS, COLUMNS, DISTANCE, EDGE, ENDPOINT, INNER_FORMAT, OTHER, REPEATS, SHAPE, STEPS, SUPPORT, TOOL,
-    quantile,
 };
 use crate::fleet::naming::FleetNaming;
 use crate::fleet::shares::Shares;
-use crate::fleet::tables::{calls, part};
+use crate::fleet::sums::{Summed, summed};
 use crate::fleet::weeks;
 use crate::frames::contribution::{CountSubject, Pool};
 use crate::frames::fingerprint::{Fingerprint, Observed, ToolCosts};
 use crate::logs::trace::Millis;
 use crate::settings::finding::{Finding, Verdict};
 
-/// Responses of the weeks in which repeats are told: what repeats are a share of.
-const JUDGED: &str = "judged";
-
-/// Weighted counts of a subject by measure and bin.
-#[derive(Clone, Debug, Default)]
-struct Lent {
-    counts: BTreeMap<(String, u32), f64>,
-    people: i64,
-}
-
-impl Lent {
-    fn number(&self, measure: &str) -> Option<f64> {
-        self.counts.get(&(measure.to_owned(), 0)).copied()
-    }
-
-    fn bins(&self, measure: &str) -> Vec<(u32, f64)> {
-        let all = self.counts.range((measure.to_owned(), 0)..=(measure.to_owned(), u32::MAX));
-        all.map(|((_, bin), count)| (*bin, *count)).collect()
-    }
-
-    fn quantile(&self, measure: &str, percent: f64) -> Option<u64> {
-        quantile(self.bins(measure), percent)
-    }
-
-    /// Mean of the middles of a histogram.
-    fn mean(&self, measure: &str) -> Option<f64> {
-        let bins = self.bins(measure);
-        let total: f64 = bins.iter().map(|(_, count)| count).sum();
-        let sum: f64 = bins.iter().map(|(bin, count)| crate::fleet::measure::middle(*bin) as f64 * count).sum();
-        (total > 0.0).then(|| sum / total)
-    }
-
-    fn absorb(&mut self, other: &Self) {
-        other.counts.iter().for_each(|(key, count)| *self.counts.entry(key.clone()).or_default() += count);
-        self.people = if self.people == 0 { other.people } else { self.people.min(other.people) };
-    }
-}
-
 /// A pool, weighted by age, under the names that its owner has for things.
 #[derive(Default)]
 pub struct Lender {
-    subjects: BTreeMap<CountSubject, Lent>,
+    subjects: BTreeMap<CountSubject, Summed>,
 }
 
 impl Lender {
     /// The pool as it counts now.
     pub fn new(pool: &Pool, now_ms: Millis, limits: &FleetLimits) -> Self {
-        let mut lender = Self::default();
-        let calls = calls(pool);
-        for row in &pool.rows {
-            let weight = weeks::named(&row.week).map_or(0.0, |week| weeks::weight(week, now_ms, limits));
-            let lent = lender.subjects.entry(row.count.subject.clone()).or_default();
-            let mut add = |measure: &str, bin, count: i64| {
-                *lent.counts.entry((measure.to_owned(), bin)).or_default() += weight * count as f64;
-            };
-            add(&row.count.measure, row.count.bin, row.count.count);
-            if row.count.measure == REPEATS {
-                add(JUDGED, 0, calls.get(&part(row)).copied().unwrap_or_default());
-            }
-            lent.people = if lent.people == 0 { row.people } else { lent.people.min(row.people) };
-        }
-        lender
+        let weight = |week: &str| weeks::named(week).map_or(0.0, |week| weeks::weight(week, now_ms, limits));
+        Self { subjects: summed(pool, weight) }
     }
 
-    fn of(&self, kind: &str, name: &str, other: &str, lag: u32) -> Option<&Lent> {
-        let subject = CountSubject { kind: kind.to_owned(), name: name.to_owned(), other: other.to_owned(), lag };
-        self.subjects.get(&subject)
+    fn tool_steps(&self, name: &str) -> Option<&Summed> {
+        self.subjects.get(&CountSubject { kind: TOOL.to_owned(), name: name.to_owned(), ..CountSubject::default() })
     }
 
     /// An endpoint over all tools that have it, of which it may be told how often it repeats.
-    fn endpoint(&self, name: &str) -> Option<Lent> {
-        let mut whole = Lent::default();
-        let of = |(subject, _): &(&CountSubject, &Lent)| subject.kind == ENDPOINT && subject.name == name;
+    fn endpoint(&self, name: &str) -> Option<Summed> {
+        let mut whole = Summed::default();
+        let of = |(subject, _): &(&CountSubject, &Summed)| subject.kind == ENDPOINT && subject.name == name;
         self.subjects.iter().filter(of).for_each(|(_, lent)| whole.absorb(lent));
-        whole.number(JUDGED).is_some().then_some(whole)
+        whole.share(REPEATS).is_some().then_some(whole)
     }
 
     /// All endpoints of a tool together.
-    fn tool(&self, name: &str) -> Option<Lent> {
-        let mut whole = Lent::default();
-        let of = |(subject, _): &(&CountSubject, &Lent)| subject.kind == ENDPOINT && subject.other == name;
+    fn tool(&self, name: &str) -> Option<Summed> {
+        let mut whole = Summed::default();
+        let of = |(subject, _): &(&CountSubject, &Summed)| subject.kind == ENDPOINT && subject.other == name;
         self.subjects.iter().filter(of).for_each(|(_, lent)| whole.absorb(lent));
         whole.number(CALLS).is_some().then_some(whole)
     }
@@ -168,18 +115,24 @@ impl Lenders {
         whose
     }
 
-    fn shares(&self, own: u64, team: Option<&Lent>, provider: Option<&Lent>, measure: &str) -> Shares {
-        let has = |lent: Option<&Lent>| lent.and_then(|lent| lent.number(measure)).unwrap_or_default();
-        Shares::of(own, (has(team), team.map_or(0, |lent| lent.people)), has(provider), &self.limits)
+    fn shares(
+        &self,
+        own: u64,
+        [team, provider]: [&Option<Summed>; 2],
+        observations: impl Fn(&Summed) -> Option<f64>,
+    ) -> Shares {
+        let has = |lent: &Option<Summed>| lent.as_ref().and_then(&observations).unwrap_or_default();
+        let people = team.as_ref().map_or(0, |lent| lent.people_min);
+        Shares::of(own, (has(team), people), has(provider), &self.limits)
     }
 
     /// Percentiles of the answers of a tool, one's own of `n` answers among them; none if nothing of it is lent.
     fn sizes<const N: usize>(&self, tool: &str, n: u64, own: [(u64, f64); N]) -> Option<(Shares, [u64; N])> {
         let of = |(lender, naming): &(Lender, FleetNaming)| lender.tool(&naming.of(tool));
         let (team, provider) = (of(&self.team), of(&self.provider));
-        let shares = self.shares(n, team.as_ref(), provider.as_ref(), CALLS);
+        let shares = self.shares(n, [&team, &provider], |lent| lent.number(CALLS));
         let size = |(own, percent)| {
-            let of = |lent: &Option<Lent>| lent.as_ref().and_then(|lent| lent.quantile(BYTES, percent));
+            let of = |lent: &Option<Summed>| lent.as_ref().and_then(|lent| lent.quantile(BYTES, percent));
             shares.size((n > 0).then_some(own), of(&team), of(&provider)).unwrap_or_default()
         };
         (shares.lent() > 0).then(|| (shares, own.map(size)))
@@ -202,7 +155,7 @@ impl Lenders {
             let Some(name) = seen.key.clone() else { continue };
             let of = |(lender, naming): &(Lender, FleetNaming)| lender.endpoint(&naming.of(&name));
             let (team, provider) = (of(&self.team), of(&self.provider));
-            let shares = self.shares(seen.events, team.as_ref(), provider.as_ref(), JUDGED);
+            let shares = self.shares(seen.events, [&team, &provider], responses);
             // Where only a part was recorded, own events and responses differ, and rules ask for that.
             if shares.lent() > 0 && seen.calls == seen.events as f64 {
                 let lent = [(team, shares.team), (provider, shares.provider)];
@@ -251,109 +204,148 @@ impl Lenders {
             known.keys().chain(names.iter()).filter(|name| !name.is_empty()).cloned().collect();
         let unseen = self.unseen(TOOL, live.iter().map(String::as_str));
         let live: Vec<String> = live.into_iter().chain(unseen).collect();
-        let places =
-            [(&self.team, LiveNames::of(&self.team, &live)), (&self.provider, LiveNames::of(&self.provider, &live))];
+        let lenders = [LentEdges::of(&self.team, &live), LentEdges::of(&self.provider, &live)];
+        // Before anything is lent: what one tool gets must not depend on which came before it.
+        let own = Arrivals::of(names, follow_ups);
         for from in &live {
-            let lent = |(lender, naming): &(Lender, FleetNaming)| lender.of(TOOL, &naming.of(from), "", 0).cloned();
+            let lent = |(lender, naming): &(Lender, FleetNaming)| lender.tool_steps(&naming.of(from)).cloned();
             let (team, provider) = (lent(&self.team), lent(&self.provider));
-            let own = known.get(from).copied().unwrap_or_default();
-            let shares = self.shares(own, team.as_ref(), provider.as_ref(), STEPS);
+            let trials = known.get(from).copied().unwrap_or_default();
+            let shares = self.shares(trials, [&team, &provider], |lent| lent.number(STEPS));
             if shares.lent() == 0 {
                 continue;
             }
-            let mut table = LentTable::of(from, names, follow_ups, own);
-            for ((place, to), (lent, n)) in places.iter().zip([(team, shares.team), (provider, shares.provider)]) {
-                let steps = lent.and_then(|lent| lent.number(STEPS)).unwrap_or_default();
-                if n > 0 && steps > 0.0 {
-                    table.add(&place.0, &place.1.of(from), to, n as f64 / steps);
-                }
+            let mut table = LentTable::of(from, names, follow_ups, &own);
+            for (edges, n) in lenders.iter().zip([shares.team, shares.provider]) {
+                table.add(edges, n as f64);
             }
-            table.put(names, follow_ups, own + shares.lent());
+            table.put(names, follow_ups, trials + shares.lent());
             whose.values.insert((EDGE, from.clone()), shares);
         }
         follow_ups.sort_by_key(|edge| (edge.from, edge.to, edge.lag));
     }
 }
 
-/// Live names by the names that a lender has for them.
-struct LiveNames(BTreeMap<String, String>);
+/// How often all steps met each tool at a lag, whatever came before.
+#[derive(Default)]
+struct Arrivals {
+    steps: f64,
+    by_tool: BTreeMap<(String, u32), f64>,
+}
 
-impl LiveNames {
-    fn of((_, naming): &(Lender, FleetNaming), live: &[String]) -> Self {
-        Self(live.iter().map(|name| (naming.of(name), name.clone())).collect())
+impl Arrivals {
+    fn of(names: &[String], follow_ups: &[FollowUpCount]) -> Self {
+        let trials: BTreeMap<u32, u64> = follow_ups.iter().map(|edge| (edge.from.0, edge.trials)).collect();
+        let mut by_tool: BTreeMap<(String, u32), f64> = BTreeMap::new();
+        for edge in follow_ups {
+            *by_tool.entry((names[edge.to.0 as usize].clone(), edge.lag)).or_default() += edge.support as f64;
+        }
+        Self { steps: trials.into_values().sum::<u64>() as f64, by_tool }
+    }
+}
+
+/// What follows what at a lender, under the names that one has for it.
+#[derive(Default)]
+struct LentEdges {
+    /// By the earlier tool: its steps, and of them those that each tool follows, with the people on whom that stands.
+    tools: BTreeMap<String, (f64, Vec<LentEdge>)>,
+    arrivals: Arrivals,
+}
+
+/// The later tool, the lag, how often it followed, and the fewest people of whom that is told.
+type LentEdge = (String, u32, f64, i64);
+
+impl LentEdges {
+    fn of((lender, naming): &(Lender, FleetNaming), live: &[String]) -> Self {
+        let live: BTreeMap<String, &String> = live.iter().map(|name| (naming.of(name), name)).collect();
+        let of_kind = |kind: &'static str| lender.subjects.iter().filter(move |(subject, _)| subject.kind == kind);
+        let steps = |lent: &Summed| lent.number(STEPS).unwrap_or_default();
+        let mut out = Self::default();
+        for (subject, lent) in of_kind(TOOL) {
+            out.arrivals.steps += steps(lent);
+            if let Some(name) = live.get(&subject.name) {
+                out.tools.insert((*name).clone(), (steps(lent), Vec::new()));
+            }
+        }
+        for (subject, lent) in of_kind(EDGE) {
+            let (Some(to), Some((support, whole))) = (live.get(&subject.other), lent.share(SUPPORT)) else { continue };
+            if whole <= 0.0 {
+                continue;
+            }
+            // Not every week tells of it: what it is of the steps of those that do, it is taken to be of all.
+            let support = lender.tool_steps(&subject.name).map_or(0.0, steps) * (support / whole).clamp(0.0, 1.0);
+            *out.arrivals.by_tool.entry(((*to).clone(), subject.lag)).or_default() += support;
+            if let Some((_, edges)) = live.get(&subject.name).and_then(|from| out.tools.get_mut(*from)) {
+                edges.push(((*to).clone(), subject.lag, support, lent.people_min));
+            }
+        }
+        out
     }
 }
 
 /// What followed one tool: own counts, and lent ones beside them.
-struct LentTable {
+struct LentTable<'a> {
     from: String,
     edges: BTreeMap<(String, u32), LentCell>,
-    /// Steps of everything, and of all that a lender has.
-    steps: f64,
+    /// All steps from which they come, each as much as it counts.
+    sources: Vec<(f64, &'a Arrivals)>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct LentCell {
     support: f64,
-    arrivals: f64,
     sessions: u64,
 }
 
-impl LentTable {
+impl<'a> LentTable<'a> {
     /// Own counts of a tool, taken out of the list.
-    fn of(from: &str, names: &[String], follow_ups: &mut Vec<FollowUpCount>, own: u64) -> Self {
-        let is_here = |edge: &FollowUpCount| names[edge.from.0 as usize] == from;
-        let trials: BTreeMap<u32, u64> = follow_ups.iter().map(|edge| (edge.from.0, edge.trials)).collect();
-        let steps = trials.into_values().sum::<u64>().max(own) as f64;
-        let mut arrivals: BTreeMap<(u32, u32), f64> = BTreeMap::new();
-        for edge in follow_ups.iter() {
-            *arrivals.entry((edge.to.0, edge.lag)).or_default() += edge.support as f64;
-        }
-        let edge = |edge: &FollowUpCount| {
-            let arrivals = arrivals[&(edge.to.0, edge.lag)];
-            let cell = LentCell { support: edge.support as f64, arrivals, sessions: edge.sessions };
+    fn of(from: &str, names: &[String], follow_ups: &mut Vec<FollowUpCount>, own: &'a Arrivals) -> Self {
+        let here = follow_ups.extract_if(.., |edge| names[edge.from.0 as usize] == from);
+        let edges = here.map(|edge| {
+            let cell = LentCell { support: edge.support as f64, sessions: edge.sessions };
             ((names[edge.to.0 as usize].clone(), edge.lag), cell)
-        };
-        let edges = follow_ups.iter().filter(|edge| is_here(edge)).map(edge).collect();
-        follow_ups.retain(|edge| !is_here(edge));
-        Self { from: from.to_owned(), edges, steps }
+        });
+        Self { from: from.to_owned(), edges: edges.collect(), sources: vec![(1.0, own)] }
     }
 
-    fn add(&mut self, lender: &Lender, from: &str, live: &LiveNames, factor: f64) {
-        let all = |kind: &str, measure: &str| {
-            let of = lender.subjects.iter().filter(|(subject, _)| subject.kind == kind);
-            of.map(|(subject, lent)| (subject.clone(), lent.number(measure).unwrap_or_default())).collect::<Vec<_>>()
+    /// Adds so many steps of a lender.
+    fn add(&mut self, lent: &'a LentEdges, n: f64) {
+        let Some((steps, edges)) = lent.tools.get(&self.from).filter(|(steps, _)| n > 0.0 && *steps > 0.0) else {
+            return;
         };
-        self.steps += factor * all(TOOL, STEPS).iter().map(|(_, steps)| steps).sum::<f64>();
-        let edges = all(EDGE, SUPPORT);
-        for (subject, support) in edges.iter().filter(|(subject, _)| subject.name == from) {
-            let Some(to) = live.0.get(&subject.other) else { continue };
-            let same = |(other, _): &&(CountSubject, f64)| (&other.other, other.lag) == (&subject.other, subject.lag);
-            let arrivals: f64 = edges.iter().filter(same).map(|(_, support)| support).sum();
-            let cell = self.edges.entry((to.clone(), subject.lag)).or_default();
+        let factor = n / steps;
+        self.sources.push((factor, &lent.arrivals));
+        for (to, lag, support, people) in edges {
+            let cell = self.edges.entry((to.clone(), *lag)).or_default();
             cell.support += factor * support;
-            cell.arrivals += factor * arrivals;
             // A row stands on people, and each of them on a session at least.
-            cell.sessions += lender.subjects.get(subject).map_or(0, |lent| lent.people.max(0) as u64);
+            cell.sessions += people.unsigned_abs();
         }
     }
 
     /// Puts the table back, with so many steps of the tool.
     fn put(self, names: &mut Vec<String>, follow_ups: &mut Vec<FollowUpCount>, trials: u64) {
+        let sum =
+            |of: &dyn Fn(&Arrivals) -> f64| self.sources.iter().map(|(factor, all)| factor * of(all)).sum::<f64>();
         let from = symbol(names, &self.from);
-        let steps = (self.steps.round() as u64).max(trials);
-        for ((to, lag), cell) in self.edges {
+        let steps = (sum(&|all| all.steps).round() as u64).max(trials);
+        for (key, cell) in &self.edges {
             let support = (cell.support.round() as u64).min(trials);
-            let arrivals = (cell.arrivals.round() as u64).clamp(support, steps);
+            let arrivals = sum(&|all| all.by_tool.get(key).copied().unwrap_or_default());
+            let arrivals = (arrivals.round() as u64).clamp(support, steps);
             if support > 0 {
-                let to = symbol(names, &to);
-                let sessions = cell.sessions;
+                let (to, lag, sessions) = (symbol(names, &key.0), key.1, cell.sessions);
                 let Share { lower, upper, .. } = Share::new(support, trials);
                 let chance = of_mixing(trials as f64, arrivals as f64, steps as f64);
                 follow_ups.push(FollowUpCount { from, to, lag, support, sessions, trials, lower, upper, chance });
             }
         }
     }
+}
+
+/// Responses of the weeks in which repeats are told.
+fn responses(lent: &Summed) -> Option<f64> {
+    lent.share(REPEATS).map(|(_, responses)| responses)
 }
 
 /// How often a step meets another if it does not matter what came before (hypergeometric): lent counts have no order.
@@ -372,17 +364,14 @@ fn symbol(names: &mut Vec<String>, name: &str) -> Sym {
 }
 
 /// Adds so many observations of a lender to a fingerprint.
-fn add(seen: &mut Fingerprint, lent: &Lent, n: u64) {
-    let calls = lent.number(JUDGED).unwrap_or_default();
-    if calls <= 0.0 {
-        return;
-    }
+fn add(seen: &mut Fingerprint, lent: &Summed, n: u64) {
+    let Some((repeated, calls)) = lent.share(REPEATS).filter(|(_, calls)| *calls > 0.0) else { return };
     let (own, more) = (seen.calls, n as f64);
     let weighted = |own_value: Option<f64>, own: f64, lent_value: Option<f64>| match (own_value, lent_value) {
         (Some(a), Some(b)) if own > 0.0 => Some((a * own + b * more) / (own + more)),
         (a, b) => b.or(a),
     };
-    let repeats = more * (lent.number(REPEATS).unwrap_or_default() / calls).clamp(0.0, 1.0);
+    let repeats = more * (repeated / calls).clamp(0.0, 1.0);
     let by_repeats = Shares { own: seen.repeat_events, team: repeats.round() as u64, ..Shares::default() };
     seen.repeat_distance_p90 = by_repeats.size(seen.repeat_distance_p90, lent.quantile(DISTANCE, 90.0), None);
     seen.repeats += repeats;
@@ -398,7 +387,7 @@ fn add(seen: &mut Fingerprint, lent: &Lent, n: u64) {
 }
 
 /// The three most frequent inner formats of a lender.
-fn formats(lent: &Lent) -> Vec<String> {
+fn formats(lent: &Summed) -> Vec<String> {
     let mut bins = lent.bins(INNER_FORMAT);
     bins.retain(|(bin, count)| *bin != OTHER && *count > 0.0);
     let name =

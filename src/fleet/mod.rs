@@ -9,6 +9,7 @@ pub mod naming;
 pub mod pool;
 pub mod roster;
 pub mod shares;
+pub mod sums;
 pub mod tables;
 pub mod weeks;
 

@@ -59,8 +59,17 @@ impl Pooled {
             self.roster.weeks.entry(week.to_owned()).or_default().push(fresh);
         }
         let batches = self.roster.weeks.get(week).cloned().unwrap_or_default();
+        let overlapping = self.roster.overlapping(week);
         let mut people = 0;
         for (number, batch) in (0..).zip(batches) {
+            if overlapping.contains(&number) {
+                self.notes.push(format!(
+                    "week={week}: a batch of {} people is left out: some of them are in another batch, which another roster \
+                     tells of, and the difference of the two would tell of few",
+                    batch.len()
+                ));
+                continue;
+            }
             let gone = batch.iter().filter(|(user, digest)| there.get(*user) != Some(*digest));
             let gone: Vec<&str> = gone.map(|(user, _)| user.as_str()).collect();
             if gone.is_empty() {

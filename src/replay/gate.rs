@@ -12,7 +12,7 @@ use crate::base::pseudonyms::{Pseudonyms, published_tool};
 use crate::base::visible::{Shown as _, visible};
 use crate::replay::report::{ReplayArm, ReplayReport};
 use crate::report::table::{TableBuilder, TableFormat};
-use crate::settings::write_private;
+use crate::settings::write_output;
 
 /// Version of the baseline file.
 const SCHEMA_VERSION: u32 = 1;
@@ -137,7 +137,7 @@ impl ReplayGate {
                     if asked.is_named { BaselineNaming::Real } else { BaselineNaming::Hidden(names) },
                 );
                 let text = serde_json::to_string_pretty(&now).expect("a baseline prints") + "\n";
-                write_private(path, text)?;
+                write_output(path, text)?;
                 gate.written = true;
             }
         }

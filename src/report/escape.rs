@@ -12,9 +12,9 @@ pub fn csv_text(cell: &str) -> String {
     if begins_formula { quoted(&format!("'{text}")) } else { quoted(&text) }
 }
 
-/// A cell of a column of numbers: these are devboy's own.
+/// A cell of a column of numbers: these are devboy's own. The mark of a sum would make a formula of it.
 pub fn csv_number(cell: &str) -> String {
-    quoted(&visible(cell))
+    quoted(&visible(cell.strip_prefix("= ").unwrap_or(cell)))
 }
 
 fn quoted(cell: &str) -> String {

@@ -12,7 +12,7 @@ use crate::base::error::Result;
 use crate::base::listing::{ColumnValues, Listing};
 use crate::base::visible::visible;
 use crate::report::html::Html;
-use crate::report::numbers::{counted, thousands};
+use crate::report::numbers::{counted, percent, thousands};
 use crate::report::{escape, narrow, wrapped};
 
 /// How a report is written.
@@ -268,21 +268,30 @@ pub fn paragraph(first: &str, text: &str, width: Option<u16>) -> String {
     width.map_or_else(|| format!("{first}{text}\n"), |width| wrapped::wrapped(first, &text, width))
 }
 
+/// How numbers are spelled: whole ones, and others.
+type Spelling<'a> = (&'a dyn Fn(i64) -> String, &'a dyn Fn(f64) -> String);
+
 /// All columns as texts; what is missing is empty. Numbers have all their digits, so that they can be read back.
 pub fn table(listing: &Listing) -> Table {
-    spelled(listing, &|value| value.to_string())
+    spelled(listing, (&|value| value.to_string(), &|value| value.to_string()))
 }
 
 /// The same for people: shares and the like with four decimals.
 pub fn rounded(listing: &Listing) -> Table {
-    spelled(listing, &four_decimals)
+    spelled(listing, (&|value| value.to_string(), &four_decimals))
 }
 
-fn spelled(listing: &Listing, real: &dyn Fn(f64) -> String) -> Table {
+/// The same for people, where all that is not whole is a share of 1.
+pub fn of_shares(listing: &Listing) -> Table {
+    let whole = |value: i64| format!("{}{}", if value < 0 { "−" } else { "" }, thousands(value.unsigned_abs()));
+    spelled(listing, (&whole, &percent))
+}
+
+fn spelled(listing: &Listing, spelling: Spelling<'_>) -> Table {
     let headers: Vec<String> = listing.columns.iter().map(|(name, values)| header(name, values)).collect();
     let mut table = Table::new(&headers.iter().map(String::as_str).collect::<Vec<_>>());
     for row in 0..listing.rows {
-        table.row(listing.columns.iter().map(|(_, values)| cell(values, row, real)));
+        table.row(listing.columns.iter().map(|(_, values)| cell(values, row, spelling)));
     }
     table
 }
@@ -302,10 +311,10 @@ fn header(name: &str, values: &ColumnValues) -> String {
     format!("{}{name}", if numeric { "#" } else { "" })
 }
 
-fn cell(values: &ColumnValues, row: usize, real: &dyn Fn(f64) -> String) -> String {
+fn cell(values: &ColumnValues, row: usize, (whole, real): Spelling<'_>) -> String {
     match values {
         ColumnValues::Texts(values) => values[row].clone(),
-        ColumnValues::Wholes(values) => values[row].map(|value| value.to_string()).unwrap_or_default(),
+        ColumnValues::Wholes(values) => values[row].map(whole).unwrap_or_default(),
         ColumnValues::Reals(values) => values[row].map(real).unwrap_or_default(),
         ColumnValues::Flags(values) => values[row].map(|value| value.to_string()).unwrap_or_default(),
     }

@@ -91,6 +91,14 @@ pub fn write_private(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
     Staged::new(path, new.as_ref(), None)?.commit()
 }
 
+/// The same for a file that the user named: a symbolic link stays a link, and what it points to is replaced.
+///
+/// # Errors
+/// See [`write_private`].
+pub fn write_output(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
+    write_private(&follow_links(path)?, new)
+}
+
 /// Content that waits under a temporary name; it is removed again unless it is committed.
 struct Staged<'t> {
     target: &'t Path,

@@ -67,7 +67,7 @@ pub struct WindowArgs {
     #[arg(short, long, value_name = "WHEN")]
     pub until: Option<String>,
     /// Only the last N days, counted back from this moment: short for `--since Nd`.
-    #[arg(long, value_name = "N", conflicts_with = "since", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", conflicts_with = "since", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     pub days: Option<u32>,
 }
 

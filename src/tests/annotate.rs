@@ -523,6 +523,23 @@ fn the_report_counts_by_both_definitions_and_a_dry_run_writes_nothing() {
 }
 
 #[test]
+fn what_is_kept_is_not_called_annotated_and_the_rate_that_stands_is_told() {
+    let home = Home::new();
+    // The first says that it was not used, which it was; the second says nothing and was not.
+    let kept = Said { cited: Some(false), ..AHEAD };
+    home.write(EVENTS, lines(&[kept, READ, Said { body: 5, path: 5, ..AHEAD }, BASH]));
+    let said = home.run(&["annotate"]).err;
+    assert!(said.contains("# annotated: 1 of 1 file, 1 prefetch event\n"), "{said}");
+    assert!(said.contains("written of 1 of these): 1 of 2 = 50.0 %"), "{said}");
+    assert!(said.contains("# used as it stands in the annotated form: 0 of 2 = 0.0 %"), "{said}");
+    let standing = home.json(&["annotate", "--dry-run"])["used"]["standing"].clone();
+    assert_eq!((&standing["k"], &standing["n"]), (&json!(0), &json!(2)));
+    let judged = home.run(&["annotate", "--overwrite"]).err;
+    assert!(judged.contains("2 prefetch events") && judged.contains("; written): 1 of 2"), "{judged}");
+    assert!(!judged.contains("as it stands"), "{judged}");
+}
+
+#[test]
 fn directories_below_are_looked_into_when_asked_for() {
     let home = Home::new();
     home.write("t/a.jsonl", lines(&[AHEAD]));

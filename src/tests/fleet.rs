@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::harness::{Home, NOW_MS};
 use super::log_builder::cases;
 use crate::base::data::Data;
+use crate::base::files::WriteStep;
+use crate::base::files::faults::Fault;
 use crate::base::id::Id;
 use crate::base::pseudonyms::{Pseudonyms, published_tool};
 use crate::fleet::folder::{FolderContents, PooledFile, place};
@@ -168,6 +171,63 @@ fn no_difference_of_pools_is_one_person() {
 }
 
 #[test]
+fn nobody_is_pooled_twice_by_rosters_that_did_not_know_of_each_other() {
+    let home = Home::of_team(Some(SECRET));
+    let people = |count: usize| (1..=count).map(|number| format!("u{number}"));
+    for (team, count) in [("a", 5), ("b", 6)] {
+        let give = |who: String| put(&home.path(team), &of_person(&who, WEEK, rows(&[("Read", 40, 8)], &[])));
+        people(count).for_each(give);
+        pool(&home, &[team]);
+    }
+    let (one, said) = pool(&home, &["a", "b"]);
+    let (other, _) = pool(&home, &["b", "a"]);
+    let calls = |pool: &Pool| {
+        let rows = pool.rows.iter().filter(|row| row.count.measure == "calls");
+        rows.map(|row| row.count.count).collect::<Vec<_>>()
+    };
+    assert_eq!((calls(&one), calls(&other)), (vec![6 * 40], vec![6 * 40]), "six people, in whichever order");
+    assert_eq!(said["weeks"][0]["people"], 6);
+    assert!(said["notes"].to_string().contains("a batch of 5 people is left out"), "{}", said["notes"]);
+    // With what the smaller batch forgot the difference to the larger would be found: its people stay spent.
+    for late in ["l1", "l2", "l3", "l4"] {
+        put(&home.path("a"), &of_person(late, WEEK, rows(&[("Read", 40, 8)], &[])));
+    }
+    assert_eq!(calls(&pool(&home, &["a", "b"]).0), [6 * 40]);
+}
+
+#[test]
+fn who_pools_waits_for_who_pools_the_same_folder() {
+    let home = Home::of_team(Some(SECRET));
+    people_give(&home, 5);
+    let lock = crate::fleet::roster::locked(&[home.path("team"), home.path("team")]).unwrap();
+    assert_eq!(lock.len(), 1, "nobody waits for himself");
+    let team = home.path("team").to_string_lossy().into_owned();
+    let refused = home.run(&["pool", &team]);
+    assert!(refused.exit == Exit::Failed && refused.err.contains("another run pools there"), "{}", refused.err);
+    assert!(!home.path("team/pool-roster.json").exists());
+    drop(lock);
+    assert_eq!(home.json(&["pool", &team])["weeks"][0]["people"], 5);
+}
+
+#[test]
+fn a_folder_that_cannot_be_read_is_refused_by_name() {
+    let home = Home::of_team(Some(SECRET));
+    people_give(&home, 6);
+    let _fault = Fault::new(&home.path("team/user=p3"), WriteStep::Open, 0, true, 13);
+    let (_, said) = pool(&home, &["team"]);
+    assert_eq!(said["weeks"][0]["people"], 5);
+    assert_eq!(said["refused"][0]["place"], "user=p3");
+    assert!(said["refused"][0]["why"].as_str().unwrap().starts_with("it cannot be read"), "{said}");
+}
+
+/// So many people of whom each reads.
+fn people_give(home: &Home, people: usize) {
+    for person in 0..people {
+        put(&home.path("team"), &of_person(&format!("p{person}"), WEEK, rows(&[("Read", 40, 8)], &[])));
+    }
+}
+
+#[test]
 fn what_is_suppressed_is_not_the_difference_of_what_is_told() {
     let home = Home::of_team(Some(SECRET));
     for person in 0..8 {
@@ -232,6 +292,55 @@ fn what_a_count_leaves_of_its_whole_is_not_one_persons() {
     assert_eq!(told("endpoint", "Read"), [&kept[..], &[("repeats", 0), ("shape", 2)]].concat());
     assert_eq!(told("tool", ""), [("sessions", 0), ("steps", 0)]);
     assert_eq!((told("edge", "Edit"), told("edge", "Grep")), (vec![("support", 0)], vec![]));
+}
+
+#[test]
+fn a_share_stands_beside_the_whole_of_the_weeks_that_tell_it() {
+    let home = Home::of_team(Some(SECRET));
+    let second = "2026-10-12";
+    for person in 0..6 {
+        let part = |measure: &str, count: i64| row("endpoint", "Read", "Read", 0, measure, 0, count);
+        // In the second week only one person saves anything, sees repeats or edits: none of it is told.
+        let odd = |all: i64, week: &str| if week == WEEK || person == 0 { all } else { 0 };
+        for week in [WEEK, second] {
+            let calls = if week == WEEK { 20 } else { 400 };
+            let mut counts = vec![
+                part("calls", calls),
+                part("sessions", 2),
+                part("baseline_tokens", 100 * calls),
+                part("sent_tokens", 100 * calls - odd(40, week)),
+                row("endpoint", "Read", "Read", 0, "bytes", 90, calls),
+                row("endpoint", "Read", "Read", 0, "shape", 2, calls),
+                row("tool", "Read", "", 0, "steps", 0, calls),
+                row("tool", "Read", "", 0, "sessions", 0, 2),
+            ];
+            if odd(1, week) > 0 {
+                counts.extend([part("repeats", 5), row("endpoint", "Read", "Read", 0, "distance", 7, 5)]);
+                let edge = |measure: &str, count: i64| row("edge", "Read", "Edit", 1, measure, 0, count);
+                counts.extend([edge("support", 10), edge("sessions", 2)]);
+            }
+            counts.sort();
+            put(&home.path("team"), &of_person(&format!("p{person}"), week, counts));
+        }
+    }
+    let team = home.path("team").to_string_lossy().into_owned();
+    let row = home.json(&["pool", &team])["endpoints"][0].clone();
+    assert_eq!((&row["calls"], &row["parts"]), (&json!(6 * 420), &json!(2)), "{row}");
+    assert_eq!(
+        (&row["repeats"], &row["repeats_of"], &row["dup_rate"]),
+        (&json!(30), &json!(120), &json!(0.25)),
+        "{row}"
+    );
+    assert_eq!((&row["baseline_tokens"], &row["sent_tokens"]), (&json!(12_000), &json!(11_760)), "{row}");
+    let edge = home.json(&["pool", &team, "--by", "edges"])["edges"][0].clone();
+    assert_eq!(
+        (&edge["support"], &edge["steps"], &edge["probability"]),
+        (&json!(60), &json!(120), &json!(0.5)),
+        "{edge}"
+    );
+    assert_eq!(home.json(&["pool", &team, "--by", "tools"])["tools"][0]["steps"], 6 * 420);
+    let people = home.run(&["pool", &team]).out;
+    assert!(["2,520", "25.0 %", "12,000"].iter().all(|figure| people.contains(figure)), "{people}");
 }
 
 #[test]
@@ -426,6 +535,17 @@ fn sharing_shows_what_leaves_and_writes_a_week_once() {
         home.write(".claude/projects/-home-u-p/a.jsonl", log("s1", "Read", 9, "2026-10-20"));
         let refused = home.run(&["share", "--to", &team]);
         assert!(refused.exit == Exit::Usage && refused.err.contains(words), "{}", refused.err);
+    }
+}
+
+#[test]
+fn who_has_no_week_to_share_is_told_why() {
+    let home = Home::of_team(Some(SECRET));
+    home.write(".claude/projects/-home-u-p/a.jsonl", log("s1", "Read", 9, "2026-06-02"));
+    let team = home.path("team").to_string_lossy().into_owned();
+    for command in [&["share", "--show"][..], &["share", "--to", &team, "--as", "heron"]] {
+        let said = home.run(command).err;
+        assert!(said.contains("only weeks that are over leave, at most the last 8"), "{command:?}: {said}");
     }
 }
 

@@ -1,12 +1,19 @@
 //! What a team lends: how much of it counts, and that somebody with three days of logs gets what fits.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::fleet::{SECRET, limits, log};
-use super::harness::Home;
+use super::fleet::{SECRET, WEEK, limits, log, naming};
+use super::harness::{Home, NOW_MS};
 use super::log_builder::*;
+use crate::base::names::Sym;
+use crate::base::shuffled::Chance;
+use crate::base::stats::FollowUpCount;
+use crate::fleet::lend::{Lender, Lenders};
 use crate::fleet::shares::Shares;
+use crate::frames::contribution::{Count, CountSubject, Pool, PooledCount};
 
 proptest! {
     #![proptest_config(cases(500))]
@@ -148,4 +155,69 @@ fn a_team_fills_value_models_and_own_logs_outweigh_it() {
         "{words}"
     );
     assert_eq!(typical(&lent, "Read"), typical(&alone, "Read"));
+}
+
+/// A pool with these counts: week, subject, measure, count.
+fn pool_of(rows: &[(&str, CountSubject, &str, i64)]) -> Pool {
+    let row = |(week, subject, measure, count): &(&str, CountSubject, &str, i64)| {
+        let count = Count { subject: subject.clone(), measure: (*measure).into(), bin: 0, count: *count };
+        PooledCount { week: (*week).into(), batch: 0, count, people: 6 }
+    };
+    Pool { secret: naming().secret(), rows: rows.iter().map(row).collect() }
+}
+
+/// What the follow-ups of somebody are after a team has lent to them.
+fn lent(pool: &Pool, names: &[&str], own: &[FollowUpCount]) -> BTreeMap<(String, String), FollowUpCount> {
+    let team = (Lender::new(pool, NOW_MS, &limits()), naming());
+    let lenders = Lenders { team, provider: (Lender::default(), naming()), limits: limits() };
+    let (mut names, mut follow_ups) = (names.iter().map(|name| (*name).to_owned()).collect(), own.to_vec());
+    lenders.lend_stats(&mut names, &mut Vec::new(), &mut follow_ups);
+    let name = |tool: Sym| names[tool.0 as usize].clone();
+    follow_ups.into_iter().map(|edge| ((name(edge.from), name(edge.to)), edge)).collect()
+}
+
+fn tool(name: &str) -> CountSubject {
+    CountSubject { kind: "tool".into(), name: name.into(), ..CountSubject::default() }
+}
+
+fn edge(from: &str, to: &str) -> CountSubject {
+    CountSubject { kind: "edge".into(), name: from.into(), other: to.into(), lag: 1 }
+}
+
+#[test]
+fn a_follow_up_is_lent_as_a_share_of_the_weeks_that_tell_of_it() {
+    let (told, other) = (WEEK, "2026-10-12");
+    let pool = pool_of(&[
+        (told, tool("Read"), "steps", 400),
+        (told, edge("Read", "Edit"), "support", 200),
+        (other, tool("Read"), "steps", 4_000),
+    ]);
+    let lent = lent(&pool, &["Edit"], &[]);
+    let edge = &lent[&("Read".to_owned(), "Edit".to_owned())];
+    assert_eq!((edge.support, edge.trials), (10, 20), "every other step of the week that tells of it");
+    assert!((edge.chance.expected - 10.0).abs() < 0.6, "there is no other tool: {:?}", edge.chance);
+}
+
+#[test]
+fn what_is_lent_to_a_tool_does_not_depend_on_its_place_in_the_alphabet() {
+    let mut rows = vec![(WEEK, tool("Bash"), "steps", 3_000)];
+    for from in ["Glob", "Read"] {
+        rows.extend([(WEEK, tool(from), "steps", 300), (WEEK, edge(from, "Edit"), "support", 200)]);
+    }
+    let own = |from: u32| FollowUpCount {
+        from: Sym(from),
+        to: Sym(2),
+        lag: 1,
+        support: 3,
+        sessions: 2,
+        trials: 5,
+        lower: 0.2,
+        upper: 0.9,
+        chance: Chance { expected: 3.0, variance: 0.0 },
+    };
+    let lent = lent(&pool_of(&rows), &["Glob", "Read", "Edit"], &[own(0), own(1)]);
+    let of = |from: &str| lent[&(from.to_owned(), "Edit".to_owned())];
+    let (one, other) = (of("Glob"), of("Read"));
+    assert_eq!((one.support, one.trials), (other.support, other.trials));
+    assert_eq!(one.chance, other.chance);
 }

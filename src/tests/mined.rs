@@ -444,11 +444,11 @@ fn a_published_layout_can_be_read_back_and_compared_with_the_logs_it_was_made_fr
 fn a_table_with_a_bad_row_is_refused_with_its_line() {
     let home = home();
     let path = home.write("bad.csv", "prev_tool,next_tool,lag,count\nA,B,1,7\nA,B,one,7\n");
-    let outcome = home.run(&["mine", "compare", path.to_str().unwrap(), ".."]);
+    let outcome = home.run(&["mine", "compare", path.to_str().unwrap(), "30d.."]);
     assert_eq!(outcome.exit, Exit::Failed);
     assert!(outcome.err.contains("bad.csv:3"), "{}", outcome.err);
     let other = home.write("other.csv", "a,b\n1,2\n");
-    assert!(home.run(&["mine", "compare", other.to_str().unwrap(), ".."]).err.contains("neither a table of edges"));
+    assert!(home.run(&["mine", "compare", other.to_str().unwrap(), "30d.."]).err.contains("neither a table of edges"));
 }
 
 #[test]
@@ -677,6 +677,8 @@ fn no_flag_is_passed_over() {
         let refused = home.run(&["mine", "tools", flag, "--layout", "published"]);
         assert!(refused.exit == Exit::Usage && refused.err.contains(flag), "{}", refused.err);
     }
+    let refused = home.run(&["mine", "edges", "--ends", "--layout", "published"]);
+    assert!(refused.exit == Exit::Usage && refused.err.contains("--ends"), "{}", refused.err);
     let refused = home.run(&["encode", "--fetch-rest", "get_issues(page=2)"]);
     assert!(refused.exit == Exit::Usage && refused.err.contains("--budget"), "{}", refused.err);
 }

@@ -109,6 +109,25 @@ fn a_finding_that_is_not_there_is_refused_with_those_that_are() {
     let outcome = home_with_swaps(12).run(&["--finding", "nonsense"]);
     assert_eq!(outcome.exit, Exit::Usage);
     assert!(outcome.err.contains("miss_model_swap"), "{}", outcome.err);
+    assert!(outcome.err.contains("others that there are") && outcome.err.contains("unused_servers"), "{}", outcome.err);
+}
+
+#[test]
+fn a_finding_that_these_logs_do_not_have_is_told_and_no_mistake() {
+    let home = home_with_swaps(12);
+    for id in ["unused_servers", "miss_resume", "context_growth"] {
+        let report = home.json(&["report", "--finding", id]);
+        assert_eq!((&report["finding"], &report["looks"]), (&json!(null), &json!([])), "{id}");
+        let outcome = home.run(&["--finding", id]);
+        assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+        assert!(outcome.out.starts_with(&format!("{id} is no finding of these logs")), "{}", outcome.out);
+    }
+    // The columns are those of a finding that is there.
+    let head = |id: &str| {
+        let csv = home.run(&["report", "--finding", id, "--format", "csv"]).out;
+        csv.lines().next().map(str::to_owned)
+    };
+    assert_eq!(head("unused_servers"), head("miss_model_swap"));
 }
 
 #[test]
@@ -246,8 +265,8 @@ fn an_empty_home_gets_hints_and_no_lake() {
 
 #[test]
 fn money_has_two_decimals_or_is_less_than_a_cent() {
-    let told = [0.0, 0.000_001, 0.004, 0.005, 0.42, 1_234.5, -3.0].map(usd);
-    assert_eq!(told, ["$0.00", "<$0.01", "<$0.01", "$0.01", "$0.42", "$1,234.50", "−$3.00"]);
+    let told = [0.0, 0.000_001, 0.004, 0.005, 0.42, 1_234.5, -3.0, -0.004].map(usd);
+    assert_eq!(told, ["$0.00", "<$0.01", "<$0.01", "$0.01", "$0.42", "$1,234.50", "−$3.00", "−<$0.01"]);
     let home = home_with_swaps(2);
     for command in [&["cost"][..], &["session"], &["report"]] {
         let out = home.run(command).out;

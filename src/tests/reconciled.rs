@@ -144,6 +144,35 @@ fn calls_without_an_id_go_with_their_message() {
     assert_eq!((of_policies["start"].as_u64(), steps, of_policies["end"].as_u64()), (Some(3), vec![-1], Some(2)));
 }
 
+#[test]
+fn programs_can_add_the_sums_up() {
+    let home = Home::new();
+    home.write(".claude/projects/p/a.jsonl", crate::tests::harness::session("a", 6));
+    home.write(".claude/projects/p/copy.jsonl", crate::tests::harness::session("a", 6));
+    let csv = home.run(&["doctor", "--reconcile", "--format", "csv"]).out;
+    let mut lines = csv.lines();
+    assert_eq!(lines.next(), Some("of,kind,count,what"));
+    let (mut sum, mut sums) = (0, 0);
+    for line in lines {
+        // Only texts have commas of their own.
+        let kinds = ["start", "change", "end"].into_iter();
+        let (kind, rest) =
+            kinds.filter_map(|kind| Some((kind, line.split_once(&format!(",{kind},"))?.1))).next().unwrap();
+        let count: i64 = rest.split(',').next().unwrap().parse().unwrap_or_else(|_| panic!("{line}"));
+        match kind {
+            "start" => sum = count,
+            "end" => {
+                assert_eq!(sum, count, "{csv}");
+                sums += 1;
+            }
+            _ => sum += count,
+        }
+    }
+    assert!(sums > 3, "{csv}");
+    assert_eq!(crate::report::escape::csv_number("= 50.0 %"), "50.0 %");
+    assert!(home.run(&["doctor", "--reconcile"]).out.contains(" = "), "people see where a sum ends");
+}
+
 /// `DEVBOY_LOGS=<folder> cargo test real_logs_add_up -- --ignored --nocapture` prints the sums of real logs.
 #[test]
 #[ignore = "needs a folder of logs in DEVBOY_LOGS"]

@@ -601,6 +601,42 @@ fn what_others_may_write_to_is_refused_and_a_configuration_that_is_a_link_works(
 }
 
 #[test]
+fn an_output_that_is_a_link_stays_one() {
+    let home = Home::new();
+    home.write(".claude/projects/p/a.jsonl", session("a", 12));
+    let real = home.write("real/file", "old");
+    let link = home.path("link");
+    std::os::unix::fs::symlink("real/file", &link).unwrap();
+    let name = link.to_str().unwrap();
+    for command in [
+        &["mine", "tools", "--format", "csv", "-o", name][..],
+        &["mine", "edges", "--html", name],
+        &["report", "--html", name],
+        &["replay", "--baseline", name, "--update-baseline"],
+        &["what-if", "prompt-cache", "--per-request", name],
+    ] {
+        fs::write(&real, "old").unwrap();
+        let outcome = home.run(command);
+        assert_eq!(outcome.exit, Exit::Done, "{command:?}: {}", outcome.err);
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink(), "{command:?}");
+        assert_ne!(fs::read(&real).unwrap(), b"old", "{command:?}");
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_is_told_once() {
+    let home = Home::new();
+    home.write(".claude/projects/p/a.jsonl", session("a", 12));
+    let locked = home.write(".claude/projects/p/locked.jsonl", session("b", 12));
+    let _fault = Fault::new(&locked, WriteStep::Open, 0, true, 13);
+    for command in [&["report"][..], &["session"], &["cost"]] {
+        let said = home.run(command).err;
+        assert_eq!(said.matches("locked.jsonl").count(), 1, "{command:?}: {said}");
+        assert!(said.contains("could not be read"), "{command:?}: {said}");
+    }
+}
+
+#[test]
 fn what_other_systems_do_differently_is_decided_in_one_place() {
     let home = Home::new();
     let (file, link) = (home.path("file"), home.path("link"));

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::fleet::log;
 use super::harness::{CallLines, Home, session};
 use crate::base::data::Data;
 use crate::settings::annotations::Annotations;
@@ -470,11 +471,21 @@ fn the_older_name_of_a_tool_is_taken_together_with_the_present_one() {
 
 #[test]
 fn doctor_warns_when_the_logs_do_not_reach_back_to_the_window() {
-    let home = busy_home();
-    let outcome = home.run(&["doctor"]);
-    assert_eq!(outcome.exit, Exit::Done);
-    assert!(outcome.out.contains("warn  reach") && outcome.out.contains("what is older is missing"), "{}", outcome.out);
-    assert!(home.run(&["doctor", "--days", "1"]).out.contains("ok    reach"));
+    let home = Home::new();
+    let told = |arguments: &[&str]| home.run(&[&["doctor"], arguments].concat()).out;
+    // Twelve days old: who began then misses nothing, unless a window is asked for that reaches back further.
+    home.write(".claude/projects/-p/a.jsonl", log("a", "Read", 9, "2026-10-20"));
+    assert!(told(&[]).contains("ok    reach"), "{}", told(&[]));
+    assert!(told(&["--days", "1"]).contains("ok    reach"));
+    // A day is told once.
+    assert!(told(&[]).contains("records of 2026-10-20; "), "{}", told(&[]));
+    let span = home.run(&with(&["--dry-run"])).err;
+    assert!(span.contains("span:        2026-10-20\n"), "{span}");
+    let asked = told(&["--days", "20"]);
+    assert!(asked.contains("warn  reach") && asked.contains("what is older is missing"), "{asked}");
+    // About as old as what is kept: something was deleted.
+    home.write(".claude/projects/-p/b.jsonl", log("b", "Read", 9, "2026-10-04"));
+    assert!(told(&[]).contains("what is older is missing"), "{}", told(&[]));
     home.write(".claude/settings.json", r#"{"cleanupPeriodDays": 0}"#);
     assert!(home.run(&["doctor"]).out.contains("deletes everything"));
     assert_eq!(Home::new().run(&["doctor"]).exit, Exit::Failed);

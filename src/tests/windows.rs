@@ -128,6 +128,16 @@ fn an_empty_window_is_an_error_that_names_it_and_what_is_there() {
 }
 
 #[test]
+fn more_days_than_there_are_and_a_window_without_ends_are_refused_in_plain_words() {
+    let (home, _) = home();
+    let days = home.run(&["cost", "--days", "4294967295"]);
+    assert!(days.exit == Exit::Usage && days.err.contains("36500"), "{}", days.err);
+    assert!(!days.err.contains("parameter"), "{}", days.err);
+    let compared = home.run(&["mine", "compare", "..", "30d.."]);
+    assert!(compared.exit == Exit::Usage && compared.err.contains("../ for the directory above"), "{}", compared.err);
+}
+
+#[test]
 fn a_comparison_of_empty_windows_names_them() {
     let (home, _) = home();
     // A side of a comparison is called by its own name.

@@ -14,7 +14,7 @@ use crate::base::visible::Shown as _;
 use crate::frames::input::Input;
 use crate::logs::cited;
 use crate::report::sharing::hide_servers;
-use crate::settings::write_private;
+use crate::settings::write_output;
 use crate::whatif::chosen::{Policy, PolicyConfigs, StackRow};
 use crate::whatif::pick_tools::outcome;
 use crate::whatif::pick_tools::outcome::Pick;
@@ -52,7 +52,7 @@ pub fn write<'r>(
             writeln!(text, "{line}").expect("a String takes everything");
         }
     }
-    write_private(path, text)
+    write_output(path, text)
 }
 
 /// What every policy says about a request.

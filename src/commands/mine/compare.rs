@@ -93,6 +93,10 @@ fn unreadable(window: &WindowArgs, cause: &Error) -> Error {
 /// Reads both, compares, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let export = &args.export;
+    if [&args.a, &args.b].into_iter().any(|side| side == "..") {
+        return Err(Error::usage("..: a window without a beginning and an end, or the directory above?")
+            .hint("write 30d.. or ..30d for a window, ../ for the directory above"));
+    }
     let sides = [Named::of(&args.a, &args.input), Named::of(&args.b, &args.input)];
     let has_table = sides.iter().any(|side| matches!(side, Named::Table(_)));
     let default = if has_table { Concurrency::Flat } else { Concurrency::Message };

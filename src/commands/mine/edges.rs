@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::commands::mine::export::{CsvLayout, ExportForm, Mined, MinedArgs};
 use crate::commands::mine::logs;
 use crate::frames::edge::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, Turns};
@@ -14,7 +14,7 @@ use crate::mine::{edge_graph, edge_page, edges, tables as mined};
 use crate::report::numbers::{counted, thousands};
 use crate::report::table;
 use crate::report::table::Table;
-use crate::settings::write_private;
+use crate::settings::write_output;
 use crate::shell::arguments;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
@@ -107,6 +107,10 @@ impl Args {
 /// Reads, counts, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let export = args.asked.export.in_layout(args.layout)?;
+    if args.ends && args.layout == CsvLayout::Published {
+        return Err(Error::usage("the published layout is of edges, --ends says nothing about it")
+            .hint("leave out --layout or --ends"));
+    }
     let mut input = logs::read(&args.asked.input, &args.asked.window, 0, &export, context)?;
     let mut lags = args.lags.clone();
     lags.sort_unstable();
@@ -146,7 +150,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         fields["ends"] = table::json(&ends);
     }
     if let Some(path) = &args.html {
-        write_private(path, edge_page::page(&rows, &words_about(args, &sums, &thresholds)))?;
+        write_output(path, edge_page::page(&rows, &words_about(args, &sums, &thresholds)))?;
     }
     let all: Vec<&Edge> = rows.iter().collect();
     let draw =

@@ -12,7 +12,7 @@ use crate::base::visible::Shown as _;
 use crate::frames::export as parquet_listing;
 use crate::report::table::{Color, Table, TableFormat};
 use crate::report::{envelope, sharing, table};
-use crate::settings::write_private;
+use crate::settings::write_output;
 use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 
@@ -206,7 +206,7 @@ impl ExportArgs {
         match &self.output {
             None => Ok(context.out.write_all(&bytes)?),
             Some(path) => {
-                write_private(path, bytes)?;
+                write_output(path, bytes)?;
                 if !self.quiet {
                     writeln!(context.err, "# written: {}", path.shown())?;
                 }

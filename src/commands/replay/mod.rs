@@ -26,7 +26,7 @@ use crate::replay::{Scenario, emit, gate, report, study};
 use crate::report::numbers::counted;
 use crate::report::table::TableFormat;
 use crate::settings::formats::{lists_extended, load_config};
-use crate::settings::write_private;
+use crate::settings::write_output;
 use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;
 use crate::telemetry::log::EventLog;
@@ -157,7 +157,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         None => None,
     };
     if let Some(path) = &args.html {
-        write_private(path, report::html(report))?;
+        write_output(path, report::html(report))?;
     }
     show(args, report, (gate.as_ref(), worth.as_ref()), &input, context)?;
     gate.map_or(Ok(Exit::Done), |gate| conclude(&gate, &args.asked.output, context))

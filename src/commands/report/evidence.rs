@@ -1,32 +1,77 @@
 //! `devboy report --finding ID`: what one finding stands on.
 
+use serde_json::json;
+
 use crate::base::error::{Error, Result};
 use crate::commands::report::{Args, show};
 use crate::cost::findings::search::BillFinding;
+use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::page::Page;
-use crate::cost::page::evidence::{caption, json, looks, looks_csv, made_of, sessions};
+use crate::cost::page::evidence::{self, caption, looks, looks_csv, made_of, sessions};
 use crate::cost::page::words::Telling;
 use crate::frames::input::Input;
+use crate::report::numbers::percent;
 use crate::report::sharing::hide_places;
-use crate::report::table::{TableFormat, paragraph};
+use crate::report::table::{Table, TableFormat, paragraph};
 use crate::shell::context::Context;
 
-/// The finding of this name.
+/// The finding of this name; none where there is such a finding and these logs do not have it.
 ///
 /// # Errors
-/// If the page has none; the hint names those that it has.
-pub fn chosen<'p>(id: &str, page: &'p Page) -> Result<&'p BillFinding> {
+/// If there is no such finding; the hint names those that there are.
+pub fn chosen<'p>(id: &str, sheet: &FindingThresholds, page: &'p Page) -> Result<Option<&'p BillFinding>> {
     let found = page.findings.iter().find(|finding| finding.id == id);
-    found.ok_or_else(|| {
-        let ids: Vec<&str> = page.findings.iter().map(|finding| finding.id.as_str()).collect();
-        let hint = if ids.is_empty() {
-            "these logs have no finding".to_owned()
-        } else {
-            format!("findings: {}", ids.join(", "))
-        };
-        Error::usage(format!("--finding {id}: these logs have no such finding")).hint(hint)
-    })
+    let known = ids(sheet);
+    if found.is_some() || known.iter().any(|known| known == id) {
+        return Ok(found);
+    }
+    let here: Vec<&str> = page.findings.iter().map(|finding| finding.id.as_str()).collect();
+    let (there, not_here): (Vec<&str>, Vec<&str>) =
+        known.iter().map(String::as_str).partition(|known| here.contains(known));
+    let of_logs = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+    Err(Error::usage(format!("--finding {id}: there is no such finding"))
+        .hint(format!("findings of these logs: {of_logs}; others that there are: {}", not_here.join(", "))))
 }
+
+/// All findings that a page can have.
+fn ids(sheet: &FindingThresholds) -> Vec<String> {
+    let replayed = sheet.replayed.iter().map(|one| &one.id);
+    let lifetimes = sheet.lifetime.iter().map(|one| &one.id);
+    let results = sheet.result.iter().map(|one| &one.id);
+    let parts = sheet.part.iter().map(|one| &one.id);
+    let single =
+        [&sheet.images.id, &sheet.servers.id, &sheet.hooks.id, &sheet.subagents.id, &sheet.old_versions.id].into_iter();
+    let misses = sheet.miss.iter().map(|miss| format!("miss_{}", miss.id.as_deref().unwrap_or(miss.cause.into_str())));
+    replayed.chain(lifetimes).chain(results).chain(parts).chain(single).cloned().chain(misses).collect()
+}
+
+/// Says that these logs do not have it.
+pub fn show_none(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Context<'_>) -> Result<()> {
+    let form = args.asked.output.form();
+    match form {
+        TableFormat::Json => {
+            let none = json!({ "finding": null, "looks": [], "largest": [], "made_of": [] });
+            let mut fields = input.fields(none);
+            if args.redact {
+                hide_places(&mut fields);
+            }
+            args.asked.output.write_json("report", fields, context)
+        }
+        TableFormat::Csv => Table::new(&LOOKS_CSV).write(context.out, form, context.width),
+        _ => {
+            let told = format!(
+                "{} is no finding of these logs: it did not happen, or it holds nowhere beyond chance and for {} of the input.",
+                args.finding.as_deref().unwrap_or_default(),
+                percent(telling.sheet.share_min)
+            );
+            Ok(write!(context.out, "{}", paragraph("", &form.sentence(&told), context.width))?)
+        }
+    }
+}
+
+/// The columns of [`looks_csv`].
+const LOOKS_CSV: [&str; 9] =
+    ["by", "name", "#sessions", "#count", "#before_usd", "#saved_usd", "#lower_usd", "#upper_usd", "verdict"];
 
 /// Shows it.
 pub fn show(
@@ -39,7 +84,7 @@ pub fn show(
     let form = args.asked.output.form();
     match form {
         TableFormat::Json => {
-            let mut fields = input.fields(json(telling, finding));
+            let mut fields = input.fields(evidence::json(telling, finding));
             fields["finding"] = show::row(telling, finding);
             if args.redact {
                 hide_places(&mut fields);

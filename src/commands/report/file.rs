@@ -18,7 +18,7 @@ use crate::frames::input::Input;
 use crate::mine::edge_page::PageEdge;
 use crate::mine::edges as mined;
 use crate::report::table::TableFormat;
-use crate::settings::write_private;
+use crate::settings::write_output;
 use crate::shell::context::Context;
 
 /// Where the page goes.
@@ -57,7 +57,7 @@ impl<'p> PageTarget<'p> {
     pub fn write(&self, text: &str, context: &mut Context<'_>) -> Result<bool> {
         match self {
             Self::Stdout => context.out.write_all(text.as_bytes())?,
-            Self::File(path) => write_private(path, text)?,
+            Self::File(path) => write_output(path, text)?,
         }
         Ok(matches!(self, Self::Stdout))
     }

@@ -29,7 +29,7 @@ use crate::mine::sessions;
 use crate::mine::sizes::SizesBySession;
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::stage::PlannerStage;
-use crate::report::numbers::{counted, date, percent, thousands};
+use crate::report::numbers::{counted, days, percent, thousands};
 use crate::report::table::TableFormat;
 use crate::rules::precedence::KeyOwners;
 use crate::rules::prefetching::Prefetching;
@@ -303,7 +303,7 @@ fn summarise(
     writeln!(err, "# read {} records in {}", thousands(records), counted(input.sources.len() as u64, "file"))?;
     writeln!(err, "# claude logs scanned:")?;
     if let Some((first, last)) = mined.overview.span_ms {
-        writeln!(err, "#   span:        {} … {}", date(first), date(last))?;
+        writeln!(err, "#   span:        {}", days(first, last))?;
     }
     writeln!(err, "#   sessions:    {}", thousands(mined.overview.sessions))?;
     let calls = mined.overview.calls;
