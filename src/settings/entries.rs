@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::id::Id;
 use crate::logs::trace::Millis;
 use crate::settings::finding::{Effect, Finding, Verdict};
 
@@ -33,6 +34,9 @@ pub struct JournalEntry {
     /// What was written; none: the configuration of the pipeline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+    /// Of Claude Code's settings: whose sessions they reach; none in entries of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<SettingsReach>,
     /// What the rules read; none for an undo.
     #[serde(default)]
     pub inputs: Option<RuleInputs>,
@@ -47,6 +51,9 @@ pub struct JournalEntry {
     /// What all of it together was expected to save, if it was replayed.
     #[serde(default)]
     pub predicted: Option<Predicted>,
+    /// What all of it together was expected to change of the bill, if it was simulated and is more than one change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub together: Option<BillForecast>,
     /// The entry that this one takes back.
     #[serde(default)]
     pub undoes: Option<String>,
@@ -56,6 +63,18 @@ pub struct JournalEntry {
     /// Noted before the configuration was written and not confirmed yet: [`Journal::decided`] tells whether it was.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pending: bool,
+}
+
+/// Whose sessions settings of Claude Code reach.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum SettingsReach {
+    /// Everybody's.
+    All,
+    /// Those that begin in a directory: its pseudonym.
+    Directory(Id),
+    /// Those that begin anywhere in a git repository: the pseudonym of its root.
+    Repository(Id),
 }
 
 /// A line that says what became of a pending entry.

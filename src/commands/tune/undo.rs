@@ -231,7 +231,7 @@ impl Undo<'_> {
             UndoFile::Pipeline(file) => journal_entry(now_ms, "tune undo", file, text, changes)?,
             UndoFile::Claude(file) => claude_entry(now_ms, "tune undo", file, &target.place, text, changes)?,
         };
-        undo.undoes = Some(entry.id.clone());
+        (undo.undoes, undo.reach) = (Some(entry.id.clone()), entry.reach);
         write_noted(&target.file(), text, &undo)
     }
 
