@@ -1,7 +1,7 @@
 //! What the tuning journal holds: one entry for each configuration that devboy wrote, with every changed key, its
 //! evidence and what the change was expected to save.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -258,6 +258,23 @@ impl Journal {
             standings[position] = EntryStanding { is_whole: entry.keys().all(|key| back.contains(key)), undos };
         }
         standings
+    }
+
+    /// The keys of an entry that later ones changed again and that nobody took back since, each with the last of those.
+    pub fn changed_later(&self, id: &str) -> BTreeMap<&str, &JournalEntry> {
+        let Some(place) = self.entries.iter().position(|entry| entry.id == id) else { return BTreeMap::new() };
+        let (known, later) = self.entries.split_at(place + 1);
+        // An undo of this entry, or of a later one, only takes back what is looked at already.
+        let is_earlier = |undone: &String| known[..place].iter().any(|entry| entry.id == *undone);
+        let standings = self.standings().split_off(place + 1);
+        let mut changed = BTreeMap::new();
+        for (entry, standing) in later.iter().zip(standings).filter(|(one, _)| one.undoes.iter().all(is_earlier)) {
+            let is_back =
+                |key: &&str| standing.undos.iter().any(|undo| self.entries[*undo].keys().any(|own| own == *key));
+            changed.extend(entry.keys().filter(|key| !is_back(key)).map(|key| (key, entry)));
+        }
+        changed.retain(|key, _| known[place].keys().any(|own| own == *key));
+        changed
     }
 
     /// The last entry that holds and is no undo itself; without one the last of which a part holds.

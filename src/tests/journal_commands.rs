@@ -321,6 +321,32 @@ fn what_was_changed_since_is_kept_and_named() {
 }
 
 #[test]
+fn what_a_later_change_set_again_is_not_undone_by_an_earlier_one() {
+    let home = Home::new();
+    let path = home.write(CONFIG, OLD);
+    let first = tune(&path, 21, &[("dedup.lru_size", "8"), ("mckp.recursion_depth", "3")]);
+    let second = tune(&path, 14, &[("dedup.lru_size", "5")]);
+    let third = tune(&path, 7, &[("dedup.lru_size", "8")]);
+    let tuned = config_of(&home);
+    let undone = home.json(&["tune", "undo", &first.id, "--dry-run"]);
+    let kept = &undone["kept"][0];
+    assert_eq!((&kept["key"], undone["undone"].as_array().unwrap().len()), (&"dedup.lru_size".into(), 1), "{undone:#}");
+    assert!(kept["reason"].as_str().unwrap().starts_with(&format!("was changed again by {} on ", third.id)), "{kept}");
+    let refused = home.run(&["tune", "undo", &second.id]);
+    assert_eq!((refused.exit, config_of(&home)), (Exit::Failed, tuned), "{}", refused.err);
+    // Taken back one after the other they all go.
+    for entry in [&third, &second, &first] {
+        let outcome = home.run(&["tune", "undo", &entry.id]);
+        assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+    }
+    assert!(
+        !config_of(&home).contains("recursion_depth") && config_of(&home).contains("0b101"),
+        "{}",
+        config_of(&home)
+    );
+}
+
+#[test]
 fn a_pinned_key_is_never_undone() {
     let (home, [first, _]) = tuned_home();
     let pinned = config_of(&home).replace("# five", "# pin");
