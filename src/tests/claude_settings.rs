@@ -30,6 +30,8 @@ struct Kind {
     sessions: u32,
     /// What their names begin with.
     name: &'static str,
+    /// The day of the first one.
+    day: u32,
 }
 
 impl Default for Kind {
@@ -46,6 +48,7 @@ impl Default for Kind {
             cwd,
             sessions: 14,
             name: "s",
+            day: 0,
         }
     }
 }
@@ -124,7 +127,7 @@ fn told(home: &Home, kind: &Kind) {
     for number in 0..kind.sessions {
         let session = format!("{}{number:02}", kind.name);
         let teller = |is_agent| {
-            let (second, parent, text) = (i64::from(number) * 86_400, None, String::new());
+            let (second, parent, text) = (i64::from(kind.day + number) * 86_400, None, String::new());
             let (context, cached, grown, last, session) = (PREFIX, 0, 0, None, session.clone());
             let mut teller =
                 Teller { kind, session, is_agent, second, text, parent, number: 0, context, cached, grown, last };
@@ -691,6 +694,27 @@ fn the_page_knows_what_goes_as_far_already() {
     assert!(out.contains("autoCompactWindow is 900000 now"), "{out}");
     let (_, out) = advice("{ broken");
     assert!(out.contains("first take away what stands in the way: the settings cannot be read"), "{out}");
+}
+
+#[test]
+fn the_page_knows_that_a_longer_lifetime_has_mended_what_expired() {
+    let advice = |pause: u32, settings: &str| {
+        let home = Home::new();
+        let old = Kind { pause, ..Kind::default() };
+        told(&home, &old);
+        told(&home, &Kind { hour: true, name: "t", day: 14, pause: 900, ..old });
+        home.write(".claude/settings.json", settings);
+        let page = home.json(&["report"]);
+        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "miss_cache_expired");
+        found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned()
+    };
+    let (hour, minutes) = ("{\"promptCacheTtl\": \"1h\"}", "{\"promptCacheTtl\": \"5m\"}");
+    let mended = advice(900, hour);
+    assert_eq!(mended, "promptCacheTtl is 1h already: done; what is told here happened without it");
+    for (pause, settings) in [(900, "{}"), (900, minutes), (7_200, hour)] {
+        let advice = advice(pause, settings);
+        assert!(advice.starts_with("habit: finish the task"), "{pause} {settings}: {advice}");
+    }
 }
 
 #[test]
