@@ -27,8 +27,8 @@ use crate::rules::{claude, report as findings, statistics};
 use crate::settings::claude::file::ClaudeFile;
 use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers};
 use crate::settings::claude::levers::{Levers, SettingsScope};
-use crate::settings::claude::reversal::claude_entry;
-use crate::settings::entries::{BillForecast, JournalChange, SettingsReach};
+use crate::settings::claude::reversal::{claude_entry, journal_of_all};
+use crate::settings::entries::{BillForecast, Journal, JournalChange, SettingsReach};
 use crate::settings::finding::{Finding, Verdict};
 use crate::settings::{journal_path, unified_diff, write_noted};
 use crate::shell::arguments::Exit;
@@ -86,7 +86,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let (scope, places) = (args.scope, context.env.claude_places());
     let no_place = || Error::failed("no place for the settings: HOME is not set").hint("--output names the file");
     let path = args.output.clone().or_else(|| places.file(scope)).ok_or_else(no_place)?;
-    let journal = journal_path(&config_path(None, context)?);
+    let config = config_path(None, context)?;
+    let journal = journal_path(&config);
     // Broken settings end the command before any work is done.
     let layers = SettingsLayers::load(&places, scope, &path)?;
     let mut input = args.asked.read(0, Some(TimelineDetail::default()), context)?;
@@ -99,7 +100,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             None => input.nothing_in_window("requests to a model"),
         });
     }
-    let found = judged(scope, layers, &places, timeline, &input)?;
+    let found = judged(scope, layers, &places, timeline, &input, &journal_of_all(&config)?)?;
     input.tell(&args.asked.output, context)?;
     context.show(|context| show(args, context, &found, &input))?;
     conclude(args, context, &found, &journal, &input)
@@ -111,6 +112,7 @@ fn judged(
     places: &ClaudePlaces,
     timeline: Timeline,
     input: &Input,
+    journal: &Journal,
 ) -> Result<SettingsStudy> {
     let reach = reach::of_scope(scope, places);
     let projects = reach::projects(reach, &timeline, input);
@@ -128,7 +130,8 @@ fn judged(
     let (numbers, earlier) =
         (statistics::numbers(&input.data)?.backtest, ClientThresholds::load(&input.data)?.split.earlier_percent);
     let promised = statistics::effects(&input.data)?;
-    let attempts = claude::effects::attempts(&study, earlier, &numbers, &promised);
+    let attempts =
+        claude::effects::attempts(&study, earlier, &numbers, &promised, &claude::effects::changed(journal, reach));
     effects::hold_broken(&mut findings, &effects::rows(&attempts, &numbers, &promised));
     let settings = claude::proposed_settings(&facts, &findings);
     let together = match settings.len() {

@@ -65,6 +65,11 @@ pub enum LeverPart {
 }
 
 impl LeverPart {
+    /// Whether some requests are of both.
+    pub fn meets(self, other: Self) -> bool {
+        self == other || [self, other].contains(&Self::All)
+    }
+
     fn has(self, is_main: bool) -> bool {
         match self {
             Self::Main => is_main,

@@ -130,10 +130,9 @@ impl ComparedRequests {
 
     /// Whether a change concerns any of them.
     fn meets(&self, change: &SettingChange) -> bool {
-        let is_part = self.part == change.part || [self.part, change.part].contains(&LeverPart::All);
         // Outside are only projects for which nothing was set.
         let is_apart = |own: &BTreeSet<Id>, theirs: &BTreeSet<Id>| self.is_outside || theirs.is_disjoint(own);
-        is_part
+        self.part.meets(change.part)
             && !self.projects.as_ref().zip(change.projects.as_ref()).is_some_and(|(own, theirs)| is_apart(own, theirs))
     }
 }
