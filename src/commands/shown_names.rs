@@ -151,7 +151,7 @@ fn short_paths(paths: &BTreeMap<Id, &str>) -> BTreeMap<Id, String> {
 impl Input {
     /// The texts behind pseudonyms, as far as the logs on disk have them: of directories and sessions, which stand at the head
     /// of a log, and of branches, which stand anywhere.
-    fn texts(&self, mut wanted: IdSet<Id>, branches: IdSet<Id>) -> IdMap<Id, String> {
+    pub fn texts(&self, mut wanted: IdSet<Id>, branches: IdSet<Id>) -> IdMap<Id, String> {
         let mut found = IdMap::default();
         let (mut files, mut rest): (Vec<&LogFile>, Vec<&LogFile>) = (Vec::new(), Vec::new());
         let mut directories: BTreeSet<String> = BTreeSet::new();

@@ -1,10 +1,11 @@
 //! What the tuning journal holds: one entry for each configuration that devboy wrote, with every changed key, its
 //! evidence and what the change was expected to save.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::id::Id;
 use crate::logs::trace::Millis;
 use crate::settings::finding::{Effect, Finding, Verdict};
 
@@ -33,6 +34,9 @@ pub struct JournalEntry {
     /// What was written; none: the configuration of the pipeline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+    /// Of Claude Code's settings: whose sessions they reach; none in entries of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<SettingsReach>,
     /// What the rules read; none for an undo.
     #[serde(default)]
     pub inputs: Option<RuleInputs>,
@@ -47,6 +51,9 @@ pub struct JournalEntry {
     /// What all of it together was expected to save, if it was replayed.
     #[serde(default)]
     pub predicted: Option<Predicted>,
+    /// What all of it together was expected to change of the bill, if it was simulated and is more than one change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub together: Option<BillForecast>,
     /// The entry that this one takes back.
     #[serde(default)]
     pub undoes: Option<String>,
@@ -56,6 +63,18 @@ pub struct JournalEntry {
     /// Noted before the configuration was written and not confirmed yet: [`Journal::decided`] tells whether it was.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pending: bool,
+}
+
+/// Whose sessions settings of Claude Code reach.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum SettingsReach {
+    /// Everybody's.
+    All,
+    /// Those that begin in a directory: its pseudonym.
+    Directory(Id),
+    /// Those that begin anywhere in a git repository: the pseudonym of its root.
+    Repository(Id),
 }
 
 /// A line that says what became of a pending entry.
@@ -239,6 +258,23 @@ impl Journal {
             standings[position] = EntryStanding { is_whole: entry.keys().all(|key| back.contains(key)), undos };
         }
         standings
+    }
+
+    /// The keys of an entry that later ones changed again and that nobody took back since, each with the last of those.
+    pub fn changed_later(&self, id: &str) -> BTreeMap<&str, &JournalEntry> {
+        let Some(place) = self.entries.iter().position(|entry| entry.id == id) else { return BTreeMap::new() };
+        let (known, later) = self.entries.split_at(place + 1);
+        // An undo of this entry, or of a later one, only takes back what is looked at already.
+        let is_earlier = |undone: &String| known[..place].iter().any(|entry| entry.id == *undone);
+        let standings = self.standings().split_off(place + 1);
+        let mut changed = BTreeMap::new();
+        for (entry, standing) in later.iter().zip(standings).filter(|(one, _)| one.undoes.iter().all(is_earlier)) {
+            let is_back =
+                |key: &&str| standing.undos.iter().any(|undo| self.entries[*undo].keys().any(|own| own == *key));
+            changed.extend(entry.keys().filter(|key| !is_back(key)).map(|key| (key, entry)));
+        }
+        changed.retain(|key, _| known[place].keys().any(|own| own == *key));
+        changed
     }
 
     /// The last entry that holds and is no undo itself; without one the last of which a part holds.

@@ -1,5 +1,7 @@
 //! What `tune history` says of changes of Claude Code's settings: planted bills before and after, and requests beside them.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use super::timeline_builder::{NOON, Story};
@@ -7,14 +9,13 @@ use crate::base::bootstrap::next;
 use crate::base::data::Data;
 use crate::base::id::Id;
 use crate::logs::timeline::requests::Timeline;
-use crate::logs::trace::Millis;
+use crate::logs::trace::NO_TIME;
 use crate::rules::report::forecast_words;
-use crate::settings::entries::BillForecast;
+use crate::settings::entries::{BillForecast, Journal, JournalChange, JournalEntry};
+use crate::whatif::client::LeverPart;
+use crate::whatif::client::joint::joint_changes;
 use crate::whatif::client::realised::{ActualChange, CameTrue, HistoryRules, SettingChange, realised};
 use crate::whatif::sim::money::Prices;
-
-/// When the change was made.
-const AT: Millis = NOON + 1_000_000_000;
 
 fn forecast(part: &str, change: f64) -> BillForecast {
     BillForecast {
@@ -55,10 +56,128 @@ fn logged(before: &[u64], after: &[u64], agents: [u64; 2], project: &str) -> Tim
     log.done()
 }
 
-fn told(timeline: &Timeline, forecast: &BillForecast, project: Option<Id>) -> ActualChange {
+/// A change at so many seconds.
+fn change(second: i64, part: &str, project: Option<Id>) -> SettingChange {
+    let projects = project.map(|project| BTreeSet::from([project]));
+    SettingChange { at: NOON + second * 1_000, projects, part: part.parse().unwrap() }
+}
+
+/// What became of one of some changes.
+fn among(timeline: &Timeline, changes: &[SettingChange], place: usize, forecast: &BillForecast) -> ActualChange {
     let data = Data::default();
     let (rules, prices) = (HistoryRules::load(&data).unwrap(), data.read("prices.toml", Prices::parse).unwrap());
-    realised(timeline, &prices, &SettingChange { at: AT, until: Millis::MAX, project, forecast }, &rules)
+    realised(timeline, &prices, (changes, place), forecast, &rules)
+}
+
+fn told(timeline: &Timeline, forecast: &BillForecast, project: Option<Id>) -> ActualChange {
+    among(timeline, &[change(1_000_000, &forecast.part, project)], 0, forecast)
+}
+
+/// Twelve sessions each before both changes, between them and after them, the changes at 1,000,000 and 2,000,000 seconds: of 100,000 tokens
+/// these are read on main threads and by subagents.
+fn in_three_stretches(reads: [[u64; 2]; 3]) -> Timeline {
+    let mut log = Story::new();
+    for (stretch, [main, agents]) in (0..).zip(reads) {
+        for number in 0..12 {
+            log.at(stretch * 1_000_000 + number * 1_000).session(&format!("{stretch} {number}"), "/p");
+            let noise = number as u64 * 500;
+            (0..5).for_each(|_| {
+                log.human(40).ask(main + noise, 100_000 - main - noise, 0).says(10).wait(30);
+            });
+            log.agent(&format!("of {stretch} {number}"));
+            (0..5).for_each(|_| {
+                log.human(40).ask(agents + noise, 100_000 - agents - noise, 0).says(10).wait(30);
+            });
+        }
+    }
+    log.done()
+}
+
+#[test]
+fn what_was_changed_at_once_is_no_control_and_without_one_nothing_is_clear() {
+    let timeline = in_three_stretches([[0, 0], [80_000, 80_000], [80_000, 80_000]]);
+    let both = ["main", "subagents"].map(|part| change(1_000_000, part, None));
+    for (place, part) in [(0, "main"), (1, "subagents")] {
+        let found = among(&timeline, &both, place, &forecast(part, -0.76));
+        assert_eq!((found.control, found.verdict, found.after), (None, CameTrue::NotClear, 24), "{found:?}");
+        assert!((found.change.unwrap() + 0.74).abs() < 0.05, "{found:?}");
+        // Nor is anything far from what was told held against it.
+        assert_eq!(among(&timeline, &both, place, &forecast(part, 0.5)).verdict, CameTrue::NotClear);
+    }
+    // Whatever concerns all requests leaves nothing to hold it against either.
+    let found = told(&timeline, &forecast("all", -0.76), None);
+    assert_eq!((found.control, found.verdict), (None, CameTrue::NotClear));
+}
+
+#[test]
+fn each_change_is_held_against_what_was_between_it_and_the_others() {
+    let timeline = in_three_stretches([[0, 0], [80_000, 0], [80_000, 80_000]]);
+    let changes = [change(1_000_000, "main", None), change(2_000_000, "subagents", None)];
+    for (place, part) in [(0, "main"), (1, "subagents")] {
+        let found = among(&timeline, &changes, place, &forecast(part, -0.74));
+        assert_eq!((found.before, found.after, found.verdict), (12, 12, CameTrue::Yes), "{found:?}");
+    }
+    // Too few between two changes stay too few.
+    let early = [change(1_000_000, "main", None), change(1_003_000, "main", None)];
+    let found = among(&timeline, &early, 0, &forecast("main", -0.74));
+    assert_eq!((found.after, found.change, found.verdict), (3, None, CameTrue::NotClear));
+    // What another project changed for itself concerns that one alone.
+    let other = Some(Id::pseudonym(b"/q"));
+    let apart = [change(500_000, "all", other), change(1_000_000, "main", Some(Id::pseudonym(b"/p")))];
+    assert_eq!(among(&timeline, &apart, 1, &forecast("main", -0.74)).before, 12);
+}
+
+#[test]
+fn a_session_without_times_is_on_no_side() {
+    let (cold, warm) = ([0; 12], [80_000; 12]);
+    let mut timeline = logged(&cold, &warm, [50_000, 50_000], "/p");
+    let session = timeline.chains.last().unwrap().session;
+    for request in &mut timeline.requests {
+        if timeline.chains[request.chain as usize].session == session {
+            request.end = NO_TIME;
+        }
+    }
+    let found = told(&timeline, &forecast("main", -0.7), None);
+    assert_eq!((found.before, found.after), (12, 11), "{found:?}");
+}
+
+fn entry(told: &[(&str, BillForecast)], together: Option<BillForecast>) -> JournalEntry {
+    let change = |(key, told): &(&str, BillForecast)| JournalChange {
+        key: (*key).to_owned(),
+        forecast: Some(told.clone()),
+        ..JournalChange::default()
+    };
+    let blank = r#"{"id":"1","at_ms":0,"tool_version":"","command":"","config":"","before_sha":"","after_sha":"","existed":true,"changes":[]}"#;
+    let blank: JournalEntry = serde_json::from_str(blank).unwrap();
+    JournalEntry { changes: told.iter().map(change).collect(), together, ..blank }
+}
+
+#[test]
+fn changes_of_one_entry_that_concern_the_same_requests_are_one() {
+    let journal = Journal::default();
+    let (window, bash) = (("window", forecast("all", -0.3)), ("bash", forecast("all", -0.2)));
+    let whole = forecast("all", -0.45);
+    let entry_of_both = entry(&[window.clone(), bash.clone()], Some(whole.clone()));
+    let [both] = &joint_changes(&entry_of_both, &journal)[..] else { panic!("one change") };
+    assert_eq!((&both.keys[..], both.part, &both.forecast), (&["window", "bash"][..], LeverPart::All, &Some(whole)));
+    // Where nobody tried them together: all of both at most, the best of them at least.
+    let entry_of_both = entry(&[window.clone(), bash], None);
+    let [both] = &joint_changes(&entry_of_both, &journal)[..] else { panic!("one change") };
+    let told = both.forecast.as_ref().unwrap();
+    for (found, expected) in [(told.change, -0.5), (told.lower, -0.6), (told.upper, -0.25)] {
+        assert!((found - expected).abs() < 1e-9, "{told:?}");
+    }
+    let of_parts = entry(&[("main", forecast("main", -0.3)), ("agents", forecast("subagents", -0.2))], None);
+    let parts = joint_changes(&of_parts, &journal);
+    assert_eq!(parts.iter().map(|one| one.part).collect::<Vec<_>>(), [LeverPart::Main, LeverPart::Subagents]);
+    // One that takes another one back concerns what that one did.
+    let undo = JournalEntry {
+        changes: vec![JournalChange { key: "main".into(), ..JournalChange::default() }],
+        ..entry(&[], None)
+    };
+    let journal = Journal { entries: vec![of_parts.clone()], ..journal };
+    let [undone] = &joint_changes(&undo, &journal)[..] else { panic!("one change") };
+    assert_eq!((undone.part, &undone.forecast), (LeverPart::Main, &None));
 }
 
 #[test]

@@ -28,12 +28,28 @@ struct Kind {
     agent: bool,
     cwd: String,
     sessions: u32,
+    /// What their names begin with.
+    name: &'static str,
+    /// The day of the first one.
+    day: u32,
 }
 
 impl Default for Kind {
     fn default() -> Self {
         let (version, tool, cwd) = ("2.1.290", "Bash", "/home/u/p".to_owned());
-        Self { version, pause: 20, hour: false, turns: 6, result: 900, tool, agent: false, cwd, sessions: 14 }
+        Self {
+            version,
+            pause: 20,
+            hour: false,
+            turns: 6,
+            result: 900,
+            tool,
+            agent: false,
+            cwd,
+            sessions: 14,
+            name: "s",
+            day: 0,
+        }
     }
 }
 
@@ -109,9 +125,9 @@ impl Teller<'_> {
 /// Writes sessions of a kind, a day apart each.
 fn told(home: &Home, kind: &Kind) {
     for number in 0..kind.sessions {
-        let session = format!("s{number:02}");
+        let session = format!("{}{number:02}", kind.name);
         let teller = |is_agent| {
-            let (second, parent, text) = (i64::from(number) * 86_400, None, String::new());
+            let (second, parent, text) = (i64::from(kind.day + number) * 86_400, None, String::new());
             let (context, cached, grown, last, session) = (PREFIX, 0, 0, None, session.clone());
             let mut teller =
                 Teller { kind, session, is_agent, second, text, parent, number: 0, context, cached, grown, last };
@@ -681,6 +697,27 @@ fn the_page_knows_what_goes_as_far_already() {
 }
 
 #[test]
+fn the_page_knows_that_a_longer_lifetime_has_mended_what_expired() {
+    let advice = |pause: u32, settings: &str| {
+        let home = Home::new();
+        let old = Kind { pause, ..Kind::default() };
+        told(&home, &old);
+        told(&home, &Kind { hour: true, name: "t", day: 14, pause: 900, ..old });
+        home.write(".claude/settings.json", settings);
+        let page = home.json(&["report"]);
+        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "miss_cache_expired");
+        found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned()
+    };
+    let (hour, minutes) = ("{\"promptCacheTtl\": \"1h\"}", "{\"promptCacheTtl\": \"5m\"}");
+    let mended = advice(900, hour);
+    assert_eq!(mended, "promptCacheTtl is 1h already: done; what is told here happened without it");
+    for (pause, settings) in [(900, "{}"), (900, minutes), (7_200, hour)] {
+        let advice = advice(pause, settings);
+        assert!(advice.starts_with("habit: finish the task"), "{pause} {settings}: {advice}");
+    }
+}
+
+#[test]
 fn a_change_that_somebody_took_back_is_not_judged() {
     let home = growing();
     assert_eq!(home.run(&TUNE).exit, Exit::Done);
@@ -693,6 +730,30 @@ fn a_change_that_somebody_took_back_is_not_judged() {
     assert!(other.contains("changed since, not by devboy: autoCompactWindow is 900000 now"), "{other}");
     let gone = state("{}");
     assert!(gone.contains("autoCompactWindow is gone"), "{gone}");
+}
+
+#[test]
+fn what_one_person_sets_for_a_project_reaches_the_whole_repository() {
+    let home = Home::new();
+    let cwd = |name: &str| home.path(name).to_str().unwrap().to_owned();
+    home.write("repo/.git/HEAD", "");
+    home.write(".git/HEAD", "");
+    for (name, at, pause) in [("s", "work", 900), ("t", "other/place", 900), ("u", "repo", 20)] {
+        told(&home, &Kind { pause, cwd: cwd(at), name, ..Kind::default() });
+    }
+    let sessions = |scope: &str| home.json(&[&TUNE[..], &["--dry-run", "--scope", scope]].concat())["sessions"].clone();
+    // Another repository below it has a file of its own.
+    assert_eq!((sessions("user"), sessions("local"), sessions("project")), (json!(42), json!(28), json!(14)));
+    let elsewhere = cwd("elsewhere.json");
+    for (scope, before) in [("local", 28), ("project", 14), ("user", 42)] {
+        let written = home.run(&[&TUNE[..], &["--scope", scope, "--output", &elsewhere]].concat());
+        assert_eq!(written.exit, Exit::Done, "{}", written.err);
+        let history = home.json(&["tune", "history"]);
+        let entry = history["entries"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!(entry["came_true"][0]["billed"]["before"], before, "{scope}: {entry:#}");
+        fs::remove_file(&elsewhere).unwrap();
+        fs::remove_file(home.path(".config/devboy/tuning-journal.jsonl")).unwrap();
+    }
 }
 
 #[test]

@@ -1,12 +1,21 @@
 //! Effects that were predicted, held against what came: the intervals cover, and what does not cover proposes nothing.
 
+use std::collections::BTreeMap;
+
 use super::fleet_tune::days;
 use super::harness::Home;
 use super::planted::Random;
 use crate::base::backtest::BacktestNumbers;
 use crate::base::bootstrap::Resampling;
+use crate::base::data::Data;
 use crate::base::forecast::{ForecastWeek, SessionEffect, ahead, coverage, forecasts, ratio};
 use crate::base::stats::TargetVerdict;
+use crate::logs::trace::Millis;
+use crate::rules::claude::effects::attempts;
+use crate::rules::statistics;
+use crate::whatif::client::capped::Limit;
+use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
+use crate::whatif::sim::cost::Cost;
 
 const WEEK_MS: i64 = 7 * 24 * 3_600_000;
 const RESAMPLING: Resampling = Resampling { seed: 7, samples: 400 };
@@ -31,7 +40,7 @@ fn sessions(random: &mut Random, count: usize, share: f64) -> Vec<SessionEffect>
     (0..count).map(part).collect()
 }
 
-fn attempts(weeks: i64, share: &dyn Fn(i64) -> f64) -> Vec<ForecastWeek> {
+fn weekly(weeks: i64, share: &dyn Fn(i64) -> f64) -> Vec<ForecastWeek> {
     let mut random = Random(11);
     let attempt = |week: i64| ForecastWeek {
         week_ms: week * WEEK_MS,
@@ -53,7 +62,7 @@ fn a_ratio_is_that_of_the_sums_and_its_interval_lies_around_it() {
 
 #[test]
 fn intervals_of_a_habit_that_stays_cover() {
-    let row = coverage("x", &attempts(50, &|_| 0.2), 0.9, &numbers());
+    let row = coverage("x", &weekly(50, &|_| 0.2), 0.9, &numbers());
     assert!(row.share().value() >= 0.9 && row.verdict() != TargetVerdict::Fail, "{:?}", row.share());
     assert_eq!(row.broken(), None);
 }
@@ -61,13 +70,65 @@ fn intervals_of_a_habit_that_stays_cover() {
 #[test]
 fn a_habit_that_ends_every_week_does_not_cover_until_the_intervals_know_it() {
     // It saves a fifth in one week and nothing in the next: no interval of the first weeks knows that.
-    let told = forecasts(&attempts(40, &|week| if week % 2 == 0 { 0.2 } else { 0.02 }), &RESAMPLING);
+    let told = forecasts(&weekly(40, &|week| if week % 2 == 0 { 0.2 } else { 0.02 }), &RESAMPLING);
     let held = |from: usize, until: usize| told[from..until].iter().filter(|(_, told)| told.holds()).count();
     assert!(held(0, 4) <= 1, "{} of the first four", held(0, 4));
     assert!(held(20, 40) >= 18, "{} of the last twenty", held(20, 40));
     // What came later is not known before.
-    let first = forecasts(&attempts(5, &|week| if week % 2 == 0 { 0.2 } else { 0.02 }), &RESAMPLING);
+    let first = forecasts(&weekly(5, &|week| if week % 2 == 0 { 0.2 } else { 0.02 }), &RESAMPLING);
     assert_eq!(first[..4], told[..4]);
+}
+
+/// Sessions a day apart, of which limits of results save what is told, in percent of each.
+fn study(of_shell: impl Fn(i64) -> u128, of_mcp: impl Fn(i64) -> u128) -> LeverStudy {
+    let day = 24 * 3_600_000;
+    let cost = |units: u128| Cost { units, ..Cost::default() };
+    let session = |number: i64| StudiedSession {
+        first: number * day,
+        last: number * day + 1,
+        cost: cost(1_000),
+        subagents: Cost::default(),
+        is_earlier: number < 30,
+    };
+    let trial = |limit, saves: &dyn Fn(i64) -> u128| Trial {
+        setting: LeverValue::Result(limit),
+        sessions: (0..80)
+            .map(|number| SettingSides {
+                before: cost(1_000),
+                after: cost(1_000 - 10 * saves(number)),
+                ..Default::default()
+            })
+            .collect(),
+        by_model: Default::default(),
+    };
+    LeverStudy {
+        sessions: (0..80).map(session).collect(),
+        trials: vec![trial(Limit::BashChars(4_000), &of_shell), trial(Limit::McpTokens(5_000), &of_mcp)],
+        standing: Vec::new(),
+        versions: Default::default(),
+        least_percent: 1.0,
+    }
+}
+
+#[test]
+fn what_was_followed_is_no_broken_promise_and_each_lever_has_a_row() {
+    let effects = statistics::effects(&Data::default()).unwrap();
+    let told = |study: &LeverStudy, changed: &[(Millis, LeverPart)]| attempts(study, 60, &numbers(), &effects, changed);
+    let broken = |told: &BTreeMap<String, Vec<ForecastWeek>>, row: &str| {
+        told.get(row).is_some_and(|attempts| attempts.iter().any(|week| ratio(&week.came).unwrap() > -0.29))
+    };
+    let (shell, mcp) = ("effects of S4, shell output", "effects of S4, results of MCP tools");
+    // Somebody limits the output of the shell on the sixtieth day: from then on the same limit saves nothing more.
+    let mut study = study(|number| if number < 60 { 50 } else { 0 }, |_| 30);
+    let all = told(&study, &[]);
+    assert!(broken(&all, shell) && all.contains_key(mcp) && !broken(&all, mcp), "{:?}", all.keys());
+    // The journal knows when.
+    let noted = told(&study, &[(60 * 24 * 3_600_000, LeverPart::All)]);
+    assert!(!broken(&noted, shell) && noted[shell].len() < all[shell].len(), "{:?}", noted[shell]);
+    // Or the settings say what holds: beside that there is nothing to be told of the same limit.
+    study.standing = study.trials[..1].to_vec();
+    let beside = told(&study, &[]);
+    assert!(!beside.contains_key(shell) && beside[mcp].len() == all[mcp].len(), "{:?}", beside.keys());
 }
 
 #[test]

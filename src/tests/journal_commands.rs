@@ -3,19 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use clap::Parser;
-
 use super::harness::{Home, NOW_MS};
 use super::tune::searching;
-use crate::commands::tune::history;
-use crate::commands::tune::history::ActualSavings;
-use crate::frames::fingerprint::LayerTokens;
 use crate::settings::entries::{JournalChange, JournalEntry, Predicted, RuleInputs, SettledEntry};
 use crate::settings::journal::{append, journal_of, write_noted};
 use crate::settings::write::GuardedFile;
 use crate::settings::*;
 use crate::shell::arguments::Exit;
-use crate::shell::context::{Context, Env};
 
 const CONFIG: &str = ".config/devboy/pipeline_config.toml";
 const OLD: &str = "# mine\nschema_version = 4\n\n[dedup]\nlru_size = 0b101 # five\n";
@@ -181,52 +175,38 @@ fn damaged_lines_are_told_and_cost_nothing_else() {
     assert_eq!(home.json(&["tune", "history"])["entries"].as_array().unwrap().len(), 3);
 }
 
-#[derive(Parser)]
-struct Line {
-    #[command(flatten)]
-    args: history::Args,
-}
-
-/// Runs the history with events as `recorded` tells them.
-fn history_with(home: &Home, recorded: &dyn Fn(i64, i64) -> Option<ActualSavings>) -> serde_json::Value {
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut context = Context {
-        out: &mut out,
-        err: &mut err,
-        input: &mut std::io::empty(),
-        env: Env::default(),
-        pseudonyms: crate::base::pseudonyms::Pseudonyms::default(),
-        now_ms: NOW_MS,
-        width: None,
-        out_is_terminal: false,
-        err_is_terminal: false,
-    };
-    let config = home.config();
-    let line = Line::parse_from(["history", "--json", "--config", config.to_str().unwrap()]);
-    assert_eq!(history::run(&line.args, recorded, &|_, _| Vec::new(), &mut context).unwrap(), Exit::Done);
-    serde_json::from_slice(&out).unwrap()
+/// A recorded response: what it was, and what was sent of it.
+fn recorded(ts_ms: i64, (baseline, sent): (u64, u64), layer: &str) -> String {
+    let event = serde_json::json!({
+        "session_hash": "s1", "tool_call_id_hash": format!("{ts_ms:x}{baseline}{sent}"), "tool_name_anon": "Poll", "endpoint_class": "Poll",
+        "response_chars": 4 * baseline, "shape": "prose", "inner_formats": [], "content_sha_prefix_hex": format!("{ts_ms:032x}"),
+        "is_dedup_hit": layer == "L0", "layer_used": layer, "tokens_baseline": baseline, "tokens_final": sent,
+        "context_partition": 0, "is_sidechain": false, "ts_ms": ts_ms, "sample_rate_applied": 1.0,
+    });
+    format!("{event}\n")
 }
 
 #[test]
-fn realised_is_what_was_recorded_from_one_change_to_the_next() {
+fn actual_is_what_was_recorded_from_one_change_to_the_next() {
     let (home, [first, second]) = tuned_home();
-    let tokens = LayerTokens { baseline: [40.0, 20.0, 20.0, 20.0], sent: [10.0, 15.0, 20.0, 20.0] };
-    let report = history_with(&home, &|from, to| {
-        assert!((from, to) == (first.at_ms, second.at_ms) || (from, to) == (second.at_ms, NOW_MS), "{from} {to}");
-        (from == first.at_ms).then_some(ActualSavings { tokens, events: 7 })
-    });
+    let events = [
+        recorded(first.at_ms, (40, 10), "L0"),
+        recorded(first.at_ms + DAY_MS, (20, 15), "L1"),
+        recorded(second.at_ms - 2, (20, 20), "L3"),
+        recorded(second.at_ms - 1, (20, 20), "L3"),
+        recorded(second.at_ms, (0, 0), "L3"),
+    ];
+    home.write(".config/devboy/telemetry/events/s.jsonl", events.concat());
+    let report = home.json(&["tune", "history"]);
     let rows = report["entries"].as_array().unwrap();
     // 100 tokens, of which 65 were sent; L0 saved 30, and the encoders 5 of the 60 that missed it.
     let actual = &rows[0]["actual"];
-    assert_eq!((&actual["combined_savings"], &actual["events"]), (&0.35.into(), &7.into()));
+    assert_eq!((&actual["combined_savings"], &actual["events"]), (&0.35.into(), &4.into()));
     assert_eq!((&actual["dedup_savings"], &actual["baseline_tokens"]), (&0.3.into(), &100.0.into()));
     assert!((actual["encoder_savings"].as_f64().unwrap() - 5.0 / 60.0).abs() < 1e-12);
     assert_eq!((&rows[0]["actual_until"], &rows[1]["actual_until"]), (&rows[1]["at"], &serde_json::Value::Null));
-    assert_eq!(rows[1]["actual"], serde_json::Value::Null);
+    assert_eq!(rows[1]["actual"], serde_json::Value::Null, "no share without tokens");
     assert_eq!(rows[1]["predicted"]["combined_savings_after"], 0.15);
-    let nothing = ActualSavings { tokens: LayerTokens::default(), events: 3 };
-    let empty = history_with(&home, &|_, _| Some(nothing));
-    assert_eq!(empty["entries"][0]["actual"], serde_json::Value::Null, "no share without tokens");
 }
 
 // --- Undo ------------------------------------------------------------------------------------------------------------
@@ -338,6 +318,32 @@ fn what_was_changed_since_is_kept_and_named() {
     home.write(CONFIG, config_of(&home).replace("min_body_chars = 151", "min_body_chars = 150"));
     assert_eq!(home.json(&["tune", "undo"])["undoes"], second.id);
     assert_eq!(config_of(&home), OLD.replace("0b101", "5"));
+}
+
+#[test]
+fn what_a_later_change_set_again_is_not_undone_by_an_earlier_one() {
+    let home = Home::new();
+    let path = home.write(CONFIG, OLD);
+    let first = tune(&path, 21, &[("dedup.lru_size", "8"), ("mckp.recursion_depth", "3")]);
+    let second = tune(&path, 14, &[("dedup.lru_size", "5")]);
+    let third = tune(&path, 7, &[("dedup.lru_size", "8")]);
+    let tuned = config_of(&home);
+    let undone = home.json(&["tune", "undo", &first.id, "--dry-run"]);
+    let kept = &undone["kept"][0];
+    assert_eq!((&kept["key"], undone["undone"].as_array().unwrap().len()), (&"dedup.lru_size".into(), 1), "{undone:#}");
+    assert!(kept["reason"].as_str().unwrap().starts_with(&format!("was changed again by {} on ", third.id)), "{kept}");
+    let refused = home.run(&["tune", "undo", &second.id]);
+    assert_eq!((refused.exit, config_of(&home)), (Exit::Failed, tuned), "{}", refused.err);
+    // Taken back one after the other they all go.
+    for entry in [&third, &second, &first] {
+        let outcome = home.run(&["tune", "undo", &entry.id]);
+        assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+    }
+    assert!(
+        !config_of(&home).contains("recursion_depth") && config_of(&home).contains("0b101"),
+        "{}",
+        config_of(&home)
+    );
 }
 
 #[test]

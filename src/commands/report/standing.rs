@@ -50,6 +50,9 @@ pub fn unread(page: &Page, why: &str) -> BTreeMap<String, StandingSetting> {
 }
 
 fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Result<Option<StandingSetting>> {
+    if !finding.spared_by.is_empty() {
+        return spared(finding, layers, levers);
+    }
     let mut same = !finding.sets.is_empty();
     let mut words: Vec<String> = Vec::new();
     for set in &finding.sets {
@@ -72,6 +75,18 @@ fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Resul
     words.dedup();
     let told = words.join(" and ");
     Ok((!words.is_empty()).then_some(if same { StandingSetting::Same(told) } else { StandingSetting::Other(told) }))
+}
+
+/// Whether all is set that spares it by now.
+fn spared(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Result<Option<StandingSetting>> {
+    let mut words: Vec<String> = Vec::new();
+    for set in &finding.spared_by {
+        match goes_as_far(layers, levers, (&set.lever, &set.value))? {
+            Some((held, true)) => words.push(held),
+            _ => return Ok(None),
+        }
+    }
+    Ok(Some(StandingSetting::Same(words.join(" and "))))
 }
 
 /// The user's file of settings as a page names it; in what is shared no place is told.

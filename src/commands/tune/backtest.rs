@@ -11,22 +11,25 @@ use crate::base::forecast::ForecastWeek;
 use crate::commands::config::config_path;
 use crate::commands::input::QuestionArgs;
 use crate::commands::responses::{Responses, Wanted};
-use crate::commands::tune::effects;
+use crate::commands::tune::{effects, search};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
+use crate::logs::trace::Millis;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::sizes::SizesBySession;
 use crate::report::table::TableFormat;
 use crate::rules::{backtest_report, claude, mined_planners, statistics, t1_tools};
 use crate::settings::Effective;
+use crate::settings::claude::reversal::journal_of_all;
+use crate::settings::entries::SettingsReach;
 use crate::settings::formats::load_config;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::whatif::backtest;
 use crate::whatif::chosen::PolicyConfigs;
-use crate::whatif::client::study;
 use crate::whatif::client::thresholds::ClientThresholds;
+use crate::whatif::client::{LeverPart, LeverValue, study};
 use crate::whatif::workload::{Workload, oracle};
 
 /// Hold the statistics behind proposals against what came after them, week by week.
@@ -61,7 +64,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let workload = Workload::new(input.timeline(TimelineDetail::default())?, None, &input.data, false, true)?;
     rows.extend(input.pool.install(|| backtest::coverage(&workload, &input.data, &numbers.backtest))?);
     let effects = statistics::effects(&input.data)?;
-    rows.extend(effects::rows(&of_settings(&mut input, &numbers.backtest)?, &numbers.backtest, &effects));
+    let (standing, journal) = (search::standing(&mut input, context)?, journal_of_all(&path)?);
+    let changed = claude::effects::changed(&journal, SettingsReach::All);
+    let of_settings = of_settings(&mut input, &numbers.backtest, &standing, &changed)?;
+    rows.extend(effects::rows(&of_settings, &numbers.backtest, &effects));
     if input.listing.stdin {
         input.notes.push("effects of R1 to R5: standard input cannot be replayed".to_owned());
     } else {
@@ -76,16 +82,21 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 /// What the rules about Claude Code's settings would have predicted, and what came.
-fn of_settings(input: &mut Input, numbers: &BacktestNumbers) -> Result<BTreeMap<String, Vec<ForecastWeek>>> {
+fn of_settings(
+    input: &mut Input,
+    numbers: &BacktestNumbers,
+    standing: &[LeverValue],
+    changed: &[(Millis, LeverPart)],
+) -> Result<BTreeMap<String, Vec<ForecastWeek>>> {
     let timeline = input.timeline(TimelineDetail::default())?;
     if timeline.requests.is_empty() {
         return Ok(BTreeMap::new());
     }
     let workload = Workload::new(timeline, None, &input.data, false, true)?;
     let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
-    let study = input.pool.install(|| study(&workload.with_answers(&cache), &workload, &input.data, None, &[]))?;
+    let study = input.pool.install(|| study(&workload.with_answers(&cache), &workload, &input.data, None, standing))?;
     let earlier_percent = ClientThresholds::load(&input.data)?.split.earlier_percent;
-    Ok(claude::effects::attempts(&study, earlier_percent, numbers, &statistics::effects(&input.data)?))
+    Ok(claude::effects::attempts(&study, earlier_percent, numbers, &statistics::effects(&input.data)?, changed))
 }
 
 fn show(args: &Args, rows: &[PromiseCoverage], tolerance: f64, input: &Input, context: &mut Context<'_>) -> Result<()> {

@@ -1,6 +1,7 @@
 //! `devboy tune claude-settings`: try what Claude Code could be set to on the logs, let the rules speak, write its settings as
 //! a diff.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -12,11 +13,10 @@ use crate::base::names::mcp_server;
 use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
 use crate::commands::input::QuestionArgs;
-use crate::commands::tune::effects;
+use crate::commands::tune::{effects, reach};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
-use crate::logs::path::directory;
 use crate::logs::timeline::requests::{Marks, Timeline};
 use crate::logs::trace::Place;
 use crate::report::numbers::{counted, date};
@@ -27,8 +27,8 @@ use crate::rules::{claude, report as findings, statistics};
 use crate::settings::claude::file::ClaudeFile;
 use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers};
 use crate::settings::claude::levers::{Levers, SettingsScope};
-use crate::settings::claude::reversal::claude_entry;
-use crate::settings::entries::{BillForecast, JournalChange};
+use crate::settings::claude::reversal::{claude_entry, journal_of_all};
+use crate::settings::entries::{BillForecast, Journal, JournalChange, SettingsReach};
 use crate::settings::finding::{Finding, Verdict};
 use crate::settings::{journal_path, unified_diff, write_noted};
 use crate::shell::arguments::Exit;
@@ -48,8 +48,8 @@ use crate::whatif::workload::{NO_USAGE, Workload, oracle};
 /// (`devboy tune history`, `devboy tune undo`). Exit code 4 with --check means that changes are pending.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Whose settings: of all your projects, of this project for everybody, or of this project for you. The last two look at
-    /// the sessions of the current directory only.
+    /// Whose settings: of all your projects, of this project for everybody, or of this project for you. The second looks at the
+    /// sessions of the current directory only, the last at those of the git repository around it.
     #[arg(long, value_enum, default_value_t)]
     pub scope: SettingsScope,
     /// The file to read and write, if it lies elsewhere.
@@ -71,6 +71,7 @@ pub struct Args {
 /// What was found, and what it comes to.
 struct SettingsStudy {
     scope: SettingsScope,
+    reach: SettingsReach,
     layers: SettingsLayers,
     study: LeverStudy,
     findings: Vec<Finding>,
@@ -85,7 +86,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let (scope, places) = (args.scope, context.env.claude_places());
     let no_place = || Error::failed("no place for the settings: HOME is not set").hint("--output names the file");
     let path = args.output.clone().or_else(|| places.file(scope)).ok_or_else(no_place)?;
-    let journal = journal_path(&config_path(None, context)?);
+    let config = config_path(None, context)?;
+    let journal = journal_path(&config);
     // Broken settings end the command before any work is done.
     let layers = SettingsLayers::load(&places, scope, &path)?;
     let mut input = args.asked.read(0, Some(TimelineDetail::default()), context)?;
@@ -98,7 +100,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             None => input.nothing_in_window("requests to a model"),
         });
     }
-    let found = judged(scope, layers, &places, timeline, &input)?;
+    let found = judged(scope, layers, &places, timeline, &input, &journal_of_all(&config)?)?;
     input.tell(&args.asked.output, context)?;
     context.show(|context| show(args, context, &found, &input))?;
     conclude(args, context, &found, &journal, &input)
@@ -110,29 +112,33 @@ fn judged(
     places: &ClaudePlaces,
     timeline: Timeline,
     input: &Input,
+    journal: &Journal,
 ) -> Result<SettingsStudy> {
-    let project = (scope != SettingsScope::User).then(|| places.project.as_deref().map(project_id)).flatten();
-    let uses = uses(&timeline, project, servers(scope, places)?);
+    let reach = reach::of_scope(scope, places);
+    let projects = reach::projects(reach, &timeline, input);
+    let projects = projects.as_ref();
+    let uses = uses(&timeline, projects, servers(scope, places)?);
     let workload = Workload::new(timeline, None, &input.data, false, true)?;
     let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
     let simulator = input.pool.install(|| workload.with_answers(&cache));
     let levers = Levers::load(&input.data)?;
     let standing = claude::standing(&layers, &levers)?;
-    let study = input.pool.install(|| study(&simulator, &workload, &input.data, project, &standing))?;
+    let study = input.pool.install(|| study(&simulator, &workload, &input.data, projects, &standing))?;
     let resampling = &workload.cells.resampling;
     let facts = SettingsFacts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
     let mut findings = judge_all(&facts, &input.data)?;
     let (numbers, earlier) =
         (statistics::numbers(&input.data)?.backtest, ClientThresholds::load(&input.data)?.split.earlier_percent);
     let promised = statistics::effects(&input.data)?;
-    let attempts = claude::effects::attempts(&study, earlier, &numbers, &promised);
+    let attempts =
+        claude::effects::attempts(&study, earlier, &numbers, &promised, &claude::effects::changed(journal, reach));
     effects::hold_broken(&mut findings, &effects::rows(&attempts, &numbers, &promised));
     let settings = claude::proposed_settings(&facts, &findings);
     let together = match settings.len() {
         0 | 1 => None,
         _ => {
             let all = (&settings[..], &standing[..]);
-            let sides = input.pool.install(|| together(&simulator, &workload, &input.data, project, all))?;
+            let sides = input.pool.install(|| together(&simulator, &workload, &input.data, projects, all))?;
             claude::together(&facts, &sides)
         }
     };
@@ -141,7 +147,7 @@ fn judged(
         findings.iter().filter_map(proposed).map(|delta| (delta.key.clone(), findings::plain(&delta.to))).collect();
     let text = layers.file.with(changes.iter().map(|(key, value)| (key, value)))?;
     let diff = unified_diff(&layers.file.text, &text, &layers.file.path.shown());
-    Ok(SettingsStudy { scope, layers, study, findings, together, text, diff })
+    Ok(SettingsStudy { scope, reach, layers, study, findings, together, text, diff })
 }
 
 /// Where several settings together save less than the best of them, only that one is proposed; says whether it is so.
@@ -165,11 +171,6 @@ fn hold_what_the_best_does_alone(all: &mut [Finding], together: &BillForecast) -
     true
 }
 
-/// The name of a project in logs.
-fn project_id(path: &Path) -> Id {
-    Id::pseudonym(directory(path.as_os_str().as_encoded_bytes()))
-}
-
 /// The servers of the project's `.mcp.json`; none where no project is asked about.
 fn servers(scope: SettingsScope, places: &ClaudePlaces) -> Result<Option<Vec<String>>> {
     let Some(project) = places.project.as_ref().filter(|_| scope != SettingsScope::User) else { return Ok(None) };
@@ -178,9 +179,10 @@ fn servers(scope: SettingsScope, places: &ClaudePlaces) -> Result<Option<Vec<Str
     Ok(Some(names.unwrap_or_default()))
 }
 
-fn uses(timeline: &Timeline, project: Option<Id>, servers: Option<Vec<String>>) -> Uses {
+fn uses(timeline: &Timeline, projects: Option<&BTreeSet<Id>>, servers: Option<Vec<String>>) -> Uses {
     let mut uses = Uses { servers, ..Uses::default() };
-    let is_asked = |session: u32| project.is_none_or(|wanted| timeline.sessions[session as usize].project == wanted);
+    let is_asked =
+        |session: u32| projects.is_none_or(|asked| asked.contains(&timeline.sessions[session as usize].project));
     for request in &timeline.requests {
         let chain = &timeline.chains[request.chain as usize];
         if !is_asked(chain.session) {
@@ -289,6 +291,7 @@ fn conclude(
     // Some settings are about a part of the requests; the trial of one that is about all has them all.
     let tried = found.study.trials.iter().map(|trial| trial.sessions.iter().map(|sides| sides.requests).sum());
     let requests = tried.max().unwrap_or(0);
+    (entry.reach, entry.together) = (Some(found.reach), found.together.clone());
     entry.inputs = Some(window::inputs("logs", requests, found.study.sessions.len() as u64, &input.window));
     write_noted(&layers.file.place(journal), text, &entry)?;
     tell(format!("settings → {}: {changes} written; new sessions of Claude Code use them", layers.file.path.shown()))?;

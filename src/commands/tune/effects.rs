@@ -73,7 +73,7 @@ pub fn rows(
 pub fn hold_broken(findings: &mut [Finding], rows: &[PromiseCoverage]) -> bool {
     let mut is_held = false;
     for finding in findings.iter_mut().filter(|finding| proposed(finding).is_some()) {
-        let row = rows.iter().find(|row| row.statistic == name_of(finding.rule));
+        let row = rows.iter().find(|row| row.statistic == name_of(finding.rule, &finding.subject));
         if let Some(reason) = row.and_then(PromiseCoverage::broken) {
             finding.verdict = Verdict::Hold(reason);
             is_held = true;
@@ -111,7 +111,7 @@ impl Week<'_> {
         }
         let [before, after] = [self.effects(judged_on, &rules)?, self.effects(&log.part(later), &rules)?];
         let attempt = |(known, came)| ForecastWeek { week_ms: self.cut.week_ms, until_ms: self.until_ms, known, came };
-        let names = rules.keys().map(|rule| name_of(rule)).chain([WHOLE.to_owned()]);
+        let names = rules.keys().map(|rule| name_of(rule, "")).chain([WHOLE.to_owned()]);
         Ok(names.zip(before.into_iter().zip(after).map(attempt)).collect())
     }
 

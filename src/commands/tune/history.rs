@@ -9,6 +9,7 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::config_path;
+use crate::commands::tune::realised;
 use crate::frames::fingerprint::LayerTokens;
 use crate::logs::trace::Millis;
 use crate::report::numbers::{counted, date, percent, thousands};
@@ -20,6 +21,8 @@ use crate::settings::entries::{EntryStanding, Journal, JournalChange, JournalEnt
 use crate::settings::journal_path;
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, quoted};
 use crate::shell::context::Context;
+use crate::telemetry::log::EventLog;
+use crate::whatif::client::joint::{JointChange, joint_changes};
 use crate::whatif::client::realised::{ActualChange, CameTrue};
 
 /// List the changes that devboy wrote, with what each was expected to save and what was saved until the next one.
@@ -62,34 +65,36 @@ struct HistoryRow<'j> {
     standing: &'j EntryStanding,
     /// When the next entry was written; none for the last.
     until_ms: Option<Millis>,
-    realised: Option<ActualSavings>,
-    /// Of Claude Code's settings: what became of each changed key.
-    came: Vec<(String, ActualChange)>,
+    actual: Option<ActualSavings>,
+    /// Of Claude Code's settings: changes that concern the same requests, and what became of them.
+    came: Vec<(JointChange<'j>, Option<ActualChange>)>,
     /// The same: keys that somebody else has changed since, with what they are now, in words.
     by_hand: Vec<(String, String)>,
 }
 
-/// What was billed after an entry up to a time, change by change.
-type Billed<'a> = dyn Fn(&JournalEntry, Millis) -> Vec<(String, ActualChange)> + 'a;
+impl HistoryRow<'_> {
+    /// What became of its changes, as far as that is known.
+    fn judged(&self) -> impl Iterator<Item = &ActualChange> {
+        self.came.iter().filter_map(|(_, came)| came.as_ref())
+    }
+}
 
-/// Reads the journal and prints it. `recorded` says what was recorded from one time up to another, itself outside; none
-/// if nothing was. `billed` says of a change of Claude Code's settings what was billed up to a time, change by change.
-pub fn run(
-    args: &Args,
-    recorded: &dyn Fn(Millis, Millis) -> Option<ActualSavings>,
-    billed: &Billed<'_>,
-    context: &mut Context<'_>,
-) -> Result<Exit> {
+/// Reads the journal and what was recorded and billed since, and prints it.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let config = config_path(args.output.as_ref(), context)?;
     let path = journal_path(&config);
     let journal = journal_of_all(&config)?;
     let standings = journal.standings();
-    let mut rows = rows(&journal, &standings, recorded, context.now_ms);
-    for row in rows.iter_mut().filter(|row| row.entry.is_about_claude()) {
-        // What does not hold any more is not judged.
-        let is_kept = |(key, _): &(String, ActualChange)| !row.by_hand.iter().any(|(changed, _)| changed == key);
-        let came = billed(row.entry, row.until_ms.unwrap_or(context.now_ms));
-        row.came = came.into_iter().filter(is_kept).collect();
+    let log = realised::recorded(&config, args, context)?;
+    let mut rows = rows(&journal, &standings, &log, context.now_ms);
+    let changes: Vec<_> = rows.iter().flat_map(|row| row.came.iter().map(|(change, _)| (row.entry, change))).collect();
+    let mut came = realised::billed(&changes, args, context)?.into_iter();
+    for row in &mut rows {
+        for (change, slot) in &mut row.came {
+            // What does not hold any more is not judged.
+            let is_by_hand = row.by_hand.iter().any(|(key, _)| change.keys.contains(&key.as_str()));
+            *slot = came.next().flatten().filter(|_| !is_by_hand);
+        }
     }
     if !args.report.quiet {
         tell_damaged(&journal, &path, context)?;
@@ -133,18 +138,20 @@ pub fn tell_damaged(journal: &Journal, path: &Path, context: &mut Context<'_>) -
 fn rows<'j>(
     journal: &'j Journal,
     standings: &'j [EntryStanding],
-    recorded: &dyn Fn(Millis, Millis) -> Option<ActualSavings>,
+    log: &EventLog,
     now_ms: Millis,
 ) -> Vec<HistoryRow<'j>> {
     let row = |(position, (entry, standing)): (usize, (&'j JournalEntry, &'j EntryStanding))| {
-        let later = journal.entries[position + 1..].iter().find(|next| next.config == entry.config);
-        let until_ms = later.map(|next| next.at_ms);
+        let rest = &journal.entries[position + 1..];
+        let until_ms = rest.iter().find(|next| next.config == entry.config).map(|next| next.at_ms);
         let end_ms = until_ms.unwrap_or(now_ms);
-        let realised =
-            if entry.at_ms < end_ms && !entry.is_about_claude() { recorded(entry.at_ms, end_ms) } else { None };
-        let realised = realised.filter(|realised| realised.tokens.combined().is_some());
-        let by_hand = if standing.holds() { by_hand(entry, &journal.entries[position + 1..]) } else { Vec::new() };
-        HistoryRow { entry, standing, until_ms, realised, came: Vec::new(), by_hand }
+        let is_about_claude = entry.is_about_claude();
+        let actual = if is_about_claude { None } else { realised::saved(log, entry.at_ms, end_ms) };
+        let actual = actual.filter(|actual| actual.tokens.combined().is_some());
+        let changes = if is_about_claude { joint_changes(entry, journal) } else { Vec::new() };
+        let came = changes.into_iter().map(|change| (change, None)).collect();
+        let by_hand = if standing.holds() { by_hand(entry, rest) } else { Vec::new() };
+        HistoryRow { entry, standing, until_ms, actual, came, by_hand }
     };
     journal.entries.iter().zip(standings).enumerate().map(row).collect()
 }
@@ -192,7 +199,7 @@ fn tell(rows: &[HistoryRow<'_>], args: &Args, config: &Path, journal: &Path, con
         writeln!(err, "#            – where nothing was replayed")?;
     }
     writeln!(err, "# actual:    the same share, in the events recorded from this change to the next")?;
-    if rows.iter().any(|row| row.realised.is_none() && !row.entry.is_about_claude()) {
+    if rows.iter().any(|row| row.actual.is_none() && !row.entry.is_about_claude()) {
         writeln!(err, "#            – where no event was recorded; `telemetry.enabled = true` records them")?;
     }
     Ok(())
@@ -208,9 +215,9 @@ fn table(rows: &[HistoryRow<'_>], journal: Option<&Path>) -> Table {
             date(entry.at_ms),
             command(entry),
             thousands(entry.changes.len() as u64),
-            predicted(entry),
-            realised(row),
-            thousands(row.realised.map_or(0, |realised| realised.events)),
+            predicted(row),
+            actual(row),
+            thousands(row.actual.map_or(0, |actual| actual.events)),
             state(row, journal),
         ]);
     }
@@ -229,25 +236,25 @@ fn change_words(change: f64, lower: f64, upper: f64) -> String {
     format!("{:+.1} %, {:+.1} to {:+.1}", 100.0 * change, 100.0 * lower, 100.0 * upper)
 }
 
-fn realised(row: &HistoryRow<'_>) -> String {
+fn actual(row: &HistoryRow<'_>) -> String {
     if !row.entry.is_about_claude() {
-        let share = row.realised.and_then(|realised| realised.tokens.combined());
+        let share = row.actual.and_then(|actual| actual.tokens.combined());
         return share.map_or_else(|| "–".to_owned(), percent);
     }
-    let of = |(_, came): &(String, ActualChange)| match (came.change, came.lower, came.upper) {
+    let of = |came: &ActualChange| match (came.change, came.lower, came.upper) {
         (Some(change), Some(lower), Some(upper)) => change_words(change, lower, upper),
         _ => "–".to_owned(),
     };
-    row.came.iter().map(of).collect::<Vec<_>>().join("; ")
+    row.judged().map(of).collect::<Vec<_>>().join("; ")
 }
 
-fn predicted(entry: &JournalEntry) -> String {
-    let told = entry.changes.iter().filter_map(|change| change.forecast.as_ref());
+fn predicted(row: &HistoryRow<'_>) -> String {
+    let told = row.came.iter().filter_map(|(change, _)| change.forecast.as_ref());
     let told: Vec<String> = told.map(|told| change_words(told.change, told.lower, told.upper)).collect();
     if !told.is_empty() {
         return told.join("; ");
     }
-    let shares = entry.predicted.as_ref().and_then(|predicted| predicted.shares());
+    let shares = row.entry.predicted.as_ref().and_then(|predicted| predicted.shares());
     shares.map_or_else(|| "–".to_owned(), |(before, after)| format!("{} → {}", percent(before), percent(after)))
 }
 
@@ -255,7 +262,7 @@ fn state(row: &HistoryRow<'_>, journal: Option<&Path>) -> String {
     match row.standing {
         standing if standing.holds() => {
             let changed = row.by_hand.iter().map(|(_, is)| format!("changed since, not by devboy: {is}"));
-            let came = row.came.iter().map(|(_, came)| came_words(row, came, journal));
+            let came = row.judged().map(|came| came_words(row, came, journal));
             changed.chain(came).collect::<Vec<_>>().join("; ")
         }
         standing if standing.is_undone() => "undone".to_owned(),
@@ -268,6 +275,13 @@ fn came_words(row: &HistoryRow<'_>, came: &ActualChange, journal: Option<&Path>)
     match came.verdict {
         CameTrue::TooEarly => {
             format!("too early to tell: {} before the change, {} after it", counted(came.before, "session"), came.after)
+        }
+        CameTrue::NotClear if came.change.is_none() => {
+            let (before, after) = (counted(came.before, "session"), came.after);
+            format!("not clear: {before} before the change, {after} between it and another one")
+        }
+        CameTrue::NotClear if came.control.is_none() => {
+            "not clear: nothing to hold it against, other causes are possible".to_owned()
         }
         CameTrue::No => {
             // Settings are undone by the journal of a configuration; --output would be the file of settings.
@@ -356,22 +370,30 @@ fn row_json(row: &HistoryRow<'_>, journal: &Journal) -> Value {
             "combined_savings_after": shares.map(|(_, after)| after),
         })),
         "actual_until": row.until_ms.and_then(instant),
-        "actual": row.realised.map(|realised| json!({
+        "actual": row.actual.map(|actual| json!({
             "basis": "measured",
-            "events": realised.events,
-            "baseline_tokens": realised.tokens.total(),
-            "dedup_savings": realised.tokens.dedup(),
-            "encoder_savings": realised.tokens.encoder(),
-            "combined_savings": realised.tokens.combined(),
+            "events": actual.events,
+            "baseline_tokens": actual.tokens.total(),
+            "dedup_savings": actual.tokens.dedup(),
+            "encoder_savings": actual.tokens.encoder(),
+            "combined_savings": actual.tokens.combined(),
         })),
-        "came_true": row.came.iter().map(|(key, came)| json!({ "key": key, "basis": "measured", "billed": came }))
-            .collect::<Vec<_>>(),
+        "came_true": row.came.iter().flat_map(|(change, came)| came_json(change, came.as_ref())).collect::<Vec<_>>(),
         "undoes": entry.undoes,
         "undone_by": standing.undos.iter().map(|undo| &journal.entries[*undo].id).collect::<Vec<_>>(),
         "undone": standing.is_undone(),
         "changed_since": row.by_hand.iter().map(|(_, is)| is).collect::<Vec<_>>(),
         "changes": entry.changes,
     })
+}
+
+/// Of each key what became of it: of several together, all of them say the same.
+fn came_json<'c>(change: &'c JointChange<'_>, came: Option<&'c ActualChange>) -> impl Iterator<Item = Value> + 'c {
+    let of_key = move |(key, came): (&&str, &ActualChange)| {
+        let with: Vec<_> = change.keys.iter().filter(|other| *other != key).collect();
+        json!({ "key": key, "with": with, "basis": "measured", "billed": came })
+    };
+    came.into_iter().flat_map(move |came| change.keys.iter().map(move |key| (key, came))).map(of_key)
 }
 
 fn instant(ms: Millis) -> Option<String> {

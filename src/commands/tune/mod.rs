@@ -10,6 +10,7 @@ mod gate;
 pub mod history;
 mod lenders;
 mod profiles;
+mod reach;
 mod realised;
 mod refreshed;
 mod rules;
@@ -59,7 +60,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Command::Backtest(args) => backtest::run(args, context),
         Command::Search(args) => search::run(args, context),
         Command::Show(args) => show::run(args, context),
-        Command::History(args) => realised::history(args, context),
+        Command::History(args) => history::run(args, context),
         Command::Undo(args) => undo::run(args, context),
         Command::Rules(args) => rules::run(args, context),
     }

@@ -32,6 +32,7 @@ use crate::settings::{Effective, Settings, SettingsFile, View};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
+use crate::whatif::client::LeverValue;
 use crate::whatif::workload::Workload;
 
 /// Search the pipeline's configuration and Claude Code's own settings for the few changes that save most.
@@ -127,17 +128,22 @@ fn found(args: &Args, searched: &Searched<'_>, reaches: &Reaches, input: &mut In
     input.remember(&question, make)
 }
 
-/// The same of Claude Code's own settings, beside what the user has set; nothing without requests.
-fn of_client(input: &mut Input, context: &Context<'_>) -> Result<Vec<claude::ChosenValue>> {
+/// What the user has set already in Claude Code; nothing where that cannot be read.
+pub fn standing(input: &mut Input, context: &Context<'_>) -> Result<Vec<LeverValue>> {
     let levers = Levers::load(&input.data)?;
     let places = context.env.claude_places();
     let layers = places.file(SettingsScope::User).map(|path| SettingsLayers::load(&places, SettingsScope::User, &path));
     let standing = layers.map_or(Ok(Vec::new()), |layers| rules::claude::standing(&layers?, &levers));
     // The client leaves a broken file out.
-    let standing = standing.unwrap_or_else(|why| {
+    Ok(standing.unwrap_or_else(|why| {
         input.notes.push(format!("settings are taken as not set: {}", why.message));
         Vec::new()
-    });
+    }))
+}
+
+/// The same of Claude Code's own settings, beside what the user has set; nothing without requests.
+fn of_client(input: &mut Input, context: &Context<'_>) -> Result<Vec<claude::ChosenValue>> {
+    let standing = standing(input, context)?;
     let make = |input: &mut Input| {
         let timeline = input.timeline(TimelineDetail::default())?;
         if timeline.requests.is_empty() {

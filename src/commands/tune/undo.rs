@@ -15,6 +15,7 @@ use crate::settings::claude::file::{ClaudeFile, name_of};
 use crate::settings::claude::reversal::{claude_entry, journal_of_all, reverse_claude};
 use crate::settings::entries::{Journal, JournalChange, JournalEntry};
 use crate::settings::journal::WrittenFile;
+use crate::settings::reversal::KeptKey;
 use crate::settings::{
     Reversal, SettingsFile, journal_entry, journal_of, journal_path, reverse, unified_diff, write_noted,
 };
@@ -127,11 +128,25 @@ impl UndoTarget {
         }
     }
 
+    /// Takes back of an entry what no later one changed again: it may have come to the same value for another reason.
     fn reverse(&self, entry: &JournalEntry) -> Result<Reversal> {
-        match &self.file {
-            UndoFile::Pipeline(file) => reverse(file, entry),
-            UndoFile::Claude(file) => reverse_claude(file, entry),
+        let later = self.journal.changed_later(&entry.id);
+        let mut own = entry.clone();
+        if !later.is_empty() {
+            own.changes.retain(|change| !later.contains_key(change.key.as_str()));
+            own.restore = None;
         }
+        let mut reversal = match &self.file {
+            UndoFile::Pipeline(file) => reverse(file, &own)?,
+            UndoFile::Claude(file) => reverse_claude(file, &own)?,
+        };
+        let kept = |(key, by): (&str, &JournalEntry)| KeptKey {
+            key: key.to_owned(),
+            reason: format!("was changed again by {} on {}", by.id, date(by.at_ms)),
+        };
+        reversal.is_edited |= !later.is_empty();
+        reversal.kept.extend(later.into_iter().map(kept));
+        Ok(reversal)
     }
 }
 
@@ -231,7 +246,7 @@ impl Undo<'_> {
             UndoFile::Pipeline(file) => journal_entry(now_ms, "tune undo", file, text, changes)?,
             UndoFile::Claude(file) => claude_entry(now_ms, "tune undo", file, &target.place, text, changes)?,
         };
-        undo.undoes = Some(entry.id.clone());
+        (undo.undoes, undo.reach) = (Some(entry.id.clone()), entry.reach);
         write_noted(&target.file(), text, &undo)
     }
 

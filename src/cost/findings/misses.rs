@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
-use crate::cost::findings::thresholds::Miss;
+use crate::cost::findings::levers::Assignment;
+use crate::cost::findings::thresholds::{Miss, ThreadKind};
 use crate::cost::findings::{BillEvidence, Case, FindingBasis};
+use crate::logs::trace::Place;
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::causes::Loss;
+use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::bill;
 use crate::whatif::sim::figures::Sides;
 
@@ -40,8 +43,31 @@ fn case(
         advice: miss.advice.clone().into(),
         counts,
         unless: miss.unless.clone(),
+        spared_by: spared_by(evidence, miss, of_cause()),
         is_actionable: miss.is_habit,
         sides,
         ..Case::of(FindingBasis::Billed, &["what-if", "prompt-cache"])
     })
+}
+
+/// The lifetimes of an hour that spare such losses where they are set; nothing if what they do not spare is enough for a finding.
+fn spared_by<'l>(
+    evidence: &BillEvidence<'_>,
+    miss: &Miss,
+    losses: impl Iterator<Item = &'l Loss> + Clone,
+) -> Vec<Assignment> {
+    let (timeline, priors) = (&evidence.workload.timeline, &evidence.simulator.priors);
+    let is_of = |loss: &Loss, of: ThreadKind| {
+        let chain = timeline.requests[loss.request as usize].chain;
+        (timeline.chains[chain as usize].place == Place::Main) == (of == ThreadKind::Main)
+    };
+    // What was written for an hour expires behind it.
+    let is_spared = |loss: &&Loss| priors[loss.request as usize].idle <= CacheLifetime::Hour.millis();
+    let left = losses.clone().filter(|loss| !is_spared(loss)).map(|loss| loss.cost_lost.nano_usd as f64 / 1e9);
+    if left.sum::<f64>() >= evidence.sheet.share_min * evidence.billed_usd {
+        return Vec::new();
+    }
+    let spares = miss.spared_by.iter().filter(|longer| losses.clone().any(|loss| is_of(loss, longer.of)));
+    let levers = spares.filter_map(|longer| evidence.owned(&longer.rule).first().copied());
+    levers.map(|lever| Assignment { lever: lever.name.clone(), value: CacheLifetime::Hour.into_str().into() }).collect()
 }

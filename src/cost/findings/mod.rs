@@ -157,6 +157,8 @@ pub struct Case {
     pub advice_in: BTreeMap<&'static str, Advice>,
     /// What is to be set, if it is one setting for everything.
     pub sets: Vec<Assignment>,
+    /// What has spared it since, where it is set by now; nothing where enough is left that it does not spare.
+    pub spared_by: Vec<Assignment>,
     /// Arguments of the command that its figures come from; none where the evidence is all there is.
     pub source: Vec<String>,
     /// On what it rests.
@@ -186,6 +188,7 @@ impl Case {
             advice: Advice::default(),
             advice_in: BTreeMap::new(),
             sets: Vec::new(),
+            spared_by: Vec::new(),
             source: source.iter().map(|&word| word.to_owned()).collect(),
             basis,
             counts: BTreeMap::new(),

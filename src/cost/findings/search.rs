@@ -34,6 +34,9 @@ pub struct BillFinding {
     pub update: Option<String>,
     /// What is to be set, if it is one setting for everything.
     pub sets: Vec<Assignment>,
+    /// What has spared it since, where it is set by now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spared_by: Vec<Assignment>,
     /// Arguments of the command that its figures come from.
     pub source: Vec<String>,
     /// On what it rests.
@@ -226,6 +229,7 @@ fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, 
         advice: advice.words.clone(),
         update: advice.update.clone(),
         sets: if in_parts.is_none() { case.sets.clone() } else { Vec::new() },
+        spared_by: case.spared_by.clone(),
         source: case.source.clone(),
         basis: case.basis,
         count,

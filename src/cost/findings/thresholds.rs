@@ -166,6 +166,9 @@ pub struct Miss {
     pub id: Option<String>,
     /// Not told beside the finding of this name.
     pub unless: Option<String>,
+    /// Lifetimes of an hour that would have spared it, where it was written for five minutes and came back within the hour.
+    #[serde(default)]
+    pub spared_by: Vec<LongerLifetime>,
     /// Whether somebody can do something about it.
     #[serde(default = "yes")]
     pub is_habit: bool,
@@ -174,6 +177,16 @@ pub struct Miss {
     /// What to do.
     #[serde(rename = "do")]
     pub advice: String,
+}
+
+/// A lifetime of an hour.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LongerLifetime {
+    /// Of which threads.
+    pub of: ThreadKind,
+    /// The rule of `tune claude-settings` that owns the lever.
+    pub rule: String,
 }
 
 fn yes() -> bool {

@@ -53,7 +53,7 @@ impl Question {
     }
 
     /// The value that a setting stands for; none if it is about another lever.
-    fn value(&self, setting: LeverValue) -> Option<Value> {
+    pub(super) fn value(&self, setting: LeverValue) -> Option<Value> {
         Some(setting.value()).filter(|value| (self.meant)(value) == Some(setting))
     }
 }

@@ -86,6 +86,17 @@ static QUESTIONS: [Question; 6] = [
     },
 ];
 
+/// The rule that asks about a lever, with what it is about; none if no rule does.
+pub(super) fn question(setting: LeverValue) -> Option<(&'static str, &'static str)> {
+    let asks = QUESTIONS.iter().find(|question| question.value(setting).is_some())?;
+    Some((asks.rule, asks.subject))
+}
+
+/// Whether a rule asks several questions.
+pub(super) fn asks_several(rule: &str) -> bool {
+    QUESTIONS.iter().filter(|question| question.rule == rule).count() > 1
+}
+
 fn asked(rule: &str, facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     QUESTIONS.iter().filter(|question| question.rule == rule).map(|question| judge(facts, sheet, question)).collect()
 }

@@ -34,17 +34,18 @@ impl ClaudePlaces {
             SettingsScope::Project => {
                 self.project.as_ref().map(|project| project.join(".claude").join("settings.json"))
             }
-            SettingsScope::Local => self.root().map(|root| root.join(".claude").join("settings.local.json")),
+            SettingsScope::Local => {
+                self.project.as_ref().map(|project| root_of(project).join(".claude").join("settings.local.json"))
+            }
             SettingsScope::Managed => self.managed.clone(),
         }
     }
+}
 
-    /// The root of the git repository around the project, where Claude Code looks for what one person sets; else the
-    /// project itself.
-    fn root(&self) -> Option<PathBuf> {
-        let project = self.project.as_ref()?;
-        Some(project.ancestors().find(|place| place.join(".git").exists()).unwrap_or(project).to_owned())
-    }
+/// The root of the git repository around a directory, where Claude Code looks for what one person sets; else the directory
+/// itself.
+pub fn root_of(directory: &Path) -> &Path {
+    directory.ancestors().find(|place| place.join(".git").exists()).unwrap_or(directory)
 }
 
 /// What keeps a lever from having any effect.

@@ -2,6 +2,7 @@
 //! session by session, with what it would have broken.
 
 pub mod capped;
+pub mod joint;
 pub mod realised;
 pub mod thresholds;
 
@@ -52,7 +53,7 @@ pub enum LeverValue {
 }
 
 /// Which requests a lever concerns.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr, strum::EnumString)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum LeverPart {
     /// Those of main threads.
@@ -64,6 +65,11 @@ pub enum LeverPart {
 }
 
 impl LeverPart {
+    /// Whether some requests are of both.
+    pub fn meets(self, other: Self) -> bool {
+        self == other || [self, other].contains(&Self::All)
+    }
+
     fn has(self, is_main: bool) -> bool {
         match self {
             Self::Main => is_main,
@@ -231,7 +237,7 @@ impl LeverStudy {
     }
 }
 
-/// Tries levers on the sessions of a project, or on all, under the cache of the simulator. Whether answers count is its
+/// Tries levers on the sessions of some projects, or on all, under the cache of the simulator. Whether answers count is its
 /// matter as well. `standing` are settings that hold already.
 ///
 /// # Errors
@@ -240,11 +246,11 @@ pub fn study(
     simulator: &Simulator<'_>,
     workload: &Workload,
     data: &Data,
-    project: Option<Id>,
+    projects: Option<&BTreeSet<Id>>,
     standing: &[LeverValue],
 ) -> Result<LeverStudy> {
     let sheet = ClientThresholds::load(data)?;
-    let bench = LeverTrials::new(simulator, workload, &sheet, data, project)?;
+    let bench = LeverTrials::new(simulator, workload, &sheet, data, projects)?;
     // A run is as large as the log: of each only what it comes to is kept.
     let mut trials: Vec<Trial> = Vec::new();
     let of_ttl = sheet.ttl.values.par_iter().flat_map_iter(|&class| {
@@ -286,11 +292,11 @@ pub fn together(
     simulator: &Simulator<'_>,
     workload: &Workload,
     data: &Data,
-    project: Option<Id>,
+    projects: Option<&BTreeSet<Id>>,
     (settings, standing): (&[LeverValue], &[LeverValue]),
 ) -> Result<Vec<SettingSides>> {
     let sheet = ClientThresholds::load(data)?;
-    let bench = LeverTrials::new(simulator, workload, &sheet, data, project)?;
+    let bench = LeverTrials::new(simulator, workload, &sheet, data, projects)?;
     if standing.is_empty() {
         return Ok(bench.together(settings));
     }
@@ -307,14 +313,15 @@ fn living(oracle: &CacheRules, class: Option<CacheLifetime>) -> CacheRules {
 }
 
 /// The sessions with requests, earliest first.
-fn order(timeline: &Timeline, project: Option<Id>) -> Vec<u32> {
+fn order(timeline: &Timeline, projects: Option<&BTreeSet<Id>>) -> Vec<u32> {
     let has_requests: BTreeSet<u32> = timeline
         .requests
         .iter()
         .filter(|request| request.context() > 0)
         .map(|request| timeline.chains[request.chain as usize].session)
         .collect();
-    let is_asked = |session: &u32| project.is_none_or(|wanted| timeline.sessions[*session as usize].project == wanted);
+    let is_asked =
+        |session: &u32| projects.is_none_or(|asked| asked.contains(&timeline.sessions[*session as usize].project));
     // Sessions stand in the order of their first records.
     has_requests.into_iter().filter(is_asked).collect()
 }
@@ -340,7 +347,7 @@ impl<'b> LeverTrials<'b> {
         workload: &'b Workload,
         sheet: &'b ClientThresholds,
         data: &Data,
-        project: Option<Id>,
+        projects: Option<&BTreeSet<Id>>,
     ) -> Result<Self> {
         let compaction = data.read("policies/compaction.toml", CompactionThresholds::parse)?;
         let params = PolicyConfigs::load(data)?.sheet(Policy::Compaction).params()?;
@@ -356,7 +363,7 @@ impl<'b> LeverTrials<'b> {
             params,
             tokens: workload.sizes.tokens.as_slice().into(),
             sizes: &workload.sizes.rules,
-            order: order(&workload.timeline, project),
+            order: order(&workload.timeline, projects),
         })
     }
 

@@ -1,6 +1,8 @@
 //! What became of a change of Claude Code's settings: what its requests were billed after it, over before it, held against
 //! requests that it does not concern (difference in differences), with an interval over sessions.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::base::bootstrap::{Resampling, TAIL, below, studentised};
@@ -8,8 +10,9 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::logs::timeline::requests::Timeline;
-use crate::logs::trace::{Millis, Place};
+use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::settings::entries::BillForecast;
+use crate::whatif::client::LeverPart;
 use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::Spent;
@@ -37,25 +40,23 @@ impl HistoryRules {
     }
 }
 
-/// What was changed, when, and for whom.
-#[derive(Clone, Copy, Debug)]
-pub struct SettingChange<'f> {
+/// A change of Claude Code's settings: when, and which requests it concerns.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SettingChange {
     /// When it was written.
     pub at: Millis,
-    /// When the next change of the same file was.
-    pub until: Millis,
-    /// The project that it concerns; none: all.
-    pub project: Option<Id>,
-    /// What was expected of it.
-    pub forecast: &'f BillForecast,
+    /// The projects whose requests it concerns; none: all.
+    pub projects: Option<BTreeSet<Id>>,
+    /// Which of their requests.
+    pub part: LeverPart,
 }
 
 /// What became of it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ActualChange {
-    /// Sessions that ended before the change.
+    /// Sessions that ended before the change, and began after the one before it.
     pub before: u64,
-    /// Sessions that began after it.
+    /// Sessions that began after it, and before the next one.
     pub after: u64,
     /// Cost per token of context (per request, of a change that makes contexts smaller) after over before, less one, over the
     /// same of what it does not concern; none while there are too few sessions.
@@ -64,7 +65,7 @@ pub struct ActualChange {
     pub lower: Option<f64>,
     /// Upper end.
     pub upper: Option<f64>,
-    /// What it was held against: `subagents`, `main`, `other projects`, or nothing.
+    /// What it was held against: `subagents`, `main threads`, `other projects`, or nothing.
     pub control: Option<&'static str>,
     /// What follows.
     pub verdict: CameTrue,
@@ -78,7 +79,8 @@ pub enum CameTrue {
     /// Too few sessions yet.
     #[strum(serialize = "too early")]
     TooEarly,
-    /// What happened fits what was told, and nothing, too.
+    /// What happened fits what was told, and nothing, too; or there was nothing to hold it against; or the next change came too
+    /// early.
     #[strum(serialize = "not clear yet")]
     NotClear,
     /// What happened fits what was told.
@@ -90,6 +92,116 @@ pub enum CameTrue {
     /// It saved less than told, beyond both intervals.
     #[strum(serialize = "did not come true")]
     No,
+}
+
+/// Requests that are compared.
+struct ComparedRequests {
+    projects: Option<BTreeSet<Id>>,
+    /// Whether they are those outside of these projects.
+    is_outside: bool,
+    part: LeverPart,
+}
+
+impl ComparedRequests {
+    /// Those that a change concerns.
+    fn of(change: &SettingChange) -> Self {
+        Self { projects: change.projects.clone(), is_outside: false, part: change.part }
+    }
+
+    /// Those that it is held against, with their name: of some projects the others for which nothing was set, else the other
+    /// chains; of everything none.
+    fn beside(change: &SettingChange, changes: &[SettingChange]) -> Option<(Self, &'static str)> {
+        let all = |part| Self { projects: None, is_outside: false, part };
+        match (change.projects.as_ref(), change.part) {
+            (Some(_), part) => {
+                let set = changes.iter().filter_map(|one| one.projects.as_ref());
+                let projects = Some(set.flatten().copied().collect());
+                Some((Self { projects, is_outside: true, part }, "other projects"))
+            }
+            (None, LeverPart::Main) => Some((all(LeverPart::Subagents), "subagents")),
+            (None, LeverPart::Subagents) => Some((all(LeverPart::Main), "main threads")),
+            (None, LeverPart::All) => None,
+        }
+    }
+
+    fn has(&self, project: Id, is_main: bool) -> bool {
+        self.part.has(is_main) && self.projects.as_ref().is_none_or(|own| own.contains(&project) != self.is_outside)
+    }
+
+    /// Whether a change concerns any of them.
+    fn meets(&self, change: &SettingChange) -> bool {
+        // Outside are only projects for which nothing was set.
+        let is_apart = |own: &BTreeSet<Id>, theirs: &BTreeSet<Id>| self.is_outside || theirs.is_disjoint(own);
+        self.part.meets(change.part)
+            && !self.projects.as_ref().zip(change.projects.as_ref()).is_some_and(|(own, theirs)| is_apart(own, theirs))
+    }
+}
+
+/// Which sessions of which requests are compared.
+struct Comparison {
+    of: ComparedRequests,
+    /// What does not concern the change; none where there is no such thing, or something else was changed for it at once.
+    beside: Option<(ComparedRequests, &'static str)>,
+    /// From the change before it on that concerns any of these requests, up to the next one.
+    span: (Option<Millis>, Millis, Option<Millis>),
+}
+
+impl Comparison {
+    /// `changes` are all that are known, in the order in which they were written.
+    fn new(changes: &[SettingChange], place: usize) -> Self {
+        let change = &changes[place];
+        let others = || changes.iter().enumerate().filter(|(other, _)| *other != place);
+        let is_clean = |(requests, _): &(ComparedRequests, _)| {
+            !others().any(|(_, other)| other.at == change.at && requests.meets(other))
+        };
+        let (of, beside) = (ComparedRequests::of(change), ComparedRequests::beside(change, changes).filter(is_clean));
+        let is_met = |other: &SettingChange| {
+            of.meets(other) || beside.as_ref().is_some_and(|(requests, _)| requests.meets(other))
+        };
+        let times = |is_earlier: bool| {
+            let met = others().filter(move |(other, one)| (*other < place) == is_earlier && is_met(one));
+            met.map(|(_, one)| one.at)
+        };
+        let span = (times(true).max(), change.at, times(false).min());
+        Self { of, beside, span }
+    }
+
+    /// Sessions that ended before the change, and that began after it.
+    fn sides(&self, timeline: &Timeline, prices: &Prices) -> [Vec<SideSums>; 2] {
+        let tariff = Tariff::new(prices, &timeline.names);
+        let mut sums = vec![SideSums::default(); timeline.sessions.len()];
+        let mut ends = vec![NO_TIME; timeline.sessions.len()];
+        // What makes contexts smaller shows per request, what makes them cheaper per token.
+        let per_request = self.of.part == LeverPart::All;
+        for request in timeline.requests.iter().filter(|request| request.context() > 0) {
+            let chain = &timeline.chains[request.chain as usize];
+            let session = chain.session as usize;
+            ends[session] = request.end.max(ends[session]);
+            let (project, is_main) = (timeline.sessions[session].project, chain.place == Place::Main);
+            let side = if self.of.has(project, is_main) {
+                &mut sums[session].of
+            } else if self.beside.as_ref().is_some_and(|(requests, _)| requests.has(project, is_main)) {
+                &mut sums[session].beside
+            } else {
+                continue;
+            };
+            let spent = Spent { output: request.usage.output, ..bill::spent(request, CacheLifetime::FiveMinutes) };
+            // Input-equivalent tokens, so that another model is no other cost.
+            side[0] += tariff.cost(request.model, request.start, &spent).units as f64;
+            side[1] += if per_request { 1.0 } else { request.context() as f64 };
+        }
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let (since, at, until) = self.span;
+        let sessions = timeline.sessions.iter().map(|session| session.ts_first).zip(ends).zip(sums);
+        for ((first, end), sums) in sessions.filter(|((first, end), _)| *first != NO_TIME && *end != NO_TIME) {
+            if end < at && since.is_none_or(|since| first >= since) {
+                before.push(sums);
+            } else if first >= at && until.is_none_or(|until| first < until) {
+                after.push(sums);
+            }
+        }
+        [before, after]
+    }
 }
 
 /// Cost and what it is divided by, of what the change concerns and of what it does not.
@@ -108,103 +220,62 @@ impl SideSums {
     }
 }
 
-/// Holds a forecast against what was billed.
+/// Holds the forecast of one of the changes against what was billed. `changes` are all that are known, in the order in which they
+/// were written.
 pub fn realised(
     timeline: &Timeline,
     prices: &Prices,
-    change: &SettingChange<'_>,
+    (changes, place): (&[SettingChange], usize),
+    forecast: &BillForecast,
     rules: &HistoryRules,
 ) -> ActualChange {
-    let (before, after) = sides(timeline, prices, change);
-    let (count_before, count_after) = (count(&before), count(&after));
-    let has_control = before.iter().chain(&after).any(|sums| sums.beside[1] > 0.0);
-    let control = has_control.then_some(match (change.forecast.part.as_str(), change.project) {
-        (_, Some(_)) => "other projects",
-        ("main", None) => "subagents",
-        _ => "main threads",
-    });
+    let comparison = Comparison::new(changes, place);
+    let [mut before, mut after] = comparison.sides(timeline, prices);
+    let counts =
+        |has: fn(&SideSums) -> bool| [&before, &after].map(|side| side.iter().filter(|one| has(one)).count() as u64);
+    let is_enough = |[before, after]: [u64; 2]| before >= rules.before_min && after >= rules.after_min;
+    let (of, beside) = (counts(|one| one.of[1] > 0.0), counts(|one| one.beside[1] > 0.0));
+    let control = comparison.beside.map(|(_, name)| name).filter(|_| is_enough(beside));
+    if control.is_none() {
+        before.iter_mut().chain(&mut after).for_each(|one| one.beside = [0.0; 2]);
+    }
     let early = ActualChange {
-        before: count_before,
-        after: count_after,
+        before: of[0],
+        after: of[1],
         change: None,
         lower: None,
         upper: None,
         control,
-        verdict: CameTrue::TooEarly,
+        // Behind the next change there is nothing to wait for.
+        verdict: if comparison.span.2.is_some() { CameTrue::NotClear } else { CameTrue::TooEarly },
     };
-    if count_before < rules.before_min || count_after < rules.after_min {
-        return early;
-    }
-    let Some((told, lower, upper)) = interval(&before, &after, &rules.resampling) else { return early };
-    let forecast = change.forecast;
-    let verdict = if lower > forecast.upper {
-        CameTrue::No
-    } else if upper < forecast.lower {
-        CameTrue::Better
-    } else if upper < 0.0 {
-        CameTrue::Yes
-    } else {
-        CameTrue::NotClear
+    let found = if is_enough(of) { interval(&before, &after, control.is_some(), &rules.resampling) } else { None };
+    let Some((told, lower, upper)) = found else { return early };
+    let verdict = match control {
+        // Whatever else changed meanwhile would do.
+        None => CameTrue::NotClear,
+        Some(_) if lower > forecast.upper => CameTrue::No,
+        Some(_) if upper < forecast.lower => CameTrue::Better,
+        Some(_) if upper < 0.0 => CameTrue::Yes,
+        Some(_) => CameTrue::NotClear,
     };
     ActualChange { change: Some(told), lower: Some(lower), upper: Some(upper), verdict, ..early }
-}
-
-fn count(sessions: &[SideSums]) -> u64 {
-    sessions.iter().filter(|sums| sums.of[1] > 0.0).count() as u64
-}
-
-/// Sessions that ended before the change, and that began after it.
-fn sides(timeline: &Timeline, prices: &Prices, change: &SettingChange<'_>) -> (Vec<SideSums>, Vec<SideSums>) {
-    let tariff = Tariff::new(prices, &timeline.names);
-    let mut sums = vec![SideSums::default(); timeline.sessions.len()];
-    let mut ends = vec![Millis::MIN; timeline.sessions.len()];
-    // What makes contexts smaller shows per request, what makes them cheaper per token.
-    let per_request = change.forecast.part == "all";
-    for request in timeline.requests.iter().filter(|request| request.context() > 0) {
-        let chain = &timeline.chains[request.chain as usize];
-        let session = chain.session as usize;
-        ends[session] = request.end.max(ends[session]);
-        let is_project = change.project.is_none_or(|wanted| timeline.sessions[session].project == wanted);
-        let is_part = match change.forecast.part.as_str() {
-            "main" => chain.place == Place::Main,
-            "subagents" => chain.place != Place::Main,
-            _ => true,
-        };
-        let spent = Spent { output: request.usage.output, ..bill::spent(request, CacheLifetime::FiveMinutes) };
-        // Input-equivalent tokens, so that another model is no other cost.
-        let cost = tariff.cost(request.model, request.start, &spent).units as f64;
-        let pair = [cost, if per_request { 1.0 } else { request.context() as f64 }];
-        // A change for one project is held against the others, one for all against the other chains.
-        let side = match (is_project, is_part) {
-            (true, true) => Some(&mut sums[session].of),
-            (true, false) if change.project.is_none() => Some(&mut sums[session].beside),
-            (false, true) => Some(&mut sums[session].beside),
-            _ => None,
-        };
-        if let Some(side) = side {
-            (side[0], side[1]) = (side[0] + pair[0], side[1] + pair[1]);
-        }
-    }
-    let (mut before, mut after) = (Vec::new(), Vec::new());
-    for ((session, sums), end) in timeline.sessions.iter().zip(sums).zip(ends) {
-        if end < change.at {
-            before.push(sums);
-        } else if session.ts_first >= change.at && session.ts_first < change.until {
-            after.push(sums);
-        }
-    }
-    (before, after)
 }
 
 /// By how much what the change concerns became more expensive, over what it does not concern, less one, with both ends of
 /// its 95 % interval over sessions; none where one of the sides has no cost. Ratios are drawn by their logarithms: twice
 /// as expensive is as far off as half.
-fn interval(before: &[SideSums], after: &[SideSums], resampling: &Resampling) -> Option<(f64, f64, f64)> {
-    let (seen, error) = difference(before, after)?;
+fn interval(
+    before: &[SideSums],
+    after: &[SideSums],
+    has_control: bool,
+    resampling: &Resampling,
+) -> Option<(f64, f64, f64)> {
+    let (seen, error) = difference(before, after, has_control)?;
     let mut state = resampling.seed;
     let drawn = (0..resampling.samples).filter_map(|_| {
         let (before, after) = (sample(before, &mut state), sample(after, &mut state));
-        difference(&before, &after)
+        difference(&before, &after, has_control)
     });
     let (lower, upper) = studentised(seen, error?, drawn, TAIL)?;
     Some((seen.exp_m1(), lower.min(seen).exp_m1(), upper.max(seen).exp_m1()))
@@ -212,9 +283,8 @@ fn interval(before: &[SideSums], after: &[SideSums], resampling: &Resampling) ->
 
 /// The logarithm of that change, and its standard error: that of ratios of sums over sessions, by their linear terms
 /// (Cochran 1977, 6.3); none of a single session.
-fn difference(before: &[SideSums], after: &[SideSums]) -> Option<(f64, Option<f64>)> {
+fn difference(before: &[SideSums], after: &[SideSums], has_control: bool) -> Option<(f64, Option<f64>)> {
     let (sum_before, sum_after) = (SideSums::sum(before), SideSums::sum(after));
-    let has_control = ratio(sum_before.beside).is_some() && ratio(sum_after.beside).is_some();
     let level = |sums: &SideSums| {
         let beside = if has_control { ratio(sums.beside)? } else { 1.0 };
         Some((ratio(sums.of)? / beside).ln())
