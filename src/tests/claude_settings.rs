@@ -25,6 +25,8 @@ struct Kind {
     /// Characters of the result of each turn.
     result: usize,
     tool: &'static str,
+    /// Whether the next call names what stands at the end of a result.
+    names: bool,
     agent: bool,
     cwd: String,
     sessions: u32,
@@ -33,7 +35,7 @@ struct Kind {
 impl Default for Kind {
     fn default() -> Self {
         let (version, tool, cwd) = ("2.1.290", "Bash", "/home/u/p".to_owned());
-        Self { version, pause: 20, hour: false, turns: 6, result: 900, tool, agent: false, cwd, sessions: 14 }
+        Self { version, pause: 20, hour: false, turns: 6, result: 900, tool, names: false, agent: false, cwd, sessions: 14 }
     }
 }
 
@@ -99,8 +101,15 @@ impl Teller<'_> {
         let input = json!({ "command": format!("step {turn}") });
         self.request(json!({ "type": "tool_use", "id": id, "name": self.kind.tool, "input": input }));
         let body: String = (0..).map(|n| format!("word {n} ")).take(self.kind.result / 7 + 1).collect();
-        let body = &body[..self.kind.result.min(body.len())];
+        let name = format!("module_{turn}_case_{}", turn * 7_919);
+        let tail = if self.kind.names { format!(" {name}") } else { String::new() };
+        let body = format!("{}{tail}", &body[..self.kind.result.min(body.len())]);
         self.push(user("", vec![json!({ "type": "tool_result", "tool_use_id": id, "content": body })]), body.len());
+        if self.kind.names {
+            let (id, input) = (format!("{id}-again"), json!({ "command": format!("test {name}") }));
+            self.request(json!({ "type": "tool_use", "id": id, "name": "Bash", "input": input }));
+            self.push(user("", vec![json!({ "type": "tool_result", "tool_use_id": id, "content": "ok" })]), 2);
+        }
         self.request(json!({ "type": "text", "text": "this step is done" }));
         self.second += i64::from(self.kind.pause);
     }
@@ -317,7 +326,8 @@ fn what_is_set_or_switched_off_already_is_no_advice() {
     }
 }
 
-/// Results of 25,000 characters are cut to the same preview under every limit that is tried.
+/// Results of 25,000 characters are cut to the same preview under every limit that is tried: the mildest is proposed, and
+/// none beside one that stands.
 #[test]
 fn a_value_that_is_as_good_as_the_best_stays() {
     let home = home_of(&Kind { turns: 7, result: 25_000, tool: "Bash", ..Kind::default() });
@@ -326,7 +336,7 @@ fn a_value_that_is_as_good_as_the_best_stays() {
         finding(&home, "S4", "shell output", &[])
     };
     let (beyond, as_good) = (standing(30_000), standing(8_000));
-    assert_eq!((&beyond["verdict"], &beyond["new"]), (&json!("propose"), &json!(4_000)), "{beyond:#}");
+    assert_eq!((&beyond["verdict"], &beyond["new"]), (&json!("propose"), &json!(20_000)), "{beyond:#}");
     assert_eq!(as_good["verdict"], "skip", "{as_good:#}");
     assert_eq!(as_good["reason"], "no value is cheaper than 8000, which is set already");
 }
@@ -348,14 +358,60 @@ fn an_effect_is_told_beside_what_is_set() {
     assert!(beside_the_log < beside[0] && beside[0] < beside[1] && beside[1] < 0.0, "{beside_the_log} {beside:?}");
 }
 
+/// Results of an MCP tool that fill a context, unless they are shown in part.
+fn filling() -> Kind {
+    Kind { turns: 16, result: 60_000, tool: "mcp__tracker__list", ..Kind::default() }
+}
+
+#[test]
+fn an_effect_is_told_beside_all_that_is_set() {
+    let home = home_of(&Kind { pause: 900, ..filling() });
+    let effect = |settings: &str, rule: &str, subject: &str| {
+        home.write(".claude/settings.json", settings);
+        let found = finding(&home, rule, subject, &[]);
+        (found["verdict"].as_str().unwrap().to_owned(), found["effect"]["of_bill"].as_f64().unwrap())
+    };
+    let (verdict, of_bill) = effect("{\"promptCacheTtl\": \"1h\"}", "S4", "results of MCP tools");
+    assert!(verdict == "propose" && -1.0 < of_bill && of_bill < 0.0, "{verdict} {of_bill}");
+    let window = |settings| effect(settings, "S3", "automatic compaction");
+    assert!(window("{}").1 < 0.0);
+    // No context grows that far.
+    assert_eq!(window("{\"env\": {\"MAX_MCP_OUTPUT_TOKENS\": \"5000\"}}"), ("hold".to_owned(), 0.0));
+}
+
+#[test]
+fn what_adds_nothing_beside_the_others_is_not_proposed() {
+    let home = home_of(&filling());
+    let report = home.json(&[&TUNE[..], &["--dry-run"]].concat());
+    let verdict = |rule: &str| {
+        let found = report["findings"].as_array().unwrap().iter().find(|row| row["rule"] == rule && row["effect"].is_object());
+        (found.unwrap()["verdict"].clone(), found.unwrap()["reason"].to_string())
+    };
+    let (window, why) = verdict("S3");
+    assert!(window == "hold" && why.contains("no effect beside the others"), "{report:#}");
+    let proposed = report["findings"].as_array().unwrap().iter().filter(|row| row["verdict"] == "propose");
+    assert!(proposed.count() == 1 && report["together"].is_null(), "{report:#}");
+}
+
+/// What a limit keeps back and the next step names is looked up, and carried along from there.
+#[test]
+fn a_limit_pays_for_what_it_keeps_back() {
+    let kind = Kind { turns: 7, result: 25_000, ..Kind::default() };
+    let (verdict, unnamed) = judged(kind.clone(), "S4", "shell output");
+    assert_eq!(verdict, "propose", "{unnamed:#}");
+    let (verdict, named) = judged(Kind { names: true, ..kind }, "S4", "shell output");
+    assert_eq!(verdict, "hold", "{named:#}");
+    assert!(named["reason"].as_str().unwrap().contains("loses"), "{named:#}");
+}
+
 #[test]
 fn long_results_are_shown_in_part_where_nobody_needs_the_rest() {
     let of = |tool: &'static str, result: usize| Kind { turns: 7, result, tool, ..Kind::default() };
     let (shell, mcp, read) = ("shell output", "results of MCP tools", "readings of files");
-    thrice("S4", shell, of("Bash", 25_000), of("Bash", 500), "2.1.260", "bashOutputMaxChars", &json!(4_000));
+    thrice("S4", shell, of("Bash", 25_000), of("Bash", 500), "2.1.260", "bashOutputMaxChars", &json!(20_000));
     let tool = "mcp__tracker__list";
     let key = "env.MAX_MCP_OUTPUT_TOKENS";
-    thrice("S4", mcp, of(tool, 60_000), of(tool, 500), "2.1.239", key, &json!("5000"));
+    thrice("S4", mcp, of(tool, 60_000), of(tool, 500), "2.1.239", key, &json!("15000"));
     let key = "env.CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS";
     thrice("S4", read, of("Read", 60_000), of("Read", 500), "2.0.99", key, &json!("5000"));
 }

@@ -36,7 +36,7 @@ use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::thresholds::ClientThresholds;
-use crate::whatif::client::{LeverStudy, study, together};
+use crate::whatif::client::{LeverStudy, LeverTrials};
 use crate::whatif::workload::{NO_USAGE, Workload, oracle};
 
 /// Try Claude Code's own settings on the logs, apply rules S1 to S8, write the settings that pay and print the diff.
@@ -118,7 +118,8 @@ fn judged(
     let simulator = input.pool.install(|| workload.with_answers(&cache));
     let levers = Levers::load(&input.data)?;
     let standing = claude::standing(&layers, &levers)?;
-    let study = input.pool.install(|| study(&simulator, &workload, &input.data, project, &standing))?;
+    let trials = input.pool.install(|| LeverTrials::new(&simulator, &workload, &input.data, project, &standing))?;
+    let study = input.pool.install(|| trials.study());
     let resampling = &workload.cells.resampling;
     let facts = SettingsFacts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
     let mut findings = judge_all(&facts, &input.data)?;
@@ -127,15 +128,9 @@ fn judged(
     let promised = statistics::effects(&input.data)?;
     let attempts = claude::effects::attempts(&study, earlier, &numbers, &promised);
     effects::hold_broken(&mut findings, &effects::rows(&attempts, &numbers, &promised));
-    let settings = claude::proposed_settings(&facts, &findings);
-    let together = match settings.len() {
-        0 | 1 => None,
-        _ => {
-            let all = (&settings[..], &standing[..]);
-            let sides = input.pool.install(|| together(&simulator, &workload, &input.data, project, all))?;
-            claude::together(&facts, &sides)
-        }
-    };
+    let together = input
+        .pool
+        .install(|| claude::settle(&facts, &mut findings, &input.data, |settings| trials.together(settings)))?;
     let together = together.filter(|together| !hold_what_the_best_does_alone(&mut findings, together));
     let changes: Vec<(KeyPath, Value)> =
         findings.iter().filter_map(proposed).map(|delta| (delta.key.clone(), findings::plain(&delta.to))).collect();

@@ -1,8 +1,6 @@
 //! One judgement for all levers that can be simulated: the value is chosen on the earlier sessions, and proposed if the
 //! later ones are cheaper with it by more than the simulation is off, and the client and the files let it have an effect.
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -12,7 +10,6 @@ use crate::base::key_path::KeyPath;
 use crate::base::numbers::counted;
 use crate::rules::RuleThresholds;
 use crate::rules::claude::SettingsFacts;
-use crate::rules::proposal::proposed;
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::{Lever, Levers};
 use crate::settings::entries::BillForecast;
@@ -65,10 +62,9 @@ impl Question {
 pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Question) -> Result<Finding> {
     let thresholds: Thresholds = sheet.thresholds()?;
     let study = facts.study;
-    let of_question = |trial: &Trial| question.value(trial.setting);
-    let trials = study.trials.iter().filter_map(|trial| Some((study.beside_standing(trial), of_question(trial)?)));
-    let trials: Vec<(Cow<'_, Trial>, Value)> = trials.collect();
-    let standing = study.standing.iter().find_map(of_question);
+    let trials: Vec<(&Trial, Value)> =
+        study.trials.iter().filter_map(|trial| Some((trial, question.value(trial.setting)?))).collect();
+    let standing = study.standing.iter().find_map(|setting| question.value(*setting));
     let sessions = trials
         .first()
         .map_or([0, 0], |(trial, _)| [true, false].map(|side| study.concerned(&trial.sessions, side).count() as u64));
@@ -84,7 +80,7 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
     let tried = trials.iter().filter_map(|(trial, value)| Some((study.sum(&trial.sessions, true).change()?, value)));
     let listed = tried.map(|(change, value)| format!("{} {:+.1} %", plain(value), 100.0 * change));
     evidence.counts = counts(&format!(" ({})", listed.collect::<Vec<_>>().join(", ")));
-    let best = study.chosen(trials.iter().map(|(trial, _)| &**trial));
+    let best = study.chosen(trials.iter().map(|(trial, _)| *trial));
     let best =
         best.and_then(|(change, best)| Some((change, trials.iter().find(|(trial, _)| trial.setting == best.setting)?)));
     let Some((change, (trial, value))) = best else {
@@ -162,23 +158,6 @@ fn too_little(
         .then(|| format!("{words} are {share:.2} % of the whole bill ({})", sheet.cite("of_bill_percent_min")))
 }
 
-/// The settings that are proposed.
-pub fn proposed_settings(facts: &SettingsFacts<'_>, findings: &[Finding]) -> Vec<LeverValue> {
-    let proposed = findings.iter().filter(|finding| proposed(finding).is_some() && finding.forecast.is_some());
-    let setting = |finding: &Finding| {
-        let trial = facts.study.trials.iter().find(|trial| {
-            of_trial(facts.study, facts.resampling, &facts.study.beside_standing(trial)) == finding.forecast
-        })?;
-        Some(trial.setting)
-    };
-    proposed.filter_map(setting).collect()
-}
-
-/// What several settings together, replayed session by session, say of the later sessions.
-pub fn together(facts: &SettingsFacts<'_>, sessions: &[SettingSides]) -> Option<BillForecast> {
-    forecast(facts.study, facts.resampling, LeverPart::All, sessions)
-}
-
 /// What a trial says of the later sessions.
 pub(super) fn of_trial(study: &LeverStudy, resampling: &Resampling, trial: &Trial) -> Option<BillForecast> {
     forecast(study, resampling, trial.setting.part(), &trial.sessions)
@@ -197,11 +176,7 @@ pub(super) fn forecast(
     let later = || study.concerned(tried, false);
     let pairs: Vec<(f64, f64)> = later().map(|(_, sides)| (measure(&sides.before), measure(&sides.after))).collect();
     let drawn = Drawn::new(&pairs, resampling)?;
-    let as_logged: f64 = study.sessions.iter().filter(|seen| !seen.is_earlier).map(|seen| measure(&seen.cost)).sum();
-    // The bill under what is set already, beside which the change is told.
-    let standing = study.standing.iter().flat_map(|trial| study.sessions.iter().zip(&trial.sessions));
-    let standing = standing.filter(|(seen, _)| !seen.is_earlier);
-    let bill = as_logged + standing.map(|(_, sides)| measure(&sides.after) - measure(&sides.before)).sum::<f64>();
+    let bill: f64 = study.sessions.iter().filter(|seen| !seen.is_earlier).map(|seen| measure(&seen.cost)).sum();
     let saved = measure(&all.after) - measure(&all.before);
     let thousand = all.requests.max(1) as f64 / 1_000.0;
     let times = || later().map(|(seen, _)| seen);
