@@ -18,6 +18,7 @@ const AT: Millis = NOON + 1_000_000_000;
 
 fn forecast(part: &str, change: f64) -> BillForecast {
     BillForecast {
+        unpriced: 0.0,
         part: part.to_owned(),
         change,
         lower: change - 0.05,

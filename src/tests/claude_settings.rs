@@ -35,7 +35,18 @@ struct Kind {
 impl Default for Kind {
     fn default() -> Self {
         let (version, tool, cwd) = ("2.1.290", "Bash", "/home/u/p".to_owned());
-        Self { version, pause: 20, hour: false, turns: 6, result: 900, tool, names: false, agent: false, cwd, sessions: 14 }
+        Self {
+            version,
+            pause: 20,
+            hour: false,
+            turns: 6,
+            result: 900,
+            tool,
+            names: false,
+            agent: false,
+            cwd,
+            sessions: 14,
+        }
     }
 }
 
@@ -384,7 +395,8 @@ fn what_adds_nothing_beside_the_others_is_not_proposed() {
     let home = home_of(&filling());
     let report = home.json(&[&TUNE[..], &["--dry-run"]].concat());
     let verdict = |rule: &str| {
-        let found = report["findings"].as_array().unwrap().iter().find(|row| row["rule"] == rule && row["effect"].is_object());
+        let found =
+            report["findings"].as_array().unwrap().iter().find(|row| row["rule"] == rule && row["effect"].is_object());
         (found.unwrap()["verdict"].clone(), found.unwrap()["reason"].to_string())
     };
     let (window, why) = verdict("S3");

@@ -31,12 +31,12 @@ use crate::settings::claude::reversal::claude_entry;
 use crate::settings::entries::{BillForecast, JournalChange};
 use crate::settings::finding::{Finding, Verdict};
 use crate::settings::{journal_path, unified_diff, write_noted};
-use crate::shell::arguments::Exit;
+use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::chosen::PolicyConfigs;
-use crate::whatif::client::thresholds::ClientThresholds;
-use crate::whatif::client::{LeverStudy, LeverTrials};
+use crate::whatif::client::thresholds::{ClientThresholds, Versions, client_words, versions};
+use crate::whatif::client::{LeverStudy, LeverTrials, OwnSettings};
 use crate::whatif::workload::{NO_USAGE, Workload, oracle};
 
 /// Try Claude Code's own settings on the logs, apply rules S1 to S8, write the settings that pay and print the diff.
@@ -82,7 +82,8 @@ struct SettingsStudy {
 
 /// Reads, simulates, judges, shows, writes.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let (scope, places) = (args.scope, context.env.claude_places());
+    let places = context.env.claude_places();
+    let scope = places.scope(args.scope);
     let no_place = || Error::failed("no place for the settings: HOME is not set").hint("--output names the file");
     let path = args.output.clone().or_else(|| places.file(scope)).ok_or_else(no_place)?;
     let journal = journal_path(&config_path(None, context)?);
@@ -98,7 +99,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             None => input.nothing_in_window("requests to a model"),
         });
     }
-    let found = judged(scope, layers, &places, timeline, &input)?;
+    let project = (scope != SettingsScope::User).then(|| places.project.as_deref().map(project_id)).flatten();
+    let clients = clients(args, project, &timeline, &input, context)?;
+    let found = judged(scope, layers, (&places, project), (timeline, clients), &input)?;
     input.tell(&args.asked.output, context)?;
     context.show(|context| show(args, context, &found, &input))?;
     conclude(args, context, &found, &journal, &input)
@@ -107,11 +110,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 fn judged(
     scope: SettingsScope,
     layers: SettingsLayers,
-    places: &ClaudePlaces,
-    timeline: Timeline,
+    (places, project): (&ClaudePlaces, Option<Id>),
+    (timeline, clients): (Timeline, Versions),
     input: &Input,
 ) -> Result<SettingsStudy> {
-    let project = (scope != SettingsScope::User).then(|| places.project.as_deref().map(project_id)).flatten();
     let uses = uses(&timeline, project, servers(scope, places)?);
     let workload = Workload::new(timeline, None, &input.data, false, true)?;
     let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
@@ -119,7 +121,8 @@ fn judged(
     let levers = Levers::load(&input.data)?;
     let standing = claude::standing(&layers, &levers)?;
     let trials = input.pool.install(|| LeverTrials::new(&simulator, &workload, &input.data, project, &standing))?;
-    let study = input.pool.install(|| trials.study());
+    let study =
+        LeverStudy { versions: clients, own: own(scope, places, &levers), ..input.pool.install(|| trials.study()) };
     let resampling = &workload.cells.resampling;
     let facts = SettingsFacts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
     let mut findings = judge_all(&facts, &input.data)?;
@@ -165,6 +168,39 @@ fn project_id(path: &Path) -> Id {
     Id::pseudonym(directory(path.as_os_str().as_encoded_bytes()))
 }
 
+/// The client versions of the last weeks: of all logs of this scope, whatever part of them is asked about.
+fn clients(
+    args: &Args,
+    project: Option<Id>,
+    timeline: &Timeline,
+    input: &Input,
+    context: &mut Context<'_>,
+) -> Result<Versions> {
+    let days = ClientThresholds::load(&input.data)?.split.version_days;
+    let of = |timeline: &Timeline, now| versions(timeline, project, days, now);
+    let is_whole = args.asked.input.project.is_none() && input.window == window::ALL;
+    // A stream is read once.
+    if is_whole || args.asked.input.input_dir.iter().any(|dir| dir.as_os_str() == "-") {
+        return Ok(of(timeline, context.now_ms));
+    }
+    let asked = QuestionArgs {
+        input: InputArgs { project: None, ..args.asked.input.clone() },
+        window: WindowArgs::default(),
+        output: args.asked.output.clone(),
+    };
+    let mut all = asked.read(0, Some(TimelineDetail::default()), context)?;
+    Ok(of(&all.timeline(TimelineDetail::default())?, context.now_ms))
+}
+
+/// What the current project sets itself, where a file for all projects is asked about.
+fn own(scope: SettingsScope, places: &ClaudePlaces, levers: &Levers) -> Option<OwnSettings> {
+    let layers = SettingsLayers::of_project(places).filter(|_| scope == SettingsScope::User);
+    // The client leaves a broken file out.
+    let settings = claude::standing(&layers?, levers).unwrap_or_default();
+    let project = places.project.as_deref().filter(|_| !settings.is_empty())?;
+    Some(OwnSettings { project: project_id(project), settings })
+}
+
 /// The servers of the project's `.mcp.json`; none where no project is asked about.
 fn servers(scope: SettingsScope, places: &ClaudePlaces) -> Result<Option<Vec<String>>> {
     let Some(project) = places.project.as_ref().filter(|_| scope != SettingsScope::User) else { return Ok(None) };
@@ -176,6 +212,8 @@ fn servers(scope: SettingsScope, places: &ClaudePlaces) -> Result<Option<Vec<Str
 fn uses(timeline: &Timeline, project: Option<Id>, servers: Option<Vec<String>>) -> Uses {
     let mut uses = Uses { servers, ..Uses::default() };
     let is_asked = |session: u32| project.is_none_or(|wanted| timeline.sessions[session as usize].project == wanted);
+    // The texts of skills that are sent again after a compaction; nothing says in which session.
+    uses.skills = timeline.skipped.get("attachment:invoked_skills").copied().unwrap_or_default();
     for request in &timeline.requests {
         let chain = &timeline.chains[request.chain as usize];
         if !is_asked(chain.session) {
@@ -209,7 +247,14 @@ fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &I
         writeln!(context.err, "# settings: {} ({}){state}", layers.file.path.shown(), scope.into_str())?;
         let earlier = study.sessions.iter().filter(|seen| seen.is_earlier).count() as u64;
         let sessions = study.sessions.len() as u64;
-        let versions: Vec<&str> = study.versions.keys().map(String::as_str).collect();
+        let versions: Vec<&str> = study.versions.keys().map(|version| client_words(version)).collect();
+        if let (SettingsScope::User, Some(part)) = (scope, &args.asked.input.project) {
+            writeln!(
+                context.err,
+                "# these settings are of all your projects, and only those named like {part:?} are looked at; --scope project \
+                 sets them for one"
+            )?;
+        }
         if sessions == 0 {
             writeln!(context.err, "# no session of this scope in the logs: there is nothing to choose values by")?;
         } else {

@@ -3,7 +3,7 @@
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::rules::RuleThresholds;
-use crate::rules::claude::judge::{Thresholds, forecast};
+use crate::rules::claude::judge::{Thresholds, claimed, forecast};
 use crate::rules::claude::simulated::setting;
 use crate::rules::claude::{REGISTER, SettingsFacts};
 use crate::settings::entries::BillForecast;
@@ -44,7 +44,9 @@ pub fn settle(
                 idle = Some((adds, place, sheet.cite("of_bill_percent_min")));
             }
         }
-        let Some((adds, place, cite)) = idle else { return Ok(Some(whole)) };
+        let Some((adds, place, cite)) = idle else {
+            return Ok(Some(claimed(facts.study, &settings(None), &replay(&settings(None)), whole)));
+        };
         let percent = 100.0 * adds.max(0.0);
         let reason = format!("no effect beside the others: it adds {percent:.2} % of the whole bill ({cite})");
         findings[place].verdict = Verdict::Hold(reason);

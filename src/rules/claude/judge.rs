@@ -15,7 +15,7 @@ use crate::settings::claude::levers::{Lever, Levers};
 use crate::settings::entries::BillForecast;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::whatif::client::thresholds::known;
-use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, Trial};
+use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
 use crate::whatif::sim::cells::Drawn;
 use crate::whatif::sim::cost::Cost;
 
@@ -70,7 +70,9 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
         .map_or([0, 0], |(trial, _)| [true, false].map(|side| study.concerned(&trial.sessions, side).count() as u64));
     let [earlier, later] = sessions;
     let (chosen, judged) = (counted(earlier, "earlier session"), counted(later, "later one"));
-    let counts = |listed: &str| format!("chosen on {chosen}{listed}, judged on {judged}");
+    let is_own = study.own.as_ref().is_some_and(|own| trials.iter().any(|(trial, _)| own.sets(&[trial.setting])));
+    let apart = if is_own { "; this project sets it itself, so that its sessions save nothing" } else { "" };
+    let counts = |listed: &str| format!("chosen on {chosen}{listed}, judged on {judged}{apart}");
     let mut evidence = Evidence::of(counts(""), earlier + later);
     let finding = |verdict, evidence| Finding::new(question.rule, question.subject, verdict, evidence);
     if earlier.min(later) < thresholds.sessions_min {
@@ -110,7 +112,7 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
     let levers = question.levers.iter().filter_map(|name| facts.levers.named(name));
     let levers: Vec<&Lever> = levers.filter(|lever| lever.check(value).is_ok()).collect();
     let lever = match (known(&levers, &facts.study.versions), levers.first()) {
-        (Ok(lever), _) => lever,
+        (Ok(lever), _) => deciding(facts, lever, &levers)?,
         (Err(reason), None) => return Ok(held(reason, evidence)),
         (Err(update), Some(lever)) => {
             let setting = format!("{} = {}", lever.name, plain(value));
@@ -128,7 +130,39 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
     }
     evidence.threshold = Some(sheet.cite("of_bill_percent_min"));
     let verdict = Verdict::Propose(Delta { key, from: from.as_ref().map(as_toml), to: as_toml(&to) });
+    let forecast = forecast.map(|told| claimed(facts.study, &[trial.setting], &trial.sessions, told));
     Ok(Finding { forecast, ..finding(verdict, evidence) })
+}
+
+/// Of levers that do the same the one to be changed: the one that is known, unless the file itself holds another that every
+/// client knows as well and that wins over it.
+fn deciding<'l>(facts: &SettingsFacts<'_>, lever: &'l Lever, levers: &[&'l Lever]) -> Result<&'l Lever> {
+    for other in levers.iter().copied().filter(|other| lever.gives_way_to.contains(&other.name)) {
+        let held = other.key(None).map(|key| facts.layers.value(&key)).transpose()?.flatten();
+        let holds = held.is_some_and(|value| other.taken(&value).is_some());
+        if holds && known(&[other], &facts.study.versions).is_ok() {
+            return Ok(other);
+        }
+    }
+    Ok(lever)
+}
+
+/// What is told of some settings without the money of a project that sets one of them itself.
+pub(super) fn claimed(
+    study: &LeverStudy,
+    settings: &[LeverValue],
+    tried: &[SettingSides],
+    told: BillForecast,
+) -> BillForecast {
+    let Some(own) = study.own.as_ref().filter(|own| own.sets(settings)) else { return told };
+    let saved = |is_counted: &dyn Fn(&StudiedSession) -> bool| {
+        let later = study.concerned(tried, false).filter(|(seen, _)| is_counted(seen));
+        let (before, after) = later.map(|(_, sides)| *sides).sum::<SettingSides>().costs();
+        before as f64 - after as f64
+    };
+    let all = saved(&|_| true);
+    let share = if all == 0.0 { 0.0 } else { saved(&|seen| seen.project != own.project) / all };
+    BillForecast { of_bill: told.of_bill * share, usd: told.usd.map(|usd| usd * share), ..told }
 }
 
 /// Smaller shares are rounding.
@@ -191,6 +225,7 @@ pub(super) fn forecast(
         chosen_on: study.concerned(tried, true).count() as u64,
         sessions: pairs.len() as u64,
         span_ms: (times().map(|seen| seen.first).min()?, times().map(|seen| seen.last).max()?),
+        unpriced: all.unpriced as f64 / all.requests.max(1) as f64,
         hard_breaks: all.hard as f64 / thousand,
         soft_breaks: all.soft as f64 / thousand,
     })

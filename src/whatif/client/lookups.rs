@@ -38,8 +38,7 @@ pub fn lookups(timeline: &Timeline, limits: &[ResultLimit], tokens: &[u32], brea
     let is_unpaid = |one: &&Break| {
         one.class == BreakClass::RefLost || one.class == BreakClass::RereadPredicted && one.reading == NONE
     };
-    let unpaid: BTreeSet<(u32, u32)> =
-        breaks.iter().filter(is_unpaid).map(|one| (one.request, one.call)).collect();
+    let unpaid: BTreeSet<(u32, u32)> = breaks.iter().filter(is_unpaid).map(|one| (one.request, one.call)).collect();
     let mut found: BTreeMap<u32, LookUp> = BTreeMap::new();
     for reference in timeline.references.iter().filter(|known| unpaid.contains(&(known.request, known.call))) {
         if let Some(lost) = kept_back(timeline, limits, tokens, reference) {

@@ -12,6 +12,7 @@ use std::mem::discriminant;
 
 use serde_json::Value;
 
+use crate::base::id::Id;
 use crate::base::names::Sym;
 use crate::base::sums::adds_up;
 use crate::logs::trace::Millis;
@@ -99,6 +100,8 @@ impl LeverValue {
 pub struct SettingSides {
     /// Requests.
     pub requests: u64,
+    /// Those of them that have no price on one of the sides: no money tells of them.
+    pub unpriced: u64,
     /// Cost as simulated of what the log says, under what is set already.
     pub before: Cost,
     /// Cost with the setting, readings of what is lost included.
@@ -111,12 +114,17 @@ pub struct SettingSides {
     pub error_units: i128,
 }
 
-adds_up!(SettingSides: requests, before, after, hard, soft, error_units);
+adds_up!(SettingSides: requests, unpriced, before, after, hard, soft, error_units);
 
 impl SettingSides {
     /// How far the simulation is from the bill, as a share of it.
     pub fn error(&self) -> f64 {
         (self.error_units as f64 / self.before.units.max(1) as f64).abs()
+    }
+
+    /// Both costs, in money where anything has a price.
+    pub fn costs(&self) -> (u128, u128) {
+        self.before.beside(&self.after)
     }
 
     /// The change of cost, as a share; none without cost.
@@ -139,6 +147,8 @@ pub struct Trial {
 /// A session of the study.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct StudiedSession {
+    /// Whose it is.
+    pub project: Id,
     /// First record.
     pub first: Millis,
     /// End of its last request.
@@ -164,6 +174,24 @@ pub struct LeverStudy {
     pub versions: Versions,
     /// By how many percent sides have to differ at least.
     pub least_percent: f64,
+    /// A project that sets levers itself, where a file for all projects is asked about.
+    pub own: Option<OwnSettings>,
+}
+
+/// What the files of a project set: there a file for all projects does nothing about it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OwnSettings {
+    /// The project.
+    pub project: Id,
+    /// What it sets.
+    pub settings: Vec<LeverValue>,
+}
+
+impl OwnSettings {
+    /// Whether it sets the lever of one of some settings.
+    pub fn sets(&self, settings: &[LeverValue]) -> bool {
+        settings.iter().any(|setting| self.settings.iter().any(|own| own.is_of_lever(*setting)))
+    }
 }
 
 impl LeverStudy {

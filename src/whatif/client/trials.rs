@@ -10,7 +10,7 @@ use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::Timeline;
-use crate::logs::trace::Place;
+use crate::logs::trace::{Millis, Place};
 use crate::whatif::chosen::{Policy, PolicyConfigs};
 use crate::whatif::client::capped::{Capped, Limit, ResultLimit};
 use crate::whatif::client::lookups::{LookUp, lookups};
@@ -59,6 +59,8 @@ pub struct LeverTrials<'b> {
     compaction: CompactionThresholds,
     params: CompactionParams,
     tokens: Arc<[u32]>,
+    /// The project that is asked about; none: all.
+    project: Option<Id>,
     /// The sessions with requests, earliest first.
     order: Vec<u32>,
 }
@@ -138,6 +140,7 @@ impl<'b> LeverTrials<'b> {
             compaction: data.read("policies/compaction.toml", CompactionThresholds::parse)?,
             params: PolicyConfigs::load(data)?.sheet(Policy::Compaction).params()?,
             tokens: workload.sizes.tokens.as_slice().into(),
+            project,
             order: order(&workload.timeline, project),
         };
         let of_subagents =
@@ -165,7 +168,8 @@ impl<'b> LeverTrials<'b> {
             // each only what it comes to is kept.
             trials: settings.par_iter().with_max_len(1).map(|&setting| self.trial(setting)).collect(),
             standing: self.standing.clone(),
-            versions: versions(&self.workload.timeline, &self.order, self.sheet.split.version_days),
+            versions: versions(&self.workload.timeline, self.project, self.sheet.split.version_days, Millis::MAX),
+            own: None,
             least_percent: self.workload.winner_percent_min,
         }
     }
@@ -261,7 +265,12 @@ impl<'b> LeverTrials<'b> {
                 change(sides.entry((session, model)).or_default());
             }
         };
-        before.requests.iter().for_each(|priced| add(priced.request, &|sides| sides.requests += 1));
+        for priced in &before.requests {
+            add(priced.request, &|sides| {
+                sides.requests += 1;
+                sides.unpriced += u64::from(priced.cost.unpriced_tokens > 0);
+            });
+        }
         standing.costs(&before).for_each(|(request, cost)| add(request, &|sides| sides.before += cost));
         replayed.costs(&after).for_each(|(request, cost)| add(request, &|sides| sides.after += cost));
         let counted = |breaks: &[Break], add: &mut dyn FnMut(u32, &dyn Fn(&mut SettingSides)), by: fn(&mut u64)| {
@@ -294,8 +303,7 @@ impl<'b> LeverTrials<'b> {
         let write = |request: u32, tokens: u64| cost(request, &written(tokens, priors[request as usize].class));
         let read = |request: u32, tokens: u64| cost(request, &Spent { read: tokens, ..Spent::default() });
         let again = |request: u32| read(request, timeline.requests[request as usize].context());
-        let mut all: Vec<(u32, Cost)> =
-            penalties(breaks).map(|lost| write(lost.request, lost.reread_tokens)).collect();
+        let mut all: Vec<(u32, Cost)> = penalties(breaks).map(|lost| write(lost.request, lost.reread_tokens)).collect();
         let failed: BTreeSet<u32> =
             breaks.iter().filter(|one| one.class.strength() == Strength::Hard).map(|one| one.request).collect();
         all.extend(failed.into_iter().map(again));
@@ -311,11 +319,19 @@ impl<'b> LeverTrials<'b> {
         let (timeline, order) = (self.simulator.timeline, &self.order);
         let earlier = order.len() as u64 * self.sheet.split.earlier_percent / 100;
         let blank = |(place, &session): (usize, &u32)| {
-            let first = timeline.sessions[session as usize].ts_first;
+            let (first, project) =
+                (timeline.sessions[session as usize].ts_first, timeline.sessions[session as usize].project);
             let is_earlier = (place as u64) < earlier;
             (
                 session,
-                StudiedSession { first, last: first, cost: Cost::default(), subagents: Cost::default(), is_earlier },
+                StudiedSession {
+                    project,
+                    first,
+                    last: first,
+                    cost: Cost::default(),
+                    subagents: Cost::default(),
+                    is_earlier,
+                },
             )
         };
         let mut seen: BTreeMap<u32, StudiedSession> = order.iter().enumerate().map(blank).collect();
