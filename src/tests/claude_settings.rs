@@ -15,21 +15,21 @@ use crate::shell::arguments::Exit;
 
 /// A kind of session.
 #[derive(Clone)]
-struct Kind {
-    version: &'static str,
+pub(super) struct Kind {
+    pub(super) version: &'static str,
     /// Seconds between turns.
-    pause: u32,
+    pub(super) pause: u32,
     /// Whether what is written lives an hour.
-    hour: bool,
-    turns: u32,
+    pub(super) hour: bool,
+    pub(super) turns: u32,
     /// Characters of the result of each turn.
-    result: usize,
-    tool: &'static str,
+    pub(super) result: usize,
+    pub(super) tool: &'static str,
     /// Whether the next call names what stands at the end of a result.
-    names: bool,
-    agent: bool,
-    cwd: String,
-    sessions: u32,
+    pub(super) names: bool,
+    pub(super) agent: bool,
+    pub(super) cwd: String,
+    pub(super) sessions: u32,
 }
 
 impl Default for Kind {
@@ -127,7 +127,7 @@ impl Teller<'_> {
 }
 
 /// Writes sessions of a kind, a day apart each.
-fn told(home: &Home, kind: &Kind) {
+pub(super) fn told(home: &Home, kind: &Kind) {
     for number in 0..kind.sessions {
         let session = format!("s{number:02}");
         let teller = |is_agent| {
@@ -145,17 +145,17 @@ fn told(home: &Home, kind: &Kind) {
     }
 }
 
-const TUNE: [&str; 2] = ["tune", "claude-settings"];
+pub(super) const TUNE: [&str; 2] = ["tune", "claude-settings"];
 
 /// What a rule says about a subject.
-fn finding(home: &Home, rule: &str, subject: &str, more: &[&str]) -> Value {
+pub(super) fn finding(home: &Home, rule: &str, subject: &str, more: &[&str]) -> Value {
     let report = home.json(&[&TUNE[..], &["--dry-run"], more].concat());
     let found = report["findings"].as_array().unwrap().iter();
     let mut found = found.filter(|finding| finding["rule"] == rule && finding["subject"] == subject);
     found.next().unwrap_or_else(|| panic!("{rule} says nothing of {subject}: {report:#}")).clone()
 }
 
-fn judged(kind: Kind, rule: &str, subject: &str) -> (String, Value) {
+pub(super) fn judged(kind: Kind, rule: &str, subject: &str) -> (String, Value) {
     let home = Home::new();
     told(&home, &kind);
     let finding = finding(&home, rule, subject, &[]);
@@ -369,53 +369,6 @@ fn an_effect_is_told_beside_what_is_set() {
     assert!(beside_the_log < beside[0] && beside[0] < beside[1] && beside[1] < 0.0, "{beside_the_log} {beside:?}");
 }
 
-/// Results of an MCP tool that fill a context, unless they are shown in part.
-fn filling() -> Kind {
-    Kind { turns: 16, result: 60_000, tool: "mcp__tracker__list", ..Kind::default() }
-}
-
-#[test]
-fn an_effect_is_told_beside_all_that_is_set() {
-    let home = home_of(&Kind { pause: 900, ..filling() });
-    let effect = |settings: &str, rule: &str, subject: &str| {
-        home.write(".claude/settings.json", settings);
-        let found = finding(&home, rule, subject, &[]);
-        (found["verdict"].as_str().unwrap().to_owned(), found["effect"]["of_bill"].as_f64().unwrap())
-    };
-    let (verdict, of_bill) = effect("{\"promptCacheTtl\": \"1h\"}", "S4", "results of MCP tools");
-    assert!(verdict == "propose" && -1.0 < of_bill && of_bill < 0.0, "{verdict} {of_bill}");
-    let window = |settings| effect(settings, "S3", "automatic compaction");
-    assert!(window("{}").1 < 0.0);
-    // No context grows that far.
-    assert_eq!(window("{\"env\": {\"MAX_MCP_OUTPUT_TOKENS\": \"5000\"}}"), ("hold".to_owned(), 0.0));
-}
-
-#[test]
-fn what_adds_nothing_beside_the_others_is_not_proposed() {
-    let home = home_of(&filling());
-    let report = home.json(&[&TUNE[..], &["--dry-run"]].concat());
-    let verdict = |rule: &str| {
-        let found =
-            report["findings"].as_array().unwrap().iter().find(|row| row["rule"] == rule && row["effect"].is_object());
-        (found.unwrap()["verdict"].clone(), found.unwrap()["reason"].to_string())
-    };
-    let (window, why) = verdict("S3");
-    assert!(window == "hold" && why.contains("no effect beside the others"), "{report:#}");
-    let proposed = report["findings"].as_array().unwrap().iter().filter(|row| row["verdict"] == "propose");
-    assert!(proposed.count() == 1 && report["together"].is_null(), "{report:#}");
-}
-
-/// What a limit keeps back and the next step names is looked up, and carried along from there.
-#[test]
-fn a_limit_pays_for_what_it_keeps_back() {
-    let kind = Kind { turns: 7, result: 25_000, ..Kind::default() };
-    let (verdict, unnamed) = judged(kind.clone(), "S4", "shell output");
-    assert_eq!(verdict, "propose", "{unnamed:#}");
-    let (verdict, named) = judged(Kind { names: true, ..kind }, "S4", "shell output");
-    assert_eq!(verdict, "hold", "{named:#}");
-    assert!(named["reason"].as_str().unwrap().contains("loses"), "{named:#}");
-}
-
 #[test]
 fn long_results_are_shown_in_part_where_nobody_needs_the_rest() {
     let of = |tool: &'static str, result: usize| Kind { turns: 7, result, tool, ..Kind::default() };
@@ -437,7 +390,7 @@ fn hinted(rule: &str, subject: &str, more: &[&str], homes: [&Home; 3], other: &s
     assert!(too_old["reason"].as_str().unwrap().contains(&format!("; {old} was in use on ")), "{too_old:#}");
 }
 
-fn home_of(kind: &Kind) -> Home {
+pub(super) fn home_of(kind: &Kind) -> Home {
     let home = Home::new();
     let cwd = home.path("work").to_str().unwrap().to_owned();
     told(&home, &Kind { cwd, ..kind.clone() });
@@ -477,7 +430,7 @@ fn the_list_of_skills_the_retention_and_the_model_of_subagents_are_told_of() {
 }
 
 /// A log in which an hour pays, and settings.
-fn pausing(settings: &str) -> Home {
+pub(super) fn pausing(settings: &str) -> Home {
     let home = Home::new();
     told(&home, &Kind { pause: 900, ..Kind::default() });
     if !settings.is_empty() {
@@ -596,7 +549,7 @@ fn a_month_is_the_same_however_its_window_is_asked_for() {
 }
 
 /// Logs whose contexts grow, at a place where a project and a user have settings.
-fn growing() -> Home {
+pub(super) fn growing() -> Home {
     home_of(&Kind { turns: 45, result: 9_000, tool: "Fetch", version: "2.1.290", ..Kind::default() })
 }
 
