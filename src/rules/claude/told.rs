@@ -24,8 +24,11 @@ pub static S5: ClaudeRule = ClaudeRule {
 /// The lever that leaves servers of a project out.
 const DISABLED_SERVERS: &str = "disabledMcpjsonServers";
 
+/// Whether an entry of a list is about a server.
+type IsServer = fn(&str, &Value) -> bool;
+
 /// The levers that leave a server out, the first one to be told of, and what one of their entries is for it.
-const LEAVE_OUT: [(&str, fn(&str, &Value) -> bool); 3] = [
+const LEAVE_OUT: [(&str, IsServer); 3] = [
     (DISABLED_SERVERS, |server, entry| entry == server),
     ("deniedMcpServers", |server, entry| entry["serverName"] == server),
     ("permissions.deny", |server, entry| {

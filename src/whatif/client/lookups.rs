@@ -2,6 +2,7 @@
 //! it up where the client stored the rest, and has it in its context from then on.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use crate::logs::timeline::requests::{NONE, Reference, ReferenceKind, Timeline};
 use crate::whatif::client::capped::ResultLimit;
@@ -22,10 +23,15 @@ pub struct LookUp {
 impl LookUp {
     /// The later requests of the chain whose context in the log has the result.
     pub fn carried(self, timeline: &Timeline) -> impl Iterator<Item = u32> {
-        let chain = timeline.requests[self.request as usize].chain;
-        let later = (self.request + 1..).zip(&timeline.requests[self.request as usize + 1..]);
-        let of_chain = later.take_while(move |(_, request)| request.chain == chain).map(|(index, _)| index);
-        of_chain.filter(move |&index| ShownBlocks::to(timeline, index).contains(self.block))
+        let own = timeline.requests[self.request as usize].segment;
+        let chain = timeline.segments[own as usize].chain;
+        let later = (own..).zip(&timeline.segments[own as usize..]).take_while(move |(_, later)| later.chain == chain);
+        // The contexts of a segment only grow.
+        let has_result = move |requests: &Range<u32>| {
+            !requests.is_empty() && ShownBlocks::to(timeline, requests.start).contains(self.block)
+        };
+        let having = later.filter(move |(index, later)| *index == own || has_result(&later.requests));
+        having.flat_map(|(_, later)| later.requests.clone()).filter(move |request| *request > self.request)
     }
 }
 

@@ -273,17 +273,17 @@ impl<'b> LeverTrials<'b> {
         }
         standing.costs(&before).for_each(|(request, cost)| add(request, &|sides| sides.before += cost));
         replayed.costs(&after).for_each(|(request, cost)| add(request, &|sides| sides.after += cost));
-        let counted = |breaks: &[Break], add: &mut dyn FnMut(u32, &dyn Fn(&mut SettingSides)), by: fn(&mut u64)| {
+        // What breaks under what stands is not put down to the setting.
+        for (breaks, is_new) in [(&replayed.breaks, true), (&standing.breaks, false)] {
+            let step = |count: &mut u64| *count = if is_new { *count + 1 } else { count.saturating_sub(1) };
             for one in breaks.iter().filter(|one| !one.class.is_part_of_another()) {
                 add(one.request, &|sides| match one.class.strength() {
-                    Strength::Hard => by(&mut sides.hard),
-                    Strength::Soft => by(&mut sides.soft),
+                    Strength::Hard => step(&mut sides.hard),
+                    Strength::Soft => step(&mut sides.soft),
                     Strength::Bug => {}
                 });
             }
-        };
-        counted(&replayed.breaks, &mut add, |count| *count += 1);
-        counted(&standing.breaks, &mut add, |count| *count = count.saturating_sub(1));
+        }
         for priced in &self.blind.requests {
             let units = distance::apart(self.simulator, priced).units();
             add(priced.request, &|sides| sides.error_units += units);
