@@ -86,7 +86,7 @@ fn pin(
     let variants = KeyPath::from(["profiles", "llm", "variants"]);
     let now = facts.current.value(&active);
     let chosen = now.as_ref().and_then(Value::as_str).unwrap_or("auto");
-    if chosen != "auto" && chosen != name {
+    if chosen != "auto" && chosen != name && facts.current.line_by_hand(&active).is_some() {
         let reason = format!("`profiles.llm.active` is set to \"{chosen}\" by hand");
         return vec![finding(name, Verdict::Hold(reason), evidence.clone())];
     }
@@ -149,7 +149,7 @@ fn widen(
     let now = facts.current.value(&key);
     let listed = now.as_ref().and_then(Value::as_integer)?;
     let window = window.map(i64::from).filter(|&window| window > listed && used.prompt_tokens_max as i64 > listed)?;
-    let verdict = match facts.current.line(&key) {
+    let verdict = match facts.current.line_by_hand(&key) {
         Some(line) => Verdict::Hold(format!("`{key}` is set by hand in line {line}")),
         None => Verdict::Propose(Delta { key, from: now, to: Value::from(window) }),
     };

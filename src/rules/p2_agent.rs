@@ -80,7 +80,7 @@ fn verdict(
     if class == "default" {
         return Verdict::Skip("`auto` gives `default` to these sessions anyway".to_owned());
     }
-    if chosen != "auto" {
+    if chosen != "auto" && facts.current.line_by_hand(&key).is_some() {
         return Verdict::Hold(format!("`profiles.agent.active` is set to \"{chosen}\" by hand"));
     }
     Verdict::Propose(Delta { key, from: now, to: Value::from(class) })

@@ -148,15 +148,21 @@ pub fn forecast_words(forecast: &BillForecast) -> String {
     } else {
         String::new()
     };
+    let unpriced = match (forecast.usd, forecast.unpriced) {
+        (Some(_), share) if share > 0.0 => {
+            format!("; {} of these requests have no price and are left out", percent(share))
+        }
+        _ => String::new(),
+    };
     let sessions = counted(forecast.sessions, "later session");
     let off = percent(forecast.error);
     if [forecast.change, forecast.lower, forecast.upper].iter().all(|change| change.abs() < f64::EPSILON) {
         return format!(
-            "{part} cost the same in {sessions}{breaks}; the simulation is {off} off the bill there [replayed]"
+            "{part} cost the same in {sessions}{unpriced}{breaks}; the simulation is {off} off the bill there [replayed]"
         );
     }
     format!(
-        "{part} {} {} (change {} to {}, 95 % over {sessions}), {} of their whole bill{usd}; the simulation is {off} off \
+        "{part} {} {} (change {} to {}, 95 % over {sessions}), {} of their whole bill{usd}{unpriced}; the simulation is {off} off \
          the bill there{breaks} [replayed]",
         percent(forecast.change.abs()),
         side(forecast.change),

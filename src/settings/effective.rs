@@ -206,6 +206,8 @@ fn set(mut at: &mut Item, key: &KeyPath, value: &Value) -> Result<()> {
 pub struct View<'a> {
     file: &'a SettingsFile,
     leaves: BTreeMap<KeyPath, (Value, Origin)>,
+    /// What devboy wrote last, by key.
+    written: BTreeMap<String, String>,
 }
 
 impl<'a> View<'a> {
@@ -215,7 +217,14 @@ impl<'a> View<'a> {
     /// If the file does not fit together.
     pub fn of(file: &'a SettingsFile) -> Result<Self> {
         let leaves = Effective::resolve(file)?.leaves.into_iter();
-        Ok(Self { file, leaves: leaves.map(|(key, value, origin)| (key, (value, origin))).collect() })
+        let leaves = leaves.map(|(key, value, origin)| (key, (value, origin))).collect();
+        Ok(Self { file, leaves, written: BTreeMap::new() })
+    }
+
+    /// The same of a file of which is known what devboy wrote there ([`crate::settings::entries::Journal::written`]).
+    #[must_use]
+    pub fn after(self, written: BTreeMap<String, String>) -> Self {
+        Self { written, ..self }
     }
 
     /// The value that holds for a key, from the file or built in.
@@ -242,6 +251,13 @@ impl<'a> View<'a> {
     /// The line of the file in which the key stands; none when the value is built in or absent.
     pub fn line(&self, key: &KeyPath) -> Option<usize> {
         self.file.line_of(key)
+    }
+
+    /// The same of a value that devboy did not write: whoever set it keeps it.
+    pub fn line_by_hand(&self, key: &KeyPath) -> Option<usize> {
+        let spelled = self.file.get(key).map(|value| value.to_string().trim().to_owned());
+        let is_written = spelled.is_some() && self.written.get(&key.to_string()) == spelled.as_ref();
+        self.line(key).filter(|_| !is_written)
     }
 
     /// Whether the key, or a table around it, is marked `# pin`.

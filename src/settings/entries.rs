@@ -154,6 +154,9 @@ pub struct BillForecast {
     /// Dollars of these sessions that it would have saved; none where nothing has a price.
     #[serde(default)]
     pub usd: Option<f64>,
+    /// Share of these requests that have no price with it or without it: where others have one, nothing is told of them.
+    #[serde(default)]
+    pub unpriced: f64,
     /// By how much the simulation is off the bill there, as a share: no smaller change is told from none.
     pub error: f64,
     /// Sessions that the value was chosen on.
@@ -283,6 +286,21 @@ impl Journal {
         let changes = || self.entries.iter().zip(&standings).filter(|(entry, _)| entry.undoes.is_none());
         let whole = changes().rfind(|(_, standing)| standing.holds());
         whole.or_else(|| changes().rfind(|(_, standing)| !standing.is_undone())).map(|(entry, _)| entry)
+    }
+
+    /// What was written last of each key and not taken back, as TOML.
+    pub fn written(&self) -> BTreeMap<String, String> {
+        let mut written = BTreeMap::new();
+        let standings = self.standings();
+        let holding =
+            self.entries.iter().zip(&standings).filter(|(entry, standing)| entry.undoes.is_none() && standing.holds());
+        for change in holding.flat_map(|(entry, _)| &entry.changes) {
+            match &change.new {
+                Some(new) => written.insert(change.key.clone(), new.clone()),
+                None => written.remove(&change.key),
+            };
+        }
+        written
     }
 
     /// The last entry that is no undo itself, however it stands.

@@ -19,6 +19,7 @@ use crate::whatif::sim::money::Prices;
 
 fn forecast(part: &str, change: f64) -> BillForecast {
     BillForecast {
+        unpriced: 0.0,
         part: part.to_owned(),
         change,
         lower: change - 0.05,

@@ -15,23 +15,25 @@ use crate::shell::arguments::Exit;
 
 /// A kind of session.
 #[derive(Clone)]
-struct Kind {
-    version: &'static str,
+pub(super) struct Kind {
+    pub(super) version: &'static str,
     /// Seconds between turns.
-    pause: u32,
+    pub(super) pause: u32,
     /// Whether what is written lives an hour.
-    hour: bool,
-    turns: u32,
+    pub(super) hour: bool,
+    pub(super) turns: u32,
     /// Characters of the result of each turn.
-    result: usize,
-    tool: &'static str,
-    agent: bool,
-    cwd: String,
-    sessions: u32,
+    pub(super) result: usize,
+    pub(super) tool: &'static str,
+    /// Whether the next call names what stands at the end of a result.
+    pub(super) names: bool,
+    pub(super) agent: bool,
+    pub(super) cwd: String,
+    pub(super) sessions: u32,
     /// What their names begin with.
-    name: &'static str,
+    pub(super) name: &'static str,
     /// The day of the first one.
-    day: u32,
+    pub(super) day: u32,
 }
 
 impl Default for Kind {
@@ -44,6 +46,7 @@ impl Default for Kind {
             turns: 6,
             result: 900,
             tool,
+            names: false,
             agent: false,
             cwd,
             sessions: 14,
@@ -115,15 +118,22 @@ impl Teller<'_> {
         let input = json!({ "command": format!("step {turn}") });
         self.request(json!({ "type": "tool_use", "id": id, "name": self.kind.tool, "input": input }));
         let body: String = (0..).map(|n| format!("word {n} ")).take(self.kind.result / 7 + 1).collect();
-        let body = &body[..self.kind.result.min(body.len())];
+        let name = format!("module_{turn}_case_{}", turn * 7_919);
+        let tail = if self.kind.names { format!(" {name}") } else { String::new() };
+        let body = format!("{}{tail}", &body[..self.kind.result.min(body.len())]);
         self.push(user("", vec![json!({ "type": "tool_result", "tool_use_id": id, "content": body })]), body.len());
+        if self.kind.names {
+            let (id, input) = (format!("{id}-again"), json!({ "command": format!("test {name}") }));
+            self.request(json!({ "type": "tool_use", "id": id, "name": "Bash", "input": input }));
+            self.push(user("", vec![json!({ "type": "tool_result", "tool_use_id": id, "content": "ok" })]), 2);
+        }
         self.request(json!({ "type": "text", "text": "this step is done" }));
         self.second += i64::from(self.kind.pause);
     }
 }
 
 /// Writes sessions of a kind, a day apart each.
-fn told(home: &Home, kind: &Kind) {
+pub(super) fn told(home: &Home, kind: &Kind) {
     for number in 0..kind.sessions {
         let session = format!("{}{number:02}", kind.name);
         let teller = |is_agent| {
@@ -141,17 +151,17 @@ fn told(home: &Home, kind: &Kind) {
     }
 }
 
-const TUNE: [&str; 2] = ["tune", "claude-settings"];
+pub(super) const TUNE: [&str; 2] = ["tune", "claude-settings"];
 
 /// What a rule says about a subject.
-fn finding(home: &Home, rule: &str, subject: &str, more: &[&str]) -> Value {
+pub(super) fn finding(home: &Home, rule: &str, subject: &str, more: &[&str]) -> Value {
     let report = home.json(&[&TUNE[..], &["--dry-run"], more].concat());
     let found = report["findings"].as_array().unwrap().iter();
     let mut found = found.filter(|finding| finding["rule"] == rule && finding["subject"] == subject);
     found.next().unwrap_or_else(|| panic!("{rule} says nothing of {subject}: {report:#}")).clone()
 }
 
-fn judged(kind: Kind, rule: &str, subject: &str) -> (String, Value) {
+pub(super) fn judged(kind: Kind, rule: &str, subject: &str) -> (String, Value) {
     let home = Home::new();
     told(&home, &kind);
     let finding = finding(&home, rule, subject, &[]);
@@ -333,7 +343,8 @@ fn what_is_set_or_switched_off_already_is_no_advice() {
     }
 }
 
-/// Results of 25,000 characters are cut to the same preview under every limit that is tried.
+/// Results of 25,000 characters are cut to the same preview under every limit that is tried: the mildest is proposed, and
+/// none beside one that stands.
 #[test]
 fn a_value_that_is_as_good_as_the_best_stays() {
     let home = home_of(&Kind { turns: 7, result: 25_000, tool: "Bash", ..Kind::default() });
@@ -342,7 +353,7 @@ fn a_value_that_is_as_good_as_the_best_stays() {
         finding(&home, "S4", "shell output", &[])
     };
     let (beyond, as_good) = (standing(30_000), standing(8_000));
-    assert_eq!((&beyond["verdict"], &beyond["new"]), (&json!("propose"), &json!(4_000)), "{beyond:#}");
+    assert_eq!((&beyond["verdict"], &beyond["new"]), (&json!("propose"), &json!(20_000)), "{beyond:#}");
     assert_eq!(as_good["verdict"], "skip", "{as_good:#}");
     assert_eq!(as_good["reason"], "no value is cheaper than 8000, which is set already");
 }
@@ -368,10 +379,10 @@ fn an_effect_is_told_beside_what_is_set() {
 fn long_results_are_shown_in_part_where_nobody_needs_the_rest() {
     let of = |tool: &'static str, result: usize| Kind { turns: 7, result, tool, ..Kind::default() };
     let (shell, mcp, read) = ("shell output", "results of MCP tools", "readings of files");
-    thrice("S4", shell, of("Bash", 25_000), of("Bash", 500), "2.1.260", "bashOutputMaxChars", &json!(4_000));
+    thrice("S4", shell, of("Bash", 25_000), of("Bash", 500), "2.1.260", "bashOutputMaxChars", &json!(20_000));
     let tool = "mcp__tracker__list";
     let key = "env.MAX_MCP_OUTPUT_TOKENS";
-    thrice("S4", mcp, of(tool, 60_000), of(tool, 500), "2.1.239", key, &json!("5000"));
+    thrice("S4", mcp, of(tool, 60_000), of(tool, 500), "2.1.239", key, &json!("15000"));
     let key = "env.CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS";
     thrice("S4", read, of("Read", 60_000), of("Read", 500), "2.0.99", key, &json!("5000"));
 }
@@ -385,7 +396,7 @@ fn hinted(rule: &str, subject: &str, more: &[&str], homes: [&Home; 3], other: &s
     assert!(too_old["reason"].as_str().unwrap().contains(&format!("; {old} was in use on ")), "{too_old:#}");
 }
 
-fn home_of(kind: &Kind) -> Home {
+pub(super) fn home_of(kind: &Kind) -> Home {
     let home = Home::new();
     let cwd = home.path("work").to_str().unwrap().to_owned();
     told(&home, &Kind { cwd, ..kind.clone() });
@@ -425,7 +436,7 @@ fn the_list_of_skills_the_retention_and_the_model_of_subagents_are_told_of() {
 }
 
 /// A log in which an hour pays, and settings.
-fn pausing(settings: &str) -> Home {
+pub(super) fn pausing(settings: &str) -> Home {
     let home = Home::new();
     told(&home, &Kind { pause: 900, ..Kind::default() });
     if !settings.is_empty() {
@@ -544,7 +555,7 @@ fn a_month_is_the_same_however_its_window_is_asked_for() {
 }
 
 /// Logs whose contexts grow, at a place where a project and a user have settings.
-fn growing() -> Home {
+pub(super) fn growing() -> Home {
     home_of(&Kind { turns: 45, result: 9_000, tool: "Fetch", version: "2.1.290", ..Kind::default() })
 }
 

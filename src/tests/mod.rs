@@ -5,6 +5,7 @@ mod annotate;
 mod body_shapes;
 mod budget;
 mod calibration_population;
+mod claude_claims;
 mod claude_history;
 mod claude_json;
 mod claude_settings;

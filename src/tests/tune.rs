@@ -413,6 +413,28 @@ fn reports_are_equal_for_any_number_of_threads() {
 }
 
 #[test]
+fn a_model_that_devboy_pinned_gives_way_to_another() {
+    let home = Home::new();
+    let answers = |model: &str| {
+        for name in ["a", "b", "c"] {
+            let call = |number| CallLines { session: name, number, tool: "Read", input: "x", body: "x", model };
+            let text: String = (0..12).map(|number| call(number).text()).collect();
+            home.write(&format!(".claude/projects/p/{name}.jsonl"), text);
+        }
+        let outcome = home.run(&["tune", "from-claude-logs", "--explain"]);
+        assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+        (outcome.out, std::fs::read_to_string(home.config()).unwrap())
+    };
+    assert!(answers("claude-opus-4-6").1.contains("active = \"claude-opus-4.6\""));
+    let (out, text) = answers("claude-opus-4-5");
+    assert!(text.contains("active = \"claude-opus-4.5\""), "{out}");
+    // What a person puts there stays.
+    std::fs::write(home.config(), text.replace("active = \"claude-opus-4.5\"", "active = \"mine\"")).unwrap();
+    let (out, text) = answers("claude-opus-4-6");
+    assert!(text.contains("active = \"mine\"") && out.contains("set to \"mine\" by hand"), "{out}");
+}
+
+#[test]
 fn the_model_rule_needs_four_answers_in_five() {
     for (others, pinned) in [(2, true), (3, false)] {
         let home = Home::new();

@@ -31,12 +31,12 @@ use crate::settings::claude::reversal::{claude_entry, journal_of_all};
 use crate::settings::entries::{BillForecast, Journal, JournalChange, SettingsReach};
 use crate::settings::finding::{Finding, Verdict};
 use crate::settings::{journal_path, unified_diff, write_noted};
-use crate::shell::arguments::Exit;
+use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::chosen::PolicyConfigs;
-use crate::whatif::client::thresholds::ClientThresholds;
-use crate::whatif::client::{LeverStudy, study, together};
+use crate::whatif::client::thresholds::{ClientThresholds, Versions, client_words, versions};
+use crate::whatif::client::{LeverStudy, LeverTrials, OwnSettings};
 use crate::whatif::workload::{NO_USAGE, Workload, oracle};
 
 /// Try Claude Code's own settings on the logs, apply rules S1 to S8, write the settings that pay and print the diff.
@@ -83,7 +83,8 @@ struct SettingsStudy {
 
 /// Reads, simulates, judges, shows, writes.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let (scope, places) = (args.scope, context.env.claude_places());
+    let places = context.env.claude_places();
+    let scope = places.scope(args.scope);
     let no_place = || Error::failed("no place for the settings: HOME is not set").hint("--output names the file");
     let path = args.output.clone().or_else(|| places.file(scope)).ok_or_else(no_place)?;
     let config = config_path(None, context)?;
@@ -100,30 +101,32 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             None => input.nothing_in_window("requests to a model"),
         });
     }
-    let found = judged(scope, layers, &places, timeline, &input, &journal_of_all(&config)?)?;
+    let reach = reach::of_scope(scope, &places);
+    let projects = reach::projects(reach, &timeline, &input);
+    let clients = clients(args, projects.as_ref(), &timeline, &input, context)?;
+    let earlier = (reach, &journal_of_all(&config)?);
+    let found = judged((scope, &places, projects.as_ref()), layers, (timeline, clients), &input, earlier)?;
     input.tell(&args.asked.output, context)?;
     context.show(|context| show(args, context, &found, &input))?;
     conclude(args, context, &found, &journal, &input)
 }
 
 fn judged(
-    scope: SettingsScope,
+    (scope, places, projects): (SettingsScope, &ClaudePlaces, Option<&BTreeSet<Id>>),
     layers: SettingsLayers,
-    places: &ClaudePlaces,
-    timeline: Timeline,
+    (timeline, clients): (Timeline, Versions),
     input: &Input,
-    journal: &Journal,
+    (reach, journal): (SettingsReach, &Journal),
 ) -> Result<SettingsStudy> {
-    let reach = reach::of_scope(scope, places);
-    let projects = reach::projects(reach, &timeline, input);
-    let projects = projects.as_ref();
     let uses = uses(&timeline, projects, servers(scope, places)?);
     let workload = Workload::new(timeline, None, &input.data, false, true)?;
     let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
     let simulator = input.pool.install(|| workload.with_answers(&cache));
     let levers = Levers::load(&input.data)?;
     let standing = claude::standing(&layers, &levers)?;
-    let study = input.pool.install(|| study(&simulator, &workload, &input.data, projects, &standing))?;
+    let trials = input.pool.install(|| LeverTrials::new(&simulator, &workload, &input.data, projects, &standing))?;
+    let study =
+        LeverStudy { versions: clients, own: own(scope, places, &levers), ..input.pool.install(|| trials.study()) };
     let resampling = &workload.cells.resampling;
     let facts = SettingsFacts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
     let mut findings = judge_all(&facts, &input.data)?;
@@ -133,15 +136,9 @@ fn judged(
     let attempts =
         claude::effects::attempts(&study, earlier, &numbers, &promised, &claude::effects::changed(journal, reach));
     effects::hold_broken(&mut findings, &effects::rows(&attempts, &numbers, &promised));
-    let settings = claude::proposed_settings(&facts, &findings);
-    let together = match settings.len() {
-        0 | 1 => None,
-        _ => {
-            let all = (&settings[..], &standing[..]);
-            let sides = input.pool.install(|| together(&simulator, &workload, &input.data, projects, all))?;
-            claude::together(&facts, &sides)
-        }
-    };
+    let together = input
+        .pool
+        .install(|| claude::settle(&facts, &mut findings, &input.data, |settings| trials.together(settings)))?;
     let together = together.filter(|together| !hold_what_the_best_does_alone(&mut findings, together));
     let changes: Vec<(KeyPath, Value)> =
         findings.iter().filter_map(proposed).map(|delta| (delta.key.clone(), findings::plain(&delta.to))).collect();
@@ -171,6 +168,39 @@ fn hold_what_the_best_does_alone(all: &mut [Finding], together: &BillForecast) -
     true
 }
 
+/// The client versions of the last weeks: of all logs of this scope, whatever part of them is asked about.
+fn clients(
+    args: &Args,
+    projects: Option<&BTreeSet<Id>>,
+    timeline: &Timeline,
+    input: &Input,
+    context: &mut Context<'_>,
+) -> Result<Versions> {
+    let days = ClientThresholds::load(&input.data)?.split.version_days;
+    let of = |timeline: &Timeline, now| versions(timeline, projects, days, now);
+    let is_whole = args.asked.input.project.is_none() && input.window == window::ALL;
+    // A stream is read once.
+    if is_whole || args.asked.input.input_dir.iter().any(|dir| dir.as_os_str() == "-") {
+        return Ok(of(timeline, context.now_ms));
+    }
+    let asked = QuestionArgs {
+        input: InputArgs { project: None, ..args.asked.input.clone() },
+        window: WindowArgs::default(),
+        output: args.asked.output.clone(),
+    };
+    let mut all = asked.read(0, Some(TimelineDetail::default()), context)?;
+    Ok(of(&all.timeline(TimelineDetail::default())?, context.now_ms))
+}
+
+/// What the current project sets itself, where a file for all projects is asked about.
+fn own(scope: SettingsScope, places: &ClaudePlaces, levers: &Levers) -> Option<OwnSettings> {
+    let layers = SettingsLayers::of_project(places).filter(|_| scope == SettingsScope::User);
+    // The client leaves a broken file out.
+    let settings = claude::standing(&layers?, levers).unwrap_or_default();
+    let project = places.project.as_deref().filter(|_| !settings.is_empty())?;
+    Some(OwnSettings { project: reach::project_id(project), settings })
+}
+
 /// The servers of the project's `.mcp.json`; none where no project is asked about.
 fn servers(scope: SettingsScope, places: &ClaudePlaces) -> Result<Option<Vec<String>>> {
     let Some(project) = places.project.as_ref().filter(|_| scope != SettingsScope::User) else { return Ok(None) };
@@ -183,6 +213,8 @@ fn uses(timeline: &Timeline, projects: Option<&BTreeSet<Id>>, servers: Option<Ve
     let mut uses = Uses { servers, ..Uses::default() };
     let is_asked =
         |session: u32| projects.is_none_or(|asked| asked.contains(&timeline.sessions[session as usize].project));
+    // The texts of skills that are sent again after a compaction; nothing says in which session.
+    uses.skills = timeline.skipped.get("attachment:invoked_skills").copied().unwrap_or_default();
     for request in &timeline.requests {
         let chain = &timeline.chains[request.chain as usize];
         if !is_asked(chain.session) {
@@ -216,7 +248,14 @@ fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &I
         writeln!(context.err, "# settings: {} ({}){state}", layers.file.path.shown(), scope.into_str())?;
         let earlier = study.sessions.iter().filter(|seen| seen.is_earlier).count() as u64;
         let sessions = study.sessions.len() as u64;
-        let versions: Vec<&str> = study.versions.keys().map(String::as_str).collect();
+        let versions: Vec<&str> = study.versions.keys().map(|version| client_words(version)).collect();
+        if let (SettingsScope::User, Some(part)) = (scope, &args.asked.input.project) {
+            writeln!(
+                context.err,
+                "# these settings are of all your projects, and only those named like {part:?} are looked at; --scope project \
+                 sets them for one"
+            )?;
+        }
         if sessions == 0 {
             writeln!(context.err, "# no session of this scope in the logs: there is nothing to choose values by")?;
         } else {

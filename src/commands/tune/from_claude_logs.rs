@@ -39,7 +39,7 @@ use crate::rules::{
 };
 use crate::settings::annotations::Annotations;
 use crate::settings::finding::Finding;
-use crate::settings::{Effective, SettingsFile, View, classify_agent};
+use crate::settings::{Effective, SettingsFile, View, classify_agent, journal_of};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -124,7 +124,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Some(others) if args.tools => others.lend_stats(&mut mined.names, &mut mined.tools, &mut mined.follow_ups),
         _ => Whose::default(),
     };
-    let view = View::of(&file)?;
+    let view = View::of(&file)?.after(journal_of(&file).unwrap_or_default().written());
     let found = judged(args, &mined, &whose, &view, &mut input)?;
     let precedence = KeyOwners::load(&input.data, &file, mined.overview.span_ms.map(|(_, last)| last))?;
     let mut found = settle(&view, &precedence, found);

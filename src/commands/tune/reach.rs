@@ -50,6 +50,6 @@ pub fn projects(reach: SettingsReach, timeline: &Timeline, input: &Input) -> Opt
 }
 
 /// The name of a project in logs.
-fn project_id(path: &Path) -> Id {
+pub fn project_id(path: &Path) -> Id {
     Id::pseudonym(directory(path.as_os_str().as_encoded_bytes()))
 }

@@ -348,6 +348,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         }
         if rules.is_skill(text) {
             marks.set(Marks::META);
+            marks.set(Marks::SKILL);
         }
         if rules.is_interrupt(text) {
             marks.set(Marks::INTERRUPT);

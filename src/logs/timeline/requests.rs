@@ -136,7 +136,7 @@ impl Marks {
     pub const PLAN_MODE: Self = Self(1 << 9);
     /// `CLAUDE.md`, `AGENTS.md` or something under `.claude/` was written.
     pub const WORKSPACE_EDIT: Self = Self(1 << 10);
-    /// A skill was called.
+    /// A skill was used: by a call, or by a command of the person.
     pub const SKILL: Self = Self(1 << 11);
     /// The client told the model of other tools, agents, skills or servers than before.
     pub const TOOLS_ARRIVED: Self = Self(1 << 12);

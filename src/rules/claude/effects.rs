@@ -1,6 +1,5 @@
 //! What the rules about settings would have predicted at each week, and what the next weeks realised by the same simulation.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::base::backtest::{BacktestNumbers, SessionSplit, cuts};
@@ -35,10 +34,10 @@ pub fn attempts(
     effects: &Effects,
     changed: &[(Millis, LeverPart)],
 ) -> BTreeMap<String, Vec<ForecastWeek>> {
-    let mut questions: BTreeMap<(&'static str, &'static str), Vec<Cow<'_, Trial>>> = BTreeMap::new();
+    let mut questions: BTreeMap<(&'static str, &'static str), Vec<&Trial>> = BTreeMap::new();
     for trial in &study.trials {
         if let Some(question) = question(trial.setting) {
-            questions.entry(question).or_default().push(study.beside_standing(trial));
+            questions.entry(question).or_default().push(trial);
         }
     }
     let starts: Vec<Millis> = study.sessions.iter().map(|seen| seen.first).collect();
@@ -47,7 +46,7 @@ pub fn attempts(
         let earlier = (cut.known as u64 * earlier_percent / 100) as usize;
         let span = starts[earlier]..cut.week_ms + effects.horizon_ms();
         for ((rule, subject), trials) in &questions {
-            let change = |trial: &&Cow<'_, Trial>| total(&trial.sessions[..earlier]);
+            let change = |trial: &&&Trial| total(&trial.sessions[..earlier]);
             let Some(best) = trials.iter().min_by_key(change).filter(|trial| change(trial) < 0) else { continue };
             let part = best.setting.part();
             let is_changed = changed.iter().any(|(at, of)| span.contains(at) && part.meets(*of));

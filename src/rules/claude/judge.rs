@@ -1,8 +1,6 @@
 //! One judgement for all levers that can be simulated: the value is chosen on the earlier sessions, and proposed if the
 //! later ones are cheaper with it by more than the simulation is off, and the client and the files let it have an effect.
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -12,13 +10,12 @@ use crate::base::key_path::KeyPath;
 use crate::base::numbers::counted;
 use crate::rules::RuleThresholds;
 use crate::rules::claude::SettingsFacts;
-use crate::rules::proposal::proposed;
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::{Lever, Levers};
 use crate::settings::entries::BillForecast;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::whatif::client::thresholds::known;
-use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, Trial};
+use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
 use crate::whatif::sim::cells::Drawn;
 use crate::whatif::sim::cost::Cost;
 
@@ -65,16 +62,17 @@ impl Question {
 pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Question) -> Result<Finding> {
     let thresholds: Thresholds = sheet.thresholds()?;
     let study = facts.study;
-    let of_question = |trial: &Trial| question.value(trial.setting);
-    let trials = study.trials.iter().filter_map(|trial| Some((study.beside_standing(trial), of_question(trial)?)));
-    let trials: Vec<(Cow<'_, Trial>, Value)> = trials.collect();
-    let standing = study.standing.iter().find_map(of_question);
+    let trials: Vec<(&Trial, Value)> =
+        study.trials.iter().filter_map(|trial| Some((trial, question.value(trial.setting)?))).collect();
+    let standing = study.standing.iter().find_map(|setting| question.value(*setting));
     let sessions = trials
         .first()
         .map_or([0, 0], |(trial, _)| [true, false].map(|side| study.concerned(&trial.sessions, side).count() as u64));
     let [earlier, later] = sessions;
     let (chosen, judged) = (counted(earlier, "earlier session"), counted(later, "later one"));
-    let counts = |listed: &str| format!("chosen on {chosen}{listed}, judged on {judged}");
+    let is_own = study.own.as_ref().is_some_and(|own| trials.iter().any(|(trial, _)| own.sets(&[trial.setting])));
+    let apart = if is_own { "; this project sets it itself, so that its sessions save nothing" } else { "" };
+    let counts = |listed: &str| format!("chosen on {chosen}{listed}, judged on {judged}{apart}");
     let mut evidence = Evidence::of(counts(""), earlier + later);
     let finding = |verdict, evidence| Finding::new(question.rule, question.subject, verdict, evidence);
     if earlier.min(later) < thresholds.sessions_min {
@@ -84,7 +82,7 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
     let tried = trials.iter().filter_map(|(trial, value)| Some((study.sum(&trial.sessions, true).change()?, value)));
     let listed = tried.map(|(change, value)| format!("{} {:+.1} %", plain(value), 100.0 * change));
     evidence.counts = counts(&format!(" ({})", listed.collect::<Vec<_>>().join(", ")));
-    let best = study.chosen(trials.iter().map(|(trial, _)| &**trial));
+    let best = study.chosen(trials.iter().map(|(trial, _)| *trial));
     let best =
         best.and_then(|(change, best)| Some((change, trials.iter().find(|(trial, _)| trial.setting == best.setting)?)));
     let Some((change, (trial, value))) = best else {
@@ -114,7 +112,7 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
     let levers = question.levers.iter().filter_map(|name| facts.levers.named(name));
     let levers: Vec<&Lever> = levers.filter(|lever| lever.check(value).is_ok()).collect();
     let lever = match (known(&levers, &facts.study.versions), levers.first()) {
-        (Ok(lever), _) => lever,
+        (Ok(lever), _) => deciding(facts, lever, &levers)?,
         (Err(reason), None) => return Ok(held(reason, evidence)),
         (Err(update), Some(lever)) => {
             let setting = format!("{} = {}", lever.name, plain(value));
@@ -132,7 +130,39 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
     }
     evidence.threshold = Some(sheet.cite("of_bill_percent_min"));
     let verdict = Verdict::Propose(Delta { key, from: from.as_ref().map(as_toml), to: as_toml(&to) });
+    let forecast = forecast.map(|told| claimed(facts.study, &[trial.setting], &trial.sessions, told));
     Ok(Finding { forecast, ..finding(verdict, evidence) })
+}
+
+/// Of levers that do the same the one to be changed: the one that is known, unless the file itself holds another that every
+/// client knows as well and that wins over it.
+fn deciding<'l>(facts: &SettingsFacts<'_>, lever: &'l Lever, levers: &[&'l Lever]) -> Result<&'l Lever> {
+    for other in levers.iter().copied().filter(|other| lever.gives_way_to.contains(&other.name)) {
+        let held = other.key(None).map(|key| facts.layers.value(&key)).transpose()?.flatten();
+        let holds = held.is_some_and(|value| other.taken(&value).is_some());
+        if holds && known(&[other], &facts.study.versions).is_ok() {
+            return Ok(other);
+        }
+    }
+    Ok(lever)
+}
+
+/// What is told of some settings without the money of a project that sets one of them itself.
+pub(super) fn claimed(
+    study: &LeverStudy,
+    settings: &[LeverValue],
+    tried: &[SettingSides],
+    told: BillForecast,
+) -> BillForecast {
+    let Some(own) = study.own.as_ref().filter(|own| own.sets(settings)) else { return told };
+    let saved = |is_counted: &dyn Fn(&StudiedSession) -> bool| {
+        let later = study.concerned(tried, false).filter(|(seen, _)| is_counted(seen));
+        let (before, after) = later.map(|(_, sides)| *sides).sum::<SettingSides>().costs();
+        before as f64 - after as f64
+    };
+    let all = saved(&|_| true);
+    let share = if all == 0.0 { 0.0 } else { saved(&|seen| seen.project != own.project) / all };
+    BillForecast { of_bill: told.of_bill * share, usd: told.usd.map(|usd| usd * share), ..told }
 }
 
 /// Smaller shares are rounding.
@@ -162,23 +192,6 @@ fn too_little(
         .then(|| format!("{words} are {share:.2} % of the whole bill ({})", sheet.cite("of_bill_percent_min")))
 }
 
-/// The settings that are proposed.
-pub fn proposed_settings(facts: &SettingsFacts<'_>, findings: &[Finding]) -> Vec<LeverValue> {
-    let proposed = findings.iter().filter(|finding| proposed(finding).is_some() && finding.forecast.is_some());
-    let setting = |finding: &Finding| {
-        let trial = facts.study.trials.iter().find(|trial| {
-            of_trial(facts.study, facts.resampling, &facts.study.beside_standing(trial)) == finding.forecast
-        })?;
-        Some(trial.setting)
-    };
-    proposed.filter_map(setting).collect()
-}
-
-/// What several settings together, replayed session by session, say of the later sessions.
-pub fn together(facts: &SettingsFacts<'_>, sessions: &[SettingSides]) -> Option<BillForecast> {
-    forecast(facts.study, facts.resampling, LeverPart::All, sessions)
-}
-
 /// What a trial says of the later sessions.
 pub(super) fn of_trial(study: &LeverStudy, resampling: &Resampling, trial: &Trial) -> Option<BillForecast> {
     forecast(study, resampling, trial.setting.part(), &trial.sessions)
@@ -197,11 +210,7 @@ pub(super) fn forecast(
     let later = || study.concerned(tried, false);
     let pairs: Vec<(f64, f64)> = later().map(|(_, sides)| (measure(&sides.before), measure(&sides.after))).collect();
     let drawn = Drawn::new(&pairs, resampling)?;
-    let as_logged: f64 = study.sessions.iter().filter(|seen| !seen.is_earlier).map(|seen| measure(&seen.cost)).sum();
-    // The bill under what is set already, beside which the change is told.
-    let standing = study.standing.iter().flat_map(|trial| study.sessions.iter().zip(&trial.sessions));
-    let standing = standing.filter(|(seen, _)| !seen.is_earlier);
-    let bill = as_logged + standing.map(|(_, sides)| measure(&sides.after) - measure(&sides.before)).sum::<f64>();
+    let bill: f64 = study.sessions.iter().filter(|seen| !seen.is_earlier).map(|seen| measure(&seen.cost)).sum();
     let saved = measure(&all.after) - measure(&all.before);
     let thousand = all.requests.max(1) as f64 / 1_000.0;
     let times = || later().map(|(seen, _)| seen);
@@ -216,6 +225,7 @@ pub(super) fn forecast(
         chosen_on: study.concerned(tried, true).count() as u64,
         sessions: pairs.len() as u64,
         span_ms: (times().map(|seen| seen.first).min()?, times().map(|seen| seen.last).max()?),
+        unpriced: all.unpriced as f64 / all.requests.max(1) as f64,
         hard_breaks: all.hard as f64 / thousand,
         soft_breaks: all.soft as f64 / thousand,
     })

@@ -2,6 +2,7 @@
 //! files that win over it.
 
 pub mod effects;
+mod joint;
 mod judge;
 pub mod search;
 mod simulated;
@@ -18,7 +19,7 @@ use crate::settings::claude::levers::Levers;
 use crate::settings::finding::Finding;
 use crate::whatif::client::LeverStudy;
 
-pub use judge::{proposed_settings, together};
+pub use joint::settle;
 pub use simulated::{goes_as_far, standing};
 
 /// A rule about settings.

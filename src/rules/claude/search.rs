@@ -1,8 +1,6 @@
 //! The search over Claude Code's own settings: of each lever that can be simulated the value that was cheapest on the
 //! earlier sessions, what it did on the later ones, and what all that saved come to together.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -15,7 +13,7 @@ use crate::rules::claude::judge::{forecast, of_trial, plain};
 use crate::settings::entries::BillForecast;
 use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::capped::Limit;
-use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, Trial, study, together};
+use crate::whatif::client::{LeverPart, LeverStudy, LeverTrials, LeverValue, Trial};
 use crate::whatif::workload::{Workload, oracle};
 
 /// A setting at the value that was chosen, or all of them.
@@ -40,16 +38,16 @@ pub struct ChosenValue {
 pub fn search(workload: &Workload, data: &Data, standing: &[LeverValue]) -> Result<Vec<ChosenValue>> {
     let cache = oracle(&PolicyConfigs::load(data)?)?;
     let simulator = workload.with_answers(&cache);
-    let study = study(&simulator, workload, data, None, standing)?;
+    let trials = LeverTrials::new(&simulator, workload, data, None, standing)?;
+    let study = trials.study();
     let resampling = &workload.cells.resampling;
-    let trials: Vec<Cow<'_, Trial>> = study.trials.iter().map(|trial| study.beside_standing(trial)).collect();
-    let best = chosen(&study, &trials);
+    let best = chosen(&study);
     let mut rows: Vec<ChosenValue> =
         best.iter().map(|(tried, change, trial)| row(&study, resampling, *tried, *change, trial)).collect();
     let saving: Vec<LeverValue> =
         best.iter().filter(|(_, change, _)| *change < 0.0).map(|(.., trial)| trial.setting).collect();
     if saving.len() > 1 {
-        let all = together(&simulator, workload, data, None, (&saving, standing))?;
+        let all = trials.together(&saving);
         let each = saving.iter().map(|setting| json!({ "setting": name(*setting), "value": setting.value() }));
         rows.push(ChosenValue {
             setting: "all that saved on the earlier sessions".to_owned(),
@@ -63,9 +61,9 @@ pub fn search(workload: &Workload, data: &Data, standing: &[LeverValue]) -> Resu
 }
 
 /// Of each lever the cheapest value on the earlier sessions, with the number of values tried and the change there.
-fn chosen<'t>(study: &LeverStudy, trials: &'t [Cow<'_, Trial>]) -> Vec<(u64, f64, &'t Trial)> {
+fn chosen(study: &LeverStudy) -> Vec<(u64, f64, &Trial)> {
     let mut kinds: Vec<Vec<&Trial>> = Vec::new();
-    for trial in trials {
+    for trial in &study.trials {
         match kinds.iter_mut().find(|kind| kind[0].setting.is_of_lever(trial.setting)) {
             Some(kind) => kind.push(trial),
             None => kinds.push(vec![trial]),

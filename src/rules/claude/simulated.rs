@@ -7,6 +7,8 @@ use crate::base::error::Result;
 use crate::rules::RuleThresholds;
 use crate::rules::claude::judge::{Question, judge, plain};
 use crate::rules::claude::{ClaudeRule, SettingsFacts};
+use crate::rules::proposal::proposed;
+use crate::rules::report::plain as as_json;
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::Levers;
 use crate::settings::finding::Finding;
@@ -131,6 +133,13 @@ pub fn goes_as_far(
         (standing, wanted) => standing == wanted,
     };
     Ok(Some((format!("{by} is {}", plain(&standing.value())), is_as_far)))
+}
+
+/// The setting that a finding proposes; none if it proposes none, or one that nobody can simulate.
+pub(super) fn setting(finding: &Finding) -> Option<LeverValue> {
+    let value = as_json(&proposed(finding)?.to);
+    let asked = |question: &&Question| (question.rule, question.subject) == (finding.rule, finding.subject.as_str());
+    (QUESTIONS.iter().find(asked)?.meant)(&value)
 }
 
 fn lifetime(value: &Value) -> Option<CacheLifetime> {

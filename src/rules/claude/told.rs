@@ -10,6 +10,7 @@ use crate::rules::RuleThresholds;
 use crate::rules::claude::judge::{hint, key_of};
 use crate::rules::claude::{ClaudeRule, SettingsFacts};
 use crate::settings::finding::{Evidence, Finding, Verdict};
+use crate::whatif::client::thresholds::known;
 use crate::whatif::sim::cost::Cost;
 
 /// MCP servers that a project starts and never calls.
@@ -22,6 +23,38 @@ pub static S5: ClaudeRule = ClaudeRule {
 
 /// The lever that leaves servers of a project out.
 const DISABLED_SERVERS: &str = "disabledMcpjsonServers";
+
+/// Whether an entry of a list is about a server.
+type IsServer = fn(&str, &Value) -> bool;
+
+/// The levers that leave a server out, the first one to be told of, and what one of their entries is for it.
+const LEAVE_OUT: [(&str, IsServer); 3] = [
+    (DISABLED_SERVERS, |server, entry| entry == server),
+    ("deniedMcpServers", |server, entry| entry["serverName"] == server),
+    ("permissions.deny", |server, entry| {
+        let tools = format!("mcp__{}", mcp_server_in_tools(server));
+        entry == "mcp__*" || entry == &Value::from(format!("{tools}__*")) || entry == &Value::from(tools)
+    }),
+];
+
+/// The lever that leaves a server out already.
+fn left_out(facts: &SettingsFacts<'_>, server: &str) -> Result<Option<&'static str>> {
+    for (lever, is_meant) in LEAVE_OUT {
+        let Some(key) = key_of(facts, lever) else { continue };
+        if facts.layers.lists(&key, |entry| is_meant(server, entry))? {
+            return Ok(Some(lever));
+        }
+    }
+    Ok(None)
+}
+
+/// Other levers for the same, as far as every client knows them: ", or …".
+fn or_else(facts: &SettingsFacts<'_>, ways: &[(&str, String)]) -> String {
+    let is_known = |name: &str| known(&facts.levers.named(name).into_iter().collect::<Vec<_>>(), &facts.study.versions);
+    let ways = ways.iter().filter(|(lever, _)| is_known(lever).is_ok()).map(|(_, words)| words.as_str());
+    let ways = ways.collect::<Vec<_>>().join(" or ");
+    if ways.is_empty() { ways } else { format!("; so does {ways}") }
+}
 
 /// What a lever is set to, in whatever file.
 fn resolved(facts: &SettingsFacts<'_>, lever: &str) -> Result<Option<Value>> {
@@ -49,21 +82,27 @@ fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
         let evidence =
             Evidence::of(format!("{calls} calls of {server} in {sessions} sessions of this project"), sessions)
                 .by(sheet.cite("sessions_min"));
-        let is_left_out = key_of(facts, DISABLED_SERVERS).map(|key| facts.layers.lists(&key, server)).transpose()?;
-        findings.push(match calls {
-            _ if is_left_out == Some(true) => {
-                let reason = format!("`{DISABLED_SERVERS}` leaves it out already");
+        let left_out = left_out(facts, server)?;
+        findings.push(match (left_out, calls) {
+            (Some(lever), _) => {
+                let reason = format!("`{lever}` leaves it out already");
                 Finding { evidence, ..finding(server, Verdict::Skip(reason)) }
             }
-            0 if sessions >= thresholds.sessions_min => {
-                let words = format!("never called here; \"{DISABLED_SERVERS}\": [\"{server}\"] leaves it out");
+            (None, 0) if sessions >= thresholds.sessions_min => {
+                let tools = mcp_server_in_tools(server);
+                let others = [
+                    ("deniedMcpServers", format!("\"deniedMcpServers\": [{{\"serverName\": \"{server}\"}}]")),
+                    ("permissions.deny", format!("\"mcp__{tools}\" in \"permissions.deny\"")),
+                ];
+                let others = or_else(facts, &others);
+                let words = format!("never called here; \"{DISABLED_SERVERS}\": [\"{server}\"] leaves it out{others}");
                 hint(facts, S5.id, server, DISABLED_SERVERS, words, evidence)
             }
-            0 => {
+            (None, 0) => {
                 let verdict = Verdict::Hold(format!("too few sessions ({})", sheet.cite("sessions_min")));
                 Finding { evidence, ..finding(server, verdict) }
             }
-            _ => Finding { evidence, ..finding(server, Verdict::Skip("it is called".to_owned())) },
+            (None, _) => Finding { evidence, ..finding(server, Verdict::Skip("it is called".to_owned())) },
         });
     }
     Ok(findings)
@@ -103,7 +142,15 @@ fn skills(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Findi
     Ok(vec![match uses {
         _ if is_set => finding(Verdict::Skip(format!("`{lever}` is set already"))),
         0 if sessions >= thresholds.sessions_min => {
-            let words = format!("none was used; \"{lever}\": true leaves out those that the client comes with");
+            let fewer = [
+                ("skillOverrides", "\"skillOverrides\" for single ones".to_owned()),
+                (
+                    "skillListingBudgetFraction",
+                    "a smaller \"skillListingBudgetFraction\" for the whole list".to_owned(),
+                ),
+            ];
+            let others = or_else(facts, &fewer);
+            let words = format!("none was used; \"{lever}\": true leaves out those that the client comes with{others}");
             hint(facts, S6.id, "list of skills", lever, words, evidence)
         }
         0 => finding(Verdict::Hold(format!("too few sessions ({})", sheet.cite("sessions_min")))),
@@ -138,11 +185,17 @@ fn subagent_model(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
     let models = facts.uses.subagent_models.iter().map(|(model, requests)| format!("{model} {requests}"));
     let models = models.collect::<Vec<_>>().join(", ");
     let evidence = Evidence::of(
-        format!("subagents took {percent:.1} % of the input as simulated; their requests by model: {models}"),
+        format!("subagents took {percent:.1} % of the bill as simulated; their requests by model: {models}"),
         facts.uses.subagent_models.values().sum(),
     )
     .by(sheet.cite("of_bill_percent_min"));
     let subject = "model of subagents";
+    for lever in ["CLAUDE_CODE_SUBAGENT_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL_FORCE"] {
+        if resolved(facts, lever)?.is_some() {
+            let verdict = Verdict::Skip(format!("`{lever}` is set already"));
+            return Ok(vec![Finding::new(S7.id, subject, verdict, evidence)]);
+        }
+    }
     if percent < thresholds.of_bill_percent_min || part == 0 {
         let verdict = Verdict::Skip("subagents take little of the bill".to_owned());
         return Ok(vec![Finding::new(S7.id, subject, verdict, evidence)]);

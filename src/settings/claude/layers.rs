@@ -3,6 +3,7 @@
 //! over the keys that give way to it.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -39,6 +40,13 @@ impl ClaudePlaces {
             }
             SettingsScope::Managed => self.managed.clone(),
         }
+    }
+
+    /// The scope of whoever asks for one: in the user's home the file of the project is that of all projects.
+    pub fn scope(&self, asked: SettingsScope) -> SettingsScope {
+        let real = |scope| self.file(scope).map(|path| fs::canonicalize(&path).unwrap_or(path));
+        let is_users = asked == SettingsScope::Project && real(asked) == real(SettingsScope::User);
+        if is_users { SettingsScope::User } else { asked }
     }
 }
 
@@ -98,6 +106,16 @@ impl SettingsLayers {
         Ok(Self { file: ClaudeFile::load(path)?, above, below, variables: places.variables.clone() })
     }
 
+    /// The files of the project alone: what they set wins over a file for all projects. None where there are none, or they
+    /// cannot be read, which the client does not do either.
+    pub fn of_project(places: &ClaudePlaces) -> Option<Self> {
+        use SettingsScope::{Local, Project};
+        let load = |scope| ClaudeFile::load(&places.file(scope)?).ok();
+        let is_apart = places.scope(Project) == Project;
+        let below = is_apart.then(|| load(Project)).flatten().into_iter().collect();
+        Some(Self { file: load(Local)?, above: Vec::new(), below, variables: BTreeMap::new() })
+    }
+
     /// What stands in the file for a key.
     ///
     /// # Errors
@@ -148,10 +166,14 @@ impl SettingsLayers {
     fn set(&self, lever: &Lever) -> Result<Option<Set<'_>>> {
         let is_set = |set: &Set<'_>| !is_unset(lever, &set.value);
         for file in self.files() {
+            let mut sets = Vec::new();
             for (name, key) in keys_in(file, lever)? {
-                if let Some(value) = file.get(&key)? {
-                    return Ok(Some(Set { name, value, file: Some(file) }).filter(is_set));
-                }
+                sets.extend(file.get(&key)?.map(|value| Set { name, value, file: Some(file) }));
+            }
+            // Of several models the first counts for which the client takes the value.
+            let taken = sets.iter().position(|set| lever.taken(&set.value).is_some()).unwrap_or(0);
+            if !sets.is_empty() {
+                return Ok(Some(sets.swap_remove(taken)).filter(is_set));
             }
         }
         let text = self.variables.get(&lever.name).filter(|_| lever.place == LeverPlace::Variable);
@@ -172,15 +194,14 @@ impl SettingsLayers {
         Ok(self.set(lever)?.map(|set| set.value))
     }
 
-    /// Whether a list holds a text in any of the files: lists of files add up.
+    /// Whether a list holds such an entry in any of the files: lists of files add up.
     ///
     /// # Errors
     /// As [`ClaudeFile::get`].
-    pub fn lists(&self, key: &KeyPath, text: &str) -> Result<bool> {
+    pub fn lists(&self, key: &KeyPath, is_meant: impl Fn(&Value) -> bool) -> Result<bool> {
         for file in self.files() {
             let listed = file.get(key)?;
-            if listed.as_ref().and_then(Value::as_array).is_some_and(|listed| listed.iter().any(|entry| entry == text))
-            {
+            if listed.as_ref().and_then(Value::as_array).is_some_and(|listed| listed.iter().any(&is_meant)) {
                 return Ok(true);
             }
         }

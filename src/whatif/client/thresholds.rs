@@ -7,8 +7,9 @@ use serde::Deserialize;
 
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
+use crate::base::id::Id;
 use crate::base::numbers::DAY_MS;
-use crate::logs::timeline::requests::Timeline;
+use crate::logs::timeline::requests::{Request, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::date;
 use crate::settings::claude::levers::Lever;
@@ -110,8 +111,13 @@ pub fn known<'l>(levers: &[&'l Lever], versions: &Versions) -> std::result::Resu
         (None, Some(documented), None) => format!("is documented for {documented} and may not be in older ones"),
         _ => format!("needs {}", lever.versions()),
     };
-    let version = if version.is_empty() { "a client without a version" } else { version };
-    Err(format!("update Claude Code first: {} {needs}; {version} was in use on {}", lever.name, date(last)))
+    let client = client_words(version);
+    Err(format!("update Claude Code first: {} {needs}; {client} was in use on {}", lever.name, date(last)))
+}
+
+/// A client version in words.
+pub fn client_words(version: &str) -> &str {
+    if version.is_empty() { "a client without a version" } else { version }
 }
 
 /// The client that was seen last of those that do not know a lever.
@@ -120,13 +126,15 @@ fn unknowing<'v>(lever: &Lever, versions: &'v Versions) -> Option<(&'v str, Mill
     unknowing.max_by_key(|(_, last)| **last).map(|(version, last)| (version.as_str(), *last))
 }
 
-/// Client versions of the last days of these sessions.
-pub fn versions(timeline: &Timeline, sessions: &[u32], days: i64) -> Versions {
-    let asked: BTreeSet<u32> = sessions.iter().copied().collect();
-    let of = |chain: u32| timeline.chains[chain as usize].session;
-    let requests =
-        || timeline.requests.iter().filter(|request| request.end != NO_TIME && asked.contains(&of(request.chain)));
-    let last = requests().map(|request| request.end).max().unwrap_or_default();
+/// Client versions of the last days of some projects, or of all. What is later than now has a wrong clock: it is no last request.
+pub fn versions(timeline: &Timeline, projects: Option<&BTreeSet<Id>>, days: i64, now: Millis) -> Versions {
+    let of = |chain: u32| timeline.sessions[timeline.chains[chain as usize].session as usize].project;
+    let is_asked = |chain: u32| projects.is_none_or(|asked| asked.contains(&of(chain)));
+    let requests = || {
+        let has_time = |request: &&Request| request.end != NO_TIME && request.context() > 0;
+        timeline.requests.iter().filter(has_time).filter(|request| is_asked(request.chain))
+    };
+    let last = requests().map(|request| request.end).filter(|end| *end <= now).max().unwrap_or_default();
     let mut versions = Versions::new();
     for request in requests().filter(|request| request.end > last - days * DAY_MS) {
         let seen = versions.entry(timeline.names.text(request.version).to_owned()).or_default();

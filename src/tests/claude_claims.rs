@@ -1,0 +1,198 @@
+//! What `devboy tune claude-settings` claims of a setting, and for whom: beside what is set, where it takes effect, and as far
+//! as every client knows it.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::claude_settings::{Kind, TUNE, finding, growing, home_of, judged, pausing};
+use super::harness::Home;
+use crate::base::data::Data;
+use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers};
+use crate::settings::claude::levers::{Levers, SettingsScope};
+
+const LIFETIME: &str = "cache lifetime, main threads";
+const WINDOW: &str = "automatic compaction";
+
+/// Results of an MCP tool that fill a context, unless they are shown in part.
+fn filling() -> Kind {
+    Kind { turns: 16, result: 60_000, tool: "mcp__tracker__list", ..Kind::default() }
+}
+
+#[test]
+fn an_effect_is_told_beside_all_that_is_set() {
+    let home = home_of(&Kind { pause: 900, ..filling() });
+    let effect = |settings: &str, rule: &str, subject: &str| {
+        home.write(".claude/settings.json", settings);
+        let found = finding(&home, rule, subject, &[]);
+        (found["verdict"].as_str().unwrap().to_owned(), found["effect"]["of_bill"].as_f64().unwrap())
+    };
+    let (verdict, of_bill) = effect("{\"promptCacheTtl\": \"1h\"}", "S4", "results of MCP tools");
+    assert!(verdict == "propose" && -1.0 < of_bill && of_bill < 0.0, "{verdict} {of_bill}");
+    let window = |settings| effect(settings, "S3", "automatic compaction");
+    assert!(window("{}").1 < 0.0);
+    // No context grows that far.
+    assert_eq!(window("{\"env\": {\"MAX_MCP_OUTPUT_TOKENS\": \"5000\"}}"), ("hold".to_owned(), 0.0));
+}
+
+#[test]
+fn what_adds_nothing_beside_the_others_is_not_proposed() {
+    let home = home_of(&filling());
+    let report = home.json(&[&TUNE[..], &["--dry-run"]].concat());
+    let verdict = |rule: &str| {
+        let found =
+            report["findings"].as_array().unwrap().iter().find(|row| row["rule"] == rule && row["effect"].is_object());
+        (found.unwrap()["verdict"].clone(), found.unwrap()["reason"].to_string())
+    };
+    let (window, why) = verdict("S3");
+    assert!(window == "hold" && why.contains("no effect beside the others"), "{report:#}");
+    let proposed = report["findings"].as_array().unwrap().iter().filter(|row| row["verdict"] == "propose");
+    assert!(proposed.count() == 1 && report["together"].is_null(), "{report:#}");
+}
+
+/// What a limit keeps back and the next step names is looked up, and carried along from there.
+#[test]
+fn a_limit_pays_for_what_it_keeps_back() {
+    let kind = Kind { turns: 7, result: 25_000, ..Kind::default() };
+    let (verdict, unnamed) = judged(kind.clone(), "S4", "shell output");
+    assert_eq!(verdict, "propose", "{unnamed:#}");
+    let (verdict, named) = judged(Kind { names: true, ..kind }, "S4", "shell output");
+    assert_eq!(verdict, "hold", "{named:#}");
+    assert!(named["reason"].as_str().unwrap().contains("loses"), "{named:#}");
+}
+
+/// A lever that is known since 2.1.243, and one session of an older client.
+fn with_an_older_client(to: &str) -> Home {
+    let home = home_of(&Kind { pause: 900, ..Kind::default() });
+    let last = fs::read_to_string(home.path(".claude/projects/-home-u-p/s13.jsonl")).unwrap();
+    home.write(to, last.replace("2.1.290", "2.1.240").replace("s13", "old"));
+    home
+}
+
+#[test]
+fn a_filter_hides_no_client() {
+    let home = with_an_older_client(".claude/projects/-other/old.jsonl");
+    for filter in [&["-p", "home-u-p"][..], &["--until", "2026-01-14"]] {
+        let found = finding(&home, "S1", LIFETIME, filter);
+        assert!(found["verdict"] == "hold" && found["reason"].to_string().contains("2.1.240 was in use"), "{found:#}");
+    }
+    let outcome = home.run(&[&TUNE[..], &["--dry-run", "-p", "home-u-p"]].concat());
+    assert!(outcome.err.contains("are of all your projects, and only those named like"), "{}", outcome.err);
+}
+
+#[test]
+fn a_clock_that_runs_ahead_hides_no_client() {
+    let home = with_an_older_client(".claude/projects/-home-u-p/old.jsonl");
+    let last = fs::read_to_string(home.path(".claude/projects/-home-u-p/s13.jsonl")).unwrap();
+    home.write(".claude/projects/-home-u-p/ahead.jsonl", last.replace("2026-01-", "2029-01-").replace("s13", "ahead"));
+    let found = finding(&home, "S1", LIFETIME, &[]);
+    assert!(found["verdict"] == "hold" && found["reason"].to_string().contains("2.1.240 was in use"), "{found:#}");
+}
+
+#[test]
+fn no_money_is_claimed_of_a_project_that_sets_a_lever_itself() {
+    let home = home_of(&Kind { pause: 900, ..Kind::default() });
+    let before = finding(&home, "S1", LIFETIME, &[]);
+    home.write("work/.claude/settings.json", "{\"promptCacheTtl\": \"5m\"}");
+    let found = finding(&home, "S1", LIFETIME, &[]);
+    assert_eq!((&found["verdict"], &found["effect"]["change"]), (&json!("propose"), &before["effect"]["change"]));
+    let money =
+        |found: &Value| (found["effect"]["of_bill"].as_f64().unwrap(), found["effect"]["usd"].as_f64().unwrap());
+    assert!(money(&before).0 < 0.0 && money(&before).1 > 0.0 && money(&found) == (0.0, 0.0), "{found:#}");
+    assert!(found["evidence"].to_string().contains("this project sets it itself"), "{found:#}");
+}
+
+#[test]
+fn what_has_no_price_is_said_to_be_left_out() {
+    let home = home_of(&Kind { pause: 900, ..Kind::default() });
+    let effect = || finding(&home, "S1", LIFETIME, &[])["effect"]["unpriced"].as_f64().unwrap();
+    assert_eq!(effect(), 0.0);
+    let path = home.path(".claude/projects/-home-u-p/s13.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("claude-opus-4-5", "of-tomorrow-9")).unwrap();
+    assert!(0.1 < effect() && effect() < 0.2);
+    let out = home.run(&[&TUNE[..], &["--dry-run"]].concat()).out;
+    assert!(out.contains(" of these requests have no price and are left out; the simulation is"), "{out}");
+}
+
+#[test]
+fn the_users_home_is_no_project() {
+    let at = |project: &str| {
+        let home = Some("/home/u/.claude".into());
+        ClaudePlaces { home, project: Some(project.into()), ..ClaudePlaces::default() }.scope(SettingsScope::Project)
+    };
+    assert_eq!(at("/home/u"), SettingsScope::User);
+    assert_eq!(at("/home/u/work"), SettingsScope::Project);
+}
+
+#[test]
+fn the_variable_that_wins_in_the_file_is_what_is_changed() {
+    let home = growing();
+    home.write(".claude/settings.json", "{\"env\": {\"CLAUDE_CODE_AUTO_COMPACT_WINDOW\": \"400000\"}}");
+    let found = finding(&home, "S3", WINDOW, &[]);
+    assert_eq!((&found["verdict"], &found["new"]), (&json!("propose"), &json!("150000")), "{found:#}");
+    assert_eq!(found["key"], "env.CLAUDE_CODE_AUTO_COMPACT_WINDOW");
+}
+
+#[test]
+fn a_limit_that_is_set_is_not_raised_as_a_saving() {
+    let home = home_of(&filling());
+    home.write(".claude/settings.json", "{\"env\": {\"MAX_MCP_OUTPUT_TOKENS\": \"999\"}}");
+    let found = finding(&home, "S4", "results of MCP tools", &[]);
+    assert!(
+        found["verdict"] == "skip" && found["reason"].to_string().contains("no value is cheaper than 999"),
+        "{found:#}"
+    );
+}
+
+#[test]
+fn of_several_models_the_one_counts_that_the_client_takes() {
+    let home = Home::new();
+    let windows = "{\"a\": {\"autoCompactWindow\": 5}, \"b\": {\"autoCompactWindow\": 200000}}";
+    let path = home.write("settings.json", format!("{{\"modelSettings\": {windows}}}"));
+    let layers = SettingsLayers::load(&ClaudePlaces::default(), SettingsScope::User, &path).unwrap();
+    let levers = Levers::load(&Data::default()).unwrap();
+    let window = levers.named("autoCompactWindow").unwrap();
+    let obstacle = layers.overridden(window, &window.key(None).unwrap(), &levers).unwrap().unwrap();
+    assert!(obstacle.why.contains("modelSettings.b.autoCompactWindow"), "{}", obstacle.why);
+}
+
+#[test]
+fn a_client_without_a_version_is_named() {
+    let home = pausing("");
+    let path = home.path(".claude/projects/-home-u-p/s13.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("\"2.1.290\"", "\"\"")).unwrap();
+    let err = home.run(&[&TUNE[..], &["--dry-run"]].concat()).err;
+    assert!(err.contains("clients of the last weeks: a client without a version, 2.1.290"), "{err}");
+}
+
+#[test]
+fn hints_go_by_what_is_set_and_used() {
+    let home = home_of(&Kind { agent: true, ..Kind::default() });
+    home.write("work/.mcp.json", "{\"mcpServers\": {\"idle\": {\"url\": \"y\"}}}");
+    let server = |settings: &str| {
+        home.write(".claude/settings.json", settings);
+        finding(&home, "S5", "idle", &["--scope", "local"])
+    };
+    let words = server("{}")["hint"].to_string();
+    assert!(words.contains("deniedMcpServers") && words.contains("mcp__idle"), "{words}");
+    for (settings, lever) in [
+        ("{\"deniedMcpServers\": [{\"serverName\": \"idle\"}]}", "deniedMcpServers"),
+        ("{\"permissions\": {\"deny\": [\"mcp__idle\"]}}", "permissions.deny"),
+    ] {
+        let found = server(settings);
+        assert_eq!(found["reason"], format!("`{lever}` leaves it out already"), "{found:#}");
+    }
+    let model = |settings: &str| {
+        home.write(".claude/settings.json", settings);
+        finding(&home, "S7", "model of subagents", &[])["verdict"].clone()
+    };
+    assert_eq!(model("{}"), "hint");
+    assert_eq!(model("{\"env\": {\"CLAUDE_CODE_SUBAGENT_MODEL\": \"haiku\"}}"), "skip");
+    assert_eq!(finding(&home, "S6", "list of skills", &[])["verdict"], "hint");
+    let path = home.path(".claude/projects/-home-u-p/s03.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("please go on with step 2", "Base directory for this skill: /x")).unwrap();
+    assert_eq!(finding(&home, "S6", "list of skills", &[])["verdict"], "skip");
+}

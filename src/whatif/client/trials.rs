@@ -1,0 +1,353 @@
+//! Replays settings on the sessions of some projects, or on all: each beside everything that is set already.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::base::data::Data;
+use crate::base::error::Result;
+use crate::base::id::Id;
+use crate::base::names::Sym;
+use crate::logs::timeline::requests::Timeline;
+use crate::logs::trace::{Millis, Place};
+use crate::whatif::chosen::{Policy, PolicyConfigs};
+use crate::whatif::client::capped::{Capped, Limit, ResultLimit};
+use crate::whatif::client::lookups::{LookUp, lookups};
+use crate::whatif::client::thresholds::{ClientThresholds, versions};
+use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
+use crate::whatif::compaction::params::{Align, Params as CompactionParams};
+use crate::whatif::compaction::{Compaction, CompactionThresholds};
+use crate::whatif::prompt_cache::params::{CacheLifetime, CacheRules, Params, TtlPolicy};
+use crate::whatif::sim::bill::foretold_cost;
+use crate::whatif::sim::breakage::rows::{Break, Strength};
+use crate::whatif::sim::breakage::tally::penalties;
+use crate::whatif::sim::breakage::{BreakWatch, Detectors};
+use crate::whatif::sim::cache_sim::written;
+use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::distance;
+use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
+use crate::whatif::sim::view::{Stage, StageJournal};
+use crate::whatif::workload::Workload;
+
+/// Tries levers on the sessions of some projects, or on all, under the cache of the simulator. Whether answers count is its
+/// matter as well. `standing` are settings that hold already.
+///
+/// # Errors
+/// If a data file does not fit.
+pub fn study(
+    simulator: &Simulator<'_>,
+    workload: &Workload,
+    data: &Data,
+    projects: Option<&BTreeSet<Id>>,
+    standing: &[LeverValue],
+) -> Result<LeverStudy> {
+    Ok(LeverTrials::new(simulator, workload, data, projects, standing)?.study())
+}
+
+/// What every try is made on.
+pub struct LeverTrials<'b> {
+    simulator: &'b Simulator<'b>,
+    workload: &'b Workload,
+    detectors: Detectors<'b>,
+    standing: Vec<LeverValue>,
+    /// What stands, replayed: of subagents apart only where their cache lives otherwise.
+    before: Replayed,
+    before_of_subagents: Option<Replayed>,
+    blind: SimulatedRun,
+    sheet: ClientThresholds,
+    compaction: CompactionThresholds,
+    params: CompactionParams,
+    tokens: Arc<[u32]>,
+    /// The projects that are asked about; none: all.
+    projects: Option<&'b BTreeSet<Id>>,
+    /// The sessions with requests, earliest first.
+    order: Vec<u32>,
+}
+
+/// A configuration, replayed.
+#[derive(Default)]
+struct Replayed {
+    run: SimulatedRun,
+    breaks: Vec<Break>,
+    /// What its breaks cost, by request.
+    penalties: Vec<(u32, Cost)>,
+}
+
+impl Replayed {
+    /// The cost of requests, calls besides them and penalties, as `run` prices them.
+    fn costs<'r>(&'r self, run: &'r SimulatedRun) -> impl Iterator<Item = (u32, Cost)> + use<'r> {
+        let requests = run.requests.iter().map(|priced| (priced.request, priced.cost));
+        let extra = run.extra.iter().map(|extra| (extra.request, extra.cost));
+        requests.chain(extra).chain(self.penalties.iter().copied())
+    }
+}
+
+/// The cache with a lifetime for everything that is written; none: as the log says.
+fn living(oracle: &CacheRules, class: Option<CacheLifetime>) -> CacheRules {
+    let ttl = class.map_or(oracle.params.ttl, TtlPolicy::Always);
+    oracle.with(Params { ttl, ..oracle.params })
+}
+
+/// The lifetime that some settings give to what is written by a part of the requests.
+fn lifetime(settings: &[LeverValue], part: LeverPart) -> Option<CacheLifetime> {
+    settings.iter().find_map(|setting| match (setting, part) {
+        (LeverValue::MainTtl(class), LeverPart::Main | LeverPart::All)
+        | (LeverValue::SubagentTtl(class), LeverPart::Subagents) => Some(*class),
+        _ => None,
+    })
+}
+
+/// Whether main threads and subagents can be replayed at once.
+fn lives_alike(settings: &[LeverValue]) -> bool {
+    lifetime(settings, LeverPart::Main) == lifetime(settings, LeverPart::Subagents)
+}
+
+/// The sessions with requests, earliest first.
+fn order(timeline: &Timeline, projects: Option<&BTreeSet<Id>>) -> Vec<u32> {
+    let has_requests: BTreeSet<u32> = timeline
+        .requests
+        .iter()
+        .filter(|request| request.context() > 0)
+        .map(|request| timeline.chains[request.chain as usize].session)
+        .collect();
+    let is_asked =
+        |session: &u32| projects.is_none_or(|asked| asked.contains(&timeline.sessions[*session as usize].project));
+    // Sessions stand in the order of their first records.
+    has_requests.into_iter().filter(is_asked).collect()
+}
+
+impl<'b> LeverTrials<'b> {
+    /// Replays what stands.
+    ///
+    /// # Errors
+    /// If a data file does not fit.
+    pub fn new(
+        simulator: &'b Simulator<'b>,
+        workload: &'b Workload,
+        data: &Data,
+        projects: Option<&'b BTreeSet<Id>>,
+        standing: &[LeverValue],
+    ) -> Result<Self> {
+        let mut trials = Self {
+            simulator,
+            workload,
+            detectors: Detectors::new(&workload.timeline, &workload.sizes.tokens, &workload.breakage),
+            standing: standing.to_vec(),
+            before: Replayed::default(),
+            before_of_subagents: None,
+            blind: SimulatedRun::default(),
+            sheet: ClientThresholds::load(data)?,
+            compaction: data.read("policies/compaction.toml", CompactionThresholds::parse)?,
+            params: PolicyConfigs::load(data)?.sheet(Policy::Compaction).params()?,
+            tokens: workload.sizes.tokens.as_slice().into(),
+            projects,
+            order: order(&workload.timeline, projects),
+        };
+        let of_subagents =
+            || (!lives_alike(standing)).then(|| trials.replay(standing, lifetime(standing, LeverPart::Subagents)));
+        let before = || trials.replay(standing, lifetime(standing, LeverPart::Main));
+        let ((before, of_subagents), blind) =
+            rayon::join(|| rayon::join(before, of_subagents), || foretold_cost(simulator));
+        (trials.before, trials.before_of_subagents, trials.blind) = (before, of_subagents, blind);
+        Ok(trials)
+    }
+
+    /// Tries every value.
+    pub fn study(&self) -> LeverStudy {
+        let lifetimes = self.sheet.ttl.values.iter();
+        let lifetimes = lifetimes.flat_map(|&class| [LeverValue::MainTtl(class), LeverValue::SubagentTtl(class)]);
+        let results = &self.sheet.results;
+        let limits = results.bash_chars.iter().copied().map(Limit::BashChars);
+        let limits = limits.chain(results.mcp_tokens.iter().copied().map(Limit::McpTokens));
+        let limits = limits.chain(results.read_tokens.iter().copied().map(Limit::ReadTokens));
+        let windows = self.sheet.window.tokens.iter().copied().map(LeverValue::Window);
+        let settings: Vec<LeverValue> = lifetimes.chain(windows).chain(limits.map(LeverValue::Result)).collect();
+        LeverStudy {
+            sessions: self.seen(),
+            // One by one: a thread that took several at once would be the last to end. A run is as large as the log: of
+            // each only what it comes to is kept.
+            trials: settings.par_iter().with_max_len(1).map(|&setting| self.trial(setting)).collect(),
+            standing: self.standing.clone(),
+            versions: versions(&self.workload.timeline, self.projects, self.sheet.split.version_days, Millis::MAX),
+            own: None,
+            least_percent: self.workload.winner_percent_min,
+        }
+    }
+
+    /// Several settings as one configuration, session by session in the order of [`LeverStudy::sessions`].
+    pub fn together(&self, settings: &[LeverValue]) -> Vec<SettingSides> {
+        self.in_order(&self.by_model(settings, LeverPart::All))
+    }
+
+    fn trial(&self, setting: LeverValue) -> Trial {
+        let by_model = self.by_model(&[setting], setting.part());
+        Trial { setting, sessions: self.in_order(&by_model), by_model }
+    }
+
+    /// Both sides of some settings, by session and model. What stands of other levers goes on holding.
+    fn by_model(&self, settings: &[LeverValue], part: LeverPart) -> BTreeMap<(u32, Sym), SettingSides> {
+        let is_kept = |stands: &&LeverValue| !settings.iter().any(|setting| setting.is_of_lever(**stands));
+        let all: Vec<LeverValue> = settings.iter().chain(self.standing.iter().filter(is_kept)).copied().collect();
+        let parts = match part {
+            LeverPart::All if !(lives_alike(&all) && lives_alike(&self.standing)) => {
+                vec![LeverPart::Main, LeverPart::Subagents]
+            }
+            part => vec![part],
+        };
+        let of_parts = parts.par_iter().map(|&part| self.sides(part, &self.replay(&all, lifetime(&all, part))));
+        // No request is of two parts.
+        of_parts.reduce(BTreeMap::new, |mut sum, more| {
+            more.iter().for_each(|(key, sides)| *sum.entry(*key).or_default() += sides);
+            sum
+        })
+    }
+
+    /// A configuration, whatever writes what lives so long.
+    fn replay(&self, settings: &[LeverValue], class: Option<CacheLifetime>) -> Replayed {
+        // What is long is cut as it comes in, before a compaction can see it.
+        let limits = || settings.iter().filter_map(|setting| self.limit(*setting));
+        let cutting = limits().map(|limit| -> Box<dyn Stage> { Box::new(Capped::new(limit, self.tokens.clone())) });
+        let stages = cutting.chain(settings.iter().filter_map(|setting| self.compaction(*setting))).collect();
+        let oracle = living(self.simulator.oracle, class);
+        let (run, breaks) = BreakWatch::new(&self.detectors).over(&self.simulator.under(&oracle), stages);
+        let limits: Vec<ResultLimit> = limits().collect();
+        let penalties = self.penalties(&breaks, &lookups(self.simulator.timeline, &limits, &self.tokens, &breaks));
+        Replayed { run, breaks, penalties }
+    }
+
+    fn limit(&self, setting: LeverValue) -> Option<ResultLimit> {
+        let LeverValue::Result(limit) = setting else { return None };
+        Some(ResultLimit::new(limit, self.sheet.results.clone(), self.workload.sizes.rules.clone()))
+    }
+
+    fn compaction(&self, setting: LeverValue) -> Option<Box<dyn Stage>> {
+        let LeverValue::Window(window) = setting else { return None };
+        // As the client compacts: it keeps no tail, and does not count turns.
+        let params = CompactionParams {
+            window,
+            tail_keep_tokens: self.compaction.client.tail_keep_tokens,
+            align: Align::Message,
+            min_turns_between: 0,
+            ..self.params.clone()
+        };
+        Some(Box::new(Compaction::new(params, self.compaction.clone(), self.tokens.clone(), StageJournal::default())))
+    }
+
+    /// Session of a request, and whether it is of a main thread.
+    fn place(&self, request: u32) -> (u32, bool) {
+        let timeline = self.simulator.timeline;
+        let chain = &timeline.chains[timeline.requests[request as usize].chain as usize];
+        (chain.session, chain.place == Place::Main)
+    }
+
+    /// What stands, as it was replayed for a part.
+    fn standing(&self, part: LeverPart) -> &Replayed {
+        let apart = self.before_of_subagents.as_ref().filter(|_| part == LeverPart::Subagents);
+        apart.unwrap_or(&self.before)
+    }
+
+    /// Both sides of each session, whatever the model, in the order of the sessions.
+    fn in_order(&self, by_model: &BTreeMap<(u32, Sym), SettingSides>) -> Vec<SettingSides> {
+        let mut sessions: BTreeMap<u32, SettingSides> = BTreeMap::new();
+        by_model.iter().for_each(|(key, sides)| *sessions.entry(key.0).or_default() += sides);
+        self.order.iter().map(|session| sessions.get(session).copied().unwrap_or_default()).collect()
+    }
+
+    /// Both sides of what was replayed for a part, by session and model.
+    fn sides(&self, part: LeverPart, replayed: &Replayed) -> BTreeMap<(u32, Sym), SettingSides> {
+        let standing = self.standing(part);
+        let [before, after] = SimulatedRun::priced_alike([&standing.run, &replayed.run]);
+        let mut sides: BTreeMap<(u32, Sym), SettingSides> = BTreeMap::new();
+        let mut add = |request: u32, change: &dyn Fn(&mut SettingSides)| {
+            let (session, is_main) = self.place(request);
+            if part.has(is_main) {
+                let model = self.simulator.timeline.requests[request as usize].model;
+                change(sides.entry((session, model)).or_default());
+            }
+        };
+        for priced in &before.requests {
+            add(priced.request, &|sides| {
+                sides.requests += 1;
+                sides.unpriced += u64::from(priced.cost.unpriced_tokens > 0);
+            });
+        }
+        standing.costs(&before).for_each(|(request, cost)| add(request, &|sides| sides.before += cost));
+        replayed.costs(&after).for_each(|(request, cost)| add(request, &|sides| sides.after += cost));
+        // What breaks under what stands is not put down to the setting.
+        for (breaks, is_new) in [(&replayed.breaks, true), (&standing.breaks, false)] {
+            let step = |count: &mut u64| *count = if is_new { *count + 1 } else { count.saturating_sub(1) };
+            for one in breaks.iter().filter(|one| !one.class.is_part_of_another()) {
+                add(one.request, &|sides| match one.class.strength() {
+                    Strength::Hard => step(&mut sides.hard),
+                    Strength::Soft => step(&mut sides.soft),
+                    Strength::Bug => {}
+                });
+            }
+        }
+        for priced in &self.blind.requests {
+            let units = distance::apart(self.simulator, priced).units();
+            add(priced.request, &|sides| sides.error_units += units);
+        }
+        sides
+    }
+
+    /// What breaks cost at least: each lost reading is written again once, and each step that would surely have failed is a
+    /// request more, which reads its whole context. So is each look at what a limit keeps back; what it brings is written, and
+    /// read again as long as the result stands in the context of the log.
+    fn penalties(&self, breaks: &[Break], looked_up: &[LookUp]) -> Vec<(u32, Cost)> {
+        let Simulator { timeline, tariff, priors, .. } = self.simulator;
+        let cost = |index: u32, spent: &Spent| {
+            let request = &timeline.requests[index as usize];
+            (index, tariff.cost(request.model, request.start, spent))
+        };
+        let write = |request: u32, tokens: u64| cost(request, &written(tokens, priors[request as usize].class));
+        let read = |request: u32, tokens: u64| cost(request, &Spent { read: tokens, ..Spent::default() });
+        let again = |request: u32| read(request, timeline.requests[request as usize].context());
+        let mut all: Vec<(u32, Cost)> = penalties(breaks).map(|lost| write(lost.request, lost.reread_tokens)).collect();
+        let failed: BTreeSet<u32> =
+            breaks.iter().filter(|one| one.class.strength() == Strength::Hard).map(|one| one.request).collect();
+        all.extend(failed.into_iter().map(again));
+        for one in looked_up {
+            let tokens = u64::from(one.tokens);
+            all.extend([again(one.request), write(one.request, tokens)]);
+            all.extend(one.carried(timeline).map(|later| read(later, tokens)));
+        }
+        all
+    }
+
+    fn seen(&self) -> Vec<StudiedSession> {
+        let (timeline, order) = (self.simulator.timeline, &self.order);
+        let earlier = order.len() as u64 * self.sheet.split.earlier_percent / 100;
+        let blank = |(place, &session): (usize, &u32)| {
+            let (first, project) =
+                (timeline.sessions[session as usize].ts_first, timeline.sessions[session as usize].project);
+            let is_earlier = (place as u64) < earlier;
+            (
+                session,
+                StudiedSession {
+                    project,
+                    first,
+                    last: first,
+                    cost: Cost::default(),
+                    subagents: Cost::default(),
+                    is_earlier,
+                },
+            )
+        };
+        let mut seen: BTreeMap<u32, StudiedSession> = order.iter().enumerate().map(blank).collect();
+        for part in [LeverPart::Main, LeverPart::Subagents] {
+            let standing = self.standing(part);
+            for (request, cost) in standing.costs(&standing.run) {
+                let (session, is_main) = self.place(request);
+                let Some(seen) = seen.get_mut(&session).filter(|_| part.has(is_main)) else { continue };
+                seen.cost += cost;
+                if !is_main {
+                    seen.subagents += cost;
+                }
+                seen.last = timeline.requests[request as usize].end.max(seen.last);
+            }
+        }
+        order.iter().filter_map(|session| seen.get(session).copied()).collect()
+    }
+}
