@@ -1,5 +1,6 @@
 //! How calls ended: whether they failed, were made once more, or brought what was there already.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use crate::base::id::Id;
@@ -80,11 +81,10 @@ fn read_again(timeline: &Timeline) -> HashSet<u32> {
             if !looking.contains(&Some(call.tool)) {
                 shown.remove(&call.path);
             } else if call.tool == read && !call.is_error && call.text.is_some() {
-                let texts = shown.entry(call.path).or_default();
-                if texts.contains_key(&call.text) {
-                    again.insert(block.call);
+                if let Entry::Vacant(place) = shown.entry(call.path).or_default().entry(call.text) {
+                    place.insert(Shown { request: index, call: call.id });
                 } else {
-                    texts.insert(call.text, Shown { request: index, call: call.id });
+                    again.insert(block.call);
                 }
             }
         }

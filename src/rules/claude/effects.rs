@@ -40,8 +40,6 @@ pub fn attempts(
             questions.entry(question).or_default().push(trial);
         }
     }
-    let by_hand = study.standing.iter().filter_map(|standing| came_into_force(study, standing));
-    let changed: Vec<(Millis, LeverPart)> = changed.iter().copied().chain(by_hand).collect();
     let starts: Vec<Millis> = study.sessions.iter().map(|seen| seen.first).collect();
     let mut out: BTreeMap<String, Vec<ForecastWeek>> = BTreeMap::new();
     for cut in cuts(&starts, numbers) {
@@ -59,14 +57,6 @@ pub fn attempts(
         }
     }
     out
-}
-
-/// When something that holds now came into force, as far as the logs show it: behind the last session that it would have changed. None
-/// if it would have changed none, or the last one still.
-fn came_into_force(study: &LeverStudy, standing: &Trial) -> Option<(Millis, LeverPart)> {
-    let changes = |sides: &SettingSides| sides.change().is_some_and(|share| 100.0 * share.abs() >= study.least_percent);
-    let last = standing.sessions.iter().rposition(changes)?;
-    Some((study.sessions.get(last + 1)?.first, standing.setting.part()))
 }
 
 fn attempt(study: &LeverStudy, trial: &Trial, earlier: usize, cut: SessionSplit, until_ms: Millis) -> ForecastWeek {
