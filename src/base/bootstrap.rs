@@ -115,13 +115,17 @@ pub fn studentised(
     let off = samples.map(|(drawn, own)| {
         let own =
             own.filter(|own| *own > 1e-6 * error).map_or(error * ALIKE_ERROR, |own| own.max(error * OWN_ERROR_MIN));
-        if own > 0.0 { (drawn - estimate) / own } else { 0.0 }
+        (drawn, if own > 0.0 { (drawn - estimate) / own } else { 0.0 })
     });
-    let mut errors_off: Vec<f64> = off.collect();
+    let (mut drawn, mut errors_off): (Vec<f64>, Vec<f64>) = off.unzip();
+    drawn.sort_by(f64::total_cmp);
     errors_off.sort_by(f64::total_cmp);
-    let last = errors_off.len().checked_sub(1)? as f64;
-    let at = |quantile: f64| errors_off[(last * quantile).round() as usize];
-    Some((estimate - at(1.0 - tail) * error, estimate - at(tail) * error))
+    let last = drawn.len().checked_sub(1)? as f64;
+    let at = |sorted: &[f64], quantile: f64| sorted[(last * quantile).round() as usize];
+    let lower = estimate - at(&errors_off, 1.0 - tail) * error;
+    let upper = estimate - at(&errors_off, tail) * error;
+    // What the samples themselves came to is possible in any case: without one long session all may be otherwise.
+    Some((lower.min(at(&drawn, tail)), upper.max(at(&drawn, 1.0 - tail))))
 }
 
 /// A number below `end`, which is at least 1: the high half of a product, with a bias far below anything that counts here.

@@ -64,6 +64,8 @@ pub fn billed(
     args: &history::Args,
     context: &mut Context<'_>,
 ) -> Result<Vec<Option<ActualChange>>> {
+    // A sheet that does not fit is told of, whether or not there is a change to be judged.
+    let rules = HistoryRules::load(&Data::new(args.input.rules_dir.as_deref())?)?;
     let nothing = || changes.iter().map(|_| None).collect();
     if changes.iter().all(|(_, change)| change.forecast.is_none()) {
         return Ok(nothing());
@@ -77,7 +79,6 @@ pub fn billed(
             return Ok(nothing());
         }
     };
-    let rules = HistoryRules::load(&Data::new(args.input.rules_dir.as_deref())?)?;
     let prices = input.data.read("prices.toml", Prices::parse)?;
     let timeline = input.timeline(TimelineDetail::default())?;
     let places = context.env.claude_places();
