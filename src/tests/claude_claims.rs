@@ -70,6 +70,19 @@ fn with_an_older_client(to: &str) -> Home {
 }
 
 #[test]
+fn what_waits_for_an_update_says_what_else_stands_in_its_way() {
+    let home = with_an_older_client(".claude/projects/-other/old.jsonl");
+    let switch = "DISABLE_PROMPT_CACHING";
+    let told = |settings: &str| {
+        home.write(".claude/settings.json", settings);
+        finding(&home, "S1", LIFETIME, &[])["reason"].to_string()
+    };
+    let (free, off) = (told("{}"), told(&format!("{{\"env\": {{\"{switch}\": \"1\"}}}}")));
+    assert!(free.contains("2.1.240 was in use") && !free.contains(switch), "{free}");
+    assert!(off.contains("2.1.240 was in use") && off.contains(switch), "{off}");
+}
+
+#[test]
 fn a_filter_hides_no_client() {
     let home = with_an_older_client(".claude/projects/-other/old.jsonl");
     for filter in [&["-p", "home-u-p"][..], &["--until", "2026-01-14"]] {

@@ -115,8 +115,8 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
         (Ok(lever), _) => deciding(facts, lever, &levers)?,
         (Err(reason), None) => return Ok(held(reason, evidence)),
         (Err(update), Some(lever)) => {
-            let setting = format!("{} = {}", lever.name, plain(value));
-            return Ok(Finding { forecast, ..finding(Verdict::Wait { setting, update }, evidence) });
+            let verdict = waits(facts, lever, value, update)?;
+            return Ok(Finding { forecast, ..finding(verdict, evidence) });
         }
     };
     let Some(key) = lever.key(None) else { return Ok(held("it stands in no file of settings".to_owned(), evidence)) };
@@ -132,6 +132,16 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
     let verdict = Verdict::Propose(Delta { key, from: from.as_ref().map(as_toml), to: as_toml(&to) });
     let forecast = forecast.map(|told| claimed(facts.study, &[trial.setting], &trial.sessions, told));
     Ok(Finding { forecast, ..finding(verdict, evidence) })
+}
+
+/// What is said of a lever that some client does not know yet: what else stands in its way then.
+fn waits(facts: &SettingsFacts<'_>, lever: &Lever, value: &Value, update: String) -> Result<Verdict> {
+    let setting = format!("{} = {}", lever.name, plain(value));
+    let Some(key) = lever.key(None) else { return Ok(Verdict::Wait { setting, update }) };
+    let obstacle = facts.layers.overridden(lever, &key, facts.levers)?;
+    let update =
+        obstacle.map_or_else(|| update.clone(), |found| format!("{update}; besides, `{key}` is {}", found.why));
+    Ok(Verdict::Wait { setting, update })
 }
 
 /// Of levers that do the same the one to be changed: the one that is known, unless the file itself holds another that every

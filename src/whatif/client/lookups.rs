@@ -21,8 +21,8 @@ pub struct LookUp {
 }
 
 impl LookUp {
-    /// The later requests of the chain whose context in the log has the result.
-    pub fn carried(self, timeline: &Timeline) -> impl Iterator<Item = u32> {
+    /// The later requests of the chain whose context in the log has the result, segment by segment.
+    fn carried(self, timeline: &Timeline) -> impl Iterator<Item = Range<u32>> {
         let own = timeline.requests[self.request as usize].segment;
         let chain = timeline.segments[own as usize].chain;
         let later = (own..).zip(&timeline.segments[own as usize..]).take_while(move |(_, later)| later.chain == chain);
@@ -31,8 +31,28 @@ impl LookUp {
             !requests.is_empty() && ShownBlocks::to(timeline, requests.start).contains(self.block)
         };
         let having = later.filter(move |(index, later)| *index == own || has_result(&later.requests));
-        having.flat_map(|(_, later)| later.requests.clone()).filter(move |request| *request > self.request)
+        having.map(move |(_, later)| later.requests.start.max(self.request + 1)..later.requests.end)
     }
+}
+
+/// Tokens that later requests have to read because they had been looked up, by request.
+pub fn carried(timeline: &Timeline, looked_up: &[LookUp]) -> Vec<(u32, u64)> {
+    let mut steps: BTreeMap<u32, i64> = BTreeMap::new();
+    for one in looked_up {
+        for requests in one.carried(timeline).filter(|requests| !requests.is_empty()) {
+            *steps.entry(requests.start).or_default() += i64::from(one.tokens);
+            *steps.entry(requests.end).or_default() -= i64::from(one.tokens);
+        }
+    }
+    let mut carried = Vec::new();
+    let (mut tokens, mut from) = (0_i64, 0);
+    for (at, step) in steps {
+        if tokens > 0 {
+            carried.extend((from..at).map(|request| (request, tokens.unsigned_abs())));
+        }
+        (tokens, from) = (tokens + step, at);
+    }
+    carried
 }
 
 /// The results that are looked up under some limits, each once; `tokens` are the sizes of [`Timeline::blocks`].

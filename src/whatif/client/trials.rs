@@ -13,7 +13,7 @@ use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::chosen::{Policy, PolicyConfigs};
 use crate::whatif::client::capped::{Capped, Limit, ResultLimit};
-use crate::whatif::client::lookups::{LookUp, lookups};
+use crate::whatif::client::lookups::{LookUp, carried, lookups};
 use crate::whatif::client::thresholds::{ClientThresholds, versions};
 use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
 use crate::whatif::compaction::params::{Align, Params as CompactionParams};
@@ -311,8 +311,8 @@ impl<'b> LeverTrials<'b> {
         for one in looked_up {
             let tokens = u64::from(one.tokens);
             all.extend([again(one.request), write(one.request, tokens)]);
-            all.extend(one.carried(timeline).map(|later| read(later, tokens)));
         }
+        all.extend(carried(timeline, looked_up).into_iter().map(|(request, tokens)| read(request, tokens)));
         all
     }
 
