@@ -273,9 +273,6 @@ fn found(input: &Input, overview: &Overview, is_reproducible: bool) -> Vec<Exami
     lines
 }
 
-/// Claude Code deletes when it starts, and by the last change of a file: the first record that is left may be younger by so much.
-const RETENTION_SLACK_DAYS: i64 = 3;
-
 /// Whether the logs reach back as far as the window, and what Claude Code will delete.
 fn reach(args: &Args, context: &Context<'_>, words: &Vocabulary, overview: &Overview) -> ExaminedLine {
     let line = |state, told: String| ExaminedLine::new(state, "reach", told);
@@ -292,7 +289,7 @@ fn reach(args: &Args, context: &Context<'_>, words: &Vocabulary, overview: &Over
         return line("warn", format!("{told}: cleanupPeriodDays 0 deletes everything"));
     }
     // Logs that are younger than what is kept begin where Claude Code was first used: nothing is gone.
-    let is_cut = context.now_ms - first >= (keeps - RETENTION_SLACK_DAYS).saturating_mul(DAY_MS);
+    let is_cut = context.now_ms - first >= keeps.saturating_sub(words.retention_slack_days).saturating_mul(DAY_MS);
     if first > wanted && (is_cut || start != i64::MIN) {
         let missing = format!("{told}. The window begins {}: what is older is missing", date(wanted));
         return line("warn", format!("{missing}; raise cleanupPeriodDays, or run `devboy ingest` weekly"));

@@ -40,6 +40,8 @@ pub struct Vocabulary {
     pub restart_prefixes: Vec<String>,
     /// How many days Claude Code keeps logs unless its settings say otherwise.
     pub retention_days: i64,
+    /// By how many days the first record that is left may be younger than that.
+    pub retention_slack_days: i64,
     /// How many days of logs a report looks at unless told otherwise.
     pub window_days: i64,
     /// Starts of an error result that mean "cancelled with a parallel call".
