@@ -3,7 +3,10 @@
 
 use std::io::Write;
 
+use unicode_width::UnicodeWidthChar as _;
+
 use crate::base::error::Result;
+use crate::report::wrapped::columns;
 
 /// Blanks between columns.
 const GAP: usize = 2;
@@ -50,7 +53,7 @@ pub fn write(out: &mut dyn Write, rows: &[&[String]], numeric: &[bool], width: u
                 let is_cut = breaks.cuts() && !is_number && number > 0;
                 let lines = wrapped(pieces, width, is_cut);
                 let padded = |line: String| {
-                    let gap = " ".repeat(width.saturating_sub(line.chars().count()));
+                    let gap = " ".repeat(width.saturating_sub(columns(&line)));
                     if is_number { gap + &line } else { line + &gap }
                 };
                 lines.into_iter().map(padded).collect()
@@ -77,7 +80,7 @@ fn write_paragraphs(out: &mut dyn Write, rows: &[&[String]], numeric: &[bool], w
         let others = headers.iter().zip(*row).skip(texts).filter(|(_, cell)| !cell.is_empty());
         let others: Vec<String> = others.map(|(header, cell)| format!("{header} {cell}; ")).collect();
         // Only what is longer than a line is broken, between words.
-        let fits = |piece: &str| piece.trim_end().chars().count() <= room;
+        let fits = |piece: &str| columns(piece.trim_end()) <= room;
         let pieces = others.iter().flat_map(|piece| piece.split_inclusive(|c| c == ' ' && !fits(piece)));
         let lines = wrapped(pieces, room, false).join("\n   ");
         writeln!(out, "   {}", lines.trim_end_matches(';'))?;
@@ -90,10 +93,10 @@ fn widths(rows: &[&[String]], numeric: &[bool], room: usize) -> Option<(Vec<usiz
     let longest = |column: usize, length: &dyn Fn(&str) -> usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| length(cell)).max().unwrap_or_default()
     };
-    let whole: Vec<usize> = (0..numeric.len()).map(|column| longest(column, &|cell| cell.chars().count())).collect();
+    let whole: Vec<usize> = (0..numeric.len()).map(|column| longest(column, &|cell| columns(cell))).collect();
     let least = |breaks: Breaks| -> Vec<usize> {
         let piece = |cell: &str, is_number: bool| {
-            let longest = pieces(cell, is_number, breaks).map(|piece| piece.trim_end().chars().count()).max();
+            let longest = pieces(cell, is_number, breaks).map(|piece| columns(piece.trim_end())).max();
             let is_cut = breaks.cuts() && !is_number;
             longest.map_or(0, |longest| if is_cut { longest.min(LEAST) } else { longest })
         };
@@ -125,13 +128,14 @@ fn widths(rows: &[&[String]], numeric: &[bool], room: usize) -> Option<(Vec<usiz
 fn wrapped<'a>(pieces: impl Iterator<Item = &'a str>, width: usize, is_cut: bool) -> Vec<String> {
     let mut lines = vec![String::new()];
     for piece in pieces {
-        let line = lines.last().map_or(0, |line| line.chars().count());
-        if line > 0 && line + piece.trim_end().chars().count() > width {
+        let line = lines.last().map_or(0, |line| columns(line));
+        if line > 0 && line + columns(piece.trim_end()) > width {
             lines.push(String::new());
         }
         let piece = if is_cut { cut(piece, width) } else { piece.to_owned() };
         for letter in piece.chars() {
-            let is_full = lines.last().is_some_and(|line| line.chars().count() >= width);
+            let letter_columns = letter.width().unwrap_or_default();
+            let is_full = lines.last().is_some_and(|line| !line.is_empty() && columns(line) + letter_columns > width);
             if is_full && letter != ' ' {
                 lines.push(String::new());
             }
@@ -146,14 +150,24 @@ fn wrapped<'a>(pieces: impl Iterator<Item = &'a str>, width: usize, is_cut: bool
 /// The beginning and the end of what is longer than so many characters; of a tool of a server the end, since the beginning
 /// is the same for all tools of that server.
 fn cut(text: &str, width: usize) -> String {
-    let length = text.trim_end().chars().count();
+    let length = columns(text.trim_end());
     if length <= width {
         return text.to_owned();
     }
     let head = if text.starts_with("mcp__") { 0 } else { width / 2 };
     let tail = width.saturating_sub(head + 1);
-    let letters = |from: usize, to: usize| text.chars().skip(from).take(to - from).collect::<String>();
-    letters(0, head) + "…" + &letters(length - tail, length)
+    // Of a wide letter at the cut nothing is left.
+    let taken = |letters: &mut dyn Iterator<Item = char>, most: usize| {
+        let mut left = most;
+        let fits = |letter: &char| {
+            let rest = left.checked_sub(letter.width().unwrap_or_default());
+            left = rest.unwrap_or_default();
+            rest.is_some()
+        };
+        letters.take_while(fits).collect::<Vec<char>>()
+    };
+    let end = taken(&mut text.trim_end().chars().rev(), tail);
+    taken(&mut text.chars(), head).into_iter().chain(['…']).chain(end.into_iter().rev()).collect()
 }
 
 /// The parts of a cell between which a line may end.

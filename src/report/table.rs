@@ -13,6 +13,7 @@ use crate::base::listing::{ColumnValues, Listing};
 use crate::base::visible::visible;
 use crate::report::html::Html;
 use crate::report::numbers::{counted, percent, thousands};
+use crate::report::wrapped::columns;
 use crate::report::{escape, narrow, wrapped};
 
 /// How a report is written.
@@ -134,7 +135,7 @@ impl Table {
     /// Without a terminal a row is a line: columns stand under each other, two blanks apart, and nothing is broken. A blank
     /// begins it, so that no name from outside is taken for a line of a diff.
     fn write_plain(&self, out: &mut dyn Write) -> Result<()> {
-        let length = |text: &String| text.chars().count();
+        let length = |text: &String| columns(text);
         let widths: Vec<usize> = (0..self.headers.len())
             .map(|index| {
                 let cells = self.rows.iter().filter_map(|row| row.get(index)).map(length);
@@ -178,11 +179,10 @@ impl Table {
 
     /// The widths below which a word or a number would be broken, with a blank on either side.
     fn widths_min(&self) -> Vec<u16> {
-        let length = |text: &str| text.chars().count();
-        let word = |text: &String| text.split(' ').map(length).max().unwrap_or_default();
+        let word = |text: &String| text.split(' ').map(columns).max().unwrap_or_default();
         let least = |(index, numeric): (usize, &bool)| {
             let cells = self.rows.iter().filter_map(|row| row.get(index));
-            let cells = cells.map(|cell| if *numeric { length(cell) } else { word(cell) });
+            let cells = cells.map(|cell| if *numeric { columns(cell) } else { word(cell) });
             u16::try_from(cells.chain([word(&self.headers[index])]).max().unwrap_or_default() + 2).unwrap_or(u16::MAX)
         };
         self.numeric.iter().enumerate().map(least).collect()

@@ -3,6 +3,8 @@
 
 use std::io::{self, Write};
 
+use unicode_width::UnicodeWidthStr as _;
+
 /// Columns behind the indent below which wrapping makes nothing easier to read.
 const LEAST: usize = 20;
 /// Gaps in a line from which on it is a row of columns.
@@ -33,7 +35,7 @@ impl<'w> Wrapped<'w> {
         let gaps = rest.split("  ").filter(|part| !part.trim().is_empty()).count();
         let is_command = rest.trim_start().starts_with("devboy ") || text.trim_start().starts_with("See: devboy ");
         let is_left = self.is_diff || is_command || gaps > GAPS_MAX || text.contains('\x1b');
-        if is_left || text.chars().count() <= width.into() {
+        if is_left || columns(text) <= width.into() {
             return self.out.write_all(&line);
         }
         self.out.write_all(wrapped(first, rest, width).as_bytes())
@@ -69,7 +71,7 @@ fn hanging(text: &str, width: usize) -> usize {
 /// `first` stands before the first line, and as many blanks before the others (behind a `#`, if it begins with one). Ends
 /// with a line feed.
 pub fn wrapped(first: &str, text: &str, width: u16) -> String {
-    let (width, indent) = (usize::from(width), first.chars().count());
+    let (width, indent) = (usize::from(width), columns(first));
     if width <= indent + LEAST {
         return format!("{first}{text}\n");
     }
@@ -77,7 +79,7 @@ pub fn wrapped(first: &str, text: &str, width: u16) -> String {
     let mut out = first.to_owned();
     let mut column = indent;
     for word in words(text, width - indent) {
-        let length = word.chars().count();
+        let length = columns(&word);
         if column > indent && column + 1 + length > width {
             out.push('\n');
             out.push_str(mark);
@@ -94,6 +96,11 @@ pub fn wrapped(first: &str, text: &str, width: u16) -> String {
     out
 }
 
+/// How many columns of a terminal a text takes: a letter of Chinese, Japanese or Korean takes two.
+pub fn columns(text: &str) -> usize {
+    text.width()
+}
+
 /// The words of a text. A number and its unit are one, and so are an interval and a command in backticks if there is room for
 /// them on a line.
 fn words(text: &str, room: usize) -> Vec<String> {
@@ -106,7 +113,7 @@ fn words(text: &str, room: usize) -> Vec<String> {
             Some(last)
                 if word.starts_with('%')
                     || word == "k"
-                    || is_open(last) && last.chars().count() + 1 + word.chars().count() <= room =>
+                    || is_open(last) && columns(last) + 1 + columns(word) <= room =>
             {
                 last.push(' ');
                 last.push_str(word);

@@ -85,6 +85,27 @@ fn names_are_cut_before_numbers_are_broken() {
     assert!(at(None).contains("mcplanternkeeper  10,168"));
 }
 
+/// A letter of Chinese, Japanese or Korean is as wide as two others, an accent of its own as none.
+#[test]
+fn columns_stand_under_each_other_beside_wide_letters() {
+    let mut table = Table::new(&["project", "#calls"]);
+    table.row(["日本語".to_owned(), "1".to_owned()]);
+    table.row(["cafe\u{301}".to_owned(), "10".to_owned()]);
+    let at = |width: Option<u16>| {
+        let mut out = Vec::new();
+        table.write(&mut out, TableFormat::Table, width).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(at(None), " project  calls\n 日本語       1\n cafe\u{301}        10\n");
+    let mut long = Table::new(&["project", "#calls", "#tokens"]);
+    long.row(["日本語の長い名前".to_owned(), "10,168".to_owned(), "5,966,915".to_owned()]);
+    let mut out = Vec::new();
+    long.write(&mut out, TableFormat::Table, Some(30)).unwrap();
+    let cut = " project      calls     tokens\n 日本…名前   10,168  5,966,915\n";
+    assert_eq!(String::from_utf8(out).unwrap(), cut);
+    assert_eq!(through("日本語 の 長い 名前 です 日本語", Some(24)), "日本語 の 長い 名前 です\n日本語");
+}
+
 fn through(text: &str, width: Option<u16>) -> String {
     let mut out = Vec::new();
     let mut wrapped = Wrapped::new(&mut out, width);
