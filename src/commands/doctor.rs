@@ -90,8 +90,9 @@ fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
     lines.push(configuration(args, context));
     lines.extend(client_settings(context));
     lines.extend(recorded(args, context));
+    // The reach of the logs is judged against the window, so that nothing is cut to it.
     let mut read = window::of(&args.window, context.now_ms)
-        .and_then(|window| Input::read(&args.input, window, (0, None), &args.output, context));
+        .and_then(|_| Input::read(&args.input, window::ALL, (0, None), &args.output, context));
     let mut damage = BTreeMap::new();
     match &mut read {
         Err(error) => {
@@ -100,8 +101,6 @@ fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
             lines.extend(hints.map(|hint| ExaminedLine::new("", "", hint)));
         }
         Ok(input) => {
-            // The reach of the logs is judged against the window, so it is not cut to it.
-            input.window = window::ALL;
             let overview = input.overview()?;
             lines.extend(found(input, &overview, args.output.stamp(context).is_none()));
             if !input.has_records() && !args.input.allow_empty {

@@ -1,5 +1,7 @@
 //! `devboy ingest --prune`: drops telemetry that is older than it is kept.
 
+use std::path::PathBuf;
+
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::numbers::DAY_MS;
@@ -57,7 +59,9 @@ fn prune_file(file: &StoredFile, busy: bool, limits: RetentionLimits, pruned: &m
         pruned.in_use += 1;
         return Ok(());
     }
-    let text = crate::base::files::read(&file.path).map_err(|cause| Error::io("reading", &file.path, &cause))?;
+    // A link leads to where a pipeline writes: that file is sifted.
+    let place = file.path.canonicalize().map_err(|cause| Error::io("opening", &file.path, &cause))?;
+    let text = crate::base::files::read(&place).map_err(|cause| Error::io("reading", &file.path, &cause))?;
     let Sifted { kept, events, summaries } = sift(&text, limits);
     if events + summaries == 0 {
         return Ok(());
@@ -66,10 +70,13 @@ fn prune_file(file: &StoredFile, busy: bool, limits: RetentionLimits, pruned: &m
     pruned.summaries += summaries;
     if kept.iter().all(u8::is_ascii_whitespace) {
         pruned.removed += 1;
-        return std::fs::remove_file(&file.path).map_err(|cause| Error::io("removing", &file.path, &cause));
+        let is_link = file.path.is_symlink();
+        let link = is_link.then_some(&file.path);
+        let remove = |path: &PathBuf| std::fs::remove_file(path).map_err(|cause| Error::io("removing", path, &cause));
+        return link.into_iter().chain([&place]).try_for_each(remove);
     }
     pruned.rewritten += 1;
-    write_private(&file.path, kept)
+    write_private(&place, kept)
 }
 
 fn tell(pruned: &Pruned, rules: &TelemetryRules, context: &mut Context<'_>) -> Result<()> {

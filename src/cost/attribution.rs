@@ -136,7 +136,7 @@ fn close(sums: &mut GroupSums, group: Option<u32>, page: &mut [GroupCost]) {
 /// Counts tool calls where they were asked for.
 fn count_calls(bill: &Bill<'_>, things: &Things, group: &impl Fn(u32) -> u32, sums: &mut GroupSums) {
     let requests = groups::requests_of_blocks(bill.timeline);
-    for call in &bill.timeline.calls {
+    for (_, call) in bill.timeline.counted_calls() {
         let Some(&request) = requests.get(call.asked as usize).filter(|request| **request != NONE) else { continue };
         debug_assert_eq!(bill.timeline.blocks[call.asked as usize].kind, BlockKind::ToolUsage);
         let entry = sums.entry((group(request), things.group(Thing::Block(call.asked)))).or_default();

@@ -76,7 +76,7 @@ impl<'a> Bill<'a> {
     /// What tokens of each kind cost.
     pub fn kinds(&self) -> Kinds {
         let mut kinds = Kinds::default();
-        for request in &self.timeline.requests {
+        for (_, request) in self.timeline.counted() {
             let charge = self.charge(request);
             let Spent { read, write_5m, write_1h, uncached, output } = charge.spent;
             let none = Spent::default();
@@ -91,7 +91,7 @@ impl<'a> Bill<'a> {
 
     /// The whole bill: requests with usage, their tokens, their cost at list prices.
     pub fn total(&self) -> Total {
-        let charges = self.timeline.requests.iter().map(|request| self.charge(request));
+        let charges = self.timeline.counted().map(|(_, request)| self.charge(request));
         let billed = charges.filter(|charge| charge.spent != Spent::default());
         billed.map(|charge| Total { requests: 1, spent: charge.spent, cost: charge.cost }).sum()
     }

@@ -118,6 +118,7 @@ fn of_chain<'b>(
     let name = |model: Sym| bill.timeline.names.text(model).to_owned();
     let requests = bill.timeline.chains[chain as usize].requests.clone();
     let billed = requests.map(|index| (index, &bill.timeline.requests[index as usize]));
+    let billed = billed.filter(|(_, request)| request.counts());
     let billed = billed.map(|(index, request)| (index, request, bill.charge(request)));
     billed.filter(|(.., charge)| charge.spent != Spent::default()).enumerate().map(
         move |(at, (index, request, charge))| {

@@ -81,7 +81,8 @@ pub fn dearest(found: &SessionCost, count: usize) -> Vec<&SessionRequest> {
 
 /// What happened before a request, in words.
 fn occasion(moment: &SessionRequest) -> String {
-    let miss = moment.miss.map(|cause| format!("cache miss: {} ({} lost)", cause.words(), dollars(&moment.miss_cost)));
+    let lost = moment.miss_cost.usd().map_or_else(String::new, |_| format!(" ({} lost)", dollars(&moment.miss_cost)));
+    let miss = moment.miss.map(|cause| format!("cache miss: {}{lost}", cause.words()));
     let parts = [moment.compacted.then(|| "compacted".to_owned()), miss, moment.human.then(|| "prompt".to_owned())];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
@@ -100,8 +101,11 @@ pub fn headline(found: &SessionCost) -> String {
     parts.extend((found.subagents > 0).then(|| counted(found.subagents, "subagent")));
     parts.push(counted(found.compactions, "compaction"));
     parts.push(if misses == 1 { "1 cache miss".to_owned() } else { format!("{misses} cache misses") });
-    let lost = if misses == 0 { String::new() } else { format!(", of which these lost {}", dollars(&lost)) };
-    parts.push(format!("{} at list prices{lost}", dollars(&found.total.cost)));
+    let is_told = misses > 0 && lost.usd().is_some();
+    let lost = if is_told { format!(", of which these lost {}", dollars(&lost)) } else { String::new() };
+    if found.total.cost.usd().is_some() {
+        parts.push(format!("{} at list prices{lost}", dollars(&found.total.cost)));
+    }
     if found.total.cost.unpriced_tokens > 0 {
         parts.push(format!("{} tokens without a price", thousands(found.total.cost.unpriced_tokens)));
     }

@@ -63,7 +63,13 @@ pub fn of_chain<G: PartialEq>(
     group: impl Fn(u32) -> G,
     each: &mut impl FnMut(&BillShare),
 ) {
-    BlockWalk::new(bill, chain).all(group, each);
+    let counts = |request: u32| bill.timeline.requests[request as usize].counts();
+    let mut each = |share: &BillShare| {
+        if counts(share.request) {
+            each(share);
+        }
+    };
+    BlockWalk::new(bill, chain).all(|request| (counts(request), group(request)), &mut each);
 }
 
 struct BlockWalk<'b, 'a> {

@@ -683,7 +683,8 @@ impl StoredFiles {
     }
 
     /// Keys of sources whose files are gone, by content and size: a new file with that content was moved. What lies
-    /// outside of the roots of this run is not gone, nor what lies in a place that cannot be looked into.
+    /// outside of the roots of this run is not gone, nor what lies in a place that cannot be looked into. What was once
+    /// found under one of its roots is gone from there, whatever folders of it were asked about as well.
     fn gone(&self, scope: &SyncScope<'_>) -> BTreeMap<(Id, u64), Id> {
         if !scope.listing.unreadable.is_empty() {
             return BTreeMap::new();
@@ -694,8 +695,7 @@ impl StoredFiles {
             found.filter(|(_, place)| !place.as_os_str().is_empty()).map(|(root, _)| *root).collect();
         let is_gone = |known: &&StoredSource| {
             !listed.contains(&known.key)
-                && !known.roots.is_empty()
-                && known.roots.iter().all(|root| seen.contains(root))
+                && known.roots.iter().any(|root| seen.contains(root))
                 && known.content.is_some()
         };
         let gone = self.sources.values().filter(is_gone);

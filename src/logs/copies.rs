@@ -99,10 +99,21 @@ impl FileFacts {
         }
     }
 
-    /// Names all that the file says; equal for files that say the same in the same order, whatever they are called.
-    fn digest(&self) -> Id {
-        let said = self.said.iter().map(|(id, _)| id);
-        Id::of(&said.chain(&self.sessions).flat_map(|id| id.0).collect::<Vec<u8>>())
+    /// Names the facts; equal for files that say the same in the same order, of whatever sessions.
+    fn words(&self) -> Id {
+        Id::of(&self.said.iter().flat_map(|(id, _)| id.0).collect::<Vec<u8>>())
+    }
+
+    /// Names all that the file says, its `words` and its sessions; whatever it is called.
+    fn digest(&self, words: Id) -> Id {
+        Id::of(&std::iter::once(&words).chain(&self.sessions).flat_map(|id| id.0).collect::<Vec<u8>>())
+    }
+
+    /// The last message (or other record of one) and the last fact of all: whoever says everything says both.
+    fn probes(&self) -> impl Iterator<Item = Id> {
+        let answers = self.said.partition_point(|&(_, at)| at <= At::Part(u32::MAX));
+        let ends = [answers.checked_sub(1).map(|last| &self.said[last]), self.said.last()];
+        ends.into_iter().flatten().map(|&(id, _)| id)
     }
 }
 
@@ -124,14 +135,14 @@ pub struct FileStanding {
 /// Looks for the files that say nothing of their own. Of files that say the same the first one stays.
 pub fn standings(mut files: Vec<FileFacts>) -> Vec<FileStanding> {
     files.iter_mut().for_each(FileFacts::settle);
-    let standing = |facts: &FileFacts| {
+    let words: Vec<Id> = files.iter().map(FileFacts::words).collect();
+    let standing = |(facts, words): (&FileFacts, &Id)| {
         let (first, last) = facts.said_at.unwrap_or((NO_TIME, NO_TIME));
-        FileStanding { is_repeated: false, first, last, digest: facts.digest() }
+        FileStanding { is_repeated: false, first, last, digest: facts.digest(*words) }
     };
-    let mut out: Vec<FileStanding> = files.iter().map(standing).collect();
-    // Whoever says all that a file says, says its last fact: most files have nobody to be compared with.
-    let last = |facts: &FileFacts| facts.said.last().map(|&(id, _)| id);
-    let probes: IdSet<Id> = files.iter().filter_map(last).collect();
+    let mut out: Vec<FileStanding> = files.iter().zip(&words).map(standing).collect();
+    // Whoever says all that a file says, says its last facts: most files have nobody to be compared with.
+    let probes: IdSet<Id> = files.iter().flat_map(FileFacts::probes).collect();
     let mut witnesses: IdMap<Id, Vec<usize>> = IdMap::default();
     for (index, facts) in files.iter().enumerate() {
         for (id, _) in facts.said.iter().filter(|(id, _)| probes.contains(id)) {
@@ -144,13 +155,17 @@ pub fn standings(mut files: Vec<FileFacts>) -> Vec<FileStanding> {
     let speaking = speaking_of(&files);
     let mut known: IdMap<usize, Places> = IdMap::default();
     for (index, facts) in files.iter().enumerate() {
-        let Some(last) = last(facts) else {
+        let Some(rarest) = facts.probes().min_by_key(|probe| witnesses[probe].len()) else {
             let others = facts.sessions.first().and_then(|session| speaking.get(session));
             out[index].is_repeated = others.into_iter().flatten().any(|&other| is_of(facts, &files[other]));
             continue;
         };
-        let mut others = witnesses[&last].iter().take_while(|&&other| other != index);
+        let mut others = witnesses[&rarest].iter().take_while(|&&other| other != index);
         out[index].is_repeated = others.any(|&other| {
+            // Forks of one session, in which nothing was said since, are many and say the same.
+            if words[other] == words[index] {
+                return !facts.asks || is_of(facts, &files[other]);
+            }
             let places = known.entry(other).or_insert_with(|| files[other].said.iter().copied().collect());
             says_all(facts, &files[other], places)
         });

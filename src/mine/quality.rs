@@ -25,8 +25,9 @@ pub struct Quality {
 pub fn of(sources: &[RowSource]) -> BTreeMap<Reason, Quality> {
     let damage = |source: &RowSource| {
         let mut damage = source.counters.damage.clone();
-        // A journal is not a damaged session log because its records are of other types.
-        let counts = |reason: &Reason| !matches!(reason, Reason::UnknownType | Reason::MissingField);
+        // A journal is not a damaged session log because its records are of other types, with other fields.
+        let counts =
+            |reason: &Reason| !matches!(reason, Reason::UnknownType | Reason::MissingField | Reason::MistypedField);
         damage.0.retain(|reason, _| !source.is_sidecar() || counts(reason));
         damage
     };

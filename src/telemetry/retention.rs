@@ -62,27 +62,45 @@ struct Stamps {
     data: Option<Value>,
 }
 
-/// Drops the lines of a file that are older than the limits allow.
+impl Stamps {
+    fn is(&self, kind: &str) -> bool {
+        self.kind == Some(kind.into()) && self.data.is_some()
+    }
+
+    fn is_summary(&self) -> bool {
+        self.is("session_summary")
+    }
+
+    /// Whether it is older than the limits allow.
+    fn is_old(&self, limits: RetentionLimits) -> bool {
+        if self.is_summary() {
+            let ended = self.data.as_ref().and_then(|data| data.get("ended_at_ms")?.as_i64());
+            return ended.is_some_and(|ended| ended < limits.summaries);
+        }
+        // What is no response is wrapped.
+        let is_event = self.is(CONTEXT_EVENT) || self.session_hash.is_some();
+        is_event && self.ts_ms.is_some_and(|ts| ts < limits.events)
+    }
+}
+
+/// What stands on a line; more than one where lines were glued together. None if anything there is no JSON.
+fn stamps_of(line: &[u8]) -> Option<Vec<Stamps>> {
+    let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+    serde_json::Deserializer::from_slice(line).into_iter().collect::<Result<_, _>>().ok()
+}
+
+/// Drops the lines of a file that hold nothing but what is older than the limits allow.
 pub fn sift(text: &[u8], limits: RetentionLimits) -> Sifted {
     let mut sifted = Sifted::default();
     for line in text.split_inclusive(|&byte| byte == b'\n') {
-        let stamps = serde_json::from_slice::<Stamps>(line).ok();
-        let is = |kind: &str| {
-            let named = stamps.as_ref().filter(|stamps| stamps.kind == Some(kind.into()));
-            named.is_some_and(|stamps| stamps.data.is_some())
-        };
-        let is_summary = is("session_summary");
-        // What is no response is wrapped.
-        let is_event = is(CONTEXT_EVENT) || stamps.as_ref().is_some_and(|stamps| stamps.session_hash.is_some());
-        let ended = || stamps.as_ref()?.data.as_ref()?.get("ended_at_ms")?.as_i64();
-        let recorded = || stamps.as_ref().filter(|_| is_event)?.ts_ms;
-        if is_summary && ended().is_some_and(|ended| ended < limits.summaries) {
-            sifted.summaries += 1;
-        } else if !is_summary && recorded().is_some_and(|ts| ts < limits.events) {
-            sifted.events += 1;
-        } else {
+        let stamps = stamps_of(line).unwrap_or_default();
+        if stamps.is_empty() || !stamps.iter().all(|one| one.is_old(limits)) {
             sifted.kept.extend_from_slice(line);
+            continue;
         }
+        let summaries = stamps.iter().filter(|one| one.is_summary()).count() as u64;
+        sifted.summaries += summaries;
+        sifted.events += stamps.len() as u64 - summaries;
     }
     sifted
 }

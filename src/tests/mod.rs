@@ -133,5 +133,6 @@ mod tune;
 mod two_roads;
 mod unpacking;
 mod values;
+mod window_contexts;
 mod windows;
 mod words;

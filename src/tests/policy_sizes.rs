@@ -115,7 +115,7 @@ fn estimators_without_an_anchor_say_what_they_say() {
     assert_eq!(size(Estimator::Chars4), 100);
     assert_eq!(size(Estimator::Fitted), 97, "400 / 4.14 = 96.6");
     let unanchored = BlockSizes::new(&timeline, Estimator::Cl100k, &rules());
-    assert_eq!((unanchored.residual[0], unanchored.anchored_share()), (0, (0, 1)));
+    assert_eq!((unanchored.residual[0], unanchored.anchored_share(&timeline)), (0, (0, 1)));
 }
 
 #[test]

@@ -543,7 +543,7 @@ fn a_clock_that_runs_backwards_changes_no_order() {
 }
 
 #[test]
-fn a_window_keeps_the_requests_that_began_in_it() {
+fn a_window_counts_the_requests_that_began_in_it_and_keeps_what_was_sent_before() {
     let timeline = one(vec![
         user("p", "early bird").at(0),
         asks("m1", "c1", "Read").at(1),
@@ -556,13 +556,16 @@ fn a_window_keeps_the_requests_that_began_in_it() {
     ]);
     let whole = told(&timeline);
     let late = timeline.clone().within(&(START_MS + 10_000..START_MS + 60_000));
-    assert_eq!(ids(&late), [id("m2"), id("m3")]);
-    assert_eq!((late.calls.len(), late.calls[0].id), (1, id("c2")));
-    assert_eq!(late.blocks[0].call, NONE, "the call of the first result is gone");
+    assert_eq!(ids(&late), [id("m1"), id("m2"), id("m3")]);
+    let counted: Vec<Id> = late.counted().map(|(_, request)| request.id).collect();
+    assert_eq!(counted, [id("m2"), id("m3")]);
+    let calls: Vec<Id> = late.counted_calls().map(|(_, call)| call.id).collect();
+    assert_eq!((late.calls.len(), calls), (2, vec![id("c2")]));
     let [boundary] = &late.boundaries[..] else { panic!("{:?}", late.boundaries) };
-    assert_eq!((boundary.request, late.blocks[boundary.summary as usize].kind), (1, BlockKind::Summary));
-    assert_eq!(late.segments.len(), 2);
-    assert_eq!(late.utterances.len(), 1);
+    assert_eq!((boundary.request, late.blocks[boundary.summary as usize].kind), (2, BlockKind::Summary));
+    assert_eq!((late.segments.len(), late.utterances.len()), (2, 2));
+    let counts: Vec<bool> = (0..late.blocks.len() as u32).map(|block| late.counts_block(block)).collect();
+    assert_eq!(counts.iter().filter(|counts| !**counts).count(), 2, "the prompt and the call of m1: {counts:?}");
     let early = timeline.clone().within(&(START_MS..START_MS + 5_000));
     assert_eq!((ids(&early), early.boundaries.len()), (vec![id("m1")], 0));
     assert_eq!(early.calls[0].answered, NONE);

@@ -45,7 +45,7 @@ pub fn coverage(workload: &Workload, data: &Data, numbers: &BacktestNumbers) -> 
 /// The first week that is judged; none while too few sessions are known.
 fn judged_from(workload: &Workload, numbers: &BacktestNumbers) -> Option<Millis> {
     let mut starts: BTreeMap<u32, Millis> = BTreeMap::new();
-    for request in workload.timeline.requests.iter().filter(|request| request.start != NO_TIME) {
+    for (_, request) in workload.timeline.counted().filter(|(_, request)| request.start != NO_TIME) {
         let start = starts.entry(workload.timeline.chains[request.chain as usize].session).or_insert(request.start);
         *start = request.start.min(*start);
     }

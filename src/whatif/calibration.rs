@@ -41,7 +41,11 @@ fn increments<'a>(timeline: &'a Timeline, families: &'a [String]) -> Vec<Increme
             let (before, request) = (&pair[0], &pair[1]);
             let blocks: Vec<&Block> =
                 before.outputs.clone().chain(request.inputs.clone()).map(|b| &timeline.blocks[b as usize]).collect();
-            if is_exact(before, request) && blocks.iter().all(|block| is_in_log(block)) && !blocks.is_empty() {
+            if request.counts()
+                && is_exact(before, request)
+                && blocks.iter().all(|block| is_in_log(block))
+                && !blocks.is_empty()
+            {
                 let session = timeline.chains[request.chain as usize].session;
                 let tokens = request.usage.cache_creation + request.usage.input;
                 found.push(Increment { session, family: &families[request.model.0 as usize], blocks, tokens });

@@ -106,10 +106,14 @@ impl Micro {
         let ItemKey::Block(block) = item.key else { return };
         let shortened = self.shortened(moment.timeline, *item);
         self.cleared.insert(block);
-        self.journal.push(Cleared { request: moment.request, block, removed_tokens: item.tokens - shortened.tokens });
+        let request = &moment.timeline.requests[moment.request as usize];
+        if request.counts() {
+            let removed_tokens = item.tokens - shortened.tokens;
+            self.journal.push(Cleared { request: moment.request, block, removed_tokens });
+        }
         *item = shortened;
         // What comes in with this request was never sent before.
-        if moment.timeline.requests[moment.request as usize].inputs.contains(&block) {
+        if request.inputs.contains(&block) {
             let call = moment.timeline.blocks[block as usize].call;
             output.noticed.push(Noticed { class: BreakClass::ClearedBeforeSeen, call });
         }
@@ -187,7 +191,10 @@ pub fn replayed(timeline: &Timeline, params: &MicroParams, sheet: &CompactionThr
     let mut checks = Vec::new();
     for clearing in &timeline.clearings {
         let unlogged = rule.unlogged(clearing, &done);
-        checks.push(rule.check(clearing, &done, &unlogged));
+        let before = timeline.requests.get(clearing.request as usize).filter(|one| one.chain == clearing.chain);
+        if before.is_none_or(|request| request.counts()) {
+            checks.push(rule.check(clearing, &done, &unlogged));
+        }
         done.extend(unlogged);
         done.extend(clearing.calls.iter().copied());
     }

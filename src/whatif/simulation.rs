@@ -186,7 +186,7 @@ impl<'w> Simulation<'w> {
     /// Adds what every report says about its input.
     pub fn framed(&self, report: PolicyReport, input: Counted, configs: &PolicyConfigs) -> Result<PolicyReport> {
         let workload = self.workload;
-        let (anchored, requests) = workload.sizes.anchored_share();
+        let (anchored, requests) = workload.sizes.anchored_share(&workload.timeline);
         let fidelity = Fidelity {
             estimator: if workload.is_billed { workload.estimator.into_str() } else { TELEMETRY }.into(),
             anchored_share: (workload.is_billed && requests > 0).then(|| anchored as f64 / requests as f64),

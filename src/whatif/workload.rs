@@ -4,7 +4,7 @@ use strum::VariantArray as _;
 
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
-use crate::logs::timeline::requests::Timeline;
+use crate::logs::timeline::requests::{NO_USAGE, Timeline};
 use crate::logs::trace::{NO_TIME, Usage};
 use crate::report::numbers::{counted, date, thousands};
 use crate::whatif::chosen::{Policy, PolicyConfigs};
@@ -18,9 +18,6 @@ use crate::whatif::sim::money::{Prices, unpriced_models};
 use crate::whatif::sim::params::Bias;
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
-
-/// Under which reason a timeline counts answers of the API that the log gives no usage for.
-pub const NO_USAGE: &str = "no_usage";
 
 /// Under which reason answers are counted whose usage says more tokens than any context can have.
 const OUT_OF_RANGE: &str = "usage_out_of_range";
@@ -110,12 +107,12 @@ impl Workload {
     /// How much there is of it, from so many files.
     pub fn counted(&self, files: u64) -> Counted {
         let timeline = &self.timeline;
-        let starts = || timeline.requests.iter().map(|request| request.start).filter(|&start| start != NO_TIME);
+        let starts = || timeline.counted().map(|(_, request)| request.start).filter(|&start| start != NO_TIME);
         Counted {
             files,
             days: starts().min().zip(starts().max()).map(|(first, last)| (date(first), date(last))),
             sessions: timeline.sessions.len() as u64,
-            requests: timeline.requests.len() as u64,
+            requests: timeline.counted().count() as u64,
             skipped: timeline.skipped.clone(),
         }
     }
@@ -167,7 +164,7 @@ fn leave_out_of_range(timeline: &mut Timeline) {
     let mut count = 0;
     for request in timeline.requests.iter_mut().filter(|request| !fits(&request.usage)) {
         request.usage = Usage::default();
-        count += 1;
+        count += u64::from(request.counts());
     }
     if count > 0 {
         timeline.skipped.insert(OUT_OF_RANGE.to_owned(), count);

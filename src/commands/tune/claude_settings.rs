@@ -17,7 +17,7 @@ use crate::commands::tune::{effects, reach};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
-use crate::logs::timeline::requests::{Marks, Timeline};
+use crate::logs::timeline::requests::{Marks, NO_USAGE, Timeline};
 use crate::logs::trace::Place;
 use crate::report::numbers::{counted, date};
 use crate::report::table::TableFormat;
@@ -37,7 +37,7 @@ use crate::shell::window;
 use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::thresholds::{ClientThresholds, Versions, client_words, versions};
 use crate::whatif::client::{LeverStudy, LeverTrials, OwnSettings};
-use crate::whatif::workload::{NO_USAGE, Workload, oracle};
+use crate::whatif::workload::{Workload, oracle};
 
 /// Try Claude Code's own settings on the logs, apply rules S1 to S8, write the settings that pay and print the diff.
 ///
@@ -215,7 +215,7 @@ fn uses(timeline: &Timeline, projects: Option<&BTreeSet<Id>>, servers: Option<Ve
         |session: u32| projects.is_none_or(|asked| asked.contains(&timeline.sessions[session as usize].project));
     // The texts of skills that are sent again after a compaction; nothing says in which session.
     uses.skills = timeline.skipped.get("attachment:invoked_skills").copied().unwrap_or_default();
-    for request in &timeline.requests {
+    for (_, request) in timeline.counted() {
         let chain = &timeline.chains[request.chain as usize];
         if !is_asked(chain.session) {
             continue;

@@ -16,7 +16,7 @@ use crate::commands::input::QuestionArgs;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
-use crate::logs::timeline::requests::Timeline;
+use crate::logs::timeline::requests::{NO_USAGE, Timeline};
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::{Reach, Reaches};
 use crate::report::numbers::counted as counted_noun;
@@ -34,7 +34,7 @@ use crate::whatif::sim::params::Assigned;
 use crate::whatif::sim::sizes::Estimator;
 use crate::whatif::simulation::Simulation;
 use crate::whatif::tools::Tools;
-use crate::whatif::workload::{NO_USAGE, Workload};
+use crate::whatif::workload::Workload;
 use crate::whatif::{requests, sweep};
 
 pub use args::PolicyArgs;

@@ -103,7 +103,7 @@ impl<'e> BillEvidence<'e> {
     /// What requests are charged, on both sides, by session and model.
     fn charged(&self, charge: impl Fn(&Request) -> Option<(Spent, Cost)>) -> BTreeMap<(u32, Sym), Sides> {
         let mut sums: BTreeMap<(u32, Sym), Sides> = BTreeMap::new();
-        for (index, request) in (0..).zip(&self.workload.timeline.requests) {
+        for (index, request) in self.workload.timeline.counted() {
             let Some((spent, cost)) = charge(request) else { continue };
             let (one, unpriced_requests) = (figures::RunBill { spent, cost }, u64::from(cost.unpriced_tokens > 0));
             let sides = Sides { requests: 1, unpriced_requests, baseline: one, policy: one };

@@ -61,7 +61,7 @@ fn source(policy: &str, set: &[String]) -> Vec<String> {
 /// Requests whose context is larger than a value.
 fn larger(evidence: &BillEvidence<'_>, value: &str) -> BTreeMap<(u32, Sym), u64> {
     let most: u64 = value.parse().unwrap_or(u64::MAX);
-    let requests = (0..).zip(&evidence.workload.timeline.requests);
+    let requests = evidence.workload.timeline.counted();
     evidence.counts(requests.filter(|(_, request)| request.context() > most).map(|(index, _)| index))
 }
 

@@ -39,6 +39,5 @@ fn cut(evidence: &BillEvidence<'_>, setting: LeverValue) -> Option<Vec<u32>> {
     let (timeline, sizes) = (&evidence.workload.timeline, &evidence.workload.sizes);
     let limit = ResultLimit::new(limit, evidence.sheet.limits.clone()?, sizes.rules.clone());
     let is_cut = |block: &u32| limit.cut(timeline, *block, sizes.tokens[*block as usize]).is_some();
-    let requests = (0..).zip(&timeline.requests);
-    Some(requests.flat_map(|(at, request)| request.inputs.clone().filter(is_cut).map(move |_| at)).collect())
+    Some(timeline.counted().flat_map(|(at, request)| request.inputs.clone().filter(is_cut).map(move |_| at)).collect())
 }

@@ -259,7 +259,7 @@ fn waited(evidence: &BillEvidence<'_>, case: &Case) -> Option<Waited> {
     let rules = &evidence.workload.cells;
     let mut dates = Dates::default();
     let mut days: BTreeSet<String> = BTreeSet::new();
-    for start in timeline.requests.iter().map(|one| one.start).filter(|start| *start != NO_TIME) {
+    for start in timeline.counted().map(|(_, one)| one.start).filter(|start| *start != NO_TIME) {
         let day = dates.of(start, CostKey::Day);
         if !days.contains(day) {
             days.insert(day.to_owned());

@@ -35,6 +35,9 @@ fn case(evidence: &BillEvidence<'_>, sheet: &Subagents) -> Option<Case> {
         };
         for index in chain.requests.clone() {
             let request = &timeline.requests[index as usize];
+            if !request.counts() {
+                continue;
+            }
             let charge = bill.charge(request);
             let Some(after) = cheaper(evidence, sheet, request, &charge) else { continue };
             let [baseline, policy] = [charge.cost, after].map(|cost| RunBill { spent: charge.spent, cost });

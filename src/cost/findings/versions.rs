@@ -51,7 +51,7 @@ fn seen(evidence: &BillEvidence<'_>, sheet: &OldVersions) -> BTreeMap<VersionNum
         .map(|loss| (loss.request, loss.cost_lost))
         .collect();
     let mut versions: BTreeMap<VersionNumbers, SeenVersion> = BTreeMap::new();
-    for (index, request) in (0..).zip(&timeline.requests).filter(|(_, one)| one.context() > 0) {
+    for (index, request) in timeline.counted().filter(|(_, one)| one.context() > 0) {
         let name = timeline.names.text(request.version);
         let Some(version) = numbers(name) else { continue };
         let spent = bill::spent(request, evidence.simulator.oracle.cache.class_unknown);

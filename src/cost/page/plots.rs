@@ -119,7 +119,7 @@ fn curves(evidence: &BillEvidence<'_>) -> Vec<SettingCurve> {
 fn traces(evidence: &BillEvidence<'_>) -> Vec<ContextTrace> {
     let (timeline, bill) = (&evidence.workload.timeline, evidence.bill());
     let mut money: BTreeMap<u32, u128> = BTreeMap::new();
-    for request in timeline.requests.iter().filter(|request| request.is_billed()) {
+    for (_, request) in timeline.counted().filter(|(_, request)| request.is_billed()) {
         let session = timeline.chains[request.chain as usize].session;
         *money.entry(session).or_default() += bill.charge(request).cost.nano_usd;
     }
@@ -143,7 +143,7 @@ fn trace(
     let chain = timeline.chains.iter().find(|chain| chain.session == session && chain.place == Place::Main)?;
     let told = || {
         let requests = chain.requests.clone().map(|index| (index, &timeline.requests[index as usize]));
-        requests.filter(|(_, request)| request.context() > 0 && request.start != NO_TIME)
+        requests.filter(|(_, request)| request.counts() && request.context() > 0 && request.start != NO_TIME)
     };
     let first = told().map(|(_, request)| request.start).min()?;
     // A clock that was set back does not move the line back.

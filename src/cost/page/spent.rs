@@ -7,14 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::cost::bill::Bill;
 use crate::cost::findings::BillEvidence;
 use crate::cost::groups::{CostKey, Dates};
-use crate::logs::timeline::requests::Request;
+use crate::logs::timeline::requests::{NO_USAGE, Request};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::date;
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::figures::UnloggedCalls;
 use crate::whatif::sim::unlogged::unlogged;
-use crate::whatif::workload::NO_USAGE;
 
 /// Nano-dollars of a dollar.
 const NANO: f64 = 1e9;
@@ -93,7 +92,7 @@ impl PageSpent {
         let mut sessions: BTreeSet<u32> = BTreeSet::new();
         let mut span: Option<(i64, i64)> = None;
         let mut dates = Dates::default();
-        for request in &timeline.requests {
+        for (_, request) in timeline.counted() {
             if !request.is_billed() {
                 spent.without_usage += 1;
                 continue;

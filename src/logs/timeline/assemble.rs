@@ -18,7 +18,7 @@ use crate::logs::timeline::record::SYNTHETIC;
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, RequestSetting, SegmentCause, Timeline};
 use crate::logs::timeline::rows::{AddedRow, AnswerRow, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
 use crate::logs::timeline::words::WordList;
-use crate::logs::trace::{Millis, NO_TIME, Place, Usage, count_under};
+use crate::logs::trace::{Millis, NO_TIME, Place, Usage, count_under, earlier};
 
 /// Where the parent of a record leads is not known: the conversation goes on.
 const UNKNOWN: u32 = NONE - 1;
@@ -203,6 +203,11 @@ fn partly_billed(files: &[File<'_>]) -> IdSet<Id> {
     if without.is_empty() { without } else { answers(true).filter(|message| without.contains(message)).collect() }
 }
 
+/// Names an answer without any id of its own by where it stands.
+fn unnamed(file: &Id, record: u32) -> Id {
+    Id::of(&[&file.0[..], &record.to_le_bytes()].concat())
+}
+
 /// All that is being put together.
 pub(super) struct Assembly<'a> {
     pub(super) files: &'a [File<'a>],
@@ -230,6 +235,8 @@ pub(super) struct Assembly<'a> {
     pub(super) agent_types: BTreeMap<(bool, Id), Sym>,
     pub(super) tracks: Vec<Track>,
     pub(super) skipped: BTreeMap<String, u64>,
+    /// Answers of the API without usage, by message: their first time.
+    pub(super) unbilled: IdMap<Id, Millis>,
 }
 
 impl<'a> Assembly<'a> {
@@ -270,6 +277,7 @@ impl<'a> Assembly<'a> {
             agent_types: agent_types(files),
             tracks: Vec::new(),
             skipped,
+            unbilled: IdMap::default(),
         }
     }
 
@@ -514,9 +522,16 @@ impl<'a> Assembly<'a> {
 
     fn answered(&mut self, node: u32, row: &'a RecordRow, answer: &AnswerRow, track: u32) {
         if !self.is_billed(answer) {
-            let synthetic =
-                self.files[self.nodes[node as usize].file as usize].rows.names.text(answer.model) == SYNTHETIC;
-            return self.skip(if synthetic { "synthetic" } else { "no_usage" });
+            let RecordNode { file, record, .. } = self.nodes[node as usize];
+            let File { rows, key, .. } = &self.files[file as usize];
+            if rows.names.text(answer.model) == SYNTHETIC {
+                return self.skip("synthetic");
+            }
+            // One message may be told in several records.
+            let id = if answer.message.is_some() { answer.message } else { unnamed(key, record) };
+            let first = self.unbilled.entry(id).or_insert(row.ts);
+            *first = earlier(*first, row.ts);
+            return;
         }
         let known = self.by_message.get(&answer.message).filter(|_| answer.message.is_some());
         let request = match known.copied() {
@@ -586,8 +601,7 @@ impl<'a> Assembly<'a> {
             self.by_message.insert(id, request);
         } else {
             // Without any id it can have no copies.
-            let record = self.nodes[node as usize].record.to_le_bytes();
-            id = Id::of(&[&self.files[file as usize].key.0[..], &record].concat());
+            id = unnamed(&self.files[file as usize].key, self.nodes[node as usize].record);
         }
         self.requests.push(RequestDraft {
             id,

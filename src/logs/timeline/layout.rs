@@ -10,8 +10,8 @@ use crate::base::id::{Id, IdMap};
 use crate::base::names::Sym;
 use crate::logs::timeline::assemble::{Assembly, ChainId};
 use crate::logs::timeline::requests::{
-    Addition, ArrivedResults, Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Occurrence, Reference,
-    ReferenceKind, Request, Segment, SegmentCause, Session, StatedCost, Timeline, ToolCall, Utterance,
+    Addition, ArrivedResults, Block, BlockKind, Boundary, Chain, Clearing, Marks, NO_USAGE, NONE, Occurrence,
+    Reference, ReferenceKind, Request, Segment, SegmentCause, Session, StatedCost, Timeline, ToolCall, Utterance,
 };
 use crate::logs::timeline::rows::{AddedRow, BlockRow, ClearedRow, CompactedRow, RecordKind};
 use crate::logs::trace::{Millis, NO_TIME, earlier};
@@ -35,12 +35,15 @@ pub(super) fn lay_out(mut assembly: Assembly<'_>, shrink_tokens_min: u64) -> Tim
     layout.out.utterances = utterances;
     let orphans = layout.answer_calls();
     let mut out = layout.out;
-    let Assembly { names, mut skipped, .. } = assembly;
+    let Assembly { names, mut skipped, unbilled, .. } = assembly;
+    let mut unbilled: Vec<Millis> = unbilled.into_values().collect();
+    unbilled.sort_unstable();
+    skipped.insert(NO_USAGE.to_owned(), unbilled.len() as u64);
     skipped.insert("never_sent".to_owned(), never_sent);
     skipped.insert("orphan_result".to_owned(), orphans);
     skipped.insert("clock_backwards".to_owned(), backwards);
     skipped.retain(|_, count| *count > 0);
-    Timeline { names, skipped, ..std::mem::take(&mut out) }
+    Timeline { names, skipped, unbilled, ..std::mem::take(&mut out) }
 }
 
 /// A block that is a result.

@@ -146,10 +146,19 @@ impl Marks {
     pub const EFFORT_CHANGE: Self = Self(1 << 14);
     /// The client put in text that no block shows: reminders, changed files, lists of tools.
     pub const ATTACHED: Self = Self(1 << 15);
+    /// It began outside the window that was asked for, in a chain that goes on in it: it says what was in the context and in
+    /// the cache, and counts nowhere.
+    pub const UNCOUNTED: Self = Self(1 << 16);
 
     /// Whether all bits of `other` are set.
     pub fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// With the bits of `other`.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
     }
 
     /// Sets the bits of `other`.
@@ -231,6 +240,11 @@ impl Request {
     /// Tokens of the context: uncached, written and read (policies.md F2).
     pub fn context(&self) -> u64 {
         self.usage.input + self.usage.cache_creation + self.usage.cache_read
+    }
+
+    /// Whether it is one of those that were asked for; see [`Marks::UNCOUNTED`].
+    pub fn counts(&self) -> bool {
+        !self.marks.has(Marks::UNCOUNTED)
     }
 
     /// Whether anything was billed: an answer may have cost output alone.
@@ -484,6 +498,9 @@ pub struct StatedCost {
     pub nanodollars: u64,
 }
 
+/// Under which reason [`Timeline::skipped`] has the number of [`Timeline::unbilled`].
+pub const NO_USAGE: &str = "no_usage";
+
 /// All requests of all sessions.
 #[derive(Clone, Default, Debug)]
 pub struct Timeline {
@@ -517,6 +534,10 @@ pub struct Timeline {
     pub words: WordIndex,
     /// What came in beside the conversation, by request.
     pub added: Vec<Addition>,
+    /// Blocks of requests that do not count, in order; see [`Marks::UNCOUNTED`].
+    pub uncounted: Vec<Range<u32>>,
+    /// First times of the answers of the API that the log gives no usage for, in order: they are no requests.
+    pub unbilled: Vec<Millis>,
     /// What was left out, by reason. Records: `attachment:TYPE` (reminders of the client), `no_message`, `duplicate_record`,
     /// `superseded_progress` (of subagents with records of their own), `synthetic` and `no_usage` (messages that are no
     /// request), `duplicate_message` (a copy under other uuids), `abandoned` (not on the way to any request),
@@ -534,6 +555,27 @@ impl Timeline {
         &self.requests[range.start as usize..range.end as usize]
     }
 
+    /// The requests that count, with their places; see [`Marks::UNCOUNTED`].
+    pub fn counted(&self) -> impl Iterator<Item = (u32, &Request)> {
+        (0..).zip(&self.requests).filter(|(_, request)| request.counts())
+    }
+
+    /// Whether a block came with a request that counts, or answered one.
+    pub fn counts_block(&self, block: u32) -> bool {
+        let behind = self.uncounted.partition_point(|blocks| blocks.start <= block);
+        !behind.checked_sub(1).is_some_and(|last| self.uncounted[last].contains(&block))
+    }
+
+    /// The calls that were asked for by requests that count, with their places.
+    pub fn counted_calls(&self) -> impl Iterator<Item = (u32, &ToolCall)> {
+        (0..).zip(&self.calls).filter(|(_, call)| self.counts_block(call.asked))
+    }
+
+    /// What answers to requests that count took up.
+    pub fn counted_references(&self) -> impl Iterator<Item = &Reference> {
+        self.references.iter().filter(|reference| self.requests[reference.request as usize].counts())
+    }
+
     /// The blocks that the contexts of a chain are made of; none for a fork, which begins with blocks of another chain.
     pub fn blocks_of(&self, chain: u32) -> Option<Range<u32>> {
         let requests = self.requests_of(chain);
@@ -542,8 +584,8 @@ impl Timeline {
         (!is_fork).then_some(first.inputs.start..last.outputs.end)
     }
 
-    /// Keeps the requests that began within the window, and what belongs to them. Blocks of requests before the window
-    /// are gone, so the first request of a chain that began earlier brings a context that nothing accounts for.
+    /// Keeps the requests that began within the window, and what belongs to them. Of a chain that began earlier, what it
+    /// was sent before stays as well, since it is in the contexts and in the cache; see [`Marks::UNCOUNTED`].
     #[must_use]
     pub fn within(self, window: &Range<Millis>) -> Self {
         if *window == (Millis::MIN..Millis::MAX) { self } else { timeline_window::select(self, window) }

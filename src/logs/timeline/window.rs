@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use crate::base::id::{Id, IdSet};
 use crate::logs::timeline::requests::{
-    Addition, Block, Boundary, Chain, Clearing, NONE, Occurrence, Reference, Request, Segment, StatedCost, Timeline,
-    ToolCall,
+    Addition, Block, Boundary, Chain, Clearing, Marks, NO_USAGE, NONE, Occurrence, Reference, Request, Segment,
+    StatedCost, Timeline, ToolCall,
 };
 use crate::logs::trace::{Millis, NO_TIME, is_within};
 
-/// Keeps the requests that began within the window, and what belongs to them.
+/// Keeps the requests that began within the window, what belongs to them, and what their chains were sent before: marked as
+/// what counts nowhere.
 pub(crate) fn select(from: Timeline, window: &Range<Millis>) -> Timeline {
     let kept = Kept::of(&from, window);
     let mut out = Timeline { stated_costs: kept.stated_costs(&from), ..Timeline::default() };
@@ -35,9 +36,12 @@ pub(crate) fn select(from: Timeline, window: &Range<Millis>) -> Timeline {
         segment: kept.segments.at(request.segment),
         inputs: kept.blocks.range(&request.inputs),
         outputs: kept.blocks.range(&request.outputs),
+        marks: if is_within(window, request.start) { request.marks } else { request.marks.and(Marks::UNCOUNTED) },
         ..request
     });
     out.requests = requests.collect();
+    let uncounted = out.requests.iter().filter(|request| !request.counts());
+    out.uncounted = uncounted.map(|request| request.inputs.start..request.outputs.end).collect();
     let blocks = kept.blocks.pick(from.blocks);
     out.blocks = blocks.map(|block| Block { call: kept.calls.kept_or_none(block.call), ..block }).collect();
     let calls = kept.calls.pick(from.calls).map(|call| ToolCall {
@@ -71,11 +75,19 @@ pub(crate) fn select(from: Timeline, window: &Range<Millis>) -> Timeline {
         utterance.block = kept.blocks.at(utterance.block);
         out.utterances.push(utterance);
     }
-    Timeline { names: from.names, skipped: from.skipped, ..out }
+    out.unbilled = from.unbilled.into_iter().filter(|&at| is_within(window, at)).collect();
+    out.skipped = from.skipped;
+    out.skipped.remove(NO_USAGE);
+    if !out.unbilled.is_empty() {
+        out.skipped.insert(NO_USAGE.to_owned(), out.unbilled.len() as u64);
+    }
+    Timeline { names: from.names, ..out }
 }
 
 /// Where the rows go that are kept.
 struct Kept {
+    /// Of the requests, those that count.
+    counted: Places,
     requests: Places,
     blocks: Places,
     calls: Places,
@@ -86,12 +98,19 @@ struct Kept {
 
 impl Kept {
     fn of(from: &Timeline, window: &Range<Millis>) -> Self {
-        let kept = |request: &Request| is_within(window, request.start);
-        let requests = Places::of(from.requests.iter().map(kept));
+        let counted = Places::of(from.requests.iter().map(|request| is_within(window, request.start)));
+        let mut requests = vec![false; from.requests.len()];
         let mut blocks = vec![false; from.blocks.len()];
-        for request in from.requests.iter().filter(|request| kept(request)) {
-            blocks[request.inputs.start as usize..request.outputs.end as usize].fill(true);
+        for chain in &from.chains {
+            // What a chain was sent before the last request that counts stood in its context, or in the cache.
+            let Some(last) = chain.requests.clone().rev().find(|&request| counted.keeps(request)) else { continue };
+            for request in chain.requests.start as usize..=last as usize {
+                requests[request] = true;
+                let Request { inputs, outputs, .. } = &from.requests[request];
+                blocks[inputs.start as usize..outputs.end as usize].fill(true);
+            }
         }
+        let requests = Places::of(requests.into_iter());
         let blocks = Places::of(blocks.into_iter());
         let calls = Places::of(from.calls.iter().map(|call| blocks.keeps(call.asked)));
         let segments = Places::of(from.segments.iter().map(|segment| requests.any(&segment.requests)));
@@ -101,14 +120,14 @@ impl Kept {
             sessions[chain.session as usize] = true;
         }
         let sessions = Places::of(sessions.into_iter());
-        Self { requests, blocks, calls, segments, chains, sessions }
+        Self { counted, requests, blocks, calls, segments, chains, sessions }
     }
 
     /// A running total cannot be cut in time: it stands where all of its session does.
     fn stated_costs(&self, from: &Timeline) -> Vec<StatedCost> {
         let mut is_whole = vec![true; from.sessions.len()];
         for chain in &from.chains {
-            is_whole[chain.session as usize] &= self.requests.all(&chain.requests);
+            is_whole[chain.session as usize] &= self.counted.all(&chain.requests);
         }
         let sessions = from.sessions.iter().zip(is_whole).filter(|(_, is_whole)| *is_whole);
         let whole: IdSet<Id> = sessions.map(|(session, _)| session.id).collect();
@@ -118,15 +137,19 @@ impl Kept {
     /// Whether a compaction is one of the window: by its own time, if it has one.
     fn holds(&self, boundary: &Boundary, window: &Range<Millis>) -> bool {
         match boundary.ts {
-            NO_TIME => self.is_inside(boundary.chain, boundary.request),
+            NO_TIME => self.counts_before(boundary.chain, boundary.request),
             ts => self.chains.keeps(boundary.chain) && is_within(window, ts),
         }
     }
 
     /// Whether what stands before this request of a chain belongs to what is kept.
     fn is_inside(&self, chain: u32, request: u32) -> bool {
-        let keeps = |request| self.requests.keeps(request);
-        self.chains.keeps(chain) && (keeps(request) || request.checked_sub(1).is_some_and(keeps))
+        self.chains.keeps(chain) && beside(&self.requests, request)
+    }
+
+    /// Whether what stands before this request of a chain belongs to what counts.
+    fn counts_before(&self, chain: u32, request: u32) -> bool {
+        self.chains.keeps(chain) && beside(&self.counted, request)
     }
 
     /// References with those of their sources that are kept; one that has lost all of them goes.
@@ -145,6 +168,11 @@ impl Kept {
             out.references.push(reference);
         }
     }
+}
+
+/// Whether a request or the one before it is one of some.
+fn beside(some: &Places, request: u32) -> bool {
+    some.keeps(request) || request.checked_sub(1).is_some_and(|before| some.keeps(before))
 }
 
 /// Where each row of a list goes when only some are kept.

@@ -102,7 +102,7 @@ fn checked(input: &Input, workload: &Workload, rules: &Rules, checker: &Checker)
     let mut found = ArgCheck::default();
     // A window is one of requests: calls count with the request that made them.
     let within: Option<IdSet<Id>> =
-        (input.window != window::ALL).then(|| workload.timeline.calls.iter().map(|call| call.id).collect());
+        (input.window != window::ALL).then(|| workload.timeline.counted_calls().map(|(_, call)| call.id).collect());
     for (id, (tool, verdict)) in calls.asked.iter().filter(|(id, _)| within.as_ref().is_none_or(|set| set.contains(id)))
     {
         let answer = calls.answered.get(id);

@@ -173,7 +173,7 @@ impl Comparison {
         let mut ends = vec![NO_TIME; timeline.sessions.len()];
         // What makes contexts smaller shows per request, what makes them cheaper per token.
         let per_request = self.of.part == LeverPart::All;
-        for request in timeline.requests.iter().filter(|request| request.context() > 0) {
+        for (_, request) in timeline.counted().filter(|(_, request)| request.context() > 0) {
             let chain = &timeline.chains[request.chain as usize];
             let session = chain.session as usize;
             ends[session] = request.end.max(ends[session]);

@@ -132,7 +132,7 @@ pub fn versions(timeline: &Timeline, projects: Option<&BTreeSet<Id>>, days: i64,
     let is_asked = |chain: u32| projects.is_none_or(|asked| asked.contains(&of(chain)));
     let requests = || {
         let has_time = |request: &&Request| request.end != NO_TIME && request.context() > 0;
-        timeline.requests.iter().filter(has_time).filter(|request| is_asked(request.chain))
+        timeline.counted().map(|(_, request)| request).filter(has_time).filter(|request| is_asked(request.chain))
     };
     let last = requests().map(|request| request.end).filter(|end| *end <= now).max().unwrap_or_default();
     let mut versions = Versions::new();

@@ -106,10 +106,9 @@ fn lives_alike(settings: &[LeverValue]) -> bool {
 /// The sessions with requests, earliest first.
 fn order(timeline: &Timeline, projects: Option<&BTreeSet<Id>>) -> Vec<u32> {
     let has_requests: BTreeSet<u32> = timeline
-        .requests
-        .iter()
-        .filter(|request| request.context() > 0)
-        .map(|request| timeline.chains[request.chain as usize].session)
+        .counted()
+        .filter(|(_, request)| request.context() > 0)
+        .map(|(_, request)| timeline.chains[request.chain as usize].session)
         .collect();
     let is_asked =
         |session: &u32| projects.is_none_or(|asked| asked.contains(&timeline.sessions[*session as usize].project));

@@ -170,7 +170,14 @@ impl Compaction {
             Permission::BreakerOpen => AttemptEnd::BreakerOpen,
             Permission::Granted => self.compact(moment, view, output, &mut attempt),
         };
-        self.journal.push(attempt);
+        self.note(moment, attempt);
+    }
+
+    /// Writes an attempt down, if it was made for a request that counts.
+    fn note(&self, moment: &RequestMoment<'_>, attempt: CompactionAttempt) {
+        if moment.timeline.requests[moment.request as usize].counts() {
+            self.journal.push(attempt);
+        }
     }
 
     fn compact(
@@ -237,14 +244,15 @@ impl Compaction {
         let is_over = self.params.real == Real::Ignore && context_tokens > self.params.window;
         if is_over && !self.chain.is_over {
             output.noticed.push(Noticed { class: BreakClass::Overflow, call: NONE });
-            self.journal.push(CompactionAttempt {
+            let attempt = CompactionAttempt {
                 request: moment.request,
                 outcome: AttemptEnd::Overflow,
                 before_tokens: context_tokens,
                 head_tokens: 0,
                 made_tokens: 0,
                 tail_tokens: 0,
-            });
+            };
+            self.note(moment, attempt);
         }
         self.chain.is_over = is_over;
     }

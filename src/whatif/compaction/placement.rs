@@ -66,7 +66,8 @@ impl PlacementCounts {
             let version = timeline.names.text(timeline.requests[request as usize].version);
             tokens >= params.trigger_tokens(sheet, version)
         };
-        self.requests += segment.requests.len() as u64;
+        let counted = || segment.requests.clone().filter(|&at| timeline.requests[at as usize].counts());
+        self.requests += counted().count() as u64;
         let sent = segment.requests.clone().find(|&at| fires(at, timeline.requests[at as usize].context()));
         let end = segment.requests.end;
         let is_beside = |fired: Option<u32>| fired.is_some_and(|at| end - at <= sheet.bars.placed_within_requests);
@@ -78,7 +79,8 @@ impl PlacementCounts {
             self.placed += u64::from(placed(boundary.pre_tokens.unwrap_or(estimate)));
             self.placed_by_estimate += u64::from(placed(estimate));
         }
-        self.false_firings += u64::from(sent.is_some() && !(boundary.is_some() && is_beside(sent)));
+        let is_sent = sent.is_some_and(|at| timeline.requests[at as usize].counts());
+        self.false_firings += u64::from(is_sent && !(boundary.is_some() && is_beside(sent)));
     }
 }
 

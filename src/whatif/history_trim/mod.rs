@@ -220,18 +220,20 @@ impl Stage for HistoryTrim {
         let sent = self.carry_out(timeline, &plan, &mut view.items);
         self.notice(moment, &plan, output);
 
-        let mut outcome = self.outcome.borrow_mut();
         let messages = &self.conversation.messages;
-        outcome.count(messages, &plan, &sent);
-        outcome.logged += logged_context;
-        outcome.sent += view.tokens();
         let as_before = || match self.rule.params.sticky {
             true => plan.clone(),
             false => self.rule.plan_as(!plan.is_continuation, messages, view.prefix.tokens, |_| None),
         };
-        let before = self.before.as_ref();
-        if let Some((cause, tokens)) = before.and_then(|before| before.break_to(&plan, &view.items, as_before)) {
-            outcome.count_break(cause, tokens);
+        if timeline.requests[moment.request as usize].counts() {
+            let mut outcome = self.outcome.borrow_mut();
+            outcome.count(messages, &plan, &sent);
+            outcome.logged += logged_context;
+            outcome.sent += view.tokens();
+            let before = self.before.as_ref();
+            if let Some((cause, tokens)) = before.and_then(|before| before.break_to(&plan, &view.items, as_before)) {
+                outcome.count_break(cause, tokens);
+            }
         }
         let mut items = self.before.take().map(|before| before.items).unwrap_or_default();
         items.clone_from(&view.items);

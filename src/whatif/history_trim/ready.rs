@@ -109,7 +109,7 @@ fn sides(finished: &Finished<'_>, baseline: &SimulatedRun, policy: &SimulatedRun
 }
 
 fn edits(simulation: &Simulation<'_>, breaks: &[Break]) -> Edits {
-    let sourced = simulation.workload.timeline.references.iter();
+    let sourced = simulation.workload.timeline.counted_references();
     let sourced = sourced.filter(|one| one.kind == ReferenceKind::EditSource && !one.sources.is_empty());
     Edits {
         lost: breaks.iter().filter(|one| one.class == BreakClass::EditSourceLost).count() as u64,

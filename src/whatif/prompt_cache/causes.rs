@@ -149,12 +149,13 @@ pub fn premium(
     again(simulator, request, written_again, uncached, class).less(&read)
 }
 
-/// Every billed request that has another before it in its chain, by index: that one, and it.
+/// Every billed request that counts and has another before it in its chain, by index: that one, and it.
 pub fn for_pairs(simulator: &Simulator<'_>, mut each: impl FnMut(u32, u32)) {
     for chain in &simulator.timeline.chains {
         let mut before = None;
         for index in chain.requests.clone().filter(|&at| simulator.timeline.requests[at as usize].context() > 0) {
-            if let Some(before) = before.replace(index) {
+            if let Some(before) = before.replace(index).filter(|_| simulator.timeline.requests[index as usize].counts())
+            {
                 each(before, index);
             }
         }

@@ -222,8 +222,8 @@ fn best_per_session(
 
 /// Models that the table of minimum prefixes does not list.
 pub fn unlisted(timeline: &Timeline, oracle: &CacheRules) -> Vec<String> {
-    let asked = timeline.requests.iter().filter(|request| request.context() > 0);
-    let models: BTreeSet<&str> = asked.map(|request| timeline.names.text(request.model)).collect();
+    let asked = timeline.counted().filter(|(_, request)| request.context() > 0);
+    let models: BTreeSet<&str> = asked.map(|(_, request)| timeline.names.text(request.model)).collect();
     let unlisted = models.into_iter().filter(|model| !model.is_empty() && oracle.listed_minimum(model).is_none());
     unlisted.map(str::to_owned).collect()
 }
@@ -231,7 +231,7 @@ pub fn unlisted(timeline: &Timeline, oracle: &CacheRules) -> Vec<String> {
 /// Break-even of keep-alive reads for every model and lifetime that the log wrote with, at the prices of the last such write.
 fn idle_reads(simulator: &Simulator<'_>, prices: &Prices, intervals_s: &[u32]) -> Vec<IdleReads> {
     let mut last: BTreeMap<(&str, CacheLifetime), Millis> = BTreeMap::new();
-    for request in &simulator.timeline.requests {
+    for (_, request) in simulator.timeline.counted() {
         let spent = bill::spent(request, simulator.oracle.cache.class_unknown);
         let written = [(CacheLifetime::FiveMinutes, spent.write_5m), (CacheLifetime::Hour, spent.write_1h)];
         for (class, _) in written.into_iter().filter(|(_, tokens)| *tokens > 0) {

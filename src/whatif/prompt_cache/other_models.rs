@@ -32,6 +32,9 @@ pub fn threshold(simulator: &Simulator<'_>) -> ThresholdModel {
         written.sort_unstable();
         let usual = at_share(&written, 0.5);
         for (place, &index) in requests.iter().enumerate() {
+            if !request(simulator, index).counts() {
+                continue;
+            }
             let gap = if place == 0 { GapWarmth::Cold } else { gap(simulator, index) };
             charge(simulator, index, gap, usual, &mut model);
         }
@@ -138,13 +141,16 @@ pub fn hot_cache(simulator: &Simulator<'_>, rules: &HotCacheRules) -> HotCache {
             let now = age.map(|age| age.saturating_add(simulator.priors[index as usize].idle));
             let hot = model == Some(request.model) && now.is_some_and(|age| rules.is_hot(age));
             let warm = request.usage.cache_read > 0;
-            if hot {
-                found.hot.count(warm);
-            } else {
-                found.cold_but_warm.count(warm);
-            }
             age = Some(if hot { now.unwrap_or(0) } else { 0 } + took);
             model = Some(request.model);
+            if !request.counts() {
+                continue;
+            }
+            if hot {
+                found.hot.count(warm)
+            } else {
+                found.cold_but_warm.count(warm)
+            }
             let billed = bill::spent(request, simulator.oracle.cache.class_unknown);
             let rates = simulator.tariff.rates(request.model, request.start, request.context());
             paid += rates.cost(&billed).units;
@@ -181,13 +187,16 @@ pub fn workspace(simulator: &Simulator<'_>, rules: &WorkspaceRules) -> Workspace
             if calls.is_empty() {
                 continue;
             }
+            let quiet = last == NO_TIME || request.end.saturating_sub(last) > Millis::from(rules.debounce_ms);
+            last = request.end;
+            if !request.counts() {
+                continue;
+            }
             let instructions = calls.iter().filter(|call| call.file & ToolCall::WORKSPACE != 0).count();
             sessions.insert(chain.session);
             roots.insert(timeline.sessions[chain.session as usize].project);
             found.writes += calls.len() as u64;
             found.instruction_writes += instructions as u64;
-            let quiet = last == NO_TIME || request.end.saturating_sub(last) > Millis::from(rules.debounce_ms);
-            last = request.end;
             if quiet {
                 found.invalidations += 1;
                 followed(simulator, index, &mut found);

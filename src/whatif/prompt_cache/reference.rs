@@ -96,6 +96,7 @@ fn readable(simulator: &Simulator<'_>, baseline: &SimulatedRun, seconds: u32) ->
         let prior = &simulator.priors[priced.request as usize];
         let idle = match before.replace(request.chain) {
             Some(chain) if chain == request.chain => Some(prior.idle),
+            _ if !simulator.timeline.requests_of(request.chain)[0].counts() => Some(prior.idle),
             _ => prior.elsewhere.or(prior.inherited).map(|warm| request.start.saturating_sub(warm.last_use)),
         };
         count.n += request.context();
@@ -115,8 +116,11 @@ fn steps(timeline: &Timeline) -> Vec<Millis> {
             let calls =
                 pair[0].outputs.clone().any(|block| timeline.blocks[block as usize].kind == BlockKind::ToolUsage);
             // A person who writes in between took the time, not the tool.
-            let is_timed =
-                calls && !pair[1].marks.has(Marks::HUMAN) && pair[0].end != NO_TIME && pair[1].start != NO_TIME;
+            let is_timed = calls
+                && pair[1].counts()
+                && !pair[1].marks.has(Marks::HUMAN)
+                && pair[0].end != NO_TIME
+                && pair[1].start != NO_TIME;
             if is_timed {
                 steps.push((pair[1].start - pair[0].end).max(0));
             }

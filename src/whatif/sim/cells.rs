@@ -127,7 +127,7 @@ impl<'t> RequestParts<'t> {
     /// Looks once at every request.
     pub fn of(timeline: &'t Timeline, rules: &'t CellRules) -> Self {
         let mut largest = vec![0; timeline.sessions.len()];
-        for request in &timeline.requests {
+        for (_, request) in timeline.counted() {
             let most: &mut u64 = &mut largest[timeline.chains[request.chain as usize].session as usize];
             *most = request.context().max(*most);
         }

@@ -52,7 +52,7 @@ pub struct Extra {
 /// All requests of a timeline under one policy.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct SimulatedRun {
-    /// In the order of [`Timeline::requests`]; those without usage are missing.
+    /// In the order of [`Timeline::requests`]; those without usage and those that do not count are missing.
     pub requests: Vec<Priced>,
     /// In the same order.
     pub extra: Vec<Extra>,
@@ -306,7 +306,7 @@ impl Driver<'_, '_> {
         let opens = laid_out::opens(timeline, index);
         self.kept = self.kept.min(laid_out::step(timeline, sizes, index, &mut self.logged.items));
         if request.context() == 0 {
-            self.run.without_usage += 1;
+            self.run.without_usage += u64::from(request.counts());
             return;
         }
         let start = self.start(index);
@@ -392,13 +392,17 @@ impl Driver<'_, '_> {
         let foreseen = self.cache.step(&ask);
         let spent = Spent { output: self.simulator.answer(request), ..self.expected(foreseen, &ask, prior) };
         let cost = tariff.cost(request.model, request.start, &spent);
-        self.run.requests.push(Priced { request: index, spent, cost, shared: common.shared });
+        if request.counts() {
+            self.run.requests.push(Priced { request: index, spent, cost, shared: common.shared });
+        }
         self.last = Some(Last { request: index, tokens: context, end });
         for (call, before) in calls.drain(..).zip(before) {
             let billed = if call.is_before { before } else { self.follow_up(&ask, &call) };
             let spent = Spent { uncached: billed.uncached + call.uncached, output: call.output, ..billed };
             let cost = tariff.cost_of_call(request.model, call.model, request.start, &spent);
-            self.run.extra.push(Extra { request: index, call, spent, cost });
+            if request.counts() {
+                self.run.extra.push(Extra { request: index, call, spent, cost });
+            }
         }
         self.output.extra = calls;
     }
@@ -572,7 +576,7 @@ impl Driver<'_, '_> {
     fn keep_alive(&mut self, index: u32, until: Option<Millis>) {
         let Some(last) = self.last else { return };
         let kept = self.cache.keep_alive(until);
-        if kept.reads == 0 {
+        if kept.reads == 0 || !self.simulator.timeline.requests[index as usize].counts() {
             return;
         }
         let before = &self.simulator.timeline.requests[last.request as usize];

@@ -191,9 +191,10 @@ impl BlockSizes {
         }
     }
 
-    /// Share of requests whose increment was measured, as k of n.
-    pub fn anchored_share(&self) -> (u64, u64) {
-        (self.anchored.iter().filter(|&&anchored| anchored).count() as u64, self.anchored.len() as u64)
+    /// Share of the requests that count whose increment was measured, as k of n.
+    pub fn anchored_share(&self, timeline: &Timeline) -> (u64, u64) {
+        let anchored = || timeline.counted().map(|(request, _)| self.anchored[request as usize]);
+        (anchored().filter(|&anchored| anchored).count() as u64, anchored().count() as u64)
     }
 }
 

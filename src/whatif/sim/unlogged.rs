@@ -46,7 +46,10 @@ fn forks(simulator: &Simulator<'_>) -> UnloggedCalls {
     let requests = &simulator.timeline.requests;
     for (pair, prior) in requests.windows(2).zip(simulator.priors.iter().skip(1)) {
         let [before, request] = pair else { continue };
-        let Some(answer) = surplus(before, request).filter(|_| before.chain == request.chain) else { continue };
+        let Some(answer) = surplus(before, request).filter(|_| before.chain == request.chain && request.counts())
+        else {
+            continue;
+        };
         let read = before.usage.cache_read + before.usage.cache_creation;
         let spent = Spent { read, ..written(answer, prior.class) };
         sum += priced(simulator, 1, (request.model, request.start), spent);
@@ -134,7 +137,7 @@ fn answers(simulator: &Simulator<'_>) -> UnloggedCalls {
     let size = |request: &Request| -> u64 {
         request.outputs.clone().map(|block| u64::from(simulator.sizes.tokens[block as usize])).sum()
     };
-    for request in simulator.timeline.requests.iter().filter(|request| request.context() > 0) {
+    for (_, request) in simulator.timeline.counted().filter(|(_, request)| request.context() > 0) {
         let output = size(request).saturating_sub(request.usage.output);
         sum += priced(simulator, 0, (request.model, request.start), Spent { output, ..Spent::default() });
     }

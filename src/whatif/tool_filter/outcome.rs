@@ -15,7 +15,7 @@ use crate::whatif::tool_filter::result::{
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::Inventory;
 use crate::whatif::tools::plan::{ToolPlan, ToolRequest};
-use crate::whatif::tools::queries::turns;
+use crate::whatif::tools::queries::{counted, turns};
 use crate::whatif::tools::stage::{Chains, Definitions};
 
 pub use crate::whatif::tool_filter::result::ALL_TURNS;
@@ -60,12 +60,15 @@ impl<'a> FilterSums<'a> {
         let definitions = self.filter.definitions(self.timeline, chain);
         let mut head_before = None;
         for turn in &plan.turns {
-            self.turn(&plan, turn);
+            if let Some(turn) = counted(self.timeline, turn) {
+                self.turn(&plan, &turn);
+            }
             for (request, step) in turn.clone().zip(plan.steps_of(turn)) {
-                self.request(request, step, definitions.as_ref());
-                let changed = head_before.as_ref().is_some_and(|before| *before != step.head_before);
-                self.found.set_changes += u64::from(changed) + u64::from(step.head != step.head_before);
-                head_before = Some(step.head.clone());
+                let changed = head_before.replace(step.head.clone()).is_some_and(|before| before != step.head_before);
+                if self.timeline.requests[request as usize].counts() {
+                    self.request(request, step, definitions.as_ref());
+                    self.found.set_changes += u64::from(changed) + u64::from(step.head != step.head_before);
+                }
             }
         }
     }
@@ -264,7 +267,7 @@ pub fn coverage(timeline: &Timeline, inventory: &Inventory, always: &ToolSet, re
             continue;
         }
         let turns = turns(timeline, number);
-        for turn in &turns {
+        for turn in turns.iter().filter_map(|turn| counted(timeline, turn)) {
             let used = inventory.uses_of(turn.clone()).map(|used| used.tool).collect::<Vec<_>>();
             tools.extend(&used);
             used.iter().for_each(|tool| found.calls.count(always.contains(tool)));
@@ -273,7 +276,7 @@ pub fn coverage(timeline: &Timeline, inventory: &Inventory, always: &ToolSet, re
             }
         }
         for &back in recency_turns.iter().chain([&ALL_TURNS]) {
-            recent(inventory, always, &turns, back, found.recency.entry(back).or_default());
+            recent((timeline, inventory), always, &turns, back, found.recency.entry(back).or_default());
         }
     }
     let calls = found.calls.n;
@@ -283,17 +286,24 @@ pub fn coverage(timeline: &Timeline, inventory: &Inventory, always: &ToolSet, re
 }
 
 /// Misses where the list and the tools of the last `back` turns are shown.
-fn recent(inventory: &Inventory, always: &ToolSet, turns: &[Range<u32>], back: u32, sums: &mut RecencyCoverage) {
+fn recent(
+    (timeline, inventory): (&Timeline, &Inventory),
+    always: &ToolSet,
+    turns: &[Range<u32>],
+    back: u32,
+    sums: &mut RecencyCoverage,
+) {
     // The turn in which each tool was last used.
     let mut last = BTreeMap::<u32, usize>::new();
     for (number, turn) in turns.iter().enumerate() {
-        let used = inventory.uses_of(turn.clone()).map(|used| used.tool).collect::<ToolSet>();
+        let uses = |turn: &Range<u32>| inventory.uses_of(turn.clone()).map(|used| used.tool).collect::<ToolSet>();
+        let used = counted(timeline, turn).map(|turn| uses(&turn)).unwrap_or_default();
         let is_recent = |tool: &u32| last.get(tool).is_some_and(|at| number - at <= back as usize);
         let missed = used.iter().filter(|tool| !always.contains(tool) && !is_recent(tool)).count() as u64;
         if !used.is_empty() {
             sums.turns_missed.count(missed > 0);
             sums.misses.add(missed, 0);
         }
-        last.extend(used.into_iter().map(|tool| (tool, number)));
+        last.extend(uses(turn).into_iter().map(|tool| (tool, number)));
     }
 }

@@ -17,7 +17,7 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
         let is_part = |call: u32| outcomes.get(call as usize) == Some(&part.of.outcome());
         let blocks = (0..).zip(&timeline.blocks).filter(|(_, block)| is_part(block.call));
         blocks.for_each(|(block, _)| carried.block(item.item, block, 1.0));
-        let calls = (0..).zip(&timeline.calls).filter(|(call, _)| is_part(*call));
+        let calls = timeline.counted_calls().filter(|(call, _)| is_part(*call));
         let asked = calls.filter_map(|(_, call)| requests.get(call.asked as usize).copied());
         item.counts = evidence.counts(asked.filter(|at| *at != NONE));
         Parts::of([&part.id, &part.what, &part.advice], "outcome", &[], [item])

@@ -19,7 +19,9 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
         let names = vec![timeline.names.text(addition.name).to_owned()];
         let item = items.entry(addition.name).or_insert_with(|| carried.item(names));
         came.push((item.item, addition.request, f64::from(addition.chars) / per_token));
-        *item.counts.entry(evidence.key(addition.request)).or_default() += 1;
+        if timeline.requests[addition.request as usize].counts() {
+            *item.counts.entry(evidence.key(addition.request)).or_default() += 1;
+        }
     }
     carried.unlogged(&came);
     let mut parts = Parts::of([&sheet.id, &sheet.what, &sheet.advice], "content", &["hook"], items.into_values());
@@ -34,7 +36,8 @@ fn waits(evidence: &BillEvidence<'_>) -> Option<Waits> {
     let mut by_session: BTreeMap<u32, u64> = BTreeMap::new();
     let session =
         |addition: &Addition| timeline.chains[timeline.requests[addition.request as usize].chain as usize].session;
-    for addition in timeline.added.iter().filter(|addition| addition.what == Added::Hook && addition.millis > 0) {
+    let ran = timeline.added.iter().filter(|addition| addition.what == Added::Hook && addition.millis > 0);
+    for addition in ran.filter(|addition| timeline.requests[addition.request as usize].counts()) {
         let millis = u64::from(addition.millis);
         if addition.run.is_some() {
             let slowest = runs.entry((session(addition), addition.name, addition.run)).or_default();

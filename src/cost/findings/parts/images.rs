@@ -20,7 +20,9 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
         }
         let name = source(timeline, block);
         let item = items.entry(name.clone()).or_insert_with(|| carried.item(vec![name]));
-        *item.counts.entry(evidence.key(request)).or_default() += count;
+        if timeline.requests[request as usize].counts() {
+            *item.counts.entry(evidence.key(request)).or_default() += count;
+        }
         carried.block(item.item, index, share(evidence, block));
     }
     let sheet = &evidence.sheet.images;

@@ -11,7 +11,7 @@ use crate::whatif::sim::breakage::rows::{EditAges, RiskRow, SourceAgeRow};
 
 /// Measures every edit of the timeline. The current turn has age 0.
 pub fn edit_ages(timeline: &Timeline, sheet: &BreakageThresholds) -> EditAges {
-    let edits = timeline.references.iter().filter(|reference| reference.kind == ReferenceKind::EditSource);
+    let edits = timeline.counted_references().filter(|reference| reference.kind == ReferenceKind::EditSource);
     let ages: Vec<Option<u32>> = edits.map(|edit| age(timeline, edit)).collect();
     let between = |from: u32, to: Option<u32>| {
         let inside = ages.iter().flatten().filter(|&&age| age >= from && to.is_none_or(|to| age <= to)).count();
@@ -84,7 +84,8 @@ pub fn rereads(timeline: &Timeline, files: &Files, sheet: &BreakageThresholds) -
         found.reads_again += again;
         found.compactions_with_one += u64::from(again > 0);
     }
-    let elsewhere = (0..timeline.calls.len()).filter(|&call| !is_after[call] && files.access(call) == Access::Read);
+    let counted = timeline.counted_calls().map(|(call, _)| call as usize);
+    let elsewhere = counted.filter(|&call| !is_after[call] && files.access(call) == Access::Read);
     let (reads, again) =
         elsewhere.fold((0, 0), |(reads, again), call| (reads + 1, again + u64::from(files.reading(call) != NONE)));
     found.elsewhere = Share::new(again, reads);

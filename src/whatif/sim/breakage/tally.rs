@@ -68,7 +68,7 @@ pub fn penalties(breaks: &[Break]) -> impl Iterator<Item = &Break> {
 fn control(detectors: &Detectors<'_>, timeline: &Timeline, class: BreakClass) -> Option<Share> {
     let references = |kind: fn(ReferenceKind) -> bool| {
         let found =
-            timeline.references.iter().filter(|reference| kind(reference.kind) && is_sourced(timeline, reference));
+            timeline.counted_references().filter(|reference| kind(reference.kind) && is_sourced(timeline, reference));
         Share::new(0, found.count() as u64)
     };
     match class {
@@ -91,7 +91,8 @@ fn is_sourced(timeline: &Timeline, reference: &Reference) -> bool {
 /// Readings of a file whose last reading still stands in the log's own context.
 fn natural_rereads(detectors: &Detectors<'_>, timeline: &Timeline) -> Share {
     let files = detectors.files();
-    let readings = (0..timeline.calls.len()).filter(|&call| files.access(call) == Access::Read);
+    let counted = timeline.counted_calls().map(|(call, _)| call as usize);
+    let readings = counted.filter(|&call| files.access(call) == Access::Read);
     let (mut again, mut all) = (0, 0);
     for call in readings {
         let shown = || ShownBlocks::to(timeline, request_of(timeline, timeline.calls[call].asked));
