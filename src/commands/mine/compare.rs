@@ -1,20 +1,15 @@
 //! `devboy mine compare`: two histories, two windows, or a published table side by side.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::json;
 
 use crate::base::error::{Error, Result};
-use crate::base::pseudonyms::Pseudonyms;
-use crate::commands::mine::edges::sums;
 use crate::commands::mine::export::{ExportArgs, ExportForm, KeptArgs, Mined};
 use crate::commands::mine::logs;
-use crate::frames::edge::{Concurrency, Turns};
-use crate::frames::input::Input;
-use crate::logs::trace::ResultKind;
-use crate::mine::compare::{ComparedRow, Side, SizeSide};
-use crate::mine::{compare, tables as mined, tools};
+use crate::frames::edge::Concurrency;
+use crate::mine::compare::{ComparedRow, Side};
+use crate::mine::{compare, tables as mined};
 use crate::report::numbers::thousands;
 use crate::report::sharing::without_paths;
 use crate::shell::arguments;
@@ -112,7 +107,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
                 input.expect_calls(&args.input)?;
                 logs::tell(&input, export, (0, args.kept), context)?;
                 thresholds = Some(input.data.parsed::<crate::frames::edge::EdgeThresholds>("edges.toml")?);
-                of_logs(&mut input, concurrency, args, &context.pseudonyms)?
+                {
+                    let shown = |tool: &str| logs::shown(export, &context.pseudonyms, tool);
+                    Side::of_logs(&mut input, concurrency, &args.lags, &shown)?
+                }
             }
         });
     }
@@ -163,40 +161,4 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Mined { overview, fields, ..Mined::listed("mine compare", "changes", mined::changes(&rows)) },
     )?;
     Ok(Exit::Done)
-}
-
-/// A side from logs.
-fn of_logs(input: &mut Input, concurrency: Concurrency, args: &Args, names: &Pseudonyms) -> Result<Side> {
-    let shown = |tool: &str| logs::shown(&args.export, names, tool);
-    let sums = sums(input, concurrency, &args.lags, false, Turns::All)?;
-    let name = |tool: crate::base::names::Sym| shown(&sums.names[tool.0 as usize]);
-    let edges = sums
-        .edges
-        .iter()
-        .filter_map(|sum| Some(((name(sum.from), name(sum.to), sum.lag?), (sum.count, Some(sum.sessions)))));
-    let sessions: BTreeMap<String, u64> = sums.ends.iter().map(|end| (name(end.tool), end.sessions)).collect();
-    let mut chars: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    if concurrency == Concurrency::Flat {
-        let window = input.window.clone();
-        let corpus = input.corpus();
-        for (tool, (_, sizes)) in tools::sizes(corpus, &window) {
-            chars.entry(shown(corpus.names.text(tool))).or_default().extend(sizes);
-        }
-    } else {
-        let (history, names) = input.named_history();
-        for call in history.calls.iter().filter(|call| call.ran() && call.kind != ResultKind::NonText) {
-            chars.entry(shown(names.text(call.tool))).or_default().push(call.chars);
-        }
-    }
-    let sizes = chars.into_iter().map(|(tool, mut chars)| {
-        chars.sort_unstable();
-        let side = SizeSide {
-            n: chars.len() as u64,
-            median: chars[(chars.len() - 1) / 2].into(),
-            sessions: sessions.get(&tool).copied(),
-            chars: Some(chars),
-        };
-        (tool, side)
-    });
-    Ok(Side { edges: edges.collect(), sizes: sizes.collect() })
 }

@@ -8,7 +8,6 @@ use crate::base::error::{Error, Result};
 use crate::commands::mine::export::{CsvLayout, ExportForm, Mined, MinedArgs};
 use crate::commands::mine::logs;
 use crate::frames::edge::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, Turns};
-use crate::frames::input::Input;
 use crate::logs::overview::Holds;
 use crate::mine::{edge_graph, edge_page, edges, tables as mined};
 use crate::report::numbers::{counted, thousands};
@@ -118,7 +117,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if args.concurrency() == Concurrency::Flat {
         input.report_holds(Holds::Nothing)?;
     }
-    let sums = sums(&mut input, args.concurrency(), &lags, args.eventually, args.turns)?;
+    let sums = edges::sums_of(&mut input, args.concurrency(), &lags, args.eventually, args.turns)?;
     if sums.ends.is_empty() && !args.asked.input.allow_empty {
         return Err(input.nothing_in_window("tool calls"));
     }
@@ -195,30 +194,4 @@ fn words_about(args: &Args, sums: &EdgeSums, thresholds: &EdgeThresholds) -> Vec
 fn by_calls(mut ends: Vec<(String, EndSum)>) -> Vec<(String, EndSum)> {
     ends.sort_by(|(a, x), (b, y)| y.calls.cmp(&x.calls).then_with(|| a.cmp(b)));
     ends
-}
-
-/// The sums over an input, from the lake if they were made before.
-pub fn sums(
-    input: &mut Input,
-    concurrency: Concurrency,
-    lags: &[u32],
-    eventually: bool,
-    turns: Turns,
-) -> Result<EdgeSums> {
-    let aliases = &input.vocabulary.tool_aliases;
-    let question = format!("edges {concurrency:?} {lags:?} {eventually} {turns:?} {aliases:?}");
-    input.remember(&question, |input| {
-        let (activities, names) = match concurrency {
-            Concurrency::Message => {
-                let (history, names) = input.named_history();
-                (edges::by_message(&history), names)
-            }
-            Concurrency::Flat => {
-                let window = input.window.clone();
-                let corpus = input.corpus();
-                (edges::by_file(corpus, &window), corpus.names.clone())
-            }
-        };
-        input.pool.install(|| edges::sums(&activities, &names, lags, eventually, turns))
-    })
 }
