@@ -46,13 +46,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Err(responses.nothing_found());
     }
     responses.tell(&output, context)?;
-    if let Some(span) = responses.span_words().filter(|_| !output.quiet) {
+    if let Some(span) = responses.span_words() {
         let events = counted(responses.observed.profile.events, "event");
-        writeln!(context.err, "# {span}: {events}, {}", responses.basis())?;
+        context.note(output.quiet, format_args!("{span}: {events}, {}", responses.basis()))?;
     }
     let (rows, left_out) = chosen(args, &responses);
-    if left_out > 0 && !output.quiet {
-        writeln!(context.err, "# {left_out} endpoints left out: fewer than {} sessions", args.asked.kept.k_anonymity)?;
+    if left_out > 0 {
+        let k = args.asked.kept.k_anonymity;
+        context.note(output.quiet, format_args!("{left_out} endpoints left out: fewer than {k} sessions"))?;
     }
     let mut fields = json!({
         "window": responses.window_json(),

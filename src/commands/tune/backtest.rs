@@ -109,8 +109,5 @@ fn show(args: &Args, rows: &[PromiseCoverage], tolerance: f64, input: &Input, co
         return args.asked.output.write_json("tune backtest", fields, context);
     }
     backtest_report::table(rows).write(context.out, form, context.width)?;
-    if !args.asked.output.quiet {
-        backtest_report::notes(tolerance).iter().try_for_each(|note| writeln!(context.err, "# {note}"))?;
-    }
-    Ok(())
+    backtest_report::notes(tolerance).iter().try_for_each(|note| context.note(args.asked.output.quiet, note))
 }

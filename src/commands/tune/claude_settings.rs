@@ -195,7 +195,7 @@ fn conclude(
     let aside = if held > 0 && !args.explain { format!("; {held} not proposed, see --explain") } else { String::new() };
     let count = all.iter().filter_map(proposed).count() as u64;
     let (now_ms, quiet) = (context.now_ms, args.asked.output.quiet);
-    let mut tell = |words: String| if quiet { Ok(()) } else { writeln!(context.err, "# {words}{aside}") };
+    let mut tell = |words: String| context.note(quiet, format_args!("{words}{aside}"));
     if diff.is_empty() {
         let why = match waiting {
             0 => "nothing to change".to_owned(),

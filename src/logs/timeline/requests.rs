@@ -156,6 +156,13 @@ impl Marks {
     pub fn set(&mut self, other: Self) {
         self.0 |= other.0;
     }
+
+    /// Sets them if something is so.
+    pub fn set_if(&mut self, other: Self, is_so: bool) {
+        if is_so {
+            self.set(other);
+        }
+    }
 }
 
 /// Under which settings a request was made and what the provider noted about it, as the log has it; empty or none where it

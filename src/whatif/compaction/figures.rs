@@ -51,12 +51,7 @@ pub fn compactions(
 /// Tokens of the summariser's calls.
 pub fn summariser(run: &SimulatedRun) -> SummariserTokens {
     let calls = run.extra.iter().filter(|extra| extra.call.cause == SUMMARY_CALL).map(|extra| extra.spent);
-    calls.fold(SummariserTokens::default(), |sum, spent| SummariserTokens {
-        calls: sum.calls + 1,
-        read: sum.read + spent.read,
-        uncached: sum.uncached + spent.uncached,
-        output: sum.output + spent.output,
-    })
+    calls.map(SummariserTokens::of).sum()
 }
 
 /// Tokens of the contexts of a run, as they were sent.

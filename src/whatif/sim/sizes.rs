@@ -12,6 +12,7 @@ use serde::Deserialize;
 use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::base::id::{Id, IdSet};
+use crate::base::numbers::saturated;
 use crate::base::tokenizer::Bpe;
 use crate::logs::timeline::requests::{Block, BlockKind, Chain, Marks, NONE, Request, Segment, SegmentCause, Timeline};
 use crate::logs::trace::Millis;
@@ -318,7 +319,7 @@ impl Anchoring<'_> {
             let blocks: Vec<u32> = answer.iter().chain(inputs).copied().collect();
             self.share(growth, &blocks, stretch)
         };
-        self.sizes.residual[index as usize] = narrow(rest);
+        self.sizes.residual[index as usize] = saturated(rest);
         self.sizes.anchored[index as usize] = true;
     }
 
@@ -331,7 +332,7 @@ impl Anchoring<'_> {
         let room = self.share(room, &inputs, 1.0);
         let mut items = self.before(index);
         let held = self.leave_out(index, &items, room);
-        self.sizes.residual[index as usize] = narrow(room - held);
+        self.sizes.residual[index as usize] = saturated(room - held);
         laid_out::complete(self.timeline, self.sizes, index, &mut items);
         self.laid.insert(request.chain, (index, items));
     }
@@ -404,7 +405,7 @@ impl Anchoring<'_> {
         let estimate = weights.iter().sum::<u64>() as f64 / WEIGHT_PER_TOKEN;
         let budget = if estimate == 0.0 { 0 } else { (estimate * stretch).round().min(tokens as f64) as u64 };
         for (&block, part) in blocks.iter().zip(apportioned(budget, &weights)) {
-            self.sizes.tokens[block as usize] = narrow(part);
+            self.sizes.tokens[block as usize] = saturated(part);
         }
         tokens - budget
     }
@@ -417,10 +418,6 @@ impl Anchoring<'_> {
 /// Weights are thousandths of an estimated token.
 const WEIGHT_PER_TOKEN: f64 = 1_000.0;
 
-fn narrow(tokens: u64) -> u32 {
-    u32::try_from(tokens).unwrap_or(u32::MAX)
-}
-
 /// Parts of a whole in proportion to weights, by largest remainder; the earlier of equals gets more. They sum to the whole
 /// unless all weights are 0.
 pub fn apportioned(whole: u64, weights: &[u64]) -> Vec<u64> {
@@ -429,8 +426,8 @@ pub fn apportioned(whole: u64, weights: &[u64]) -> Vec<u64> {
         return vec![0; weights.len()];
     }
     // Dividing numbers of 128 bits takes many times as long, and is hardly ever needed.
-    let narrow = u64::try_from(all).ok();
-    let divided = |weight: u64| match (whole.checked_mul(weight), narrow) {
+    let saturated = u64::try_from(all).ok();
+    let divided = |weight: u64| match (whole.checked_mul(weight), saturated) {
         (Some(scaled), Some(all)) => (scaled / all, u128::from(scaled % all)),
         _ => {
             let scaled = u128::from(whole) * u128::from(weight);
