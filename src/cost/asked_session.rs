@@ -109,7 +109,7 @@ fn outside(id: &str, input: &mut Input) -> Option<Error> {
 fn ends(timeline: &Timeline) -> Vec<Millis> {
     let mut ends = vec![Millis::MIN; timeline.sessions.len()];
     for request in timeline.requests.iter().filter(|request| request.end != NO_TIME) {
-        let end = &mut ends[timeline.chains[request.chain as usize].session as usize];
+        let end = &mut ends[timeline.session_of_chain(request.chain) as usize];
         *end = request.end.max(*end);
     }
     ends

@@ -44,7 +44,7 @@ pub fn sessions(timeline: &Timeline) -> LabelledSessions {
     let about = |session: &Session| AboutSession { project: Label::Project(session.project), span: None };
     let mut known: Vec<AboutSession> = timeline.sessions.iter().map(about).collect();
     for request in timeline.requests.iter().filter(|request| request.start != NO_TIME) {
-        let span = &mut known[timeline.chains[request.chain as usize].session as usize].span;
+        let span = &mut known[timeline.session_of_chain(request.chain) as usize].span;
         let (first, last) = span.unwrap_or((request.start, request.start));
         *span = Some((first.min(request.start), last.max(request.end)));
     }

@@ -245,7 +245,7 @@ fn messages(books: &Reconciled<'_>) -> Vec<Sum> {
     let billed = || books.history.messages.iter().filter(|message| message.billed);
     let total = billed().count() as u64;
     let nameless = billed().filter(|message| !in_logs.contains(&message.id)).count();
-    let place = |chain: u32| books.timeline.chains[chain as usize].place;
+    let place = |chain: u32| books.timeline.chain(chain).place;
     let in_progress = books.timeline.requests.iter().filter(|request| place(request.chain) == Place::Progress);
     let requests = books.requests();
     let gone = books.only_gone(messages_of);

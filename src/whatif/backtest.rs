@@ -46,7 +46,7 @@ pub fn coverage(workload: &Workload, data: &Data, numbers: &BacktestNumbers) -> 
 fn judged_from(workload: &Workload, numbers: &BacktestNumbers) -> Option<Millis> {
     let mut starts: BTreeMap<u32, Millis> = BTreeMap::new();
     for request in workload.timeline.requests.iter().filter(|request| request.start != NO_TIME) {
-        let start = starts.entry(workload.timeline.chains[request.chain as usize].session).or_insert(request.start);
+        let start = starts.entry(workload.timeline.session_of_chain(request.chain)).or_insert(request.start);
         *start = request.start.min(*start);
     }
     let mut starts: Vec<Millis> = starts.into_values().collect();

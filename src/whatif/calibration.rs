@@ -42,7 +42,7 @@ fn increments<'a>(timeline: &'a Timeline, families: &'a [String]) -> Vec<Increme
             let blocks: Vec<&Block> =
                 before.outputs.clone().chain(request.inputs.clone()).map(|b| &timeline.blocks[b as usize]).collect();
             if is_exact(before, request) && blocks.iter().all(|block| is_in_log(block)) && !blocks.is_empty() {
-                let session = timeline.chains[request.chain as usize].session;
+                let session = timeline.session_of_chain(request.chain);
                 let tokens = request.usage.cache_creation + request.usage.input;
                 found.push(Increment { session, family: &families[request.model.0 as usize], blocks, tokens });
             }

@@ -34,7 +34,7 @@ fn case(evidence: &BillEvidence<'_>, sheet: &Subagents) -> Option<Case> {
             kind => kind,
         };
         for index in chain.requests.clone() {
-            let request = &timeline.requests[index as usize];
+            let request = timeline.request(index);
             let charge = bill.charge(request);
             let Some(after) = cheaper(evidence, sheet, request, &charge) else { continue };
             let [baseline, policy] = [charge.cost, after].map(|cost| RunBill { spent: charge.spent, cost });

@@ -120,7 +120,7 @@ fn traces(evidence: &BillEvidence<'_>) -> Vec<ContextTrace> {
     let (timeline, bill) = (&evidence.workload.timeline, evidence.bill());
     let mut money: BTreeMap<u32, u128> = BTreeMap::new();
     for request in timeline.requests.iter().filter(|request| request.is_billed()) {
-        let session = timeline.chains[request.chain as usize].session;
+        let session = timeline.session_of_chain(request.chain);
         *money.entry(session).or_default() += bill.charge(request).cost.nano_usd;
     }
     let mut most: Vec<(u32, u128)> = money.into_iter().filter(|(_, nano_usd)| *nano_usd > 0).collect();
@@ -142,7 +142,7 @@ fn trace(
     let timeline = &evidence.workload.timeline;
     let chain = timeline.chains.iter().find(|chain| chain.session == session && chain.place == Place::Main)?;
     let told = || {
-        let requests = chain.requests.clone().map(|index| (index, &timeline.requests[index as usize]));
+        let requests = chain.requests.clone().map(|index| (index, timeline.request(index)));
         requests.filter(|(_, request)| request.context() > 0 && request.start != NO_TIME)
     };
     let first = told().map(|(_, request)| request.start).min()?;

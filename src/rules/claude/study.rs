@@ -169,7 +169,7 @@ fn uses(timeline: &Timeline, projects: Option<&BTreeSet<Id>>, servers: Option<Ve
     // The texts of skills that are sent again after a compaction; nothing says in which session.
     uses.skills = timeline.skipped.get("attachment:invoked_skills").copied().unwrap_or_default();
     for request in &timeline.requests {
-        let chain = &timeline.chains[request.chain as usize];
+        let chain = timeline.chain(request.chain);
         if !is_asked(chain.session) {
             continue;
         }

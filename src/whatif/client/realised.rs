@@ -174,7 +174,7 @@ impl Comparison {
         // What makes contexts smaller shows per request, what makes them cheaper per token.
         let per_request = self.of.part == LeverPart::All;
         for request in timeline.requests.iter().filter(|request| request.context() > 0) {
-            let chain = &timeline.chains[request.chain as usize];
+            let chain = timeline.chain(request.chain);
             let session = chain.session as usize;
             ends[session] = request.end.max(ends[session]);
             let (project, is_main) = (timeline.sessions[session].project, chain.place == Place::Main);

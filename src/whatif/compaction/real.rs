@@ -84,7 +84,7 @@ fn lost(
     breaks: &mut Vec<Break>,
 ) {
     let Some(last) = boundary.request.checked_sub(1) else { return };
-    if timeline.requests[last as usize].chain != boundary.chain {
+    if timeline.request(last).chain != boundary.chain {
         return;
     }
     let before: Vec<u32> = ShownBlocks::after(timeline, last).blocks().collect();

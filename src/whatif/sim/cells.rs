@@ -128,7 +128,7 @@ impl<'t> RequestParts<'t> {
     pub fn of(timeline: &'t Timeline, rules: &'t CellRules) -> Self {
         let mut largest = vec![0; timeline.sessions.len()];
         for request in &timeline.requests {
-            let most: &mut u64 = &mut largest[timeline.chains[request.chain as usize].session as usize];
+            let most: &mut u64 = &mut largest[timeline.session_of_chain(request.chain) as usize];
             *most = request.context().max(*most);
         }
         Self { timeline, rules, largest }

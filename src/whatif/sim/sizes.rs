@@ -209,9 +209,9 @@ pub fn opening(timeline: &Timeline, request: &Request, rules: &SizeRules) -> u64
 /// chain that was forked off another has that one's.
 fn prefixes(timeline: &Timeline, priors: &[Prior]) -> Vec<u64> {
     let of = |chain: &Chain| {
-        let known = chain.requests.clone().rev().find(|&index| timeline.requests[index as usize].context() > 0);
+        let known = chain.requests.clone().rev().find(|&index| timeline.request(index).context() > 0);
         let still = known.map_or(0, |index| priors[index as usize].still);
-        let contexts = chain.requests.clone().map(|index| timeline.requests[index as usize].context());
+        let contexts = chain.requests.clone().map(|index| timeline.request(index).context());
         contexts.filter(|&context| context > 0).fold(still, u64::min)
     };
     let mut prefixes: Vec<u64> = timeline.chains.iter().map(of).collect();
@@ -221,8 +221,8 @@ fn prefixes(timeline: &Timeline, priors: &[Prior]) -> Vec<u64> {
         else {
             continue;
         };
-        let parent = timeline.requests[segment.after as usize].chain as usize;
-        forked.push((timeline.requests[segment.requests.start as usize].start, index, parent));
+        let parent = timeline.request(segment.after).chain as usize;
+        forked.push((timeline.request(segment.requests.start).start, index, parent));
     }
     // Forks of forks come later.
     forked.sort_unstable();
@@ -248,7 +248,7 @@ impl Anchoring<'_> {
             let mut latest = Millis::MIN;
             for segment in chain.segments.clone() {
                 let first = self.timeline.segments[segment as usize].requests.start;
-                latest = latest.max(self.timeline.requests[first as usize].start);
+                latest = latest.max(self.timeline.request(first).start);
                 order.push((latest, segment));
             }
         }
@@ -263,7 +263,7 @@ impl Anchoring<'_> {
         let mut inputs: Vec<u32> = Vec::new();
         let mut whole = cause != SegmentCause::Shrink;
         for index in requests {
-            let request = &self.timeline.requests[index as usize];
+            let request = self.timeline.request(index);
             inputs.extend(request.inputs.clone());
             if request.context() > 0 {
                 match base {
@@ -277,7 +277,7 @@ impl Anchoring<'_> {
                 inputs.extend(request.outputs.clone());
             }
         }
-        if self.timeline.chains[chain as usize].segments.end == segment + 1 {
+        if self.timeline.chain(chain).segments.end == segment + 1 {
             self.laid.remove(&chain);
         }
     }
@@ -286,7 +286,7 @@ impl Anchoring<'_> {
     /// those behind the last one that was billed before it.
     fn settle(&mut self, base: Option<u32>) {
         let Some(base) = base else { return };
-        let first = self.timeline.segments[self.timeline.requests[base as usize].segment as usize].requests.start;
+        let first = self.timeline.segments[self.timeline.request(base).segment as usize].requests.start;
         for index in (first..=base).rev() {
             self.settled[index as usize] = true;
             if self.is_billed(index) {
@@ -296,12 +296,12 @@ impl Anchoring<'_> {
     }
 
     fn is_billed(&self, request: u32) -> bool {
-        self.timeline.requests[request as usize].context() > 0
+        self.timeline.request(request).context() > 0
     }
 
     /// Shares out the growth from one request to another that goes on from it.
     fn grown(&mut self, base: u32, index: u32, inputs: &[u32]) {
-        let (last, request) = (&self.timeline.requests[base as usize], &self.timeline.requests[index as usize]);
+        let (last, request) = (self.timeline.request(base), self.timeline.request(index));
         let stretch = self.sizes.rules.stretch_max;
         let answer: Vec<u32> = last.outputs.clone().collect();
         let held =
@@ -326,7 +326,7 @@ impl Anchoring<'_> {
     /// A context that begins with nothing, or from which an unknown part went. Nothing was measured: blocks have their
     /// estimates, what is left came without a block.
     fn opened(&mut self, index: u32) {
-        let request = &self.timeline.requests[index as usize];
+        let request = self.timeline.request(index);
         let room = request.context().saturating_sub(self.sizes.prefix[request.chain as usize]);
         let inputs: Vec<u32> = request.inputs.clone().collect();
         let room = self.share(room, &inputs, 1.0);
@@ -340,8 +340,8 @@ impl Anchoring<'_> {
     /// What a context held before anything went, from the last one of its chain that was laid out. What has been laid out has
     /// its final size.
     fn before(&mut self, index: u32) -> Vec<Item> {
-        let chain = self.timeline.requests[index as usize].chain;
-        let start = self.timeline.chains[chain as usize].requests.start;
+        let chain = self.timeline.request(index).chain;
+        let start = self.timeline.chain(chain).requests.start;
         let (next, mut items) = self.laid.remove(&chain).map_or((start, Vec::new()), |(last, items)| (last + 1, items));
         for between in next..index {
             laid_out::step(self.timeline, self.sizes, between, &mut items);
@@ -357,17 +357,16 @@ impl Anchoring<'_> {
             return held;
         }
         let newest_first = (0..items.len()).rev();
-        let order: Box<dyn Iterator<Item = usize>> =
-            if self.timeline.requests[index as usize].marks.has(Marks::MICROCOMPACTION) {
-                // Cleared results first, then other results, then the rest; the oldest of each first.
-                let named = self.cleared(index);
-                let mut order: Vec<usize> = newest_first.collect();
-                order.sort_by_cached_key(|&at| (self.clearable(&named, items[at].key), at));
-                Box::new(order.into_iter())
-            } else {
-                // Otherwise the conversation went back: the newest go.
-                Box::new(newest_first)
-            };
+        let order: Box<dyn Iterator<Item = usize>> = if self.timeline.request(index).marks.has(Marks::MICROCOMPACTION) {
+            // Cleared results first, then other results, then the rest; the oldest of each first.
+            let named = self.cleared(index);
+            let mut order: Vec<usize> = newest_first.collect();
+            order.sort_by_cached_key(|&at| (self.clearable(&named, items[at].key), at));
+            Box::new(order.into_iter())
+        } else {
+            // Otherwise the conversation went back: the newest go.
+            Box::new(newest_first)
+        };
         let mut gone: Vec<usize> = Vec::new();
         for at in order {
             if held <= room {

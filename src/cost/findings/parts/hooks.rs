@@ -32,8 +32,7 @@ fn waits(evidence: &BillEvidence<'_>) -> Option<Waits> {
     let timeline = &evidence.workload.timeline;
     let mut runs: BTreeMap<(u32, Sym, Id), u64> = BTreeMap::new();
     let mut by_session: BTreeMap<u32, u64> = BTreeMap::new();
-    let session =
-        |addition: &Addition| timeline.chains[timeline.requests[addition.request as usize].chain as usize].session;
+    let session = |addition: &Addition| timeline.session_of_chain(timeline.request(addition.request).chain);
     for addition in timeline.added.iter().filter(|addition| addition.what == Added::Hook && addition.millis > 0) {
         let millis = u64::from(addition.millis);
         if addition.run.is_some() {

@@ -18,11 +18,11 @@ type ServerInProject = (Id, Sym);
 pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
     let (timeline, sheet) = (&evidence.workload.timeline, &evidence.sheet.servers);
     let used = used(timeline, &sheet.resource_tools);
-    let project = |addition: &Addition| timeline.session_of(&timeline.requests[addition.request as usize]).project;
+    let project = |addition: &Addition| timeline.session_of(timeline.request(addition.request)).project;
     let offered = || timeline.added.iter().filter(|addition| addition.what == Added::Server && addition.chars > 0);
     let mut sessions: BTreeMap<ServerInProject, BTreeSet<Id>> = BTreeMap::new();
     for addition in offered() {
-        let session = timeline.session_of(&timeline.requests[addition.request as usize]).id;
+        let session = timeline.session_of(timeline.request(addition.request)).id;
         sessions.entry((project(addition), addition.name)).or_default().insert(session);
     }
     let is_unused = |place: &ServerInProject| {
@@ -40,7 +40,7 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
         let item = items.entry(place).or_insert_with(|| carried.item(names));
         came.push((item.item, addition.request, f64::from(addition.chars) / per_token));
         // A server that comes with its instructions and its tools came once.
-        let chain = timeline.requests[addition.request as usize].chain;
+        let chain = timeline.request(addition.request).chain;
         if told.insert((chain, addition.name, addition.request)) {
             *item.counts.entry(evidence.key(addition.request)).or_default() += 1;
         }
@@ -56,7 +56,7 @@ fn used(timeline: &Timeline, resource_tools: &[String]) -> BTreeSet<(Id, Option<
     let mut used = BTreeSet::new();
     for call in &timeline.calls {
         let Some(&request) = requests.get(call.asked as usize).filter(|request| **request != NONE) else { continue };
-        let project = timeline.session_of(&timeline.requests[request as usize]).project;
+        let project = timeline.session_of(timeline.request(request)).project;
         let tool = timeline.names.text(call.tool);
         if let Some(server) = mcp_server(tool) {
             used.insert((project, Some(server.to_owned())));
