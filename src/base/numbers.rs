@@ -42,6 +42,11 @@ pub fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "–".to_owned(), text)
 }
 
+/// The share that a part is of the whole; a dash where there is nothing.
+pub fn share_of(part: u64, whole: u64) -> String {
+    known((whole > 0).then(|| part as f64 / whole as f64), percent)
+}
+
 /// "$1,234.56", and "<$0.01" of what is less than half a cent, but something; a loss has its sign: "−<$0.01".
 pub fn usd(value: f64) -> String {
     let size = value.abs();

@@ -54,27 +54,30 @@ impl TwoByTwo {
 
     /// Probability of `from` and more, up to `most`.
     fn upper(&self, from: u64, most: u64) -> f64 {
-        let (mut term, mut sum) = (1.0, 1.0);
-        for both in from..most {
+        let ratio = |both: u64| {
             let left = (self.row - both) as f64 * (self.column - both) as f64;
             // The margins bound `both` from below, so this does not wrap.
             let right = (both + 1) as f64 * (self.total + both + 1 - self.row - self.column) as f64;
-            term *= left / right;
-            sum += term;
-            if term < sum * f64::EPSILON {
-                break;
-            }
-        }
-        (self.ln_probability(from) + f64::ln(sum)).exp().min(1.0)
+            left / right
+        };
+        self.tail(from, (from..most).map(ratio))
     }
 
     /// Probability of `from` and fewer, down to `least`.
     fn lower(&self, from: u64, least: u64) -> f64 {
-        let (mut term, mut sum) = (1.0, 1.0);
-        for both in (least + 1..=from).rev() {
+        let ratio = |both: u64| {
             let left = both as f64 * (self.total + both - self.row - self.column) as f64;
             let right = (self.row - both + 1) as f64 * (self.column - both + 1) as f64;
-            term *= left / right;
+            left / right
+        };
+        self.tail(from, (least + 1..=from).rev().map(ratio))
+    }
+
+    /// Probability of `from` and of what follows it, each by its ratio to the one before.
+    fn tail(&self, from: u64, ratios: impl Iterator<Item = f64>) -> f64 {
+        let (mut term, mut sum) = (1.0, 1.0);
+        for ratio in ratios {
+            term *= ratio;
             sum += term;
             if term < sum * f64::EPSILON {
                 break;

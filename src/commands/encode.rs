@@ -6,10 +6,10 @@ use serde_json::json;
 
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
-use crate::base::showing::{KeptLines, Showing};
 use crate::base::tokenizer::Bpe;
 use crate::facts::budget::{BudgetRequest, Unfit};
-use crate::facts::encode::{EncodeAttempt, FormatFamily, FormatRules, Params};
+use crate::facts::encode::choice::EncodingChoice;
+use crate::facts::encode::{EncodeAttempt, FormatRules, Params, choice};
 use crate::facts::quotable::Quotable;
 use crate::facts::subject::Subject;
 use crate::facts::tokens::Counter;
@@ -63,18 +63,6 @@ pub struct Args {
     output: OutputArgs,
 }
 
-/// One way to write the body.
-struct EncodingChoice {
-    id: &'static str,
-    family: FormatFamily,
-    outcome: EncodeAttempt,
-    tokens: Option<u64>,
-    /// What can be quoted from it.
-    kept: KeptLines,
-    /// Whether that is enough for this body.
-    is_quotable: bool,
-}
-
 /// Reads, encodes, proves, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let data = Data::new(args.rules_dir.as_deref())?;
@@ -95,14 +83,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let showing = called.min(quotable.look());
     if let (Some(budget), Some(call)) = (args.budget, &args.fetch_rest) {
         let formats: Vec<&encode::Format> =
-            encode::REGISTER.iter().filter(|format| is_allowed(format.family, args.extended_formats)).collect();
+            encode::REGISTER.iter().filter(|format| format.family.is_allowed(args.extended_formats)).collect();
         let (text, shape, signature) = (&*text, subject.shape, Some(call.as_str()));
         let request = BudgetRequest { text, shape, showing, budget, signature, formats: &formats, params };
         return fit(args, &request, &mut counter, context);
     }
-    let candidates = candidates(&subject, params, (&quotable, showing), &mut counter);
+    let candidates = choice::candidates(&subject, params, (&quotable, showing), &mut counter);
     let baseline = counter.count(&text);
-    let winner = winner(&candidates, args.extended_formats, baseline);
+    let winner = choice::winner(&candidates, args.extended_formats, baseline);
     if args.print {
         let text = winner.and_then(EncodingChoice::text).unwrap_or(&text);
         context.out.write_all(text.as_bytes())?;
@@ -122,23 +110,6 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         }
     }
     Ok(Exit::Done)
-}
-
-impl EncodingChoice {
-    fn text(&self) -> Option<&str> {
-        if let EncodeAttempt::Proven(text) = &self.outcome { Some(text) } else { None }
-    }
-
-    fn state(&self) -> &'static str {
-        match (&self.outcome, self.family) {
-            (EncodeAttempt::Refused, _) => "does not apply",
-            (EncodeAttempt::Unproven, _) => "does not give the body back: not used",
-            (EncodeAttempt::Proven(_), _) if !self.is_quotable => "proven, but not quotable: not used",
-            (EncodeAttempt::Proven(_), FormatFamily::Baseline) => "proven (a baseline, never chosen)",
-            (EncodeAttempt::Proven(_), FormatFamily::Extended) => "proven (extended)",
-            (EncodeAttempt::Proven(_), FormatFamily::Published) => "proven",
-        }
-    }
 }
 
 /// Cuts the body to a budget.
@@ -184,15 +155,6 @@ fn fit(args: &Args, request: &BudgetRequest<'_>, counter: &mut Counter, context:
     Ok(Exit::Done)
 }
 
-/// Whether a format may be chosen.
-fn is_allowed(family: FormatFamily, extended: bool) -> bool {
-    match family {
-        FormatFamily::Baseline => false,
-        FormatFamily::Published => true,
-        FormatFamily::Extended => extended,
-    }
-}
-
 /// The format with this name.
 ///
 /// # Errors
@@ -230,30 +192,6 @@ pub fn read_body(context: &mut Context<'_>) -> Result<String> {
         Error::failed(format!("the body is not UTF-8: byte {at}"))
             .hint("what a model is shown is text; convert it first, for example with iconv")
     })
-}
-
-fn candidates(
-    subject: &Subject<'_>,
-    params: Params,
-    (quotable, showing): (&Quotable<'_>, Showing),
-    counter: &mut Counter,
-) -> Vec<EncodingChoice> {
-    let candidate = |format: &encode::Format| {
-        let outcome = encode::attempt(format, subject, params);
-        let (tokens, kept) = match &outcome {
-            EncodeAttempt::Proven(text) => (Some(counter.count(text)), quotable.kept(text)),
-            EncodeAttempt::Refused | EncodeAttempt::Unproven => (None, KeptLines::Nothing),
-        };
-        let is_quotable = kept.suits(showing);
-        EncodingChoice { id: format.id, family: format.family, outcome, tokens, kept, is_quotable }
-    };
-    encode::REGISTER.iter().map(candidate).collect()
-}
-
-fn winner(candidates: &[EncodingChoice], extended: bool, baseline: u64) -> Option<&EncodingChoice> {
-    let allowed = candidates.iter().filter(|candidate| is_allowed(candidate.family, extended) && candidate.is_quotable);
-    let cheaper = allowed.filter(|candidate| candidate.tokens.is_some_and(|t| t < baseline));
-    cheaper.min_by_key(|candidate| candidate.tokens)
 }
 
 fn inner_words(subject: &Subject<'_>) -> String {

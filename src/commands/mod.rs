@@ -25,6 +25,5 @@ pub mod responses;
 pub mod session;
 pub mod share;
 mod share_what_if;
-pub mod shown_names;
 pub mod tune;
 pub mod what_if;

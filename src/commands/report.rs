@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use crate::base::error::Result;
 use crate::commands::input::QuestionArgs;
 use crate::cost::findings::thresholds::FindingThresholds;
-use crate::cost::page::Page;
+use crate::cost::page::{Page, replays};
 use crate::logs::overview::Holds;
 use crate::shell::arguments;
 use crate::shell::arguments::{Exit, InputArgs, quoted};
@@ -57,7 +57,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     // Behind the cut: it is about the same requests as the page.
     input.report_holds(Holds::FirstChunks)?;
     let question = if html.is_some() { "the page with plots" } else { "the page" };
-    let page: Page = input.remember(question, |input| look::page(input, html.is_some()))?;
+    let page: Page = input.remember(question, |input| replays::page(input, html.is_some()))?;
     if page.spent.requests == 0 && !args.asked.input.allow_empty {
         return Err(input.nothing_in_window("requests with usage"));
     }
@@ -66,7 +66,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let tools = file::tools(&page, &follow_ups);
     let told = show::told(args, &page, (&tools, chosen.flatten()), &input, is_cut, context);
     input.notes.extend(told.unread.clone());
-    let days = look::days(&page, is_cut, &mut input)?;
+    let days = replays::days(&page, is_cut, &mut input)?;
     let telling = told.telling(args, &page, &sheet, (is_cut, days));
     let text = html.as_ref().and_then(|_| file::text(&telling, &follow_ups, &|tool| told.tool(tool)));
     let is_written = html.zip(text).map_or(Ok(false), |(html, text)| html.write(&text, context))?;

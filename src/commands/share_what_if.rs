@@ -1,24 +1,15 @@
 //! What every session would have cost under the settings that a team asks about, for `devboy share --what-if`.
 
-use std::collections::BTreeMap;
-
-use rayon::prelude::*;
-
 use crate::base::error::Result;
 use crate::fleet::contribute::Alternative;
-use crate::fleet::limits::{FleetLimits, PooledSetting};
+use crate::fleet::limits::FleetLimits;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::chosen::{PolicyConfigs, Stack, StackRow};
-use crate::whatif::sim::cost::UNITS_PER_TOKEN;
-use crate::whatif::sim::outcome::outcome;
-use crate::whatif::sim::params::Assigned;
-use crate::whatif::simulation::Simulation;
-use crate::whatif::tools::Tools;
-use crate::whatif::workload::{Workload, oracle};
+use crate::whatif::alternatives;
+use crate::whatif::shipped::ShippedWorkload;
 
 /// Replays the sessions of some logs under every setting.
 ///
@@ -31,35 +22,7 @@ pub fn alternatives(
     context: &mut Context<'_>,
 ) -> Result<Vec<Alternative>> {
     let mut input = Input::read(args, window::ALL, (0, Some(TimelineDetail::default())), output, context)?;
-    let configs = PolicyConfigs::load(&input.data)?;
-    let tools = Tools::read(&[], &input.data)?;
-    let workload =
-        Workload::new(input.timeline(TimelineDetail { tokens: false, words: true })?, None, &input.data, false, true)?;
-    let cache = oracle(&configs)?;
-    input.pool.install(|| {
-        let simulation = Simulation::new(&workload, &tools, &cache, None);
-        let found: Vec<Vec<Alternative>> =
-            limits.what_if.par_iter().map(|asked| under(&simulation, &configs, asked)).collect::<Result<_>>()?;
-        Ok(found.concat())
-    })
-}
-
-/// Every session under one setting.
-fn under(simulation: &Simulation<'_>, configs: &PolicyConfigs, asked: &PooledSetting) -> Result<Vec<Alternative>> {
-    let settings = asked.set.iter().map(|text| Assigned::parse(text, "fleet.toml")).collect::<Result<_>>()?;
-    let row = StackRow { name: asked.name.clone(), stack: Stack::parse(&asked.policy)?, settings, is_named: false };
-    let (run, log) = simulation.run_stack(&configs.with(&row)?, &row.stack)?;
-    let timeline = &simulation.workload.timeline;
-    let mut sessions: BTreeMap<u32, (u128, u128)> = BTreeMap::new();
-    for ((session, _), sides) in outcome(timeline, &log, &run).by_session {
-        let units = sessions.entry(session).or_default();
-        *units = (units.0 + sides.baseline.cost.units, units.1 + sides.policy.cost.units);
-    }
-    let tokens = |units: u128| u64::try_from(units / u128::from(UNITS_PER_TOKEN)).unwrap_or(u64::MAX);
-    let one = |(session, (log, policy)): (u32, (u128, u128))| {
-        let row = &timeline.sessions[session as usize];
-        let (log, policy) = (tokens(log), tokens(policy));
-        Alternative { name: asked.name.clone(), session: row.id, start: row.ts_first, log, policy }
-    };
-    Ok(sessions.into_iter().map(one).collect())
+    let timeline = input.timeline(TimelineDetail { tokens: false, words: true })?;
+    let shipped = ShippedWorkload::new(timeline, &input.data)?;
+    input.pool.install(|| alternatives::alternatives(&shipped, &limits.what_if))
 }

@@ -140,7 +140,7 @@ fn count_calls(bill: &Bill<'_>, things: &Things, group: &impl Fn(u32) -> u32, su
         let Some(&request) = requests.get(call.asked as usize).filter(|request| **request != NONE) else { continue };
         debug_assert_eq!(bill.timeline.blocks[call.asked as usize].kind, BlockKind::ToolUsage);
         let entry = sums.entry((group(request), things.group(Thing::Block(call.asked)))).or_default();
-        let charge = bill.charge(&bill.timeline.requests[request as usize]);
+        let charge = bill.charge(bill.timeline.request(request));
         entry.calls += 1;
         entry.priced_calls += u64::from(charge.cost.unpriced_tokens == 0);
     }

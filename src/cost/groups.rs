@@ -148,7 +148,7 @@ pub fn requests(timeline: &Timeline, keys: &[CostKey]) -> Grouping {
 
 fn request_label(timeline: &Timeline, request: &Request, key: CostKey, dates: &mut Dates) -> Label {
     let word = |text: &str| Label::Word(if text.is_empty() { "(not in the log)".to_owned() } else { text.to_owned() });
-    let chain = &timeline.chains[request.chain as usize];
+    let chain = timeline.chain(request.chain);
     let session = &timeline.sessions[chain.session as usize];
     match key {
         CostKey::Project => Label::Project(session.project),

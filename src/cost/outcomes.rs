@@ -99,7 +99,7 @@ fn read_again(timeline: &Timeline) -> HashSet<u32> {
 /// What a context that goes back to an earlier request of its chain still has; nothing of any other that begins anew.
 fn go_back(timeline: &Timeline, segment: &Segment, shown: &mut ShownTexts) {
     let goes_back = segment.cause == SegmentCause::Rewind && segment.after != NONE;
-    if !goes_back || timeline.requests[segment.after as usize].chain != segment.chain {
+    if !goes_back || timeline.request(segment.after).chain != segment.chain {
         return shown.clear();
     }
     shown.retain(|_, texts| {

@@ -84,13 +84,13 @@ pub struct SessionCost {
 pub fn of(bill: &Bill<'_>, simulator: &Simulator<'_>, session: u32) -> SessionCost {
     let timeline = bill.timeline;
     let chains: Vec<u32> =
-        (0..timeline.chains.len() as u32).filter(|&chain| timeline.chains[chain as usize].session == session).collect();
+        (0..timeline.chains.len() as u32).filter(|&chain| timeline.session_of_chain(chain) == session).collect();
     let mut moments: Vec<SessionRequest> = Vec::new();
     let mut things: BTreeMap<Thing, OpenGroup> = BTreeMap::new();
     let mut again = Cost::default();
     let misses: BTreeMap<u32, Loss> = causes::losses(simulator).into_iter().map(|loss| (loss.request, loss)).collect();
     // Without a log of the main thread the first one is a subagent.
-    let first = u64::from(chains.first().is_some_and(|&chain| timeline.chains[chain as usize].place != Place::Main));
+    let first = u64::from(chains.first().is_some_and(|&chain| timeline.chain(chain).place != Place::Main));
     for (thread, &chain) in (first..).zip(&chains) {
         moments.extend(of_chain(bill, chain, thread, &misses));
         shares::of_chain(bill, chain, |_| (), &mut |share| {
@@ -190,7 +190,7 @@ fn carried(bill: &Bill<'_>, things: BTreeMap<Thing, OpenGroup>) -> Vec<CarriedTh
         .map(|(thing, held)| {
             let label =
                 groups.labels(groups.group(thing)).first().cloned().unwrap_or_else(|| Label::Word(String::new()));
-            let ts = bill.timeline.requests[held.first as usize].start;
+            let ts = bill.timeline.request(held.first).start;
             (
                 thing,
                 CarriedThing { label, half: half(thing), tokens: held.tokens, ts, sent: held.sent, entry: held.entry },

@@ -91,7 +91,7 @@ impl<'b, 'a> BlockWalk<'b, 'a> {
         let requests = bill.timeline.requests_of(chain);
         let start = requests.first().map_or(0, |request| request.inputs.start);
         let end = requests.last().map_or(start, |request| request.outputs.end);
-        let segments = &bill.timeline.chains[chain as usize].segments;
+        let segments = &bill.timeline.chain(chain).segments;
         let forked = bill.timeline.segments.get(segments.start as usize).is_some_and(|first| first.after != NONE);
         Self {
             bill,
@@ -107,7 +107,7 @@ impl<'b, 'a> BlockWalk<'b, 'a> {
 
     fn all<G: PartialEq>(mut self, group: impl Fn(u32) -> G, each: &mut impl FnMut(&BillShare)) {
         let Bill { timeline, sizes, .. } = *self.bill;
-        let requests = timeline.chains[self.chain as usize].requests.clone();
+        let requests = timeline.chain(self.chain).requests.clone();
         let mut told = None;
         for index in requests.clone() {
             let now = Some(group(index));
@@ -118,7 +118,7 @@ impl<'b, 'a> BlockWalk<'b, 'a> {
             let kept = laid_out::step(timeline, sizes, index, &mut self.items);
             self.places.settle(kept, index.saturating_sub(1), each);
             self.lay_out(kept);
-            let request = &timeline.requests[index as usize];
+            let request = timeline.request(index);
             let charge = self.bill.charge(request);
             if charge.spent.prompt() > 0 {
                 self.prompt(index, &charge, each);
@@ -152,7 +152,7 @@ impl<'b, 'a> BlockWalk<'b, 'a> {
 
     /// Where that is noted; nowhere of what belongs to the chain that this one was forked off.
     fn noted(&mut self, thing: Thing) -> Option<&mut BilledBefore> {
-        let requests = &self.bill.timeline.chains[self.chain as usize].requests;
+        let requests = &self.bill.timeline.chain(self.chain).requests;
         match thing {
             Thing::Prefix => Some(&mut self.of_prefix),
             Thing::Block(block) if self.blocks.contains(&block) => {

@@ -88,65 +88,55 @@ impl Json {
     /// The value over several lines, two blanks per level.
     pub fn pretty(&self) -> String {
         let mut out = String::new();
-        self.write_pretty(&mut out, 0);
+        self.write(&mut out, Some(0));
         out
     }
 
     /// Appends the value without any white space.
     pub fn write_compact(&self, out: &mut String) {
+        self.write(out, None);
+    }
+
+    /// Appends the value: over several lines from a level on, else without any white space.
+    fn write(&self, out: &mut String, level: Option<usize>) {
         match self {
             Self::Array(elements) => {
-                out.push('[');
-                for (index, element) in elements.iter().enumerate() {
-                    out.push_str(if index > 0 { "," } else { "" });
-                    element.write_compact(out);
-                }
-                out.push(']');
+                write_list(out, ['[', ']'], level, elements, &|element, out, inner| element.write(out, inner));
             }
-            Self::Object(members) => {
-                out.push('{');
-                for (index, (key, value)) in members.iter().enumerate() {
-                    out.push_str(if index > 0 { "," } else { "" });
-                    write_string(key, out);
-                    out.push(':');
-                    value.write_compact(out);
-                }
-                out.push('}');
-            }
+            Self::Object(members) => write_list(out, ['{', '}'], level, members, &|(key, value), out, inner| {
+                write_string(key, out);
+                out.push_str(if inner.is_some() { ": " } else { ":" });
+                value.write(out, inner);
+            }),
             Self::Null => out.push_str("null"),
             Self::Bool(truth) => out.push_str(if *truth { "true" } else { "false" }),
             Self::Number(literal) => out.push_str(literal),
             Self::String(text) => write_string(text, out),
         }
     }
+}
 
-    fn write_pretty(&self, out: &mut String, level: usize) {
-        match self {
-            Self::Array(elements) if !elements.is_empty() => {
-                out.push('[');
-                for (index, element) in elements.iter().enumerate() {
-                    out.push_str(if index > 0 { "," } else { "" });
-                    break_line(out, level + 1);
-                    element.write_pretty(out, level + 1);
-                }
-                break_line(out, level);
-                out.push(']');
-            }
-            Self::Object(members) if !members.is_empty() => {
-                out.push('{');
-                for (index, (key, value)) in members.iter().enumerate() {
-                    out.push_str(if index > 0 { "," } else { "" });
-                    break_line(out, level + 1);
-                    write_string(key, out);
-                    out.push_str(": ");
-                    value.write_pretty(out, level + 1);
-                }
-                break_line(out, level);
-                out.push('}');
-            }
-            other => other.write_compact(out),
+/// Appends what stands between brackets, each of it on a line of its own if there are levels.
+fn write_list<T>(
+    out: &mut String,
+    [open, close]: [char; 2],
+    level: Option<usize>,
+    items: &[T],
+    write: &dyn Fn(&T, &mut String, Option<usize>),
+) {
+    let inner = level.map(|level| level + 1);
+    out.push(open);
+    for (index, item) in items.iter().enumerate() {
+        out.push_str(if index > 0 { "," } else { "" });
+        if let Some(level) = inner {
+            break_line(out, level);
         }
+        write(item, out, inner);
     }
+    if let Some(level) = level.filter(|_| !items.is_empty()) {
+        break_line(out, level);
+    }
+    out.push(close);
 }
 
 impl PartialEq for Json {

@@ -147,8 +147,7 @@ impl Lenders {
     }
 
     fn endpoints(&self, endpoints: &mut Vec<Fingerprint>, whose: &mut Whose) {
-        let known: Vec<String> = endpoints.iter().filter_map(|seen| seen.key.clone()).collect();
-        for name in self.unseen(ENDPOINT, known.iter().map(String::as_str)) {
+        for name in self.unseen(ENDPOINT, endpoints.iter().filter_map(|seen| seen.key.as_deref())) {
             endpoints.push(Fingerprint { endpoint: name.clone(), key: Some(name), ..Fingerprint::default() });
         }
         for seen in endpoints.iter_mut() {
@@ -170,8 +169,7 @@ impl Lenders {
     }
 
     fn tools(&self, tools: &mut Vec<ToolCosts>, whose: &mut Whose) {
-        let known: Vec<String> = tools.iter().filter_map(|seen| seen.key.clone()).collect();
-        for name in self.unseen(TOOL, known.iter().map(String::as_str)) {
+        for name in self.unseen(TOOL, tools.iter().filter_map(|seen| seen.key.as_deref())) {
             tools.push(ToolCosts { tool: name.clone(), key: Some(name), ..ToolCosts::default() });
         }
         for seen in tools.iter_mut() {

@@ -259,42 +259,28 @@ fn attempt(
     let mut loaded = Loaded::default();
     // Rows of what is read anew from its start would be in memory twice.
     let anew: BTreeSet<u32> = plans.iter().filter_map(FilePlan::read_anew).collect();
-    if let Some(lake) = lake.filter(|_| want.rows || is_read) {
-        let rows = scope.pool.install(|| lake.load(&mut loaded.names, &|number| !anew.contains(&number)))?;
-        loaded.rows = rows.into_iter().collect();
-    }
-    let facts_in = |lake: Option<&Lake>| match lake.filter(|_| tier != 0) {
-        Some(lake) => scope.pool.install(|| lake.load_bodies(&encode::ids(), scope.maker.facts)),
-        None => Ok(Vec::new()),
+    let lake_of_rows = lake.filter(|_| want.rows || is_read);
+    load(scope, lake_of_rows, &mut loaded, &|number| !anew.contains(&number))?;
+    let held = match lake.filter(|_| (is_read || want.bodies) && tier != 0) {
+        Some(lake) => scope.pool.install(|| lake.load_bodies(&encode::ids(), scope.maker.facts))?,
+        None => Vec::new(),
     };
-    let held = facts_in(lake.filter(|_| is_read || want.bodies))?;
     let tier = if is_read { tier_with(tier, &held) } else { tier };
     let counted = held.iter().filter(|facts| facts.counted & tier == tier);
     let studies = AnalysisPool::new(tier, scope.params, counted.map(|facts| facts.body));
-    let delta = read_into(scope, &plans, (tier, &studies), &mut stored, &mut loaded, &mut known);
+    let joined = Joined { scope, tier, stored: &mut stored, loaded: &mut loaded, known: &mut known, delta: Vec::new() };
+    let delta = joined.read(&plans, &studies);
     let facts = studies.finish();
     // What could not be read stands as it was known.
     let stands = stored.sources.values().map(|source| source.number).filter(|number| anew.contains(number));
     let stands: BTreeSet<u32> = stands.collect();
-    if let Some(lake) = lake.filter(|_| !stands.is_empty()) {
-        let rows = scope.pool.install(|| lake.load(&mut loaded.names, &|number| stands.contains(&number)))?;
-        loaded.rows.extend(rows);
-    }
-    let mut is_kept = false;
-    if let Some(lake) = lake {
-        known.lake = Some(lake.clone());
-        let committed = writes.then(|| scope.pool.install(|| commit(lake, scope, &stored, &delta, &loaded, &facts)));
-        match committed {
-            Some(Ok(lake)) => {
-                known.lake = Some(lake);
-                loaded.values.clear();
-                is_kept = true;
-            }
-            Some(Err(Trouble::Failed(why))) => known.notes.push(format!("the lake was not updated: {why}")),
-            Some(Err(trouble)) => return Err(trouble),
-            None => is_kept = facts.is_empty(),
-        }
-    }
+    load(scope, lake.filter(|_| !stands.is_empty()), &mut loaded, &|number| stands.contains(&number))?;
+    let is_kept = match lake {
+        Some(lake) if writes => keep(lake, scope, &stored, (&delta, &facts), (&mut loaded, &mut known))?,
+        Some(_) => facts.is_empty(),
+        None => false,
+    };
+    known.lake = known.lake.or_else(|| lake.cloned());
     // What was made for the first time and the lake keeps now is let go of until somebody asks: it may be most of what is in
     // memory.
     if want.bodies || !is_kept || !held.is_empty() {
@@ -309,6 +295,41 @@ fn attempt(
         None => stored.kept(scope.roots, &plans),
     };
     Ok(known)
+}
+
+/// Adds the rows of some sources that the lake holds.
+fn load(
+    scope: &SyncScope<'_>,
+    lake: Option<&Lake>,
+    loaded: &mut Loaded,
+    is_wanted: &(dyn Fn(u32) -> bool + Sync),
+) -> std::result::Result<(), Trouble> {
+    let Some(lake) = lake else { return Ok(()) };
+    let rows = scope.pool.install(|| lake.load(&mut loaded.names, is_wanted))?;
+    loaded.rows.extend(rows);
+    Ok(())
+}
+
+/// Writes what is new into the lake; says whether that was done. A lake that cannot be written is no trouble.
+fn keep(
+    lake: &Lake,
+    scope: &SyncScope<'_>,
+    stored: &StoredFiles,
+    (delta, facts): (&[NewRows], &[BodyFacts]),
+    (loaded, known): (&mut Loaded, &mut UpToDate),
+) -> std::result::Result<bool, Trouble> {
+    match scope.pool.install(|| commit(lake, scope, stored, delta, loaded, facts)) {
+        Ok(lake) => {
+            known.lake = Some(lake);
+            loaded.values.clear();
+            Ok(true)
+        }
+        Err(Trouble::Failed(why)) => {
+            known.notes.push(format!("the lake was not updated: {why}"));
+            Ok(false)
+        }
+        Err(trouble) => Err(trouble),
+    }
 }
 
 /// Says how many files are read anew because something else made their rows.
@@ -506,83 +527,108 @@ pub fn slug(text: &str) -> String {
 /// New rows of a source; none if all rows that are known of it are new.
 type NewRows = (u32, Option<FileRows>);
 
-/// Reads what the plans ask for and joins it to what is known; returns the new rows by source.
-fn read_into(
-    scope: &SyncScope<'_>,
-    plans: &[FilePlan<'_>],
-    (tier, studies): (u8, &AnalysisPool),
-    stored: &mut StoredFiles,
-    loaded: &mut Loaded,
-    known: &mut UpToDate,
-) -> Vec<NewRows> {
-    let jobs: Vec<Job<'_>> = plans.iter().filter_map(FilePlan::job).collect();
-    let progress = ProgressLine::new(jobs.iter().map(|job| job.to - job.from).sum(), scope.progress);
-    let begin = || studies.begin();
-    let guide = ExtractionGuide { study: if tier == 0 { None } else { Some(&begin) }, ..scope.guide };
-    let mut delta = Vec::new();
-    let mut settle = |plan: &FilePlan<'_>, reading: Option<FileReading>| {
+/// What was read so far, and what it is joined to.
+struct Joined<'j, 's> {
+    scope: &'j SyncScope<'s>,
+    /// In which vocabularies bodies are counted.
+    tier: u8,
+    stored: &'j mut StoredFiles,
+    loaded: &'j mut Loaded,
+    known: &'j mut UpToDate,
+    delta: Vec<NewRows>,
+}
+
+impl Joined<'_, '_> {
+    /// Reads what the plans ask for and joins it to what is known; returns the new rows by source.
+    fn read(mut self, plans: &[FilePlan<'_>], studies: &AnalysisPool) -> Vec<NewRows> {
+        let scope = self.scope;
+        let jobs: Vec<Job<'_>> = plans.iter().filter_map(FilePlan::job).collect();
+        let progress = ProgressLine::new(jobs.iter().map(|job| job.to - job.from).sum(), scope.progress);
+        let begin = || studies.begin();
+        let guide = ExtractionGuide { study: if self.tier == 0 { None } else { Some(&begin) }, ..scope.guide };
+        let mut left = plans.iter();
+        let mut take = |reading: FileReading| {
+            let mut reading = Some(reading);
+            // Files that are not read stand between those that are.
+            for plan in left.by_ref() {
+                self.settle(plan, plan.job().and_then(|_| reading.take()));
+                if reading.is_none() {
+                    break;
+                }
+            }
+        };
+        read::read_all(&jobs, guide, scope.pool, &|bytes| progress.advance(bytes), &mut take);
+        left.for_each(|plan| self.settle(plan, None));
+        self.delta
+    }
+
+    /// Joins a file, with what was read of it.
+    fn settle(&mut self, plan: &FilePlan<'_>, reading: Option<FileReading>) {
         let failed = reading.as_ref().and_then(|reading| reading.failure.clone());
         if let Some(why) = plan.failure.clone().or(failed) {
-            known.files.push(unreadable(plan, stored));
-            known.unreadable.push((plan.file.path.clone(), why));
+            self.known.files.push(unreadable(plan, self.stored));
+            self.known.unreadable.push((plan.file.path.clone(), why));
             return;
         }
-        let mut source = match (&plan.known, plan.fate) {
-            (Some(known), FileUpdate::Unchanged | FileUpdate::Grown) => known.clone(),
-            (Some(known), _) => {
-                let fresh = stored.fresh();
-                let timeline = if plan.begins_as(known) { known.timeline } else { fresh.timeline };
-                StoredSource { timeline, roots: known.roots.clone(), ..fresh }
-            }
-            (None, _) => stored.fresh(),
-        };
+        let mut source = self.source(plan);
         let named = reading.as_ref().and_then(|reading| reading.content);
-        if let Some(mut reading) = reading {
-            let timeline = reading.timeline.take();
-            loaded.timelines.extend(timeline.map(|file| (source.number, file)));
-            if plan.fate == FileUpdate::Grown {
-                // What it held before was counted as it was; this run counts at least as much, but as this maker does.
-                source.tier = counted_tier(scope, &source);
-            } else {
-                source.maker = scope.maker;
-                source.tier = tier;
-            }
-            delta.push((source.number, take_over(reading, &mut source, plan, loaded, scope.guide)));
+        if let Some(reading) = reading {
+            self.join(plan, reading, &mut source);
         }
-        source.key = plan.key;
-        source.directory = plan.directory;
-        let LogFile { path, bytes, modified_ns, changed_ns, inode, .. } = plan.file;
-        let is_disturbed = plan.job().is_some() && is_disturbed(path, (*bytes, *modified_ns, *inode));
-        // What changed under the reader has no name and no times, so that the next run reads all of it.
-        (source.content, source.modified_ns, source.changed_ns, source.inode) = match is_disturbed {
-            true => Default::default(),
-            false => (named.unwrap_or(plan.content), *modified_ns, *changed_ns, *inode),
-        };
-        if let Err(place) = source.roots.binary_search(&plan.root) {
-            source.roots.insert(place, plan.root);
-        }
-        known.files.push(KnownFile {
+        stamp_source(&mut source, plan, named);
+        self.known.files.push(KnownFile {
             path: plan.file.path.clone(),
             stored: source.clone(),
             fate: plan.fate,
             bytes_read: plan.job().map_or(0, |job| job.to - job.from),
         });
-        stored.sources.insert(plan.key, source);
-    };
-    let mut left = plans.iter();
-    let mut take = |reading: FileReading| {
-        let mut reading = Some(reading);
-        // Files that are not read stand between those that are.
-        for plan in left.by_ref() {
-            settle(plan, plan.job().and_then(|_| reading.take()));
-            if reading.is_none() {
-                break;
+        self.stored.sources.insert(plan.key, source);
+    }
+
+    /// What is known of a file that stands: of one that is read anew nothing but where it was, and its timeline if it begins
+    /// as it did.
+    fn source(&mut self, plan: &FilePlan<'_>) -> StoredSource {
+        match (&plan.known, plan.fate) {
+            (Some(known), FileUpdate::Unchanged | FileUpdate::Grown) => known.clone(),
+            (Some(known), _) => {
+                let fresh = self.stored.fresh();
+                let timeline = if plan.begins_as(known) { known.timeline } else { fresh.timeline };
+                StoredSource { timeline, roots: known.roots.clone(), ..fresh }
             }
+            (None, _) => self.stored.fresh(),
         }
+    }
+
+    /// Takes what was read of a file.
+    fn join(&mut self, plan: &FilePlan<'_>, mut reading: FileReading, source: &mut StoredSource) {
+        let timeline = reading.timeline.take();
+        self.loaded.timelines.extend(timeline.map(|file| (source.number, file)));
+        if plan.fate == FileUpdate::Grown {
+            // What it held before was counted as it was; this run counts at least as much, but as this maker does.
+            source.tier = counted_tier(self.scope, source);
+        } else {
+            source.maker = self.scope.maker;
+            source.tier = self.tier;
+        }
+        let rows = take_over(reading, source, plan, self.loaded, self.scope.guide);
+        self.delta.push((source.number, rows));
+    }
+}
+
+/// Notes where a file is and what tells that it is the same; `named` is its content, if it was named while it was read.
+fn stamp_source(source: &mut StoredSource, plan: &FilePlan<'_>, named: Option<Id>) {
+    source.key = plan.key;
+    source.directory = plan.directory;
+    let LogFile { path, bytes, modified_ns, changed_ns, inode, .. } = plan.file;
+    let is_disturbed = plan.job().is_some() && is_disturbed(path, (*bytes, *modified_ns, *inode));
+    // What changed under the reader has no name and no times, so that the next run reads all of it.
+    (source.content, source.modified_ns, source.changed_ns, source.inode) = match is_disturbed {
+        true => Default::default(),
+        false => (named.unwrap_or(plan.content), *modified_ns, *changed_ns, *inode),
     };
-    read::read_all(&jobs, guide, scope.pool, &|bytes| progress.advance(bytes), &mut take);
-    left.for_each(|plan| settle(plan, None));
-    delta
+    if let Err(place) = source.roots.binary_search(&plan.root) {
+        source.roots.insert(place, plan.root);
+    }
 }
 
 /// A file that could not be read: what was known of it before stands, and the next run tries again.

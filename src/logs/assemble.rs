@@ -4,6 +4,7 @@
 //! three places, one API message is spread over several records. Which copy counts is decided by what the rows say
 //! (place, time, ids), never by the order in which files were read.
 
+use crate::logs::trace::CallRow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -316,61 +317,82 @@ struct Loose<'a> {
     progress: bool,
 }
 
+impl<'a> Loose<'a> {
+    fn of(file: u32, row: &CallRow, answered: &'a ToolResult) -> Self {
+        Self { file, id: row.call, answered, progress: row.progress }
+    }
+}
+
 /// Each call once: the best place, then the oldest file, then the first line; and the best answer to it.
 fn canonical_calls<'a>(files: &'a [File<'a>], superseded: &IdSet<Id>, merged: &mut Merged) -> Vec<Canonical<'a>> {
     let rows = files.iter().map(|file| file.rows.rows.calls.len()).sum();
-    let mut best: IdMap<Id, usize> = IdMap::with_capacity_and_hasher(rows, Default::default());
-    let mut calls: Vec<Canonical<'a>> = Vec::with_capacity(rows);
-    let mut loose: Vec<Loose<'a>> = Vec::new();
-    for (index, file) in files.iter().enumerate() {
+    let best = IdMap::with_capacity_and_hasher(rows, Default::default());
+    let mut found = FoundCalls { files, best, calls: Vec::with_capacity(rows), loose: Vec::new() };
+    for (index, file) in (0..).zip(files) {
         for row in &file.rows.rows.calls {
-            let here = |answered| Loose { file: index as u32, id: row.call, answered, progress: row.progress };
-            let answered = row.answered.as_ref();
             let Some(asked) = &row.asked else {
-                loose.extend(answered.map(here).filter(|_| !file.is_repeated));
+                found
+                    .loose
+                    .extend(row.answered.as_ref().filter(|_| !file.is_repeated).map(|it| Loose::of(index, row, it)));
                 continue;
             };
             if file.is_aside[asked.chain as usize] || row.progress && superseded.contains(&row.call) {
                 merged.superseded_progress += 1;
-                continue;
-            }
-            if file.is_repeated {
+            } else if file.is_repeated || !found.take(index, row, asked) {
                 merged.duplicate_call += 1;
-                continue;
-            }
-            let block = answered.map_or(0, |answered| answered.block);
-            let answer_rank = (row.progress, false, &file.age, Reverse(block));
-            let call = Canonical {
-                file: index as u32,
-                id: row.call,
-                asked,
-                answered: answered.filter(|_| row.call.is_some()),
-                answer_rank,
-            };
-            // Calls without an id cannot be copies of each other as far as anyone can tell.
-            let known = if row.call.is_some() { best.get(&row.call).copied() } else { None };
-            let Some(known) = known else {
-                if row.call.is_some() {
-                    best.insert(row.call, calls.len());
-                }
-                calls.push(call);
-                continue;
-            };
-            merged.duplicate_call += 1;
-            let rank = |call: &Canonical<'_>| {
-                let file = &files[call.file as usize];
-                (file.place(call.asked.chain), &file.age, call.asked.block)
-            };
-            if rank(&call) < rank(&calls[known]) {
-                let Canonical { file, id, answered, answer_rank, .. } = std::mem::replace(&mut calls[known], call);
-                loose.extend(answered.map(|answered| Loose { file, id, answered, progress: answer_rank.0 }));
-            } else {
-                loose.extend(answered.map(here));
             }
         }
     }
+    let FoundCalls { best, mut calls, loose, .. } = found;
     answer(files, &mut calls, &best, loose, merged);
     calls
+}
+
+/// Calls that were found, each once, and the answers that stand elsewhere.
+struct FoundCalls<'a> {
+    files: &'a [File<'a>],
+    /// Where a call stands in `calls`.
+    best: IdMap<Id, usize>,
+    calls: Vec<Canonical<'a>>,
+    loose: Vec<Loose<'a>>,
+}
+
+impl<'a> FoundCalls<'a> {
+    /// Takes a call of a file; says whether it is the first copy of it. The better one of two is kept, and the answer of the other
+    /// is loose.
+    fn take(&mut self, file: u32, row: &'a CallRow, asked: &'a ToolUse) -> bool {
+        let answered = row.answered.as_ref();
+        let block = answered.map_or(0, |answered| answered.block);
+        let age = &self.files[file as usize].age;
+        let call = Canonical {
+            file,
+            id: row.call,
+            asked,
+            answered: answered.filter(|_| row.call.is_some()),
+            answer_rank: (row.progress, false, age, Reverse(block)),
+        };
+        // Calls without an id cannot be copies of each other as far as anyone can tell.
+        let Some(known) = self.best.get(&row.call).copied().filter(|_| row.call.is_some()) else {
+            if row.call.is_some() {
+                self.best.insert(row.call, self.calls.len());
+            }
+            self.calls.push(call);
+            return true;
+        };
+        if self.rank(&call) < self.rank(&self.calls[known]) {
+            let Canonical { file, id, answered, answer_rank, .. } = std::mem::replace(&mut self.calls[known], call);
+            self.loose.extend(answered.map(|answered| Loose { file, id, answered, progress: answer_rank.0 }));
+        } else {
+            self.loose.extend(answered.map(|answered| Loose::of(file, row, answered)));
+        }
+        false
+    }
+
+    /// Smaller is better.
+    fn rank(&self, call: &Canonical<'a>) -> (Place, &'a FileStanding, u32) {
+        let file = &self.files[call.file as usize];
+        (file.place(call.asked.chain), &file.age, call.asked.block)
+    }
 }
 
 /// Gives loose answers to the calls that have no better one.

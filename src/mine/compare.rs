@@ -5,10 +5,15 @@ use std::path::Path;
 
 use crate::base::error::{Error, Result};
 use crate::base::files;
+use crate::base::names::Sym;
 use crate::base::significance::{TwoByTwo, with_q};
 use crate::base::stats::Share;
 use crate::base::visible::Shown as _;
-use crate::frames::edge::EdgeThresholds;
+use crate::frames::edge::{Concurrency, EdgeThresholds, Turns};
+use crate::frames::input::Input;
+use crate::logs::trace::ResultKind;
+use crate::mine::edges::sums_of;
+use crate::mine::tools;
 
 /// Every edge and size that either side has, the surest change first. Edges are tested by the share of their first tool's
 /// pairs, sizes by the share of answers over one side's median (Mood's median test); both with Fisher's exact test,
@@ -129,6 +134,61 @@ pub struct Side {
     pub edges: BTreeMap<(String, String, u32), (u64, Option<u64>)>,
     /// Sizes of answers by tool.
     pub sizes: BTreeMap<String, SizeSide>,
+}
+
+impl Side {
+    /// A side from logs, whose tools are called as `shown` says.
+    ///
+    /// # Errors
+    /// If Polars refuses a query, which is a fault of devboy.
+    pub fn of_logs(
+        input: &mut Input,
+        concurrency: Concurrency,
+        lags: &[u32],
+        shown: &dyn Fn(&str) -> String,
+    ) -> Result<Self> {
+        let sums = sums_of(input, concurrency, lags, false, Turns::All)?;
+        let name = |tool: Sym| shown(&sums.names[tool.0 as usize]);
+        let edges = sums
+            .edges
+            .iter()
+            .filter_map(|sum| Some(((name(sum.from), name(sum.to), sum.lag?), (sum.count, Some(sum.sessions)))));
+        let sessions: BTreeMap<String, u64> = sums.ends.iter().map(|end| (name(end.tool), end.sessions)).collect();
+        let chars = sizes_of_answers(input, concurrency, shown);
+        let sizes = chars.into_iter().map(|(tool, mut chars)| {
+            chars.sort_unstable();
+            let side = SizeSide {
+                n: chars.len() as u64,
+                median: chars[(chars.len() - 1) / 2].into(),
+                sessions: sessions.get(&tool).copied(),
+                chars: Some(chars),
+            };
+            (tool, side)
+        });
+        Ok(Self { edges: edges.collect(), sizes: sizes.collect() })
+    }
+}
+
+/// The sizes of all answers, by tool.
+fn sizes_of_answers(
+    input: &mut Input,
+    concurrency: Concurrency,
+    shown: &dyn Fn(&str) -> String,
+) -> BTreeMap<String, Vec<u32>> {
+    let mut chars: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    if concurrency == Concurrency::Flat {
+        let window = input.window.clone();
+        let corpus = input.corpus();
+        for (tool, (_, sizes)) in tools::sizes(corpus, &window) {
+            chars.entry(shown(corpus.names.text(tool))).or_default().extend(sizes);
+        }
+    } else {
+        let (history, names) = input.named_history();
+        for call in history.calls.iter().filter(|call| call.ran() && call.kind != ResultKind::NonText) {
+            chars.entry(shown(names.text(call.tool))).or_default().push(call.chars);
+        }
+    }
+    chars
 }
 
 /// Sizes of the answers of one tool.

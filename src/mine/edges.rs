@@ -8,7 +8,8 @@ use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
 use crate::base::significance::with_q;
 use crate::base::stats::Share;
-use crate::frames::edge::{Activity, Edge, EdgeFrame, EdgeSum, EdgeSums, EdgeThresholds, Turns};
+use crate::frames::edge::{Activity, Concurrency, Edge, EdgeFrame, EdgeSum, EdgeSums, EdgeThresholds, Turns};
+use crate::frames::input::Input;
 use crate::logs::corpus::Corpus;
 use crate::logs::history::History;
 use crate::logs::trace::{Millis, NO_TIME, is_within};
@@ -166,4 +167,33 @@ fn edge(sum: &EdgeSum, at: &Margins, calls: Option<&u64>, names: &[String]) -> E
 fn dependency(sum: &EdgeSum, back: u64) -> f64 {
     let (there, back) = (sum.count as f64, back as f64);
     if sum.from == sum.to { there / (there + 1.0) } else { (there - back) / (there + back + 1.0) }
+}
+
+/// The sums over an input, from the lake if they were made before.
+///
+/// # Errors
+/// See [`sums`].
+pub fn sums_of(
+    input: &mut Input,
+    concurrency: Concurrency,
+    lags: &[u32],
+    eventually: bool,
+    turns: Turns,
+) -> Result<EdgeSums> {
+    let aliases = &input.vocabulary.tool_aliases;
+    let question = format!("edges {concurrency:?} {lags:?} {eventually} {turns:?} {aliases:?}");
+    input.remember(&question, |input| {
+        let (activities, names) = match concurrency {
+            Concurrency::Message => {
+                let (history, names) = input.named_history();
+                (by_message(&history), names)
+            }
+            Concurrency::Flat => {
+                let window = input.window.clone();
+                let corpus = input.corpus();
+                (by_file(corpus, &window), corpus.names.clone())
+            }
+        };
+        input.pool.install(|| sums(&activities, &names, lags, eventually, turns))
+    })
 }

@@ -97,6 +97,14 @@ impl Reconciled<'_> {
         self.corpus.files.iter().filter(|file| !file.source.is_sidecar())
     }
 
+    /// What the logs name, and what only other files do.
+    fn in_logs_and_aside(&self, named: impl Fn(&SourceRows) -> Vec<Id>) -> (IdSet<Id>, IdSet<Id>) {
+        let in_logs: IdSet<Id> = self.logs().flat_map(&named).collect();
+        let sidecars = self.corpus.files.iter().filter(|file| file.source.is_sidecar());
+        let aside = sidecars.flat_map(&named).filter(|id| !in_logs.contains(id)).collect();
+        (in_logs, aside)
+    }
+
     /// Logs that are no copy of another one.
     fn owners(&self) -> impl Iterator<Item = &SourceRows> {
         self.logs().filter(|file| !self.standings[&file.source.key].is_repeated)
@@ -233,13 +241,11 @@ fn messages(books: &Reconciled<'_>) -> Vec<Sum> {
         let billed = file.rows.messages.iter().filter(|row| row.has_usage && row.has_id);
         billed.map(|row| row.id).collect::<Vec<Id>>()
     };
-    let in_logs: IdSet<Id> = books.logs().flat_map(with_usage).collect();
-    let sidecars = books.corpus.files.iter().filter(|file| file.source.is_sidecar());
-    let aside = sidecars.flat_map(with_usage).filter(|id| !in_logs.contains(id)).collect::<IdSet<Id>>();
+    let (in_logs, aside) = books.in_logs_and_aside(with_usage);
     let billed = || books.history.messages.iter().filter(|message| message.billed);
     let total = billed().count() as u64;
     let nameless = billed().filter(|message| !in_logs.contains(&message.id)).count();
-    let place = |chain: u32| books.timeline.chains[chain as usize].place;
+    let place = |chain: u32| books.timeline.chain(chain).place;
     let in_progress = books.timeline.requests.iter().filter(|request| place(request.chain) == Place::Progress);
     let requests = books.requests();
     let gone = books.only_gone(messages_of);
@@ -273,9 +279,7 @@ fn messages(books: &Reconciled<'_>) -> Vec<Sum> {
 
 fn sessions(books: &Reconciled<'_>) -> Vec<Sum> {
     let named = |file: &SourceRows| file.rows.sessions.iter().map(|row| row.session).collect::<Vec<Id>>();
-    let in_logs: IdSet<Id> = books.logs().flat_map(named).collect();
-    let sidecars = books.corpus.files.iter().filter(|file| file.source.is_sidecar());
-    let aside = sidecars.flat_map(named).filter(|id| !in_logs.contains(id)).collect::<IdSet<Id>>();
+    let (in_logs, aside) = books.in_logs_and_aside(named);
     let history = books.history;
     let total = history.sessions.len() as u64;
     let nameless = history.sessions.iter().filter(|session| !in_logs.contains(&session.id)).count();

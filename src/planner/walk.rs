@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 use crate::base::names::{Names, Sym};
+use crate::base::numbers::saturated;
 use crate::logs::history::Call;
 use crate::logs::trace::{NO_TIME, Status};
 use crate::mine::projections::ToldHistory;
@@ -209,7 +210,7 @@ impl<'a> ContextWalk<'a> {
             is_path: sent.moment.is_path,
             plan: event::RecordedPlan {
                 prefetched: true,
-                predicted: u32::try_from(sent.predicted_tokens).unwrap_or(u32::MAX),
+                predicted: saturated(sent.predicted_tokens),
                 cited: Some(sent.found.calls_near == Match::Exact),
                 declined: None,
                 race: end_of(sent, self.race.records()[sent.record].fate).race(),
@@ -540,9 +541,9 @@ fn record(tally: &mut PrefetchTally, sent: &SentPrefetch, fate: RaceEnd, bytes_p
     }
     if let Some(actual) = actual {
         tally.answers_known += 1;
-        let predicted = u32::try_from(sent.predicted_tokens).unwrap_or(u32::MAX);
+        let predicted = saturated(sent.predicted_tokens);
         let plan = event::RecordedPlan { predicted, ..event::RecordedPlan::default() };
-        tally.overruns += u64::from(plan.is_overrun(u32::try_from(actual).unwrap_or(u32::MAX)));
+        tally.overruns += u64::from(plan.is_overrun(saturated(actual)));
         tally.error_tokens += actual as i64 - sent.predicted_tokens as i64;
     }
 }

@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use crate::base::numbers::saturated;
 use crate::facts::hints;
 use crate::facts::hints::ShownAs;
 use crate::replay::cache::{DedupCache, ShownBody};
@@ -68,7 +69,6 @@ impl<'t> DedupOnlyReplay<'t> {
         let mut steps = Vec::with_capacity(tape.responses.len());
         fallbacks(tape, now, &mut |response, baseline, fallback| {
             let begins = last.replace(response.context()) != Some(response.context());
-            let tokens = |tokens: u64| u32::try_from(tokens).unwrap_or(u32::MAX);
             let shown = if matches!(fallback.what, SentAs::Encoded(_)) { ShownAs::Encoded } else { ShownAs::AsIs };
             let kind = tape.endpoints[response.endpoint as usize].kind;
             let frame = hints::reference_size(shown, wording(now.verbosity, kind));
@@ -77,9 +77,9 @@ impl<'t> DedupOnlyReplay<'t> {
                 body: response.body,
                 endpoint: response.endpoint,
                 bytes: response.body_at_hand.raw.bytes,
-                baseline: tokens(baseline),
-                otherwise: tokens(fallback.tokens),
-                hint: tokens(counting.tokens(&frame.plus(&response.handle.size()))),
+                baseline: saturated(baseline),
+                otherwise: saturated(fallback.tokens),
+                hint: saturated(counting.tokens(&frame.plus(&response.handle.size()))),
                 begins,
                 counts: !matches!(response.outcome, TapeEntry::Silent | TapeEntry::Unstudied),
                 refers: response.outcome == TapeEntry::Answer,

@@ -4,6 +4,7 @@ use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::base::names::Names;
+use crate::base::numbers::saturated;
 use crate::facts::body_facts::Encoding;
 use crate::facts::encode;
 use crate::facts::encode::FormatFamily;
@@ -181,7 +182,6 @@ impl ReplayInput {
         let call = &self.history.calls[index as usize];
         let endpoint = &self.tape.endpoints[response.endpoint as usize];
         let counting = scenario.session(response).counting;
-        let tokens = |tokens: u64| u32::try_from(tokens).unwrap_or(u32::MAX);
         let [a, b, c, d, ..] = response.path.0;
         let is_array = facts.shape == BodyShape::ArrayOfObjects as u8;
         RecordedEvent {
@@ -206,8 +206,8 @@ impl ReplayInput {
             key_stability: if is_array { facts.measures.key_stability } else { f32::NAN },
             layer: decision.layer,
             format: if let SentAs::Encoded(format) = decision.what { format } else { NO_FORMAT },
-            baseline: tokens(counting.tokens(&facts.raw)),
-            sent: tokens(decision.tokens),
+            baseline: saturated(counting.tokens(&facts.raw)),
+            sent: saturated(decision.tokens),
             mixed: response.outcome == TapeEntry::Mixed,
             handle_tokens: counting.tokens(&response.handle.size()).try_into().unwrap_or(u8::MAX),
             order: index - self.history.chains[response.chain as usize].calls.start as u32,
@@ -226,7 +226,7 @@ impl ReplayInput {
         rows.map(|row| EncodedTokens {
             format: row.format,
             depth: row.depth,
-            tokens: u32::try_from(counting.tokens(&row.size)).unwrap_or(u32::MAX),
+            tokens: saturated(counting.tokens(&row.size)),
         })
         .collect()
     }

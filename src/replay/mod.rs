@@ -17,6 +17,7 @@ mod expansion;
 pub mod gate;
 pub mod grid;
 pub mod input;
+pub mod laid;
 mod layers;
 mod ledger;
 mod offer;

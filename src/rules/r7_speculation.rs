@@ -5,6 +5,7 @@ use serde::Deserialize;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
+use crate::base::sums::adds_up;
 use crate::frames::fingerprint::ToolCosts;
 use crate::rules::recorded::{EVERYTHING, RecordedSubject};
 use crate::rules::tool_keys::{TOOLS, of_new_block};
@@ -78,13 +79,11 @@ struct Prefetches {
     used: u64,
 }
 
+adds_up!(Prefetches: all, judged, used);
+
 impl Prefetches {
     fn of(seen: &ToolCosts) -> Self {
         Self { all: seen.prefetches, judged: seen.prefetches_judged, used: seen.prefetches_cited }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self { all: self.all + other.all, judged: self.judged + other.judged, used: self.used + other.used }
     }
 
     fn share(&self) -> Share {
@@ -171,7 +170,7 @@ impl SpeculationJudge<'_> {
     /// Whether the planner should run at all; nothing to say where nothing was prefetched.
     fn whole(&self, fetched: &[&ToolCosts]) -> Option<Finding> {
         let of_tools = || fetched.iter().map(|seen| Prefetches::of(seen));
-        let all = of_tools().reduce(Prefetches::plus)?;
+        let all = of_tools().reduce(|sum, one| sum + one)?;
         let least = self.thresholds.global_share_min;
         let verdict = if all.judged < self.thresholds.prefetches_min {
             Verdict::Skip(self.too_few(all))

@@ -25,6 +25,7 @@ mod schema;
 pub mod sections;
 mod spell;
 mod tree;
+pub mod undo;
 pub mod write;
 
 pub use crate::settings::schema::{CURRENT_VERSION, is_idle};

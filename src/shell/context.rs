@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
@@ -43,6 +44,14 @@ impl Context<'_> {
             Color::Never => false,
             Color::Auto => self.out_is_terminal && !self.env.no_color,
         }
+    }
+
+    /// Says something beside the data, unless nobody wants to hear it.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn note(&mut self, is_quiet: bool, words: impl Display) -> Result<()> {
+        if is_quiet { Ok(()) } else { Ok(writeln!(self.err, "# {words}")?) }
     }
 
     /// Shows what is acted on next. Whoever stops reading has seen enough; what was asked for is done all the same.

@@ -103,7 +103,7 @@ fn columns_stand_under_each_other_beside_wide_letters() {
     long.write(&mut out, TableFormat::Table, Some(30)).unwrap();
     let cut = " project      calls     tokens\n 日本…名前   10,168  5,966,915\n";
     assert_eq!(String::from_utf8(out).unwrap(), cut);
-    assert_eq!(through("日本語 の 長い 名前 です 日本語", Some(24)), "日本語 の 長い 名前 です\n日本語");
+    assert_eq!(through("日本語 の 長い 名前 です 日本語\n", Some(24)), "日本語 の 長い 名前 です\n日本語\n");
 }
 
 fn through(text: &str, width: Option<u16>) -> String {

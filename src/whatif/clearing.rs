@@ -288,7 +288,7 @@ impl<'a> ClearingRule<'a> {
     /// The request with which a segment begins, if its context shrank there for a reason that the log does not name.
     fn shrinks(&self, segment: &Segment) -> Option<u32> {
         let request = segment.requests.start;
-        let is_named = self.timeline.requests[request as usize].marks.has(Marks::MICROCOMPACTION);
+        let is_named = self.timeline.request(request).marks.has(Marks::MICROCOMPACTION);
         (segment.cause == SegmentCause::Shrink && !is_named && request > 0).then_some(request)
     }
 
@@ -314,9 +314,9 @@ impl<'a> ClearingRule<'a> {
 
     /// What stood in the context when it was cleared.
     fn in_context(&self, clearing: &Clearing, done: &BTreeSet<Id>) -> Vec<Sized> {
-        let requests = &self.timeline.chains[clearing.chain as usize].requests;
+        let requests = &self.timeline.chain(clearing.chain).requests;
         let opens_empty = |request: u32| {
-            let segment = &self.timeline.segments[self.timeline.requests[request as usize].segment as usize];
+            let segment = &self.timeline.segments[self.timeline.request(request).segment as usize];
             segment.cause == SegmentCause::Compaction && segment.requests.start == request
         };
         if requests.contains(&clearing.request) && !opens_empty(clearing.request) {
@@ -331,7 +331,7 @@ impl<'a> ClearingRule<'a> {
 
 /// A virtual run of clearing in figures; `cleared` is the stage's journal.
 pub fn clearings(timeline: &Timeline, cleared: &[Cleared], run: &SimulatedRun) -> Clearings {
-    let session = |request: u32| timeline.chains[timeline.requests[request as usize].chain as usize].session;
+    let session = |request: u32| timeline.session_of_chain(timeline.request(request).chain);
     Clearings {
         clearings: cleared.iter().map(|entry| entry.request).collect::<BTreeSet<_>>().len() as u64,
         results: cleared.len() as u64,

@@ -6,6 +6,7 @@ pub mod client;
 pub mod recorded;
 pub mod workload;
 
+pub mod alternatives;
 pub mod arg_check;
 pub mod calibration;
 pub mod catalog;
@@ -17,6 +18,7 @@ pub mod pipeline;
 pub mod prompt_cache;
 pub mod report;
 pub mod requests;
+pub mod shipped;
 pub mod sim;
 pub mod simulation;
 pub mod sweep;

@@ -44,7 +44,7 @@ pub fn write<'r>(
         for (priced, log) in run.requests.iter().zip(&held_against.requests) {
             let simulated = Some(priced).filter(|_| report.not_estimated.is_none());
             let mut line = line(simulation, row, simulated, log);
-            own.add(&mut line, simulation.workload.timeline.requests[priced.request as usize].id);
+            own.add(&mut line, simulation.workload.timeline.request(priced.request).id);
             if let Some(names) = hidden {
                 hide_servers(&mut line, names);
                 line["agent_type"] = json!(names.agent(line["agent_type"].as_str().unwrap_or_default()));
@@ -58,14 +58,14 @@ pub fn write<'r>(
 /// What every policy says about a request.
 fn line(simulation: &Simulation<'_>, row: &StackRow, simulated: Option<&Priced>, log: &Priced) -> Value {
     let timeline = &simulation.workload.timeline;
-    let request = &timeline.requests[log.request as usize];
+    let request = timeline.request(log.request);
     json!({
         "policy": row.name,
         "session": timeline.session_of(request).id.to_string(),
         "request": request.id.to_string(),
         "model": timeline.names.text(request.model),
         "version": timeline.names.text(request.version),
-        "agent_type": timeline.names.text(timeline.chains[request.chain as usize].agent_type),
+        "agent_type": timeline.names.text(timeline.chain(request.chain).agent_type),
         "effort": timeline.names.text(request.setting.effort),
         "speed": timeline.names.text(request.setting.speed),
         "branch": request.setting.branch.is_some().then(|| request.setting.branch.to_string()),

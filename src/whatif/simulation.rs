@@ -78,8 +78,8 @@ impl<'w> Simulation<'w> {
             bias_bar: workload.bars.bias / 100.0,
         };
         let key = |index: u32| {
-            let request = &workload.timeline.requests[index as usize];
-            (workload.timeline.chains[request.chain as usize].session, request.model)
+            let request = workload.timeline.request(index);
+            (workload.timeline.session_of_chain(request.chain), request.model)
         };
         let (distance, apart) = (
             distance::distance(&simulator, &blind.cost, &workload.cells.resampling),
@@ -219,7 +219,7 @@ impl<'w> Simulation<'w> {
     fn rereads(&self, breaks: &[Break]) -> Cost {
         let Simulator { timeline, tariff, priors, .. } = &self.simulator;
         let one = |lost: &Break| {
-            let request = &timeline.requests[lost.request as usize];
+            let request = timeline.request(lost.request);
             let spent = written(lost.reread_tokens, priors[lost.request as usize].class);
             tariff.cost(request.model, request.start, &spent)
         };

@@ -1,20 +1,16 @@
 //! `devboy mine compare`: two histories, two windows, or a published table side by side.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::base::data::Data;
 use crate::base::error::{Error, Result};
-use crate::base::pseudonyms::Pseudonyms;
-use crate::commands::mine::edges::sums;
 use crate::commands::mine::export::{ExportArgs, ExportForm, KeptArgs, Mined};
 use crate::commands::mine::logs;
-use crate::frames::edge::{Concurrency, Turns};
-use crate::frames::input::Input;
-use crate::logs::trace::ResultKind;
-use crate::mine::compare::{ComparedRow, Side, SizeSide};
-use crate::mine::{compare, tables as mined, tools};
+use crate::frames::edge::{Concurrency, EdgeThresholds};
+use crate::mine::compare::{ComparedRow, Side};
+use crate::mine::{compare, tables as mined};
 use crate::report::numbers::thousands;
 use crate::report::sharing::without_paths;
 use crate::shell::arguments;
@@ -56,6 +52,12 @@ pub struct Args {
     input: InputArgs,
 }
 
+impl Args {
+    fn rows_max(&self) -> usize {
+        if self.all { usize::MAX } else { self.top as usize }
+    }
+}
+
 /// What a side is.
 enum Named<'a> {
     Table(&'a Path),
@@ -92,7 +94,6 @@ fn unreadable(window: &WindowArgs, cause: &Error) -> Error {
 
 /// Reads both, compares, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let export = &args.export;
     if [&args.a, &args.b].into_iter().any(|side| side == "..") {
         return Err(Error::usage("..: a window without a beginning and an end, or the directory above?")
             .hint("write 30d.. or ..30d for a window, ../ for the directory above"));
@@ -101,26 +102,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let has_table = sides.iter().any(|side| matches!(side, Named::Table(_)));
     let default = if has_table { Concurrency::Flat } else { Concurrency::Message };
     let concurrency = args.concurrency.map_or(default, Into::into);
-    let mut thresholds = None;
-    let mut read = Vec::new();
-    for side in &sides {
-        read.push(match side {
-            Named::Table(path) => compare::read_published(path, &args.lags)?,
-            Named::Logs(input, window) => {
-                window::of(window, context.now_ms).map_err(|cause| unreadable(window, &cause))?;
-                let mut input = logs::read(input, window, 0, export, context)?;
-                input.expect_calls(&args.input)?;
-                logs::tell(&input, export, (0, args.kept), context)?;
-                thresholds = Some(input.data.parsed::<crate::frames::edge::EdgeThresholds>("edges.toml")?);
-                of_logs(&mut input, concurrency, args, &context.pseudonyms)?
-            }
-        });
-    }
-    let thresholds = match thresholds {
-        Some(thresholds) => thresholds,
-        None => crate::base::data::Data::new(args.input.rules_dir.as_deref())?.parsed("edges.toml")?,
-    };
-    let all = compare::changes(&read[0], &read[1], &thresholds);
+    let mut data = None;
+    let [a, b] = &sides;
+    let (a, b) = (read(a, args, concurrency, &mut data, context)?, read(b, args, concurrency, &mut data, context)?);
+    let data = data.map_or_else(|| Data::new(args.input.rules_dir.as_deref()), Ok)?;
+    let thresholds = data.parsed::<EdgeThresholds>("edges.toml")?;
+    let all = compare::changes(&a, &b, &thresholds);
     if all.is_empty() && !args.input.allow_empty {
         return Err(Error::failed("the two sides have nothing in common to compare")
             .hint("a table of edges has no sizes and a table of volumes no edges"));
@@ -129,25 +116,66 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let (rows, left_out) = logs::keep_k(all.into_iter().filter(shows).collect(), args.kept, |row: &ComparedRow| {
         row.sessions_min.unwrap_or(u64::MAX)
     });
-    if left_out > 0 && !export.quiet {
+    if !args.export.quiet {
+        tell(args, rows.len(), left_out, thresholds.q_max, context)?;
+    }
+    let fields = fields(args, concurrency, &thresholds, (&rows, left_out));
+    let overview = mined::changes_overview(&rows, args.rows_max());
+    let rows = Mined { overview, fields, ..Mined::listed("mine compare", "changes", mined::changes(&rows)) };
+    args.export.send_mined(context, rows)?;
+    Ok(Exit::Done)
+}
+
+/// Reads a side; `data` becomes the data files of the logs, if these are any.
+fn read(
+    side: &Named<'_>,
+    args: &Args,
+    concurrency: Concurrency,
+    data: &mut Option<Data>,
+    context: &mut Context<'_>,
+) -> Result<Side> {
+    let (input, window) = match side {
+        Named::Table(path) => return compare::read_published(path, &args.lags),
+        Named::Logs(input, window) => (input, window),
+    };
+    window::of(window, context.now_ms).map_err(|cause| unreadable(window, &cause))?;
+    let mut input = logs::read(input, window, 0, &args.export, context)?;
+    input.expect_calls(&args.input)?;
+    logs::tell(&input, &args.export, (0, args.kept), context)?;
+    *data = Some(input.data.clone());
+    Side::of_logs(&mut input, concurrency, &args.lags, &|tool| logs::shown(&args.export, &context.pseudonyms, tool))
+}
+
+/// Says what is left out, and what the columns mean.
+fn tell(args: &Args, rows: usize, left_out: u64, q_max: f64, context: &mut Context<'_>) -> Result<()> {
+    if left_out > 0 {
         writeln!(context.err, "# {left_out} rows left out: fewer than {} sessions", args.kept.k_anonymity)?;
     }
-    let top = if args.all { usize::MAX } else { args.top as usize };
-    if export.form() == ExportForm::Table && rows.len() > top && !export.quiet {
-        writeln!(context.err, "# the first {top} of {} rows; --all shows all", thousands(rows.len() as u64))?;
+    if args.export.form() != ExportForm::Table {
+        return Ok(());
     }
-    if export.form() == ExportForm::Table && !export.quiet {
-        writeln!(
-            context.err,
-            "# an edge: how many of the calls right after the first tool were of the second, of A n and B n; a size: the median; \
-             q: chance of such a difference if nothing changed and every pair came by itself, corrected for all rows \
-             (pairs of one session hang together, so that random halves of the same logs differ as well); \
-             * q ≤ {} and enough observations",
-            thresholds.q_max
-        )?;
+    let top = args.rows_max();
+    if rows > top {
+        writeln!(context.err, "# the first {top} of {} rows; --all shows all", thousands(rows as u64))?;
     }
-    let side = |text: &str| if export.names { text.to_owned() } else { without_paths(text).into_owned() };
-    let fields = json!({
+    writeln!(
+        context.err,
+        "# an edge: how many of the calls right after the first tool were of the second, of A n and B n; a size: the median; \
+         q: chance of such a difference if nothing changed and every pair came by itself, corrected for all rows \
+         (pairs of one session hang together, so that random halves of the same logs differ as well); \
+         * q ≤ {q_max} and enough observations",
+    )?;
+    Ok(())
+}
+
+fn fields(
+    args: &Args,
+    concurrency: Concurrency,
+    thresholds: &EdgeThresholds,
+    (rows, left_out): (&[ComparedRow], u64),
+) -> Value {
+    let side = |text: &str| if args.export.names { text.to_owned() } else { without_paths(text).into_owned() };
+    json!({
         "a": side(&args.a),
         "b": side(&args.b),
         "concurrency": concurrency.into_str(),
@@ -156,47 +184,5 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         "thresholds": thresholds,
         "changed": rows.iter().filter(|row| row.changed).count(),
         "left_out": left_out,
-    });
-    let overview = mined::changes_overview(&rows, top);
-    export.send_mined(
-        context,
-        Mined { overview, fields, ..Mined::listed("mine compare", "changes", mined::changes(&rows)) },
-    )?;
-    Ok(Exit::Done)
-}
-
-/// A side from logs.
-fn of_logs(input: &mut Input, concurrency: Concurrency, args: &Args, names: &Pseudonyms) -> Result<Side> {
-    let shown = |tool: &str| logs::shown(&args.export, names, tool);
-    let sums = sums(input, concurrency, &args.lags, false, Turns::All)?;
-    let name = |tool: crate::base::names::Sym| shown(&sums.names[tool.0 as usize]);
-    let edges = sums
-        .edges
-        .iter()
-        .filter_map(|sum| Some(((name(sum.from), name(sum.to), sum.lag?), (sum.count, Some(sum.sessions)))));
-    let sessions: BTreeMap<String, u64> = sums.ends.iter().map(|end| (name(end.tool), end.sessions)).collect();
-    let mut chars: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    if concurrency == Concurrency::Flat {
-        let window = input.window.clone();
-        let corpus = input.corpus();
-        for (tool, (_, sizes)) in tools::sizes(corpus, &window) {
-            chars.entry(shown(corpus.names.text(tool))).or_default().extend(sizes);
-        }
-    } else {
-        let (history, names) = input.named_history();
-        for call in history.calls.iter().filter(|call| call.ran() && call.kind != ResultKind::NonText) {
-            chars.entry(shown(names.text(call.tool))).or_default().push(call.chars);
-        }
-    }
-    let sizes = chars.into_iter().map(|(tool, mut chars)| {
-        chars.sort_unstable();
-        let side = SizeSide {
-            n: chars.len() as u64,
-            median: chars[(chars.len() - 1) / 2].into(),
-            sessions: sessions.get(&tool).copied(),
-            chars: Some(chars),
-        };
-        (tool, side)
-    });
-    Ok(Side { edges: edges.collect(), sizes: sizes.collect() })
+    })
 }

@@ -1,19 +1,18 @@
 //! `devboy mine edges`: which tool follows which, how surely, and how soon.
 
+use crate::frames::input::Input;
 use std::path::PathBuf;
 
 use serde_json::json;
 
 use crate::base::error::{Error, Result};
-use crate::commands::mine::export::{CsvLayout, ExportForm, Mined, MinedArgs};
+use crate::commands::mine::export::{CsvLayout, ExportArgs, ExportForm, Mined, MinedArgs};
 use crate::commands::mine::logs;
 use crate::frames::edge::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, Turns};
-use crate::frames::input::Input;
 use crate::logs::overview::Holds;
 use crate::mine::{edge_graph, edge_page, edges, tables as mined};
 use crate::report::numbers::{counted, thousands};
 use crate::report::table;
-use crate::report::table::Table;
 use crate::settings::write_output;
 use crate::shell::arguments;
 use crate::shell::arguments::Exit;
@@ -112,113 +111,104 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             .hint("leave out --layout or --ends"));
     }
     let mut input = logs::read(&args.asked.input, &args.asked.window, 0, &export, context)?;
-    let mut lags = args.lags.clone();
-    lags.sort_unstable();
-    lags.dedup();
     if args.concurrency() == Concurrency::Flat {
         input.report_holds(Holds::Nothing)?;
     }
-    let sums = sums(&mut input, args.concurrency(), &lags, args.eventually, args.turns)?;
-    if sums.ends.is_empty() && !args.asked.input.allow_empty {
-        return Err(input.nothing_in_window("tool calls"));
-    }
-    let thresholds = input.data.parsed::<EdgeThresholds>("edges.toml")?;
     let shown = |name: &str| logs::shown(&export, &context.pseudonyms, name);
-    // What is left out is tested all the same: the rate of false discoveries is that of all edges.
-    let all = edges::edges(&sums, &thresholds).into_iter().filter(|edge| args.shows(edge));
-    let named = all.map(|edge| Edge { from: shown(&edge.from), to: shown(&edge.to), ..edge });
-    let (rows, edges_out) = logs::keep_k(named.collect(), args.asked.kept, |edge: &Edge| edge.sum.sessions);
-    let named = sums.ends.iter().map(|end| (shown(&sums.names[end.tool.0 as usize]), *end));
-    let (ends, ends_out) = logs::keep_k(by_calls(named.collect()), args.asked.kept, |(_, end)| end.sessions);
-    let left_out = if args.ends { ends_out } else { edges_out };
-    logs::tell(&input, &export, (left_out, args.asked.kept), context)?;
+    let counted = CountedEdges::of(args, &mut input, &shown)?;
+    logs::tell(&input, &export, (counted.left_out, args.asked.kept), context)?;
     if !export.quiet {
-        args.tell_top(if args.ends { ends.len() } else { rows.len() }, context)?;
+        args.tell_top(if args.ends { counted.ends.len() } else { counted.edges.len() }, context)?;
     }
     if !args.ends && !export.quiet {
-        args.tell(&thresholds, context)?;
-    }
-    let ends_overview = table::table(&mined::ends(&ends[..ends.len().min(args.rows_max())]));
-    let (mut fields, ends) = (logs::fields(&input, left_out), mined::ends(&ends));
-    fields["concurrency"] = json!(args.concurrency().into_str());
-    fields["lags"] = json!(lags);
-    fields["turns"] = json!(args.turns.into_str());
-    fields["cases"] = json!(sums.cases);
-    fields["sessions"] = json!(sums.sessions);
-    fields["thresholds"] = json!(thresholds);
-    if !args.ends {
-        fields["ends"] = table::json(&ends);
+        args.tell(&counted.thresholds, context)?;
     }
     if let Some(path) = &args.html {
-        write_output(path, edge_page::page(&rows, &words_about(args, &sums, &thresholds)))?;
+        write_output(path, edge_page::page(&counted.edges, &counted.words(args)))?;
     }
-    let all: Vec<&Edge> = rows.iter().collect();
-    let draw =
-        |form: ExportForm| if form == ExportForm::Dot { edge_graph::dot(&all) } else { edge_graph::mermaid(&all) };
-    let about =
-        vec![("concurrency", args.concurrency().into_str().to_owned()), ("turns", args.turns.into_str().to_owned())];
-    let of_edges =
-        if args.layout == CsvLayout::Published { mined::edges_published(&rows) } else { mined::edges(&rows) };
-    let overview: Table = if args.ends { ends_overview } else { mined::edges_overview(&rows, args.rows_max()) };
-    export.send_mined(
-        context,
-        Mined {
-            command: "mine edges",
-            rows: if args.ends { "ends" } else { "edges" },
-            listing: if args.ends { ends } else { of_edges },
-            overview,
-            fields,
-            graph: if args.ends { None } else { Some(&draw) },
-            about,
-        },
-    )?;
+    counted.send(args, &export, &input, context)?;
     Ok(Exit::Done)
 }
 
-/// How the edges of a page were counted.
-fn words_about(args: &Args, sums: &EdgeSums, thresholds: &EdgeThresholds) -> Vec<String> {
-    let EdgeThresholds { q_max, count_min, sessions_min } = thresholds;
-    let (cases, sessions) = (counted(sums.cases, "context"), counted(sums.sessions, "session"));
-    let how = match args.concurrency() {
-        Concurrency::Message => "calls of one message are concurrent, a context ends where it was compacted",
-        Concurrency::Flat => "calls are one sequence, file by file",
-    };
-    vec![
-        format!("Counted in {cases} of {sessions}; {how}."),
-        format!(
-            "More than chance: more often than in another order of the messages (q ≤ {q_max} over all edges, {count_min} pairs, \
-             {sessions_min} sessions). Lift: times as often as the tool comes anywhere."
-        ),
-    ]
+/// What was counted, as far as it is shown.
+struct CountedEdges {
+    lags: Vec<u32>,
+    sums: EdgeSums,
+    thresholds: EdgeThresholds,
+    edges: Vec<Edge>,
+    ends: Vec<(String, EndSum)>,
+    /// Rows of too few sessions.
+    left_out: u64,
+}
+
+impl CountedEdges {
+    fn of(args: &Args, input: &mut Input, shown: &dyn Fn(&str) -> String) -> Result<Self> {
+        let mut lags = args.lags.clone();
+        lags.sort_unstable();
+        lags.dedup();
+        let sums = edges::sums_of(input, args.concurrency(), &lags, args.eventually, args.turns)?;
+        if sums.ends.is_empty() && !args.asked.input.allow_empty {
+            return Err(input.nothing_in_window("tool calls"));
+        }
+        let thresholds = input.data.parsed::<EdgeThresholds>("edges.toml")?;
+        // What is left out is tested all the same: the rate of false discoveries is that of all edges.
+        let all = edges::edges(&sums, &thresholds).into_iter().filter(|edge| args.shows(edge));
+        let named = all.map(|edge| Edge { from: shown(&edge.from), to: shown(&edge.to), ..edge });
+        let (edges, edges_out) = logs::keep_k(named.collect(), args.asked.kept, |edge: &Edge| edge.sum.sessions);
+        let named = sums.ends.iter().map(|end| (shown(&sums.names[end.tool.0 as usize]), *end));
+        let (ends, ends_out) = logs::keep_k(by_calls(named.collect()), args.asked.kept, |(_, end)| end.sessions);
+        let left_out = if args.ends { ends_out } else { edges_out };
+        Ok(Self { lags, sums, thresholds, edges, ends, left_out })
+    }
+
+    /// Sends the edges, or with which tools contexts begin and end.
+    fn send(&self, args: &Args, export: &ExportArgs, input: &Input, context: &mut Context<'_>) -> Result<()> {
+        let (concurrency, turns) = (args.concurrency().into_str(), args.turns.into_str());
+        let mut fields = logs::fields(input, self.left_out);
+        fields["concurrency"] = json!(concurrency);
+        fields["lags"] = json!(self.lags);
+        fields["turns"] = json!(turns);
+        fields["cases"] = json!(self.sums.cases);
+        fields["sessions"] = json!(self.sums.sessions);
+        fields["thresholds"] = json!(self.thresholds);
+        let ends = mined::ends(&self.ends);
+        let about = vec![("concurrency", concurrency.to_owned()), ("turns", turns.to_owned())];
+        let (command, rows_max) = ("mine edges", args.rows_max());
+        if args.ends {
+            let overview = table::table(&mined::ends(&self.ends[..self.ends.len().min(rows_max)]));
+            let rows = Mined { command, rows: "ends", listing: ends, overview, fields, graph: None, about };
+            return export.send_mined(context, rows);
+        }
+        fields["ends"] = table::json(&ends);
+        let all: Vec<&Edge> = self.edges.iter().collect();
+        let draw =
+            |form: ExportForm| if form == ExportForm::Dot { edge_graph::dot(&all) } else { edge_graph::mermaid(&all) };
+        let is_published = args.layout == CsvLayout::Published;
+        let listing = if is_published { mined::edges_published(&self.edges) } else { mined::edges(&self.edges) };
+        let overview = mined::edges_overview(&self.edges, rows_max);
+        let rows = Mined { command, rows: "edges", listing, overview, fields, graph: Some(&draw), about };
+        export.send_mined(context, rows)
+    }
+
+    /// How the edges of a page were counted.
+    fn words(&self, args: &Args) -> Vec<String> {
+        let EdgeThresholds { q_max, count_min, sessions_min } = &self.thresholds;
+        let (cases, sessions) = (counted(self.sums.cases, "context"), counted(self.sums.sessions, "session"));
+        let how = match args.concurrency() {
+            Concurrency::Message => "calls of one message are concurrent, a context ends where it was compacted",
+            Concurrency::Flat => "calls are one sequence, file by file",
+        };
+        vec![
+            format!("Counted in {cases} of {sessions}; {how}."),
+            format!(
+                "More than chance: more often than in another order of the messages (q ≤ {q_max} over all edges, {count_min} pairs, \
+                 {sessions_min} sessions). Lift: times as often as the tool comes anywhere."
+            ),
+        ]
+    }
 }
 
 fn by_calls(mut ends: Vec<(String, EndSum)>) -> Vec<(String, EndSum)> {
     ends.sort_by(|(a, x), (b, y)| y.calls.cmp(&x.calls).then_with(|| a.cmp(b)));
     ends
-}
-
-/// The sums over an input, from the lake if they were made before.
-pub fn sums(
-    input: &mut Input,
-    concurrency: Concurrency,
-    lags: &[u32],
-    eventually: bool,
-    turns: Turns,
-) -> Result<EdgeSums> {
-    let aliases = &input.vocabulary.tool_aliases;
-    let question = format!("edges {concurrency:?} {lags:?} {eventually} {turns:?} {aliases:?}");
-    input.remember(&question, |input| {
-        let (activities, names) = match concurrency {
-            Concurrency::Message => {
-                let (history, names) = input.named_history();
-                (edges::by_message(&history), names)
-            }
-            Concurrency::Flat => {
-                let window = input.window.clone();
-                let corpus = input.corpus();
-                (edges::by_file(corpus, &window), corpus.names.clone())
-            }
-        };
-        input.pool.install(|| edges::sums(&activities, &names, lags, eventually, turns))
-    })
 }

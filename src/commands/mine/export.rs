@@ -207,10 +207,7 @@ impl ExportArgs {
             None => Ok(context.out.write_all(&bytes)?),
             Some(path) => {
                 write_output(path, bytes)?;
-                if !self.quiet {
-                    writeln!(context.err, "# written: {}", path.shown())?;
-                }
-                Ok(())
+                context.note(self.quiet, format_args!("written: {}", path.shown()))
             }
         }
     }

@@ -5,13 +5,14 @@ use serde_json::json;
 use crate::base::error::Result;
 use crate::commands::config::settings;
 use crate::commands::mine::export::{ExportForm, MinedArgs, no_graph};
-use crate::commands::responses::{Responses, Wanted};
+use crate::commands::responses::Wanted;
 use crate::frames::export::write_endpoints;
 use crate::frames::fingerprint::Fingerprint;
 use crate::mine::fingerprint_tables as fingerprints;
 use crate::report::envelope;
 use crate::report::numbers::counted;
 use crate::report::table::TableFormat;
+use crate::rules::responses::Responses;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -45,13 +46,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Err(responses.nothing_found());
     }
     responses.tell(&output, context)?;
-    if let Some(span) = responses.span_words().filter(|_| !output.quiet) {
+    if let Some(span) = responses.span_words() {
         let events = counted(responses.observed.profile.events, "event");
-        writeln!(context.err, "# {span}: {events}, {}", responses.basis())?;
+        context.note(output.quiet, format_args!("{span}: {events}, {}", responses.basis()))?;
     }
     let (rows, left_out) = chosen(args, &responses);
-    if left_out > 0 && !output.quiet {
-        writeln!(context.err, "# {left_out} endpoints left out: fewer than {} sessions", args.asked.kept.k_anonymity)?;
+    if left_out > 0 {
+        let k = args.asked.kept.k_anonymity;
+        context.note(output.quiet, format_args!("{left_out} endpoints left out: fewer than {k} sessions"))?;
     }
     let mut fields = json!({
         "window": responses.window_json(),

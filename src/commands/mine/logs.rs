@@ -48,12 +48,10 @@ pub fn tell(
     context: &mut Context<'_>,
 ) -> Result<()> {
     input.tell(&export.shared(), context)?;
-    if !export.quiet {
-        writeln!(context.err, "# {}", visible(&input.covered(true)))?;
-    }
-    if left_out > 0 && !export.quiet {
-        let rows = counted(left_out, "row");
-        writeln!(context.err, "# {rows} left out: fewer than {} sessions", kept.k_anonymity)?;
+    context.note(export.quiet, visible(&input.covered(true)))?;
+    if left_out > 0 {
+        let (rows, k) = (counted(left_out, "row"), kept.k_anonymity);
+        context.note(export.quiet, format_args!("{rows} left out: fewer than {k} sessions"))?;
     }
     Ok(())
 }

@@ -84,9 +84,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     } else {
         estimate.clone()
     };
-    if !export.quiet {
-        writeln!(context.err, "# tokens of answers {basis}")?;
-    }
+    context.note(export.quiet, format_args!("tokens of answers {basis}"))?;
     let of_tools = mined::tools(&tools, "tool", all_tokens, bytes_per_token);
     let of_servers = mined::tools(&servers, "server", all_tokens, bytes_per_token);
     let mut fields = logs::fields(&input, left_out);

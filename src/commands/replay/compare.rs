@@ -18,11 +18,9 @@ pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mu
     let grid = ReplayGrid::run(scenarios, input)?;
     input.tell(&args.asked.output, context)?;
     tell(scenarios, &args.asked.output, context)?;
-    for key in grid.idle().into_iter().filter(|_| !args.asked.output.quiet) {
-        writeln!(
-            context.err,
-            "# {key}: no value makes a difference, this replay does not read it or meets no answer for it"
-        )?;
+    for key in grid.idle() {
+        let idle = "no value makes a difference, this replay does not read it or meets no answer for it";
+        context.note(args.asked.output.quiet, format_args!("{key}: {idle}"))?;
     }
     let (form, reach) = (args.asked.output.form(), scenarios.reaches.chosen());
     if form == TableFormat::Json {

@@ -175,20 +175,12 @@ fn run_as_spelled_now(args: Args, context: &mut Context<'_>) -> Result<Exit> {
 /// The exit code of a gate, and the reason on stderr.
 fn conclude(gate: &gate::ReplayGate, output: &OutputArgs, context: &mut Context<'_>) -> Result<Exit> {
     let reasons = gate.reasons();
-    if !output.quiet {
-        for note in gate.notes() {
-            writeln!(context.err, "# {note}")?;
-        }
-    }
+    gate.notes().into_iter().try_for_each(|note| context.note(output.quiet, note))?;
     if reasons.is_empty() {
         return Ok(Exit::Done);
     }
-    if !output.quiet {
-        for reason in reasons {
-            writeln!(context.err, "# worse: {reason}")?;
-        }
-        writeln!(context.err, "# --update-baseline accepts the new figures")?;
-    }
+    reasons.into_iter().try_for_each(|reason| context.note(output.quiet, format_args!("worse: {reason}")))?;
+    context.note(output.quiet, "--update-baseline accepts the new figures")?;
     Ok(Exit::Gate)
 }
 

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
-use crate::commands::mine::edges;
 use crate::commands::report::Args;
 use crate::commands::report::show::tool_label;
 use crate::cost::findings::thresholds::FindingThresholds;
@@ -16,7 +15,7 @@ use crate::cost::page::words::Telling;
 use crate::frames::edge::{Concurrency, Edge, EdgeThresholds, Turns};
 use crate::frames::input::Input;
 use crate::mine::edge_page::PageEdge;
-use crate::mine::edges as mined;
+use crate::mine::edges;
 use crate::report::table::TableFormat;
 use crate::settings::write_output;
 use crate::shell::context::Context;
@@ -87,9 +86,9 @@ pub fn tools(page: &Page, follow_ups: &[Edge]) -> Vec<Label> {
 /// # Errors
 /// If a data file does not fit.
 pub fn follow_ups(input: &mut Input, sheet: &FindingThresholds) -> Result<Vec<Edge>> {
-    let sums = edges::sums(input, Concurrency::Message, &[1], false, Turns::All)?;
+    let sums = edges::sums_of(input, Concurrency::Message, &[1], false, Turns::All)?;
     let thresholds = input.data.parsed::<EdgeThresholds>("edges.toml")?;
-    let mut edges = mined::edges(&sums, &thresholds);
+    let mut edges = edges::edges(&sums, &thresholds);
     edges.retain(|edge| edge.significant);
     edges.sort_by(|a, b| b.sum.count.cmp(&a.sum.count).then_with(|| (&a.from, &a.to).cmp(&(&b.from, &b.to))));
     edges.truncate(sheet.follow_ups_drawn);

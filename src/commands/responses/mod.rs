@@ -8,13 +8,8 @@ mod live_names;
 use std::ops::Range;
 use std::path::Path;
 
-use crate::base::allocator;
-use crate::base::backtest::{BacktestNumbers, PromiseCoverage};
 use crate::base::data::{Data, typed};
 use crate::base::error::{Error, Result};
-use crate::base::pseudonyms::{Pseudonyms, is_pseudonym};
-use crate::base::stats::SessionUse;
-use crate::base::tokenizer::Counting;
 use crate::commands::input::QuestionArgs;
 use crate::facts::encode;
 use crate::facts::inner_formats::InnerFormat;
@@ -25,29 +20,20 @@ use crate::frames::sync::thread_pool;
 use crate::logs::overview::Holds;
 use crate::logs::trace::Millis;
 use crate::logs::vocabulary::Vocabulary;
-use crate::mine::declines::late_invoked;
-use crate::mine::follow_ups::{FollowUps, bounds};
-use crate::mine::observe::{EventGuide, EventSums};
 use crate::mine::sessions::session_uses_of_events;
-use crate::mine::sizes::SizesBySession;
-use crate::planner::numbers::PlannerThresholds;
-use crate::replay::input::{ReplayInput, endpoint};
-use crate::replay::reach::Reach;
-use crate::replay::tape::Tape;
-use crate::replay::{EffectsBaseline, HistoryPiece, RecordedLog, ReplayOptions, Scenario, SessionProfile};
-use crate::rules::prefetching::Fetched;
-use crate::rules::{mined_planners, paying, statistics, t1_tools};
+use crate::replay::Scenario;
+use crate::replay::input::ReplayInput;
+use crate::rules::mined_planners;
+use crate::rules::responses::{ResponseOrigin, Responses};
 use crate::settings::annotations::Annotations;
 use crate::settings::entries::RuleInputs;
 use crate::settings::formats::vocabularies;
-use crate::settings::{AgentClass, Settings, SettingsFile, classify_agent, write_private};
+use crate::settings::{Settings, SettingsFile, write_private};
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::telemetry;
-use crate::telemetry::effectiveness::Effectiveness;
-use crate::telemetry::log::{EventLog, LogPart, Start};
-use crate::telemetry::{Surroundings, Telemetry, TelemetryListing, TelemetryRequest, TelemetryRules};
+use crate::telemetry::{Surroundings, TelemetryListing, TelemetryRequest, TelemetryRules};
 
 /// What a command wants to read.
 pub struct Wanted<'a> {
@@ -68,45 +54,6 @@ impl<'a> Wanted<'a> {
     pub fn of(asked: &'a QuestionArgs, window: Range<Millis>, settings: &'a Settings) -> Self {
         Self { input: &asked.input, window, settings, output: &asked.output, planner: None }
     }
-}
-
-/// Where responses come from.
-enum ResponseOrigin {
-    Telemetry(Box<Telemetry>),
-    Logs(Box<Input>),
-}
-
-/// What rules speak of, and what they are judged on.
-pub struct RuleBasis {
-    /// What the earlier sessions add up to, or all while there are too few.
-    pub observed: Observed,
-    /// How well the statistics of value models held.
-    pub coverage: Vec<PromiseCoverage>,
-    /// The later sessions; none while there are too few.
-    pub later: Option<EventLog>,
-    /// How many sessions there are.
-    pub sessions: u64,
-    /// How many are needed for some of them to be the later ones.
-    pub sessions_min: u64,
-}
-
-/// Recorded responses and what they add up to.
-pub struct Responses {
-    /// The responses, under the names that configurations use, as far as these are known.
-    pub log: EventLog,
-    /// What they add up to; see [`Responses::observe`].
-    pub observed: Observed,
-    /// The data files.
-    pub data: Data,
-    /// Shipped value models.
-    pub annotations: Annotations,
-    /// How each session was worked in.
-    sessions: Vec<SessionUse>,
-    origin: ResponseOrigin,
-    words: Vocabulary,
-    assumed: TelemetryRules,
-    window: Range<Millis>,
-    pool: rayon::ThreadPool,
 }
 
 impl Responses {
@@ -188,137 +135,6 @@ impl Responses {
         })
     }
 
-    /// Sums the responses up.
-    ///
-    /// # Errors
-    /// If Polars refuses a query, which is a fault of devboy.
-    pub fn observe(&mut self, names: &Pseudonyms) -> Result<()> {
-        let sums = self.pool.install(|| EventSums::of(&self.log.whole()))?;
-        self.observed = self.told(&self.log, &sums, &self.sessions, names);
-        Ok(())
-    }
-
-    /// Sums the responses up, and apart those that rules speak of.
-    ///
-    /// # Errors
-    /// If a data file does not fit, or Polars refuses a query, which is a fault of devboy.
-    pub fn rule_basis(&mut self, names: &Pseudonyms, numbers: &bounds::FollowUpThresholds) -> Result<RuleBasis> {
-        let calls_min = t1_tools::calls_min(&self.data)?;
-        let (starts, lags) = (self.pool.install(|| self.log.starts()), &numbers.links.lags);
-        let halves = self.split(&starts)?;
-        let known = halves.map_or_else(|| self.log.whole(), |[known, _]| self.log.within(known));
-        let sum = || -> Result<_> { Ok((EventSums::of(&known)?, EventSums::of(&known.others())?)) };
-        let follow = || {
-            let sessions = halves.map_or(starts.len(), |[known, _]| known.len());
-            let all = FollowUps::of_events(&self.log, &starts, lags, sessions);
-            let coverage = statistics::coverage(&all, &SizesBySession::of_events(&self.log), calls_min, numbers);
-            (coverage, all.rows_of_first(sessions, numbers))
-        };
-        let (sums, (coverage, follow_ups)) = self.pool.join(sum, follow);
-        let (sums, others) = sums?;
-        // What sums were made of lies between what stays.
-        allocator::give_back_small_blocks();
-        let sessions = self.sessions_of(&known);
-        let (observed, whole) = self.pool.join(
-            || Observed { follow_ups, ..self.told(&self.log, &sums, &sessions, names) },
-            || self.told(&self.log, &sums.clone().plus(others), &self.sessions, names),
-        );
-        let later = halves.map(|[_, later]| self.log.part(later));
-        self.observed = whole;
-        let sessions_min = self.split_rule()?.sessions_min();
-        Ok(RuleBasis { observed, coverage, later, sessions: starts.len() as u64, sessions_min })
-    }
-
-    /// What some of the responses add up to, without follow-ups.
-    ///
-    /// # Errors
-    /// If Polars refuses a query, which is a fault of devboy.
-    pub fn observe_part(&self, log: &EventLog, names: &Pseudonyms) -> Result<Observed> {
-        let part = log.whole();
-        let sums = self.pool.install(|| EventSums::of(&part))?;
-        let sessions = self.pool.install(|| session_uses_of_events(&part, &self.words.read_class_tools));
-        Ok(self.told(log, &sums, &sessions, names))
-    }
-
-    /// How each session was worked in; those that are left out were not.
-    fn sessions_of(&self, part: &LogPart<'_>) -> Vec<SessionUse> {
-        let none = SessionUse { calls: 0, read_calls: 0, compactions: 0, class: "" };
-        let of = |(session, row): (u32, &SessionUse)| if part.has(session) { row.clone() } else { none.clone() };
-        (0..).zip(&self.sessions).map(of).collect()
-    }
-
-    fn told(&self, log: &EventLog, sums: &EventSums, sessions: &[SessionUse], names: &Pseudonyms) -> Observed {
-        let is_recorded = matches!(self.origin, ResponseOrigin::Telemetry(_));
-        let inner_formats: Vec<&str> = InnerFormat::ALL.iter().map(|format| format.into_str()).collect();
-        let guide = EventGuide {
-            inner_formats: &inner_formats,
-            pseudonym: &|name| names.tool(name),
-            is_pseudonym: &|name| is_recorded && is_pseudonym(name),
-            sessions,
-            classify: &|session| class_of(session).into_str(),
-        };
-        sums.observed(log, &guide)
-    }
-
-    /// Some sessions, earliest first, as the earlier ones, on which rules are to speak, and the later ones, on which that is
-    /// judged, the latest of them if they are many; none while there are too few for both.
-    ///
-    /// # Errors
-    /// If a data file does not fit.
-    pub fn split<'s>(&self, starts: &'s [Start]) -> Result<Option<[&'s [Start]; 2]>> {
-        let rule = self.split_rule()?;
-        let Some(known) = rule.known_of(starts.len()) else { return Ok(None) };
-        let (known, later) = starts.split_at(known);
-        Ok(Some([known, self.log.latest(later, rule.numbers.responses_max, rule.numbers.later_min)]))
-    }
-
-    fn split_rule(&self) -> Result<SplitRule> {
-        let numbers = statistics::numbers(&self.data)?.backtest;
-        let train_share = self.data.parsed::<PlannerThresholds>("planner.toml")?.backtest.train_share;
-        Ok(SplitRule { numbers, train_share })
-    }
-
-    /// Some responses laid out, for any number of configurations.
-    pub fn laid(&self, log: &EventLog) -> Laid {
-        let recorded = self.recorded(log);
-        Laid { skeleton: recorded.skeleton(), pieces: self.pool.install(|| recorded.pieces()) }
-    }
-
-    /// Runs something on the threads that were asked for.
-    pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        self.pool.install(work)
-    }
-
-    fn recorded<'l>(&self, log: &'l EventLog) -> RecordedLog<'l> {
-        let profile = |session| SessionProfile { model: String::new(), class: class_of(session) };
-        let endpoint_of = |tool: &str, class: &str| endpoint(&self.words, &self.annotations, tool, class);
-        RecordedLog::new(log, self.sessions.iter().map(profile).collect(), &endpoint_of, self.assumed.handle_tokens)
-    }
-
-    /// What the planner of a configuration would have fetched ahead in the later sessions; none of telemetry, which holds no
-    /// values.
-    ///
-    /// # Errors
-    /// If a data file or the value models do not fit.
-    pub fn fetched(&mut self, file: &SettingsFile) -> Result<Option<Fetched>> {
-        match &mut self.origin {
-            ResponseOrigin::Telemetry(_) => Ok(None),
-            ResponseOrigin::Logs(input) => paying::configured(file, input).map(Some),
-        }
-    }
-
-    /// How much the planner and L0 spared.
-    ///
-    /// # Errors
-    /// If `planner.toml` does not fit.
-    pub fn effectiveness(&self) -> Result<Effectiveness> {
-        let numbers = self.data.parsed::<PlannerThresholds>("planner.toml")?;
-        let mut sum = Effectiveness::default();
-        self.log.events.iter().chain(&self.log.planned).for_each(|event| sum.add(event));
-        sum.late_invoked_after_decline = late_invoked(&self.log, numbers.judge.declined_calls);
-        Ok(sum)
-    }
-
     /// Writes `telemetry/endpoints.parquet` beside the configuration, if there is anything to write.
     ///
     /// # Errors
@@ -356,56 +172,6 @@ impl Responses {
     }
 }
 
-/// How sessions are split into earlier and later ones.
-struct SplitRule {
-    numbers: BacktestNumbers,
-    train_share: f64,
-}
-
-impl SplitRule {
-    /// How many of so many sessions are the earlier ones; none if there are too few for both.
-    fn known_of(&self, sessions: usize) -> Option<usize> {
-        let known = (self.train_share * sessions as f64).floor() as usize;
-        let is_enough = known >= self.numbers.known_min && sessions - known >= self.numbers.later_min;
-        is_enough.then_some(known)
-    }
-
-    /// The fewest sessions that can be split.
-    fn sessions_min(&self) -> u64 {
-        let least = self.numbers.known_min + self.numbers.later_min;
-        (least..).take(SESSIONS_TRIED).find(|&sessions| self.known_of(sessions).is_some()).unwrap_or(usize::MAX) as u64
-    }
-}
-
-/// Of shares that leave no later sessions no number is enough.
-const SESSIONS_TRIED: usize = 1_000_000;
-
-/// Responses laid out for a replay.
-pub struct Laid {
-    /// The responses.
-    pieces: Vec<HistoryPiece>,
-    /// What configurations of them are resolved for: their endpoints and sessions.
-    skeleton: Tape,
-}
-
-impl Laid {
-    /// A configuration for these responses, whose tokens the recorder counted.
-    pub fn scenario(&self, settings: &Settings) -> Scenario {
-        let options = ReplayOptions { extended: false, invalidate: true, counting: Some(Counting::Exact(0)) };
-        Scenario::new(settings, &self.skeleton, options)
-    }
-
-    /// The same, where only some of the responses can be changed.
-    pub fn within(&self, scenario: &Scenario, reach: &Reach) -> Scenario {
-        scenario.within(reach, &self.skeleton)
-    }
-
-    /// The responses under a configuration.
-    pub fn ground(&self, now: Scenario) -> EffectsBaseline<'_> {
-        EffectsBaseline::new(&self.pieces, now)
-    }
-}
-
 /// What decides where telemetry is looked for.
 pub fn surroundings(settings: &Settings, context: &Context<'_>) -> Surroundings {
     Surroundings {
@@ -413,8 +179,4 @@ pub fn surroundings(settings: &Settings, context: &Context<'_>) -> Surroundings 
         telemetry_dir: context.env.telemetry_dir.clone(),
         configured: settings.telemetry.path.as_ref().map(Into::into),
     }
-}
-
-fn class_of(session: &SessionUse) -> AgentClass {
-    classify_agent(session.calls, session.read_calls, session.compactions)
 }

@@ -59,13 +59,11 @@ fn pipeline(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if path.exists() {
         return from_claude_logs::run(&from_claude_logs::Args::plain(write, args.asked.clone()), context);
     }
-    if !args.asked.output.quiet {
-        let place = path.shown();
-        writeln!(
-            context.err,
-            "# pipeline: nothing reads a configuration here: no telemetry, and no {place}; `devboy tune from-claude-logs` makes one"
-        )?;
-    }
+    let place = path.shown();
+    let told = format_args!(
+        "pipeline: nothing reads a configuration here: no telemetry, and no {place}; `devboy tune from-claude-logs` makes one"
+    );
+    context.note(args.asked.output.quiet, told)?;
     Ok(Exit::Done)
 }
 
@@ -80,14 +78,12 @@ fn has_telemetry(file: &SettingsFile, context: &Context<'_>) -> Result<bool> {
 fn settings(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let home = context.env.claude_places().home;
     if !home.as_ref().is_some_and(|home| home.is_dir()) {
-        if !args.asked.output.quiet {
-            let place = home.as_ref().map_or_else(|| "no home".to_owned(), |home| format!("no {}", home.shown()));
-            writeln!(
-                context.err,
-                "# settings: Claude Code was not used here yet ({place}); CLAUDE_CONFIG_DIR says where it keeps its files; `devboy \
-                 doctor` shows where it was looked for, and `devboy tune claude-settings --input-dir DIR` takes other logs"
-            )?;
-        }
+        let place = home.as_ref().map_or_else(|| "no home".to_owned(), |home| format!("no {}", home.shown()));
+        let told = format_args!(
+            "settings: Claude Code was not used here yet ({place}); CLAUDE_CONFIG_DIR says where it keeps its files; `devboy \
+             doctor` shows where it was looked for, and `devboy tune claude-settings --input-dir DIR` takes other logs"
+        );
+        context.note(args.asked.output.quiet, told)?;
         return Ok(Exit::Done);
     }
     let args = claude_settings::Args {

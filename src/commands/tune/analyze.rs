@@ -7,17 +7,18 @@ use crate::base::error::Result;
 use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, warn_unknown, warnings_json};
 use crate::commands::input::QuestionArgs;
-use crate::commands::responses::{Responses, RuleBasis, Wanted};
-use crate::commands::tune::gate::ProposalGate;
+use crate::commands::responses::Wanted;
 use crate::commands::tune::lenders::TeamArgs;
+use crate::commands::tune::writing;
 use crate::commands::tune::writing::{SettledProposal, WriteArgs};
-use crate::commands::tune::{effects, refreshed, writing};
 use crate::mine::fingerprint_tables as fingerprints;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::TableFormat;
+use crate::rules::gate::ProposalGate;
 use crate::rules::precedence::KeyOwners;
 use crate::rules::proposal::{Proposal, proposed, settle};
-use crate::rules::{Speaks, judge_events, r7_speculation, report as findings, statistics};
+use crate::rules::responses::{Responses, RuleBasis};
+use crate::rules::{Speaks, effects, judge_events, r7_speculation, refreshed, report as findings, statistics};
 use crate::settings::formats::load_config;
 use crate::settings::{Effective, SettingsFile, View};
 use crate::shell::arguments::Exit;
@@ -138,17 +139,26 @@ fn show(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Resu
 
 /// What was read and how it was answered, in the order and with the labels of the published tool.
 fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Result<()> {
-    let Analysis { file, responses, gate, proposal, too_few, .. } = analysis;
-    let err = &mut context.err;
-    for place in responses.places() {
-        writeln!(err, "# input:  {place}")?;
+    let mut lines = read_lines(args, analysis);
+    lines.extend(gate_lines(&analysis.gate, analysis.too_few));
+    lines.extend(endpoint_lines(args, analysis.responses));
+    lines.extend(planner_lines(analysis)?);
+    for line in lines {
+        writeln!(context.err, "{}", format!("# {line}").trim_end())?;
     }
-    writeln!(err, "# output: {}{}", file.path.shown(), args.write.state())?;
+    Ok(())
+}
+
+/// What was read.
+fn read_lines(args: &Args, analysis: &Analysis<'_>) -> Vec<String> {
+    let Analysis { file, responses, .. } = analysis;
+    let mut lines: Vec<String> = responses.places().iter().map(|place| format!("input:  {place}")).collect();
+    lines.push(format!("output: {}{}", file.path.shown(), args.write.state()));
     if args.auto_enrichment {
-        writeln!(err, "# auto-enrichment: R7 active")?;
+        lines.push("auto-enrichment: R7 active".to_owned());
     }
     let profile = &responses.observed.profile;
-    writeln!(err, "# {}", fingerprints::summary(profile, responses.observed.endpoints.len()))?;
+    lines.push(fingerprints::summary(profile, responses.observed.endpoints.len()));
     if let Some(span) = responses.span_words() {
         let standing = if (profile.calls - profile.events as f64).abs() < 0.5 {
             String::new()
@@ -156,60 +166,67 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
             format!(" that stand for {} responses (sampled)", thousands(profile.calls.round() as u64))
         };
         let events = counted(profile.events, "event");
-        writeln!(err, "# {span}: {events}{standing}, {}", responses.basis())?;
+        lines.push(format!("{span}: {events}{standing}, {}", responses.basis()));
     }
     if !responses.log.planned.is_empty() {
         let planned = counted(responses.log.planned.len() as u64, "event");
-        writeln!(err, "# besides {planned} of the planner (prefetched, or declined): nobody asked for these")?;
+        lines.push(format!("besides {planned} of the planner (prefetched, or declined): nobody asked for these"));
     }
-    if let Some(((before, after), (most_before, most_after))) = gate.host_shares().zip(gate.shares()) {
-        let baseline = thousands(gate.baseline.round() as u64);
-        let [host, all] = &gate.names;
-        match too_few {
-            None => writeln!(
-                err,
-                "# rules speak on the earlier sessions and are judged on {}, which the next lines are about",
-                counted(gate.sessions, "later session")
-            )?,
-            Some((sessions, needed)) => writeln!(
-                err,
-                "# {}, too few to judge on later ones ({} are needed): proposals are judged on what they were found on",
-                counted(*sessions, "session"),
-                thousands(*needed)
-            )?,
-        }
-        writeln!(
-            err,
-            "# replayed, by the {host}: saves {} of {baseline} tokens now, {} with what is proposed (baseline: as it is)",
-            percent(before),
-            percent(after)
-        )?;
-        let [before, after] = [most_before, most_after].map(percent);
-        writeln!(err, "# bound, by a {all} that changes all answers: {before} now, {after} with what is proposed")?;
-    }
-    writeln!(err, "#\n# top endpoints by call count:")?;
-    for line in fingerprints::top(&responses.observed.endpoints, TOP_ENDPOINTS) {
-        writeln!(err, "#   {}", line.trim_end())?;
-    }
-    writeln!(err, "#   dedup% and total% are of the tokens as they are, encoder% of those that were no repeats")?;
+    lines
+}
+
+/// On what proposals were judged, and what they save.
+fn gate_lines(gate: &ProposalGate, too_few: Option<(u64, u64)>) -> Vec<String> {
+    let Some(((before, after), most)) = gate.host_shares().zip(gate.shares()) else { return Vec::new() };
+    let baseline = thousands(gate.baseline.round() as u64);
+    let [host, all] = &gate.names;
+    let judged_on = match too_few {
+        None => format!(
+            "rules speak on the earlier sessions and are judged on {}, which the next lines are about",
+            counted(gate.sessions, "later session")
+        ),
+        Some((sessions, needed)) => format!(
+            "{}, too few to judge on later ones ({} are needed): proposals are judged on what they were found on",
+            counted(sessions, "session"),
+            thousands(needed)
+        ),
+    };
+    let [before, after, most_before, most_after] = [before, after, most.0, most.1].map(percent);
+    vec![
+        judged_on,
+        format!(
+            "replayed, by the {host}: saves {before} of {baseline} tokens now, {after} with what is proposed (baseline: as it is)"
+        ),
+        format!("bound, by a {all} that changes all answers: {most_before} now, {most_after} with what is proposed"),
+    ]
+}
+
+/// The endpoints with the most calls.
+fn endpoint_lines(args: &Args, responses: &Responses) -> Vec<String> {
+    let mut lines = vec![String::new(), "top endpoints by call count:".to_owned()];
+    let top = fingerprints::top(&responses.observed.endpoints, TOP_ENDPOINTS);
+    lines.extend(top.iter().map(|line| format!("  {line}")));
+    lines.push("  dedup% and total% are of the tokens as they are, encoder% of those that were no repeats".to_owned());
     if !args.from_claude_logs {
-        writeln!(
-            err,
-            "#   encoder%, and so total%, is potential: telemetry does not say whether what L1 and L2 wrote was delivered"
-        )?;
+        lines.push(
+            "  encoder%, and so total%, is potential: telemetry does not say whether what L1 and L2 wrote was delivered"
+                .to_owned(),
+        );
     }
-    let effectiveness = responses.effectiveness()?;
+    lines
+}
+
+/// What the planner did, and what is proposed for it.
+fn planner_lines(analysis: &Analysis<'_>) -> Result<Vec<String>> {
+    let mut lines = Vec::new();
+    let effectiveness = analysis.responses.effectiveness()?;
     if effectiveness.is_active() {
-        writeln!(err, "# enrichment: {effectiveness}")?;
-        writeln!(
-            err,
-            "#   by the published definitions: a prefetch that nobody judged is a miss, and hints cost nothing"
-        )?;
+        lines.push(format!("enrichment: {effectiveness}"));
+        let words = "  by the published definitions: a prefetch that nobody judged is a miss, and hints cost nothing";
+        lines.push(words.to_owned());
     }
-    for line in r7_speculation::lines(&proposal.findings) {
-        writeln!(err, "# {line}")?;
-    }
-    Ok(())
+    lines.extend(r7_speculation::lines(&analysis.proposal.findings));
+    Ok(lines)
 }
 
 /// What the file is worth, in words for its first line.

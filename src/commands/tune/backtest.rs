@@ -10,8 +10,8 @@ use crate::base::error::Result;
 use crate::base::forecast::ForecastWeek;
 use crate::commands::config::config_path;
 use crate::commands::input::QuestionArgs;
-use crate::commands::responses::{Responses, Wanted};
-use crate::commands::tune::{effects, search};
+use crate::commands::responses::Wanted;
+use crate::commands::tune::search;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
@@ -19,7 +19,8 @@ use crate::logs::trace::Millis;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::sizes::SizesBySession;
 use crate::report::table::TableFormat;
-use crate::rules::{backtest_report, claude, mined_planners, statistics, t1_tools};
+use crate::rules::responses::Responses;
+use crate::rules::{backtest_report, claude, effects, mined_planners, statistics, t1_tools};
 use crate::settings::Effective;
 use crate::settings::claude::reversal::journal_of_all;
 use crate::settings::entries::SettingsReach;
@@ -108,8 +109,5 @@ fn show(args: &Args, rows: &[PromiseCoverage], tolerance: f64, input: &Input, co
         return args.asked.output.write_json("tune backtest", fields, context);
     }
     backtest_report::table(rows).write(context.out, form, context.width)?;
-    if !args.asked.output.quiet {
-        backtest_report::notes(tolerance).iter().try_for_each(|note| writeln!(context.err, "# {note}"))?;
-    }
-    Ok(())
+    backtest_report::notes(tolerance).iter().try_for_each(|note| context.note(args.asked.output.quiet, note))
 }

@@ -4,40 +4,34 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::base::id::Id;
-use crate::base::key_path::KeyPath;
-use crate::base::names::mcp_server;
 use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
 use crate::commands::input::QuestionArgs;
-use crate::commands::tune::{effects, reach};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
-use crate::logs::timeline::requests::{Marks, NO_USAGE, Timeline};
-use crate::logs::trace::Place;
+use crate::logs::timeline::requests::{NO_USAGE, Timeline};
 use crate::report::numbers::{counted, date};
 use crate::report::table::TableFormat;
-use crate::rules::claude::{SettingsFacts, Uses, judge_all};
+use crate::rules::claude::study::{AskedSettings, SettingsStudy};
 use crate::rules::proposal::proposed;
-use crate::rules::{claude, report as findings, statistics};
-use crate::settings::claude::file::ClaudeFile;
-use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers};
-use crate::settings::claude::levers::{Levers, SettingsScope};
+use crate::rules::report as findings;
+use crate::settings::claude::layers::SettingsLayers;
+use crate::settings::claude::levers::SettingsScope;
+use crate::settings::claude::reach;
 use crate::settings::claude::reversal::{claude_entry, journal_of_all};
-use crate::settings::entries::{BillForecast, Journal, JournalChange, SettingsReach};
-use crate::settings::finding::{Finding, Verdict};
-use crate::settings::{journal_path, unified_diff, write_noted};
+use crate::settings::entries::JournalChange;
+use crate::settings::finding::Verdict;
+use crate::settings::{journal_path, write_noted};
 use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::chosen::PolicyConfigs;
+use crate::whatif::client::LeverStudy;
 use crate::whatif::client::thresholds::{ClientThresholds, Versions, client_words, versions};
-use crate::whatif::client::{LeverStudy, LeverTrials, OwnSettings};
-use crate::whatif::workload::{Workload, oracle};
 
 /// Try Claude Code's own settings on the logs, apply rules S1 to S8, write the settings that pay and print the diff.
 ///
@@ -68,19 +62,6 @@ pub struct Args {
     pub asked: QuestionArgs,
 }
 
-/// What was found, and what it comes to.
-struct SettingsStudy {
-    scope: SettingsScope,
-    reach: SettingsReach,
-    layers: SettingsLayers,
-    study: LeverStudy,
-    findings: Vec<Finding>,
-    /// What all that is proposed does as one configuration, if it is more than one change.
-    together: Option<BillForecast>,
-    text: String,
-    diff: String,
-}
-
 /// Reads, simulates, judges, shows, writes.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let places = context.env.claude_places();
@@ -105,67 +86,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let projects = reach::projects(reach, &timeline, &input);
     let clients = clients(args, projects.as_ref(), &timeline, &input, context)?;
     let earlier = (reach, &journal_of_all(&config)?);
-    let found = judged((scope, &places, projects.as_ref()), layers, (timeline, clients), &input, earlier)?;
+    let asked = AskedSettings { scope, places: &places, layers, projects, clients };
+    let found = SettingsStudy::of(asked, timeline, &input, earlier)?;
     input.tell(&args.asked.output, context)?;
     context.show(|context| show(args, context, &found, &input))?;
     conclude(args, context, &found, &journal, &input)
-}
-
-fn judged(
-    (scope, places, projects): (SettingsScope, &ClaudePlaces, Option<&BTreeSet<Id>>),
-    layers: SettingsLayers,
-    (timeline, clients): (Timeline, Versions),
-    input: &Input,
-    (reach, journal): (SettingsReach, &Journal),
-) -> Result<SettingsStudy> {
-    let uses = uses(&timeline, projects, servers(scope, places)?);
-    let workload = Workload::new(timeline, None, &input.data, false, true)?;
-    let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
-    let simulator = input.pool.install(|| workload.with_answers(&cache));
-    let levers = Levers::load(&input.data)?;
-    let standing = claude::standing(&layers, &levers)?;
-    let trials = input.pool.install(|| LeverTrials::new(&simulator, &workload, &input.data, projects, &standing))?;
-    let study =
-        LeverStudy { versions: clients, own: own(scope, places, &levers), ..input.pool.install(|| trials.study()) };
-    let resampling = &workload.cells.resampling;
-    let facts = SettingsFacts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
-    let mut findings = judge_all(&facts, &input.data)?;
-    let (numbers, earlier) =
-        (statistics::numbers(&input.data)?.backtest, ClientThresholds::load(&input.data)?.split.earlier_percent);
-    let promised = statistics::effects(&input.data)?;
-    let attempts =
-        claude::effects::attempts(&study, earlier, &numbers, &promised, &claude::effects::changed(journal, reach));
-    effects::hold_broken(&mut findings, &effects::rows(&attempts, &numbers, &promised));
-    let together = input
-        .pool
-        .install(|| claude::settle(&facts, &mut findings, &input.data, |settings| trials.together(settings)))?;
-    let together = together.filter(|together| !hold_what_the_best_does_alone(&mut findings, together));
-    let changes: Vec<(KeyPath, Value)> =
-        findings.iter().filter_map(proposed).map(|delta| (delta.key.clone(), findings::plain(&delta.to))).collect();
-    let text = layers.file.with(changes.iter().map(|(key, value)| (key, value)))?;
-    let diff = unified_diff(&layers.file.text, &text, &layers.file.path.shown());
-    Ok(SettingsStudy { scope, reach, layers, study, findings, together, text, diff })
-}
-
-/// Where several settings together save less than the best of them, only that one is proposed; says whether it is so.
-fn hold_what_the_best_does_alone(all: &mut [Finding], together: &BillForecast) -> bool {
-    let of_bill = |finding: &Finding| {
-        proposed(finding).and(finding.forecast.as_ref()).map_or(f64::INFINITY, |forecast| forecast.of_bill)
-    };
-    let Some(best) = (0..all.len()).min_by(|&a, &b| of_bill(&all[a]).total_cmp(&of_bill(&all[b]))) else {
-        return false;
-    };
-    if of_bill(&all[best]) >= together.of_bill {
-        return false;
-    }
-    let subject = all[best].subject.clone();
-    for (place, finding) in all.iter_mut().enumerate() {
-        if place != best && of_bill(finding).is_finite() {
-            let reason = format!("together with {subject} it saves less than that alone");
-            finding.verdict = Verdict::Hold(reason);
-        }
-    }
-    true
 }
 
 /// The client versions of the last weeks: of all logs of this scope, whatever part of them is asked about.
@@ -190,48 +115,6 @@ fn clients(
     };
     let mut all = asked.read(0, Some(TimelineDetail::default()), context)?;
     Ok(of(&all.timeline(TimelineDetail::default())?, context.now_ms))
-}
-
-/// What the current project sets itself, where a file for all projects is asked about.
-fn own(scope: SettingsScope, places: &ClaudePlaces, levers: &Levers) -> Option<OwnSettings> {
-    let layers = SettingsLayers::of_project(places).filter(|_| scope == SettingsScope::User);
-    // The client leaves a broken file out.
-    let settings = claude::standing(&layers?, levers).unwrap_or_default();
-    let project = places.project.as_deref().filter(|_| !settings.is_empty())?;
-    Some(OwnSettings { project: reach::project_id(project), settings })
-}
-
-/// The servers of the project's `.mcp.json`; none where no project is asked about.
-fn servers(scope: SettingsScope, places: &ClaudePlaces) -> Result<Option<Vec<String>>> {
-    let Some(project) = places.project.as_ref().filter(|_| scope != SettingsScope::User) else { return Ok(None) };
-    let listed = ClaudeFile::load(&project.join(".mcp.json"))?.get(&KeyPath::from(["mcpServers"]))?;
-    let names = listed.as_ref().and_then(Value::as_object).map(|servers| servers.keys().cloned().collect());
-    Ok(Some(names.unwrap_or_default()))
-}
-
-fn uses(timeline: &Timeline, projects: Option<&BTreeSet<Id>>, servers: Option<Vec<String>>) -> Uses {
-    let mut uses = Uses { servers, ..Uses::default() };
-    let is_asked =
-        |session: u32| projects.is_none_or(|asked| asked.contains(&timeline.sessions[session as usize].project));
-    // The texts of skills that are sent again after a compaction; nothing says in which session.
-    uses.skills = timeline.skipped.get("attachment:invoked_skills").copied().unwrap_or_default();
-    for (_, request) in timeline.counted() {
-        let chain = &timeline.chains[request.chain as usize];
-        if !is_asked(chain.session) {
-            continue;
-        }
-        uses.skills += u64::from(request.marks.has(Marks::SKILL));
-        if chain.place != Place::Main {
-            *uses.subagent_models.entry(timeline.names.text(request.model).to_owned()).or_default() += 1;
-        }
-        let calls = timeline.blocks[request.outputs.start as usize..request.outputs.end as usize].iter();
-        for call in calls.filter_map(|block| timeline.calls.get(block.call as usize)) {
-            if let Some(server) = mcp_server(timeline.names.text(call.tool)) {
-                *uses.server_calls.entry(server.to_owned()).or_default() += 1;
-            }
-        }
-    }
-    uses
 }
 
 /// ", 2026-01-05 … 2026-02-10": when the first session of a study began, and the last one ended.
@@ -311,7 +194,7 @@ fn conclude(
     let aside = if held > 0 && !args.explain { format!("; {held} not proposed, see --explain") } else { String::new() };
     let count = all.iter().filter_map(proposed).count() as u64;
     let (now_ms, quiet) = (context.now_ms, args.asked.output.quiet);
-    let mut tell = |words: String| if quiet { Ok(()) } else { writeln!(context.err, "# {words}{aside}") };
+    let mut tell = |words: String| context.note(quiet, format_args!("{words}{aside}"));
     if diff.is_empty() {
         let why = match waiting {
             0 => "nothing to change".to_owned(),

@@ -13,8 +13,8 @@ use crate::commands::input::QuestionArgs;
 use crate::commands::mine::{fields as mine_fields, projections};
 use crate::commands::responses::Wanted;
 use crate::commands::tune::lenders::TeamArgs;
+use crate::commands::tune::writing;
 use crate::commands::tune::writing::{SettledProposal, WriteArgs};
-use crate::commands::tune::{profiles, writing};
 use crate::fleet::lend::Whose;
 use crate::frames::calls::tool_stats;
 use crate::frames::input::Input;
@@ -34,13 +34,14 @@ use crate::report::table::TableFormat;
 use crate::rules::precedence::KeyOwners;
 use crate::rules::prefetching::Prefetching;
 use crate::rules::proposal::{Proposal, settle};
+use crate::rules::responses::Responses;
 use crate::rules::{
-    RuleFacts, Speaks, judge_all, p1_model, paying, prefetching, report as findings, statistics, t1_tools,
+    RuleFacts, Speaks, judge_all, p1_model, paying, prefetching, profiles, report as findings, statistics, t1_tools,
 };
 use crate::settings::annotations::Annotations;
 use crate::settings::finding::Finding;
 use crate::settings::{Effective, SettingsFile, View, classify_agent, journal_of};
-use crate::shell::arguments::Exit;
+use crate::shell::arguments::{Exit, InputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::calibration::{self, Calibration, calibrate};
@@ -132,7 +133,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         prefetching::gate(&mut found, judged, &view);
     }
     let wanted = Wanted::of(&args.asked, input.window.clone(), &effective.settings);
-    let found = profiles::gate(&file, &effective.settings, &wanted, &mut input, found, context)?;
+    let read = |input_dir| {
+        let args = InputArgs { input_dir, project: None, lake: None, no_lake: true, ..args.asked.input.clone() };
+        Responses::from_logs(&Wanted { input: &args, ..wanted }, context)
+    };
+    let found = profiles::gate(&file, &effective.settings, &mut input, found, read)?;
     let mut proposal = Proposal::new(&file, found, &Annotations::load(&input.data)?)?;
     if !file.existed {
         proposal = proposal.titled(&file, NO_TOKENS);

@@ -12,7 +12,7 @@ use crate::commands::config::config_path;
 use crate::commands::tune::realised;
 use crate::frames::fingerprint::LayerTokens;
 use crate::logs::trace::Millis;
-use crate::report::numbers::{counted, date, percent, thousands};
+use crate::report::numbers::{counted, date, known, percent, thousands};
 use crate::report::table::{Table, TableFormat};
 use crate::rules::report as findings;
 use crate::settings::claude::file::ClaudeFile;
@@ -239,7 +239,7 @@ fn change_words(change: f64, lower: f64, upper: f64) -> String {
 fn actual(row: &HistoryRow<'_>) -> String {
     if !row.entry.is_about_claude() {
         let share = row.actual.and_then(|actual| actual.tokens.combined());
-        return share.map_or_else(|| "–".to_owned(), percent);
+        return known(share, percent);
     }
     let of = |came: &ActualChange| match (came.change, came.lower, came.upper) {
         (Some(change), Some(lower), Some(upper)) => change_words(change, lower, upper),
@@ -255,7 +255,7 @@ fn predicted(row: &HistoryRow<'_>) -> String {
         return told.join("; ");
     }
     let shares = row.entry.predicted.as_ref().and_then(|predicted| predicted.shares());
-    shares.map_or_else(|| "–".to_owned(), |(before, after)| format!("{} → {}", percent(before), percent(after)))
+    known(shares, |(before, after)| format!("{} → {}", percent(before), percent(after)))
 }
 
 fn state(row: &HistoryRow<'_>, journal: Option<&Path>) -> String {

@@ -88,7 +88,7 @@ pub fn conclude(
     let SettledProposal { file, proposal, .. } = settled;
     let aside = aside(args, proposal);
     let now_ms = context.now_ms;
-    let mut tell = |words: String| if quiet { Ok(()) } else { writeln!(context.err, "# {words}{aside}") };
+    let mut tell = |words: String| context.note(quiet, format_args!("{words}{aside}"));
     if !proposal.is_change() {
         tell("nothing to change".to_owned())?;
         return Ok(Exit::Done);

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::base::error::{Error, Result};
 use crate::base::id::Id;
-use crate::commands::shown_names::ShownNames;
 use crate::commands::what_if::Args;
 use crate::cost::groups::Label;
+use crate::cost::shown_names::ShownNames;
 use crate::frames::input::Input;
 use crate::report::sharing;
 use crate::report::table::TableFormat;

@@ -2,8 +2,9 @@
 
 use crate::base::error::{Error, Result};
 use crate::commands::config::settings;
-use crate::commands::responses::{Responses, Wanted};
+use crate::commands::responses::Wanted;
 use crate::commands::what_if::{Args, sheets, show};
+use crate::rules::responses::Responses;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;

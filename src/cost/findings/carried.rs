@@ -67,7 +67,7 @@ impl<'e> CarriedCosts<'e> {
         let mut sums: BTreeMap<u32, f64> = BTreeMap::new();
         came.iter().for_each(|&(_, request, tokens)| *sums.entry(request).or_default() += tokens);
         for &(item, request, tokens) in came {
-            let chain = workload.timeline.requests[request as usize].chain as usize;
+            let chain = workload.timeline.request(request).chain as usize;
             let is_first = workload.timeline.chains[chain].requests.start == request;
             let prefix = if is_first { workload.sizes.prefix[chain] as f64 } else { 0.0 };
             let held = prefix + f64::from(workload.sizes.residual[request as usize]);

@@ -58,8 +58,8 @@ fn spared_by<'l>(
 ) -> Vec<Assignment> {
     let (timeline, priors) = (&evidence.workload.timeline, &evidence.simulator.priors);
     let is_of = |loss: &Loss, of: ThreadKind| {
-        let chain = timeline.requests[loss.request as usize].chain;
-        (timeline.chains[chain as usize].place == Place::Main) == (of == ThreadKind::Main)
+        let chain = timeline.request(loss.request).chain;
+        (timeline.chain(chain).place == Place::Main) == (of == ThreadKind::Main)
     };
     // What was written for an hour expires behind it.
     let is_spared = |loss: &&Loss| priors[loss.request as usize].idle <= CacheLifetime::Hour.millis();

@@ -115,8 +115,8 @@ impl<'e> BillEvidence<'e> {
     /// Session and model of a request.
     fn key(&self, index: u32) -> (u32, Sym) {
         let timeline = &self.workload.timeline;
-        let request = &timeline.requests[index as usize];
-        (timeline.chains[request.chain as usize].session, request.model)
+        let request = timeline.request(index);
+        (timeline.session_of_chain(request.chain), request.model)
     }
 }
 

@@ -201,29 +201,20 @@ fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, 
         Some(_) => everywhere(),
         None => scope(evidence, places, case, look)?,
     };
-    let count = inside.iter().filter_map(|key| case.counts.get(key)).sum();
     let saved_usd = cell.saved_usd(cell.change);
     let is_large = cell.in_money && saved_usd >= evidence.sheet.share_min * evidence.billed_usd;
-    let is_told = is_large || waited.is_some();
-    let saved_in = |part: &Cell| part.saved_usd(part.change);
-    let clear = |by: &str, verdict| {
-        let by = by.to_owned();
-        look.parts.iter().filter(move |part| part.by == by && part.verdict == verdict && part.in_money)
-    };
+    if !is_large && waited.is_none() {
+        return None;
+    }
+    let count = inside.iter().filter_map(|key| case.counts.get(key)).sum();
     let is_whole = scope == FindingScope::Everywhere;
-    let mostly = KINDS.iter().filter_map(|by| {
-        let most = clear(by, CostVerdict::Cheaper).max_by(|a, b| saved_in(a).total_cmp(&saved_in(b)))?;
-        let share = saved_in(most) / saved_usd;
-        let is_most = share >= evidence.sheet.most_share && is_whole;
-        is_most.then(|| FindingPart { by: (*by).to_owned(), name: most.name.clone(), share: share.min(1.0) })
-    });
     let projects = look.parts.iter().filter(|part| part.by == "project" && part.in_money);
     let in_parts = match &scope {
         FindingScope::Parts(by, _) => case.advice_in.get(by.as_str()),
         FindingScope::Everywhere => None,
     };
     let advice = in_parts.unwrap_or(&case.advice);
-    is_told.then(|| BillFinding {
+    Some(BillFinding {
         id: case.id.clone(),
         what: case.what.replace("{count}", &thousands(count)),
         advice: advice.words.clone(),
@@ -240,9 +231,9 @@ fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, 
         lower_usd: at_least(case.basis, cell.saved_usd(cell.upper.unwrap_or_default())),
         upper_usd: cell.saved_usd(cell.lower.unwrap_or_default()),
         sessions: cell.sessions,
-        mostly: mostly.collect(),
-        except: clear("project", CostVerdict::MoreExpensive).map(|part| part.name.clone()).collect(),
-        by_project: projects.map(|part| (part.name.clone(), saved_in(part))).collect(),
+        mostly: if is_whole { look.mostly(saved_usd, evidence.sheet.most_share) } else { Vec::new() },
+        except: look.clear("project", CostVerdict::MoreExpensive).map(|part| part.name.clone()).collect(),
+        by_project: projects.map(|part| (part.name.clone(), part.saved_usd(part.change))).collect(),
         looks: looks(places, case, look, &scope, &cell),
         largest: largest(evidence, case, &inside),
         waited,
@@ -250,6 +241,25 @@ fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, 
         made_of: case.made_of.rows(&inside),
         scope,
     })
+}
+
+impl Look {
+    /// Parts of a kind that are cheaper, or more expensive, beyond chance.
+    fn clear(&self, by: &str, verdict: CostVerdict) -> impl Iterator<Item = &Cell> {
+        self.parts.iter().filter(move |part| part.by == by && part.verdict == verdict && part.in_money)
+    }
+
+    /// Of every kind the part that has most of what is saved, if it is as much as `least`.
+    fn mostly(&self, saved_usd: f64, least: f64) -> Vec<FindingPart> {
+        let saved_in = |part: &Cell| part.saved_usd(part.change);
+        let mostly = KINDS.iter().filter_map(|by| {
+            let most = self.clear(by, CostVerdict::Cheaper).max_by(|a, b| saved_in(a).total_cmp(&saved_in(b)))?;
+            let share = saved_in(most) / saved_usd;
+            let (by, name) = ((*by).to_owned(), most.name.clone());
+            (share >= least).then(|| FindingPart { by, name, share: share.min(1.0) })
+        });
+        mostly.collect()
+    }
 }
 
 /// The time that somebody waited, if it is long.

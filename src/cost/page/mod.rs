@@ -3,6 +3,7 @@
 pub mod evidence;
 pub mod html;
 pub mod plots;
+pub mod replays;
 pub mod spent;
 pub mod words;
 

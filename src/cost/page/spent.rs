@@ -97,7 +97,7 @@ impl PageSpent {
                 spent.without_usage += 1;
                 continue;
             }
-            sessions.insert(timeline.chains[request.chain as usize].session);
+            sessions.insert(timeline.session_of_chain(request.chain));
             spent.requests += 1;
             if request.start != NO_TIME {
                 span = Some(span.map_or((request.start, request.start), |(first, last)| {

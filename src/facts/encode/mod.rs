@@ -5,6 +5,7 @@
 //! real text, for every format alike. An encoder may therefore be written optimistically: what it loses is refused
 //! here.
 
+pub mod choice;
 pub mod csv;
 pub mod csv_from_md;
 pub mod grouped_paths;
@@ -48,6 +49,17 @@ pub enum FormatFamily {
     Published,
     /// A later pipeline: chosen only with `--extended-formats`, reported as a row of its own.
     Extended,
+}
+
+impl FormatFamily {
+    /// Whether its formats may be chosen.
+    pub fn is_allowed(self, extended: bool) -> bool {
+        match self {
+            Self::Baseline => false,
+            Self::Published => true,
+            Self::Extended => extended,
+        }
+    }
 }
 
 /// What encoders can be told.

@@ -2,6 +2,7 @@
 //! them.
 
 pub mod answers;
+mod texts;
 pub mod timeline;
 mod told;
 

@@ -287,9 +287,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     fn user(&mut self, envelope: &Envelope<'_>, parent: Parent, chain: Option<u32>) -> u32 {
         let chain = chain.unwrap_or_else(|| self.chain_of(envelope));
         let mut marks = Marks::default();
-        if envelope.meta {
-            marks.set(Marks::META);
-        }
+        marks.set_if(Marks::META, envelope.meta);
         let mut draft = std::mem::take(&mut self.draft);
         draft.keep(|part| !matches!(part, DraftKind::Call | DraftKind::Thinking));
         for block in draft.blocks.iter().filter(|block| block.part == DraftKind::Text) {
@@ -298,14 +296,10 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         if let Some(mode) = envelope.permission_mode {
             let plans = mode.0 == self.guide.rules.plan_permission_mode.as_bytes();
             let known = &mut self.standing[chain as usize];
-            if std::mem::replace(&mut known.plans, plans) != plans {
-                marks.set(Marks::PLAN_MODE);
-            }
+            marks.set_if(Marks::PLAN_MODE, std::mem::replace(&mut known.plans, plans) != plans);
             let mode = id_of(mode);
             let before = std::mem::replace(&mut known.mode, mode);
-            if before.is_some() && before != mode {
-                marks.set(Marks::MODE_CHANGE);
-            }
+            marks.set_if(Marks::MODE_CHANGE, before.is_some() && before != mode);
         }
         if let Some(result) = envelope.tool_result {
             self.agent_of_result(envelope, &draft, result);
@@ -343,19 +337,12 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     fn marks_of_text(&self, envelope: &Envelope<'_>, text: &[u8]) -> Marks {
         let rules = self.guide.rules;
         let mut marks = Marks::default();
-        if !envelope.meta && !envelope.summary {
-            marks.set(Marks::HUMAN);
-        }
-        if rules.is_skill(text) {
-            marks.set(Marks::META);
-            marks.set(Marks::SKILL);
-        }
-        if rules.is_interrupt(text) {
-            marks.set(Marks::INTERRUPT);
-        }
-        if rules.is_resume(text) {
-            marks.set(Marks::RESUME);
-        }
+        marks.set_if(Marks::HUMAN, !envelope.meta && !envelope.summary);
+        let is_skill = rules.is_skill(text);
+        marks.set_if(Marks::META, is_skill);
+        marks.set_if(Marks::SKILL, is_skill);
+        marks.set_if(Marks::INTERRUPT, rules.is_interrupt(text));
+        marks.set_if(Marks::RESUME, rules.is_resume(text));
         marks
     }
 

@@ -165,6 +165,13 @@ impl Marks {
     pub fn set(&mut self, other: Self) {
         self.0 |= other.0;
     }
+
+    /// Sets them if something is so.
+    pub fn set_if(&mut self, other: Self, is_so: bool) {
+        if is_so {
+            self.set(other);
+        }
+    }
 }
 
 /// Under which settings a request was made and what the provider noted about it, as the log has it; empty or none where it
@@ -549,6 +556,21 @@ pub struct Timeline {
 }
 
 impl Timeline {
+    /// The request with this index.
+    pub fn request(&self, index: u32) -> &Request {
+        &self.requests[index as usize]
+    }
+
+    /// The chain with this index.
+    pub fn chain(&self, index: u32) -> &Chain {
+        &self.chains[index as usize]
+    }
+
+    /// The session of a chain: an index into [`Timeline::sessions`].
+    pub fn session_of_chain(&self, chain: u32) -> u32 {
+        self.chain(chain).session
+    }
+
     /// Requests of a chain.
     pub fn requests_of(&self, chain: u32) -> &[Request] {
         let range = &self.chains[chain as usize].requests;

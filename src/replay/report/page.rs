@@ -4,7 +4,7 @@ use crate::base::body_shape::LayerId;
 use crate::replay::report::{NamedTally, ReplayArm, ReplayReport, tables};
 use crate::replay::savings::Tally;
 use crate::report::html::{Html, chart};
-use crate::report::numbers::{percent, thousands};
+use crate::report::numbers::{share_of, thousands};
 
 /// Most formats of an arm that are drawn; the table has all.
 const FORMATS_DRAWN: usize = 12;
@@ -44,8 +44,7 @@ fn tokens(value: f64) -> String {
 
 /// "12,345 (4.5 %)"
 fn with_share(saved: u64, whole: u64) -> String {
-    let share = if whole == 0 { "–".to_owned() } else { percent(saved as f64 / whole as f64) };
-    format!("{} ({share})", thousands(saved))
+    format!("{} ({})", thousands(saved), share_of(saved, whole))
 }
 
 fn figure(html: &mut Html, parts: &[String], bars: &[PageBar], caption: &str) {

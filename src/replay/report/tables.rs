@@ -6,7 +6,7 @@ use crate::base::body_shape::LayerId;
 use crate::base::error::Result;
 use crate::replay::report::{JsonBaselines, NamedTally, ReachSavings, ReplayArm, ReplayReport};
 use crate::replay::savings::{Bounds, Expanded, PaperClaim, PublishedClaim, Savings, share};
-use crate::report::numbers::{counted, percent, thousands};
+use crate::report::numbers::{counted, known, percent, thousands};
 use crate::report::table::{Table, TableBuilder, TableFormat};
 
 /// What the table of reaches does not say.
@@ -173,7 +173,7 @@ fn proofs(report: &ReplayReport) -> Vec<String> {
 
 /// A share in per cent; a dash where it has no denominator.
 pub fn figure(share: Option<f64>) -> String {
-    share.map_or_else(|| "–".to_owned(), |share| format!("{:.2} %", 100.0 * share))
+    known(share, |share| format!("{:.2} %", 100.0 * share))
 }
 
 pub(super) fn layers(report: &ReplayReport) -> Table {

@@ -60,78 +60,125 @@ impl Question {
 /// # Errors
 /// If the sheet does not fit, or a file of settings holds a key twice.
 pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Question) -> Result<Finding> {
-    let thresholds: Thresholds = sheet.thresholds()?;
-    let study = facts.study;
-    let trials: Vec<(&Trial, Value)> =
-        study.trials.iter().filter_map(|trial| Some((trial, question.value(trial.setting)?))).collect();
-    let standing = study.standing.iter().find_map(|setting| question.value(*setting));
-    let sessions = trials
-        .first()
-        .map_or([0, 0], |(trial, _)| [true, false].map(|side| study.concerned(&trial.sessions, side).count() as u64));
-    let [earlier, later] = sessions;
-    let (chosen, judged) = (counted(earlier, "earlier session"), counted(later, "later one"));
-    let is_own = study.own.as_ref().is_some_and(|own| trials.iter().any(|(trial, _)| own.sets(&[trial.setting])));
-    let apart = if is_own { "; this project sets it itself, so that its sessions save nothing" } else { "" };
-    let counts = |listed: &str| format!("chosen on {chosen}{listed}, judged on {judged}{apart}");
-    let mut evidence = Evidence::of(counts(""), earlier + later);
+    let case = LeverCase::new(facts, sheet, question)?;
+    let mut evidence = Evidence::of(case.counts(""), case.earlier + case.later);
     let finding = |verdict, evidence| Finding::new(question.rule, question.subject, verdict, evidence);
-    if earlier.min(later) < thresholds.sessions_min {
+    if case.earlier.min(case.later) < case.thresholds.sessions_min {
         let reason = format!("too few sessions that it concerns ({})", sheet.cite("sessions_min"));
         return Ok(finding(Verdict::Skip(reason), evidence));
     }
-    let tried = trials.iter().filter_map(|(trial, value)| Some((study.sum(&trial.sessions, true).change()?, value)));
-    let listed = tried.map(|(change, value)| format!("{} {:+.1} %", plain(value), 100.0 * change));
-    evidence.counts = counts(&format!(" ({})", listed.collect::<Vec<_>>().join(", ")));
-    let best = study.chosen(trials.iter().map(|(trial, _)| *trial));
-    let best =
-        best.and_then(|(change, best)| Some((change, trials.iter().find(|(trial, _)| trial.setting == best.setting)?)));
-    let Some((change, (trial, value))) = best else {
+    evidence.counts = case.counts(&format!(" ({})", case.listed()));
+    let Some((change, trial, value)) = case.best() else {
         return Ok(finding(Verdict::Skip("nothing was billed".to_owned()), evidence));
     };
     let forecast = of_trial(facts.study, facts.resampling, trial);
-    let held = |reason: String, evidence: Evidence| Finding {
-        forecast: forecast.clone(),
-        ..finding(Verdict::Hold(reason), evidence)
-    };
-    if change >= -NOTHING {
-        let is_nothing = change.abs() < NOTHING;
-        if let Some(standing) = standing.filter(|_| is_nothing) {
-            let reason = format!("no value is cheaper than {}, which is set already", plain(&standing));
-            return Ok(finding(Verdict::Skip(reason), evidence));
+    let verdict = case.verdict(change, value, forecast.as_ref())?;
+    let forecast = match &verdict {
+        Verdict::Skip(_) => None,
+        Verdict::Propose(_) => {
+            evidence.threshold = Some(sheet.cite("of_bill_percent_min"));
+            forecast.map(|told| claimed(facts.study, &[trial.setting], &trial.sessions, told))
         }
-        let reason =
-            if is_nothing { "no effect on the earlier sessions" } else { "every value loses on the earlier sessions" };
-        return Ok(held(reason.to_owned(), evidence));
-    }
-    let Some(told) = &forecast else {
-        return Ok(finding(Verdict::Skip("the later sessions say nothing".to_owned()), evidence));
+        _ => forecast,
     };
-    if let Some(reason) = too_little(told, &thresholds, facts.study.least_percent, sheet) {
-        return Ok(held(format!("{}: {reason}", plain(value)), evidence));
+    Ok(Finding { forecast, ..finding(verdict, evidence) })
+}
+
+/// A lever with the values that it was tried at.
+struct LeverCase<'c> {
+    facts: &'c SettingsFacts<'c>,
+    sheet: &'c RuleThresholds,
+    question: &'c Question,
+    thresholds: Thresholds,
+    trials: Vec<(&'c Trial, Value)>,
+    /// Sessions that it concerns.
+    earlier: u64,
+    later: u64,
+}
+
+impl<'c> LeverCase<'c> {
+    fn new(facts: &'c SettingsFacts<'_>, sheet: &'c RuleThresholds, question: &'c Question) -> Result<Self> {
+        let study = facts.study;
+        let trials: Vec<(&Trial, Value)> =
+            study.trials.iter().filter_map(|trial| Some((trial, question.value(trial.setting)?))).collect();
+        let count = |side| {
+            let first = trials.first();
+            first.map_or(0, |(trial, _)| study.concerned(&trial.sessions, side).count() as u64)
+        };
+        let (earlier, later) = (count(true), count(false));
+        Ok(Self { facts, sheet, question, thresholds: sheet.thresholds()?, trials, earlier, later })
     }
+
+    /// On what it was chosen and judged, with what was tried.
+    fn counts(&self, listed: &str) -> String {
+        let (chosen, judged) = (counted(self.earlier, "earlier session"), counted(self.later, "later one"));
+        let own = self.facts.study.own.as_ref();
+        let is_own = own.is_some_and(|own| self.trials.iter().any(|(trial, _)| own.sets(&[trial.setting])));
+        let apart = if is_own { "; this project sets it itself, so that its sessions save nothing" } else { "" };
+        format!("chosen on {chosen}{listed}, judged on {judged}{apart}")
+    }
+
+    /// What every value did on the earlier sessions.
+    fn listed(&self) -> String {
+        let change = |trial: &Trial| self.facts.study.sum(&trial.sessions, true).change();
+        let tried = self.trials.iter().filter_map(|(trial, value)| Some((change(trial)?, value)));
+        let listed = tried.map(|(change, value)| format!("{} {:+.1} %", plain(value), 100.0 * change));
+        listed.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The value that was cheapest on the earlier sessions, with the change that it made.
+    fn best(&self) -> Option<(f64, &'c Trial, &Value)> {
+        let (change, best) = self.facts.study.chosen(self.trials.iter().map(|(trial, _)| *trial))?;
+        let (trial, value) = self.trials.iter().find(|(trial, _)| trial.setting == best.setting)?;
+        Some((change, trial, value))
+    }
+
+    /// What is said of the best value.
+    fn verdict(&self, change: f64, value: &Value, told: Option<&BillForecast>) -> Result<Verdict> {
+        if change >= -NOTHING {
+            return Ok(self.without_gain(change));
+        }
+        let Some(told) = told else { return Ok(Verdict::Skip("the later sessions say nothing".to_owned())) };
+        if let Some(reason) = too_little(told, &self.thresholds, self.facts.study.least_percent, self.sheet) {
+            return Ok(Verdict::Hold(format!("{}: {reason}", plain(value))));
+        }
+        in_files(self.facts, self.question, value)
+    }
+
+    /// What is said where no value is cheaper on the earlier sessions.
+    fn without_gain(&self, change: f64) -> Verdict {
+        if change.abs() >= NOTHING {
+            return Verdict::Hold("every value loses on the earlier sessions".to_owned());
+        }
+        let standing = self.facts.study.standing.iter().find_map(|setting| self.question.value(*setting));
+        standing.map_or_else(
+            || Verdict::Hold("no effect on the earlier sessions".to_owned()),
+            |value| Verdict::Skip(format!("no value is cheaper than {}, which is set already", plain(&value))),
+        )
+    }
+}
+
+/// What clients and files say to a value that pays.
+fn in_files(facts: &SettingsFacts<'_>, question: &Question, value: &Value) -> Result<Verdict> {
     let levers = question.levers.iter().filter_map(|name| facts.levers.named(name));
     let levers: Vec<&Lever> = levers.filter(|lever| lever.check(value).is_ok()).collect();
     let lever = match (known(&levers, &facts.study.versions), levers.first()) {
         (Ok(lever), _) => deciding(facts, lever, &levers)?,
-        (Err(reason), None) => return Ok(held(reason, evidence)),
-        (Err(update), Some(lever)) => {
-            let verdict = waits(facts, lever, value, update)?;
-            return Ok(Finding { forecast, ..finding(verdict, evidence) });
-        }
+        (Err(reason), None) => return Ok(Verdict::Hold(reason)),
+        (Err(update), Some(lever)) => return waits(facts, lever, value, update),
     };
-    let Some(key) = lever.key(None) else { return Ok(held("it stands in no file of settings".to_owned(), evidence)) };
+    let Some(key) = lever.key(None) else {
+        return Ok(Verdict::Hold("it stands in no file of settings".to_owned()));
+    };
     if let Some(obstacle) = facts.layers.overridden(lever, &key, facts.levers)? {
-        return Ok(held(format!("`{key}` is {}", obstacle.why), evidence));
+        return Ok(Verdict::Hold(format!("`{key}` is {}", obstacle.why)));
     }
     let from = facts.layers.value(&key)?;
     let to = lever.spelled(value);
     if from.as_ref() == Some(&to) {
-        return Ok(finding(Verdict::Skip(format!("`{key}` is {to} already")), evidence));
+        return Ok(Verdict::Skip(format!("`{key}` is {to} already")));
     }
-    evidence.threshold = Some(sheet.cite("of_bill_percent_min"));
-    let verdict = Verdict::Propose(Delta { key, from: from.as_ref().map(as_toml), to: as_toml(&to) });
-    let forecast = forecast.map(|told| claimed(facts.study, &[trial.setting], &trial.sessions, told));
-    Ok(Finding { forecast, ..finding(verdict, evidence) })
+    Ok(Verdict::Propose(Delta { key, from: from.as_ref().map(as_toml), to: as_toml(&to) }))
 }
 
 /// What is said of a lever that some client does not know yet: what else stands in its way then.

@@ -6,6 +6,7 @@ mod joint;
 mod judge;
 pub mod search;
 mod simulated;
+pub mod study;
 mod told;
 
 use std::collections::BTreeMap;

@@ -5,5 +5,6 @@ pub mod edit;
 pub mod file;
 pub mod layers;
 pub mod levers;
+pub mod reach;
 pub mod reversal;
 pub mod strict;

@@ -23,7 +23,7 @@ pub struct LookUp {
 impl LookUp {
     /// The later requests of the chain whose context in the log has the result, segment by segment.
     fn carried(self, timeline: &Timeline) -> impl Iterator<Item = Range<u32>> {
-        let own = timeline.requests[self.request as usize].segment;
+        let own = timeline.request(self.request).segment;
         let chain = timeline.segments[own as usize].chain;
         let later = (own..).zip(&timeline.segments[own as usize..]).take_while(move |(_, later)| later.chain == chain);
         // The contexts of a segment only grow.

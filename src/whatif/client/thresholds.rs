@@ -128,7 +128,7 @@ fn unknowing<'v>(lever: &Lever, versions: &'v Versions) -> Option<(&'v str, Mill
 
 /// Client versions of the last days of some projects, or of all. What is later than now has a wrong clock: it is no last request.
 pub fn versions(timeline: &Timeline, projects: Option<&BTreeSet<Id>>, days: i64, now: Millis) -> Versions {
-    let of = |chain: u32| timeline.sessions[timeline.chains[chain as usize].session as usize].project;
+    let of = |chain: u32| timeline.sessions[timeline.session_of_chain(chain) as usize].project;
     let is_asked = |chain: u32| projects.is_none_or(|asked| asked.contains(&of(chain)));
     let requests = || {
         let has_time = |request: &&Request| request.end != NO_TIME && request.context() > 0;

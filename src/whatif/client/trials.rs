@@ -236,7 +236,7 @@ impl<'b> LeverTrials<'b> {
     /// Session of a request, and whether it is of a main thread.
     fn place(&self, request: u32) -> (u32, bool) {
         let timeline = self.simulator.timeline;
-        let chain = &timeline.chains[timeline.requests[request as usize].chain as usize];
+        let chain = timeline.chain(timeline.request(request).chain);
         (chain.session, chain.place == Place::Main)
     }
 
@@ -261,7 +261,7 @@ impl<'b> LeverTrials<'b> {
         let mut add = |request: u32, change: &dyn Fn(&mut SettingSides)| {
             let (session, is_main) = self.place(request);
             if part.has(is_main) {
-                let model = self.simulator.timeline.requests[request as usize].model;
+                let model = self.simulator.timeline.request(request).model;
                 change(sides.entry((session, model)).or_default());
             }
         };
@@ -297,12 +297,12 @@ impl<'b> LeverTrials<'b> {
     fn penalties(&self, breaks: &[Break], looked_up: &[LookUp]) -> Vec<(u32, Cost)> {
         let Simulator { timeline, tariff, priors, .. } = self.simulator;
         let cost = |index: u32, spent: &Spent| {
-            let request = &timeline.requests[index as usize];
+            let request = timeline.request(index);
             (index, tariff.cost(request.model, request.start, spent))
         };
         let write = |request: u32, tokens: u64| cost(request, &written(tokens, priors[request as usize].class));
         let read = |request: u32, tokens: u64| cost(request, &Spent { read: tokens, ..Spent::default() });
-        let again = |request: u32| read(request, timeline.requests[request as usize].context());
+        let again = |request: u32| read(request, timeline.request(request).context());
         let mut all: Vec<(u32, Cost)> = penalties(breaks).map(|lost| write(lost.request, lost.reread_tokens)).collect();
         let failed: BTreeSet<u32> =
             breaks.iter().filter(|one| one.class.strength() == Strength::Hard).map(|one| one.request).collect();
@@ -344,7 +344,7 @@ impl<'b> LeverTrials<'b> {
                 if !is_main {
                     seen.subagents += cost;
                 }
-                seen.last = timeline.requests[request as usize].end.max(seen.last);
+                seen.last = timeline.request(request).end.max(seen.last);
             }
         }
         order.iter().filter_map(|session| seen.get(session).copied()).collect()

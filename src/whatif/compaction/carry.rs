@@ -64,9 +64,9 @@ fn carried(
 
 /// What the chain began with besides its first prompt; where that cannot be told, the static prefix.
 fn opening(timeline: &Timeline, sizes: &BlockSizes, sheet: &CompactionThresholds, boundary: &Boundary) -> u64 {
-    let chain = &timeline.chains[boundary.chain as usize];
+    let chain = timeline.chain(boundary.chain);
     let prefix = sizes.prefix[boundary.chain as usize];
-    let first = &timeline.requests[chain.requests.start as usize];
+    let first = timeline.request(chain.requests.start);
     // A chain that goes on from another one, or that the log shows only from a compaction on, began with a conversation.
     let began = &timeline.segments[chain.segments.start as usize];
     let is_plain =
@@ -78,7 +78,7 @@ fn opening(timeline: &Timeline, sizes: &BlockSizes, sheet: &CompactionThresholds
 
 /// Tokens of the files that were read last since the compaction before, as far as the client puts them back.
 fn files(timeline: &Timeline, tokens: &[u32], reattach: &Reattach, boundary: &Boundary) -> u64 {
-    let chain = &timeline.chains[boundary.chain as usize];
+    let chain = timeline.chain(boundary.chain);
     let own = |other: &&Boundary| other.chain == boundary.chain && other.request < boundary.request;
     let since = timeline.boundaries.iter().filter(own).map(|other| other.request).max();
     let since = since.unwrap_or(chain.requests.start);

@@ -27,9 +27,7 @@ pub fn compactions(
         *outcomes.entry(attempt.outcome).or_default() += 1;
     }
     let fired: Vec<&CompactionAttempt> = attempts.iter().filter(|attempt| attempt.outcome == AttemptEnd::Ok).collect();
-    let session = |attempt: &&CompactionAttempt| {
-        timeline.chains[timeline.requests[attempt.request as usize].chain as usize].session
-    };
+    let session = |attempt: &&CompactionAttempt| timeline.session_of_chain(timeline.request(attempt.request).chain);
     let (requests_between_p50, turns_between_p50) = between(timeline, &fired);
     Compactions {
         sessions: fired.iter().map(session).collect::<BTreeSet<_>>().len() as u64,
@@ -51,12 +49,7 @@ pub fn compactions(
 /// Tokens of the summariser's calls.
 pub fn summariser(run: &SimulatedRun) -> SummariserTokens {
     let calls = run.extra.iter().filter(|extra| extra.call.cause == SUMMARY_CALL).map(|extra| extra.spent);
-    calls.fold(SummariserTokens::default(), |sum, spent| SummariserTokens {
-        calls: sum.calls + 1,
-        read: sum.read + spent.read,
-        uncached: sum.uncached + spent.uncached,
-        output: sum.output + spent.output,
-    })
+    calls.map(SummariserTokens::of).sum()
 }
 
 /// Tokens of the contexts of a run, as they were sent.
@@ -73,7 +66,7 @@ fn rewritten(run: &SimulatedRun, fired: &[&CompactionAttempt]) -> u64 {
 
 /// Medians of requests and of human turns from one compaction to the next of its chain.
 fn between(timeline: &Timeline, fired: &[&CompactionAttempt]) -> (Option<u64>, Option<u64>) {
-    let of = |attempt: &CompactionAttempt| &timeline.requests[attempt.request as usize];
+    let of = |attempt: &CompactionAttempt| timeline.request(attempt.request);
     let pairs: Vec<(u64, u64)> = fired
         .windows(2)
         .filter(|pair| of(pair[0]).chain == of(pair[1]).chain)

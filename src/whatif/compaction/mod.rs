@@ -127,7 +127,7 @@ impl Compaction {
     }
 
     fn wants(&self, moment: &RequestMoment<'_>, context_tokens: u64) -> bool {
-        let request = &moment.timeline.requests[moment.request as usize];
+        let request = moment.timeline.request(moment.request);
         let trigger = self.trigger_at(moment.timeline, request.version);
         trigger.is_some_and(|trigger| context_tokens >= trigger || self.is_aged(request.start))
     }
@@ -164,7 +164,7 @@ impl Compaction {
             made_tokens: 0,
             tail_tokens: 0,
         };
-        let turn = moment.timeline.requests[moment.request as usize].turn;
+        let turn = moment.timeline.request(moment.request).turn;
         attempt.outcome = match self.chain.gate.ask(&self.params, turn) {
             Permission::Held => AttemptEnd::Held,
             Permission::BreakerOpen => AttemptEnd::BreakerOpen,
@@ -197,7 +197,7 @@ impl Compaction {
         if head_tokens < made_tokens + self.params.min_gain_tokens.max(1) {
             return AttemptEnd::NoGain;
         }
-        let turn = moment.timeline.requests[moment.request as usize].turn;
+        let turn = moment.timeline.request(moment.request).turn;
         let is_ok = self.chain.gate.call(&self.params, turn);
         output.extra.push(self.summary_call(moment, attempt.before_tokens, is_ok));
         if !is_ok {
@@ -235,7 +235,7 @@ impl Compaction {
     /// Whether the summariser finds the cache of the request.
     fn is_same_model(&self, moment: &RequestMoment<'_>) -> bool {
         let named = &self.params.summarizer_model;
-        let model = moment.timeline.requests[moment.request as usize].model;
+        let model = moment.timeline.request(moment.request).model;
         named.is_empty() || normalise(named) == normalise(moment.timeline.names.text(model))
     }
 
@@ -296,7 +296,7 @@ impl Cut {
     /// Whether the context still goes on from what was kept: after a compaction of the log, or back before the kept part,
     /// it does not.
     fn fits(&self, moment: &RequestMoment<'_>, view: &ContextView) -> bool {
-        let own = moment.timeline.requests[moment.request as usize].inputs.start;
+        let own = moment.timeline.request(moment.request).inputs.start;
         view.items.iter().any(|item| matches!(item.key, ItemKey::Block(block) if (self.first..own).contains(&block)))
     }
 
@@ -309,7 +309,7 @@ impl Cut {
 
 /// Tokens that came since the chain's request `last`: its answer, and what came in.
 fn fresh_tokens(moment: &RequestMoment<'_>, last: u32, view: &ContextView) -> u64 {
-    let first = moment.timeline.requests[last as usize].outputs.start;
+    let first = moment.timeline.request(last).outputs.start;
     let is_fresh = |item: &&Item| match item.key {
         ItemKey::Block(block) => block >= first,
         ItemKey::Residual(request) => request > last,

@@ -6,8 +6,10 @@ use serde::Serialize;
 
 use crate::base::forecast::Forecast;
 use crate::base::stats::Share;
+use crate::base::sums::adds_up;
 use crate::whatif::sim::breakage::rows::Breakage;
 use crate::whatif::sim::cost::Cost;
+use crate::whatif::sim::cost::Spent;
 
 /// What became of an attempt to compact.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
@@ -113,6 +115,15 @@ pub struct SummariserTokens {
     pub uncached: u64,
     /// Summaries.
     pub output: u64,
+}
+
+adds_up!(SummariserTokens: calls, read, uncached, output);
+
+impl SummariserTokens {
+    /// Those of one call.
+    pub fn of(spent: Spent) -> Self {
+        Self { calls: 1, read: spent.read, uncached: spent.uncached, output: spent.output }
+    }
 }
 
 /// Lowest and highest context at which a version compacted by itself.

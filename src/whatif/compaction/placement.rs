@@ -63,7 +63,7 @@ impl PlacementCounts {
         sheet: &CompactionThresholds,
     ) {
         let fires = |request: u32, tokens: u64| {
-            let version = timeline.names.text(timeline.requests[request as usize].version);
+            let version = timeline.names.text(timeline.request(request).version);
             tokens >= params.trigger_tokens(sheet, version)
         };
         let counted = || segment.requests.clone().filter(|&at| timeline.requests[at as usize].counts());
@@ -96,7 +96,7 @@ fn by_segment(timeline: &Timeline) -> BTreeMap<usize, &Boundary> {
 
 /// The context after this request: its own, its answer and the results of the calls it made.
 fn grown(timeline: &Timeline, request: u32, growth: &thresholds::GrowthThresholds) -> u64 {
-    let request = &timeline.requests[request as usize];
+    let request = timeline.request(request);
     let blocks = request.outputs.clone().map(|block| &timeline.blocks[block as usize]);
     let tokens = |chars: u64| (chars as f64 * growth.tokens_per_char) as u64;
     let answer = tokens(blocks.clone().map(|block| u64::from(block.chars)).sum());

@@ -17,7 +17,7 @@ use crate::whatif::sim::breakage::rows::Break;
 use crate::whatif::sim::breakage::shown::ShownBlocks;
 use crate::whatif::sim::breakage::tally::tally;
 use crate::whatif::sim::laid_out::item;
-use crate::whatif::sim::unlogged::{SummariserCall, summariser_calls};
+use crate::whatif::sim::unlogged::summariser_calls;
 use crate::whatif::sim::view::ContextView;
 
 /// Sums up all real compactions. `tokens` are the sizes of [`Timeline::blocks`].
@@ -28,16 +28,10 @@ pub fn real_compactions(
     sheet: &CompactionThresholds,
     breakage: &breakage::BreakageThresholds,
 ) -> RealCompactions {
-    let mut summarisers = SummariserTokens::default();
-    for SummariserCall { spent, .. } in summariser_calls(timeline, tokens, sheet.warm.slack_seconds) {
-        summarisers.calls += 1;
-        summarisers.read += spent.read;
-        summarisers.uncached += spent.uncached;
-        summarisers.output += spent.output;
-    }
+    let summarisers = summariser_calls(timeline, tokens, sheet.warm.slack_seconds).into_iter();
     let mut real = RealCompactions {
         triggers: BTreeMap::new(),
-        summariser_estimate: summarisers,
+        summariser_estimate: summarisers.map(|call| SummariserTokens::of(call.spent)).sum(),
         rewritten_tokens: 0,
         removed_tokens: 0,
         rereads: rereads(timeline, detectors.files(), breakage),
@@ -90,7 +84,7 @@ fn lost(
     breaks: &mut Vec<Break>,
 ) {
     let Some(last) = boundary.request.checked_sub(1) else { return };
-    if timeline.requests[last as usize].chain != boundary.chain {
+    if timeline.request(last).chain != boundary.chain {
         return;
     }
     let before: Vec<u32> = ShownBlocks::after(timeline, last).blocks().collect();

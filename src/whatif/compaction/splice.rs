@@ -31,7 +31,7 @@ impl Splice {
     /// Puts what came before the log's compactions in front of the `view` of a request. `tokens` are the sizes of
     /// [`Timeline::blocks`].
     pub fn apply(&mut self, timeline: &Timeline, request: u32, tokens: &[u32], view: &mut ContextView) {
-        let segment = timeline.requests[request as usize].segment;
+        let segment = timeline.request(request).segment;
         let root = root_of(timeline, segment);
         let is_new = self.seen.as_ref().is_none_or(|&(last, _)| last != segment);
         if is_new && root == segment && timeline.segments[segment as usize].cause == SegmentCause::Compaction {
@@ -51,7 +51,7 @@ impl Splice {
         let first = timeline.segments[segment as usize].requests.start;
         let (Some((_, seen)), Some(last)) = (&self.seen, first.checked_sub(1)) else { return Joint::default() };
         let mut before = seen.clone();
-        before.extend(timeline.requests[last as usize].outputs.clone().map(|block| item(timeline, tokens, block)));
+        before.extend(timeline.request(last).outputs.clone().map(|block| item(timeline, tokens, block)));
         Joint { before, brought: brought(timeline, first) }
     }
 }
@@ -59,7 +59,7 @@ impl Splice {
 fn brought(timeline: &Timeline, request: u32) -> Vec<ItemKey> {
     let unasked =
         |&block: &u32| matches!(timeline.blocks[block as usize].kind, BlockKind::Summary | BlockKind::Injected);
-    let blocks = timeline.requests[request as usize].inputs.clone().filter(unasked).map(ItemKey::Block);
+    let blocks = timeline.request(request).inputs.clone().filter(unasked).map(ItemKey::Block);
     blocks.chain([ItemKey::Residual(request)]).collect()
 }
 

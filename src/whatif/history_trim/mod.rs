@@ -166,7 +166,7 @@ impl HistoryTrim {
         let messages = &self.conversation.messages;
         let dropped =
             || messages.iter().zip(&plan.fates).filter(|(_, fate)| fate.is_dropped).map(|(message, _)| message);
-        let inputs = &timeline.requests[moment.request as usize].inputs;
+        let inputs = &timeline.request(moment.request).inputs;
         for message in dropped().filter(|message| message.role == Role::Tool && inputs.contains(&message.id)) {
             let call = timeline.blocks[message.id as usize].call;
             output.noticed.push(Noticed { class: BreakClass::ClearedBeforeSeen, call });
@@ -205,7 +205,7 @@ impl Stage for HistoryTrim {
 
     fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput) {
         let timeline = moment.timeline;
-        let segment = &timeline.segments[timeline.requests[moment.request as usize].segment as usize];
+        let segment = &timeline.segments[timeline.request(moment.request).segment as usize];
         if moment.opens_segment && segment.after == NONE {
             self.reset();
         }

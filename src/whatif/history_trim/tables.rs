@@ -1,6 +1,6 @@
 //! The report of trimming: what was removed, what that did to the provider's cache, and what it cost.
 
-use crate::report::numbers::{counted, known, percent, thousands};
+use crate::report::numbers::{counted, known, percent, share_of, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::history_trim::caps::{Caps, base, cap_at, crowd_share};
 use crate::whatif::history_trim::outcome::{MessageAgeRow, Role, TrimCosts, TrimOutcome, TrimReport};
@@ -23,7 +23,7 @@ pub const TELEMETRY_NOTE: &str = "telemetry has no prompts, so no exchange ever 
 /// Saving, cost and what was lost, in this order. Where nothing was billed, nothing is said of costs.
 pub fn summary(report: &TrimReport, is_billed: bool) -> Vec<String> {
     let outcome = &report.outcome;
-    let share = |part: u64| ratio(part, outcome.requests);
+    let share = |part: u64| share_of(part, outcome.requests);
     let costs = vec![
         format!(
             "cost with the provider's cache: {}, {} (the same simulation without trimming is 100 %)",
@@ -42,7 +42,7 @@ pub fn summary(report: &TrimReport, is_billed: bool) -> Vec<String> {
             report.name,
             thousands(outcome.sent),
             thousands(outcome.logged),
-            ratio(outcome.sent, outcome.logged),
+            share_of(outcome.sent, outcome.logged),
             counted(outcome.requests, "request"),
             thousands(outcome.requests_changed),
         ),
@@ -63,7 +63,7 @@ pub fn summary(report: &TrimReport, is_billed: bool) -> Vec<String> {
             "{} of {} lost their source ({})",
             thousands(report.edits.lost),
             counted(report.edits.all, "edit"),
-            ratio(report.edits.lost, report.edits.all)
+            share_of(report.edits.lost, report.edits.all)
         ),
     ];
     lines.splice(1..1, costs.into_iter().filter(|_| is_billed));
@@ -167,7 +167,7 @@ pub fn ages(outcome: &TrimOutcome) -> Table {
                 thousands(row.logged),
                 thousands(row.sent),
                 thousands(row.dropped),
-                ratio(row.sent, row.logged),
+                share_of(row.sent, row.logged),
             ]);
         }
     }
@@ -180,7 +180,7 @@ pub fn breaks(outcome: &TrimOutcome) -> Table {
         .text("cause", |(cause, _)| cause.into_str().to_owned())
         .count("requests", |(_, count)| count.events)
         .count("tokens behind", |(_, count)| count.tokens)
-        .number("of requests", |(_, count)| ratio(count.events, outcome.requests))
+        .number("of requests", |(_, count)| share_of(count.events, outcome.requests))
         .table()
 }
 
@@ -188,14 +188,14 @@ pub fn breaks(outcome: &TrimOutcome) -> Table {
 pub fn variants(reports: &[TrimReport]) -> Table {
     TableBuilder::of(reports)
         .text("settings", |report| report.name.clone())
-        .number("tokens sent", |report| ratio(report.outcome.sent, report.outcome.logged))
-        .number("read from cache", |report| ratio(report.spent.read, report.spent.prompt()))
+        .number("tokens sent", |report| share_of(report.outcome.sent, report.outcome.logged))
+        .number("read from cache", |report| share_of(report.spent.read, report.spent.prompt()))
         .number("cost, cache", |report| relative(&report.cached))
         .number("elsewhere, 5m / 1h", |report| report.elsewhere.clone().unwrap_or_else(|| "–".to_owned()))
         .number("cost, no cache", |report| relative(&report.uncached))
         .count("breaks", |report| report.outcome.breaks_total())
         .count("protected lost", |report| report.outcome.protected_lost_requests)
-        .number("edits lost", |report| ratio(report.edits.lost, report.edits.all))
+        .number("edits lost", |report| share_of(report.edits.lost, report.edits.all))
         .text("verdict", |report| report.cached.verdict.into_str().to_owned())
         .table()
 }
@@ -203,10 +203,6 @@ pub fn variants(reports: &[TrimReport]) -> Table {
 /// Cost of the policy as a share of the baseline's.
 fn relative(sides: &TrimCosts) -> String {
     known(sides.baseline.change_to(&sides.policy), |change| percent(1.0 + change))
-}
-
-fn ratio(part: u64, whole: u64) -> String {
-    if whole == 0 { "–".to_owned() } else { percent(part as f64 / whole as f64) }
 }
 
 /// "3–7", "20+".

@@ -369,7 +369,7 @@ impl PickPolicy {
             let query = picker.query(turn, request);
             let (picks, budget_fallback) = picker.picks(&query);
             let picks = picks.into_iter().map(|(tool, score)| self.pick(tool, score, &query)).collect();
-            Picks { request: timeline.requests[request as usize].id, picks, budget_fallback }
+            Picks { request: timeline.request(request).id, picks, budget_fallback }
         });
         picks.collect()
     }
@@ -477,7 +477,7 @@ impl Chains for PickPolicy {
     fn plan(&self, timeline: &Timeline, chain: u32) -> ToolPlan {
         let picker = self.picker(timeline);
         // Nobody types to a subagent: it keeps its tools.
-        let select = |turns: &[Range<u32>], request| match timeline.chains[chain as usize].place {
+        let select = |turns: &[Range<u32>], request| match timeline.chain(chain).place {
             Place::Main => picker.select(turns, request),
             _ => ToolSelection::All,
         };

@@ -191,7 +191,7 @@ impl Stage for Pipeline {
 
 /// Whether a result stood whole in what was sent before, or comes in together with what refers to it.
 fn stood(moment: &RequestMoment<'_>, view: &ContextView, target: u32) -> bool {
-    let inputs = &moment.timeline.requests[moment.request as usize].inputs;
+    let inputs = &moment.timeline.request(moment.request).inputs;
     let shown = moment.before.filter(|_| !inputs.contains(&target)).unwrap_or(view);
     let is_whole = |item: &Item| item.kept_chars >= moment.timeline.blocks[target as usize].chars;
     shown.items.iter().any(|item| item.key == ItemKey::Block(target) && is_whole(item))
@@ -200,7 +200,7 @@ fn stood(moment: &RequestMoment<'_>, view: &ContextView, target: u32) -> bool {
 /// Whether every result of the context stood whole in what was sent before, or comes in now.
 fn all_stood(moment: &RequestMoment<'_>, view: &ContextView) -> bool {
     let RequestMoment { timeline, before: Some(before), .. } = *moment else { return true };
-    let inputs = &timeline.requests[moment.request as usize].inputs;
+    let inputs = &timeline.request(moment.request).inputs;
     let kept = KeptBlocks::of(before);
     view.items.iter().all(|item| match item.key {
         ItemKey::Block(block) if !inputs.contains(&block) => {

@@ -20,7 +20,7 @@ pub fn drop_percent(previous: u64, current: u64) -> Option<u64> {
 /// The cause of a break at a request, if the bill shows one there. The request behind an expiry has read little or nothing:
 /// where the cache expires once more, it is told by what that request wrote as well.
 pub fn of(simulator: &Simulator<'_>, before: u32, index: u32) -> Option<Cause> {
-    let [billed, read] = [before, index].map(|request| &simulator.timeline.requests[request as usize].usage);
+    let [billed, read] = [before, index].map(|request| &simulator.timeline.request(request).usage);
     let is_drop = drop_percent(billed.cache_read, read.cache_read).is_some();
     let is_large = || drop_percent(billed.cache_read + billed.cache_creation, read.cache_read).is_some();
     let cause = (is_drop || is_large()).then(|| occasion(simulator, before, index))?;
@@ -30,7 +30,7 @@ pub fn of(simulator: &Simulator<'_>, before: u32, index: u32) -> Option<Cause> {
 /// What stood in the log before a request: the first that fits.
 fn occasion(simulator: &Simulator<'_>, before: u32, index: u32) -> Cause {
     let class = simulator.priors[before as usize].class;
-    let [before, request] = [before, index].map(|request| &simulator.timeline.requests[request as usize]);
+    let [before, request] = [before, index].map(|request| simulator.timeline.request(request));
     let has = |marks: Marks| request.marks.has(marks);
     let slack = i64::from(simulator.oracle.params.slack_s) * 1_000;
     let expired = simulator.priors[index as usize].idle > class.millis() + slack;
@@ -58,7 +58,7 @@ pub fn occasions(simulator: &Simulator<'_>) -> Vec<Cause> {
     let timeline = simulator.timeline;
     let mut occasions: Vec<Cause> = Vec::with_capacity(timeline.requests.len());
     for request in &timeline.requests {
-        let chain = &timeline.chains[request.chain as usize];
+        let chain = timeline.chain(request.chain);
         let is_forked = timeline.segments[chain.segments.start as usize].after != NONE;
         occasions.push(match chain.place {
             _ if is_forked => Cause::Fork,
@@ -92,7 +92,7 @@ pub fn losses(simulator: &Simulator<'_>) -> Vec<Loss> {
     let mut losses = Vec::new();
     for_pairs(simulator, |before, index| {
         let Some(cause) = of(simulator, before, index) else { return };
-        let [before, request] = [before, index].map(|request| &simulator.timeline.requests[request as usize]);
+        let [before, request] = [before, index].map(|request| simulator.timeline.request(request));
         let cached = before.usage.cache_read + before.usage.cache_creation;
         let tokens_lost = cached.saturating_sub(request.usage.cache_read);
         let rewritten = tokens_lost.min(request.usage.cache_creation);

@@ -103,7 +103,7 @@ pub fn run(
     let observed = simulator.under(&shipped);
     let baseline = observed.baseline();
     let predicted = Blind::new(&observed);
-    let is_main = |request: &Request| simulator.timeline.chains[request.chain as usize].place == Place::Main;
+    let is_main = |request: &Request| simulator.timeline.chain(request.chain).place == Place::Main;
     let is_judged = |request: &Request| is_main(request) && is_held_out(simulator, request);
     let all = bill::compare(&observed, &predicted, |_| true);
     let error = all.cost_error().abs().max(sheet.compare.winner_percent_min / 100.0);

@@ -50,7 +50,7 @@ enum GapWarmth {
 }
 
 fn request<'a>(simulator: &Simulator<'a>, index: u32) -> &'a Request {
-    &simulator.timeline.requests[index as usize]
+    simulator.timeline.request(index)
 }
 
 fn gap(simulator: &Simulator<'_>, index: u32) -> GapWarmth {
@@ -133,7 +133,7 @@ pub fn hot_cache(simulator: &Simulator<'_>, rules: &HotCacheRules) -> HotCache {
         let mut age: Option<Millis> = None;
         let mut model = None;
         for index in chain.requests.clone() {
-            let request = &simulator.timeline.requests[index as usize];
+            let request = simulator.timeline.request(index);
             if request.context() == 0 {
                 continue;
             }
@@ -181,7 +181,7 @@ pub fn workspace(simulator: &Simulator<'_>, rules: &WorkspaceRules) -> Workspace
     for chain in &timeline.chains {
         let mut last = NO_TIME;
         for index in chain.requests.clone() {
-            let request = &timeline.requests[index as usize];
+            let request = timeline.request(index);
             let is_write = |call: &&ToolCall| writes.contains(&call.tool) && call.file & ToolCall::MARKDOWN != 0;
             let calls: Vec<&ToolCall> = calls_of(simulator, request).filter(is_write).collect();
             if calls.is_empty() {
@@ -214,13 +214,13 @@ fn calls_of<'a>(simulator: &Simulator<'a>, request: &Request) -> impl Iterator<I
 
 /// What the next request of the chain shows, and what it would have paid for a voided prefix.
 fn followed(simulator: &Simulator<'_>, index: u32, found: &mut Workspace) {
-    let request = &simulator.timeline.requests[index as usize];
-    let end = simulator.timeline.chains[request.chain as usize].requests.end;
-    let next = (index + 1..end).find(|&next| simulator.timeline.requests[next as usize].context() > 0);
+    let request = simulator.timeline.request(index);
+    let end = simulator.timeline.chain(request.chain).requests.end;
+    let next = (index + 1..end).find(|&next| simulator.timeline.request(next).context() > 0);
     let Some(next) = next.filter(|_| request.context() > 0) else { return };
     found.followed_by_break.count(causes::of(simulator, index, next).is_some());
     let prior = &simulator.priors[next as usize];
     let at_risk = (request.usage.cache_read + request.usage.cache_creation).saturating_sub(prior.still);
-    let request = &simulator.timeline.requests[next as usize];
+    let request = simulator.timeline.request(next);
     found.cost_at_risk += causes::premium(simulator, request, at_risk, 0, prior.class);
 }

@@ -72,7 +72,7 @@ pub fn own(
     study: &PublishedStudy,
 ) -> Own {
     let timeline = simulator.timeline;
-    let session_of = |chain: u32| timeline.chains[chain as usize].session;
+    let session_of = |chain: u32| timeline.session_of_chain(chain);
     let compacted: BTreeSet<u32> = timeline.boundaries.iter().map(|boundary| session_of(boundary.chain)).collect();
     let steps = steps(timeline);
     Own {
@@ -92,7 +92,7 @@ fn readable(simulator: &Simulator<'_>, baseline: &SimulatedRun, seconds: u32) ->
     let mut count = Portion::default();
     let mut before: Option<u32> = None;
     for priced in &baseline.requests {
-        let request = &simulator.timeline.requests[priced.request as usize];
+        let request = simulator.timeline.request(priced.request);
         let prior = &simulator.priors[priced.request as usize];
         let idle = match before.replace(request.chain) {
             Some(chain) if chain == request.chain => Some(prior.idle),

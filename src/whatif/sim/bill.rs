@@ -117,7 +117,7 @@ const CLOSE: u64 = 50;
 
 /// Whether nothing is known that could have broken the prefix.
 fn is_warm(simulator: &Simulator<'_>, before: &Request, index: u32) -> bool {
-    let request = &simulator.timeline.requests[index as usize];
+    let request = simulator.timeline.request(index);
     let known = [Marks::COMPACTION, Marks::MICROCOMPACTION, Marks::MODEL_CHANGE];
     let alive = simulator.priors[index as usize].idle <= CacheLifetime::FiveMinutes.millis();
     alive && before.model == request.model && !known.iter().any(|&mark| request.marks.has(mark))
@@ -130,7 +130,7 @@ fn paired<'t>(
 ) -> impl Iterator<Item = ((Option<&'t Request>, &'t Request), &'t Priced)> {
     let mut before: Option<&Request> = None;
     run.requests.iter().map(move |priced| {
-        let request = &timeline.requests[priced.request as usize];
+        let request = timeline.request(priced.request);
         let last = before.replace(request).filter(|last| last.chain == request.chain);
         ((last, request), priced)
     })

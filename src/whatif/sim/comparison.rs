@@ -56,5 +56,5 @@ pub fn verdict(change: f64, error: f64, interval: Option<(f64, f64)>) -> CostVer
 
 /// What a run costs, session by session.
 pub fn by_session(simulator: &Simulator<'_>, run: &SimulatedRun) -> BTreeMap<u32, Total> {
-    run.by(simulator.timeline, |request| simulator.timeline.chains[request.chain as usize].session)
+    run.by(simulator.timeline, |request| simulator.timeline.session_of_chain(request.chain))
 }

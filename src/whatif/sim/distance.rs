@@ -21,7 +21,7 @@ const VERSIONS_PER_RANGE: u32 = 10;
 
 /// One request of a run beside its bill.
 pub fn apart(simulator: &Simulator<'_>, priced: &Priced) -> Apart {
-    let request = &simulator.timeline.requests[priced.request as usize];
+    let request = simulator.timeline.request(priced.request);
     let billed = bill::spent(request, simulator.oracle.cache.class_unknown);
     let simulated = Spent { output: 0, ..priced.spent };
     let cost = |spent: &Spent| simulator.tariff.cost(request.model, request.start, spent);
@@ -49,7 +49,7 @@ pub fn distance(simulator: &Simulator<'_>, blind: &SimulatedRun, resampling: &Re
     let timeline = simulator.timeline;
     let occasions = causes::occasions(simulator);
     let key = |index: u32| {
-        let request = &timeline.requests[index as usize];
+        let request = timeline.request(index);
         (request.model, request.version, occasions[index as usize])
     };
     let mut ranges: BTreeMap<(Sym, String, Cause), Apart> = BTreeMap::new();
@@ -84,9 +84,9 @@ fn losses(simulator: &Simulator<'_>, resampling: &Resampling) -> Vec<UnforeseenL
     let mut sessions: BTreeMap<(Where, Option<Occasion>), BTreeMap<u32, Portion>> = BTreeMap::new();
     causes::for_pairs(simulator, |before, index| {
         let Some(unforeseen) = simulator.priors[index as usize].unforeseen else { return };
-        let [before, request] = [before, index].map(|request| &simulator.timeline.requests[request as usize]);
+        let [before, request] = [before, index].map(|request| simulator.timeline.request(request));
         let cached = before.usage.cache_read + before.usage.cache_creation;
-        let session = simulator.timeline.chains[request.chain as usize].session;
+        let session = simulator.timeline.session_of_chain(request.chain);
         for occasion in [None, Some(unforeseen.occasion)] {
             let counts = sessions.entry((unforeseen.place, occasion)).or_default();
             counts.entry(session).or_default().count(2 * request.usage.cache_read < cached);

@@ -13,7 +13,7 @@ pub fn lay(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Ve
     let mut spans = Vec::new();
     let mut last = request;
     while last != NONE {
-        let segment = &timeline.segments[timeline.requests[last as usize].segment as usize];
+        let segment = &timeline.segments[timeline.request(last).segment as usize];
         spans.push((segment.after, segment.requests.start..last + 1));
         last = segment.after;
     }
@@ -43,7 +43,7 @@ pub fn before(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut
         items.clear();
         return 0;
     }
-    let is_own = timeline.requests[base as usize].chain == timeline.requests[request as usize].chain;
+    let is_own = timeline.request(base).chain == timeline.request(request).chain;
     if is_own && base + 1 == request {
         add_outputs(timeline, sizes, base, items);
         return held;
@@ -70,7 +70,7 @@ fn base(timeline: &Timeline, request: u32) -> u32 {
     if !opens(timeline, request) {
         return request - 1;
     }
-    timeline.segments[timeline.requests[request as usize].segment as usize].after
+    timeline.segments[timeline.request(request).segment as usize].after
 }
 
 /// From the context of a request back to that of an earlier one that it went on from, by taking away what came since. It
@@ -81,7 +81,7 @@ fn goes_back(timeline: &Timeline, sizes: &BlockSizes, mut from: u32, to: u32, it
     }
     let is_there = from == to;
     if is_there {
-        let end = timeline.requests[to as usize].inputs.end;
+        let end = timeline.request(to).inputs.end;
         let came_since = |item: &Item| match item.key {
             ItemKey::Block(block) => block >= end,
             ItemKey::Residual(request) | ItemKey::Made(request) => request > to,
@@ -117,7 +117,7 @@ pub fn largest(timeline: &Timeline, sizes: &BlockSizes) -> Vec<u64> {
 
 /// Whether a request opens a segment.
 pub fn opens(timeline: &Timeline, request: u32) -> bool {
-    timeline.segments[timeline.requests[request as usize].segment as usize].requests.start == request
+    timeline.segments[timeline.request(request).segment as usize].requests.start == request
 }
 
 /// Takes out what went, which mostly is the newest; returns how many items stand before the first of it.
@@ -136,12 +136,12 @@ fn add_inputs(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut
     if residual > 0 {
         items.push(Item { key: ItemKey::Residual(request), tokens: residual, kept_chars: 0 });
     }
-    items.extend(timeline.requests[request as usize].inputs.clone().map(|block| item(timeline, &sizes.tokens, block)));
+    items.extend(timeline.request(request).inputs.clone().map(|block| item(timeline, &sizes.tokens, block)));
 }
 
 /// Adds what a request was answered.
 fn add_outputs(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) {
-    items.extend(timeline.requests[request as usize].outputs.clone().map(|block| item(timeline, &sizes.tokens, block)));
+    items.extend(timeline.request(request).outputs.clone().map(|block| item(timeline, &sizes.tokens, block)));
 }
 
 /// A block as the log has it. `tokens` are the sizes of [`Timeline::blocks`].

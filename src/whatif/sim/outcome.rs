@@ -41,8 +41,8 @@ struct OutcomeCells(BTreeMap<(u32, Sym, Sym, &'static str), Sides>);
 
 impl OutcomeCells {
     fn of(&mut self, timeline: &Timeline, request: u32) -> &mut Sides {
-        let request = &timeline.requests[request as usize];
-        let session = timeline.chains[request.chain as usize].session;
+        let request = timeline.request(request);
+        let session = timeline.session_of_chain(request.chain);
         self.0.entry((session, request.model, request.version, class_of(request))).or_default()
     }
 

@@ -137,7 +137,7 @@ impl Successions {
             for request in chain.requests.clone() {
                 for used in inventory.uses(request) {
                     if let Some(last) = last.replace(used.tool) {
-                        let known = timeline.requests[request as usize].end;
+                        let known = timeline.request(request).end;
                         times.entry((last, used.tool)).or_default().push(known);
                     }
                 }
@@ -190,7 +190,7 @@ impl Predictions {
     /// The first of them for any request of the last of `turns`. Unknown names are dropped, order is kept.
     pub fn select(&self, timeline: &Timeline, inventory: &Inventory, turns: &[Range<u32>]) -> ToolSelection {
         let mut requests = turns[turns.len() - 1].clone();
-        let predicted = requests.find_map(|at| self.by_message.get(&timeline.requests[at as usize].id));
+        let predicted = requests.find_map(|at| self.by_message.get(&timeline.request(at).id));
         distinct(predicted.into_iter().flatten().filter_map(|name| inventory.find(name)))
     }
 

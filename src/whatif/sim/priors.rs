@@ -133,7 +133,7 @@ fn by_clock(timeline: &Timeline) -> Vec<u32> {
     for chain in &timeline.chains {
         let mut latest = NO_TIME;
         for index in chain.requests.clone() {
-            let request = &timeline.requests[index as usize];
+            let request = timeline.request(index);
             latest = latest.max(request.start);
             if request.context() > 0 {
                 order.push((latest, index));
@@ -179,13 +179,13 @@ fn idle(timeline: &Timeline) -> Vec<Millis> {
 fn measure(timeline: &Timeline, chain: &Chain, idle: &mut [Millis]) {
     let mut ends: BTreeMap<Millis, u32> = BTreeMap::new();
     for index in chain.requests.clone() {
-        *ends.entry(timeline.requests[index as usize].end).or_default() += 1;
+        *ends.entry(timeline.request(index).end).or_default() += 1;
     }
     let trusted = |time: Millis| time != NO_TIME && ends.get(&time).is_none_or(|&answers| answers == 1);
     // In order, almost always by growing at the end.
     let mut earlier: Vec<Millis> = Vec::new();
     for index in chain.requests.clone() {
-        let request = &timeline.requests[index as usize];
+        let request = timeline.request(index);
         let after = earlier.partition_point(|&time| time <= request.start);
         if trusted(request.start) && after > 0 {
             idle[index as usize] = request.start.saturating_sub(earlier[after - 1]);
@@ -223,7 +223,7 @@ impl Learner<'_> {
     }
 
     fn prior(&mut self, index: u32) -> Prior {
-        let request = &self.timeline.requests[index as usize];
+        let request = self.timeline.request(index);
         let key = self.key(request);
         let idle = self.idle[index as usize];
         let inherited = self.candidate(index).filter(|_| self.family(request).inherits >= 0);
@@ -242,7 +242,7 @@ impl Learner<'_> {
         let anywhere = anywhere.iter().filter_map(|key| self.statics.get(key)).copied().find(|&length| length <= most);
         let common = common.or(anywhere);
         let still = seen.floor.or(seen.first_read).or(common).unwrap_or(most).min(request.context());
-        let last = seen.last.map(|last| &self.timeline.requests[last as usize]);
+        let last = seen.last.map(|last| self.timeline.request(last));
         let elsewhere = match last {
             Some(last) if last.model == request.model && idle <= CacheLifetime::FiveMinutes.millis() => None,
             _ => {
@@ -250,7 +250,7 @@ impl Learner<'_> {
                 let is_live =
                     own.is_some_and(|warm| request.start.saturating_sub(warm.last_use) <= warm.class.millis());
                 // Somebody whose log is not here kept it warm the last time.
-                let is_main = self.timeline.chains[request.chain as usize].place == Place::Main;
+                let is_main = self.timeline.chain(request.chain).place == Place::Main;
                 let believed = match last {
                     Some(_) => seen.kept.or_else(|| self.returns.get(&request.model).copied()),
                     None => self.starts.get(&request.model).copied().filter(|_| is_main && !is_live),
@@ -268,19 +268,19 @@ impl Learner<'_> {
     }
 
     fn family(&self, request: &Request) -> &Family {
-        &self.families[self.timeline.chains[request.chain as usize].session as usize]
+        &self.families[self.timeline.session_of_chain(request.chain) as usize]
     }
 
     /// The context that a chain begins with, as another chain of its session has cached it: that of the request it was
     /// forked off, or where the log does not name that, the largest one that the first context can hold.
     fn candidate(&self, index: u32) -> Option<WarmPrefix> {
-        let request = &self.timeline.requests[index as usize];
+        let request = self.timeline.request(index);
         if self.seen[request.chain as usize].last.is_some() {
             return None;
         }
         let after = self.timeline.segments[request.segment as usize].after;
         if after != NONE {
-            let base = &self.timeline.requests[after as usize];
+            let base = self.timeline.request(after);
             let length = base.usage.cache_read + base.usage.cache_creation;
             let warm = WarmPrefix { length, last_use: base.end, class: self.classes[after as usize] };
             return (base.model == request.model).then_some(warm);
@@ -299,18 +299,18 @@ impl Learner<'_> {
 
     /// Takes in what the bill of a request shows.
     fn bill(&mut self, index: u32, prior: &Prior) {
-        let request = &self.timeline.requests[index as usize];
+        let request = self.timeline.request(index);
         let read = request.usage.cache_read;
         let key = self.key(request);
         let candidate = self.candidate(index);
-        let family = &mut self.families[self.timeline.chains[request.chain as usize].session as usize];
+        let family = &mut self.families[self.timeline.session_of_chain(request.chain) as usize];
         let inherits = candidate.map(|warm| 2 * read > warm.length);
         family.inherits += inherits.map_or(0, |found| if found { 1 } else { -1 });
         let cached = read + request.usage.cache_creation;
         let sent =
             SentRequest { chain: request.chain, model: request.model, end: request.end, cached, class: prior.class };
         family.sent.push(sent);
-        let before = self.seen[request.chain as usize].last.map(|last| &self.timeline.requests[last as usize]);
+        let before = self.seen[request.chain as usize].last.map(|last| self.timeline.request(last));
         let before = before.filter(|before| before.model == request.model);
         let cold = before.is_some() && prior.idle > prior.class.millis();
         let broke = before.is_some_and(|before| {
@@ -326,7 +326,7 @@ impl Learner<'_> {
             let cached = before.usage.cache_read + before.usage.cache_creation;
             self.losses.add(&unforeseen, 2 * read < cached);
         }
-        let is_main = self.timeline.chains[request.chain as usize].place == Place::Main;
+        let is_main = self.timeline.chain(request.chain).place == Place::Main;
         if first && is_main && inherits.is_none() {
             self.starts.insert(request.model, read > 0);
         }

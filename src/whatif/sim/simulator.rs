@@ -109,7 +109,7 @@ impl SimulatedRun {
     /// Sums by anything that a request has: model, version, project, session.
     pub fn by<K: Ord>(&self, timeline: &Timeline, key: impl Fn(&Request) -> K) -> BTreeMap<K, Total> {
         let mut sums: BTreeMap<K, Total> = BTreeMap::new();
-        let of = |index: u32| key(&timeline.requests[index as usize]);
+        let of = |index: u32| key(timeline.request(index));
         for priced in &self.requests {
             let (spent, cost) = (priced.spent, priced.cost);
             *sums.entry(of(priced.request)).or_default() += Total { requests: 1, spent, cost };
@@ -233,7 +233,7 @@ impl<'a> Simulator<'a> {
             output: StageOutput::default(),
             run: SimulatedRun::default(),
         };
-        let requests = |chain: u32| self.timeline.chains[chain as usize].requests.len();
+        let requests = |chain: u32| self.timeline.chain(chain).requests.len();
         driver.run.requests.reserve_exact(chains.clone().map(requests).sum());
         for chain in chains {
             driver.chain(chain);
@@ -289,11 +289,11 @@ impl Driver<'_, '_> {
         if let Some(observer) = self.observer.as_deref_mut() {
             observer.begin(timeline, chain);
         }
-        for index in timeline.chains[chain as usize].requests.clone() {
+        for index in timeline.chain(chain).requests.clone() {
             self.request(index);
         }
         // Nobody knows that a session will not go on; a subagent is over when it has answered.
-        if timeline.chains[chain as usize].place == Place::Main
+        if timeline.chain(chain).place == Place::Main
             && let Some(last) = self.last
         {
             self.keep_alive(last.request, None);
@@ -302,7 +302,7 @@ impl Driver<'_, '_> {
 
     fn request(&mut self, index: u32) {
         let Simulator { timeline, sizes, .. } = *self.simulator;
-        let request = &timeline.requests[index as usize];
+        let request = timeline.request(index);
         let opens = laid_out::opens(timeline, index);
         self.kept = self.kept.min(laid_out::step(timeline, sizes, index, &mut self.logged.items));
         if request.context() == 0 {
@@ -351,13 +351,13 @@ impl Driver<'_, '_> {
 
     /// When a request starts by the clock of its chain, which never runs backwards.
     fn start(&self, index: u32) -> Millis {
-        let request = &self.simulator.timeline.requests[index as usize];
+        let request = self.simulator.timeline.request(index);
         self.last.map_or(request.start, |last| last.end.saturating_add(self.simulator.priors[index as usize].idle))
     }
 
     fn price(&mut self, index: u32, opens: bool, start: Millis) {
         let Simulator { timeline, sizes, ref tariff, ref priors, ref min_cacheable, .. } = *self.simulator;
-        let request = &timeline.requests[index as usize];
+        let request = timeline.request(index);
         let prior = &priors[index as usize];
         let view = self.view();
         let (context, prefix, items) = (self.context(), view.prefix, view.items.len() as u32);
@@ -443,7 +443,7 @@ impl Driver<'_, '_> {
     /// How much of the context about to be sent was there before.
     fn common(&self, index: u32, opens: bool, still: u64) -> Common {
         let params = &self.simulator.oracle.params;
-        let request = &self.simulator.timeline.requests[index as usize];
+        let request = self.simulator.timeline.request(index);
         let alone = if params.cross_session.is_on() { still } else { 0 };
         let segment = &self.simulator.timeline.segments[request.segment as usize];
         let Some(last) = self.last else {
@@ -489,7 +489,7 @@ impl Driver<'_, '_> {
 
     /// How the messages of the log came from those of the request before.
     fn change(&self, index: u32, opens: bool) -> ContextChange {
-        let request = &self.simulator.timeline.requests[index as usize];
+        let request = self.simulator.timeline.request(index);
         let cause = self.simulator.timeline.segments[request.segment as usize].cause;
         let has = |marks: Marks| request.marks.has(marks);
         let is_shorter = self.simulator.sizes.gone.contains_key(&index);
@@ -499,7 +499,7 @@ impl Driver<'_, '_> {
         if !is_shorter || (opens && cause == SegmentCause::Rewind) {
             return ContextChange::Grown;
         }
-        let before = self.last.map_or(0, |last| self.simulator.timeline.requests[last.request as usize].context());
+        let before = self.last.map_or(0, |last| self.simulator.timeline.request(last.request).context());
         let shrunk = before.saturating_sub(request.context());
         // At a human turn thinking is left out of the answer before. A hidden request may have cached what is left, unless
         // the answer never ended. Within a turn only a clearing that is not logged makes a context much shorter.
@@ -515,7 +515,7 @@ impl Driver<'_, '_> {
 
     /// Tokens that a chain forked off another begins with: everything before what its first request brings.
     fn inherited(&self, index: u32) -> u64 {
-        let inputs = &self.simulator.timeline.requests[index as usize].inputs;
+        let inputs = &self.simulator.timeline.request(index).inputs;
         let own = |key: ItemKey| match key {
             ItemKey::Block(block) => inputs.contains(&block),
             ItemKey::Residual(request) => request == index,
@@ -529,11 +529,11 @@ impl Driver<'_, '_> {
     fn adopt(&mut self, index: u32, start: Millis) {
         let Simulator { timeline, sizes, ref priors, .. } = *self.simulator;
         let Some(warm) = priors[index as usize].inherited.filter(|_| self.last.is_none()) else { return };
-        let request = &timeline.requests[index as usize];
+        let request = timeline.request(index);
         let length = match timeline.segments[request.segment as usize].after {
             NONE => warm.length,
             after => {
-                let base = &timeline.requests[after as usize];
+                let base = timeline.request(after);
                 let answer: u64 = base.outputs.clone().map(|block| u64::from(sizes.tokens[block as usize])).sum();
                 self.inherited(index).saturating_sub(answer + base.usage.input)
             }
@@ -545,7 +545,7 @@ impl Driver<'_, '_> {
     /// Whether a hidden request has cached the answer before this request: some, with its size if the bill says it.
     fn fork(&self, index: u32, before: u32, whole: bool) -> Option<Option<u64>> {
         let timeline = self.simulator.timeline;
-        let (last, request) = (&timeline.requests[before as usize], &timeline.requests[index as usize]);
+        let (last, request) = (timeline.request(before), timeline.request(index));
         if !whole || !request.marks.has(Marks::HUMAN) || last.model != request.model {
             return None;
         }
@@ -563,7 +563,7 @@ impl Driver<'_, '_> {
     /// The items after the common ones that are the answer before, as it was.
     fn answer(&self, before: u32, from: usize) -> &[Item] {
         let timeline = self.simulator.timeline;
-        let outputs = timeline.requests[before as usize].outputs.clone();
+        let outputs = timeline.request(before).outputs.clone();
         let rest = &self.view().items[from..];
         let same = |(item, block): &(&Item, u32)| {
             item.key == ItemKey::Block(*block) && item.kept_chars == timeline.blocks[*block as usize].chars
@@ -579,7 +579,7 @@ impl Driver<'_, '_> {
         if kept.reads == 0 || !self.simulator.timeline.requests[index as usize].counts() {
             return;
         }
-        let before = &self.simulator.timeline.requests[last.request as usize];
+        let before = self.simulator.timeline.request(last.request);
         let call = ExtraCall {
             cause: "keep_alive",
             model: None,

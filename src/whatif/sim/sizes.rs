@@ -12,6 +12,7 @@ use serde::Deserialize;
 use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::base::id::{Id, IdSet};
+use crate::base::numbers::saturated;
 use crate::base::tokenizer::Bpe;
 use crate::logs::timeline::requests::{Block, BlockKind, Chain, Marks, NONE, Request, Segment, SegmentCause, Timeline};
 use crate::logs::trace::Millis;
@@ -209,9 +210,9 @@ pub fn opening(timeline: &Timeline, request: &Request, rules: &SizeRules) -> u64
 /// chain that was forked off another has that one's.
 fn prefixes(timeline: &Timeline, priors: &[Prior]) -> Vec<u64> {
     let of = |chain: &Chain| {
-        let known = chain.requests.clone().rev().find(|&index| timeline.requests[index as usize].context() > 0);
+        let known = chain.requests.clone().rev().find(|&index| timeline.request(index).context() > 0);
         let still = known.map_or(0, |index| priors[index as usize].still);
-        let contexts = chain.requests.clone().map(|index| timeline.requests[index as usize].context());
+        let contexts = chain.requests.clone().map(|index| timeline.request(index).context());
         contexts.filter(|&context| context > 0).fold(still, u64::min)
     };
     let mut prefixes: Vec<u64> = timeline.chains.iter().map(of).collect();
@@ -221,8 +222,8 @@ fn prefixes(timeline: &Timeline, priors: &[Prior]) -> Vec<u64> {
         else {
             continue;
         };
-        let parent = timeline.requests[segment.after as usize].chain as usize;
-        forked.push((timeline.requests[segment.requests.start as usize].start, index, parent));
+        let parent = timeline.request(segment.after).chain as usize;
+        forked.push((timeline.request(segment.requests.start).start, index, parent));
     }
     // Forks of forks come later.
     forked.sort_unstable();
@@ -248,7 +249,7 @@ impl Anchoring<'_> {
             let mut latest = Millis::MIN;
             for segment in chain.segments.clone() {
                 let first = self.timeline.segments[segment as usize].requests.start;
-                latest = latest.max(self.timeline.requests[first as usize].start);
+                latest = latest.max(self.timeline.request(first).start);
                 order.push((latest, segment));
             }
         }
@@ -263,7 +264,7 @@ impl Anchoring<'_> {
         let mut inputs: Vec<u32> = Vec::new();
         let mut whole = cause != SegmentCause::Shrink;
         for index in requests {
-            let request = &self.timeline.requests[index as usize];
+            let request = self.timeline.request(index);
             inputs.extend(request.inputs.clone());
             if request.context() > 0 {
                 match base {
@@ -277,7 +278,7 @@ impl Anchoring<'_> {
                 inputs.extend(request.outputs.clone());
             }
         }
-        if self.timeline.chains[chain as usize].segments.end == segment + 1 {
+        if self.timeline.chain(chain).segments.end == segment + 1 {
             self.laid.remove(&chain);
         }
     }
@@ -286,7 +287,7 @@ impl Anchoring<'_> {
     /// those behind the last one that was billed before it.
     fn settle(&mut self, base: Option<u32>) {
         let Some(base) = base else { return };
-        let first = self.timeline.segments[self.timeline.requests[base as usize].segment as usize].requests.start;
+        let first = self.timeline.segments[self.timeline.request(base).segment as usize].requests.start;
         for index in (first..=base).rev() {
             self.settled[index as usize] = true;
             if self.is_billed(index) {
@@ -296,12 +297,12 @@ impl Anchoring<'_> {
     }
 
     fn is_billed(&self, request: u32) -> bool {
-        self.timeline.requests[request as usize].context() > 0
+        self.timeline.request(request).context() > 0
     }
 
     /// Shares out the growth from one request to another that goes on from it.
     fn grown(&mut self, base: u32, index: u32, inputs: &[u32]) {
-        let (last, request) = (&self.timeline.requests[base as usize], &self.timeline.requests[index as usize]);
+        let (last, request) = (self.timeline.request(base), self.timeline.request(index));
         let stretch = self.sizes.rules.stretch_max;
         let answer: Vec<u32> = last.outputs.clone().collect();
         let held =
@@ -319,20 +320,20 @@ impl Anchoring<'_> {
             let blocks: Vec<u32> = answer.iter().chain(inputs).copied().collect();
             self.share(growth, &blocks, stretch)
         };
-        self.sizes.residual[index as usize] = narrow(rest);
+        self.sizes.residual[index as usize] = saturated(rest);
         self.sizes.anchored[index as usize] = true;
     }
 
     /// A context that begins with nothing, or from which an unknown part went. Nothing was measured: blocks have their
     /// estimates, what is left came without a block.
     fn opened(&mut self, index: u32) {
-        let request = &self.timeline.requests[index as usize];
+        let request = self.timeline.request(index);
         let room = request.context().saturating_sub(self.sizes.prefix[request.chain as usize]);
         let inputs: Vec<u32> = request.inputs.clone().collect();
         let room = self.share(room, &inputs, 1.0);
         let mut items = self.before(index);
         let held = self.leave_out(index, &items, room);
-        self.sizes.residual[index as usize] = narrow(room - held);
+        self.sizes.residual[index as usize] = saturated(room - held);
         laid_out::complete(self.timeline, self.sizes, index, &mut items);
         self.laid.insert(request.chain, (index, items));
     }
@@ -340,8 +341,8 @@ impl Anchoring<'_> {
     /// What a context held before anything went, from the last one of its chain that was laid out. What has been laid out has
     /// its final size.
     fn before(&mut self, index: u32) -> Vec<Item> {
-        let chain = self.timeline.requests[index as usize].chain;
-        let start = self.timeline.chains[chain as usize].requests.start;
+        let chain = self.timeline.request(index).chain;
+        let start = self.timeline.chain(chain).requests.start;
         let (next, mut items) = self.laid.remove(&chain).map_or((start, Vec::new()), |(last, items)| (last + 1, items));
         for between in next..index {
             laid_out::step(self.timeline, self.sizes, between, &mut items);
@@ -357,17 +358,16 @@ impl Anchoring<'_> {
             return held;
         }
         let newest_first = (0..items.len()).rev();
-        let order: Box<dyn Iterator<Item = usize>> =
-            if self.timeline.requests[index as usize].marks.has(Marks::MICROCOMPACTION) {
-                // Cleared results first, then other results, then the rest; the oldest of each first.
-                let named = self.cleared(index);
-                let mut order: Vec<usize> = newest_first.collect();
-                order.sort_by_cached_key(|&at| (self.clearable(&named, items[at].key), at));
-                Box::new(order.into_iter())
-            } else {
-                // Otherwise the conversation went back: the newest go.
-                Box::new(newest_first)
-            };
+        let order: Box<dyn Iterator<Item = usize>> = if self.timeline.request(index).marks.has(Marks::MICROCOMPACTION) {
+            // Cleared results first, then other results, then the rest; the oldest of each first.
+            let named = self.cleared(index);
+            let mut order: Vec<usize> = newest_first.collect();
+            order.sort_by_cached_key(|&at| (self.clearable(&named, items[at].key), at));
+            Box::new(order.into_iter())
+        } else {
+            // Otherwise the conversation went back: the newest go.
+            Box::new(newest_first)
+        };
         let mut gone: Vec<usize> = Vec::new();
         for at in order {
             if held <= room {
@@ -405,7 +405,7 @@ impl Anchoring<'_> {
         let estimate = weights.iter().sum::<u64>() as f64 / WEIGHT_PER_TOKEN;
         let budget = if estimate == 0.0 { 0 } else { (estimate * stretch).round().min(tokens as f64) as u64 };
         for (&block, part) in blocks.iter().zip(apportioned(budget, &weights)) {
-            self.sizes.tokens[block as usize] = narrow(part);
+            self.sizes.tokens[block as usize] = saturated(part);
         }
         tokens - budget
     }
@@ -418,10 +418,6 @@ impl Anchoring<'_> {
 /// Weights are thousandths of an estimated token.
 const WEIGHT_PER_TOKEN: f64 = 1_000.0;
 
-fn narrow(tokens: u64) -> u32 {
-    u32::try_from(tokens).unwrap_or(u32::MAX)
-}
-
 /// Parts of a whole in proportion to weights, by largest remainder; the earlier of equals gets more. They sum to the whole
 /// unless all weights are 0.
 pub fn apportioned(whole: u64, weights: &[u64]) -> Vec<u64> {
@@ -430,8 +426,8 @@ pub fn apportioned(whole: u64, weights: &[u64]) -> Vec<u64> {
         return vec![0; weights.len()];
     }
     // Dividing numbers of 128 bits takes many times as long, and is hardly ever needed.
-    let narrow = u64::try_from(all).ok();
-    let divided = |weight: u64| match (whole.checked_mul(weight), narrow) {
+    let saturated = u64::try_from(all).ok();
+    let divided = |weight: u64| match (whole.checked_mul(weight), saturated) {
         (Some(scaled), Some(all)) => (scaled / all, u128::from(scaled % all)),
         _ => {
             let scaled = u128::from(whole) * u128::from(weight);

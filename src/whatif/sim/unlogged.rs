@@ -64,7 +64,7 @@ fn summaries(simulator: &Simulator<'_>) -> UnloggedCalls {
     for SummariserCall { before, spent } in
         summariser_calls(simulator.timeline, &simulator.sizes.tokens, slack_s.into())
     {
-        let before = &simulator.timeline.requests[before as usize];
+        let before = simulator.timeline.request(before);
         sum += priced(simulator, 1, (before.model, before.end), spent);
     }
     sum
@@ -84,14 +84,14 @@ pub fn summariser_calls(timeline: &Timeline, tokens: &[u32], slack_s: i64) -> Ve
     let mut logged = logged_summarisers(timeline);
     let mut calls = Vec::new();
     for boundary in &timeline.boundaries {
-        let chain = &timeline.chains[boundary.chain as usize];
+        let chain = timeline.chain(boundary.chain);
         let mut earlier = (chain.requests.start..boundary.request.min(chain.requests.end)).rev();
-        let Some(before) = earlier.find(|&at| timeline.requests[at as usize].context() > 0) else { continue };
+        let Some(before) = earlier.find(|&at| timeline.request(at).context() > 0) else { continue };
         if let Some(left) = logged.get_mut(&chain.session).filter(|left| **left > 0) {
             *left -= 1;
             continue;
         }
-        let context = boundary.pre_tokens.unwrap_or_else(|| timeline.requests[before as usize].context());
+        let context = boundary.pre_tokens.unwrap_or_else(|| timeline.request(before).context());
         // Of one that ends the log nobody knows how late it was: it is taken for one like most, right after the work.
         let is_last = !chain.requests.contains(&boundary.request);
         let is_warm = is_last || is_warm(timeline, boundary.request, slack_s);
@@ -104,8 +104,8 @@ pub fn summariser_calls(timeline: &Timeline, tokens: &[u32], slack_s: i64) -> Ve
 
 /// Whether the cache that the chain's last request left is still alive when this one is made.
 pub fn is_warm(timeline: &Timeline, request: u32, slack_s: i64) -> bool {
-    let this = &timeline.requests[request as usize];
-    let before = &timeline.requests[timeline.chains[this.chain as usize].requests.start as usize..request as usize];
+    let this = timeline.request(request);
+    let before = &timeline.requests[timeline.chain(this.chain).requests.start as usize..request as usize];
     let Some(last) = before.last() else { return false };
     if this.marks.has(Marks::MODEL_CHANGE) || this.start == NO_TIME || last.end == NO_TIME {
         return false;

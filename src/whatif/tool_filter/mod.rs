@@ -104,7 +104,7 @@ impl Filter {
         let prefix = self.prefix(chain);
         match (self.inventory.source, self.params.system_tokens) {
             (DefinitionSource::Inferred, Some(system)) => {
-                let session = timeline.chains[chain as usize].session;
+                let session = timeline.session_of_chain(chain);
                 let project = timeline.sessions[session as usize].project;
                 self.inventory.inferred_sizes(timeline, project, prefix.unwrap_or(0), system)
             }
@@ -123,7 +123,7 @@ impl Filter {
             Predictor::Recency => Box::new(|turns, _| recency(inventory, turns, params.recency_turns)),
             Predictor::CacheSim => Box::new(|turns, _| foreseen(inventory, turns)),
             Predictor::Markov => {
-                let session = timeline.chains[chain as usize].session;
+                let session = timeline.session_of_chain(chain);
                 let start = timeline.sessions[session as usize].ts_first;
                 Box::new(move |turns, _| successions.select(inventory, turns, start, params.top_k))
             }

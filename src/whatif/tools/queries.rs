@@ -24,12 +24,12 @@ pub enum WordKind {
 
 /// Turns of a chain: from one message of a person to the next, tool chains included.
 pub fn turns(timeline: &Timeline, chain: u32) -> Vec<Range<u32>> {
-    let requests = timeline.chains[chain as usize].requests.clone();
+    let requests = timeline.chain(chain).requests.clone();
     let mut turns: Vec<Range<u32>> = Vec::new();
     for request in requests {
-        let number = timeline.requests[request as usize].turn;
+        let number = timeline.request(request).turn;
         match turns.last_mut() {
-            Some(turn) if timeline.requests[turn.start as usize].turn == number => turn.end = request + 1,
+            Some(turn) if timeline.request(turn.start).turn == number => turn.end = request + 1,
             _ => turns.push(request..request + 1),
         }
     }
@@ -58,7 +58,7 @@ impl<'a> Queries<'a> {
 
     /// Words that people wrote right before a request, up to `chars` code points of each text.
     pub fn asked(&self, request: u32, chars: Option<u32>) -> Bag {
-        let inputs = self.timeline.requests[request as usize].inputs.clone();
+        let inputs = self.timeline.request(request).inputs.clone();
         let mut bag = Bag::new();
         for utterance in self.between(inputs) {
             if self.timeline.blocks[utterance.block as usize].kind == BlockKind::Human {
@@ -70,9 +70,9 @@ impl<'a> Queries<'a> {
 
     /// Words of the last `count` texts of a chain before what came in with a request.
     pub fn before(&self, request: u32, count: usize) -> Bag {
-        let request = &self.timeline.requests[request as usize];
-        let first = self.timeline.chains[request.chain as usize].requests.start;
-        let first = self.timeline.requests[first as usize].inputs.start;
+        let request = self.timeline.request(request);
+        let first = self.timeline.chain(request.chain).requests.start;
+        let first = self.timeline.request(first).inputs.start;
         let earlier = self.between(first..request.inputs.start);
         let mut bag = Bag::new();
         for utterance in &earlier[earlier.len().saturating_sub(count)..] {

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::base::numbers::saturated;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::view::{ContextView, ExtraCall, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput};
@@ -136,7 +137,7 @@ impl ToolStage {
     fn append(&mut self, step: &ToolRequest, definitions: &Definitions, request: u32, view: &mut ContextView) {
         let size = |tool: usize| definitions.tokens[tool] - definitions.trimmed[tool];
         let tokens = step.missed.iter().map(|used| size(used.tool as usize)).sum::<u64>();
-        let tokens = u32::try_from(tokens + definitions.framing_tokens).unwrap_or(u32::MAX);
+        let tokens = saturated(tokens + definitions.framing_tokens);
         let item = Item { key: ItemKey::Made(MADE | request), tokens, kept_chars: 0 };
         let after = view.items.last().map(|item| item.key);
         view.items.push(item);

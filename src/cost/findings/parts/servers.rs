@@ -18,11 +18,11 @@ type ServerInProject = (Id, Sym);
 pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
     let (timeline, sheet) = (&evidence.workload.timeline, &evidence.sheet.servers);
     let used = used(timeline, &sheet.resource_tools);
-    let project = |addition: &Addition| timeline.session_of(&timeline.requests[addition.request as usize]).project;
+    let project = |addition: &Addition| timeline.session_of(timeline.request(addition.request)).project;
     let offered = || timeline.added.iter().filter(|addition| addition.what == Added::Server && addition.chars > 0);
     let mut sessions: BTreeMap<ServerInProject, BTreeSet<Id>> = BTreeMap::new();
     for addition in offered() {
-        let session = timeline.session_of(&timeline.requests[addition.request as usize]).id;
+        let session = timeline.session_of(timeline.request(addition.request)).id;
         sessions.entry((project(addition), addition.name)).or_default().insert(session);
     }
     let is_unused = |place: &ServerInProject| {
@@ -57,7 +57,7 @@ fn used(timeline: &Timeline, resource_tools: &[String]) -> BTreeSet<(Id, Option<
     let mut used = BTreeSet::new();
     for call in &timeline.calls {
         let Some(&request) = requests.get(call.asked as usize).filter(|request| **request != NONE) else { continue };
-        let project = timeline.session_of(&timeline.requests[request as usize]).project;
+        let project = timeline.session_of(timeline.request(request)).project;
         let tool = timeline.names.text(call.tool);
         if let Some(server) = mcp_server(tool) {
             used.insert((project, Some(server.to_owned())));

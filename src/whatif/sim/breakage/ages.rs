@@ -44,7 +44,7 @@ pub fn edit_ages(timeline: &Timeline, sheet: &BreakageThresholds) -> EditAges {
 fn age(timeline: &Timeline, edit: &Reference) -> Option<u32> {
     let sources = &timeline.sources[edit.sources.start as usize..edit.sources.end as usize];
     let turn = turn_of(timeline, sources.last()?.block);
-    Some(timeline.requests[edit.request as usize].turn.saturating_sub(turn))
+    Some(timeline.request(edit.request).turn.saturating_sub(turn))
 }
 
 /// The human turn of a block within its chain. Results that came before the person wrote belong to the turn before.
@@ -61,14 +61,14 @@ pub fn rereads(timeline: &Timeline, files: &Files, sheet: &BreakageThresholds) -
     let mut found = Rereads { compactions: 0, compactions_with_one: 0, reads: 0, reads_again: 0, elsewhere };
     let mut is_after = vec![false; timeline.calls.len()];
     for (place, boundary) in timeline.boundaries.iter().enumerate() {
-        let requests = &timeline.chains[boundary.chain as usize].requests;
+        let requests = &timeline.chain(boundary.chain).requests;
         if boundary.request >= requests.end {
             continue; // nothing was asked after it
         }
         let next = timeline.boundaries[place + 1..].iter().filter(|later| later.chain == boundary.chain);
         let end = next.map(|later| later.request).filter(|&later| later > boundary.request).min();
         let calls = (boundary.request..end.unwrap_or(requests.end)).flat_map(|request| calls_of(timeline, request));
-        let old = timeline.requests[boundary.request as usize].inputs.start;
+        let old = timeline.request(boundary.request).inputs.start;
         let mut again = 0;
         for call in calls.take(sheet.report.calls_after) {
             is_after[call] = true;

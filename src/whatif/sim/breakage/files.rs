@@ -15,7 +15,7 @@ pub fn request_of(timeline: &Timeline, block: u32) -> u32 {
 
 /// The calls that a request answered with, as indices into [`Timeline::calls`].
 pub fn calls_of(timeline: &Timeline, request: u32) -> Range<usize> {
-    let outputs = &timeline.requests[request as usize].outputs;
+    let outputs = &timeline.request(request).outputs;
     let start = timeline.calls.partition_point(|call| call.asked < outputs.start);
     start..start + timeline.calls[start..].iter().take_while(|call| call.asked < outputs.end).count()
 }
@@ -63,7 +63,7 @@ impl Files {
     fn link(&mut self, timeline: &Timeline) {
         let mut newest: IdMap<(Id, u32), (u32, u32)> = IdMap::default();
         for request in 0..u32::try_from(timeline.requests.len()).expect("fewer than 2^32 requests") {
-            let chain = timeline.requests[request as usize].chain;
+            let chain = timeline.request(request).chain;
             let calls = calls_of(timeline, request);
             for index in calls.clone() {
                 let known = newest.get(&(timeline.calls[index].path, chain)).copied();

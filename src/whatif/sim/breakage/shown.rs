@@ -12,24 +12,24 @@ pub struct ShownBlocks(Vec<Range<u32>>);
 impl ShownBlocks {
     /// What `request` was sent.
     pub fn to(timeline: &Timeline, request: u32) -> Self {
-        Self::until(timeline, request, timeline.requests[request as usize].inputs.end)
+        Self::until(timeline, request, timeline.request(request).inputs.end)
     }
 
     /// What `request` was sent, and what it answered.
     pub fn after(timeline: &Timeline, request: u32) -> Self {
-        Self::until(timeline, request, timeline.requests[request as usize].outputs.end)
+        Self::until(timeline, request, timeline.request(request).outputs.end)
     }
 
     fn until(timeline: &Timeline, mut request: u32, mut end: u32) -> Self {
         let mut ranges = Vec::new();
         loop {
-            let segment = &timeline.segments[timeline.requests[request as usize].segment as usize];
-            ranges.push(timeline.requests[segment.requests.start as usize].inputs.start..end);
+            let segment = &timeline.segments[timeline.request(request).segment as usize];
+            ranges.push(timeline.request(segment.requests.start).inputs.start..end);
             if segment.after == NONE {
                 return Self(ranges);
             }
             request = segment.after;
-            end = timeline.requests[request as usize].outputs.end;
+            end = timeline.request(request).outputs.end;
         }
     }
 

@@ -36,7 +36,7 @@ fn count(
     requests: u64,
     sheet: &BreakageThresholds,
 ) -> ClassCount {
-    let session = |event: &&Break| timeline.chains[timeline.requests[event.request as usize].chain as usize].session;
+    let session = |event: &&Break| timeline.session_of_chain(timeline.request(event.request).chain);
     let sessions: BTreeSet<u32> = events.iter().map(session).collect();
     ClassCount {
         class,
@@ -104,7 +104,7 @@ fn natural_rereads(detectors: &Detectors<'_>, timeline: &Timeline) -> Share {
 }
 
 fn example(timeline: &Timeline, event: &Break) -> BreakExample {
-    let request = &timeline.requests[event.request as usize];
+    let request = timeline.request(event.request);
     let call = timeline.calls.get(event.call as usize);
     let block = call.map_or(request.outputs.start, |call| call.asked);
     BreakExample {

@@ -2,11 +2,11 @@
 //! later sessions.
 
 use crate::base::error::Result;
-use crate::commands::responses::Responses;
 use crate::report::numbers::{percent, thousands};
 use crate::rules::prefetching::{Fetched, is_on};
 use crate::rules::proposal::{Proposal, proposed};
 use crate::rules::r6_cost_models;
+use crate::rules::responses::Responses;
 use crate::settings::finding::{Finding, Verdict};
 use crate::settings::{SettingsFile, View};
 

@@ -6,15 +6,13 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::Result;
-use crate::commands::responses::{Responses, Wanted};
-use crate::commands::tune::gate::ProposalGate;
 use crate::frames::input::Input;
+use crate::rules::gate::ProposalGate;
 use crate::rules::proposal::proposed;
+use crate::rules::responses::Responses;
 use crate::rules::{p3_data, statistics};
 use crate::settings::finding::{Effect, Finding, Verdict};
 use crate::settings::{Settings, SettingsFile};
-use crate::shell::arguments::InputArgs;
-use crate::shell::context::Context;
 
 /// What the replay says of one proposal.
 #[derive(Serialize, Deserialize)]
@@ -23,32 +21,21 @@ struct ProfileVerdict {
     effect: Option<Effect>,
 }
 
-/// Replays the profiles among the findings over the latest logs with their endpoints; what brings nothing is held.
+/// Replays the profiles among the findings over the latest logs with their endpoints, which `read` reads again; what brings
+/// nothing is held.
 ///
 /// # Errors
 /// If these logs cannot be read again.
 pub fn gate(
     file: &SettingsFile,
     settings: &Settings,
-    wanted: &Wanted<'_>,
     input: &mut Input,
     mut findings: Vec<Finding>,
-    context: &mut Context<'_>,
+    read: impl FnOnce(Vec<PathBuf>) -> Result<Responses>,
 ) -> Result<Vec<Finding>> {
-    let is_profile = |finding: &Finding| finding.rule == p3_data::RULE.id && proposed(finding).is_some();
-    let is_format = |finding: &&Finding| {
-        is_profile(finding) && proposed(finding).is_some_and(|delta| delta.key.leaf() == Some("preferred_format"))
-    };
     let with_format: BTreeSet<String> =
-        findings.iter().filter(is_format).map(|finding| finding.subject.clone()).collect();
-    for finding in findings.iter_mut().filter(|finding| is_profile(finding)) {
-        let why = match (with_format.contains(&finding.subject), input.listing.stdin) {
-            (false, _) => "a profile without a format does nothing",
-            (true, true) => "standard input cannot be replayed",
-            (true, false) => continue,
-        };
-        finding.verdict = Verdict::Hold(format!("no effect: {why}"));
-    }
+        findings.iter().filter(|finding| is_format(finding)).map(|finding| finding.subject.clone()).collect();
+    hold_what_cannot_be_replayed(&mut findings, &with_format, input.listing.stdin);
     let (mut profiles, others): (Vec<Finding>, Vec<Finding>) = findings.into_iter().partition(is_profile);
     if profiles.is_empty() {
         return Ok(others);
@@ -61,9 +48,7 @@ pub fn gate(
                 Some("not replayed: the logs with its endpoint are gone, or too large to be read once more".to_owned());
             return Ok(profiles.iter().map(|_| ProfileVerdict { held: held.clone(), effect: None }).collect());
         }
-        let args = InputArgs { input_dir, project: None, lake: None, no_lake: true, ..wanted.input.clone() };
-        let wanted = Wanted { input: &args, window: wanted.window.clone(), ..*wanted };
-        let responses = Responses::from_logs(&wanted, context)?;
+        let responses = read(input_dir)?;
         let (_, found) = ProposalGate::pass(file, settings, &responses, &responses.log, profiles.clone())?;
         Ok(found.into_iter().map(ProfileVerdict::of).collect())
     })?;
@@ -74,6 +59,25 @@ pub fn gate(
         }
     }
     Ok(others.into_iter().chain(profiles).collect())
+}
+
+fn is_profile(finding: &Finding) -> bool {
+    finding.rule == p3_data::RULE.id && proposed(finding).is_some()
+}
+
+fn is_format(finding: &Finding) -> bool {
+    is_profile(finding) && proposed(finding).is_some_and(|delta| delta.key.leaf() == Some("preferred_format"))
+}
+
+fn hold_what_cannot_be_replayed(findings: &mut [Finding], with_format: &BTreeSet<String>, is_stdin: bool) {
+    for finding in findings.iter_mut().filter(|finding| is_profile(finding)) {
+        let why = match (with_format.contains(&finding.subject), is_stdin) {
+            (false, _) => "a profile without a format does nothing",
+            (true, true) => "standard input cannot be replayed",
+            (true, false) => continue,
+        };
+        finding.verdict = Verdict::Hold(format!("no effect: {why}"));
+    }
 }
 
 impl ProfileVerdict {

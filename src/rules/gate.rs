@@ -10,12 +10,13 @@ use toml_edit::Value;
 use crate::base::bootstrap::{Resampling, TAIL, sum_interval};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
-use crate::commands::responses::{Laid, Responses};
+use crate::replay::laid::Laid;
 use crate::replay::reach::Reach;
 use crate::replay::savings::{SavedBySession, shares, total};
 use crate::replay::{EffectsBaseline, Present, Scenario};
 use crate::report::numbers::thousands;
 use crate::rules::proposal::proposed;
+use crate::rules::responses::Responses;
 use crate::rules::tool_keys::hidden;
 use crate::rules::{r6_cost_models, r7_speculation, statistics};
 use crate::settings::annotations::Annotations;
@@ -77,8 +78,8 @@ impl ProposalGate {
             let grounds = grounds(&laid, &places, now);
             let (findings, groups) = (&findings, groups.clone());
             let (annotations, laid, grounds) = (&responses.annotations, &laid, &grounds);
-            let mut bench = ProposalReplay { file, annotations, laid, places, grounds, sessions, findings, groups };
-            bench.judge(&resampling)
+            let bench = ProposalReplay { file, annotations, laid, places, grounds, sessions, findings, groups };
+            Round::first(bench)?.judged(&resampling)
         })?;
         let ProposalEffects { present: [present, in_host], effects, intervals, alone, whole, fates, idle } = judged;
         let baseline = present.baseline;
@@ -220,66 +221,6 @@ impl ProposalReplay<'_> {
         Ok(self.effects(self.grounds, &[self.with(made)?]).pop().flatten())
     }
 
-    fn judge(&mut self, resampling: &Resampling) -> Result<ProposalEffects> {
-        // All together go along: mostly nothing loses, and then that is the whole.
-        let every: Vec<usize> = (0..self.groups.len()).collect();
-        let mut cells = every.par_iter().map(|&group| self.with(&[group])).collect::<Result<Vec<_>>>()?;
-        cells.push(self.with(&every)?);
-        let mut effects = self.effects(self.grounds, &cells);
-        let mut together = effects.pop().flatten();
-        let (whole, by_themselves) = (self.groups.clone(), effects.clone());
-        let (mut held, mut made): (Vec<usize>, Vec<usize>) =
-            every.iter().partition(|&&group| lost(&effects[group]).is_some());
-        if !held.is_empty() {
-            together = self.together(&made)?;
-        }
-        self.add_what_gains_beside(&mut made, &mut held, &mut together, &mut effects)?;
-        let mut fates = vec![SubjectFate::Made; self.groups.len()];
-        for &group in &held {
-            fates[group] = lost(&effects[group]).map_or(SubjectFate::Made, SubjectFate::Loses);
-        }
-        let idle = self.reduce(&made, &effects)?;
-        made.retain(|&group| !self.groups[group].is_empty());
-        // Of some groups a part is left.
-        let (parts, same): (Vec<usize>, Vec<usize>) =
-            made.iter().partition(|&&group| self.groups[group] != whole[group]);
-        let mut alone = effects.clone();
-        same.into_iter().for_each(|group| alone[group].clone_from(&by_themselves[group]));
-        let cells = parts.par_iter().map(|&group| self.with(&[group])).collect::<Result<Vec<_>>>()?;
-        for (group, effect) in parts.into_iter().zip(self.effects(self.grounds, &cells)) {
-            alone[group] = effect;
-        }
-        let mut lasts = self.drop_needless(&mut made, &alone, &mut fates)?;
-        together = self.together(&made)?;
-        let mut intervals = vec![None; self.groups.len()];
-        // Without what may be chance the others have other shares.
-        loop {
-            let firsts: Vec<SavedInBoth> = made.iter().map(|&group| alone[group].clone().unwrap_or_default()).collect();
-            let shares = shared(&firsts, &lasts, &together.clone().unwrap_or_default());
-            for (&group, share) in made.iter().zip(shares) {
-                effects[group] = alone[group].is_some().then_some(share);
-            }
-            let interval_of = |&group: &usize| interval(effects[group].as_ref()?, self.sessions, resampling);
-            let ends: Vec<Option<(f64, f64)>> = made.par_iter().map(interval_of).collect();
-            made.iter().zip(ends).for_each(|(&group, ends)| intervals[group] = ends);
-            let is_chance =
-                |&group: &usize| effects[group].is_some() && intervals[group].is_none_or(|(lower, _)| lower <= 0.0);
-            let (chance, rest): (Vec<usize>, Vec<usize>) = made.iter().partition(|group| is_chance(group));
-            if chance.is_empty() {
-                break;
-            }
-            chance.into_iter().for_each(|group| fates[group] = SubjectFate::Chance);
-            made = rest;
-            lasts = self.lasts(&made)?;
-            together = self.together(&made)?;
-        }
-        let interval_of =
-            |&group: &usize| intervals[group].or_else(|| interval(effects[group].as_ref()?, self.sessions, resampling));
-        let intervals = every.par_iter().map(interval_of).collect();
-        let present = self.grounds.each_ref().map(EffectsBaseline::present);
-        Ok(ProposalEffects { present, effects, intervals, alone, whole: together.unwrap_or_default(), fates, idle })
-    }
-
     /// Takes the keys out of the groups that make no difference beside the others: what is built in says the same, or a
     /// larger value of another key decides. Those that save most by themselves are tried last.
     fn reduce(&mut self, made: &[usize], effects: &[Option<SavedInBoth>]) -> Result<BTreeSet<usize>> {
@@ -304,33 +245,6 @@ impl ProposalReplay<'_> {
         Ok(idle)
     }
 
-    /// Moves what loses alone and gains beside the others, the best first.
-    fn add_what_gains_beside(
-        &self,
-        made: &mut Vec<usize>,
-        held: &mut Vec<usize>,
-        together: &mut Option<SavedInBoth>,
-        effects: &mut [Option<SavedInBoth>],
-    ) -> Result<()> {
-        let mut has_grown = !made.is_empty();
-        while has_grown {
-            let beside = |&group: &usize| self.with(&[&made[..], &[group]].concat());
-            let cells = held.par_iter().map(beside).collect::<Result<Vec<_>>>()?;
-            let mut beside = self.effects(self.grounds, &cells);
-            for (&group, effect) in held.iter().zip(&beside) {
-                effects[group] = Some(less(effect, together));
-            }
-            let best = (0..held.len()).max_by(|&a, &b| least(&effects[held[a]]).total_cmp(&least(&effects[held[b]])));
-            let best = best.filter(|&at| lost(&effects[held[at]]).is_none());
-            has_grown = best.is_some();
-            if let Some(at) = best {
-                *together = beside.swap_remove(at);
-                made.push(held.remove(at));
-            }
-        }
-        Ok(())
-    }
-
     /// What each does as the last one.
     fn lasts(&self, made: &[usize]) -> Result<Vec<SavedInBoth>> {
         let without =
@@ -340,22 +254,143 @@ impl ProposalReplay<'_> {
         Ok(last.into_iter().map(|pair| pair.unwrap_or_default().map(negated)).collect())
     }
 
+    /// Configurations with the proposals of one group each.
+    fn each(&self, groups: &[usize]) -> Result<Vec<Settings>> {
+        groups.par_iter().map(|&group| self.with(&[group])).collect()
+    }
+}
+
+/// How all proposals stand.
+struct Round<'b> {
+    bench: ProposalReplay<'b>,
+    /// Groups that are made, and those that lose.
+    made: Vec<usize>,
+    held: Vec<usize>,
+    /// What is made saves together.
+    together: Option<SavedInBoth>,
+    /// By group, of what is held beside what is made; in the end of what is made its share.
+    effects: Vec<Option<SavedInBoth>>,
+    alone: Vec<Option<SavedInBoth>>,
+    intervals: Vec<Option<(f64, f64)>>,
+    fates: Vec<SubjectFate>,
+}
+
+impl<'b> Round<'b> {
+    /// Every proposal by itself; what loses nothing is made.
+    fn first(bench: ProposalReplay<'b>) -> Result<Self> {
+        // All together go along: mostly nothing loses, and then that is the whole.
+        let every: Vec<usize> = (0..bench.groups.len()).collect();
+        let mut cells = bench.each(&every)?;
+        cells.push(bench.with(&every)?);
+        let mut effects = bench.effects(bench.grounds, &cells);
+        let mut together = effects.pop().flatten();
+        let (held, made): (Vec<usize>, Vec<usize>) = every.iter().partition(|&&group| lost(&effects[group]).is_some());
+        if !held.is_empty() {
+            together = bench.together(&made)?;
+        }
+        let (alone, intervals) = (effects.clone(), vec![None; every.len()]);
+        let fates = vec![SubjectFate::Made; every.len()];
+        Ok(Self { bench, made, held, together, effects, alone, intervals, fates })
+    }
+
+    /// What becomes of all of them.
+    fn judged(mut self, resampling: &Resampling) -> Result<ProposalEffects> {
+        let idle = self.settle()?;
+        self.without_chance(resampling)?;
+        let Self { bench, together, effects, alone, intervals, fates, .. } = self;
+        let known_or_new = |(known, effect): (&Option<(f64, f64)>, &Option<SavedInBoth>)| {
+            known.or_else(|| interval(effect.as_ref()?, bench.sessions, resampling))
+        };
+        let intervals = intervals.par_iter().zip(&effects).map(known_or_new).collect();
+        let present = bench.grounds.each_ref().map(EffectsBaseline::present);
+        Ok(ProposalEffects { present, effects, intervals, alone, whole: together.unwrap_or_default(), fates, idle })
+    }
+
+    /// Makes also what gains beside the others, and takes out the keys that say nothing beside them: tells which.
+    fn settle(&mut self) -> Result<BTreeSet<usize>> {
+        self.add_what_gains_beside()?;
+        for &group in &self.held {
+            self.fates[group] = lost(&self.effects[group]).map_or(SubjectFate::Made, SubjectFate::Loses);
+            self.alone[group].clone_from(&self.effects[group]);
+        }
+        let whole = self.bench.groups.clone();
+        let idle = self.bench.reduce(&self.made, &self.effects)?;
+        self.made.retain(|&group| !self.bench.groups[group].is_empty());
+        // Of some groups a part is left.
+        let parts: Vec<usize> =
+            self.made.iter().copied().filter(|&group| self.bench.groups[group] != whole[group]).collect();
+        let cells = self.bench.each(&parts)?;
+        for (group, effect) in parts.into_iter().zip(self.bench.effects(self.bench.grounds, &cells)) {
+            self.alone[group] = effect;
+        }
+        Ok(idle)
+    }
+
+    /// Makes what loses alone and gains beside the others, the best first.
+    fn add_what_gains_beside(&mut self) -> Result<()> {
+        let mut has_grown = !self.made.is_empty();
+        while has_grown {
+            let beside = |&group: &usize| self.bench.with(&[&self.made[..], &[group]].concat());
+            let cells = self.held.par_iter().map(beside).collect::<Result<Vec<_>>>()?;
+            let mut beside = self.bench.effects(self.bench.grounds, &cells);
+            for (&group, effect) in self.held.iter().zip(&beside) {
+                self.effects[group] = Some(less(effect, &self.together));
+            }
+            let least_of = |&at: &usize| least(&self.effects[self.held[at]]);
+            let best = (0..self.held.len()).max_by(|a, b| least_of(a).total_cmp(&least_of(b)));
+            let best = best.filter(|&at| lost(&self.effects[self.held[at]]).is_none());
+            has_grown = best.is_some();
+            if let Some(at) = best {
+                self.together = beside.swap_remove(at);
+                self.made.push(self.held.remove(at));
+            }
+        }
+        Ok(())
+    }
+
     /// Takes out what the others do as well without it: one after the other, first what saves least by itself. Tells what
     /// the others do, each as the last one.
-    fn drop_needless(
-        &self,
-        made: &mut Vec<usize>,
-        alone: &[Option<SavedInBoth>],
-        fates: &mut [SubjectFate],
-    ) -> Result<Vec<SavedInBoth>> {
+    fn without_needless(&mut self) -> Result<Vec<SavedInBoth>> {
         loop {
-            let lasts = self.lasts(made)?;
+            let (made, alone, lasts) = (&self.made, &self.alone, self.bench.lasts(&self.made)?);
             let gains = |place: &usize| lasts[*place].iter().any(|effect| total(effect) > TOKENS_MIN);
             let needless = (0..made.len()).filter(|place| alone[made[*place]].is_some() && !gains(place));
             let least_of = |place: &usize| least(&alone[made[*place]]);
             let Some(place) = needless.min_by(|a, b| least_of(a).total_cmp(&least_of(b))) else { return Ok(lasts) };
-            fates[made.remove(place)] = SubjectFate::Needless;
+            self.fates[self.made.remove(place)] = SubjectFate::Needless;
         }
+    }
+
+    /// Takes out what may be chance until nothing is: without it the others have other shares.
+    fn without_chance(&mut self, resampling: &Resampling) -> Result<()> {
+        let mut lasts = self.without_needless()?;
+        loop {
+            self.together = self.bench.together(&self.made)?;
+            self.share_out(&lasts, resampling);
+            let is_chance = |&&group: &&usize| {
+                self.effects[group].is_some() && self.intervals[group].is_none_or(|(lower, _)| lower <= 0.0)
+            };
+            let (chance, rest): (Vec<usize>, Vec<usize>) = self.made.iter().partition(is_chance);
+            if chance.is_empty() {
+                return Ok(());
+            }
+            chance.into_iter().for_each(|group| self.fates[group] = SubjectFate::Chance);
+            self.made = rest;
+            lasts = self.bench.lasts(&self.made)?;
+        }
+    }
+
+    /// Gives what is made its share in the whole, with its interval.
+    fn share_out(&mut self, lasts: &[SavedInBoth], resampling: &Resampling) {
+        let firsts: Vec<SavedInBoth> =
+            self.made.iter().map(|&group| self.alone[group].clone().unwrap_or_default()).collect();
+        let shares = shared(&firsts, lasts, &self.together.clone().unwrap_or_default());
+        for (&group, share) in self.made.iter().zip(shares) {
+            self.effects[group] = self.alone[group].is_some().then_some(share);
+        }
+        let interval_of = |&group: &usize| interval(self.effects[group].as_ref()?, self.bench.sessions, resampling);
+        let ends: Vec<Option<(f64, f64)>> = self.made.par_iter().map(interval_of).collect();
+        self.made.iter().zip(ends).for_each(|(&group, ends)| self.intervals[group] = ends);
     }
 }
 

@@ -1,0 +1,188 @@
+//! What Claude Code could be set to, tried on the logs and judged: what is proposed, what that does as one configuration,
+//! and the settings with it.
+
+use crate::logs::trace::Millis;
+use crate::rules::Data;
+use crate::settings::claude::reach;
+use crate::whatif::client::LeverPart;
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::base::error::Result;
+use crate::base::id::Id;
+use crate::base::key_path::KeyPath;
+use crate::base::names::mcp_server;
+use crate::base::visible::Shown as _;
+use crate::frames::input::Input;
+use crate::logs::timeline::requests::{Marks, Timeline};
+use crate::logs::trace::Place;
+use crate::rules::claude::{SettingsFacts, Uses, judge_all};
+use crate::rules::proposal::proposed;
+use crate::rules::{claude, effects, report, statistics};
+use crate::settings::claude::file::ClaudeFile;
+use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers};
+use crate::settings::claude::levers::{Levers, SettingsScope};
+use crate::settings::entries::{BillForecast, Journal, SettingsReach};
+use crate::settings::finding::{Finding, Verdict};
+use crate::settings::unified_diff;
+use crate::whatif::chosen::PolicyConfigs;
+use crate::whatif::client::thresholds::{ClientThresholds, Versions};
+use crate::whatif::client::{LeverStudy, LeverTrials, OwnSettings};
+use crate::whatif::workload::{Workload, oracle};
+
+/// Which settings are asked about.
+pub struct AskedSettings<'a> {
+    /// Whose they are.
+    pub scope: SettingsScope,
+    /// Where settings are.
+    pub places: &'a ClaudePlaces,
+    /// What is set.
+    pub layers: SettingsLayers,
+    /// The projects that they reach; none: all.
+    pub projects: Option<BTreeSet<Id>>,
+    /// The client versions of the last weeks.
+    pub clients: Versions,
+}
+
+/// What was found, and what it comes to.
+pub struct SettingsStudy {
+    /// Whose settings.
+    pub scope: SettingsScope,
+    /// Which sessions they reach.
+    pub reach: SettingsReach,
+    /// The settings as they are.
+    pub layers: SettingsLayers,
+    /// What was tried, with what came of it.
+    pub study: LeverStudy,
+    /// What the rules say.
+    pub findings: Vec<Finding>,
+    /// What all that is proposed does as one configuration, if it is more than one change.
+    pub together: Option<BillForecast>,
+    /// The settings with what is proposed.
+    pub text: String,
+    /// The same as a diff.
+    pub diff: String,
+}
+
+impl SettingsStudy {
+    /// Tries every lever on the requests of a timeline and judges what came of it. What the journal tells of earlier
+    /// changes of the same reach is left out where forecasts are held against what came.
+    ///
+    /// # Errors
+    /// If a data file, the servers of the project or the settings do not fit.
+    pub fn of(
+        asked: AskedSettings<'_>,
+        timeline: Timeline,
+        input: &Input,
+        (reach, journal): (SettingsReach, &Journal),
+    ) -> Result<Self> {
+        let AskedSettings { scope, places, layers, projects, clients } = asked;
+        let projects = projects.as_ref();
+        let uses = uses(&timeline, projects, servers(scope, places)?);
+        let workload = Workload::new(timeline, None, &input.data, false, true)?;
+        let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
+        let simulator = input.pool.install(|| workload.with_answers(&cache));
+        let levers = Levers::load(&input.data)?;
+        let standing = claude::standing(&layers, &levers)?;
+        let trials =
+            input.pool.install(|| LeverTrials::new(&simulator, &workload, &input.data, projects, &standing))?;
+        let study =
+            LeverStudy { versions: clients, own: own(scope, places, &levers), ..input.pool.install(|| trials.study()) };
+        let resampling = &workload.cells.resampling;
+        let facts = SettingsFacts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
+        let mut findings = judge_all(&facts, &input.data)?;
+        hold_broken(&mut findings, &study, &input.data, &claude::effects::changed(journal, reach))?;
+        let together = input
+            .pool
+            .install(|| claude::settle(&facts, &mut findings, &input.data, |settings| trials.together(settings)))?;
+        let together = together.filter(|together| !hold_what_the_best_does_alone(&mut findings, together));
+        let text = with_proposed(&layers, &findings)?;
+        let diff = unified_diff(&layers.file.text, &text, &layers.file.path.shown());
+        Ok(Self { scope, reach, layers, study, findings, together, text, diff })
+    }
+}
+
+/// Holds what is proposed where forecasts of the past did not come true.
+fn hold_broken(
+    findings: &mut [Finding],
+    study: &LeverStudy,
+    data: &Data,
+    changed: &[(Millis, LeverPart)],
+) -> Result<()> {
+    let (numbers, promised) = (statistics::numbers(data)?.backtest, statistics::effects(data)?);
+    let earlier = ClientThresholds::load(data)?.split.earlier_percent;
+    let attempts = claude::effects::attempts(study, earlier, &numbers, &promised, changed);
+    effects::hold_broken(findings, &effects::rows(&attempts, &numbers, &promised));
+    Ok(())
+}
+
+/// The settings with what is proposed.
+fn with_proposed(layers: &SettingsLayers, findings: &[Finding]) -> Result<String> {
+    let changes: Vec<(KeyPath, Value)> =
+        findings.iter().filter_map(proposed).map(|delta| (delta.key.clone(), report::plain(&delta.to))).collect();
+    layers.file.with(changes.iter().map(|(key, value)| (key, value)))
+}
+
+/// Where several settings together save less than the best of them, only that one is proposed; says whether it is so.
+fn hold_what_the_best_does_alone(all: &mut [Finding], together: &BillForecast) -> bool {
+    let of_bill = |finding: &Finding| {
+        proposed(finding).and(finding.forecast.as_ref()).map_or(f64::INFINITY, |forecast| forecast.of_bill)
+    };
+    let Some(best) = (0..all.len()).min_by(|&a, &b| of_bill(&all[a]).total_cmp(&of_bill(&all[b]))) else {
+        return false;
+    };
+    if of_bill(&all[best]) >= together.of_bill {
+        return false;
+    }
+    let subject = all[best].subject.clone();
+    for (place, finding) in all.iter_mut().enumerate() {
+        if place != best && of_bill(finding).is_finite() {
+            let reason = format!("together with {subject} it saves less than that alone");
+            finding.verdict = Verdict::Hold(reason);
+        }
+    }
+    true
+}
+
+/// What the current project sets itself, where a file for all projects is asked about.
+fn own(scope: SettingsScope, places: &ClaudePlaces, levers: &Levers) -> Option<OwnSettings> {
+    let layers = SettingsLayers::of_project(places).filter(|_| scope == SettingsScope::User);
+    // The client leaves a broken file out.
+    let settings = claude::standing(&layers?, levers).unwrap_or_default();
+    let project = places.project.as_deref().filter(|_| !settings.is_empty())?;
+    Some(OwnSettings { project: reach::project_id(project), settings })
+}
+
+/// The servers of the project's `.mcp.json`; none where no project is asked about.
+fn servers(scope: SettingsScope, places: &ClaudePlaces) -> Result<Option<Vec<String>>> {
+    let Some(project) = places.project.as_ref().filter(|_| scope != SettingsScope::User) else { return Ok(None) };
+    let listed = ClaudeFile::load(&project.join(".mcp.json"))?.get(&KeyPath::from(["mcpServers"]))?;
+    let names = listed.as_ref().and_then(Value::as_object).map(|servers| servers.keys().cloned().collect());
+    Ok(Some(names.unwrap_or_default()))
+}
+
+fn uses(timeline: &Timeline, projects: Option<&BTreeSet<Id>>, servers: Option<Vec<String>>) -> Uses {
+    let mut uses = Uses { servers, ..Uses::default() };
+    let is_asked =
+        |session: u32| projects.is_none_or(|asked| asked.contains(&timeline.sessions[session as usize].project));
+    // The texts of skills that are sent again after a compaction; nothing says in which session.
+    uses.skills = timeline.skipped.get("attachment:invoked_skills").copied().unwrap_or_default();
+    for (_, request) in timeline.counted() {
+        let chain = timeline.chain(request.chain);
+        if !is_asked(chain.session) {
+            continue;
+        }
+        uses.skills += u64::from(request.marks.has(Marks::SKILL));
+        if chain.place != Place::Main {
+            *uses.subagent_models.entry(timeline.names.text(request.model).to_owned()).or_default() += 1;
+        }
+        let calls = timeline.blocks[request.outputs.start as usize..request.outputs.end as usize].iter();
+        for call in calls.filter_map(|block| timeline.calls.get(block.call as usize)) {
+            if let Some(server) = mcp_server(timeline.names.text(call.tool)) {
+                *uses.server_calls.entry(server.to_owned()).or_default() += 1;
+            }
+        }
+    }
+    uses
+}
