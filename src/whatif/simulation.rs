@@ -70,7 +70,7 @@ impl<'w> Simulation<'w> {
         let against = bill::compare(&simulator, &blind, |_| true);
         let accuracy = SimulationAccuracy {
             wape_read: against.wape(),
-            exact_share: against.warm_tool_turns.value(),
+            exact_share: against.warm_tool_turns.share(),
             bias: against.bias(),
             cost_error: against.cost_error(),
             cost_bar: workload.bars.cost / 100.0,

@@ -93,7 +93,7 @@ fn trimmed(
         name: name.to_owned(),
         elsewhere: None,
         outcome,
-        cached: sides(finished, finished.baseline, cached, finished.simulation.accuracy.cost_error),
+        cached: sides(finished, finished.baseline, cached, finished.simulation.accuracy.cost_error.size()),
         spent: cached.spent(),
         edits,
         uncached: sides(finished, &finished.uncached.0, uncached, 0.0),
@@ -104,7 +104,7 @@ fn trimmed(
 fn sides(finished: &Finished<'_>, baseline: &SimulatedRun, policy: &SimulatedRun, error: f64) -> TrimCosts {
     let Simulation { simulator, workload, .. } = finished.simulation;
     let compared = CostComparison::new(simulator, baseline, policy, &workload.cells);
-    let error = error.abs().max(workload.winner_percent_min / 100.0);
+    let error = error.max(workload.winner_percent_min / 100.0);
     TrimCosts { baseline: compared.before, policy: compared.after.cost, verdict: compared.verdict(error) }
 }
 

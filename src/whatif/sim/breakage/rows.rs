@@ -180,8 +180,8 @@ pub struct RiskRow {
     pub at_risk: Share,
     /// The share measured on the reference corpus (policies.md 1.7), in percent.
     pub expected_percent: f64,
-    /// Whether the share lies within the tolerance of the bar.
-    pub is_met: bool,
+    /// Whether the share lies within the tolerance of the bar; none without edits.
+    pub is_met: Option<bool>,
 }
 
 /// Ages of the newest verbatim sources of edits.
