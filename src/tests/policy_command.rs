@@ -278,6 +278,8 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
         ("compaction", &["--set", "window=-1"], &["window", "-1"]),
         ("compaction", &["--set", "window=large"], &["window", "large"]),
         ("compaction", &["--set", "window=1000"], &["window", "reserve_output"]),
+        ("compaction", &["--set", "window=33000"], &["reserve_output 32000 (the most that was observed)", "33000"]),
+        ("compaction", &["--set", "mode=pct", "--set", "compact_at_pct=0.0000001"], &["compact_at_pct", "no token"]),
         ("compaction", &["--set", "mode=guess"], &["guess", "claude-code", "pct"]),
         ("compaction", &["--tier", "nano"], &["nano", "micro"]),
         ("history-trim", &["--set", "cut=middle"], &["middle", "head_tail"]),
@@ -451,7 +453,7 @@ fn a_model_without_a_price_has_tokens_and_no_dollars_beside_those_of_the_others_
     let beside = out.lines().find(|line| line.contains("without a price")).unwrap();
     assert!(beside.contains("requests to aurora-7-preview"), "{beside}");
     // Side by side rows say it as well, once.
-    for more in [&["all"][..], &["compaction", "--sweep", "window=45000,50000"]] {
+    for more in [&["all"][..], &["compaction", "--sweep", "window=46000,50000"]] {
         let out = home.run(&[&["what-if"], more].concat()).out;
         let beside: Vec<&str> =
             out.lines().filter(|line| line.starts_with("without a price, and in no dollars")).collect();
