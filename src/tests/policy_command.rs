@@ -1018,6 +1018,28 @@ fn a_stack_acts_in_one_order_and_tells_what_its_parts_do_to_each_other() {
     assert_eq!(three["params"].as_object().unwrap().len(), 4);
 }
 
+/// The cache prices every policy, so what was set about it is said wherever it does.
+#[test]
+fn what_is_set_about_the_cache_stands_in_reports_that_it_prices() {
+    let home = home();
+    let more = [&set(&SHORT_HISTORY)[..], &["--set", "prompt-cache.layout=none"]].concat();
+    let params = report(&home, "history-trim", &more)["params"].clone();
+    let [cache, trim] = ["prompt-cache", "history-trim"].map(|policy| &params[policy]);
+    assert_eq!(
+        (&cache["layout"], &cache["ttl"], &trim["keep_recent_exchanges"]),
+        (&json!("none"), &json!("observed"), &json!(2))
+    );
+    let basis = |policy: &str, more: &[&str]| {
+        let out = home.out_at_width(&words(policy, more), 300);
+        out.lines().find(|line| line.contains("basis: ")).unwrap().to_owned()
+    };
+    let told = basis("history-trim", &more);
+    assert!(told.contains(", both sides with prompt-cache.layout=none; the simulated log is "), "{told}");
+    assert!(!basis("history-trim", &set(&SHORT_HISTORY)).contains("both sides"));
+    assert!(!basis("prompt-cache", &["--set", "layout=none"]).contains("both sides"), "it is what was asked about");
+    assert_eq!(report(&home, "arg-check", &[])["params"]["arg-check"]["coerce"], true);
+}
+
 /// One file read again and again, between answers about it and other calls.
 fn home_with_repeats() -> Home {
     let home = Home::new();

@@ -73,7 +73,7 @@ pub fn report(input: &Input, workload: &Workload, configs: &PolicyConfigs, tools
         if nothing_else { PIPED } else { "it changes no context; it says which calls would not have run" };
     Ok(PolicyReport {
         policy: Policy::ArgCheck.into_str().into(),
-        params: sheet.settings()?,
+        params: json!({ "arg-check": sheet.settings()? }),
         details: std::iter::once(("arg-check".to_owned(), details)).collect(),
         headline: (found.calls() > 0).then(|| headline(&found)),
         summary: summary(&found),

@@ -44,6 +44,8 @@ pub struct PolicyReport {
     pub policy: String,
     /// How it was set.
     pub params: Value,
+    /// What was set about the cache that prices it.
+    pub cache: Vec<String>,
     /// What it was asked about.
     pub input: Counted,
     /// On what its figures rest.

@@ -234,7 +234,9 @@ pub fn basis(report: &PolicyReport) -> Option<String> {
     });
     let days = report.input.days.as_ref().map(|(first, last)| format!(", {first} … {last}")).unwrap_or_default();
     let requests = counted(report.input.requests, "request");
-    Some(format!("basis: simulated over {requests}{days}{} (--explain says more)", error.unwrap_or_default()))
+    let set: Vec<String> = report.cache.iter().map(|set| format!("prompt-cache.{set}")).collect();
+    let cache = if set.is_empty() { String::new() } else { format!(", both sides with {}", set.join(", ")) };
+    Some(format!("basis: simulated over {requests}{days}{cache}{} (--explain says more)", error.unwrap_or_default()))
 }
 
 /// The same in detail: sizes, which way reads err, losses that nothing foretold.

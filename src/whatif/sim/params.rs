@@ -164,6 +164,15 @@ impl PolicyConfig {
         names
     }
 
+    /// The parameters that are no longer as the sheet has them: `layout=none`.
+    pub fn changed(&self) -> Vec<String> {
+        let changed = |name: &String| {
+            let now = value_at(&self.document, name);
+            now.filter(|now| value_at(&self.shipped, name).as_ref() != Some(now)).map(|now| format!("{name}={now}"))
+        };
+        self.names().iter().filter_map(changed).collect()
+    }
+
     /// The sheet with what was set, for the policy's own reading.
     pub fn text(&self) -> String {
         self.document.to_string()
@@ -181,6 +190,13 @@ impl PolicyConfig {
     pub fn settings(&self) -> Result<serde_json::Value> {
         toml_edit::de::from_document(self.alone()).map_err(|cause| Error::failed(format!("{}: {cause}", self.place)))
     }
+}
+
+/// A parameter of a sheet as text; tables are joined by dots.
+fn value_at(sheet: &DocumentMut, name: &str) -> Option<String> {
+    let item = name.split('.').try_fold(sheet.get("params")?, |at, part| at.as_table_like()?.get(part))?;
+    let text = item.as_value()?.clone().decorated("", "").to_string();
+    Some(text.trim_matches('"').to_owned())
 }
 
 /// An item that can hold others. Below a value there is no parameter: a table takes its place, and whoever reads the parameters names
