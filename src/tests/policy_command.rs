@@ -1567,20 +1567,21 @@ fn the_example_logs_are_answered_by_every_policy_and_stack() {
     }
 }
 
-/// The talks wrote for an hour with Opus 4.5: (10 − 0.5) / 0.5 = 19 reads; 19 · 270 s = 85.5 min, 19 · 3,300 s = 17 h 25 min.
+/// The talks wrote for an hour with Opus 4.5: (10 − 0.5) / 0.5 = 19 reads; a twentieth is due after 20 · 270 s = 90 min, or
+/// 20 · 3,300 s = 18 h 20 min.
 #[test]
 fn a_write_is_told_in_the_idle_reads_that_it_is_worth() {
     let home = home();
     let out = home.out_at_width(&words("prompt-cache", &["--explain", "--all"]), 200);
     let table = out.split("\nkeep-alive reads that one write is worth\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    for cell in ["claude-opus-4-5-20251101", "1h", "    19 ┆ 85 min at 270 s; 17 h 25 min at 3,300 s"] {
+    for cell in ["claude-opus-4-5-20251101", "1h", "    19 ┆ 90 min at 270 s; 18 h 20 min at 3,300 s"] {
         assert!(table.contains(cell), "{cell}: {table}");
     }
     assert!(out.contains("claude-opus-4-5-20251101 for 1h (10,000 − 500) / 500 = 19.0"), "{out}");
     let report = report(&home, "prompt-cache", &[]);
     let expected = json!([{
         "model": "claude-opus-4-5-20251101", "lifetime": "1h", "write_nano_usd": 10_000, "read_nano_usd": 500,
-        "reads": 19, "idle_s": { "270": 5_130, "3300": 62_700 },
+        "reads": 19, "idle_s": { "270": 5_400, "3300": 66_000 },
     }]);
     assert_eq!(report["details"]["prompt-cache"]["prompt_cache"]["idle_reads"], expected);
 }

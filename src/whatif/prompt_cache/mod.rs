@@ -245,7 +245,7 @@ fn idle_reads(simulator: &Simulator<'_>, prices: &Prices, intervals_s: &[u32]) -
         let reads = more.checked_div(read)?;
         let bridged = |every_s: u32| {
             let lives = Millis::from(every_s) * 1_000 <= class.millis();
-            (every_s, lives.then_some(reads * u64::from(every_s)))
+            (every_s, lives.then_some((reads + 1) * u64::from(every_s)))
         };
         Some(IdleReads {
             model: model.to_owned(),

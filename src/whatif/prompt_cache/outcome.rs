@@ -90,8 +90,8 @@ pub struct IdleReads {
     pub read_nano_usd: u64,
     /// Most keep-alive reads that, with the read of the next request, cost no more than the write that they spare.
     pub reads: u64,
-    /// By seconds from one read to the next: the seconds of idleness that so many reads bridge; none where a prefix does
-    /// not live as long as that.
+    /// By seconds from one read to the next: the seconds of idleness at which one read more would be due, so that any less is
+    /// bridged by so many; none where a prefix does not live as long as that.
     pub idle_s: BTreeMap<u32, Option<u64>>,
 }
 

@@ -207,7 +207,7 @@ fn idle_reads(rows: &[IdleReads]) -> Table {
     table
 }
 
-/// "54 min", from two hours on "17 h 25 min"; seconds are dropped.
+/// "54 min", from two hours on "18 h 20 min"; seconds are dropped.
 fn idle(seconds: u64) -> String {
     match seconds / 60 {
         minutes @ 0..120 => format!("{minutes} min"),
