@@ -1541,7 +1541,7 @@ fn the_page_has_every_class_of_breaks_with_its_strength() {
     for &class in crate::whatif::sim::breakage::rows::BreakClass::ALL {
         let strength = format!("{:?}", class.strength()).to_lowercase();
         assert!(
-            page.contains(&format!("| `{}` | {} | {strength} |", class.into_str(), class.words())),
+            page.contains(&format!("| `{}` | {} | {strength} |", class.into_str(), class.words(2))),
             "{} is {strength}",
             class.into_str()
         );

@@ -91,7 +91,7 @@ pub fn summary(found: &PromptCache) -> Vec<String> {
         ));
     }
     if found.without_usage > 0 {
-        lines.push(format!("{} without usage are not priced", counted(found.without_usage, "request")));
+        lines.push(format!("not priced for want of usage: {}", counted(found.without_usage, "request")));
     }
     lines
 }

@@ -433,7 +433,7 @@ fn broken(report: &PolicyReport) -> Option<String> {
     }
     let one = |class: &ClassCount| {
         let sure = class.strength.into_str();
-        let (events, word) = (thousands(class.events), class.class.words());
+        let (events, word) = (thousands(class.events), class.class.words(class.events));
         // It must not be added to the other.
         let of = if class.class.is_part_of_another() { "of these " } else { "" };
         format!("{of}{events} {word} ({sure}, {:.1} per 1,000 requests)", class.per_1k_requests)
