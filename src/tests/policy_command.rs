@@ -10,6 +10,7 @@ use super::log_builder::{Record, assistant, user};
 use crate::base::data::fitting;
 use crate::report::table::TableFormat;
 use crate::shell::arguments::Exit;
+use crate::whatif::chosen::{Policy, PolicyConfigs};
 use crate::whatif::report::{PolicyReport, headline};
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::figures::{Outcome, RunBill, Sides, UnloggedCalls};
@@ -1016,6 +1017,42 @@ fn a_stack_acts_in_one_order_and_tells_what_its_parts_do_to_each_other() {
     let three = report(&home, "prompt-cache+tool-filter+compaction+history-trim", &more);
     assert_eq!(three["policy"], "tool-filter+compaction+history-trim+prompt-cache");
     assert_eq!(three["params"].as_object().unwrap().len(), 4);
+}
+
+/// A mode that does not read what was set says so, unless another run of the same command does.
+#[test]
+fn what_was_set_and_no_run_reads_is_told() {
+    let home = home();
+    let pct = "compaction reads compact_at_pct only with mode=pct";
+    let buffer = "compaction reads buffer only with mode=claude-code";
+    for (policy, more, told) in [
+        ("compaction", &["--set", "compact_at_pct=0.5"][..], pct),
+        ("compaction", &["--set", "compact_at_pct=0.5", "--set", "mode=pct"], ""),
+        ("compaction", &["--sweep", "buffer=1000,2000", "--set", "mode=pct"], buffer),
+        ("compaction", &["--sweep", "buffer=1000,2000", "--sweep", "mode=pct,claude-code"], ""),
+        ("compaction", &["--tier", "micro", "--set", "window=90000"], "compaction reads window only with tier=auto"),
+        ("all", &["--set", "compaction.window=90000"], ""),
+        ("history-trim", &["--set", "prompt-cache.keepalive_max_s=90"], "only with keepalive_s above 0"),
+        ("history-trim", &["--set", "sticky_step=3", "--set", "fidelity=sane"], "only with sticky=true"),
+        ("tool-filter", &["--set", "top_k=3"], "only with predictor=tf-cosine or markov"),
+        ("tool-filter", &["--set", "top_k=3", "--set", "predictor=markov"], ""),
+    ] {
+        let err = home.run(&words(policy, more)).err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(err.contains(told), "{policy} {more:?}: {err}");
+        assert_eq!(err.contains("nothing comes of it"), !told.is_empty(), "{policy} {more:?}: {err}");
+    }
+}
+
+#[test]
+fn whatever_is_read_only_with_another_parameter_is_one() {
+    let configs = PolicyConfigs::load(&crate::base::data::Data::default()).unwrap();
+    for &policy in Policy::ALL {
+        for rule in policy.entry().read_only_with {
+            for name in rule.parameters.iter().chain([&rule.other]) {
+                assert!(configs.sheet(policy).has(&[(*name).to_owned()]), "{policy:?}: {name}");
+            }
+        }
+    }
 }
 
 /// The cache prices every policy, so what was set about it is said wherever it does.

@@ -22,6 +22,7 @@ use crate::whatif::workload::Workload;
 pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/arg_check.toml",
     check: |sheet| sheet.params::<Params>().map(drop),
+    read_only_with: &[],
     without_logs: Some("it has no arguments"),
     ready,
 };

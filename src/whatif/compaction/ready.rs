@@ -20,7 +20,7 @@ use crate::whatif::compaction::sweep::{points, row};
 use crate::whatif::compaction::{Compaction, CompactionThresholds, tables as report};
 use crate::whatif::sim::breakage::ages::edit_ages;
 use crate::whatif::sim::money::Prices;
-use crate::whatif::sim::params::PolicyConfig;
+use crate::whatif::sim::params::{PolicyConfig, ReadOnlyWith};
 use crate::whatif::sim::view::StageJournal;
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 
@@ -38,6 +38,38 @@ fn check_summarizer(params: &Params, prices: &Prices) -> Result<()> {
 pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/compaction.toml",
     check: |sheet| thresholds(sheet).map(drop),
+    read_only_with: &[
+        ReadOnlyWith {
+            parameters: &[
+                "mode",
+                "window",
+                "reserve_output",
+                "buffer",
+                "compact_at_pct",
+                "tail_keep_tokens",
+                "summary_tokens",
+                "reattach_tokens",
+                "min_gain_tokens",
+                "max_age_minutes",
+                "min_turns_between",
+                "max_consecutive_failures",
+                "fail_every",
+                "align",
+                "real",
+                "summarizer_model",
+            ],
+            other: "tier",
+            is: |tier| tier == "auto",
+            words: "tier=auto",
+        },
+        ReadOnlyWith {
+            parameters: &["reserve_output", "buffer"],
+            other: "mode",
+            is: |mode| mode == "claude-code",
+            words: "mode=claude-code",
+        },
+        ReadOnlyWith { parameters: &["compact_at_pct"], other: "mode", is: |mode| mode == "pct", words: "mode=pct" },
+    ],
     without_logs: None,
     ready,
 };
