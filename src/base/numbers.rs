@@ -37,6 +37,11 @@ pub fn percent(share: f64) -> String {
     if text == "-0.0 %" { "0.0 %".to_owned() } else { text }
 }
 
+/// A part in per cent of its whole; of nothing "n/a".
+pub fn percent_of(part: u64, whole: u64) -> String {
+    if whole == 0 { "n/a".to_owned() } else { percent(part as f64 / whole as f64) }
+}
+
 /// A dash where nothing is known.
 pub fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "–".to_owned(), text)

@@ -81,6 +81,78 @@ fn strict_takes_what_could_be_coerced_for_invalid() {
 }
 
 #[test]
+fn texts_are_read_as_what_any_alternative_wants() {
+    let numbers = json!({ "properties": { "a": { "type": "integer" }, "b": { "type": "string" } } });
+    let truths = json!({ "properties": { "a": { "type": "string" }, "b": { "type": "boolean" } } });
+    let cases = [
+        (json!({ "anyOf": [{ "type": "integer" }, { "type": "null" }] }), json!("5"), true),
+        (json!({ "oneOf": [{ "type": "boolean" }, { "type": "array" }] }), json!("true"), true),
+        (json!({ "anyOf": [{ "type": "object" }, { "anyOf": [{ "type": "number" }] }] }), json!("5"), true),
+        (json!({ "anyOf": [{ "type": "integer", "minimum": 9 }, { "type": "null" }] }), json!("5"), false),
+        (json!({ "oneOf": [{ "type": "integer" }, { "type": "number" }] }), json!("5"), false),
+        (
+            json!({ "oneOf": [{ "type": "array" }, { "$ref": "#/$defs/n" }], "$defs": { "n": { "type": "number" } } }),
+            json!("5"),
+            true,
+        ),
+        (json!({ "type": ["integer", "boolean"] }), json!("true"), true),
+        (json!({ "type": ["number", "boolean"] }), json!("yes"), false),
+        // One reading for all members, that of an alternative which they fit together.
+        (json!({ "anyOf": [numbers, truths], "required": ["a", "b"] }), json!({ "a": "x", "b": "true" }), true),
+        (json!({ "oneOf": [truths, numbers] }), json!({ "a": [], "b": "1" }), false),
+    ];
+    for (schema, input, fits) in cases {
+        let input = json!({ "in": input });
+        let mut whole = json!({ "properties": { "in": schema } });
+        whole["$defs"] = whole["properties"]["in"]["$defs"].take();
+        whole.as_object_mut().unwrap().retain(|_, part| !part.is_null());
+        whole["properties"]["in"].as_object_mut().unwrap().retain(|_, part| !part.is_null());
+        let expected = if fits { ArgClass::Coercible } else { ArgClass::Invalid };
+        assert_eq!(class(whole.clone(), &input), expected, "{whole} {input}");
+    }
+}
+
+/// Deep in alternatives nothing is looked for, however many of them there are.
+#[test]
+fn ladders_of_alternatives_end() {
+    for width in [1, 2] {
+        let rungs = 5_000;
+        let rung = |at: usize| json!({ "anyOf": vec![json!({ "$ref": format!("#/$defs/r{}", at + 1) }); width] });
+        let mut parts: serde_json::Map<_, _> = (0..rungs).map(|at| (format!("r{at}"), rung(at))).collect();
+        parts.insert(format!("r{rungs}"), json!({ "type": "integer" }));
+        assert_eq!(class(json!({ "$defs": parts, "$ref": "#/$defs/r0" }), &json!("5")), ArgClass::Invalid);
+    }
+}
+
+#[test]
+fn whatever_is_json_is_read() {
+    let checker =
+        checker_with(&tool(json!({ "properties": { "s": { "maxLength": 3 }, "n": { "type": "number" } } })), params());
+    let class = |input: &str| checker.check("T", None, input.as_bytes()).class;
+    let nested = |depth: usize| format!(r#"{{"x":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
+    for valid in [r#"{"s":"a\ud83db","n":1e400}"#, r#"{"s":"\ude00","n":-1e999}"#, r#"{"\ud83d":[]}"#, &nested(1_000)] {
+        assert_eq!(class(valid), ArgClass::Valid, "{valid}");
+        assert_eq!(class(&json!(valid).to_string()), ArgClass::ParsedString, "{valid}");
+    }
+    // Half a pair is one code point; a whole one is, too.
+    assert_eq!(class(r#"{"s":"ab\ud83d\ude00"}"#), ArgClass::Valid);
+    assert_eq!(class(r#"{"s":"abc\ud83d"}"#), ArgClass::Invalid);
+    let broken = [
+        r#"{"n":1e}"#,
+        r#"{"s":"\ud8"}"#,
+        r#"{"s":"\x"}"#,
+        r#"{"n":1}}"#,
+        "{\"s\":\"a\tb\"}",
+        "",
+        "{'n':1}",
+        r#"{"n":01}"#,
+    ];
+    for broken in broken.map(str::to_owned).into_iter().chain([nested(5_000)]) {
+        assert_eq!(class(&broken), ArgClass::ParseError, "{broken}");
+    }
+}
+
+#[test]
 fn a_tool_without_a_schema_gets_what_the_mode_says() {
     let modes = [
         (NoSchemaMode::Blocked, ArgClass::NoSchemaBlocked),
@@ -233,6 +305,15 @@ proptest! {
         let keys = value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         value.as_object_mut().unwrap().remove(gone.get(&keys));
         prop_assert_eq!(class(schema, &value), ArgClass::Invalid);
+    }
+
+    #[test]
+    fn json_is_read_as_by_other_readers(text in r#"[\[\]{},:"0-9eE+.\\ua-f -]{0,12}|\{"a": ?(-?[0-9.eE]{1,6}|"[\\uD8-9"]{0,8}"|true|null)\}"#) {
+        let checker = checker_with(&tool(json!({ "type": ["array", "object", "string", "number", "boolean", "null"] })), params());
+        let is_read = checker.check("T", None, text.as_bytes()).class != ArgClass::ParseError;
+        let other = serde_json::from_str::<Value>(&text);
+        let is_text = other.as_ref().is_ok_and(Value::is_string);
+        prop_assert!(is_read || is_text || other.is_err(), "{}", text);
     }
 
     #[test]

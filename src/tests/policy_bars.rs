@@ -37,9 +37,9 @@ fn bars_of_the_cache_on_real_logs() {
         println!(
             "{name}: {} requests, WAPE {:.2} %, bias {:+.2} %, cost {:+.2} %, tool turns {}/{} ({} late), human turns {}/{}",
             against.requests,
-            100.0 * against.wape(),
-            100.0 * against.bias(),
-            100.0 * against.cost_error(),
+            100.0 * against.wape().size(),
+            100.0 * against.bias().share().unwrap(),
+            100.0 * against.cost_error().share().unwrap(),
             against.warm_tool_turns.k,
             against.warm_tool_turns.n,
             against.late_writes,
@@ -55,6 +55,6 @@ fn bars_of_the_cache_on_real_logs() {
         println!("{}: {ratio:.3}, p50 {} %, p90 {} %", drift.estimator, drift.percent_p50, drift.percent_p90);
     }
     let bars = found.against_bill_held_out;
-    assert!(bars.wape() <= 0.015 && bars.bias().abs() <= 0.015 && bars.cost_error().abs() <= 0.02);
+    assert!(bars.wape().size() <= 0.015 && bars.bias().size() <= 0.015 && bars.cost_error().size() <= 0.02);
     assert!(bars.human_turns_close.value() >= 0.8);
 }

@@ -76,6 +76,11 @@ fn triggers_are_those_of_the_golden_vectors() {
     assert_eq!(with(20_000).trigger_tokens(sheet, ""), 167_000);
     let runtime = Params { mode: Mode::Pct, window: 100_000, ..sheet.params.clone() };
     assert_eq!(runtime.trigger_tokens(sheet, ""), 75_000);
+    // The nearest binary fractions of some shares are a little less than these.
+    for hundredths in 1..=100_u64 {
+        let share = Params { mode: Mode::Pct, compact_at_pct: hundredths as f64 / 100.0, ..sheet.params.clone() };
+        assert_eq!(share.trigger_tokens(sheet, ""), 2_000 * hundredths);
+    }
     assert_eq!(runtime.tail_keep_tokens * 4, 80_000, "bytes of the agent runtime's tail");
 }
 

@@ -347,3 +347,42 @@ fn flags_about_a_run_reach_every_report_of_several() {
     let sessions = |report: &Value| report["by"]["session"].as_object().unwrap().len();
     assert_eq!(json["policies"].as_array().unwrap().iter().map(sessions).sum::<usize>(), 24);
 }
+
+/// Requests that write their whole context and read nothing, as they do where the provider caches for nobody.
+#[test]
+fn a_share_of_nothing_is_no_zero_and_misses_its_bar_where_something_is_off() {
+    let home = Home::new();
+    let mut records = vec![user("u", "please go on").at(0)];
+    for turn in 0..6_u32 {
+        let usage =
+            json!({ "input_tokens": 10, "output_tokens": 5, "cache_creation_input_tokens": 30_000 + 400 * turn });
+        let call =
+            json!({ "type": "tool_use", "id": format!("c{turn}"), "name": "Bash", "input": { "command": "ls" } });
+        records.push(assistant(&format!("m{turn}"), &[call]).message("usage", usage).at(4 * turn + 2));
+        records.push(super::log_builder::answers(&format!("c{turn}"), "z ".repeat(400)).at(4 * turn + 4));
+    }
+    let records: Vec<_> = records.into_iter().map(|record| record.session("s")).collect();
+    home.write(".claude/projects/p/s.jsonl", super::log_builder::log(&records));
+    let words = ["what-if", "prompt-cache"];
+    let off = home.json(&words)["policies"][0]["baseline_vs_bill"].clone();
+    assert_eq!((&off["wape_read"], &off["bias"]), (&Value::Null, &Value::Null), "{off}");
+    let told = home.run(&[&words[..], &["--all", "--explain"]].concat()).out;
+    assert!(told.contains(", its cache reads n/a, missed: the bar is 1 %"), "{told}");
+    assert!(told.contains("- bias of the reads: n/a, missed: the bar is 1 %"), "{told}");
+    let cells = |figure: &str| {
+        let row = told.lines().find(|line| line.starts_with(&format!(" {figure} "))).unwrap();
+        row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).skip(2).collect::<Vec<_>>()
+    };
+    let requests = told.lines().find(|line| line.starts_with(" requests ")).unwrap();
+    // The one session is held out or not, by its id; the side without it has nothing to be off.
+    let is_held_out = !requests.trim_end().ends_with(" 0");
+    let last = if is_held_out { "n/a, missed" } else { "–" };
+    for figure in ["error of reads", "bias of reads"] {
+        assert_eq!(cells(figure), ["n/a, missed", "n/a, missed", last], "{told}");
+    }
+    assert_eq!(cells("cost")[2] == "–", !is_held_out, "{told}");
+    let pipeline = home.run(&["what-if", "pipeline", "--since", "2031-01-01", "--allow-empty"]).out;
+    assert!(pipeline.contains("0 of their 0 tokens, n/a"), "{pipeline}");
+    let compaction = home.json(&["what-if", "compaction"])["policies"][0]["details"]["compaction"].clone();
+    assert_eq!(compaction["edit_ages"]["risk"][0]["is_met"], Value::Null, "{compaction}");
+}

@@ -239,7 +239,7 @@ fn words_far_into_a_prompt_do_not_count() {
     let mut timeline = log(&[(&["weather"], &["aa"])]);
     change_word(&mut timeline, 0, |word| word.position = 8);
     assert!(picked(&timeline, &params(), &tools)[0].is_empty());
-    assert_eq!(picked(&timeline, &Params { query_chars: 4_001, ..params() }, &tools)[0], ["aa"]);
+    assert_eq!(picked(&timeline, &Params { query_chars: 4_500, ..params() }, &tools)[0], ["aa"]);
 }
 
 #[test]
@@ -280,6 +280,8 @@ fn senseless_knobs_are_named() {
     assert!(wrong.check().unwrap_err().message.contains("min_score=-0.1"));
     let wrong = Params { query_chars: 0, ..params() };
     assert!(wrong.check().unwrap_err().message.contains("query_chars=0"));
+    let wrong = Params { query_chars: 501, ..params() };
+    assert!(wrong.check().unwrap_err().message.contains("query_chars=501: of a word only is known in which 500"));
 }
 
 #[test]

@@ -414,7 +414,7 @@ fn idle_reads_are_told_for_every_model_and_lifetime_that_was_written_for() {
     let [short, long] = rows.as_slice() else { panic!("{rows:?}") };
     assert_eq!((&*short.model, short.lifetime, short.reads), ("claude-opus-4-8", "5m", 11));
     assert_eq!((short.write_nano_usd, short.read_nano_usd), (6_250, 500));
-    assert_eq!(short.idle_s, BTreeMap::from([(270, Some(11 * 270)), (3_300, None)]), "five minutes end before 55");
+    assert_eq!(short.idle_s, BTreeMap::from([(270, Some(12 * 270)), (3_300, None)]), "five minutes end before 55");
     assert_eq!((&*long.model, long.lifetime, long.reads), ("claude-opus-4-8", "1h", 19));
-    assert_eq!(long.idle_s, BTreeMap::from([(270, Some(19 * 270)), (3_300, Some(19 * 3_300))]));
+    assert_eq!(long.idle_s, BTreeMap::from([(270, Some(20 * 270)), (3_300, Some(20 * 3_300))]));
 }

@@ -333,3 +333,22 @@ fn a_conversation_that_goes_back_again_and_again_is_laid_out_from_where_it_went_
     });
     assert_eq!((items.len(), items == whole), (whole.len(), true));
 }
+
+/// A result of 2,890 characters: 1,000 tokens and 30 of framing by the fitted formula, 700 and 722.5 where its text is counted.
+#[test]
+fn what_is_counted_has_no_framing_in_it() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(400).ask(0, 20_000, 0).calls("Read", "/a", 163).result(2_890).ask(20_000, 5_000, 0);
+    let mut timeline = log.done();
+    let result = timeline.calls[0].answered as usize;
+    let text_of = |timeline: &Timeline, estimator| {
+        let sizes = BlockSizes::new(timeline, estimator, &rules());
+        sizes.rules.text_tokens(&timeline.blocks[result], 2_890, sizes.tokens[result]).unwrap()
+    };
+    timeline.blocks[result].tokens = [0; VOCABULARIES.len()];
+    assert_eq!(text_of(&timeline, Estimator::O200k), 1_000, "never counted, so estimated");
+    timeline.blocks[result].tokens = [700; VOCABULARIES.len()];
+    let all = [Estimator::Anchored, Estimator::Fitted, Estimator::Cl100k, Estimator::O200k, Estimator::Chars4];
+    // The measured growth is more than its blocks can take: 1.6 times their estimates.
+    assert_eq!(all.map(|estimator| text_of(&timeline, estimator)), [1_600, 1_000, 700, 700, 723]);
+}

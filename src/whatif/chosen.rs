@@ -1,6 +1,6 @@
 //! Which policies were asked for, and what was set about each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
 use crate::settings::syntax_error;
-use crate::whatif::sim::params::{Assigned, PolicyConfig};
+use crate::whatif::sim::params::{Assigned, PolicyConfig, ReadOnlyWith};
 use crate::whatif::simulation::{Ready, Simulation};
 use crate::whatif::workload::oracle;
 use crate::whatif::{arg_check, compaction, history_trim, pick_tools, pipeline, prompt_cache, tool_filter};
@@ -71,6 +71,8 @@ pub struct PolicyEntry {
     pub sheet: &'static str,
     /// Whether its parameters make sense.
     pub check: fn(&PolicyConfig) -> Result<()>,
+    /// Parameters that it does not read in every mode.
+    pub read_only_with: &'static [ReadOnlyWith],
     /// Why it cannot be replayed over telemetry; none if it can.
     pub without_logs: Option<&'static str>,
     /// Makes it ready for one run; fails if a parameter makes no sense, or a file that one names cannot be read.
@@ -287,6 +289,23 @@ impl PolicyConfigs {
     fn sheet_mut(&mut self, policy: Policy) -> &mut PolicyConfig {
         self.0.get_mut(&policy).expect("every policy has a sheet")
     }
+}
+
+/// What was set and is read in none of these runs, in sentences.
+///
+/// # Errors
+/// If a run cannot be set so.
+pub fn unread<'s>(runs: impl Iterator<Item = Result<(&'s Stack, PolicyConfigs)>>) -> Result<Vec<String>> {
+    let mut told: BTreeMap<Policy, BTreeSet<String>> = BTreeMap::new();
+    for run in runs {
+        let (stack, configs) = run?;
+        // The cache prices every policy.
+        for policy in Policy::ALL.iter().filter(|policy| stack.has(**policy) || **policy == Policy::PromptCache) {
+            let unread = configs.sheet(*policy).unread(policy.entry().read_only_with);
+            told.entry(*policy).and_modify(|known| known.retain(|note| unread.contains(note))).or_insert(unread);
+        }
+    }
+    Ok(told.into_values().flatten().collect())
 }
 
 /// The settings of a file: one table per policy, or parameters alone.

@@ -70,7 +70,7 @@ impl<'w> Simulation<'w> {
         let against = bill::compare(&simulator, &blind, |_| true);
         let accuracy = SimulationAccuracy {
             wape_read: against.wape(),
-            exact_share: against.warm_tool_turns.value(),
+            exact_share: against.warm_tool_turns.share(),
             bias: against.bias(),
             cost_error: against.cost_error(),
             cost_bar: workload.bars.cost / 100.0,
@@ -155,7 +155,12 @@ impl<'w> Simulation<'w> {
         let mut report = PolicyReport {
             policy: stack.name(),
             bias: workload.bias.of(&stack.0.iter().map(|policy| policy.into_str()).collect::<Vec<_>>(), true),
-            params: params(configs, stack)?,
+            params: params(configs, stack, workload.is_billed)?,
+            cache: if workload.is_billed && !stack.has(Policy::PromptCache) {
+                configs.sheet(Policy::PromptCache).changed()
+            } else {
+                Vec::new()
+            },
             accuracy: workload.is_billed.then_some(self.accuracy),
             distance: workload.is_billed.then(|| self.distance.clone()),
             cells: cells.unwrap_or_default(),
@@ -297,9 +302,11 @@ pub struct PolicyShare {
     pub catalog: Option<String>,
 }
 
-fn params(configs: &PolicyConfigs, stack: &Stack) -> Result<Value> {
+/// The parameters of a stack, by policy, and of the cache where it prices them.
+fn params(configs: &PolicyConfigs, stack: &Stack, is_priced: bool) -> Result<Value> {
     let one = |policy: &Policy| Ok((policy.into_str().to_owned(), configs.sheet(*policy).settings()?));
-    Ok(Value::Object(stack.0.iter().map(one).collect::<Result<Map<String, Value>>>()?))
+    let cache = is_priced.then_some(&Policy::PromptCache);
+    Ok(Value::Object(stack.0.iter().chain(cache).map(one).collect::<Result<Map<String, Value>>>()?))
 }
 
 fn add(report: &mut PolicyReport, policy: Policy, part: PolicyShare) {

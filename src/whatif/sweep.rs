@@ -11,6 +11,46 @@ use crate::whatif::simulation::Simulation;
 /// Cells of a sweep are run one by one, so there is an end to how many make sense.
 const CELLS_MAX: usize = 400;
 
+/// What a sweep sets.
+pub struct SweepGrid {
+    keys: Vec<String>,
+    /// Settings of each cell, one of every key, the last key fastest.
+    pub cells: Vec<Vec<Assigned>>,
+}
+
+impl SweepGrid {
+    /// Reads every `KEY=A,B,…`. Of none of them there is one cell, which sets nothing.
+    ///
+    /// # Errors
+    /// If one names no value, a key stands twice, or there are too many cells.
+    pub fn parse(sweep: &[String]) -> Result<Self> {
+        let axes = sweep.iter().map(|text| axis(text)).collect::<Result<Vec<_>>>()?;
+        let keys: Vec<String> = axes.iter().filter_map(|axis| axis.first()).map(Assigned::name).collect();
+        if let Some(key) = keys.iter().enumerate().find_map(|(at, key)| keys[..at].contains(key).then_some(key)) {
+            return Err(Error::usage(format!("{key} is swept twice")).hint("name all its values in one --sweep"));
+        }
+        let count = axes.iter().fold(1_usize, |count, axis| count.saturating_mul(axis.len()));
+        if count > CELLS_MAX {
+            return Err(Error::usage(format!("{count} cells are more than {CELLS_MAX}")).hint("sweep fewer values"));
+        }
+        let cells = axes.iter().fold(vec![Vec::new()], |cells: Vec<Vec<Assigned>>, axis| {
+            let with = |cell: &Vec<Assigned>, value: &Assigned| [cell.as_slice(), std::slice::from_ref(value)].concat();
+            cells.iter().flat_map(|cell| axis.iter().map(|value| with(cell, value)).collect::<Vec<_>>()).collect()
+        });
+        Ok(Self { keys, cells })
+    }
+}
+
+/// The sheets of one cell.
+///
+/// # Errors
+/// If no policy has a parameter.
+pub fn cell_configs(cell: &[Assigned], configs: &PolicyConfigs, rows: &[StackRow]) -> Result<PolicyConfigs> {
+    let mut set = configs.clone();
+    cell.iter().try_for_each(|setting| set.set(setting, &asked(rows)))?;
+    Ok(set)
+}
+
 /// One cell: what was set, and what came of it.
 pub struct SweepCell {
     /// The values, in the order of the keys.
@@ -32,7 +72,7 @@ pub struct Swept {
 /// # Errors
 /// If a parameter is unknown, a value does not fit, or there is nothing that can be swept.
 pub fn run(
-    sweep: &[String],
+    grid: &SweepGrid,
     simulation: &Simulation<'_>,
     configs: &PolicyConfigs,
     rows: &[StackRow],
@@ -44,27 +84,14 @@ pub fn run(
     if stack.has(Policy::ArgCheck) {
         return Err(Error::usage("arg-check has nothing to sweep: it changes no context"));
     }
-    let grid = sweep.iter().map(|text| axis(text)).collect::<Result<Vec<_>>>()?;
-    let keys: Vec<String> = grid.iter().filter_map(|axis| axis.first()).map(Assigned::name).collect();
-    if let Some(key) = keys.iter().enumerate().find_map(|(at, key)| keys[..at].contains(key).then_some(key)) {
-        return Err(Error::usage(format!("{key} is swept twice")).hint("name all its values in one --sweep"));
-    }
-    let cells = grid.iter().fold(vec![Vec::new()], |cells: Vec<Vec<&Assigned>>, axis| {
-        cells.iter().flat_map(|cell| axis.iter().map(|value| [cell.as_slice(), &[value]].concat())).collect()
-    });
-    if cells.len() > CELLS_MAX {
-        return Err(Error::usage(format!("{} cells are more than {CELLS_MAX}", cells.len())).hint("sweep fewer values"));
-    }
-    let one = |cell: &Vec<&Assigned>| {
-        let mut set = configs.clone();
-        for setting in cell {
-            set.set(setting, &asked(rows))?;
-        }
+    let SweepGrid { keys, cells } = grid;
+    let one = |cell: &Vec<Assigned>| {
+        let set = cell_configs(cell, configs, rows)?;
         let report = simulation.framed(simulation.report(&set, stack, false)?, counted.clone(), &set)?;
         let values = cell.iter().map(|setting| setting.value.to_string().trim().trim_matches('"').to_owned());
         Ok(SweepCell { values: values.collect(), report })
     };
-    Ok(Swept { keys, cells: cells.par_iter().with_max_len(1).map(one).collect::<Result<_>>()? })
+    Ok(Swept { keys: keys.clone(), cells: cells.par_iter().with_max_len(1).map(one).collect::<Result<_>>()? })
 }
 
 /// `KEY=A,B,…` as one setting per value; commas inside brackets and quotes do not divide.

@@ -26,13 +26,14 @@ use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::arg_check::checked as arg_check;
-use crate::whatif::chosen::{Policy, PolicyConfigs, StackRow, asked};
+use crate::whatif::chosen::{Policy, PolicyConfigs, StackRow, asked, unread};
 use crate::whatif::pipeline::replayed::ReplayedLayers;
 use crate::whatif::report::PolicyReport;
 use crate::whatif::sim::cells::correct;
 use crate::whatif::sim::params::Assigned;
 use crate::whatif::sim::sizes::Estimator;
 use crate::whatif::simulation::Simulation;
+use crate::whatif::sweep::{SweepGrid, cell_configs};
 use crate::whatif::tools::Tools;
 use crate::whatif::workload::Workload;
 use crate::whatif::{requests, sweep};
@@ -77,6 +78,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let shipped = PolicyConfigs::load(&data)?;
     let sheets = sheets(args, &rows, &shipped)?;
     rows.iter().try_for_each(|row| sheets.with(row)?.check(&row.stack.0))?;
+    let grid = SweepGrid::parse(&args.sweep)?;
     // Only the pipeline needs to know what is in the results.
     let layered = rows.iter().any(|row| row.stack.has(Policy::Pipeline));
     let settings = layered.then(|| settings(context)).transpose()?;
@@ -87,6 +89,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     input.report_holds(Holds::FirstChunks)?;
     let reach = args.reach.as_deref().map(|id| Reaches::choose(Some(id), &input.data)).transpose()?;
     let reach = reach.map(|reaches| reaches.chosen().clone());
+    input.notes.extend(unread_settings(&rows, &grid, &sheets)?);
     let tools = tools(args, &rows, &mut input)?;
     let timeline = input.timeline(detail)?;
     // Arguments can be checked without any usage.
@@ -105,20 +108,20 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let simulation = input.pool.install(|| Simulation::new(&workload, &tools, &cache, replayed.as_ref()));
     match args.sweep.is_empty() {
         true => replay_rows(args, &rows, (&simulation, &sheets), &mut input, context),
-        false => replay_sweep(args, &rows, (&simulation, &sheets), &input, context),
+        false => replay_sweep(args, (&rows, &grid), (&simulation, &sheets), &input, context),
     }
 }
 
 /// Every value asked for, each against the log.
 fn replay_sweep(
     args: &Args,
-    rows: &[StackRow],
+    (rows, grid): (&[StackRow], &SweepGrid),
     (simulation, sheets): (&Simulation<'_>, &PolicyConfigs),
     input: &Input,
     context: &mut Context<'_>,
 ) -> Result<Exit> {
     let counted = simulation.workload.counted(input.sources.len() as u64);
-    let mut swept = input.pool.install(|| sweep::run(&args.sweep, simulation, sheets, rows, &counted))?;
+    let mut swept = input.pool.install(|| sweep::run(grid, simulation, sheets, rows, &counted))?;
     correct(swept.cells.iter_mut().flat_map(|cell| &mut cell.report.cells), &simulation.workload.cells);
     check_prices(args, swept.cells.iter().map(|cell| &cell.report))?;
     input.tell(&args.asked.output, context)?;
@@ -293,6 +296,13 @@ fn sheets(args: &Args, rows: &[StackRow], shipped: &PolicyConfigs) -> Result<Pol
         sheets.set(setting, &asked)?;
     }
     Ok(sheets)
+}
+
+/// What was set and is read in no run.
+fn unread_settings(rows: &[StackRow], grid: &SweepGrid, sheets: &PolicyConfigs) -> Result<Vec<String>> {
+    unread(rows.iter().flat_map(|row| {
+        grid.cells.iter().map(move |cell| Ok((&row.stack, cell_configs(cell, &sheets.with(row)?, rows)?)))
+    }))
 }
 
 /// What the layers would have sent, from an input whose bodies nobody has taken yet.

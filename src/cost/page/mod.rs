@@ -40,7 +40,7 @@ impl Page {
     pub fn of(evidence: &BillEvidence<'_>, accuracy: &SimulationAccuracy, is_drawn: bool) -> Self {
         let (spent, (findings, not_worth)) =
             rayon::join(|| PageSpent::of(evidence), || rayon::join(|| findings(evidence), || losers(evidence)));
-        let (off_bill, bar) = (accuracy.cost_error, accuracy.cost_bar);
+        let (off_bill, bar) = (accuracy.cost_error.share().unwrap_or_default(), accuracy.cost_bar);
         Self { spent, findings, not_worth, off_bill, bar, plots: is_drawn.then(|| Plots::of(evidence)) }
     }
 }

@@ -22,6 +22,7 @@ use crate::whatif::workload::Workload;
 pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/arg_check.toml",
     check: |sheet| sheet.params::<Params>().map(drop),
+    read_only_with: &[],
     without_logs: Some("it has no arguments"),
     ready,
 };
@@ -73,7 +74,7 @@ pub fn report(input: &Input, workload: &Workload, configs: &PolicyConfigs, tools
         if nothing_else { PIPED } else { "it changes no context; it says which calls would not have run" };
     Ok(PolicyReport {
         policy: Policy::ArgCheck.into_str().into(),
-        params: sheet.settings()?,
+        params: json!({ "arg-check": sheet.settings()? }),
         details: std::iter::once(("arg-check".to_owned(), details)).collect(),
         headline: (found.calls() > 0).then(|| headline(&found)),
         summary: summary(&found),

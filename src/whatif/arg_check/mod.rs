@@ -4,8 +4,10 @@
 //! another document is refused. Errors name places and keywords, never values.
 
 pub mod checked;
+mod coercion;
 mod keyword;
 pub mod outcome;
+mod reading;
 pub mod schema;
 pub mod tables;
 mod walk;
@@ -176,7 +178,7 @@ impl Checker {
         if faults.is_empty() {
             return ArgVerdict::of(class);
         }
-        if self.params.coerce && coerces(schema, &arguments) {
+        if self.params.coerce && schema.coerces(&arguments) {
             return ArgVerdict::of(ArgClass::Coercible);
         }
         let misfit = |fault: SchemaFault<'_>| Misfit { pointer: fault.pointer, keyword: fault.keyword.to_owned() };
@@ -192,9 +194,9 @@ impl Checker {
 
     /// The arguments, and the class of a call that fits. None if they are no JSON.
     fn parsed(&self, input: &[u8]) -> Option<(Value, ArgClass)> {
-        let arguments: Value = serde_json::from_slice(input).ok()?;
+        let arguments = reading::value(input)?;
         match &arguments {
-            Value::String(text) => Some((serde_json::from_str(text).ok()?, ArgClass::ParsedString)),
+            Value::String(text) => Some((reading::value(text.as_bytes())?, ArgClass::ParsedString)),
             Value::Object(object) if object.len() == 1 && object.contains_key(&self.unparsed_key) => None,
             _ => Some((arguments, ArgClass::Valid)),
         }
@@ -234,42 +236,4 @@ fn compiled(schema: Option<&Value>) -> std::result::Result<Compiled, String> {
         Err(SchemaRefusal::Remote) => Ok(Compiled::Remote),
         Err(SchemaRefusal::Broken(cause)) => Err(cause),
     }
-}
-
-/// Whether the arguments fit once texts are read as the numbers and booleans that the schema wants in their places.
-/// Each round changes at least one text into something else, so the rounds end.
-fn coerces(schema: &Schema, arguments: &Value) -> bool {
-    let mut candidate = arguments.clone();
-    loop {
-        let changes = schema.faults(&candidate).iter().filter_map(coercion).collect::<Vec<_>>();
-        if changes.is_empty() {
-            return schema.is_valid(&candidate);
-        }
-        for (pointer, value) in changes {
-            if let Some(place) = candidate.pointer_mut(&pointer) {
-                *place = value;
-            }
-        }
-    }
-}
-
-/// What a text should have been, and where.
-fn coercion(fault: &SchemaFault<'_>) -> Option<(String, Value)> {
-    let text = fault.value.as_str().filter(|_| fault.keyword == "type")?.trim();
-    let wanted = |name: &str| match fault.wanted {
-        Value::Array(types) => types.iter().any(|one| one == name),
-        one => one == name,
-    };
-    let number = || serde_json::from_str::<Value>(text).ok().filter(Value::is_number);
-    let truth = || match text {
-        "true" | "1" => Some(Value::Bool(true)),
-        "false" | "0" => Some(Value::Bool(false)),
-        _ => None,
-    };
-    let value = match () {
-        () if wanted("integer") || wanted("number") => number(),
-        () if wanted("boolean") => truth(),
-        () => None,
-    };
-    Some((fault.pointer.clone(), value?))
 }

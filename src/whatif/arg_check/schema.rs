@@ -16,7 +16,7 @@ const LONE_REFERENCES: [&str; 3] = ["draft-04", "draft-06", "draft-07"];
 /// A schema that can be checked.
 #[derive(Debug)]
 pub struct Schema {
-    root: Value,
+    pub(super) root: Value,
     /// Where named parts stand: `$id`, and anchors with `#` before them.
     named: BTreeMap<String, String>,
     /// None for one that cannot be matched here.
@@ -116,11 +116,6 @@ impl Schema {
             anchor => self.named.get(&format!("#{anchor}")).ok_or_else(nowhere)?.clone(),
         };
         self.root.pointer(&place).ok_or_else(nowhere)
-    }
-
-    /// Whether a value fits.
-    pub fn is_valid(&self, value: &Value) -> bool {
-        self.faults(value).is_empty()
     }
 
     /// What does not fit, in the order of the schema's keywords.

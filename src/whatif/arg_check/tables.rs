@@ -10,14 +10,15 @@ pub fn summary(found: &ArgCheck) -> Vec<String> {
     let known = calls - unknown;
     let valid = found.count(ArgClass::Valid);
     let of = |part: u64, whole: u64| if whole == 0 { "-".to_owned() } else { percent(part as f64 / whole as f64) };
+    // Of a tool that no catalog has is only known that it was there, or that the client did not have it either.
+    let is_judged = |truth: Truth, class: ArgClass| class != ArgClass::UnknownTool || truth == Truth::UnknownTool;
     let by_truth = |truth: Truth, refused: bool| {
         let classes = found.truth.get(&truth).into_iter().flatten();
-        classes.filter(|(class, _)| class.is_refused() == refused).map(|(_, calls)| calls).sum::<u64>()
+        let classes = classes.filter(|(class, _)| class.is_refused() == refused && is_judged(truth, **class));
+        classes.map(|(_, calls)| calls).sum::<u64>()
     };
     let refusals = by_truth(Truth::Refused, true) + by_truth(Truth::UnknownTool, true);
     let all = refusals + by_truth(Truth::Refused, false) + by_truth(Truth::UnknownTool, false);
-    let accepted = found.truth.get(&Truth::Accepted).into_iter().flatten();
-    let wrongly = accepted.filter(|(class, _)| class.is_refused() && **class != ArgClass::UnknownTool);
     let nameless = match by_truth(Truth::UnknownTool, true) {
         0 => String::new(),
         calls => format!(" ({} of them for naming no tool that there is)", thousands(calls)),
@@ -29,7 +30,7 @@ pub fn summary(found: &ArgCheck) -> Vec<String> {
             thousands(refusals),
             counted(all, "refusal")
         ),
-        format!("{} that ran would have been refused", counted(wrongly.map(|(_, calls)| calls).sum(), "call")),
+        format!("{} that ran would have been refused", counted(by_truth(Truth::Accepted, true), "call")),
     ];
     if unknown > 0 {
         lines

@@ -59,13 +59,18 @@ pub(super) struct SchemaWalk<'v> {
     pointer: String,
     /// Schemas that are being held against values, outermost first: a reference back to one of them is a loop.
     open: Vec<(*const Value, *const Value)>,
-    steps: usize,
+    pub(super) steps: usize,
 }
 
 impl<'v> SchemaWalk<'v> {
     /// A walk that has not begun.
     pub(super) fn over(schema: &'v Schema) -> Self {
-        Self { schema, faults: Vec::new(), pointer: String::new(), open: Vec::new(), steps: 0 }
+        Self::going_on(schema, 0)
+    }
+
+    /// One of several that share their steps.
+    pub(super) fn going_on(schema: &'v Schema, steps: usize) -> Self {
+        Self { schema, faults: Vec::new(), pointer: String::new(), open: Vec::new(), steps }
     }
 
     fn fault(&mut self, keyword: &'v str, wanted: &'v Value, value: &'v Value) {
@@ -306,7 +311,7 @@ impl<'v> SchemaWalk<'v> {
     /// Whether a name fits a schema. It is no value of the arguments, so it is walked by itself.
     fn name_fits(&mut self, schema: &Value, name: &str) -> bool {
         let name = Value::String(name.to_owned());
-        let mut walk = SchemaWalk { steps: self.steps, ..SchemaWalk::over(self.schema) };
+        let mut walk = SchemaWalk::going_on(self.schema, self.steps);
         walk.hold(schema, &name);
         self.steps = walk.steps;
         walk.faults.is_empty()

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::base::error::{Error, Result};
-use crate::whatif::compaction::thresholds::CompactionThresholds;
+use crate::whatif::compaction::thresholds::{Client, CompactionThresholds};
 
 /// The parameters; defaults stand in `rules/policies/compaction.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -166,11 +166,11 @@ impl Serialize for Style {
 }
 
 impl Params {
-    /// Whether the values make sense together.
+    /// Whether the values make sense together, for every version of the client.
     ///
     /// # Errors
     /// Names the first parameter that does not.
-    pub fn check(&self) -> Result<()> {
+    pub fn check(&self, client: &Client) -> Result<()> {
         let fault = |text: &str, hint: &str| Err(Error::usage(text).hint(hint));
         if !(self.compact_at_pct > 0.0 && self.compact_at_pct <= 1.0) {
             return fault("compact_at_pct is no share", "give a number above 0 and at most 1");
@@ -178,12 +178,25 @@ impl Params {
         if self.window == 0 {
             return fault("window is 0", "give the tokens of the context window, for instance 200000");
         }
-        let reserve = if let Reserve::Tokens(tokens) = self.reserve_output { tokens } else { 0 };
-        if self.mode == Mode::ClaudeCode && reserve.saturating_add(self.buffer) >= self.window {
-            return fault(
-                &format!("reserve_output {reserve} and buffer {} leave nothing of window {}", self.buffer, self.window),
-                "their sum has to be below window: contexts are compacted at the rest",
-            );
+        let (reserve, whose) = match self.reserve_output {
+            Reserve::Tokens(tokens) => (tokens, ""),
+            Reserve::Word(ReserveWord::Observed) => (client.reserve_max(), " (the most that was observed)"),
+        };
+        let (window, buffer) = (self.window, self.buffer);
+        match self.mode {
+            _ if self.trigger(reserve) > 0 => {}
+            Mode::ClaudeCode => {
+                return fault(
+                    &format!("reserve_output {reserve}{whose} and buffer {buffer} leave nothing of window {window}"),
+                    "their sum has to be below window: contexts are compacted at the rest",
+                );
+            }
+            Mode::Pct => {
+                return fault(
+                    &format!("compact_at_pct {} of window {window} is no token", self.compact_at_pct),
+                    "give more of either: contexts are compacted at their product",
+                );
+            }
         }
         if self.max_consecutive_failures == 0 {
             return fault("max_consecutive_failures is 0", "with 0 nothing is ever tried; give at least 1");
@@ -193,15 +206,20 @@ impl Params {
 
     /// Tokens of the context at which a client of this version compacts.
     pub fn trigger_tokens(&self, sheet: &CompactionThresholds, version: &str) -> u64 {
+        self.trigger(match self.reserve_output {
+            Reserve::Tokens(tokens) => tokens,
+            Reserve::Word(ReserveWord::Observed) => sheet.client.reserve_of(version),
+        })
+    }
+
+    /// The same of a client that keeps so much free for its answer. The share is held in millionths, so that 0.57 is 57 of 100.
+    fn trigger(&self, reserve: u64) -> u64 {
         match self.mode {
-            Mode::Pct => (self.compact_at_pct * self.window as f64) as u64,
-            Mode::ClaudeCode => {
-                let reserve = match self.reserve_output {
-                    Reserve::Tokens(tokens) => tokens,
-                    Reserve::Word(ReserveWord::Observed) => sheet.client.reserve_of(version),
-                };
-                self.window.saturating_sub(reserve).saturating_sub(self.buffer)
+            Mode::Pct => {
+                let ppm = (self.compact_at_pct * 1e6).round() as u128;
+                (u128::from(self.window) * ppm / 1_000_000) as u64
             }
+            Mode::ClaudeCode => self.window.saturating_sub(reserve).saturating_sub(self.buffer),
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::whatif::compaction::sweep::{points, row};
 use crate::whatif::compaction::{Compaction, CompactionThresholds, tables as report};
 use crate::whatif::sim::breakage::ages::edit_ages;
 use crate::whatif::sim::money::Prices;
+use crate::whatif::sim::params::{PolicyConfig, ReadOnlyWith};
 use crate::whatif::sim::view::StageJournal;
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 
@@ -36,17 +37,54 @@ fn check_summarizer(params: &Params, prices: &Prices) -> Result<()> {
 /// What the policy says of itself.
 pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/compaction.toml",
-    check: |sheet| sheet.params::<Params>()?.check(),
+    check: |sheet| thresholds(sheet).map(drop),
+    read_only_with: &[
+        ReadOnlyWith {
+            parameters: &[
+                "mode",
+                "window",
+                "reserve_output",
+                "buffer",
+                "compact_at_pct",
+                "tail_keep_tokens",
+                "summary_tokens",
+                "reattach_tokens",
+                "min_gain_tokens",
+                "max_age_minutes",
+                "min_turns_between",
+                "max_consecutive_failures",
+                "fail_every",
+                "align",
+                "real",
+                "summarizer_model",
+            ],
+            other: "tier",
+            is: |tier| tier == "auto",
+            words: "tier=auto",
+        },
+        ReadOnlyWith {
+            parameters: &["reserve_output", "buffer"],
+            other: "mode",
+            is: |mode| mode == "claude-code",
+            words: "mode=claude-code",
+        },
+        ReadOnlyWith { parameters: &["compact_at_pct"], other: "mode", is: |mode| mode == "pct", words: "mode=pct" },
+    ],
     without_logs: None,
     ready,
 };
 
+/// The sheet. What was set is looked at first: it is the user's, the rest of the sheet is not.
+fn thresholds(sheet: &PolicyConfig) -> Result<CompactionThresholds> {
+    sheet.params::<Params>()?;
+    CompactionThresholds::parse(&sheet.text(), sheet.place())
+}
+
 fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
     let workload = simulation.workload;
-    let sheet = configs.sheet(Policy::Compaction);
-    let params: Params = sheet.params()?;
+    let sheet = thresholds(configs.sheet(Policy::Compaction))?;
+    let params = sheet.params.clone();
     check_summarizer(&params, &workload.prices)?;
-    let sheet = CompactionThresholds::parse(&sheet.text(), sheet.place())?;
     if params.tier == Tier::Micro {
         let journal = StageJournal::default();
         let stage = Micro::new(params.micro.clone(), sheet.clone(), journal.clone());

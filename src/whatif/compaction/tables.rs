@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::base::stats::Share;
-use crate::report::numbers::{known, percent, thousands};
+use crate::report::numbers::{known, percent, percent_of, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::compaction::outcome::{
     AfterSizes, AttemptEnd, ClearingsReplayed, CompactionSweepRow, Compactions, ContextGrowth, Grown, Percentiles,
@@ -285,12 +285,12 @@ fn risk(ages: &EditAges) -> Table {
         .text("turns kept", |row| thousands(row.kept_turns.into()))
         .number("at risk", |row| share(&row.at_risk))
         .number("measured elsewhere", |row| format!("{} %", row.expected_percent))
-        .text("within 1 point", |row| met((row.at_risk.n > 0).then_some(row.is_met)))
+        .text("within 1 point", |row| met(row.is_met))
         .table()
 }
 
 fn ages(ages: &EditAges) -> Table {
-    let part = |edits: u64| percent(edits as f64 / ages.edits.max(1) as f64);
+    let part = |edits: u64| percent_of(edits, ages.edits);
     let mut table = TableBuilder::of(&ages.ages)
         .text("age", |row| match row.to {
             Some(to) if to == row.from => to.to_string(),

@@ -163,7 +163,7 @@ impl CompactionThresholds {
     /// is cited.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let sheet: Self = fitting(text, place)?;
-        sheet.params.check()?;
+        sheet.params.check(&sheet.client)?;
         Ok(sheet)
     }
 }
@@ -173,6 +173,11 @@ impl Client {
     pub fn reserve_of(&self, version: &str) -> u64 {
         let fits = |entry: &&Reserved| compare_versions(&entry.from_version, version).is_le();
         self.reserve.iter().rev().find(fits).or(self.reserve.first()).map_or(0, |entry| entry.tokens)
+    }
+
+    /// The most that any version keeps free.
+    pub fn reserve_max(&self) -> u64 {
+        self.reserve.iter().map(|entry| entry.tokens).max().unwrap_or(0)
     }
 
     /// The client's estimate of a result's tokens: a half is rounded up.

@@ -14,13 +14,36 @@ use crate::whatif::history_trim::{HistoryTrim, HistoryTrimThresholds, Params, Tr
 use crate::whatif::prompt_cache::params::{CacheLayout, CacheRules, Params as CacheParams};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass};
 use crate::whatif::sim::comparison::CostComparison;
+use crate::whatif::sim::params::ReadOnlyWith;
 use crate::whatif::sim::simulator::SimulatedRun;
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
+
+const CHAINED_TURNS: &str = "keep_recent_user_turns_in_chained_tool_calls";
 
 /// What the policy says of itself.
 pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/history_trim.toml",
     check: |sheet| sheet.params::<Params>()?.check(),
+    read_only_with: &[
+        ReadOnlyWith {
+            parameters: &["sticky_step"],
+            other: "sticky",
+            is: |sticky| sticky == "true",
+            words: "sticky=true",
+        },
+        ReadOnlyWith {
+            parameters: &[CHAINED_TURNS, "skip_router_on_tool_results", "instruction_tokens"],
+            other: "fidelity",
+            is: |fidelity| fidelity == "upstream",
+            words: "fidelity=upstream",
+        },
+        ReadOnlyWith {
+            parameters: &[CHAINED_TURNS],
+            other: "skip_router_on_tool_results",
+            is: |skip| skip == "true",
+            words: "skip_router_on_tool_results=true",
+        },
+    ],
     without_logs: None,
     ready,
 };
@@ -93,7 +116,7 @@ fn trimmed(
         name: name.to_owned(),
         elsewhere: None,
         outcome,
-        cached: sides(finished, finished.baseline, cached, finished.simulation.accuracy.cost_error),
+        cached: sides(finished, finished.baseline, cached, finished.simulation.accuracy.cost_error.size()),
         spent: cached.spent(),
         edits,
         uncached: sides(finished, &finished.uncached.0, uncached, 0.0),
@@ -104,7 +127,7 @@ fn trimmed(
 fn sides(finished: &Finished<'_>, baseline: &SimulatedRun, policy: &SimulatedRun, error: f64) -> TrimCosts {
     let Simulation { simulator, workload, .. } = finished.simulation;
     let compared = CostComparison::new(simulator, baseline, policy, &workload.cells);
-    let error = error.abs().max(workload.winner_percent_min / 100.0);
+    let error = error.max(workload.winner_percent_min / 100.0);
     TrimCosts { baseline: compared.before, policy: compared.after.cost, verdict: compared.verdict(error) }
 }
 

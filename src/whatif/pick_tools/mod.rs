@@ -16,6 +16,7 @@ use serde::Deserialize;
 use crate::base::error::{Error, Result};
 use crate::base::id::Id;
 use crate::logs::timeline::requests::Timeline;
+use crate::logs::timeline::words::Word;
 use crate::logs::trace::Place;
 use crate::whatif::catalog::read::MCP_PREFIX;
 use crate::whatif::catalog::{DefinitionSource, ToolDefinition};
@@ -53,7 +54,7 @@ pub struct Params {
     pub budget_tools: usize,
     /// What tools are that do not say.
     pub unsafe_default: UnsafeDefault,
-    /// Code points of the person's text that count.
+    /// Code points of the person's text that count: whole steps of [`Word::STEP_CHARS`].
     pub query_chars: u32,
     /// Messages before it that count.
     pub query_context: usize,
@@ -134,6 +135,14 @@ impl Params {
         }
         if self.query_chars == 0 {
             return Err(Error::usage("query_chars=0: nothing of what was asked for would count"));
+        }
+        if !(self.query_chars as usize).is_multiple_of(Word::STEP_CHARS) {
+            let message = format!(
+                "query_chars={}: of a word only is known in which {} code points of the prompt it begins",
+                self.query_chars,
+                Word::STEP_CHARS
+            );
+            return Err(Error::usage(message).hint(format!("give a multiple of {}", Word::STEP_CHARS)));
         }
         Ok(())
     }

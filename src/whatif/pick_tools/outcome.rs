@@ -105,6 +105,7 @@ pub fn policy(simulation: &Simulation<'_>, configs: &PolicyConfigs) -> Result<Pi
 pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/pick_tools.toml",
     check: |sheet| sheet.params::<Params>()?.check(),
+    read_only_with: &[],
     without_logs: Some("it has no text, so there are no words to pick by"),
     ready,
 };

@@ -26,7 +26,8 @@ pub fn summary(found: &PickTools) -> Vec<String> {
         lines.push(format!("over budget, first tools taken unscored: {}", counted(found.budget_fallbacks, "turn")));
     }
     if found.chains_left_alone > 0 {
-        lines.push(format!("{} keep their tools: nobody types there", counted(found.chains_left_alone, "subagent")));
+        lines
+            .push(format!("every tool stays for {}: nobody types there", counted(found.chains_left_alone, "subagent")));
     }
     lines.extend(found.not_estimated.iter().map(|reason| format!("savings not estimated: {reason}")));
     lines

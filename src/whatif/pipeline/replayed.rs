@@ -83,6 +83,7 @@ fn sent(laid: &ReplayInput, scenario: &Scenario, calls: &IdMap<Id, u32>) -> Vec<
 pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/pipeline.toml",
     check: |sheet| sheet.params::<Params>().map(drop),
+    read_only_with: &[],
     without_logs: Some("it is what the pipeline left; `devboy tune analyze` says what that saved"),
     ready,
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::report::numbers::{counted, percent, thousands};
+use crate::report::numbers::{counted, percent_of, thousands};
 use crate::report::table::{Table, TableBuilder};
 
 /// All results.
@@ -55,7 +55,7 @@ pub fn summary(found: &PipelineOutcome) -> Vec<String> {
         thousands(found.hints),
         thousands(found.tokens_saved),
         thousands(found.tokens),
-        percent(share(found))
+        percent_of(found.tokens_saved, found.tokens)
     )];
     if found.hints_held > 0 {
         lines.push(format!(
@@ -78,10 +78,6 @@ pub fn tools(found: &PipelineOutcome, rows: usize) -> Table {
         .count("held", |(_, tool)| tool.hints_held)
         .count("tokens", |(_, tool)| tool.tokens)
         .count("saved", |(_, tool)| tool.tokens_saved)
-        .number("share", |(_, tool)| percent(share(tool)))
+        .number("share", |(_, tool)| percent_of(tool.tokens_saved, tool.tokens))
         .table()
-}
-
-fn share(of: &Shortened) -> f64 {
-    of.tokens_saved as f64 / of.tokens.max(1) as f64
 }

@@ -58,11 +58,11 @@ impl Worth {
             };
             let (baseline, blind) = rayon::join(|| simulator.baseline(), || Blind::new(&simulator));
             let runs = rayon::join(|| sent(Formats::Published), || sent(Formats::Extended));
-            let error = crate::whatif::sim::bill::compare(&simulator, &blind, |_| true).cost_error();
+            let error = crate::whatif::sim::bill::compare(&simulator, &blind, |_| true).cost_error().size();
             let [bill, one, two] = SimulatedRun::priced_alike([&baseline, &runs.0, &runs.1]).map(|run| run.cost());
             (bill, [one, two], error)
         });
-        Ok(Some(Self { name: reach.name.clone(), bill, sent, error: error.abs(), worth_percent_min }))
+        Ok(Some(Self { name: reach.name.clone(), bill, sent, error, worth_percent_min }))
     }
 
     /// Shares of the bill that are saved, with the published and with the extended formats.

@@ -106,7 +106,7 @@ pub fn run(
     let is_main = |request: &Request| simulator.timeline.chain(request.chain).place == Place::Main;
     let is_judged = |request: &Request| is_main(request) && is_held_out(simulator, request);
     let all = bill::compare(&observed, &predicted, |_| true);
-    let error = all.cost_error().abs().max(sheet.compare.winner_percent_min / 100.0);
+    let error = all.cost_error().size().max(sheet.compare.winner_percent_min / 100.0);
     let simulated = simulator.baseline();
     let compared = CostComparison::new(simulator, &baseline, &simulated, cells);
     let (billed, uncached) = bill::with_and_without_cache(simulator);
@@ -245,7 +245,7 @@ fn idle_reads(simulator: &Simulator<'_>, prices: &Prices, intervals_s: &[u32]) -
         let reads = more.checked_div(read)?;
         let bridged = |every_s: u32| {
             let lives = Millis::from(every_s) * 1_000 <= class.millis();
-            (every_s, lives.then_some(reads * u64::from(every_s)))
+            (every_s, lives.then_some((reads + 1) * u64::from(every_s)))
         };
         Some(IdleReads {
             model: model.to_owned(),
@@ -274,7 +274,7 @@ pub fn keep_alive_break_even(prices: &Prices, model: &str, class: CacheLifetime,
 /// invalidation and held otherwise.
 pub fn aliases(found: &PromptCache, calibration: &Calibration) -> BTreeMap<&'static str, Value> {
     let spent = found.simulated.spent;
-    let ratio = if spent.prompt() == 0 { 0.0 } else { spent.read as f64 / spent.prompt() as f64 };
+    let ratio = (spent.prompt() > 0).then(|| spent.read as f64 / spent.prompt() as f64);
     let mut named = BTreeMap::from([
         ("llm_cache_read_tokens_total", json!(spent.read)),
         ("llm_cache_creation_tokens_total", json!(spent.write())),

@@ -8,7 +8,7 @@ use crate::base::forecast::Forecast;
 use crate::whatif::prompt_cache::reference::Own;
 use crate::whatif::prompt_cache::stated::Stated;
 use crate::whatif::sim::cost::{Cost, Total};
-use crate::whatif::sim::figures::{CostVerdict, Portion};
+use crate::whatif::sim::figures::{CostVerdict, Deviation, Portion};
 
 /// How far a simulated run is from the bill.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
@@ -36,24 +36,22 @@ pub struct AgainstBill {
 }
 
 impl AgainstBill {
-    /// Weighted absolute percentage error of the reads, as a share.
-    pub fn wape(&self) -> f64 {
-        ratio(self.read_error as f64, self.read_billed as f64)
+    /// Weighted absolute percentage error of the reads.
+    pub fn wape(&self) -> Deviation {
+        Deviation { off: self.read_error as f64, whole: self.read_billed as f64 }
     }
 
-    /// How much more is read in the simulation, as a share.
-    pub fn bias(&self) -> f64 {
-        ratio(self.read_simulated as f64 - self.read_billed as f64, self.read_billed as f64)
+    /// How much more is read in the simulation.
+    pub fn bias(&self) -> Deviation {
+        let whole = self.read_billed as f64;
+        Deviation { off: self.read_simulated as f64 - whole, whole }
     }
 
-    /// How much more the simulation costs, as a share of the bill ([`Cost::beside`]).
-    pub fn cost_error(&self) -> f64 {
-        self.cost_billed.change_to(&self.cost_simulated).unwrap_or_default()
+    /// How much more the simulation costs than the bill ([`Cost::beside`]).
+    pub fn cost_error(&self) -> Deviation {
+        let (billed, simulated) = self.cost_billed.beside(&self.cost_simulated);
+        Deviation { off: simulated as f64 - billed as f64, whole: billed as f64 }
     }
-}
-
-fn ratio(part: f64, whole: f64) -> f64 {
-    if whole == 0.0 { 0.0 } else { part / whole }
 }
 
 /// One way to cache, beside the simulated baseline.
@@ -92,8 +90,8 @@ pub struct IdleReads {
     pub read_nano_usd: u64,
     /// Most keep-alive reads that, with the read of the next request, cost no more than the write that they spare.
     pub reads: u64,
-    /// By seconds from one read to the next: the seconds of idleness that so many reads bridge; none where a prefix does
-    /// not live as long as that.
+    /// By seconds from one read to the next: the seconds of idleness at which one read more would be due, so that any less is
+    /// bridged by so many; none where a prefix does not live as long as that.
     pub idle_s: BTreeMap<u32, Option<u64>>,
 }
 

@@ -7,6 +7,7 @@ use crate::whatif::calibration::calibrate;
 use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::prompt_cache;
 use crate::whatif::prompt_cache::{PromptCacheThresholds, tables as report};
+use crate::whatif::sim::params::ReadOnlyWith;
 use crate::whatif::sim::unlogged as unlogged_report;
 use crate::whatif::sim::unlogged::unlogged;
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
@@ -16,6 +17,12 @@ pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/prompt_cache.toml",
     // The cache prices every policy, so its parameters are looked at in any case.
     check: |_| Ok(()),
+    read_only_with: &[ReadOnlyWith {
+        parameters: &["keepalive_max_s"],
+        other: "keepalive_s",
+        is: |seconds| seconds != "0",
+        words: "keepalive_s above 0",
+    }],
     without_logs: Some("it has no usage, so there is nothing to hold a cache against"),
     ready,
 };

@@ -1,6 +1,6 @@
 //! The report of the cache: what it read, what other lifetimes and layouts would have cost, and why the cache was missed.
 
-use crate::report::numbers::{counted, known, percent, signed, thousands, usd};
+use crate::report::numbers::{counted, known, percent, percent_of, signed, thousands, usd};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::calibration::{self, Calibration};
 use crate::whatif::prompt_cache::outcome::{AgainstBill, CacheArm, IdleReads, PromptCache};
@@ -8,7 +8,7 @@ use crate::whatif::prompt_cache::reference::PublishedStudy;
 use crate::whatif::prompt_cache::{reference, stated};
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::distance::UnforeseenLosses;
-use crate::whatif::sim::figures::{CostVerdict, Portion};
+use crate::whatif::sim::figures::{CostVerdict, Deviation, Portion};
 
 /// What the figures rest on, and in which direction they err.
 const NOTES: [&str; 3] = [
@@ -55,14 +55,13 @@ fn whole(found: &PromptCache) -> &'static str {
 pub fn summary(found: &PromptCache) -> Vec<String> {
     let billed = &found.billed.spent;
     let uncached = &found.uncached.cost;
-    let ratio = |part: u64, whole: u64| percent(part as f64 / whole.max(1) as f64);
     let mut lines = vec![format!(
         "billed: {} read, {} written for 5 minutes, {} for an hour, {} uncached: {} of all input was read from the cache",
         thousands(billed.read),
         thousands(billed.write_5m),
         thousands(billed.write_1h),
         thousands(billed.uncached),
-        ratio(billed.read, billed.prompt())
+        percent_of(billed.read, billed.prompt())
     )];
     if let Some(change) = uncached.change_to(&found.billed.cost) {
         lines.push(format!(
@@ -92,7 +91,7 @@ pub fn summary(found: &PromptCache) -> Vec<String> {
         ));
     }
     if found.without_usage > 0 {
-        lines.push(format!("{} without usage are not priced", counted(found.without_usage, "request")));
+        lines.push(format!("not priced for want of usage: {}", counted(found.without_usage, "request")));
     }
     lines
 }
@@ -208,7 +207,7 @@ fn idle_reads(rows: &[IdleReads]) -> Table {
     table
 }
 
-/// "54 min", from two hours on "17 h 25 min"; seconds are dropped.
+/// "54 min", from two hours on "18 h 20 min"; seconds are dropped.
 fn idle(seconds: u64) -> String {
     match seconds / 60 {
         minutes @ 0..120 => format!("{minutes} min"),
@@ -264,15 +263,19 @@ fn accuracy(found: &PromptCache) -> Table {
         0 => none(),
         n => judged(100.0 * count.value() >= bar, format!("{} of {}", percent(count.value()), thousands(n))),
     };
-    let within = |share: f64, bar: f64| judged(100.0 * share.abs() <= bar, format!("{} %", signed(100.0 * share, 2)));
+    let off = |side: &AgainstBill, off: Deviation, bar: f64, text: &dyn Fn(f64) -> String| match side.requests {
+        0 => none(),
+        _ => judged(100.0 * off.size() <= bar, off.share().map_or_else(|| "n/a".to_owned(), text)),
+    };
+    let signed_share = |share: f64| format!("{} %", signed(100.0 * share, 2));
     add("requests", String::new(), &|side| thousands(side.requests));
     add("error of reads", bar("≤", bars.read_error), &|side| {
-        judged(100.0 * side.wape() <= bars.read_error, format!("{:.2} %", 100.0 * side.wape()))
+        off(side, side.wape(), bars.read_error, &|share| format!("{:.2} %", 100.0 * share))
     });
     add("warm tool turns exact", bar("≥", bars.warm_exact), &|side| at_least(side.warm_tool_turns, bars.warm_exact));
     add("misses that read what the request before had read", String::new(), &|side| thousands(side.late_writes));
-    add("bias of reads", bar("±", bars.bias), &|side| within(side.bias(), bars.bias));
-    add("cost", bar("±", bars.cost), &|side| within(side.cost_error(), bars.cost));
+    add("bias of reads", bar("±", bars.bias), &|side| off(side, side.bias(), bars.bias, &signed_share));
+    add("cost", bar("±", bars.cost), &|side| off(side, side.cost_error(), bars.cost, &signed_share));
     add("human turns exact or within 2 %", bar("≥", bars.human_close), &|side| {
         at_least(side.human_turns_close, bars.human_close)
     });

@@ -107,7 +107,13 @@ fn figures(report: &PolicyReport) -> Vec<String> {
     cells.extend([events(Strength::Hard), events(Strength::Soft), report.input.requests.to_string()]);
     let unpriced = |of: fn(&Sides) -> u64| told.map(|outcome| of(&outcome.total).to_string()).unwrap_or_default();
     cells.extend([unpriced(|sides| sides.unpriced_requests), unpriced(Sides::unpriced_tokens)]);
-    cells.push(report.accuracy.map(|accuracy| (100.0 * accuracy.cost_error).to_string()).unwrap_or_default());
+    cells.push(
+        report
+            .accuracy
+            .and_then(|accuracy| accuracy.cost_error.share())
+            .map(|share| (100.0 * share).to_string())
+            .unwrap_or_default(),
+    );
     cells
 }
 

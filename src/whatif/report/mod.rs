@@ -15,7 +15,7 @@ use crate::whatif::sim::breakage::rows::Breakage;
 use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::distance::Distance;
-use crate::whatif::sim::figures::{Outcome, RunBill};
+use crate::whatif::sim::figures::{Deviation, Outcome, RunBill};
 
 pub use crate::whatif::report::json::json;
 pub use text::{
@@ -44,6 +44,8 @@ pub struct PolicyReport {
     pub policy: String,
     /// How it was set.
     pub params: Value,
+    /// What was set about the cache that prices it.
+    pub cache: Vec<String>,
     /// What it was asked about.
     pub input: Counted,
     /// On what its figures rest.
@@ -113,7 +115,7 @@ impl PolicyReport {
     /// be none at all by its interval over sessions.
     pub fn is_unsure(&self) -> bool {
         let change = self.outcome.as_ref().and_then(|outcome| outcome.total.change());
-        let error = self.accuracy.map_or(0.0, |accuracy| accuracy.cost_error.abs());
+        let error = self.accuracy.map_or(0.0, |accuracy| accuracy.cost_error.size());
         change.is_some_and(|change| change.abs() <= error.max(self.winner_min)) || self.may_be_nothing()
     }
 
@@ -158,13 +160,13 @@ pub struct Fidelity {
 #[derive(Clone, Copy, Default, Debug, serde::Serialize)]
 pub struct SimulationAccuracy {
     /// Sum of absolute errors of the tokens read, over all tokens read.
-    pub wape_read: f64,
-    /// Share of warm tool turns whose read is exact.
-    pub exact_share: f64,
+    pub wape_read: Deviation,
+    /// Share of warm tool turns whose read is exact; none without such turns.
+    pub exact_share: Option<f64>,
     /// Sum of the errors over all tokens read; above 0 the simulation reads too much.
-    pub bias: f64,
+    pub bias: Deviation,
     /// Simulated cost over billed cost, less one.
-    pub cost_error: f64,
+    pub cost_error: Deviation,
     /// Largest distance of the cost from the bill that is no miss, either way.
     pub cost_bar: f64,
     /// The same of the reads, one by one.
@@ -176,6 +178,6 @@ pub struct SimulationAccuracy {
 impl SimulationAccuracy {
     /// Whether the cost is further off the bill than it may be.
     pub fn misses_bar(&self) -> bool {
-        self.cost_error.abs() > self.cost_bar
+        self.cost_error.size() > self.cost_bar
     }
 }

@@ -12,7 +12,7 @@ use crate::whatif::sim::breakage::rows::{ClassCount, Strength};
 use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance::{Apart, Distance, DistanceCause, UnforeseenLosses};
-use crate::whatif::sim::figures::{CostVerdict, Outcome, Portion, RunBill, Sides, UnloggedCalls};
+use crate::whatif::sim::figures::{CostVerdict, Deviation, Outcome, Portion, RunBill, Sides, UnloggedCalls};
 
 /// Writes the report: first the answer, then what it rests on, then the tables.
 pub fn write(
@@ -93,7 +93,7 @@ const CAUSES_NAMED: usize = 3;
 /// A warning for the first line, if the simulated log costs more or less than the bill by more than it may.
 pub fn off_the_bar(report: &PolicyReport) -> Option<String> {
     let accuracy = report.accuracy.filter(|accuracy| accuracy.misses_bar())?;
-    let (error, bar) = (100.0 * accuracy.cost_error, 100.0 * accuracy.cost_bar);
+    let (error, bar) = (accuracy.cost_error, 100.0 * accuracy.cost_bar);
     let distance = report.distance.iter();
     let named: Vec<String> = distance
         .flat_map(|distance| distance.parts.iter().take(CAUSES_NAMED).map(move |part| (part, distance)))
@@ -104,10 +104,10 @@ pub fn off_the_bar(report: &PolicyReport) -> Option<String> {
         .collect();
     let most = if named.is_empty() { String::new() } else { format!("; most of it: {}", named.join(", ")) };
     Some(format!(
-        "the simulation misses its bar: the simulated log is {} % off the bill (bar ± {bar} %), so a difference of up to {} is no \
+        "the simulation misses its bar: the simulated log is {} off the bill (bar ± {bar} %), so a difference of up to {} is no \
          clear winner{most}",
-        figure(error, 1),
-        percent(accuracy.cost_error.abs())
+        off(error, |error| figure(error, 1)),
+        percent(error.size())
     ))
 }
 
@@ -225,16 +225,18 @@ pub fn basis(report: &PolicyReport) -> Option<String> {
     report.outcome.as_ref()?;
     let error = report.accuracy.map(|accuracy| {
         format!(
-            "; the simulated log is {} % off the bill{}, its cache reads {:.2} %{}",
-            figure(100.0 * accuracy.cost_error, 1),
+            "; the simulated log is {} off the bill{}, its cache reads {}{}",
+            off(accuracy.cost_error, |error| figure(error, 1)),
             beside(accuracy.cost_error, accuracy.cost_bar),
-            100.0 * accuracy.wape_read,
+            off(accuracy.wape_read, |error| format!("{error:.2}")),
             beside(accuracy.wape_read, accuracy.read_bar)
         )
     });
     let days = report.input.days.as_ref().map(|(first, last)| format!(", {first} … {last}")).unwrap_or_default();
     let requests = counted(report.input.requests, "request");
-    Some(format!("basis: simulated over {requests}{days}{} (--explain says more)", error.unwrap_or_default()))
+    let set: Vec<String> = report.cache.iter().map(|set| format!("prompt-cache.{set}")).collect();
+    let cache = if set.is_empty() { String::new() } else { format!(", both sides with {}", set.join(", ")) };
+    Some(format!("basis: simulated over {requests}{days}{cache}{} (--explain says more)", error.unwrap_or_default()))
 }
 
 /// The same in detail: sizes, which way reads err, losses that nothing foretold.
@@ -244,8 +246,8 @@ fn basis_in_detail(report: &PolicyReport) -> Vec<String> {
     let sizes =
         report.outcome.as_ref().map(|_| format!("sizes: {}{}", fidelity.estimator, measured.unwrap_or_default()));
     let reads = report.accuracy.map(|accuracy| {
-        let bias = figure(100.0 * accuracy.bias, 2);
-        format!("bias of the reads: {bias} %{}", beside(accuracy.bias, accuracy.bias_bar))
+        let bias = off(accuracy.bias, |bias| figure(bias, 2));
+        format!("bias of the reads: {bias}{}", beside(accuracy.bias, accuracy.bias_bar))
     });
     let lost = report.distance.as_ref().and_then(|distance| lost(&distance.losses));
     sizes.into_iter().chain(reads).chain(lost).collect()
@@ -278,7 +280,7 @@ fn verdict(report: &PolicyReport, outcome: &Outcome, change: f64) -> String {
     let money = dollars(&outcome.total)
         .map_or_else(|| " in input-equivalent tokens".to_owned(), |money| format!(" ({money} at API list prices)"));
     if unsure {
-        let error = report.accuracy.map_or(0.0, |accuracy| accuracy.cost_error.abs());
+        let error = report.accuracy.map_or(0.0, |accuracy| accuracy.cost_error.size());
         let why = match change.abs() <= error {
             true => "which is within the simulation's own error".to_owned(),
             false if report.may_be_nothing() => may_be_nothing(report.whole.as_ref()).to_owned(),
@@ -431,7 +433,7 @@ fn broken(report: &PolicyReport) -> Option<String> {
     }
     let one = |class: &ClassCount| {
         let sure = class.strength.into_str();
-        let (events, word) = (thousands(class.events), class.class.words());
+        let (events, word) = (thousands(class.events), class.class.words(class.events));
         // It must not be added to the other.
         let of = if class.class.is_part_of_another() { "of these " } else { "" };
         format!("{of}{events} {word} ({sure}, {:.1} per 1,000 requests)", class.per_1k_requests)
@@ -448,9 +450,14 @@ fn broken(report: &PolicyReport) -> Option<String> {
     Some(format!("broken: {}{again}", classes.join(", ")))
 }
 
+/// How far a figure is off in per cent; "n/a" of nothing.
+fn off(deviation: Deviation, figure: impl FnOnce(f64) -> String) -> String {
+    deviation.share().map_or_else(|| "n/a".to_owned(), |share| format!("{} %", figure(100.0 * share)))
+}
+
 /// What stands beside a figure that does not reach its bar.
-fn beside(share: f64, bar: f64) -> String {
-    if share.abs() <= bar { String::new() } else { format!(", missed: the bar is {} %", 100.0 * bar) }
+fn beside(deviation: Deviation, bar: f64) -> String {
+    if deviation.size() <= bar { String::new() } else { format!(", missed: the bar is {} %", 100.0 * bar) }
 }
 
 /// At which rates the cache was missed for no reason that the log has.

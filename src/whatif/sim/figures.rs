@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::base::names::Sym;
 use crate::base::sums::adds_up;
@@ -23,6 +23,11 @@ impl Portion {
         if self.n == 0 { 0.0 } else { self.k as f64 / self.n as f64 }
     }
 
+    /// k divided by n; none of nothing.
+    pub fn share(self) -> Option<f64> {
+        (self.n > 0).then(|| self.value())
+    }
+
     /// Adds one case.
     pub fn count(&mut self, is_hit: bool) {
         self.k += u64::from(is_hit);
@@ -33,6 +38,33 @@ impl Portion {
     pub fn add(&mut self, k: u64, n: u64) {
         self.k += k;
         self.n += n;
+    }
+}
+
+/// How far a figure is off, beside the whole that this is a share of; as JSON the share.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct Deviation {
+    /// By how much; below 0 the figure is too small.
+    pub off: f64,
+    /// The whole.
+    pub whole: f64,
+}
+
+impl Deviation {
+    /// As a share; none of nothing.
+    pub fn share(self) -> Option<f64> {
+        (self.whole > 0.0).then(|| self.off / self.whole)
+    }
+
+    /// How large that share is, whichever way. Of nothing whatever is off is infinitely much.
+    pub fn size(self) -> f64 {
+        if self.off == 0.0 { 0.0 } else { (self.off / self.whole).abs() }
+    }
+}
+
+impl Serialize for Deviation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.share().serialize(serializer)
     }
 }
 

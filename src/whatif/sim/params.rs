@@ -1,6 +1,8 @@
 //! The parameters of a policy: the defaults of its sheet with what the user sets laid over them. And where the
 //! approximations of each policy lean, as data: whoever reads a figure should know in which direction it errs.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
@@ -63,6 +65,18 @@ fn value_of(text: &str) -> Value {
         Some(Value::Array(words.collect::<Array>()))
     };
     text.parse().ok().or_else(list).unwrap_or_else(|| Value::from(text))
+}
+
+/// Parameters that a policy reads only where another one has some values.
+pub struct ReadOnlyWith {
+    /// The parameters.
+    pub parameters: &'static [&'static str],
+    /// The other one.
+    pub other: &'static str,
+    /// Whether a value of it is one of those.
+    pub is: fn(&str) -> bool,
+    /// The same in words: `mode=pct`.
+    pub words: &'static str,
 }
 
 /// The sheet of a policy: `[params]` and constants.
@@ -164,6 +178,29 @@ impl PolicyConfig {
         names
     }
 
+    /// What was set and is not read as the other parameters are, in sentences.
+    pub fn unread(&self, rules: &[ReadOnlyWith]) -> BTreeSet<String> {
+        let of_one = |(key, place): &(Vec<String>, String)| {
+            let name = key.join(".");
+            let is_unread = |rule: &&ReadOnlyWith| {
+                let is_meant = rule.parameters.contains(&name.as_str());
+                is_meant && value_at(&self.document, rule.other).is_some_and(|other| !(rule.is)(&other))
+            };
+            let rule = rules.iter().find(is_unread)?;
+            Some(format!("{place}: nothing comes of it: {} reads {name} only with {}", self.policy, rule.words))
+        };
+        self.set.iter().filter_map(of_one).collect()
+    }
+
+    /// The parameters that are no longer as the sheet has them: `layout=none`.
+    pub fn changed(&self) -> Vec<String> {
+        let changed = |name: &String| {
+            let now = value_at(&self.document, name);
+            now.filter(|now| value_at(&self.shipped, name).as_ref() != Some(now)).map(|now| format!("{name}={now}"))
+        };
+        self.names().iter().filter_map(changed).collect()
+    }
+
     /// The sheet with what was set, for the policy's own reading.
     pub fn text(&self) -> String {
         self.document.to_string()
@@ -181,6 +218,13 @@ impl PolicyConfig {
     pub fn settings(&self) -> Result<serde_json::Value> {
         toml_edit::de::from_document(self.alone()).map_err(|cause| Error::failed(format!("{}: {cause}", self.place)))
     }
+}
+
+/// A parameter of a sheet as text; tables are joined by dots.
+fn value_at(sheet: &DocumentMut, name: &str) -> Option<String> {
+    let item = name.split('.').try_fold(sheet.get("params")?, |at, part| at.as_table_like()?.get(part))?;
+    let text = item.as_value()?.clone().decorated("", "").to_string();
+    Some(text.trim_matches('"').to_owned())
 }
 
 /// An item that can hold others. Below a value there is no parameter: a table takes its place, and whoever reads the parameters names

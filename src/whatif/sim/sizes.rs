@@ -50,6 +50,9 @@ pub struct SizeRules {
     pub stretch_max: f64,
     /// Tokens before its first message from which a subagent's first context is taken to hold another chain's.
     pub inherited_tokens_min: u64,
+    /// What sizes of blocks were made with.
+    #[serde(skip)]
+    pub estimator: Estimator,
 }
 
 /// Characters per token.
@@ -82,13 +85,13 @@ pub struct Framing {
 
 impl SizeRules {
     /// Of the tokens of a block in a context, those of its text, so many code points of which are there; none if the block
-    /// is no text. What is measured of a tool result has its framing in it, which no shortening removes.
+    /// is no text. What is measured of a tool result has its framing in it, which no shortening removes; what is counted has none.
     pub fn text_tokens(&self, block: &Block, kept_chars: u32, tokens: u32) -> Option<u32> {
         match block.kind {
             BlockKind::Human | BlockKind::Injected | BlockKind::Summary | BlockKind::Text => Some(tokens),
             BlockKind::ToolResult => {
                 let text = f64::from(kept_chars) / self.chars_per_token.tool_result;
-                let whole = text + self.framing_of(block);
+                let whole = text + if self.is_framed(block) { self.framing_of(block) } else { 0.0 };
                 Some(if whole > 0.0 { (f64::from(tokens) * (text / whole)) as u32 } else { 0 })
             }
             BlockKind::Thinking | BlockKind::ToolUsage | BlockKind::Media => None,
@@ -109,15 +112,23 @@ impl SizeRules {
         Ok(rules)
     }
 
-    /// Tokens of a block by an estimator, unanchored.
-    fn raw(&self, estimator: Estimator, block: &Block) -> f64 {
+    /// Whether the size of a block has its framing in it: a vocabulary and a count of characters see its text alone.
+    fn is_framed(&self, block: &Block) -> bool {
+        match self.estimator {
+            Estimator::Anchored | Estimator::Fitted => true,
+            Estimator::Cl100k | Estimator::O200k => !block.is_counted(),
+            Estimator::Chars4 => false,
+        }
+    }
+
+    /// Tokens of a block by the estimator, unanchored.
+    fn raw(&self, block: &Block) -> f64 {
         let counted = |vocabulary: Bpe| vocabulary.place().map_or(0.0, |place| f64::from(block.tokens[place]));
-        match estimator {
-            Estimator::Cl100k | Estimator::O200k if !block.is_counted() => self.estimate(block),
-            Estimator::Anchored | Estimator::Fitted => self.estimate(block),
+        match self.estimator {
+            _ if self.is_framed(block) => self.estimate(block),
             Estimator::Cl100k => counted(Bpe::Cl100kBase),
             Estimator::O200k => counted(Bpe::O200kBase),
-            Estimator::Chars4 => f64::from(block.chars) / 4.0,
+            _ => f64::from(block.chars) / 4.0,
         }
     }
 
@@ -167,10 +178,10 @@ impl BlockSizes {
     /// Sizes by an estimator.
     pub fn new(timeline: &Timeline, estimator: Estimator, rules: &SizeRules) -> Self {
         let priors: Arc<[Prior]> = priors::learn(timeline, rules, CacheLifetime::FiveMinutes).into();
-        let raw = |block: &Block| rules.raw(estimator, block).round() as u32;
+        let rules = SizeRules { estimator, ..rules.clone() };
         let mut sizes = Self {
-            rules: rules.clone(),
-            tokens: timeline.blocks.iter().map(raw).collect(),
+            tokens: timeline.blocks.iter().map(|block| rules.raw(block).round() as u32).collect(),
+            rules,
             residual: vec![0; timeline.requests.len()],
             prefix: prefixes(timeline, &priors),
             priors,

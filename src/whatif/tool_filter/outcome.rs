@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Place;
+use crate::report::numbers::counted;
 use crate::whatif::catalog::DefinitionSource;
 use crate::whatif::sim::figures::Portion;
 use crate::whatif::tool_filter::Filter;
@@ -151,11 +152,11 @@ impl<'a> FilterSums<'a> {
         let reason = match self.filter.inventory.source {
             _ if !params.enabled => return None,
             _ if params.skip_cacheable => return None,
+            _ if self.filter.prefixes.is_none() => "unknown: the size of the static prefix is not known here",
             DefinitionSource::Names => {
                 "unknown, needs --tool-catalog: logs hold no tool definitions, so nobody can say what hiding \
                               them saves"
             }
-            _ if self.filter.prefixes.is_none() => "unknown: the size of the static prefix is not known here",
             DefinitionSource::Inferred if self.leaves_nothing() => {
                 "unknown: system_tokens is as much as every static prefix, so nothing is left for definitions"
             }
@@ -223,7 +224,8 @@ impl<'a> FilterSums<'a> {
         }
         if has_sizes && unsized_used > 0 {
             notes.push(format!(
-                "{unsized_used} tools were used that the catalog does not have; hiding them counts as saving nothing"
+                "used and not in the catalog: {}; hiding them counts as saving nothing",
+                counted(unsized_used as u64, "tool")
             ));
         }
         if !params.fallback || params.max_retries == 0 {

@@ -8,6 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::whatif::arg_check::tables as arg_check;
 use crate::whatif::arg_check::tables::PROVIDER_TITLE;
 use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
+use crate::whatif::sim::params::ReadOnlyWith;
 use crate::whatif::sim::predictors::Predictions;
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 use crate::whatif::tool_filter::params::{Params, Predictor, Rules};
@@ -21,6 +22,32 @@ const TOOLS_SHOWN: usize = 20;
 pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/tool_filter.toml",
     check: |sheet| sheet.params::<Params>()?.check(),
+    read_only_with: &[
+        ReadOnlyWith {
+            parameters: &["recency_turns"],
+            other: "predictor",
+            is: |name| name == "recency",
+            words: "predictor=recency",
+        },
+        ReadOnlyWith {
+            parameters: &["top_k"],
+            other: "predictor",
+            is: |name| matches!(name, "tf-cosine" | "tf_cosine" | "markov"),
+            words: "predictor=tf-cosine or markov",
+        },
+        ReadOnlyWith {
+            parameters: &["min_score"],
+            other: "predictor",
+            is: |name| matches!(name, "tf-cosine" | "tf_cosine"),
+            words: "predictor=tf-cosine",
+        },
+        ReadOnlyWith {
+            parameters: &["expand", "max_retries", "learn"],
+            other: "fallback",
+            is: |fallback| fallback == "true",
+            words: "fallback=true",
+        },
+    ],
     without_logs: None,
     ready,
 };

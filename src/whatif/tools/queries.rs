@@ -7,9 +7,6 @@ use crate::logs::timeline::requests::{BlockKind, Timeline, Utterance};
 use crate::logs::timeline::words::Word;
 use crate::whatif::tools::inventory::StopWords;
 
-/// Steps in which the place of a word is kept, in code points (see [`Word::position`]).
-const POSITION_CHARS: u32 = 500;
-
 /// Words with their counts, by hash.
 pub type Bag = BTreeMap<u64, u32>;
 
@@ -56,7 +53,8 @@ impl<'a> Queries<'a> {
         Self { timeline, stop, kind }
     }
 
-    /// Words that people wrote right before a request, up to `chars` code points of each text.
+    /// Words that people wrote right before a request, of those that begin within `chars` code points of each text (whole
+    /// steps of [`Word::STEP_CHARS`]). A word counts as often as it stands in the text, behind them as well.
     pub fn asked(&self, request: u32, chars: Option<u32>) -> Bag {
         let inputs = self.timeline.request(request).inputs.clone();
         let mut bag = Bag::new();
@@ -93,7 +91,8 @@ impl<'a> Queries<'a> {
             WordKind::Terms => utterance.terms.clone(),
             WordKind::Words => utterance.words.clone(),
         };
-        let near = |word: &Word| chars.is_none_or(|chars| u32::from(word.position) * POSITION_CHARS < chars);
+        let start = |word: &Word| usize::from(word.position) * Word::STEP_CHARS;
+        let near = |word: &Word| chars.is_none_or(|chars| start(word) < chars as usize);
         for word in self.timeline.words.of(range).filter(near).filter(|word| !self.stop.contains(word.hash)) {
             *bag.entry(word.hash).or_default() += u32::from(word.count);
         }

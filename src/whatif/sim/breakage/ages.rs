@@ -29,7 +29,7 @@ pub fn edit_ages(timeline: &Timeline, sheet: &BreakageThresholds) -> EditAges {
             kept_turns: point.kept_turns,
             at_risk,
             expected_percent: point.expected_percent,
-            is_met: all > 0 && distance <= sheet.bars.risk_tolerance_points,
+            is_met: (all > 0).then_some(distance <= sheet.bars.risk_tolerance_points),
         }
     });
     EditAges {

@@ -55,20 +55,23 @@ impl BreakClass {
         self == Self::Unrecovered
     }
 
-    /// What its events are, behind their number.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::EditSourceLost => "edits of text that is gone",
-            Self::RefLost => "names of things whose text is gone",
-            Self::RereadPredicted => "files to be read again",
-            Self::ToolMiss => "calls of a hidden tool",
-            Self::Unrecovered => "that nothing makes good",
-            Self::ClearedBeforeSeen => "results cleared before they were seen",
-            Self::ProtectedDropped => "messages dropped that were to be kept",
-            Self::OrphanPair => "calls without their result, or the reverse",
-            Self::Overflow => "contexts longer than the window",
-            Self::DanglingRef => "hints at text that is gone",
-        }
+    /// What so many of its events are, behind their number.
+    pub fn words(self, events: u64) -> &'static str {
+        let (one, many) = match self {
+            Self::EditSourceLost => ("edit of text that is gone", "edits of text that is gone"),
+            Self::RefLost => ("name of a thing whose text is gone", "names of things whose text is gone"),
+            Self::RereadPredicted => ("file to be read again", "files to be read again"),
+            Self::ToolMiss => ("call of a hidden tool", "calls of a hidden tool"),
+            Self::Unrecovered => ("that nothing makes good", "that nothing makes good"),
+            Self::ClearedBeforeSeen => ("result cleared before it was seen", "results cleared before they were seen"),
+            Self::ProtectedDropped => ("message dropped that was to be kept", "messages dropped that were to be kept"),
+            Self::OrphanPair => {
+                ("call without its result, or the reverse", "calls without their result, or the reverse")
+            }
+            Self::Overflow => ("context longer than the window", "contexts longer than the window"),
+            Self::DanglingRef => ("hint at text that is gone", "hints at text that is gone"),
+        };
+        if events == 1 { one } else { many }
     }
 
     /// How sure it is.
@@ -180,8 +183,8 @@ pub struct RiskRow {
     pub at_risk: Share,
     /// The share measured on the reference corpus (policies.md 1.7), in percent.
     pub expected_percent: f64,
-    /// Whether the share lies within the tolerance of the bar.
-    pub is_met: bool,
+    /// Whether the share lies within the tolerance of the bar; none without edits.
+    pub is_met: Option<bool>,
 }
 
 /// Ages of the newest verbatim sources of edits.
