@@ -27,7 +27,7 @@ use crate::whatif::tool_filter::facts;
 use crate::whatif::tool_filter::params::Retry;
 use crate::whatif::tools::inventory::{Inventory, StopWords, Tool};
 use crate::whatif::tools::plan::{Expand, Handling, OnEmpty, ToolPlan, ToolSelection};
-use crate::whatif::tools::queries::{Bag, Queries, WordKind, counted, turns};
+use crate::whatif::tools::queries::{Bag, Queries, WordKind, counted_part, turns};
 use crate::whatif::tools::stage::{Chains, Definitions, ToolStage};
 use crate::whatif::tools::{ToolSet, Tools};
 
@@ -416,7 +416,7 @@ impl PickPolicy {
                 continue;
             }
             let plan = self.plan(timeline, number);
-            for turn in plan.turns.iter().filter(|turn| counted(timeline, turn).is_some()) {
+            for turn in plan.turns.iter().filter(|turn| counted_part(timeline, turn).is_some()) {
                 self.turn(&picker, &plan, turn, &mut found);
             }
         }

@@ -16,7 +16,7 @@ use crate::whatif::tool_filter::result::{
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::Inventory;
 use crate::whatif::tools::plan::{ToolPlan, ToolRequest};
-use crate::whatif::tools::queries::{counted, turns};
+use crate::whatif::tools::queries::{counted_part, turns};
 use crate::whatif::tools::stage::{Chains, Definitions};
 
 pub use crate::whatif::tool_filter::result::ALL_TURNS;
@@ -61,7 +61,7 @@ impl<'a> FilterSums<'a> {
         let definitions = self.filter.definitions(self.timeline, chain);
         let mut head_before = None;
         for turn in &plan.turns {
-            if let Some(turn) = counted(self.timeline, turn) {
+            if let Some(turn) = counted_part(self.timeline, turn) {
                 self.turn(&plan, &turn);
             }
             for (request, step) in turn.clone().zip(plan.steps_of(turn)) {
@@ -269,7 +269,7 @@ pub fn coverage(timeline: &Timeline, inventory: &Inventory, always: &ToolSet, re
             continue;
         }
         let turns = turns(timeline, number);
-        for turn in turns.iter().filter_map(|turn| counted(timeline, turn)) {
+        for turn in turns.iter().filter_map(|turn| counted_part(timeline, turn)) {
             let used = inventory.uses_of(turn.clone()).map(|used| used.tool).collect::<Vec<_>>();
             tools.extend(&used);
             used.iter().for_each(|tool| found.calls.count(always.contains(tool)));
@@ -299,7 +299,7 @@ fn recent(
     let mut last = BTreeMap::<u32, usize>::new();
     for (number, turn) in turns.iter().enumerate() {
         let uses = |turn: &Range<u32>| inventory.uses_of(turn.clone()).map(|used| used.tool).collect::<ToolSet>();
-        let used = counted(timeline, turn).map(|turn| uses(&turn)).unwrap_or_default();
+        let used = counted_part(timeline, turn).map(|turn| uses(&turn)).unwrap_or_default();
         let is_recent = |tool: &u32| last.get(tool).is_some_and(|at| number - at <= back as usize);
         let missed = used.iter().filter(|tool| !always.contains(tool) && !is_recent(tool)).count() as u64;
         if !used.is_empty() {
