@@ -175,7 +175,7 @@ fn run_as_spelled_now(args: Args, context: &mut Context<'_>) -> Result<Exit> {
 /// The exit code of a gate, and the reason on stderr.
 fn conclude(gate: &gate::ReplayGate, output: &OutputArgs, context: &mut Context<'_>) -> Result<Exit> {
     let reasons = gate.reasons();
-    gate.notes().into_iter().try_for_each(|note| context.note(output.quiet, note))?;
+    gate.notes().iter().try_for_each(|note| context.note(output.quiet, note))?;
     if reasons.is_empty() {
         return Ok(Exit::Done);
     }
