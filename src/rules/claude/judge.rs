@@ -226,6 +226,7 @@ pub(super) fn forecast(
     let times = || later().map(|(seen, _)| seen);
     Some(BillForecast {
         part: part.into_str().to_owned(),
+        without: Default::default(),
         change: all.change()?,
         lower: drawn.lower,
         upper: drawn.upper,
