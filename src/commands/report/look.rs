@@ -3,15 +3,17 @@
 use rayon::prelude::*;
 
 use crate::base::error::Result;
-use crate::commands::report::Args;
+use crate::commands::clients;
+use crate::commands::report::{Args, standing};
 use crate::cost::findings::replayed::is_told;
 use crate::cost::findings::thresholds::FindingThresholds;
-use crate::cost::findings::{BillEvidence, ReplayedSetting};
+use crate::cost::findings::{BillEvidence, ReplayedSetting, levers};
 use crate::cost::page::Page;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::trace::Millis;
-use crate::settings::claude::levers::Levers;
+use crate::rules::claude;
+use crate::settings::claude::levers::{Lever, Levers};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::shell::window::ALL;
@@ -77,7 +79,7 @@ pub fn days(page: &Page, is_cut: bool, input: &mut Input) -> Result<i64> {
 ///
 /// # Errors
 /// If a data file does not fit.
-pub fn page(input: &mut Input, is_drawn: bool) -> Result<Page> {
+pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis) -> Result<Page> {
     let sheet = FindingThresholds::load(&input.data)?;
     let levers = Levers::load(&input.data)?;
     let asked =
@@ -90,8 +92,10 @@ pub fn page(input: &mut Input, is_drawn: bool) -> Result<Page> {
     let cache = oracle(&configs)?;
     input.pool.install(|| {
         let simulation = Simulation::new(&workload, &tools, &cache, None);
-        let study = study(&simulation.simulator, &workload, &input.data, None, &[])?;
-        let is_told = is_told(&study);
+        let mut study = study(&simulation.simulator, &workload, &input.data, None, &[])?;
+        study.versions = clients::of(&workload.timeline, None, &input.data, now_ms)?;
+        let paying = claude::paying(&study, &workload.cells.resampling, &input.data)?;
+        let is_told = is_told(&paying);
         // A curve has every value.
         let wanted = sheet.replays(|setting, value| is_drawn || is_told(setting, value));
         // One after the other is handed to whoever is free: split in halves, the longest one would come last.
@@ -109,10 +113,27 @@ pub fn page(input: &mut Input, is_drawn: bool) -> Result<Page> {
             replays: &replays,
             levers: &levers,
             study: &study,
+            paying: &paying,
             sheet: &sheet,
         };
         Ok(Page::of(&evidence, &simulation.accuracy, is_drawn))
     })
+}
+
+/// Says what is to be set, as far as the clients in use know it, and where the user's file decides already. A file that cannot
+/// be read decides nothing.
+///
+/// # Errors
+/// If a data file does not fit.
+pub fn settle(page: &mut Page, args: &Args, input: &Input, context: &mut Context<'_>) -> Result<()> {
+    if page.findings.iter().all(|finding| finding.to_set.is_none()) {
+        return Ok(());
+    }
+    let versions = clients::in_use(&args.asked, (input, page.versions.clone()), None, context)?;
+    let layers = standing::layers(page, context).ok().flatten();
+    let holds = |lever: &Lever| layers.as_ref().is_some_and(|layers| layers.holds(lever).unwrap_or_default());
+    levers::settle(&mut page.findings, &Levers::load(&input.data)?, &versions, holds);
+    Ok(())
 }
 
 /// One replay, as `devboy what-if` makes it.

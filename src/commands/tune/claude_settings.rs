@@ -1,7 +1,7 @@
 //! `devboy tune claude-settings`: try what Claude Code could be set to on the logs, let the rules speak, write its settings as
 //! a diff.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -11,6 +11,7 @@ use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
 use crate::base::names::mcp_server;
 use crate::base::visible::Shown as _;
+use crate::commands::clients;
 use crate::commands::config::config_path;
 use crate::commands::input::QuestionArgs;
 use crate::commands::tune::{effects, reach};
@@ -31,12 +32,12 @@ use crate::settings::claude::reversal::{claude_entry, journal_of_all};
 use crate::settings::entries::{BillForecast, Journal, JournalChange, SettingsReach};
 use crate::settings::finding::{Finding, Verdict};
 use crate::settings::{journal_path, unified_diff, write_noted};
-use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::chosen::PolicyConfigs;
-use crate::whatif::client::thresholds::{ClientThresholds, Versions, client_words, versions};
-use crate::whatif::client::{LeverStudy, LeverTrials, OwnSettings};
+use crate::whatif::client::thresholds::{ClientThresholds, Versions, client_words};
+use crate::whatif::client::{LeverStudy, LeverTrials, LeverValue};
 use crate::whatif::workload::{NO_USAGE, Workload, oracle};
 
 /// Try Claude Code's own settings on the logs, apply rules S1 to S8, write the settings that pay and print the diff.
@@ -103,7 +104,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let reach = reach::of_scope(scope, &places);
     let projects = reach::projects(reach, &timeline, &input);
-    let clients = clients(args, projects.as_ref(), &timeline, &input, context)?;
+    let clients = clients::of(&timeline, projects.as_ref(), &input.data, context.now_ms)?;
+    let clients = clients::in_use(&args.asked, (&input, clients), projects.as_ref(), context)?;
+    let layers = layers.about(models(&timeline, projects.as_ref()));
     let earlier = (reach, &journal_of_all(&config)?);
     let found = judged((scope, &places, projects.as_ref()), layers, (timeline, clients), &input, earlier)?;
     input.tell(&args.asked.output, context)?;
@@ -125,8 +128,8 @@ fn judged(
     let levers = Levers::load(&input.data)?;
     let standing = claude::standing(&layers, &levers)?;
     let trials = input.pool.install(|| LeverTrials::new(&simulator, &workload, &input.data, projects, &standing))?;
-    let study =
-        LeverStudy { versions: clients, own: own(scope, places, &levers), ..input.pool.install(|| trials.study()) };
+    let own = own(scope, places, &levers, (&workload.timeline, input));
+    let study = LeverStudy { versions: clients, ..input.pool.install(|| trials.study()) }.beside(own);
     let resampling = &workload.cells.resampling;
     let facts = SettingsFacts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
     let mut findings = judge_all(&facts, &input.data)?;
@@ -168,37 +171,34 @@ fn hold_what_the_best_does_alone(all: &mut [Finding], together: &BillForecast) -
     true
 }
 
-/// The client versions of the last weeks: of all logs of this scope, whatever part of them is asked about.
-fn clients(
-    args: &Args,
-    projects: Option<&BTreeSet<Id>>,
-    timeline: &Timeline,
-    input: &Input,
-    context: &mut Context<'_>,
-) -> Result<Versions> {
-    let days = ClientThresholds::load(&input.data)?.split.version_days;
-    let of = |timeline: &Timeline, now| versions(timeline, projects, days, now);
-    let is_whole = args.asked.input.project.is_none() && input.window == window::ALL;
-    // A stream is read once.
-    if is_whole || args.asked.input.input_dir.iter().any(|dir| dir.as_os_str() == "-") {
-        return Ok(of(timeline, context.now_ms));
-    }
-    let asked = QuestionArgs {
-        input: InputArgs { project: None, ..args.asked.input.clone() },
-        window: WindowArgs::default(),
-        output: args.asked.output.clone(),
-    };
-    let mut all = asked.read(0, Some(TimelineDetail::default()), context)?;
-    Ok(of(&all.timeline(TimelineDetail::default())?, context.now_ms))
+/// The models of some projects, or of all.
+fn models<'t>(timeline: &'t Timeline, projects: Option<&BTreeSet<Id>>) -> BTreeSet<&'t str> {
+    let project = |chain: u32| timeline.sessions[timeline.chains[chain as usize].session as usize].project;
+    let requests = timeline.requests.iter().filter(|request| request.context() > 0);
+    let asked = requests.filter(|request| projects.is_none_or(|asked| asked.contains(&project(request.chain))));
+    asked.map(|request| timeline.names.text(request.model)).collect()
 }
 
-/// What the current project sets itself, where a file for all projects is asked about.
-fn own(scope: SettingsScope, places: &ClaudePlaces, levers: &Levers) -> Option<OwnSettings> {
-    let layers = SettingsLayers::of_project(places).filter(|_| scope == SettingsScope::User);
+/// What the current project sets itself, and for all projects of its repository, where a file for all projects is asked about.
+fn own(
+    scope: SettingsScope,
+    places: &ClaudePlaces,
+    levers: &Levers,
+    (timeline, input): (&Timeline, &Input),
+) -> BTreeMap<Id, Vec<LeverValue>> {
+    let Some(project) = places.project.as_deref().filter(|_| scope == SettingsScope::User) else {
+        return BTreeMap::new();
+    };
     // The client leaves a broken file out.
-    let settings = claude::standing(&layers?, levers).unwrap_or_default();
-    let project = places.project.as_deref().filter(|_| !settings.is_empty())?;
-    Some(OwnSettings { project: reach::project_id(project), settings })
+    let set = |layers: Option<SettingsLayers>| {
+        layers.and_then(|layers| claude::standing(&layers, levers).ok()).unwrap_or_default()
+    };
+    let of_all = set(SettingsLayers::of_repository(places));
+    let within = reach::projects(reach::of_scope(SettingsScope::Local, places), timeline, input).unwrap_or_default();
+    let mut own: BTreeMap<Id, Vec<LeverValue>> = within.into_iter().map(|project| (project, of_all.clone())).collect();
+    own.insert(reach::project_id(project), set(SettingsLayers::of_project(places)));
+    own.retain(|_, settings| !settings.is_empty());
+    own
 }
 
 /// The servers of the project's `.mcp.json`; none where no project is asked about.

@@ -10,7 +10,7 @@ mod gate;
 pub mod history;
 mod lenders;
 mod profiles;
-mod reach;
+pub mod reach;
 mod realised;
 mod refreshed;
 mod rules;
