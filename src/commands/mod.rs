@@ -5,6 +5,7 @@ pub mod cli;
 
 pub mod annotate;
 pub mod billed_logs;
+pub mod clients;
 pub mod completions;
 pub mod config;
 pub mod cost;

@@ -57,7 +57,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     // Behind the cut: it is about the same requests as the page.
     input.report_holds(Holds::FirstChunks)?;
     let question = if html.is_some() { "the page with plots" } else { "the page" };
-    let page: Page = input.remember(question, |input| replays::page(input, html.is_some()))?;
+    let now_ms = context.now_ms;
+    let mut page: Page =
+        input.remember(question, |input| replays::page(input, html.is_some(), now_ms, &claude::paying))?;
+    look::settle(&mut page, args, &input, context)?;
     if page.spent.requests == 0 && !args.asked.input.allow_empty {
         return Err(input.nothing_in_window("requests with usage"));
     }

@@ -143,6 +143,9 @@ pub struct JournalChange {
 pub struct BillForecast {
     /// The requests that it concerns: `main`, `subagents` or `all`.
     pub part: String,
+    /// The projects that set it themselves: the file does not reach their sessions, and nothing is told of them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub without: BTreeSet<Id>,
     /// Cost with it over cost without, less one, of these requests; rereading of what is lost is paid for.
     pub change: f64,
     /// Lower end of the 95 % interval over sessions.

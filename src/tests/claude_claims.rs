@@ -5,11 +5,12 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::claude_settings::{Kind, TUNE, finding, growing, home_of, judged, pausing};
+use super::claude_settings::{Kind, TUNE, finding, growing, home_of, judged, pausing, told};
 use super::harness::Home;
 use crate::base::data::Data;
 use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers};
 use crate::settings::claude::levers::{Levers, SettingsScope};
+use crate::shell::arguments::Exit;
 
 const LIFETIME: &str = "cache lifetime, main threads";
 const WINDOW: &str = "automatic compaction";
@@ -88,6 +89,10 @@ fn a_filter_hides_no_client() {
     for filter in [&["-p", "home-u-p"][..], &["--until", "2026-01-14"]] {
         let found = finding(&home, "S1", LIFETIME, filter);
         assert!(found["verdict"] == "hold" && found["reason"].to_string().contains("2.1.240 was in use"), "{found:#}");
+        let page = home.json(&[&["report"], filter].concat());
+        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "cache_lifetime_long");
+        let advice = found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap();
+        assert!(advice.starts_with("update Claude Code first: ") && advice.contains("2.1.240 was in use"), "{advice}");
     }
     let outcome = home.run(&[&TUNE[..], &["--dry-run", "-p", "home-u-p"]].concat());
     assert!(outcome.err.contains("are of all your projects, and only those named like"), "{}", outcome.err);
@@ -103,16 +108,156 @@ fn a_clock_that_runs_ahead_hides_no_client() {
 }
 
 #[test]
-fn no_money_is_claimed_of_a_project_that_sets_a_lever_itself() {
-    let home = home_of(&Kind { pause: 900, ..Kind::default() });
-    let before = finding(&home, "S1", LIFETIME, &[]);
+fn nothing_is_claimed_of_a_project_that_sets_a_lever_itself() {
+    let kind = Kind { pause: 900, ..Kind::default() };
+    let home = home_of(&kind);
     home.write("work/.claude/settings.json", "{\"promptCacheTtl\": \"5m\"}");
+    // Where there is no other project, nothing would come of it.
+    let alone = finding(&home, "S1", LIFETIME, &[]);
+    assert!(alone["verdict"] == "skip" && alone["reason"].to_string().contains("too few sessions"), "{alone:#}");
+    assert!(alone["evidence"].to_string().contains("this project sets it itself"), "{alone:#}");
+    let advice = |id: &str| {
+        let page = home.json(&["report"]);
+        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == id);
+        found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned()
+    };
+    let long = "cache_lifetime_long";
+    assert!(advice(long).contains("promptCacheTtl is 5m, which wins over the user's settings"), "{}", advice(long));
+    home.write(".claude/settings.json", "{\"promptCacheTtl\": \"1h\"}");
+    let done = "nothing to set: promptCacheTtl is 1h already; in this project promptCacheTtl is 5m, which wins here";
+    assert_eq!(advice(long), done);
+    fs::remove_file(home.path(".claude/settings.json")).unwrap();
+    // Of two projects the other one is told of, and compared later.
+    let other = |home: &Home| {
+        told(home, &Kind { cwd: home.path("other").to_str().unwrap().to_owned(), name: "t", ..kind.clone() });
+    };
+    other(&home);
+    let [found, expected] = [home, {
+        let home = Home::new();
+        other(&home);
+        home
+    }]
+    .map(|home| {
+        let found = finding(&home, "S1", LIFETIME, &[]);
+        assert_eq!(home.run(&TUNE).exit, Exit::Done);
+        let entry = home.json(&["tune", "history"])["entries"][0].clone();
+        (found["effect"].clone(), entry["came_true"][0]["billed"]["before"].clone())
+    });
+    assert_eq!(
+        (&found.0["change"], &found.0["usd"], &found.1),
+        (&expected.0["change"], &expected.0["usd"], &expected.1)
+    );
+    let of_bill = |effect: &Value| effect["of_bill"].as_f64().unwrap();
+    assert!((of_bill(&found.0) - of_bill(&expected.0) / 2.0).abs() < 1e-9, "{found:?} {expected:?}");
+    assert_eq!(found.0["without"].as_array().unwrap().len(), 1, "{found:?}");
+}
+
+/// The client reads what one person sets for a project at the root of the repository.
+#[test]
+fn nothing_is_claimed_where_the_file_of_one_person_reaches() {
+    let home = Home::new();
+    home.write("work/.git/HEAD", "");
+    for (name, at) in [("s", "work"), ("t", "work/deep"), ("u", "other")] {
+        told(&home, &Kind { pause: 900, cwd: home.path(at).to_str().unwrap().to_owned(), name, ..Kind::default() });
+    }
+    let sessions = |file: &str| {
+        home.write(file, "{\"promptCacheTtl\": \"5m\"}");
+        let found = finding(&home, "S1", LIFETIME, &[]);
+        fs::remove_file(home.path(file)).unwrap();
+        let effect = &found["effect"];
+        effect["sessions"].as_u64().unwrap() + effect["chosen_on"].as_u64().unwrap()
+    };
+    assert_eq!(sessions("work/.claude/settings.json"), 28);
+    assert_eq!(sessions("work/.claude/settings.local.json"), 14);
+}
+
+#[test]
+fn a_variable_of_the_shell_is_taken_away_by_the_file() {
+    let home = pausing("");
+    home.variables.lock().unwrap().push("FORCE_PROMPT_CACHING_5M".to_owned());
     let found = finding(&home, "S1", LIFETIME, &[]);
-    assert_eq!((&found["verdict"], &found["effect"]["change"]), (&json!("propose"), &before["effect"]["change"]));
-    let money =
-        |found: &Value| (found["effect"]["of_bill"].as_f64().unwrap(), found["effect"]["usd"].as_f64().unwrap());
-    assert!(money(&before).0 < 0.0 && money(&before).1 > 0.0 && money(&found) == (0.0, 0.0), "{found:#}");
-    assert!(found["evidence"].to_string().contains("this project sets it itself"), "{found:#}");
+    let way = "\"env\": { \"FORCE_PROMPT_CACHING_5M\": \"\" } in the file takes it away";
+    assert!(found["verdict"] == "hold" && found["reason"].as_str().unwrap().contains(way), "{found:#}");
+    home.write(".claude/settings.json", "{\"env\": { \"FORCE_PROMPT_CACHING_5M\": \"\" }}");
+    assert_eq!(finding(&home, "S1", LIFETIME, &[])["verdict"], "propose");
+}
+
+#[test]
+fn what_is_set_for_a_model_that_nobody_uses_stands_in_no_way() {
+    let home = growing();
+    let window = |model: &str| {
+        let settings = format!("{{\"modelSettings\": {{\"{model}\": {{\"autoCompactWindow\": 120000}}}}}}");
+        home.write(".claude/settings.json", settings);
+        let page = home.json(&["report"]);
+        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
+        let advice = found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned();
+        (finding(&home, "S3", WINDOW, &[])["verdict"].clone(), advice.starts_with("first take away"))
+    };
+    assert_eq!(window("claude-haiku-4-5"), (json!("propose"), false));
+    assert_eq!(window("claude-opus-4-5"), (json!("hold"), true));
+    let lifetime = |family: &str| {
+        let home = pausing(&format!("{{\"env\": {{\"DISABLE_PROMPT_CACHING_{family}\": \"1\"}}}}"));
+        finding(&home, "S1", LIFETIME, &[])["verdict"].clone()
+    };
+    assert_eq!((lifetime("HAIKU"), lifetime("OPUS")), (json!("propose"), json!("hold")));
+}
+
+#[test]
+fn a_table_that_stood_empty_stays() {
+    let home = home_of(&Kind { turns: 45, result: 9_000, tool: "Fetch", version: "2.1.250", ..Kind::default() });
+    for (before, after) in [("{\"env\": {}}", json!({"mine": 1, "env": {}})), ("{}", json!({"mine": 1}))] {
+        let path = home.write(".claude/settings.json", before);
+        assert_eq!(home.run(&TUNE).exit, Exit::Done);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains("CLAUDE_CODE_AUTO_COMPACT_WINDOW"), "{text}");
+        fs::write(&path, text.replacen('{', "{\"mine\": 1, ", 1)).unwrap();
+        let undone = home.run(&["tune", "undo"]);
+        assert_eq!(undone.exit, Exit::Done, "{}", undone.err);
+        let held: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        assert_eq!(held, after);
+    }
+}
+
+#[test]
+fn tools_that_would_be_sent_at_once_anyway_are_no_hint() {
+    let told = |more: &str, variables: &[&str]| {
+        let home = pausing(&format!("{{\"env\": {{\"ENABLE_TOOL_SEARCH\": \"false\"{more}}}}}"));
+        home.variables.lock().unwrap().extend(variables.iter().map(|set| (*set).to_owned()));
+        finding(&home, "S5", "tool search", &[])["verdict"].clone()
+    };
+    assert_eq!(told("", &[]), "hint");
+    assert_eq!(told("", &["ANTHROPIC_BASE_URL=https://api.anthropic.com/v1"]), "hint");
+    assert_eq!(told("", &["ANTHROPIC_BASE_URL=https://gateway.example/anthropic"]), "skip");
+    assert_eq!(told(", \"ANTHROPIC_BASE_URL\": \"\"", &["ANTHROPIC_BASE_URL=https://gateway.example"]), "hint");
+    assert_eq!(told(", \"CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS\": \"1\"", &[]), "skip");
+}
+
+#[test]
+fn a_retention_that_the_client_does_not_take_is_not_set() {
+    let kept = |days: &str| {
+        let found = finding(&pausing(&format!("{{\"cleanupPeriodDays\": {days}}}")), "S8", "retention of logs", &[]);
+        (found["verdict"].clone(), found["evidence"].to_string().contains("30 days unless something else is set"))
+    };
+    for not_taken in ["0", "-5", "\"x\""] {
+        assert_eq!(kept(not_taken), (json!("hint"), true), "{not_taken}");
+    }
+    assert_eq!((kept("365.0"), kept("40")), ((json!("skip"), false), (json!("hint"), false)));
+}
+
+/// A project with an old client that nobody has used since.
+#[test]
+fn who_has_updated_since_is_not_told_to_update_whatever_part_is_asked_about() {
+    let home = home_of(&Kind { pause: 900, version: "2.1.240", ..Kind::default() });
+    let last = fs::read_to_string(home.path(".claude/projects/-home-u-p/s13.jsonl")).unwrap();
+    let newer = last.replace("2.1.240", "2.1.290").replace("2026-01-", "2026-03-").replace("s13", "new");
+    home.write(".claude/projects/-other/new.jsonl", newer);
+    for part in [&["-p", "home-u-p"][..], &["--until", "2026-01-30"]] {
+        let page = home.json(&[&["report"], part].concat());
+        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "cache_lifetime_long");
+        let advice = found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap();
+        assert!(advice.starts_with("in ~/.claude/settings.json set \"promptCacheTtl\": \"1h\""), "{part:?}: {advice}");
+        assert_eq!(finding(&home, "S1", LIFETIME, part)["verdict"], "propose", "{part:?}");
+    }
 }
 
 #[test]

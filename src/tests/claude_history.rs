@@ -14,13 +14,14 @@ use crate::rules::report::forecast_words;
 use crate::settings::entries::{BillForecast, Journal, JournalChange, JournalEntry};
 use crate::whatif::client::LeverPart;
 use crate::whatif::client::joint::joint_changes;
-use crate::whatif::client::realised::{ActualChange, CameTrue, HistoryRules, SettingChange, realised};
+use crate::whatif::client::realised::{ActualChange, CameTrue, HistoryRules, ReachedProjects, SettingChange, realised};
 use crate::whatif::sim::money::Prices;
 
 fn forecast(part: &str, change: f64) -> BillForecast {
     BillForecast {
         unpriced: 0.0,
         part: part.to_owned(),
+        without: BTreeSet::new(),
         change,
         lower: change - 0.05,
         upper: change + 0.05,
@@ -59,7 +60,10 @@ fn logged(before: &[u64], after: &[u64], agents: [u64; 2], project: &str) -> Tim
 
 /// A change at so many seconds.
 fn change(second: i64, part: &str, project: Option<Id>) -> SettingChange {
-    let projects = project.map(|project| BTreeSet::from([project]));
+    let projects = project.map_or_else(
+        || ReachedProjects::AllBut(BTreeSet::new()),
+        |project| ReachedProjects::Only(BTreeSet::from([project])),
+    );
     SettingChange { at: NOON + second * 1_000, projects, part: part.parse().unwrap() }
 }
 
@@ -171,6 +175,12 @@ fn changes_of_one_entry_that_concern_the_same_requests_are_one() {
     let of_parts = entry(&[("main", forecast("main", -0.3)), ("agents", forecast("subagents", -0.2))], None);
     let parts = joint_changes(&of_parts, &journal);
     assert_eq!(parts.iter().map(|one| one.part).collect::<Vec<_>>(), [LeverPart::Main, LeverPart::Subagents]);
+    // What reaches a project by one of them is compared there, too.
+    let (one, other) = (Id::pseudonym(b"/p"), Id::pseudonym(b"/q"));
+    let apart = |key, without| (key, BillForecast { without: BTreeSet::from(without), ..forecast("all", -0.2) });
+    let in_part = entry(&[apart("window", [one, other]), apart("bash", [other, Id::NONE])], None);
+    let [both] = &joint_changes(&in_part, &journal)[..] else { panic!("one change") };
+    assert_eq!(both.without, BTreeSet::from([other]));
     // One that takes another one back concerns what that one did.
     let undo = JournalEntry {
         changes: vec![JournalChange { key: "main".into(), ..JournalChange::default() }],
@@ -196,8 +206,68 @@ fn a_forecast_comes_true_or_does_not_and_early_is_too_early() {
     assert_eq!(found.verdict, CameTrue::Better);
     let found = told(&logged(&cold, &cold, [50_000, 50_000], "/p"), &forecast("main", expected), None);
     assert_eq!(found.verdict, CameTrue::No, "{found:?}");
+    // Half of what was told is a saving all the same.
+    let half: Vec<u64> = warm.iter().map(|read| read - 40_000).collect();
+    let found = told(&logged(&cold, &half, [50_000, 50_000], "/p"), &forecast("main", expected), None);
+    assert!(found.verdict == CameTrue::Less && found.upper.unwrap() < 0.0, "{found:?}");
     let found = told(&logged(&cold, &warm[..9], [50_000, 50_000], "/p"), &forecast("main", expected), None);
     assert_eq!((found.verdict, found.after, found.change), (CameTrue::TooEarly, 9, None));
+    // What is missing before the change comes with no time.
+    let found = told(&logged(&cold[..4], &warm[..9], [50_000, 50_000], "/p"), &forecast("main", expected), None);
+    assert_eq!((found.verdict, found.before, found.change), (CameTrue::TooFewBefore, 4, None));
+}
+
+/// Twelve sessions each before and after a change, of a project each: what is read on main threads after it, and how many of them
+/// have subagents.
+fn of_projects(after: &[(&str, u64)], with_agents: [i64; 2]) -> Timeline {
+    let mut log = Story::new();
+    for (side, with_agents) in (0..).zip(with_agents) {
+        for number in 0..12 {
+            for (place, (project, read)) in (0..).zip(after) {
+                let read = if side == 0 { 0 } else { *read } + number as u64 * 500;
+                log.at(side * 1_000_000 + number * 1_000 + place * 400)
+                    .session(&format!("{project} {side} {number}"), project);
+                (0..5).for_each(|_| {
+                    log.human(40).ask(read, 100_000 - read, 0).says(10).wait(30);
+                });
+                if number < with_agents {
+                    log.agent(&format!("of {project} {side} {number}"));
+                    (0..5).for_each(|_| {
+                        log.human(40).ask(50_000, 50_000, 0).says(10).wait(30);
+                    });
+                }
+            }
+        }
+    }
+    log.done()
+}
+
+#[test]
+fn what_it_is_held_against_is_waited_for_as_well() {
+    let found = |with_agents| told(&of_projects(&[("/p", 80_000)], with_agents), &forecast("main", -0.74), None);
+    let early = found([12, 4]);
+    assert_eq!((early.verdict, early.change), (CameTrue::TooEarly, None), "{early:?}");
+    assert_eq!((early.control, early.control_sessions), (Some("subagents"), Some([12, 4])), "{early:?}");
+    assert_eq!(found([12, 12]).verdict, CameTrue::Yes);
+    // No time brings those before it.
+    let never = found([4, 4]);
+    assert_eq!((never.verdict, never.control, never.control_sessions), (CameTrue::NotClear, None, None), "{never:?}");
+}
+
+#[test]
+fn a_project_that_sets_it_itself_is_not_compared() {
+    let timeline = of_projects(&[("/p", 80_000), ("/q", 0)], [12, 12]);
+    let apart = ReachedProjects::AllBut(BTreeSet::from([Id::pseudonym(b"/q")]));
+    let all = change(1_000_000, "main", None);
+    let told = forecast("main", -0.74);
+    let reached = among(&timeline, &[SettingChange { projects: apart, ..all }], 0, &told);
+    assert_eq!((reached.verdict, reached.before, reached.after), (CameTrue::Yes, 12, 12), "{reached:?}");
+    assert_eq!(among(&timeline, &[all], 0, &told).verdict, CameTrue::Less);
+    // What that project changes for itself is no next change.
+    let own = change(1_500_000, "main", Some(Id::pseudonym(b"/q")));
+    let apart = ReachedProjects::AllBut(BTreeSet::from([Id::pseudonym(b"/q")]));
+    let both = [SettingChange { projects: apart, ..change(1_000_000, "main", None) }, own];
+    assert_eq!(among(&timeline, &both, 0, &told).verdict, CameTrue::Yes);
 }
 
 proptest! {
@@ -219,7 +289,7 @@ proptest! {
         let (own, other) = (Id::pseudonym(b"/p"), Id::pseudonym(b"/q"));
         let alone = told(&timeline, &forecast("all", -0.5), Some(own));
         prop_assert_eq!((alone.control, alone.change.unwrap() < -0.3), (None, true));
-        prop_assert_eq!(told(&timeline, &forecast("all", -0.5), Some(other)).verdict, CameTrue::TooEarly);
+        prop_assert_eq!(told(&timeline, &forecast("all", -0.5), Some(other)).verdict, CameTrue::TooFewBefore);
     }
 }
 

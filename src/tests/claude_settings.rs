@@ -302,7 +302,7 @@ fn the_page_promises_no_write_before_an_update() {
         line.unwrap_or_else(|| panic!("{out}")).to_owned()
     };
     let (known, unknown) = (line("2.1.290"), line("2.1.200"));
-    assert!(known.ends_with("shows the change; without --dry-run it writes it."), "{known}");
+    assert!(known.ends_with("shows what pays; without --dry-run it writes it."), "{known}");
     assert!(unknown.ends_with("says what to update before they can be written."), "{unknown}");
 }
 
@@ -512,7 +512,8 @@ fn what_wins_over_the_file_is_named() {
     home.write("work/.claude/settings.local.json", "{\"promptCacheTtl\": \"5m\"}");
     let reason = held(&home, &["--scope", "project"]);
     assert!(reason.contains("settings.local.json and cannot be overridden here"), "{reason}");
-    // It says nothing about all projects.
+    // It says nothing about other projects.
+    told(&home, &Kind { pause: 900, cwd: "/home/u/other".to_owned(), name: "t", ..Kind::default() });
     assert_eq!(finding(&home, "S1", "cache lifetime, main threads", &[])["verdict"], "propose");
 }
 
@@ -610,9 +611,9 @@ fn only_what_is_in_force_is_set_already() {
     assert_eq!(window("{}", &variable[..1])["verdict"], "hold");
     assert_eq!(window("{}", &variable[1..])["verdict"], "hold");
     // A window for one model wins over that for all, for that model.
-    let for_one = window("{\"modelSettings\": {\"claude-opus-4-8\": {\"autoCompactWindow\": 120000}}}", &[]);
+    let for_one = window("{\"modelSettings\": {\"claude-opus-4-5\": {\"autoCompactWindow\": 120000}}}", &[]);
     let reason = for_one["reason"].as_str().unwrap();
-    assert!(reason.contains("set by modelSettings.claude-opus-4-8.autoCompactWindow of "), "{reason}");
+    assert!(reason.contains("set by modelSettings.claude-opus-4-5.autoCompactWindow of "), "{reason}");
     assert!(for_one["verdict"] == "hold" && reason.contains("which wins over it for that model"), "{reason}");
 }
 
@@ -687,7 +688,7 @@ fn what_a_stronger_lever_sets_is_not_set_already() {
 }
 
 #[test]
-fn the_page_knows_what_goes_as_far_already() {
+fn the_page_knows_what_is_set_already() {
     let advice = |settings: &str| {
         let home = growing();
         home.write(".claude/settings.json", settings);
@@ -695,14 +696,28 @@ fn the_page_knows_what_goes_as_far_already() {
         let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
         (found.unwrap()["advice"].as_str().unwrap().to_owned(), home.run(&["report"]).out)
     };
-    for set in ["{\"autoCompactWindow\": 100000}", "{\"env\": {\"CLAUDE_CODE_AUTO_COMPACT_WINDOW\": \"150000\"}}"] {
+    for set in ["{\"autoCompactWindow\": 150000}", "{\"env\": {\"CLAUDE_CODE_AUTO_COMPACT_WINDOW\": \"150000\"}}"] {
         let (_, out) = advice(set);
         assert!(out.contains(": done; what is told here happened without it"), "{set}: {out}");
     }
-    let (_, out) = advice("{\"env\": {\"CLAUDE_CODE_AUTO_COMPACT_WINDOW\": \"900000\"}}");
-    assert!(out.contains("first take away what stands in the way: autoCompactWindow is set by "), "{out}");
-    let (_, out) = advice("{\"autoCompactWindow\": 900000}");
-    assert!(out.contains("autoCompactWindow is 900000 now"), "{out}");
+    // What a smaller one would do is not what a larger one does: only a replay compares them.
+    for other in ["100000", "900000"] {
+        let (told, out) = advice(&format!("{{\"autoCompactWindow\": {other}}}"));
+        assert!(
+            told.contains(&format!("; autoCompactWindow is {other} now, which may save part of this already")),
+            "{told}"
+        );
+        assert!(out.contains("says whether they are cheaper than what is set"), "{out}");
+    }
+    // The variable in the file wins, so that it is what is changed.
+    let (told, _) = advice("{\"env\": {\"CLAUDE_CODE_AUTO_COMPACT_WINDOW\": \"900000\"}}");
+    let variable = "in ~/.claude/settings.json set \"env\": { \"CLAUDE_CODE_AUTO_COMPACT_WINDOW\": \"150000\" } (";
+    assert!(told.starts_with(variable) && told.contains("CLAUDE_CODE_AUTO_COMPACT_WINDOW is 900000 now"), "{told}");
+    // What the client does not take saves nothing.
+    for odd in ["50000", "\"200k\"", "null"] {
+        let (told, _) = advice(&format!("{{\"autoCompactWindow\": {odd}}}"));
+        assert!(told.contains("set \"autoCompactWindow\": 150000 (") && !told.contains(" now, "), "{odd}: {told}");
+    }
     let (_, out) = advice("{ broken");
     assert!(out.contains("first take away what stands in the way: the settings cannot be read"), "{out}");
 }

@@ -13,6 +13,7 @@ use crate::base::id::Id;
 use crate::base::stats::TargetVerdict;
 use crate::logs::trace::Millis;
 use crate::rules::claude::effects::attempts;
+use crate::rules::claude::paying;
 use crate::rules::statistics;
 use crate::whatif::client::capped::Limit;
 use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
@@ -108,7 +109,7 @@ fn study(of_shell: impl Fn(i64) -> u128, of_mcp: impl Fn(i64) -> u128) -> LeverS
         trials: vec![trial(Limit::BashChars(4_000), &of_shell), trial(Limit::McpTokens(5_000), &of_mcp)],
         standing: Vec::new(),
         versions: Default::default(),
-        own: None,
+        own: Default::default(),
         least_percent: 1.0,
     }
 }
@@ -128,6 +129,18 @@ fn what_was_followed_is_no_broken_promise_and_each_lever_has_a_row() {
     // The journal knows when.
     let noted = told(&study, &[(60 * 24 * 3_600_000, LeverPart::All)]);
     assert!(!broken(&noted, shell) && noted[shell].len() < all[shell].len(), "{:?}", noted[shell]);
+}
+
+/// The page and the settings go by one condition.
+#[test]
+fn what_later_sessions_do_not_tell_from_nothing_does_not_pay() {
+    let pays = |of_shell: fn(i64) -> u128| paying(&study(of_shell, |_| 0), &RESAMPLING, &Data::default()).unwrap();
+    let shell = LeverValue::Result(Limit::BashChars(4_000));
+    assert_eq!(pays(|_| 30), [shell]);
+    // One session of fifty has all of it.
+    assert!(pays(|number| if number < 30 { 50 } else { 100 * u128::from(number == 70) }).is_empty());
+    // Too little to be worth a line.
+    assert!(pays(|number| u128::from(number % 3 == 0)).is_empty());
 }
 
 #[test]

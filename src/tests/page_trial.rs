@@ -58,7 +58,7 @@ fn no_rows_at_all_are_refused() {
 /// Twelve sessions that lose the cache at a prompt for no reason in the log, and six whose contexts grow.
 #[test]
 fn what_nobody_can_change_has_a_place_of_its_own() {
-    let home = home_with_large_contexts();
+    let home = home_with_large_contexts(12);
     for number in 0..12 {
         let mut told = Told::new(&format!("lost-{number}"), "/home/user/orchard", number * 43_200);
         told.ask(OPUS, 0, 90_000, 50).ask(OPUS, 90_000, 1_000, 50).ask(OPUS, 0, 92_000, 50).ask(OPUS, 92_000, 500, 50);
@@ -91,7 +91,7 @@ fn what_does_not_pay_has_its_interval() {
 
 #[test]
 fn the_interval_of_the_page_is_that_of_the_simulation() {
-    let home = home_with_large_contexts();
+    let home = home_with_large_contexts(12);
     let told = report(&home, &[]);
     let found = finding(&told, "context_growth").unwrap();
     let advice = found["advice"].as_str().unwrap();
@@ -100,7 +100,7 @@ fn the_interval_of_the_page_is_that_of_the_simulation() {
     let source = found["source"].as_str().unwrap();
     let arguments: Vec<&str> = source.split(' ').skip(1).collect();
     let out = home.run(&arguments).out;
-    let line = format!("95 % interval over 6 sessions −{upper} … −{lower}");
+    let line = format!("95 % interval over 12 sessions −{upper} … −{lower}");
     assert!(out.contains(&line), "{line}: {out}");
 }
 
@@ -204,7 +204,7 @@ fn an_axis_ends_where_the_data_end() {
 
 #[test]
 fn projects_of_a_replay_have_their_names_and_shared_ones_letters() {
-    let home = home_with_large_contexts();
+    let home = home_with_large_contexts(6);
     for number in 0..6 {
         let mut told = Told::new(&format!("small-{number}"), "/home/user/orchard", number * 43_200);
         (0..4).for_each(|turn| _ = told.ask(OPUS, if turn == 0 { 0 } else { 20_000 }, 20_000, 50));
@@ -238,7 +238,7 @@ fn a_setting_that_makes_no_sense_is_refused_before_anything_is_read() {
 
 #[test]
 fn a_replay_fits_on_a_screen_unless_more_is_asked_for() {
-    let home = home_with_large_contexts();
+    let home = home_with_large_contexts(6);
     for policy in ["all", "prompt-cache", "compaction", "history-trim"] {
         let (short, long) = (home.run(&["what-if", policy]).out, home.run(&["what-if", policy, "--all"]).out);
         assert!(short.lines().count() <= 60, "{policy}: {} lines\n{short}", short.lines().count());

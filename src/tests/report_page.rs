@@ -157,9 +157,9 @@ fn model_swaps_that_were_planted_are_found_where_they_are_with_their_price() {
 }
 
 /// Six sessions whose contexts grow to half a million tokens.
-pub(super) fn home_with_large_contexts() -> Home {
+pub(super) fn home_with_large_contexts(sessions: u32) -> Home {
     let home = Home::new();
-    for number in 0..6 {
+    for number in 0..sessions {
         let mut told = Told::new(&format!("large-{number}"), "/home/user/lantern", number * 43_200);
         told.ask(OPUS, 0, 20_000, 800);
         (0..40).for_each(|turn| _ = told.ask_at_length(OPUS, 20_000 + turn * 12_000, 12_000));
@@ -171,7 +171,7 @@ pub(super) fn home_with_large_contexts() -> Home {
 /// Every finding names a command; what that prints as data is what the page says.
 #[test]
 fn findings_are_what_their_commands_print() {
-    for (home, id) in [(home_with_swaps(12), "miss_model_swap"), (home_with_large_contexts(), "context_growth")] {
+    for (home, id) in [(home_with_swaps(12), "miss_model_swap"), (home_with_large_contexts(12), "context_growth")] {
         let report = report(&home, &[]);
         assert!(finding(&report, id).is_some(), "{id}: {report:#}");
         assert_printed(&home, &report);

@@ -1,11 +1,15 @@
 //! Reads what the page is made of, and makes it.
 
 use crate::base::error::Result;
-use crate::commands::report::Args;
+use crate::commands::clients;
+use crate::commands::report::{Args, standing};
+use crate::cost::findings::levers;
 use crate::cost::findings::thresholds::FindingThresholds;
+use crate::cost::page::Page;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::trace::Millis;
+use crate::settings::claude::levers::{Lever, Levers};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::shell::window::ALL;
@@ -40,4 +44,20 @@ pub fn cut(args: &Args, sheet: &FindingThresholds, input: &mut Input, now_ms: Mi
     }
     input.window = start..ALL.end;
     Ok(true)
+}
+
+/// Says what is to be set, as far as the clients in use know it, and where the user's file decides already. A file that cannot
+/// be read decides nothing.
+///
+/// # Errors
+/// If a data file does not fit.
+pub fn settle(page: &mut Page, args: &Args, input: &Input, context: &mut Context<'_>) -> Result<()> {
+    if page.findings.iter().all(|finding| finding.to_set.is_none()) {
+        return Ok(());
+    }
+    let versions = clients::in_use(&args.asked, (input, page.versions.clone()), None, context)?;
+    let layers = standing::layers(page, context).ok().flatten();
+    let holds = |lever: &Lever| layers.as_ref().is_some_and(|layers| layers.holds(lever).unwrap_or_default());
+    levers::settle(&mut page.findings, &Levers::load(&input.data)?, &versions, holds);
+    Ok(())
 }

@@ -225,7 +225,7 @@ pub fn row(telling: &Telling<'_>, finding: &BillFinding) -> Value {
     let told = telling.told(finding);
     let mut row = json!(finding);
     if let Some(row) = row.as_object_mut() {
-        let inner = ["scope", "mostly", "except", "by_project", "looks", "largest", "made_by", "made_of"];
+        let inner = ["scope", "mostly", "except", "by_project", "looks", "largest", "made_by", "made_of", "to_set"];
         inner.iter().for_each(|field| _ = row.remove(*field));
     }
     row["what"] = json!(told.what);

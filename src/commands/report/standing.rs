@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
+use crate::commands::tune::reach::project_id;
 use crate::cost::findings::search::BillFinding;
 use crate::cost::page::Page;
 use crate::cost::page::words::StandingSetting;
 use crate::report::sharing::without_paths;
-use crate::rules::claude::goes_as_far;
+use crate::rules::claude::held;
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::{Levers, SettingsScope};
 use crate::shell::context::Context;
@@ -25,12 +26,16 @@ pub fn of(
     context: &Context<'_>,
 ) -> Result<BTreeMap<String, StandingSetting>> {
     let levers = Levers::load(data)?;
+    let Some(layers) = layers(page, context)? else { return Ok(BTreeMap::new()) };
     let places = context.env.claude_places();
-    let Some(path) = places.file(SettingsScope::User) else { return Ok(BTreeMap::new()) };
-    let layers = SettingsLayers::load(&places, SettingsScope::User, &path)?;
+    let project = places.project.as_deref().map(|project| project_id(project).to_string()).unwrap_or_default();
+    let own = ProjectFiles {
+        layers: SettingsLayers::of_project(&places),
+        is_all: page.spent.by_project.keys().all(|other| *other == project),
+    };
     let mut standing = BTreeMap::new();
     for finding in &page.findings {
-        if let Some(mut stands) = one(finding, &layers, &levers)? {
+        if let Some(mut stands) = own.beside(finding, &levers, one(finding, &layers, &levers)?) {
             if let (true, StandingSetting::Off { words, .. }) = (is_shared, &mut stands) {
                 *words = without_paths(words).into_owned();
             }
@@ -38,6 +43,59 @@ pub fn of(
         }
     }
     Ok(standing)
+}
+
+/// The user's settings, about the models of the page; none without a place for them.
+///
+/// # Errors
+/// If a file of settings cannot be read.
+pub fn layers(page: &Page, context: &Context<'_>) -> Result<Option<SettingsLayers>> {
+    let places = context.env.claude_places();
+    let Some(path) = places.file(SettingsScope::User) else { return Ok(None) };
+    let layers = SettingsLayers::load(&places, SettingsScope::User, &path)?;
+    Ok(Some(layers.about(page.spent.by_model.keys().map(String::as_str))))
+}
+
+/// The settings of the project that the current directory is.
+struct ProjectFiles {
+    /// None where they cannot be read, which the client does not do either.
+    layers: Option<SettingsLayers>,
+    /// Whether the page is about this project alone.
+    is_all: bool,
+}
+
+impl ProjectFiles {
+    /// What stands for a finding where the project sets something else itself, which wins over the user's file here: told where
+    /// that file says the same already, or would do nothing.
+    fn beside(
+        &self,
+        finding: &BillFinding,
+        levers: &Levers,
+        stands: Option<StandingSetting>,
+    ) -> Option<StandingSetting> {
+        let Some(words) = self.other(finding, levers) else { return stands };
+        match stands {
+            // What is told of goes on here.
+            Some(StandingSetting::Same(_)) if !finding.spared_by.is_empty() => None,
+            Some(StandingSetting::Same(set)) => {
+                let words = format!("{set} already; in this project {words}, which wins here");
+                Some(StandingSetting::Off { words, is_own: false })
+            }
+            None if self.is_all && !finding.sets.is_empty() => {
+                let words = format!("in this project {words}, which wins over the user's settings");
+                Some(StandingSetting::Off { words, is_own: true })
+            }
+            stands => stands,
+        }
+    }
+
+    /// What the project sets itself to something else than a finding would, in words.
+    fn other(&self, finding: &BillFinding, levers: &Levers) -> Option<String> {
+        let layers = self.layers.as_ref()?;
+        let wanted = finding.sets.iter().chain(&finding.spared_by);
+        let mut own = wanted.filter_map(|set| held(layers, levers, (&set.lever, &set.value)).ok()?);
+        own.find(|(_, is_same)| !is_same).map(|(words, _)| words)
+    }
 }
 
 /// The same where the settings cannot be read: the client leaves such a file out, so nothing that is set there would hold.
@@ -58,7 +116,7 @@ fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Resul
     for set in &finding.sets {
         let Some(lever) = levers.named(&set.lever) else { return Ok(None) };
         let Some(key) = lever.key(None) else { return Ok(None) };
-        let held = goes_as_far(layers, levers, (&set.lever, &set.value))?;
+        let held = held(layers, levers, (&set.lever, &set.value))?;
         if let Some((held, true)) = held {
             words.push(held);
             continue;
@@ -67,7 +125,8 @@ fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Resul
             let words = format!("{} is {}", set.lever, obstacle.why);
             return Ok(Some(StandingSetting::Off { words, is_own: obstacle.is_own }));
         }
-        let value = layers.value(&key)?;
+        // The client ignores what it does not take.
+        let value = layers.value(&key)?.filter(|value| lever.taken(value).is_some());
         same &= held.is_none() && value.as_ref() == Some(&set.value);
         let value = value.map(|value| format!("{} is {value}", set.lever));
         words.extend(held.map(|(held, _)| held).or(value));
@@ -81,7 +140,7 @@ fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Resul
 fn spared(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Result<Option<StandingSetting>> {
     let mut words: Vec<String> = Vec::new();
     for set in &finding.spared_by {
-        match goes_as_far(layers, levers, (&set.lever, &set.value))? {
+        match held(layers, levers, (&set.lever, &set.value))? {
             Some((held, true)) => words.push(held),
             _ => return Ok(None),
         }

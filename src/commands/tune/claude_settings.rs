@@ -1,7 +1,7 @@
 //! `devboy tune claude-settings`: try what Claude Code could be set to on the logs, let the rules speak, write its settings as
 //! a diff.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::base::error::{Error, Result};
 use crate::base::id::Id;
 use crate::base::visible::Shown as _;
+use crate::commands::clients;
 use crate::commands::config::config_path;
 use crate::commands::input::QuestionArgs;
 use crate::frames::input::Input;
@@ -27,11 +28,11 @@ use crate::settings::claude::reversal::{claude_entry, journal_of_all};
 use crate::settings::entries::JournalChange;
 use crate::settings::finding::Verdict;
 use crate::settings::{journal_path, write_noted};
-use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::client::LeverStudy;
-use crate::whatif::client::thresholds::{ClientThresholds, Versions, client_words, versions};
+use crate::whatif::client::thresholds::{ClientThresholds, Versions, client_words};
 
 /// Try Claude Code's own settings on the logs, apply rules S1 to S8, write the settings that pay and print the diff.
 ///
@@ -84,7 +85,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let reach = reach::of_scope(scope, &places);
     let projects = reach::projects(reach, &timeline, &input);
-    let clients = clients(args, projects.as_ref(), &timeline, &input, context)?;
+    let clients = clients::of(&timeline, projects.as_ref(), &input.data, context.now_ms)?;
+    let clients = clients::in_use(&args.asked, (&input, clients), projects.as_ref(), context)?;
+    let layers = layers.about(models(&timeline, projects.as_ref()));
     let earlier = (reach, &journal_of_all(&config)?);
     let asked = AskedSettings { scope, places: &places, layers, projects, clients };
     let found = SettingsStudy::of(asked, timeline, &input, earlier)?;
@@ -93,28 +96,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     conclude(args, context, &found, &journal, &input)
 }
 
-/// The client versions of the last weeks: of all logs of this scope, whatever part of them is asked about.
-fn clients(
-    args: &Args,
-    projects: Option<&BTreeSet<Id>>,
-    timeline: &Timeline,
-    input: &Input,
-    context: &mut Context<'_>,
-) -> Result<Versions> {
-    let days = ClientThresholds::load(&input.data)?.split.version_days;
-    let of = |timeline: &Timeline, now| versions(timeline, projects, days, now);
-    let is_whole = args.asked.input.project.is_none() && input.window == window::ALL;
-    // A stream is read once.
-    if is_whole || args.asked.input.input_dir.iter().any(|dir| dir.as_os_str() == "-") {
-        return Ok(of(timeline, context.now_ms));
-    }
-    let asked = QuestionArgs {
-        input: InputArgs { project: None, ..args.asked.input.clone() },
-        window: WindowArgs::default(),
-        output: args.asked.output.clone(),
+/// The models of some projects, or of all.
+fn models<'t>(timeline: &'t Timeline, projects: Option<&BTreeSet<Id>>) -> BTreeSet<&'t str> {
+    let requests = timeline.counted().map(|(_, request)| request).filter(|request| request.context() > 0);
+    let is_asked = |request: &&Request| {
+        projects.is_none_or(|asked| asked.contains(&timeline.session_of(request).project))
     };
-    let mut all = asked.read(0, Some(TimelineDetail::default()), context)?;
-    Ok(of(&all.timeline(TimelineDetail::default())?, context.now_ms))
+    requests.filter(is_asked).map(|request| timeline.names.text(request.model)).collect()
 }
 
 /// ", 2026-01-05 … 2026-02-10": when the first session of a study began, and the last one ended.

@@ -274,7 +274,14 @@ fn state(row: &HistoryRow<'_>, journal: Option<&Path>) -> String {
 fn came_words(row: &HistoryRow<'_>, came: &ActualChange, journal: Option<&Path>) -> String {
     match came.verdict {
         CameTrue::TooEarly => {
-            format!("too early to tell: {} before the change, {} after it", counted(came.before, "session"), came.after)
+            let (before, after) = (counted(came.before, "session"), came.after);
+            let control = came.control.zip(came.control_sessions);
+            let beside = control.map(|(name, [before, after])| format!("; with {name} {before} and {after}"));
+            let beside = beside.unwrap_or_default();
+            format!("too early to tell: {before} before the change, {after} after it{beside}")
+        }
+        CameTrue::TooFewBefore => {
+            format!("not clear: too few sessions before the change ({}), which no time mends", thousands(came.before))
         }
         CameTrue::NotClear if came.change.is_none() => {
             let (before, after) = (counted(came.before, "session"), came.after);

@@ -1,6 +1,5 @@
 //! What came of the changes that `devboy tune history` lists: in the recorded telemetry, and in the bills of the logs.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::base::data::Data;
@@ -23,7 +22,7 @@ use crate::shell::context::Context;
 use crate::shell::window;
 use crate::telemetry::log::EventLog;
 use crate::whatif::client::joint::JointChange;
-use crate::whatif::client::realised::{ActualChange, HistoryRules, SettingChange, realised};
+use crate::whatif::client::realised::{ActualChange, HistoryRules, ReachedProjects, SettingChange, realised};
 use crate::whatif::sim::money::Prices;
 
 /// All that was recorded.
@@ -83,12 +82,12 @@ pub fn billed(
     let prices = input.data.read("prices.toml", Prices::parse)?;
     let timeline = input.timeline(TimelineDetail::default())?;
     let places = context.env.claude_places();
-    let projects = |entry: &JournalEntry| -> Option<BTreeSet<Id>> {
-        reach::projects(reach::of_entry(entry, &places), &timeline, &input)
-    };
     let of_change = |(entry, change): &(&JournalEntry, &JointChange<'_>)| SettingChange {
         at: entry.at_ms,
-        projects: projects(entry),
+        projects: match reach::projects(reach::of_entry(entry, &places), &timeline, &input) {
+            Some(reached) => ReachedProjects::Only(reached),
+            None => ReachedProjects::AllBut(change.without.clone()),
+        },
         part: change.part,
     };
     let all: Vec<SettingChange> = changes.iter().map(of_change).collect();

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::cost::findings::search::BillFinding;
 use crate::cost::findings::{Advice, BillEvidence, Case};
-use crate::settings::claude::levers::{Lever, LeverPlace, LeverUse};
-use crate::whatif::client::thresholds::known;
+use crate::settings::claude::levers::{Lever, LeverPlace, LeverUse, Levers};
+use crate::whatif::client::thresholds::{Versions, deciding, known};
 
 /// Where it is set for all projects of a person (whoever tells it knows the file), and for some.
 const USER: &str = "{settings}";
@@ -31,21 +32,53 @@ impl<'e> BillEvidence<'e> {
 }
 
 impl Settable<'_> {
-    /// A case that says so: in words, the same where it holds in parts of one kind only, by kind (`{parts}` stands for
-    /// their names), and for programs.
+    /// A case that says so: what to do, and the same where it holds in parts of one kind only, by kind (`{parts}` stands for
+    /// their names).
     pub fn case(&self, evidence: &BillEvidence<'_>, value: &str, case: Case) -> Case {
         let value = value.parse::<i64>().map_or_else(|_| json!(value), |number| json!(number));
-        let advice = |file: &str, groups: &[Vec<&Lever>]| Advice {
-            words: sentence(evidence, groups, &value, file, self.so),
-            update: groups.iter().find_map(|group| known(group, &evidence.study.versions).err()),
+        let advice = |file: &str, groups: &[Vec<&Lever>], is_for_all| {
+            let names = |group: &Vec<&Lever>| group.iter().map(|lever| lever.name.clone()).collect();
+            let (groups, so) = (groups.iter().map(names).collect(), self.so.map(str::to_owned));
+            Advice::Set(LeverAdvice { groups, value: value.clone(), file: file.to_owned(), so, is_for_all })
         };
-        let mut parts = BTreeMap::from([("project", advice(PROJECT, &self.groups))]);
+        let mut parts = BTreeMap::from([("project", advice(PROJECT, &self.groups, false))]);
         if let Some(lever) = self.for_model.and_then(|name| evidence.levers.named(name)) {
-            parts.insert("model", advice(USER, &[vec![lever]]));
+            parts.insert("model", advice(USER, &[vec![lever]], false));
         }
-        let levers = self.groups.iter().filter_map(|group| preferred(evidence, group));
-        let sets = levers.map(|lever| Assignment { lever: lever.name.clone(), value: lever.spelled(&value) });
-        Case { advice: advice(USER, &self.groups), advice_in: parts, sets: sets.collect(), ..case }
+        Case { advice: advice(USER, &self.groups, true), advice_in: parts, ..case }
+    }
+}
+
+/// What is to be set, before anybody asks which clients are in use and what the file holds already.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LeverAdvice {
+    /// Names of levers that are set together; of each group one.
+    groups: Vec<Vec<String>>,
+    value: Value,
+    /// The file, in words.
+    file: String,
+    /// What comes of it.
+    so: Option<String>,
+    /// Whether it is one setting for everything, in the user's file.
+    is_for_all: bool,
+}
+
+/// Says of findings what is to be set where these clients are in use, in a file that `holds` some levers already.
+pub fn settle(findings: &mut [BillFinding], levers: &Levers, versions: &Versions, holds: impl Fn(&Lever) -> bool) {
+    for finding in findings {
+        let Some(advice) = &finding.to_set else { continue };
+        let groups = advice.groups.iter().map(|group| group.iter().filter_map(|name| levers.named(name)).collect());
+        let groups: Vec<Vec<&Lever>> = groups.collect();
+        let is_held = |lever: &Lever| advice.is_for_all && holds(lever);
+        let decided = groups.iter().map(|group| (deciding(group, versions, is_held), group));
+        // Before an update the first one is told of.
+        let chosen: Vec<&Lever> = decided.filter_map(|(found, group)| found.ok().or(group.first().copied())).collect();
+        let set: Vec<String> = chosen.iter().map(|lever| assignment(lever, &advice.value)).collect();
+        let so = advice.so.as_ref().map(|so| format!(" ({so})")).unwrap_or_default();
+        finding.advice = format!("in {} set {}{so}", advice.file, set.join(" and "));
+        finding.update = groups.iter().find_map(|group| known(group, versions).err());
+        let assigned = |lever: &&Lever| Assignment { lever: lever.name.clone(), value: lever.spelled(&advice.value) };
+        finding.sets = chosen.iter().filter(|_| advice.is_for_all).map(assigned).collect();
     }
 }
 
@@ -56,25 +89,6 @@ pub struct Assignment {
     pub lever: String,
     /// As it stands in a file.
     pub value: Value,
-}
-
-/// One sentence: of each group the lever that every client knows, else the preferred one.
-fn sentence(
-    evidence: &BillEvidence<'_>,
-    groups: &[Vec<&Lever>],
-    value: &Value,
-    file: &str,
-    so: Option<&str>,
-) -> String {
-    let set: Vec<String> =
-        groups.iter().filter_map(|group| preferred(evidence, group)).map(|lever| assignment(lever, value)).collect();
-    let so = so.map(|so| format!(" ({so})")).unwrap_or_default();
-    format!("in {file} set {}{so}", set.join(" and "))
-}
-
-/// Of a group the lever that every client knows, else its first one.
-fn preferred<'l>(evidence: &BillEvidence<'_>, group: &[&'l Lever]) -> Option<&'l Lever> {
-    known(group, &evidence.study.versions).ok().or(group.first().copied())
 }
 
 /// As it stands in the file.

@@ -12,7 +12,7 @@ use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::prompt_cache::params::CacheLifetime;
 
-/// A case for each lifetime that the sheet names, if it is the one that `tune claude-settings` would choose.
+/// A case for each lifetime that the sheet names, if it is the one that pays.
 pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
     evidence.sheet.lifetime.iter().filter_map(|lifetime| case(evidence, lifetime)).collect()
 }
@@ -24,7 +24,7 @@ fn case(evidence: &BillEvidence<'_>, finding: &CacheFinding) -> Option<Case> {
         }
         _ => None,
     };
-    let (_, trial) = evidence.study.paying(lifetime).filter(|(class, _)| *class == finding.value)?;
+    let (_, trial) = evidence.paying(lifetime).filter(|(class, _)| *class == finding.value)?;
     let settable = Settable { groups: vec![evidence.owned(&finding.rule)], for_model: None, so: None };
     Some(Case {
         id: finding.id.clone(),

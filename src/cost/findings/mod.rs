@@ -17,13 +17,13 @@ use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
 use crate::cost::bill::Bill;
-use crate::cost::findings::levers::Assignment;
+use crate::cost::findings::levers::{Assignment, LeverAdvice};
 use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::logs::timeline::requests::Request;
 use crate::report::numbers::{counted, usd};
 use crate::settings::claude::levers::Levers;
-use crate::whatif::client::{LeverStudy, SettingSides, Trial};
+use crate::whatif::client::{LeverStudy, LeverValue, SettingSides, Trial};
 use crate::whatif::report::PolicyReport;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance::Apart;
@@ -57,8 +57,10 @@ pub struct BillEvidence<'e> {
     pub replays: &'e [ReplayedSetting],
     /// What can be set in Claude Code.
     pub levers: &'e Levers,
-    /// What `tune claude-settings` would choose, and the clients that are in use.
+    /// What `tune claude-settings` tries.
     pub study: &'e LeverStudy,
+    /// The settings that it proposes if nothing stands in their way.
+    pub paying: &'e [LeverValue],
     /// Numbers and words.
     pub sheet: &'e FindingThresholds,
 }
@@ -91,6 +93,12 @@ impl<'e> BillEvidence<'e> {
     /// The bill to be shared out.
     pub fn bill(&self) -> Bill<'e> {
         Bill::new(self.workload, self.simulator.oracle.cache.class_unknown)
+    }
+
+    /// The trial of the setting that pays of one lever: the lever is that for whose settings there is a `value`.
+    fn paying<T>(&self, value: impl Fn(LeverValue) -> Option<T>) -> Option<(T, &'e Trial)> {
+        let (value, setting) = self.paying.iter().find_map(|setting| Some((value(*setting)?, *setting)))?;
+        Some((value, self.study.trials.iter().find(|trial| trial.setting == setting)?))
     }
 
     /// How many of these requests each session and model has.
@@ -131,17 +139,17 @@ fn tried_sides(trial: &Trial) -> BTreeMap<(u32, Sym), Sides> {
 }
 
 /// What to do.
-#[derive(Clone, Default)]
-pub struct Advice {
-    /// In words.
-    pub words: String,
-    /// What to update before, for the client to know what is to be set.
-    pub update: Option<String>,
+#[derive(Clone)]
+pub enum Advice {
+    /// Something else than to set a lever, in words.
+    Do(String),
+    /// A lever to set.
+    Set(LeverAdvice),
 }
 
 impl From<String> for Advice {
     fn from(words: String) -> Self {
-        Self { words, update: None }
+        Self::Do(words)
     }
 }
 
@@ -155,8 +163,6 @@ pub struct Case {
     pub advice: Advice,
     /// The same where it holds in parts of one kind only, by kind.
     pub advice_in: BTreeMap<&'static str, Advice>,
-    /// What is to be set, if it is one setting for everything.
-    pub sets: Vec<Assignment>,
     /// What has spared it since, where it is set by now; nothing where enough is left that it does not spare.
     pub spared_by: Vec<Assignment>,
     /// Arguments of the command that its figures come from; none where the evidence is all there is.
@@ -185,9 +191,8 @@ impl Case {
         Self {
             id: String::new(),
             what: String::new(),
-            advice: Advice::default(),
+            advice: Advice::Do(String::new()),
             advice_in: BTreeMap::new(),
-            sets: Vec::new(),
             spared_by: Vec::new(),
             source: source.iter().map(|&word| word.to_owned()).collect(),
             basis,

@@ -10,13 +10,13 @@ use crate::cost::findings::levers::Settable;
 use crate::cost::findings::thresholds::{ReplayedFinding, TriedSetting};
 use crate::cost::findings::{BillEvidence, Breaks, Case, FindingBasis, ReplayedSetting};
 use crate::report::numbers::thousands;
-use crate::whatif::client::{LeverStudy, LeverValue, Trial};
+use crate::whatif::client::{LeverValue, Trial};
 use crate::whatif::sim::cells::{Cell, correct};
 use crate::whatif::sim::figures::CostVerdict;
 
 /// A case for each value of each setting.
 pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
-    let is_told = is_told(evidence.study);
+    let is_told = is_told(evidence.paying);
     let of = |setting: &ReplayedFinding| -> Vec<Case> {
         let told = setting.values.iter().filter(|value| is_told(setting, value));
         told.filter_map(|value| case(evidence, setting, value)).collect()
@@ -24,10 +24,11 @@ pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
     evidence.sheet.replayed.iter().flat_map(of).collect()
 }
 
-/// Which values may be told: of those that `tune claude-settings` tries, the one that it would choose.
-pub fn is_told(study: &LeverStudy) -> impl Fn(&ReplayedFinding, &str) -> bool + use<> {
-    let window = |setting| if let LeverValue::Window(tokens) = setting { Some(tokens) } else { None };
-    let chosen = study.paying(window).map(|(tokens, _)| tokens.to_string());
+/// Which values may be told: of those that `tune claude-settings` tries, the one that pays.
+pub fn is_told(paying: &[LeverValue]) -> impl Fn(&ReplayedFinding, &str) -> bool + use<> {
+    let window =
+        |setting: &LeverValue| if let LeverValue::Window(tokens) = setting { Some(tokens.to_string()) } else { None };
+    let chosen = paying.iter().find_map(window);
     move |setting, value| !setting.is_chosen || chosen.as_deref() == Some(value)
 }
 

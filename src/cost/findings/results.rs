@@ -20,7 +20,7 @@ fn case(evidence: &BillEvidence<'_>, result: &LongResult) -> Option<Case> {
         | (ResultOf::Read, LeverValue::Result(Limit::ReadTokens(most))) => Some(most),
         _ => None,
     };
-    let (most, trial) = evidence.study.paying(value)?;
+    let (most, trial) = evidence.paying(value)?;
     let lever = evidence.levers.named(&result.lever)?;
     let settable = Settable { groups: vec![vec![lever]], for_model: None, so: Some(&result.so) };
     Some(Case {

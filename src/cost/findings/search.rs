@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::bootstrap::{TAIL, sum_interval};
 use crate::base::names::Sym;
-use crate::cost::findings::levers::Assignment;
+use crate::cost::findings::levers::{Assignment, LeverAdvice};
 use crate::cost::findings::made::Made;
-use crate::cost::findings::{BillEvidence, Case, FindingBasis, cases};
+use crate::cost::findings::{Advice, BillEvidence, Case, FindingBasis, cases};
 use crate::cost::groups::{CostKey, Dates};
 use crate::logs::trace::NO_TIME;
 use crate::report::numbers::thousands;
@@ -28,8 +28,11 @@ pub struct BillFinding {
     pub id: String,
     /// What happens, in plain words.
     pub what: String,
-    /// What to do about it; `{parts}` stands for the names of the parts where it holds.
+    /// What to do about it; `{parts}` stands for the names of the parts where it holds. Where something is `to_set`, it is
+    /// known once that is settled, and so is what follows.
     pub advice: String,
+    /// What is to be set, whichever clients are in use.
+    pub to_set: Option<LeverAdvice>,
     /// What to update before a client knows what is to be set.
     pub update: Option<String>,
     /// What is to be set, if it is one setting for everything.
@@ -213,13 +216,17 @@ fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, 
         FindingScope::Parts(by, _) => case.advice_in.get(by.as_str()),
         FindingScope::Everywhere => None,
     };
-    let advice = in_parts.unwrap_or(&case.advice);
+    let (advice, to_set) = match in_parts.unwrap_or(&case.advice) {
+        Advice::Do(words) => (words.clone(), None),
+        Advice::Set(lever) => (String::new(), Some(lever.clone())),
+    };
     Some(BillFinding {
         id: case.id.clone(),
         what: case.what.replace("{count}", &thousands(count)),
-        advice: advice.words.clone(),
-        update: advice.update.clone(),
-        sets: if in_parts.is_none() { case.sets.clone() } else { Vec::new() },
+        advice,
+        to_set,
+        update: None,
+        sets: Vec::new(),
         spared_by: case.spared_by.clone(),
         source: case.source.clone(),
         basis: case.basis,

@@ -16,6 +16,7 @@ use crate::cost::findings::replayed::{Loser, losers};
 use crate::cost::findings::search::{BillFinding, findings};
 use crate::cost::page::plots::Plots;
 use crate::cost::page::spent::PageSpent;
+use crate::whatif::client::thresholds::Versions;
 use crate::whatif::report::SimulationAccuracy;
 
 /// All that the page says, without any name of a person's: projects are pseudonyms.
@@ -25,6 +26,8 @@ pub struct Page {
     pub spent: PageSpent,
     /// What would save money, the most valuable first.
     pub findings: Vec<BillFinding>,
+    /// Client versions of the last weeks in what it was made of, each with its last request.
+    pub versions: Versions,
     /// What would cost more, the most expensive first.
     pub not_worth: Vec<Loser>,
     /// Simulated cost of the log over its bill, less one: what replays are off.
@@ -41,7 +44,8 @@ impl Page {
         let (spent, (findings, not_worth)) =
             rayon::join(|| PageSpent::of(evidence), || rayon::join(|| findings(evidence), || losers(evidence)));
         let (off_bill, bar) = (accuracy.cost_error.share().unwrap_or_default(), accuracy.cost_bar);
-        Self { spent, findings, not_worth, off_bill, bar, plots: is_drawn.then(|| Plots::of(evidence)) }
+        let versions = evidence.study.versions.clone();
+        Self { spent, findings, versions, not_worth, off_bill, bar, plots: is_drawn.then(|| Plots::of(evidence)) }
     }
 }
 

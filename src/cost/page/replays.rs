@@ -3,16 +3,20 @@
 use rayon::prelude::*;
 
 use super::Page;
+use crate::base::bootstrap::Resampling;
+use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::cost::findings::replayed::is_told;
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::findings::{BillEvidence, ReplayedSetting};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
+use crate::logs::trace::Millis;
 use crate::logs::window::ALL;
 use crate::settings::claude::levers::Levers;
 use crate::whatif::chosen::{PolicyConfigs, Stack, StackRow};
-use crate::whatif::client::study;
+use crate::whatif::client::thresholds::{ClientThresholds, versions};
+use crate::whatif::client::{LeverStudy, LeverValue, study};
 use crate::whatif::shipped::ShippedWorkload;
 use crate::whatif::sim::params::Assigned;
 use crate::whatif::simulation::Simulation;
@@ -36,11 +40,14 @@ pub fn days(page: &Page, is_cut: bool, input: &mut Input) -> Result<i64> {
     Ok(page.spent.days_from(start).unwrap_or(page.spent.span_days))
 }
 
+/// Which of the settings that were tried the rules would write: those that `paying` says of a study.
+pub type PayingRule<'r> = &'r (dyn Fn(&LeverStudy, &Resampling, &Data) -> Result<Vec<LeverValue>> + Sync);
+
 /// Replays what the page asks and makes it, to be drawn or not.
 ///
 /// # Errors
 /// If a data file does not fit.
-pub fn page(input: &mut Input, is_drawn: bool) -> Result<Page> {
+pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRule<'_>) -> Result<Page> {
     let sheet = FindingThresholds::load(&input.data)?;
     let levers = Levers::load(&input.data)?;
     let asked =
@@ -50,8 +57,11 @@ pub fn page(input: &mut Input, is_drawn: bool) -> Result<Page> {
     let shipped = ShippedWorkload::new(timeline, &input.data)?;
     input.pool.install(|| {
         let (simulation, workload) = (shipped.simulation(), &shipped.workload);
-        let study = study(&simulation.simulator, workload, &input.data, None, &[])?;
-        let is_told = is_told(&study);
+        let mut study = study(&simulation.simulator, workload, &input.data, None, &[])?;
+        let days = ClientThresholds::load(&input.data)?.split.version_days;
+        study.versions = versions(&workload.timeline, None, days, now_ms);
+        let paying = paying(&study, &workload.cells.resampling, &input.data)?;
+        let is_told = is_told(&paying);
         // A curve has every value.
         let wanted = sheet.replays(|setting, value| is_drawn || is_told(setting, value));
         // One after the other is handed to whoever is free: split in halves, the longest one would come last.
@@ -69,6 +79,7 @@ pub fn page(input: &mut Input, is_drawn: bool) -> Result<Page> {
             replays: &replays,
             levers: &levers,
             study: &study,
+            paying: &paying,
             sheet: &sheet,
         };
         Ok(Page::of(&evidence, &simulation.accuracy, is_drawn))

@@ -431,9 +431,17 @@ impl Telling<'_> {
         let mut settable = self.findings().filter(is_written).peekable();
         let setting = settable.peek().is_some().then(|| {
             let command = self.command(&["tune", "claude-settings", "--dry-run"].map(str::to_owned), self.places);
-            let so = match settable.all(|finding| finding.update.is_some()) {
-                true => "says what to update before they can be written.",
-                false => "shows the change; without --dry-run it writes it.",
+            let is_set =
+                |finding: &&BillFinding| matches!(self.standing.get(&finding.id), Some(StandingSetting::Other(_)));
+            let settable: Vec<&BillFinding> = settable.collect();
+            let so = match &settable[..] {
+                all if all.iter().all(|finding| finding.update.is_some()) => {
+                    "says what to update before they can be written."
+                }
+                all if all.iter().all(is_set) => {
+                    "says whether they are cheaper than what is set; without --dry-run it writes what is."
+                }
+                _ => "shows what pays; without --dry-run it writes it.",
             };
             format!("Settings: `{command}` tries them on all days of these logs and {so}")
         });

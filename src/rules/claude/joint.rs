@@ -1,14 +1,15 @@
 //! What all proposals do as one configuration, and which of them add nothing to the others.
 
+use std::collections::BTreeMap;
+
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::rules::RuleThresholds;
-use crate::rules::claude::judge::{Thresholds, claimed, forecast};
+use crate::rules::claude::judge::{Thresholds, forecast};
 use crate::rules::claude::simulated::setting;
-use crate::rules::claude::{REGISTER, SettingsFacts};
+use crate::rules::claude::{SettingsFacts, sheet_of};
 use crate::settings::entries::BillForecast;
 use crate::settings::finding::{Finding, Verdict};
-use crate::whatif::client::{LeverPart, LeverValue, SettingSides};
+use crate::whatif::client::{LeverStudy, LeverValue, SettingSides};
 
 /// Holds one proposal after the other without which the rest saves as much, and says what the rest does; none of a single
 /// proposal. `replay` tries several settings as one configuration.
@@ -21,7 +22,9 @@ pub fn settle(
     data: &Data,
     replay: impl Fn(&[LeverValue]) -> Vec<SettingSides>,
 ) -> Result<Option<BillForecast>> {
-    let told = |settings: &[LeverValue]| forecast(facts.study, facts.resampling, LeverPart::All, &replay(settings));
+    let told = |settings: &[LeverValue]| {
+        forecast(facts.study, facts.resampling, settings, &reached(facts.study, settings, &replay))
+    };
     loop {
         let proposals: Vec<(usize, LeverValue)> =
             (0..).zip(&*findings).filter_map(|(place, finding)| Some((place, setting(finding)?))).collect();
@@ -35,7 +38,7 @@ pub fn settle(
         let mut idle: Option<(f64, usize, String)> = None;
         for &(place, _) in &proposals {
             let Some(rest) = told(&settings(Some(place))) else { continue };
-            let sheet = sheet_of(&findings[place], data)?;
+            let sheet = sheet_of(findings[place].rule, data)?;
             let adds = rest.of_bill - whole.of_bill;
             let is_least = idle.as_ref().is_none_or(|(least, other, _)| {
                 adds.total_cmp(least).then_with(|| worth(&findings[place]).total_cmp(&worth(&findings[*other]))).is_lt()
@@ -44,9 +47,7 @@ pub fn settle(
                 idle = Some((adds, place, sheet.cite("of_bill_percent_min")));
             }
         }
-        let Some((adds, place, cite)) = idle else {
-            return Ok(Some(claimed(facts.study, &settings(None), &replay(&settings(None)), whole)));
-        };
+        let Some((adds, place, cite)) = idle else { return Ok(Some(whole)) };
         let percent = 100.0 * adds.max(0.0);
         let reason = format!("no effect beside the others: it adds {percent:.2} % of the whole bill ({cite})");
         findings[place].verdict = Verdict::Hold(reason);
@@ -58,7 +59,18 @@ fn worth(finding: &Finding) -> f64 {
     finding.forecast.as_ref().map_or(0.0, |told| -told.of_bill / (1.0 + told.hard_breaks + told.soft_breaks))
 }
 
-fn sheet_of(finding: &Finding, data: &Data) -> Result<RuleThresholds> {
-    let rule = REGISTER.iter().find(|rule| rule.id == finding.rule);
-    RuleThresholds::of(rule.map_or("", |rule| rule.file), data)
+/// Both sides of some settings, session by session: in a project that sets some of the levers itself, only the others change
+/// anything.
+fn reached(
+    study: &LeverStudy,
+    settings: &[LeverValue],
+    replay: impl Fn(&[LeverValue]) -> Vec<SettingSides>,
+) -> Vec<SettingSides> {
+    let mut replayed: BTreeMap<Vec<LeverValue>, Vec<SettingSides>> = BTreeMap::new();
+    let mut of_session = |place: usize, settings: Vec<LeverValue>| match settings.is_empty() {
+        true => SettingSides::default(),
+        false => replayed.entry(settings).or_insert_with_key(|settings| replay(settings))[place],
+    };
+    let sessions = study.sessions.iter().enumerate();
+    sessions.map(|(place, seen)| of_session(place, study.reaching(settings, seen.project))).collect()
 }

@@ -14,8 +14,8 @@ use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::{Lever, Levers};
 use crate::settings::entries::BillForecast;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
-use crate::whatif::client::thresholds::known;
-use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
+use crate::whatif::client::thresholds::{deciding, known};
+use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, Trial};
 use crate::whatif::sim::cells::Drawn;
 use crate::whatif::sim::cost::Cost;
 
@@ -49,10 +49,80 @@ impl Question {
         Ok(held.and_then(|(lever, value)| Some((lever.name.as_str(), (self.meant)(&value)?))))
     }
 
+    /// What was tried of it.
+    fn trials<'t>(&self, study: &'t LeverStudy) -> Vec<&'t Trial> {
+        study.trials.iter().filter(|trial| self.value(trial.setting).is_some()).collect()
+    }
+
     /// The value that a setting stands for; none if it is about another lever.
     pub(super) fn value(&self, setting: LeverValue) -> Option<Value> {
         Some(setting.value()).filter(|value| (self.meant)(value) == Some(setting))
     }
+}
+
+/// A value that pays, and what is told of it.
+pub(super) struct Paying<'t> {
+    pub(super) trial: &'t Trial,
+    told: BillForecast,
+}
+
+/// Why no value of a lever is proposed, and what is told of the best one.
+type Refused = (Verdict, Option<BillForecast>);
+
+/// The value of a lever that pays: the one that is chosen on the earlier sessions, if the later ones are cheaper with it by
+/// more than the simulation is off, and by enough of the whole bill.
+///
+/// # Errors
+/// If the sheet does not fit.
+pub(super) fn pays<'t>(
+    study: &'t LeverStudy,
+    resampling: &Resampling,
+    sheet: &RuleThresholds,
+    question: &Question,
+) -> Result<std::result::Result<Paying<'t>, Refused>> {
+    let thresholds: Thresholds = sheet.thresholds()?;
+    let trials = question.trials(study);
+    let skip = |reason: String| Ok(Err((Verdict::Skip(reason), None)));
+    if concerned(study, &trials).into_iter().any(|sessions| sessions < thresholds.sessions_min) {
+        return skip(format!("too few sessions that it concerns ({})", sheet.cite("sessions_min")));
+    }
+    let Some((change, trial)) = study.chosen(trials) else { return skip("nothing was billed".to_owned()) };
+    let told = of_trial(study, resampling, trial);
+    if change >= -NOTHING {
+        let is_nothing = change.abs() < NOTHING;
+        let standing = study.standing.iter().find_map(|setting| question.value(*setting));
+        if let Some(standing) = standing.filter(|_| is_nothing) {
+            return skip(format!("no value is cheaper than {}, which is set already", plain(&standing)));
+        }
+        let reason =
+            if is_nothing { "no effect on the earlier sessions" } else { "every value loses on the earlier sessions" };
+        return Ok(Err((Verdict::Hold(reason.to_owned()), told)));
+    }
+    let Some(told) = told else { return skip("the later sessions say nothing".to_owned()) };
+    Ok(match too_little(&told, &thresholds, study.least_percent, sheet) {
+        Some(reason) => Err((Verdict::Hold(format!("{}: {reason}", plain(&trial.setting.value()))), Some(told))),
+        None => Ok(Paying { trial, told }),
+    })
+}
+
+/// Earlier and later sessions that some trials concern.
+fn concerned(study: &LeverStudy, trials: &[&Trial]) -> [u64; 2] {
+    let count = |trial: &&Trial, side| study.concerned(&trial.sessions, side).count() as u64;
+    trials.first().map_or([0, 0], |trial| [true, false].map(|side| count(trial, side)))
+}
+
+/// On what a lever is judged.
+fn evidence(study: &LeverStudy, question: &Question) -> Evidence {
+    let trials = question.trials(study);
+    let [earlier, later] = concerned(study, &trials);
+    let tried = trials.iter().filter_map(|trial| Some((study.sum(&trial.sessions, true).change()?, trial)));
+    let tried = tried.map(|(change, trial)| format!("{} {:+.1} %", plain(&trial.setting.value()), 100.0 * change));
+    let listed = tried.collect::<Vec<_>>().join(", ");
+    let listed = if listed.is_empty() { listed } else { format!(" ({listed})") };
+    let is_own = trials.first().is_some_and(|trial| !study.without(&[trial.setting]).is_empty());
+    let apart = if is_own { "; this project sets it itself, so that its sessions are left out" } else { "" };
+    let (chosen, judged) = (counted(earlier, "earlier session"), counted(later, "later one"));
+    Evidence::of(format!("chosen on {chosen}{listed}, judged on {judged}{apart}"), earlier + later)
 }
 
 /// Judges one lever.
@@ -60,125 +130,40 @@ impl Question {
 /// # Errors
 /// If the sheet does not fit, or a file of settings holds a key twice.
 pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Question) -> Result<Finding> {
-    let case = LeverCase::new(facts, sheet, question)?;
-    let mut evidence = Evidence::of(case.counts(""), case.earlier + case.later);
-    let finding = |verdict, evidence| Finding::new(question.rule, question.subject, verdict, evidence);
-    if case.earlier.min(case.later) < case.thresholds.sessions_min {
-        let reason = format!("too few sessions that it concerns ({})", sheet.cite("sessions_min"));
-        return Ok(finding(Verdict::Skip(reason), evidence));
-    }
-    evidence.counts = case.counts(&format!(" ({})", case.listed()));
-    let Some((change, trial, value)) = case.best() else {
-        return Ok(finding(Verdict::Skip("nothing was billed".to_owned()), evidence));
+    let mut evidence = evidence(facts.study, question);
+    let finding = |verdict, forecast, evidence| Finding {
+        forecast,
+        ..Finding::new(question.rule, question.subject, verdict, evidence)
     };
-    let forecast = of_trial(facts.study, facts.resampling, trial);
-    let verdict = case.verdict(change, value, forecast.as_ref())?;
-    let forecast = match &verdict {
-        Verdict::Skip(_) => None,
-        Verdict::Propose(_) => {
-            evidence.threshold = Some(sheet.cite("of_bill_percent_min"));
-            forecast.map(|told| claimed(facts.study, &[trial.setting], &trial.sessions, told))
-        }
-        _ => forecast,
+    let Paying { trial, told } = match pays(facts.study, facts.resampling, sheet, question)? {
+        Ok(paying) => paying,
+        Err((verdict, told)) => return Ok(finding(verdict, told, evidence)),
     };
-    Ok(Finding { forecast, ..finding(verdict, evidence) })
-}
-
-/// A lever with the values that it was tried at.
-struct LeverCase<'c> {
-    facts: &'c SettingsFacts<'c>,
-    sheet: &'c RuleThresholds,
-    question: &'c Question,
-    thresholds: Thresholds,
-    trials: Vec<(&'c Trial, Value)>,
-    /// Sessions that it concerns.
-    earlier: u64,
-    later: u64,
-}
-
-impl<'c> LeverCase<'c> {
-    fn new(facts: &'c SettingsFacts<'_>, sheet: &'c RuleThresholds, question: &'c Question) -> Result<Self> {
-        let study = facts.study;
-        let trials: Vec<(&Trial, Value)> =
-            study.trials.iter().filter_map(|trial| Some((trial, question.value(trial.setting)?))).collect();
-        let count = |side| {
-            let first = trials.first();
-            first.map_or(0, |(trial, _)| study.concerned(&trial.sessions, side).count() as u64)
-        };
-        let (earlier, later) = (count(true), count(false));
-        Ok(Self { facts, sheet, question, thresholds: sheet.thresholds()?, trials, earlier, later })
-    }
-
-    /// On what it was chosen and judged, with what was tried.
-    fn counts(&self, listed: &str) -> String {
-        let (chosen, judged) = (counted(self.earlier, "earlier session"), counted(self.later, "later one"));
-        let own = self.facts.study.own.as_ref();
-        let is_own = own.is_some_and(|own| self.trials.iter().any(|(trial, _)| own.sets(&[trial.setting])));
-        let apart = if is_own { "; this project sets it itself, so that its sessions save nothing" } else { "" };
-        format!("chosen on {chosen}{listed}, judged on {judged}{apart}")
-    }
-
-    /// What every value did on the earlier sessions.
-    fn listed(&self) -> String {
-        let change = |trial: &Trial| self.facts.study.sum(&trial.sessions, true).change();
-        let tried = self.trials.iter().filter_map(|(trial, value)| Some((change(trial)?, value)));
-        let listed = tried.map(|(change, value)| format!("{} {:+.1} %", plain(value), 100.0 * change));
-        listed.collect::<Vec<_>>().join(", ")
-    }
-
-    /// The value that was cheapest on the earlier sessions, with the change that it made.
-    fn best(&self) -> Option<(f64, &'c Trial, &Value)> {
-        let (change, best) = self.facts.study.chosen(self.trials.iter().map(|(trial, _)| *trial))?;
-        let (trial, value) = self.trials.iter().find(|(trial, _)| trial.setting == best.setting)?;
-        Some((change, trial, value))
-    }
-
-    /// What is said of the best value.
-    fn verdict(&self, change: f64, value: &Value, told: Option<&BillForecast>) -> Result<Verdict> {
-        if change >= -NOTHING {
-            return Ok(self.without_gain(change));
-        }
-        let Some(told) = told else { return Ok(Verdict::Skip("the later sessions say nothing".to_owned())) };
-        if let Some(reason) = too_little(told, &self.thresholds, self.facts.study.least_percent, self.sheet) {
-            return Ok(Verdict::Hold(format!("{}: {reason}", plain(value))));
-        }
-        in_files(self.facts, self.question, value)
-    }
-
-    /// What is said where no value is cheaper on the earlier sessions.
-    fn without_gain(&self, change: f64) -> Verdict {
-        if change.abs() >= NOTHING {
-            return Verdict::Hold("every value loses on the earlier sessions".to_owned());
-        }
-        let standing = self.facts.study.standing.iter().find_map(|setting| self.question.value(*setting));
-        standing.map_or_else(
-            || Verdict::Hold("no effect on the earlier sessions".to_owned()),
-            |value| Verdict::Skip(format!("no value is cheaper than {}, which is set already", plain(&value))),
-        )
-    }
-}
-
-/// What clients and files say to a value that pays.
-fn in_files(facts: &SettingsFacts<'_>, question: &Question, value: &Value) -> Result<Verdict> {
+    let value = &trial.setting.value();
+    let held = |reason: String, evidence| finding(Verdict::Hold(reason), Some(told.clone()), evidence);
     let levers = question.levers.iter().filter_map(|name| facts.levers.named(name));
     let levers: Vec<&Lever> = levers.filter(|lever| lever.check(value).is_ok()).collect();
-    let lever = match (known(&levers, &facts.study.versions), levers.first()) {
-        (Ok(lever), _) => deciding(facts, lever, &levers)?,
-        (Err(reason), None) => return Ok(Verdict::Hold(reason)),
-        (Err(update), Some(lever)) => return waits(facts, lever, value, update),
+    let holds = |lever: &Lever| facts.layers.holds(lever).unwrap_or_default();
+    let lever = match (deciding(&levers, &facts.study.versions, holds), levers.first()) {
+        (Ok(lever), _) => lever,
+        (Err(reason), None) => return Ok(held(reason, evidence)),
+        (Err(update), Some(lever)) => {
+            let verdict = waits(facts, lever, value, update)?;
+            return Ok(finding(verdict, Some(told), evidence));
+        }
     };
-    let Some(key) = lever.key(None) else {
-        return Ok(Verdict::Hold("it stands in no file of settings".to_owned()));
-    };
+    let Some(key) = lever.key(None) else { return Ok(held("it stands in no file of settings".to_owned(), evidence)) };
     if let Some(obstacle) = facts.layers.overridden(lever, &key, facts.levers)? {
-        return Ok(Verdict::Hold(format!("`{key}` is {}", obstacle.why)));
+        return Ok(held(format!("`{key}` is {}", obstacle.why), evidence));
     }
     let from = facts.layers.value(&key)?;
     let to = lever.spelled(value);
     if from.as_ref() == Some(&to) {
-        return Ok(Verdict::Skip(format!("`{key}` is {to} already")));
+        return Ok(finding(Verdict::Skip(format!("`{key}` is {to} already")), None, evidence));
     }
-    Ok(Verdict::Propose(Delta { key, from: from.as_ref().map(as_toml), to: as_toml(&to) }))
+    evidence.threshold = Some(sheet.cite("of_bill_percent_min"));
+    let verdict = Verdict::Propose(Delta { key, from: from.as_ref().map(as_toml), to: as_toml(&to) });
+    Ok(finding(verdict, Some(told), evidence))
 }
 
 /// What is said of a lever that some client does not know yet: what else stands in its way then.
@@ -189,37 +174,6 @@ fn waits(facts: &SettingsFacts<'_>, lever: &Lever, value: &Value, update: String
     let update =
         obstacle.map_or_else(|| update.clone(), |found| format!("{update}; besides, `{key}` is {}", found.why));
     Ok(Verdict::Wait { setting, update })
-}
-
-/// Of levers that do the same the one to be changed: the one that is known, unless the file itself holds another that every
-/// client knows as well and that wins over it.
-fn deciding<'l>(facts: &SettingsFacts<'_>, lever: &'l Lever, levers: &[&'l Lever]) -> Result<&'l Lever> {
-    for other in levers.iter().copied().filter(|other| lever.gives_way_to.contains(&other.name)) {
-        let held = other.key(None).map(|key| facts.layers.value(&key)).transpose()?.flatten();
-        let holds = held.is_some_and(|value| other.taken(&value).is_some());
-        if holds && known(&[other], &facts.study.versions).is_ok() {
-            return Ok(other);
-        }
-    }
-    Ok(lever)
-}
-
-/// What is told of some settings without the money of a project that sets one of them itself.
-pub(super) fn claimed(
-    study: &LeverStudy,
-    settings: &[LeverValue],
-    tried: &[SettingSides],
-    told: BillForecast,
-) -> BillForecast {
-    let Some(own) = study.own.as_ref().filter(|own| own.sets(settings)) else { return told };
-    let saved = |is_counted: &dyn Fn(&StudiedSession) -> bool| {
-        let later = study.concerned(tried, false).filter(|(seen, _)| is_counted(seen));
-        let (before, after) = later.map(|(_, sides)| *sides).sum::<SettingSides>().costs();
-        before as f64 - after as f64
-    };
-    let all = saved(&|_| true);
-    let share = if all == 0.0 { 0.0 } else { saved(&|seen| seen.project != own.project) / all };
-    BillForecast { of_bill: told.of_bill * share, usd: told.usd.map(|usd| usd * share), ..told }
 }
 
 /// Smaller shares are rounding.
@@ -251,16 +205,17 @@ fn too_little(
 
 /// What a trial says of the later sessions.
 pub(super) fn of_trial(study: &LeverStudy, resampling: &Resampling, trial: &Trial) -> Option<BillForecast> {
-    forecast(study, resampling, trial.setting.part(), &trial.sessions)
+    forecast(study, resampling, &[trial.setting], &trial.sessions)
 }
 
-/// What was tried session by session says of the later ones; `part` are the requests that it concerns.
+/// What some settings, tried session by session as one configuration, say of the later sessions.
 pub(super) fn forecast(
     study: &LeverStudy,
     resampling: &Resampling,
-    part: LeverPart,
+    settings: &[LeverValue],
     tried: &[SettingSides],
 ) -> Option<BillForecast> {
+    let part = if let [setting] = settings { setting.part() } else { LeverPart::All };
     let all = study.sum(tried, false);
     let in_money = all.before.nano_usd > 0;
     let measure = |cost: &Cost| if in_money { cost.nano_usd } else { cost.units } as f64;
@@ -273,6 +228,7 @@ pub(super) fn forecast(
     let times = || later().map(|(seen, _)| seen);
     Some(BillForecast {
         part: part.into_str().to_owned(),
+        without: study.without(settings),
         change: all.change()?,
         lower: drawn.lower,
         upper: drawn.upper,

@@ -21,7 +21,7 @@ use crate::settings::finding::Finding;
 use crate::whatif::client::LeverStudy;
 
 pub use joint::settle;
-pub use simulated::{goes_as_far, standing};
+pub use simulated::{held, paying, standing};
 
 /// A rule about settings.
 pub struct ClaudeRule {
@@ -64,6 +64,12 @@ pub struct Uses {
     pub skills: u64,
     /// Requests of subagents, by model.
     pub subagent_models: BTreeMap<String, u64>,
+}
+
+/// The numbers of a rule.
+fn sheet_of(rule: &str, data: &Data) -> Result<RuleThresholds> {
+    let rule = REGISTER.iter().find(|one| one.id == rule);
+    RuleThresholds::of(rule.map_or("", |rule| rule.file), data)
 }
 
 /// Lets every rule about settings speak.

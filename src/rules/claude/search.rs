@@ -13,7 +13,7 @@ use crate::rules::claude::judge::{forecast, of_trial, plain};
 use crate::settings::entries::BillForecast;
 use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::capped::Limit;
-use crate::whatif::client::{LeverPart, LeverStudy, LeverTrials, LeverValue, Trial};
+use crate::whatif::client::{LeverStudy, LeverTrials, LeverValue, Trial};
 use crate::whatif::workload::{Workload, oracle};
 
 /// A setting at the value that was chosen, or all of them.
@@ -54,7 +54,7 @@ pub fn search(workload: &Workload, data: &Data, standing: &[LeverValue]) -> Resu
             value: each.collect(),
             tried: 1,
             earlier: study.sum(&all, true).change(),
-            later: forecast(&study, resampling, LeverPart::All, &all),
+            later: forecast(&study, resampling, &saving, &all),
         });
     }
     Ok(rows)

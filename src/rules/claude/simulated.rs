@@ -3,17 +3,19 @@
 
 use serde_json::Value;
 
+use crate::base::bootstrap::Resampling;
+use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::rules::RuleThresholds;
-use crate::rules::claude::judge::{Question, judge, plain};
-use crate::rules::claude::{ClaudeRule, SettingsFacts};
+use crate::rules::claude::judge::{Question, judge, pays, plain};
+use crate::rules::claude::{ClaudeRule, SettingsFacts, sheet_of};
 use crate::rules::proposal::proposed;
 use crate::rules::report::plain as as_json;
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::Levers;
 use crate::settings::finding::Finding;
-use crate::whatif::client::LeverValue;
 use crate::whatif::client::capped::Limit;
+use crate::whatif::client::{LeverStudy, LeverValue};
 use crate::whatif::prompt_cache::params::CacheLifetime;
 
 /// How long what main threads write to the prompt cache lives.
@@ -112,27 +114,33 @@ pub fn standing(layers: &SettingsLayers, levers: &Levers) -> Result<Vec<LeverVal
     Ok(in_force.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-/// What holds already of what a lever sets, itself or by another lever that does the same: in words, and whether it goes as
-/// far as a value. None if nothing holds, or the lever cannot be simulated.
+/// The settings that pay: of each lever that can be simulated the value that is proposed if nothing stands in its way.
+///
+/// # Errors
+/// If a sheet does not fit.
+pub fn paying(study: &LeverStudy, resampling: &Resampling, data: &Data) -> Result<Vec<LeverValue>> {
+    let paying = QUESTIONS.iter().map(|question| {
+        let found = pays(study, resampling, &sheet_of(question.rule, data)?, question)?;
+        Ok(found.ok().map(|paying| paying.trial.setting))
+    });
+    Ok(paying.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+}
+
+/// What holds already of what a lever sets, itself or by another lever that does the same: in words, and whether it is a
+/// value. None if nothing holds, or the lever cannot be simulated.
 ///
 /// # Errors
 /// If a file of settings holds a key twice.
-pub fn goes_as_far(
+pub fn held(
     layers: &SettingsLayers,
     levers: &Levers,
     (lever, wanted): (&str, &Value),
 ) -> Result<Option<(String, bool)>> {
     let Some(question) = QUESTIONS.iter().find(|question| question.levers.contains(&lever)) else { return Ok(None) };
-    let (Some((by, standing)), Some(wanted)) = (question.in_force(layers, levers)?, (question.meant)(wanted)) else {
-        return Ok(None);
-    };
-    let is_as_far = match (standing, wanted) {
-        // A smaller window or result does what a larger one does, and more.
-        (LeverValue::Window(standing), LeverValue::Window(wanted)) => standing <= wanted,
-        (LeverValue::Result(standing), LeverValue::Result(wanted)) => standing <= wanted,
-        (standing, wanted) => standing == wanted,
-    };
-    Ok(Some((format!("{by} is {}", plain(&standing.value())), is_as_far)))
+    let Some((by, standing)) = question.in_force(layers, levers)? else { return Ok(None) };
+    // A smaller window does more than a larger one, and breaks more: only a replay tells which is cheaper.
+    let is_same = (question.meant)(wanted) == Some(standing);
+    Ok(Some((format!("{by} is {}", plain(&standing.value())), is_same)))
 }
 
 /// The setting that a finding proposes; none if it proposes none, or one that nobody can simulate.

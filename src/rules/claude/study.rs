@@ -5,7 +5,7 @@ use crate::logs::trace::Millis;
 use crate::rules::Data;
 use crate::settings::claude::reach;
 use crate::whatif::client::LeverPart;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ use crate::settings::finding::{Finding, Verdict};
 use crate::settings::unified_diff;
 use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::thresholds::{ClientThresholds, Versions};
-use crate::whatif::client::{LeverStudy, LeverTrials, OwnSettings};
+use crate::whatif::client::{LeverStudy, LeverTrials, LeverValue};
 use crate::whatif::workload::{Workload, oracle};
 
 /// Which settings are asked about.
@@ -87,8 +87,8 @@ impl SettingsStudy {
         let standing = claude::standing(&layers, &levers)?;
         let trials =
             input.pool.install(|| LeverTrials::new(&simulator, &workload, &input.data, projects, &standing))?;
-        let study =
-            LeverStudy { versions: clients, own: own(scope, places, &levers), ..input.pool.install(|| trials.study()) };
+        let own = own(scope, places, &levers, (&workload.timeline, input));
+        let study = LeverStudy { versions: clients, ..input.pool.install(|| trials.study()) }.beside(own);
         let resampling = &workload.cells.resampling;
         let facts = SettingsFacts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
         let mut findings = judge_all(&facts, &input.data)?;
@@ -145,13 +145,26 @@ fn hold_what_the_best_does_alone(all: &mut [Finding], together: &BillForecast) -
     true
 }
 
-/// What the current project sets itself, where a file for all projects is asked about.
-fn own(scope: SettingsScope, places: &ClaudePlaces, levers: &Levers) -> Option<OwnSettings> {
-    let layers = SettingsLayers::of_project(places).filter(|_| scope == SettingsScope::User);
+/// What the current project sets itself, and for all projects of its repository, where a file for all projects is asked about.
+fn own(
+    scope: SettingsScope,
+    places: &ClaudePlaces,
+    levers: &Levers,
+    (timeline, input): (&Timeline, &Input),
+) -> BTreeMap<Id, Vec<LeverValue>> {
+    let Some(project) = places.project.as_deref().filter(|_| scope == SettingsScope::User) else {
+        return BTreeMap::new();
+    };
     // The client leaves a broken file out.
-    let settings = claude::standing(&layers?, levers).unwrap_or_default();
-    let project = places.project.as_deref().filter(|_| !settings.is_empty())?;
-    Some(OwnSettings { project: reach::project_id(project), settings })
+    let set = |layers: Option<SettingsLayers>| {
+        layers.and_then(|layers| claude::standing(&layers, levers).ok()).unwrap_or_default()
+    };
+    let of_all = set(SettingsLayers::of_repository(places));
+    let within = reach::projects(reach::of_scope(SettingsScope::Local, places), timeline, input).unwrap_or_default();
+    let mut own: BTreeMap<Id, Vec<LeverValue>> = within.into_iter().map(|project| (project, of_all.clone())).collect();
+    own.insert(reach::project_id(project), set(SettingsLayers::of_project(places)));
+    own.retain(|_, settings| !settings.is_empty());
+    own
 }
 
 /// The servers of the project's `.mcp.json`; none where no project is asked about.

@@ -112,15 +112,36 @@ fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
 fn tool_search(facts: &SettingsFacts<'_>) -> Result<Option<Finding>> {
     let lever = "ENABLE_TOOL_SEARCH";
     let Some(key) = key_of(facts, lever) else { return Ok(None) };
-    let is_off = resolved(facts, lever)?.is_some_and(|value| value == "false");
+    if resolved(facts, lever)?.is_none_or(|value| value != "false") {
+        return Ok(None);
+    }
     let calls: u64 = facts.uses.server_calls.values().sum();
     let evidence = Evidence::of(format!("{calls} calls of MCP tools"), calls);
+    if let Some(variable) = without_search(facts)? {
+        let reason = format!("without `{key}` the definitions of MCP tools would not wait either: {variable} is set");
+        return Ok(Some(Finding::new(S5.id, "tool search", Verdict::Skip(reason), evidence)));
+    }
     let words = || {
         format!(
             "`{key}` is \"false\": all definitions of MCP tools are sent at once; without it they wait until one is looked for"
         )
     };
-    Ok(is_off.then(|| hint(facts, S5.id, "tool search", lever, words(), evidence)))
+    Ok(Some(hint(facts, S5.id, "tool search", lever, words(), evidence)))
+}
+
+/// Where Anthropic's own API is: behind another address the client does not search for tools by itself.
+const OWN_API: &str = "api.anthropic.com";
+
+/// The variable because of which the client would not search for tools by itself; none if nothing keeps it from that.
+fn without_search(facts: &SettingsFacts<'_>) -> Result<Option<&'static str>> {
+    let (address, betas) = ("ANTHROPIC_BASE_URL", "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS");
+    let host = |url: &str| {
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        rest.split(['/', ':', '?']).next().unwrap_or_default().to_ascii_lowercase()
+    };
+    let is_elsewhere = facts.layers.variable(address)?.is_some_and(|url| host(&url) != OWN_API);
+    let is_off = facts.layers.variable(betas)?.is_some_and(|value| value != "0" && value != "false");
+    Ok(if is_elsewhere { Some(address) } else { is_off.then_some(betas) })
 }
 
 /// The list of skills where none is used.
@@ -200,7 +221,7 @@ fn subagent_model(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
         let verdict = Verdict::Skip("subagents take little of the bill".to_owned());
         return Ok(vec![Finding::new(S7.id, subject, verdict, evidence)]);
     }
-    let words = "CLAUDE_CODE_SUBAGENT_MODEL in \"env\" names one for agents that name none (before 2.1.251 for all of them); whether it answers as well is in no log";
+    let words = "CLAUDE_CODE_SUBAGENT_MODEL in \"env\" names one for agents that name none (before 2.1.251 for all of them; the client's own Explore and Plan do not follow it alone); whether it answers as well is in no log";
     Ok(vec![hint(facts, S7.id, subject, "CLAUDE_CODE_SUBAGENT_MODEL", words.to_owned(), evidence)])
 }
 
@@ -222,8 +243,10 @@ fn retention(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Fi
     let thresholds: Days = sheet.thresholds()?;
     let lever = "cleanupPeriodDays";
     let Some(key) = key_of(facts, lever) else { return Ok(Vec::new()) };
-    let held = resolved(facts, lever)?.and_then(|value| value.as_i64());
-    let default = facts.levers.named(lever).map(|lever| lever.default_words()).unwrap_or_default();
+    let Some(retention) = facts.levers.named(lever) else { return Ok(Vec::new()) };
+    // What the client does not take is not set.
+    let held = resolved(facts, lever)?.and_then(|value| retention.taken(&value)?.as_i64());
+    let default = retention.default_words();
     let days =
         held.map_or_else(|| format!("{default} days unless something else is set"), |days| format!("{days} days"));
     let first = facts

@@ -73,6 +73,8 @@ pub struct SettingsLayers {
     above: Vec<ClaudeFile>,
     below: Vec<ClaudeFile>,
     variables: BTreeMap<String, String>,
+    /// The models whose requests it is about; none where nobody said which, so that any may be.
+    models: Option<Vec<String>>,
 }
 
 /// What a lever is set to, and where.
@@ -103,17 +105,35 @@ impl SettingsLayers {
             paths.map(|path| ClaudeFile::load(&path)).collect::<Result<Vec<_>>>()
         };
         let (above, below) = (load(above)?, load(below)?);
-        Ok(Self { file: ClaudeFile::load(path)?, above, below, variables: places.variables.clone() })
+        Ok(Self { file: ClaudeFile::load(path)?, above, below, variables: places.variables.clone(), models: None })
     }
 
     /// The files of the project alone: what they set wins over a file for all projects. None where there are none, or they
     /// cannot be read, which the client does not do either.
     pub fn of_project(places: &ClaudePlaces) -> Option<Self> {
-        use SettingsScope::{Local, Project};
-        let load = |scope| ClaudeFile::load(&places.file(scope)?).ok();
-        let is_apart = places.scope(Project) == Project;
-        let below = is_apart.then(|| load(Project)).flatten().into_iter().collect();
-        Some(Self { file: load(Local)?, above: Vec::new(), below, variables: BTreeMap::new() })
+        let is_apart = places.scope(SettingsScope::Project) == SettingsScope::Project;
+        let project = || ClaudeFile::load(&places.file(SettingsScope::Project)?).ok();
+        let below = is_apart.then(project).flatten().into_iter().collect();
+        Some(Self { below, ..Self::of_repository(places)? })
+    }
+
+    /// The same of the file that one person has for all projects of the repository.
+    pub fn of_repository(places: &ClaudePlaces) -> Option<Self> {
+        let file = ClaudeFile::load(&places.file(SettingsScope::Local)?).ok()?;
+        Some(Self { file, above: Vec::new(), below: Vec::new(), variables: BTreeMap::new(), models: None })
+    }
+
+    /// The same, about the requests of some models: what is set for another one concerns none of them.
+    #[must_use]
+    pub fn about<'m>(self, models: impl IntoIterator<Item = &'m str>) -> Self {
+        Self { models: Some(models.into_iter().map(str::to_owned).collect()), ..self }
+    }
+
+    /// Whether some of the requests are of a model, or of a family of models, of this name.
+    fn has_model(&self, name: &str) -> bool {
+        // "[1m]" is a window of the same model.
+        let name = name.split('[').next().unwrap_or(name);
+        self.models.as_ref().is_none_or(|models| models.iter().any(|model| model.contains(name)))
     }
 
     /// What stands in the file for a key.
@@ -122,6 +142,15 @@ impl SettingsLayers {
     /// As [`ClaudeFile::get`].
     pub fn value(&self, key: &KeyPath) -> Result<Option<Value>> {
         self.file.get(key)
+    }
+
+    /// Whether the file sets a lever to something that the client takes.
+    ///
+    /// # Errors
+    /// As [`ClaudeFile::get`].
+    pub fn holds(&self, lever: &Lever) -> Result<bool> {
+        let value = lever.key(None).map(|key| self.value(&key)).transpose()?.flatten();
+        Ok(value.is_some_and(|value| lever.taken(&value).is_some()))
     }
 
     /// What keeps a lever from having any effect here; none if nothing does.
@@ -155,8 +184,7 @@ impl SettingsLayers {
                 Obstacle { why, is_own: self.is_own(file) }
             }
             None => {
-                let why = format!("set by the variable {name} and cannot be overridden here");
-                Obstacle { why, is_own: true }
+                Obstacle { why: format!("set by the variable {name} of the shell{}", taken_away(&name)), is_own: true }
             }
         }))
     }
@@ -167,7 +195,7 @@ impl SettingsLayers {
         let is_set = |set: &Set<'_>| !is_unset(lever, &set.value);
         for file in self.files() {
             let mut sets = Vec::new();
-            for (name, key) in keys_in(file, lever)? {
+            for (name, key) in self.keys_in(file, lever)? {
                 sets.extend(file.get(&key)?.map(|value| Set { name, value, file: Some(file) }));
             }
             // Of several models the first counts for which the client takes the value.
@@ -192,6 +220,20 @@ impl SettingsLayers {
     /// As [`ClaudeFile::get`].
     pub fn resolved(&self, lever: &Lever) -> Result<Option<Value>> {
         Ok(self.set(lever)?.map(|set| set.value))
+    }
+
+    /// What a variable that is no lever is set to, in whatever file, or in the shell; none if it is empty.
+    ///
+    /// # Errors
+    /// As [`ClaudeFile::get`].
+    pub fn variable(&self, name: &str) -> Result<Option<String>> {
+        let key = KeyPath::from(["env", name]);
+        for file in self.files() {
+            if let Some(value) = file.get(&key)? {
+                return Ok(value.as_str().filter(|text| !text.is_empty()).map(str::to_owned));
+            }
+        }
+        Ok(self.variables.get(name).cloned())
     }
 
     /// Whether a list holds such an entry in any of the files: lists of files add up.
@@ -230,7 +272,8 @@ impl SettingsLayers {
 
     /// What switches off all that a lever sets; none if nothing does.
     fn switched_off(&self, lever: &Lever, levers: &Levers) -> Result<Option<Obstacle>> {
-        for switch in lever.off_by.iter().filter_map(|name| levers.named(name)) {
+        let is_met = |switch: &&Lever| switch.family.as_ref().is_none_or(|family| self.has_model(family));
+        for switch in lever.off_by.iter().filter_map(|name| levers.named(name)).filter(is_met) {
             let Some(Set { value, file, .. }) = self.set(switch)? else { continue };
             // A variable switches off if it is set at all; a setting has to be false.
             if switch.place == LeverPlace::Setting && value != Value::Bool(false) {
@@ -242,23 +285,34 @@ impl SettingsLayers {
                     Obstacle { why, is_own: self.is_own(file) }
                 }
                 None => Obstacle {
-                    why: format!("without effect, or with another: the variable {} is set", switch.name),
+                    why: format!(
+                        "without effect, or with another: the variable {} of the shell is set{}",
+                        switch.name,
+                        taken_away(&switch.name)
+                    ),
                     is_own: true,
                 },
             }));
         }
         Ok(None)
     }
+
+    /// The names and keys under which a lever may stand in a file: one for each model in use that the file names, if it is set
+    /// by model.
+    fn keys_in(&self, file: &ClaudeFile, lever: &Lever) -> Result<Vec<(String, KeyPath)>> {
+        let Some((models, _)) = lever.name.split_once(".*").filter(|_| lever.is_for_one_model()) else {
+            return Ok(lever.key(None).into_iter().map(|key| (lever.name.clone(), key)).collect());
+        };
+        let models = file.get(&KeyPath::from([models]))?;
+        let named = models.as_ref().and_then(Value::as_object).into_iter().flat_map(|models| models.keys());
+        let named = named.filter(|model| self.has_model(model));
+        Ok(named.filter_map(|model| Some((lever.name.replace('*', model), lever.key(Some(model))?))).collect())
+    }
 }
 
-/// The names and keys under which a lever may stand in a file: one for each model that the file names, if it is set by model.
-fn keys_in(file: &ClaudeFile, lever: &Lever) -> Result<Vec<(String, KeyPath)>> {
-    let Some((models, _)) = lever.name.split_once(".*").filter(|_| lever.is_for_one_model()) else {
-        return Ok(lever.key(None).into_iter().map(|key| (lever.name.clone(), key)).collect());
-    };
-    let models = file.get(&KeyPath::from([models]))?;
-    let named = models.as_ref().and_then(Value::as_object).into_iter().flat_map(|models| models.keys());
-    Ok(named.filter_map(|model| Some((lever.name.replace('*', model), lever.key(Some(model))?))).collect())
+/// How a file takes a variable of the shell away.
+fn taken_away(variable: &str) -> String {
+    format!("; \"env\": {{ \"{variable}\": \"\" }} in the file takes it away")
 }
 
 /// Whether a value says that a lever is not set: an empty variable, and a switch that is a variable and says no.

@@ -38,6 +38,9 @@ pub struct Lever {
     /// Whether the client takes the least for what is below it, and the greatest for what is above.
     #[serde(default)]
     clamps: bool,
+    /// The family of models that it is about, as their names have it; none where it is about all.
+    #[serde(default)]
+    pub family: Option<String>,
     /// What a switch sets where it is on: a value of the levers that decide the same.
     #[serde(default)]
     means: Option<Value>,

@@ -37,7 +37,10 @@ pub fn claude_entry(
             |file: &ClaudeFile| -> Result<Option<String>> { Ok(file.get(&key)?.map(|value| value.to_string())) };
         let (old, new) = (spelled(before)?, if after.is_empty() { None } else { spelled(&new)? });
         if old != new {
-            filled.push(JournalChange { old, new, ..change });
+            let table = key.parent().filter(|parent| !parent.0.is_empty());
+            let table = table.map(|table| before.get(&table)).transpose()?.flatten();
+            let in_empty_table = table.is_some_and(|table| table == Value::Object(Default::default()));
+            filled.push(JournalChange { old, new, in_empty_table, ..change });
         }
     }
     let mut entry = entry_of(at_ms, command, &before.place(journal), after, filled);
@@ -104,7 +107,7 @@ fn back(file: &ClaudeFile, change: &JournalChange) -> Result<std::result::Result
     }
     let Some(old) = old else {
         let text = remove(&file.path, &file.text, &key)?;
-        return without_empty_parent(file, &key, text).map(Ok);
+        return if change.in_empty_table { Ok(Ok(text)) } else { without_empty_parent(file, &key, text).map(Ok) };
     };
     set(&file.path, &file.text, &key, &old).map(Ok)
 }

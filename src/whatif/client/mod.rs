@@ -8,7 +8,7 @@ pub mod realised;
 pub mod thresholds;
 mod trials;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::discriminant;
 
 use serde_json::Value;
@@ -128,11 +128,6 @@ impl SettingSides {
         (self.error_units as f64 / self.before.units.max(1) as f64).abs()
     }
 
-    /// Both costs, in money where anything has a price.
-    pub fn costs(&self) -> (u128, u128) {
-        self.before.beside(&self.after)
-    }
-
     /// The change of cost, as a share; none without cost.
     pub fn change(&self) -> Option<f64> {
         self.before.change_to(&self.after)
@@ -180,27 +175,36 @@ pub struct LeverStudy {
     pub versions: Versions,
     /// By how many percent sides have to differ at least.
     pub least_percent: f64,
-    /// A project that sets levers itself, where a file for all projects is asked about.
-    pub own: Option<OwnSettings>,
-}
-
-/// What the files of a project set: there a file for all projects does nothing about it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct OwnSettings {
-    /// The project.
-    pub project: Id,
-    /// What it sets.
-    pub settings: Vec<LeverValue>,
-}
-
-impl OwnSettings {
-    /// Whether it sets the lever of one of some settings.
-    pub fn sets(&self, settings: &[LeverValue]) -> bool {
-        settings.iter().any(|setting| self.settings.iter().any(|own| own.is_of_lever(*setting)))
-    }
+    /// What projects set themselves, where a file for all projects is asked about: that one does nothing about it there.
+    pub own: BTreeMap<Id, Vec<LeverValue>>,
 }
 
 impl LeverStudy {
+    /// The same beside what projects set themselves: a setting that does not reach a session says nothing of it.
+    #[must_use]
+    pub fn beside(self, own: BTreeMap<Id, Vec<LeverValue>>) -> Self {
+        let mut study = Self { own, ..self };
+        for trial in &mut study.trials {
+            let is_own = |seen: &StudiedSession| {
+                study.own.get(&seen.project).is_some_and(|own| own.iter().any(|one| one.is_of_lever(trial.setting)))
+            };
+            let sessions = study.sessions.iter().zip(&mut trial.sessions);
+            sessions.filter(|(seen, _)| is_own(seen)).for_each(|(_, sides)| *sides = SettingSides::default());
+        }
+        study
+    }
+
+    /// Of some settings those that reach a project.
+    pub fn reaching(&self, settings: &[LeverValue], project: Id) -> Vec<LeverValue> {
+        let own = self.own.get(&project).map_or(&[][..], Vec::as_slice);
+        settings.iter().filter(|setting| !own.iter().any(|one| one.is_of_lever(**setting))).copied().collect()
+    }
+
+    /// The projects that none of some settings reaches.
+    pub fn without(&self, settings: &[LeverValue]) -> BTreeSet<Id> {
+        self.own.keys().copied().filter(|project| self.reaching(settings, *project).is_empty()).collect()
+    }
+
     /// What a setting, tried session by session, comes to on one side: the earlier sessions, or the later ones.
     pub fn sum(&self, tried: &[SettingSides], is_earlier: bool) -> SettingSides {
         self.concerned(tried, is_earlier).map(|(_, sides)| *sides).sum()
@@ -232,14 +236,5 @@ impl LeverStudy {
         let mildest = |a: &Trial, b: &Trial| b.setting.room().cmp(&a.setting.room());
         let best = near.min_by(|a, b| a.1.cmp(&b.1).then_with(|| mildest(a.2, b.2)).then(a.0.total_cmp(&b.0)))?;
         Some((best.0, best.2))
-    }
-
-    /// The chosen one of some settings and its value; none if no value is cheaper than the log, where it is chosen and, by
-    /// more than the simulation is off, on the later sessions.
-    pub fn paying<T>(&self, value: impl Fn(LeverValue) -> Option<T>) -> Option<(T, &Trial)> {
-        let (change, trial) = self.chosen(self.trials.iter().filter(|trial| value(trial.setting).is_some()))?;
-        let later = self.sum(&trial.sessions, false);
-        let holds = later.change()? < -later.error().max(self.least_percent / 100.0);
-        Some((value(trial.setting)?, trial)).filter(|_| change < 0.0 && holds)
     }
 }

@@ -45,10 +45,37 @@ impl HistoryRules {
 pub struct SettingChange {
     /// When it was written.
     pub at: Millis,
-    /// The projects whose requests it concerns; none: all.
-    pub projects: Option<BTreeSet<Id>>,
+    /// The projects whose requests it concerns.
+    pub projects: ReachedProjects,
     /// Which of their requests.
     pub part: LeverPart,
+}
+
+/// Some projects, or all others.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ReachedProjects {
+    /// These.
+    Only(BTreeSet<Id>),
+    /// All but these.
+    AllBut(BTreeSet<Id>),
+}
+
+impl ReachedProjects {
+    fn has(&self, project: Id) -> bool {
+        match self {
+            Self::Only(own) => own.contains(&project),
+            Self::AllBut(others) => !others.contains(&project),
+        }
+    }
+
+    /// Whether no project can be of both.
+    fn is_apart(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Only(one), Self::Only(other)) => one.is_disjoint(other),
+            (Self::Only(own), Self::AllBut(others)) | (Self::AllBut(others), Self::Only(own)) => own.is_subset(others),
+            (Self::AllBut(_), Self::AllBut(_)) => false,
+        }
+    }
 }
 
 /// What became of it.
@@ -65,8 +92,10 @@ pub struct ActualChange {
     pub lower: Option<f64>,
     /// Upper end.
     pub upper: Option<f64>,
-    /// What it was held against: `subagents`, `main threads`, `other projects`, or nothing.
+    /// What it is held against: `subagents`, `main threads`, `other projects`, or nothing.
     pub control: Option<&'static str>,
+    /// Sessions with such requests, before the change and after it; none where it is held against nothing.
+    pub control_sessions: Option<[u64; 2]>,
     /// What follows.
     pub verdict: CameTrue,
 }
@@ -76,9 +105,12 @@ pub struct ActualChange {
 #[strum(const_into_str)]
 #[serde(rename_all = "snake_case")]
 pub enum CameTrue {
-    /// Too few sessions yet.
+    /// Too few sessions yet, of what it concerns or of what it is held against.
     #[strum(serialize = "too early")]
     TooEarly,
+    /// Too few sessions before it: no time mends that.
+    #[strum(serialize = "too few sessions before")]
+    TooFewBefore,
     /// What happened fits what was told, and nothing, too; or there was nothing to hold it against; or the next change came too
     /// early.
     #[strum(serialize = "not clear yet")]
@@ -89,51 +121,52 @@ pub enum CameTrue {
     /// It saved more than told.
     #[strum(serialize = "saves more than told")]
     Better,
-    /// It saved less than told, beyond both intervals.
+    /// It saves less than told, beyond both intervals.
+    #[strum(serialize = "saves, but less than told")]
+    Less,
+    /// The same, and it may save nothing at all.
     #[strum(serialize = "did not come true")]
     No,
 }
 
 /// Requests that are compared.
 struct ComparedRequests {
-    projects: Option<BTreeSet<Id>>,
-    /// Whether they are those outside of these projects.
-    is_outside: bool,
+    projects: ReachedProjects,
     part: LeverPart,
 }
 
 impl ComparedRequests {
     /// Those that a change concerns.
     fn of(change: &SettingChange) -> Self {
-        Self { projects: change.projects.clone(), is_outside: false, part: change.part }
+        Self { projects: change.projects.clone(), part: change.part }
     }
 
     /// Those that it is held against, with their name: of some projects the others for which nothing was set, else the other
-    /// chains; of everything none.
+    /// chains of the same projects; of everything none.
     fn beside(change: &SettingChange, changes: &[SettingChange]) -> Option<(Self, &'static str)> {
-        let all = |part| Self { projects: None, is_outside: false, part };
-        match (change.projects.as_ref(), change.part) {
-            (Some(_), part) => {
-                let set = changes.iter().filter_map(|one| one.projects.as_ref());
-                let projects = Some(set.flatten().copied().collect());
-                Some((Self { projects, is_outside: true, part }, "other projects"))
+        let others = |part| Self { projects: change.projects.clone(), part };
+        match (&change.projects, change.part) {
+            (ReachedProjects::Only(_), part) => {
+                let set = changes.iter().filter_map(|one| match &one.projects {
+                    ReachedProjects::Only(own) => Some(own),
+                    ReachedProjects::AllBut(_) => None,
+                });
+                let projects = ReachedProjects::AllBut(set.flatten().copied().collect());
+                Some((Self { projects, part }, "other projects"))
             }
-            (None, LeverPart::Main) => Some((all(LeverPart::Subagents), "subagents")),
-            (None, LeverPart::Subagents) => Some((all(LeverPart::Main), "main threads")),
-            (None, LeverPart::All) => None,
+            (_, LeverPart::Main) => Some((others(LeverPart::Subagents), "subagents")),
+            (_, LeverPart::Subagents) => Some((others(LeverPart::Main), "main threads")),
+            (_, LeverPart::All) => None,
         }
     }
 
     fn has(&self, project: Id, is_main: bool) -> bool {
-        self.part.has(is_main) && self.projects.as_ref().is_none_or(|own| own.contains(&project) != self.is_outside)
+        self.part.has(is_main) && self.projects.has(project)
     }
 
     /// Whether a change concerns any of them.
     fn meets(&self, change: &SettingChange) -> bool {
-        // Outside are only projects for which nothing was set.
-        let is_apart = |own: &BTreeSet<Id>, theirs: &BTreeSet<Id>| self.is_outside || theirs.is_disjoint(own);
-        self.part.meets(change.part)
-            && !self.projects.as_ref().zip(change.projects.as_ref()).is_some_and(|(own, theirs)| is_apart(own, theirs))
+        self.part.meets(change.part) && !self.projects.is_apart(&change.projects)
     }
 }
 
@@ -234,8 +267,11 @@ pub fn realised(
     let counts =
         |has: fn(&SideSums) -> bool| [&before, &after].map(|side| side.iter().filter(|one| has(one)).count() as u64);
     let is_enough = |[before, after]: [u64; 2]| before >= rules.before_min && after >= rules.after_min;
+    // Behind the next change there is nothing to wait for.
+    let is_last = comparison.span.2.is_none();
+    let may_be_enough = |sides: [u64; 2]| is_enough(sides) || is_last && sides[0] >= rules.before_min;
     let (of, beside) = (counts(|one| one.of[1] > 0.0), counts(|one| one.beside[1] > 0.0));
-    let control = comparison.beside.map(|(_, name)| name).filter(|_| is_enough(beside));
+    let control = comparison.beside.map(|(_, name)| name).filter(|_| may_be_enough(beside));
     if control.is_none() {
         before.iter_mut().chain(&mut after).for_each(|one| one.beside = [0.0; 2]);
     }
@@ -246,14 +282,20 @@ pub fn realised(
         lower: None,
         upper: None,
         control,
-        // Behind the next change there is nothing to wait for.
-        verdict: if comparison.span.2.is_some() { CameTrue::NotClear } else { CameTrue::TooEarly },
+        control_sessions: control.map(|_| beside),
+        verdict: match is_last {
+            _ if of[0] < rules.before_min => CameTrue::TooFewBefore,
+            true => CameTrue::TooEarly,
+            false => CameTrue::NotClear,
+        },
     };
-    let found = if is_enough(of) { interval(&before, &after, control.is_some(), &rules.resampling) } else { None };
+    let is_known = is_enough(of) && (control.is_none() || is_enough(beside));
+    let found = if is_known { interval(&before, &after, control.is_some(), &rules.resampling) } else { None };
     let Some((told, lower, upper)) = found else { return early };
     let verdict = match control {
         // Whatever else changed meanwhile would do.
         None => CameTrue::NotClear,
+        Some(_) if lower > forecast.upper && upper < 0.0 => CameTrue::Less,
         Some(_) if lower > forecast.upper => CameTrue::No,
         Some(_) if upper < forecast.lower => CameTrue::Better,
         Some(_) if upper < 0.0 => CameTrue::Yes,

@@ -115,6 +115,22 @@ pub fn known<'l>(levers: &[&'l Lever], versions: &Versions) -> std::result::Resu
     Err(format!("update Claude Code first: {} {needs}; {client} was in use on {}", lever.name, date(last)))
 }
 
+/// The same, unless the file that is changed `holds` another one that they know and that wins over it: then that one decides.
+///
+/// # Errors
+/// As [`known`].
+pub fn deciding<'l>(
+    levers: &[&'l Lever],
+    versions: &Versions,
+    holds: impl Fn(&Lever) -> bool,
+) -> std::result::Result<&'l Lever, String> {
+    let lever = known(levers, versions)?;
+    let wins = |other: &&&Lever| {
+        lever.gives_way_to.contains(&other.name) && unknowing(other, versions).is_none() && holds(other)
+    };
+    Ok(levers.iter().find(wins).copied().unwrap_or(lever))
+}
+
 /// A client version in words.
 pub fn client_words(version: &str) -> &str {
     if version.is_empty() { "a client without a version" } else { version }

@@ -169,7 +169,7 @@ impl<'b> LeverTrials<'b> {
             trials: settings.par_iter().with_max_len(1).map(|&setting| self.trial(setting)).collect(),
             standing: self.standing.clone(),
             versions: versions(&self.workload.timeline, self.projects, self.sheet.split.version_days, Millis::MAX),
-            own: None,
+            own: BTreeMap::new(),
             least_percent: self.workload.winner_percent_min,
         }
     }
