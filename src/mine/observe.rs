@@ -249,8 +249,11 @@ fn summed(sums: &[EndpointSum], inner_formats: &[&'static str]) -> Fingerprint {
         shape_mix: mix,
         repeats: weigh(&|sum| sum.repeats),
         repeat_events: total(&|sum| sum.repeats),
+        unhashed: weigh(&|sum| sum.unhashed),
+        unhashed_events: total(&|sum| sum.unhashed),
         inner_formats_top3: top_inner_formats(sums, inner_formats),
         columns_mean: mean(&|sum| sum.columns, &|sum| sum.tables),
+        routed_tables: weigh(&|sum| if is_routed_table(sum) { sum.events - sum.tables } else { 0 }),
         rows_mean: mean(&|sum| sum.rows, &|sum| sum.tables),
         key_stability_mean: mean(&|sum| sum.stability, &|sum| sum.stable).map(|parts| parts / STABILITY_PARTS),
         tokens,
@@ -258,6 +261,10 @@ fn summed(sums: &[EndpointSum], inner_formats: &[&'static str]) -> Fingerprint {
         prefetches_cited: total(&|sum| sum.prefetches_cited),
         ..Fingerprint::default()
     }
+}
+
+fn is_routed_table(sum: &EndpointSum) -> bool {
+    sum.shape == BodyShape::MarkdownTable as u8 && sum.layer == LayerId::L2 as u8
 }
 
 fn layer_tokens(sum: &EndpointSum) -> LayerTokens {
