@@ -15,7 +15,7 @@ use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observe
 use crate::logs::trace::Millis;
 use crate::mine::repeats::{NO_REPEAT, repeats};
 use crate::mine::sizes::{ValueCount, ValueCounts, quantile};
-use crate::telemetry::log::{EventLog, LogPart, RecordedEvent};
+use crate::telemetry::log::{EventLog, LogPart, RecordedEvent, foreseeable_tokens};
 
 /// Events that a frame holds, apart from the rest of the last session.
 const PIECE_EVENTS: usize = 100_000;
@@ -32,6 +32,8 @@ pub struct EventGuide<'a> {
     pub is_pseudonym: &'a (dyn Fn(&str) -> bool + Sync),
     /// The agent variant of a session.
     pub classify: &'a (dyn Fn(&SessionUse) -> &'static str + Sync),
+    /// Bytes of an answer that the planner takes for one token.
+    pub bytes_per_token: u32,
 }
 
 impl EventGuide<'_> {
@@ -333,7 +335,7 @@ fn tool_costs(log: &EventLog, guide: &EventGuide<'_>, bytes: &[ValueCount]) -> V
         if event.plan.prefetched || event.plan.predicted > 0 {
             let (tool, key) = guide.names(log.names.text(event.tool));
             let unseen = || ToolCosts { tool, key, ..ToolCosts::default() };
-            add_plan(tools.entry(event.tool).or_insert_with(unseen), event);
+            add_plan(tools.entry(event.tool).or_insert_with(unseen), event, guide.bytes_per_token);
         }
     }
     let mut tools: Vec<ToolCosts> = tools.into_values().collect();
@@ -342,11 +344,11 @@ fn tool_costs(log: &EventLog, guide: &EventGuide<'_>, bytes: &[ValueCount]) -> V
 }
 
 /// Takes in what the planner foresaw.
-fn add_plan(costs: &mut ToolCosts, event: &RecordedEvent) {
+fn add_plan(costs: &mut ToolCosts, event: &RecordedEvent, bytes_per_token: u32) {
     let plan = &event.plan;
     if plan.predicted > 0 {
         costs.predictions += 1;
-        costs.overruns += u64::from(plan.is_overrun(event.baseline));
+        costs.overruns += u64::from(plan.is_overrun(foreseeable_tokens(event.bytes.into(), bytes_per_token)));
     }
     if plan.prefetched {
         costs.prefetches += 1;

@@ -202,8 +202,8 @@ pub struct SummaryLine {
 
 impl SummaryLine {
     /// Sums up the events of one session; none without events. Nobody asked for what the planner did: of that only the
-    /// effect is counted.
-    pub fn of(events: &[PipelineEvent], planned: &[PipelineEvent]) -> Option<Self> {
+    /// effect is told.
+    pub fn of(events: &[PipelineEvent], enrichment: Effectiveness) -> Option<Self> {
         let first = events.first()?;
         let share =
             |layer: &str| events.iter().filter(|event| event.layer_used == layer).count() as f64 / events.len() as f64;
@@ -211,8 +211,6 @@ impl SummaryLine {
         let sent: u64 = events.iter().map(|event| event.tokens_final).sum();
         let times = || events.iter().map(|event| event.ts_ms);
         let (start, end) = (times().min()?, times().max()?);
-        let mut enrichment = Effectiveness::default();
-        events.iter().chain(planned).for_each(|event| enrichment.add_written(event));
         let data = SessionSummary {
             session_hash: first.session_hash.clone(),
             total_events: events.len() as u64,

@@ -191,15 +191,17 @@ pub struct RecordedPlan {
 }
 
 impl RecordedPlan {
-    /// Whether a response cost 130 % of what was expected, or more (published definition).
-    pub fn is_overrun(&self, tokens: u32) -> bool {
-        is_overrun(self.predicted, tokens.into())
+    /// Whether a response cost 130 % of what was expected, or more (published definition). Both are tokens by the ratio of
+    /// the planner ([`foreseeable_tokens`]).
+    pub fn is_overrun(&self, tokens: u64) -> bool {
+        self.predicted > 0 && tokens * 10 >= u64::from(self.predicted) * 13
     }
 }
 
-/// See [`RecordedPlan::is_overrun`].
-pub(super) fn is_overrun(predicted: u32, tokens: u64) -> bool {
-    predicted > 0 && tokens * 10 >= u64::from(predicted) * 13
+/// Tokens of an answer as the planner foresees them: it knows bytes only, so that what a vocabulary counts of the same text
+/// is no measure of how well it did.
+pub fn foreseeable_tokens(bytes: u64, bytes_per_token: u32) -> u64 {
+    bytes / u64::from(bytes_per_token.max(1))
 }
 
 /// How the race of a prefetch against the agent ended (Paper 3's terms).

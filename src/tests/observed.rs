@@ -78,6 +78,7 @@ const PLAIN: EventGuide<'_> = EventGuide {
     pseudonym: &str::to_owned,
     is_pseudonym: &|_| false,
     classify: &|_| "default",
+    bytes_per_token: 4,
 };
 
 /// A step of a chain.

@@ -542,7 +542,7 @@ fn check(log: &[u8]) -> Result<(), TestCaseError> {
 }
 
 fn summary_line() -> String {
-    let summary = SummaryLine::of(&[event("s", 1_000), event("s", 9_000)], &[]).unwrap();
+    let summary = SummaryLine::of(&[event("s", 1_000), event("s", 9_000)], Effectiveness::default()).unwrap();
     serde_json::to_string(&summary).unwrap() + "\n"
 }
 
@@ -551,14 +551,19 @@ fn a_summary_counts_what_was_prefetched_and_is_read_whatever_its_counters_are() 
     let fetched = |cited| PipelineEvent {
         enricher_prefetched: true,
         enricher_predicted_cost_tokens: 100,
+        response_chars: 800,
         tokens_baseline: 200,
         cited_in_next_n_turns: cited,
         enricher_race: Some(if cited.is_some() { "won" } else { "wasted" }.to_owned()),
         ..event("s", 2)
     };
     let declined = PipelineEvent { enricher_decline_reason: Some("tired".to_owned()), ..event("s", 3) };
-    let hint = PipelineEvent { is_dedup_hit: true, tokens_baseline: 800, ..event("s", 1) };
-    let summary = SummaryLine::of(&[hint], &[fetched(Some(true)), fetched(None), declined]).unwrap();
+    let hint = PipelineEvent { is_dedup_hit: true, layer_used: "L0".to_owned(), tokens_baseline: 800, ..event("s", 1) };
+    let all = [hint.clone(), fetched(Some(true)), fetched(None), declined];
+    let mut enrichment = Effectiveness::default();
+    let log = Store::of(all.map(|event| serde_json::to_string(&event).unwrap() + "\n").concat()).read().log;
+    log.events.iter().for_each(|event| enrichment.add(event, 4));
+    let summary = SummaryLine::of(&[hint], enrichment).unwrap();
     let mut line = serde_json::to_value(&summary).unwrap();
     let counters = json!({
         "total_prefetches": 2, "cited_prefetches": 1, "total_declines": 1, "late_invoked_after_decline": 0,
@@ -937,7 +942,7 @@ fn words_that_are_not_known_count_as_none() {
     log.set_aside();
     assert_eq!((log.events.len(), log.planned.len()), (0, 1));
     let mut sum = Effectiveness::default();
-    log.planned.iter().for_each(|event| sum.add(event));
+    log.planned.iter().for_each(|event| sum.add(event, 4));
     assert_eq!(sum.total_declines, 1);
     let (event, _) = only(&line_with(json!({ "layer_used": "L2", "l2_format": "runes", "template_id": "csv" })));
     assert_eq!((event.layer, event.format), (LayerId::L2, NO_FORMAT));

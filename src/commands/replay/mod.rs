@@ -19,7 +19,9 @@ use crate::commands::{planner, what_if};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
+use crate::mine::declines::CountedBy;
 use crate::mine::sessions;
+use crate::planner::numbers::PlannerThresholds;
 use crate::replay::input::ReplayInput;
 use crate::replay::scenarios::{ScenarioChanges, Scenarios};
 use crate::replay::{Scenario, emit, gate, report, study};
@@ -137,7 +139,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     if let Some((dir, laid)) = args.emit_telemetry.as_ref().zip(laid.as_ref()) {
         let scenario = Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false));
-        emit(dir, laid.events(&scenario), laid, &args.asked, context)?;
+        let by = input.data.parsed::<PlannerThresholds>("planner.toml")?.counted_by();
+        emit(dir, laid.events(&scenario), laid, by, &args.asked, context)?;
     }
     if let [report, other] = reports.as_slice() {
         compare::against(args, &scenarios, [report, other], &input, context)?;
@@ -259,13 +262,14 @@ pub fn emit(
     dir: &Path,
     mut log: EventLog,
     laid: &ReplayInput,
+    by: CountedBy,
     asked: &QuestionArgs,
     context: &mut Context<'_>,
 ) -> Result<()> {
     if !asked.output.names {
         log.rename(|tool| context.pseudonyms.tool(tool));
     }
-    let written = emit::write(dir, &log, laid, &context.pseudonyms)?;
+    let written = emit::write(dir, &log, laid, &context.pseudonyms, by)?;
     if !asked.output.quiet {
         let (events, files) = (counted(log.events.len() as u64, "event"), counted(written, "file"));
         let planned = match log.planned.len() {

@@ -25,7 +25,7 @@ use crate::frames::sync::thread_pool;
 use crate::logs::overview::Holds;
 use crate::logs::trace::Millis;
 use crate::logs::vocabulary::Vocabulary;
-use crate::mine::declines::late_invoked;
+use crate::mine::declines::{CountedBy, effectiveness};
 use crate::mine::follow_ups::{FollowUps, bounds};
 use crate::mine::observe::{EventGuide, EventSums};
 use crate::mine::sessions::session_uses_of_events;
@@ -46,7 +46,7 @@ use crate::shell::context::Context;
 use crate::shell::window;
 use crate::telemetry;
 use crate::telemetry::effectiveness::Effectiveness;
-use crate::telemetry::log::{EventLog, LogPart, Start};
+use crate::telemetry::log::{EventLog, LogPart, RecordedEvent, Start};
 use crate::telemetry::{Surroundings, Telemetry, TelemetryListing, TelemetryRequest, TelemetryRules};
 
 /// What a command wants to read.
@@ -102,6 +102,7 @@ pub struct Responses {
     pub annotations: Annotations,
     /// How each session was worked in.
     sessions: Vec<SessionUse>,
+    counted_by: CountedBy,
     origin: ResponseOrigin,
     words: Vocabulary,
     assumed: TelemetryRules,
@@ -142,6 +143,7 @@ impl Responses {
         });
         Ok(Self {
             sessions,
+            counted_by: data.parsed::<PlannerThresholds>("planner.toml")?.counted_by(),
             log,
             observed: Observed::default(),
             words,
@@ -175,6 +177,7 @@ impl Responses {
         }
         let pool = thread_pool(wanted.input.threads)?;
         Ok(Self {
+            counted_by: data.parsed::<PlannerThresholds>("planner.toml")?.counted_by(),
             sessions: pool.install(|| session_uses_of_events(&log.whole(), &words.read_class_tools)),
             log,
             observed: Observed::default(),
@@ -256,6 +259,7 @@ impl Responses {
             is_pseudonym: &|name| is_recorded && is_pseudonym(name),
             sessions,
             classify: &|session| class_of(session).into_str(),
+            bytes_per_token: self.counted_by.bytes_per_token,
         };
         sums.observed(log, &guide)
     }
@@ -308,15 +312,9 @@ impl Responses {
     }
 
     /// How much the planner and L0 spared.
-    ///
-    /// # Errors
-    /// If `planner.toml` does not fit.
-    pub fn effectiveness(&self) -> Result<Effectiveness> {
-        let numbers = self.data.parsed::<PlannerThresholds>("planner.toml")?;
-        let mut sum = Effectiveness::default();
-        self.log.events.iter().chain(&self.log.planned).for_each(|event| sum.add(event));
-        sum.late_invoked_after_decline = late_invoked(&self.log, numbers.judge.declined_calls);
-        Ok(sum)
+    pub fn effectiveness(&self) -> Effectiveness {
+        let planned: Vec<&RecordedEvent> = self.log.planned.iter().collect();
+        effectiveness(&self.log.events, &planned, self.counted_by)
     }
 
     /// Writes `telemetry/endpoints.parquet` beside the configuration, if there is anything to write.

@@ -198,12 +198,13 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
             "#   encoder%, and so total%, is potential: telemetry does not say whether what L1 and L2 wrote was delivered"
         )?;
     }
-    let effectiveness = responses.effectiveness()?;
+    let effectiveness = responses.effectiveness();
     if effectiveness.is_active() {
         writeln!(err, "# enrichment: {effectiveness}")?;
         writeln!(
             err,
-            "#   by the published definitions: a prefetch that nobody judged is a miss, and hints cost nothing"
+            "#   by the published definitions: a prefetch that nobody judged is a miss, and hints cost nothing; overruns are \
+             bytes against foreseen bytes"
         )?;
     }
     for line in r7_speculation::lines(&proposal.findings) {
