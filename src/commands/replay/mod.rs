@@ -2,7 +2,7 @@
 
 mod compare;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use clap::Args as _;
@@ -12,7 +12,7 @@ use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::model_id::normalise;
 use crate::base::pseudonyms::Pseudonyms;
-use crate::base::visible::Shown;
+use crate::base::visible::{Shown, visible};
 use crate::commands::config::{config_path, tell_file};
 use crate::commands::input::QuestionArgs;
 use crate::commands::{planner, what_if};
@@ -127,6 +127,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if let Some(model) = &args.model {
         expect_model(model, &scenarios, &mut input)?;
     }
+    if args.asked.output.verbose && args.model.is_none() {
+        let notes = models_without_profile(&scenarios, &mut input);
+        input.notes.extend(notes);
+    }
     if scenarios.is_sweep() {
         return compare::sweep(args, &scenarios, &mut input, context);
     }
@@ -237,6 +241,23 @@ fn expect_model(model: &str, scenarios: &Scenarios, input: &mut Input) -> Result
     let listed = variants.into_iter().cloned().collect::<Vec<_>>().join(", ");
     Err(Error::usage(format!("there is no model \"{model}\" in the configuration, the prices or the logs"))
         .hint(format!("{near}models of the configuration: {listed}")))
+}
+
+/// The models of sessions in which the profile for all others holds, since the configuration has none for them.
+fn models_without_profile(scenarios: &Scenarios, input: &mut Input) -> Vec<String> {
+    let settings = &scenarios.cells[0].settings;
+    let (history, names) = input.named_history();
+    let mut sessions: BTreeMap<String, u64> = BTreeMap::new();
+    for model in sessions::models_of_sessions(&history, &names) {
+        if !model.is_empty() && settings.lacks_llm_variant(&model) {
+            *sessions.entry(model).or_default() += 1;
+        }
+    }
+    let note = |(model, count): (String, u64)| {
+        let model = visible(&model).into_owned();
+        format!("{} of {model}: no model profile is called so, `default` holds", counted(count, "session"))
+    };
+    sessions.into_iter().map(note).collect()
 }
 
 /// Tells which files hold and what in them has no effect.
