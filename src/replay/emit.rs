@@ -12,7 +12,7 @@ use crate::facts::inner_formats::InnerFormats;
 use crate::mine::declines::{CountedBy, effectiveness};
 use crate::replay::input::ReplayInput;
 use crate::settings::{create_private, write_private};
-use crate::telemetry::log::{EventLog, NO_ORDER, NO_STEP, RecordedAs, RecordedEvent};
+use crate::telemetry::log::{EventLog, NO_ORDER, NO_STEP, RecordedAs, RecordedContent, RecordedEvent};
 use crate::telemetry::{ContextLine, PipelineEvent, SummaryLine};
 
 /// Writes a log, one file per session; returns how many. What the planner did stands behind the step that set it off, and
@@ -138,7 +138,8 @@ fn recorded(event: &RecordedEvent, log: &EventLog, laid: &ReplayInput, names: &P
         agent_chain: subagent.map(|id| id.to_string()[..8].to_owned()),
         n_items: event.items,
         step: (event.step != NO_STEP).then_some(event.step),
-        mixed: event.mixed,
+        mixed: event.content == RecordedContent::Mixed,
+        preview: event.content == RecordedContent::Preview,
         handle_tokens: event.handle_tokens,
         encodings: encodings.filter_map(|row| Some((format(row.format)?, row.depth, row.tokens))).collect(),
         enricher_prefetched: event.plan.prefetched,

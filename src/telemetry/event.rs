@@ -25,10 +25,11 @@ pub struct PipelineEvent {
     /// Inner formats.
     #[serde(default)]
     pub inner_formats: Vec<String>,
-    /// First 32 hex digits of SHA-256 of the response.
+    /// Name of the response: first 32 hex digits of its SHA-256; keyed where devboy emits it, so that nobody can check a
+    /// guess.
     #[serde(default)]
     pub content_sha_prefix_hex: String,
-    /// First 8 hex digits of SHA-256 of the normalised path.
+    /// Name of the file: first 8 hex digits of SHA-256 of the normalised path; keyed likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_path_hash: Option<String>,
     /// Whether a hint was shown.
@@ -79,6 +80,10 @@ pub struct PipelineEvent {
     /// Whether text stood beside images or documents, so that no layer could act.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mixed: bool,
+    /// Whether it is what the client showed of a result that it put into a file, so that nobody before the client could
+    /// act.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub preview: bool,
     /// Tokens of the call's name in a hint.
     #[serde(default, skip_serializing_if = "is_default")]
     pub handle_tokens: u8,

@@ -200,7 +200,7 @@ fn recorded_order(a: &RecordedEvent, b: &RecordedEvent, encodings: &[EncodedToke
             (event.step, event.tool, event.endpoint, event.path, event.bytes, event.shape, event.inner_formats),
             (event.depth, event.columns, event.rows, event.items, event.key_stability.to_bits()),
             (event.layer, event.format, event.baseline, event.sent, event.weight.to_bits()),
-            (event.mixed, event.handle_tokens, event.what, plan.prefetched, plan.predicted, plan.declined),
+            (event.content, event.handle_tokens, event.what, plan.prefetched, plan.predicted, plan.declined),
         )
     };
     let encoded = |event: &RecordedEvent| {

@@ -33,7 +33,7 @@ use crate::mine::sizes::SizesBySession;
 use crate::planner::numbers::PlannerThresholds;
 use crate::replay::input::{ReplayInput, endpoint};
 use crate::replay::reach::Reach;
-use crate::replay::tape::Tape;
+use crate::replay::tape::{SessionProfiles, Tape};
 use crate::replay::{EffectsBaseline, HistoryPiece, RecordedLog, ReplayOptions, Scenario, SessionProfile};
 use crate::rules::prefetching::Fetched;
 use crate::rules::{mined_planners, paying, statistics, t1_tools};
@@ -102,6 +102,8 @@ pub struct Responses {
     pub annotations: Annotations,
     /// How each session was worked in.
     sessions: Vec<SessionUse>,
+    /// The model that answered most often in each; none where the recorder does not say.
+    models: Vec<String>,
     counted_by: CountedBy,
     origin: ResponseOrigin,
     words: Vocabulary,
@@ -143,6 +145,7 @@ impl Responses {
         });
         Ok(Self {
             sessions,
+            models: Vec::new(),
             counted_by: data.parsed::<PlannerThresholds>("planner.toml")?.counted_by(),
             log,
             observed: Observed::default(),
@@ -176,7 +179,9 @@ impl Responses {
             ));
         }
         let pool = thread_pool(wanted.input.threads)?;
+        let SessionProfiles { profiles, profile_of } = &laid.tape.sessions;
         Ok(Self {
+            models: profile_of.iter().map(|&profile| profiles[profile as usize].model.clone()).collect(),
             counted_by: data.parsed::<PlannerThresholds>("planner.toml")?.counted_by(),
             sessions: pool.install(|| session_uses_of_events(&log.whole(), &words.read_class_tools)),
             log,
@@ -294,9 +299,15 @@ impl Responses {
     }
 
     fn recorded<'l>(&self, log: &'l EventLog) -> RecordedLog<'l> {
-        let profile = |session| SessionProfile { model: String::new(), class: class_of(session) };
+        let model = |number: usize| self.models.get(number).cloned().unwrap_or_default();
+        let profile = |(number, session)| SessionProfile { model: model(number), class: class_of(session) };
         let endpoint_of = |tool: &str, class: &str| endpoint(&self.words, &self.annotations, tool, class);
-        RecordedLog::new(log, self.sessions.iter().map(profile).collect(), &endpoint_of, self.assumed.handle_tokens)
+        RecordedLog::new(
+            log,
+            self.sessions.iter().enumerate().map(profile).collect(),
+            &endpoint_of,
+            self.assumed.handle_tokens,
+        )
     }
 
     /// What the planner of a configuration would have fetched ahead in the later sessions; none of telemetry, which holds no
@@ -387,7 +398,7 @@ pub struct Laid {
 }
 
 impl Laid {
-    /// A configuration for these responses, whose tokens the recorder counted.
+    /// A configuration for these responses. The recorder counted their tokens; those of hints are counted as it says.
     pub fn scenario(&self, settings: &Settings) -> Scenario {
         let options = ReplayOptions { extended: false, invalidate: true, counting: Some(Counting::Exact(0)) };
         Scenario::new(settings, &self.skeleton, options)
