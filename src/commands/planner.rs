@@ -114,7 +114,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             let scenario = Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false));
             let mut log = laid.events(&scenario);
             input.pool.install(|| trail::add(&stage, chosen, &laid, &scenario, &mut log));
-            emit(dir, log, &laid, &args.asked, context)?;
+            emit(dir, log, &laid, stage.numbers.counted_by(), &args.asked, context)?;
         }
         show(args, &report, &input, context)?;
     } else {

@@ -49,6 +49,8 @@ pub struct EndpointSum {
     pub sent: u64,
     /// Events that repeat an earlier one of their context and partition.
     pub repeats: u64,
+    /// Events of which nobody can tell what they repeat: their content hash was not recorded.
+    pub unhashed: u64,
     /// Columns of Markdown tables, added up.
     pub columns: u64,
     /// Rows of Markdown tables, added up.
@@ -66,7 +68,7 @@ pub struct EndpointSum {
 }
 
 adds_up!(
-    EndpointSum: events, bytes, baseline, sent, repeats, columns, rows, tables, stability, stable, prefetches, prefetches_cited
+    EndpointSum: events, bytes, baseline, sent, repeats, unhashed, columns, rows, tables, stability, stable, prefetches, prefetches_cited
 );
 
 /// When and in how many sessions an endpoint was called.
@@ -123,6 +125,7 @@ impl EventFrame {
             whole("baseline").sum().alias("baseline"),
             whole("sent").sum().alias("sent"),
             count(col("repeats"), "repeats"),
+            count(col("unhashed").gt(lit(0_u32)), "unhashed"),
             whole("columns").sum().alias("columns"),
             whole("rows").sum().alias("rows"),
             count(col("columns").gt(lit(0_u32)), "tables"),
@@ -147,6 +150,7 @@ impl EventFrame {
                     baseline: columns.number("baseline", row)?,
                     sent: columns.number("sent", row)?,
                     repeats: columns.number("repeats", row)?,
+                    unhashed: columns.number("unhashed", row)?,
                     columns: columns.number("columns", row)?,
                     rows: columns.number("rows", row)?,
                     tables: columns.number("tables", row)?,
@@ -192,8 +196,8 @@ impl EventFrame {
 }
 
 /// The columns of small numbers.
-const NUMBERS: [&str; 10] =
-    ["endpoint", "session", "group", "bytes", "baseline", "sent", "columns", "rows", "stability", "plan"];
+const NUMBERS: [&str; 11] =
+    ["endpoint", "session", "group", "bytes", "baseline", "sent", "columns", "rows", "stability", "plan", "unhashed"];
 
 /// What they hold of an event.
 fn numbers_of(event: &RecordedEvent, group: u32) -> [u32; NUMBERS.len()] {
@@ -211,6 +215,7 @@ fn numbers_of(event: &RecordedEvent, group: u32) -> [u32; NUMBERS.len()] {
         if is_table { event.rows } else { 0 },
         if is_array { stability } else { u32::MAX },
         u32::from(event.plan.prefetched) + u32::from(is_cited(event)),
+        u32::from(!event.body.is_some()),
     ]
 }
 

@@ -29,13 +29,22 @@ pub struct Fingerprint {
     pub repeats: f64,
     /// Events among them.
     pub repeat_events: u64,
+    /// Responses without a content hash: nobody can tell what they repeat.
+    #[serde(default)]
+    pub unhashed: f64,
+    /// Events among them.
+    #[serde(default)]
+    pub unhashed_events: u64,
     /// 90th percentile of the LRU stack distance of the repeats: distinct other bodies since the last showing.
     pub repeat_distance_p90: Option<u64>,
     /// The three most frequent inner formats, most frequent first, of equals the first by name.
     pub inner_formats_top3: Vec<String>,
     /// Mean columns of responses that are Markdown tables.
     pub columns_mean: Option<f64>,
-    /// Mean rows of the same.
+    /// Markdown tables that the router encoded, and whose columns were not recorded: it asks for as many as it is set to.
+    #[serde(default)]
+    pub routed_tables: f64,
+    /// Mean rows of the tables whose columns are known.
     pub rows_mean: Option<f64>,
     /// Mean key stability of responses that are arrays of objects.
     pub key_stability_mean: Option<f64>,
@@ -54,9 +63,14 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Share of responses that repeat an earlier one of their context and partition.
+    /// Responses that can be told apart by their content.
+    pub fn comparable(&self) -> f64 {
+        self.calls - self.unhashed
+    }
+
+    /// Share of these that repeat an earlier one of their context and partition.
     pub fn dup_rate(&self) -> f64 {
-        if self.calls > 0.0 { self.repeats / self.calls } else { 0.0 }
+        if self.comparable() > 0.0 { self.repeats / self.comparable() } else { 0.0 }
     }
 }
 

@@ -1,21 +1,41 @@
-//! Prefetches that the planner declined and the agent needed after all.
+//! How much the planner and L0 spared, and what the planner declined that the agent needed after all.
 
 use std::collections::BTreeMap;
 
-use crate::telemetry::log::{EventLog, NO_STEP, RecordedEvent};
+use crate::telemetry::effectiveness::Effectiveness;
+use crate::telemetry::log::{NO_STEP, RecordedEvent};
+
+/// By which numbers a planner is counted (`planner.toml`).
+#[derive(Clone, Copy, Debug)]
+pub struct CountedBy {
+    /// Bytes of an answer that the planner takes for one token.
+    pub bytes_per_token: u32,
+    /// Responses behind a decline among which its tool must not be.
+    pub declined_calls: u32,
+}
+
+/// How much the planner and L0 spared in some sessions: their responses in order, and what the planner did besides.
+pub fn effectiveness(events: &[RecordedEvent], planned: &[&RecordedEvent], by: CountedBy) -> Effectiveness {
+    let mut sum = Effectiveness::default();
+    events.iter().chain(planned.iter().copied()).for_each(|event| sum.add(event, by.bytes_per_token));
+    sum.late_invoked_after_decline = late_invoked(events, planned, by.declined_calls);
+    sum
+}
 
 /// Declines whose tool is among the next few responses of later steps in the same context, by the published definition:
-/// the name alone counts. A response stands for one decline at most.
-pub fn late_invoked(log: &EventLog, calls: u32) -> u64 {
+/// the name alone counts. A response stands for one decline at most. A decline stands by itself, or on the response that the
+/// agent got all the same.
+pub fn late_invoked(events: &[RecordedEvent], planned: &[&RecordedEvent], calls: u32) -> u64 {
     let context = |event: &RecordedEvent| (event.session, event.chain, event.partition);
     let mut declines: BTreeMap<_, Vec<&RecordedEvent>> = BTreeMap::new();
-    for event in log.planned.iter().filter(|event| event.plan.declined.is_some()) {
+    let all = planned.iter().copied().chain(events);
+    for event in all.filter(|event| event.plan.declined.is_some()) {
         declines.entry(context(event)).or_default().push(event);
     }
     if declines.is_empty() {
         return 0;
     }
-    let contexts = log.events.chunk_by(|a, b| context(a) == context(b));
+    let contexts = events.chunk_by(|a, b| context(a) == context(b));
     contexts.map(|events| declines.get(&context(&events[0])).map_or(0, |left| needed(left, events, calls))).sum()
 }
 

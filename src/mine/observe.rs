@@ -15,7 +15,7 @@ use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observe
 use crate::logs::trace::Millis;
 use crate::mine::repeats::{NO_REPEAT, repeats};
 use crate::mine::sizes::{ValueCount, ValueCounts, quantile};
-use crate::telemetry::log::{EventLog, LogPart, RecordedEvent};
+use crate::telemetry::log::{EventLog, LogPart, RecordedEvent, foreseeable_tokens};
 
 /// Events that a frame holds, apart from the rest of the last session.
 const PIECE_EVENTS: usize = 100_000;
@@ -32,6 +32,8 @@ pub struct EventGuide<'a> {
     pub is_pseudonym: &'a (dyn Fn(&str) -> bool + Sync),
     /// The agent variant of a session.
     pub classify: &'a (dyn Fn(&SessionUse) -> &'static str + Sync),
+    /// Bytes of an answer that the planner takes for one token.
+    pub bytes_per_token: u32,
 }
 
 impl EventGuide<'_> {
@@ -249,8 +251,11 @@ fn summed(sums: &[EndpointSum], inner_formats: &[&'static str]) -> Fingerprint {
         shape_mix: mix,
         repeats: weigh(&|sum| sum.repeats),
         repeat_events: total(&|sum| sum.repeats),
+        unhashed: weigh(&|sum| sum.unhashed),
+        unhashed_events: total(&|sum| sum.unhashed),
         inner_formats_top3: top_inner_formats(sums, inner_formats),
         columns_mean: mean(&|sum| sum.columns, &|sum| sum.tables),
+        routed_tables: weigh(&|sum| if is_routed_table(sum) { sum.events - sum.tables } else { 0 }),
         rows_mean: mean(&|sum| sum.rows, &|sum| sum.tables),
         key_stability_mean: mean(&|sum| sum.stability, &|sum| sum.stable).map(|parts| parts / STABILITY_PARTS),
         tokens,
@@ -258,6 +263,10 @@ fn summed(sums: &[EndpointSum], inner_formats: &[&'static str]) -> Fingerprint {
         prefetches_cited: total(&|sum| sum.prefetches_cited),
         ..Fingerprint::default()
     }
+}
+
+fn is_routed_table(sum: &EndpointSum) -> bool {
+    sum.shape == BodyShape::MarkdownTable as u8 && sum.layer == LayerId::L2 as u8
 }
 
 fn layer_tokens(sum: &EndpointSum) -> LayerTokens {
@@ -326,7 +335,7 @@ fn tool_costs(log: &EventLog, guide: &EventGuide<'_>, bytes: &[ValueCount]) -> V
         if event.plan.prefetched || event.plan.predicted > 0 {
             let (tool, key) = guide.names(log.names.text(event.tool));
             let unseen = || ToolCosts { tool, key, ..ToolCosts::default() };
-            add_plan(tools.entry(event.tool).or_insert_with(unseen), event);
+            add_plan(tools.entry(event.tool).or_insert_with(unseen), event, guide.bytes_per_token);
         }
     }
     let mut tools: Vec<ToolCosts> = tools.into_values().collect();
@@ -335,11 +344,11 @@ fn tool_costs(log: &EventLog, guide: &EventGuide<'_>, bytes: &[ValueCount]) -> V
 }
 
 /// Takes in what the planner foresaw.
-fn add_plan(costs: &mut ToolCosts, event: &RecordedEvent) {
+fn add_plan(costs: &mut ToolCosts, event: &RecordedEvent, bytes_per_token: u32) {
     let plan = &event.plan;
     if plan.predicted > 0 {
         costs.predictions += 1;
-        costs.overruns += u64::from(plan.is_overrun(event.baseline));
+        costs.overruns += u64::from(plan.is_overrun(foreseeable_tokens(event.bytes.into(), bytes_per_token)));
     }
     if plan.prefetched {
         costs.prefetches += 1;

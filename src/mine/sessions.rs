@@ -148,7 +148,8 @@ pub fn session_uses(history: &History, names: &Names, read_class: &BTreeSet<Stri
     uses
 }
 
-/// Sessions by their recorded responses, session by session of a sorted log; numbers are weighted and rounded.
+/// Sessions by their recorded calls, session by session of a sorted log; numbers are weighted and rounded. Sessions without a
+/// response count none.
 pub fn session_uses_of_events(part: &LogPart<'_>, read_class: &BTreeSet<String>) -> Vec<SessionUse> {
     let log = part.log;
     let reads: Vec<bool> = log.names.texts().iter().map(|name| read_class.contains(name)).collect();
@@ -157,9 +158,11 @@ pub fn session_uses_of_events(part: &LogPart<'_>, read_class: &BTreeSet<String>)
         row.compactions = if part.has(session) { compactions } else { 0 };
     }
     let counted = |session: &[RecordedEvent]| {
+        // Calls that failed, or came back empty, are a part of how a session was worked in.
+        let calls = || session.iter().chain(log.calls_beside(session[0].session));
         let weight = |event: &RecordedEvent| event.weight;
-        let read = session.iter().filter(|event| reads[event.tool.0 as usize]);
-        [session.iter().map(weight).sum::<f64>(), read.map(weight).sum()].map(|calls| calls.round() as u64)
+        let read = calls().filter(|event| reads[event.tool.0 as usize]);
+        [calls().map(weight).sum::<f64>(), read.map(weight).sum()].map(|calls| calls.round() as u64)
     };
     let sessions: Vec<&[RecordedEvent]> = part.sessions().collect();
     let counts: Vec<[u64; 2]> = sessions.par_iter().map(|session| counted(session)).collect();

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use crate::base::bootstrap::Resampling;
 use crate::logs::values::List;
+use crate::mine::declines::CountedBy;
 use crate::settings::tool_model::FollowUp;
 use crate::settings::tool_model::ValueClass;
 
@@ -37,6 +38,13 @@ pub struct PlannerThresholds {
     pub targets: Targets,
     /// Intervals over sessions.
     pub resampling: Resampling,
+}
+
+impl PlannerThresholds {
+    /// What recorded planners are counted by.
+    pub fn counted_by(&self) -> CountedBy {
+        CountedBy { bytes_per_token: self.published.bytes_per_token, declined_calls: self.judge.declined_calls }
+    }
 }
 
 /// `[class_scores]`: worth before probability, 0 … 1.

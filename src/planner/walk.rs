@@ -443,8 +443,8 @@ impl<'a> ContextWalk<'a> {
         &self.policy.known.get(moment.from).links[moment.link as usize]
     }
 
-    fn bytes_per_token(&self) -> f64 {
-        self.policy.numbers.published.bytes_per_token.into()
+    fn bytes_per_token(&self) -> u32 {
+        self.policy.numbers.published.bytes_per_token
     }
 
     fn send(&mut self, planned: Vec<Planned>) {
@@ -483,7 +483,7 @@ impl<'a> ContextWalk<'a> {
     fn hint_tokens(&self, records: &[usize]) -> u64 {
         let tools = records.iter().map(|&record| self.race.records()[record].prefetch.request.tool.as_str());
         let hint = prefetch_hint(tools, &self.policy.numbers.texts);
-        (hint.len() as f64 / self.bytes_per_token()).round() as u64
+        (hint.len() as f64 / f64::from(self.bytes_per_token())).round() as u64
     }
 
     fn finish(mut self, context: &PlannerContext, books: &mut PlannerLedger) {
@@ -521,7 +521,7 @@ fn end_of(sent: &SentPrefetch, fate: RaceEnd) -> PrefetchEnd {
 }
 
 /// Enters one prefetch; as published the agent's own call always runs, so that none spares anything.
-fn record(tally: &mut PrefetchTally, sent: &SentPrefetch, fate: RaceEnd, bytes_per_token: f64, always_runs: bool) {
+fn record(tally: &mut PrefetchTally, sent: &SentPrefetch, fate: RaceEnd, bytes_per_token: u32, always_runs: bool) {
     let end = end_of(sent, fate);
     tally.ends[end] += 1;
     enter(&mut tally.near, sent.found.calls_near);
@@ -535,7 +535,7 @@ fn record(tally: &mut PrefetchTally, sent: &SentPrefetch, fate: RaceEnd, bytes_p
     } else {
         tally.unused_tokens += sent.predicted_tokens;
     }
-    let actual = sent.bytes.map(|bytes| (bytes as f64 / bytes_per_token) as u64);
+    let actual = sent.bytes.map(|bytes| event::foreseeable_tokens(bytes, bytes_per_token));
     if sent.cited {
         tally.cited_tokens += actual.unwrap_or(sent.predicted_tokens);
     }
@@ -543,7 +543,7 @@ fn record(tally: &mut PrefetchTally, sent: &SentPrefetch, fate: RaceEnd, bytes_p
         tally.answers_known += 1;
         let predicted = saturated(sent.predicted_tokens);
         let plan = event::RecordedPlan { predicted, ..event::RecordedPlan::default() };
-        tally.overruns += u64::from(plan.is_overrun(saturated(actual)));
+        tally.overruns += u64::from(plan.is_overrun(actual));
         tally.error_tokens += actual as i64 - sent.predicted_tokens as i64;
     }
 }

@@ -72,7 +72,7 @@ impl<'t> DedupOnlyReplay<'t> {
             let shown = if matches!(fallback.what, SentAs::Encoded(_)) { ShownAs::Encoded } else { ShownAs::AsIs };
             let kind = tape.endpoints[response.endpoint as usize].kind;
             let frame = hints::reference_size(shown, wording(now.verbosity, kind));
-            let counting = now.session(response).counting;
+            let counting = now.session(response).hint_counting;
             steps.push(DedupStep {
                 body: response.body,
                 endpoint: response.endpoint,

@@ -9,17 +9,18 @@ use crate::base::pseudonyms::Pseudonyms;
 use crate::base::unpack::Packing;
 use crate::facts::encode;
 use crate::facts::inner_formats::InnerFormats;
+use crate::mine::declines::{CountedBy, effectiveness};
 use crate::replay::input::ReplayInput;
 use crate::settings::{create_private, write_private};
-use crate::telemetry::log::{EventLog, NO_ORDER, NO_STEP, RecordedAs, RecordedEvent};
+use crate::telemetry::log::{EventLog, NO_ORDER, NO_STEP, RecordedAs, RecordedContent, RecordedEvent};
 use crate::telemetry::{ContextLine, PipelineEvent, SummaryLine};
 
-/// Writes a log, one file per session; returns how many. What the planner did stands behind the step that set it off. Names
-/// of tools are written as the log has them; `names` makes those of contents and files.
+/// Writes a log, one file per session; returns how many. What the planner did stands behind the step that set it off, and
+/// is counted `by` its numbers. Names of tools are written as the log has them; `names` makes those of contents and files.
 ///
 /// # Errors
 /// If the directory or a file cannot be written.
-pub fn write(dir: &Path, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms) -> Result<u64> {
+pub fn write(dir: &Path, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms, by: CountedBy) -> Result<u64> {
     create_private(dir)?;
     let mut behind = Behind::new(log);
     let (mut files, mut at, mut after) = (0, 0, 0);
@@ -35,12 +36,13 @@ pub fn write(dir: &Path, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms)
         let (mut text, mut planned) = (String::new(), Vec::new());
         for event in &events {
             text += &line(event);
-            let before = planned.len();
-            planned.extend(behind.take(at).map(|planned| recorded(planned, log, laid, names)));
-            planned[before..].iter().for_each(|planned| text += &line(planned));
+            for event in behind.take(at) {
+                text += &line(&recorded(event, log, laid, names));
+                planned.push(event);
+            }
             at += 1;
         }
-        let summary = SummaryLine::of(&events, &planned);
+        let summary = SummaryLine::of(&events, effectiveness(session, &planned, by));
         for event in beside {
             let line = ContextLine::of(recorded(event, log, laid, names));
             text += &(serde_json::to_string(&line).expect("an event prints") + "\n");
@@ -136,7 +138,8 @@ fn recorded(event: &RecordedEvent, log: &EventLog, laid: &ReplayInput, names: &P
         agent_chain: subagent.map(|id| id.to_string()[..8].to_owned()),
         n_items: event.items,
         step: (event.step != NO_STEP).then_some(event.step),
-        mixed: event.mixed,
+        mixed: event.content == RecordedContent::Mixed,
+        preview: event.content == RecordedContent::Preview,
         handle_tokens: event.handle_tokens,
         encodings: encodings.filter_map(|row| Some((format(row.format)?, row.depth, row.tokens))).collect(),
         enricher_prefetched: event.plan.prefetched,

@@ -20,7 +20,9 @@ use crate::replay::{
 };
 use crate::settings::annotations::Annotations;
 use crate::settings::classify_agent;
-use crate::telemetry::log::{EncodedTokens, EventLog, NO_FORMAT, NO_LATENCY, RecordedAs, RecordedEvent};
+use crate::telemetry::log::{
+    EncodedTokens, EventLog, NO_FORMAT, NO_LATENCY, RecordedAs, RecordedContent, RecordedEvent,
+};
 
 /// A history laid out, with what reports need besides.
 pub struct ReplayInput {
@@ -208,7 +210,11 @@ impl ReplayInput {
             format: if let SentAs::Encoded(format) = decision.what { format } else { NO_FORMAT },
             baseline: saturated(counting.tokens(&facts.raw)),
             sent: saturated(decision.tokens),
-            mixed: response.outcome == TapeEntry::Mixed,
+            content: match response.outcome {
+                TapeEntry::Mixed => RecordedContent::Mixed,
+                _ if facts.preview => RecordedContent::Preview,
+                _ => RecordedContent::Text,
+            },
             handle_tokens: counting.tokens(&response.handle.size()).try_into().unwrap_or(u8::MAX),
             order: index - self.history.chains[response.chain as usize].calls.start as u32,
             ..RecordedEvent::default()

@@ -19,7 +19,7 @@ impl Laid {
         Self { pieces: recorded.pieces(), skeleton: recorded.skeleton() }
     }
 
-    /// A configuration for these responses, whose tokens the recorder counted.
+    /// A configuration for these responses. The recorder counted their tokens; those of hints are counted as it says.
     pub fn scenario(&self, settings: &Settings) -> Scenario {
         let options = ReplayOptions { extended: false, invalidate: true, counting: Some(Counting::Exact(0)) };
         Scenario::new(settings, &self.skeleton, options)

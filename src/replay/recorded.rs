@@ -2,6 +2,7 @@
 //! L1 and L2 as far as the record tells what a format costs.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::BuildHasherDefault;
 use std::ops::Range;
 
@@ -19,10 +20,16 @@ use crate::logs::trace::Handle;
 use crate::replay::effects::HistoryPiece;
 use crate::replay::runs::Windows;
 use crate::replay::tape::{BodyAtHand, Endpoint, Response, SessionProfile, SessionProfiles, Tape, TapeEntry};
-use crate::telemetry::log::{EventLog, NO_FORMAT, RecordedAs, RecordedEvent};
+use crate::telemetry::log::{EventLog, NO_FORMAT, RecordedAs, RecordedContent, RecordedEvent};
 
 /// Responses of a piece, apart from the rest of its last session: enough pieces for all threads, few enough tables of endpoints.
 const PIECE_EVENTS: usize = 10_000;
+
+/// Bytes of a call's name in a hint: its id's last eight characters.
+const HANDLE_BYTES: u8 = 8;
+
+/// Where the encodings of a body from an endpoint are in [`Tape::encodings`].
+type EncodingPlaces = IdMap<(Id, u32), (u32, u32)>;
 
 /// A log of recorded responses, ready to be laid out piece by piece.
 pub struct RecordedLog<'l> {
@@ -100,7 +107,7 @@ impl<'l> RecordedLog<'l> {
             windows: Windows::default(),
             quotes: Vec::new(),
         };
-        let (bodies, encoded) = self.bodies(events, &mut tape);
+        let (bodies, encoded) = self.encoded(events, &mut tape);
         let mut fresh = tape.facts.len() as u32;
         let mut numbers: IdMap<Id, u32> = IdMap::default();
         for event in &rows {
@@ -113,31 +120,36 @@ impl<'l> RecordedLog<'l> {
                 None if event.body.is_some() => *numbers.entry(event.body).or_insert_with(next),
                 None => next(),
             };
-            let encodings = encoded.get(body as usize).copied().unwrap_or_default();
-            tape.responses.push(self.response(event, body, encodings));
+            let is_told = tells_formats(event) || event.layer == LayerId::L0;
+            let encodings = encoded.get(&(event.body, self.endpoint(event))).filter(|_| is_told);
+            tape.responses.push(self.response(event, body, encodings.copied().unwrap_or_default()));
         }
         (tape, rows.iter().map(|event| event.weight).collect())
     }
 
-    /// Bodies with a known encoding: their numbers and where their encodings are; the tape gets their facts. An event
-    /// that a hint answered tells nothing about formats, but another one of the same body may.
-    fn bodies(&self, events: &[RecordedEvent], tape: &mut Tape) -> (IdMap<Id, u32>, Vec<(u32, u32)>) {
+    /// The numbers of bodies with a known encoding, and where their encodings are, by body and endpoint; the tape gets
+    /// both. What an endpoint shows of a file has to stay quotable, while the same text from another one need not. A hint
+    /// tells nothing about formats, but another showing of the body there may.
+    fn encoded(&self, events: &[RecordedEvent], tape: &mut Tape) -> (IdMap<Id, u32>, EncodingPlaces) {
         let mut numbers: IdMap<Id, u32> = IdMap::default();
-        let mut encoded = Vec::new();
-        for event in events.iter().filter(|event| event.body.is_some()) {
-            let is_silent = event.encodings_count == 0 && !matches!(event.layer, LayerId::L1 | LayerId::L2);
-            if is_silent || numbers.contains_key(&event.body) {
-                continue;
-            }
+        let mut places = EncodingPlaces::default();
+        for event in events.iter().filter(|event| event.body.is_some() && tells_formats(event)) {
+            let Entry::Vacant(place) = places.entry((event.body, self.endpoint(event))) else { continue };
             let found = self.encodings(event);
             if !found.is_empty() {
-                numbers.insert(event.body, tape.facts.len() as u32);
-                tape.facts.push(body_facts(event));
-                encoded.push((tape.encodings.len() as u32, found.len() as u32));
+                numbers.entry(event.body).or_insert_with(|| {
+                    tape.facts.push(body_facts(event));
+                    tape.facts.len() as u32 - 1
+                });
+                place.insert((tape.encodings.len() as u32, found.len() as u32));
                 tape.encodings.extend(found);
             }
         }
-        (numbers, encoded)
+        (numbers, places)
+    }
+
+    fn endpoint(&self, event: &RecordedEvent) -> u32 {
+        self.number[&(event.tool, event.endpoint)]
     }
 
     fn response(&self, event: &RecordedEvent, body: u32, encodings: (u32, u32)) -> Response {
@@ -145,7 +157,10 @@ impl<'l> RecordedLog<'l> {
         let mut path = Id::NONE;
         path.0[..4].copy_from_slice(&event.path.to_be_bytes());
         let (outcome, ran) = match event.what {
-            RecordedAs::Response if event.mixed => (TapeEntry::Mixed, true),
+            // Without its hash nobody can tell what it repeats, or what repeats it: like what cannot be compared.
+            RecordedAs::Response if event.content == RecordedContent::Mixed || !event.body.is_some() => {
+                (TapeEntry::Mixed, true)
+            }
             RecordedAs::Response => (TapeEntry::Answer, true),
             RecordedAs::Failed => (TapeEntry::Failure, true),
             RecordedAs::Refused => (TapeEntry::Failure, false),
@@ -154,14 +169,14 @@ impl<'l> RecordedLog<'l> {
         };
         Response {
             body,
-            endpoint: self.number[&(event.tool, event.endpoint)],
+            endpoint: self.endpoint(event),
             session: event.session,
             chain: event.chain,
             partition: event.partition,
             path,
             outcome,
             ran,
-            handle: Handle { short: event.call, bytes: 0, tokens: [tokens; VOCABULARIES.len()] },
+            handle: Handle { short: event.call, bytes: HANDLE_BYTES, tokens: [tokens; VOCABULARIES.len()] },
             showing: Showing::Nothing,
             body_at_hand: BodyAtHand {
                 raw: raw(event),
@@ -169,7 +184,7 @@ impl<'l> RecordedLog<'l> {
                 // What was recorded was eligible.
                 showing: Showing::Nothing,
                 shares_lines: false,
-                preview: false,
+                preview: event.content == RecordedContent::Preview,
                 encodings,
             },
         }
@@ -208,6 +223,12 @@ fn evictions(rows: &[&RecordedEvent], beside: &[RecordedEvent]) -> Vec<(u32, u32
     let mut evictions: Vec<(u32, u32)> = cleared.iter().filter_map(known).collect();
     evictions.sort_unstable();
     evictions
+}
+
+/// Whether an event says by which formats its body can be sent: all others were sent as they are because there is none, or
+/// were answered by a hint.
+fn tells_formats(event: &RecordedEvent) -> bool {
+    event.encodings_count > 0 || matches!(event.layer, LayerId::L1 | LayerId::L2)
 }
 
 fn raw(event: &RecordedEvent) -> Size {

@@ -25,7 +25,7 @@ pub struct ReplayOptions {
     pub extended: bool,
     /// Whether edits and `invalidates` drop cached answers. Switched off only to see what they cost.
     pub invalidate: bool,
-    /// Counts for every session in place of its profile, where tokens were counted before.
+    /// Counts bodies for every session in place of its profile, where their tokens were counted before.
     pub counting: Option<Counting>,
 }
 
@@ -59,8 +59,10 @@ impl EndpointPolicy {
 /// What holds for a session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SessionPolicy {
-    /// How tokens are counted.
+    /// How tokens of bodies are counted.
     pub counting: Counting,
+    /// How those of hints are.
+    pub hint_counting: Counting,
     /// Recursion depth of the deep formats.
     pub depth: u8,
     /// How many near-references may be shown; 0 switches them off.
@@ -319,8 +321,10 @@ fn profile_policies(settings: &Settings, tape: &Tape, counting: Option<Counting>
         let near = settings.dedup.near_ref_enabled || agent.near_ref_enabled;
         let allowed = settings.hint_allowed(NEAR_REF, model);
         let cap = settings.hints.types.get(NEAR_REF).and_then(|policy| policy.max_per_session);
+        let hint_counting = Counting::new(tokenizer.bpe, tokenizer.chars_per_token);
         SessionPolicy {
-            counting: counting.unwrap_or_else(|| Counting::new(tokenizer.bpe, tokenizer.chars_per_token)),
+            counting: counting.unwrap_or(hint_counting),
+            hint_counting,
             depth: u8::try_from(agent.mckp_recursion_depth).unwrap_or(u8::MAX),
             near_refs_max: if near && allowed { cap.unwrap_or(u32::MAX) } else { 0 },
         }

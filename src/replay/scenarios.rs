@@ -8,7 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::replay::grid::{axes, grid};
 use crate::replay::reach::Reaches;
-use crate::settings::formats::{is_format, unknown_format, vocabularies};
+use crate::settings::formats::{unknown_format, unknown_formats, vocabularies};
 use crate::settings::{Settings, SettingsFile, what_if};
 
 /// One configuration with the values that make it a cell of a grid.
@@ -91,7 +91,6 @@ fn check_sweep(settings: &Settings, changes: &[(KeyPath, Value)]) -> Result<()> 
     if let Some((_, message)) = unresolved.into_iter().find(|(key, _)| changes.iter().any(|(other, _)| other == key)) {
         return Err(Error::usage(message));
     }
-    let templates = settings.templates.active.iter().chain(settings.templates.endpoint_overrides.values());
-    let unknown = templates.chain(&settings.mckp.formats_enabled).find(|id| !is_format(id));
-    unknown.map_or(Ok(()), |id| Err(unknown_format(id, "the configuration")))
+    let unknown = changes.iter().find_map(|(key, value)| Some((key, unknown_formats(key, value).into_iter().next()?)));
+    unknown.map_or(Ok(()), |(key, id)| Err(unknown_format(&id, &format!("`{key}`"))))
 }

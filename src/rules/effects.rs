@@ -19,9 +19,10 @@ use crate::rules::gate::ProposalGate;
 use crate::rules::proposal::{proposed, settle};
 use crate::rules::responses::Responses;
 use crate::rules::statistics::{Effects, effects as effect_numbers};
-use crate::rules::{Speaks, judge_events, r6_cost_models, statistics};
+use crate::rules::{REGISTER, Speaks, judge_events, r6_cost_models, statistics};
+use crate::settings::entries::JournalEntry;
 use crate::settings::finding::{Delta, Finding, Verdict};
-use crate::settings::{Effective, Settings, SettingsFile, View, what_if};
+use crate::settings::{Effective, Settings, SettingsFile, View, journal_of, reverse, what_if};
 use crate::telemetry::log::{EventLog, Start};
 
 /// The name of the row about everything together.
@@ -36,6 +37,7 @@ pub fn of_pipeline(
     responses: &Responses,
     pseudonyms: &Pseudonyms,
 ) -> Result<Vec<PromiseCoverage>> {
+    let file = &without_rules(file)?;
     let numbers = statistics::numbers(&responses.data)?.backtest;
     let effects = effect_numbers(&responses.data)?;
     let starts = responses.log.starts();
@@ -58,6 +60,29 @@ pub fn of_pipeline(
         attempts.entry(name).or_default().push(attempt);
     }
     Ok(rows(&attempts, &numbers, &effects))
+}
+
+/// The configuration as it was before these rules wrote to it: in the weeks of the past nothing of theirs was written. What
+/// held them then holds them in the next run, whatever this one writes.
+fn without_rules(file: &SettingsFile) -> Result<SettingsFile> {
+    let mut file = file.clone();
+    if !file.existed {
+        return Ok(file);
+    }
+    let journal = journal_of(&file)?;
+    for (entry, standing) in journal.entries.iter().zip(journal.standings()).rev() {
+        let mut own = JournalEntry { restore: None, ..entry.clone() };
+        own.changes.retain(|change| is_of_pipeline(&change.rule));
+        if entry.undoes.is_none() && !standing.is_undone() && !own.changes.is_empty() {
+            file = SettingsFile::parse(&file.path, &reverse(&file, &own)?.text)?;
+        }
+    }
+    Ok(file)
+}
+
+/// Whether a rule speaks of recorded responses and is judged here. Those of the planner are judged by another replay.
+fn is_of_pipeline(id: &str) -> bool {
+    id != r6_cost_models::RULE.id && REGISTER.iter().any(|rule| rule.id == id && rule.speaks == Speaks::Events)
 }
 
 /// A row for each name.
@@ -122,8 +147,7 @@ impl Week<'_> {
         let observed = self.responses.observe_part(earlier, self.pseudonyms)?;
         let found = judge_events(&observed, &[], data, &view, &[Speaks::Events])?;
         let found = settle(&view, &Default::default(), found);
-        // Those of the planner are judged by another replay.
-        Ok(found.into_iter().filter(|finding| finding.rule != r6_cost_models::RULE.id).collect())
+        Ok(found.into_iter().filter(|finding| is_of_pipeline(finding.rule)).collect())
     }
 
     /// What each rule, and all together, save of some sessions.

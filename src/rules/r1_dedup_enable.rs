@@ -44,8 +44,9 @@ fn endpoint(
     let recorded = RecordedSubject::of_endpoint(seen);
     let finding = |verdict, evidence| Finding::new(RULE.id, recorded.name(), verdict, evidence);
     let evidence = evidence(seen, &recorded);
-    if seen.calls < thresholds.calls_min {
-        let reason = format!("too few responses ({})", sheet.cite("calls_min"));
+    if seen.comparable() < thresholds.calls_min {
+        let which = if seen.unhashed_events > 0 { " with a content hash" } else { "" };
+        let reason = format!("too few responses{which} ({})", sheet.cite("calls_min"));
         return vec![finding(Verdict::Skip(reason), evidence)];
     }
     let rate = seen.dup_rate();
@@ -64,6 +65,10 @@ fn endpoint(
         let reason = "only a part of the responses was recorded, and repeats of the others cannot be seen".to_owned();
         return vec![finding(Verdict::Hold(reason), evidence)];
     }
+    if !on && seen.unhashed_events > 0 {
+        let reason = "not every response has a content hash, and repeats of the others cannot be seen".to_owned();
+        return vec![finding(Verdict::Hold(reason), evidence)];
+    }
     let name = recorded.name();
     let own = KeyPath::from(["endpoint_overrides", name]);
     let mut wanted = vec![
@@ -80,9 +85,13 @@ fn endpoint(
 
 /// The share that decides; its line comes last, since the interval is printed behind it.
 fn evidence(seen: &Fingerprint, recorded: &RecordedSubject<'_>) -> Evidence {
-    let Fingerprint { events, repeat_events, .. } = *seen;
+    let Fingerprint { repeat_events, unhashed_events, .. } = *seen;
+    let events = seen.events - unhashed_events;
     let mut counts = format!("{repeat_events} of {events} responses repeat one that the same context was shown before");
-    if seen.calls != events as f64 {
+    if unhashed_events > 0 {
+        counts = format!("{unhashed_events} responses without a content hash are left out\n{counts}");
+    }
+    if seen.calls != seen.events as f64 {
         let rate = 100.0 * seen.dup_rate();
         counts = format!("of these {rate:.1} % or more repeat; not every earlier showing was recorded\n{counts}");
     }

@@ -45,23 +45,61 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
 fn endpoint(facts: &RuleFacts<'_>, sheet: &RuleThresholds, thresholds: &Thresholds, seen: &Fingerprint) -> Finding {
     let recorded = RecordedSubject::of_endpoint(seen);
     let finding = |verdict, evidence| Finding::new(RULE.id, recorded.name(), verdict, evidence);
-    let evidence = recorded.evidence(&kind_words(seen));
+    let columns = TableColumns::of(facts.current, seen);
+    let evidence = recorded.evidence(&kind_words(seen, columns));
     if seen.calls < thresholds.calls_min {
         let reason = format!("too few responses ({})", sheet.cite("calls_min"));
         return finding(Verdict::Skip(reason), evidence);
     }
-    let Some((template, threshold)) = suiting(seen, thresholds) else {
-        return finding(Verdict::Skip("no template suits such responses".to_owned()), evidence);
+    let Some((template, threshold)) = suiting(seen, columns, thresholds) else {
+        let reason = match columns {
+            TableColumns::Unknown if is_of_tables(seen) => "nobody recorded how many columns its tables have",
+            _ => "no template suits such responses",
+        };
+        return finding(Verdict::Skip(reason.to_owned()), evidence);
     };
     let evidence = Evidence { threshold: Some(sheet.cite(threshold)), ..evidence };
     finding(recorded.unnamed().unwrap_or_else(|| verdict(facts, recorded.name(), template)), evidence)
 }
 
+/// How many columns the tables of an endpoint have.
+#[derive(Clone, Copy)]
+enum TableColumns {
+    /// So many on average.
+    Mean(f64),
+    /// So many or more: the router encodes no others.
+    AtLeast(f64),
+    Unknown,
+}
+
+impl TableColumns {
+    fn of(current: &View<'_>, seen: &Fingerprint) -> Self {
+        let routed_min = || current.value(&KeyPath::from(["mckp", "shape_thresholds", "markdown_table_min_cols"]));
+        match seen.columns_mean {
+            Some(columns) => Self::Mean(columns),
+            None if seen.routed_tables > 0.0 => {
+                routed_min().and_then(|min| min.as_integer()).map_or(Self::Unknown, |min| Self::AtLeast(min as f64))
+            }
+            None => Self::Unknown,
+        }
+    }
+
+    fn least(self) -> f64 {
+        match self {
+            Self::Mean(columns) | Self::AtLeast(columns) => columns,
+            Self::Unknown => 0.0,
+        }
+    }
+}
+
+fn is_of_tables(seen: &Fingerprint) -> bool {
+    seen.shape_dominant.as_deref() == Some(BodyShape::MarkdownTable.into_str())
+}
+
 /// The template for such responses, and the threshold that they meet.
-fn suiting(seen: &Fingerprint, thresholds: &Thresholds) -> Option<(&'static str, &'static str)> {
-    let tables = seen.shape_dominant.as_deref() == Some(BodyShape::MarkdownTable.into_str());
+fn suiting(seen: &Fingerprint, columns: TableColumns, thresholds: &Thresholds) -> Option<(&'static str, &'static str)> {
     let has = |formats: &[String]| formats.iter().all(|format| seen.inner_formats_top3.contains(format));
-    if tables && seen.columns_mean.is_some_and(|columns| columns >= thresholds.columns_min) {
+    if is_of_tables(seen) && columns.least() >= thresholds.columns_min {
         Some((CSV, "columns_min"))
     } else if has(&thresholds.log_formats) {
         Some((DEEP, "log_formats"))
@@ -72,12 +110,16 @@ fn suiting(seen: &Fingerprint, thresholds: &Thresholds) -> Option<(&'static str,
     }
 }
 
-fn kind_words(seen: &Fingerprint) -> String {
+fn kind_words(seen: &Fingerprint, columns: TableColumns) -> String {
     let Some(shape) = &seen.shape_dominant else { return format!("no shape of {} responses is known", seen.events) };
     let share = seen.shape_mix.iter().find(|(name, _)| name == shape).map_or(0.0, |(_, share)| 100.0 * share);
     let mut words = format!("the most frequent shape of {} responses is {shape} ({share:.1} %)", seen.events);
-    if let Some(columns) = seen.columns_mean {
-        words += &format!(", tables have {columns:.2} columns on average");
+    match columns {
+        TableColumns::Mean(columns) => words += &format!(", tables have {columns:.2} columns on average"),
+        TableColumns::AtLeast(columns) => {
+            words += &format!(", tables that the router encoded have {columns} columns or more")
+        }
+        TableColumns::Unknown => {}
     }
     match seen.inner_formats_top3.as_slice() {
         [] => words + ", no inner formats",

@@ -12,7 +12,7 @@ use crate::frames::fingerprint::Observed;
 use crate::frames::input::Input;
 use crate::logs::trace::Millis;
 use crate::logs::vocabulary::Vocabulary;
-use crate::mine::declines::late_invoked;
+use crate::mine::declines::{CountedBy, effectiveness};
 use crate::mine::follow_ups::{FollowUps, bounds};
 use crate::mine::observe::{EventGuide, EventSums};
 use crate::mine::sessions::session_uses_of_events;
@@ -26,7 +26,7 @@ use crate::rules::{paying, statistics, t1_tools};
 use crate::settings::annotations::Annotations;
 use crate::settings::{AgentClass, SettingsFile, classify_agent};
 use crate::telemetry::effectiveness::Effectiveness;
-use crate::telemetry::log::{EventLog, LogPart, Start};
+use crate::telemetry::log::{EventLog, LogPart, RecordedEvent, Start};
 use crate::telemetry::{Telemetry, TelemetryRules};
 use std::ops::Range;
 
@@ -64,6 +64,9 @@ pub struct Responses {
     pub annotations: Annotations,
     /// How each session was worked in.
     pub(crate) sessions: Vec<SessionUse>,
+    /// The model that answered most often in each; none where the recorder does not say.
+    pub(crate) models: Vec<String>,
+    pub(crate) counted_by: CountedBy,
     pub(crate) origin: ResponseOrigin,
     pub(crate) words: Vocabulary,
     pub(crate) assumed: TelemetryRules,
@@ -140,6 +143,7 @@ impl Responses {
             is_pseudonym: &|name| is_recorded && is_pseudonym(name),
             sessions,
             classify: &|session| class_of(session).into_str(),
+            bytes_per_token: self.counted_by.bytes_per_token,
         };
         sums.observed(log, &guide)
     }
@@ -174,9 +178,11 @@ impl Responses {
     }
 
     fn recorded<'l>(&self, log: &'l EventLog) -> RecordedLog<'l> {
-        let profile = |session| SessionProfile { model: String::new(), class: class_of(session) };
+        let model = |number: usize| self.models.get(number).cloned().unwrap_or_default();
+        let profile = |(number, session)| SessionProfile { model: model(number), class: class_of(session) };
+        let profiles = self.sessions.iter().enumerate().map(profile).collect();
         let endpoint_of = |tool: &str, class: &str| endpoint(&self.words, &self.annotations, tool, class);
-        RecordedLog::new(log, self.sessions.iter().map(profile).collect(), &endpoint_of, self.assumed.handle_tokens)
+        RecordedLog::new(log, profiles, &endpoint_of, self.assumed.handle_tokens)
     }
 
     /// What the planner of a configuration would have fetched ahead in the later sessions; none of telemetry, which holds no
@@ -192,15 +198,9 @@ impl Responses {
     }
 
     /// How much the planner and L0 spared.
-    ///
-    /// # Errors
-    /// If `planner.toml` does not fit.
-    pub fn effectiveness(&self) -> Result<Effectiveness> {
-        let numbers = self.data.parsed::<PlannerThresholds>("planner.toml")?;
-        let mut sum = Effectiveness::default();
-        self.log.events.iter().chain(&self.log.planned).for_each(|event| sum.add(event));
-        sum.late_invoked_after_decline = late_invoked(&self.log, numbers.judge.declined_calls);
-        Ok(sum)
+    pub fn effectiveness(&self) -> Effectiveness {
+        let planned: Vec<&RecordedEvent> = self.log.planned.iter().collect();
+        effectiveness(&self.log.events, &planned, self.counted_by)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
+use crate::settings::formats::of_no_effect;
 use crate::settings::{lines, outline, schema, tree};
 
 /// A read and checked `pipeline_config.toml`. Nothing in it is ever replaced by defaults: a file that cannot be
@@ -49,10 +50,10 @@ impl SettingsFile {
         Ok(file)
     }
 
-    /// Names of variants that are not there are no error, since something else holds then; it is told what.
+    /// Names of variants and formats that are not there are no error, since something else holds then; it is told what.
     fn warn_of_names(&mut self) {
-        let unresolved = Effective::resolve(self).map(|effective| effective.settings.unresolved()).unwrap_or_default();
-        for (key, message) in unresolved {
+        let Ok(effective) = Effective::resolve(self) else { return };
+        for (key, message) in effective.settings.unresolved().into_iter().chain(of_no_effect(&effective)) {
             let line = self.line_of(&key).unwrap_or(1);
             self.warnings.push(Warning { line, key: key.to_string(), message, suggestion: None });
         }

@@ -1,4 +1,4 @@
-//! Formats that a configuration names must exist; which vocabularies it counts in.
+//! Formats that a configuration names; which vocabularies it counts in.
 
 use std::path::Path;
 
@@ -11,35 +11,40 @@ use crate::base::visible::Shown as _;
 use crate::facts::encode;
 use crate::settings::{Effective, Origin, Settings, SettingsFile};
 
-/// Reads a configuration whose formats all exist.
+/// Reads a configuration.
 ///
 /// # Errors
-/// If it is broken, names a format that does not exist, or is missing although it must exist.
+/// If it is broken, or is missing although it must exist.
 pub fn load_config(path: &Path, must_exist: bool) -> Result<SettingsFile> {
     let file = SettingsFile::load(path)?;
     if !file.existed && must_exist {
         return Err(Error::failed(format!("{} does not exist", path.shown()))
             .hint("name a file that is there, or leave the option out: then the built-in values hold"));
     }
-    check_formats(&file)?;
     Ok(file)
 }
 
-/// Every format that a file names must exist: a template that nobody knows would silently do nothing.
-fn check_formats(file: &SettingsFile) -> Result<()> {
-    for (key, value, origin) in Effective::resolve(file)?.leaves() {
-        let Origin::File { line } = origin else { continue };
-        if !names_formats(&key) {
+/// Keys of a file that name formats which nobody knows, and what that comes to: the pipeline passes over them.
+pub(super) fn of_no_effect(effective: &Effective) -> Vec<(KeyPath, String)> {
+    let mut unknown = Vec::new();
+    for (key, value, origin) in effective.leaves() {
+        if !matches!(origin, Origin::File { .. }) {
             continue;
         }
-        let listed = value.as_array().map(|list| list.iter().filter_map(Value::as_str).collect());
-        let named: Vec<&str> = listed.unwrap_or_else(|| value.as_str().into_iter().collect());
-        if let Some(unknown) = named.into_iter().find(|id| !is_format(id)) {
-            let place = format!("{}:{line}", file.path.shown());
-            return Err(unknown_format(unknown, &format!("{place}: `{key}`")));
-        }
+        let words = |id: &String| format!("`{key}` names {id:?}, which no format is called: it does nothing");
+        unknown.extend(unknown_formats(&key, &value).iter().map(|id| (key.clone(), words(id))));
     }
-    Ok(())
+    unknown
+}
+
+/// The formats that a value of a key names and nobody knows.
+pub fn unknown_formats(key: &KeyPath, value: &Value) -> Vec<String> {
+    if !names_formats(key) {
+        return Vec::new();
+    }
+    let listed = value.as_array().map(|list| list.iter().filter_map(Value::as_str).collect());
+    let named: Vec<&str> = listed.unwrap_or_else(|| value.as_str().into_iter().collect());
+    named.into_iter().filter(|id| !is_format(id)).map(str::to_owned).collect()
 }
 
 fn names_formats(key: &KeyPath) -> bool {
@@ -55,7 +60,7 @@ fn names_formats(key: &KeyPath) -> bool {
 }
 
 /// Whether devboy knows a format.
-pub fn is_format(id: &str) -> bool {
+fn is_format(id: &str) -> bool {
     encode::find(id).is_some()
 }
 

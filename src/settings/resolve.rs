@@ -77,13 +77,22 @@ impl Settings {
     /// date and separators, or the one for all others.
     pub fn llm_variant_for(&self, model_id: Option<&str>) -> LlmProfile {
         let Axis { active, variants } = &self.profiles.llm;
-        let wanted = named(active).or(model_id).unwrap_or(DEFAULT);
+        let found = self.llm_variant(named(active).or(model_id).unwrap_or(DEFAULT));
+        found.or_else(|| variants.get(DEFAULT)).cloned().unwrap_or_else(|| bare("llm"))
+    }
+
+    /// Whether the model profile for all others holds in sessions of a model, since none is called by its id.
+    pub fn lacks_llm_variant(&self, model_id: &str) -> bool {
+        named(&self.profiles.llm.active).is_none() && self.llm_variant(model_id).is_none()
+    }
+
+    fn llm_variant(&self, wanted: &str) -> Option<&LlmProfile> {
+        let variants = &self.profiles.llm.variants;
         let by_normal = || {
             let wanted = normalise(wanted);
             variants.iter().find(|(name, _)| normalise(name) == wanted)
         };
-        let found = variants.get(wanted).or_else(|| by_normal().map(|(_, profile)| profile));
-        found.or_else(|| variants.get(DEFAULT)).cloned().unwrap_or_else(|| bare("llm"))
+        variants.get(wanted).or_else(|| by_normal().map(|(_, profile)| profile))
     }
 
     /// The tokenizer: the active one, else the one that the model profile names; the bare one when it is unknown.

@@ -5,8 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::base::body_shape::LayerId;
-use crate::telemetry::PipelineEvent;
-use crate::telemetry::log::{RaceWord, RecordedEvent, is_overrun};
+use crate::telemetry::log::{RaceWord, RecordedEvent, foreseeable_tokens};
 
 /// The published counters (`EnrichmentEffectiveness`), with their names in the summary of a session. The later ones are left
 /// out there when they are zero.
@@ -25,7 +24,7 @@ pub struct Effectiveness {
     pub cost_overrun_count: u64,
     /// Predictions: one for each prefetch.
     pub total_predictions: u64,
-    /// Actual less predicted tokens, added up.
+    /// Actual less predicted tokens, added up, both by the ratio of the planner.
     pub net_prediction_error_tokens: i64,
     /// Calls that a prefetch made needless.
     #[serde(rename = "inference_calls_saved_prefetch", skip_serializing_if = "is_zero")]
@@ -54,65 +53,30 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What an event says of the planner and of L0.
-struct Counted {
-    is_prefetched: bool,
-    is_used: bool,
-    is_hint: bool,
-    is_declined: bool,
-    race: Option<RaceWord>,
-    baseline: u64,
-    predicted: u32,
-}
-
 impl Effectiveness {
-    /// Takes in a recorded response. One that was prefetched, used and then answered by a hint counts once, as
-    /// prefetched.
-    pub fn add(&mut self, event: &RecordedEvent) {
-        let plan = &event.plan;
-        self.count(&Counted {
-            is_prefetched: plan.prefetched,
-            is_used: plan.cited == Some(true),
-            is_hint: event.layer == LayerId::L0,
-            is_declined: plan.declined.is_some(),
-            race: plan.race,
-            baseline: event.baseline.into(),
-            predicted: plan.predicted,
-        });
-    }
-
-    /// The same of a response as it is written.
-    pub fn add_written(&mut self, event: &PipelineEvent) {
-        self.count(&Counted {
-            is_prefetched: event.enricher_prefetched,
-            is_used: event.cited_in_next_n_turns == Some(true),
-            is_hint: event.is_dedup_hit,
-            is_declined: event.enricher_decline_reason.is_some(),
-            race: event.enricher_race.as_deref().and_then(|word| word.parse().ok()),
-            baseline: event.tokens_baseline,
-            predicted: event.enricher_predicted_cost_tokens,
-        });
-    }
-
-    fn count(&mut self, event: &Counted) {
-        if event.is_prefetched {
+    /// Takes in a recorded response, `bytes_per_token` being the ratio of the planner. One that was prefetched, used and then
+    /// answered by a hint counts once, as prefetched.
+    pub fn add(&mut self, event: &RecordedEvent, bytes_per_token: u32) {
+        let RecordedEvent { plan, baseline, .. } = *event;
+        if plan.prefetched {
+            let tokens = foreseeable_tokens(event.bytes.into(), bytes_per_token);
             self.total_prefetches += 1;
             self.total_predictions += 1;
-            self.net_prediction_error_tokens += event.baseline as i64 - i64::from(event.predicted);
-            self.cost_overrun_count += u64::from(is_overrun(event.predicted, event.baseline));
+            self.net_prediction_error_tokens += tokens as i64 - i64::from(plan.predicted);
+            self.cost_overrun_count += u64::from(plan.is_overrun(tokens));
         }
-        if event.is_prefetched && event.is_used {
+        if plan.prefetched && plan.cited == Some(true) {
             self.cited_prefetches += 1;
             self.saved_prefetch += 1;
-            self.tokens_saved += event.baseline;
-        } else if event.is_hint {
+            self.tokens_saved += u64::from(baseline);
+        } else if event.layer == LayerId::L0 {
             self.saved_dedup += 1;
-            self.tokens_saved += event.baseline;
+            self.tokens_saved += u64::from(baseline);
         }
-        self.total_declines += u64::from(event.is_declined);
-        self.prefetch_dispatched += u64::from(event.race.is_some());
-        self.prefetch_won_race += u64::from(event.race == Some(RaceWord::Won));
-        self.prefetch_wasted += u64::from(event.race == Some(RaceWord::Wasted));
+        self.total_declines += u64::from(plan.declined.is_some());
+        self.prefetch_dispatched += u64::from(plan.race.is_some());
+        self.prefetch_won_race += u64::from(plan.race == Some(RaceWord::Won));
+        self.prefetch_wasted += u64::from(plan.race == Some(RaceWord::Wasted));
     }
 
     /// Calls saved, by all three ways.

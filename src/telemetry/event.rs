@@ -25,10 +25,11 @@ pub struct PipelineEvent {
     /// Inner formats.
     #[serde(default)]
     pub inner_formats: Vec<String>,
-    /// First 32 hex digits of SHA-256 of the response.
+    /// Name of the response: first 32 hex digits of its SHA-256; keyed where devboy emits it, so that nobody can check a
+    /// guess.
     #[serde(default)]
     pub content_sha_prefix_hex: String,
-    /// First 8 hex digits of SHA-256 of the normalised path.
+    /// Name of the file: first 8 hex digits of SHA-256 of the normalised path; keyed likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_path_hash: Option<String>,
     /// Whether a hint was shown.
@@ -79,6 +80,10 @@ pub struct PipelineEvent {
     /// Whether text stood beside images or documents, so that no layer could act.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mixed: bool,
+    /// Whether it is what the client showed of a result that it put into a file, so that nobody before the client could
+    /// act.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub preview: bool,
     /// Tokens of the call's name in a hint.
     #[serde(default, skip_serializing_if = "is_default")]
     pub handle_tokens: u8,
@@ -202,8 +207,8 @@ pub struct SummaryLine {
 
 impl SummaryLine {
     /// Sums up the events of one session; none without events. Nobody asked for what the planner did: of that only the
-    /// effect is counted.
-    pub fn of(events: &[PipelineEvent], planned: &[PipelineEvent]) -> Option<Self> {
+    /// effect is told.
+    pub fn of(events: &[PipelineEvent], enrichment: Effectiveness) -> Option<Self> {
         let first = events.first()?;
         let share =
             |layer: &str| events.iter().filter(|event| event.layer_used == layer).count() as f64 / events.len() as f64;
@@ -211,8 +216,6 @@ impl SummaryLine {
         let sent: u64 = events.iter().map(|event| event.tokens_final).sum();
         let times = || events.iter().map(|event| event.ts_ms);
         let (start, end) = (times().min()?, times().max()?);
-        let mut enrichment = Effectiveness::default();
-        events.iter().chain(planned).for_each(|event| enrichment.add_written(event));
         let data = SessionSummary {
             session_hash: first.session_hash.clone(),
             total_events: events.len() as u64,

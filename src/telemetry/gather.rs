@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
 use crate::logs::trace::Millis;
 use crate::telemetry::log::{EncodedTokens, EventLog, RecordedAs, RecordedEvent, encodings_of};
@@ -158,9 +159,10 @@ fn bring_together(events: &mut [RecordedEvent], mut runs: Vec<Range<usize>>) {
     }
 }
 
-/// Leaves one of all events that are the same in everything but what is known only later (annotations, how a race ended), which
-/// stand beside each other, and says how many went: nobody calls a tool twice under one id, so the others stood in copies of a
-/// file. What is known stays.
+/// Leaves one of all events that are the same in everything but what is known only later (annotations, how a race ended) and
+/// the names of content and file, which stand beside each other, and says how many went: nobody calls a tool twice under one
+/// id, so the others stood in copies of a file, or in what devboy emitted under the key of another cache. What is known stays,
+/// and of two names the same one for all copies of a content or file.
 /// Responses without the id of a call may be alike by chance; they all stay.
 fn merge_copies(events: &mut Vec<RecordedEvent>, encodings: &[EncodedTokens]) -> u64 {
     let before = events.len();
@@ -168,14 +170,21 @@ fn merge_copies(events: &mut Vec<RecordedEvent>, encodings: &[EncodedTokens]) ->
         let has_identity = next.call != 0 || next.what != RecordedAs::Response;
         let is_copy = has_identity
             && (next.session, next.ts, next.call) == (kept.session, kept.ts, kept.call)
-            && recorded_order(kept, next, encodings).is_eq();
+            && recorded_order(&unnamed(kept), &unnamed(next), encodings).is_eq();
         if is_copy {
+            (kept.body, kept.path) = (kept.body.min(next.body), kept.path.min(next.path));
             kept.plan.cited = kept.plan.cited.max(next.plan.cited);
             kept.plan.race = kept.plan.race.max(next.plan.race);
         }
         is_copy
     });
     (before - events.len()) as u64
+}
+
+/// An event but for the names of its content and file, as far as it has any.
+fn unnamed(event: &RecordedEvent) -> RecordedEvent {
+    let body = if event.body.is_some() { Id([u8::MAX; 16]) } else { Id::NONE };
+    RecordedEvent { body, path: u32::from(event.path > 0), ..*event }
 }
 
 /// The order of a log, and behind it everything else that tells two events apart: equals are the same in all fields.
@@ -191,7 +200,7 @@ fn recorded_order(a: &RecordedEvent, b: &RecordedEvent, encodings: &[EncodedToke
             (event.step, event.tool, event.endpoint, event.path, event.bytes, event.shape, event.inner_formats),
             (event.depth, event.columns, event.rows, event.items, event.key_stability.to_bits()),
             (event.layer, event.format, event.baseline, event.sent, event.weight.to_bits()),
-            (event.mixed, event.handle_tokens, event.what, plan.prefetched, plan.predicted, plan.declined),
+            (event.content, event.handle_tokens, event.what, plan.prefetched, plan.predicted, plan.declined),
         )
     };
     let encoded = |event: &RecordedEvent| {

@@ -55,6 +55,18 @@ impl RecordedAs {
     }
 }
 
+/// What a response holds, and so who may change it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum RecordedContent {
+    /// Text.
+    #[default]
+    Text,
+    /// Text beside images or documents: no layer could act.
+    Mixed,
+    /// What the client showed of a result that it put into a file: nobody before the client can change it.
+    Preview,
+}
+
 /// One recorded response. A log holds millions: 120 bytes each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecordedEvent {
@@ -106,8 +118,8 @@ pub struct RecordedEvent {
     pub sent: u32,
     /// Responses that this one stands for: one by the share that was recorded.
     pub weight: f64,
-    /// Whether text stood beside images or documents, so that no layer could act.
-    pub mixed: bool,
+    /// What it holds.
+    pub content: RecordedContent,
     /// Tokens of the call's name in a hint; 0 if unknown.
     pub handle_tokens: u8,
     /// Number of the call within its chain, from 0 on; [`NO_ORDER`] if unknown.
@@ -152,7 +164,7 @@ impl Default for RecordedEvent {
             baseline: 0,
             sent: 0,
             weight: 1.0,
-            mixed: false,
+            content: RecordedContent::Text,
             handle_tokens: 0,
             order: NO_ORDER,
             what: RecordedAs::Response,
@@ -191,15 +203,17 @@ pub struct RecordedPlan {
 }
 
 impl RecordedPlan {
-    /// Whether a response cost 130 % of what was expected, or more (published definition).
-    pub fn is_overrun(&self, tokens: u32) -> bool {
-        is_overrun(self.predicted, tokens.into())
+    /// Whether a response cost 130 % of what was expected, or more (published definition). Both are tokens by the ratio of
+    /// the planner ([`foreseeable_tokens`]).
+    pub fn is_overrun(&self, tokens: u64) -> bool {
+        self.predicted > 0 && tokens * 10 >= u64::from(self.predicted) * 13
     }
 }
 
-/// See [`RecordedPlan::is_overrun`].
-pub(super) fn is_overrun(predicted: u32, tokens: u64) -> bool {
-    predicted > 0 && tokens * 10 >= u64::from(predicted) * 13
+/// Tokens of an answer as the planner foresees them: it knows bytes only, so that what a vocabulary counts of the same text
+/// is no measure of how well it did.
+pub fn foreseeable_tokens(bytes: u64, bytes_per_token: u32) -> u64 {
+    bytes / u64::from(bytes_per_token.max(1))
 }
 
 /// How the race of a prefetch against the agent ended (Paper 3's terms).
@@ -383,6 +397,11 @@ impl EventLog {
     /// The responses of a session.
     pub fn of_session(&self, session: u32) -> &[RecordedEvent] {
         of_session(&self.events, session)
+    }
+
+    /// The calls of a session that are no responses.
+    pub fn calls_beside(&self, session: u32) -> impl Iterator<Item = &RecordedEvent> {
+        of_session(&self.beside, session).iter().filter(|event| event.what.is_call())
     }
 
     /// The encodings known of an event.

@@ -15,7 +15,8 @@ use crate::base::names::{Names, Sym};
 use crate::logs::trace::Millis;
 use crate::telemetry::field::{EventFields, Field, FieldValue, whole};
 use crate::telemetry::log::{
-    Decline, EncodedTokens, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, RecordedAs, RecordedEvent, RecordedPlan,
+    Decline, EncodedTokens, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, RecordedAs, RecordedContent, RecordedEvent,
+    RecordedPlan,
 };
 use crate::telemetry::{CONTEXT_EVENT, SessionSummary};
 
@@ -274,7 +275,10 @@ impl<'r> Parser<'r> {
         let words = EventWords::read(fields, odd)?;
         let order = fields.whole(Field::Order).map_or(NO_ORDER, |_| fields.count(Field::Order));
         let shape = odd.known(&words.shape, |key| key.parse().ok()).unwrap_or(BodyShape::Unknown) as u8;
-        let layer = odd.known(&words.layer, layer_of).unwrap_or(LayerId::L3);
+        // A hint was shown by L0, whether the recorder says so or only flags it.
+        let is_flagged = words.layer.is_empty() && fields.flag(Field::DedupHit) == Some(true);
+        let unsaid = if is_flagged { LayerId::L0 } else { LayerId::L3 };
+        let layer = odd.known(&words.layer, layer_of).unwrap_or(unsaid);
         let is_declined = !words.declined.is_empty();
         let declined = odd.known(&words.declined, decline_of).or(is_declined.then_some(Decline::Other));
         let formats = [&words.template, &words.l2_format].map(|word| odd.known(word, self.vocabulary.format));
@@ -310,7 +314,7 @@ impl<'r> Parser<'r> {
             baseline: fields.count(Field::Baseline),
             sent: fields.count(Field::Sent),
             weight: fields.real(Field::Rate).map_or(1.0, stride),
-            mixed: fields.flag(Field::Mixed) == Some(true),
+            content: content_of(fields),
             handle_tokens: fields.count(Field::HandleTokens) as u8,
             order,
             what: words.what,
@@ -534,6 +538,15 @@ fn count(cursor: &mut Cursor<'_>, most: u32) -> Result<u32, Reason> {
 /// in single precision.
 fn stride(rate: f64) -> f64 {
     f64::from((1.0 / rate as f32).round()).max(1.0)
+}
+
+fn content_of(fields: &EventFields<'_>) -> RecordedContent {
+    let is_set = |field| fields.flag(field) == Some(true);
+    match (is_set(Field::Mixed), is_set(Field::Preview)) {
+        (true, _) => RecordedContent::Mixed,
+        (false, true) => RecordedContent::Preview,
+        (false, false) => RecordedContent::Text,
+    }
 }
 
 fn layer_of(key: &str) -> Option<LayerId> {

@@ -312,7 +312,7 @@ fn events_without_a_line_of_their_own_are_judged_and_damaged_lines_left() {
 
 #[test]
 fn summaries_other_records_and_damage_stay_byte_for_byte() {
-    let summary = serde_json::to_string(&SummaryLine::of(&[AHEAD.event()], &[]).unwrap()).unwrap();
+    let summary = serde_json::to_string(&SummaryLine::of(&[AHEAD.event()], Default::default()).unwrap()).unwrap();
     let odd: [&[u8]; 9] = [
         summary.as_bytes(),
         b"",

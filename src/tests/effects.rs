@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::fleet_tune::days;
 use super::harness::Home;
 use super::planted::Random;
@@ -15,6 +17,7 @@ use crate::logs::trace::Millis;
 use crate::rules::claude::effects::attempts;
 use crate::rules::claude::paying;
 use crate::rules::statistics;
+use crate::shell::arguments::Exit;
 use crate::whatif::client::capped::Limit;
 use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
 use crate::whatif::sim::cost::Cost;
@@ -159,4 +162,17 @@ fn the_backtest_says_how_often_effects_came_true() {
         assert!(row["judged"].as_u64().unwrap() >= 2, "{row}");
         assert_eq!((&row["held"], &row["promised"]), (&row["judged"], &0.9.into()), "{row}");
     }
+    // Nothing of it stands on what the rules wrote since: what is held in one run is held in the next.
+    let of_pipeline = |report: &Value| {
+        let rows = report["statistics"].as_array().unwrap().iter();
+        rows.filter(|row| row["statistic"].as_str().unwrap().contains("of R")).cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(home.run(&["tune", "analyze", "--from-claude-logs"]).exit, Exit::Done);
+    let written = std::fs::read_to_string(home.config()).unwrap();
+    assert_eq!(of_pipeline(&home.json(&["tune", "backtest"])), of_pipeline(&report), "{written}");
+    let second = home.run(&["tune", "analyze", "--from-claude-logs"]);
+    assert!(second.err.contains("# nothing to change"), "{}{}", second.out, second.err);
+    // What a person writes is theirs.
+    home.write(".config/devboy/pipeline_config.toml", "[dedup]\nlru_size = 50\n");
+    assert_ne!(of_pipeline(&home.json(&["tune", "backtest"])), of_pipeline(&report));
 }

@@ -18,7 +18,7 @@ use crate::rules::proposal::Proposal;
 use crate::rules::tool_keys::link_list;
 use crate::rules::{REGISTER, RuleFacts, RuleThresholds, Speaks, judge_all};
 use crate::settings::annotations::Annotations;
-use crate::settings::finding::{Basis, Delta, Finding, Verdict};
+use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::settings::tool_model::FollowUp;
 use crate::settings::{AgentClass, Effective, Settings, SettingsFile, View, WantedValue, apply};
 
@@ -268,6 +268,27 @@ fn a_sample_counts_for_what_it_stands_for_and_says_so() {
     assert!(reason("R1", &one_endpoint(uneven), "").starts_with("skip between"));
 }
 
+/// Published recorders leave the hash of tiny bodies out.
+#[test]
+fn responses_without_a_content_hash_are_no_evidence_that_nothing_repeats() {
+    let unhashed = |calls: u32, repeats: u32, unhashed: u32| {
+        one_endpoint(Fingerprint {
+            unhashed: unhashed.into(),
+            unhashed_events: unhashed.into(),
+            ..endpoint(calls, repeats)
+        })
+    };
+    let why = reason("R1", &unhashed(120, 0, 120), "");
+    assert!(why.starts_with("skip too few responses with a content hash (rules/r1"), "{why}");
+    assert!(reason("R1", &unhashed(40, 1, 1), "").starts_with("hold not every response has a content hash"));
+    // The share is that of the others.
+    let findings = spoken("R1", &unhashed(60, 9, 30), "");
+    assert_eq!(changes(&findings).len(), 2);
+    let Evidence { counts, share, .. } = &findings[0].evidence;
+    assert!(counts.contains("30 responses without a content hash are left out\n9 of 30 responses repeat"), "{counts}");
+    assert_eq!(share.map(|share| (share.k, share.n)), Some((9, 30)));
+}
+
 // --- R2 --------------------------------------------------------------------------------------------------------------
 
 const TEMPLATE: &str = "templates.endpoint_overrides.Read";
@@ -295,6 +316,21 @@ fn twenty_five_tables_of_two_columns_or_more_get_csv() {
     assert_eq!(template(made_of("markdown_table", None, &[])), None);
     assert_eq!(template(made_of("prose", Some(4.0), &[])), None);
     assert_eq!(template(Fingerprint { calls: 19.999, ..made_of("markdown_table", Some(4.0), &[]) }), None);
+}
+
+#[test]
+fn tables_that_the_router_encoded_have_as_many_columns_as_it_asks_for() {
+    let unknown = made_of("markdown_table", None, &[]);
+    assert_eq!(
+        reason("R2", &one_endpoint(unknown.clone()), ""),
+        "skip nobody recorded how many columns its tables have"
+    );
+    let routed = one_endpoint(Fingerprint { routed_tables: 25.0, ..unknown });
+    assert_eq!(proposed("R2", &routed, "").remove(TEMPLATE).as_deref(), Some("\"csv_from_md\""));
+    let counts = &spoken("R2", &routed, "")[0].evidence.counts;
+    assert!(counts.contains("tables that the router encoded have 2 columns or more"), "{counts}");
+    let lists = "[mckp.shape_thresholds]\nmarkdown_table_min_cols = 1\n";
+    assert_eq!(proposed("R2", &routed, lists).remove(TEMPLATE), None);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::base::names::{Names, Sym};
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::observe::{EventGuide, EventSums};
 use crate::telemetry::log::{
-    EventLog, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, RecordedAs, RecordedEvent, RecordedPlan,
+    EventLog, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, RecordedAs, RecordedContent, RecordedEvent, RecordedPlan,
 };
 
 const TOOLS: [&str; 4] = ["", "A", "B", "C"];
@@ -41,7 +41,7 @@ pub fn event(chain: u32, partition: u32, step: u32, tool: u32, body: u8, place: 
         baseline: 25,
         sent: 25,
         weight: 1.0,
-        mixed: false,
+        content: RecordedContent::Text,
         order: NO_ORDER,
         what: RecordedAs::Response,
         handle_tokens: 0,
@@ -78,6 +78,7 @@ const PLAIN: EventGuide<'_> = EventGuide {
     pseudonym: &str::to_owned,
     is_pseudonym: &|_| false,
     classify: &|_| "default",
+    bytes_per_token: 4,
 };
 
 /// A step of a chain.

@@ -16,7 +16,7 @@ use crate::settings::annotations::Annotations;
 use crate::settings::tool_model::ToolModel;
 use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::Exit;
-use crate::telemetry::log::{Decline, EventLog, RecordedEvent, RecordedPlan};
+use crate::telemetry::log::{Decline, RecordedEvent, RecordedPlan};
 
 const SESSIONS: usize = 40;
 /// Listings of one file per session, and of ten.
@@ -179,6 +179,11 @@ fn what_the_planner_did_stands_between_the_events_of_the_calls_and_reaches_r7() 
     assert_eq!(summed("total_prefetches"), fetched.len() as u64);
     assert_eq!(summed("cited_prefetches"), cited);
     assert_eq!(summed("total_declines"), declined.len() as u64);
+    let told_late = format!(
+        " decline_recall_loss={:.1}% ",
+        100.0 * summed("late_invoked_after_decline") as f64 / declined.len() as f64
+    );
+    assert!(summed("late_invoked_after_decline") > 0, "a listed file is declined and another one read");
     let report = home.json(&["planner"])["planner"]["arms"].clone();
     let selective = report.as_array().unwrap().iter().find(|arm| arm["arm"] == "selective").unwrap()["total"].clone();
     assert_eq!(summed("prefetch_dispatched"), selective["sent"].as_u64().unwrap());
@@ -194,7 +199,10 @@ fn what_the_planner_did_stands_between_the_events_of_the_calls_and_reaches_r7() 
     };
     let (told, with) = tuned(dir, &["--auto-enrichment"]);
     assert!(told.contains("R7 enabled: enrichment.enabled = true  (48 prefetches, hit_rate 89.6% ≥ 60%)"), "{told}");
-    assert!(told.contains("# enrichment: prefetch_hit=89.6%"), "{told}");
+    assert!(told.contains("# enrichment: prefetch_hit=89.6%") && told.contains(&told_late), "{told}");
+    // What the planner says of overruns is what its events say.
+    let known = (summed("total_predictions"), summed("cost_overrun_count"));
+    assert_eq!(known, (selective["sent"].as_u64().unwrap(), selective["overruns"].as_u64().unwrap()));
     assert!(told.contains(" race_win=89.6% waste=10.4% ") && told.contains(" dispatched=48 "), "{told}");
     let (_, without) = tuned(plain.to_str().unwrap(), &[]);
     assert_eq!(with["profile"], without["profile"]);
@@ -274,7 +282,7 @@ fn a_decline_is_late_if_its_tool_is_among_the_next_responses_of_later_steps() {
     let late = |declines: Vec<RecordedEvent>| {
         let events =
             vec![response(0, 1), response(0, 2), response(1, 3), response(2, 3), response(3, 2), response(9, 1)];
-        late_invoked(&EventLog { events, planned: declines, ..EventLog::default() }, 3)
+        late_invoked(&events, &declines.iter().collect::<Vec<_>>(), 3)
     };
     assert_eq!(late(vec![decline(0, 2)]), 1);
     assert_eq!(late(vec![decline(0, 1)]), 0, "the fourth response is too late, and the same step is not later");
@@ -282,4 +290,11 @@ fn a_decline_is_late_if_its_tool_is_among_the_next_responses_of_later_steps() {
     assert_eq!(late(vec![decline(0, 3), decline(0, 3)]), 2);
     assert_eq!(late(vec![RecordedEvent { partition: 1, ..decline(0, 2) }]), 0, "another context");
     assert_eq!(late(vec![]), 0);
+    // A decline may stand on the response that the agent got all the same.
+    let declined_in = |at: usize| {
+        let mut events: Vec<RecordedEvent> = (0..3).map(|step| response(step, 1)).collect();
+        events[at].plan.declined = Some(Decline::Budget);
+        late_invoked(&events, &[], 3)
+    };
+    assert_eq!([declined_in(0), declined_in(1), declined_in(2)], [1, 1, 0]);
 }

@@ -42,9 +42,9 @@ fn arm<'r>(report: &'r Value, name: &str) -> &'r Value {
 
 // ---- counters and the report line ----------------------------------------------------------------------------------
 
-/// An event of these tokens.
+/// An event of these tokens, by the ratio of the planner and as a vocabulary counts.
 fn event(baseline: u32, layer: LayerId, plan: RecordedPlan) -> RecordedEvent {
-    RecordedEvent { baseline, layer, plan, ..super::observed::event(0, 0, 0, 0, 0, 0) }
+    RecordedEvent { bytes: 4 * baseline, baseline, layer, plan, ..super::observed::event(0, 0, 0, 0, 0, 0) }
 }
 
 fn fetched(predicted: u32, cited: Option<bool>) -> RecordedPlan {
@@ -53,7 +53,7 @@ fn fetched(predicted: u32, cited: Option<bool>) -> RecordedPlan {
 
 fn counted(events: &[RecordedEvent]) -> Effectiveness {
     events.iter().fold(Effectiveness::default(), |mut sum, event| {
-        sum.add(event);
+        sum.add(event, 4);
         sum
     })
 }
@@ -75,6 +75,11 @@ fn events_are_counted_as_published() {
     // 130 % is an overrun, and without a prediction there is none.
     let at = |actual, predicted| counted(&[event(actual, LayerId::L3, fetched(predicted, None))]).cost_overrun_count;
     assert_eq!([at(130, 100), at(129, 100), at(99, 0)], [1, 0, 0]);
+    // Predictions are bytes by four, so that what a vocabulary counts of the same bytes is no overrun.
+    let dense = RecordedEvent { baseline: 200, ..event(100, LayerId::L3, fetched(100, Some(true))) };
+    let counted_dense = counted(&[dense]);
+    assert_eq!((counted_dense.cost_overrun_count, counted_dense.net_prediction_error_tokens), (0, 0));
+    assert_eq!(counted_dense.tokens_saved, 200);
     let declined = counted(&[event(0, LayerId::L3, RecordedPlan { declined: Some(Decline::Budget), ..none })]);
     assert_eq!((declined.total_declines, declined.total_prefetches), (1, 0));
 }

@@ -215,6 +215,104 @@ fn a_rule_about_the_pipeline_tells_what_an_mcp_host_gains_and_the_bound_beside_i
     assert_eq!(report["gate"]["saved_before"].as_f64(), saved("gateway"));
 }
 
+/// What `replay` says that a host, and a gateway, saves with the published formats, and what the gate says: of the logs, and of
+/// the telemetry that is emitted for them.
+fn saved_by_replay_and_gate(home: &Home) -> [[f64; 2]; 3] {
+    let telemetry = home.path("telemetry").to_str().unwrap().to_owned();
+    let replay = home.json(&["replay", "--emit-telemetry", &telemetry])["replay"].clone();
+    let saved = |id: &str| row(&replay["reaches"], id)["published"]["saved_tokens"].as_f64().unwrap();
+    let gate = |more: &[&str]| {
+        let gate = home.json(&[&["tune", "analyze", "--dry-run"], more].concat())["gate"].clone();
+        [&gate["host"], &gate].map(|gate| gate["saved_before"].as_f64().unwrap())
+    };
+    [[saved("host"), saved("gateway")], gate(&["--from-claude-logs"]), gate(&["--input-dir", &telemetry])]
+}
+
+fn calls(home: &Home, session: &str, calls: &[(&str, &str, &str)]) {
+    let line = |(number, (tool, input, body)): (usize, &(&str, &str, &str))| {
+        CallLines { session, number, tool, input, body, model: "claude-opus-4-6" }.text()
+    };
+    home.write(&format!(".claude/projects/p/{session}.jsonl"), calls.iter().enumerate().map(line).collect::<String>());
+}
+
+#[test]
+fn the_gate_leaves_previews_to_whoever_stands_behind_the_client() {
+    let home = Home::new();
+    let preview = format!("<persisted-output>\n{}", "says the same again ".repeat(30));
+    calls(&home, "one", &[("mcp__tracker__list", "/x", preview.as_str()); 6]);
+    let [replay, logs, telemetry] = saved_by_replay_and_gate(&home);
+    assert!(replay[0] == 0.0 && replay[1] > 0.0, "{replay:?}");
+    assert_eq!([logs, telemetry], [replay; 2]);
+}
+
+#[test]
+fn the_gate_keeps_text_of_files_quotable_though_another_call_answered_the_same() {
+    let home = Home::new();
+    let rows: Vec<Value> = (0..40).map(|id| serde_json::json!({ "id": id, "state": "open" })).collect();
+    let body = serde_json::to_string_pretty(&rows).unwrap();
+    let bash = |session: &str, command: &str| {
+        let lines =
+            CallLines { session, number: 0, tool: "Bash", input: command, body: &body, model: "claude-opus-4-6" };
+        home.write(
+            &format!(".claude/projects/p/{session}.jsonl"),
+            lines.text().replace("\"file_path\"", "\"command\""),
+        );
+    };
+    bash("one", "curl -s https://a.b/x");
+    bash("two", "cat x.json");
+    let [replay, logs, telemetry] = saved_by_replay_and_gate(&home);
+    assert!(replay[1] > 0.0);
+    assert_eq!([logs, telemetry], [replay; 2]);
+    calls(&home, "three", &[("Read", "/w/x.json", &body), ("mcp__tracker__list", "/x", &body)]);
+    let [replay, logs, telemetry] = saved_by_replay_and_gate(&home);
+    assert_eq!([logs, telemetry], [replay; 2]);
+}
+
+#[test]
+fn the_gate_charges_hints_by_the_ratio_that_bodies_are_counted_by() {
+    let home = Home::new();
+    home.write(".config/devboy/pipeline_config.toml", "[profiles.tokenizer]\nactive = \"ollama_bpe\"\n");
+    let body = "word after word ".repeat(20);
+    calls(&home, "one", &[("mcp__tracker__list", "/x", body.as_str()); 6]);
+    let [replay, logs, telemetry] = saved_by_replay_and_gate(&home);
+    assert!(replay[0] > 0.0);
+    assert_eq!([logs, telemetry], [replay; 2]);
+}
+
+#[test]
+fn calls_that_failed_are_a_part_of_how_a_session_was_worked_in() {
+    let home = Home::new();
+    home.write(".config/devboy/pipeline_config.toml", "[profiles.agent.variants.default]\nmckp_recursion_depth = 0\n");
+    let inner = |n: usize| serde_json::json!({ "b": n, "c": { "d": [1, 2, { "e": n, "f": { "g": [1, 2, 3] } }] } });
+    let nested: serde_json::Map<String, Value> = (0..12).map(|n| (format!("a{n}"), inner(n))).collect();
+    let nested = serde_json::to_string_pretty(&nested).unwrap();
+    // Half of the calls read; with one that fails it is less.
+    calls(&home, "one", &[("Read", "/a", "one"), ("mcp__tracker__list", "/x", &nested)]);
+    let [searching, logs, telemetry] = saved_by_replay_and_gate(&home);
+    assert_eq!([logs, telemetry], [searching; 2]);
+    let failed =
+        CallLines { session: "one", number: 9, tool: "Bash", input: "z", body: "no", model: "claude-opus-4-6" };
+    let failed = failed.text().replace("\"type\":\"tool_result\",", "\"type\":\"tool_result\",\"is_error\":true,");
+    let path = ".claude/projects/p/one.jsonl";
+    home.write(path, std::fs::read_to_string(home.path(path)).unwrap() + &failed);
+    let [others, logs, telemetry] = saved_by_replay_and_gate(&home);
+    assert!(others[0] < searching[0], "the profile for all others goes less deep: {others:?}, {searching:?}");
+    assert_eq!([logs, telemetry], [others; 2]);
+}
+
+#[test]
+fn a_model_without_a_profile_is_told_where_details_are_asked_for() {
+    let home = home();
+    let note = "1 session of claude-opus-4-6: no model profile is called so, `default` holds";
+    assert!(home.run(&["replay", "-v"]).err.contains(note));
+    assert!(!home.run(&["replay"]).err.contains(note));
+    home.write(
+        ".config/devboy/pipeline_config.toml",
+        "[profiles.llm.variants.\"claude-opus-4.6\"]\ntokenizer = \"anthropic_class\"\n",
+    );
+    assert!(!home.run(&["replay", "-v"]).err.contains(note));
+}
+
 #[test]
 fn hints_are_expanded_in_every_report() {
     let home = home();

@@ -14,6 +14,7 @@ use crate::settings::sections::{Axis, Priority};
 use crate::settings::tool_model::{FieldGroup, SideEffectClass, ToolModel, ValueClass};
 use crate::settings::write::GuardedFile;
 use crate::settings::*;
+use crate::shell::arguments::Exit;
 use crate::tests::harness::Home;
 
 fn parse(text: &str) -> Result<SettingsFile> {
@@ -212,6 +213,39 @@ fn a_name_that_no_variant_has_is_told_with_what_holds_instead() {
     // Another spelling of a model's id is its variant's.
     let known = "[profiles.llm]\nactive = \"claude-sonnet-4-6\"\n[profiles.agent]\nactive = \"auto\"\n";
     assert!(SettingsFile::load(&home.write("d.toml", known)).unwrap().warnings.is_empty());
+}
+
+#[test]
+fn a_format_that_nobody_knows_does_nothing_and_is_told() {
+    let text = "[templates]\nactive = [\"csv_from_md\", \"rune\"]\n[templates.endpoint_overrides]\nRead = \"scroll\"\n\
+                [mckp]\nformats_enabled = [\"deep_mckp\", \"csv\"]\n";
+    let home = Home::new();
+    home.write(".config/devboy/pipeline_config.toml", text);
+    let file = SettingsFile::load(&home.config()).unwrap();
+    let told: Vec<(usize, &str)> =
+        file.warnings.iter().map(|warning| (warning.line, warning.message.as_str())).collect();
+    let expected = [
+        (2, "`templates.active` names \"rune\", which no format is called: it does nothing"),
+        (4, "`templates.endpoint_overrides.Read` names \"scroll\", which no format is called: it does nothing"),
+    ];
+    assert_eq!(told, expected);
+    // Every command tells the same, and none fails.
+    home.write(".claude/projects/p/s.jsonl", super::script::Script::new("s").read("a.rs").read("b.rs").log());
+    for arguments in [
+        &["replay"][..],
+        &["tune", "analyze", "--from-claude-logs", "--dry-run"],
+        &["tune", "from-claude-logs", "--dry-run"],
+    ] {
+        let outcome = home.run(arguments);
+        assert_eq!(outcome.exit, Exit::Done, "{arguments:?}: {}", outcome.err);
+        assert!(expected.iter().all(|(_, words)| outcome.err.contains(words)), "{arguments:?}: {}", outcome.err);
+    }
+    let doctor = home.run(&["doctor"]).out;
+    assert!(doctor.contains("2 warnings, first in line 2: `templates.active` names \"rune\""), "{doctor}");
+    // On the command line it is a slip.
+    let sweep = home.run(&["replay", "--sweep", "templates.endpoint_overrides.Read=csv_from_md,scrol"]);
+    assert_eq!(sweep.exit, Exit::Failed, "{}", sweep.err);
+    assert!(sweep.err.contains("unknown format \"scrol\""), "{}", sweep.err);
 }
 
 #[test]

@@ -23,7 +23,8 @@ use crate::base::visible::visible;
 use crate::logs::trace::Millis;
 use crate::telemetry::effectiveness::Effectiveness;
 use crate::telemetry::log::{
-    Decline, EncodedTokens, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, RaceWord, RecordedAs, RecordedEvent, RecordedPlan,
+    Decline, EncodedTokens, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, RaceWord, RecordedAs, RecordedContent,
+    RecordedEvent, RecordedPlan,
 };
 use crate::telemetry::{
     KnownWords, PipelineEvent, SummaryLine, Surroundings, Telemetry, TelemetryListing, TelemetryPlace,
@@ -133,6 +134,7 @@ fn event(session: &str, ts_ms: i64) -> PipelineEvent {
         n_items: 0,
         step: None,
         mixed: false,
+        preview: false,
         handle_tokens: 0,
         encodings: Vec::new(),
         enricher_prefetched: false,
@@ -202,7 +204,7 @@ struct Said {
     who: (String, u32, String, String),
     place: (u32, Option<u32>, Millis, u32, u32, [u8; 16]),
     content: (u32, &'static str, Vec<&'static str>, u16, u32, u32, u32, Option<f32>),
-    tokens: (&'static str, Option<&'static str>, u32, u32, f64, bool, u8),
+    tokens: (&'static str, Option<&'static str>, u32, u32, f64, RecordedContent, u8),
     plan: (bool, u32, Option<bool>, Option<&'static str>),
     encodings: Vec<(String, u8, u32)>,
 }
@@ -240,7 +242,7 @@ fn said(telemetry: &Telemetry) -> Vec<Said> {
             event.baseline,
             event.sent,
             event.weight,
-            event.mixed,
+            event.content,
             event.handle_tokens,
         ),
         plan: (
@@ -307,7 +309,11 @@ fn expected(events: &[PipelineEvent]) -> Vec<Said> {
             event.tokens_baseline as u32,
             event.tokens_final as u32,
             f64::from((1.0 / event.sample_rate_applied as f32).round()).max(1.0),
-            event.mixed,
+            match (event.mixed, event.preview) {
+                (true, _) => RecordedContent::Mixed,
+                (false, true) => RecordedContent::Preview,
+                (false, false) => RecordedContent::Text,
+            },
             event.handle_tokens,
         ),
         plan: (
@@ -344,7 +350,7 @@ prop_compose! {
         depth_max in any::<u16>(),
         sizes in (any_count(), any_count(), any_count()),
         key_stability in prop::option::of(0.0..=1.0_f64),
-        mixed: bool,
+        (mixed, preview) in any::<(bool, bool)>(),
     ) -> PipelineEvent {
         PipelineEvent {
             response_chars: response_chars.into(),
@@ -358,6 +364,7 @@ prop_compose! {
             n_items: sizes.2,
             key_stability,
             mixed,
+            preview,
             ..event("", 0)
         }
     }
@@ -542,7 +549,7 @@ fn check(log: &[u8]) -> Result<(), TestCaseError> {
 }
 
 fn summary_line() -> String {
-    let summary = SummaryLine::of(&[event("s", 1_000), event("s", 9_000)], &[]).unwrap();
+    let summary = SummaryLine::of(&[event("s", 1_000), event("s", 9_000)], Effectiveness::default()).unwrap();
     serde_json::to_string(&summary).unwrap() + "\n"
 }
 
@@ -551,14 +558,20 @@ fn a_summary_counts_what_was_prefetched_and_is_read_whatever_its_counters_are() 
     let fetched = |cited| PipelineEvent {
         enricher_prefetched: true,
         enricher_predicted_cost_tokens: 100,
+        response_chars: 800,
         tokens_baseline: 200,
         cited_in_next_n_turns: cited,
         enricher_race: Some(if cited.is_some() { "won" } else { "wasted" }.to_owned()),
-        ..event("s", 2)
+        // At another time, or they would be copies of one.
+        ..event("s", if cited.is_some() { 2 } else { 4 })
     };
     let declined = PipelineEvent { enricher_decline_reason: Some("tired".to_owned()), ..event("s", 3) };
-    let hint = PipelineEvent { is_dedup_hit: true, tokens_baseline: 800, ..event("s", 1) };
-    let summary = SummaryLine::of(&[hint], &[fetched(Some(true)), fetched(None), declined]).unwrap();
+    let hint = PipelineEvent { is_dedup_hit: true, layer_used: "L0".to_owned(), tokens_baseline: 800, ..event("s", 1) };
+    let all = [hint.clone(), fetched(Some(true)), fetched(None), declined];
+    let mut enrichment = Effectiveness::default();
+    let log = Store::of(all.map(|event| serde_json::to_string(&event).unwrap() + "\n").concat()).read().log;
+    log.events.iter().for_each(|event| enrichment.add(event, 4));
+    let summary = SummaryLine::of(&[hint], enrichment).unwrap();
     let mut line = serde_json::to_value(&summary).unwrap();
     let counters = json!({
         "total_prefetches": 2, "cited_prefetches": 1, "total_declines": 1, "late_invoked_after_decline": 0,
@@ -690,7 +703,7 @@ fn the_published_example_is_read_as_it_stands() {
         baseline: 63,
         sent: 13,
         weight: 1.0,
-        mixed: false,
+        content: RecordedContent::Text,
         order: NO_ORDER,
         what: RecordedAs::Response,
         handle_tokens: 0,
@@ -937,7 +950,7 @@ fn words_that_are_not_known_count_as_none() {
     log.set_aside();
     assert_eq!((log.events.len(), log.planned.len()), (0, 1));
     let mut sum = Effectiveness::default();
-    log.planned.iter().for_each(|event| sum.add(event));
+    log.planned.iter().for_each(|event| sum.add(event, 4));
     assert_eq!(sum.total_declines, 1);
     let (event, _) = only(&line_with(json!({ "layer_used": "L2", "l2_format": "runes", "template_id": "csv" })));
     assert_eq!((event.layer, event.format), (LayerId::L2, NO_FORMAT));
@@ -1448,4 +1461,63 @@ fn many_threads_give_one_log() {
     for threads in [2, 3, 8] {
         assert_eq!(told(&store.read_cut(threads, 1000)), one);
     }
+}
+
+#[test]
+fn a_flagged_hint_is_one_of_l0_where_the_recorder_names_no_layer() {
+    for (flag, layer, wanted) in [
+        (true, Value::Null, LayerId::L0),
+        (true, json!(""), LayerId::L0),
+        (false, Value::Null, LayerId::L3),
+        (true, json!("L2"), LayerId::L2),
+        (false, json!("L0"), LayerId::L0),
+    ] {
+        let (event, _) = only(&line_with(json!({ "is_dedup_hit": flag, "layer_used": layer })));
+        assert_eq!(event.layer, wanted, "{flag} {layer}");
+    }
+}
+
+/// What is emitted under the keys of two caches differs in the names of contents and files alone.
+#[test]
+fn events_that_differ_in_keyed_names_alone_are_copies_of_one() {
+    let of_key = |key: &str| {
+        let name = |what: &str, digits: usize| {
+            Id::pseudonym(format!("{key}{what}").as_bytes()).to_string()[..digits].to_owned()
+        };
+        let row = |(number, content): (usize, &str)| PipelineEvent {
+            tool_call_id_hash: format!("{:08x}", number + 1),
+            content_sha_prefix_hex: name(content, 32),
+            file_path_hash: Some(name("path", 8)),
+            ..event("s", number as i64)
+        };
+        ["one", "two", "one"].into_iter().enumerate().map(row).collect::<Vec<_>>()
+    };
+    let text = |events: &[PipelineEvent]| -> String {
+        events.iter().map(|event| serde_json::to_string(event).unwrap() + "\n").collect()
+    };
+    let (first, second) = (of_key("a"), of_key("b"));
+    let store = Store::new();
+    store.put("first.jsonl", text(&first)).put("second.jsonl", text(&second));
+    let telemetry = store.read();
+    assert_eq!(telemetry.copied_events, 3);
+    let [a, b, c] = telemetry.log.events[..] else { panic!("three responses") };
+    assert!(a.body == c.body && a.body != b.body, "what repeats goes on repeating");
+    assert!(a.path == b.path && b.path == c.path, "and one file stays one");
+    // Another size, or a file where there was none, is another event.
+    let mut other = second.clone();
+    other[0].tokens_final += 1;
+    other[1].file_path_hash = None;
+    store.put("second.jsonl", text(&other));
+    assert_eq!(store.read().copied_events, 1);
+    // Without the id of a call they may be alike by chance.
+    let unnamed = |events: &[PipelineEvent]| {
+        text(
+            &events
+                .iter()
+                .map(|event| PipelineEvent { tool_call_id_hash: String::new(), ..event.clone() })
+                .collect::<Vec<_>>(),
+        )
+    };
+    store.put("first.jsonl", unnamed(&first)).put("second.jsonl", unnamed(&second));
+    assert_eq!(store.read().copied_events, 0);
 }

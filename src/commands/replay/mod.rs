@@ -2,7 +2,7 @@
 
 mod compare;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use clap::Args as _;
@@ -12,14 +12,16 @@ use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::model_id::normalise;
 use crate::base::pseudonyms::Pseudonyms;
-use crate::base::visible::Shown;
+use crate::base::visible::{Shown, visible};
 use crate::commands::config::{config_path, tell_file};
 use crate::commands::input::QuestionArgs;
 use crate::commands::{planner, what_if};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
+use crate::mine::declines::CountedBy;
 use crate::mine::sessions;
+use crate::planner::numbers::PlannerThresholds;
 use crate::replay::input::ReplayInput;
 use crate::replay::scenarios::{ScenarioChanges, Scenarios};
 use crate::replay::{Scenario, emit, gate, report, study};
@@ -125,6 +127,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if let Some(model) = &args.model {
         expect_model(model, &scenarios, &mut input)?;
     }
+    if args.asked.output.verbose && args.model.is_none() {
+        let notes = models_without_profile(&scenarios, &mut input);
+        input.notes.extend(notes);
+    }
     if scenarios.is_sweep() {
         return compare::sweep(args, &scenarios, &mut input, context);
     }
@@ -137,7 +143,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     if let Some((dir, laid)) = args.emit_telemetry.as_ref().zip(laid.as_ref()) {
         let scenario = Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false));
-        emit(dir, laid.events(&scenario), laid, &args.asked, context)?;
+        let by = input.data.parsed::<PlannerThresholds>("planner.toml")?.counted_by();
+        emit(dir, laid.events(&scenario), laid, by, &args.asked, context)?;
     }
     if let [report, other] = reports.as_slice() {
         compare::against(args, &scenarios, [report, other], &input, context)?;
@@ -228,6 +235,23 @@ fn expect_model(model: &str, scenarios: &Scenarios, input: &mut Input) -> Result
         .hint(format!("{near}models of the configuration: {listed}")))
 }
 
+/// The models of sessions in which the profile for all others holds, since the configuration has none for them.
+fn models_without_profile(scenarios: &Scenarios, input: &mut Input) -> Vec<String> {
+    let settings = &scenarios.cells[0].settings;
+    let (history, names) = input.named_history();
+    let mut sessions: BTreeMap<String, u64> = BTreeMap::new();
+    for model in sessions::models_of_sessions(&history, &names) {
+        if !model.is_empty() && settings.lacks_llm_variant(&model) {
+            *sessions.entry(model).or_default() += 1;
+        }
+    }
+    let note = |(model, count): (String, u64)| {
+        let model = visible(&model).into_owned();
+        format!("{} of {model}: no model profile is called so, `default` holds", counted(count, "session"))
+    };
+    sessions.into_iter().map(note).collect()
+}
+
 /// Tells which files hold and what in them has no effect.
 fn tell(scenarios: &Scenarios, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
     if output.quiet {
@@ -251,13 +275,14 @@ pub fn emit(
     dir: &Path,
     mut log: EventLog,
     laid: &ReplayInput,
+    by: CountedBy,
     asked: &QuestionArgs,
     context: &mut Context<'_>,
 ) -> Result<()> {
     if !asked.output.names {
         log.rename(|tool| context.pseudonyms.tool(tool));
     }
-    let written = emit::write(dir, &log, laid, &context.pseudonyms)?;
+    let written = emit::write(dir, &log, laid, &context.pseudonyms, by)?;
     if !asked.output.quiet {
         let (events, files) = (counted(log.events.len() as u64, "event"), counted(written, "file"));
         let planned = match log.planned.len() {

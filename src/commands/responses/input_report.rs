@@ -110,7 +110,7 @@ impl Responses {
         }
         if telemetry.copied_events > 0 {
             let events = counted(telemetry.copied_events, "event");
-            writeln!(err, "# note: {events} merged with one that is the same in everything: copies of files")?;
+            writeln!(err, "# note: {events} merged with one of the same id, time and figures: copies")?;
         }
         let damaged = self.damage();
         if !damaged.is_empty() {

@@ -22,7 +22,9 @@ use crate::logs::trace::Millis;
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::sessions::session_uses_of_events;
 use crate::replay::Scenario;
+use crate::planner::numbers::PlannerThresholds;
 use crate::replay::input::ReplayInput;
+use crate::replay::tape::SessionProfiles;
 use crate::rules::mined_planners;
 use crate::rules::responses::{ResponseOrigin, Responses};
 use crate::settings::annotations::Annotations;
@@ -89,6 +91,8 @@ impl Responses {
         });
         Ok(Self {
             sessions,
+            models: Vec::new(),
+            counted_by: data.parsed::<PlannerThresholds>("planner.toml")?.counted_by(),
             log,
             observed: Observed::default(),
             words,
@@ -121,7 +125,10 @@ impl Responses {
             ));
         }
         let pool = thread_pool(wanted.input.threads)?;
+        let SessionProfiles { profiles, profile_of } = &laid.tape.sessions;
         Ok(Self {
+            models: profile_of.iter().map(|&profile| profiles[profile as usize].model.clone()).collect(),
+            counted_by: data.parsed::<PlannerThresholds>("planner.toml")?.counted_by(),
             sessions: pool.install(|| session_uses_of_events(&log.whole(), &words.read_class_tools)),
             log,
             observed: Observed::default(),

@@ -219,10 +219,11 @@ fn endpoint_lines(args: &Args, responses: &Responses) -> Vec<String> {
 /// What the planner did, and what is proposed for it.
 fn planner_lines(analysis: &Analysis<'_>) -> Result<Vec<String>> {
     let mut lines = Vec::new();
-    let effectiveness = analysis.responses.effectiveness()?;
+    let effectiveness = analysis.responses.effectiveness();
     if effectiveness.is_active() {
         lines.push(format!("enrichment: {effectiveness}"));
-        let words = "  by the published definitions: a prefetch that nobody judged is a miss, and hints cost nothing";
+        let words = "  by the published definitions: a prefetch that nobody judged is a miss, and hints cost nothing; overruns are \
+                     bytes against foreseen bytes";
         lines.push(words.to_owned());
     }
     lines.extend(r7_speculation::lines(&analysis.proposal.findings));

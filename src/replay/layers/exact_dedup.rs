@@ -14,7 +14,7 @@ pub fn offer(offer: &Offer<'_>, cache: &mut DedupCache) -> Option<Decision> {
     let shown_by = &offer.tape.responses[entry.response as usize];
     let kind = offer.tape.endpoints[shown_by.endpoint as usize].kind;
     let frame = hints::reference_size(entry.shown, wording(offer.scenario.verbosity, kind));
-    let tokens = offer.session.counting.tokens(&frame.plus(&shown_by.handle.size()));
+    let tokens = offer.session.hint_counting.tokens(&frame.plus(&shown_by.handle.size()));
     let decision = Decision { layer: LayerId::L0, what: SentAs::Reference(entry.response), tokens };
     (tokens < offer.otherwise).then_some(decision)
 }
