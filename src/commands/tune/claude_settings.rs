@@ -19,7 +19,8 @@ use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::logs::timeline::requests::{Marks, Timeline};
 use crate::logs::trace::Place;
-use crate::report::numbers::{counted, date};
+use crate::report::numbers;
+use crate::report::numbers::counted;
 use crate::report::table::TableFormat;
 use crate::rules::claude::{SettingsFacts, Uses, judge_all};
 use crate::rules::proposal::proposed;
@@ -238,7 +239,7 @@ fn uses(timeline: &Timeline, projects: Option<&BTreeSet<Id>>, servers: Option<Ve
 fn days(study: &LeverStudy) -> String {
     let first = study.sessions.iter().map(|seen| seen.first).min();
     let last = study.sessions.iter().map(|seen| seen.last).max();
-    first.zip(last).map_or_else(String::new, |(first, last)| format!(", {} … {}", date(first), date(last)))
+    first.zip(last).map_or_else(String::new, |(first, last)| format!(", {}", numbers::days(first, last)))
 }
 
 fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &Input) -> Result<()> {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::base::bootstrap::Resampling;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
-use crate::base::numbers::counted;
+use crate::base::numbers::{counted, signed};
 use crate::rules::RuleThresholds;
 use crate::rules::claude::SettingsFacts;
 use crate::settings::claude::layers::SettingsLayers;
@@ -80,7 +80,7 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
         return Ok(finding(Verdict::Skip(reason), evidence));
     }
     let tried = trials.iter().filter_map(|(trial, value)| Some((study.sum(&trial.sessions, true).change()?, value)));
-    let listed = tried.map(|(change, value)| format!("{} {:+.1} %", plain(value), 100.0 * change));
+    let listed = tried.map(|(change, value)| format!("{} {} %", plain(value), signed(100.0 * change, 1)));
     evidence.counts = counts(&format!(" ({})", listed.collect::<Vec<_>>().join(", ")));
     let best = study.chosen(trials.iter().map(|(trial, _)| *trial));
     let best =
@@ -187,14 +187,15 @@ fn too_little(
 ) -> Option<String> {
     let margin = told.error.max(least_percent / 100.0);
     let percent = |share: f64| 100.0 * share;
-    let words = format!("{:+.1} % on later sessions", percent(told.change));
+    let words = format!("{} % on later sessions", signed(percent(told.change), 1));
     if told.change > margin {
         return Some(format!("loses, {words}"));
     }
     if told.upper >= -margin {
-        let (lower, upper, margin) = (percent(told.lower), percent(told.upper), percent(margin));
+        let [lower, upper] = [told.lower, told.upper].map(|end| signed(percent(end), 1));
+        let margin = percent(margin);
         return Some(format!(
-            "no effect beyond error: {words} [{lower:+.1} … {upper:+.1} %], and less than {margin:.1} % is not told from nothing"
+            "no effect beyond error: {words} [{lower} … {upper} %], and less than {margin:.1} % is not told from nothing"
         ));
     }
     let share = -100.0 * told.of_bill;
