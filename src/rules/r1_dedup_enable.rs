@@ -5,6 +5,7 @@ use toml_edit::Value;
 
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
+use crate::base::numbers::counted;
 use crate::base::stats::Share;
 use crate::frames::fingerprint::Fingerprint;
 use crate::rules::recorded::RecordedSubject;
@@ -81,7 +82,9 @@ fn endpoint(
 /// The share that decides; its line comes last, since the interval is printed behind it.
 fn evidence(seen: &Fingerprint, recorded: &RecordedSubject<'_>) -> Evidence {
     let Fingerprint { events, repeat_events, .. } = *seen;
-    let mut counts = format!("{repeat_events} of {events} responses repeat one that the same context was shown before");
+    let verb = if events == 1 { "repeats" } else { "repeat" };
+    let mut counts =
+        format!("{repeat_events} of {} {verb} one that the same context was shown before", counted(events, "response"));
     if seen.calls != events as f64 {
         let rate = 100.0 * seen.dup_rate();
         counts = format!("of these {rate:.1} % or more repeat; not every earlier showing was recorded\n{counts}");

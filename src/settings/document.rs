@@ -7,6 +7,7 @@ use toml_edit::{Document, Value};
 
 use super::check::{Warning, check};
 use super::outline::DocumentOutline;
+use super::resolve::UnknownVariant;
 use super::{CURRENT_VERSION, Effective, effective};
 use crate::base::error::{Error, Result};
 use crate::base::files;
@@ -52,8 +53,9 @@ impl SettingsFile {
     /// Names of variants that are not there are no error, since something else holds then; it is told what.
     fn warn_of_names(&mut self) {
         let unresolved = Effective::resolve(self).map(|effective| effective.settings.unresolved()).unwrap_or_default();
-        for (key, message) in unresolved {
+        for UnknownVariant { key, message, instead } in unresolved {
             let line = self.line_of(&key).unwrap_or(1);
+            let message = format!("{message}: {instead}");
             self.warnings.push(Warning { line, key: key.to_string(), message, suggestion: None });
         }
         self.warnings.sort_by_key(|warning| warning.line);
@@ -94,6 +96,11 @@ impl SettingsFile {
     /// The value that the file gives to the key: a leaf, or a whole table or list as one value.
     pub fn get(&self, key: &KeyPath) -> Option<Value> {
         tree::find(&self.tree, key).cloned()
+    }
+
+    /// Whether no key stands in it: there is no file, or one that is empty or holds comments alone.
+    pub fn is_bare(&self) -> bool {
+        self.outline.sites().is_empty()
     }
 
     /// The 1-based line where the key, or the first thing below it, is written.
