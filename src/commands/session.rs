@@ -58,7 +58,7 @@ pub struct Args {
 /// Reads, looks up, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut logs = BilledLogs::open(&args.asked, context)?;
-    let Some(index) = chosen(args.id.as_deref(), &mut logs)? else { return Ok(Exit::Done) };
+    let Some(index) = chosen(args, &mut logs)? else { return Ok(Exit::Done) };
     let own = logs.workload.timeline.chains.iter().filter(|chain| chain.session == index);
     let in_progress = own.filter(|chain| chain.place == Place::Progress).count() as u64;
     logs.input.report_holds_of(in_progress, Holds::FirstChunks);
@@ -103,11 +103,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 /// The index of the session asked for; none if there is no session at all.
-fn chosen(id: Option<&str>, logs: &mut BilledLogs) -> Result<Option<u32>> {
+fn chosen(args: &Args, logs: &mut BilledLogs) -> Result<Option<u32>> {
     let timeline = &logs.workload.timeline;
     let ends = ends(timeline);
     let latest = || (0..timeline.sessions.len()).max_by_key(|&at| (ends[at], std::cmp::Reverse(at)));
-    let Some(id) = id else { return Ok(latest().map(|at| at as u32)) };
+    let Some(id) = args.id.as_deref() else { return Ok(latest().map(|at| at as u32)) };
     // The name of its file, or as it was copied from somewhere.
     let id = id.strip_suffix(".jsonl").unwrap_or(id);
     let labels: Vec<Label> = timeline.sessions.iter().map(|session| Label::Session(session.id)).collect();
@@ -142,7 +142,9 @@ fn chosen(id: Option<&str>, logs: &mut BilledLogs) -> Result<Option<u32>> {
     };
     let mut lines: Vec<String> = listed.iter().zip(&projects).map(line).collect();
     if count > CANDIDATES {
-        lines.push(format!("and {} more: `devboy mine sessions`", count - CANDIDATES));
+        let flags = args.asked.same_logs(None, false);
+        let gap = if flags.is_empty() { "" } else { " " };
+        lines.push(format!("and {} more: `devboy mine sessions{gap}{flags}`", count - CANDIDATES));
     }
     Err(Error::failed(message).hint(lines.join("\n")))
 }

@@ -151,6 +151,8 @@ pub struct Case {
     pub id: String,
     /// What happens, in plain words; `{count}` stands for how often.
     pub what: String,
+    /// The same where it holds without having been counted once; none where that cannot be.
+    pub what_uncounted: Option<String>,
     /// What to do about it.
     pub advice: Advice,
     /// The same where it holds in parts of one kind only, by kind.
@@ -185,6 +187,7 @@ impl Case {
         Self {
             id: String::new(),
             what: String::new(),
+            what_uncounted: None,
             advice: Advice::default(),
             advice_in: BTreeMap::new(),
             sets: Vec::new(),

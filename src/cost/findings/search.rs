@@ -223,9 +223,10 @@ fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, 
         FindingScope::Everywhere => None,
     };
     let advice = in_parts.unwrap_or(&case.advice);
+    let what = case.what_uncounted.as_ref().filter(|_| count == 0).unwrap_or(&case.what);
     is_told.then(|| BillFinding {
         id: case.id.clone(),
-        what: case.what.replace("{count}", &thousands(count)),
+        what: what.replace("{count}", &thousands(count)),
         advice: advice.words.clone(),
         update: advice.update.clone(),
         sets: if in_parts.is_none() { case.sets.clone() } else { Vec::new() },
