@@ -90,6 +90,20 @@ fn unreadable(window: &WindowArgs, cause: &Error) -> Error {
     )
 }
 
+/// A side that is a path without logs, in words of its own: no flag named it.
+fn without_logs(window: &WindowArgs, cause: Error) -> Error {
+    let is_path = window.since.is_none() && window.until.is_none();
+    let Some(hint) = cause.hint.as_deref().filter(|_| is_path) else { return cause };
+    let looked =
+        hint.lines().filter(|line| line.starts_with("looked at ")).map(|line| line.replace(" (--input-dir)", ""));
+    let looked: Vec<String> = looked.chain([SIDES.to_owned()]).collect();
+    Error::failed(cause.message).hint(looked.join("\n"))
+}
+
+/// What can stand as a side.
+const SIDES: &str =
+    "a side is a folder of logs or a log file, a window as 30d..7d, or a table of edges or volumes (.csv)";
+
 /// Reads both, compares, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let export = &args.export;
@@ -108,7 +122,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             Named::Table(path) => compare::read_published(path, &args.lags)?,
             Named::Logs(input, window) => {
                 window::of(window, context.now_ms).map_err(|cause| unreadable(window, &cause))?;
-                let mut input = logs::read(input, window, 0, export, context)?;
+                let opened = logs::read(input, window, 0, export, context);
+                let mut input = opened.map_err(|cause| without_logs(window, cause))?;
                 input.expect_calls(&args.input)?;
                 logs::tell(&input, export, (0, args.kept), context)?;
                 thresholds = Some(input.data.parsed::<crate::frames::edge::EdgeThresholds>("edges.toml")?);
