@@ -85,8 +85,12 @@ pub fn counted(count: u64, noun: &str) -> String {
 
 /// The days from one timestamp to another: "2026-01-02 … 2026-01-31", or one day.
 pub fn days(first: i64, last: i64) -> String {
-    let [first, last] = [date(first), date(last)];
-    if first == last { first } else { format!("{first} … {last}") }
+    dates(&date(first), &date(last))
+}
+
+/// The same of dates: "2026-01-02 … 2026-01-31", or one day.
+pub fn dates(first: &str, last: &str) -> String {
+    if first == last { first.to_owned() } else { format!("{first} … {last}") }
 }
 
 /// The date of a timestamp in the local time zone, in which windows are bounded too: "2026-01-02".

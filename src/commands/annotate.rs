@@ -222,7 +222,8 @@ fn tell(
     let written = done.iter().filter(|file| file.output.is_some()).count() as u64;
     let verb = if args.dry_run { "would be annotated" } else { "annotated" };
     let files = counted(inputs.files.len() as u64, "file");
-    writeln!(err, "# {verb}: {} of {files}, {}", thousands(written), counted(total.set, "prefetch event"))?;
+    let set = counted(total.set, "prefetch event");
+    writeln!(err, "# {verb}: {} of {files}, {set} newly set", thousands(written))?;
     if args.output.verbose {
         for output in done.iter().filter_map(|file| file.output.as_ref()) {
             writeln!(err, "# → {}", output.shown())?;

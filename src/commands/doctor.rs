@@ -50,7 +50,7 @@ pub struct Args {
 
 /// One line of the examination.
 struct ExaminedLine {
-    /// "ok", "warn" or "fail".
+    /// "ok", "warn", "fail", "-" of what need not be there and is not, or nothing of a line that belongs to the one above.
     state: &'static str,
     what: String,
     told: String,
@@ -242,8 +242,9 @@ fn found(input: &Input, overview: &Overview, is_reproducible: bool) -> Vec<Exami
     let kinds = kinds.map(|(packing, name)| (packed(packing), name));
     let kinds =
         kinds.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{} {name}", thousands(*count)));
-    let files =
-        format!("{} ({}), {}", counted(tally.files, "file"), kinds.collect::<Vec<_>>().join(", "), bytes(tally.bytes));
+    let kinds = kinds.collect::<Vec<_>>().join(", ");
+    let kinds = if kinds.is_empty() { kinds } else { format!(" ({kinds})") };
+    let files = format!("{}{kinds}, {}", counted(tally.files, "file"), bytes(tally.bytes));
     let mut lines = vec![line("files", files)];
     if overview.merged.sidecar_files > 0 {
         let count = counted(overview.merged.sidecar_files, "file");

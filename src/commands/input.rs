@@ -1,6 +1,6 @@
 //! The input that the flags of a command ask for, and what its user is told about it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -10,13 +10,13 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
 use crate::frames::input::timeline::TimelineDetail;
-use crate::frames::input::{Input, InputRequest, missing};
+use crate::frames::input::{Input, InputRequest};
 use crate::logs::discover;
 use crate::logs::trace::Millis;
 use crate::mine::quality;
 use crate::report::numbers;
 use crate::report::table::paragraph;
-use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs};
+use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs, quoted};
 use crate::shell::context::Context;
 use crate::shell::window;
 
@@ -43,6 +43,28 @@ impl QuestionArgs {
         let window = window::of(&self.window, context.now_ms)?;
         Input::read(&self.input, window, (tier, timeline), &self.output, context)
     }
+
+    /// Arguments with which other commands see the same logs; `since` is the first day of a page that was cut. In what is
+    /// shared no place and no name is told.
+    pub fn same_logs(&self, since: Option<&str>, is_shared: bool) -> String {
+        let days = self.window.days.map(|days| format!("--days {days}"));
+        let [since, until] = [self.window.since.as_deref().or(since), self.window.until.as_deref()];
+        let flags = [flag("--since", since), flag("--until", until), days];
+        let places = Some(self.places(is_shared)).filter(|places| !places.is_empty());
+        places.into_iter().chain(flags.into_iter().flatten()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The same without any days.
+    pub fn places(&self, is_shared: bool) -> String {
+        let InputArgs { input_dir, project, .. } = &self.input;
+        let dirs = input_dir.iter().map(|path| format!("--input-dir {}", quoted(&path.to_string_lossy())));
+        let told = dirs.chain(flag("--project", project.as_deref())).filter(|_| !is_shared);
+        told.collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn flag(name: &str, value: Option<&str>) -> Option<String> {
+    value.map(|value| format!("{name} {}", quoted(value)))
 }
 
 /// An input as commands see it.
@@ -113,12 +135,10 @@ impl Input {
         if output.quiet {
             return Ok(());
         }
-        // A file that no reading could open is told once, with the first reason: the report that lacks it has its own words.
+        // A file that no reading could open is told once, with the first reason.
         let reasons: BTreeMap<&PathBuf, &String> =
             self.listing.unreadable.iter().rev().map(|(path, why)| (path, why)).collect();
-        let lacks: HashSet<String> = self.listing.unreadable.iter().map(missing).collect();
-        let notes = self.notes.iter().filter(|note| !lacks.contains(*note));
-        for note in notes.chain(&self.in_progress.and_then(|known| known.sentence())) {
+        for note in self.notes.iter().chain(&self.in_progress.and_then(|known| known.sentence())) {
             write!(context.err, "{}", paragraph("# note: ", note, context.width))?;
         }
         for (path, why) in reasons {

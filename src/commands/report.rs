@@ -13,8 +13,9 @@ use crate::commands::input::QuestionArgs;
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::page::{Page, replays};
 use crate::logs::overview::Holds;
+use crate::report::table::TableFormat;
 use crate::shell::arguments;
-use crate::shell::arguments::{Exit, InputArgs, quoted};
+use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Say on one page what was spent, what would have cost less and what to change, and what does not pay.
@@ -89,26 +90,9 @@ impl Args {
         if self.all { Some(usize::MAX) } else { self.top.map(|top| top as usize) }
     }
 
-    /// Arguments with which other commands see the same logs; `since` is the first day of a page that was cut. In what is
-    /// shared no place and no name is told.
-    fn same_logs(&self, since: Option<&str>, is_shared: bool) -> String {
-        let window = &self.asked.window;
-        let days = window.days.map(|days| format!("--days {days}"));
-        let [since, until] = [window.since.as_deref().or(since), window.until.as_deref()];
-        let flags = [flag("--since", since), flag("--until", until), days];
-        let places = Some(self.places(is_shared)).filter(|places| !places.is_empty());
-        places.into_iter().chain(flags.into_iter().flatten()).collect::<Vec<_>>().join(" ")
+    /// Whether the page is made to be shared: without names.
+    fn is_shared(&self) -> bool {
+        let output = &self.asked.output;
+        self.redact || output.form() == TableFormat::Md && !output.names
     }
-
-    /// The same without any days.
-    fn places(&self, is_shared: bool) -> String {
-        let InputArgs { input_dir, project, .. } = &self.asked.input;
-        let dirs = input_dir.iter().map(|path| format!("--input-dir {}", quoted(&path.to_string_lossy())));
-        let told = dirs.chain(flag("--project", project.as_deref())).filter(|_| !is_shared);
-        told.collect::<Vec<_>>().join(" ")
-    }
-}
-
-fn flag(name: &str, value: Option<&str>) -> Option<String> {
-    value.map(|value| format!("{name} {}", quoted(value)))
 }

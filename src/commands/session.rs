@@ -43,7 +43,8 @@ pub struct Args {
 /// Reads, looks up, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut logs = BilledLogs::open(&args.asked, context)?;
-    let Some(index) = asked_session(args.id.as_deref(), &logs.workload.timeline, &mut logs.input)? else {
+    let flags = args.asked.same_logs(None, false);
+    let Some(index) = asked_session(args.id.as_deref(), &logs.workload.timeline, &mut logs.input, &flags)? else {
         return Ok(Exit::Done);
     };
     let own = logs.workload.timeline.chains.iter().filter(|chain| chain.session == index);

@@ -97,10 +97,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         }
         return Ok(Exit::Done);
     };
-    let mut written = 0;
+    let (mut written, mut without_rows) = (0, 0);
     for PersonWeek { contribution, calls } in &found {
         let path = place(directory, &user, &contribution.week);
         if path.exists() {
+            without_rows += u64::from(args.rows && !light_place(directory, &user, &contribution.week).exists());
             continue;
         }
         if args.rows && calls.len() > limits.light_rows_max {
@@ -121,6 +122,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         let before = found.len() - written;
         let places = directory.shown();
         writeln!(context.err, "# {weeks} as {user}: {written} written to {places}, {before} shared before and kept")?;
+        if without_rows > 0 {
+            let weeks = counted(without_rows, "week");
+            writeln!(
+                context.err,
+                "# {weeks} shared before without light rows: rows leave with the counts, and cannot be added"
+            )?;
+        }
         tell_why_none(&found, &limits, context)?;
     }
     Ok(Exit::Done)

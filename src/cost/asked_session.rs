@@ -20,11 +20,17 @@ const SUBAGENT: &str = "agent-";
 /// What to do about a session that is not in the window.
 const WIDEN: &str = "widen --since, --until or --days";
 
-/// The index of the session asked for; none if there is no session at all.
+/// The index of the session asked for; none if there is no session at all. `flags` are those with which a command sees the
+/// same logs.
 ///
 /// # Errors
 /// If no session begins with the id, or several do; the error names those that are there.
-pub fn asked_session(id: Option<&str>, timeline: &Timeline, input: &mut Input) -> Result<Option<u32>> {
+pub fn asked_session(
+    id: Option<&str>,
+    timeline: &Timeline,
+    input: &mut Input,
+    flags: &str,
+) -> Result<Option<u32>> {
     let ends = ends(timeline);
     let latest = || (0..timeline.sessions.len()).max_by_key(|&at| (ends[at], std::cmp::Reverse(at)));
     let Some(id) = id else { return Ok(latest().map(|at| at as u32)) };
@@ -51,12 +57,17 @@ pub fn asked_session(id: Option<&str>, timeline: &Timeline, input: &mut Input) -
     let mut listed: Vec<usize> = if found.is_empty() { (0..labels.len()).collect() } else { found };
     listed.sort_by_key(|&at| (std::cmp::Reverse(ends[at]), at));
     let full: Vec<String> = listed.iter().map(|&at| names.full(&labels[at])).collect();
-    Err(Error::failed(message).hint(lines(&listed, &full, timeline, input).join("\n")))
+    let mut lines = lines(&listed, &full, timeline, input);
+    if listed.len() > CANDIDATES {
+        let gap = if flags.is_empty() { "" } else { " " };
+        lines.push(format!("and {} more: `devboy mine sessions{gap}{flags}`", listed.len() - CANDIDATES));
+    }
+    Err(Error::failed(message).hint(lines.join("\n")))
 }
 
 /// The first of some sessions with their names, days and projects.
 fn lines(listed: &[usize], names: &[String], timeline: &Timeline, input: &Input) -> Vec<String> {
-    let (count, listed) = (listed.len(), &listed[..listed.len().min(CANDIDATES)]);
+    let listed = &listed[..listed.len().min(CANDIDATES)];
     let projects: Vec<Label> = listed.iter().map(|&at| Label::Project(timeline.sessions[at].project)).collect();
     let shown = ShownNames::real(projects.iter(), input);
     let line = |((&at, name), project): ((&usize, &String), &Label)| {
@@ -64,11 +75,7 @@ fn lines(listed: &[usize], names: &[String], timeline: &Timeline, input: &Input)
         let day = if ts_first == NO_TIME { "no date".to_owned() } else { date(ts_first) };
         format!("{name}  {day}  {}", shown.short(project))
     };
-    let mut lines: Vec<String> = listed.iter().zip(names).zip(&projects).map(line).collect();
-    if count > CANDIDATES {
-        lines.push(format!("and {} more: `devboy mine sessions`", count - CANDIDATES));
-    }
-    lines
+    listed.iter().zip(names).zip(&projects).map(line).collect()
 }
 
 fn begins_with(name: &str, id: &str) -> bool {

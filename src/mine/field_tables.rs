@@ -3,7 +3,7 @@
 use crate::base::listing::{Columns, Listing};
 use crate::base::stats::Share;
 use crate::mine::fields::{FieldUse, FieldUses, GroupNumbers, ToolFields};
-use crate::report::numbers::{counted, percent, thousands};
+use crate::report::numbers::{counted, known, percent, thousands};
 use crate::report::table::{Table, TableBuilder};
 
 /// All columns of tools.
@@ -87,7 +87,7 @@ pub fn summary(uses: &FieldUses) -> Vec<String> {
     let sum = |of: fn(&ToolFields) -> u64| uses.tools.iter().map(of).sum::<u64>();
     let (responses, tokens, unused) = (sum(|row| row.responses), sum(|row| row.tokens), sum(|row| row.tokens_unused));
     let share = Share::new(sum(|row| row.used), sum(|row| row.followed));
-    let of_all = percent(responses as f64 / uses.answers.max(1) as f64);
+    let of_all = known((uses.answers > 0).then(|| responses as f64 / uses.answers as f64), percent);
     let first = format!(
         "{} of {} ({of_all}) are JSON, of {}: {}.",
         thousands(responses),

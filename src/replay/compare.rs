@@ -13,7 +13,7 @@ use crate::replay::report::{ReachSavings, ReplayArm, ReplayReport, figure, reach
 use crate::replay::savings::Tally;
 use crate::replay::scenarios::{GridCell, Scenarios};
 use crate::replay::study::{EXTENDED, PUBLISHED, reached};
-use crate::report::numbers::thousands;
+use crate::report::numbers::{signed, thousands};
 use crate::report::table::Table;
 use crate::settings::Settings;
 
@@ -143,7 +143,7 @@ pub fn arms([first, second]: [&ReplayReport; 2]) -> Table {
         let changed = rows(one, other).into_iter().filter(|(_, one, other)| one.sent() != other.sent());
         for (name, before, after) in total.into_iter().chain(changed) {
             let shares = [before, after].map(|tally| tally.savings().combined);
-            let points = shares[0].zip(shares[1]).map(|(before, after)| format!("{:+.2}", 100.0 * (after - before)));
+            let points = shares[0].zip(shares[1]).map(|(before, after)| signed(100.0 * (after - before), 2));
             let difference = before.sent() as i64 - after.sent() as i64;
             table.row([
                 one.name.clone(),
@@ -152,7 +152,7 @@ pub fn arms([first, second]: [&ReplayReport; 2]) -> Table {
                 figure(shares[0]),
                 figure(shares[1]),
                 points.unwrap_or_else(|| "–".to_owned()),
-                format!("{}{}", if difference < 0 { "-" } else { "+" }, thousands(difference.unsigned_abs())),
+                format!("{}{}", if difference < 0 { "−" } else { "+" }, thousands(difference.unsigned_abs())),
             ]);
         }
     }

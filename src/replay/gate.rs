@@ -11,6 +11,7 @@ use crate::base::error::{Error, Result};
 use crate::base::pseudonyms::{Pseudonyms, published_tool};
 use crate::base::visible::{Shown as _, visible};
 use crate::replay::report::{ReplayArm, ReplayReport};
+use crate::report::numbers::signed;
 use crate::report::table::{TableBuilder, TableFormat};
 use crate::settings::write_output;
 
@@ -242,7 +243,7 @@ impl ReplayGate {
             .text("combined savings", |line| line.what.clone())
             .number("before", |line| format!("{:.2} %", line.before_pct))
             .number("now", |line| format!("{:.2} %", line.now_pct))
-            .number("points", |line| format!("{:+.2}", line.now_pct - line.before_pct))
+            .number("points", |line| signed(line.now_pct - line.before_pct, 2))
             .text("", |line| if line.worse { "worse".to_owned() } else { String::new() })
             .table();
         table.write(out, format, width)?;

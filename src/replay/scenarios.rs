@@ -88,8 +88,9 @@ impl Scenarios {
 /// The same for values that only the command line names.
 fn check_sweep(settings: &Settings, changes: &[(KeyPath, Value)]) -> Result<()> {
     let unresolved = settings.unresolved();
-    if let Some((_, message)) = unresolved.into_iter().find(|(key, _)| changes.iter().any(|(other, _)| other == key)) {
-        return Err(Error::usage(message));
+    let is_changed = |key: &KeyPath| changes.iter().any(|(other, _)| other == key);
+    if let Some(unknown) = unresolved.into_iter().find(|unknown| is_changed(&unknown.key)) {
+        return Err(Error::usage(unknown.message));
     }
     let unknown = changes.iter().find_map(|(key, value)| Some((key, unknown_formats(key, value).into_iter().next()?)));
     unknown.map_or(Ok(()), |(key, id)| Err(unknown_format(&id, &format!("`{key}`"))))

@@ -31,6 +31,17 @@ pub fn write(out: &mut dyn std::io::Write, command: &str, generated_at_ms: Optio
     {
         inputs.retain(|field, _| !OF_THE_RUN.contains(&field.as_str()));
     }
+    document.values_mut().for_each(unsigned_nothing);
     let text = serde_json::to_string_pretty(&document).expect("a JSON value prints");
     Ok(writeln!(out, "{}", visible_json(&text))?)
+}
+
+/// What is nothing has no sign: -0.0, which arithmetic leaves where nothing is saved, is 0.0.
+fn unsigned_nothing(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() && number.as_f64() == Some(0.0) => *value = json!(0.0),
+        Value::Array(values) => values.iter_mut().for_each(unsigned_nothing),
+        Value::Object(fields) => fields.values_mut().for_each(unsigned_nothing),
+        _ => {}
+    }
 }

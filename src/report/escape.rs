@@ -12,9 +12,13 @@ pub fn csv_text(cell: &str) -> String {
     if begins_formula { quoted(&format!("'{text}")) } else { quoted(&text) }
 }
 
-/// A cell of a column of numbers: these are devboy's own. The mark of a sum would make a formula of it.
+/// A cell of a column of numbers: these are devboy's own. The mark of a sum would make a formula of it; a minus is the one
+/// that programs read, and what is nothing has none.
 pub fn csv_number(cell: &str) -> String {
-    quoted(&visible(cell.strip_prefix("= ").unwrap_or(cell)))
+    let cell = cell.strip_prefix("= ").unwrap_or(cell).replace('−', "-");
+    let is_nothing = |size: &&str| size.starts_with('0') && !size.contains(|c| matches!(c, '1'..='9'));
+    let unsigned = cell.strip_prefix('-').filter(is_nothing);
+    quoted(&visible(unsigned.unwrap_or(&cell)))
 }
 
 fn quoted(cell: &str) -> String {

@@ -110,7 +110,7 @@ impl Prefetching {
             return Some("the earlier sessions do not have it, so that the later ones cannot judge it".to_owned());
         };
         let alone = fetched.why_not(&self.bars);
-        alone.or_else(|| self.paying.why_not(&self.bars).map(|why| format!("with the others it {why}")))
+        alone.or_else(|| self.paying.why_not(&self.bars).map(|why| format!("with the others: {why}")))
     }
 
     /// Whether prefetching is worth it with what is written.
@@ -225,7 +225,7 @@ fn keep_links(finding: &mut Finding, why_not: &mut dyn FnMut(&str) -> Option<Str
     kept.retain(|link| {
         let to = link.as_inline_table().and_then(|link| link.get("tool")).and_then(Value::as_str).unwrap_or_default();
         let reason = why_not(to);
-        reasons.extend(reason.iter().map(|why| format!("{to} {why}")));
+        reasons.extend(reason.iter().map(|why| format!("{to}: {why}")));
         reason.is_none()
     });
     if kept.is_empty() {

@@ -161,10 +161,12 @@ fn complete(findings: &mut Vec<Finding>, file: &SettingsFile, annotations: &Anno
     }
 }
 
-/// Deltas as edits: the keys of an entry that is not there yet become one block.
+/// Deltas as edits: the keys of an entry that is not there yet become one block. A file without any key begins with its
+/// version.
 fn changes(file: &SettingsFile, deltas: &[&Delta]) -> Vec<WantedValue> {
     let mut blocks: BTreeMap<KeyPath, InlineTable> = BTreeMap::new();
     let mut out: Vec<WantedValue> = Vec::new();
+    out.extend((file.is_bare() && !deltas.is_empty()).then(WantedValue::version));
     for delta in deltas {
         match entry_of(&delta.key).filter(|entry| file.get(entry).is_none()) {
             None => out.push(WantedValue { key: delta.key.clone(), value: Some(delta.to.clone()) }),

@@ -5,6 +5,7 @@ use toml_edit::Value;
 
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
+use crate::base::numbers::counted;
 use crate::base::stats::Share;
 use crate::frames::fingerprint::Fingerprint;
 use crate::rules::recorded::RecordedSubject;
@@ -87,9 +88,13 @@ fn endpoint(
 fn evidence(seen: &Fingerprint, recorded: &RecordedSubject<'_>) -> Evidence {
     let Fingerprint { repeat_events, unhashed_events, .. } = *seen;
     let events = seen.events - unhashed_events;
-    let mut counts = format!("{repeat_events} of {events} responses repeat one that the same context was shown before");
+    let verb = if events == 1 { "repeats" } else { "repeat" };
+    let mut counts =
+        format!("{repeat_events} of {} {verb} one that the same context was shown before", counted(events, "response"));
     if unhashed_events > 0 {
-        counts = format!("{unhashed_events} responses without a content hash are left out\n{counts}");
+        let are = if unhashed_events == 1 { "is" } else { "are" };
+        let unhashed = counted(unhashed_events, "response");
+        counts = format!("{unhashed} without a content hash {are} left out\n{counts}");
     }
     if seen.calls != seen.events as f64 {
         let rate = 100.0 * seen.dup_rate();

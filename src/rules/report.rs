@@ -218,11 +218,9 @@ fn finding_json(finding: &Finding) -> Value {
         Verdict::Hint(words) => json!({ "verdict": "hint", "hint": words }),
     };
     if let Some(effect) = &finding.effect {
-        // A sum of nothing is -0.
-        let [tokens, host, alone] = [effect.tokens, effect.host, effect.alone].map(|tokens| tokens + 0.0);
         out["effect"] = json!({
-            "basis": "replayed", "tokens": tokens, "host_tokens": host, "baseline_tokens": effect.baseline,
-            "tokens_95": effect.tokens_95.map(|(low, high)| [low, high]), "alone_tokens": alone,
+            "basis": "replayed", "tokens": effect.tokens, "host_tokens": effect.host, "baseline_tokens": effect.baseline,
+            "tokens_95": effect.tokens_95.map(|(low, high)| [low, high]), "alone_tokens": effect.alone,
         });
     }
     if let Some(forecast) = &finding.forecast {

@@ -4,6 +4,7 @@ use toml_edit::{Array, InlineTable, Value};
 
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
+use crate::base::numbers::counted;
 use crate::base::stats::Share;
 use crate::mine::fields::{FieldUse, FieldWorth, GroupNumbers};
 use crate::rules::tool_keys::of_new_block;
@@ -32,7 +33,11 @@ fn of_tool(facts: &RuleFacts<'_>, sheet: &RuleThresholds, numbers: &GroupNumbers
     let judged = |group: FieldWorth| fields.iter().filter(move |field| numbers.group(field) == Some(group));
     let seen = fields.iter().map(|field| field.followed).max().unwrap_or_default();
     let plain = |verdict: Verdict| {
-        let counts = format!("{} fields, at most {seen} answers with one that can be followed", fields.len());
+        let counts = format!(
+            "{}, at most {} with one that can be followed",
+            counted(fields.len() as u64, "field"),
+            counted(seen, "answer")
+        );
         vec![Finding::new(RULE.id, tool, verdict, Evidence::of(counts, seen))]
     };
     if facts.annotations.of(tool).is_some_and(|annotation| !annotation.model.field_groups.is_empty()) {
@@ -66,8 +71,10 @@ fn finding<'f>(
     let words = |field: &&FieldUse| {
         let Share { k, n, lower, upper } = field.share();
         format!(
-            "{} used in {k} of {n} answers ({lower:.2}–{upper:.2}), {} sessions",
-            field.field, field.sessions_followed
+            "{} used in {k} of {} ({lower:.2}–{upper:.2}), {}",
+            field.field,
+            counted(n, "answer"),
+            counted(field.sessions_followed, "session")
         )
     };
     let key = match group {

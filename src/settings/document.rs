@@ -7,6 +7,7 @@ use toml_edit::{Document, Value};
 
 use super::check::{Warning, check};
 use super::outline::DocumentOutline;
+use super::resolve::UnknownVariant;
 use super::{CURRENT_VERSION, Effective, effective};
 use crate::base::error::{Error, Result};
 use crate::base::files;
@@ -53,7 +54,9 @@ impl SettingsFile {
     /// Names of variants and formats that are not there are no error, since something else holds then; it is told what.
     fn warn_of_names(&mut self) {
         let Ok(effective) = Effective::resolve(self) else { return };
-        for (key, message) in effective.settings.unresolved().into_iter().chain(of_no_effect(&effective)) {
+        let told = |UnknownVariant { key, message, instead }| (key, format!("{message}: {instead}"));
+        let unresolved = effective.settings.unresolved().into_iter().map(told);
+        for (key, message) in unresolved.chain(of_no_effect(&effective)) {
             let line = self.line_of(&key).unwrap_or(1);
             self.warnings.push(Warning { line, key: key.to_string(), message, suggestion: None });
         }
@@ -95,6 +98,11 @@ impl SettingsFile {
     /// The value that the file gives to the key: a leaf, or a whole table or list as one value.
     pub fn get(&self, key: &KeyPath) -> Option<Value> {
         tree::find(&self.tree, key).cloned()
+    }
+
+    /// Whether no key stands in it: there is no file, or one that is empty or holds comments alone.
+    pub fn is_bare(&self) -> bool {
+        self.outline.sites().is_empty()
     }
 
     /// The 1-based line where the key, or the first thing below it, is written.

@@ -145,7 +145,7 @@ impl Settings {
     }
 
     /// Keys that name a variant which is not there, and what that comes to.
-    pub fn unresolved(&self) -> Vec<(KeyPath, String)> {
+    pub fn unresolved(&self) -> Vec<UnknownVariant> {
         let Profiles { tokenizer, llm, agent, data } = &self.profiles;
         let bytes = format!("bytes are counted, {} per token", bare::<TokenizerProfile>("tokenizer").chars_per_token);
         let default = format!("`{DEFAULT}` holds");
@@ -193,17 +193,27 @@ fn named(active: &str) -> Option<&str> {
     (!active.is_empty() && active != AUTO).then_some(active)
 }
 
-/// A name that no variant has: its key, what there is, and what holds instead.
+/// A name that no variant has.
+#[derive(Debug, Clone)]
+pub struct UnknownVariant {
+    /// The key that names it.
+    pub key: KeyPath,
+    /// What is wrong, with the names that there are.
+    pub message: String,
+    /// What holds instead, where the configuration is read all the same.
+    pub instead: String,
+}
+
 fn unknown<P>(
     key: KeyPath,
     name: Option<&str>,
     variants: &BTreeMap<String, P>,
     instead: &str,
-) -> Option<(KeyPath, String)> {
+) -> Option<UnknownVariant> {
     let name = name.filter(|name| !variants.contains_key(*name))?;
     let known = variants.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-    let message = format!("`{key}` is {name:?}, which no variant is called ({known}): {instead}");
-    Some((key, message))
+    let message = format!("`{key}` is {name:?}, which no variant is called ({known})");
+    Some(UnknownVariant { key, message, instead: instead.to_owned() })
 }
 
 /// The values of a variant that says nothing.

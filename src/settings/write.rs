@@ -17,8 +17,8 @@ use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
-use crate::settings::SettingsFile;
 use crate::settings::draft::DocumentDraft;
+use crate::settings::{CURRENT_VERSION, SettingsFile, schema};
 
 /// Longest chain of symbolic links that is followed, as on Linux.
 const MAX_LINKS: usize = 40;
@@ -239,6 +239,13 @@ pub struct WantedValue {
     /// added as a block where there is none, else set key by key; keys it does not name stay. None: the key, and all below
     /// it, is taken out, and with it a table that this leaves empty.
     pub value: Option<Value>,
+}
+
+impl WantedValue {
+    /// The version by which a file that devboy begins is read.
+    pub fn version() -> Self {
+        Self { key: schema::key(), value: Some(i64::from(CURRENT_VERSION).into()) }
+    }
 }
 
 /// The text of `file` after the changes. Making the same changes again changes nothing.

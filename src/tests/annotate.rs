@@ -529,7 +529,7 @@ fn what_is_kept_is_not_called_annotated_and_the_rate_that_stands_is_told() {
     let kept = Said { cited: Some(false), ..AHEAD };
     home.write(EVENTS, lines(&[kept, READ, Said { body: 5, path: 5, ..AHEAD }, BASH]));
     let said = home.run(&["annotate"]).err;
-    assert!(said.contains("# annotated: 1 of 1 file, 1 prefetch event\n"), "{said}");
+    assert!(said.contains("# annotated: 1 of 1 file, 1 prefetch event newly set\n"), "{said}");
     assert!(said.contains("written of 1 of these): 1 of 2 = 50.0 %"), "{said}");
     assert!(said.contains("# used as it stands in the annotated form: 0 of 2 = 0.0 %"), "{said}");
     let standing = home.json(&["annotate", "--dry-run"])["used"]["standing"].clone();

@@ -297,3 +297,17 @@ fn a_renamed_tool_is_one_tool_and_malformed_lines_are_told_of() {
         rows.iter().filter(|row| row["calls"] != 0).map(|row| (&row["tool"], &row["calls"])).collect();
     assert_eq!(calls, [(&json!("Agent"), &json!(2))], "{report:#}");
 }
+
+/// A hint is about the same logs as the command that gives it.
+#[test]
+fn the_list_of_all_sessions_is_asked_of_the_same_logs() {
+    let home = Home::new();
+    for number in 0..12 {
+        let name = format!("5e55{number:04}");
+        home.write(&format!("my logs/-home-u-p/{name}.jsonl"), super::harness::session(&name, 3));
+    }
+    let logs = home.path("my logs").display().to_string();
+    let said = home.run(&["session", "77", "--input-dir", &logs, "--project", "home", "--days", "9000"]).err;
+    let hint = format!("and 2 more: `devboy mine sessions --input-dir '{logs}' --project home --days 9000`");
+    assert!(said.contains(&hint), "{said}");
+}

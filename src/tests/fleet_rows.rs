@@ -110,6 +110,8 @@ fn rows_of_one_person_keep_within_the_bounds_of_counts() {
     home.write(".claude/projects/-home-u-p/rare.jsonl", log("rare", "Grep", 2, "2026-10-20"));
     let team = home.path("team").to_string_lossy().into_owned();
     home.run(&["share", "--rows", "--to", &team, "--as", "busy"]);
+    let again = home.run(&["share", "--rows", "--to", &team, "--as", "busy"]).err;
+    assert!(again.contains("1 shared before and kept") && !again.contains("light rows"), "{again}");
     let (_, calls) = rows_of(&home, "team", "busy");
     let of = |kind: i64| {
         let of = calls.iter().filter(|call| call.number(Number::CountsIn) & kind != 0);
@@ -121,7 +123,10 @@ fn rows_of_one_person_keep_within_the_bounds_of_counts() {
     assert!(calls.iter().all(|call| call.tool == "Read" && call.after.iter().all(|later| later != "Grep")));
     // A week that was shared is not shared anew, with rows or without.
     std::fs::remove_file(light_place(&home.path("team"), "busy", WEEK)).unwrap();
-    assert!(home.run(&["share", "--rows", "--to", &team, "--as", "busy"]).err.contains("0 written"));
+    let again = home.run(&["share", "--rows", "--to", &team, "--as", "busy"]).err;
+    assert!(again.contains("0 written"), "{again}");
+    assert!(again.contains("# 1 week shared before without light rows: rows leave with the counts"), "{again}");
+    assert!(!home.run(&["share", "--to", &team, "--as", "busy"]).err.contains("light rows"), "nobody asked for rows");
     assert!(
         !light_place(&home.path("team"), "busy", WEEK).exists() && place(&home.path("team"), "busy", WEEK).exists()
     );

@@ -446,3 +446,29 @@ fn what_from_claude_logs_writes_is_recorded_and_can_be_undone() {
     assert_eq!(config_of(&home), OLD);
     assert_eq!(home.run(&[&TUNE[..], &["--check"]].concat()).exit, Exit::Pending);
 }
+
+/// What an undo leaves without any key is begun anew, like a file that is not there; notes of a person stay.
+#[test]
+fn a_file_without_any_key_is_begun_like_a_new_one() {
+    const TUNE: [&str; 3] = ["tune", "from-claude-logs", "--tools"];
+    let home = Home::new();
+    for number in 0..20 {
+        let name = format!("s{number:02}");
+        home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), searching(&name, 10, 10));
+    }
+    assert!(home.run(&TUNE).out.contains("# schema_version: says how the file is to be read"));
+    let begun = config_of(&home);
+    assert!(begun.starts_with("# Read by the devboy pipeline") && begun.contains("\nschema_version = 4\n"), "{begun}");
+    home.run(&["tune", "undo"]);
+    assert_eq!(config_of(&home), "");
+    home.run(&TUNE);
+    assert_eq!(config_of(&home), begun);
+    home.run(&["tune", "undo"]);
+    assert_eq!(config_of(&home), "");
+    home.write(CONFIG, "# mine\n");
+    home.run(&TUNE);
+    let noted = config_of(&home);
+    assert!(noted.starts_with("# mine\n\nschema_version = 4\n\n["), "{noted}");
+    home.run(&["tune", "undo"]);
+    assert_eq!(config_of(&home), "# mine\n");
+}

@@ -690,3 +690,15 @@ fn only_edges_can_be_drawn() {
     assert_eq!(home.run(&["mine", "tools", "--format", "mermaid"]).exit, Exit::Usage);
     assert_eq!(home.run(&["mine", "edges", "--layout", "published", "--json"]).exit, Exit::Usage);
 }
+
+/// A side is named by no flag, and no flag is asked for.
+#[test]
+fn a_side_without_logs_is_told_as_a_side() {
+    let home = home();
+    let said = home.run(&["mine", "compare", "nowhere", "30d.."]).err;
+    assert!(
+        said.contains("looked at nowhere: does not exist\n") && said.contains("hint: a side is a folder"),
+        "{said}"
+    );
+    assert!(!said.contains("--input-dir"), "{said}");
+}

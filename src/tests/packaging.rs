@@ -82,7 +82,7 @@ fn skills_have_known_fields_and_ask_only_what_reads() {
             let is_safe = command.contains("--dry-run") || !writes.iter().any(|word| command.contains(word));
             // A star would let flags be added that write a file.
             assert!(is_safe && !command.contains('*'), "{name}: {allowed} may write");
-            assert!(body.contains(&format!("`devboy {command}`")) || command == "tune rules", "{name}: {command}");
+            assert!(body.contains(&format!("`devboy {command}`")), "{name}: {command}");
         }
     }
     assert_eq!(skill("pipeline-tune").0["disable-model-invocation"], "true");
@@ -96,13 +96,15 @@ fn what_a_skill_reads_names_nobody() {
     let (fields, _) = skill("devboy");
     for allowed in fields["allowed-tools"].split(", ") {
         let command = allowed.strip_prefix("Bash(devboy ").and_then(|rest| rest.strip_suffix(')')).unwrap();
-        if ["--version", "tune rules"].contains(&command) {
+        if command == "--version" {
             continue;
         }
         let words = command.split(' ').chain(["--input-dir", logs.to_str().unwrap()]);
         let said = home.run(&words.collect::<Vec<_>>());
         assert_eq!(said.exit, Exit::Done, "{command}: {}", said.err);
-        assert!(said.out.len() > 500, "{command}");
+        // What a shell shows of a command; documents grow with the logs, and tables have their first rows.
+        assert!(said.out.len() > 100 && said.out.len() + said.err.len() < 30_000, "{command}: {}", said.out);
+        assert!(!command.contains("--json") || command.starts_with("report "), "{command}");
         for name in ["gitlab", "lantern", "harbor", "orchard", "testdata", "/home/"] {
             assert!(!said.out.contains(name), "{command}: {name}");
         }

@@ -1,13 +1,14 @@
 //! What somebody who has read nothing stumbled over on the page and around it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::harness::{Home, session};
 use super::log_builder::{agent_progress, asks};
 use super::report_page::{OPUS, Told, finding, home_with_large_contexts, home_with_swaps, place, report};
+use crate::report::envelope;
 use crate::report::html::Html;
 use crate::report::html::chart::{PlotLine, StackedColumns, columns, curves};
-use crate::report::numbers::usd;
+use crate::report::numbers::{dates, signed, usd};
 use crate::shell::arguments::Exit;
 
 #[test]
@@ -321,4 +322,18 @@ fn days_are_counted_back_from_now() {
     assert!(home.run(&["cost", "--help"]).out.contains("last N days, counted back from this moment"));
     home.write(".claude/projects/-p/one.jsonl", session("one", 6));
     assert_eq!(home.json(&["cost", "--days", "2"])["window"]["since"], "2026-10-30T00:00:00Z");
+}
+
+/// A minus before nothing is noise, in words and for programs; one day is written once.
+#[test]
+fn what_is_nothing_has_no_sign() {
+    let mut out = Vec::new();
+    envelope::write(&mut out, "x", None, json!({ "usd": -0.0, "ends": [[-0.0, -0.5]], "count": 0 })).unwrap();
+    let read: Value = serde_json::from_slice(&out).unwrap();
+    let signs = [&read["usd"], &read["ends"][0][0], &read["ends"][0][1]]
+        .map(|value| value.as_f64().unwrap().is_sign_negative());
+    assert_eq!((signs, read["count"].is_u64()), ([false, false, true], true), "{read:#}");
+    assert_eq!([-0.0, -0.04, -0.06, 0.06].map(|value| signed(value, 1)), ["0.0", "0.0", "−0.1", "+0.1"]);
+    assert_eq!(dates("2026-01-02", "2026-01-02"), "2026-01-02");
+    assert_eq!(dates("2026-01-02", "2026-01-03"), "2026-01-02 … 2026-01-03");
 }

@@ -1630,10 +1630,10 @@ fn a_write_is_told_in_the_idle_reads_that_it_is_worth() {
 fn a_fixed_list_is_told_by_what_it_covers_beside_what_other_logs_came_to() {
     let home = home();
     let out = home.out_at_width(&words("tool-filter", &["--all"]), 200);
-    let line = "the always list alone covers 87.9 % of 58 calls and all calls of 74.1 % of 27 turns that used tools \
+    let line = "in main threads the always list alone covers 87.9 % of 58 calls and all calls of 74.1 % of 27 turns that used tools \
                 (public logs, the shipped list: 90.8 % and 75.0 %)";
     assert!(out.contains(line), "{out}");
-    let title = "\nthe always list and tools that were used of late: what turns would have missed\n";
+    let title = "\nthe always list and tools that were used of late: what turns of main threads would have missed\n";
     let table = out.split(title).nth(1).unwrap().split("\n\n").next().unwrap();
     let row = |name: &str| {
         let line = table.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{name}: {table}"));

@@ -198,6 +198,9 @@ fn the_command_line_is_well_formed_and_prints_its_manual() {
     let man = home.run(&["man"]);
     assert_eq!(man.exit, Exit::Done);
     assert!(man.out.contains("from\\-claude\\-logs"));
+    // No page is named but this one: each command has its help.
+    assert!(!man.out.contains("(1)"), "{}", man.out);
+    assert!(man.out.contains("\ndevboy help tune from\\-claude\\-logs\n") && man.out.contains("\ndevboy help mine\n"));
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         assert!(home.run(&["completions", shell]).out.contains("devboy"), "{shell}");
     }

@@ -169,7 +169,11 @@ fn programs_can_add_the_sums_up() {
         }
     }
     assert!(sums > 3, "{csv}");
-    assert_eq!(crate::report::escape::csv_number("= 50.0 %"), "50.0 %");
+    let number = crate::report::escape::csv_number;
+    assert_eq!(number("= 50.0 %"), "50.0 %");
+    // What is nothing has no sign, and what is less has the one that programs read.
+    assert_eq!(["-0", "-0.00", "-0.0 %", "−0.40 %"].map(number), ["0", "0.00", "0.0 %", "-0.40 %"]);
+    assert_eq!(["-", "–", "-0.0004", "−<$0.01"].map(number), ["-", "–", "-0.0004", "-<$0.01"]);
     assert!(home.run(&["doctor", "--reconcile"]).out.contains(" = "), "people see where a sum ends");
 }
 

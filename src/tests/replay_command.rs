@@ -461,6 +461,8 @@ fn odd_arguments_are_usage_errors_that_say_what_to_do() {
         assert_ne!(outcome.exit, Exit::Done, "{arguments:?}");
         assert!(outcome.out.is_empty(), "{arguments:?}");
         assert!(outcome.err.len() > 20, "{arguments:?}");
+        // What is refused does not say what would hold instead.
+        assert!(!outcome.err.contains(" holds"), "{arguments:?}: {}", outcome.err);
     }
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::harness::{Home, all_bytes};
-use super::log_builder::{Record, answers, assistant, cases, tool_use, user};
+use super::log_builder::{Record, answers, assistant, cases, fails, tool_use, user};
 use crate::report::table::paragraph;
 use crate::shell::arguments::Exit;
 
@@ -76,6 +76,16 @@ impl Told {
         let call = format!("call-{}-{}", self.session, self.number);
         self.answer(model, billed, tool_use(&call, tool));
         self.push("result", answers(&call, content));
+        self.number += 1;
+        self
+    }
+
+    /// The same of a call that fails with a message.
+    fn fail(&mut self, model: &str, billed: (u64, u64, u64), tool: &str, message: &str) -> &mut Self {
+        self.number += 1;
+        let call = format!("call-{}-{}", self.session, self.number);
+        self.answer(model, billed, tool_use(&call, tool));
+        self.push("result", fails(&call, message));
         self.number += 1;
         self
     }
@@ -599,4 +609,56 @@ fn a_replay_is_drawn_by_layer_reach_and_format_with_the_figures_of_the_report() 
         let outcome = home.run(&[&["replay", "--html", "x.html"], other].concat());
         assert_eq!(outcome.exit, Exit::Usage, "{other:?}");
     }
+}
+
+/// What a page names to be run is about the same logs, and is not offered where its sessions are letters.
+#[test]
+fn commands_in_the_words_of_a_finding_are_about_the_same_logs() {
+    let home = home_with_failures();
+    let asked = ["report", "--finding", "failed_calls", "--since", "2026-01-02", "--project", "user"];
+    let out = home.run(&asked).out;
+    let flags = "--project user --since 2026-01-02";
+    assert!(out.contains(&format!("(`devboy mine tools {flags}` says which tools fail)")), "{out}");
+    assert!(out.contains(&format!("Sessions with most of it (devboy session ID {flags} shows one)\n")), "{out}");
+    let shared = home.run(&[&asked[..], &["--redact"]].concat()).out;
+    assert!(shared.contains("\nSessions with most of it\n"), "{shared}");
+    assert!(shared.contains("(`devboy mine tools --since 2026-01-02` says which tools fail)"), "{shared}");
+    let plain = home.run(&["report", "--finding", "failed_calls"]).out;
+    assert!(plain.contains("(`devboy mine tools` says") && plain.contains("(devboy session ID shows one)"), "{plain}");
+}
+
+/// Sessions whose calls fail with long messages.
+fn home_with_failures() -> Home {
+    let home = Home::new();
+    for number in 0..8 {
+        let mut told = Told::new(&format!("s-{number}"), "/home/user/lantern", number * 43_200);
+        told.ask(OPUS, 0, 20_000, 500);
+        for turn in 0..12 {
+            let text = "no such thing is there ".repeat(400);
+            let read = 20_000 + turn * 2_500;
+            told.fail(OPUS, (read, 2_500, 100), "Bash", &text);
+        }
+        told.ask(OPUS, 50_000, 500, 500);
+        place(&home, &told);
+    }
+    home
+}
+
+/// The client compacts some way below its window: a smaller one saves even where no context was larger than it, and then
+/// nothing is said of requests that carried more.
+#[test]
+fn contexts_below_the_window_are_not_counted_above_it() {
+    let home = Home::new();
+    for number in 0..8 {
+        let mut told = Told::new(&format!("near-{number}"), "/home/user/lantern", number * 43_200);
+        told.ask(OPUS, 0, 20_000, 800);
+        (0..6).for_each(|turn| _ = told.ask_at_length(OPUS, 20_000 + turn * 12_000, 12_000));
+        (0..60).for_each(|turn| _ = told.ask_at_length(OPUS, 92_000 + turn * 100, 100));
+        place(&home, &told);
+    }
+    let report = report(&home, &[]);
+    let found = finding(&report, "context_growth").unwrap_or_else(|| panic!("{report:#}"));
+    assert_eq!(found["count"], 0, "{found:#}");
+    let what = found["what"].as_str().unwrap();
+    assert_eq!(what, "Contexts grow too far: they come close to 100,000 tokens, and each request pays for all of them");
 }

@@ -290,7 +290,7 @@ fn links_pay_on_later_sessions_or_nothing_is_said_of_their_tools() {
     assert_eq!(report["prefetching"]["links"]["Grep"]["Read"]["won"], 24, "{}", report["prefetching"]);
     assert!(!report["diff"].as_str().unwrap().contains("[tools"), "{}", report["diff"]);
     assert!(
-        outcome.out.contains("T1 hold Grep: `tools.Grep.follow_up`: Read loses: 24 of 60 calls ahead"),
+        outcome.out.contains("T1 hold Grep: `tools.Grep.follow_up`: Read: loses: 24 of 60 calls ahead"),
         "{}",
         outcome.out
     );
@@ -346,6 +346,29 @@ fn too_few_later_sessions_judge_nothing() {
         outcome.err
     );
     assert!(!outcome.out.contains("[tools."), "{}", outcome.out);
+    let reason = "`tools.Grep.follow_up`: Read: 3 later sessions cannot judge it, it takes 5";
+    assert!(outcome.out.contains(reason), "{}", outcome.out);
+}
+
+/// Of nothing there is no share.
+#[test]
+fn nothing_has_no_share_and_one_call_is_one() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path("empty")).unwrap();
+    let empty = home.path("empty").display().to_string();
+    let said = |command: &[&str]| {
+        let outcome = home.run(&[command, &["--input-dir", &empty, "--allow-empty"]].concat());
+        outcome.out + &outcome.err
+    };
+    let tuned = said(&["tune", "from-claude-logs", "--dry-run"]);
+    assert!(tuned.contains("tools:       0 calls (0 read-class, –)"), "{tuned}");
+    let fields = said(&["mine", "fields"]);
+    assert!(fields.contains("0 of 0 answers (–) are JSON, of 0 tools"), "{fields}");
+    let examined = said(&["doctor"]);
+    assert!(examined.contains(" 0 files, 0 B"), "{examined}");
+    mcp_session(&home, "a", "Read", "x", 1);
+    let one = home.run(&["tune", "from-claude-logs", "--dry-run"]).err;
+    assert!(one.contains("tools:       1 call (1 read-class, 100.0 %)"), "{one}");
 }
 
 #[test]

@@ -92,6 +92,20 @@ fn unreadable(window: &WindowArgs, cause: &Error) -> Error {
     )
 }
 
+/// A side that is a path without logs, in words of its own: no flag named it.
+fn without_logs(window: &WindowArgs, cause: Error) -> Error {
+    let is_path = window.since.is_none() && window.until.is_none();
+    let Some(hint) = cause.hint.as_deref().filter(|_| is_path) else { return cause };
+    let looked =
+        hint.lines().filter(|line| line.starts_with("looked at ")).map(|line| line.replace(" (--input-dir)", ""));
+    let looked: Vec<String> = looked.chain([SIDES.to_owned()]).collect();
+    Error::failed(cause.message).hint(looked.join("\n"))
+}
+
+/// What can stand as a side.
+const SIDES: &str =
+    "a side is a folder of logs or a log file, a window as 30d..7d, or a table of edges or volumes (.csv)";
+
 /// Reads both, compares, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if [&args.a, &args.b].into_iter().any(|side| side == "..") {
@@ -139,7 +153,8 @@ fn read(
         Named::Logs(input, window) => (input, window),
     };
     window::of(window, context.now_ms).map_err(|cause| unreadable(window, &cause))?;
-    let mut input = logs::read(input, window, 0, &args.export, context)?;
+    let opened = logs::read(input, window, 0, &args.export, context);
+    let mut input = opened.map_err(|cause| without_logs(window, cause))?;
     input.expect_calls(&args.input)?;
     logs::tell(&input, &args.export, (0, args.kept), context)?;
     *data = Some(input.data.clone());

@@ -92,12 +92,12 @@ pub fn show(
             args.asked.output.write_json("report", fields, context)
         }
         TableFormat::Csv => looks_csv(telling, finding).write(context.out, form, context.width),
-        _ => words(telling, finding, form, context),
+        _ => words(args, telling, finding, context),
     }
 }
 
-fn words(telling: &Telling<'_>, finding: &BillFinding, form: TableFormat, context: &mut Context<'_>) -> Result<()> {
-    let told = telling.told(finding);
+fn words(args: &Args, telling: &Telling<'_>, finding: &BillFinding, context: &mut Context<'_>) -> Result<()> {
+    let (form, told) = (args.asked.output.form(), telling.told(finding));
     let (out, width) = (&mut *context.out, context.width);
     for (first, line) in [("", &told.what), ("  ", &told.holds), ("  → ", &told.advice)] {
         write!(out, "{}", paragraph(first, &form.sentence(line), width))?;
@@ -109,7 +109,10 @@ fn words(telling: &Telling<'_>, finding: &BillFinding, form: TableFormat, contex
         writeln!(out, "\nWhat it is made of\n")?;
         made_of.write(out, form, width)?;
     }
-    writeln!(out, "\nSessions with most of it (devboy session ID shows one)\n")?;
+    // In what is shared sessions are letters, which no command takes.
+    let one = telling.command(&["session", "ID"].map(str::to_owned), telling.same_logs);
+    let one = if args.is_shared() { String::new() } else { format!(" ({one} shows one)") };
+    writeln!(out, "\n{}\n", form.sentence(&format!("Sessions with most of it{one}")))?;
     sessions(telling, finding).write(out, form, width)?;
     if !finding.source.is_empty() {
         write!(out, "\n{}", paragraph("", &format!("The figures come from: {}", told.source), width))?;

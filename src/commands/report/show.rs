@@ -43,7 +43,7 @@ pub fn told(
     is_cut: bool,
     context: &Context<'_>,
 ) -> PageNaming {
-    let is_shared = args.redact || (args.asked.output.form() == TableFormat::Md && !args.asked.output.names);
+    let is_shared = args.is_shared();
     let projects = by_money(page).into_iter().map(|id| (id, Label::Project as fn(Id) -> Label));
     let drawn = page.plots.iter().flat_map(|plots| &plots.sessions).map(|trace| &trace.session);
     let listed = chosen.into_iter().flat_map(|finding| finding.largest.iter().map(|one| &one.session));
@@ -56,7 +56,7 @@ pub fn told(
     let shown = if is_shared { ShownNames::letters(labels.iter()) } else { ShownNames::real(labels.iter(), input) };
     let named = ids.into_iter().chain(own).map(|(id, label)| (id, shown.short(&label)));
     let since = is_cut.then(|| date(input.window.start));
-    let flags = |since: Option<&str>| args.same_logs(since, is_shared);
+    let flags = |since: Option<&str>| args.asked.same_logs(since, is_shared);
     let (same_logs, own_flags) = (flags(since.as_deref()), flags(None));
     let (standing, unread) = match standing::of(page, &input.data, is_shared, context) {
         Ok(standing) => (standing, None),
@@ -71,7 +71,7 @@ pub fn told(
         shown,
         same_logs,
         own_flags,
-        places: args.places(is_shared),
+        places: args.asked.places(is_shared),
         settings_file,
         standing,
         unread,

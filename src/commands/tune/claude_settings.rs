@@ -16,7 +16,8 @@ use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::logs::timeline::requests::{NO_USAGE, Timeline};
-use crate::report::numbers::{counted, date};
+use crate::report::numbers;
+use crate::report::numbers::counted;
 use crate::report::table::TableFormat;
 use crate::rules::claude::study::{AskedSettings, SettingsStudy};
 use crate::rules::proposal::proposed;
@@ -109,7 +110,7 @@ fn models<'t>(timeline: &'t Timeline, projects: Option<&BTreeSet<Id>>) -> BTreeS
 fn days(study: &LeverStudy) -> String {
     let first = study.sessions.iter().map(|seen| seen.first).min();
     let last = study.sessions.iter().map(|seen| seen.last).max();
-    first.zip(last).map_or_else(String::new, |(first, last)| format!(", {} … {}", date(first), date(last)))
+    first.zip(last).map_or_else(String::new, |(first, last)| format!(", {}", numbers::days(first, last)))
 }
 
 fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &Input) -> Result<()> {

@@ -29,7 +29,7 @@ use crate::mine::sessions;
 use crate::mine::sizes::SizesBySession;
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::stage::PlannerStage;
-use crate::report::numbers::{counted, days, percent, thousands};
+use crate::report::numbers::{counted, days, known, percent, thousands};
 use crate::report::table::TableFormat;
 use crate::rules::precedence::KeyOwners;
 use crate::rules::prefetching::Prefetching;
@@ -139,7 +139,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     };
     let found = profiles::gate(&file, &effective.settings, &mut input, found, read)?;
     let mut proposal = Proposal::new(&file, found, &Annotations::load(&input.data)?)?;
-    if !file.existed {
+    if file.is_bare() {
         proposal = proposal.titled(&file, NO_TOKENS);
     }
     context.show(|context| show(args, context, &input, &mined, &file, &proposal))?;
@@ -313,8 +313,8 @@ fn summarise(
     writeln!(err, "#   sessions:    {}", thousands(mined.overview.sessions))?;
     let calls = mined.overview.calls;
     let reads: u64 = mined.sessions.iter().map(|session| session.read_calls).sum();
-    let share = percent(reads as f64 / calls.max(1) as f64);
-    writeln!(err, "#   tools:       {} calls ({} read-class, {share})", thousands(calls), thousands(reads))?;
+    let share = known((calls > 0).then(|| reads as f64 / calls as f64), percent);
+    writeln!(err, "#   tools:       {} ({} read-class, {share})", counted(calls, "call"), thousands(reads))?;
     writeln!(err, "#   compactions: {}", thousands(mined.overview.compactions))?;
     let mut models: Vec<&ModelUse> = mined.models.iter().collect();
     models.sort_by_key(|model| (std::cmp::Reverse(model.messages), model.id.clone()));

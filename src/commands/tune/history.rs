@@ -12,7 +12,7 @@ use crate::commands::config::config_path;
 use crate::commands::tune::realised;
 use crate::frames::fingerprint::LayerTokens;
 use crate::logs::trace::Millis;
-use crate::report::numbers::{counted, date, known, percent, thousands};
+use crate::report::numbers::{counted, date, known, percent, signed, thousands};
 use crate::report::table::{Table, TableFormat};
 use crate::rules::report as findings;
 use crate::settings::claude::file::ClaudeFile;
@@ -231,9 +231,10 @@ fn command(entry: &JournalEntry) -> String {
     }
 }
 
-/// Shares as changes of cost: "-12.3 %, -15.0 to -9.1".
+/// Shares as changes of cost: "−12.3 %, −15.0 to −9.1".
 fn change_words(change: f64, lower: f64, upper: f64) -> String {
-    format!("{:+.1} %, {:+.1} to {:+.1}", 100.0 * change, 100.0 * lower, 100.0 * upper)
+    let [change, lower, upper] = [change, lower, upper].map(|share| signed(100.0 * share, 1));
+    format!("{change} %, {lower} to {upper}")
 }
 
 fn actual(row: &HistoryRow<'_>) -> String {

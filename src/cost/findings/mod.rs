@@ -159,6 +159,8 @@ pub struct Case {
     pub id: String,
     /// What happens, in plain words; `{count}` stands for how often.
     pub what: String,
+    /// The same where it holds without having been counted once; none where that cannot be.
+    pub what_uncounted: Option<String>,
     /// What to do about it.
     pub advice: Advice,
     /// The same where it holds in parts of one kind only, by kind.
@@ -191,6 +193,7 @@ impl Case {
         Self {
             id: String::new(),
             what: String::new(),
+            what_uncounted: None,
             advice: Advice::Do(String::new()),
             advice_in: BTreeMap::new(),
             spared_by: Vec::new(),

@@ -45,6 +45,7 @@ fn case(evidence: &BillEvidence<'_>, setting: &ReplayedFinding, value: &str) -> 
     Some(Case {
         id: setting.id.clone(),
         what: setting.what.replace("{value}", &shown),
+        what_uncounted: Some(setting.what_below.replace("{value}", &shown)),
         counts: larger(evidence, value),
         breaks: breaks(evidence, replay, value),
         sides: outcome.by_session.clone(),

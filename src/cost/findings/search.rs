@@ -220,9 +220,10 @@ fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, 
         Advice::Do(words) => (words.clone(), None),
         Advice::Set(lever) => (String::new(), Some(lever.clone())),
     };
+    let what = case.what_uncounted.as_ref().filter(|_| count == 0).unwrap_or(&case.what);
     Some(BillFinding {
         id: case.id.clone(),
-        what: case.what.replace("{count}", &thousands(count)),
+        what: what.replace("{count}", &thousands(count)),
         advice,
         to_set,
         update: None,

@@ -84,6 +84,8 @@ pub struct ReplayedFinding {
     pub with: Vec<String>,
     /// What happens.
     pub what: String,
+    /// The same where nothing that is counted is larger than the value.
+    pub what_below: String,
     /// The rules of `tune claude-settings` that own the levers to be set.
     pub rules: Vec<String>,
     /// The lever where it holds with some models only.

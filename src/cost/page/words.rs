@@ -249,7 +249,8 @@ impl Telling<'_> {
         };
         let made = self.made(finding);
         let advice = finding.advice.replace("{parts}", &parts).replace("{made}", &made);
-        let advice = advice.replace("{settings}", self.settings_file);
+        let flags = if self.same_logs.is_empty() { String::new() } else { format!(" {}", self.same_logs) };
+        let advice = advice.replace("{settings}", self.settings_file).replace("{logs}", &flags);
         let update = finding.update.as_ref();
         let advice = update.map_or_else(|| advice.clone(), |update| format!("{update}. Then {advice}"));
         let spared = waited.map(|time| {
@@ -275,7 +276,8 @@ impl Telling<'_> {
                     format!("{advice}, unless what is set is cheaper: {words} now; effect on these logs: {effect}")
                 }
                 Some(StandingSetting::Other(words)) => {
-                    let part = "which may save part of this already: `devboy tune claude-settings` compares them";
+                    let compares = self.command(&["tune", "claude-settings"].map(str::to_owned), self.places);
+                    let part = format!("which may save part of this already: `{compares}` compares them");
                     format!("{advice}; {words} now, {part}; effect on these logs: {effect}")
                 }
                 None => format!("{advice}; effect: {effect}"),
@@ -317,7 +319,7 @@ impl Telling<'_> {
     }
 
     /// A command about the same logs.
-    fn command(&self, arguments: &[String], logs: &str) -> String {
+    pub fn command(&self, arguments: &[String], logs: &str) -> String {
         let words = std::iter::once("devboy").chain(arguments.iter().map(String::as_str));
         words.chain((!logs.is_empty()).then_some(logs)).collect::<Vec<_>>().join(" ")
     }

@@ -267,7 +267,6 @@ impl Input {
 
     /// Takes down which files a second reading lacks.
     pub fn leave_out(&mut self, failures: Vec<Failure>) {
-        self.note(failures.iter().map(missing));
         self.listing.unreadable.extend(failures);
     }
 

@@ -145,18 +145,17 @@ fn scope(report: &ReplayReport) -> Vec<String> {
 fn proofs(report: &ReplayReport) -> Vec<String> {
     let input = &report.input;
     let mut lines = vec![format!(
-        "proofs: {} encodings of {} bodies were read back and say the same; {} did not and are not used",
-        thousands(input.proven),
-        thousands(input.bodies),
+        "proofs: {} of {} read back the same; {} did not, and none of these is used",
+        counted(input.proven, "encoding"),
+        if input.bodies == 1 { "1 body".to_owned() } else { format!("{} bodies", thousands(input.bodies)) },
         thousands(input.unproven)
     )];
     for arm in report.arms.iter().filter(|arm| arm.expanded != Expanded::default()) {
         let Expanded { same, different } = arm.expanded;
         lines.push(format!(
-            "proofs: {} hints ({}) were expanded back to the body; {} give it back, {} do not",
-            thousands(same + different),
+            "proofs: {} ({}) expanded to the same body; {} did not",
+            counted(same, "hint"),
             arm.name,
-            thousands(same),
             thousands(different)
         ));
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::base::bootstrap::Resampling;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
-use crate::base::numbers::counted;
+use crate::base::numbers::{counted, signed};
 use crate::rules::RuleThresholds;
 use crate::rules::claude::SettingsFacts;
 use crate::settings::claude::layers::SettingsLayers;
@@ -116,7 +116,7 @@ fn evidence(study: &LeverStudy, question: &Question) -> Evidence {
     let trials = question.trials(study);
     let [earlier, later] = concerned(study, &trials);
     let tried = trials.iter().filter_map(|trial| Some((study.sum(&trial.sessions, true).change()?, trial)));
-    let tried = tried.map(|(change, trial)| format!("{} {:+.1} %", plain(&trial.setting.value()), 100.0 * change));
+    let tried = tried.map(|(change, trial)| format!("{} {} %", plain(&trial.setting.value()), signed(100.0 * change, 1)));
     let listed = tried.collect::<Vec<_>>().join(", ");
     let listed = if listed.is_empty() { listed } else { format!(" ({listed})") };
     let is_own = trials.first().is_some_and(|trial| !study.without(&[trial.setting]).is_empty());
@@ -188,14 +188,15 @@ fn too_little(
 ) -> Option<String> {
     let margin = told.error.max(least_percent / 100.0);
     let percent = |share: f64| 100.0 * share;
-    let words = format!("{:+.1} % on later sessions", percent(told.change));
+    let words = format!("{} % on later sessions", signed(percent(told.change), 1));
     if told.change > margin {
         return Some(format!("loses, {words}"));
     }
     if told.upper >= -margin {
-        let (lower, upper, margin) = (percent(told.lower), percent(told.upper), percent(margin));
+        let [lower, upper] = [told.lower, told.upper].map(|end| signed(percent(end), 1));
+        let margin = percent(margin);
         return Some(format!(
-            "no effect beyond error: {words} [{lower:+.1} … {upper:+.1} %], and less than {margin:.1} % is not told from nothing"
+            "no effect beyond error: {words} [{lower} … {upper} %], and less than {margin:.1} % is not told from nothing"
         ));
     }
     let share = -100.0 * told.of_bill;

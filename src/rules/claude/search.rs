@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::base::bootstrap::Resampling;
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::report::numbers::{counted, known, thousands};
+use crate::report::numbers::{counted, known, signed, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::rules::claude::judge::{forecast, of_trial, plain};
 use crate::settings::entries::BillForecast;
@@ -109,7 +109,7 @@ fn value_words(row: &ChosenValue) -> String {
 
 /// The rows as a table: changes of the cost as simulated.
 pub fn table(rows: &[ChosenValue]) -> Table {
-    let percent = |share: Option<f64>| known(share, |share| format!("{:+.1} %", 100.0 * share));
+    let percent = |share: Option<f64>| known(share, |share| format!("{} %", signed(100.0 * share, 1)));
     let of = |row: &ChosenValue, pick: fn(&BillForecast) -> f64| percent(row.later.as_ref().map(pick));
     TableBuilder::of(rows)
         .text("setting", |row| row.setting.clone())

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use crate::base::error::Result;
-use crate::report::numbers::{counted, known, percent, signed as figure, thousands, usd};
+use crate::report::numbers::{counted, dates, known, percent, signed as figure, thousands, usd};
 use crate::report::table::{Table, TableBuilder, TableFormat};
 use crate::whatif::compaction::SUMMARY_CALL;
 use crate::whatif::report::{PolicyReport, ReportDetail};
@@ -232,7 +232,7 @@ pub fn basis(report: &PolicyReport) -> Option<String> {
             beside(accuracy.wape_read, accuracy.read_bar)
         )
     });
-    let days = report.input.days.as_ref().map(|(first, last)| format!(", {first} … {last}")).unwrap_or_default();
+    let days = report.input.days.as_ref().map(|(first, last)| format!(", {}", dates(first, last))).unwrap_or_default();
     let requests = counted(report.input.requests, "request");
     let set: Vec<String> = report.cache.iter().map(|set| format!("prompt-cache.{set}")).collect();
     let cache = if set.is_empty() { String::new() } else { format!(", both sides with {}", set.join(", ")) };
@@ -489,7 +489,10 @@ fn cost(cost: &Cost) -> String {
 }
 
 fn signed(value: f64) -> String {
-    format!("{}{}", if value < 0.0 { "−" } else { "+" }, thousands(value.abs().round() as u64))
+    match value.abs().round() as u64 {
+        0 => "0".to_owned(),
+        size => format!("{}{}", if value < 0.0 { "−" } else { "+" }, thousands(size)),
+    }
 }
 
 /// All policies side by side, cheapest first; those that claim nothing last.

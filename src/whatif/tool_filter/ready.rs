@@ -76,7 +76,8 @@ fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<
         if finished.is_named && workload.is_billed {
             let (covered, elsewhere) = (filter.coverage(&workload.timeline), &rules.coverage.elsewhere);
             summary.push(report::covered(&covered, elsewhere));
-            let title = "the always list and tools that were used of late: what turns would have missed";
+            let title =
+                "the always list and tools that were used of late: what turns of main threads would have missed";
             tables.push((title.to_owned(), coverage(&covered, elsewhere)));
             details["coverage"] = json!(covered);
             details["coverage"]["elsewhere"] = json!(elsewhere);

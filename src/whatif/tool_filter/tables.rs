@@ -107,10 +107,10 @@ pub fn regret(found: &ToolFilter, rows: usize) -> Table {
         .table()
 }
 
-/// What the list alone covers, beside what other logs came to.
+/// What the list alone covers in main threads, beside what other logs came to.
 pub fn covered(found: &ListCoverage, elsewhere: &CoverageElsewhere) -> String {
     format!(
-        "the always list alone covers {} of {} and all calls of {} of {} that used tools (public logs, the shipped list: \
+        "in main threads the always list alone covers {} of {} and all calls of {} of {} that used tools (public logs, the shipped list: \
          {:.1} % and {:.1} %)",
         share(found.calls),
         counted(found.calls.n, "call"),
