@@ -117,7 +117,7 @@ fn kind_words(seen: &Fingerprint, columns: TableColumns) -> String {
     match columns {
         TableColumns::Mean(columns) => words += &format!(", tables have {columns:.2} columns on average"),
         TableColumns::AtLeast(columns) => {
-            words += &format!(", tables that the router encoded have {columns} columns or more")
+            words += &format!(", tables that the router encoded have {columns} columns or more");
         }
         TableColumns::Unknown => {}
     }
