@@ -463,8 +463,6 @@ fn a_file_without_any_key_is_begun_like_a_new_one() {
     assert_eq!(config_of(&home), "");
     home.run(&TUNE);
     assert_eq!(config_of(&home), begun);
-    home.run(&["tune", "undo"]);
-    assert_eq!(config_of(&home), "");
     home.write(CONFIG, "# mine\n");
     home.run(&TUNE);
     let noted = config_of(&home);
