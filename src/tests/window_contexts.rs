@@ -38,7 +38,7 @@ fn home() -> Home {
 }
 
 fn rows(home: &Home, words: &[&str]) -> Vec<Value> {
-    let found = home.json(&[&["cost", "--json", "--all"], words].concat());
+    let found = home.json(&[&["cost", "--all"], words].concat());
     found["rows"].as_array().unwrap().clone()
 }
 
@@ -72,7 +72,7 @@ fn policies_do_in_a_window_what_they_do_in_the_whole() {
     let home = home();
     let lines = |policy: &[&str], more: &[&str]| {
         let file = home.path("lines.jsonl");
-        let words = [&["what-if"], policy, &["--per-request", file.to_str().unwrap(), "--json"], more].concat();
+        let words = [&["what-if"], policy, &["--per-request", file.to_str().unwrap()], more].concat();
         let report = home.json(&words);
         let text = std::fs::read_to_string(&file).unwrap();
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -101,7 +101,7 @@ fn policies_do_in_a_window_what_they_do_in_the_whole() {
 #[test]
 fn no_window_begins_cold() {
     let home = home();
-    let report = home.json(&["what-if", "prompt-cache", "--json", "--since", CUT]);
+    let report = home.json(&["what-if", "prompt-cache", "--since", CUT]);
     let policy = &report["policies"][0];
     let [billed, simulated] = ["billed", "baseline"].map(|side| policy[side]["usd"].as_f64().unwrap());
     assert!((simulated / billed - 1.0).abs() < 0.02, "{simulated} for {billed}");
@@ -117,11 +117,11 @@ fn answers_without_usage_are_those_of_the_window() {
     let records = [vec![user("p", "go").at(0)], parts.map(|part| part.at(4)).to_vec()].concat();
     home.write(".claude/projects/-home-user-lantern/bare.jsonl", log(&records));
     let told = |more: &[&str]| {
-        home.json(&[&["report", "--json", "--since", "2026-01-01"], more].concat())["spent"]["without_usage"].clone()
+        home.json(&[&["report", "--since", "2026-01-01"], more].concat())["spent"]["without_usage"].clone()
     };
     assert_eq!(told(&[]), 1);
     for lake in [&[][..], &["--no-lake"]] {
-        let late = home.json(&[&["report", "--json", "--since", CUT], lake].concat());
+        let late = home.json(&[&["report", "--since", CUT], lake].concat());
         assert_eq!(late["spent"]["without_usage"], 0, "{lake:?}");
     }
 }
