@@ -14,6 +14,7 @@ use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::page::{Page, replays};
 use crate::logs::overview::Holds;
 use crate::report::table::TableFormat;
+use crate::rules::claude;
 use crate::shell::arguments;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;

@@ -25,12 +25,7 @@ const WIDEN: &str = "widen --since, --until or --days";
 ///
 /// # Errors
 /// If no session begins with the id, or several do; the error names those that are there.
-pub fn asked_session(
-    id: Option<&str>,
-    timeline: &Timeline,
-    input: &mut Input,
-    flags: &str,
-) -> Result<Option<u32>> {
+pub fn asked_session(id: Option<&str>, timeline: &Timeline, input: &mut Input, flags: &str) -> Result<Option<u32>> {
     let ends = ends(timeline);
     let latest = || (0..timeline.sessions.len()).max_by_key(|&at| (ends[at], std::cmp::Reverse(at)));
     let Some(id) = id else { return Ok(latest().map(|at| at as u32)) };

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
-use crate::commands::tune::reach::project_id;
 use crate::cost::findings::search::BillFinding;
 use crate::cost::page::Page;
 use crate::cost::page::words::StandingSetting;
@@ -13,6 +12,7 @@ use crate::report::sharing::without_paths;
 use crate::rules::claude::held;
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::{Levers, SettingsScope};
+use crate::settings::claude::reach::project_id;
 use crate::shell::context::Context;
 
 /// By finding, of those about whose setting the user's file says something. In what is shared no place is named.

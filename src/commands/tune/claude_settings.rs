@@ -1,7 +1,7 @@
 //! `devboy tune claude-settings`: try what Claude Code could be set to on the logs, let the rules speak, write its settings as
 //! a diff.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -15,7 +15,7 @@ use crate::commands::input::QuestionArgs;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
-use crate::logs::timeline::requests::{NO_USAGE, Timeline};
+use crate::logs::timeline::requests::{NO_USAGE, Request, Timeline};
 use crate::report::numbers;
 use crate::report::numbers::counted;
 use crate::report::table::TableFormat;
@@ -33,7 +33,7 @@ use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::client::LeverStudy;
-use crate::whatif::client::thresholds::{ClientThresholds, Versions, client_words};
+use crate::whatif::client::thresholds::client_words;
 
 /// Try Claude Code's own settings on the logs, apply rules S1 to S8, write the settings that pay and print the diff.
 ///
@@ -100,9 +100,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 /// The models of some projects, or of all.
 fn models<'t>(timeline: &'t Timeline, projects: Option<&BTreeSet<Id>>) -> BTreeSet<&'t str> {
     let requests = timeline.counted().map(|(_, request)| request).filter(|request| request.context() > 0);
-    let is_asked = |request: &&Request| {
-        projects.is_none_or(|asked| asked.contains(&timeline.session_of(request).project))
-    };
+    let is_asked =
+        |request: &&Request| projects.is_none_or(|asked| asked.contains(&timeline.session_of(request).project));
     requests.filter(is_asked).map(|request| timeline.names.text(request.model)).collect()
 }
 

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::base::id::Id;
 use crate::commands::responses::Wanted;
 use crate::commands::tune::history;
 use crate::commands::tune::history::ActualSavings;

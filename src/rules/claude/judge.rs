@@ -116,7 +116,8 @@ fn evidence(study: &LeverStudy, question: &Question) -> Evidence {
     let trials = question.trials(study);
     let [earlier, later] = concerned(study, &trials);
     let tried = trials.iter().filter_map(|trial| Some((study.sum(&trial.sessions, true).change()?, trial)));
-    let tried = tried.map(|(change, trial)| format!("{} {} %", plain(&trial.setting.value()), signed(100.0 * change, 1)));
+    let tried =
+        tried.map(|(change, trial)| format!("{} {} %", plain(&trial.setting.value()), signed(100.0 * change, 1)));
     let listed = tried.collect::<Vec<_>>().join(", ");
     let listed = if listed.is_empty() { listed } else { format!(" ({listed})") };
     let is_own = trials.first().is_some_and(|trial| !study.without(&[trial.setting]).is_empty());
