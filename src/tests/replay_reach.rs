@@ -323,7 +323,7 @@ fn hints_are_expanded_in_every_report() {
         assert_eq!(arm["hints_expanded"], serde_json::json!({ "same": hints, "different": 0 }));
     }
     let out = home.run(&["replay"]).out;
-    assert!(out.contains("were expanded back to the body"), "{out}");
+    assert!(out.contains("expanded to the same body"), "{out}");
 }
 
 #[test]

@@ -649,7 +649,7 @@ fn home_with_failures() -> Home {
 #[test]
 fn contexts_below_the_window_are_not_counted_above_it() {
     let home = Home::new();
-    for number in 0..8 {
+    for number in 0..12 {
         let mut told = Told::new(&format!("near-{number}"), "/home/user/lantern", number * 43_200);
         told.ask(OPUS, 0, 20_000, 800);
         (0..6).for_each(|turn| _ = told.ask_at_length(OPUS, 20_000 + turn * 12_000, 12_000));

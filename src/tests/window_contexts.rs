@@ -10,11 +10,16 @@ use super::report_page::{OPUS, Told, place};
 
 /// 2026-01-03 00:00 UTC: every session of [`home`] has begun, and none is over.
 const CUT: &str = "2026-01-03";
-/// Seconds from the start of the made-up logs (2026-01-02 03:00 UTC) to half an hour before the cut.
-const BEFORE_CUT_S: u32 = 20 * 3_600 + 1_800;
+/// Seconds from the start of the made-up logs (2026-01-02 00:00 UTC) to half an hour before the cut.
+const BEFORE_CUT_S: u32 = 23 * 3_600 + 1_800;
 
 /// Sessions that go on over midnight: large results before it, small ones after it, a miss, another model now and then.
 fn home() -> Home {
+    home_that_misses(Some(15))
+}
+
+/// The same with a cache miss at one of the steps, or with none.
+fn home_that_misses(miss: Option<u32>) -> Home {
     let home = Home::new();
     for number in 0..3_u32 {
         let mut told = Told::new(&format!("over-{number}"), "/home/user/lantern", BEFORE_CUT_S + number * 300);
@@ -24,7 +29,7 @@ fn home() -> Home {
             let (tool, length) = if step < 8 { ("Bash", 6_000) } else { ("Read", 700 + 90 * number) };
             let text = format!("line {step} of session {number}, as it was read\n").repeat(length as usize / 40);
             told.second += 150;
-            let (read, write) = if step == 15 { (0, context + 2_000) } else { (context, 2_000) };
+            let (read, write) = if miss == Some(step) { (0, context + 2_000) } else { (context, 2_000) };
             told.call(OPUS, (read, write, 200), tool, json!(text));
             context += 2_000;
             if step % 7 == 6 {
@@ -100,7 +105,7 @@ fn policies_do_in_a_window_what_they_do_in_the_whole() {
 /// The cache is warm where a window begins in the middle of a thread.
 #[test]
 fn no_window_begins_cold() {
-    let home = home();
+    let home = home_that_misses(None);
     let report = home.json(&["what-if", "prompt-cache", "--since", CUT]);
     let policy = &report["policies"][0];
     let [billed, simulated] = ["billed", "baseline"].map(|side| policy[side]["usd"].as_f64().unwrap());

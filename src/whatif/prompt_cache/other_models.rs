@@ -146,11 +146,8 @@ pub fn hot_cache(simulator: &Simulator<'_>, rules: &HotCacheRules) -> HotCache {
             if !request.counts() {
                 continue;
             }
-            if hot {
-                found.hot.count(warm)
-            } else {
-                found.cold_but_warm.count(warm)
-            }
+            let told = if hot { &mut found.hot } else { &mut found.cold_but_warm };
+            told.count(warm);
             let billed = bill::spent(request, simulator.oracle.cache.class_unknown);
             let rates = simulator.tariff.rates(request.model, request.start, request.context());
             paid += rates.cost(&billed).units;
