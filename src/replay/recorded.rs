@@ -120,9 +120,10 @@ impl<'l> RecordedLog<'l> {
                 None if event.body.is_some() => *numbers.entry(event.body).or_insert_with(next),
                 None => next(),
             };
+            let endpoint = self.endpoint(event);
             let is_told = tells_formats(event) || event.layer == LayerId::L0;
-            let encodings = encoded.get(&(event.body, self.endpoint(event))).filter(|_| is_told);
-            tape.responses.push(self.response(event, body, encodings.copied().unwrap_or_default()));
+            let encodings = if is_told { encoded.get(&(event.body, endpoint)) } else { None };
+            tape.responses.push(self.response(event, (body, endpoint), encodings.copied().unwrap_or_default()));
         }
         (tape, rows.iter().map(|event| event.weight).collect())
     }
@@ -152,7 +153,7 @@ impl<'l> RecordedLog<'l> {
         self.number[&(event.tool, event.endpoint)]
     }
 
-    fn response(&self, event: &RecordedEvent, body: u32, encodings: (u32, u32)) -> Response {
+    fn response(&self, event: &RecordedEvent, (body, endpoint): (u32, u32), encodings: (u32, u32)) -> Response {
         let tokens = if event.handle_tokens > 0 { event.handle_tokens } else { self.handle_tokens };
         let mut path = Id::NONE;
         path.0[..4].copy_from_slice(&event.path.to_be_bytes());
@@ -169,7 +170,7 @@ impl<'l> RecordedLog<'l> {
         };
         Response {
             body,
-            endpoint: self.endpoint(event),
+            endpoint,
             session: event.session,
             chain: event.chain,
             partition: event.partition,
