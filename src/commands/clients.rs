@@ -2,28 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::base::numbers::DAY_MS;
 use crate::commands::input::QuestionArgs;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
-use crate::logs::timeline::requests::Timeline;
-use crate::logs::trace::Millis;
 use crate::report::numbers::date;
 use crate::shell::arguments::{InputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::client::thresholds::{ClientThresholds, Versions, versions};
-
-/// Those of the last weeks in a timeline, of some projects or of all.
-///
-/// # Errors
-/// If the sheet does not fit.
-pub fn of(timeline: &Timeline, projects: Option<&BTreeSet<Id>>, data: &Data, now_ms: Millis) -> Result<Versions> {
-    Ok(versions(timeline, projects, ClientThresholds::load(data)?.split.version_days, now_ms))
-}
+use crate::whatif::client::thresholds::{ClientThresholds, Versions};
 
 /// Those of all logs, where `seen` are those of `input`: other logs are looked at only if they are no part of it.
 ///
@@ -35,11 +24,12 @@ pub fn in_use(
     projects: Option<&BTreeSet<Id>>,
     context: &mut Context<'_>,
 ) -> Result<Versions> {
-    let days = ClientThresholds::load(&input.data)?.split.version_days;
+    let sheet = ClientThresholds::load(&input.data)?;
     let now_ms = context.now_ms;
     let last = seen.values().copied().filter(|last| *last <= now_ms).max();
     let start = input.window.start;
-    let has_last_weeks = start == window::ALL.start || last.is_some_and(|last| start <= last - days * DAY_MS);
+    let has_last_weeks =
+        start == window::ALL.start || last.is_some_and(|last| start <= last - sheet.split.version_days * DAY_MS);
     let is_whole = asked.input.project.is_none() && input.window.end == window::ALL.end && has_last_weeks;
     // A stream is read once.
     if is_whole || asked.input.input_dir.iter().any(|dir| dir.as_os_str() == "-") {
@@ -52,5 +42,5 @@ pub fn in_use(
     };
     let mut all = asked.read(0, Some(TimelineDetail::default()), context)?;
     let question = format!("clients in use on {} in {projects:?}", date(now_ms));
-    all.remember(&question, |all| of(&all.timeline(TimelineDetail::default())?, projects, &all.data, now_ms))
+    all.remember(&question, |all| Ok(sheet.versions(&all.timeline(TimelineDetail::default())?, projects, now_ms)))
 }

@@ -70,10 +70,9 @@ fn prune_file(file: &StoredFile, busy: bool, limits: RetentionLimits, pruned: &m
     pruned.summaries += summaries;
     if kept.iter().all(u8::is_ascii_whitespace) {
         pruned.removed += 1;
-        let is_link = file.path.is_symlink();
-        let link = is_link.then_some(&file.path);
+        let link = file.path.is_symlink().then_some(&file.path);
         let remove = |path: &PathBuf| std::fs::remove_file(path).map_err(|cause| Error::io("removing", path, &cause));
-        return link.into_iter().chain([&place]).try_for_each(remove);
+        return [&place].into_iter().chain(link).try_for_each(remove);
     }
     pruned.rewritten += 1;
     write_private(&place, kept)

@@ -63,7 +63,7 @@ pub fn of_chain<G: PartialEq>(
     group: impl Fn(u32) -> G,
     each: &mut impl FnMut(&BillShare),
 ) {
-    let counts = |request: u32| bill.timeline.requests[request as usize].counts();
+    let counts = |request: u32| bill.timeline.request(request).counts();
     let mut each = |share: &BillShare| {
         if counts(share.request) {
             each(share);

@@ -431,13 +431,24 @@ fn old_telemetry_is_pruned_line_by_line_and_the_rest_stays_byte_for_byte() {
         put("mixed", aged(0, 31) + "damaged\n" + &aged(1, 29) + &summary(89) + &summary(91) + &switched(28) + "torn");
     let old = put("old", aged(2, 40) + &aged(3, 50) + &summary(95) + &switched(45));
     let busy = put("busy", aged(4, 60));
+    // Events that share a line, behind a mark of UTF-8: all of them are too old, or the line stays.
+    let glued = |ages: [i64; 2]| format!("\u{feff}{}{}", aged(5, ages[0]).trim_end(), aged(6, ages[1]));
+    let shared = put("shared", glued([40, 41]) + &glued([40, 3]));
+    // A pipeline writes where a link leads to.
+    let behind = home.write("elsewhere/behind.jsonl", aged(7, 40) + &aged(8, 3));
+    std::fs::File::options().append(true).open(&behind).unwrap().set_modified(quiet).unwrap();
+    let link = home.path(".devboy/telemetry/link.jsonl");
+    std::os::unix::fs::symlink(&behind, &link).unwrap();
     std::fs::File::options().append(true).open(&busy).unwrap().set_modified(std::time::SystemTime::now()).unwrap();
     let outcome = home.run(&["ingest", "--prune", "--allow-empty"]);
     assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
     let kept = "damaged\n".to_owned() + &aged(1, 29) + &summary(89) + &switched(28) + "torn";
     assert_eq!(std::fs::read_to_string(mixed).unwrap(), kept);
+    assert_eq!(std::fs::read_to_string(shared).unwrap(), glued([40, 3]));
     assert!(!old.exists() && busy.exists());
-    assert!(outcome.err.contains("# pruned: 4 events older than 30 days, 2 summaries older than 90 days"));
+    assert!(link.is_symlink());
+    assert_eq!(std::fs::read_to_string(behind).unwrap(), aged(8, 3));
+    assert!(outcome.err.contains("# pruned: 7 events older than 30 days, 2 summaries older than 90 days"));
     assert!(outcome.err.contains("left 1 file written to within 24 hours"), "{}", outcome.err);
 }
 

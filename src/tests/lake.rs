@@ -138,6 +138,19 @@ fn a_moved_log_counts_once() {
     assert_eq!(facts(&before), facts(&after));
 }
 
+/// Whatever folder was asked about in between.
+#[test]
+fn a_project_that_was_renamed_counts_once_though_it_was_asked_about_by_itself() {
+    let home = home_with(6);
+    let before = home.json(&["ingest"]);
+    let (old, new) = (home.logs().join("-home-u-secretproject"), home.logs().join("-home-u-renamed"));
+    home.json(&["cost", "--input-dir", old.to_str().unwrap(), "--allow-empty"]);
+    std::fs::rename(old, new).unwrap();
+    let after = home.json(&["ingest"]);
+    assert_eq!(after["inputs"]["kept_after_deletion"], 0);
+    assert_eq!(facts(&before), facts(&after));
+}
+
 #[test]
 fn another_root_does_not_see_the_rows_of_this_one() {
     let home = home_with(6);

@@ -33,7 +33,7 @@ use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::client::LeverStudy;
-use crate::whatif::client::thresholds::client_words;
+use crate::whatif::client::thresholds::{ClientThresholds, client_words};
 
 /// Try Claude Code's own settings on the logs, apply rules S1 to S8, write the settings that pay and print the diff.
 ///
@@ -86,7 +86,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let reach = reach::of_scope(scope, &places);
     let projects = reach::projects(reach, &timeline, &input);
-    let clients = clients::of(&timeline, projects.as_ref(), &input.data, context.now_ms)?;
+    let clients = ClientThresholds::load(&input.data)?.versions(&timeline, projects.as_ref(), context.now_ms);
     let clients = clients::in_use(&args.asked, (&input, clients), projects.as_ref(), context)?;
     let layers = layers.about(models(&timeline, projects.as_ref()));
     let earlier = (reach, &journal_of_all(&config)?);

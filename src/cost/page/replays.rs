@@ -15,7 +15,7 @@ use crate::logs::trace::Millis;
 use crate::logs::window::ALL;
 use crate::settings::claude::levers::Levers;
 use crate::whatif::chosen::{PolicyConfigs, Stack, StackRow};
-use crate::whatif::client::thresholds::{ClientThresholds, versions};
+use crate::whatif::client::thresholds::ClientThresholds;
 use crate::whatif::client::{LeverStudy, LeverValue, study};
 use crate::whatif::shipped::ShippedWorkload;
 use crate::whatif::sim::params::Assigned;
@@ -58,8 +58,7 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
     input.pool.install(|| {
         let (simulation, workload) = (shipped.simulation(), &shipped.workload);
         let mut study = study(&simulation.simulator, workload, &input.data, None, &[])?;
-        let days = ClientThresholds::load(&input.data)?.split.version_days;
-        study.versions = versions(&workload.timeline, None, days, now_ms);
+        study.versions = ClientThresholds::load(&input.data)?.versions(&workload.timeline, None, now_ms);
         let paying = paying(&study, &workload.cells.resampling, &input.data)?;
         let is_told = is_told(&paying);
         // A curve has every value.

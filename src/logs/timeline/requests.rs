@@ -595,7 +595,7 @@ impl Timeline {
 
     /// What answers to requests that count took up.
     pub fn counted_references(&self) -> impl Iterator<Item = &Reference> {
-        self.references.iter().filter(|reference| self.requests[reference.request as usize].counts())
+        self.references.iter().filter(|reference| self.request(reference.request).counts())
     }
 
     /// The blocks that the contexts of a chain are made of; none for a fork, which begins with blocks of another chain.

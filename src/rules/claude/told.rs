@@ -67,9 +67,27 @@ struct Sessions {
     sessions_min: u64,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UnusedServers {
+    sessions_min: u64,
+    tool_search: ToolSearch,
+}
+
+/// What keeps the client from searching for tools by itself.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolSearch {
+    /// The variable with the address of the API, and the host that it has without one.
+    address: String,
+    own_host: String,
+    /// A variable that switches it off.
+    off_by: String,
+}
+
 fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
-    let thresholds: Sessions = sheet.thresholds()?;
-    let mut findings: Vec<Finding> = tool_search(facts)?.into_iter().collect();
+    let thresholds: UnusedServers = sheet.thresholds()?;
+    let mut findings: Vec<Finding> = tool_search(facts, &thresholds.tool_search)?.into_iter().collect();
     let sessions = facts.study.sessions.len() as u64;
     let finding = |subject: &str, verdict| Finding::new(S5.id, subject, verdict, Evidence::default());
     let Some(servers) = &facts.uses.servers else {
@@ -109,7 +127,7 @@ fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
 }
 
 /// Whether the definitions of all MCP tools are sent at once because somebody said so.
-fn tool_search(facts: &SettingsFacts<'_>) -> Result<Option<Finding>> {
+fn tool_search(facts: &SettingsFacts<'_>, needs: &ToolSearch) -> Result<Option<Finding>> {
     let lever = "ENABLE_TOOL_SEARCH";
     let Some(key) = key_of(facts, lever) else { return Ok(None) };
     if resolved(facts, lever)?.is_none_or(|value| value != "false") {
@@ -117,7 +135,7 @@ fn tool_search(facts: &SettingsFacts<'_>) -> Result<Option<Finding>> {
     }
     let calls: u64 = facts.uses.server_calls.values().sum();
     let evidence = Evidence::of(format!("{calls} calls of MCP tools"), calls);
-    if let Some(variable) = without_search(facts)? {
+    if let Some(variable) = without_search(facts, needs)? {
         let reason = format!("without `{key}` the definitions of MCP tools would not wait either: {variable} is set");
         return Ok(Some(Finding::new(S5.id, "tool search", Verdict::Skip(reason), evidence)));
     }
@@ -129,19 +147,15 @@ fn tool_search(facts: &SettingsFacts<'_>) -> Result<Option<Finding>> {
     Ok(Some(hint(facts, S5.id, "tool search", lever, words(), evidence)))
 }
 
-/// Where Anthropic's own API is: behind another address the client does not search for tools by itself.
-const OWN_API: &str = "api.anthropic.com";
-
 /// The variable because of which the client would not search for tools by itself; none if nothing keeps it from that.
-fn without_search(facts: &SettingsFacts<'_>) -> Result<Option<&'static str>> {
-    let (address, betas) = ("ANTHROPIC_BASE_URL", "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS");
+fn without_search<'n>(facts: &SettingsFacts<'_>, needs: &'n ToolSearch) -> Result<Option<&'n str>> {
     let host = |url: &str| {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         rest.split(['/', ':', '?']).next().unwrap_or_default().to_ascii_lowercase()
     };
-    let is_elsewhere = facts.layers.variable(address)?.is_some_and(|url| host(&url) != OWN_API);
-    let is_off = facts.layers.variable(betas)?.is_some_and(|value| value != "0" && value != "false");
-    Ok(if is_elsewhere { Some(address) } else { is_off.then_some(betas) })
+    let is_elsewhere = facts.layers.variable(&needs.address)?.is_some_and(|url| host(&url) != needs.own_host);
+    let is_off = facts.layers.variable(&needs.off_by)?.is_some_and(|value| value != "0" && value != "false");
+    Ok(if is_elsewhere { Some(needs.address.as_str()) } else { is_off.then_some(needs.off_by.as_str()) })
 }
 
 /// The list of skills where none is used.

@@ -142,19 +142,22 @@ fn unknowing<'v>(lever: &Lever, versions: &'v Versions) -> Option<(&'v str, Mill
     unknowing.max_by_key(|(_, last)| **last).map(|(version, last)| (version.as_str(), *last))
 }
 
-/// Client versions of the last days of some projects, or of all. What is later than now has a wrong clock: it is no last request.
-pub fn versions(timeline: &Timeline, projects: Option<&BTreeSet<Id>>, days: i64, now: Millis) -> Versions {
-    let of = |chain: u32| timeline.sessions[timeline.session_of_chain(chain) as usize].project;
-    let is_asked = |chain: u32| projects.is_none_or(|asked| asked.contains(&of(chain)));
-    let requests = || {
-        let has_time = |request: &&Request| request.end != NO_TIME && request.context() > 0;
-        timeline.counted().map(|(_, request)| request).filter(has_time).filter(|request| is_asked(request.chain))
-    };
-    let last = requests().map(|request| request.end).filter(|end| *end <= now).max().unwrap_or_default();
-    let mut versions = Versions::new();
-    for request in requests().filter(|request| request.end > last - days * DAY_MS) {
-        let seen = versions.entry(timeline.names.text(request.version).to_owned()).or_default();
-        *seen = request.end.max(*seen);
+impl ClientThresholds {
+    /// Client versions of the last days of some projects, or of all. What is later than now has a wrong clock: it is no last
+    /// request.
+    pub fn versions(&self, timeline: &Timeline, projects: Option<&BTreeSet<Id>>, now: Millis) -> Versions {
+        let of = |chain: u32| timeline.sessions[timeline.session_of_chain(chain) as usize].project;
+        let is_asked = |chain: u32| projects.is_none_or(|asked| asked.contains(&of(chain)));
+        let requests = || {
+            let has_time = |request: &&Request| request.end != NO_TIME && request.context() > 0;
+            timeline.counted().map(|(_, request)| request).filter(has_time).filter(|request| is_asked(request.chain))
+        };
+        let last = requests().map(|request| request.end).filter(|end| *end <= now).max().unwrap_or_default();
+        let mut versions = Versions::new();
+        for request in requests().filter(|request| request.end > last - self.split.version_days * DAY_MS) {
+            let seen = versions.entry(timeline.names.text(request.version).to_owned()).or_default();
+            *seen = request.end.max(*seen);
+        }
+        versions
     }
-    versions
 }

@@ -14,7 +14,7 @@ use crate::logs::trace::{Millis, Place};
 use crate::whatif::chosen::{Policy, PolicyConfigs};
 use crate::whatif::client::capped::{Capped, Limit, ResultLimit};
 use crate::whatif::client::lookups::{LookUp, carried, lookups};
-use crate::whatif::client::thresholds::{ClientThresholds, versions};
+use crate::whatif::client::thresholds::ClientThresholds;
 use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
 use crate::whatif::compaction::params::{Align, Params as CompactionParams};
 use crate::whatif::compaction::{Compaction, CompactionThresholds};
@@ -168,7 +168,7 @@ impl<'b> LeverTrials<'b> {
             // each only what it comes to is kept.
             trials: settings.par_iter().with_max_len(1).map(|&setting| self.trial(setting)).collect(),
             standing: self.standing.clone(),
-            versions: versions(&self.workload.timeline, self.projects, self.sheet.split.version_days, Millis::MAX),
+            versions: self.sheet.versions(&self.workload.timeline, self.projects, Millis::MAX),
             own: BTreeMap::new(),
             least_percent: self.workload.winner_percent_min,
         }

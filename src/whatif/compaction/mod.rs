@@ -175,7 +175,7 @@ impl Compaction {
 
     /// Writes an attempt down, if it was made for a request that counts.
     fn note(&self, moment: &RequestMoment<'_>, attempt: CompactionAttempt) {
-        if moment.timeline.requests[moment.request as usize].counts() {
+        if moment.timeline.request(moment.request).counts() {
             self.journal.push(attempt);
         }
     }

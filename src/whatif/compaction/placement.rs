@@ -66,7 +66,7 @@ impl PlacementCounts {
             let version = timeline.names.text(timeline.request(request).version);
             tokens >= params.trigger_tokens(sheet, version)
         };
-        let counted = || segment.requests.clone().filter(|&at| timeline.requests[at as usize].counts());
+        let counted = || segment.requests.clone().filter(|&at| timeline.request(at).counts());
         self.requests += counted().count() as u64;
         let sent = segment.requests.clone().find(|&at| fires(at, timeline.requests[at as usize].context()));
         let end = segment.requests.end;
@@ -79,7 +79,7 @@ impl PlacementCounts {
             self.placed += u64::from(placed(boundary.pre_tokens.unwrap_or(estimate)));
             self.placed_by_estimate += u64::from(placed(estimate));
         }
-        let is_sent = sent.is_some_and(|at| timeline.requests[at as usize].counts());
+        let is_sent = sent.is_some_and(|at| timeline.request(at).counts());
         self.false_firings += u64::from(is_sent && !(boundary.is_some() && is_beside(sent)));
     }
 }

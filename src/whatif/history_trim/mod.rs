@@ -225,7 +225,7 @@ impl Stage for HistoryTrim {
             true => plan.clone(),
             false => self.rule.plan_as(!plan.is_continuation, messages, view.prefix.tokens, |_| None),
         };
-        if timeline.requests[moment.request as usize].counts() {
+        if timeline.request(moment.request).counts() {
             let mut outcome = self.outcome.borrow_mut();
             outcome.count(messages, &plan, &sent);
             outcome.logged += logged_context;

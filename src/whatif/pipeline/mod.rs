@@ -181,7 +181,7 @@ impl Stage for Pipeline {
             if let (Points::At(call), true) = (sent.points, is_shortened) {
                 output.hints.push(Hint { block, target: timeline.calls[call as usize].answered });
             }
-            if is_new && timeline.requests[moment.request as usize].counts() {
+            if is_new && timeline.request(moment.request).counts() {
                 let (is_hint, is_held) = (is_shortened && sent.points != Points::Nowhere, fate == ResultEnd::Held);
                 self.journal.push(FirstShown { block, tokens: item.tokens, saved, is_hint, is_held });
             }

@@ -154,8 +154,7 @@ pub fn for_pairs(simulator: &Simulator<'_>, mut each: impl FnMut(u32, u32)) {
     for chain in &simulator.timeline.chains {
         let mut before = None;
         for index in chain.requests.clone().filter(|&at| simulator.timeline.requests[at as usize].context() > 0) {
-            if let Some(before) = before.replace(index).filter(|_| simulator.timeline.requests[index as usize].counts())
-            {
+            if let Some(before) = before.replace(index).filter(|_| simulator.timeline.request(index).counts()) {
                 each(before, index);
             }
         }

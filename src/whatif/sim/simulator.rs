@@ -576,7 +576,7 @@ impl Driver<'_, '_> {
     fn keep_alive(&mut self, index: u32, until: Option<Millis>) {
         let Some(last) = self.last else { return };
         let kept = self.cache.keep_alive(until);
-        if kept.reads == 0 || !self.simulator.timeline.requests[index as usize].counts() {
+        if kept.reads == 0 || !self.simulator.timeline.request(index).counts() {
             return;
         }
         let before = self.simulator.timeline.request(last.request);

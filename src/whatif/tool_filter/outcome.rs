@@ -66,7 +66,7 @@ impl<'a> FilterSums<'a> {
             }
             for (request, step) in turn.clone().zip(plan.steps_of(turn)) {
                 let changed = head_before.replace(step.head.clone()).is_some_and(|before| before != step.head_before);
-                if self.timeline.requests[request as usize].counts() {
+                if self.timeline.request(request).counts() {
                     self.request(request, step, definitions.as_ref());
                     self.found.set_changes += u64::from(changed) + u64::from(step.head != step.head_before);
                 }

@@ -35,7 +35,7 @@ pub fn turns(timeline: &Timeline, chain: u32) -> Vec<Range<u32>> {
 
 /// The part of a turn that counts: from its first request that does; none if none does.
 pub fn counted_part(timeline: &Timeline, turn: &Range<u32>) -> Option<Range<u32>> {
-    let start = turn.clone().find(|&request| timeline.requests[request as usize].counts())?;
+    let start = turn.clone().find(|&request| timeline.request(request).counts())?;
     Some(start..turn.end)
 }
 

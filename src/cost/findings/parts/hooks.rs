@@ -19,7 +19,7 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
         let names = vec![timeline.names.text(addition.name).to_owned()];
         let item = items.entry(addition.name).or_insert_with(|| carried.item(names));
         came.push((item.item, addition.request, f64::from(addition.chars) / per_token));
-        if timeline.requests[addition.request as usize].counts() {
+        if timeline.request(addition.request).counts() {
             *item.counts.entry(evidence.key(addition.request)).or_default() += 1;
         }
     }
@@ -37,7 +37,7 @@ fn waits(evidence: &BillEvidence<'_>) -> Option<Waits> {
     let session =
         |addition: &Addition| timeline.chains[timeline.requests[addition.request as usize].chain as usize].session;
     let ran = timeline.added.iter().filter(|addition| addition.what == Added::Hook && addition.millis > 0);
-    for addition in ran.filter(|addition| timeline.requests[addition.request as usize].counts()) {
+    for addition in ran.filter(|addition| timeline.request(addition.request).counts()) {
         let millis = u64::from(addition.millis);
         if addition.run.is_some() {
             let slowest = runs.entry((session(addition), addition.name, addition.run)).or_default();

@@ -20,7 +20,7 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
         }
         let name = source(timeline, block);
         let item = items.entry(name.clone()).or_insert_with(|| carried.item(vec![name]));
-        if timeline.requests[request as usize].counts() {
+        if timeline.request(request).counts() {
             *item.counts.entry(evidence.key(request)).or_default() += count;
         }
         carried.block(item.item, index, share(evidence, block));

@@ -41,7 +41,7 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
         came.push((item.item, addition.request, f64::from(addition.chars) / per_token));
         // A server that comes with its instructions and its tools came once.
         let chain = timeline.requests[addition.request as usize].chain;
-        let counts = timeline.requests[addition.request as usize].counts();
+        let counts = timeline.request(addition.request).counts();
         if counts && told.insert((chain, addition.name, addition.request)) {
             *item.counts.entry(evidence.key(addition.request)).or_default() += 1;
         }

@@ -205,7 +205,7 @@ impl<'a> BreakWatch<'a> {
             return (simulator.baseline(), Vec::new());
         }
         let run = simulator.run(simulator.chains(), &mut stages, Some(&mut self));
-        self.breaks.retain(|lost| simulator.timeline.requests[lost.request as usize].counts());
+        self.breaks.retain(|lost| simulator.timeline.request(lost.request).counts());
         (run, self.breaks)
     }
 
