@@ -77,9 +77,13 @@ pub fn signed(value: f64, decimals: usize) -> String {
     format!("{sign}{text}")
 }
 
-/// A count with its noun: "1 file", "2 files".
+/// A count with its noun: "1 file", "2 files", "2 searches".
 pub fn counted(count: u64, noun: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
+    let ending = match count {
+        1 => "",
+        _ if noun.ends_with("ch") => "es",
+        _ => "s",
+    };
     format!("{} {noun}{ending}", thousands(count))
 }
 

@@ -18,7 +18,7 @@ use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Rows of a table that nobody asked to be longer.
-const TOP: usize = 10;
+const TOP: u32 = 10;
 
 /// Print what was spent, and on what: each request's bill shared out over the blocks of its context.
 ///
@@ -31,8 +31,8 @@ pub struct Args {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "tool", value_name = "KEY,…")]
     by: Vec<CostKey>,
     /// So many rows of a table, the most expensive first; the others are summed up in one. CSV and JSON have all rows.
-    #[arg(long, value_name = "N", value_parser = arguments::rows)]
-    top: Option<u32>,
+    #[arg(long, value_name = "N", default_value_t = TOP, value_parser = arguments::rows)]
+    top: u32,
     /// All rows.
     #[arg(long, conflicts_with = "top")]
     all: bool,
@@ -54,12 +54,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let projects =
         || found.rows.iter().flat_map(|row| &row.labels).filter_map(|label| Some(&sessions.get(label)?.project));
     let labels = || found.rows.iter().flat_map(|row| &row.labels).chain(projects());
-    let is_redacted = args.redact || (form == TableFormat::Md && !args.asked.output.names);
-    let names = if is_redacted { ShownNames::letters(labels()) } else { ShownNames::real(labels(), input) };
+    let is_redacted = args.redact || args.asked.output.is_shared();
+    let names = ShownNames::of(labels(), is_redacted, input);
     let (short, full) = (|label: &Label| names.short(label), |label: &Label| names.full(label));
     input.tell(&args.asked.output, context)?;
-    let top = args.top.map_or(TOP, |top| top as usize);
-    let top = if args.all { found.rows.len() } else { top };
+    let top = if args.all { found.rows.len() } else { args.top as usize };
     match form {
         TableFormat::Json => {
             let mut fields = input.fields(json!({

@@ -21,7 +21,8 @@ pub struct Args {
 /// Reads, decodes, writes.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let format = format_named(&args.format)?;
-    let text = read_body(context)?;
+    let example = format!("devboy encode --as {0} < response.json | devboy decode --as {0}", format.id);
+    let text = read_body(&example, context)?;
     let meaning = (format.decode)(&text).ok_or_else(|| {
         Error::failed(format!("the text on standard input is no {}", format.id))
             .hint(format!("`devboy encode --as {}` writes one", format.id))

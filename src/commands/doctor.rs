@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::base::damage::Reason;
+use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::numbers::DAY_MS;
 use crate::base::unpack::Packing;
@@ -23,7 +24,7 @@ use crate::report::numbers::{bytes, counted, date, days, thousands};
 use crate::report::table::{Table, TableFormat};
 use crate::report::{envelope, sharing};
 use crate::settings::claude::file::ClaudeFile;
-use crate::settings::claude::levers::SettingsScope;
+use crate::settings::claude::levers::{Levers, SettingsScope};
 use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
@@ -129,7 +130,7 @@ impl Examined {
     /// One table, malformed lines in it.
     fn write_table(self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
         let form = output.form();
-        let is_shared = form == TableFormat::Md && !output.names;
+        let is_shared = output.is_shared();
         let place = |first: &str| if is_shared { sharing::hidden_place(first) } else { first.to_owned() };
         let odd = self.damage.iter().map(|(reason, row)| {
             let (count, files) = (thousands(row.count), counted(row.files, "file"));
@@ -251,7 +252,8 @@ fn found(input: &Input, overview: &Overview, is_reproducible: bool) -> Vec<Exami
         lines.push(line("sidecars", format!("{count} without session records, left out")));
     }
     if input.kept() > 0 {
-        lines.push(line("kept", format!("{} deleted from disk, rows kept in the lake", counted(input.kept(), "file"))));
+        let (kept, why) = (counted(input.kept(), "file"), input.kept_words());
+        lines.push(line("kept", format!("{kept} {why}, rows kept in the lake")));
     }
     let told = format!(
         "{}; subagents with calls: {} in files of their own, {} inline, {} only in progress records",
@@ -283,11 +285,8 @@ fn reach(args: &Args, context: &Context<'_>, words: &Vocabulary, overview: &Over
     let start = window.map_or(i64::MIN, |window| window.start);
     let wanted = if start == i64::MIN { context.now_ms - words.window_days * DAY_MS } else { start };
     let (keeps, origin) =
-        cleanup_days(context).map_or((words.retention_days, "its default"), |kept| (kept, "its settings"));
+        cleanup_days(args, context).map_or((words.retention_days, "its default"), |kept| (kept, "its settings"));
     let told = format!("records of {}; Claude Code keeps logs {keeps} days ({origin})", days(first, last));
-    if keeps == 0 {
-        return line("warn", format!("{told}: cleanupPeriodDays 0 deletes everything"));
-    }
     // Logs that are younger than what is kept begin where Claude Code was first used: nothing is gone.
     let is_cut = context.now_ms - first >= keeps.saturating_sub(words.retention_slack_days).saturating_mul(DAY_MS);
     if first > wanted && (is_cut || start != i64::MIN) {
@@ -297,13 +296,12 @@ fn reach(args: &Args, context: &Context<'_>, words: &Vocabulary, overview: &Over
     line("ok", told)
 }
 
-/// `cleanupPeriodDays` of Claude Code's own settings, where it is set.
-fn cleanup_days(context: &Context<'_>) -> Option<i64> {
+/// `cleanupPeriodDays` of Claude Code's own settings, where it is set to something that the client takes.
+fn cleanup_days(args: &Args, context: &Context<'_>) -> Option<i64> {
+    let levers = Levers::load(&Data::new(args.input.rules_dir.as_deref()).ok()?).ok()?;
+    let lever = levers.named("cleanupPeriodDays")?;
     let roots = discover::roots(&[], &context.env.places);
     let settings = roots.iter().filter_map(|root| Some(root.path.parent()?.join("settings.json")));
-    let days = |path: PathBuf| {
-        let settings: Value = serde_json::from_slice(&crate::base::files::read(&path).ok()?).ok()?;
-        settings.get("cleanupPeriodDays")?.as_i64()
-    };
+    let days = |path: PathBuf| lever.taken(&ClaudeFile::load(&path).ok()?.get(&lever.key(None)?).ok()??)?.as_i64();
     settings.filter_map(days).next()
 }

@@ -50,7 +50,7 @@ pub struct Args {
     /// The command that it ran.
     #[arg(long, value_name = "TEXT")]
     command: Option<String>,
-    /// Cut the body to this many tokens and print what fits; --fetch-rest says how to get the rest.
+    /// Cut the body to this many tokens and print what fits; needs --fetch-rest, which says how to get the rest.
     #[arg(long, value_name = "TOKENS", requires = "fetch_rest", conflicts_with = "print")]
     budget: Option<u64>,
     /// The call that fetches what was left out, named in hints: `get_issues(page=2)`.
@@ -67,7 +67,7 @@ pub struct Args {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let data = Data::new(args.rules_dir.as_deref())?;
     let rules = data.read("formats.toml", FormatRules::parse)?;
-    let text = read_body(context)?;
+    let text = read_body("devboy encode < response.json", context)?;
     let vocabulary = if args.tokenizer == "cl100k_base" { Bpe::Cl100kBase } else { Bpe::O200kBase };
     let mut counter = Counter::new(vocabulary);
     let params = Params { recursion_depth: args.recursion_depth.into(), ..rules.params() };
@@ -177,15 +177,15 @@ fn encoded(format: &encode::Format, subject: &Subject<'_>, params: Params) -> Re
     }
 }
 
-/// The text on standard input.
+/// The text on standard input; `example` is a command that has one.
 ///
 /// # Errors
 /// If there is none, or it is not UTF-8.
-pub fn read_body(context: &mut Context<'_>) -> Result<String> {
+pub fn read_body(example: &str, context: &mut Context<'_>) -> Result<String> {
     let mut bytes = Vec::new();
     context.input.read_to_end(&mut bytes).map_err(|cause| Error::failed(format!("reading standard input: {cause}")))?;
     if bytes.is_empty() {
-        return Err(Error::failed("no body on standard input").hint("for example: devboy encode < response.json"));
+        return Err(Error::failed("no body on standard input").hint(format!("for example: {example}")));
     }
     String::from_utf8(bytes).map_err(|cause| {
         let at = cause.utf8_error().valid_up_to();

@@ -73,7 +73,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut summary = summary(&input, &said);
     if args.output.form() != TableFormat::Table {
         // One table for a machine to read.
-        let is_shared = args.output.form() == TableFormat::Md && !args.output.names;
+        let is_shared = args.output.is_shared();
         for (reason, row) in &damage {
             let first = if is_shared { sharing::hidden_place(&row.first) } else { row.first.clone() };
             summary.row([format!("malformed lines: {}", reason.into_str()), thousands(row.count), first]);

@@ -165,7 +165,7 @@ fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Conte
         }
         form => {
             if form == TableFormat::Md {
-                writeln!(context.out, "## devboy replay --planner\n")?;
+                writeln!(context.out, "## devboy planner\n")?;
             }
             report::write(context.out, planned, form, context.width)
         }

@@ -13,7 +13,6 @@ use crate::commands::input::QuestionArgs;
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::page::{Page, replays};
 use crate::logs::overview::Holds;
-use crate::report::table::TableFormat;
 use crate::rules::claude;
 use crate::shell::arguments;
 use crate::shell::arguments::Exit;
@@ -93,7 +92,6 @@ impl Args {
 
     /// Whether the page is made to be shared: without names.
     fn is_shared(&self) -> bool {
-        let output = &self.asked.output;
-        self.redact || output.form() == TableFormat::Md && !output.names
+        self.redact || self.asked.output.is_shared()
     }
 }

@@ -20,7 +20,7 @@ use crate::shell::context::Context;
 use crate::whatif::sim::simulator::Simulator;
 
 /// Rows of each table that nobody asked to be longer.
-const TOP: usize = 10;
+const TOP: u32 = 10;
 /// Print one session in time: its context, compactions, cache misses, and what was most expensive.
 #[derive(clap::Args, Debug)]
 pub struct Args {
@@ -28,8 +28,8 @@ pub struct Args {
     #[arg(value_name = "ID")]
     id: Option<String>,
     /// So many rows of each table. CSV has all requests.
-    #[arg(long, value_name = "N", value_parser = arguments::rows)]
-    top: Option<u32>,
+    #[arg(long, value_name = "N", default_value_t = TOP, value_parser = arguments::rows)]
+    top: u32,
     /// All rows.
     #[arg(long, conflicts_with = "top")]
     all: bool,
@@ -58,10 +58,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let head = [Label::Session(about.id), Label::Project(about.project)];
     let labels = || head.iter().chain(found.carried.iter().map(|row| &row.label));
     let form = args.asked.output.form();
-    let is_redacted = args.redact || (form == TableFormat::Md && !args.asked.output.names);
-    let names = if is_redacted { ShownNames::letters(labels()) } else { ShownNames::real(labels(), &logs.input) };
+    let is_redacted = args.redact || args.asked.output.is_shared();
+    let names = ShownNames::of(labels(), is_redacted, &logs.input);
     logs.input.tell(&args.asked.output, context)?;
-    let top = if args.all { usize::MAX } else { args.top.map_or(TOP, |top| top as usize) };
+    let top = if args.all { usize::MAX } else { args.top as usize };
     let name = |label: &Label| names.full(label);
     match form {
         TableFormat::Csv => table::table(&tables::listing(&found)).write(context.out, TableFormat::Csv, None)?,

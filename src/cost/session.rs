@@ -12,7 +12,7 @@ use crate::cost::groups::{CostKey, Label, Things};
 use crate::cost::shares;
 use crate::cost::shares::{BillShare, Thing};
 use crate::logs::timeline::requests::{BlockKind, Marks, Request, Timeline};
-use crate::logs::trace::{Millis, Place};
+use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::causes::Loss;
 use crate::whatif::prompt_cache::outcome::Cause;
@@ -68,6 +68,8 @@ pub struct CarriedThing {
 pub struct SessionCost {
     /// Requests of all its threads, the main one first.
     pub moments: Vec<SessionRequest>,
+    /// When its first request was sent and its last one was answered; none without times.
+    pub span: Option<(Millis, Millis)>,
     /// What its contexts were made of, the most expensive to carry first.
     pub carried: Vec<CarriedThing>,
     /// Its bill.
@@ -106,7 +108,10 @@ pub fn of(bill: &Bill<'_>, simulator: &Simulator<'_>, session: u32) -> SessionCo
     let subagents = chains.iter().filter(is_agent).count() as u64;
     let compactions = timeline.boundaries.iter().filter(|boundary| chains.binary_search(&boundary.chain).is_ok());
     let compactions = compactions.count() as u64;
-    SessionCost { moments, carried: carried(bill, things), total, again, subagents, compactions }
+    let requests = chains.iter().flat_map(|&chain| timeline.requests_of(chain)).filter(|request| request.counts());
+    let spans = requests.filter(|request| request.start != NO_TIME).map(|request| (request.start, request.end));
+    let span = spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+    SessionCost { moments, span, carried: carried(bill, things), total, again, subagents, compactions }
 }
 
 fn of_chain<'b>(

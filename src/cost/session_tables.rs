@@ -89,11 +89,7 @@ fn occasion(moment: &SessionRequest) -> String {
 
 /// The session in one sentence.
 pub fn headline(found: &SessionCost) -> String {
-    let times = || found.moments.iter().map(|moment| moment.ts).filter(|ts| *ts != NO_TIME);
-    let span = times()
-        .min()
-        .zip(times().max())
-        .map(|(first, last)| format!("from {}, {}", time(first), duration(last - first)));
+    let span = found.span.map(|(first, last)| format!("from {}, {}", time(first), duration(last - first)));
     let misses = found.moments.iter().filter(|moment| moment.miss.is_some()).count() as u64;
     let lost: Cost = found.moments.iter().map(|moment| moment.miss_cost).sum();
     let mut parts: Vec<String> = span.into_iter().collect();

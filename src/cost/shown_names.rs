@@ -21,6 +21,11 @@ pub struct ShownNames {
 }
 
 impl ShownNames {
+    /// Names for these labels: letters in what is shared.
+    pub fn of<'l>(labels: impl Iterator<Item = &'l Label>, is_shared: bool, input: &Input) -> Self {
+        if is_shared { Self::letters(labels) } else { Self::real(labels, input) }
+    }
+
     /// Names for these labels, as the logs have them.
     pub fn real<'l>(labels: impl Iterator<Item = &'l Label>, input: &Input) -> Self {
         let labels: BTreeSet<&Label> = labels.collect();
@@ -50,7 +55,7 @@ impl ShownNames {
     }
 
     /// Letters for these labels, in their order: who is shown the page learns nobody's name.
-    pub fn letters<'l>(labels: impl Iterator<Item = &'l Label>) -> Self {
+    fn letters<'l>(labels: impl Iterator<Item = &'l Label>) -> Self {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         let mut names: BTreeMap<Label, String> = BTreeMap::new();
         let mut servers: BTreeMap<String, String> = BTreeMap::new();

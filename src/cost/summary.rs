@@ -124,13 +124,13 @@ impl Summary {
             part(&self.not_in_the_log),
         ));
         if self.failed_calls > 0 {
-            lines.push(format!(
-                "{} that failed or were refused {}; {} made once more right after {}.",
-                counted(self.failed_calls, "call"),
-                part(&self.failed),
-                counted(self.made_again_calls, "call"),
-                part(&self.made_again),
-            ));
+            let failed = match self.failed_calls {
+                1 => "1 call failed or was refused".to_owned(),
+                calls => format!("{} calls failed or were refused", thousands(calls)),
+            };
+            let again = counted(self.made_again_calls, "call");
+            let (of_failed, of_again) = (part(&self.failed), part(&self.made_again));
+            lines.push(format!("{failed}: {of_failed}; {again} made once more right after: {of_again}."));
         }
         lines
     }

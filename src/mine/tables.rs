@@ -44,14 +44,16 @@ fn duration(ms: i64) -> String {
     unit.map_or_else(|| format!("{ms} ms"), |(length, name)| format!("{} {name}", ms / length))
 }
 
-/// All columns of edges.
-pub fn edges(rows: &[Edge]) -> Listing {
+/// All columns of edges; `has_turns` where it is known between which calls a person wrote.
+pub fn edges(rows: &[Edge], has_turns: bool) -> Listing {
     Columns::of(rows)
         .text("from", |row| row.from.clone())
         .text("to", |row| row.to.clone())
         .whole("lag", |row| row.sum.lag.map(i64::from))
         .count("count", |row| row.sum.count)
-        .whole("across_turns", |row| row.sum.lag.and_then(|_| i64::try_from(row.sum.across_turns).ok()))
+        .whole("across_turns", |row| {
+            row.sum.lag.filter(|_| has_turns).and_then(|_| i64::try_from(row.sum.across_turns).ok())
+        })
         .count("cases", |row| row.sum.cases)
         .count("sessions", |row| row.sum.sessions)
         .real("support", |row| Some(row.support))

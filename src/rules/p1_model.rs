@@ -111,7 +111,7 @@ fn pin(
         findings.extend(variant(&variants.child(name), name, family, window, used));
     }
     findings.push(if chosen == name {
-        finding(name, Verdict::Skip("already pinned".into()), evidence.clone())
+        finding(name, Verdict::Skip("the file says so already".into()), evidence.clone())
     } else {
         let delta = Delta { key: active, from: now, to: Value::from(name) };
         finding(name, Verdict::Propose(delta), evidence.clone())

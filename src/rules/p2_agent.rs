@@ -75,7 +75,7 @@ fn verdict(
         return Verdict::Hold("no class has the majority; `auto` stays".to_owned());
     }
     if chosen == class {
-        return Verdict::Skip("already pinned".to_owned());
+        return Verdict::Skip("the file says so already".to_owned());
     }
     if class == "default" {
         return Verdict::Skip("`auto` gives `default` to these sessions anyway".to_owned());

@@ -144,7 +144,7 @@ pub fn forecast_words(forecast: &BillForecast) -> String {
     let usd = forecast.usd.map_or_else(String::new, |usd| format!(" (${:.2})", usd.abs()));
     let breaks = if forecast.hard_breaks + forecast.soft_breaks > 0.0 {
         let (hard, soft) = (forecast.hard_breaks, forecast.soft_breaks);
-        format!("; of 1,000 requests {hard:.1} would need text that was dropped, {soft:.1} only name it")
+        format!("; per 1,000 requests {hard:.1} need text that was dropped, {soft:.1} only mention it")
     } else {
         String::new()
     };

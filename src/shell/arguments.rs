@@ -63,7 +63,7 @@ pub struct WindowArgs {
     /// Only from this time on: a date, RFC 3339, `7d` or `4w`.
     #[arg(short, long, value_name = "WHEN")]
     pub since: Option<String>,
-    /// Only up to this time, the day included.
+    /// Only up to this time; a date includes its day.
     #[arg(short, long, value_name = "WHEN")]
     pub until: Option<String>,
     /// Only the last N days, counted back from this moment: short for `--since Nd`.
@@ -84,7 +84,7 @@ pub struct OutputArgs {
     /// Keep names of projects, MCP servers and places in what is made to be shared: Markdown, and files to be committed or sent.
     #[arg(long)]
     pub names: bool,
-    /// Colours.
+    /// Colours of diffs.
     #[arg(long, value_enum, default_value_t)]
     pub color: Color,
     /// No notes and no progress on stderr.
@@ -128,6 +128,11 @@ impl OutputArgs {
     /// The form asked for.
     pub fn form(&self) -> TableFormat {
         if self.json { TableFormat::Json } else { self.format }
+    }
+
+    /// Whether what is written is made to be shared: Markdown, unless names are to be kept.
+    pub fn is_shared(&self) -> bool {
+        self.form() == TableFormat::Md && !self.names
     }
 }
 

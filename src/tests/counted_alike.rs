@@ -182,6 +182,28 @@ fn a_summariser_that_is_in_the_log_is_not_estimated_beside_it() {
 }
 
 #[test]
+fn searches_of_the_web_are_told_beside_the_bill() {
+    let page = |tool: &str| {
+        let records = [
+            prompt("p1").at(1),
+            asks("m1", "c1", tool).usage(10, 1).at(2),
+            answers("c1", "found").at(3),
+            asks("m2", "c2", tool).usage(10, 1).at(4),
+            fails("c2", "no network").at(5),
+            asks("m3", "c3", tool).usage(10, 1).at(6),
+            answers("c3", "found").at(7),
+        ];
+        home(&[("s", &records)]).json(&["report", "--since", "2026-01-01"])["spent"].clone()
+    };
+    let (searched, fetched) = (page("WebSearch"), page("WebFetch"));
+    // Two of them were answered, at ten dollars a thousand; the bill is the same without.
+    assert_eq!(searched["web_searches"], 2);
+    assert_eq!(searched["web_searches_nano_usd"], 20_000_000);
+    assert_eq!(fetched["web_searches"], 0);
+    assert_eq!(fetched["total"], searched["total"]);
+}
+
+#[test]
 fn the_server_of_a_tool_stands_before_the_first_two_underscores() {
     let records = [prompt("p1").at(1), asks("m1", "c1", "mcp__relay__mail__send").at(2), answers("c1", "sent").at(3)];
     let home = home(&[("s", &records)]);

@@ -213,7 +213,7 @@ fn the_time_between_runs_from_result_to_call() {
 fn what_is_not_counted_at_any_time_is_missing() {
     let mut sums = sums_of(&[(1, 2, 30, 6)]);
     sums.edges.push(EdgeSum { lag: None, chance: None, ..sums.edges[0] });
-    let rows = table::json(&tables::edges(&edges::edges(&sums, &THRESHOLDS)));
+    let rows = table::json(&tables::edges(&edges::edges(&sums, &THRESHOLDS), true));
     assert_eq!((&rows[0]["across_turns"], &rows[0]["significant"]), (&json!(0), &json!(false)));
     assert_eq!((&rows[1]["across_turns"], &rows[1]["significant"]), (&json!(null), &json!(null)));
 }

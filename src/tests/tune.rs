@@ -341,12 +341,12 @@ fn too_few_later_sessions_judge_nothing() {
     }
     let outcome = home.run(&with(&["--dry-run", "--explain"]));
     assert!(
-        outcome.err.contains("prefetching: 3 later sessions cannot judge it (5 can): not proposed"),
+        outcome.err.contains("prefetching: not proposed; judging it takes 5 later sessions, here are 3"),
         "{}",
         outcome.err
     );
     assert!(!outcome.out.contains("[tools."), "{}", outcome.out);
-    let reason = "`tools.Grep.follow_up`: Read: 3 later sessions cannot judge it, it takes 5";
+    let reason = "`tools.Grep.follow_up`: Read: judging it takes 5 later sessions, here are 3";
     assert!(outcome.out.contains(reason), "{}", outcome.out);
 }
 

@@ -29,7 +29,7 @@ pub struct Args {
     a: String,
     /// The second side.
     b: String,
-    /// Lags of edges.
+    /// Lags of edges; a comma list.
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1], value_parser = clap::value_parser!(u32).range(1..=1000))]
     lags: Vec<u32>,
     /// How calls of one message are taken. Default: message; flat if a side is a table.

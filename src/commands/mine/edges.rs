@@ -24,7 +24,7 @@ use crate::shell::context::Context;
 /// is given. With --format dot or mermaid the edges are drawn.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// How many messages (with --concurrency flat: calls) later.
+    /// How many messages (with --concurrency flat: calls) later; a comma list.
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 2, 3], value_parser = clap::value_parser!(u32).range(1..=1000))]
     lags: Vec<u32>,
     /// Also count what follows at any time in the context.
@@ -66,6 +66,11 @@ impl Args {
     fn concurrency(&self) -> Concurrency {
         let default = if self.layout == CsvLayout::Published { Concurrency::Flat } else { Concurrency::Message };
         self.concurrency.map_or(default, Into::into)
+    }
+
+    /// Whether it is known between which calls a person wrote: `flat` knows no turns.
+    fn has_turns(&self) -> bool {
+        self.concurrency() == Concurrency::Message
     }
 
     fn shows(&self, edge: &Edge) -> bool {
@@ -110,6 +115,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Err(Error::usage("the published layout is of edges, --ends says nothing about it")
             .hint("leave out --layout or --ends"));
     }
+    if args.turns != Turns::All && !args.has_turns() {
+        return Err(Error::usage("--concurrency flat knows no turns: --turns says nothing about it")
+            .hint("leave out --turns, or count by message"));
+    }
     let mut input = logs::read(&args.asked.input, &args.asked.window, 0, &export, context)?;
     if args.concurrency() == Concurrency::Flat {
         input.report_holds(Holds::Nothing)?;
@@ -120,7 +129,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if !export.quiet {
         args.tell_top(if args.ends { counted.ends.len() } else { counted.edges.len() }, context)?;
     }
-    if !args.ends && !export.quiet {
+    if !args.ends && !export.quiet && args.layout == CsvLayout::All {
         args.tell(&counted.thresholds, context)?;
     }
     if let Some(path) = &args.html {
@@ -184,7 +193,11 @@ impl CountedEdges {
         let draw =
             |form: ExportForm| if form == ExportForm::Dot { edge_graph::dot(&all) } else { edge_graph::mermaid(&all) };
         let is_published = args.layout == CsvLayout::Published;
-        let listing = if is_published { mined::edges_published(&self.edges) } else { mined::edges(&self.edges) };
+        let listing = if is_published {
+            mined::edges_published(&self.edges)
+        } else {
+            mined::edges(&self.edges, args.has_turns())
+        };
         let overview = mined::edges_overview(&self.edges, rows_max);
         let rows = Mined { command, rows: "edges", listing, overview, fields, graph: Some(&draw), about };
         export.send_mined(context, rows)

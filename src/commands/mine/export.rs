@@ -106,7 +106,7 @@ pub struct ExportArgs {
     /// Show the names of MCP servers in place of pseudonyms, and places on disk, which are left out otherwise.
     #[arg(long, alias = "live-names")]
     pub names: bool,
-    /// Colours.
+    /// Colours of diffs.
     #[arg(long, value_enum, default_value_t)]
     pub color: Color,
     /// No notes and no progress on stderr.

@@ -75,7 +75,7 @@ fn for_people(rows: &[SessionRowSummary], is_redacted: bool, input: &Input) -> V
     let labels: Vec<[Label; 2]> =
         rows.iter().map(|row| [Label::Session(id(&row.session)), Label::Project(id(&row.project))]).collect();
     let all = || labels.iter().flatten();
-    let names = if is_redacted { ShownNames::letters(all()) } else { ShownNames::real(all(), input) };
+    let names = ShownNames::of(all(), is_redacted, input);
     let named = |(row, [session, project]): (&SessionRowSummary, &[Label; 2])| SessionRowSummary {
         session: names.short(session),
         project: names.short(project),

@@ -331,7 +331,7 @@ fn show(
             if let Some(worth) = worth {
                 writeln!(context.out, "{}\n", worth.words())?;
             }
-            if form == TableFormat::Md && !args.asked.output.names {
+            if args.asked.output.is_shared() {
                 return report::write(context.out, &without_projects(report, &context.pseudonyms), form, context.width);
             }
             report::write(context.out, report, form, context.width)
@@ -342,7 +342,7 @@ fn show(
 /// Says which logs were replayed.
 fn write_covered(args: &Args, input: &Input, context: &mut Context<'_>) -> Result<()> {
     let output = &args.asked.output;
-    let covered = input.covered(output.form() != TableFormat::Md || output.names);
+    let covered = input.covered(!output.is_shared());
     let end = if output.form() == TableFormat::Md { "\n" } else { "" };
     Ok(writeln!(context.out, "{}{end}", output.form().sentence(&covered))?)
 }

@@ -53,7 +53,7 @@ pub fn told(
     let own: Vec<(String, Label)> = page.findings.iter().flat_map(own_names).collect();
     let labels = ids.iter().chain(&own).map(|(_, label)| label);
     let labels: Vec<Label> = labels.chain(tools).cloned().collect();
-    let shown = if is_shared { ShownNames::letters(labels.iter()) } else { ShownNames::real(labels.iter(), input) };
+    let shown = ShownNames::of(labels.iter(), is_shared, input);
     let named = ids.into_iter().chain(own).map(|(id, label)| (id, shown.short(&label)));
     let since = is_cut.then(|| date(input.window.start));
     let flags = |since: Option<&str>| args.asked.same_logs(since, is_shared);
@@ -99,8 +99,21 @@ impl PageNaming {
         (is_cut, days): (bool, i64),
     ) -> Telling<'p> {
         let Self { projects: names, same_logs, own_flags, places, settings_file, standing, .. } = self;
-        let top = args.top();
-        Telling { page, names, sheet, top, same_logs, own_flags, places, is_cut, days, settings_file, standing }
+        let (top, is_part) = (args.top(), args.asked.input.project.is_some());
+        Telling {
+            page,
+            names,
+            sheet,
+            top,
+            same_logs,
+            own_flags,
+            places,
+            is_cut,
+            days,
+            settings_file,
+            is_part,
+            standing,
+        }
     }
 
     /// The name of a tool, if it is one of those that were to be named.

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use crate::base::data::Data;
 use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
-use crate::cost::findings::search::BillFinding;
+use crate::cost::findings::search::{BillFinding, FindingScope};
 use crate::cost::page::Page;
 use crate::cost::page::words::StandingSetting;
 use crate::report::sharing::without_paths;
 use crate::rules::claude::held;
 use crate::settings::claude::layers::SettingsLayers;
-use crate::settings::claude::levers::{Levers, SettingsScope};
+use crate::settings::claude::levers::{Lever, Levers, SettingsScope};
 use crate::settings::claude::reach::project_id;
 use crate::shell::context::Context;
 
@@ -29,10 +32,8 @@ pub fn of(
     let Some(layers) = layers(page, context)? else { return Ok(BTreeMap::new()) };
     let places = context.env.claude_places();
     let project = places.project.as_deref().map(|project| project_id(project).to_string()).unwrap_or_default();
-    let own = ProjectFiles {
-        layers: SettingsLayers::of_project(&places),
-        is_all: page.spent.by_project.keys().all(|other| *other == project),
-    };
+    let is_all = page.spent.by_project.keys().all(|other| *other == project);
+    let own = ProjectFiles { project, layers: SettingsLayers::of_project(&places), is_all };
     let mut standing = BTreeMap::new();
     for finding in &page.findings {
         if let Some(mut stands) = own.beside(finding, &levers, one(finding, &layers, &levers)?) {
@@ -58,6 +59,8 @@ pub fn layers(page: &Page, context: &Context<'_>) -> Result<Option<SettingsLayer
 
 /// The settings of the project that the current directory is.
 struct ProjectFiles {
+    /// The project, as the page knows it.
+    project: String,
     /// None where they cannot be read, which the client does not do either.
     layers: Option<SettingsLayers>,
     /// Whether the page is about this project alone.
@@ -73,6 +76,12 @@ impl ProjectFiles {
         levers: &Levers,
         stands: Option<StandingSetting>,
     ) -> Option<StandingSetting> {
+        if let FindingScope::Parts(by, names) = &finding.scope
+            && by == "project"
+        {
+            let is_here = names.len() == 1 && names[0] == self.project;
+            return self.set(finding, levers).filter(|_| is_here).or(stands);
+        }
         let Some(words) = self.other(finding, levers) else { return stands };
         match stands {
             // What is told of goes on here.
@@ -87,6 +96,16 @@ impl ProjectFiles {
             }
             stands => stands,
         }
+    }
+
+    /// What the project sets itself of what a finding would have it set; none where that is nothing.
+    fn set(&self, finding: &BillFinding, levers: &Levers) -> Option<StandingSetting> {
+        let layers = self.layers.as_ref()?;
+        let held = finding.part_sets.iter().filter_map(|set| held(layers, levers, (&set.lever, &set.value)).ok()?);
+        let (words, same): (Vec<String>, Vec<bool>) = held.unzip();
+        let told = format!("{} in this project", words.join(" and "));
+        let is_same = same.len() == finding.part_sets.len() && same.iter().all(|same| *same);
+        (!words.is_empty()).then_some(if is_same { StandingSetting::Same(told) } else { StandingSetting::Other(told) })
     }
 
     /// What the project sets itself to something else than a finding would, in words.
@@ -111,29 +130,52 @@ fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Resul
     if !finding.spared_by.is_empty() {
         return spared(finding, layers, levers);
     }
-    let mut same = !finding.sets.is_empty();
+    let sets = if finding.sets.is_empty() { &finding.part_sets } else { &finding.sets };
+    let mut same = !sets.is_empty();
     let mut words: Vec<String> = Vec::new();
-    for set in &finding.sets {
+    for set in sets {
         let Some(lever) = levers.named(&set.lever) else { return Ok(None) };
-        let Some(key) = lever.key(None) else { return Ok(None) };
         let held = held(layers, levers, (&set.lever, &set.value))?;
         if let Some((held, true)) = held {
             words.push(held);
             continue;
         }
-        if let Some(obstacle) = layers.overridden(lever, &key, levers)? {
-            let words = format!("{} is {}", set.lever, obstacle.why);
-            return Ok(Some(StandingSetting::Off { words, is_own: obstacle.is_own }));
+        let keys = keys(finding, lever);
+        for key in &keys {
+            if let Some(obstacle) = layers.overridden(lever, key, levers)? {
+                let words = format!("{} is {}", set.lever, obstacle.why);
+                return Ok(Some(StandingSetting::Off { words, is_own: obstacle.is_own }));
+            }
         }
+        let values = match lever.is_for_one_model() {
+            true => keys.iter().map(|key| layers.value(key)).collect::<Result<Vec<_>>>()?,
+            false => vec![layers.resolved(lever)?],
+        };
         // The client ignores what it does not take.
-        let value = layers.value(&key)?.filter(|value| lever.taken(value).is_some());
-        same &= held.is_none() && value.as_ref() == Some(&set.value);
-        let value = value.map(|value| format!("{} is {value}", set.lever));
+        let taken: Vec<Value> = values.iter().flatten().filter(|value| lever.taken(value).is_some()).cloned().collect();
+        same &= held.is_none() && taken.len() == values.len() && taken.iter().all(|value| *value == set.value);
+        let value = taken.first().map(|value| format!("{} is {value}", set.lever));
         words.extend(held.map(|(held, _)| held).or(value));
     }
     words.dedup();
     let told = words.join(" and ");
-    Ok((!words.is_empty()).then_some(if same { StandingSetting::Same(told) } else { StandingSetting::Other(told) }))
+    // What a project sets wins over the user's file.
+    let is_of_project = matches!(&finding.scope, FindingScope::Parts(by, _) if by == "project");
+    Ok(match same {
+        _ if words.is_empty() => None,
+        true => Some(StandingSetting::Same(told)),
+        false => Some(StandingSetting::Other(told)).filter(|_| !is_of_project),
+    })
+}
+
+/// Where a lever stands for a finding: of one that is set by model once for each of its models.
+fn keys(finding: &BillFinding, lever: &Lever) -> Vec<KeyPath> {
+    match &finding.scope {
+        FindingScope::Parts(by, models) if by == "model" && lever.is_for_one_model() => {
+            models.iter().filter_map(|model| lever.key(Some(model))).collect()
+        }
+        _ => lever.key(None).into_iter().collect(),
+    }
 }
 
 /// Whether all is set that spares it by now.

@@ -36,10 +36,8 @@ pub struct Args {
 /// Tunes what is there.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if args.asked.output.form() != TableFormat::Table {
-        return Err(Error::usage(
-            "`devboy tune` alone may report about two files: one form for both is only the table",
-        )
-        .hint("name one: devboy tune analyze, devboy tune claude-settings"));
+        return Err(Error::usage("`devboy tune` alone reports about two files, as text only")
+            .hint("name one: devboy tune analyze, devboy tune claude-settings"));
     }
     // Each is written whole and has an entry of its own; what becomes of one does not touch the other.
     let (pipeline, settings) = (pipeline(args, context), settings(args, context));

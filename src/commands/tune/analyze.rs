@@ -235,15 +235,13 @@ fn worth(gate: &ProposalGate) -> String {
     let Some(((before, after), (_, most))) = gate.host_shares().zip(gate.shares()) else {
         return "nothing was replayed".to_owned();
     };
-    format!(
-        "it saves {} of all answers' tokens there, {} without these lines; a {} that changes all answers would save {} \
-         (replayed on {})",
-        percent(after),
-        percent(before),
-        gate.names[1],
-        percent(most),
-        counted(gate.sessions, "session")
-    )
+    let [before, after, most] = [before, after, most].map(percent);
+    let saves = match before == after {
+        true => format!("it saves {after} of all answers' tokens there, with and without these lines"),
+        false => format!("it saves {after} of all answers' tokens there, {before} without these lines"),
+    };
+    let sessions = counted(gate.sessions, "session");
+    format!("{saves}; a {} that changes all answers would save {most} (replayed on {sessions})", gate.names[1])
 }
 
 fn json_fields(analysis: &Analysis<'_>) -> serde_json::Value {

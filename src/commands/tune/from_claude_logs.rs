@@ -50,7 +50,8 @@ use crate::whatif::sim::sizes::SizeRules;
 /// The data file of the planner.
 const PLANNER: &str = "planner.toml";
 /// What a file is worth that only names things.
-const NO_TOKENS: &str = "what stands here for itself saves no tokens: it says how to count and what to expect";
+const NO_TOKENS: &str =
+    "these settings save no tokens by themselves: they say how tokens are counted and what answers to expect";
 /// The data file of framing.
 const SIZES: &str = "policies/sizes.toml";
 /// Models in the summary; the rest is one line.

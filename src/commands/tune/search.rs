@@ -178,8 +178,7 @@ fn show(
         return search::steps(found).write(context.out, form, context.width);
     }
     let tables = search::tables(found, args.write.explain);
-    let is_named = form != TableFormat::Md || args.asked.output.names;
-    writeln!(context.out, "{}", form.sentence(&input.covered(is_named)))?;
+    writeln!(context.out, "{}", form.sentence(&input.covered(!args.asked.output.is_shared())))?;
     writeln!(context.out, "{}", form.sentence(&search::sentence(found, &reaches.chosen().name)))?;
     if found.stopped {
         writeln!(context.out, "the time was up: there may be more steps")?;

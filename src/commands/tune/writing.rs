@@ -56,7 +56,7 @@ pub fn show(args: &WriteArgs, report: &OutputArgs, proposal: &Proposal, context:
     }
     findings::write(context.out, &proposal.findings, args.explain)?;
     if proposal.diff.lines().any(|line| line.starts_with("+schema_version")) {
-        writeln!(context.out, "# schema_version: says how the file is to be read; devboy begins no file without it")?;
+        writeln!(context.out, "# schema_version: the version of the file's format, written into every new file")?;
     }
     Ok(())
 }

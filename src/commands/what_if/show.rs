@@ -138,7 +138,7 @@ fn in_words(args: &Args, reports: &[PolicyReport], context: &mut Context<'_>) ->
                 writeln!(context.out, "{bullet}{}", form.sentence(&together))?;
             }
         }
-        let breaks = "hard: times that text is gone which is needed; soft: times that it is only named";
+        let breaks = "hard: a step needs text that is gone; soft: a step only mentions it";
         writeln!(context.out, "\n{breaks}\nWhat each saves, pays and breaks: --all, or devboy what-if POLICY")?;
     }
     for one in cheapest_first.into_iter().filter(|_| !is_short) {
@@ -181,8 +181,8 @@ pub fn tell(args: &Args, reports: &mut [PolicyReport], input: &Input) {
         .chain(sessions.map(|id| (id, Label::Session as fn(Id) -> Label)))
         .filter_map(|(id, label)| Some((id.clone(), label(Id::from_hex(id)?))))
         .collect();
-    let is_shared = args.setting.redact || (form == TableFormat::Md && !args.asked.output.names);
-    let names = if is_shared { ShownNames::letters(labels.values()) } else { ShownNames::real(labels.values(), input) };
+    let is_shared = args.setting.redact || args.asked.output.is_shared();
+    let names = ShownNames::of(labels.values(), is_shared, input);
     for report in reports {
         for cell in report.cells.iter_mut().filter(|cell| cell.by == "project") {
             if let Some(label) = labels.get(&cell.name) {

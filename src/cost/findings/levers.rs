@@ -78,7 +78,8 @@ pub fn settle(findings: &mut [BillFinding], levers: &Levers, versions: &Versions
         finding.advice = format!("in {} set {}{so}", advice.file, set.join(" and "));
         finding.update = groups.iter().find_map(|group| known(group, versions).err());
         let assigned = |lever: &&Lever| Assignment { lever: lever.name.clone(), value: lever.spelled(&advice.value) };
-        finding.sets = chosen.iter().filter(|_| advice.is_for_all).map(assigned).collect();
+        let sets = if advice.is_for_all { &mut finding.sets } else { &mut finding.part_sets };
+        *sets = chosen.iter().map(assigned).collect();
     }
 }
 

@@ -37,6 +37,8 @@ pub struct BillFinding {
     pub update: Option<String>,
     /// What is to be set, if it is one setting for everything.
     pub sets: Vec<Assignment>,
+    /// The same where it is to be set for the parts alone in which it holds.
+    pub part_sets: Vec<Assignment>,
     /// What has spared it since, where it is set by now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spared_by: Vec<Assignment>,
@@ -167,9 +169,9 @@ pub fn findings(evidence: &BillEvidence<'_>) -> Vec<BillFinding> {
     let found = looked_at.filter_map(|(case, look)| finding(evidence, &places, case, look.as_ref()?));
     let mut findings: Vec<BillFinding> = found.collect();
     let ids: BTreeSet<String> = findings.iter().map(|finding| finding.id.clone()).collect();
-    let beside: BTreeMap<&str, &str> =
-        cases.iter().filter_map(|case| Some((case.id.as_str(), case.unless.as_deref()?))).collect();
-    findings.retain(|finding| beside.get(finding.id.as_str()).is_none_or(|other| !ids.contains(*other)));
+    let beside: BTreeMap<&str, &[String]> =
+        cases.iter().map(|case| (case.id.as_str(), case.unless.as_slice())).collect();
+    findings.retain(|finding| !beside[finding.id.as_str()].iter().any(|other| ids.contains(other)));
     findings.sort_by(|a, b| {
         let value = b.saved_usd.total_cmp(&a.saved_usd);
         b.is_actionable.cmp(&a.is_actionable).then(value).then_with(|| a.id.cmp(&b.id))
@@ -228,6 +230,7 @@ fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, 
         to_set,
         update: None,
         sets: Vec::new(),
+        part_sets: Vec::new(),
         spared_by: case.spared_by.clone(),
         source: case.source.clone(),
         basis: case.basis,

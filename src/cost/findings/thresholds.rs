@@ -168,6 +168,8 @@ pub struct Miss {
     pub id: Option<String>,
     /// Not told beside the finding of this name.
     pub unless: Option<String>,
+    /// The same of what happened to subagents alone.
+    pub unless_of_subagents: Option<String>,
     /// Lifetimes of an hour that would have spared it, where it was written for five minutes and came back within the hour.
     #[serde(default)]
     pub spared_by: Vec<LongerLifetime>,
@@ -179,6 +181,11 @@ pub struct Miss {
     /// What to do.
     #[serde(rename = "do")]
     pub advice: String,
+    /// The client version from which on that is done.
+    pub repaired_in: Option<String>,
+    /// What is said then.
+    #[serde(default)]
+    pub repaired: String,
 }
 
 /// A lifetime of an hour.

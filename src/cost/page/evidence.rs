@@ -63,7 +63,7 @@ fn verdict(verdict: CostVerdict) -> &'static str {
     match verdict {
         CostVerdict::Cheaper => "holds",
         CostVerdict::MoreExpensive => "costs more",
-        CostVerdict::NoClearWinner => "not told from chance or error",
+        CostVerdict::NoClearWinner => "may be chance or error",
     }
 }
 

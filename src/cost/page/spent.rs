@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cost::bill::Bill;
 use crate::cost::findings::BillEvidence;
 use crate::cost::groups::{CostKey, Dates};
-use crate::logs::timeline::requests::{NO_USAGE, Request};
+use crate::logs::timeline::requests::{NO_USAGE, NONE, Request, Timeline, ToolCall};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::date;
 use crate::whatif::sim::bill;
@@ -75,6 +75,10 @@ pub struct PageSpent {
     pub unlogged_calls: u64,
     /// What these would cost, and the output that answers are longer by than was logged.
     pub unlogged: Amount,
+    /// Calls that searched the web. Their searches are billed by number and are in no log.
+    pub web_searches: u64,
+    /// Nano-dollars of one search for each; in no sum here.
+    pub web_searches_nano_usd: u64,
 }
 
 impl PageSpent {
@@ -117,6 +121,10 @@ impl PageSpent {
         let all: [&UnloggedCalls; 3] = [&hidden.forks, &hidden.summaries, &hidden.answers];
         spent.unlogged_calls = all.iter().map(|calls| calls.calls).sum();
         all.iter().for_each(|calls| spent.unlogged.add(&calls.cost));
+        if let Some(price) = &evidence.workload.prices.web_search {
+            spent.web_searches = web_searches(timeline, &price.tools);
+            spent.web_searches_nano_usd = price.nano_usd(spent.web_searches);
+        }
         spent
     }
 
@@ -144,6 +152,13 @@ impl PageSpent {
             sum.add(&output);
         }
     }
+}
+
+/// Calls of tools that search, as far as they were answered.
+fn web_searches(timeline: &Timeline, tools: &[String]) -> u64 {
+    let tools: Vec<_> = tools.iter().filter_map(|tool| timeline.names.find(tool)).collect();
+    let searched = |call: &ToolCall| tools.contains(&call.tool) && call.answered != NONE && !call.is_error;
+    timeline.counted_calls().filter(|(_, call)| searched(call)).count() as u64
 }
 
 /// Whole days in local time from one moment to another.

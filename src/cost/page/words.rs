@@ -39,6 +39,8 @@ pub struct Telling<'p> {
     pub days: i64,
     /// The user's file of settings, in words.
     pub settings_file: &'p str,
+    /// Whether some projects only were asked about: the user's file holds for all.
+    pub is_part: bool,
     /// What the user's settings say already about what a finding would set, by its id.
     pub standing: &'p BTreeMap<String, StandingSetting>,
 }
@@ -94,6 +96,9 @@ impl Telling<'_> {
     /// The first line: what was spent, when.
     pub fn headline(&self) -> String {
         let spent = &self.page.spent;
+        if spent.requests == 0 {
+            return "No request to a model in these logs".to_owned();
+        }
         let when = match &spent.days {
             None => "at no known time".to_owned(),
             Some((first, last)) if self.is_cut => {
@@ -173,6 +178,10 @@ impl Telling<'_> {
                 _ => "requests that the client does not log",
             };
             parts.push(format!("about {} more for {what} (estimated)", usd(spent.unlogged.usd())));
+        }
+        if spent.web_searches_nano_usd > 0 {
+            let (searches, nano) = (counted(spent.web_searches, "web search"), spent.web_searches_nano_usd);
+            parts.push(format!("at least {} for {searches}", usd(nano as f64 / 1e9)));
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }
@@ -265,7 +274,11 @@ impl Telling<'_> {
             holds,
             advice: match self.standing.get(&finding.id) {
                 Some(StandingSetting::Same(words)) => {
-                    let but = update.map_or_else(String::new, |update| format!("; but {update}"));
+                    // Another lever that does the same may be known to clients that do not know this one.
+                    let mut levers = finding.sets.iter().chain(&finding.part_sets).map(|set| &set.lever);
+                    let is_itself = levers.any(|lever| words.starts_with(lever.as_str()));
+                    let but = update.filter(|_| is_itself);
+                    let but = but.map_or_else(String::new, |update| format!("; but {update}"));
                     format!("{words} already: done; what is told here happened without it{but}")
                 }
                 Some(StandingSetting::Off { words, is_own: false }) => format!("nothing to set: {words}"),
@@ -374,10 +387,10 @@ impl Telling<'_> {
     /// How far the simulation is from the bill, if that is more than it may be.
     pub fn off_the_bar(&self) -> Option<String> {
         let Page { off_bill, bar, .. } = self.page;
-        let way = if *off_bill < 0.0 { "less" } else { "more" };
+        let way = if *off_bill < 0.0 { "below" } else { "above" };
         (off_bill.abs() > *bar).then(|| {
             format!(
-                "Replayed as they were, these logs cost {} {way} than their bill (aim: {}); effects marked as replayed are larger than that.",
+                "The simulation of these logs is {} {way} their bill (aim: {}); effects marked as replayed are larger than that.",
                 percent(off_bill.abs()),
                 percent(*bar)
             )
@@ -445,7 +458,11 @@ impl Telling<'_> {
                 }
                 _ => "shows what pays; without --dry-run it writes it.",
             };
-            format!("Settings: `{command}` tries them on all days of these logs and {so}")
+            let part = match self.is_part {
+                true => " Only some projects were asked about, and this file holds for all of them: --scope project sets them for one.",
+                false => "",
+            };
+            format!("Settings: `{command}` tries them on all days of these logs and {so}{part}")
         });
         overlap.into_iter().chain(setting).collect()
     }

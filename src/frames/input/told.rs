@@ -58,6 +58,12 @@ impl Input {
         self.sources.iter().filter(|source| source.path.is_none()).count() as u64
     }
 
+    /// Why they are not there, as far as that can be told.
+    pub fn kept_words(&self) -> &'static str {
+        let is_shut = self.listing.unreadable.iter().any(|(path, _)| path.is_dir());
+        if is_shut { "deleted, or in a folder that cannot be read" } else { "deleted from disk" }
+    }
+
     /// Where the lake is, if one is used.
     pub fn lake_dir(&self) -> Option<String> {
         self.lake.as_ref().map(|lake| lake.dir().shown())

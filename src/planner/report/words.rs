@@ -112,8 +112,8 @@ pub fn seconds(ms: u64) -> String {
 
 fn bound(bound: &Bound) -> String {
     format!(
-        "Nobody can do better than {} of the {} calls that ran: so many were new, had one argument, and an answer within three calls \
-         before listed it (in the whole context {}; with further arguments {}).",
+        "Upper bound: {} of the {} calls that ran were new, had one argument, and were listed by an answer within three calls before \
+         (in the whole context {}; with further arguments {}).",
         thousands(bound.reachable),
         thousands(bound.calls),
         thousands(bound.listed_whole),

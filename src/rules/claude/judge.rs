@@ -197,7 +197,7 @@ fn too_little(
         let [lower, upper] = [told.lower, told.upper].map(|end| signed(percent(end), 1));
         let margin = percent(margin);
         return Some(format!(
-            "no effect beyond error: {words} [{lower} … {upper} %], and less than {margin:.1} % is not told from nothing"
+            "no effect beyond error: {words} [{lower} … {upper} %], and changes below {margin:.1} % cannot be told from zero"
         ));
     }
     let share = -100.0 * told.of_bill;

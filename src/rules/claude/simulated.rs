@@ -12,7 +12,7 @@ use crate::rules::claude::{ClaudeRule, SettingsFacts, sheet_of};
 use crate::rules::proposal::proposed;
 use crate::rules::report::plain as as_json;
 use crate::settings::claude::layers::SettingsLayers;
-use crate::settings::claude::levers::Levers;
+use crate::settings::claude::levers::{LeverKind, Levers};
 use crate::settings::finding::Finding;
 use crate::whatif::client::capped::Limit;
 use crate::whatif::client::{LeverStudy, LeverValue};
@@ -140,7 +140,10 @@ pub fn held(
     let Some((by, standing)) = question.in_force(layers, levers)? else { return Ok(None) };
     // A smaller window does more than a larger one, and breaks more: only a replay tells which is cheaper.
     let is_same = (question.meant)(wanted) == Some(standing);
-    Ok(Some((format!("{by} is {}", plain(&standing.value())), is_same)))
+    // A switch says so of what it stands for.
+    let is_switch = levers.named(by).is_some_and(|lever| lever.kind == LeverKind::Boolean);
+    let verb = if is_switch { "makes it" } else { "is" };
+    Ok(Some((format!("{by} {verb} {}", plain(&standing.value())), is_same)))
 }
 
 /// The setting that a finding proposes; none if it proposes none, or one that nobody can simulate.

@@ -37,7 +37,8 @@ const PIPED: &str = "standard input can be read only once, so its arguments are 
 
 /// As a row of `all` it is left out, unless the user brings schemas to check against: the logs would be read for it alone.
 pub fn put_off() -> PolicyReport {
-    let why = "the lake holds no arguments; ask for it by name, or bring --tool-catalog, and the logs are read for it";
+    let why =
+        "the logs are read for it only if it is asked for by name (devboy what-if arg-check), or with --tool-catalog";
     PolicyReport {
         policy: Policy::ArgCheck.into_str().into(),
         not_estimated: Some(why.into()),

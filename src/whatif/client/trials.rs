@@ -21,7 +21,7 @@ use crate::whatif::compaction::{Compaction, CompactionThresholds};
 use crate::whatif::prompt_cache::params::{CacheLifetime, CacheRules, Params, TtlPolicy};
 use crate::whatif::sim::bill::foretold_cost;
 use crate::whatif::sim::breakage::rows::{Break, Strength};
-use crate::whatif::sim::breakage::tally::penalties;
+use crate::whatif::sim::breakage::tally::{penalties, steps};
 use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
@@ -276,8 +276,8 @@ impl<'b> LeverTrials<'b> {
         // What breaks under what stands is not put down to the setting.
         for (breaks, is_new) in [(&replayed.breaks, true), (&standing.breaks, false)] {
             let step = |count: &mut u64| *count = if is_new { *count + 1 } else { count.saturating_sub(1) };
-            for one in breaks.iter().filter(|one| !one.class.is_part_of_another()) {
-                add(one.request, &|sides| match one.class.strength() {
+            for (request, strength) in steps(breaks) {
+                add(request, &|sides| match strength {
                     Strength::Hard => step(&mut sides.hard),
                     Strength::Soft => step(&mut sides.soft),
                     Strength::Bug => {}

@@ -44,6 +44,7 @@ fn occasion(simulator: &Simulator<'_>, before: u32, index: u32) -> Cause {
         (expired, Cause::TtlExpiry),
         (before.version != request.version, Cause::VersionChange),
         (has(Marks::RESUME), Cause::Resume),
+        (has(Marks::EFFORT_CHANGE), Cause::EffortChange),
         (has(Marks::META) || has(Marks::SKILL), Cause::MetaInjection),
         (has(Marks::PLAN_MODE), Cause::PlanMode),
         (went_back || has(Marks::REWIND), Cause::RewindOrShrink),

@@ -114,6 +114,8 @@ pub enum Cause {
     VersionChange,
     /// The client was left and came back.
     Resume,
+    /// Another effort: most models cache each one apart.
+    EffortChange,
     /// A meta record or an expanded skill came in.
     MetaInjection,
     /// Plan mode was entered or left.
@@ -150,6 +152,7 @@ impl Cause {
             Self::TtlExpiry => "cache expired",
             Self::VersionChange => "client updated",
             Self::Resume => "session resumed",
+            Self::EffortChange => "effort changed",
             Self::MetaInjection => "skill or reminder came in",
             Self::PlanMode => "plan mode",
             Self::RewindOrShrink => "conversation went back",

@@ -284,7 +284,7 @@ fn verdict(report: &PolicyReport, outcome: &Outcome, change: f64) -> String {
         let why = match change.abs() <= error {
             true => "which is within the simulation's own error".to_owned(),
             false if report.may_be_nothing() => may_be_nothing(report.whole.as_ref()).to_owned(),
-            false => format!("and less than {} is not told from nothing", percent(report.winner_min)),
+            false => format!("and changes below {} cannot be told from zero", percent(report.winner_min)),
         };
         format!("no clear winner: {size}{money}, {why}")
     } else {
@@ -295,7 +295,7 @@ fn verdict(report: &PolicyReport, outcome: &Outcome, change: f64) -> String {
 /// Why a difference may be none in other sessions.
 fn may_be_nothing(whole: Option<&Cell>) -> &'static str {
     match whole.and_then(|whole| whole.lower) {
-        Some(_) => "and by its interval over sessions it may be nothing",
+        Some(_) => "and its interval over sessions includes zero",
         None => "of too few sessions to tell what others would do",
     }
 }

@@ -89,6 +89,8 @@ fn sum(spent: &Spent, rates: &PerToken, write_1h: u64) -> u128 {
 pub struct Prices {
     /// By model, in the spelling of [`model_id::normalise`].
     rows: BTreeMap<String, Vec<DatedRates>>,
+    /// What searching the web costs besides tokens, if that is listed.
+    pub web_search: Option<WebSearchPrice>,
     /// The file that it was read from, as it is cited.
     pub place: String,
 }
@@ -121,6 +123,26 @@ impl DatedRates {
 #[serde(deny_unknown_fields)]
 struct PriceList {
     price: Vec<Entry>,
+    web_search: Option<WebSearchPrice>,
+}
+
+/// `[web_search]`: what searches cost besides their tokens.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WebSearchPrice {
+    /// Tools that search, at least once in a call.
+    pub tools: Vec<String>,
+    /// Dollars of a thousand searches.
+    pub usd_per_1000: f64,
+    /// Where the price comes from.
+    pub source: String,
+}
+
+impl WebSearchPrice {
+    /// Nano-dollars of so many searches.
+    pub fn nano_usd(&self, searches: u64) -> u64 {
+        (searches as f64 * self.usd_per_1000 * 1e6).round() as u64
+    }
 }
 
 /// A row as written: dollars per million tokens, days inclusive.
@@ -170,7 +192,8 @@ impl Prices {
             }
         }
         let rows = by_model.into_iter().map(|(model, listed)| Ok((model.clone(), settled(&model, &listed)?)));
-        Ok(Self { rows: rows.collect::<Result<_>>()?, place: place.to_owned() })
+        let rows = rows.collect::<Result<_>>()?;
+        Ok(Self { rows, web_search: table.web_search, place: place.to_owned() })
     }
 
     /// What a model charges; none if the table does not say. A request without a time is priced as of the latest row.

@@ -59,7 +59,7 @@ impl BreakClass {
     pub fn words(self, events: u64) -> &'static str {
         let (one, many) = match self {
             Self::EditSourceLost => ("edit of text that is gone", "edits of text that is gone"),
-            Self::RefLost => ("name of a thing whose text is gone", "names of things whose text is gone"),
+            Self::RefLost => ("mention of text that is gone", "mentions of text that is gone"),
             Self::RereadPredicted => ("file to be read again", "files to be read again"),
             Self::ToolMiss => ("call of a hidden tool", "calls of a hidden tool"),
             Self::Unrecovered => ("that nothing makes good", "that nothing makes good"),

@@ -1,14 +1,14 @@
 //! Adds breaks up: per class events, sessions, rate and examples, beside what the same detector says of the log as it
 //! is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{NONE, Reference, ReferenceKind, Timeline};
 use crate::whatif::sim::breakage::BreakageThresholds;
 use crate::whatif::sim::breakage::detect::Detectors;
 use crate::whatif::sim::breakage::files::{Access, request_of};
-use crate::whatif::sim::breakage::rows::{Break, BreakClass, BreakExample, Breakage, ClassCount};
+use crate::whatif::sim::breakage::rows::{Break, BreakClass, BreakExample, Breakage, ClassCount, Strength};
 use crate::whatif::sim::breakage::shown::ShownBlocks;
 
 /// Sums the breaks of a replay over `requests` requests. The order of `breaks` does not matter.
@@ -49,6 +49,18 @@ fn count(
         control: control(detectors, timeline, class),
         examples: events.iter().take(sheet.report.examples_max).map(|event| example(timeline, event)).collect(),
     }
+}
+
+/// The steps of the log that break, each once and as surely as the surest of its breaks, with their requests: an edit whose
+/// text is gone names its file as well.
+pub fn steps(breaks: &[Break]) -> impl Iterator<Item = (u32, Strength)> + use<> {
+    let mut steps: BTreeMap<(u32, u32), Strength> = BTreeMap::new();
+    for one in breaks {
+        let strength = one.class.strength();
+        let surest = steps.entry((one.request, one.call)).or_insert(strength);
+        *surest = strength.min(*surest);
+    }
+    steps.into_iter().map(|((request, _), strength)| (request, strength))
 }
 
 /// One reading brings a file back for all that comes after, so each lost reading is paid for once; and what the log
