@@ -15,7 +15,7 @@ use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
 use crate::logs::copies::{At, FileFacts, FileStanding, RecordedAgents, standings};
 use crate::logs::corpus::{Corpus, SourceRows};
-use crate::logs::history::{Call, Chain, Compaction, Eviction, History, Merged, Message, Session};
+use crate::logs::history::{Call, CallIndex, Chain, Compaction, Eviction, History, Merged, Message, Session};
 use crate::logs::trace::{
     ChainKey, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place, ResultKind, SUMMARY_WITHIN_RECORDS, SessionRow,
     Status, ToolResult, ToolUse, Usage, earlier,
@@ -241,7 +241,10 @@ fn compactions(file: &SourceRows) -> BTreeMap<u32, Vec<Mark>> {
             MarkKind::Evicted | MarkKind::Link | MarkKind::Prompt | MarkKind::Said => false,
         };
         if opens {
-            known.push(named(file, mark));
+            // A summary whose boundary another file has is that compaction all the same.
+            let is_cut = mark.kind == MarkKind::Summary && mark.other.is_some();
+            let compaction = if is_cut { MarkRow { id: mark.other, ..*mark } } else { *mark };
+            known.push(named(file, &compaction));
         }
     }
     out
@@ -315,11 +318,13 @@ struct Loose<'a> {
     id: Id,
     answered: &'a ToolResult,
     progress: bool,
+    /// Where its call stands, if a copy of that is beside it.
+    call: Option<usize>,
 }
 
 impl<'a> Loose<'a> {
-    fn of(file: u32, row: &CallRow, answered: &'a ToolResult) -> Self {
-        Self { file, id: row.call, answered, progress: row.progress }
+    fn of(file: u32, row: &CallRow, answered: &'a ToolResult, call: Option<usize>) -> Self {
+        Self { file, id: row.call, answered, progress: row.progress, call }
     }
 }
 
@@ -331,9 +336,9 @@ fn canonical_calls<'a>(files: &'a [File<'a>], superseded: &IdSet<Id>, merged: &m
     for (index, file) in (0..).zip(files) {
         for row in &file.rows.rows.calls {
             let Some(asked) = &row.asked else {
-                found
-                    .loose
-                    .extend(row.answered.as_ref().filter(|_| !file.is_repeated).map(|it| Loose::of(index, row, it)));
+                found.loose.extend(
+                    row.answered.as_ref().filter(|_| !file.is_repeated).map(|it| Loose::of(index, row, it, None)),
+                );
                 continue;
             };
             if file.is_aside[asked.chain as usize] || row.progress && superseded.contains(&row.call) {
@@ -343,16 +348,17 @@ fn canonical_calls<'a>(files: &'a [File<'a>], superseded: &IdSet<Id>, merged: &m
             }
         }
     }
-    let FoundCalls { best, mut calls, loose, .. } = found;
-    answer(files, &mut calls, &best, loose, merged);
+    let FoundCalls { mut calls, loose, .. } = found;
+    answer(files, &mut calls, loose, merged);
     calls
 }
 
 /// Calls that were found, each once, and the answers that stand elsewhere.
 struct FoundCalls<'a> {
     files: &'a [File<'a>],
-    /// Where a call stands in `calls`.
-    best: IdMap<Id, usize>,
+    /// Where a call stands in `calls`, by its id and the message that asked for it: other makers' models number their calls anew
+    /// in each conversation, or in each answer.
+    best: IdMap<(Id, Id), usize>,
     calls: Vec<Canonical<'a>>,
     loose: Vec<Loose<'a>>,
 }
@@ -372,18 +378,20 @@ impl<'a> FoundCalls<'a> {
             answer_rank: (row.progress, false, age, Reverse(block)),
         };
         // Calls without an id cannot be copies of each other as far as anyone can tell.
-        let Some(known) = self.best.get(&row.call).copied().filter(|_| row.call.is_some()) else {
+        let key = (row.call, asked.message);
+        let Some(known) = self.best.get(&key).copied().filter(|_| row.call.is_some()) else {
             if row.call.is_some() {
-                self.best.insert(row.call, self.calls.len());
+                self.best.insert(key, self.calls.len());
             }
             self.calls.push(call);
             return true;
         };
         if self.rank(&call) < self.rank(&self.calls[known]) {
             let Canonical { file, id, answered, answer_rank, .. } = std::mem::replace(&mut self.calls[known], call);
-            self.loose.extend(answered.map(|answered| Loose { file, id, answered, progress: answer_rank.0 }));
+            let (progress, call) = (answer_rank.0, Some(known));
+            self.loose.extend(answered.map(|answered| Loose { file, id, answered, progress, call }));
         } else {
-            self.loose.extend(answered.map(|answered| Loose::of(file, row, answered)));
+            self.loose.extend(answered.map(|answered| Loose::of(file, row, answered, Some(known))));
         }
         false
     }
@@ -396,16 +404,12 @@ impl<'a> FoundCalls<'a> {
 }
 
 /// Gives loose answers to the calls that have no better one.
-fn answer<'a>(
-    files: &'a [File<'a>],
-    calls: &mut [Canonical<'a>],
-    best: &IdMap<Id, usize>,
-    loose: Vec<Loose<'a>>,
-    merged: &mut Merged,
-) {
+fn answer<'a>(files: &'a [File<'a>], calls: &mut [Canonical<'a>], loose: Vec<Loose<'a>>, merged: &mut Merged) {
     let mut orphans: IdSet<Id> = IdSet::default();
-    for Loose { file, id, answered, progress } in loose {
-        let Some(call) = best.get(&id).map(|&index| &mut calls[index]) else {
+    let asked = askers(calls, &loose);
+    for Loose { file, id, answered, progress, call } in loose {
+        let call = call.or_else(|| nearest(asked.get(&id)?, file, answered.block));
+        let Some(call) = call.map(|index| &mut calls[index]) else {
             if !progress {
                 orphans.insert(id);
             }
@@ -418,6 +422,34 @@ fn answer<'a>(
         }
     }
     merged.orphan_result += orphans.len() as u64;
+}
+
+/// Calls of one id: file, block, and where each stands.
+type Askers = Vec<(u32, u32, usize)>;
+
+/// The calls that answers without a call beside them may be for, by id.
+fn askers(calls: &[Canonical<'_>], loose: &[Loose<'_>]) -> IdMap<Id, Askers> {
+    let mut asked: IdMap<Id, Askers> =
+        loose.iter().filter(|answer| answer.call.is_none()).map(|answer| (answer.id, Askers::new())).collect();
+    if asked.is_empty() {
+        return asked;
+    }
+    for (index, call) in calls.iter().enumerate() {
+        if let Some(known) = asked.get_mut(&call.id) {
+            known.push((call.file, call.asked.block, index));
+        }
+    }
+    asked.values_mut().for_each(|known| known.sort_unstable());
+    asked
+}
+
+/// The call that an answer is for: the only one of its id, else the nearest before it in its file.
+fn nearest(asked: &Askers, file: u32, block: u32) -> Option<usize> {
+    if let [(.., only)] = asked[..] {
+        return Some(only);
+    }
+    let before = asked.partition_point(|&(of, at, _)| (of, at) < (file, block)).checked_sub(1)?;
+    Some(asked[before]).filter(|(of, ..)| *of == file).map(|(.., call)| call)
 }
 
 /// Puts the calls in order, chain by chain, and numbers steps and partitions.
@@ -636,7 +668,7 @@ fn evictions(files: &[File<'_>], history: &History) -> Vec<Eviction> {
     if marked.is_empty() && rewinds.is_empty() {
         return Vec::new();
     }
-    let index: IdMap<Id, usize> = history.calls.iter().enumerate().map(|(index, call)| (call.id, index)).collect();
+    let index = CallIndex::of(&history.calls);
     let cleared = cleared(&marked, history, &index);
     let mut left = left(&rewinds, history, &index);
     left.retain(|call, _| !cleared.contains_key(call));
@@ -672,11 +704,12 @@ fn rewinds<'a>(files: &'a [File<'a>]) -> Vec<(&'a File<'a>, Vec<Rewind>)> {
 
 /// The results that conversations left behind, each with the first call behind that. Where a fork goes back, what it was
 /// forked off does not.
-fn left(rewinds: &[(&File<'_>, Vec<Rewind>)], history: &History, index: &IdMap<Id, usize>) -> BTreeMap<usize, usize> {
+fn left(rewinds: &[(&File<'_>, Vec<Rewind>)], history: &History, index: &CallIndex) -> BTreeMap<usize, usize> {
     let mut left: BTreeMap<usize, usize> = BTreeMap::new();
     for (file, rewinds) in rewinds {
         let mut chains: BTreeMap<u32, RewoundChain> = BTreeMap::new();
-        let calls = file.rows.rows.calls.iter().filter_map(|row| Some((row.asked?, *index.get(&row.call)?)));
+        let found = |row: &CallRow| Some((row.asked?, index.find(row.call, row.asked?.ts)?));
+        let calls = file.rows.rows.calls.iter().filter_map(found);
         for (asked, call) in calls {
             let chain = &history.chains[history.calls[call].chain as usize];
             if chain.place == Place::Main && file.chains[asked.chain as usize] == Some(chain.session) {
@@ -743,25 +776,24 @@ fn cleared_marks<'a>(files: &'a [File<'a>]) -> Vec<(&'a File<'a>, Vec<MarkRow>)>
 /// The results that micro-compactions cleared, each with the first call behind that. A boundary's copies may lack calls
 /// before it: the copy that has most of them knows best where it stands. Of several boundaries that clear a call the first
 /// one counts.
-fn cleared(
-    marked: &[(&File<'_>, Vec<MarkRow>)],
-    history: &History,
-    index: &IdMap<Id, usize>,
-) -> BTreeMap<usize, usize> {
+fn cleared(marked: &[(&File<'_>, Vec<MarkRow>)], history: &History, index: &CallIndex) -> BTreeMap<usize, usize> {
     let mut found: BTreeMap<(usize, Id), usize> = BTreeMap::new();
     for (file, marks) in marked {
-        let asked = file.rows.rows.calls.iter().filter_map(|row| Some((row.asked?.record, *index.get(&row.call)?)));
-        let mut asked: Vec<(u32, usize)> = asked.collect();
+        let place = |row: &CallRow| Some((row.asked?.record, index.find(row.call, row.asked?.ts)?));
+        let mut asked: Vec<(u32, usize)> = file.rows.rows.calls.iter().filter_map(place).collect();
         asked.sort_unstable();
         let mut asked = asked.into_iter().peekable();
         // By chain: the call behind the last one that was asked before the mark.
         let mut next: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut own: IdMap<Id, usize> = IdMap::default();
         for mark in marks {
             while let Some((_, call)) = asked.next_if(|&(record, _)| record < mark.record) {
+                own.insert(history.calls[call].id, call);
                 let next = next.entry(history.calls[call].chain).or_default();
                 *next = (*next).max(call + 1);
             }
-            let Some(&call) = index.get(&mark.id) else { continue };
+            let known = own.get(&mark.id).copied();
+            let Some(call) = known.or_else(|| index.find(mark.id, NO_TIME)) else { continue };
             let before = next.get(&history.calls[call].chain).map_or(call + 1, |&next| next);
             let known = found.entry((call, mark.other)).or_insert(before);
             *known = (*known).max(before);

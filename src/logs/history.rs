@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::id::{Id, IdSet};
+use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
 use crate::base::showing::Showing;
 use crate::logs::trace::{Handle, Millis, NO_TIME, Place, ResultKind, Status, Usage, earlier, is_within};
@@ -164,6 +164,32 @@ pub struct Merged {
     pub orphan_result: u64,
     /// Files that are no session logs.
     pub sidecar_files: u64,
+}
+
+/// Where calls stand in a list, by id; of several with one id, by the time as well at which each was asked for.
+#[derive(Default)]
+pub struct CallIndex {
+    by_id: IdMap<Id, usize>,
+    again: IdMap<(Id, Millis), usize>,
+}
+
+impl CallIndex {
+    /// Looks at every call.
+    pub fn of(calls: &[Call]) -> Self {
+        let by_id = IdMap::with_capacity_and_hasher(calls.len(), Default::default());
+        let mut index = Self { by_id, again: IdMap::default() };
+        for (place, call) in calls.iter().enumerate() {
+            if let Some(before) = index.by_id.insert(call.id, place) {
+                index.again.extend([before, place].map(|place| ((call.id, calls[place].ts), place)));
+            }
+        }
+        index
+    }
+
+    /// The call of this id that was asked for then, else the last one of this id.
+    pub fn find(&self, id: Id, ts: Millis) -> Option<usize> {
+        self.again.get(&(id, ts)).or_else(|| self.by_id.get(&id)).copied()
+    }
 }
 
 /// The whole history.

@@ -1,11 +1,12 @@
 //! A history in numbers: what ingest and doctor print of it; and of the subagents of which nothing was recorded but
 //! what the progress records of their parents repeat, what a report holds of them, in one sentence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::base::id::Id;
 use crate::base::numbers::counted;
 use crate::logs::history::{History, Merged};
 use crate::logs::trace::{Millis, NO_TIME, Place, Status};
@@ -27,6 +28,9 @@ pub struct Overview {
     pub subagents_inline: u64,
     /// Subagents recorded only in progress records of their parent.
     pub subagents_in_progress: u64,
+    /// The same, those included that called no tool.
+    #[serde(default)]
+    pub answering_in_progress: u64,
     /// Tool calls, each once.
     pub calls: u64,
     /// The same by how they ended.
@@ -51,6 +55,12 @@ impl Overview {
             let count = history.calls.iter().filter(|call| call.status == status).count();
             (status.into_str().to_owned(), count as u64)
         };
+        let answering = history.messages.iter().filter(|message| message.place == Place::Progress);
+        let calling = history.chains.iter().filter(|chain| chain.place == Place::Progress);
+        let answering: BTreeSet<(u32, Id)> = answering
+            .map(|message| (message.session, message.agent))
+            .chain(calling.map(|chain| (chain.session, chain.agent)))
+            .collect();
         let billed = || history.messages.iter().filter(|message| message.billed);
         Self {
             span_ms: history.span(),
@@ -60,6 +70,7 @@ impl Overview {
             subagents_in_files: chains(Place::AgentFile),
             subagents_inline: chains(Place::Inline),
             subagents_in_progress: chains(Place::Progress),
+            answering_in_progress: answering.len() as u64,
             calls: history.calls.len() as u64,
             status: Status::ALL.into_iter().map(status).collect(),
             messages: billed().count() as u64,
@@ -91,7 +102,7 @@ pub enum Holds {
 /// How many there are, and what a report holds of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InProgress {
-    /// Subagents with calls in progress records only.
+    /// Subagents in progress records only; where a report is about calls, those that made some.
     pub subagents: u64,
     /// What the report holds of them.
     pub holds: Holds,

@@ -531,9 +531,10 @@ pub fn compare_versions(a: &str, b: &str) -> std::cmp::Ordering {
     parts(a).cmp(&parts(b)).then_with(|| a.cmp(b))
 }
 
-/// Pairs the first asking half of each id with the first answering half behind it; whatever has no partner stays a row of its own.
-/// The result is a function of the halves alone, however they were joined before. A block has a number of its own, and a half
-/// is a block: there are no ties.
+/// Pairs each answering half with the nearest asking half of its id before it, if nothing answered that yet; whatever has no
+/// partner stays a row of its own. Other makers' models number their calls anew in each answer, so that an id may come back. The
+/// result is a function of the halves alone, however they were joined before. A block has a number of its own, and a half is a
+/// block: there are no ties.
 fn join_halves(rows: &mut Vec<CallRow>) {
     let answer = |row: &mut CallRow| Some((row.call, row.progress, row.answered.take()?));
     let mut answers: Vec<_> = rows.iter_mut().filter_map(answer).collect();
@@ -541,15 +542,16 @@ fn join_halves(rows: &mut Vec<CallRow>) {
     let block = |row: &CallRow| row.asked.map(|half| half.block).or(row.answered.map(|half| half.block));
     rows.sort_unstable_by_key(block);
     answers.sort_unstable_by_key(|(.., answered)| answered.block);
-    let mut open: IdMap<(Id, bool), usize> = IdMap::with_capacity_and_hasher(rows.len(), Default::default());
-    for (index, row) in rows.iter().enumerate() {
-        open.entry((row.call, row.progress)).or_insert(index);
-    }
+    let asked = rows.len();
+    let mut open: IdMap<(Id, bool), usize> = IdMap::with_capacity_and_hasher(asked, Default::default());
+    let mut next = 0;
     for (call, progress, answered) in answers {
+        while next < asked && block(&rows[next]) < Some(answered.block) {
+            open.insert((rows[next].call, rows[next].progress), next);
+            next += 1;
+        }
         match open.get(&(call, progress)) {
-            Some(&index) if rows[index].answered.is_none() && block(&rows[index]) < Some(answered.block) => {
-                rows[index].answered = Some(answered);
-            }
+            Some(&index) if rows[index].answered.is_none() => rows[index].answered = Some(answered),
             _ => rows.push(CallRow { call, asked: None, answered: Some(answered), progress }),
         }
     }

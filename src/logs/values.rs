@@ -13,8 +13,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
 use crate::logs::corpus::Corpus;
-use crate::logs::history::History;
-use crate::logs::trace::{CallRow, Status, put_behind};
+use crate::logs::history::{CallIndex, History};
+use crate::logs::trace::{CallRow, NO_TIME, Status, put_behind};
 
 /// How a value stood in an answer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::FromRepr)]
@@ -150,7 +150,8 @@ impl ValueRows {
             return;
         }
         let asked: IdMap<Id, Sym> = calls.iter().filter_map(|row| Some((row.call, row.asked?.tool))).collect();
-        let answered = calls.iter().filter_map(|row| Some((row.answered?.block, *asked.get(&row.call)?)));
+        let tool_of = |row: &CallRow| row.asked.map(|asked| asked.tool).or_else(|| asked.get(&row.call).copied());
+        let answered = calls.iter().filter_map(|row| Some((row.answered?.block, tool_of(row)?)));
         let tools: BTreeMap<u32, Sym> = answered.collect();
         let goes = |list: &List| tools.get(&list.block).is_some_and(|tool| is_dropped(*tool, list));
         if !self.lists.iter().any(goes) {
@@ -289,14 +290,14 @@ type Copied = (Rank, (usize, u32));
 /// Finds the values of each call. `values` has those of each file of the corpus, `names` what their symbols mean. Calls
 /// without an id have none: nobody can tell which answer is theirs.
 pub fn gather(corpus: &Corpus, history: &History, names: Arc<Names>, values: Vec<Arc<ValueRows>>) -> CallValues {
-    let index: IdMap<Id, usize> = history.calls.iter().enumerate().map(|(index, call)| (call.id, index)).collect();
+    let index = CallIndex::of(&history.calls);
     let mut answers: Vec<Option<Copied>> = vec![None; history.calls.len()];
     let mut inputs = answers.clone();
     for (file, rows) in corpus.files.iter().enumerate().filter(|(_, file)| !file.source.is_sidecar()) {
         let key = rows.source.key;
         for row in rows.rows.calls.iter().filter(|row| row.call.is_some()) {
-            let Some(&call) = index.get(&row.call) else { continue };
             let CallRow { asked, answered, progress, .. } = *row;
+            let Some(call) = index.find(row.call, asked.map_or(NO_TIME, |asked| asked.ts)) else { continue };
             if let Some(asked) = asked {
                 better(&mut inputs[call], (progress, key, asked.block), (file, asked.block));
             }

@@ -1,7 +1,7 @@
 //! How the counts of the reports go into each other: from one figure to the next, step by step, each step counted by
 //! itself. What does not add up is a fault of devboy.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde::Serialize;
 
@@ -163,8 +163,11 @@ fn calls(books: &Reconciled<'_>) -> Vec<Sum> {
 fn calls_of_input(books: &Reconciled<'_>) -> Sum {
     let aside: usize =
         books.corpus.files.iter().filter(|file| file.source.is_sidecar()).map(|file| asked(file).len()).sum();
-    let recorded: Vec<Id> = books.logs().flat_map(asked).filter(|id| id.is_some()).collect();
-    let distinct: IdSet<Id> = recorded.iter().copied().collect();
+    // One id may stand for several calls, each of another message.
+    let all = books.logs().flat_map(totals::asked).filter(|(_, call)| call.is_some());
+    let recorded: Vec<(Id, Id)> = all.map(|(asked, call)| (call, asked.message)).collect();
+    let copies = recorded.len() - recorded.iter().collect::<HashSet<_>>().len();
+    let distinct: IdSet<Id> = recorded.iter().map(|(call, _)| *call).collect();
     let repeated = books.logs().filter(|file| books.standings[&file.source.key].is_repeated);
     let nameless = repeated.flat_map(asked).filter(|id| !id.is_some()).count();
     let in_progress = books.history.calls.iter().filter(|call| {
@@ -176,7 +179,7 @@ fn calls_of_input(books: &Reconciled<'_>) -> Sum {
         (INPUT, books.totals.tool_uses),
         &[
             (-count(aside), "in files that are no session logs"),
-            (-count(recorded.len() - distinct.len()), "copies of calls that stand elsewhere"),
+            (-count(copies), "copies of calls that stand elsewhere"),
             (-count(nameless), "calls without an id, in copies of whole files or of parts"),
             (count(in_progress.count()), "of subagents that are known from progress records only"),
         ],
@@ -202,14 +205,19 @@ fn calls_of_policies(books: &Reconciled<'_>) -> Sum {
     let (lost, read): (Vec<&SourceRows>, _) = books.owners().partition(|file| books.has_no_timeline(file));
     let nameless_gone = lost.into_iter().flat_map(askers_of_nameless).count();
     let nameless_left = read.into_iter().flat_map(askers_of_nameless).filter(|id| !requests.contains(id)).count();
-    let twice = planned.iter().filter(|call| call.id.is_some()).count() - in_policies.len();
+    // One id may stand for several calls; a message without any id is one of its own in every file.
+    let known = history.iter().filter(|call| in_policies.contains(&call.id)).count();
+    let twice = planned.iter().filter(|call| call.id.is_some()).count() as i64 - known as i64;
     Sum::new(
         "tool calls",
         (HISTORY, history.len() as u64),
         &[
-            (-count(left_out + nameless_left), "of messages without usage, or written by the client itself"),
+            (
+                -count(left_out + nameless_left) + twice.min(0),
+                "of messages without usage, or written by the client itself",
+            ),
             (-count(gone.len() + nameless_gone), "in deleted logs that no policy read while they were there"),
-            (count(twice), "that stand twice in their message"),
+            (twice.max(0), "that stand twice in their message"),
         ],
         (POLICIES, planned.len() as u64),
     )

@@ -152,7 +152,47 @@ impl BoundSearch<'_> {
 }
 
 /// Values by link and project.
-type Pools = BTreeMap<(Sym, u16), BTreeMap<Option<Id>, Vec<(u32, u64)>>>;
+type Pools = BTreeMap<(Sym, u16), BTreeMap<Option<Id>, OfferedPool>>;
+
+/// Values with their sessions, session by session.
+#[derive(Debug, Default)]
+struct OfferedPool {
+    values: Vec<(u32, u64)>,
+    /// By value: where the equal ones that follow it end.
+    run_ends: Vec<usize>,
+}
+
+impl OfferedPool {
+    fn settle(&mut self) {
+        self.values.sort_by_key(|(session, _)| *session);
+        self.run_ends = vec![self.values.len(); self.values.len()];
+        for at in (1..self.values.len()).rev() {
+            let is_same = self.values[at - 1].1 == self.values[at].1;
+            self.run_ends[at - 1] = if is_same { self.run_ends[at] } else { at };
+        }
+    }
+
+    /// The first other value of another session from a place on that follows from the moment alone.
+    fn pick(&self, moment: &Opportunity) -> Option<u64> {
+        let Self { values, run_ends } = self;
+        let seed = [u64::from(moment.trigger), u64::from(moment.rank)].map(u64::to_le_bytes).concat();
+        let mut at = (xxh3_64(&seed) % values.len().max(1) as u64) as usize;
+        let own_end = values.partition_point(|(session, _)| *session <= moment.session);
+        let mut passed = 0;
+        while passed < values.len() {
+            #[cfg(test)]
+            crate::base::id::work::step();
+            let end = match values[at] {
+                (session, _) if session == moment.session => own_end,
+                (_, value) if value == moment.value => run_ends[at],
+                (_, value) => return Some(value),
+            };
+            passed += end - at;
+            at = end % values.len();
+        }
+        None
+    }
+}
 
 /// Values that the answers of all sessions offered, each with its session.
 #[derive(Debug, Default)]
@@ -169,9 +209,10 @@ impl OfferedValues {
         for moment in moments {
             let pool = pools.entry((moment.from, moment.link)).or_default();
             for project in [Some(projects[moment.session as usize]), None] {
-                pool.entry(project).or_default().push((moment.session, moment.value));
+                pool.entry(project).or_default().values.push((moment.session, moment.value));
             }
         }
+        pools.values_mut().flat_map(BTreeMap::values_mut).for_each(OfferedPool::settle);
         Self { pools, projects }
     }
 
@@ -180,14 +221,6 @@ impl OfferedValues {
     pub fn other(&self, moment: &Opportunity) -> Option<u64> {
         let pool = self.pools.get(&(moment.from, moment.link))?;
         let project = Some(self.projects[moment.session as usize]);
-        [project, None].iter().find_map(|project| pick(pool.get(project)?, moment))
+        [project, None].iter().find_map(|project| pool.get(project)?.pick(moment))
     }
-}
-
-fn pick(values: &[(u32, u64)], moment: &Opportunity) -> Option<u64> {
-    let seed = [u64::from(moment.trigger), u64::from(moment.rank)].map(u64::to_le_bytes).concat();
-    let start = (xxh3_64(&seed) % values.len().max(1) as u64) as usize;
-    let from_there = values[start..].iter().chain(&values[..start]);
-    let mut others = from_there.filter(|(session, value)| *session != moment.session && *value != moment.value);
-    others.next().map(|(_, value)| *value)
 }

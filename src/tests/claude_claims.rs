@@ -152,6 +152,58 @@ fn nothing_is_claimed_of_a_project_that_sets_a_lever_itself() {
     assert_eq!(found.0["without"].as_array().unwrap().len(), 1, "{found:?}");
 }
 
+/// The page tells of a part of the logs what a person may have set already, for that project or for all.
+#[test]
+fn what_is_to_be_set_for_one_project_is_held_against_what_is_set() {
+    let home = home_of(&Kind { pause: 1_200, turns: 10, sessions: 25, ..Kind::default() });
+    let other = home.path("other").to_str().unwrap().to_owned();
+    told(&home, &Kind { cwd: other, name: "t", sessions: 3, turns: 60, result: 14_000, ..Kind::default() });
+    let advice = || {
+        let page = home.json(&["report"]);
+        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "cache_lifetime_long");
+        found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned()
+    };
+    assert!(advice().starts_with("in .claude/settings.json of …/work set \"promptCacheTtl\": \"1h\""), "{}", advice());
+    let hour = "{\"promptCacheTtl\": \"1h\"}";
+    for (file, text, begins) in [
+        (".claude/settings.json", hour, "promptCacheTtl is 1h already: done"),
+        ("work/.claude/settings.json", hour, "promptCacheTtl is 1h in this project already: done"),
+        (
+            ".claude/settings.json",
+            "{\"env\": {\"FORCE_PROMPT_CACHING_5M\": \"1\"}}",
+            "first take away what stands in the way",
+        ),
+        // What a project sets wins over what the user's file sets otherwise.
+        (".claude/settings.json", "{\"promptCacheTtl\": \"5m\"}", "in .claude/settings.json of …/work set"),
+    ] {
+        home.write(file, text);
+        assert!(advice().starts_with(begins), "{file} {text}: {}", advice());
+        fs::remove_file(home.path(file)).unwrap();
+    }
+}
+
+/// A switch that does the same may be known to clients that do not know the setting.
+#[test]
+fn what_a_known_switch_has_set_needs_no_update() {
+    let home = home_of(&Kind { pause: 900, version: "2.1.240", ..Kind::default() });
+    home.write(".claude/settings.json", "{\"env\": {\"ENABLE_PROMPT_CACHING_1H\": \"1\"}}");
+    let page = home.json(&["report"]);
+    let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "cache_lifetime_long").unwrap();
+    let advice = found["advice"].as_str().unwrap();
+    assert!(advice.starts_with("ENABLE_PROMPT_CACHING_1H makes it 1h already: done"), "{advice}");
+    assert!(!advice.contains("update Claude Code"), "{advice}");
+}
+
+/// The user's file holds for all projects, whichever were asked about.
+#[test]
+fn a_page_about_some_projects_says_whose_file_it_names() {
+    let home = home_of(&Kind { pause: 900, ..Kind::default() });
+    let told = |more: &[&str]| home.run(&[&["report"], more].concat()).out;
+    let note = "this file holds for all of them";
+    assert!(told(&["-p", "home"]).contains(note), "{}", told(&["-p", "home"]));
+    assert!(!told(&[]).contains(note), "{}", told(&[]));
+}
+
 /// The client reads what one person sets for a project at the root of the repository.
 #[test]
 fn nothing_is_claimed_where_the_file_of_one_person_reaches() {

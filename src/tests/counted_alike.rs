@@ -181,6 +181,31 @@ fn a_summariser_that_is_in_the_log_is_not_estimated_beside_it() {
     assert_eq!(estimated(&home), 0);
 }
 
+/// A subagent that no file records is told of where its first chunks are counted, whether it called a tool or not.
+#[test]
+fn a_subagent_without_a_log_and_without_calls_is_told_of_beside_the_bill() {
+    let seen = assistant("m9", &[json!({ "type": "text", "text": "done" })]).usage(900, 5).at(3);
+    let main = [prompt("q1").at(1), asks("m1", "c1", "Task").usage(10, 1).at(2), agent_progress("a1", &seen).at(3)];
+    let home = home(&[("s", &main)]);
+    for command in
+        [&["cost"][..], &["report", "--since", "2026-01-01"], &["what-if", "prompt-cache"], &["session", "s"]]
+    {
+        let told = home.json(command)["inputs"]["subagents_in_progress_only"].clone();
+        assert_eq!(told, json!({ "count": 1, "holds": "first_chunks" }), "{command:?}");
+    }
+    assert_eq!(home.json(&["mine", "sessions"])["inputs"]["subagents_in_progress_only"]["count"], 0);
+}
+
+/// A session lasts from its first request to its last answer, wherever that is told.
+#[test]
+fn a_session_of_one_request_lasts_until_it_is_answered() {
+    let home = home(&[("s", &[prompt("p1").at(0), says("m1").usage(10, 1).at(540)])]);
+    let lasted = home.run(&["session", "s"]).out;
+    assert!(lasted.contains("9 min"), "{lasted}");
+    let row = home.run(&["cost", "--by", "session", "--since", "2026-01-01"]).out;
+    assert!(row.contains("9 min"), "{row}");
+}
+
 #[test]
 fn searches_of_the_web_are_told_beside_the_bill() {
     let page = |tool: &str| {

@@ -316,3 +316,61 @@ proptest! {
         prop_assert_eq!(asked(history), asked(timeline));
     }
 }
+
+/// Other makers' models number their calls anew in each conversation, or in each answer: an equal id is a copy only if the same
+/// message asked.
+#[test]
+fn an_id_that_comes_back_in_another_message_is_another_call() {
+    let turn = |session: &str, message: &str, second: u32| {
+        let read = |number: usize| {
+            let id = format!("functions.Read:{number}");
+            let uuid = |half: &str| format!("{half}-{message}-{number}");
+            let asked = asks(message, &id, "Read").at(second).set("uuid", uuid("asked"));
+            [asked, answers(&id, format!("text {number}")).at(second + 30).set("uuid", uuid("answered"))]
+        };
+        [vec![user(&format!("p-{message}"), "go on").at(second)], read(0).to_vec(), read(1).to_vec()]
+            .concat()
+            .into_iter()
+            .map(|record| record.session(session))
+            .collect::<Vec<Record>>()
+    };
+    let end = |session: &str, second: u32| {
+        let said = [serde_json::json!({ "type": "text", "text": "done" })];
+        vec![assistant(&format!("end-{session}"), &said).at(second).session(session)]
+    };
+    let one = [turn("s", "m1", 0), turn("s", "m2", 600), end("s", 700)].concat();
+    let other = [turn("t", "m3", 7_200), end("t", 7_300)].concat();
+    let told = Told::of(&[("s", &log(&one)), ("t", &log(&other))]);
+    assert_eq!(told.history.calls.len(), 6);
+    assert!(told.history.calls.iter().all(|call| call.latency_ms == Some(30_000)), "{:#?}", told.history.calls);
+    assert_eq!((told.history.merged.duplicate_call, told.history.merged.orphan_result), (0, 0));
+    // A copy of a file says nothing new.
+    let copied = Told::of(&[("s", &log(&one)), ("t", &log(&other)), ("u", &log(&one))]);
+    assert_eq!(copied.history.calls, told.history.calls);
+    let timeline = timeline::timeline_of(&[("s", &log(&one)), ("t", &log(&other))]);
+    let answered: Vec<(u32, u32)> = timeline.calls.iter().map(|call| (call.asked, call.answered)).collect();
+    assert_eq!(answered.len(), 6);
+    assert!(answered.iter().all(|(asked, answer)| asked < answer && answer - asked <= 3), "{answered:?}");
+}
+
+/// A summary whose boundary stands in another file is that compaction.
+#[test]
+fn a_summary_without_its_boundary_is_no_second_compaction() {
+    let compacted = [
+        user("p1", "go").at(0),
+        asks("m1", "c1", "Read").at(1),
+        answers("c1", "text").at(2),
+        boundary("b1").at(3),
+        compact_summary("s1", Some("b1")).at(4),
+        asks("m2", "c2", "Read").at(5),
+        answers("c2", "text").at(6),
+    ];
+    let whole = log(&compacted);
+    for cut in [4, 3] {
+        let rest = log(&compacted[cut..]);
+        let told = Told::of(&[("a", &whole), ("b", &rest)]);
+        assert_eq!(told.history.compactions(), 1, "{cut}");
+    }
+    let told = Told::of(&[("a", &log(&compacted[..4])), ("b", &log(&compacted[4..]))]);
+    assert_eq!(told.history.compactions(), 1);
+}

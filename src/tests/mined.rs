@@ -702,3 +702,17 @@ fn a_side_without_logs_is_told_as_a_side() {
     );
     assert!(!said.contains("--input-dir"), "{said}");
 }
+
+/// Counted file by file nobody knows where a person wrote.
+#[test]
+fn flat_edges_know_no_turns() {
+    let home = Home::new();
+    home.write(".claude/projects/p/s.jsonl", session("s", 6));
+    let refused = home.run(&["mine", "edges", "--concurrency", "flat", "--turns", "across"]);
+    assert!(refused.exit == Exit::Usage && refused.err.contains("knows no turns"), "{}", refused.err);
+    let rows = home.json(&["mine", "edges", "--concurrency", "flat"]);
+    let edges = rows["edges"].as_array().unwrap();
+    assert!(!edges.is_empty() && edges.iter().all(|row| row["across_turns"].is_null()), "{rows:#}");
+    let rows = home.json(&["mine", "edges"]);
+    assert!(rows["edges"].as_array().unwrap().iter().all(|row| row["across_turns"].is_u64()), "{rows:#}");
+}

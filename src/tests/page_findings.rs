@@ -25,6 +25,11 @@ fn evidence(home: &Home, id: &str) -> Value {
 
 /// Six sessions with a small main thread, each with a subagent on a model.
 fn home_with_subagents(model: &str) -> Home {
+    home_with_agents(model, "lamplighter")
+}
+
+/// The same with agents of a kind.
+fn home_with_agents(model: &str, kind: &str) -> Home {
     let home = Home::new();
     for number in 0..6 {
         let session = format!("s-{number}");
@@ -46,7 +51,7 @@ fn home_with_subagents(model: &str) -> Home {
         });
         let file = format!(".claude/projects/-home-user-lantern/{session}/subagents/agent-a{number}");
         home.write(&format!("{file}.jsonl"), lines.collect::<String>());
-        home.write(&format!("{file}.meta.json"), json!({ "agentType": "lamplighter" }).to_string());
+        home.write(&format!("{file}.meta.json"), json!({ "agentType": kind }).to_string());
     }
     home
 }
@@ -67,6 +72,15 @@ fn subagents_on_an_expensive_model_are_held_against_a_cheaper_one_at_list_prices
     assert_eq!((&made_of[0]["agent type"], &made_of[0]["model"]), (&json!("lamplighter"), &json!(OPUS)), "{made_of:#}");
     let shared = home.run(&["--finding", "subagent_model", "--redact"]).out;
     assert!(shared.contains("agent A") && !shared.contains("lamplighter"), "{shared}");
+}
+
+/// The variable does not move what comes with the client.
+#[test]
+fn the_clients_own_agents_are_no_finding() {
+    for kind in ["Explore", "Plan", "prompt-suggestion"] {
+        let page = report(&home_with_agents(OPUS, kind), &[]);
+        assert!(finding(&page, "subagent_model").is_none(), "{kind}: {page:#}");
+    }
 }
 
 #[test]

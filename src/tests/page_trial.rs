@@ -76,6 +76,44 @@ fn what_nobody_can_change_has_a_place_of_its_own() {
     assert!(!out.contains("prefix_mutation"), "{out}");
 }
 
+/// Twelve sessions that lose the cache at one prompt; what is changed of each line of their logs.
+fn losing(change: impl Fn(usize, &str) -> String) -> Value {
+    let home = Home::new();
+    for number in 0..12 {
+        let mut told = Told::new(&format!("lost-{number}"), "/home/user/orchard", number * 43_200);
+        told.ask(OPUS, 0, 90_000, 50).ask(OPUS, 90_000, 1_000, 50).ask(OPUS, 0, 92_000, 50).ask(OPUS, 92_000, 500, 50);
+        told.text = told.text.lines().enumerate().map(|(line, text)| change(line, text) + "\n").collect();
+        place(&home, &told);
+    }
+    report(&home, &[])
+}
+
+/// Most models cache each effort apart: the log has the reason.
+#[test]
+fn a_miss_at_a_change_of_effort_is_a_habit() {
+    let told = losing(|line, text| {
+        let effort = if line < 4 { "high" } else { "medium" };
+        text.replacen("\"version\"", &format!("\"effort\":\"{effort}\",\"version\""), 1)
+    });
+    let found = finding(&told, "miss_effort_change").unwrap_or_else(|| panic!("{told:#}"));
+    assert!(found["count"] == 12 && found["is_actionable"] == true, "{found:#}");
+    let nothing = told["nothing_to_set"].as_array().unwrap();
+    assert!(nothing.iter().all(|found| found["id"] != "miss_unknown_at_prompt"), "{told:#}");
+}
+
+/// Who has the repairs is not told to update.
+#[test]
+fn clients_with_the_repairs_are_not_told_to_update() {
+    let advice = |version: &str| {
+        let told = losing(|_, text| text.replace("2.1.40", version));
+        let nothing = told["nothing_to_set"].as_array().unwrap();
+        let found = nothing.iter().find(|found| found["id"] == "miss_unknown_at_prompt");
+        found.unwrap_or_else(|| panic!("{told:#}"))["advice"].as_str().unwrap().to_owned()
+    };
+    assert!(advice("2.1.240").contains("update Claude Code"), "{}", advice("2.1.240"));
+    assert!(advice("2.1.999").contains("have the repairs"), "{}", advice("2.1.999"));
+}
+
 #[test]
 fn what_does_not_pay_has_its_interval() {
     let told = report(&home_with_swaps(12), &[]);

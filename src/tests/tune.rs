@@ -531,8 +531,14 @@ fn doctor_warns_when_the_logs_do_not_reach_back_to_the_window() {
     // About as old as what is kept: something was deleted.
     home.write(".claude/projects/-p/b.jsonl", log("b", "Read", 9, "2026-10-04"));
     assert!(told(&[]).contains("what is older is missing"), "{}", told(&[]));
-    home.write(".claude/settings.json", r#"{"cleanupPeriodDays": 0}"#);
-    assert!(home.run(&["doctor"]).out.contains("deletes everything"));
+    // What the client does not take sets nothing.
+    for (value, kept) in
+        [("0", "30 days (its default)"), ("-5", "30 days (its default)"), ("1e3", "1000 days (its settings)")]
+    {
+        home.write(".claude/settings.json", format!("{{\"cleanupPeriodDays\": {value}}}"));
+        let told = home.run(&["doctor"]).out;
+        assert!(told.contains(&format!("keeps logs {kept}")), "{value}: {told}");
+    }
     assert_eq!(Home::new().run(&["doctor"]).exit, Exit::Failed);
 }
 

@@ -4,6 +4,7 @@ use crate::base::error::{Error, Result};
 use crate::commands::config::settings;
 use crate::commands::responses::Wanted;
 use crate::commands::what_if::{Args, sheets, show};
+use crate::report::numbers::{counted, thousands};
 use crate::rules::responses::Responses;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
@@ -31,6 +32,8 @@ pub fn run(args: &Args, rows: &[StackRow], context: &mut Context<'_>) -> Result<
         return Err(responses.nothing_found());
     }
     responses.tell(&args.asked.output, context)?;
+    let sampled = sampled(&responses);
+    sampled.iter().try_for_each(|note| context.note(args.asked.output.quiet, note))?;
     let shipped = PolicyConfigs::load(&responses.data)?;
     let sheets = sheets(args, rows, &shipped)?;
     let tools = Tools::read(&args.setting.tool_catalog, &responses.data)?;
@@ -41,7 +44,8 @@ pub fn run(args: &Args, rows: &[StackRow], context: &mut Context<'_>) -> Result<
     for row in told {
         let sheets = sheets.with(row)?;
         let report = simulation.report(&sheets, &row.stack, false)?;
-        let report = PolicyReport { policy: row.name.clone(), ..report };
+        let mut report = PolicyReport { policy: row.name.clone(), ..report };
+        report.notes.extend(sampled.clone());
         reports.push(simulation.framed(report, simulation.workload.counted(0), &sheets)?);
     }
     for row in refused {
@@ -51,6 +55,19 @@ pub fn run(args: &Args, rows: &[StackRow], context: &mut Context<'_>) -> Result<
     }
     show::show(args, &mut reports, None, context)?;
     Ok(Exit::Done)
+}
+
+/// That a part of the responses was not recorded; none if all were.
+fn sampled(responses: &Responses) -> Option<String> {
+    let events = &responses.log.events;
+    let stand_for: f64 = events.iter().map(|event| event.weight).sum();
+    (stand_for.round() as u64 > events.len() as u64).then(|| {
+        format!(
+            "{} stand for {} responses (sampled): contexts were larger than they are told of here",
+            counted(events.len() as u64, "event"),
+            thousands(stand_for.round() as u64)
+        )
+    })
 }
 
 /// Why a stack cannot be replayed over telemetry.

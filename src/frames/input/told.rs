@@ -23,7 +23,9 @@ impl Input {
     /// # Errors
     /// If the input cannot be read.
     pub fn report_holds(&mut self, holds: Holds) -> Result<()> {
-        let Overview { subagents_in_progress: subagents, sessions, span_ms, .. } = self.overview()?;
+        let Overview { subagents_in_progress, answering_in_progress, sessions, span_ms, .. } = self.overview()?;
+        let is_of_answers = holds == Holds::FirstChunks;
+        let subagents = if is_of_answers { answering_in_progress } else { subagents_in_progress };
         self.covers = Some((sessions, span_ms));
         self.in_progress = Some(InProgress { subagents, holds });
         Ok(())

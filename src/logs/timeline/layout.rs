@@ -272,12 +272,23 @@ impl Layout<'_> {
     /// results have no call.
     fn answer_calls(&mut self) -> u64 {
         let mut calls: IdMap<Id, u32> = IdMap::default();
-        for (index, call) in self.out.calls.iter().enumerate().filter(|(_, call)| call.id.is_some()) {
-            calls.entry(call.id).or_insert(index as u32);
+        // Other makers' models number their calls anew in each answer.
+        let mut again: IdMap<Id, Vec<u32>> = IdMap::default();
+        for (index, call) in (0..).zip(&self.out.calls).filter(|(_, call)| call.id.is_some()) {
+            let first = *calls.entry(call.id).or_insert(index);
+            let last = again.get(&call.id).and_then(|known| known.last()).copied().unwrap_or(first);
+            let asked = |call: u32| self.request_of(self.out.calls[call as usize].asked);
+            if last != index && asked(last) != asked(index) {
+                again.entry(call.id).or_insert_with(|| vec![first]).push(index);
+            }
         }
         let mut orphans = 0;
         for &ResultBlock { block, call, text, is_error } in &self.results {
-            let Some(&call) = calls.get(&call) else {
+            let before = |known: &Vec<u32>| {
+                let place = known.partition_point(|&call| self.out.calls[call as usize].asked < block);
+                place.checked_sub(1).map(|place| known[place])
+            };
+            let Some(call) = again.get(&call).and_then(before).or_else(|| calls.get(&call).copied()) else {
                 orphans += 1;
                 continue;
             };
