@@ -8,7 +8,7 @@ use crate::base::key_path::KeyPath;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::report::PlannerSweepRow;
 use crate::planner::stage::{Planner, PlannerStage, Trained, sum, walk};
-use crate::replay::grid::{axes, grid};
+use crate::replay::scenarios::{axes, grid};
 use crate::settings::{Enrichment, SettingsFile, what_if};
 
 /// The parameter that is no key of the configuration.

@@ -16,8 +16,7 @@ use crate::mine::sizes::SizesBySession;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::opportunities::moments;
-use crate::planner::selectivity::backtest::Learned;
-use crate::planner::selectivity::backtest::backtest;
+use crate::planner::selectivity::backtest::{Learned, backtest};
 use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::odds::{Named, WaitWindow, examples};
 use crate::planner::selectivity::{SHEET, SelectivityThresholds};
@@ -27,8 +26,8 @@ use crate::planner::value_models::{LayerPrecedence, ModelLayers, ValueModels};
 use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
 use crate::rules::prefetching::only_links;
-use crate::rules::proposal::{Proposal, settle};
-use crate::rules::{RuleFacts, Speaks, judge_all, precedence, statistics, t1_tools};
+use crate::rules::proposal::{KeyOwners, Proposal, settle};
+use crate::rules::{RuleFacts, Speaks, judge_all, statistics, t1_tools};
 use crate::settings::annotations::Annotations;
 use crate::settings::finding::Finding;
 use crate::settings::{SettingsFile, View};
@@ -183,7 +182,7 @@ pub fn mined(stage: &PlannerStage, data: &Data, annotations: &Annotations) -> Re
         ..RuleFacts::none(&view, annotations, &stage.numbers.projection)
     };
     let found = judge_all(&facts, data, &[Speaks::LogsWithTools])?;
-    Ok(settle(&view, &precedence::KeyOwners::default(), found))
+    Ok(settle(&view, &KeyOwners::default(), found))
 }
 
 /// Probabilities by what an answer looks like, counted on the training sessions, and the threshold that they set.

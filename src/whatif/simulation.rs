@@ -13,10 +13,8 @@ use crate::whatif::pipeline::replayed::ReplayedLayers;
 use crate::whatif::prompt_cache::params::{CacheLayout, CacheRules, Params};
 use crate::whatif::report::{Counted, Fidelity, PolicyReport, SimulationAccuracy, TELEMETRY, formulas};
 use crate::whatif::sim::bill::Blind;
-use crate::whatif::sim::breakage::BreakWatch;
-use crate::whatif::sim::breakage::Detectors;
-use crate::whatif::sim::breakage::rows::Break;
-use crate::whatif::sim::breakage::tally::{penalties, tally};
+use crate::whatif::sim::breakage::rows::{Break, penalties, tally};
+use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cells::{cells, whole};
 use crate::whatif::sim::cost::Cost;
@@ -151,7 +149,7 @@ impl<'w> Simulation<'w> {
         let cells =
             is_compared.then(|| cells(&workload.timeline, &outcome.by_session, &self.apart, &workload.cells, least));
         let whole = is_compared.then(|| whole(&outcome.by_session, &self.apart, &workload.cells, least)).flatten();
-        let broken = tally(&self.detectors, &workload.timeline, &breaks, run.requests.len() as u64, &workload.breakage);
+        let broken = tally(&self.detectors, &breaks, run.requests.len() as u64);
         let mut report = PolicyReport {
             policy: stack.name(),
             bias: workload.bias.of(&stack.0.iter().map(|policy| policy.into_str()).collect::<Vec<_>>(), true),

@@ -20,7 +20,7 @@ use crate::mine::follow_ups::FollowUps;
 use crate::mine::sizes::SizesBySession;
 use crate::report::table::TableFormat;
 use crate::rules::responses::Responses;
-use crate::rules::{backtest_report, claude, effects, mined_planners, statistics, t1_tools};
+use crate::rules::{claude, effects, mined_planners, statistics, t1_tools};
 use crate::settings::Effective;
 use crate::settings::claude::reversal::journal_of_all;
 use crate::settings::entries::SettingsReach;
@@ -104,10 +104,10 @@ fn show(args: &Args, rows: &[PromiseCoverage], tolerance: f64, input: &Input, co
     let form = args.asked.output.form();
     if form == TableFormat::Json {
         let fields = input.fields(json!({
-            "statistics": backtest_report::json(rows),
+            "statistics": statistics::json(rows),
         }));
         return args.asked.output.write_json("tune backtest", fields, context);
     }
-    backtest_report::table(rows).write(context.out, form, context.width)?;
-    backtest_report::notes(tolerance).iter().try_for_each(|note| context.note(args.asked.output.quiet, note))
+    statistics::table(rows).write(context.out, form, context.width)?;
+    statistics::notes(tolerance).iter().try_for_each(|note| context.note(args.asked.output.quiet, note))
 }

@@ -31,9 +31,8 @@ use crate::planner::numbers::PlannerThresholds;
 use crate::planner::stage::PlannerStage;
 use crate::report::numbers::{counted, days, known, percent, thousands};
 use crate::report::table::TableFormat;
-use crate::rules::precedence::KeyOwners;
 use crate::rules::prefetching::Prefetching;
-use crate::rules::proposal::{Proposal, settle};
+use crate::rules::proposal::{KeyOwners, Proposal, settle};
 use crate::rules::responses::Responses;
 use crate::rules::{
     RuleFacts, Speaks, judge_all, p1_model, paying, prefetching, profiles, report as findings, statistics, t1_tools,

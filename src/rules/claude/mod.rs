@@ -2,7 +2,6 @@
 //! files that win over it.
 
 pub mod effects;
-mod joint;
 mod judge;
 pub mod search;
 mod simulated;
@@ -20,7 +19,7 @@ use crate::settings::claude::levers::Levers;
 use crate::settings::finding::Finding;
 use crate::whatif::client::LeverStudy;
 
-pub use joint::settle;
+pub use judge::settle;
 pub use simulated::{held, paying, standing};
 
 /// A rule about settings.

@@ -4,7 +4,6 @@
 //! `tool-filter`.
 
 pub mod outcome;
-pub mod tables;
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
