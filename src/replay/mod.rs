@@ -9,7 +9,6 @@ pub mod reach;
 pub mod report;
 pub mod savings;
 
-mod bounds;
 mod cache;
 mod effects;
 pub mod emit;
@@ -28,11 +27,10 @@ mod stack;
 pub mod study;
 pub mod tape;
 
-pub use bounds::bounds;
 pub use effects::{EffectsBaseline, HistoryPiece, Present, SessionTape, SessionTokens};
 pub use ledger::Ledger;
 pub use offer::{Decision, SentAs};
-pub use published::published_claim;
+pub use published::{bounds, published_claim};
 pub use quotes::quotes;
 pub use recorded::{Laid, RecordedLog};
 pub use scenario::{ReplayOptions, Scenario};

@@ -18,7 +18,6 @@ pub mod p1_model;
 mod p2_agent;
 pub(crate) mod p3_data;
 pub(crate) mod p4_tokenizer;
-pub mod paying;
 pub mod planner_advice;
 pub mod profiles;
 mod r1_dedup_enable;

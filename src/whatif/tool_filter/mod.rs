@@ -28,9 +28,8 @@ use crate::whatif::tool_filter::result::ListCoverage;
 use crate::whatif::tool_filter::tables::{break_even, coverage, regret, summary};
 use crate::whatif::tools::inventory::{Inventory, StopWords};
 use crate::whatif::tools::plan::{Handling, OnEmpty, Selector, ToolPlan, ToolSelection};
-use crate::whatif::tools::queries::{Queries, WordKind};
 use crate::whatif::tools::stage::{Chains, Definitions, ToolStage};
-use crate::whatif::tools::{ToolSet, Tools};
+use crate::whatif::tools::{Queries, ToolSet, Tools, WordKind};
 
 pub(crate) use outcome::facts;
 
