@@ -156,7 +156,7 @@ impl<'w> Simulation<'w> {
             policy: stack.name(),
             bias: workload.bias.of(&stack.0.iter().map(|policy| policy.into_str()).collect::<Vec<_>>(), true),
             params: params(configs, stack, workload.is_billed)?,
-            cache: is_priced_aside.then(|| configs.sheet(Policy::PromptCache).changed()).unwrap_or_default(),
+            cache: if is_priced_aside { configs.sheet(Policy::PromptCache).changed() } else { Vec::new() },
             accuracy: workload.is_billed.then_some(self.accuracy),
             distance: workload.is_billed.then(|| self.distance.clone()),
             cells: cells.unwrap_or_default(),
