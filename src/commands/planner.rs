@@ -15,9 +15,9 @@ use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::planner::intents::Intents;
 use crate::planner::report::{PlannerReport, PlannerSweepRow};
-use crate::planner::stage::{CONFIGURED, Planner, PlannerStage};
+use crate::planner::stage::{CONFIGURED, Planner, PlannerStage, SweepGrid};
 use crate::planner::value_models::{Level, Severity, ValueModels};
-use crate::planner::{judged, report, sweep, trail};
+use crate::planner::{judged, report, trail};
 use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
 use crate::replay::scenarios::{ScenarioChanges, Scenarios};
@@ -74,7 +74,7 @@ pub struct PlannerArgs {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(args.config.as_ref(), context)?;
     let file = load_config(&path, args.config.is_some())?;
-    let grid = sweep::SweepGrid::parse(&args.sweep, &file)?;
+    let grid = SweepGrid::parse(&args.sweep, &file)?;
     let window = window::of(&args.asked.window, context.now_ms)?;
     // Events tell what answers cost, so that bodies have to be counted.
     let data = || Data::new(args.asked.input.rules_dir.as_deref());

@@ -8,8 +8,7 @@ use crate::frames::input::timeline::TimelineDetail;
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::alternatives;
-use crate::whatif::shipped::ShippedWorkload;
+use crate::whatif::shipped::{self, ShippedWorkload};
 
 /// Replays the sessions of some logs under every setting.
 ///
@@ -23,6 +22,6 @@ pub fn alternatives(
 ) -> Result<Vec<Alternative>> {
     let mut input = Input::read(args, window::ALL, (0, Some(TimelineDetail::default())), output, context)?;
     let timeline = input.timeline(TimelineDetail { tokens: false, words: true })?;
-    let shipped = ShippedWorkload::new(timeline, &input.data)?;
-    input.pool.install(|| alternatives::alternatives(&shipped, &limits.what_if))
+    let workload = ShippedWorkload::new(timeline, &input.data)?;
+    input.pool.install(|| shipped::alternatives(&workload, &limits.what_if))
 }

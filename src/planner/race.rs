@@ -14,7 +14,7 @@ use crate::settings::Enrichment;
 use crate::settings::tool_model::CostModel;
 
 /// What holds a prefetch back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RaceLimits {
     /// Prefetches in flight at a time, whichever answer set them off.
     pub parallel_max: usize,
@@ -115,7 +115,7 @@ enum Event {
 }
 
 /// The race of one context.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Race {
     limits: RaceLimits,
     now_ms: u64,
@@ -134,18 +134,7 @@ pub struct Race {
 impl Race {
     /// A race in which nothing has happened.
     pub fn new(limits: RaceLimits) -> Self {
-        Self {
-            limits,
-            now_ms: 0,
-            delay_ms: 0,
-            queue: BTreeMap::new(),
-            queued: 0,
-            in_flight: 0,
-            hosts: BTreeMap::new(),
-            claimable: BTreeMap::new(),
-            records: Vec::new(),
-            ended: false,
-        }
+        Self { limits, ..Self::default() }
     }
 
     /// Sends prefetches out behind an answer of the log at `at_ms`, and lets the answer wait for them: until all have

@@ -11,16 +11,14 @@ use crate::logs::trace::{NO_TIME, Status};
 use crate::mine::projections::ToldHistory;
 use crate::mine::runnable::Runnable;
 use crate::planner::bound::OfferedValues;
-use crate::planner::candidates::{AnswerMoment, Candidates, candidates};
-use crate::planner::candidates::{CallKey, NamedArgument, Projected};
+use crate::planner::candidates::{AnswerMoment, CallKey, Candidates, NamedArgument, Projected, candidates};
 use crate::planner::contexts::{Latencies, PlannerContext, window};
 use crate::planner::fail_fast::Refusals;
 use crate::planner::intents::{Intents, prefetch_hint};
-use crate::planner::knapsack::optimum;
 use crate::planner::known_tools::{KnownLink, KnownTools};
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::opportunities::{Odds, Opportunity, OpportunityReader};
-use crate::planner::plan::{Plan, knapsack};
+use crate::planner::plan::{Plan, knapsack, optimum};
 use crate::planner::prefetches::{
     AskedFor, DeclineReason, HostTrace, Least, PlannerLedger, PrefetchEdge, PrefetchEnd, PrefetchTally,
 };

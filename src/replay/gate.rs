@@ -80,6 +80,7 @@ fn yes() -> bool {
 }
 
 /// One figure before and now, in per cent of its own baseline.
+#[derive(Serialize)]
 struct GateLine {
     what: String,
     before_pct: f64,
@@ -210,7 +211,6 @@ impl ReplayGate {
 
     /// Fields of the JSON report.
     pub fn json(&self) -> Value {
-        let line = |line: &GateLine| json!({ "what": line.what, "before_pct": line.before_pct, "now_pct": line.now_pct, "worse": line.worse });
         json!({
             "baseline": self.path.shown(),
             "written": self.written,
@@ -218,7 +218,7 @@ impl ReplayGate {
             // Of nothing replayed nobody knows.
             "passed": (self.written || !self.lines.is_empty()).then(|| self.worse().count() == 0),
             "notes": self.notes,
-            "lines": self.lines.iter().map(line).collect::<Vec<_>>(),
+            "lines": self.lines,
         })
     }
 

@@ -7,7 +7,7 @@ use crate::replay::savings::Tally;
 use crate::replay::tape::{Response, Tape, TapeEntry};
 
 /// Everything that was decided in one replay.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Default, Debug)]
 pub struct Ledger {
     /// All responses.
     pub total: Tally,
@@ -35,17 +35,11 @@ pub struct Ledger {
 impl Ledger {
     pub(super) fn new(tape: &Tape) -> Self {
         Self {
-            total: Tally::default(),
             endpoints: vec![Tally::default(); tape.endpoints.len()],
             shapes: vec![Tally::default(); BodyShape::COUNT],
             sessions: vec![Tally::default(); tape.sessions.profile_of.len()],
             formats: vec![Tally::default(); encode::REGISTER.len()],
-            references: 0,
-            near_refs: 0,
-            range_refs: 0,
-            #[cfg(test)]
-            range_looks: 0,
-            unstudied: 0,
+            ..Self::default()
         }
     }
 

@@ -1,5 +1,5 @@
 //! A tape made from recorded responses: content hashes, sizes and what the layers did are enough to replay L0 exactly, and
-//! L1 and L2 as far as the record tells what a format costs.
+//! L1 and L2 as far as the record tells what a format costs. It is laid out once, for any number of configurations.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,14 +12,15 @@ use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::id::{Id, IdHasher, IdMap};
 use crate::base::names::Sym;
 use crate::base::showing::{KeptLines, Showing};
-use crate::base::tokenizer::{Size, VOCABULARIES};
+use crate::base::tokenizer::{Counting, Size, VOCABULARIES};
 use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::facts::encode;
 use crate::facts::shape::Description;
 use crate::logs::trace::Handle;
-use crate::replay::effects::HistoryPiece;
-use crate::replay::runs::Windows;
+use crate::replay::reach::Reach;
 use crate::replay::tape::{BodyAtHand, Endpoint, Response, SessionProfile, SessionProfiles, Tape, TapeEntry};
+use crate::replay::{EffectsBaseline, HistoryPiece, ReplayOptions, Scenario};
+use crate::settings::Settings;
 use crate::telemetry::log::{EventLog, NO_FORMAT, RecordedAs, RecordedContent, RecordedEvent};
 
 /// Responses of a piece, apart from the rest of its last session: enough pieces for all threads, few enough tables of endpoints.
@@ -99,13 +100,9 @@ impl<'l> RecordedLog<'l> {
         let mut tape = Tape {
             responses: Vec::with_capacity(rows.len()),
             evictions: evictions(&rows, beside),
-            facts: Vec::new(),
             endpoints: self.endpoints.clone(),
-            sessions: SessionProfiles::default(),
             range_lines_min: usize::MAX,
-            encodings: Vec::new(),
-            windows: Windows::default(),
-            quotes: Vec::new(),
+            ..Tape::default()
         };
         let (bodies, encoded) = self.encoded(events, &mut tape);
         let mut fresh = tape.facts.len() as u32;
@@ -270,5 +267,36 @@ fn body_facts(event: &RecordedEvent) -> BodyFacts {
             key_stability: if event.key_stability.is_nan() { 1.0 } else { event.key_stability },
         },
         ..BodyFacts::default()
+    }
+}
+
+/// Responses laid out for a replay.
+pub struct Laid {
+    /// The responses.
+    pieces: Vec<HistoryPiece>,
+    /// What configurations of them are resolved for: their endpoints and sessions.
+    skeleton: Tape,
+}
+
+impl Laid {
+    /// Lays responses out.
+    pub fn new(recorded: &RecordedLog<'_>) -> Self {
+        Self { pieces: recorded.pieces(), skeleton: recorded.skeleton() }
+    }
+
+    /// A configuration for these responses. The recorder counted their tokens; those of hints are counted as it says.
+    pub fn scenario(&self, settings: &Settings) -> Scenario {
+        let options = ReplayOptions { extended: false, invalidate: true, counting: Some(Counting::Exact(0)) };
+        Scenario::new(settings, &self.skeleton, options)
+    }
+
+    /// The same, where only some of the responses can be changed.
+    pub fn within(&self, scenario: &Scenario, reach: &Reach) -> Scenario {
+        scenario.within(reach, &self.skeleton)
+    }
+
+    /// The responses under a configuration.
+    pub fn ground(&self, now: Scenario) -> EffectsBaseline<'_> {
+        EffectsBaseline::new(&self.pieces, now)
     }
 }

@@ -158,7 +158,7 @@ impl SessionProfiles {
 }
 
 /// Everything that a replay reads.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Tape {
     /// Every call once, context by context in order; index by index the calls of the history.
     pub responses: Vec<Response>,

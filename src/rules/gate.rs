@@ -1,7 +1,7 @@
 //! Every proposal is replayed before it is written, alone and together with the others, on sessions that it was not found on
 //! where there are enough: what loses tokens, or may save them by chance, is held, and if the whole loses, nothing is written.
 
-use crate::settings::what_if;
+use crate::settings::{Settings, SettingsFile, what_if};
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
@@ -10,10 +10,9 @@ use toml_edit::Value;
 use crate::base::bootstrap::{Resampling, TAIL, sum_interval};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
-use crate::replay::laid::Laid;
 use crate::replay::reach::Reach;
 use crate::replay::savings::{SavedBySession, shares, total};
-use crate::replay::{EffectsBaseline, Present, Scenario};
+use crate::replay::{EffectsBaseline, Laid, Present, Scenario};
 use crate::report::numbers::thousands;
 use crate::rules::proposal::proposed;
 use crate::rules::responses::Responses;
@@ -22,7 +21,6 @@ use crate::rules::{r6_cost_models, r7_speculation, statistics};
 use crate::settings::annotations::Annotations;
 use crate::settings::entries::Predicted;
 use crate::settings::finding::{Delta, Effect, Finding, Verdict};
-use crate::settings::{Settings, SettingsFile};
 use crate::telemetry::log::EventLog;
 
 /// A loss below this is rounding: half a token.

@@ -1,9 +1,11 @@
 //! The planners that are compared, each with its value models: as published, as configured, and as the earlier sessions
-//! teach.
+//! teach. And which mined links pay: those of the earlier sessions, followed through the later ones.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::base::backtest::{BacktestNumbers, Promise, PromiseCoverage, SessionSplit, cuts};
+use crate::base::bootstrap::{TAIL, sum_interval};
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
@@ -13,22 +15,25 @@ use crate::mine::follow_ups::FollowUps;
 use crate::mine::projections;
 use crate::mine::projections::{Thresholds, ToldHistory};
 use crate::mine::sizes::SizesBySession;
+use crate::planner::bound::bound;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::opportunities::moments;
-use crate::planner::selectivity::backtest::Learned;
-use crate::planner::selectivity::backtest::backtest;
+use crate::planner::prefetches::{PlannerLedger, PrefetchEdge, PrefetchEnd, PrefetchTally};
+use crate::planner::selectivity::backtest::{Learned, backtest};
 use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::odds::{Named, WaitWindow, examples};
 use crate::planner::selectivity::{SHEET, SelectivityThresholds};
-use crate::planner::stage::{CONFIGURED, MINED, PUBLISHED, Planner, PlannerKind, PlannerStage, SELECTIVE};
+use crate::planner::stage::{
+    CONFIGURED, MINED, PUBLISHED, Planner, PlannerKind, PlannerStage, SELECTIVE, Trained, walk,
+};
 use crate::planner::trail;
 use crate::planner::value_models::{LayerPrecedence, ModelLayers, ValueModels};
 use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
-use crate::rules::prefetching::only_links;
-use crate::rules::proposal::{Proposal, settle};
-use crate::rules::{RuleFacts, Speaks, judge_all, precedence, statistics, t1_tools};
+use crate::rules::prefetching::{Fetched, PrefetchBars, Prefetching, is_on, only_links};
+use crate::rules::proposal::{KeyOwners, Proposal, settle};
+use crate::rules::{RuleFacts, Speaks, judge_all, statistics, t1_tools};
 use crate::settings::annotations::Annotations;
 use crate::settings::finding::Finding;
 use crate::settings::{SettingsFile, View};
@@ -183,7 +188,7 @@ pub fn mined(stage: &PlannerStage, data: &Data, annotations: &Annotations) -> Re
         ..RuleFacts::none(&view, annotations, &stage.numbers.projection)
     };
     let found = judge_all(&facts, data, &[Speaks::LogsWithTools])?;
-    Ok(settle(&view, &precedence::KeyOwners::default(), found))
+    Ok(settle(&view, &KeyOwners::default(), found))
 }
 
 /// Probabilities by what an answer looks like, counted on the training sessions, and the threshold that they set.
@@ -223,4 +228,103 @@ pub fn selective_coverage(file: SettingsFile, input: &mut Input, numbers: &Backt
     let stage = PlannerStage::new(file, input, None)?;
     let data = input.data.clone();
     input.pool.install(|| coverage_of(&stage, &data, numbers))
+}
+
+/// Mines on the earlier sessions and follows what was mined through the later ones.
+///
+/// # Errors
+/// If a data file or the value models do not fit.
+pub fn prefetching(stage: &PlannerStage, data: &Data) -> Result<Prefetching> {
+    let judge = StageJudge { stage, trained: Trained::new(stage) };
+    let judged_on = stage.split.judged();
+    let found = Prefetching {
+        mined_on: stage.judged.len() as u64 - judged_on,
+        judged_on,
+        judged_min: statistics::numbers(data)?.backtest.later_min as u64,
+        bars: PrefetchBars { hit_min: stage.numbers.targets.hit_min, overrun_max: stage.numbers.targets.overrun_max },
+        ..Prefetching::default()
+    };
+    if judged_on < found.judged_min {
+        return Ok(found);
+    }
+    let configured = configured(stage, data)?;
+    configured.models.accept()?;
+    let known = KnownTools::new(&configured.models, stage.told(), &stage.numbers);
+    let limits = bound(stage.told(), &known, &stage.settings.enrichment, &stage.numbers, &stage.judged);
+    let mut found = Prefetching { calls: limits.calls, reachable: limits.reachable, ..found };
+    if is_on(&View::of(&stage.file)?) {
+        found.configured = Some(judge.fetched(&judge.books(&configured), None));
+    }
+    let annotations = Annotations::load(data)?;
+    let said = mined(stage, data, &annotations)?;
+    let mined = mined_planner(stage, &annotations, &said, &|_, _| true)?;
+    let books = judge.books(&mined);
+    found.all = judge.fetched(&books, None);
+    let known = KnownTools::new(&mined.models, stage.told(), &stage.numbers);
+    let mut edges: BTreeMap<PrefetchEdge, (String, String)> = BTreeMap::new();
+    for edge in books.iter().flat_map(|books| books.edges.keys()) {
+        let name = |tool| known.names.text(tool).to_owned();
+        edges.entry(*edge).or_insert_with(|| (name(edge.0), name(edge.1)));
+    }
+    for (edge, (from, to)) in edges {
+        found.links.entry(from).or_default().insert(to, judge.fetched(&books, Some(edge)));
+    }
+    let alone = |from: &str, to: &str| {
+        let fetched = found.links.get(from).and_then(|links| links.get(to));
+        fetched.is_some_and(|fetched| fetched.why_not(&found.bars).is_none())
+    };
+    found.paying = judge.fetched(&judge.books(&mined_planner(stage, &annotations, &said, &alone)?), None);
+    Ok(found)
+}
+
+/// What the planner of a configuration fetches ahead in the later sessions.
+///
+/// # Errors
+/// If a data file or the value models do not fit.
+pub fn fetched_as_configured(file: &SettingsFile, input: &mut Input) -> Result<Fetched> {
+    let stage = PlannerStage::new(file.clone(), input, None)?;
+    let data = input.data.clone();
+    let planner = configured(&stage, &data)?;
+    planner.models.accept()?;
+    Ok(input.pool.install(|| {
+        let judge = StageJudge { stage: &stage, trained: Trained::new(&stage) };
+        judge.fetched(&judge.books(&planner), None)
+    }))
+}
+
+struct StageJudge<'s> {
+    stage: &'s PlannerStage,
+    trained: Trained,
+}
+
+impl StageJudge<'_> {
+    /// What it does, session by session.
+    fn books(&self, planner: &Planner) -> Vec<PlannerLedger> {
+        let known = KnownTools::new(&planner.models, self.stage.told(), &self.stage.numbers);
+        walk(self.stage, planner, &known, &self.trained, &self.stage.settings.enrichment, None, None)
+    }
+
+    /// What one link, or everything, came to.
+    fn fetched(&self, books: &[PlannerLedger], edge: Option<PrefetchEdge>) -> Fetched {
+        let mut sum = Fetched::default();
+        let mut nets = Vec::new();
+        let judged = books.iter().zip(&self.stage.judged).filter(|(_, is_judged)| **is_judged);
+        for (books, _) in judged {
+            let tally = edge.map_or(Some(&books.total), |edge| books.edges.get(&edge).map(Box::as_ref));
+            let Some(tally) = tally.filter(|tally| tally.sent() > 0) else { continue };
+            add(&mut sum, tally);
+            nets.push((2 * tally.ends[PrefetchEnd::Won]) as f64 - tally.sent() as f64);
+        }
+        let sessions = self.stage.split.judged() as usize;
+        sum.net_95 = sum_interval(&nets, sessions, &self.stage.numbers.resampling, TAIL);
+        sum
+    }
+}
+
+fn add(sum: &mut Fetched, tally: &PrefetchTally) {
+    sum.sent += tally.sent();
+    sum.exact += tally.near.exact;
+    sum.won += tally.ends[PrefetchEnd::Won];
+    sum.overruns.0 += tally.overruns;
+    sum.overruns.1 += tally.answers_known;
 }

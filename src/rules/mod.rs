@@ -4,13 +4,11 @@
 //! Each rule is one file here and one sheet of numbers in `rules/`. Adding one is those two files and a line in
 //! [`REGISTER`].
 
-pub mod precedence;
 pub mod prefetching;
 pub mod proposal;
 
 pub mod report;
 
-pub mod backtest_report;
 pub mod claude;
 mod e1_extended_formats;
 pub mod effects;
@@ -20,7 +18,6 @@ pub mod p1_model;
 mod p2_agent;
 pub(crate) mod p3_data;
 pub(crate) mod p4_tokenizer;
-pub mod paying;
 pub mod planner_advice;
 pub mod profiles;
 mod r1_dedup_enable;
@@ -31,7 +28,6 @@ mod r5_min_body;
 pub mod r6_cost_models;
 pub mod r7_speculation;
 mod recorded;
-pub mod refreshed;
 pub mod responses;
 pub mod search;
 pub mod statistics;
@@ -172,6 +168,14 @@ impl<'a> RuleFacts<'a> {
     /// Why nothing may be proposed from a statistic; none unless it surely broke its promise on later sessions.
     pub fn broken(&self, statistic: &str) -> Option<String> {
         self.coverage.iter().find(|coverage| coverage.statistic == statistic)?.broken()
+    }
+
+    /// Proposes a value for a key that nobody wrote.
+    pub fn fills(&self, key: KeyPath, to: Value) -> Verdict {
+        match self.current.line(&key) {
+            Some(line) => Verdict::Skip(format!("`{key}` stands in line {line} and is kept")),
+            None => Verdict::Propose(Delta { key, from: None, to }),
+        }
     }
 
     /// Proposes a value for a key, unless it holds already.

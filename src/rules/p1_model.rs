@@ -53,13 +53,8 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
         return Ok(vec![finding("(none)", Verdict::Skip("no API messages in the logs".into()), Evidence::default())]);
     };
     let share = Share::new(used.messages, total);
-    let evidence = Evidence {
-        counts: format!("{} of {total} API messages are from {name}", used.messages),
-        share: Some(share),
-        n: total,
-        threshold: Some(sheet.cite("share_min")),
-        basis: Basis::Measured,
-    };
+    let counts = format!("{} of {total} API messages are from {name}", used.messages);
+    let evidence = Evidence::of(counts, total).with_share(share).by(sheet.cite("share_min"));
     if total < thresholds.messages_min {
         let reason = format!("only {total} API messages ({})", sheet.cite("messages_min"));
         return Ok(vec![finding(name, Verdict::Hold(reason), evidence)]);
@@ -157,10 +152,8 @@ fn widen(
 }
 
 fn largest_prompt(used: &FamilyUse) -> Evidence {
-    Evidence::of(
-        format!("the largest of {} requests had {} prompt tokens", used.messages, used.prompt_tokens_max),
-        used.messages,
-    )
+    let FamilyUse { messages, prompt_tokens_max } = *used;
+    Evidence::of(format!("the largest of {messages} requests had {prompt_tokens_max} prompt tokens"), messages)
 }
 
 fn variant(key: &KeyPath, name: &str, family: &ModelFamily, window: u32, used: &FamilyUse) -> Vec<Finding> {

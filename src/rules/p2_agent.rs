@@ -8,7 +8,7 @@ use crate::base::key_path::KeyPath;
 use crate::base::numbers::counted;
 use crate::base::stats::Share;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
-use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
+use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -39,18 +39,9 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     };
     let share = Share::new(calls_of(class), total);
     let of_class = sessions.iter().filter(|session| session.class == class).count();
-    let evidence = Evidence {
-        counts: format!(
-            "{} of {} are in {of_class} of {} classed {class}",
-            share.k,
-            counted(total, "tool call"),
-            counted(sessions.len() as u64, "session")
-        ),
-        share: Some(share),
-        n: total,
-        threshold: Some(sheet.cite("share_min")),
-        basis: Basis::Measured,
-    };
+    let (calls, all) = (counted(total, "tool call"), counted(sessions.len() as u64, "session"));
+    let counts = format!("{} of {calls} are in {of_class} of {all} classed {class}", share.k);
+    let evidence = Evidence::of(counts, total).with_share(share).by(sheet.cite("share_min"));
     Ok(vec![finding(class, verdict(facts, sheet, &thresholds, class, share), evidence)])
 }
 

@@ -59,10 +59,8 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     for stats in tools {
         let endpoint = facts.names.text(stats.tool);
         let Some((server, verb)) = split_mcp(endpoint) else { continue };
-        let evidence = Evidence::of(
-            format!("{} in {}", counted(stats.calls, "call"), counted(stats.sessions, "session")),
-            stats.calls,
-        );
+        let counts = format!("{} in {}", counted(stats.calls, "call"), counted(stats.sessions, "session"));
+        let evidence = Evidence::of(counts, stats.calls);
         let add = |verdict| Finding::new(RULE.id, endpoint, verdict, evidence.clone());
         let name = format!("{server}__{verb}");
         if let Some((_, entry)) = patterns.iter().find(|(pattern, _)| endpoint.starts_with(pattern.as_str())) {

@@ -6,8 +6,8 @@ use crate::frames::fingerprint::{Observed, ToolCosts};
 use crate::planner::prefetches::PrefetchTally;
 use crate::planner::report::{PlannerArm, by_tool};
 use crate::planner::stage::{CONFIGURED, MINED, PlannerStage, SELECTIVE};
-use crate::rules::proposal::settle;
-use crate::rules::{RuleFacts, RuleThresholds, Speaks, judge_all, precedence, r6_cost_models, r7_speculation};
+use crate::rules::proposal::{KeyOwners, settle};
+use crate::rules::{RuleFacts, RuleThresholds, Speaks, judge_all, r6_cost_models, r7_speculation};
 use crate::settings::View;
 use crate::settings::annotations::Annotations;
 use crate::settings::finding::Verdict;
@@ -37,7 +37,7 @@ pub fn advice(stage: &PlannerStage, arms: &[PlannerArm], data: &Data) -> Result<
         observed: &observed,
         ..RuleFacts::none(&view, &annotations, &stage.numbers.projection)
     };
-    let found = settle(&view, &precedence::KeyOwners::default(), judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
+    let found = settle(&view, &KeyOwners::default(), judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
     let changes = found.iter().any(|finding| matches!(finding.verdict, Verdict::Propose(_)));
     let mut lines = r7_speculation::lines(&found);
     lines.extend(tighten(&facts, data)?);

@@ -101,12 +101,9 @@ impl CostModelJudge<'_> {
         if prefetches_judged < self.thresholds.prefetches_min || share.value() >= self.thresholds.hit_share_min {
             return;
         }
-        let evidence = Evidence::of(
-            format!("{prefetches_cited} of {prefetches_judged} responses prefetched were used"),
-            prefetches_judged,
-        )
-        .with_share(share)
-        .by(self.sheet.cite("hit_share_min"));
+        let counts = format!("{prefetches_cited} of {prefetches_judged} responses prefetched were used");
+        let cite = self.sheet.cite("hit_share_min");
+        let evidence = Evidence::of(counts, prefetches_judged).with_share(share).by(cite);
         let reason = "tighten: its `cost_model` and the `follow_up` links to it promise more than it keeps";
         self.conclude(Verdict::Hold(reason.to_owned()), evidence);
     }

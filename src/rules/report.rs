@@ -30,7 +30,7 @@ pub fn write(out: &mut dyn Write, findings: &[Finding], explain: bool) -> Result
 
 /// What a finding says, and why; nothing if it is not asked for.
 fn told(finding: &Finding, explain: bool) -> Option<(String, String)> {
-    let Finding { rule, subject, verdict, evidence, effect, forecast } = finding;
+    let Finding { rule, subject, verdict, evidence, .. } = finding;
     let what = match verdict {
         Verdict::Propose(delta) => {
             let from = delta.from.as_ref().map_or_else(String::new, |from| format!("{} → ", short(from)));
@@ -42,9 +42,13 @@ fn told(finding: &Finding, explain: bool) -> Option<(String, String)> {
         Verdict::Hint(words) => format!("{rule} hint {subject}: {words}"),
         Verdict::Hold(_) | Verdict::Skip(_) => return None,
     };
-    let forecast = forecast.as_ref().map(|forecast| format!("\neffect: {}", forecast_words(forecast)));
-    let effect = effect.map(|effect| format!("\neffect: {}", effect_words(&effect)));
-    Some((what, evidence_words(evidence) + &effect.or(forecast).unwrap_or_default()))
+    let effect = effect_of(finding).map(|effect| format!("\neffect: {effect}"));
+    Some((what, evidence_words(evidence) + &effect.unwrap_or_default()))
+}
+
+/// What a finding would do, or is expected to.
+fn effect_of(finding: &Finding) -> Option<String> {
+    finding.effect.as_ref().map(effect_words).or_else(|| finding.forecast.as_ref().map(forecast_words))
 }
 
 /// The proposed changes as a table, for CSV and Markdown.
@@ -53,10 +57,6 @@ pub fn table(findings: &[Finding]) -> Table {
         Verdict::Propose(delta) => Some((finding, delta)),
         _ => None,
     });
-    let effect = |finding: &Finding| {
-        let forecast = finding.forecast.as_ref().map(forecast_words);
-        finding.effect.as_ref().map(effect_words).or(forecast).unwrap_or_default()
-    };
     TableBuilder::of(proposed)
         .text("rule", |(finding, _)| finding.rule.to_owned())
         .text("key", |(_, delta)| delta.key.to_string())
@@ -64,7 +64,7 @@ pub fn table(findings: &[Finding]) -> Table {
         .text("new", |(_, delta)| short(&delta.to))
         .number("n", |(finding, _)| finding.evidence.n.to_string())
         .text("evidence", |(finding, _)| evidence_words(&finding.evidence).replace('\n', "; "))
-        .text("effect", |(finding, _)| effect(finding))
+        .text("effect", |(finding, _)| effect_of(finding).unwrap_or_default())
         .table()
 }
 

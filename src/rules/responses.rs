@@ -19,10 +19,9 @@ use crate::mine::sessions::session_uses_of_events;
 use crate::mine::sizes::SizesBySession;
 use crate::planner::numbers::PlannerThresholds;
 use crate::replay::input::endpoint;
-use crate::replay::laid::Laid;
-use crate::replay::{RecordedLog, SessionProfile};
+use crate::replay::{Laid, RecordedLog, SessionProfile};
 use crate::rules::prefetching::Fetched;
-use crate::rules::{paying, statistics, t1_tools};
+use crate::rules::{mined_planners, statistics, t1_tools};
 use crate::settings::annotations::Annotations;
 use crate::settings::{AgentClass, SettingsFile, classify_agent};
 use crate::telemetry::effectiveness::Effectiveness;
@@ -193,7 +192,7 @@ impl Responses {
     pub fn fetched(&mut self, file: &SettingsFile) -> Result<Option<Fetched>> {
         match &mut self.origin {
             ResponseOrigin::Telemetry(_) => Ok(None),
-            ResponseOrigin::Logs(input) => paying::configured(file, input).map(Some),
+            ResponseOrigin::Logs(input) => mined_planners::fetched_as_configured(file, input).map(Some),
         }
     }
 

@@ -1,6 +1,8 @@
-//! The statistics that rules stand on: their numbers, and how well they held on sessions that came later.
+//! The statistics that rules stand on: their numbers, and how well they held on sessions that came later,
+//! as a table and as JSON.
 
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::base::backtest::{BacktestNumbers, Promise, PromiseCoverage};
 use crate::base::bootstrap::Resampling;
@@ -11,6 +13,8 @@ use crate::logs::trace::Millis;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::follow_ups::bounds::{BoundNumbers, FollowUpThresholds};
 use crate::mine::sizes::SizesBySession;
+use crate::report::numbers::{counted, date, known, thousands};
+use crate::report::table::{Table, TableBuilder};
 use crate::rules::t1_tools;
 
 /// Name of the bounds of follow-up probabilities.
@@ -84,4 +88,73 @@ pub fn coverage(
         of_sizes(TYPICAL, Promise::About(0.5)),
         of_sizes(LARGEST, Promise::AtLeast(0.99)),
     ]
+}
+
+/// A row for each statistic.
+pub fn table(rows: &[PromiseCoverage]) -> Table {
+    let held = |row: &PromiseCoverage| Some(row.share()).filter(|share| share.n > 0);
+    TableBuilder::of(rows)
+        .text("statistic", |row| row.statistic.clone())
+        .number("promised", |row| promised(row.promise))
+        .number("held", |row| known(held(row), |share| percent(share.value())))
+        .number("95 % over weeks", |row| {
+            known(row.interval, |(low, high)| format!("{}–{}", percent(low), percent(high)))
+        })
+        .number("of", |row| of(row.share().n, &row.unit))
+        .number("weeks", |row| row.weeks.len().to_string())
+        .text("judged from", |row| known(row.weeks.first(), |week| date(week.week_ms)))
+        .text("covers", |row| row.verdict().into_str().to_owned())
+        .table()
+}
+
+/// "1 forecast", "2 forecasts"
+fn of(count: u64, unit: &str) -> String {
+    unit.strip_suffix('s').map_or_else(|| format!("{} {unit}", thousands(count)), |one| counted(count, one))
+}
+
+/// What stands behind the table.
+pub fn notes(tolerance: f64) -> [String; 3] {
+    [
+        "each week: what the sessions before it said, held against all sessions behind it".to_owned(),
+        format!(
+            "covers: pass or fail only where the whole interval is within, or beyond, {:.0} points of the promise; weeks \
+             share their later sessions, so the interval is rather too narrow than too wide",
+            100.0 * tolerance
+        ),
+        "a rule whose statistic fails proposes nothing from it; on forecasts of policies (reads, sizes after compactions) no rule \
+         stands"
+            .to_owned(),
+    ]
+}
+
+/// Everything.
+pub fn json(rows: &[PromiseCoverage]) -> Value {
+    let row = |row: &PromiseCoverage| {
+        let share = row.share();
+        json!({
+            "statistic": row.statistic,
+            "unit": row.unit,
+            "promised": row.promise.share(),
+            "kind": match row.promise { Promise::AtLeast(_) => "at_least", Promise::About(_) => "about" },
+            "tolerance": row.tolerance,
+            "held": share.k,
+            "judged": share.n,
+            "share": (share.n > 0).then(|| share.value()),
+            "weeks_95": row.interval.map(|(low, high)| [low, high]),
+            "verdict": row.verdict().into_str(),
+            "weeks": row.weeks,
+        })
+    };
+    rows.iter().map(row).collect()
+}
+
+fn promised(promise: Promise) -> String {
+    match promise {
+        Promise::AtLeast(share) => format!("≥ {}", percent(share)),
+        Promise::About(share) => format!("= {}", percent(share)),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
 }

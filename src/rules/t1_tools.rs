@@ -21,7 +21,7 @@ use crate::rules::tool_keys::{
 };
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::annotations::{Annotation, is_plain_name};
-use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
+use crate::settings::finding::{Basis, Evidence, Finding, Verdict};
 use crate::settings::tool_model::{CostModel, FollowUp};
 
 /// The rule.
@@ -127,11 +127,7 @@ impl ToolJudge<'_> {
     /// Proposes a value for a key of the tool, unless a person wrote one.
     fn propose(&mut self, field: &[&str], to: Value, evidence: Evidence) {
         let key = field.iter().fold(KeyPath::from(["tools", self.name]), |key, segment| key.child(*segment));
-        let verdict = match self.facts.current.line(&key) {
-            Some(line) => Verdict::Skip(format!("`{key}` stands in line {line} and is kept")),
-            None => Verdict::Propose(Delta { key, from: None, to }),
-        };
-        self.conclude(verdict, evidence);
+        self.conclude(self.facts.fills(key, to), evidence);
     }
 
     /// Proposes a value that stands on a statistic, unless that did not hold on later sessions.
@@ -191,21 +187,15 @@ impl ToolJudge<'_> {
             self.propose_proven(LARGEST, &["cost_model", "max_kb"], largest.into(), p99);
         } else if let Some(annotation) = &shipped {
             let evidence = self.too_rare(annotation, "sizes", "calls_min");
-            self.propose(
-                &["cost_model", "typical_kb"],
-                annotation.model.cost_model.typical_kb.into(),
-                evidence.clone(),
-            );
-            if let Some(max_kb) = annotation.model.cost_model.max_kb {
+            let costs = &annotation.model.cost_model;
+            self.propose(&["cost_model", "typical_kb"], costs.typical_kb.into(), evidence.clone());
+            if let Some(max_kb) = costs.max_kb {
                 self.propose(&["cost_model", "max_kb"], max_kb.into(), evidence);
             }
         }
         if stats.timed >= self.thresholds.calls_min {
-            let evidence = Evidence::of(
-                format!("median of {} timed calls, waits for permission included", stats.timed),
-                stats.timed,
-            )
-            .by(self.sheet.cite("calls_min"));
+            let counts = format!("median of {} timed calls, waits for permission included", stats.timed);
+            let evidence = Evidence::of(counts, stats.timed).by(self.sheet.cite("calls_min"));
             self.propose(&["cost_model", "latency_ms_p50"], (stats.latency_ms_p50 as i64).into(), evidence);
         } else if let Some((annotation, latency)) =
             shipped.as_ref().and_then(|a| Some((a, a.model.cost_model.latency_ms_p50?)))

@@ -10,7 +10,7 @@ use crate::mine::fields::{FieldUse, FieldWorth, GroupNumbers};
 use crate::rules::tool_keys::of_new_block;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::annotations::is_plain_name;
-use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
+use crate::settings::finding::{Evidence, Finding, Verdict};
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -82,21 +82,14 @@ fn finding<'f>(
         FieldWorth::Debug => "debug_upper_max",
         FieldWorth::NiceToHave => "responses_min",
     };
-    let evidence = Evidence::of(
-        fields.iter().map(words).collect::<Vec<_>>().join("\n"),
-        fields.iter().map(|field| field.followed).min()?,
-    )
-    .with_share(share)
-    .by(sheet.cite(key));
+    let (counts, n) =
+        (fields.iter().map(words).collect::<Vec<_>>().join("\n"), fields.iter().map(|f| f.followed).min()?);
+    let evidence = Evidence::of(counts, n).with_share(share).by(sheet.cite(key));
     let names: Array = fields.iter().map(|field| field.field.as_str()).collect();
     let mut table = InlineTable::new();
     table.insert("fields", Value::Array(names));
     table.insert("estimated_value", ((share.value() * 100.0).round() / 100.0).into());
     table.insert("default_include", (group != FieldWorth::Debug).into());
     let key = KeyPath::from(["tools", tool, "field_groups", group.into_str()]);
-    let verdict = match facts.current.line(&key) {
-        Some(line) => Verdict::Skip(format!("`{key}` stands in line {line} and is kept")),
-        None => Verdict::Propose(Delta { key, from: None, to: table.into() }),
-    };
-    Some(Finding::new(RULE.id, tool, verdict, evidence))
+    Some(Finding::new(RULE.id, tool, facts.fills(key, table.into()), evidence))
 }

@@ -14,8 +14,8 @@ use crate::base::forecast::{ForecastWeek, SessionEffect, ahead, coverage, foreca
 use crate::base::id::Id;
 use crate::base::stats::TargetVerdict;
 use crate::logs::trace::Millis;
-use crate::rules::claude::effects::attempts;
 use crate::rules::claude::paying;
+use crate::rules::effects::attempts;
 use crate::rules::statistics;
 use crate::shell::arguments::Exit;
 use crate::whatif::client::capped::Limit;

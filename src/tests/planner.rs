@@ -11,14 +11,13 @@ use super::log_builder::cases;
 use crate::base::data::{Data, fitting};
 use crate::base::key_path::KeyPath;
 use crate::mine::runnable::Runnable;
-use crate::planner::candidates::{AnswerMoment, Candidate, Candidates, Declined, candidates};
-use crate::planner::candidates::{NamedArgument, Projected};
+use crate::planner::candidates::{AnswerMoment, Candidate, Candidates, Declined, NamedArgument, Projected, candidates};
 use crate::planner::fail_fast::{CallAnswer, CallVerdict, FailFast};
 use crate::planner::intents::prefetch_hint;
-use crate::planner::knapsack::optimum;
-use crate::planner::knapsack::{KnapsackChoice, KnapsackItem, KnapsackProblem};
 use crate::planner::numbers::PlannerThresholds;
-use crate::planner::plan::{ExpectedCost, Plan, intent_boost, knapsack, plan};
+use crate::planner::plan::{
+    ExpectedCost, KnapsackChoice, KnapsackItem, KnapsackProblem, Plan, intent_boost, knapsack, optimum, plan,
+};
 use crate::planner::prefetches::DeclineReason;
 use crate::planner::published;
 use crate::planner::value_models::{LayerPrecedence, Level, ModelLayers, Severity, ValueModel, ValueModels};

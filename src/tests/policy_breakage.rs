@@ -6,10 +6,9 @@ use super::plain_driver::{blocks, logged, sizes};
 use super::timeline_builder::Story;
 use crate::base::data::fitting;
 use crate::logs::timeline::requests::{Marks, NONE, ReferenceKind, Timeline, Trigger};
-use crate::whatif::sim::breakage::ages::{edit_ages, rereads, turn_of};
 use crate::whatif::sim::breakage::detect::{Hint, dangling, orphans};
-use crate::whatif::sim::breakage::rows::{Break, BreakClass, Strength};
-use crate::whatif::sim::breakage::tally::{penalty, tally};
+use crate::whatif::sim::breakage::files::{edit_ages, rereads, turn_of};
+use crate::whatif::sim::breakage::rows::{Break, BreakClass, Strength, penalty, tally};
 use crate::whatif::sim::breakage::{BreakageThresholds, Detectors};
 use crate::whatif::sim::view::{ContextView, ItemKey, Noticed};
 
@@ -237,7 +236,7 @@ fn a_tally_counts_events_and_sessions_and_shows_at_most_five() {
     let mut breaks: Vec<Break> = (0..6).map(|_| event(3, BreakClass::RefLost)).collect();
     breaks.push(event(1, BreakClass::RefLost));
     breaks.push(event(1, BreakClass::ToolMiss));
-    let found = tally(&detectors, &timeline, &breaks, 4, BreakageThresholds::shipped());
+    let found = tally(&detectors, &breaks, 4);
     let lost = &found.classes[0];
     assert_eq!((lost.class, lost.events, lost.sessions, lost.upper_bound), (BreakClass::RefLost, 7, 2, 6));
     assert_eq!((lost.per_1k_requests, lost.examples.len()), (1_750.0, 5));
@@ -246,7 +245,7 @@ fn a_tally_counts_events_and_sessions_and_shows_at_most_five() {
     assert_eq!((found.classes[1].control, found.classes[1].strength), (None, Strength::Hard));
     assert_eq!((found.classes.len(), found.events(BreakClass::RefLost), found.events(BreakClass::Overflow)), (2, 7, 0));
     breaks.reverse();
-    assert_eq!(tally(&detectors, &timeline, &breaks, 4, BreakageThresholds::shipped()), found);
+    assert_eq!(tally(&detectors, &breaks, 4), found);
 }
 
 #[test]
@@ -255,12 +254,12 @@ fn controls_say_on_how_much_they_rest() {
     let tokens = sizes(&timeline);
     let detectors = Detectors::new(&timeline, &tokens, BreakageThresholds::shipped());
     let breaks = broken(&timeline, 3, without(&[2, 3, 4, 5, 6]));
-    let found = tally(&detectors, &timeline, &breaks, 4, BreakageThresholds::shipped());
+    let found = tally(&detectors, &breaks, 4);
     let control = found.classes[0].control.unwrap();
     assert_eq!((control.k, control.n), (1, 2), "one of two readings repeats an earlier one");
     let timeline = edited();
     let detectors = Detectors::new(&timeline, &tokens, BreakageThresholds::shipped());
-    let found = tally(&detectors, &timeline, &broken(&timeline, 1, without(&[2])), 3, BreakageThresholds::shipped());
+    let found = tally(&detectors, &broken(&timeline, 1, without(&[2])), 3);
     let control = found.classes[0].control.unwrap();
     assert_eq!((control.k, control.n), (0, 2));
 }
@@ -362,7 +361,7 @@ fn readings_after_a_compaction_are_told_from_those_elsewhere() {
     let timeline = log.done();
     let tokens = sizes(&timeline);
     let detectors = Detectors::new(&timeline, &tokens, BreakageThresholds::shipped());
-    let found = rereads(&timeline, detectors.files(), BreakageThresholds::shipped());
+    let found = rereads(&timeline, &detectors.files, BreakageThresholds::shipped());
     assert_eq!((found.compactions, found.compactions_with_one), (1, 1));
     assert_eq!((found.reads, found.reads_again), (3, 1));
     assert_eq!((found.elsewhere.k, found.elsewhere.n), (2, 3));

@@ -1048,7 +1048,7 @@ fn whatever_is_read_only_with_another_parameter_is_one() {
     let configs = PolicyConfigs::load(&crate::base::data::Data::default()).unwrap();
     for &policy in Policy::ALL {
         for rule in policy.entry().read_only_with {
-            for name in rule.parameters.iter().chain([&rule.other]) {
+            for name in rule.parameters.iter().chain([&rule.other()]) {
                 assert!(configs.sheet(policy).has(&[(*name).to_owned()]), "{policy:?}: {name}");
             }
         }

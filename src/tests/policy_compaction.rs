@@ -10,13 +10,11 @@ use super::timeline_builder::{MODEL, Story};
 use crate::base::data::Data;
 use crate::logs::timeline::requests::{BlockKind, ReferenceKind, SegmentCause, Timeline, Trigger as Asked};
 use crate::whatif::compaction::carry::after_sizes;
-use crate::whatif::compaction::figures::{compactions, percentiles};
+use crate::whatif::compaction::figures::{compactions, percentiles, points};
 use crate::whatif::compaction::outcome::{AttemptEnd, CompactionAttempt};
 use crate::whatif::compaction::params::{Align, Mode, Params, Real, Reserve, Style, Tier};
-use crate::whatif::compaction::placement::placement;
-use crate::whatif::compaction::real::{real_compactions, soon_after};
-use crate::whatif::compaction::sweep::points;
-use crate::whatif::compaction::tail::{by_target, start};
+use crate::whatif::compaction::real::{placement, real_compactions, soon_after};
+use crate::whatif::compaction::splice::{by_target, start};
 use crate::whatif::compaction::{Compaction, CompactionThresholds, CompactionTrigger};
 use crate::whatif::sim::breakage;
 use crate::whatif::sim::breakage::Detectors;
@@ -460,7 +458,7 @@ fn breaks_soon_after_a_compaction_are_told_apart() {
         detectors.look(sent.request, &sent.logged, &sent.view, &mut breaks);
     }
     assert_eq!(breaks.iter().map(|event| event.class).collect::<Vec<_>>(), [BreakClass::EditSourceLost; 2]);
-    let watched = (&detectors, breaks.as_slice(), breakage::BreakageThresholds::shipped());
+    let watched = (&detectors, breaks.as_slice());
     let done =
         compactions(&timeline, &attempts, &SimulatedRun::default(), Some(watched), CompactionThresholds::shipped());
     assert_eq!(done.outcomes[&AttemptEnd::Ok], 1);
@@ -595,7 +593,7 @@ fn real_compactions_are_billed_and_what_they_broke_is_found() {
     let tokens = sizes(&timeline);
     let numbers = breakage::BreakageThresholds::shipped();
     let detectors = Detectors::new(&timeline, &tokens, numbers);
-    let real = real_compactions(&timeline, &tokens, &detectors, CompactionThresholds::shipped(), numbers);
+    let real = real_compactions(&detectors, CompactionThresholds::shipped());
     assert_eq!(real.triggers, BTreeMap::from([("auto".to_owned(), 1)]));
     let bill = real.summariser_estimate;
     assert_eq!((bill.calls, bill.read, bill.uncached, bill.output), (1, 2_000, 0, 100));
@@ -613,7 +611,7 @@ fn a_log_without_compactions_has_no_bill_and_no_verdict() {
     let tokens = sizes(&timeline);
     let numbers = breakage::BreakageThresholds::shipped();
     let detectors = Detectors::new(&timeline, &tokens, numbers);
-    let real = real_compactions(&timeline, &tokens, &detectors, CompactionThresholds::shipped(), numbers);
+    let real = real_compactions(&detectors, CompactionThresholds::shipped());
     assert_eq!((real.summariser_estimate.calls, real.breakage.classes.len()), (0, 0));
     let after = after_sizes(&timeline, &sized(&timeline, 1_000), &params(), CompactionThresholds::shipped());
     assert_eq!((after.is_met, after.learned.n), (None, 0));

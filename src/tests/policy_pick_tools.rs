@@ -14,9 +14,8 @@ use crate::whatif::catalog::{Catalog, DefinitionSource};
 use crate::whatif::pick_tools::outcome::{PickTools, RecallAt};
 use crate::whatif::pick_tools::{Empty, Overlap, Params, PickPolicy, PickScope, Rules, Score, UnsafeDefault};
 use crate::whatif::sim::figures::Portion;
-use crate::whatif::tools::Tools;
-use crate::whatif::tools::queries::Bag;
 use crate::whatif::tools::stage::Chains;
+use crate::whatif::tools::{Bag, Tools};
 
 const SHEET: &str = include_str!("../../rules/policies/pick_tools.toml");
 

@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use super::plain_driver::{Sent as Seen, blocks, send};
 use super::timeline_builder::Story;
 use crate::logs::timeline::requests::Timeline;
-use crate::whatif::pipeline::results::Shortened;
-use crate::whatif::pipeline::{ActingLayers, Formats, HintScope, Params, Pipeline, Points, SentResult, outcome};
+use crate::whatif::pipeline::{
+    ActingLayers, Formats, HintScope, Params, Pipeline, Points, SentResult, Shortened, outcome,
+};
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{ContextView, Item, ItemKey, RequestMoment, Stage, StageOutput};
 

@@ -14,9 +14,9 @@ use crate::whatif::prompt_cache::params::{CacheLayout, CacheLifetime, CacheRules
 use crate::whatif::prompt_cache::{PromptCacheThresholds, causes};
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cells::CellRules;
-use crate::whatif::sim::comparison::verdict;
 use crate::whatif::sim::figures::CostVerdict;
 use crate::whatif::sim::money::Prices;
+use crate::whatif::sim::outcome::verdict;
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 use crate::whatif::sim::unlogged::unlogged;

@@ -1,10 +1,10 @@
 //! What people read about tool lists and arguments.
 
 use crate::report::table::TableFormat;
+use crate::whatif::arg_check::outcome as arg_check;
 use crate::whatif::arg_check::outcome::{ArgCheck, ArgClass, Truth};
-use crate::whatif::arg_check::tables as arg_check;
+use crate::whatif::pick_tools::outcome as pick_tools;
 use crate::whatif::pick_tools::outcome::PickTools;
-use crate::whatif::pick_tools::tables as pick_tools;
 use crate::whatif::sim::figures::Portion;
 use crate::whatif::tool_filter::result::{BreakEven, ToolFilter};
 use crate::whatif::tool_filter::tables as tool_filter;

@@ -4,11 +4,13 @@ use proptest::prelude::*;
 
 use crate::base::bootstrap::{Resampling, interval, next};
 use crate::base::data::Data;
-use crate::planner::selectivity::backtest::{SelectiveBacktest, backtest};
-use crate::planner::selectivity::curve::{Scored, ThresholdPoint, curve, operating_point, point, thresholds};
-use crate::planner::selectivity::features::{Feature, FeatureCell, Features, ListKind};
+use crate::planner::selectivity::backtest::{
+    Scored, SelectiveBacktest, ThresholdPoint, backtest, curve, operating_point, point, thresholds,
+};
 use crate::planner::selectivity::file::Selectivity;
-use crate::planner::selectivity::table::{CandidateCounts, FollowUpLink, JudgedCandidate, LinkCounts};
+use crate::planner::selectivity::table::{
+    CandidateCounts, Feature, FeatureCell, Features, FollowUpLink, JudgedCandidate, LinkCounts, ListKind,
+};
 use crate::planner::selectivity::{SHEET, SelectivityThresholds};
 use crate::tests::log_builder::cases;
 

@@ -42,12 +42,12 @@ impl Policy {
     /// What it says of itself. A new policy is a variant and a line here.
     pub fn entry(self) -> &'static PolicyEntry {
         match self {
-            Self::ToolFilter => &tool_filter::ready::POLICY,
+            Self::ToolFilter => &tool_filter::POLICY,
             Self::PickTools => &pick_tools::outcome::POLICY,
             Self::Pipeline => &pipeline::replayed::POLICY,
             Self::Compaction => &compaction::ready::POLICY,
             Self::HistoryTrim => &history_trim::ready::POLICY,
-            Self::PromptCache => &prompt_cache::ready::POLICY,
+            Self::PromptCache => &prompt_cache::POLICY,
             Self::ArgCheck => &arg_check::checked::POLICY,
         }
     }

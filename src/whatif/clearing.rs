@@ -14,8 +14,8 @@ use crate::whatif::compaction::CompactionThresholds;
 use crate::whatif::compaction::figures::contexts;
 use crate::whatif::compaction::outcome::{ClearingCheck, Clearings, ClearingsReplayed};
 use crate::whatif::compaction::params::{MicroParams, Style};
+use crate::whatif::sim::breakage::detect::ShownBlocks;
 use crate::whatif::sim::breakage::rows::BreakClass;
-use crate::whatif::sim::breakage::shown::ShownBlocks;
 use crate::whatif::sim::simulator::SimulatedRun;
 use crate::whatif::sim::view::{ContextView, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput};
 

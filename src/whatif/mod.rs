@@ -6,7 +6,6 @@ pub mod client;
 pub mod recorded;
 pub mod workload;
 
-pub mod alternatives;
 pub mod arg_check;
 pub mod calibration;
 pub mod catalog;

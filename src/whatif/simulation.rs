@@ -13,10 +13,8 @@ use crate::whatif::pipeline::replayed::ReplayedLayers;
 use crate::whatif::prompt_cache::params::{CacheLayout, CacheRules, Params};
 use crate::whatif::report::{Counted, Fidelity, PolicyReport, SimulationAccuracy, TELEMETRY, formulas};
 use crate::whatif::sim::bill::Blind;
-use crate::whatif::sim::breakage::BreakWatch;
-use crate::whatif::sim::breakage::Detectors;
-use crate::whatif::sim::breakage::rows::Break;
-use crate::whatif::sim::breakage::tally::{penalties, tally};
+use crate::whatif::sim::breakage::rows::{Break, penalties, tally};
+use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cells::{cells, whole};
 use crate::whatif::sim::cost::Cost;
@@ -151,16 +149,14 @@ impl<'w> Simulation<'w> {
         let cells =
             is_compared.then(|| cells(&workload.timeline, &outcome.by_session, &self.apart, &workload.cells, least));
         let whole = is_compared.then(|| whole(&outcome.by_session, &self.apart, &workload.cells, least)).flatten();
-        let broken = tally(&self.detectors, &workload.timeline, &breaks, run.requests.len() as u64, &workload.breakage);
+        let broken = tally(&self.detectors, &breaks, run.requests.len() as u64);
+        let is_priced_aside = workload.is_billed && !stack.has(Policy::PromptCache);
+        let output_note = workload.with_output.then(|| OUTPUT_NOTE.to_owned());
         let mut report = PolicyReport {
             policy: stack.name(),
             bias: workload.bias.of(&stack.0.iter().map(|policy| policy.into_str()).collect::<Vec<_>>(), true),
             params: params(configs, stack, workload.is_billed)?,
-            cache: if workload.is_billed && !stack.has(Policy::PromptCache) {
-                configs.sheet(Policy::PromptCache).changed()
-            } else {
-                Vec::new()
-            },
+            cache: if is_priced_aside { configs.sheet(Policy::PromptCache).changed() } else { Vec::new() },
             accuracy: workload.is_billed.then_some(self.accuracy),
             distance: workload.is_billed.then(|| self.distance.clone()),
             cells: cells.unwrap_or_default(),
@@ -170,11 +166,7 @@ impl<'w> Simulation<'w> {
             reread: self.rereads(&breaks),
             winner_min: least,
             uncached_change: if changes_contexts { uncached_log.change_to(&uncached_policy) } else { None },
-            notes: workload
-                .notes(&set)
-                .into_iter()
-                .chain(workload.with_output.then(|| OUTPUT_NOTE.to_owned()))
-                .collect(),
+            notes: workload.notes(&set).into_iter().chain(output_note).collect(),
             ..PolicyReport::default()
         };
         report.formulas = formulas(&report);
@@ -192,15 +184,14 @@ impl<'w> Simulation<'w> {
     pub fn framed(&self, report: PolicyReport, input: Counted, configs: &PolicyConfigs) -> Result<PolicyReport> {
         let workload = self.workload;
         let (anchored, requests) = workload.sizes.anchored_share(&workload.timeline);
+        let (estimator, static_prefix_source) = match workload.is_billed {
+            true => (workload.estimator.into_str(), "usage: reads after breaks and of other sessions"),
+            false => (TELEMETRY, "none"),
+        };
         let fidelity = Fidelity {
-            estimator: if workload.is_billed { workload.estimator.into_str() } else { TELEMETRY }.into(),
+            estimator: estimator.into(),
             anchored_share: (workload.is_billed && requests > 0).then(|| anchored as f64 / requests as f64),
-            static_prefix_source: if workload.is_billed {
-                "usage: reads after breaks and of other sessions"
-            } else {
-                "none"
-            }
-            .into(),
+            static_prefix_source: static_prefix_source.into(),
             ttl_source: oracle(configs)?.params.ttl.to_string(),
             ..report.fidelity
         };

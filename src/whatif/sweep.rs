@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use crate::base::error::{Error, Result};
+use crate::replay::scenarios::{combinations, split_outside_brackets};
 use crate::whatif::chosen::{Policy, PolicyConfigs, StackRow, asked};
 use crate::whatif::report::{Counted, PolicyReport};
 use crate::whatif::sim::params::Assigned;
@@ -33,11 +34,7 @@ impl SweepGrid {
         if count > CELLS_MAX {
             return Err(Error::usage(format!("{count} cells are more than {CELLS_MAX}")).hint("sweep fewer values"));
         }
-        let cells = axes.iter().fold(vec![Vec::new()], |cells: Vec<Vec<Assigned>>, axis| {
-            let with = |cell: &Vec<Assigned>, value: &Assigned| [cell.as_slice(), std::slice::from_ref(value)].concat();
-            cells.iter().flat_map(|cell| axis.iter().map(|value| with(cell, value)).collect::<Vec<_>>()).collect()
-        });
-        Ok(Self { keys, cells })
+        Ok(Self { keys, cells: combinations(axes.iter().map(Vec::as_slice)) })
     }
 }
 
@@ -100,12 +97,7 @@ fn axis(text: &str) -> Result<Vec<Assigned>> {
     let (key, values) = text.split_once('=').ok_or_else(|| {
         Error::usage(format!("`{text}` sweeps nothing")).hint("write KEY=A,B, for instance ttl=5m,1h")
     })?;
-    let (mut depth, mut quoted) = (0_i32, false);
-    let split = values.split(|letter: char| {
-        depth += i32::from(letter == '[') - i32::from(letter == ']');
-        quoted ^= letter == '"';
-        letter == ',' && depth == 0 && !quoted
-    });
+    let split = split_outside_brackets(values).into_iter();
     let values: Vec<&str> = split.map(str::trim).filter(|value| !value.is_empty()).collect();
     if values.is_empty() {
         return Err(Error::usage(format!("`{text}` names no value")).hint("write KEY=A,B, for instance ttl=5m,1h"));

@@ -32,7 +32,7 @@ use crate::settings::write_output;
 use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;
 use crate::telemetry::log::EventLog;
-use crate::whatif::pipeline::worth::Worth;
+use crate::whatif::pipeline::replayed::Worth;
 use crate::whatif::sim::money::Prices;
 
 /// Replay the layered pipeline over your logs and say what it would have saved.

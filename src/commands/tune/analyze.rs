@@ -15,10 +15,9 @@ use crate::mine::fingerprint_tables as fingerprints;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::TableFormat;
 use crate::rules::gate::ProposalGate;
-use crate::rules::precedence::KeyOwners;
-use crate::rules::proposal::{Proposal, proposed, settle};
+use crate::rules::proposal::{KeyOwners, Proposal, proposed, settle};
 use crate::rules::responses::{Responses, RuleBasis};
-use crate::rules::{Speaks, effects, judge_events, r7_speculation, refreshed, report as findings, statistics};
+use crate::rules::{Speaks, effects, judge_events, prefetching, r7_speculation, report as findings, statistics};
 use crate::settings::formats::load_config;
 use crate::settings::{Effective, SettingsFile, View};
 use crate::shell::arguments::Exit;
@@ -105,7 +104,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let precedence = KeyOwners::load(&responses.data, &file, seen_until)?;
     let mut found = settle(&view, &precedence, judge_events(&observed, &coverage, &responses.data, &view, &asked)?);
     whose.tell(&mut found);
-    refreshed::gate(&file, &view, &mut responses, &mut found)?;
+    prefetching::gate_refreshed(&file, &view, &mut responses, &mut found)?;
     let judged_on = later.as_ref().unwrap_or(&responses.log);
     let (mut gate, mut found) = ProposalGate::pass(&file, &effective.settings, &responses, judged_on, found)?;
     // What was predicted in the weeks of the past has to have come true.

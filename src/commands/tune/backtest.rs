@@ -20,7 +20,7 @@ use crate::mine::follow_ups::FollowUps;
 use crate::mine::sizes::SizesBySession;
 use crate::report::table::TableFormat;
 use crate::rules::responses::Responses;
-use crate::rules::{backtest_report, claude, effects, mined_planners, statistics, t1_tools};
+use crate::rules::{effects, mined_planners, statistics, t1_tools};
 use crate::settings::Effective;
 use crate::settings::claude::reversal::journal_of_all;
 use crate::settings::entries::SettingsReach;
@@ -66,7 +66,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     rows.extend(input.pool.install(|| backtest::coverage(&workload, &input.data, &numbers.backtest))?);
     let effects = statistics::effects(&input.data)?;
     let (standing, journal) = (search::standing(&mut input, context)?, journal_of_all(&path)?);
-    let changed = claude::effects::changed(&journal, SettingsReach::All);
+    let changed = effects::changed(&journal, SettingsReach::All);
     let of_settings = of_settings(&mut input, &numbers.backtest, &standing, &changed)?;
     rows.extend(effects::rows(&of_settings, &numbers.backtest, &effects));
     if input.listing.stdin {
@@ -97,17 +97,17 @@ fn of_settings(
     let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
     let study = input.pool.install(|| study(&workload.with_answers(&cache), &workload, &input.data, None, standing))?;
     let earlier_percent = ClientThresholds::load(&input.data)?.split.earlier_percent;
-    Ok(claude::effects::attempts(&study, earlier_percent, numbers, &statistics::effects(&input.data)?, changed))
+    Ok(effects::attempts(&study, earlier_percent, numbers, &statistics::effects(&input.data)?, changed))
 }
 
 fn show(args: &Args, rows: &[PromiseCoverage], tolerance: f64, input: &Input, context: &mut Context<'_>) -> Result<()> {
     let form = args.asked.output.form();
     if form == TableFormat::Json {
         let fields = input.fields(json!({
-            "statistics": backtest_report::json(rows),
+            "statistics": statistics::json(rows),
         }));
         return args.asked.output.write_json("tune backtest", fields, context);
     }
-    backtest_report::table(rows).write(context.out, form, context.width)?;
-    backtest_report::notes(tolerance).iter().try_for_each(|note| context.note(args.asked.output.quiet, note))
+    statistics::table(rows).write(context.out, form, context.width)?;
+    statistics::notes(tolerance).iter().try_for_each(|note| context.note(args.asked.output.quiet, note))
 }

@@ -31,12 +31,12 @@ use crate::planner::numbers::PlannerThresholds;
 use crate::planner::stage::PlannerStage;
 use crate::report::numbers::{counted, days, known, percent, thousands};
 use crate::report::table::TableFormat;
-use crate::rules::precedence::KeyOwners;
 use crate::rules::prefetching::Prefetching;
-use crate::rules::proposal::{Proposal, settle};
+use crate::rules::proposal::{KeyOwners, Proposal, settle};
 use crate::rules::responses::Responses;
 use crate::rules::{
-    RuleFacts, Speaks, judge_all, p1_model, paying, prefetching, profiles, report as findings, statistics, t1_tools,
+    RuleFacts, Speaks, judge_all, mined_planners, p1_model, prefetching, profiles, report as findings, statistics,
+    t1_tools,
 };
 use crate::settings::annotations::Annotations;
 use crate::settings::finding::Finding;
@@ -216,7 +216,8 @@ fn mine(input: &mut Input, numbers: Option<&bounds::FollowUpThresholds>, file: &
             ..used(input, history, tools)?
         })
     };
-    let (mined, prefetching) = input.pool.install(|| rayon::join(of_all, || paying::prefetching(&stage, &input.data)));
+    let (mined, prefetching) =
+        input.pool.install(|| rayon::join(of_all, || mined_planners::prefetching(&stage, &input.data)));
     Ok(MinedLogs { prefetching: Some(prefetching?), ..mined? })
 }
 

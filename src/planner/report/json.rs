@@ -15,15 +15,8 @@ use crate::report::table::{Table, TableBuilder};
 
 /// The fields of the report.
 pub fn json(report: &PlannerReport) -> Value {
-    let backtest = &report.backtest;
     json!({
-        "backtest": {
-            "training_sessions": backtest.training_sessions,
-            "judged_sessions": backtest.judged_sessions,
-            "judged_calls": backtest.judged_calls,
-            "judged_from_ms": backtest.judged_from,
-            "enrichment_enabled": backtest.enabled,
-        },
+        "backtest": report.backtest,
         "arms": report.arms.iter().map(arm).collect::<Vec<_>>(),
         "bound": report.bound,
         "selectivity": report.selectivity.as_ref().map(|(learned, numbers)| selectivity::json(learned, numbers)),

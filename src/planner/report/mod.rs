@@ -2,7 +2,8 @@
 
 mod json;
 mod tables;
-mod words;
+
+use serde::Serialize;
 
 use crate::base::stats::{Share, TargetFigure, TargetVerdict};
 use crate::logs::trace::Millis;
@@ -33,7 +34,7 @@ pub struct PlannerReport {
 }
 
 /// Learned from, judged on.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct PlannerBacktest {
     /// Sessions that were learned from.
     pub training_sessions: u64,
@@ -42,8 +43,10 @@ pub struct PlannerBacktest {
     /// Calls in them.
     pub judged_calls: u64,
     /// Start of the first session that was judged.
+    #[serde(rename = "judged_from_ms")]
     pub judged_from: Option<Millis>,
     /// Whether the planner is switched on in the configuration.
+    #[serde(rename = "enrichment_enabled")]
     pub enabled: bool,
 }
 

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::error::{Error, Result};
 use crate::base::toml;
 use crate::planner::selectivity::SelectivityThresholds;
-use crate::planner::selectivity::features::{Feature, FeatureCell};
-use crate::planner::selectivity::table::{CandidateCounts, FollowUpLink, LinkCounts};
+use crate::planner::selectivity::table::{CandidateCounts, Feature, FeatureCell, FollowUpLink, LinkCounts};
 
 /// A table with the threshold that was chosen for it.
 #[derive(Debug, Clone, PartialEq, Default)]

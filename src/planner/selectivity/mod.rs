@@ -2,14 +2,12 @@
 //!
 //! A link says "after Glob, Read comes with 0.32". Whether *this* path is read next depends on how many there are, what
 //! kind of list they stand in, which of them it is. No model is fitted: candidates are counted in a small set of named
-//! cells ([`features`]), a cell with few trials falls back on a coarser one ([`table`]), and the threshold from which on a
-//! candidate is worth fetching is read off a curve over the training sessions ([`curve`]).
+//! cells, one with few trials falls back on a coarser one ([`table`]), and the threshold from which on a candidate is worth
+//! fetching is read off a curve over the training sessions ([`backtest`]).
 
 pub mod report;
 
 pub mod backtest;
-pub mod curve;
-pub mod features;
 pub mod file;
 pub mod odds;
 pub mod table;
@@ -18,7 +16,7 @@ use serde::Deserialize;
 
 use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
-use crate::planner::selectivity::features::Feature;
+use crate::planner::selectivity::table::Feature;
 
 /// The data file.
 pub const SHEET: &str = "selectivity.toml";

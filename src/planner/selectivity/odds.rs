@@ -6,9 +6,8 @@ use crate::mine::projections::ToldHistory;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::opportunities::{Odds, Opportunity, OpportunityEnd};
 use crate::planner::selectivity::SelectivityThresholds;
-use crate::planner::selectivity::features::{Features, ListKind};
 use crate::planner::selectivity::file::Selectivity;
-use crate::planner::selectivity::table::{Estimate, FollowUpLink, JudgedCandidate};
+use crate::planner::selectivity::table::{Estimate, Features, FollowUpLink, JudgedCandidate, ListKind};
 
 /// What stands behind the symbols of a moment.
 #[derive(Clone, Copy)]

@@ -9,11 +9,9 @@ use serde_json::{Map, Value, json};
 use crate::base::error::Result;
 use crate::base::stats::Share;
 use crate::planner::selectivity::SelectivityThresholds;
-use crate::planner::selectivity::backtest::Learned;
-use crate::planner::selectivity::curve::ThresholdPoint;
-use crate::planner::selectivity::features::FeatureCell;
+use crate::planner::selectivity::backtest::{Learned, ThresholdPoint};
 use crate::planner::selectivity::odds::WaitWindow;
-use crate::planner::selectivity::table::{CandidateCounts, FollowUpLink};
+use crate::planner::selectivity::table::{CandidateCounts, FeatureCell, FollowUpLink};
 use crate::report::table::{Table, TableBuilder, TableFormat};
 
 /// Rows of the table of cells that are shown; JSON and the file have all.

@@ -1,8 +1,6 @@
 //! The rules about Claude Code's own settings: what was simulated of a lever, held against its versions, its bounds and the
 //! files that win over it.
 
-pub mod effects;
-mod joint;
 mod judge;
 pub mod search;
 mod simulated;
@@ -20,8 +18,8 @@ use crate::settings::claude::levers::Levers;
 use crate::settings::finding::Finding;
 use crate::whatif::client::LeverStudy;
 
-pub use joint::settle;
-pub use simulated::{held, paying, standing};
+pub use judge::settle;
+pub use simulated::{asks_several, held, paying, question, standing};
 
 /// A rule about settings.
 pub struct ClaudeRule {

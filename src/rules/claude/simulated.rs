@@ -91,13 +91,13 @@ static QUESTIONS: [Question; 6] = [
 ];
 
 /// The rule that asks about a lever, with what it is about; none if no rule does.
-pub(super) fn question(setting: LeverValue) -> Option<(&'static str, &'static str)> {
+pub fn question(setting: LeverValue) -> Option<(&'static str, &'static str)> {
     let asks = QUESTIONS.iter().find(|question| question.value(setting).is_some())?;
     Some((asks.rule, asks.subject))
 }
 
 /// Whether a rule asks several questions.
-pub(super) fn asks_several(rule: &str) -> bool {
+pub fn asks_several(rule: &str) -> bool {
     QUESTIONS.iter().filter(|question| question.rule == rule).count() > 1
 }
 

@@ -92,7 +92,7 @@ impl SettingsStudy {
         let resampling = &workload.cells.resampling;
         let facts = SettingsFacts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
         let mut findings = judge_all(&facts, &input.data)?;
-        hold_broken(&mut findings, &study, &input.data, &claude::effects::changed(journal, reach))?;
+        hold_broken(&mut findings, &study, &input.data, &effects::changed(journal, reach))?;
         let together = input
             .pool
             .install(|| claude::settle(&facts, &mut findings, &input.data, |settings| trials.together(settings)))?;
@@ -112,7 +112,7 @@ fn hold_broken(
 ) -> Result<()> {
     let (numbers, promised) = (statistics::numbers(data)?.backtest, statistics::effects(data)?);
     let earlier = ClientThresholds::load(data)?.split.earlier_percent;
-    let attempts = claude::effects::attempts(study, earlier, &numbers, &promised, changed);
+    let attempts = effects::attempts(study, earlier, &numbers, &promised, changed);
     effects::hold_broken(findings, &effects::rows(&attempts, &numbers, &promised));
     Ok(())
 }

@@ -4,7 +4,6 @@
 //! The search is greedy: of all values of all keys the one that saves most is taken, then the best beside it, and so on.
 //! What comes out is a path of few changes, not an optimum of forty.
 
-mod path;
 mod report;
 mod space;
 
@@ -17,8 +16,7 @@ use crate::base::key_path::KeyPath;
 use crate::logs::trace::Millis;
 use crate::replay::reach::Reach;
 use crate::replay::{ReplayOptions, Scenario, SessionTape, SessionTokens, Tape};
-use crate::rules::search::path::{ChosenStep, SearchSpaceWalk};
-use crate::rules::search::space::SearchKey;
+use crate::rules::search::space::{ChosenStep, SearchKey, SearchSpaceWalk};
 use crate::settings::entries::Predicted;
 use crate::settings::{Settings, SettingsFile, what_if};
 

@@ -1,15 +1,21 @@
-//! Which values of which keys are tried.
+//! Which values of which keys are tried, and the greedy walk through them: the change that saves most, then the one that saves most beside it, and so on.
+//!
+//! Every value is replayed again at each step: one that saves nothing by itself (the wording of hints) may save beside
+//! another (more hints).
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
 use serde::Deserialize;
 use toml_edit::Value;
 
+use crate::base::bootstrap::sum_interval;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
-use crate::replay::{Scenario, Tape};
-use crate::rules::search::{KeyChange, SearchThresholds};
+use crate::replay::{Scenario, SessionTape, SessionTokens, Tape};
+use crate::rules::search::{Judged, KeyChange, SearchInput, SearchThresholds};
 use crate::settings::annotations::is_plain_name;
+use crate::settings::what_if;
 
 /// What stands in a key for each of the endpoints.
 const ENDPOINT: &str = "<endpoint>";
@@ -80,4 +86,110 @@ fn endpoints(sheet: &SearchThresholds, tape: &Tape, now: &Scenario) -> Vec<Strin
     endpoints.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     endpoints.truncate(sheet.endpoints_max);
     endpoints.into_iter().map(|(_, name)| name).collect()
+}
+
+/// What is walked through.
+pub struct SearchSpaceWalk<'a> {
+    /// What is searched.
+    pub ground: &'a SearchInput<'a>,
+    /// Its sessions.
+    pub sessions: &'a SessionTape<'a>,
+    /// The configuration as it is.
+    pub now: &'a Scenario,
+    /// What it saves.
+    pub present: &'a [SessionTokens],
+    /// Every single change.
+    pub candidates: &'a [KeyChange],
+}
+
+/// A path and what it took.
+#[derive(Default)]
+pub struct SearchPath {
+    /// Its steps.
+    pub steps: Vec<ChosenStep>,
+    /// Replays of a value.
+    pub looks: u64,
+}
+
+/// A step.
+pub struct ChosenStep {
+    /// The change.
+    pub change: KeyChange,
+    /// Tokens that it saves more in the sessions that it was looked for in.
+    pub earlier_tokens: i64,
+    /// What it saves more in later ones, where it was judged.
+    pub later: Option<Judged>,
+    /// Whether that is more than chance, as far as it was judged.
+    pub holds: bool,
+}
+
+/// Where a walk stands.
+struct Reached {
+    changes: Vec<KeyChange>,
+    scenario: Scenario,
+    /// What it saves, session by session.
+    tokens: Vec<SessionTokens>,
+}
+
+/// A candidate at one step: its place, and what it saves more, session by session.
+type TriedCandidate = (usize, Vec<i64>);
+
+impl SearchSpaceWalk<'_> {
+    /// The path through these sessions; with later sessions each step is judged on them, and the first that does not hold
+    /// ends the path.
+    ///
+    /// # Errors
+    /// If a value fits no configuration.
+    pub fn path(&self, train: &[usize], later: Option<&[usize]>) -> Result<SearchPath> {
+        let sheet = self.ground.sheet;
+        let baseline: i64 = train.iter().map(|&place| self.present[place].baseline).sum();
+        let least = ((baseline as f64 * sheet.gain_percent_min / 100.0).ceil() as i64).max(1);
+        let mut open: Vec<usize> = (0..self.candidates.len()).collect();
+        let mut path = SearchPath::default();
+        let mut reached = Reached { changes: Vec::new(), scenario: self.now.clone(), tokens: self.present.to_vec() };
+        while path.steps.len() < sheet.steps_max && (self.ground.goes_on)() {
+            path.looks += open.len() as u64;
+            let Some((best, more)) = self.best(train, &reached, least, &open)? else { break };
+            let next = self.with(&reached, best)?;
+            let at_later = |later| self.sessions.more(later, &reached.scenario, &reached.tokens, &next);
+            let judged = later.map(|later| self.ground.judged(&at_later(later)));
+            let (change, earlier_tokens) = (self.candidates[best].clone(), more.iter().sum());
+            let holds = judged.is_none_or(|judged| judged.lower > 0.0);
+            path.steps.push(ChosenStep { change: change.clone(), earlier_tokens, later: judged, holds });
+            if !holds {
+                break;
+            }
+            open.retain(|&at| self.candidates[at].0 != change.0);
+            reached.changes.push(change);
+            reached.tokens = self.sessions.tokens(&next);
+            reached.scenario = next;
+        }
+        Ok(path)
+    }
+
+    /// The configuration reached, with one candidate more.
+    fn with(&self, reached: &Reached, candidate: usize) -> Result<Scenario> {
+        let changes: Vec<KeyChange> = reached.changes.iter().chain([&self.candidates[candidate]]).cloned().collect();
+        Ok(self.ground.scenario(&what_if(self.ground.file, &changes)?))
+    }
+
+    /// The candidate that saves most beside what was changed so far, of those that save enough and in more than a few
+    /// sessions; of equal ones the first.
+    fn best(&self, train: &[usize], reached: &Reached, least: i64, open: &[usize]) -> Result<Option<TriedCandidate>> {
+        let replay = |&at: &usize| -> Result<TriedCandidate> {
+            let scenario = self.with(reached, at)?;
+            Ok((at, self.sessions.more(train, &reached.scenario, &reached.tokens, &scenario)))
+        };
+        let mut tried = open.par_iter().map(replay).collect::<Result<Vec<TriedCandidate>>>()?;
+        tried.sort_by_key(|(at, more)| (std::cmp::Reverse(more.iter().sum::<i64>()), *at));
+        let enough = tried.into_iter().take_while(|(_, more)| more.iter().sum::<i64>() >= least);
+        Ok(enough.into_iter().find(|(_, more)| self.is_steady(more)))
+    }
+
+    /// Whether other sessions of the same kind would speak for it, too.
+    fn is_steady(&self, more: &[i64]) -> bool {
+        let values: Vec<f64> = more.iter().map(|&tokens| tokens as f64).collect();
+        let share = self.ground.sheet.false_step_percent / 100.0 / 2.0;
+        sum_interval(&values, values.len(), &self.ground.sheet.resampling, share).is_some_and(|(lower, _)| lower > 0.0)
+    }
 }

@@ -8,8 +8,9 @@ use crate::base::id::{Id, IdSet};
 use crate::frames::input::{Input, missing};
 use crate::logs::read::Failure;
 use crate::logs::{call_texts, window};
-use crate::whatif::arg_check::outcome::{ArgCheck, Truth};
-use crate::whatif::arg_check::tables::{PROVIDER_TITLE, classes, errors, formulas, headline, provider, summary};
+use crate::whatif::arg_check::outcome::{
+    ArgCheck, PROVIDER_TITLE, Truth, classes, errors, formulas, headline, provider, summary,
+};
 use crate::whatif::arg_check::{Checker, Params, Rules, tally};
 use crate::whatif::catalog::DefinitionSource;
 use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};

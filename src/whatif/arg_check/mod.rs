@@ -7,9 +7,7 @@ pub mod checked;
 mod coercion;
 mod keyword;
 pub mod outcome;
-mod reading;
 pub mod schema;
-pub mod tables;
 mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::base::error::{Error, Result};
+use crate::whatif::arg_check::coercion::value;
 use crate::whatif::arg_check::outcome::{ArgCheck, ArgClass, Truth};
 use crate::whatif::arg_check::schema::{Schema, SchemaRefusal};
 use crate::whatif::arg_check::walk::SchemaFault;
@@ -194,9 +193,9 @@ impl Checker {
 
     /// The arguments, and the class of a call that fits. None if they are no JSON.
     fn parsed(&self, input: &[u8]) -> Option<(Value, ArgClass)> {
-        let arguments = reading::value(input)?;
+        let arguments = value(input)?;
         match &arguments {
-            Value::String(text) => Some((reading::value(text.as_bytes())?, ArgClass::ParsedString)),
+            Value::String(text) => Some((value(text.as_bytes())?, ArgClass::ParsedString)),
             Value::Object(object) if object.len() == 1 && object.contains_key(&self.unparsed_key) => None,
             _ => Some((arguments, ArgClass::Valid)),
         }

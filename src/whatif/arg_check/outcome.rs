@@ -1,8 +1,11 @@
-//! What checking the arguments of every logged call against its schema finds.
+//! What checking the arguments of every logged call against its schema finds, and the report of it: classes, what the log says about them, places that do not fit, sizes by provider.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+use crate::report::numbers::{counted, percent, thousands};
+use crate::report::table::{Table, TableBuilder};
 
 /// What would have become of a call.
 #[derive(
@@ -128,4 +131,133 @@ impl ProviderSizes {
     pub fn totals(&self) -> (u64, u64) {
         self.tools.iter().fold((0, 0), |(brought, sent), tool| (brought + tool.tokens_brought, sent + tool.tokens_sent))
     }
+}
+
+/// Valid calls, and how the classes agree with the log.
+pub fn summary(found: &ArgCheck) -> Vec<String> {
+    let (calls, unknown) = (found.calls(), found.count(ArgClass::UnknownTool));
+    let known = calls - unknown;
+    let valid = found.count(ArgClass::Valid);
+    let of = |part: u64, whole: u64| if whole == 0 { "-".to_owned() } else { percent(part as f64 / whole as f64) };
+    // Of a tool that no catalog has is only known that it was there, or that the client did not have it either.
+    let is_judged = |truth: Truth, class: ArgClass| class != ArgClass::UnknownTool || truth == Truth::UnknownTool;
+    let by_truth = |truth: Truth, refused: bool| {
+        let classes = found.truth.get(&truth).into_iter().flatten();
+        let classes = classes.filter(|(class, _)| class.is_refused() == refused && is_judged(truth, **class));
+        classes.map(|(_, calls)| calls).sum::<u64>()
+    };
+    let refusals = by_truth(Truth::Refused, true) + by_truth(Truth::UnknownTool, true);
+    let all = refusals + by_truth(Truth::Refused, false) + by_truth(Truth::UnknownTool, false);
+    let nameless = match by_truth(Truth::UnknownTool, true) {
+        0 => String::new(),
+        calls => format!(" ({} of them for naming no tool that there is)", thousands(calls)),
+    };
+    let mut lines = vec![
+        format!("{} of {} to known tools are valid ({})", thousands(valid), counted(known, "call"), of(valid, known)),
+        format!(
+            "{} of {} in the log would have been refused here, too{nameless}",
+            thousands(refusals),
+            counted(all, "refusal")
+        ),
+        format!("{} that ran would have been refused", counted(by_truth(Truth::Accepted, true), "call")),
+    ];
+    if unknown > 0 {
+        lines
+            .push(format!("{} to tools that no catalog has: bring them with --tool-catalog", counted(unknown, "call")));
+    }
+    lines
+}
+
+/// What the classes mean, and how many calls each has.
+pub fn formulas(found: &ArgCheck) -> Vec<String> {
+    let (calls, unknown) = (found.calls(), found.count(ArgClass::UnknownTool));
+    let by_class = ArgClass::ALL.iter().map(|class| (class, found.count(*class))).filter(|(_, calls)| *calls > 0);
+    let by_class: Vec<String> =
+        by_class.map(|(class, calls)| format!("{} {}", thousands(calls), class.into_str())).collect();
+    let mut lines = vec![
+        format!(
+            "calls = Σ classes: {} = {}",
+            thousands(calls),
+            if by_class.is_empty() { "0".into() } else { by_class.join(" + ") }
+        ),
+        format!(
+            "share of valid calls = valid / (calls − unknown_tool) = {} / ({} − {})",
+            thousands(found.count(ArgClass::Valid)),
+            thousands(calls),
+            thousands(unknown)
+        ),
+    ];
+    let meant = |class: &ArgClass| {
+        let runs = if class.is_refused() { "refused" } else { "runs" };
+        format!("{} ({runs}): {}", class.into_str(), meaning(*class))
+    };
+    lines.extend(ArgClass::ALL.iter().map(meant));
+    lines
+}
+
+fn meaning(class: ArgClass) -> &'static str {
+    match class {
+        ArgClass::Valid => "the arguments fit the schema",
+        ArgClass::ParsedString => "the arguments came as a text, and what it says fits",
+        ArgClass::Coercible => "they fit once numbers and truth values are read from texts",
+        ArgClass::ParseError => "the arguments are no JSON",
+        ArgClass::Invalid => "they do not fit",
+        ArgClass::UnknownTool => "no catalog has the tool",
+        ArgClass::NoSchemaBlocked => "the tool has no schema, and no_schema_mode=blocked",
+        ArgClass::NoSchemaReadOnly => "the tool has no schema and may run if it only reads",
+        ArgClass::NoSchemaHumanApproval => "the tool has no schema and may run if a person agrees",
+        ArgClass::NoSchemaFull => "the tool has no schema and may run",
+        ArgClass::RemoteRefRefused => "the schema needs a document from elsewhere, which is never fetched",
+    }
+}
+
+/// Calls by tool and class; all but the valid ones first.
+pub fn classes(found: &ArgCheck) -> Table {
+    let rows =
+        found.tools.iter().flat_map(|(tool, classes)| classes.iter().map(move |(class, calls)| (tool, class, calls)));
+    let mut rows = rows.collect::<Vec<_>>();
+    rows.sort_by_key(|(tool, class, calls)| (**class == ArgClass::Valid, std::cmp::Reverse(**calls), *tool, **class));
+    TableBuilder::of(rows)
+        .text("tool", |(tool, _, _)| (*tool).clone())
+        .text("class", |(_, class, _)| class.into_str().to_owned())
+        .count("calls", |(_, _, calls)| **calls)
+        .table()
+}
+
+/// Places by calls.
+pub fn errors(found: &ArgCheck) -> Table {
+    let mut rows = found.errors.iter().collect::<Vec<_>>();
+    rows.sort_by_key(|(place, calls)| (std::cmp::Reverse(**calls), *place));
+    TableBuilder::of(rows)
+        .text("place: keyword", |(place, _)| (*place).clone())
+        .count("calls", |(_, calls)| **calls)
+        .table()
+}
+
+/// Title of the table of sizes.
+pub const PROVIDER_TITLE: &str = "definitions in that provider's shape (estimated)";
+
+/// The answer in a line.
+pub fn headline(found: &ArgCheck) -> String {
+    let refused: u64 =
+        found.tools.values().flatten().filter(|(class, _)| class.is_refused()).map(|(_, calls)| calls).sum();
+    let (valid, unknown) = (found.count(ArgClass::Valid), found.count(ArgClass::UnknownTool));
+    let known = counted(found.calls() - unknown, "call");
+    let others =
+        if unknown == 0 { String::new() } else { format!("; {} to tools without a definition", thousands(unknown)) };
+    let refused = thousands(refused.saturating_sub(unknown));
+    format!("{} of {known} to known tools valid, {refused} would not have run{others}", thousands(valid))
+}
+
+/// Sizes of definitions in a provider's shape, as brought and as sent.
+pub fn provider(found: &ProviderSizes) -> Table {
+    let mut table = Table::new(&["tool", "#tokens brought", "#tokens sent", "#difference"]);
+    let difference = |brought: u64, sent: u64| format!("{:+}", sent as i64 - brought as i64);
+    for tool in &found.tools {
+        let (brought, sent) = (tool.tokens_brought, tool.tokens_sent);
+        table.row([tool.tool.clone(), thousands(brought), thousands(sent), difference(brought, sent)]);
+    }
+    let (brought, sent) = found.totals();
+    table.row(["all".to_owned(), thousands(brought), thousands(sent), difference(brought, sent)]);
+    table
 }

@@ -3,7 +3,6 @@
 
 pub mod capped;
 pub mod joint;
-mod lookups;
 pub mod realised;
 pub mod thresholds;
 mod trials;
@@ -84,11 +83,7 @@ impl LeverValue {
 
     /// How much it leaves as it was: the larger of two windows or results is the milder one. Lifetimes are alike.
     fn room(self) -> u64 {
-        match self {
-            Self::MainTtl(_) | Self::SubagentTtl(_) => 0,
-            Self::Window(size)
-            | Self::Result(Limit::BashChars(size) | Limit::McpTokens(size) | Limit::ReadTokens(size)) => size,
-        }
+        self.value().as_u64().unwrap_or_default()
     }
 
     /// Which requests it concerns.

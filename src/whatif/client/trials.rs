@@ -9,19 +9,17 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::base::names::Sym;
-use crate::logs::timeline::requests::Timeline;
+use crate::logs::timeline::requests::{Session, Timeline};
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::chosen::{Policy, PolicyConfigs};
-use crate::whatif::client::capped::{Capped, Limit, ResultLimit};
-use crate::whatif::client::lookups::{LookUp, carried, lookups};
+use crate::whatif::client::capped::{Capped, Limit, LookUp, ResultLimit, carried, lookups};
 use crate::whatif::client::thresholds::ClientThresholds;
 use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
 use crate::whatif::compaction::params::{Align, Params as CompactionParams};
 use crate::whatif::compaction::{Compaction, CompactionThresholds};
 use crate::whatif::prompt_cache::params::{CacheLifetime, CacheRules, Params, TtlPolicy};
 use crate::whatif::sim::bill::foretold_cost;
-use crate::whatif::sim::breakage::rows::{Break, Strength};
-use crate::whatif::sim::breakage::tally::{penalties, steps};
+use crate::whatif::sim::breakage::rows::{Break, Strength, penalties, steps};
 use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
@@ -319,20 +317,9 @@ impl<'b> LeverTrials<'b> {
         let (timeline, order) = (self.simulator.timeline, &self.order);
         let earlier = order.len() as u64 * self.sheet.split.earlier_percent / 100;
         let blank = |(place, &session): (usize, &u32)| {
-            let (first, project) =
-                (timeline.sessions[session as usize].ts_first, timeline.sessions[session as usize].project);
-            let is_earlier = (place as u64) < earlier;
-            (
-                session,
-                StudiedSession {
-                    project,
-                    first,
-                    last: first,
-                    cost: Cost::default(),
-                    subagents: Cost::default(),
-                    is_earlier,
-                },
-            )
+            let Session { project, ts_first: first, .. } = timeline.sessions[session as usize];
+            let ([cost, subagents], is_earlier) = ([Cost::default(); 2], (place as u64) < earlier);
+            (session, StudiedSession { project, first, last: first, cost, subagents, is_earlier })
         };
         let mut seen: BTreeMap<u32, StudiedSession> = order.iter().enumerate().map(blank).collect();
         for part in [LeverPart::Main, LeverPart::Subagents] {

@@ -1,25 +1,29 @@
-//! A virtual run of compaction in figures.
+//! A virtual run of compaction in figures, and the thresholds and carries that are tried beside each other.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::base::forecast::at_share;
 use crate::logs::timeline::requests::Timeline;
-use crate::whatif::compaction::SUMMARY_CALL;
-use crate::whatif::compaction::outcome::{AttemptEnd, CompactionAttempt, Compactions, Percentiles, SummariserTokens};
+use crate::whatif::compaction::outcome::{
+    AttemptEnd, CompactionAttempt, CompactionSweepRow, Compactions, Percentiles, SummariserTokens,
+};
+use crate::whatif::compaction::params::Params;
 use crate::whatif::compaction::real::soon_after;
 use crate::whatif::compaction::thresholds::CompactionThresholds;
-use crate::whatif::sim::breakage;
-use crate::whatif::sim::breakage::Detectors;
-use crate::whatif::sim::breakage::rows::Break;
-use crate::whatif::sim::breakage::tally::tally;
-use crate::whatif::sim::simulator::SimulatedRun;
+use crate::whatif::compaction::{Compaction, CompactionTrigger, SUMMARY_CALL};
+use crate::whatif::sim::breakage::rows::{Break, BreakClass, Breakage, tally};
+use crate::whatif::sim::breakage::{BreakWatch, Detectors};
+use crate::whatif::sim::cost::Cost;
+use crate::whatif::sim::simulator::{Extra, SimulatedRun, Simulator};
+use crate::whatif::sim::view::StageJournal;
 
 /// Sums a run up. `attempts` are the stage's journal, `breaks` what the detectors found.
 pub fn compactions(
     timeline: &Timeline,
     attempts: &[CompactionAttempt],
     run: &SimulatedRun,
-    breaks: Option<(&Detectors<'_>, &[Break], &breakage::BreakageThresholds)>,
+    breaks: Option<(&Detectors<'_>, &[Break])>,
     sheet: &CompactionThresholds,
 ) -> Compactions {
     let mut outcomes: BTreeMap<AttemptEnd, u64> = BTreeMap::new();
@@ -38,10 +42,7 @@ pub fn compactions(
         requests_between_p50,
         turns_between_p50,
         is_thrashing: requests_between_p50.is_some_and(|requests| requests < sheet.report.thrash_requests),
-        soon_after: breaks.map(|(detectors, breaks, numbers)| {
-            let (soon, requests) = of_soon_after(timeline, &fired, breaks, numbers);
-            tally(detectors, timeline, &soon, requests, numbers)
-        }),
+        soon_after: breaks.map(|(detectors, breaks)| of_soon_after(detectors, &fired, breaks)),
         outcomes,
     }
 }
@@ -76,17 +77,13 @@ fn between(timeline: &Timeline, fired: &[&CompactionAttempt]) -> (Option<u64>, O
     (median(pairs.iter().map(|pair| pair.0).collect()), median(pairs.iter().map(|pair| pair.1).collect()))
 }
 
-/// Breaks within the next tool calls after a compaction, and the requests that were looked at.
-fn of_soon_after(
-    timeline: &Timeline,
-    fired: &[&CompactionAttempt],
-    breaks: &[Break],
-    numbers: &breakage::BreakageThresholds,
-) -> (Vec<Break>, u64) {
-    let soon: BTreeSet<u32> =
-        fired.iter().flat_map(|attempt| soon_after(timeline, attempt.request, numbers.report.calls_after)).collect();
-    let inside = breaks.iter().filter(|event| soon.contains(&event.request)).copied().collect();
-    (inside, soon.len() as u64)
+/// What broke within the next tool calls after a compaction.
+fn of_soon_after(detectors: &Detectors<'_>, fired: &[&CompactionAttempt], breaks: &[Break]) -> Breakage {
+    let calls = detectors.sheet.report.calls_after;
+    let after = fired.iter().flat_map(|attempt| soon_after(detectors.timeline, attempt.request, calls));
+    let soon: BTreeSet<u32> = after.collect();
+    let inside: Vec<Break> = breaks.iter().filter(|event| soon.contains(&event.request)).copied().collect();
+    tally(detectors, &inside, soon.len() as u64)
 }
 
 /// Quantiles by nearest rank; all 0 without values.
@@ -94,4 +91,75 @@ pub fn percentiles(mut values: Vec<u64>) -> Percentiles {
     values.sort_unstable();
     let at = |share| at_share(&values, share).unwrap_or_default();
     Percentiles { p5: at(0.05), p25: at(0.25), p50: at(0.5), p75: at(0.75), p95: at(0.95), max: at(1.0) }
+}
+
+/// One setting of the sweep.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SweepPoint {
+    /// When to compact.
+    pub trigger: CompactionTrigger,
+    /// Tokens that a compaction leaves besides the static prefix (where the tail ends exactly where it may).
+    pub carry_tokens: u64,
+    /// The parameters with that carry.
+    pub params: Params,
+}
+
+impl SweepPoint {
+    /// The threshold in tokens; none: never.
+    pub fn trigger_tokens(&self) -> Option<u64> {
+        if let CompactionTrigger::Tokens(tokens) = self.trigger { Some(tokens) } else { None }
+    }
+}
+
+/// All settings: every carry with every threshold, and once without any compaction.
+pub fn points(params: &Params, sheet: &CompactionThresholds) -> Vec<SweepPoint> {
+    let mut points: Vec<SweepPoint> = Vec::new();
+    for &carry in &sheet.sweep.carries {
+        let params = with_carry(params, sheet, carry);
+        let point = |&tokens| SweepPoint {
+            trigger: CompactionTrigger::Tokens(tokens),
+            carry_tokens: carry.into(),
+            params: params.clone(),
+        };
+        points.extend(sheet.sweep.triggers.iter().map(point));
+    }
+    points.push(SweepPoint { trigger: CompactionTrigger::Never, carry_tokens: 0, params: params.clone() });
+    points
+}
+
+/// The summary keeps its size; tail and reattached files share the rest as they do in the parameters.
+fn with_carry(params: &Params, sheet: &CompactionThresholds, carry: u32) -> Params {
+    let fixed = params.summary_tokens.saturating_add(sheet.client.acknowledgement_tokens);
+    let free = u64::from(carry.saturating_sub(fixed));
+    let (tail, reattach) = (u128::from(params.tail_keep_tokens), u128::from(params.reattach_tokens));
+    let tail = (u128::from(free) * tail).checked_div(tail + reattach).map_or(free, |tail| tail as u64);
+    let reattach = u32::try_from(free - tail).expect("a part of a carry, which is a u32");
+    Params { tail_keep_tokens: tail, reattach_tokens: reattach, ..params.clone() }
+}
+
+/// Replays one setting on the requests under the cache that prices them.
+pub fn row(
+    requests: &Simulator<'_>,
+    detectors: &Detectors<'_>,
+    point: &SweepPoint,
+    sheet: &CompactionThresholds,
+) -> CompactionSweepRow {
+    let journal = StageJournal::default();
+    let tokens: Arc<[u32]> = requests.sizes.tokens.as_slice().into();
+    let stage = Compaction::new(point.params.clone(), sheet.clone(), tokens, journal.clone()).at(point.trigger);
+    let (run, breaks) = BreakWatch::new(detectors).over(requests, vec![Box::new(stage)]);
+    let done = compactions(requests.timeline, &journal.take(), &run, None, sheet);
+    let broken = tally(detectors, &breaks, run.requests.len() as u64);
+    let is_summary = |extra: &&Extra| extra.call.cause == SUMMARY_CALL;
+    CompactionSweepRow {
+        trigger_tokens: point.trigger_tokens(),
+        carry_tokens: point.carry_tokens,
+        firings: done.outcomes.get(&AttemptEnd::Ok).copied().unwrap_or_default(),
+        is_thrashing: done.is_thrashing,
+        cost: run.cost(),
+        summariser: run.extra.iter().filter(is_summary).map(|extra| extra.cost).sum::<Cost>(),
+        reread_tokens: broken.reread_tokens,
+        edit_source_lost: broken.events(BreakClass::EditSourceLost),
+        ref_lost: broken.events(BreakClass::RefLost),
+    }
 }

@@ -1,9 +1,8 @@
 //! Compaction: the head of a context is replaced by a summary when the context grows past a trigger.
 //!
-//! [`params`] and [`thresholds`] are what can be set and what is known, [`tail`] says where the kept part begins, [`splice`]
-//! takes the log's own compactions out, [`sweep`] tries thresholds. Of the log itself, [`placement`] finds the real
-//! compactions again, [`carry`] how large contexts were around them and would be,
-//! [`real`] what they cost and broke; [`figures`] are those of a virtual run.
+//! [`params`] and [`thresholds`] are what can be set and what is known, [`splice`] takes the log's own compactions out and says
+//! where the kept part begins. Of the log itself, [`real`] finds the compactions again and what they cost and broke, [`carry`]
+//! how large contexts were around them and would be; [`figures`] are those of a virtual run, and of other thresholds beside it.
 //!
 //! The stage decides before each request whether to compact, and from then on sends the summary for the head. The
 //! decision rests on what was really sent: the context of the request before, as all stages left it, and what has come
@@ -13,13 +12,10 @@ pub mod carry;
 pub mod figures;
 pub mod outcome;
 pub mod params;
-pub mod placement;
 pub mod ready;
 pub mod real;
-mod splice;
-pub mod sweep;
+pub mod splice;
 pub mod tables;
-pub mod tail;
 pub mod thresholds;
 
 use std::sync::Arc;
@@ -156,14 +152,7 @@ impl Compaction {
         view: &mut ContextView,
         output: &mut StageOutput,
     ) {
-        let mut attempt = CompactionAttempt {
-            request: moment.request,
-            outcome: AttemptEnd::Ok,
-            before_tokens: context_tokens,
-            head_tokens: 0,
-            made_tokens: 0,
-            tail_tokens: 0,
-        };
+        let mut attempt = CompactionAttempt::idle(moment.request, AttemptEnd::Ok, context_tokens);
         let turn = moment.timeline.request(moment.request).turn;
         attempt.outcome = match self.chain.gate.ask(&self.params, turn) {
             Permission::Held => AttemptEnd::Held,
@@ -187,7 +176,7 @@ impl Compaction {
         output: &mut StageOutput,
         attempt: &mut CompactionAttempt,
     ) -> AttemptEnd {
-        let Some(at) = tail::start(moment.timeline, &view.items, self.params.tail_keep_tokens, self.params.align)
+        let Some(at) = splice::start(moment.timeline, &view.items, self.params.tail_keep_tokens, self.params.align)
         else {
             return AttemptEnd::NoBoundary;
         };
@@ -244,15 +233,7 @@ impl Compaction {
         let is_over = self.params.real == Real::Ignore && context_tokens > self.params.window;
         if is_over && !self.chain.is_over {
             output.noticed.push(Noticed { class: BreakClass::Overflow, call: NONE });
-            let attempt = CompactionAttempt {
-                request: moment.request,
-                outcome: AttemptEnd::Overflow,
-                before_tokens: context_tokens,
-                head_tokens: 0,
-                made_tokens: 0,
-                tail_tokens: 0,
-            };
-            self.note(moment, attempt);
+            self.note(moment, CompactionAttempt::idle(moment.request, AttemptEnd::Overflow, context_tokens));
         }
         self.chain.is_over = is_over;
     }

@@ -56,6 +56,11 @@ pub struct CompactionAttempt {
 }
 
 impl CompactionAttempt {
+    /// One that changed nothing, before a request whose context has so many tokens.
+    pub fn idle(request: u32, outcome: AttemptEnd, before_tokens: u64) -> Self {
+        Self { request, outcome, before_tokens, head_tokens: 0, made_tokens: 0, tail_tokens: 0 }
+    }
+
     /// Tokens by which the context shrank.
     pub fn removed_tokens(&self) -> u64 {
         self.head_tokens.saturating_sub(self.made_tokens)

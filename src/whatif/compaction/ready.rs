@@ -8,17 +8,14 @@ use serde_json::json;
 use crate::base::error::{Error, Result};
 use crate::logs::trace::NO_TIME;
 use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
-use crate::whatif::clearing::{Cleared, Micro};
-use crate::whatif::clearing::{clearings, replayed};
+use crate::whatif::clearing::{Cleared, Micro, clearings, replayed};
 use crate::whatif::compaction::carry::{after_sizes, growth};
-use crate::whatif::compaction::figures::compactions;
+use crate::whatif::compaction::figures::{compactions, points, row};
 use crate::whatif::compaction::outcome::Compactions;
 use crate::whatif::compaction::params::{Params, Tier};
-use crate::whatif::compaction::placement::placement;
-use crate::whatif::compaction::real::real_compactions;
-use crate::whatif::compaction::sweep::{points, row};
+use crate::whatif::compaction::real::{placement, real_compactions};
 use crate::whatif::compaction::{Compaction, CompactionThresholds, tables as report};
-use crate::whatif::sim::breakage::ages::edit_ages;
+use crate::whatif::sim::breakage::files::edit_ages;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::params::{PolicyConfig, ReadOnlyWith};
 use crate::whatif::sim::view::StageJournal;
@@ -58,17 +55,15 @@ pub static POLICY: PolicyEntry = PolicyEntry {
                 "real",
                 "summarizer_model",
             ],
-            other: "tier",
+            only: "tier=auto",
             is: |tier| tier == "auto",
-            words: "tier=auto",
         },
         ReadOnlyWith {
             parameters: &["reserve_output", "buffer"],
-            other: "mode",
+            only: "mode=claude-code",
             is: |mode| mode == "claude-code",
-            words: "mode=claude-code",
         },
-        ReadOnlyWith { parameters: &["compact_at_pct"], other: "mode", is: |mode| mode == "pct", words: "mode=pct" },
+        ReadOnlyWith { parameters: &["compact_at_pct"], only: "mode=pct", is: |mode| mode == "pct" },
     ],
     without_logs: None,
     ready,
@@ -96,7 +91,7 @@ fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<
     let stage = Compaction::new(params.clone(), sheet.clone(), tokens, journal.clone());
     let conclude = move |finished: &Finished<'_>| {
         let workload = finished.simulation.workload;
-        let broken = Some((&finished.simulation.detectors, finished.breaks, &workload.breakage));
+        let broken = Some((&finished.simulation.detectors, finished.breaks));
         let done = compactions(&workload.timeline, &journal.take(), finished.run, broken, &sheet);
         if workload.is_billed { compacted(finished, &done, &params, &sheet) } else { of_telemetry(finished, &done) }
     };
@@ -143,10 +138,10 @@ fn compacted(
     let timeline = &workload.timeline;
     let requests = simulation.simulator.under(finished.oracle);
     let points = if is_named { points(params, sheet) } else { Vec::new() };
-    let swept = points.par_iter().with_max_len(1).map(|at| row(&requests, detectors, &workload.breakage, at, sheet));
+    let swept = points.par_iter().with_max_len(1).map(|at| row(&requests, detectors, at, sheet));
     let found = report::CompactionReport {
         compactions: done,
-        real: real_compactions(timeline, &workload.sizes.tokens, detectors, sheet, &workload.breakage),
+        real: real_compactions(detectors, sheet),
         placement: placement(timeline, params, sheet),
         after_size: after_sizes(timeline, &workload.sizes, params, sheet),
         edit_ages: edit_ages(timeline, &workload.breakage),

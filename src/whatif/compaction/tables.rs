@@ -153,32 +153,22 @@ fn both(found: &CompactionReport<'_>) -> Table {
         .count("replay", |(_, count)| *count)
         .number("log", |(word, _)| known((*word == "ok").then(|| real.triggers.values().sum::<u64>()), thousands))
         .table();
+    let mut row = |figure: &str, replay: String, log: String| table.row([figure.to_owned(), replay, log]);
     for (trigger, count) in &real.triggers {
-        table.row([format!("asked for: {trigger}"), none(), thousands(*count)]);
+        row(&format!("asked for: {trigger}"), none(), thousands(*count));
     }
-    table.row(["tokens removed".into(), thousands(done.removed_tokens), thousands(real.removed_tokens)]);
-    table.row([
-        "tokens written right after".into(),
-        thousands(done.rewritten_tokens),
-        thousands(real.rewritten_tokens),
-    ]);
-    table.row([
-        "summarisers, tokens (estimated)".into(),
-        summariser(&done.summariser),
-        summariser(&real.summariser_estimate),
-    ]);
-    table.row(["context, median / 95 % / largest".into(), sizes(&done.context), none()]);
+    row("tokens removed", thousands(done.removed_tokens), thousands(real.removed_tokens));
+    row("tokens written right after", thousands(done.rewritten_tokens), thousands(real.rewritten_tokens));
+    let [estimated, logged] = [done.summariser, real.summariser_estimate].map(summariser);
+    row("summarisers, tokens (estimated)", estimated, logged);
+    row("context, median / 95 % / largest", sizes(&done.context), none());
     let thrash = if done.is_thrashing { " (thrashing)" } else { "" };
-    table.row([
-        "requests from one to the next, median".into(),
-        known(done.requests_between_p50, thousands) + thrash,
-        none(),
-    ]);
-    table.row(["human turns from one to the next, median".into(), known(done.turns_between_p50, thousands), none()]);
+    row("requests from one to the next, median", known(done.requests_between_p50, thousands) + thrash, none());
+    row("human turns from one to the next, median", known(done.turns_between_p50, thousands), none());
     let events = |breakage: &Breakage| thousands(breakage.classes.iter().map(|class| class.events).sum());
     let soon = known(done.soon_after.as_ref(), events);
-    table.row(["breaks in the next tool calls".into(), soon, events(&real.breakage)]);
-    table.row(["files read again in the next tool calls".into(), none(), thousands(real.rereads.reads_again)]);
+    row("breaks in the next tool calls", soon, events(&real.breakage));
+    row("files read again in the next tool calls", none(), thousands(real.rereads.reads_again));
     table
 }
 
@@ -212,61 +202,31 @@ fn met(met: Option<bool>) -> String {
 
 fn checks(found: &CompactionReport<'_>, bars: &CompactionBars) -> Table {
     let mut table = Table::new(&["check", "#found", "bar", "met"]);
+    let mut row = |check: &str, found: &Share, bar: String, met: String| {
+        table.row([check.to_owned(), share(found), bar, met]);
+    };
     let least = |percent: f64| format!("≥ {percent} %");
+    let most = |percent: f64| format!("≤ {percent} %");
     let elsewhere = |percent: f64| format!("{percent} % elsewhere measured");
     let CompactionReport { placement: placed, after_size: after, clearings: cleared, real, .. } = found;
     let of_placement = |is_met: bool| met((placed.placed.n > 0).then_some(is_met));
-    table.row([
-        "automatic compactions placed within one request".into(),
-        share(&placed.placed),
-        least(bars.placed_percent),
-        of_placement(100.0 * placed.placed.value() >= bars.placed_percent),
-    ]);
-    table.row([
-        "firings without one beside, of requests".into(),
-        share(&placed.false_firings),
-        format!("≤ {} %", bars.false_firings_percent),
-        of_placement(100.0 * placed.false_firings.value() <= bars.false_firings_percent),
-    ]);
-    table.row([
-        format!("size after within {} %, by the parameters", bars.after_size_tolerance_percent),
-        share(&after.by_params),
-        none(),
-        none(),
-    ]);
-    table.row([
-        "the same, by what was known before its week".into(),
-        share(&after.learned),
-        least(bars.after_size_percent),
-        met(after.is_met),
-    ]);
-    table.row([
-        "size after within the interval of that".into(),
-        share(&after.in_interval),
-        format!("promised: {} %", after.interval_percent),
-        none(),
-    ]);
-    table.row([
-        "clearings with the very set of calls".into(),
-        share(&cleared.equal),
-        least(bars.clearings_percent),
-        met(cleared.is_met),
-    ]);
+    let is_placed = of_placement(100.0 * placed.placed.value() >= bars.placed_percent);
+    row("automatic compactions placed within one request", &placed.placed, least(bars.placed_percent), is_placed);
+    let is_quiet = of_placement(100.0 * placed.false_firings.value() <= bars.false_firings_percent);
+    row("firings without one beside, of requests", &placed.false_firings, most(bars.false_firings_percent), is_quiet);
+    let by_parameters = format!("size after within {} %, by the parameters", bars.after_size_tolerance_percent);
+    row(&by_parameters, &after.by_params, none(), none());
+    let bar = least(bars.after_size_percent);
+    row("the same, by what was known before its week", &after.learned, bar, met(after.is_met));
+    let promised = format!("promised: {} %", after.interval_percent);
+    row("size after within the interval of that", &after.in_interval, promised, none());
+    row("clearings with the very set of calls", &cleared.equal, least(bars.clearings_percent), met(cleared.is_met));
     let again = Share::new(real.rereads.reads_again, real.rereads.reads);
-    table.row([
-        "reads after a compaction that repeat an earlier one".into(),
-        share(&again),
-        elsewhere(bars.rereads_elsewhere_percent),
-        none(),
-    ]);
-    table.row(["the same everywhere else (control)".into(), share(&real.rereads.elsewhere), none(), none()]);
+    let bar = elsewhere(bars.rereads_elsewhere_percent);
+    row("reads after a compaction that repeat an earlier one", &again, bar, none());
+    row("the same everywhere else (control)", &real.rereads.elsewhere, none(), none());
     let with_one = Share::new(real.rereads.compactions_with_one, real.rereads.compactions);
-    table.row([
-        "compactions with such a read".into(),
-        share(&with_one),
-        elsewhere(bars.with_reread_elsewhere_percent),
-        none(),
-    ]);
+    row("compactions with such a read", &with_one, elsewhere(bars.with_reread_elsewhere_percent), none());
     table
 }
 
@@ -312,7 +272,7 @@ fn share(share: &Share) -> String {
     format!("{} of {} = {} [{low:.0}–{high:.0}]", thousands(share.k), thousands(share.n), percent(share.value()))
 }
 
-fn summariser(tokens: &SummariserTokens) -> String {
+fn summariser(tokens: SummariserTokens) -> String {
     thousands(tokens.read + tokens.uncached + tokens.output)
 }
 

@@ -13,7 +13,7 @@ use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{Item, ItemKey};
 
 /// One message.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TrimMessage {
     /// Who speaks.
     pub role: Role,
@@ -144,15 +144,10 @@ impl<'a> MessageReading<'a> {
             role,
             id: NONE,
             is_exchange: role == Role::User && self.counts_user_role,
-            calls_tools: false,
-            has_id: false,
             is_string: true,
-            has_thinking: false,
-            text_chars: 0,
-            text_tokens: 0,
-            call_tokens: 0,
             tokens: items[range.clone()].iter().map(|item| item.tokens).sum(),
             items: range.clone(),
+            ..TrimMessage::default()
         };
         for item in &items[range] {
             let Some((index, block)) = self.block(item) else { continue };

@@ -15,7 +15,6 @@ pub mod params;
 pub mod plan;
 pub mod ready;
 pub mod tables;
-mod thresholds;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -30,7 +29,7 @@ use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{ContextView, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput};
 
-pub use crate::whatif::history_trim::thresholds::{HistoryTrimThresholds, Variant};
+pub use crate::whatif::history_trim::params::{HistoryTrimThresholds, Variant};
 pub use params::Params;
 pub use plan::TrimRule;
 

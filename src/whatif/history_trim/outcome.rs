@@ -12,11 +12,12 @@ use crate::whatif::sim::figures::CostVerdict;
 use crate::whatif::sim::view::Item;
 
 /// Who speaks in a message.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// A person or the client.
+    #[default]
     User = 0,
     /// The model.
     Assistant = 1,

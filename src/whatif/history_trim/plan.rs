@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use crate::whatif::history_trim::caps::{Caps, cap_at, kept_chars, units};
 use crate::whatif::history_trim::conversation::{TrimMessage, boundary, is_continuation};
 use crate::whatif::history_trim::outcome::Role;
-use crate::whatif::history_trim::params::{Params, TrimSource};
-use crate::whatif::history_trim::thresholds::HistoryTrimThresholds;
+use crate::whatif::history_trim::params::{HistoryTrimThresholds, Params, TrimSource};
 
 /// A budget from which on nothing is dropped, in tokens: the router's own for continuations.
 pub(crate) const UNLIMITED: u32 = 1_000_000_000;

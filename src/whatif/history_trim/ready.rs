@@ -13,7 +13,7 @@ use crate::whatif::history_trim::tables::{NOTES, TELEMETRY_NOTE, ages, breaks, f
 use crate::whatif::history_trim::{HistoryTrim, HistoryTrimThresholds, Params, TrimRule, Variant};
 use crate::whatif::prompt_cache::params::{CacheLayout, CacheRules, Params as CacheParams};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass};
-use crate::whatif::sim::comparison::CostComparison;
+use crate::whatif::sim::outcome::CostComparison;
 use crate::whatif::sim::params::ReadOnlyWith;
 use crate::whatif::sim::simulator::SimulatedRun;
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
@@ -25,23 +25,16 @@ pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/history_trim.toml",
     check: |sheet| sheet.params::<Params>()?.check(),
     read_only_with: &[
-        ReadOnlyWith {
-            parameters: &["sticky_step"],
-            other: "sticky",
-            is: |sticky| sticky == "true",
-            words: "sticky=true",
-        },
+        ReadOnlyWith { parameters: &["sticky_step"], only: "sticky=true", is: |sticky| sticky == "true" },
         ReadOnlyWith {
             parameters: &[CHAINED_TURNS, "skip_router_on_tool_results", "instruction_tokens"],
-            other: "fidelity",
+            only: "fidelity=upstream",
             is: |fidelity| fidelity == "upstream",
-            words: "fidelity=upstream",
         },
         ReadOnlyWith {
             parameters: &[CHAINED_TURNS],
-            other: "skip_router_on_tool_results",
+            only: "skip_router_on_tool_results=true",
             is: |skip| skip == "true",
-            words: "skip_router_on_tool_results=true",
         },
     ],
     without_logs: None,

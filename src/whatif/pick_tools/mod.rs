@@ -4,7 +4,6 @@
 //! `tool-filter`.
 
 pub mod outcome;
-pub mod tables;
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -27,9 +26,8 @@ use crate::whatif::tool_filter::facts;
 use crate::whatif::tool_filter::params::Retry;
 use crate::whatif::tools::inventory::{Inventory, StopWords, Tool};
 use crate::whatif::tools::plan::{Expand, Handling, OnEmpty, ToolPlan, ToolSelection};
-use crate::whatif::tools::queries::{Bag, Queries, WordKind, counted_part, turns};
 use crate::whatif::tools::stage::{Chains, Definitions, ToolStage};
-use crate::whatif::tools::{ToolSet, Tools};
+use crate::whatif::tools::{Bag, Queries, ToolSet, Tools, WordKind, counted_part, turns};
 
 /// What the user may set.
 #[derive(Clone, PartialEq, Debug, Deserialize)]

@@ -1,5 +1,5 @@
 //! What picking tools by keywords would have found, and what it would have broken; and `pick-tools` itself: a few tools
-//! by keywords, and how often they would have been the right ones.
+//! by keywords, how often they would have been the right ones, and the report of it: the plain verdict first, then the curve.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,12 +9,14 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::base::id::Id;
+use crate::report::numbers::{counted, thousands};
+use crate::report::table::{Table, TableBuilder};
 use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
-use crate::whatif::pick_tools::tables::{formulas, recall, scores, summary};
 use crate::whatif::pick_tools::{Params, PickPolicy, Rules};
 use crate::whatif::sim::figures::Portion;
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 use crate::whatif::tool_filter::result::CatalogFacts;
+use crate::whatif::tool_filter::tables::share;
 
 /// Bins of scores: 0, up to 10 %, …, up to 100 %.
 pub const SCORE_BINS: usize = 11;
@@ -131,4 +133,82 @@ fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<
         }
     };
     Ok(Ready { stage: Some(stage), conclude: Box::new(conclude) })
+}
+
+/// What was picked and what was not.
+pub fn summary(found: &PickTools) -> Vec<String> {
+    let mut lines = vec![
+        format!(
+            "as set: {} of used tools shown, {} of {} covered",
+            share(found.shown.recall),
+            share(found.shown.turns_covered),
+            counted(found.shown.turns_covered.n, "turn")
+        ),
+        format!("no pick in {} of {}", share(found.empty), counted(found.empty.n, "turn")),
+        format!(
+            "{} used and not picked because they are not safe; stop list {}",
+            counted(found.unsafe_needed, "tool"),
+            found.stop_version
+        ),
+    ];
+    if found.budget_fallbacks > 0 {
+        lines.push(format!("over budget, first tools taken unscored: {}", counted(found.budget_fallbacks, "turn")));
+    }
+    if found.chains_left_alone > 0 {
+        lines
+            .push(format!("every tool stays for {}: nobody types there", counted(found.chains_left_alone, "subagent")));
+    }
+    lines.extend(found.not_estimated.iter().map(|reason| format!("savings not estimated: {reason}")));
+    lines
+}
+
+/// How tools are picked, with the numbers of the first pick.
+pub fn formulas(params: &Params, first: Option<&Pick>) -> Vec<String> {
+    let (overlap, formula) = params.overlap.words();
+    let none = || "no turn has a pick with a score that could stand for the others".to_owned();
+    vec![
+        format!(
+            "score of a tool (overlap={overlap}) = {formula}; Q: words of the prompt, T: words of the tool's name, description \
+             and tags, both without stop words"
+        ),
+        format!(
+            "picks = the {} with the best score that is at least min_score = {}; ties: more shared words, then catalog order",
+            counted(params.max_candidates as u64, "tool"),
+            params.min_score
+        ),
+        first.map_or_else(none, example),
+    ]
+}
+
+fn example(pick: &Pick) -> String {
+    let fraction = format!("{} / {}", thousands(pick.numerator), thousands(pick.denominator));
+    let fraction = if pick.is_squared { format!("√({fraction})") } else { fraction };
+    format!(
+        "the best pick of the first turn that has one: {} with {fraction} = {:.3} (shared: {})",
+        pick.tool,
+        pick.score,
+        pick.matched.join(", ")
+    )
+}
+
+/// Recall by number of picks; tools of MCP servers on their own beside it.
+pub fn recall(found: &PickTools) -> Table {
+    let mut table =
+        Table::new(&["#picks", "#of used tools", "#turns covered", "#of used MCP tools", "#their turns covered"]);
+    for (picks, at) in &found.recall {
+        let mcp = found.recall_mcp.get(picks).copied().unwrap_or_default();
+        let cells = |at: &RecallAt| [share(at.recall), share(at.turns_covered)];
+        table.row([picks.to_string()].into_iter().chain(cells(at)).chain(cells(&mcp)));
+    }
+    table
+}
+
+/// Turns by score.
+pub fn scores(found: &PickTools) -> Table {
+    TableBuilder::of(found.scores.iter().enumerate())
+        .text("score", |(bin, _)| {
+            if *bin == 0 { "no pick".to_owned() } else { format!("up to {} %", 100 * bin / (SCORE_BINS - 1)) }
+        })
+        .count("turns", |(_, turns)| **turns)
+        .table()
 }

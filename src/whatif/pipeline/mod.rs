@@ -4,19 +4,21 @@
 //! A result is shortened when it comes in and stays as it came, so no prefix breaks. What a result would have been replaced
 //! by is not decided here: a replay of the layers has done that. A hint, though, points at an earlier result; if another
 //! policy has removed that one, the hint dangles ([`crate::whatif::sim::breakage::detect`]).
+//!
+//! Here stand the stage, what it did to the results of a log, and the report of that.
 
 pub mod replayed;
-pub mod results;
-pub mod worth;
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
-use crate::whatif::pipeline::results::PipelineOutcome;
-use crate::whatif::sim::breakage::detect::Hint;
-use crate::whatif::sim::breakage::shown::KeptBlocks;
+use crate::report::numbers::{counted, percent_of, thousands};
+use crate::report::table::{Table, TableBuilder};
+use crate::whatif::sim::breakage::detect::{Hint, KeptBlocks};
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{ContextView, Item, ItemKey, RequestMoment, Stage, StageJournal, StageOutput};
 
@@ -229,4 +231,78 @@ pub fn outcome(timeline: &Timeline, journal: &StageJournal<FirstShown>) -> Pipel
         }
     }
     found
+}
+
+/// All results.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct PipelineOutcome {
+    /// Together.
+    #[serde(flatten)]
+    pub all: Shortened,
+    /// By tool.
+    pub tools: BTreeMap<String, Shortened>,
+}
+
+/// Results, each counted once, when it first stood in a context.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Shortened {
+    /// Results with text that the pipeline met.
+    pub results: u64,
+    /// Of those, sent in fewer tokens, hints included.
+    pub shortened: u64,
+    /// Of those, hints for an earlier result.
+    pub hints: u64,
+    /// Hints that were not sent, since what they point at was not in the context any more.
+    pub hints_held: u64,
+    /// Tokens of all these results as they are; anchored sizes.
+    pub tokens: u64,
+    /// Tokens by which they were shorter.
+    pub tokens_saved: u64,
+}
+
+const NOTE: &str =
+    "a result is shortened as it comes in, so no prefix breaks; the pipeline's own report is `devboy replay`";
+
+/// What is to be kept in mind. Of `unstudied` results nothing is known but the size.
+pub fn notes(unstudied: u64) -> Vec<String> {
+    let results = counted(unstudied, "result");
+    let gone = (unstudied > 0).then(|| format!("{results} of deleted logs were never studied: sent as they are here"));
+    std::iter::once(NOTE.to_owned()).chain(gone).collect()
+}
+
+/// What became of the results.
+pub fn summary(found: &PipelineOutcome) -> Vec<String> {
+    let found = &found.all;
+    let mut lines = vec![format!(
+        "{} of {} sent in fewer tokens ({} of them as hints): {} of their {} tokens, {}",
+        thousands(found.shortened),
+        counted(found.results, "result"),
+        thousands(found.hints),
+        thousands(found.tokens_saved),
+        thousands(found.tokens),
+        percent_of(found.tokens_saved, found.tokens)
+    )];
+    if found.hints_held > 0 {
+        lines.push(format!(
+            "{} not sent: what they point at was no longer in the context",
+            counted(found.hints_held, "hint")
+        ));
+    }
+    lines
+}
+
+/// The same by tool, those first that got shorter by most tokens; at most `rows` tools.
+pub fn tools(found: &PipelineOutcome, rows: usize) -> Table {
+    let mut tools: Vec<(&String, &Shortened)> = found.tools.iter().collect();
+    tools.sort_by_key(|(name, tool)| (Reverse(tool.tokens_saved), Reverse(tool.tokens), *name));
+    TableBuilder::of(tools.into_iter().take(rows))
+        .text("tool", |(name, _)| (*name).clone())
+        .count("results", |(_, tool)| tool.results)
+        .count("shorter", |(_, tool)| tool.shortened)
+        .count("hints", |(_, tool)| tool.hints)
+        .count("held", |(_, tool)| tool.hints_held)
+        .count("tokens", |(_, tool)| tool.tokens)
+        .count("saved", |(_, tool)| tool.tokens_saved)
+        .number("share", |(_, tool)| percent_of(tool.tokens_saved, tool.tokens))
+        .table()
 }

@@ -1,22 +1,32 @@
 //! `pipeline`: the layers are replayed over the logs as `devboy replay` does, and what they sent goes into the
 //! contexts.
+//!
+//! And what one place on the way could save in money: its layers over the same contexts, under the simulated prompt cache.
+//!
+//! A result that is sent in fewer tokens is written to the cache once and read from it many times, so that a share of
+//! tool-response tokens says little about the bill.
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::base::error::{Error, Result};
 use crate::base::id::{Id, IdMap};
 use crate::frames::input::Input;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::timeline::requests::Timeline;
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reach;
 use crate::replay::{Scenario, SentAs, TapeEntry, replay_each};
+use crate::report::numbers::{percent, usd};
 use crate::settings::Settings;
 use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
-use crate::whatif::pipeline::results::{notes, summary, tools};
-use crate::whatif::pipeline::{Formats, Params, Pipeline, Points, SentResult, outcome};
+use crate::whatif::pipeline::{Formats, Params, Pipeline, Points, SentResult, notes, outcome, summary, tools};
+use crate::whatif::sim::bill::Blind;
+use crate::whatif::sim::cost::Cost;
+use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
+use crate::whatif::workload::{Workload, oracle};
 
 /// Tools that a table shows.
 const TOOLS_SHOWN: usize = 12;
@@ -105,4 +115,97 @@ fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<
         }
     };
     Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) })
+}
+
+/// What a reach is worth.
+pub struct Worth {
+    name: String,
+    /// Cost of everything as simulated, answers included.
+    bill: Cost,
+    /// The same with the published, and with the extended formats.
+    sent: [Cost; 2],
+    /// By how much the simulation is off the bill, as a share.
+    error: f64,
+    worth_percent_min: f64,
+}
+
+impl Worth {
+    /// Simulates the contexts with what this place would have sent.
+    ///
+    /// # Errors
+    /// If a data file does not fit.
+    pub fn new(reach: &Reach, settings: &Settings, laid: &ReplayInput, input: &mut Input) -> Result<Option<Self>> {
+        let timeline = input.timeline(TimelineDetail::default())?;
+        if timeline.requests.is_empty() {
+            return Ok(None);
+        }
+        let replayed = ReplayedLayers::new(input, laid, &timeline, settings, Some(reach));
+        let workload = Workload::new(timeline, None, &input.data, false, true)?;
+        let configs = PolicyConfigs::load(&input.data)?;
+        let cache = oracle(&configs)?;
+        let params: Params = configs.sheet(Policy::Pipeline).params()?;
+        let worth_percent_min = crate::replay::reach::worth_percent_min(&input.data)?;
+        let (bill, sent, error) = input.pool.install(|| {
+            let simulator =
+                Simulator::new(&workload.timeline, &workload.sizes, &cache, &workload.prices).counting_answers(true);
+            let sent = |formats: Formats| {
+                let params = Params { formats, ..params };
+                let stage = Pipeline::new(&workload.timeline, params, replayed.of(formats), &workload.sizes.rules).0;
+                simulator.run(simulator.chains(), &mut [Box::new(stage)], None)
+            };
+            let (baseline, blind) = rayon::join(|| simulator.baseline(), || Blind::new(&simulator));
+            let runs = rayon::join(|| sent(Formats::Published), || sent(Formats::Extended));
+            let error = crate::whatif::sim::bill::compare(&simulator, &blind, |_| true).cost_error().size();
+            let [bill, one, two] = SimulatedRun::priced_alike([&baseline, &runs.0, &runs.1]).map(|run| run.cost());
+            (bill, [one, two], error)
+        });
+        Ok(Some(Self { name: reach.name.clone(), bill, sent, error, worth_percent_min }))
+    }
+
+    /// Shares of the bill that are saved, with the published and with the extended formats.
+    fn saved(&self) -> [f64; 2] {
+        self.sent.map(|sent| -self.bill.change_to(&sent).unwrap_or_default())
+    }
+
+    /// Whether it saves enough of the bill to be built.
+    fn is_worth_it(&self) -> bool {
+        self.saved().iter().any(|saved| 100.0 * saved >= self.worth_percent_min)
+    }
+
+    /// One or two lines for people.
+    pub fn words(&self) -> String {
+        let [published, extended] = self.saved().map(percent);
+        let usd = self
+            .bill
+            .usd()
+            .map_or_else(String::new, |money| format!(" (as simulated, answers estimated: {})", usd(money)));
+        let verdict = match self.is_worth_it() {
+            true => String::new(),
+            false => format!("; less than {} % of the bill, so it does not pay to build one", self.worth_percent_min),
+        };
+        format!(
+            "In money: {} could save {published} of the bill{usd} with the published formats, {extended} with the extended \
+             ones [replayed under the simulated prompt cache, which is {} off the bill]{verdict}.",
+            with_article(&self.name),
+            percent(self.error)
+        )
+    }
+
+    /// The same for programs.
+    pub fn json(&self) -> Value {
+        let [published, extended] = self.saved();
+        json!({
+            "basis": "replayed",
+            "bill": self.bill,
+            "saved_of_bill": { "published": published, "extended": extended },
+            "error_of_bill": self.error,
+            "worth_percent_min": self.worth_percent_min,
+            "is_worth_it": self.is_worth_it(),
+        })
+    }
+}
+
+fn with_article(name: &str) -> String {
+    let vowel = name.starts_with(['A', 'E', 'I', 'O', 'U', 'a', 'e', 'i', 'o', 'u', 'M']);
+    format!("{} {name}", if vowel { "an" } else { "a" })
 }

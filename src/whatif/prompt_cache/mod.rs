@@ -1,14 +1,12 @@
 //! `--policy prompt-cache`: the simulated cache held against the bill, then asked what other TTLs, layouts and
-//! keep-alive would have cost.
+//! keep-alive would have cost, and why it was missed.
 
 pub mod causes;
 pub mod other_models;
 pub mod outcome;
 pub mod params;
-pub mod ready;
 pub mod reference;
 pub mod slack;
-mod stated;
 pub mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +18,8 @@ use crate::base::data::fitting;
 use crate::base::error::Result;
 use crate::logs::timeline::requests::{Request, Timeline};
 use crate::logs::trace::{Millis, Place};
-use crate::whatif::calibration::Calibration;
+use crate::whatif::calibration::{Calibration, calibrate};
+use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::prompt_cache::other_models::{HotCacheRules, WorkspaceRules};
 use crate::whatif::prompt_cache::outcome::{BestPerSession, CacheArm, Cause, IdleReads, PromptCache, SimulationBars};
 use crate::whatif::prompt_cache::params::{CacheLayout, CacheLifetime, CacheRules, Params, TtlPolicy};
@@ -28,11 +27,14 @@ use crate::whatif::prompt_cache::reference::PublishedStudy;
 use crate::whatif::prompt_cache::slack::TriedSlacks;
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::cells::CellRules;
-use crate::whatif::sim::comparison::{CostComparison, by_session};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::money::Prices;
+use crate::whatif::sim::outcome::{CostComparison, by_session};
+use crate::whatif::sim::params::ReadOnlyWith;
 use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
-use crate::whatif::sim::{bill, money};
+use crate::whatif::sim::unlogged::unlogged;
+use crate::whatif::sim::{bill, money, unlogged as unlogged_report};
+use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 
 /// The sheet `rules/policies/prompt_cache.toml`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -134,7 +136,7 @@ pub fn run(
         idle_reads: idle_reads(simulator, prices, &sheet.compare.keepalive_s),
         reference: reference::own(&observed, &baseline, &expired, &billed, &sheet.reference),
         causes,
-        stated: stated::stated(simulator),
+        stated: reference::stated(simulator),
         hot_cache: other_models::hot_cache(simulator, &sheet.router),
         threshold: other_models::threshold(simulator),
         workspace: asks_of_workspace.then(|| other_models::workspace(simulator, &sheet.workspace)),
@@ -292,4 +294,60 @@ pub fn aliases(found: &PromptCache, calibration: &Calibration) -> BTreeMap<&'sta
         named.insert("workspace_cache_invalidations_total", json!(workspace.invalidations));
     }
     named
+}
+
+/// What the policy says of itself.
+pub static POLICY: PolicyEntry = PolicyEntry {
+    sheet: "policies/prompt_cache.toml",
+    // The cache prices every policy, so its parameters are looked at in any case.
+    check: |_| Ok(()),
+    read_only_with: &[ReadOnlyWith {
+        parameters: &["keepalive_max_s"],
+        only: "keepalive_s above 0",
+        is: |seconds| seconds != "0",
+    }],
+    without_logs: Some("it has no usage, so there is nothing to hold a cache against"),
+    ready,
+};
+
+fn ready<'s>(_scene: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
+    let sheet = configs.sheet(Policy::PromptCache);
+    let sheet = PromptCacheThresholds::parse(&sheet.text(), sheet.place())?;
+    let conclude = move |finished: &Finished<'_>| {
+        let simulation = finished.simulation;
+        // Beside other policies a lifetime is one row; the variants are for whoever asks about the cache alone.
+        if !finished.is_named {
+            return PolicyShare::default();
+        }
+        // Variants are held against the cache as it was, whatever was set.
+        let shipped = PromptCacheThresholds { oracle: simulation.simulator.oracle.clone(), ..sheet };
+        let simulator = simulation.simulator.under(finished.oracle);
+        let found = run(&simulator, &shipped, &simulation.workload.prices, &simulation.workload.cells);
+        let calibration = calibrate(&simulation.workload.timeline, &simulation.workload.sizes.rules);
+        let hidden = unlogged(&simulation.simulator);
+        // Under the cache as it was there is nothing to compare but the variants.
+        let headline = (*finished.oracle == *simulation.simulator.oracle && found.uncached.cost.units > 0)
+            .then(|| tables::headline(&found));
+        PolicyShare {
+            headline,
+            summary: tables::summary(&found),
+            tables: tables::tables(&found, &calibration, &shipped.reference)
+                .into_iter()
+                .chain([
+                    ("cache misses that nothing foretold".to_owned(), tables::losses(&simulation.distance.losses)),
+                    (unlogged_report::TITLE.to_owned(), unlogged_report::table(&hidden)),
+                ])
+                .collect(),
+            formulas: tables::formulas(&found),
+            notes: tables::notes(simulation.workload.with_output),
+            details: json!({
+                "prompt_cache": found,
+                "calibration": calibration,
+                "unlogged": hidden,
+                "aliases": aliases(&found, &calibration),
+            }),
+            ..PolicyShare::default()
+        }
+    };
+    Ok(Ready { stage: None, conclude: Box::new(conclude) })
 }

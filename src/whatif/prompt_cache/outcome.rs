@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::base::forecast::Forecast;
-use crate::whatif::prompt_cache::reference::Own;
-use crate::whatif::prompt_cache::stated::Stated;
+use crate::whatif::prompt_cache::reference::{Own, Stated};
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::figures::{CostVerdict, Deviation, Portion};
 

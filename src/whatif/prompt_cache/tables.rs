@@ -4,8 +4,8 @@ use crate::report::numbers::{counted, known, percent, percent_of, signed, thousa
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::calibration::{self, Calibration};
 use crate::whatif::prompt_cache::outcome::{AgainstBill, CacheArm, IdleReads, PromptCache};
+use crate::whatif::prompt_cache::reference;
 use crate::whatif::prompt_cache::reference::PublishedStudy;
-use crate::whatif::prompt_cache::{reference, stated};
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::distance::UnforeseenLosses;
 use crate::whatif::sim::figures::{CostVerdict, Deviation, Portion};
@@ -117,7 +117,7 @@ pub fn tables(found: &PromptCache, calibration: &Calibration, study: &PublishedS
     if !found.stated.is_empty() {
         tables.push((
             "what the client says that sessions have cost, and what the log comes to".to_owned(),
-            stated::table(&found.stated),
+            reference::stated_table(&found.stated),
         ));
     }
     if let Some(workspace) = &found.workspace {

@@ -94,26 +94,19 @@ pub fn sessions(reports: &[PolicyReport]) -> Table {
 }
 
 fn figures(report: &PolicyReport) -> Vec<String> {
-    let told = report.outcome.as_ref().filter(|_| report.not_estimated.is_none());
-    let calls = |outcome: &Outcome| outcome.extra.values().map(|extra| extra.calls).sum::<u64>().to_string();
-    let events = |strength: Strength| {
-        report.breakage.as_ref().map(|breakage| breakage.events_of(strength).to_string()).unwrap_or_default()
-    };
-    let mut cells = vec![
-        told.map(|outcome| outcome.tokens_removed.to_string()).unwrap_or_default(),
-        told.map(calls).unwrap_or_default(),
-    ];
+    let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let count = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let told = report.told();
+    let calls = |outcome: &Outcome| outcome.extra.values().map(|extra| extra.calls).sum();
+    let events = |strength: Strength| count(report.breakage.as_ref().map(|breakage| breakage.events_of(strength)));
+    let unpriced = |of: fn(&Sides) -> u64| count(told.map(|outcome| of(&outcome.total)));
+    let error = report.accuracy.and_then(|accuracy| accuracy.cost_error.share());
+    let removed = told.map(|outcome| outcome.tokens_removed.to_string()).unwrap_or_default();
+    let mut cells = vec![removed, count(told.map(calls))];
     cells.extend(told.map_or_else(|| vec![String::new(); 5], |outcome| costs(&outcome.total).into()));
     cells.extend([events(Strength::Hard), events(Strength::Soft), report.input.requests.to_string()]);
-    let unpriced = |of: fn(&Sides) -> u64| told.map(|outcome| of(&outcome.total).to_string()).unwrap_or_default();
     cells.extend([unpriced(|sides| sides.unpriced_requests), unpriced(Sides::unpriced_tokens)]);
-    cells.push(
-        report
-            .accuracy
-            .and_then(|accuracy| accuracy.cost_error.share())
-            .map(|share| (100.0 * share).to_string())
-            .unwrap_or_default(),
-    );
+    cells.push(number(error.map(|share| 100.0 * share)));
     cells
 }
 
@@ -121,11 +114,8 @@ fn figures(report: &PolicyReport) -> Vec<String> {
 fn costs(sides: &Sides) -> [String; 5] {
     let (before, after) = (&sides.baseline.cost, &sides.policy.cost);
     let dollars = after.usd().zip(before.usd()).map(|(after, before)| after - before);
-    [
-        before.iet().to_string(),
-        after.iet().to_string(),
-        sides.iet_change().map(|change| (100.0 * change).to_string()).unwrap_or_default(),
-        dollars.map(|dollars| dollars.to_string()).unwrap_or_default(),
-        dollars.and(sides.change()).map(|change| (100.0 * change).to_string()).unwrap_or_default(),
-    ]
+    let percent = |share: Option<f64>| share.map(|share| 100.0 * share);
+    let changes = [percent(sides.iet_change()), dollars, percent(dollars.and(sides.change()))];
+    let [iet_pct, usd, usd_pct] = changes.map(|value| value.map(|value| value.to_string()).unwrap_or_default());
+    [before.iet().to_string(), after.iet().to_string(), iet_pct, usd, usd_pct]
 }

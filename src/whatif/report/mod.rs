@@ -111,6 +111,11 @@ impl PolicyReport {
         self.tables.iter_mut().for_each(|(_, table)| table.change_cells(hide));
     }
 
+    /// What the policy comes to, where that is estimated: what is not is no zero.
+    pub fn told(&self) -> Option<&Outcome> {
+        self.outcome.as_ref().filter(|_| self.not_estimated.is_none())
+    }
+
     /// Whether the difference is within what the simulation itself is off, less than the least that is called one, or may
     /// be none at all by its interval over sessions.
     pub fn is_unsure(&self) -> bool {

@@ -319,7 +319,7 @@ fn signed_usd(value: f64) -> String {
 fn answer(report: &PolicyReport) -> Vec<String> {
     let mut lines = Vec::new();
     let changes = |outcome: &&Outcome| outcome.total.policy != outcome.total.baseline;
-    let told = report.outcome.as_ref().filter(|_| report.not_estimated.is_none()).filter(changes);
+    let told = report.told().filter(changes);
     if let Some(outcome) = told {
         lines.push(saved(outcome));
         lines.push(paid(outcome));
@@ -333,7 +333,7 @@ fn answer(report: &PolicyReport) -> Vec<String> {
         let (policy, log) = (&total.policy.cost, &total.baseline.cost);
         lines.push(format!("in all: {} instead of {}, simulated", cost(policy), cost(log)));
         lines.extend(report.whole.as_ref().and_then(whole));
-        lines.extend(unpriced(outcome));
+        lines.extend(unpriced_of([outcome]));
         lines.extend(spread(outcome));
     }
     if let Some(change) = report.uncached_change.filter(|_| told.is_some()) {
@@ -345,8 +345,8 @@ fn answer(report: &PolicyReport) -> Vec<String> {
 
 /// By how much a stack differs from the sum of its parts; none of a policy alone, and where nothing is estimated.
 pub fn together(report: &PolicyReport) -> Option<String> {
-    let is_told = report.outcome.as_ref().is_some_and(|outcome| outcome.total.policy != outcome.total.baseline);
-    let units = report.interaction_units.filter(|_| is_told && report.not_estimated.is_none())?;
+    report.told().filter(|outcome| outcome.total.policy != outcome.total.baseline)?;
+    let units = report.interaction_units?;
     let tokens = units as f64 / crate::whatif::sim::cost::UNITS_PER_TOKEN as f64;
     Some(format!("together instead of one by one: {} input-equivalent tokens", signed(tokens)))
 }
@@ -497,23 +497,16 @@ fn signed(value: f64) -> String {
 
 /// All policies side by side, cheapest first; those that claim nothing last.
 pub fn comparison(reports: &[PolicyReport]) -> Table {
-    let mut table =
-        Table::new(&["policy", "#tokens, M", "#calls", "#cost", "#95 %", "#dollars", "#hard", "#soft", "verdict"]);
+    let mut table = Table::new(&["policy"].into_iter().chain(FIGURES).collect::<Vec<_>>());
     for report in by_cost(reports) {
-        table.row(row(report));
+        table.row(std::iter::once(report.policy.clone()).chain(figures(report)));
     }
     table
 }
 
-/// What dollars leave out.
-fn unpriced(outcome: &Outcome) -> Option<String> {
-    unpriced_of([outcome])
-}
-
 /// What the dollars of reports side by side leave out: the same requests, which another context may give other sizes.
 pub fn unpriced_of_all(reports: &[&PolicyReport]) -> Option<String> {
-    let told = reports.iter().filter(|report| report.not_estimated.is_none());
-    unpriced_of(told.filter_map(|report| report.outcome.as_ref()))
+    unpriced_of(reports.iter().filter_map(|report| report.told()))
 }
 
 fn unpriced_of<'o>(outcomes: impl IntoIterator<Item = &'o Outcome>) -> Option<String> {
@@ -536,8 +529,7 @@ fn unpriced_of<'o>(outcomes: impl IntoIterator<Item = &'o Outcome>) -> Option<St
 /// Cheapest first; those that claim nothing last.
 pub fn by_cost(reports: &[PolicyReport]) -> Vec<&PolicyReport> {
     let mut rows: Vec<&PolicyReport> = reports.iter().collect();
-    let change =
-        |report: &PolicyReport| report.outcome.as_ref().filter(|_| report.not_estimated.is_none())?.total.change();
+    let change = |report: &PolicyReport| report.told()?.total.change();
     rows.sort_by(|a, b| {
         let (one, other) = (change(a), change(b));
         let order = one.unwrap_or(f64::INFINITY).total_cmp(&other.unwrap_or(f64::INFINITY));
@@ -547,8 +539,7 @@ pub fn by_cost(reports: &[PolicyReport]) -> Vec<&PolicyReport> {
 }
 
 pub(crate) fn verdict_word(report: &PolicyReport) -> &'static str {
-    let change = report.outcome.as_ref().and_then(|outcome| outcome.total.change());
-    match change.filter(|_| report.not_estimated.is_none()) {
+    match report.told().and_then(|outcome| outcome.total.change()) {
         None => "not estimated",
         Some(0.0) => "no change",
         Some(_) if report.is_unsure() => "no clear winner",
@@ -557,12 +548,14 @@ pub(crate) fn verdict_word(report: &PolicyReport) -> &'static str {
     }
 }
 
-fn row(report: &PolicyReport) -> Vec<String> {
+/// What came of a policy: the columns of a comparison.
+const FIGURES: [&str; 8] = ["#tokens, M", "#calls", "#cost", "#95 %", "#dollars", "#hard", "#soft", "verdict"];
+
+fn figures(report: &PolicyReport) -> [String; FIGURES.len()] {
     let events = |strength| known(report.breakage.as_ref(), |breakage| thousands(breakage.events_of(strength)));
-    let told = report.outcome.as_ref().filter(|_| report.not_estimated.is_none());
+    let told = report.told();
     let cell = |cell: fn(&Outcome) -> Option<String>| known(told.and_then(cell), |cell| cell);
-    vec![
-        report.policy.clone(),
+    [
         cell(|outcome| Some(figure((-outcome.tokens_removed) as f64 / 1e6, 1))),
         cell(|outcome| Some(thousands(outcome.extra.values().map(|extra| extra.calls).sum()))),
         cell(|outcome| outcome.total.change().map(|change| format!("{} %", figure(100.0 * change, 1)))),
@@ -576,11 +569,10 @@ fn row(report: &PolicyReport) -> Vec<String> {
 
 /// One row per cell of a sweep: the values that were set, then what came of them.
 pub fn sweep(keys: &[String], cells: &[(&[String], &PolicyReport)]) -> Table {
-    let figures = ["#tokens, M", "#calls", "#cost", "#95 %", "#dollars", "#hard", "#soft", "verdict"];
-    let columns: Vec<&str> = keys.iter().map(String::as_str).chain(figures).collect();
+    let columns: Vec<&str> = keys.iter().map(String::as_str).chain(FIGURES).collect();
     let mut table = Table::new(&columns);
     for (values, report) in cells {
-        table.row(values.iter().cloned().chain(row(report).into_iter().skip(1)));
+        table.row(values.iter().cloned().chain(figures(report)));
     }
     table
 }

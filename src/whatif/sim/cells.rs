@@ -17,10 +17,10 @@ use crate::base::names::Sym;
 use crate::base::significance::benjamini_hochberg;
 use crate::base::sums::adds_up;
 use crate::logs::timeline::requests::Timeline;
-use crate::whatif::sim::comparison::verdict;
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::distance::Apart;
 use crate::whatif::sim::figures::{CostVerdict, Sides};
+use crate::whatif::sim::outcome::verdict;
 
 /// The sheet `rules/policies/cells.toml`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]

@@ -20,7 +20,6 @@ pub mod outcome;
 pub mod bill;
 pub mod breakage;
 pub mod cells;
-pub mod comparison;
 pub mod distance;
 pub mod laid_out;
 pub mod money;

@@ -71,12 +71,17 @@ fn value_of(text: &str) -> Value {
 pub struct ReadOnlyWith {
     /// The parameters.
     pub parameters: &'static [&'static str],
-    /// The other one.
-    pub other: &'static str,
+    /// The other one and its values, in words: `mode=pct`.
+    pub only: &'static str,
     /// Whether a value of it is one of those.
     pub is: fn(&str) -> bool,
-    /// The same in words: `mode=pct`.
-    pub words: &'static str,
+}
+
+impl ReadOnlyWith {
+    /// The name of the other one.
+    pub fn other(&self) -> &'static str {
+        self.only.split(['=', ' ']).next().unwrap_or_default()
+    }
 }
 
 /// The sheet of a policy: `[params]` and constants.
@@ -184,10 +189,10 @@ impl PolicyConfig {
             let name = key.join(".");
             let is_unread = |rule: &&ReadOnlyWith| {
                 let is_meant = rule.parameters.contains(&name.as_str());
-                is_meant && value_at(&self.document, rule.other).is_some_and(|other| !(rule.is)(&other))
+                is_meant && value_at(&self.document, rule.other()).is_some_and(|other| !(rule.is)(&other))
             };
             let rule = rules.iter().find(is_unread)?;
-            Some(format!("{place}: nothing comes of it: {} reads {name} only with {}", self.policy, rule.words))
+            Some(format!("{place}: nothing comes of it: {} reads {name} only with {}", self.policy, rule.only))
         };
         self.set.iter().filter_map(of_one).collect()
     }

@@ -9,10 +9,9 @@ use crate::base::error::{Error, Result};
 use crate::base::id::Id;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Millis;
-use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::Inventory;
 use crate::whatif::tools::plan::ToolSelection;
-use crate::whatif::tools::queries::{Bag, Queries};
+use crate::whatif::tools::{Bag, Queries, ToolSet};
 
 /// Tools, each where it first comes.
 fn distinct(tools: impl Iterator<Item = u32>) -> ToolSelection {

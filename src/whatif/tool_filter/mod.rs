@@ -4,28 +4,32 @@
 //! called; a model with fewer tools might have called others. Savings need sizes: without a catalog of the definitions
 //! that were really sent they are not estimated, and misses alone are told.
 
-pub mod ready;
-pub mod result;
-pub mod tables;
-
 pub mod outcome;
 pub mod params;
+pub mod result;
+pub mod tables;
 
 use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::base::error::{Error, Result};
 use crate::logs::timeline::requests::Timeline;
+use crate::whatif::arg_check::outcome as arg_check;
+use crate::whatif::arg_check::outcome::PROVIDER_TITLE;
 use crate::whatif::catalog::{CatalogRules, DefinitionSource, ToolDefinition};
+use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
+use crate::whatif::sim::params::ReadOnlyWith;
 use crate::whatif::sim::predictors::{Predictions, Successions, TfCosine, foreseen, recency};
 use crate::whatif::sim::view::Stage;
+use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 use crate::whatif::tool_filter::params::{Continuation, Order, Params, Predictor, Rules};
 use crate::whatif::tool_filter::result::ListCoverage;
+use crate::whatif::tool_filter::tables::{break_even, coverage, regret, summary};
 use crate::whatif::tools::inventory::{Inventory, StopWords};
 use crate::whatif::tools::plan::{Handling, OnEmpty, Selector, ToolPlan, ToolSelection};
-use crate::whatif::tools::queries::{Queries, WordKind};
 use crate::whatif::tools::stage::{Chains, Definitions, ToolStage};
-use crate::whatif::tools::{ToolSet, Tools};
+use crate::whatif::tools::{Queries, ToolSet, Tools, WordKind};
 
 pub(crate) use outcome::facts;
 
@@ -213,4 +217,84 @@ fn unknown_predictions(predictions: &Predictions, inventory: &Inventory) -> Opti
     let unknown = predictions.unknown(inventory);
     let names = unknown.iter().copied().collect::<Vec<_>>().join(", ");
     (!unknown.is_empty()).then(|| format!("predicted tools that no catalog has were dropped: {names}"))
+}
+
+/// Tools that a table shows.
+const TOOLS_SHOWN: usize = 20;
+
+/// What the policy says of itself.
+pub static POLICY: PolicyEntry = PolicyEntry {
+    sheet: "policies/tool_filter.toml",
+    check: |sheet| sheet.params::<Params>()?.check(),
+    read_only_with: &[
+        ReadOnlyWith { parameters: &["recency_turns"], only: "predictor=recency", is: |name| name == "recency" },
+        ReadOnlyWith {
+            parameters: &["top_k"],
+            only: "predictor=tf-cosine or markov",
+            is: |name| matches!(name, "tf-cosine" | "tf_cosine" | "markov"),
+        },
+        ReadOnlyWith {
+            parameters: &["min_score"],
+            only: "predictor=tf-cosine",
+            is: |name| matches!(name, "tf-cosine" | "tf_cosine"),
+        },
+        ReadOnlyWith {
+            parameters: &["expand", "max_retries", "learn"],
+            only: "fallback=true",
+            is: |fallback| fallback == "true",
+        },
+    ],
+    without_logs: None,
+    ready,
+};
+
+fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
+    let workload = simulation.workload;
+    let sheet = configs.sheet(Policy::ToolFilter);
+    let params: Params = sheet.params()?;
+    params.check()?;
+    let rules: Rules = sheet.read()?;
+    let predictions = predictions(&params)?;
+    let (timeline, prefixes) = (&workload.timeline, workload.prefixes());
+    let filter = Arc::new(Filter::new(timeline, &params, &rules, simulation.tools, prefixes, predictions));
+    let stage = filter.stage();
+    let conclude = move |finished: &Finished<'_>| {
+        let workload = finished.simulation.workload;
+        let found = filter.outcome(&workload.timeline);
+        let mut summary = summary(&found);
+        let mut tables = vec![("tools that were missed".to_owned(), regret(&found, TOOLS_SHOWN))];
+        let mut details = json!(found);
+        if let Some(sizes) = finished.simulation.tools.provider_sizes() {
+            tables.push((PROVIDER_TITLE.to_owned(), arg_check::provider(&sizes)));
+            details["provider"] = json!(sizes);
+        }
+        // Telemetry has no prompts, so it has no turns to look back on.
+        if finished.is_named && workload.is_billed {
+            let (covered, elsewhere) = (filter.coverage(&workload.timeline), &rules.coverage.elsewhere);
+            summary.push(tables::covered(&covered, elsewhere));
+            let title =
+                "the always list and tools that were used of late: what turns of main threads would have missed";
+            tables.push((title.to_owned(), coverage(&covered, elsewhere)));
+            details["coverage"] = json!(covered);
+            details["coverage"]["elsewhere"] = json!(elsewhere);
+        }
+        PolicyShare {
+            summary,
+            tables,
+            formulas: break_even(&found),
+            notes: found.notes.iter().cloned().chain(finished.simulation.tools.provider_note()).collect(),
+            not_estimated: found.not_estimated.clone(),
+            catalog: Some(found.catalog.source.clone()),
+            details,
+            ..PolicyShare::default()
+        }
+    };
+    Ok(Ready { stage: Some(stage), conclude: Box::new(conclude) })
+}
+
+fn predictions(params: &Params) -> Result<Predictions> {
+    let Predictor::Replay(file) = &params.predictor else { return Ok(Predictions::default()) };
+    let path = std::path::Path::new(file);
+    let text = crate::base::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
+    Predictions::parse(&text, file)
 }

@@ -13,11 +13,10 @@ use crate::whatif::tool_filter::Filter;
 use crate::whatif::tool_filter::result::{
     BreakEven, CatalogFacts, ListCoverage, ProposalAccuracy, RecencyCoverage, ToolFilter, ToolRegret, Unexplained,
 };
-use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::Inventory;
 use crate::whatif::tools::plan::{ToolPlan, ToolRequest};
-use crate::whatif::tools::queries::{counted_part, turns};
 use crate::whatif::tools::stage::{Chains, Definitions};
+use crate::whatif::tools::{ToolSet, counted_part, turns};
 
 pub use crate::whatif::tool_filter::result::ALL_TURNS;
 

@@ -6,9 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::logs::timeline::requests::Timeline;
-use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::{Inventory, ListedCall};
-use crate::whatif::tools::queries::turns;
+use crate::whatif::tools::{ToolSet, turns};
 
 /// Tools that somebody proposes for a request.
 #[derive(Clone, PartialEq, Eq, Debug)]

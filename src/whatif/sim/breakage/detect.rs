@@ -4,33 +4,35 @@
 //! A reference breaks where the log's own context shows at least one of its occurrences and the sent one shows none. So
 //! nothing breaks when nothing is removed, and what the model knew from elsewhere is not put down to the policy. The
 //! text of a simulated summary is unknown: it is taken to repeat nothing, so the counts are upper bounds.
+//!
+//! For that it is looked up which blocks a context shows: the log's own of a request, and one that is sent.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
-use crate::logs::timeline::requests::{NONE, Reference, ReferenceKind, Timeline};
+use crate::logs::timeline::requests::{NONE, Occurrence, Reference, ReferenceKind, Timeline};
 use crate::whatif::sim::breakage::BreakageThresholds;
 use crate::whatif::sim::breakage::files::{Access, Files, calls_of};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass};
-use crate::whatif::sim::breakage::shown::KeptBlocks;
 use crate::whatif::sim::simulator::{Observer, SimulatedRun, Simulator};
-use crate::whatif::sim::view::{ContextView, ItemKey, Noticed, RequestMoment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput};
 
 /// The detectors over one timeline. Made once; every request is looked at by itself, in any order.
 pub struct Detectors<'a> {
-    timeline: &'a Timeline,
-    tokens: &'a [u32],
-    files: Files,
+    /// What was asked and answered.
+    pub timeline: &'a Timeline,
+    /// Sizes of [`Timeline::blocks`], one each.
+    pub tokens: &'a [u32],
+    /// The numbers.
+    pub sheet: &'a BreakageThresholds,
+    /// Which calls are about which files.
+    pub files: Files,
 }
 
 impl<'a> Detectors<'a> {
-    /// `tokens` are the sizes of [`Timeline::blocks`], one each.
-    pub fn new(timeline: &'a Timeline, tokens: &'a [u32], sheet: &BreakageThresholds) -> Self {
-        Self { timeline, tokens, files: Files::of(timeline, &sheet.tools) }
-    }
-
-    /// Which calls are about which files.
-    pub fn files(&self) -> &Files {
-        &self.files
+    /// Looks the calls through once.
+    pub fn new(timeline: &'a Timeline, tokens: &'a [u32], sheet: &'a BreakageThresholds) -> Self {
+        Self { timeline, tokens, sheet, files: Files::of(timeline, &sheet.tools) }
     }
 
     /// Appends what the answer to `request` needed of the log's context and the sent one no longer shows.
@@ -101,7 +103,7 @@ impl<'a> Detectors<'a> {
         }
     }
 
-    fn sources_of(&self, reference: &Reference) -> &'a [crate::logs::timeline::requests::Occurrence] {
+    fn sources_of(&self, reference: &Reference) -> &'a [Occurrence] {
         &self.timeline.sources[reference.sources.start as usize..reference.sources.end as usize]
     }
 
@@ -109,13 +111,10 @@ impl<'a> Detectors<'a> {
         let on_file = call != NONE && matches!(class, BreakClass::EditSourceLost | BreakClass::RereadPredicted);
         let reading = if on_file { self.files.reading(call as usize) } else { NONE };
         Break {
-            request,
-            call,
-            class,
             reading,
             reread_tokens: if reading == NONE { 0 } else { u64::from(self.tokens[reading as usize]) },
             is_reading: on_file && self.files.access(call as usize) == Access::Read,
-            is_upper_bound: false,
+            ..Break::new(class, request, call)
         }
     }
 }
@@ -162,16 +161,8 @@ pub fn dangling(timeline: &Timeline, request: u32, hints: &[Hint], sent: &Contex
     let kept = KeptBlocks::of(sent);
     let is_whole = |block: u32| kept.chars(block).is_some_and(|chars| chars >= timeline.blocks[block as usize].chars);
     let lost = hints.iter().filter(|hint| kept.chars(hint.block).is_some() && !is_whole(hint.target));
-    lost.map(|hint| Break {
-        request,
-        call: timeline.blocks[hint.block as usize].call,
-        class: BreakClass::DanglingRef,
-        reading: NONE,
-        reread_tokens: 0,
-        is_reading: false,
-        is_upper_bound: false,
-    })
-    .collect()
+    let call = |hint: &Hint| timeline.blocks[hint.block as usize].call;
+    lost.map(|hint| Break::new(BreakClass::DanglingRef, request, call(hint))).collect()
 }
 
 /// Collects the breaks of a run.
@@ -243,5 +234,87 @@ impl Observer for BreakWatch<'_> {
         self.breaks.extend(lost.filter(|lost| self.dangling.insert(lost.call)));
         self.split_pairs(moment, logged, sent, output);
         self.detectors.look(moment.request, logged, sent, &mut self.breaks);
+    }
+}
+
+/// The blocks of a context: one range per segment that it goes back over, newest first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShownBlocks(Vec<Range<u32>>);
+
+impl ShownBlocks {
+    /// What `request` was sent.
+    pub fn to(timeline: &Timeline, request: u32) -> Self {
+        Self::until(timeline, request, timeline.request(request).inputs.end)
+    }
+
+    /// What `request` was sent, and what it answered.
+    pub fn after(timeline: &Timeline, request: u32) -> Self {
+        Self::until(timeline, request, timeline.request(request).outputs.end)
+    }
+
+    fn until(timeline: &Timeline, mut request: u32, mut end: u32) -> Self {
+        let mut ranges = Vec::new();
+        loop {
+            let segment = &timeline.segments[timeline.request(request).segment as usize];
+            ranges.push(timeline.request(segment.requests.start).inputs.start..end);
+            if segment.after == NONE {
+                return Self(ranges);
+            }
+            request = segment.after;
+            end = timeline.request(request).outputs.end;
+        }
+    }
+
+    /// Whether a block is among them.
+    pub fn contains(&self, block: u32) -> bool {
+        self.0.iter().any(|range| range.contains(&block))
+    }
+
+    /// All of them, oldest first.
+    pub fn blocks(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().rev().cloned().flatten()
+    }
+}
+
+/// The segment in which a context began with nothing: where the chain began, or was compacted.
+pub fn root_of(timeline: &Timeline, mut segment: u32) -> u32 {
+    while timeline.segments[segment as usize].after != NONE {
+        segment = timeline.requests[timeline.segments[segment as usize].after as usize].segment;
+    }
+    segment
+}
+
+/// The blocks of a context with how much of each is kept. Made per request, and only where something is to be looked up:
+/// contexts have thousands of items.
+pub struct KeptBlocks(Vec<(u32, u32)>);
+
+impl KeptBlocks {
+    /// The blocks of `view`.
+    pub fn of(view: &ContextView) -> Self {
+        let block = |item: &Item| match item.key {
+            ItemKey::Block(block) => Some((block, item.kept_chars)),
+            ItemKey::Residual(_) | ItemKey::Made(_) => None,
+        };
+        let mut blocks: Vec<(u32, u32)> = Vec::with_capacity(view.items.len());
+        blocks.extend(view.items.iter().filter_map(block));
+        if !blocks.is_sorted() {
+            blocks.sort_unstable();
+        }
+        Self(blocks)
+    }
+
+    /// Leading code points of a block that are kept; none if it is not there at all.
+    pub fn chars(&self, block: u32) -> Option<u32> {
+        self.0.binary_search_by_key(&block, |&(known, _)| known).ok().map(|place| self.0[place].1)
+    }
+
+    /// Whether the context still shows this occurrence.
+    pub fn shows(&self, occurrence: &Occurrence) -> bool {
+        self.chars(occurrence.block).is_some_and(|kept| occurrence.end_chars <= kept)
+    }
+
+    /// The oldest block.
+    pub fn first(&self) -> Option<u32> {
+        self.0.first().map(|&(block, _)| block)
     }
 }

@@ -1,11 +1,18 @@
 //! Which file a call is about, when the chain named it before, and when it was last read.
+//!
+//! And how old the newest verbatim sources of edits are, in human turns, and what follows for a policy that keeps only the
+//! last turns; and how often a file is read that the chain has read before, after real compactions and everywhere else.
+//! Properties of the log alone: the yardsticks for every simulated loss.
 
 use std::ops::Range;
 
 use crate::base::id::{Id, IdMap};
 use crate::base::names::Sym;
-use crate::logs::timeline::requests::{NONE, Timeline};
-use crate::whatif::sim::breakage::FileTools;
+use crate::base::stats::Share;
+use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Reference, ReferenceKind, Timeline};
+use crate::whatif::compaction::outcome::Rereads;
+use crate::whatif::sim::breakage::rows::{EditAges, RiskRow, SourceAgeRow};
+use crate::whatif::sim::breakage::{BreakageThresholds, FileTools};
 
 /// The request that a block belongs to.
 pub fn request_of(timeline: &Timeline, block: u32) -> u32 {
@@ -98,4 +105,87 @@ impl Files {
     pub fn reading(&self, call: usize) -> u32 {
         self.reading[call]
     }
+}
+
+/// Measures every edit of the timeline. The current turn has age 0.
+pub fn edit_ages(timeline: &Timeline, sheet: &BreakageThresholds) -> EditAges {
+    let edits = timeline.counted_references().filter(|reference| reference.kind == ReferenceKind::EditSource);
+    let ages: Vec<Option<u32>> = edits.map(|edit| age(timeline, edit)).collect();
+    let between = |from: u32, to: Option<u32>| {
+        let inside = ages.iter().flatten().filter(|&&age| age >= from && to.is_none_or(|to| age <= to)).count();
+        inside as u64
+    };
+    let rows = sheet.ages.from.iter().enumerate().map(|(place, &from)| {
+        let to = sheet.ages.from.get(place + 1).map(|&next| next - 1);
+        SourceAgeRow { from, to, edits: between(from, to) }
+    });
+    let all = ages.len() as u64;
+    let risk = sheet.risk.iter().map(|point| {
+        let at_risk = Share::new(between(point.kept_turns, None), all);
+        let distance = (at_risk.value() * 100.0 - point.expected_percent).abs();
+        RiskRow {
+            kept_turns: point.kept_turns,
+            at_risk,
+            expected_percent: point.expected_percent,
+            is_met: (all > 0).then_some(distance <= sheet.bars.risk_tolerance_points),
+        }
+    });
+    EditAges {
+        edits: all,
+        unsourced: ages.iter().filter(|age| age.is_none()).count() as u64,
+        ages: rows.collect(),
+        risk: risk.collect(),
+    }
+}
+
+/// Sources stand in the order of their blocks, so the last one is the newest.
+fn age(timeline: &Timeline, edit: &Reference) -> Option<u32> {
+    let sources = &timeline.sources[edit.sources.start as usize..edit.sources.end as usize];
+    let turn = turn_of(timeline, sources.last()?.block);
+    Some(timeline.request(edit.request).turn.saturating_sub(turn))
+}
+
+/// The human turn of a block within its chain. Results that came before the person wrote belong to the turn before.
+pub fn turn_of(timeline: &Timeline, block: u32) -> u32 {
+    let request = &timeline.requests[request_of(timeline, block) as usize];
+    let is_human = |&index: &u32| timeline.blocks[index as usize].kind == BlockKind::Human;
+    let opened = request.inputs.clone().find(is_human).filter(|_| request.marks.has(Marks::HUMAN));
+    if opened.is_some_and(|human| block < human) { request.turn.saturating_sub(1) } else { request.turn }
+}
+
+/// Counts the readings within the sheet's number of tool calls after each compaction, and the rest as the control.
+pub fn rereads(timeline: &Timeline, files: &Files, sheet: &BreakageThresholds) -> Rereads {
+    let elsewhere = Share::new(0, 0);
+    let mut found = Rereads { compactions: 0, compactions_with_one: 0, reads: 0, reads_again: 0, elsewhere };
+    let mut is_after = vec![false; timeline.calls.len()];
+    for (place, boundary) in timeline.boundaries.iter().enumerate() {
+        let requests = &timeline.chain(boundary.chain).requests;
+        if boundary.request >= requests.end {
+            continue; // nothing was asked after it
+        }
+        let next = timeline.boundaries[place + 1..].iter().filter(|later| later.chain == boundary.chain);
+        let end = next.map(|later| later.request).filter(|&later| later > boundary.request).min();
+        let calls = (boundary.request..end.unwrap_or(requests.end)).flat_map(|request| calls_of(timeline, request));
+        let old = timeline.request(boundary.request).inputs.start;
+        let mut again = 0;
+        for call in calls.take(sheet.report.calls_after) {
+            is_after[call] = true;
+            if files.access(call) == Access::Read {
+                found.reads += 1;
+                let was_read = files.before(call).any(|earlier| {
+                    files.access(earlier as usize) == Access::Read && timeline.calls[earlier as usize].asked < old
+                });
+                again += u64::from(was_read);
+            }
+        }
+        found.compactions += 1;
+        found.reads_again += again;
+        found.compactions_with_one += u64::from(again > 0);
+    }
+    let counted = timeline.counted_calls().map(|(call, _)| call as usize);
+    let elsewhere = counted.filter(|&call| !is_after[call] && files.access(call) == Access::Read);
+    let (reads, again) =
+        elsewhere.fold((0, 0), |(reads, again), call| (reads + 1, again + u64::from(files.reading(call) != NONE)));
+    found.elsewhere = Share::new(again, reads);
+    found
 }

@@ -1,16 +1,13 @@
 //! What a changed context broke: for every request, what its answer took up from the context in the log and would no
 //! longer have found.
 //!
-//! [`detect`] compares the log's context with the one that was sent and tells which hints lost their targets, [`tally`]
-//! adds the breaks up. [`shown`] is the lookup of the blocks of both. [`files`] knows which file a call is about and when
-//! it was last read, [`ages`] how old the sources of edits are, and how often files are read again without any policy.
+//! [`detect`] looks up the blocks of the log's context and of the one that was sent, compares them and tells which hints lost
+//! their targets; [`rows`] adds the breaks up. [`files`] knows which file a call is about and when it was last read, how old
+//! the sources of edits are, and how often files are read again without any policy.
 
-pub mod ages;
 pub mod detect;
 pub mod files;
 pub mod rows;
-pub mod shown;
-pub mod tally;
 
 use serde::Deserialize;
 

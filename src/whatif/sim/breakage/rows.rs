@@ -1,8 +1,14 @@
-//! What a changed context broke: the classes of breaks with their counts, and how old the sources of edits are.
+//! What a changed context broke: the classes of breaks, and how old the sources of edits are. Breaks are added up by class:
+//! events, sessions, rate and examples, beside what the same detector says of the log as it is.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use crate::base::stats::Share;
+use crate::logs::timeline::requests::{NONE, Reference, ReferenceKind, Timeline};
+use crate::whatif::sim::breakage::detect::{Detectors, ShownBlocks};
+use crate::whatif::sim::breakage::files::{Access, request_of};
 
 /// How sure it is that something broke.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
@@ -103,6 +109,13 @@ pub struct Break {
     pub is_upper_bound: bool,
 }
 
+impl Break {
+    /// Of something that is no reading.
+    pub fn new(class: BreakClass, request: u32, call: u32) -> Self {
+        Self { request, call, class, reading: NONE, reread_tokens: 0, is_reading: false, is_upper_bound: false }
+    }
+}
+
 /// Where a break can be looked up: ids only.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct BreakExample {
@@ -141,7 +154,7 @@ pub struct ClassCount {
 }
 
 /// All breaks of a replay.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Breakage {
     /// Classes with at least one event, in the order of [`BreakClass::ALL`].
     pub classes: Vec<ClassCount>,
@@ -198,4 +211,109 @@ pub struct EditAges {
     pub unsourced: u64,
     /// The curve that follows.
     pub risk: Vec<RiskRow>,
+}
+
+/// Sums the breaks of a replay over `requests` requests. The order of `breaks` does not matter.
+pub fn tally(detectors: &Detectors<'_>, breaks: &[Break], requests: u64) -> Breakage {
+    let mut breaks = breaks.to_vec();
+    breaks.sort_unstable();
+    let classes = BreakClass::ALL.iter().copied().filter_map(|class| {
+        let events: Vec<&Break> = breaks.iter().filter(|event| event.class == class).collect();
+        (!events.is_empty()).then(|| count(detectors, class, &events, requests))
+    });
+    Breakage { classes: classes.collect(), reread_tokens: penalty(&breaks) }
+}
+
+fn count(detectors: &Detectors<'_>, class: BreakClass, events: &[&Break], requests: u64) -> ClassCount {
+    let Detectors { timeline, sheet, .. } = detectors;
+    let session = |event: &&Break| timeline.session_of_chain(timeline.request(event.request).chain);
+    let sessions: BTreeSet<u32> = events.iter().map(session).collect();
+    ClassCount {
+        class,
+        strength: class.strength(),
+        events: events.len() as u64,
+        upper_bound: events.iter().filter(|event| event.is_upper_bound).count() as u64,
+        sessions: sessions.len() as u64,
+        per_1k_requests: events.len() as f64 * 1000.0 / requests.max(1) as f64,
+        reread_tokens: events.iter().map(|event| event.reread_tokens).sum(),
+        control: control(detectors, class),
+        examples: events.iter().take(sheet.report.examples_max).map(|event| example(timeline, event)).collect(),
+    }
+}
+
+/// The steps of the log that break, each once and as surely as the surest of its breaks, with their requests: an edit whose
+/// text is gone names its file as well.
+pub fn steps(breaks: &[Break]) -> impl Iterator<Item = (u32, Strength)> + use<> {
+    let mut steps: BTreeMap<(u32, u32), Strength> = BTreeMap::new();
+    for one in breaks {
+        let strength = one.class.strength();
+        let surest = steps.entry((one.request, one.call)).or_insert(strength);
+        *surest = strength.min(*surest);
+    }
+    steps.into_iter().map(|((request, _), strength)| (request, strength))
+}
+
+/// One reading brings a file back for all that comes after, so each lost reading is paid for once; and what the log
+/// reads again by itself is in its bill already.
+pub fn penalty(breaks: &[Break]) -> u64 {
+    penalties(breaks).map(|event| event.reread_tokens).sum()
+}
+
+/// The breaks that are paid for: the first one of each lost reading.
+pub fn penalties(breaks: &[Break]) -> impl Iterator<Item = &Break> {
+    let mut seen = BTreeSet::new();
+    let unpaid = breaks.iter().filter(|event| event.reading != NONE && !event.is_reading);
+    unpaid.filter(move |event| seen.insert(event.reading))
+}
+
+/// With nothing removed nothing is lost: the trials say on how much that rests.
+fn control(detectors: &Detectors<'_>, class: BreakClass) -> Option<Share> {
+    let timeline = detectors.timeline;
+    let references = |kind: fn(ReferenceKind) -> bool| {
+        let found =
+            timeline.counted_references().filter(|reference| kind(reference.kind) && is_sourced(timeline, reference));
+        Share::new(0, found.count() as u64)
+    };
+    match class {
+        BreakClass::EditSourceLost => Some(references(|kind| kind == ReferenceKind::EditSource)),
+        BreakClass::RefLost => {
+            Some(references(|kind| !matches!(kind, ReferenceKind::EditSource | ReferenceKind::ReadPath)))
+        }
+        BreakClass::RereadPredicted => Some(natural_rereads(detectors)),
+        _ => None,
+    }
+}
+
+/// Whether the log's own context shows a source.
+fn is_sourced(timeline: &Timeline, reference: &Reference) -> bool {
+    let sources = &timeline.sources[reference.sources.start as usize..reference.sources.end as usize];
+    let shown = ShownBlocks::to(timeline, reference.request);
+    sources.iter().any(|source| shown.contains(source.block))
+}
+
+/// Readings of a file whose last reading still stands in the log's own context.
+fn natural_rereads(detectors: &Detectors<'_>) -> Share {
+    let Detectors { timeline, files, .. } = detectors;
+    let counted = timeline.counted_calls().map(|(call, _)| call as usize);
+    let readings = counted.filter(|&call| files.access(call) == Access::Read);
+    let (mut again, mut all) = (0, 0);
+    for call in readings {
+        let shown = || ShownBlocks::to(timeline, request_of(timeline, timeline.calls[call].asked));
+        let before = files.reading(call);
+        all += 1;
+        again += u64::from(before != NONE && shown().contains(before));
+    }
+    Share::new(again, all)
+}
+
+fn example(timeline: &Timeline, event: &Break) -> BreakExample {
+    let request = timeline.request(event.request);
+    let call = timeline.calls.get(event.call as usize);
+    let block = call.map_or(request.outputs.start, |call| call.asked);
+    BreakExample {
+        session: timeline.session_of(request).id.to_string(),
+        message: request.id.to_string(),
+        call: call.map_or_else(String::new, |call| call.id.to_string()),
+        record: timeline.blocks.get(block as usize).map_or_else(String::new, |block| block.record.to_string()),
+    }
 }
