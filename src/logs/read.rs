@@ -228,12 +228,11 @@ fn read_piece(job: &Job<'_>, piece: &Piece, guide: ExtractionGuide<'_>, buffer: 
     reading
 }
 
-/// The lines that begin in a piece, up to an offset of their stream; none if none begins there.
-fn own_lines<'b>(
-    job: &Job<'_>,
-    piece: &Piece,
-    buffer: &'b mut LineBuffer,
-) -> std::io::Result<Option<(LineReader<'b, Box<dyn Read>>, u64)>> {
+/// Lines, and the offset in their stream before which those begin that are meant.
+type OwnLines<'b> = (LineReader<'b, Box<dyn Read>>, u64);
+
+/// The lines that begin in a piece; none if none begins there.
+fn own_lines<'b>(job: &Job<'_>, piece: &Piece, buffer: &'b mut LineBuffer) -> std::io::Result<Option<OwnLines<'b>>> {
     let mut lines = LineReader::new(open(job, piece)?, buffer);
     let mut owned = if job.packing == Packing::Plain { piece.end - piece.start } else { u64::MAX };
     // One byte before the piece tells whether its first byte begins a line.
