@@ -59,7 +59,7 @@ impl BodyShape {
 }
 
 /// The four layers (published names).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::EnumString)]
 #[repr(u8)]
 pub enum LayerId {
     /// A hint stands for the body.

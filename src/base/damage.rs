@@ -2,11 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 /// Why a piece of input was not taken as it stands.
 #[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::EnumString, strum::IntoStaticStr, strum::VariantArray,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Debug,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantArray,
 )]
 #[strum(const_into_str, serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// Two or more JSON objects on one line; all were recovered.
     Glued,
@@ -91,7 +104,8 @@ impl Reason {
 }
 
 /// Count of one reason and the line where it was seen first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(from = "(u64, u64)", into = "(u64, u64)")]
 pub struct FirstSeen {
     /// How often.
     pub count: u64,
@@ -99,8 +113,20 @@ pub struct FirstSeen {
     pub line: u64,
 }
 
+impl From<(u64, u64)> for FirstSeen {
+    fn from((count, line): (u64, u64)) -> Self {
+        Self { count, line }
+    }
+}
+
+impl From<FirstSeen> for (u64, u64) {
+    fn from(spot: FirstSeen) -> Self {
+        (spot.count, spot.line)
+    }
+}
+
 /// The damage of one file (or one piece of it).
-#[derive(Clone, Default, PartialEq, Eq, Debug)]
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Damage(pub BTreeMap<Reason, FirstSeen>);
 
 impl Damage {

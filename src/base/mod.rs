@@ -32,4 +32,5 @@ pub mod toml;
 pub mod unpack;
 pub mod varint;
 pub mod visible;
+pub mod walk;
 pub mod words;

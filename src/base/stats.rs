@@ -30,6 +30,7 @@ pub struct ToolStats {
     /// Median latency over `timed`.
     pub latency_ms_p50: u64,
     /// Answers by number of their shape, where it was looked at.
+    #[serde(default)]
     pub shapes: BTreeMap<u8, u64>,
 }
 

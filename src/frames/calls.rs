@@ -46,7 +46,7 @@ pub fn tool_stats(history: &History) -> Result<Vec<ToolStats>> {
         .agg([
             len().cast(DataType::UInt64).alias("calls"),
             col("session").n_unique().cast(DataType::UInt64).alias("sessions"),
-            col("ran").sum().cast(DataType::UInt64).alias("ran_calls"),
+            col("ran").sum().cast(DataType::UInt64).alias("ran"),
             sized().sum().cast(DataType::UInt64).alias("sized"),
             quantile(0.5).alias("bytes_p50"),
             quantile(0.99).alias("bytes_p99"),
@@ -57,24 +57,9 @@ pub fn tool_stats(history: &History) -> Result<Vec<ToolStats>> {
         .collect()
         .map_err(fault)?;
     let shapes = shapes(calls)?;
-    let columns = Collected(&stats);
-    (0..stats.height())
-        .map(|row| {
-            let tool = Sym(columns.number("tool", row)? as u32);
-            Ok(ToolStats {
-                tool,
-                calls: columns.number("calls", row)?,
-                sessions: columns.number("sessions", row)?,
-                ran: columns.number("ran_calls", row)?,
-                sized: columns.number("sized", row)?,
-                bytes_p50: columns.number("bytes_p50", row)?,
-                bytes_p99: columns.number("bytes_p99", row)?,
-                timed: columns.number("timed", row)?,
-                latency_ms_p50: columns.number("latency_ms_p50", row)?,
-                shapes: shapes.get(&tool).cloned().unwrap_or_default(),
-            })
-        })
-        .collect()
+    let mut stats = Collected(&stats).rows::<ToolStats>()?;
+    stats.iter_mut().for_each(|row| row.shapes = shapes.get(&row.tool).cloned().unwrap_or_default());
+    Ok(stats)
 }
 
 /// Answers by tool and shape, where the shape was looked at.

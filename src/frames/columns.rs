@@ -12,6 +12,8 @@ use arrow_array::{
 };
 use arrow_schema::ArrowError;
 use polars::prelude::*;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::base::error::{Error, Result};
 use crate::base::id::Id;
@@ -25,10 +27,6 @@ pub(super) type Column = (&'static str, ArrayRef, bool);
 
 pub(super) fn u8s(values: impl Iterator<Item = u8>) -> ArrayRef {
     Arc::new(UInt8Array::from_iter_values(values))
-}
-
-pub(super) fn u16s(values: impl Iterator<Item = u16>) -> ArrayRef {
-    Arc::new(UInt16Array::from_iter_values(values))
 }
 
 pub(super) fn blobs(values: impl Iterator<Item = impl AsRef<[u8]>>) -> ArrayRef {
@@ -57,16 +55,6 @@ pub(super) fn texts(values: impl Iterator<Item = Sym>, names: &Names) -> ArrayRe
     Arc::new(DictionaryArray::<UInt32Type>::new(keys, texts))
 }
 
-/// Those rows of some files that stand at these places, from the first file on, each with the number of its source.
-pub(super) fn rows_at<'r, F, R>(
-    files: &'r [(u32, &F)],
-    places: Range<usize>,
-    of: impl Fn(&'r F) -> &'r [R],
-) -> (Vec<u32>, Vec<&'r R>) {
-    let rows = files.iter().flat_map(|&(source, file)| of(file).iter().map(move |row| (source, row)));
-    rows.skip(places.start).take(places.len()).unzip()
-}
-
 /// The columns of a batch by name; one that is missing reads as zeros.
 pub(super) struct BatchColumns<'a>(pub(super) &'a RecordBatch);
 
@@ -82,10 +70,6 @@ impl BatchColumns<'_> {
     }
 
     pub(super) fn u8(&self, name: &str) -> ColumnResult<UInt8Array> {
-        self.typed(name, |rows| vec![0; rows].into())
-    }
-
-    pub(super) fn u16(&self, name: &str) -> ColumnResult<UInt16Array> {
         self.typed(name, |rows| vec![0; rows].into())
     }
 
@@ -252,6 +236,25 @@ impl<R: Clone + Default + 'static> RowSchema<R> {
         self.0.iter().map(|(name, nullable, write, _)| (*name, write(rows, names), *nullable)).collect()
     }
 
+    /// Those rows of some files that stand at these places, from the first file on, each with the number of its source. `None`
+    /// where no row stands (but at the start: then a batch of no rows).
+    pub(super) fn batch<'r, F>(
+        &self,
+        files: &'r [(u32, &F)],
+        names: &Names,
+        places: Range<usize>,
+        of: impl Fn(&'r F) -> &'r [R],
+    ) -> Option<ColumnResult<RecordBatch>> {
+        let is_start = places.start == 0;
+        let rows = files.iter().flat_map(|&(source, file)| of(file).iter().map(move |row| (source, row)));
+        let (sources, rows): (Vec<u32>, Vec<&R>) = rows.skip(places.start).take(places.len()).unzip();
+        if rows.is_empty() && !is_start {
+            return None;
+        }
+        let sources = ("source", u32s(sources.into_iter()), false);
+        Some(RecordBatch::try_from_iter_with_nullable(std::iter::once(sources).chain(self.columns(&rows, names))))
+    }
+
     /// The rows of a batch.
     pub(super) fn rows(&self, batch: &BatchColumns<'_>, names: &mut Names) -> ColumnResult<Vec<R>> {
         let mut rows = vec![R::default(); batch.0.num_rows()];
@@ -293,10 +296,21 @@ impl Collected<'_> {
         Ok(value.extract::<u64>().unwrap_or_default())
     }
 
-    /// The same for numbers that may be below 0.
-    pub(super) fn signed(&self, name: &str, row: usize) -> Result<i64> {
-        let value = self.0.column(name).map_err(fault)?.get(row).map_err(fault)?;
-        Ok(value.extract::<i64>().unwrap_or_default())
+    /// The rows as a type whose fields are called like the columns. Of a column of numbers that may be below 0 null reads as
+    /// none, of any other as 0.
+    pub(super) fn rows<T: DeserializeOwned>(&self) -> Result<Vec<T>> {
+        let row = |row: usize| {
+            let fields = self.0.columns().iter().map(|column| {
+                let value = column.get(row).map_err(fault)?;
+                let number: Value = match column.dtype() {
+                    DataType::Int64 => value.extract::<i64>().into(),
+                    _ => value.extract::<u64>().unwrap_or_default().into(),
+                };
+                Ok((column.name().to_string(), number))
+            });
+            serde_json::from_value(Value::Object(fields.collect::<Result<_>>()?)).map_err(fault)
+        };
+        (0..self.0.height()).map(row).collect()
     }
 
     /// A whole column of numbers; for frames with many rows.
@@ -313,6 +327,6 @@ impl Collected<'_> {
 }
 
 /// A query that Polars refuses is a fault of ours.
-pub(super) fn fault(cause: PolarsError) -> Error {
+pub(super) fn fault(cause: impl std::fmt::Display) -> Error {
     Error::failed(format!("aggregating: {cause}")).hint("this is a fault of devboy; please report it")
 }

@@ -334,18 +334,27 @@ pub mod hostile {
 
     /// A contribution with this odd thing about it.
     pub fn odd(like: &Contribution, what: &str) -> Vec<u8> {
-        let rows = like.counts.len();
-        let mut fields = counts_schema();
-        let mut columns = count_columns(like.counts.iter());
+        encoded_oddly(what, CONTRIBUTION, counts_schema(), count_columns(like.counts.iter()), ("count", like))
+    }
+
+    /// A file of a person's week with this odd thing about it, or about a column of numbers.
+    pub fn encoded_oddly(
+        what: &str,
+        kind: &str,
+        mut fields: Vec<Field>,
+        mut columns: Vec<ArrayRef>,
+        (column, of): (&str, &Contribution),
+    ) -> Vec<u8> {
+        let (rows, place) = (columns[0].len(), fields.iter().position(|field| field.name() == column).unwrap());
         let mut version = vec![("schema_version", SCHEMA_VERSION.to_string())];
         match what {
             "NaN" => {
-                fields[6] = Field::new("count", DataType::Float64, false);
-                columns[6] = Arc::new(Float64Array::from(vec![f64::NAN; rows]));
+                fields[place] = Field::new(column, DataType::Float64, false);
+                columns[place] = Arc::new(Float64Array::from(vec![f64::NAN; rows]));
             }
             "2^63" => {
-                fields[6] = Field::new("count", DataType::UInt64, false);
-                columns[6] = Arc::new(UInt64Array::from(vec![1_u64 << 63; rows]));
+                fields[place] = Field::new(column, DataType::UInt64, false);
+                columns[place] = Arc::new(UInt64Array::from(vec![1_u64 << 63; rows]));
             }
             "more columns" => {
                 fields.push(Field::new("prompt", DataType::Utf8, false));
@@ -354,6 +363,6 @@ pub mod hostile {
             "no version" => version.clear(),
             version_of_it => version[0].1 = version_of_it.to_owned(),
         }
-        encoded_as(&version, CONTRIBUTION, fields, columns, &about(like)).unwrap()
+        encoded_as(&version, kind, fields, columns, &about(of)).unwrap()
     }
 }

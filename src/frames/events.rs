@@ -4,6 +4,7 @@
 //! add; the weights come in afterwards.
 
 use polars::prelude::*;
+use serde::Deserialize;
 
 use crate::base::body_shape::BodyShape;
 use crate::base::error::Result;
@@ -27,7 +28,8 @@ pub struct EventFrame {
 type EventGroup = (Sym, u64, u32);
 
 /// Sums over the events of one endpoint that have the same weight, shape, layer and inner formats.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
 pub struct EndpointSum {
     /// Endpoint class.
     pub endpoint: Sym,
@@ -72,7 +74,7 @@ adds_up!(
 );
 
 /// When and in how many sessions an endpoint was called.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 pub struct EndpointSpan {
     /// Endpoint class.
     pub endpoint: Sym,
@@ -132,35 +134,20 @@ impl EventFrame {
             whole("stability").filter(stable()).sum().alias("stability"),
             count(stable(), "stable"),
             count(col("plan").gt(lit(0_u32)), "prefetches"),
-            count(col("plan").gt(lit(1_u32)), "cited"),
+            count(col("plan").gt(lit(1_u32)), "prefetches_cited"),
         ];
         let found = self.grouped("group", &sums)?;
-        let columns = Collected(&found);
-        (0..found.height())
-            .map(|row| {
-                let (endpoint, weight, kind) = self.groups[columns.number("group", row)? as usize];
-                Ok(EndpointSum {
-                    endpoint,
-                    weight: f64::from_bits(weight),
-                    shape: (kind >> 8) as u8,
-                    layer: kind as u8,
-                    inner_formats: (kind >> 16) as u16,
-                    events: columns.number("events", row)?,
-                    bytes: columns.number("bytes", row)?,
-                    baseline: columns.number("baseline", row)?,
-                    sent: columns.number("sent", row)?,
-                    repeats: columns.number("repeats", row)?,
-                    unhashed: columns.number("unhashed", row)?,
-                    columns: columns.number("columns", row)?,
-                    rows: columns.number("rows", row)?,
-                    tables: columns.number("tables", row)?,
-                    stability: columns.number("stability", row)?,
-                    stable: columns.number("stable", row)?,
-                    prefetches: columns.number("prefetches", row)?,
-                    prefetches_cited: columns.number("cited", row)?,
-                })
-            })
-            .collect()
+        let groups = Collected(&found).numbers("group")?.into_iter().map(|group| self.groups[group as usize]);
+        let sums = Collected(&found).rows()?.into_iter().zip(groups);
+        let sum = |(sum, (endpoint, weight, kind)): (EndpointSum, EventGroup)| EndpointSum {
+            endpoint,
+            weight: f64::from_bits(weight),
+            shape: (kind >> 8) as u8,
+            layer: kind as u8,
+            inner_formats: (kind >> 16) as u16,
+            ..sum
+        };
+        Ok(sums.map(sum).collect())
     }
 
     /// Sessions and times of all endpoints.
@@ -172,21 +159,11 @@ impl EventFrame {
             "endpoint",
             &[
                 col("session").n_unique().cast(DataType::UInt64).alias("sessions"),
-                col("ts").min().alias("first"),
-                col("ts").max().alias("last"),
+                col("ts").min().alias("first_ms"),
+                col("ts").max().alias("last_ms"),
             ],
         )?;
-        let columns = Collected(&found);
-        (0..found.height())
-            .map(|row| {
-                Ok(EndpointSpan {
-                    endpoint: Sym(columns.number("endpoint", row)? as u32),
-                    sessions: columns.number("sessions", row)?,
-                    first_ms: columns.signed("first", row)?,
-                    last_ms: columns.signed("last", row)?,
-                })
-            })
-            .collect()
+        Collected(&found).rows()
     }
 
     fn grouped(&self, key: &str, sums: &[Expr]) -> Result<DataFrame> {

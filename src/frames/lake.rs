@@ -446,7 +446,7 @@ impl Lake {
             let is_known = |stored: &StoredSource| {
                 let now = next.sources.get(&stored.key);
                 now.is_some_and(|now| {
-                    (now.timeline, now.bytes, now.content) == (stored.timeline, stored.bytes, stored.content)
+                    (now.timeline(), now.bytes, now.content) == (stored.timeline(), stored.bytes, stored.content)
                 })
             };
             let mut rows: Vec<PackedTimeline<'_>> =

@@ -146,34 +146,11 @@ fn call(batch: &RecordBatch, row: usize) -> LightCall {
 pub mod hostile {
     //! Light rows that no devboy writes.
 
-    use std::sync::Arc;
-
-    use arrow_array::{Float64Array, UInt64Array};
-
     use super::*;
-    use crate::frames::contribution::{SCHEMA_VERSION, encoded_as};
+    use crate::frames::contribution::hostile::encoded_oddly;
 
     /// Light rows with this odd thing about them.
     pub fn odd(of: &Contribution, calls: &[LightCall], what: &str) -> Vec<u8> {
-        let mut fields = schema();
-        let mut columns = columns(calls);
-        let mut version = vec![("schema_version", SCHEMA_VERSION.to_string())];
-        let bytes = TEXTS.len() + Number::Bytes as usize;
-        match what {
-            "NaN" => {
-                fields[bytes] = Field::new("bytes", DataType::Float64, false);
-                columns[bytes] = Arc::new(Float64Array::from(vec![f64::NAN; calls.len()]));
-            }
-            "2^63" => {
-                fields[bytes] = Field::new("bytes", DataType::UInt64, false);
-                columns[bytes] = Arc::new(UInt64Array::from(vec![1_u64 << 63; calls.len()]));
-            }
-            "more columns" => {
-                fields.push(Field::new("prompt", DataType::Utf8, false));
-                columns.push(texts(std::iter::repeat_n("text", calls.len())));
-            }
-            version_of_it => version[0].1 = version_of_it.to_owned(),
-        }
-        encoded_as(&version, WHAT, fields, columns, &about(of)).unwrap()
+        encoded_oddly(what, WHAT, schema(), columns(calls), ("bytes", of))
     }
 }

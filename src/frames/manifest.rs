@@ -8,9 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::base::damage::{Damage, FirstSeen, Reason};
 use crate::base::files;
 use crate::base::id::Id;
 use crate::frames::tables;
@@ -23,11 +22,13 @@ pub const FILE_NAME: &str = "manifest.json";
 
 /// Names what makes rows and facts: the data files and the versions of the tables. Rows of a source that something else
 /// made are made anew when its file is next looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Maker {
     /// Of rows and values.
+    #[serde(rename = "made_by")]
     pub rows: Id,
     /// Of facts about bodies.
+    #[serde(rename = "facts_made_by")]
     pub facts: Id,
 }
 
@@ -41,13 +42,13 @@ impl Maker {
 }
 
 /// One log file as the lake knows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredSource {
     /// Number that its rows carry. A file that is read anew gets a new one.
     pub number: u32,
-    /// Number that its timeline carries. It stays when the file is read anew and is what it was: whoever wants other facts about its
-    /// bodies reads no timeline, and the log may be gone before anybody does.
-    pub timeline: u32,
+    /// Number that its timeline carries, where it is not that of the rows ([`Self::timeline`]).
+    #[serde(rename = "timeline", default, skip_serializing_if = "Option::is_none")]
+    pub kept_timeline: Option<u32>,
     /// Pseudonym of its canonical path.
     pub key: Id,
     /// Pseudonyms of the roots under which it was found.
@@ -65,6 +66,7 @@ pub struct StoredSource {
     /// Hash of all that was read: tells growth from rewriting, and the same file at another place.
     pub content: Id,
     /// What made its rows, and the facts about its bodies if any were made.
+    #[serde(flatten)]
     pub maker: Maker,
     /// The file ended without a line feed: when it grows, it is read anew.
     pub open_tail: bool,
@@ -73,7 +75,29 @@ pub struct StoredSource {
     /// Vocabularies in which its bodies were counted, one bit each; 0 after a light reading.
     pub tier: u8,
     /// What was counted; shared by all who know the file.
+    #[serde(flatten, with = "shared")]
     pub counters: Arc<Counters>,
+}
+
+impl StoredSource {
+    /// Number that its timeline carries. It stays when the file is read anew and is what it was: whoever wants other facts about its
+    /// bodies reads no timeline, and the log may be gone before anybody does.
+    pub fn timeline(&self) -> u32 {
+        self.kept_timeline.unwrap_or(self.number)
+    }
+}
+
+/// What several share stands in the file as if it were each one's own.
+mod shared {
+    use super::{Arc, Counters, Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(counters: &Arc<Counters>, to: S) -> Result<S::Ok, S::Error> {
+        Counters::serialize(counters, to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Counters>, D::Error> {
+        Counters::deserialize(from).map(Arc::new)
+    }
 }
 
 /// The Parquet files of one writing run.
@@ -92,7 +116,7 @@ pub struct LakeSegment {
 }
 
 /// The table of contents.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// [`crate::base::seal::Seal::check`] of the secret that sealed the lake.
     pub sealed_by: u64,
@@ -109,7 +133,22 @@ pub struct Manifest {
     /// Names of the tools of MCP servers that were called, so that their pseudonyms in telemetry can be read.
     pub mcp_tools: BTreeSet<String>,
     /// Sources by key.
+    #[serde(with = "by_key")]
     pub sources: BTreeMap<Id, StoredSource>,
+}
+
+/// Sources name their keys themselves.
+mod by_key {
+    use super::{BTreeMap, Deserialize, Deserializer, Id, Serializer, StoredSource};
+
+    pub(super) fn serialize<S: Serializer>(sources: &BTreeMap<Id, StoredSource>, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(sources.values())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<Id, StoredSource>, D::Error> {
+        let sources = Vec::<StoredSource>::deserialize(from)?;
+        Ok(sources.into_iter().map(|source| (source.key, source)).collect())
+    }
 }
 
 /// Why a manifest was not used.
@@ -152,10 +191,10 @@ impl Manifest {
     pub fn parse(text: &[u8]) -> Result<Self, Unusable> {
         let broken = |why: &str| Unusable::Broken(format!("{FILE_NAME}: {why}"));
         // Another schema may look different: its version decides before the rest is called broken.
-        let mut values = serde_json::Deserializer::from_slice(text).into_iter::<SchemaOnly>();
+        let mut values = serde_json::Deserializer::from_slice(text).into_iter::<ManifestHead<String>>();
         match values.next() {
-            Some(Ok(SchemaOnly { schema, .. })) if schema > SCHEMA_VERSION => return Err(Unusable::Newer),
-            Some(Ok(SchemaOnly { schema, .. })) if schema < SCHEMA_VERSION => return Err(Unusable::Older),
+            Some(Ok(ManifestHead { schema, .. })) if schema > SCHEMA_VERSION => return Err(Unusable::Newer),
+            Some(Ok(ManifestHead { schema, .. })) if schema < SCHEMA_VERSION => return Err(Unusable::Older),
             Some(Ok(found)) if found.is_later() => return Err(Unusable::Newer),
             _ => {}
         }
@@ -163,13 +202,14 @@ impl Manifest {
         if sum != checksum_line(body) {
             return Err(broken("its checksum does not fit"));
         }
-        let stored: Stored = serde_json::from_slice(body).map_err(|cause| broken(&cause.to_string()))?;
-        stored.unpack().ok_or_else(|| broken("an id is malformed"))
+        serde_json::from_slice(body).map_err(|cause| broken(&cause.to_string()))
     }
 
     /// The manifest as it stands in the file: a line of JSON and one with its checksum.
     pub fn to_json(&self) -> Vec<u8> {
-        let body = serde_json::to_vec(&Stored::pack(self)).expect("a manifest holds nothing that JSON cannot express");
+        let head = ManifestHead { schema: SCHEMA_VERSION, tables: versions().collect() };
+        let body = serde_json::to_vec(&Stored { head, manifest: self });
+        let body = body.expect("a manifest holds nothing that JSON cannot express");
         let sum = checksum_line(&body);
         [body, sum].concat()
     }
@@ -193,7 +233,7 @@ impl Manifest {
 
     /// Numbers of their timelines.
     pub fn live_timelines(&self) -> BTreeSet<u32> {
-        self.sources.values().map(|source| source.timeline).collect()
+        self.sources.values().map(StoredSource::timeline).collect()
     }
 
     /// All segments of all kinds.
@@ -211,156 +251,26 @@ fn versions() -> impl Iterator<Item = (&'static str, u32)> {
     tables::VERSIONS.into_iter().chain(values::VERSIONS).chain(bodies::VERSIONS).chain(timelines::VERSIONS)
 }
 
-#[derive(Deserialize)]
-struct SchemaOnly {
+/// The layout of the lake and the versions of its tables.
+#[derive(Serialize, Deserialize)]
+struct ManifestHead<T: Ord> {
     schema: u32,
     #[serde(default)]
-    tables: BTreeMap<String, u32>,
+    tables: BTreeMap<T, u32>,
 }
 
-impl SchemaOnly {
+impl ManifestHead<String> {
     /// Whether some table was written by a later devboy.
     fn is_later(&self) -> bool {
         versions().any(|(table, version)| self.tables.get(table).is_some_and(|written| *written > version))
     }
 }
 
-#[derive(Serialize, Deserialize)]
-struct Stored {
-    schema: u32,
-    tables: BTreeMap<String, u32>,
-    sealed_by: u64,
-    next_source: u32,
-    next_segment: u32,
-    segments: Vec<LakeSegment>,
-    body_segments: Vec<LakeSegment>,
-    timeline_segments: Vec<LakeSegment>,
-    mcp_tools: BTreeSet<String>,
-    sources: Vec<StoredEntry>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct StoredEntry {
-    number: u32,
-    /// None where it is the number of the rows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    timeline: Option<u32>,
-    key: Id,
-    roots: Vec<Id>,
-    directory: Id,
-    bytes: u64,
-    modified_ns: i64,
-    changed_ns: i64,
-    inode: u64,
-    content: Id,
-    made_by: Id,
-    facts_made_by: Id,
-    open_tail: bool,
-    readings: u32,
-    tier: u8,
-    lines: u64,
-    items: u32,
-    blocks: u32,
-    records: u64,
-    bad_fragments: u64,
-    non_objects: u64,
-    known_records: u64,
-    types: BTreeMap<String, u64>,
-    damage: BTreeMap<String, (u64, u64)>,
-}
-
-impl Stored {
-    fn pack(manifest: &Manifest) -> Self {
-        Self {
-            schema: SCHEMA_VERSION,
-            tables: versions().map(|(table, version)| (table.to_owned(), version)).collect(),
-            sealed_by: manifest.sealed_by,
-            next_source: manifest.next_source,
-            next_segment: manifest.next_segment,
-            segments: manifest.segments.clone(),
-            body_segments: manifest.body_segments.clone(),
-            timeline_segments: manifest.timeline_segments.clone(),
-            mcp_tools: manifest.mcp_tools.clone(),
-            sources: manifest.sources.values().map(StoredEntry::pack).collect(),
-        }
-    }
-
-    fn unpack(self) -> Option<Manifest> {
-        let sources = self.sources.into_iter().map(StoredEntry::unpack).collect::<Option<Vec<_>>>()?;
-        Some(Manifest {
-            sealed_by: self.sealed_by,
-            next_source: self.next_source,
-            next_segment: self.next_segment,
-            segments: self.segments,
-            body_segments: self.body_segments,
-            timeline_segments: self.timeline_segments,
-            mcp_tools: self.mcp_tools,
-            sources: sources.into_iter().map(|source| (source.key, source)).collect(),
-        })
-    }
-}
-
-impl StoredEntry {
-    fn pack(source: &StoredSource) -> Self {
-        let counters = &source.counters;
-        let damage = counters.damage.0.iter();
-        Self {
-            number: source.number,
-            timeline: (source.timeline != source.number).then_some(source.timeline),
-            key: source.key,
-            roots: source.roots.clone(),
-            directory: source.directory,
-            bytes: source.bytes,
-            modified_ns: source.modified_ns,
-            changed_ns: source.changed_ns,
-            inode: source.inode,
-            content: source.content,
-            made_by: source.maker.rows,
-            facts_made_by: source.maker.facts,
-            open_tail: source.open_tail,
-            readings: source.readings,
-            tier: source.tier,
-            lines: counters.lines,
-            items: counters.items,
-            blocks: counters.blocks,
-            records: counters.records,
-            bad_fragments: counters.bad_fragments,
-            non_objects: counters.non_objects,
-            known_records: counters.known_records,
-            types: counters.types.clone(),
-            damage: damage.map(|(reason, spot)| (reason.into_str().to_owned(), (spot.count, spot.line))).collect(),
-        }
-    }
-
-    fn unpack(self) -> Option<StoredSource> {
-        let spot =
-            |(key, (count, line)): (String, (u64, u64))| Some((key.parse::<Reason>().ok()?, FirstSeen { count, line }));
-        Some(StoredSource {
-            number: self.number,
-            timeline: self.timeline.unwrap_or(self.number),
-            key: self.key,
-            roots: self.roots,
-            directory: self.directory,
-            bytes: self.bytes,
-            modified_ns: self.modified_ns,
-            changed_ns: self.changed_ns,
-            inode: self.inode,
-            content: self.content,
-            maker: Maker { rows: self.made_by, facts: self.facts_made_by },
-            open_tail: self.open_tail,
-            readings: self.readings,
-            tier: self.tier,
-            counters: Arc::new(Counters {
-                lines: self.lines,
-                items: self.items,
-                blocks: self.blocks,
-                records: self.records,
-                bad_fragments: self.bad_fragments,
-                non_objects: self.non_objects,
-                known_records: self.known_records,
-                types: self.types,
-                damage: Damage(self.damage.into_iter().map(spot).collect::<Option<_>>()?),
-            }),
-        })
-    }
+/// A manifest as it stands in the file.
+#[derive(Serialize)]
+struct Stored<'m> {
+    #[serde(flatten)]
+    head: ManifestHead<&'static str>,
+    #[serde(flatten)]
+    manifest: &'m Manifest,
 }

@@ -78,6 +78,13 @@ fn changeable(bytes: Buffer) -> MutableBuffer {
     bytes.into_mutable().unwrap_or_else(|shared| MutableBuffer::from(shared.as_slice().to_vec()))
 }
 
+/// Puts what `turn` makes of bytes, if there are so many, in their place.
+fn turned<const N: usize>(bytes: &mut [u8], turn: impl FnOnce([u8; N]) -> [u8; N]) {
+    if let Ok(whole) = <&mut [u8; N]>::try_from(bytes) {
+        *whole = turn(*whole);
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Turn<'s> {
     seal: &'s Seal,
@@ -155,21 +162,9 @@ impl Turn<'_> {
     fn part(self, part: RecordPart, bytes: &mut [u8]) {
         match part {
             RecordPart::Plain(_) => {}
-            RecordPart::Id => {
-                if let Ok(id) = <[u8; 16]>::try_from(&*bytes) {
-                    bytes.copy_from_slice(&self.id(Id(id)).0);
-                }
-            }
-            RecordPart::Hash64 => {
-                if let Ok(hash) = <[u8; 8]>::try_from(&*bytes) {
-                    bytes.copy_from_slice(&self.wide(u64::from_le_bytes(hash)).to_le_bytes());
-                }
-            }
-            RecordPart::Hash32 => {
-                if let Ok(hash) = <[u8; 4]>::try_from(&*bytes) {
-                    bytes.copy_from_slice(&self.narrow(u32::from_le_bytes(hash)).to_le_bytes());
-                }
-            }
+            RecordPart::Id => turned(bytes, |id| self.id(Id(id)).0),
+            RecordPart::Hash64 => turned(bytes, |hash| self.wide(u64::from_le_bytes(hash)).to_le_bytes()),
+            RecordPart::Hash32 => turned(bytes, |hash| self.narrow(u32::from_le_bytes(hash)).to_le_bytes()),
         }
     }
 

@@ -592,8 +592,8 @@ impl Joined<'_, '_> {
             (Some(known), FileUpdate::Unchanged | FileUpdate::Grown) => known.clone(),
             (Some(known), _) => {
                 let fresh = self.stored.fresh();
-                let timeline = if plan.begins_as(known) { known.timeline } else { fresh.timeline };
-                StoredSource { timeline, roots: known.roots.clone(), ..fresh }
+                let kept_timeline = plan.begins_as(known).then(|| known.timeline());
+                StoredSource { kept_timeline, roots: known.roots.clone(), ..fresh }
             }
             (None, _) => self.stored.fresh(),
         }
@@ -725,7 +725,7 @@ impl StoredFiles {
     fn fresh(&mut self) -> StoredSource {
         let number = self.next_source;
         self.next_source += 1;
-        StoredSource { number, timeline: number, ..StoredSource::default() }
+        StoredSource { number, ..StoredSource::default() }
     }
 
     /// Keys of sources whose files are gone, by content and size: a new file with that content was moved. What lies

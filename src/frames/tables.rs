@@ -9,7 +9,7 @@ use arrow_array::RecordBatch;
 
 use crate::base::names::Names;
 use crate::base::showing::Showing;
-use crate::frames::columns::{BatchColumns, ColumnResult, RowSchema, field, part, rows_at, u32s};
+use crate::frames::columns::{BatchColumns, ColumnResult, RowSchema, field, part};
 use crate::logs::trace::{
     CallRow, ChainKey, FileRows, MarkKind, MarkRow, MessageRow, Place, ResultKind, SessionRow, Status, ToolResult,
     ToolUse,
@@ -36,29 +36,13 @@ pub fn batch(
     places: Range<usize>,
 ) -> Option<ColumnResult<RecordBatch>> {
     match table {
-        "chains" => written(&chains(), files, names, places, |file| &file.chains),
-        "calls" => written(&calls(), files, names, places, |file| &file.calls),
-        "messages" => written(&messages(), files, names, places, |file| &file.messages),
-        "marks" => written(&marks(), files, names, places, |file| &file.marks),
-        "sessions" => written(&sessions(), files, names, places, |file| &file.sessions),
+        "chains" => chains().batch(files, names, places, |file| &file.chains),
+        "calls" => calls().batch(files, names, places, |file| &file.calls),
+        "messages" => messages().batch(files, names, places, |file| &file.messages),
+        "marks" => marks().batch(files, names, places, |file| &file.marks),
+        "sessions" => sessions().batch(files, names, places, |file| &file.sessions),
         _ => None,
     }
-}
-
-fn written<R: Clone + Default + 'static>(
-    table: &RowSchema<R>,
-    files: &TaggedRows<'_>,
-    names: &Names,
-    places: Range<usize>,
-    of: fn(&FileRows) -> &Vec<R>,
-) -> Option<ColumnResult<RecordBatch>> {
-    let is_start = places.start == 0;
-    let (sources, rows) = rows_at(files, places, |file| of(file));
-    if rows.is_empty() && !is_start {
-        return None;
-    }
-    let sources = ("source", u32s(sources.into_iter()), false);
-    Some(RecordBatch::try_from_iter_with_nullable(std::iter::once(sources).chain(table.columns(&rows, names))))
 }
 
 /// Adds the rows of a batch to the file that each belongs to. `file_of` gives the place of a source in `files`; rows of

@@ -68,6 +68,7 @@ pub struct MinedCall {
 
 /// What calls add up to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ToolUsage {
     /// Tool or server.
     pub name: String,
@@ -200,13 +201,13 @@ const FLAGS: [Flag; 13] = [
     ("rejected", |call| call.rejected),
     ("open", |call| call.open),
     ("empty", |call| call.empty),
-    ("in_empty_run", |call| call.in_empty_run),
+    ("empty_in_runs", |call| call.in_empty_run),
     ("repeatable", |call| call.repeatable),
-    ("repeat", |call| call.repeat),
+    ("repeats", |call| call.repeat),
     ("reads", |call| call.reads),
-    ("reread_same", |call| call.reread == Some(Reread::Same)),
-    ("reread_overlapping", |call| call.reread == Some(Reread::Overlapping)),
-    ("reread_other", |call| call.reread == Some(Reread::Other)),
+    ("rereads_same", |call| call.reread == Some(Reread::Same)),
+    ("rereads_overlapping", |call| call.reread == Some(Reread::Overlapping)),
+    ("rereads_other", |call| call.reread == Some(Reread::Other)),
 ];
 
 /// One row per call.
@@ -248,11 +249,11 @@ impl ToolFrame {
         let mut sums = vec![
             whole(len(), "calls"),
             whole(col("session").n_unique(), "sessions"),
-            whole(col("tokens").cast(DataType::UInt64).sum(), "tokens"),
+            whole(col("tokens").cast(DataType::UInt64).sum(), "response_tokens"),
             whole(col("counted").sum(), "counted"),
             whole(col("input_bytes").cast(DataType::UInt64).sum(), "input_bytes"),
             whole(col("latency_ms").drop_nulls().len(), "timed"),
-            whole(col("empty_run").max(), "empty_run"),
+            whole(col("empty_run").max(), "empty_run_max"),
         ];
         sums.extend(FLAGS.iter().map(|(name, _)| whole(col(*name).sum(), name)));
         for (name, share) in QUANTILES {
@@ -261,45 +262,19 @@ impl ToolFrame {
             };
             sums.push(of(col("chars").filter(col("sized")), "chars"));
             sums.push(of(col("bytes").filter(col("sized")), "bytes"));
-            sums.push(of(col("latency_ms").drop_nulls(), "latency"));
+            sums.push(of(col("latency_ms").drop_nulls(), "latency_ms"));
         }
         let order = SortMultipleOptions::default();
         let found = self.calls.clone().group_by([col(by)]).agg(sums).sort([by], order).collect().map_err(fault)?;
         let columns = Collected(&found);
-        (0..found.height()).map(|row| Ok((columns.number(by, row)? as u32, read(&columns, row)?))).collect()
+        let mut uses = columns.rows::<ToolUsage>()?;
+        for (row, sums) in uses.iter_mut().enumerate() {
+            for (place, (name, _)) in QUANTILES.iter().enumerate() {
+                let number = |what: &str| columns.number(&format!("{what}_{name}"), row);
+                (sums.chars[place], sums.bytes[place]) = (number("chars")?, number("bytes")?);
+                sums.latency_ms[place] = number("latency_ms")?;
+            }
+        }
+        Ok(columns.numbers(by)?.into_iter().map(|number| number as u32).zip(uses).collect())
     }
-}
-
-fn read(columns: &Collected<'_>, row: usize) -> Result<ToolUsage> {
-    let number = |name: &str| columns.number(name, row);
-    let quantiles = |what: &str| -> Result<[u64; 3]> {
-        let [p50, p90, p99] = QUANTILES.map(|(name, _)| columns.number(&format!("{what}_{name}"), row));
-        Ok([p50?, p90?, p99?])
-    };
-    Ok(ToolUsage {
-        name: String::new(),
-        calls: number("calls")?,
-        sessions: number("sessions")?,
-        ran: number("ran")?,
-        sized: number("sized")?,
-        failed: number("failed")?,
-        rejected: number("rejected")?,
-        open: number("open")?,
-        empty: number("empty")?,
-        empty_in_runs: number("in_empty_run")?,
-        empty_run_max: number("empty_run")?,
-        repeatable: number("repeatable")?,
-        repeats: number("repeat")?,
-        reads: number("reads")?,
-        rereads_same: number("reread_same")?,
-        rereads_overlapping: number("reread_overlapping")?,
-        rereads_other: number("reread_other")?,
-        chars: quantiles("chars")?,
-        bytes: quantiles("bytes")?,
-        timed: number("timed")?,
-        latency_ms: quantiles("latency")?,
-        response_tokens: number("tokens")?,
-        counted: number("counted")?,
-        input_bytes: number("input_bytes")?,
-    })
 }

@@ -45,6 +45,7 @@ pub struct Measured {
 }
 
 /// Collects a body. Reused from result to result.
+#[derive(Default)]
 pub struct Body<'v> {
     window: Vec<u8>,
     /// How much is held before some of it has to go.
@@ -62,16 +63,7 @@ pub struct Body<'v> {
 impl<'v> Body<'v> {
     /// An empty body.
     pub fn new(study: Option<Box<dyn BodyStudy + 'v>>) -> Self {
-        let mut body = Self {
-            window: Vec::new(),
-            held_bytes_max: 0,
-            head: Vec::new(),
-            spilled: None,
-            chars: 0,
-            bytes: 0,
-            lone_surrogates: 0,
-            study,
-        };
+        let mut body = Self { study, ..Self::default() };
         body.clear();
         body
     }

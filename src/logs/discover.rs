@@ -1,12 +1,13 @@
 //! Where logs are: the roots, every log file below them once, and what could not be opened.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use crate::base::files;
 use crate::base::unpack::Packing;
+use crate::base::walk::{FoundFile, Walk};
 
 /// A place to look for logs, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,106 +105,47 @@ pub fn is_disturbed(path: &Path, (bytes, modified, inode): (u64, i64, u64)) -> b
 
 /// Lists every log file under the roots once, however many links lead to it.
 pub fn list(roots: &[Root]) -> LogListing {
-    let mut walk = Walk::default();
+    let (mut listing, mut walk, mut seen) = (LogListing::default(), Walk::default(), HashSet::new());
     for (index, root) in roots.iter().enumerate() {
-        walk.root(index, root);
-    }
-    walk.listing.files.sort_by(|a, b| a.path.cmp(&b.path));
-    walk.listing
-}
-
-#[derive(Default)]
-struct Walk {
-    listing: LogListing,
-    directories: BTreeSet<PathBuf>,
-    files: HashSet<PathBuf>,
-}
-
-impl Walk {
-    fn root(&mut self, index: usize, root: &Root) {
-        self.listing.roots.push(PathBuf::new());
+        listing.roots.push(PathBuf::new());
         if is_stdin(&root.path) {
-            self.listing.stdin = true;
-            return;
+            listing.stdin = true;
+            continue;
         }
-        match std::fs::canonicalize(&root.path) {
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => self.listing.missing.push(index),
-            Err(cause) => self.listing.unreadable.push((root.path.clone(), cause.to_string())),
-            Ok(canonical) => {
-                self.listing.roots[index].clone_from(&canonical);
-                if canonical.is_dir() {
-                    self.directory(index, &root.path, canonical);
-                } else {
-                    let packing = Packing::of(&root.path).unwrap_or(Packing::Plain);
-                    self.file(index, &root.path, canonical, packing);
-                }
+        match walk.place(&root.path) {
+            Ok(canonical) => listing.roots[index] = canonical,
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => listing.missing.push(index),
+            Err(cause) => listing.unreadable.push((root.path.clone(), cause.to_string())),
+        }
+        walk.others.clear();
+        let unreadable = walk.unreadable.drain(..).map(|(path, cause)| (path, cause.to_string()));
+        listing.unreadable.extend(unreadable);
+        for found in walk.files.drain(..).filter(|found| seen.insert(found.canonical.clone())) {
+            match log_file(index, &found) {
+                Ok(file) => listing.files.push(file),
+                Err(why) => listing.unreadable.push((found.path, why)),
             }
         }
     }
+    listing.files.sort_by(|a, b| a.path.cmp(&b.path));
+    listing
+}
 
-    fn directory(&mut self, root: usize, path: &Path, canonical: PathBuf) {
-        let mut open = vec![(path.to_owned(), canonical)];
-        while let Some((path, canonical)) = open.pop() {
-            if !self.directories.insert(canonical.clone()) {
-                continue;
-            }
-            match std::fs::read_dir(&path) {
-                Err(cause) => self.listing.unreadable.push((path, cause.to_string())),
-                Ok(entries) => {
-                    for entry in entries {
-                        match entry {
-                            Err(cause) => self.listing.unreadable.push((path.clone(), cause.to_string())),
-                            Ok(entry) => self.entry(root, &entry, &canonical, &mut open),
-                        }
-                    }
-                }
-            }
-        }
+/// A file that was found under a root, or why it cannot be read.
+fn log_file(root: usize, found: &FoundFile) -> Result<LogFile, String> {
+    let FoundFile { path, canonical, packing } = found;
+    let meta = std::fs::metadata(path).map_err(|cause| cause.to_string())?;
+    if !meta.is_file() {
+        return Err(files::oddity(&meta).unwrap_or_default().to_owned());
     }
-
-    fn entry(&mut self, root: usize, entry: &std::fs::DirEntry, parent: &Path, open: &mut Vec<(PathBuf, PathBuf)>) {
-        let path = entry.path();
-        let packing = Packing::of(&path);
-        let kind = match entry.file_type() {
-            Ok(kind) => kind,
-            Err(cause) => return self.listing.unreadable.push((path, cause.to_string())),
-        };
-        let is_directory = kind.is_dir() || (kind.is_symlink() && path.is_dir());
-        if !is_directory && packing.is_none() {
-            return;
-        }
-        let canonical =
-            if kind.is_symlink() { std::fs::canonicalize(&path) } else { Ok(parent.join(entry.file_name())) };
-        match (canonical, packing) {
-            (Err(cause), _) => self.listing.unreadable.push((path, cause.to_string())),
-            (Ok(canonical), _) if is_directory => open.push((path, canonical)),
-            (Ok(canonical), Some(packing)) => self.file(root, &path, canonical, packing),
-            (Ok(_), None) => {}
-        }
-    }
-
-    fn file(&mut self, root: usize, path: &Path, canonical: PathBuf, packing: Packing) {
-        if !self.files.insert(canonical.clone()) {
-            return;
-        }
-        match std::fs::metadata(path) {
-            Err(cause) => self.listing.unreadable.push((path.to_owned(), cause.to_string())),
-            Ok(meta) if !meta.is_file() => {
-                let what = files::oddity(&meta).unwrap_or_default();
-                self.listing.unreadable.push((path.to_owned(), what.to_owned()));
-            }
-            Ok(meta) => {
-                self.listing.files.push(LogFile {
-                    path: path.to_owned(),
-                    canonical,
-                    root,
-                    bytes: meta.len(),
-                    modified_ns: modified_ns(&meta),
-                    changed_ns: files::changed_ns(&meta),
-                    inode: files::inode(&meta),
-                    packing,
-                });
-            }
-        }
-    }
+    Ok(LogFile {
+        path: path.clone(),
+        canonical: canonical.clone(),
+        root,
+        bytes: meta.len(),
+        modified_ns: modified_ns(&meta),
+        changed_ns: files::changed_ns(&meta),
+        inode: files::inode(&meta),
+        packing: *packing,
+    })
 }

@@ -39,6 +39,7 @@ struct Tree<'d, 'v> {
     text: Vec<u8>,
 }
 
+#[derive(Default)]
 struct Branch {
     parent: usize,
     /// Hash of the key as it may be kept.
@@ -53,8 +54,7 @@ struct Branch {
 
 impl<'d, 'v> Tree<'d, 'v> {
     fn new(draft: &'d mut ValueDraft<'v>) -> Self {
-        let root =
-            Branch { parent: ROOT, key: 0, name: "$".to_owned(), first: None, next: None, last: None, list: None };
+        let root = Branch { name: "$".to_owned(), ..Branch::default() };
         Self { draft, branches: vec![root], text: Vec::new() }
     }
 
@@ -181,7 +181,7 @@ impl<'d, 'v> Tree<'d, 'v> {
             return None;
         }
         let name = key.to_owned();
-        self.branches.push(Branch { parent, key: hash, name, first: None, next: None, last: None, list: None });
+        self.branches.push(Branch { parent, key: hash, name, ..Branch::default() });
         let mut at = self.branches[parent].first;
         match at {
             None => self.branches[parent].first = Some(child),

@@ -16,7 +16,7 @@ use crate::base::unpack::{Packing, unpack};
 use crate::logs::digest::Hashing;
 use crate::logs::message::ExtractionGuide;
 use crate::logs::record::Extractor;
-use crate::logs::take::TakeRecords;
+use crate::logs::take::{TakeLines, TakeRecords};
 use crate::logs::timeline::beside::add_agent_file;
 use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::{TimelineGuide, TimelineReader};
@@ -75,10 +75,14 @@ pub struct FileReading {
     pub timeline: Option<FileTimeline>,
 }
 
-struct Piece {
-    job: usize,
-    start: u64,
-    end: u64,
+/// A piece of a file.
+pub struct Piece {
+    /// Number of the job.
+    pub job: usize,
+    /// Where it begins.
+    pub start: u64,
+    /// Where it ends.
+    pub end: u64,
 }
 
 /// Reads all jobs and hands what each gave to `take`, in their order. `advance` is told of bytes as they are done. Never
@@ -101,7 +105,7 @@ fn read_batch(
     pool: &rayon::ThreadPool,
     advance: &(dyn Fn(u64) + Sync),
 ) -> Vec<FileReading> {
-    let pieces = cut(jobs);
+    let pieces = cut(jobs, PIECE_BYTES);
     let sizes: Vec<u64> = pieces.iter().map(|piece| piece.end - piece.start).collect();
     let read = largest_first(pool, &sizes, &LineBuffer::default, &|buffer, index| {
         let piece = &pieces[index];
@@ -158,7 +162,7 @@ pub fn read_stream_twofold(
 }
 
 /// The same for any reader; tells how it ended.
-pub fn read_stream_into(source: impl Read, reader: &mut impl TakeRecords) -> FileReading {
+pub fn read_stream_into(source: impl Read, reader: &mut impl TakeLines) -> FileReading {
     match unpacked(source) {
         Ok((source, packing)) => {
             let mut buffer = LineBuffer::default();
@@ -185,10 +189,11 @@ fn unreadable(cause: &std::io::Error) -> FileReading {
     reading
 }
 
-fn cut(jobs: &[Job<'_>]) -> Vec<Piece> {
+/// Cuts files that are not packed in pieces of at most so many bytes.
+pub fn cut(jobs: &[Job<'_>], piece_bytes: u64) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for (job, file) in jobs.iter().enumerate() {
-        let step = if file.packing == Packing::Plain { PIECE_BYTES } else { u64::MAX };
+        let step = if file.packing == Packing::Plain { piece_bytes } else { u64::MAX };
         let mut start = file.from;
         loop {
             let end = start.saturating_add(step).min(file.to);
@@ -205,29 +210,48 @@ fn cut(jobs: &[Job<'_>]) -> Vec<Piece> {
 fn read_piece(job: &Job<'_>, piece: &Piece, guide: ExtractionGuide<'_>, buffer: &mut LineBuffer) -> FileReading {
     // A timeline is made from the first line to the last.
     let guide = ExtractionGuide { timeline: guide.timeline.filter(|_| job.is_whole(piece)), ..guide };
-    let opened = open(job, piece).and_then(|source| {
-        if job.named && job.is_one_piece() {
+    let read = if job.named && job.is_one_piece() {
+        open(job, piece).map(|source| {
             let mut source = Hashing::new(source);
             let reading = read_lines(LineReader::new(&mut source, buffer), u64::MAX, guide, job.packing);
             let content = reading.failure.is_none().then(|| source.name());
-            return Ok(FileReading { content, ..reading });
-        }
-        let mut lines = LineReader::new(source, buffer);
-        let mut owned = if job.packing == Packing::Plain { piece.end - piece.start } else { u64::MAX };
-        // One byte before the piece tells whether its first byte begins a line.
-        if piece.start > job.from {
-            owned += 1;
-            if !lines.pass_over(owned)? {
-                return Ok(FileReading::default());
-            }
-        }
-        Ok(read_lines(lines, owned, guide, job.packing))
-    });
-    let mut reading = opened.unwrap_or_else(|cause| unreadable(&cause));
+            FileReading { content, ..reading }
+        })
+    } else {
+        let own = own_lines(job, piece, buffer);
+        own.map(|own| own.map(|(lines, owned)| read_lines(lines, owned, guide, job.packing)).unwrap_or_default())
+    };
+    let mut reading = read.unwrap_or_else(|cause| unreadable(&cause));
     if let Some(file) = &mut reading.timeline {
         add_agent_file(job.path, file);
     }
     reading
+}
+
+/// Lines, and the offset in their stream before which those begin that are meant.
+type OwnLines<'b> = (LineReader<'b, Box<dyn Read>>, u64);
+
+/// The lines that begin in a piece; none if none begins there.
+fn own_lines<'b>(job: &Job<'_>, piece: &Piece, buffer: &'b mut LineBuffer) -> std::io::Result<Option<OwnLines<'b>>> {
+    let mut lines = LineReader::new(open(job, piece)?, buffer);
+    let mut owned = if job.packing == Packing::Plain { piece.end - piece.start } else { u64::MAX };
+    // One byte before the piece tells whether its first byte begins a line.
+    if piece.start > job.from {
+        owned += 1;
+        if !lines.pass_over(owned)? {
+            return Ok(None);
+        }
+    }
+    Ok(Some((lines, owned)))
+}
+
+/// Hands the lines that begin in a piece to `reader`; a failing file is counted.
+pub fn take_piece(job: &Job<'_>, piece: &Piece, buffer: &mut LineBuffer, reader: &mut impl TakeLines) {
+    match own_lines(job, piece, buffer) {
+        Ok(Some((lines, owned))) => drop(take_lines(lines, owned, job.packing, reader)),
+        Ok(None) => {}
+        Err(_) => reader.file_damage(Reason::Unreadable),
+    }
 }
 
 fn open(job: &Job<'_>, piece: &Piece) -> std::io::Result<Box<dyn Read>> {
@@ -261,7 +285,7 @@ fn take_lines<R: Read>(
     mut lines: LineReader<'_, R>,
     owned: u64,
     packing: Packing,
-    reader: &mut impl TakeRecords,
+    reader: &mut impl TakeLines,
 ) -> FileReading {
     let mut end = FileReading::default();
     while lines.offset() < owned {
@@ -288,7 +312,7 @@ fn take_lines<R: Read>(
 
 /// Hands all lines of a file to `reader`, in their order. Says why the system did not let it be read to its end, if it did
 /// not.
-pub fn read_whole(job: &Job<'_>, buffer: &mut LineBuffer, reader: &mut impl TakeRecords) -> Option<String> {
+pub fn read_whole(job: &Job<'_>, buffer: &mut LineBuffer, reader: &mut impl TakeLines) -> Option<String> {
     match open(job, &Piece { job: 0, start: job.from, end: job.to }) {
         Ok(source) => take_lines(LineReader::new(source, buffer), u64::MAX, job.packing, reader).failure,
         Err(cause) => {

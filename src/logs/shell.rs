@@ -10,6 +10,7 @@ const WORDS_MAX: usize = 64;
 
 /// Iterates over the simple commands of a text, each as its words with quotes resolved. A substitution is left out, but
 /// for the `$` or back-tick that begins it.
+#[derive(Default)]
 pub struct Commands<'a> {
     rest: &'a [u8],
     words: Vec<String>,
@@ -66,16 +67,7 @@ impl Iterator for Commands<'_> {
 impl<'a> Commands<'a> {
     /// The commands of a text.
     pub fn of(text: &'a str) -> Self {
-        Self {
-            rest: text.as_bytes(),
-            words: Vec::new(),
-            word: None,
-            target: None,
-            end_marks: Vec::new(),
-            has_comment: false,
-            is_piped: false,
-            pipes: false,
-        }
+        Self { rest: text.as_bytes(), ..Self::default() }
     }
 
     fn take(&mut self) -> Option<u8> {

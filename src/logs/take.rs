@@ -7,7 +7,7 @@ use crate::base::damage::Reason;
 use crate::base::json::{Cursor, JsonFault, JsonKind};
 use crate::logs::trace::Counters;
 
-/// Makes something of records: takes the lines of a file in their order, and what stands on them.
+/// Makes something of the records on the lines of a file.
 pub trait TakeRecords: Sized {
     /// What was counted so far.
     fn counters(&mut self) -> &mut Counters;
@@ -17,8 +17,19 @@ pub trait TakeRecords: Sized {
     /// # Errors
     /// Where and why it breaks off; nothing of it was taken then.
     fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), JsonFault>;
+}
 
+/// Takes the lines of a file in their order.
+pub trait TakeLines {
     /// Takes one line, without its line feed. `last` says that no line feed followed, so the line may be torn.
+    fn line(&mut self, line: &[u8], last: bool);
+    /// A line over the line limit was passed over.
+    fn oversize_line(&mut self);
+    /// Counts damage that concerns the file, not a line.
+    fn file_damage(&mut self, reason: Reason);
+}
+
+impl<R: TakeRecords> TakeLines for R {
     fn line(&mut self, line: &[u8], last: bool) {
         self.counters().lines += 1;
         let line = trim(self.counters(), line);
@@ -33,7 +44,6 @@ pub trait TakeRecords: Sized {
         }
     }
 
-    /// A line over the line limit was passed over.
     fn oversize_line(&mut self) {
         let counters = self.counters();
         counters.lines += 1;
@@ -42,7 +52,6 @@ pub trait TakeRecords: Sized {
         damage(counters, Reason::Oversize);
     }
 
-    /// Counts damage that concerns the file, not a line.
     fn file_damage(&mut self, reason: Reason) {
         self.counters().damage.add(reason, 0);
     }

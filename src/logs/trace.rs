@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::base::damage::Damage;
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
@@ -297,7 +299,7 @@ pub struct SessionRow {
 }
 
 /// What was counted in one file while its rows were made.
-#[derive(Clone, Default, PartialEq, Eq, Debug)]
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Counters {
     /// Lines, blank and damaged ones included.
     pub lines: u64,

@@ -44,7 +44,7 @@ pub struct ListedValue {
 }
 
 /// What one extractor found in one answer. The values follow in [`ValueRows::listed`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct List {
     /// Number of the answering block in its file.
     pub block: u32,
@@ -89,7 +89,7 @@ impl List {
 }
 
 /// One argument of a call; the first of each call stands for the whole input and has the empty name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GivenArgument {
     /// Number of the asking block in its file.
     pub block: u32,

@@ -84,15 +84,8 @@ impl SettingsFile {
             None => CURRENT_VERSION,
         };
         let warnings = check(path, &outline, &tree, effective::built_in_tree())?;
-        Ok(Self {
-            path: path.to_owned(),
-            text: text.to_owned(),
-            existed: true,
-            schema_version,
-            warnings,
-            outline,
-            tree,
-        })
+        let (path, text) = (path.to_owned(), text.to_owned());
+        Ok(Self { path, text, existed: true, schema_version, warnings, outline, tree })
     }
 
     /// The value that the file gives to the key: a leaf, or a whole table or list as one value.

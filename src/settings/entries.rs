@@ -19,7 +19,7 @@ pub struct Journal {
 }
 
 /// One written configuration.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
 pub struct JournalEntry {
     /// Eight hex digits that name it.
     pub id: String,

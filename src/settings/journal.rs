@@ -180,18 +180,12 @@ pub(super) fn entry_of(
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         command: command.to_owned(),
         config,
-        target: None,
-        reach: None,
-        inputs: None,
         before_sha,
         after_sha,
         existed: before.existed,
         changes,
-        predicted: None,
-        together: None,
-        undoes: None,
         restore: Some(Restore::between(before.text, after)),
-        pending: false,
+        ..JournalEntry::default()
     }
 }
 

@@ -174,7 +174,8 @@ fn remove_left_over(target: &Path) {
     }
 }
 
-fn read_if_present(path: &Path) -> Result<Option<Vec<u8>>> {
+/// The content of a file; none if there is none.
+pub(super) fn read_if_present(path: &Path) -> Result<Option<Vec<u8>>> {
     match files::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),

@@ -12,6 +12,7 @@ use crate::base::damage::{Damage, Reason};
 use crate::base::id::Id;
 use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
 use crate::base::names::{Names, Sym};
+use crate::logs::take::TakeLines;
 use crate::logs::trace::Millis;
 use crate::telemetry::field::{EventFields, Field, FieldValue, whole};
 use crate::telemetry::log::{
@@ -105,13 +106,8 @@ pub(super) struct Parser<'r> {
     pub(super) rows: ParsedRows,
 }
 
-impl<'r> Parser<'r> {
-    pub(super) fn new(vocabulary: KnownWords, window: &'r Range<Millis>) -> Self {
-        Self { vocabulary, window, texts: RowTexts::default(), session: Sym::default(), rows: ParsedRows::default() }
-    }
-
-    /// Takes one line, without its line feed. `last` says that no line feed followed, so the line may be torn.
-    pub(super) fn line(&mut self, line: &[u8], last: bool) {
+impl TakeLines for Parser<'_> {
+    fn line(&mut self, line: &[u8], last: bool) {
         self.rows.counts.lines += 1;
         let line = self.trim(line);
         if line.is_empty() {
@@ -125,15 +121,19 @@ impl<'r> Parser<'r> {
         }
     }
 
-    /// A line over the line limit was passed over.
-    pub(super) fn oversize_line(&mut self) {
+    fn oversize_line(&mut self) {
         self.rows.counts.lines += 1;
         self.skip(Reason::Oversize);
     }
 
-    /// Counts damage that concerns the file, not a line.
-    pub(super) fn file_damage(&mut self, reason: Reason) {
+    fn file_damage(&mut self, reason: Reason) {
         self.rows.counts.damage.add(reason, 0);
+    }
+}
+
+impl<'r> Parser<'r> {
+    pub(super) fn new(vocabulary: KnownWords, window: &'r Range<Millis>) -> Self {
+        Self { vocabulary, window, texts: RowTexts::default(), session: Sym::default(), rows: ParsedRows::default() }
     }
 
     fn damage(&mut self, reason: Reason) {
@@ -278,7 +278,7 @@ impl<'r> Parser<'r> {
         // A hint was shown by L0, whether the recorder says so or only flags it.
         let is_flagged = words.layer.is_empty() && fields.flag(Field::DedupHit) == Some(true);
         let unsaid = if is_flagged { LayerId::L0 } else { LayerId::L3 };
-        let layer = odd.known(&words.layer, layer_of).unwrap_or(unsaid);
+        let layer = odd.known(&words.layer, |word| word.parse().ok()).unwrap_or(unsaid);
         let is_declined = !words.declined.is_empty();
         let declined = odd.known(&words.declined, decline_of).or(is_declined.then_some(Decline::Other));
         let formats = [&words.template, &words.l2_format].map(|word| odd.known(word, self.vocabulary.format));
@@ -547,10 +547,6 @@ fn content_of(fields: &EventFields<'_>) -> RecordedContent {
         (false, true) => RecordedContent::Preview,
         (false, false) => RecordedContent::Text,
     }
-}
-
-fn layer_of(key: &str) -> Option<LayerId> {
-    LayerId::ALL.into_iter().find(|layer| layer.key() == key)
 }
 
 fn decline_of(key: &str) -> Option<Decline> {

@@ -1,13 +1,13 @@
 //! Where telemetry may lie, and every file of it below those places once.
 
 use std::collections::BTreeSet;
-use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use crate::base::numbers;
 use crate::base::unpack::Packing;
 use crate::base::visible::Shown as _;
+use crate::base::walk::{FoundFile, Walk};
 use crate::logs::trace::{Millis, NO_TIME};
 
 /// A place to look for telemetry.
@@ -74,108 +74,51 @@ pub(super) struct FoundTelemetry {
 
 /// Lists every file below the places once, however many links lead to it, and marks the places that are there.
 pub(super) fn find(places: &mut [TelemetryPlace]) -> FoundTelemetry {
-    let mut walk = DirectoryWalk::default();
+    let (mut found, mut walk) = (FoundTelemetry::default(), Walk::default());
     for place in places {
-        match std::fs::canonicalize(&place.path) {
-            Ok(canonical) => {
-                place.found = true;
-                walk.place(&place.path, canonical);
-            }
+        match walk.place(&place.path) {
+            Ok(_) => place.found = true,
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {}
-            Err(cause) => walk.odd(&place.path, &cause),
+            Err(cause) => found.odd(&place.path, &cause),
         }
     }
-    walk.note_passed_over();
-    let mut found = walk.found;
+    walk.unreadable.iter().for_each(|(path, cause)| found.odd(path, cause));
+    walk.files.into_iter().for_each(|file| found.file(file));
+    found.note_passed_over(&walk.others);
     found.files.sort_by(|a, b| a.path.cmp(&b.path));
     let mut seen = BTreeSet::new();
     found.files.retain(|file| seen.insert(file.canonical.clone()));
     found
 }
 
-#[derive(Default)]
-struct DirectoryWalk {
-    found: FoundTelemetry,
-    directories: BTreeSet<PathBuf>,
-    /// Files that look like telemetry and do not end as it does (`s.jsonl.1`, `S.JSONL`).
-    passed_over: BTreeSet<PathBuf>,
-}
-
-impl DirectoryWalk {
+impl FoundTelemetry {
     fn odd(&mut self, path: &Path, cause: &std::io::Error) {
-        self.found.notes.push(format!("{}: {cause}", path.shown()));
+        self.notes.push(format!("{}: {cause}", path.shown()));
     }
 
-    fn place(&mut self, path: &Path, canonical: PathBuf) {
-        if canonical.is_dir() {
-            self.directory(path, canonical);
-        } else {
-            // A file that is named is meant, whatever it is called.
-            self.file(path, canonical, Packing::of(path).unwrap_or(Packing::Plain));
-        }
-    }
-
-    fn directory(&mut self, path: &Path, canonical: PathBuf) {
-        let mut open = vec![(path.to_owned(), canonical)];
-        while let Some((path, canonical)) = open.pop() {
-            if !self.directories.insert(canonical.clone()) {
-                continue;
-            }
-            match entries(&path) {
-                Err(cause) => self.odd(&path, &cause),
-                Ok(entries) => entries.iter().for_each(|entry| self.entry(entry, &canonical, &mut open)),
-            }
-        }
-    }
-
-    /// Takes an entry of the directory with this canonical path.
-    fn entry(&mut self, entry: &DirEntry, directory: &Path, open: &mut Vec<(PathBuf, PathBuf)>) {
-        let path = entry.path();
-        let packing = Packing::of(&path);
-        let kind = entry.file_type();
-        let is_plain = kind.as_ref().is_ok_and(|kind| !kind.is_symlink());
-        let is_directory = if is_plain { kind.is_ok_and(|kind| kind.is_dir()) } else { path.is_dir() };
-        if !is_directory && packing.is_none() {
-            if looks_like_lines(&path) {
-                self.passed_over.insert(path);
-            }
-            return;
-        }
-        // Where no link leads anywhere else, asking the system for every file is most of the work.
-        let canonical = if is_plain { Ok(directory.join(entry.file_name())) } else { std::fs::canonicalize(&path) };
-        match (canonical, packing) {
-            (Err(cause), _) => self.odd(&path, &cause),
-            (Ok(canonical), _) if is_directory => open.push((path, canonical)),
-            (Ok(canonical), Some(packing)) => self.file(&path, canonical, packing),
-            (Ok(_), None) => {}
-        }
-    }
-
-    fn note_passed_over(&mut self) {
-        let Some(first) = self.passed_over.first() else { return };
-        let files = numbers::counted(self.passed_over.len() as u64, "file");
+    /// Tells of files that look like telemetry and do not end as it does (`s.jsonl.1`, `S.JSONL`).
+    fn note_passed_over(&mut self, others: &[PathBuf]) {
+        let passed_over: BTreeSet<&PathBuf> = others.iter().filter(|path| looks_like_lines(path)).collect();
+        let Some(first) = passed_over.first() else { return };
+        let files = numbers::counted(passed_over.len() as u64, "file");
         let endings = "`.jsonl`, `.jsonl.gz` or `.jsonl.zst`";
         let first = first.shown();
-        self.found.notes.push(format!(
+        self.notes.push(format!(
             "not read: {files} with `.jsonl` inside the name but not at its end (first: {first}); rename them to end in \
              {endings}, or name each with --input-dir"
         ));
     }
 
-    fn file(&mut self, path: &Path, canonical: PathBuf, packing: Packing) {
-        match std::fs::metadata(path) {
-            Err(cause) => self.odd(path, &cause),
+    fn file(&mut self, FoundFile { path, canonical, packing }: FoundFile) {
+        match std::fs::metadata(&path) {
+            Err(cause) => self.odd(&path, &cause),
             // A pipe would keep the reader waiting.
-            Ok(meta) if !meta.is_file() => self.found.notes.push(format!("{}: not a file", path.shown())),
+            Ok(meta) if !meta.is_file() => self.notes.push(format!("{}: not a file", path.shown())),
             Ok(meta) => {
                 let modified = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-                self.found.files.push(EventFile {
-                    path: path.to_owned(),
-                    canonical,
-                    bytes: meta.len(),
-                    modified_ms: modified.map_or(NO_TIME, |time| Millis::try_from(time.as_millis()).unwrap_or(NO_TIME)),
-                    packing,
-                });
+                let modified_ms =
+                    modified.map_or(NO_TIME, |time| Millis::try_from(time.as_millis()).unwrap_or(NO_TIME));
+                self.files.push(EventFile { path, canonical, bytes: meta.len(), modified_ms, packing });
             }
         }
     }
@@ -185,11 +128,4 @@ impl DirectoryWalk {
 fn looks_like_lines(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     !name.starts_with('.') && name.contains(".jsonl")
-}
-
-/// What a directory holds, by name: of two links to the same directory always the same one is followed.
-fn entries(directory: &Path) -> std::io::Result<Vec<DirEntry>> {
-    let mut entries = std::fs::read_dir(directory)?.collect::<std::io::Result<Vec<DirEntry>>>()?;
-    entries.sort_by_cached_key(DirEntry::file_name);
-    Ok(entries)
 }

@@ -2,27 +2,22 @@
 //! A piece owns the lines that begin in it, and rows are ordered when all are there: neither the cutting nor the number
 //! of threads shows in what comes out.
 
-use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::base::damage::Reason;
-use crate::base::files;
-use crate::base::lines::{LineBuffer, LineReader, ReadLine};
+use crate::base::lines::LineBuffer;
 use crate::base::unpack;
-use crate::base::unpack::{Packing, unpack};
 use crate::base::visible::Shown as _;
+use crate::logs::read::{Job, PIECE_BYTES, Piece, cut, take_piece};
 use crate::logs::trace::Millis;
 use crate::telemetry::gather::{Gathered, Routes};
 use crate::telemetry::log::EventLog;
 use crate::telemetry::parse::{KnownWords, ParseCounts, Parser};
 use crate::telemetry::places::{EventFile, TelemetryPlace, find};
 use crate::telemetry::select::{FileSelection, select};
-
-/// Size of the pieces into which a large file is cut.
-const PIECE_BYTES: u64 = 16 << 20;
 
 /// What is wanted of the telemetry.
 #[derive(Clone, Debug)]
@@ -107,18 +102,26 @@ impl TelemetryListing {
         piece_bytes: u64,
     ) -> Telemetry {
         let Self { places, selection: FileSelection { files, copies, outside_window, mut notes } } = self;
-        let pieces = cut(&files, piece_bytes);
+        let whole = files.iter().map(|file| Job {
+            path: &file.path,
+            packing: file.packing,
+            from: 0,
+            to: file.bytes,
+            named: false,
+        });
+        let jobs: Vec<Job<'_>> = whole.collect();
+        let pieces = in_order(cut(&jobs, piece_bytes));
         let gathered = Mutex::new(Gathered::default());
         let next = AtomicUsize::new(0);
-        let done = pool.broadcast(|_| work(&files, &pieces, &next, request, &gathered, advance));
+        let done = pool.broadcast(|_| work(&jobs, &pieces, &next, request, &gathered, advance));
         let gathered = gathered.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (log, copied_events) = pool.install(|| gathered.into_log(request.recycled_gap_ms));
 
-        let mut done: Vec<(&FilePiece, ParseCounts)> = done.into_iter().flatten().collect();
-        done.sort_by_key(|(piece, _)| (piece.file, piece.start));
+        let mut done: Vec<(&Piece, ParseCounts)> = done.into_iter().flatten().collect();
+        done.sort_by_key(|(piece, _)| (piece.job, piece.start));
         let mut counts = vec![ParseCounts::default(); files.len()];
         for (piece, of_piece) in done {
-            counts[piece.file].absorb(&of_piece);
+            counts[piece.job].absorb(&of_piece);
         }
         let files: Vec<FileRead> =
             files.into_iter().zip(counts).map(|(file, counts)| file_read(file, counts)).collect();
@@ -144,28 +147,9 @@ fn lacking(file: &FileRead) -> Vec<String> {
     unread.into_iter().chain(of(Reason::UnpacksTooLarge, unpack::TOO_LARGE)).collect()
 }
 
-struct FilePiece {
-    file: usize,
-    start: u64,
-    end: u64,
-}
-
 /// In the order of the files: mostly that is the order of sessions, in which events end, and pieces are small enough that the
 /// last one keeps no thread alone for long. But for packed files, which are one piece each: the largest come first.
-fn cut(files: &[EventFile], piece_bytes: u64) -> Vec<FilePiece> {
-    let mut pieces = Vec::new();
-    for (place, file) in files.iter().enumerate() {
-        let step = if file.packing == Packing::Plain { piece_bytes } else { u64::MAX };
-        let mut start: u64 = 0;
-        loop {
-            let end = start.saturating_add(step).min(file.bytes);
-            pieces.push(FilePiece { file: place, start, end });
-            start = end;
-            if start >= file.bytes {
-                break;
-            }
-        }
-    }
+fn in_order(mut pieces: Vec<Piece>) -> Vec<Piece> {
     pieces.sort_by_key(|piece| std::cmp::Reverse((piece.end - piece.start).max(PIECE_BYTES)));
     pieces
 }
@@ -173,19 +157,19 @@ fn cut(files: &[EventFile], piece_bytes: u64) -> Vec<FilePiece> {
 /// One worker: takes pieces until none is left, and hands the events of each over before it takes the next. Gives what
 /// each piece held besides events.
 fn work<'p>(
-    files: &[EventFile],
-    pieces: &'p [FilePiece],
+    jobs: &[Job<'_>],
+    pieces: &'p [Piece],
     next: &AtomicUsize,
     request: &TelemetryRequest,
     gathered: &Mutex<Gathered>,
     advance: &(dyn Fn(u64) + Sync),
-) -> Vec<(&'p FilePiece, ParseCounts)> {
+) -> Vec<(&'p Piece, ParseCounts)> {
     let mut parser = Parser::new(request.vocabulary, &request.window);
     let mut routes = Routes::default();
     let mut buffer = LineBuffer::default();
     let mut done = Vec::new();
     while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
-        read_piece(&files[piece.file], piece, &mut parser, &mut buffer);
+        take_piece(&jobs[piece.job], piece, &mut buffer, &mut parser);
         // A poisoned lock only means that another worker panicked, which the pool will pass on.
         let mut all = gathered.lock().unwrap_or_else(PoisonError::into_inner);
         all.take(&mut parser.rows, &parser.texts, &mut routes);
@@ -194,47 +178,4 @@ fn work<'p>(
         advance(piece.end - piece.start);
     }
     done
-}
-
-fn read_piece(file: &EventFile, piece: &FilePiece, parser: &mut Parser<'_>, buffer: &mut LineBuffer) {
-    let opened = open(file, piece).and_then(|source| {
-        let mut lines = LineReader::new(source, buffer);
-        if file.packing != Packing::Plain {
-            read_lines(lines, u64::MAX, parser, file.packing);
-            return Ok(());
-        }
-        // One byte before the piece tells whether its first byte begins a line.
-        let behind = u64::from(piece.start > 0);
-        let owned = piece.end - piece.start + behind;
-        if behind == 0 || lines.pass_over(owned)? {
-            read_lines(lines, owned, parser, file.packing);
-        }
-        Ok(())
-    });
-    if opened.is_err() {
-        parser.file_damage(Reason::Unreadable);
-    }
-}
-
-fn open(file: &EventFile, piece: &FilePiece) -> std::io::Result<Box<dyn Read>> {
-    let mut source = files::open(&file.path)?;
-    let start = piece.start.saturating_sub(1);
-    source.seek(SeekFrom::Start(start))?;
-    // What is appended later waits for the next run.
-    unpack(file.packing, source.take(file.bytes - start))
-}
-
-/// Takes all lines that begin before the offset `owned` of the stream; a failing stream is counted.
-fn read_lines<R: Read>(mut lines: LineReader<'_, R>, owned: u64, parser: &mut Parser<'_>, packing: Packing) {
-    while lines.offset() < owned {
-        match lines.next_line() {
-            Ok(None) => break,
-            Ok(Some(ReadLine::Text { bytes, terminated })) => parser.line(bytes, !terminated),
-            Ok(Some(ReadLine::Oversize { .. })) => parser.oversize_line(),
-            Err(cause) => {
-                parser.file_damage(packing.damage(&cause));
-                break;
-            }
-        }
-    }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::logs::read;
 use crate::logs::record::Extractor;
-use crate::logs::take::TakeRecords;
+use crate::logs::take::TakeLines;
 use crate::mine::totals::totals;
 use crate::tests::log_builder::*;
 use crate::tests::timeline_damage::one_walk_is_as_good_as_two;

@@ -17,7 +17,7 @@ use crate::frames::projection::{Hold, MinedProjection};
 use crate::logs::assemble::assemble;
 use crate::logs::corpus::{Corpus, RowSource};
 use crate::logs::record::Extractor;
-use crate::logs::take::TakeRecords;
+use crate::logs::take::TakeLines;
 use crate::logs::trace::FileTrace;
 use crate::logs::values::{GivenArgument, List, ValueRows, gather};
 use crate::mine::projections::chance::Binomial;

@@ -183,7 +183,7 @@ impl Input {
         self.without_timeline.clear();
         let places = self.sources.iter().zip(&self.selected).enumerate();
         let places: BTreeMap<u32, (usize, u64, bool, Id)> = places
-            .map(|(at, (source, stored))| (stored.timeline, (at, stored.bytes, source.path.is_none(), source.key)))
+            .map(|(at, (source, stored))| (stored.timeline(), (at, stored.bytes, source.path.is_none(), source.key)))
             .collect();
         let make = |row: PackedTimeline<'_>| {
             let &(place, bytes, is_gone, key) = places.get(&row.source)?;
@@ -293,7 +293,7 @@ impl Input {
             let stored = &selected[*index];
             let rows = Cow::Owned(pack(file));
             let words = makers.of(makers.wanted, &stored.key);
-            (stored, PackedTimeline { source: stored.timeline, bytes: stored.bytes, words, rows })
+            (stored, PackedTimeline { source: stored.timeline(), bytes: stored.bytes, words, rows })
         });
         let packed: Vec<_> = self.pool.install(|| packed.collect());
         let is_shown = self.progress;

@@ -10,9 +10,10 @@ use crate::logs::content::{BlockFields, TakeContent};
 use crate::logs::field::id_of;
 
 /// What a drafted block is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DraftKind {
     /// A text of either side.
+    #[default]
     Text,
     /// Thinking.
     Thinking,
@@ -25,7 +26,7 @@ pub enum DraftKind {
 }
 
 /// A drafted block.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DraftBlock {
     /// What it is.
     pub part: DraftKind,
@@ -119,16 +120,7 @@ impl ContentDraft {
     /// Adds a block whose text is all that stands behind those of the others.
     fn push(&mut self, part: DraftKind, is_string: bool) -> &mut DraftBlock {
         let text = self.start()..self.texts.text.len();
-        self.blocks.push(DraftBlock {
-            part,
-            text,
-            call: Id::NONE,
-            tool: Vec::new(),
-            is_string,
-            is_error: false,
-            media: 0,
-            beyond: Beyond::default(),
-        });
+        self.blocks.push(DraftBlock { part, text, is_string, ..DraftBlock::default() });
         self.blocks.last_mut().expect("it was just pushed")
     }
 

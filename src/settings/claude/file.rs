@@ -1,16 +1,15 @@
 //! One file of settings as text: read, checked, asked for values.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::base::error::{Error, Result};
-use crate::base::files;
 use crate::base::key_path::KeyPath;
 use crate::settings::claude::edit;
 use crate::settings::claude::strict::{KeySearch, at, check, find};
 use crate::settings::journal;
+use crate::settings::write::read_if_present;
 
 /// A file of settings. Nothing in it is ever replaced by defaults: one that cannot be understood is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,12 +28,8 @@ impl ClaudeFile {
     /// # Errors
     /// With line and column, if it is no strict JSON; or whatever the disk says.
     pub fn load(path: &Path) -> Result<Self> {
-        let bytes = match files::read(path) {
-            Ok(bytes) => bytes,
-            Err(cause) if cause.kind() == ErrorKind::NotFound => {
-                return Ok(Self { path: path.to_owned(), text: String::new(), existed: false });
-            }
-            Err(cause) => return Err(Error::io("reading", path, &cause)),
+        let Some(bytes) = read_if_present(path)? else {
+            return Ok(Self { path: path.to_owned(), text: String::new(), existed: false });
         };
         let text = String::from_utf8(bytes).map_err(|cause| {
             let good = cause.utf8_error().valid_up_to();
