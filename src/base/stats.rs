@@ -142,7 +142,8 @@ pub fn wilson_at(k: f64, n: f64, z: f64) -> (f64, f64) {
     let (p, z2) = (k / n, z * z);
     let centre = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
     let half = z / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
-    ((centre - half).max(0.0), (centre + half).min(1.0))
+    // What rounding leaves where nothing, or all, was met.
+    (if k > 0.0 { (centre - half).max(0.0) } else { 0.0 }, if k < n { (centre + half).min(1.0) } else { 1.0 })
 }
 
 /// The place of a quantile among so many sorted values: the lower of the two beside it; none without values.

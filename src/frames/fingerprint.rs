@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::stats::FollowUpCount;
+use crate::base::sums::adds_up;
 use crate::logs::trace::Millis;
 
 /// One endpoint over a window (Paper 2, "Per-endpoint fingerprint").
@@ -145,6 +146,37 @@ pub struct ToolCosts {
     pub prefetches_judged: u64,
     /// Of these, used afterwards.
     pub prefetches_cited: u64,
+    /// What these events stand for beyond themselves.
+    pub unrecorded: UnrecordedPlans,
+}
+
+/// What recorded events stand for beyond themselves, where a part was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UnrecordedPlans {
+    /// Responses whose cost was predicted.
+    pub predictions: f64,
+    /// Of these, with 130 % or more of the prediction.
+    pub overruns: f64,
+    /// Responses prefetched and looked at by the citation pass.
+    pub judged: f64,
+    /// Of these, used afterwards.
+    pub cited: f64,
+}
+
+adds_up!(UnrecordedPlans: predictions, overruns, judged, cited);
+
+impl ToolCosts {
+    /// The share of predictions that were overrun, weighted; 0 of none.
+    pub fn overrun_share(&self) -> f64 {
+        let all = self.predictions as f64 + self.unrecorded.predictions;
+        (self.overruns as f64 + self.unrecorded.overruns) / all.max(1.0)
+    }
+
+    /// The share of judged prefetches that were used, weighted; 0 of none.
+    pub fn cited_share(&self) -> f64 {
+        let all = self.prefetches_judged as f64 + self.unrecorded.judged;
+        (self.prefetches_cited as f64 + self.unrecorded.cited) / all.max(1.0)
+    }
 }
 
 /// The whole of what was recorded.

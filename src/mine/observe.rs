@@ -11,7 +11,7 @@ use crate::base::error::Result;
 use crate::base::names::Sym;
 use crate::base::stats::SessionUse;
 use crate::frames::events::{EndpointSpan, EndpointSum, EventFrame, STABILITY_PARTS};
-use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
+use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts, UnrecordedPlans};
 use crate::logs::trace::Millis;
 use crate::mine::repeats::{NO_REPEAT, repeats};
 use crate::mine::sizes::{ValueCount, ValueCounts, quantile};
@@ -345,15 +345,22 @@ fn tool_costs(log: &EventLog, guide: &EventGuide<'_>, bytes: &[ValueCount]) -> V
 
 /// Takes in what the planner foresaw.
 fn add_plan(costs: &mut ToolCosts, event: &RecordedEvent, bytes_per_token: u32) {
-    let plan = &event.plan;
+    let (plan, unrecorded) = (&event.plan, event.weight - 1.0);
+    let also = |is: bool| if is { unrecorded } else { 0.0 };
     if plan.predicted > 0 {
+        let is_overrun = plan.is_overrun(foreseeable_tokens(event.bytes.into(), bytes_per_token));
         costs.predictions += 1;
-        costs.overruns += u64::from(plan.is_overrun(foreseeable_tokens(event.bytes.into(), bytes_per_token)));
+        costs.overruns += u64::from(is_overrun);
+        costs.unrecorded +=
+            UnrecordedPlans { predictions: unrecorded, overruns: also(is_overrun), ..UnrecordedPlans::default() };
     }
     if plan.prefetched {
+        let (is_judged, is_cited) = (plan.cited.is_some(), plan.cited == Some(true));
         costs.prefetches += 1;
-        costs.prefetches_judged += u64::from(plan.cited.is_some());
-        costs.prefetches_cited += u64::from(plan.cited == Some(true));
+        costs.prefetches_judged += u64::from(is_judged);
+        costs.prefetches_cited += u64::from(is_cited);
+        costs.unrecorded +=
+            UnrecordedPlans { judged: also(is_judged), cited: also(is_cited), ..UnrecordedPlans::default() };
     }
 }
 

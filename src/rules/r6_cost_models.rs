@@ -98,7 +98,9 @@ impl CostModelJudge<'_> {
     fn hits(&mut self) {
         let ToolCosts { prefetches_judged, prefetches_cited, .. } = *self.seen;
         let share = Share::new(prefetches_cited, prefetches_judged);
-        if prefetches_judged < self.thresholds.prefetches_min || share.value() >= self.thresholds.hit_share_min {
+        if prefetches_judged < self.thresholds.prefetches_min
+            || self.seen.cited_share() >= self.thresholds.hit_share_min
+        {
             return;
         }
         let counts = format!("{prefetches_cited} of {prefetches_judged} responses prefetched were used");
@@ -126,8 +128,8 @@ impl CostModelJudge<'_> {
             ..self.recorded.evidence(&format!("the {what} of {events} responses is {bytes} bytes"))
         };
         let share = Share::new(overruns, predictions);
-        let overrun =
-            predictions >= self.thresholds.predictions_min && share.value() > self.thresholds.overrun_share_max;
+        let overrun = predictions >= self.thresholds.predictions_min
+            && self.seen.overrun_share() > self.thresholds.overrun_share_max;
         let (typical, why) = if overrun {
             let mut why = sizes("85th percentile", bytes_p85);
             why.counts += &format!(

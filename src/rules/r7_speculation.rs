@@ -6,7 +6,7 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
 use crate::base::sums::adds_up;
-use crate::frames::fingerprint::ToolCosts;
+use crate::frames::fingerprint::{ToolCosts, UnrecordedPlans};
 use crate::rules::recorded::{EVERYTHING, RecordedSubject};
 use crate::rules::tool_keys::{TOOLS, of_new_block};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
@@ -77,13 +77,22 @@ struct Prefetches {
     all: u64,
     judged: u64,
     used: u64,
+    /// What those that were judged stand for beyond themselves, and those that were used.
+    unrecorded: UnrecordedPlans,
 }
 
-adds_up!(Prefetches: all, judged, used);
+adds_up!(Prefetches: all, judged, used, unrecorded);
 
 impl Prefetches {
     fn of(seen: &ToolCosts) -> Self {
-        Self { all: seen.prefetches, judged: seen.prefetches_judged, used: seen.prefetches_cited }
+        let ToolCosts { prefetches, prefetches_judged: judged, prefetches_cited: used, unrecorded, .. } = *seen;
+        Self { all: prefetches, judged, used, unrecorded }
+    }
+
+    /// The share that was used, weighted.
+    fn rate(&self) -> f64 {
+        let all = self.judged as f64 + self.unrecorded.judged;
+        (self.used as f64 + self.unrecorded.cited) / all.max(1.0)
     }
 
     fn share(&self) -> Share {
@@ -100,7 +109,7 @@ impl Prefetches {
 
     /// "hit_rate 25.0% < 50%"
     fn rate_words(&self, least: f64) -> String {
-        let share = self.share().value();
+        let share = self.rate();
         let sign = if share < least { '<' } else { '≥' };
         format!("hit_rate {:.1}% {sign} {:.0}%", 100.0 * share, 100.0 * least)
     }
@@ -132,8 +141,7 @@ struct SpeculationJudge<'a> {
 impl SpeculationJudge<'_> {
     /// Whether too few of a tool's prefetches were used.
     fn is_unused(&self, prefetches: Prefetches) -> bool {
-        prefetches.judged >= self.thresholds.prefetches_min
-            && prefetches.share().value() < self.thresholds.tool_share_min
+        prefetches.judged >= self.thresholds.prefetches_min && prefetches.rate() < self.thresholds.tool_share_min
     }
 
     fn tool(&self, seen: &ToolCosts) -> Finding {
@@ -178,7 +186,7 @@ impl SpeculationJudge<'_> {
             let unused = fetched.iter().filter(|seen| self.is_unused(Prefetches::of(seen)));
             let names: Vec<&str> = unused.map(|seen| RecordedSubject::of_tool(seen).name()).collect();
             Verdict::Hold(format!("per-tool disables active: {} ({})", names.join(", "), all.words()))
-        } else if all.share().value() < least {
+        } else if all.rate() < least {
             Verdict::Hold(format!("global {} ({})", all.rate_words(least), all.words()))
         } else {
             match self.facts.wants(KeyPath::from(["enrichment", "enabled"]), true.into()) {

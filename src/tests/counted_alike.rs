@@ -217,8 +217,9 @@ fn searches_of_the_web_are_told_beside_the_bill() {
             fails("c2", "no network").at(5),
             asks("m3", "c3", tool).usage(10, 1).at(6),
             answers("c3", "found").at(7),
+            says("m4").usage(10, 1).at(8),
         ];
-        home(&[("s", &records)]).json(&["report", "--since", "2026-01-01"])["spent"].clone()
+        home(&[("s", &chained(&records))]).json(&["report", "--since", "2026-01-01"])["spent"].clone()
     };
     let (searched, fetched) = (page("WebSearch"), page("WebFetch"));
     // Two of them were answered, at ten dollars a thousand; the bill is the same without.

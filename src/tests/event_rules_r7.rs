@@ -2,7 +2,7 @@
 
 use super::event_rules::{Held, SHIPPED, changes, judged_when, settled};
 use crate::base::data::Data;
-use crate::frames::fingerprint::{Observed, ToolCosts};
+use crate::frames::fingerprint::{Observed, ToolCosts, UnrecordedPlans};
 use crate::rules::r7_speculation::{FOR_THE_FILE, RULE, lines};
 use crate::rules::{RuleThresholds, Speaks};
 use crate::settings::finding::{Basis, Finding, Verdict};
@@ -248,4 +248,15 @@ fn the_rule_speaks_only_when_asked_and_every_number_has_a_reason() {
         assert!(page.contains(part), "{part}");
     }
     assert!(page.lines().all(|line| line.chars().count() <= 120));
+}
+
+/// Prefetches that stand for several others count as many: 15 of 24 were used, and 51 of the 132 that they stand for.
+#[test]
+fn sampled_prefetches_count_for_what_they_stand_for() {
+    let unrecorded = UnrecordedPlans { judged: 108.0, cited: 36.0, ..UnrecordedPlans::default() };
+    let sampled = ToolCosts { unrecorded, ..tool("WebFetch", 24, 15) };
+    let told = said(&[sampled], "");
+    assert!(told.iter().any(|line| line.contains("R7 disabled") && line.contains("hit_rate 38.6%")), "{told:?}");
+    let told = said(&[tool("WebFetch", 24, 15)], "");
+    assert!(told.iter().all(|line| !line.contains("R7 disabled")), "{told:?}");
 }

@@ -456,7 +456,7 @@ fn a_file_without_any_key_is_begun_like_a_new_one() {
         let name = format!("s{number:02}");
         home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), searching(&name, 10, 10));
     }
-    assert!(home.run(&TUNE).out.contains("# schema_version: says how the file is to be read"));
+    assert!(home.run(&TUNE).out.contains("# schema_version: the version of the file's format"));
     let begun = config_of(&home);
     assert!(begun.starts_with("# Read by the devboy pipeline") && begun.contains("\nschema_version = 4\n"), "{begun}");
     home.run(&["tune", "undo"]);

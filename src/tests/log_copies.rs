@@ -338,8 +338,18 @@ fn an_id_that_comes_back_in_another_message_is_another_call() {
         let said = [serde_json::json!({ "type": "text", "text": "done" })];
         vec![assistant(&format!("end-{session}"), &said).at(second).session(session)]
     };
-    let one = [turn("s", "m1", 0), turn("s", "m2", 600), end("s", 700)].concat();
-    let other = [turn("t", "m3", 7_200), end("t", 7_300)].concat();
+    let linked = |records: Vec<Record>| {
+        let mut parent: Option<String> = None;
+        let link = |record: Record| {
+            let uuid = record.json()["uuid"].as_str().unwrap().to_owned();
+            let record = record.link(&uuid, parent.as_deref());
+            parent = Some(uuid);
+            record
+        };
+        records.into_iter().map(link).collect::<Vec<Record>>()
+    };
+    let one = linked([turn("s", "m1", 0), turn("s", "m2", 600), end("s", 700)].concat());
+    let other = linked([turn("t", "m3", 7_200), end("t", 7_300)].concat());
     let told = Told::of(&[("s", &log(&one)), ("t", &log(&other))]);
     assert_eq!(told.history.calls.len(), 6);
     assert!(told.history.calls.iter().all(|call| call.latency_ms == Some(30_000)), "{:#?}", told.history.calls);

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::harness::Home;
 use super::log_builder::{assistant, user};
+use super::report_page::home_with_large_contexts;
 use super::timeline_builder::Story;
 use crate::base::data::fitting;
 use crate::logs::timeline::requests::Timeline;
@@ -385,4 +386,20 @@ fn a_share_of_nothing_is_no_zero_and_misses_its_bar_where_something_is_off() {
     assert!(pipeline.contains("0 of their 0 tokens, n/a"), "{pipeline}");
     let compaction = home.json(&["what-if", "compaction"])["policies"][0]["details"]["compaction"].clone();
     assert_eq!(compaction["edit_ages"]["risk"][0]["is_met"], Value::Null, "{compaction}");
+}
+
+/// What holds for both sides moves the log as simulated away from the bill, and that is what is told.
+#[test]
+fn the_distance_to_the_bill_is_that_of_the_cache_that_was_set() {
+    let home = home_with_large_contexts(8);
+    let off = |more: &[&str]| {
+        let told = home.json(&[&["what-if", "compaction"], more].concat());
+        let policy = &told["policies"][0];
+        let [simulated, billed] = ["baseline", "billed"].map(|side| policy[side]["usd"].as_f64().unwrap());
+        (policy["baseline_vs_bill"]["cost_error"].as_f64().unwrap(), simulated / billed - 1.0)
+    };
+    let (told, real) = off(&["--set", "prompt-cache.min_cacheable=900000"]);
+    assert!(real > 1.0 && (told - real).abs() < 0.1 * real, "{told} {real}");
+    let (told, real) = off(&[]);
+    assert!(told.abs() < 0.5 && real.abs() < 0.5, "{told} {real}");
 }

@@ -256,11 +256,20 @@ pub fn families(rows: &[FamilyRatio]) -> Table {
         .text("model", |row| row.family.clone())
         .count("increments", |row| row.increments)
         .count("sessions", |row| row.sessions)
-        .number("bytes/token", |row| format!("{:.3}", row.bytes_per_token.value))
+        .number("bytes/token", |row| measured(row.bytes_per_token))
         .number("95 %", |row| interval(row.bytes_per_token))
-        .number("chars/token", |row| format!("{:.3}", row.chars_per_token.value))
-        .number("framed", |row| format!("{:.3}", row.chars_per_token_framed))
+        .number("chars/token", |row| measured(row.chars_per_token))
+        .number("framed", |row| numbers::known(positive(row.chars_per_token_framed), |value| format!("{value:.3}")))
         .table()
+}
+
+/// A ratio; a dash where there were no tokens.
+fn measured(ratio: Ratio) -> String {
+    numbers::known(positive(ratio.value), |value| format!("{value:.3}"))
+}
+
+fn positive(value: f64) -> Option<f64> {
+    (value > 0.0).then_some(value)
 }
 
 fn interval(ratio: Ratio) -> String {

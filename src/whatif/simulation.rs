@@ -64,28 +64,11 @@ impl<'w> Simulation<'w> {
     ) -> Self {
         let simulator = Simulator::new(&workload.timeline, &workload.sizes, shipped, &workload.prices);
         let simulator = simulator.counting_answers(workload.with_output);
-        let (observed, blind) = rayon::join(|| simulator.baseline(), || Blind::new(&simulator));
-        let against = bill::compare(&simulator, &blind, |_| true);
-        let accuracy = SimulationAccuracy {
-            wape_read: against.wape(),
-            exact_share: against.warm_tool_turns.share(),
-            bias: against.bias(),
-            cost_error: against.cost_error(),
-            cost_bar: workload.bars.cost / 100.0,
-            read_bar: workload.bars.read_error / 100.0,
-            bias_bar: workload.bars.bias / 100.0,
-        };
-        let key = |index: u32| {
-            let request = workload.timeline.request(index);
-            (workload.timeline.session_of_chain(request.chain), request.model)
-        };
-        let (distance, apart) = (
-            distance::distance(&simulator, &blind.cost, &workload.cells.resampling),
-            distance::by(&simulator, &blind.cost, key),
-        );
+        let (observed, off_bill) = rayon::join(|| simulator.baseline(), || OffBill::of(&simulator, workload));
         let detectors = Detectors::new(&workload.timeline, &workload.sizes.tokens, &workload.breakage);
         let total = bill::total(&simulator);
         let billed = RunBill { spent: total.spent, cost: total.cost };
+        let OffBill { accuracy, distance, apart } = off_bill;
         Self { workload, tools, replayed, simulator, detectors, observed, billed, accuracy, distance, apart }
     }
 
@@ -119,6 +102,13 @@ impl<'w> Simulation<'w> {
         let workload = self.workload;
         let set = oracle(configs)?;
         let baseline = self.against(stack, &set);
+        // Parameters that hold for both sides move the log as simulated nearer to the bill, or away from it.
+        let is_set = workload.is_billed && matches!(baseline, Cow::Owned(_));
+        let under_set = is_set.then(|| OffBill::of(&self.simulator.under(&set), workload));
+        let under_set = under_set.as_ref();
+        let accuracy = under_set.map_or(self.accuracy, |off| off.accuracy);
+        let distance = under_set.map_or(&self.distance, |off| &off.distance);
+        let apart = under_set.map_or(&self.apart, |off| &off.apart);
         let (mut stages, mut concluding) = (Vec::new(), Vec::new());
         for (policy, one) in self.ready(configs, stack)? {
             stages.extend(one.stage);
@@ -140,15 +130,15 @@ impl<'w> Simulation<'w> {
             run: &run,
             breaks: &breaks,
             uncached,
+            accuracy,
             is_named,
             is_alone,
         };
         let outcome = outcome(&workload.timeline, &baseline, &run);
         let least = workload.winner_percent_min / 100.0;
         let is_compared = workload.is_billed && outcome.total.policy != outcome.total.baseline;
-        let cells =
-            is_compared.then(|| cells(&workload.timeline, &outcome.by_session, &self.apart, &workload.cells, least));
-        let whole = is_compared.then(|| whole(&outcome.by_session, &self.apart, &workload.cells, least)).flatten();
+        let cells = is_compared.then(|| cells(&workload.timeline, &outcome.by_session, apart, &workload.cells, least));
+        let whole = is_compared.then(|| whole(&outcome.by_session, apart, &workload.cells, least)).flatten();
         let broken = tally(&self.detectors, &breaks, run.requests.len() as u64);
         let is_priced_aside = workload.is_billed && !stack.has(Policy::PromptCache);
         let output_note = workload.with_output.then(|| OUTPUT_NOTE.to_owned());
@@ -157,8 +147,8 @@ impl<'w> Simulation<'w> {
             bias: workload.bias.of(&stack.0.iter().map(|policy| policy.into_str()).collect::<Vec<_>>(), true),
             params: params(configs, stack, workload.is_billed)?,
             cache: if is_priced_aside { configs.sheet(Policy::PromptCache).changed() } else { Vec::new() },
-            accuracy: workload.is_billed.then_some(self.accuracy),
-            distance: workload.is_billed.then(|| self.distance.clone()),
+            accuracy: workload.is_billed.then_some(accuracy),
+            distance: workload.is_billed.then(|| distance.clone()),
             cells: cells.unwrap_or_default(),
             whole,
             outcome: Some(outcome),
@@ -244,6 +234,36 @@ impl<'w> Simulation<'w> {
     }
 }
 
+/// How far a simulation that sees no bill is from the bill.
+struct OffBill {
+    accuracy: SimulationAccuracy,
+    distance: Distance,
+    apart: BTreeMap<(u32, Sym), Apart>,
+}
+
+impl OffBill {
+    /// Under the cache of a simulator.
+    fn of(simulator: &Simulator<'_>, workload: &Workload) -> Self {
+        let blind = Blind::new(simulator);
+        let against = bill::compare(simulator, &blind, |_| true);
+        let accuracy = SimulationAccuracy {
+            wape_read: against.wape(),
+            exact_share: against.warm_tool_turns.share(),
+            bias: against.bias(),
+            cost_error: against.cost_error(),
+            cost_bar: workload.bars.cost / 100.0,
+            read_bar: workload.bars.read_error / 100.0,
+            bias_bar: workload.bars.bias / 100.0,
+        };
+        let key = |index: u32| {
+            let request = workload.timeline.request(index);
+            (workload.timeline.session_of_chain(request.chain), request.model)
+        };
+        let distance = distance::distance(simulator, &blind.cost, &workload.cells.resampling);
+        Self { accuracy, distance, apart: distance::by(simulator, &blind.cost, key) }
+    }
+}
+
 /// A policy made ready for one run.
 pub struct Ready<'w> {
     /// What changes contexts; none for those that only change the cache.
@@ -266,6 +286,8 @@ pub struct Finished<'a> {
     pub breaks: &'a [Break],
     /// Log and policy where nothing is cached.
     pub uncached: (SimulatedRun, SimulatedRun),
+    /// How far the log as simulated is from the bill.
+    pub accuracy: SimulationAccuracy,
     /// Whether this policy was asked for by name, so that there is room for variants.
     pub is_named: bool,
     /// Whether it acts alone: else the runs are those of the whole stack.

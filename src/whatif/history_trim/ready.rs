@@ -109,7 +109,7 @@ fn trimmed(
         name: name.to_owned(),
         elsewhere: None,
         outcome,
-        cached: sides(finished, finished.baseline, cached, finished.simulation.accuracy.cost_error.size()),
+        cached: sides(finished, finished.baseline, cached, finished.accuracy.cost_error.size()),
         spent: cached.spent(),
         edits,
         uncached: sides(finished, &finished.uncached.0, uncached, 0.0),

@@ -96,9 +96,13 @@ impl Blind {
     }
 }
 
-/// The log as simulated by what can be known before each bill, with or without what is lost for no reason.
+/// The log as simulated by what can be known before each bill, with or without what is lost for no reason. What somebody has
+/// switched off stays so.
 fn foretold(simulator: &Simulator<'_>, unforeseen: Switch) -> SimulatedRun {
-    let params = Params { hidden_forks: HiddenForks::Estimated, unforeseen, ..simulator.oracle.params };
+    let set = simulator.oracle.params;
+    let hidden_forks = if set.hidden_forks == HiddenForks::Off { HiddenForks::Off } else { HiddenForks::Estimated };
+    let unforeseen = if set.unforeseen == Switch::On { unforeseen } else { Switch::Off };
+    let params = Params { hidden_forks, unforeseen, ..set };
     simulator.under(&simulator.oracle.with(params)).baseline()
 }
 
