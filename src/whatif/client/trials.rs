@@ -67,7 +67,8 @@ pub struct LeverTrials<'b> {
 #[derive(Default)]
 struct Replayed {
     run: SimulatedRun,
-    breaks: Vec<Break>,
+    /// The steps that break.
+    steps: Vec<(u32, Strength)>,
     /// What its breaks cost, by request.
     penalties: Vec<(u32, Cost)>,
 }
@@ -210,7 +211,7 @@ impl<'b> LeverTrials<'b> {
         let (run, breaks) = BreakWatch::new(&self.detectors).over(&self.simulator.under(&oracle), stages);
         let limits: Vec<ResultLimit> = limits().collect();
         let penalties = self.penalties(&breaks, &lookups(self.simulator.timeline, &limits, &self.tokens, &breaks));
-        Replayed { run, breaks, penalties }
+        Replayed { run, steps: steps(&breaks), penalties }
     }
 
     fn limit(&self, setting: LeverValue) -> Option<ResultLimit> {
@@ -272,9 +273,9 @@ impl<'b> LeverTrials<'b> {
         standing.costs(&before).for_each(|(request, cost)| add(request, &|sides| sides.before += cost));
         replayed.costs(&after).for_each(|(request, cost)| add(request, &|sides| sides.after += cost));
         // What breaks under what stands is not put down to the setting.
-        for (breaks, is_new) in [(&replayed.breaks, true), (&standing.breaks, false)] {
+        for (steps, is_new) in [(&replayed.steps, true), (&standing.steps, false)] {
             let step = |count: &mut u64| *count = if is_new { *count + 1 } else { count.saturating_sub(1) };
-            for (request, strength) in steps(breaks) {
+            for &(request, strength) in steps {
                 add(request, &|sides| match strength {
                     Strength::Hard => step(&mut sides.hard),
                     Strength::Soft => step(&mut sides.soft),

@@ -1,7 +1,7 @@
 //! What a changed context broke: the classes of breaks, and how old the sources of edits are. Breaks are added up by class:
 //! events, sessions, rate and examples, beside what the same detector says of the log as it is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 
@@ -243,14 +243,12 @@ fn count(detectors: &Detectors<'_>, class: BreakClass, events: &[&Break], reques
 
 /// The steps of the log that break, each once and as surely as the surest of its breaks, with their requests: an edit whose
 /// text is gone names its file as well.
-pub fn steps(breaks: &[Break]) -> impl Iterator<Item = (u32, Strength)> + use<> {
-    let mut steps: BTreeMap<(u32, u32), Strength> = BTreeMap::new();
-    for one in breaks {
-        let strength = one.class.strength();
-        let surest = steps.entry((one.request, one.call)).or_insert(strength);
-        *surest = strength.min(*surest);
-    }
-    steps.into_iter().map(|((request, _), strength)| (request, strength))
+pub fn steps(breaks: &[Break]) -> Vec<(u32, Strength)> {
+    let mut steps: Vec<_> = breaks.iter().map(|one| (one.request, one.call, one.class.strength())).collect();
+    // The surest is the least.
+    steps.sort_unstable();
+    steps.dedup_by_key(|(request, call, _)| (*request, *call));
+    steps.into_iter().map(|(request, _, strength)| (request, strength)).collect()
 }
 
 /// One reading brings a file back for all that comes after, so each lost reading is paid for once; and what the log
