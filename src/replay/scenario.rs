@@ -78,7 +78,7 @@ pub struct Scenario {
     pub verbosity: Verbosity,
     /// By endpoint.
     pub endpoints: Vec<EndpointPolicy>,
-    /// By profile of sessions, as [`SessionProfiles`] numbers them.
+    /// By profile of sessions, as [`crate::replay::tape::SessionProfiles`] numbers them.
     pub(super) profiles: Vec<SessionPolicy>,
     profile_of: Arc<[u32]>,
     /// Whether whoever runs the pipeline may change previews.

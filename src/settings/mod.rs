@@ -1,5 +1,5 @@
-//! Owns `pipeline_config.toml` (and, in [`claude`], Claude Code's own settings): what may stand in it, what holds where it is silent, and how it is changed without
-//! disturbing a byte that nobody asked to change.
+//! Owns `pipeline_config.toml` (and, in [`claude`], Claude Code's own settings): what may stand in it, what holds where it
+//! is silent, and how it is changed without disturbing a byte that nobody asked to change.
 //!
 //! Read it in this order: [`SettingsFile`] is the text with its places, [`Effective`] is the file laid over the built-in
 //! tree, [`Settings`] answers questions about it, [`apply`] edits, [`unified_diff`] shows, [`write_noted`] stores.

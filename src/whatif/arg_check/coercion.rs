@@ -1,5 +1,6 @@
-//! Arguments as a client reads them: texts are read as the numbers and truth values that a schema wants in their places, what is JSON is a value, though half a UTF-16 pair stands in a text, a number is beyond
-//! the largest of 64 bits, or values are nested deeper than other readers go.
+//! Arguments as a client reads them. Texts are the numbers and truth values that a schema wants in their places. What is JSON
+//! is a value, though half a UTF-16 pair stands in a text, a number is beyond the largest of 64 bits, or values are nested
+//! deeper than other readers go.
 
 use serde_json::{Map, Number, Value};
 

@@ -1,4 +1,5 @@
-//! What checking the arguments of every logged call against its schema finds, and the report of it: classes, what the log says about them, places that do not fit, sizes by provider.
+//! What checking the arguments of every logged call against its schema finds, and the report of it: classes, what the log
+//! says about them, places that do not fit, sizes by provider.
 
 use std::collections::BTreeMap;
 

@@ -3,10 +3,10 @@
 //!
 //! [`laid_out`] is a context as the log says it was sent, [`view`] the same as it is about to be sent and what a policy
 //! may change in it. [`sizes`] says how large its blocks are, [`simulator`] sends every request again, [`cache_sim`] is
-//! the cache, [`priors`] what it can know, [`unforeseen`] how often it is missed for no
-//! reason in the log, [`unlogged`] what is in no log, [`money`] what tokens cost, [`bill`] what they did cost,
-//! [`distance`] where the simulation is off that, [`outcome`] holds a run against that of the log, [`comparison`] any two runs, [`figures`] is what
-//! the difference comes to, [`cells`] in which parts of the logs it is clear, [`breakage`] what a changed context lost.
+//! the cache, [`priors`] what it can know, [`unforeseen`] how often it is missed for no reason in the log, [`unlogged`]
+//! what is in no log, [`money`] what tokens cost, [`bill`] what they did cost, [`distance`] where the simulation is off
+//! that. [`outcome`] holds a run against that of the log, and any two runs against each other; [`figures`] is what the
+//! difference comes to, [`cells`] in which parts of the logs it is clear, [`breakage`] what a changed context lost.
 //! [`params`] reads the settings of a policy and says where approximations lean; [`predictors`] tell which tools a
 //! request would need.
 
