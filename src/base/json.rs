@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr2};
+use memchr::memchr;
 
 /// Deepest nesting that is followed.
 pub const DEPTH_MAX: usize = 1024;
@@ -87,7 +87,8 @@ const ESCAPE_BYTES_MAX: usize = 12;
 
 /// Receives a decoded string piece by piece.
 pub trait TextSink {
-    /// More text. Pieces are UTF-8, except that half a UTF-16 pair arrives as its three-byte form (WTF-8).
+    /// More text, in UTF-8; a piece may end within a character. Half a UTF-16 pair is a piece of its own, in its three-byte
+    /// form (WTF-8).
     fn push(&mut self, piece: &[u8]);
     /// Half a UTF-16 pair was seen (and pushed).
     fn lone_surrogate(&mut self) {}
@@ -269,8 +270,7 @@ impl<'a> Cursor<'a> {
     pub fn decode_string(&mut self, sink: &mut impl TextSink) -> JsonResult<()> {
         self.skip_space();
         self.expect(b'"')?;
-        let used = decode_until_quote(&self.bytes[self.pos..], sink)?;
-        self.pos += used;
+        self.pos += Decoder::new(sink).decode(&self.bytes[self.pos..], true)?;
         Ok(())
     }
 
@@ -456,68 +456,150 @@ impl Nesting {
 
 /// Decodes a whole raw string (without its quotes).
 pub fn decode_into(raw: &[u8], sink: &mut impl TextSink) -> JsonResult<()> {
-    let mut pos = 0;
-    while let Some(offset) = memchr(b'\\', &raw[pos..]) {
-        sink.push(&raw[pos..pos + offset]);
-        pos += offset + decode_escape(&raw[pos + offset..], sink)?;
-    }
-    sink.push(&raw[pos..]);
-    Ok(())
+    Decoder::new(sink).decode(raw, false).map(drop)
 }
 
-/// Decodes up to the closing quote; returns how many bytes that took, the quote included.
-fn decode_until_quote(bytes: &[u8], sink: &mut impl TextSink) -> JsonResult<usize> {
-    let mut pos = 0;
-    loop {
-        let rest = &bytes[pos..];
-        let offset = near_end(rest).or_else(|| memchr2(b'"', b'\\', rest)).ok_or(JsonFault::Torn)?;
-        sink.push(&bytes[pos..pos + offset]);
-        pos += offset;
-        if bytes[pos] == b'"' {
-            return Ok(pos + 1);
+/// Decoded bytes that are handed on together: a call for every line of a text takes longer than the line.
+const HELD_BYTES: usize = 1024;
+/// Bytes looked at together.
+const BLOCK_BYTES: usize = 16;
+
+/// What an escape of two bytes stands for, by its second one; 0 for none.
+const ESCAPES: [u8; 256] = {
+    let mut escapes = [0; 256];
+    let pairs = [
+        (b'n', b'\n'),
+        (b't', b'\t'),
+        (b'"', b'"'),
+        (b'\\', b'\\'),
+        (b'/', b'/'),
+        (b'r', b'\r'),
+        (b'b', b'\x08'),
+        (b'f', b'\x0c'),
+    ];
+    let mut place = 0;
+    while place < pairs.len() {
+        escapes[pairs[place].0 as usize] = pairs[place].1;
+        place += 1;
+    }
+    escapes
+};
+
+/// Decodes into a buffer of its own, which goes to the sink whenever it is full.
+struct Decoder<'s, S> {
+    held: [u8; HELD_BYTES],
+    length: usize,
+    sink: &'s mut S,
+}
+
+impl<'s, S: TextSink> Decoder<'s, S> {
+    fn new(sink: &'s mut S) -> Self {
+        Self { held: [0; HELD_BYTES], length: 0, sink }
+    }
+
+    /// Decodes up to the end, or up to the closing quote; returns how many bytes that took, the quote included. What stands
+    /// before a malformed escape is handed on.
+    fn decode(mut self, bytes: &[u8], is_quoted: bool) -> JsonResult<usize> {
+        let used = self.run(bytes, is_quoted);
+        self.hand_on();
+        used
+    }
+
+    fn run(&mut self, bytes: &[u8], is_quoted: bool) -> JsonResult<usize> {
+        let mut pos = 0;
+        loop {
+            pos += self.plain(&bytes[pos..]);
+            match bytes.get(pos) {
+                None if is_quoted => return Err(JsonFault::Torn),
+                None => return Ok(pos),
+                Some(b'"') if is_quoted => return Ok(pos + 1),
+                Some(b'\\') => pos += self.escape(&bytes[pos..])?,
+                Some(&byte) => {
+                    self.byte(byte);
+                    pos += 1;
+                }
+            }
         }
-        pos += decode_escape(&bytes[pos..], sink)?;
+    }
+
+    /// Takes what stands before the first quote or backslash; returns its length.
+    fn plain(&mut self, bytes: &[u8]) -> usize {
+        let (blocks, rest) = bytes.as_chunks::<BLOCK_BYTES>();
+        for (number, block) in blocks.iter().enumerate() {
+            if self.length + BLOCK_BYTES > HELD_BYTES {
+                self.hand_on();
+            }
+            // All of it is copied; what does not count is written over.
+            self.held[self.length..self.length + BLOCK_BYTES].copy_from_slice(block);
+            let word = u128::from_le_bytes(*block);
+            let (low, high) = (ends(word as u64), ends((word >> 64) as u64));
+            if low | high != 0 {
+                let bits = if low != 0 { low.trailing_zeros() } else { 64 + high.trailing_zeros() };
+                let length = bits as usize / 8;
+                self.length += length;
+                return BLOCK_BYTES * number + length;
+            }
+            self.length += BLOCK_BYTES;
+        }
+        let length = rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\')).count();
+        rest[..length].iter().for_each(|byte| self.byte(*byte));
+        BLOCK_BYTES * blocks.len() + length
+    }
+
+    /// Decodes one escape (two, for a UTF-16 pair) at the start of `bytes`; returns its length.
+    fn escape(&mut self, bytes: &[u8]) -> JsonResult<usize> {
+        match *bytes.get(1).ok_or(JsonFault::Torn)? {
+            b'u' => self.unicode(bytes),
+            byte => match ESCAPES[usize::from(byte)] {
+                0 => Err(JsonFault::Syntax),
+                plain => {
+                    self.byte(plain);
+                    Ok(2)
+                }
+            },
+        }
+    }
+
+    fn unicode(&mut self, bytes: &[u8]) -> JsonResult<usize> {
+        let (code, length) = code_point(bytes)?;
+        if let Some(character) = char::from_u32(code) {
+            character.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| self.byte(byte));
+        } else {
+            self.hand_on();
+            self.sink.lone_surrogate();
+            let last = |shift: u32| 0x80 | (code >> shift & 0x3F) as u8;
+            self.sink.push(&[0xE0 | (code >> 12) as u8, last(6), last(0)]);
+        }
+        Ok(length)
+    }
+
+    fn byte(&mut self, byte: u8) {
+        if self.length == HELD_BYTES {
+            self.hand_on();
+        }
+        self.held[self.length] = byte;
+        self.length += 1;
+    }
+
+    fn hand_on(&mut self) {
+        if self.length > 0 {
+            self.sink.push(&self.held[..self.length]);
+            self.length = 0;
+        }
     }
 }
 
-/// Decodes one escape (two, for a UTF-16 pair) at the start of `bytes`; returns its length.
-fn decode_escape(bytes: &[u8], sink: &mut impl TextSink) -> JsonResult<usize> {
-    let plain: &[u8] = match bytes.get(1).ok_or(JsonFault::Torn)? {
-        b'n' => b"\n",
-        b't' => b"\t",
-        b'"' => b"\"",
-        b'\\' => b"\\",
-        b'/' => b"/",
-        b'r' => b"\r",
-        b'b' => b"\x08",
-        b'f' => b"\x0c",
-        b'u' => return decode_unicode(bytes, sink),
-        _ => return Err(JsonFault::Syntax),
-    };
-    sink.push(plain);
-    Ok(2)
-}
-
-fn decode_unicode(bytes: &[u8], sink: &mut impl TextSink) -> JsonResult<usize> {
+/// The code point of a `\u` escape, or of two that are a pair, and how many bytes it stands in; half a pair is no character.
+fn code_point(bytes: &[u8]) -> JsonResult<(u32, usize)> {
     let unit = hex_unit(bytes.get(2..).unwrap_or_default())?;
-    let mut buffer = [0; 4];
-    if let Some(character) = char::from_u32(unit) {
-        sink.push(character.encode_utf8(&mut buffer).as_bytes());
-        return Ok(6);
-    }
     let next = bytes.get(6..).unwrap_or_default();
-    if unit < 0xDC00 && next.starts_with(b"\\u") {
+    if (0xD800..0xDC00).contains(&unit) && next.starts_with(b"\\u") {
         let low = hex_unit(&next[2..])?;
         if (0xDC00..0xE000).contains(&low) {
-            let code = 0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
-            let character = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
-            sink.push(character.encode_utf8(&mut buffer).as_bytes());
-            return Ok(12);
+            return Ok((0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00), 12));
         }
     }
-    sink.lone_surrogate();
-    sink.push(&[0xE0 | (unit >> 12) as u8, 0x80 | (unit >> 6 & 0x3F) as u8, 0x80 | (unit & 0x3F) as u8]);
-    Ok(6)
+    Ok((unit, 6))
 }
 
 fn hex_unit(bytes: &[u8]) -> JsonResult<u32> {

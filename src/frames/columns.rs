@@ -318,12 +318,6 @@ impl Collected<'_> {
         let column = self.0.column(name).map_err(fault)?.cast(&DataType::UInt64).map_err(fault)?;
         Ok(column.u64().map_err(fault)?.iter().map(Option::unwrap_or_default).collect())
     }
-
-    /// A whole column of numbers that may be below 0 or missing.
-    pub(super) fn signed_or_none(&self, name: &str) -> Result<Vec<Option<i64>>> {
-        let column = self.0.column(name).map_err(fault)?.cast(&DataType::Int64).map_err(fault)?;
-        Ok(column.i64().map_err(fault)?.iter().collect())
-    }
 }
 
 /// A query that Polars refuses is a fault of ours.

@@ -206,11 +206,11 @@ impl EdgeFrame {
         };
         let sums = [
             len().cast(DataType::UInt64).alias("count"),
-            across().sum().cast(DataType::UInt64).alias("across"),
+            across().sum().cast(DataType::UInt64).alias("across_turns"),
             distinct("case", "cases"),
             distinct("session", "sessions"),
-            gap(0.5).alias("gap_p50"),
-            gap(0.9).alias("gap_p90"),
+            gap(0.5).alias("gap_ms_p50"),
+            gap(0.9).alias("gap_ms_p90"),
         ];
         edges(pairs, &sums, Some(lag))
     }
@@ -231,11 +231,11 @@ impl EdgeFrame {
         let none = || lit(NULL).cast(DataType::Int64);
         let sums = [
             len().cast(DataType::UInt64).alias("count"),
-            lit(0_u64).alias("across"),
+            lit(0_u64).alias("across_turns"),
             distinct("case", "cases"),
             distinct("session", "sessions"),
-            none().alias("gap_p50"),
-            none().alias("gap_p90"),
+            none().alias("gap_ms_p50"),
+            none().alias("gap_ms_p90"),
         ];
         edges(pairs, &sums, None)
     }
@@ -262,18 +262,7 @@ impl EdgeFrame {
             .sort(["tool"], SortMultipleOptions::default())
             .collect()
             .map_err(fault)?;
-        let columns = Collected(&found);
-        let [tool, calls, starts, ends, sessions] =
-            ["tool", "calls", "starts", "ends", "sessions"].map(|name| columns.numbers(name));
-        let (tool, calls, starts, ends, sessions) = (tool?, calls?, starts?, ends?, sessions?);
-        let row = |row: usize| EndSum {
-            tool: Sym(tool[row] as u32),
-            calls: calls[row],
-            starts: starts[row],
-            ends: ends[row],
-            sessions: sessions[row],
-        };
-        Ok((0..found.height()).map(row).collect())
+        Collected(&found).rows()
     }
 }
 
@@ -288,22 +277,7 @@ fn edges(pairs: LazyFrame, sums: &[Expr], lag: Option<u32>) -> Result<Vec<EdgeSu
         .sort(["from", "to"], SortMultipleOptions::default())
         .collect()
         .map_err(fault)?;
-    let columns = Collected(&found);
-    let [from, to, count, across, cases, sessions] =
-        ["from", "to", "count", "across", "cases", "sessions"].map(|name| columns.numbers(name));
-    let (from, to, count, across, cases, sessions) = (from?, to?, count?, across?, cases?, sessions?);
-    let (p50, p90) = (columns.signed_or_none("gap_p50")?, columns.signed_or_none("gap_p90")?);
-    let row = |row: usize| EdgeSum {
-        from: Sym(from[row] as u32),
-        to: Sym(to[row] as u32),
-        lag,
-        count: count[row],
-        across_turns: across[row],
-        cases: cases[row],
-        sessions: sessions[row],
-        gap_ms_p50: p50[row],
-        gap_ms_p90: p90[row],
-        chance: None,
-    };
-    Ok((0..found.height()).map(row).collect())
+    let mut edges: Vec<EdgeSum> = Collected(&found).rows()?;
+    edges.iter_mut().for_each(|edge| edge.lag = lag);
+    Ok(edges)
 }

@@ -7,7 +7,7 @@ use toml_edit::{Array, InlineTable, Value};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::names::Sym;
-use crate::base::numbers::counted;
+use crate::base::numbers::{counted, percent};
 use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::ToolCosts;
 use crate::rules::recorded::RecordedSubject;
@@ -103,7 +103,8 @@ impl CostModelJudge<'_> {
         {
             return;
         }
-        let counts = format!("{prefetches_cited} of {prefetches_judged} responses prefetched were used");
+        let weighted = if_sampled(self.seen.unrecorded.judged, self.seen.cited_share());
+        let counts = format!("{prefetches_cited} of {prefetches_judged} responses prefetched were used{weighted}");
         let cite = self.sheet.cite("hit_share_min");
         let evidence = Evidence::of(counts, prefetches_judged).with_share(share).by(cite);
         let reason = "tighten: its `cost_model` and the `follow_up` links to it promise more than it keeps";
@@ -132,8 +133,9 @@ impl CostModelJudge<'_> {
             && self.seen.overrun_share() > self.thresholds.overrun_share_max;
         let (typical, why) = if overrun {
             let mut why = sizes("85th percentile", bytes_p85);
+            let weighted = if_sampled(self.seen.unrecorded.predictions, self.seen.overrun_share());
             why.counts += &format!(
-                ", divided by {ratio}\n{overruns} of {predictions} predictions were met with {:.0} % or more",
+                ", divided by {ratio}\n{overruns} of {predictions} predictions were met with {:.0} % or more{weighted}",
                 100.0 * ratio
             );
             why.share = Some(share);
@@ -255,6 +257,12 @@ struct Links {
     steps: u64,
     refreshed: bool,
     removed: bool,
+}
+
+/// The share that is judged by, where a part of the events was recorded: what they stand for beyond themselves, and the
+/// share of all.
+fn if_sampled(unrecorded: f64, share: f64) -> String {
+    if unrecorded > 0.0 { format!(", {} of all that they stand for", percent(share)) } else { String::new() }
 }
 
 fn is_empty(list: &Value) -> bool {

@@ -12,7 +12,7 @@ use crate::base::key_path::KeyPath;
 use crate::base::names::Sym;
 use crate::base::shuffled::Chance;
 use crate::base::stats::{FollowUpCount, Share};
-use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
+use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts, UnrecordedPlans};
 use crate::planner::numbers::PlannerThresholds;
 use crate::rules::proposal::Proposal;
 use crate::rules::tool_keys::link_list;
@@ -691,6 +691,31 @@ fn a_tool_whose_prefetches_go_unused_is_flagged() {
     assert_eq!(flagged(10, 5), None);
     assert_eq!(flagged(9, 0), None);
     assert_eq!(flagged(0, 0), None);
+}
+
+/// 6 of 10 and 3 of 20 by themselves are on the other side of the bars than what they stand for.
+#[test]
+fn sampled_events_are_judged_by_what_they_stand_for_and_say_so() {
+    let unrecorded = UnrecordedPlans { judged: 90.0, cited: 9.0, predictions: 80.0, overruns: 17.0 };
+    let plain = ToolCosts {
+        prefetches_judged: 10,
+        prefetches_cited: 6,
+        predictions: 20,
+        overruns: 3,
+        ..tool(40, 2048, 13_312, 20_480)
+    };
+    let counts = |costs: &ToolCosts| {
+        let findings = spoken("R6", &one_tool(costs.clone()), "");
+        findings.into_iter().map(|finding| finding.evidence.counts).collect::<String>()
+    };
+    let (alone, sampled) = (counts(&plain), counts(&ToolCosts { unrecorded, ..plain.clone() }));
+    assert!(!alone.contains("prefetched") && !alone.contains("stand for") && !alone.contains("predictions"), "{alone}");
+    for words in [
+        "6 of 10 responses prefetched were used, 15.0 % of all that they stand for",
+        "3 of 20 predictions were met with 130 % or more, 20.0 % of all that they stand for",
+    ] {
+        assert!(sampled.contains(words), "{sampled}");
+    }
 }
 
 // Links: tool 1 is A, the others follow it.
