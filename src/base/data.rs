@@ -57,7 +57,9 @@ impl Data {
         let Some(dir) = dir else { return Ok(Self::default()) };
         let place = dir.shown();
         if !dir.is_dir() {
-            return Err(Error::failed(format!("--rules-dir {place} is no directory")));
+            let what = if dir.exists() { "is a file, not a directory" } else { "does not exist" };
+            return Err(Error::failed(format!("--rules-dir {place} {what}"))
+                .hint("name a directory with data files, or leave the option out: then the built-in ones hold"));
         }
         let differs = |name: &str, text: &str| std::fs::read_to_string(dir.join(name)).is_ok_and(|own| own != text);
         if let Some((name, _)) = SHIPPED.iter().find(|(name, text)| is_fixed(name) && differs(name, text)) {

@@ -3,6 +3,7 @@
 //! Malformed lines data is never an error here: readers count it (see `model::damage`). An [`Error`] ends the command.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::base::visible::{Shown as _, visible};
@@ -48,6 +49,16 @@ impl Error {
         Self::failed(format!("{doing} {}: {cause}", path.shown()))
     }
 
+    /// A file that was named and cannot be read.
+    pub fn unread(path: &Path, cause: &std::io::Error) -> Self {
+        Self::io("reading", path, cause).hint(match cause.kind() {
+            ErrorKind::NotFound => "name a file that is there",
+            ErrorKind::PermissionDenied => "you may not read it: change its mode, or name another file",
+            ErrorKind::Unsupported => "name the file itself",
+            _ => "name another file",
+        })
+    }
+
     /// The same error with advice.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -73,7 +84,7 @@ impl std::error::Error for Error {}
 impl From<std::io::Error> for Error {
     /// For writes to the command's own output. Files go through [`Error::io`], which names the path.
     fn from(cause: std::io::Error) -> Self {
-        if cause.kind() == std::io::ErrorKind::BrokenPipe {
+        if cause.kind() == ErrorKind::BrokenPipe {
             return Self { kind: FailureKind::BrokenPipe, message: "output closed".into(), hint: None };
         }
         Self::failed(format!("writing output: {cause}"))

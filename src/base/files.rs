@@ -304,7 +304,10 @@ pub fn make_dir(directory: &Path) -> Result<()> {
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(directory)
+    builder.create(directory).map_err(|cause| match cause.kind() {
+        kind @ ErrorKind::AlreadyExists => Error::new(kind, "is not a directory"),
+        _ => cause,
+    })
 }
 
 /// A lock file that nobody else holds; it is given back when the handle is dropped. `waiting` is called once if somebody

@@ -102,7 +102,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let places = places(args, context)?;
     let inputs = inputs(args, &places);
     if inputs.files.is_empty() {
-        return Err(nothing_found(&places, &inputs));
+        return Err(nothing_found(args, &places, &inputs));
     }
     let data = Data::new(args.rules_dir.as_deref())?;
     let words: Vocabulary = data.read("logs.toml", typed)?;
@@ -115,6 +115,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let done = inputs.files.iter().map(|path| file(path, &pass, args.dry_run)).collect::<Result<Vec<_>>>()?;
     let mut total = Citations::default();
     done.iter().for_each(|file| total += file.counts);
+    if total.events == 0 {
+        return Err(nothing_found(args, &places, &inputs));
+    }
     if !args.output.quiet {
         tell(args, &inputs, &done, &total, context)?;
     }
@@ -163,19 +166,23 @@ fn inputs(args: &Args, places: &[TelemetryPlace]) -> Inputs {
     inputs
 }
 
-fn nothing_found(places: &[TelemetryPlace], inputs: &Inputs) -> Error {
+fn nothing_found(args: &Args, places: &[TelemetryPlace], inputs: &Inputs) -> Error {
+    let lacks = if inputs.files.is_empty() { "holds no file to annotate" } else { "holds no event" };
     let looked = places.iter().map(|place| {
         let state = match std::fs::read_dir(&place.path) {
             _ if !place.path.exists() => "does not exist".to_owned(),
             Err(cause) if place.path.is_dir() => cause.to_string(),
-            _ => "holds no file to annotate".to_owned(),
+            _ => lacks.to_owned(),
         };
         format!("looked at {} ({}): {state}", place.path.shown(), origin(place))
     });
     let mut hints: Vec<String> = looked.collect();
     let left = [(inputs.annotated, "annotated already"), (inputs.packed, "compressed: unpack it first")];
     hints.extend(left.iter().filter(|(count, _)| *count > 0).map(|(count, why)| format!("left out, {why}: {count}")));
-    hints.push("--recursive also looks into the directories below those given".to_owned());
+    hints.push(match args.paths.as_slice() {
+        [] => "the live pipeline records with `telemetry.enabled = true`".to_owned(),
+        _ => "--recursive also looks into the directories below those given".to_owned(),
+    });
     Error::failed("no telemetry found").hint(hints.join("\n"))
 }
 

@@ -15,7 +15,7 @@ use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::planner::intents::Intents;
 use crate::planner::report::{PlannerReport, PlannerSweepRow};
-use crate::planner::stage::{CONFIGURED, Planner, PlannerStage, SweepGrid};
+use crate::planner::stage::{CONFIGURED, MINED, PUBLISHED, Planner, PlannerStage, SELECTIVE, SweepGrid};
 use crate::planner::value_models::{Level, Severity, ValueModels};
 use crate::planner::{judged, report, trail};
 use crate::replay::Scenario;
@@ -23,8 +23,8 @@ use crate::replay::input::ReplayInput;
 use crate::replay::scenarios::{ScenarioChanges, Scenarios};
 use crate::report::table::TableFormat;
 use crate::rules::{mined_planners, planner_advice};
+use crate::settings::expect_place;
 use crate::settings::formats::load_config;
-use crate::settings::write_output;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -58,9 +58,8 @@ pub struct PlannerArgs {
     /// Learn from sessions up to this day, judge the later ones. Default: the first 70 % of the sessions.
     #[arg(long, value_name = "WHEN")]
     pub train_until: Option<String>,
-    /// The planner whose sessions `--format csv` lists and whose prefetches --emit-telemetry records: published, configured,
-    /// mined or selective.
-    #[arg(long, value_name = "NAME")]
+    /// The planner whose sessions `--format csv` lists and whose prefetches --emit-telemetry records. Default: configured.
+    #[arg(long, value_name = "NAME", value_parser = [PUBLISHED, CONFIGURED, MINED, SELECTIVE])]
     pub arm: Option<String>,
     /// Write what the selective planner learned as TOML: the counts of each cell and the threshold.
     #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
@@ -72,6 +71,7 @@ pub struct PlannerArgs {
 
 /// Reads, learns on the earlier sessions, judges on the later ones, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    args.planning.write_selectivity.as_deref().map_or(Ok(()), expect_place)?;
     let path = config_path(args.config.as_ref(), context)?;
     let file = load_config(&path, args.config.is_some())?;
     let grid = SweepGrid::parse(&args.sweep, &file)?;
@@ -106,7 +106,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         let mut report = input.pool.install(|| judged::report(&stage, &planners));
         report.advice = planner_advice::advice(&stage, &report.arms, &input.data)?;
         if let (Some(path), Some((learned, numbers))) = (&args.planning.write_selectivity, &report.selectivity) {
-            write_output(path, learned.selectivity().to_toml(numbers))?;
+            context.write_file(path, learned.selectivity().to_toml(numbers), args.asked.output.quiet)?;
         }
         if let Some(dir) = &args.emit_telemetry {
             let scenarios = scenarios()?;
@@ -145,10 +145,7 @@ fn warn(models: &ValueModels, context: &mut Context<'_>) -> Result<()> {
 
 /// The planner with this name.
 fn named<'p, T>(all: &'p [T], name_of: impl Fn(&'p T) -> &'p str, name: &str) -> Result<&'p T> {
-    all.iter().find(|one| name_of(one) == name).ok_or_else(|| {
-        let names = all.iter().map(name_of).collect::<Vec<_>>().join(", ");
-        Error::usage(format!("there is no planner \"{name}\"")).hint(format!("planners: {names}"))
-    })
+    all.iter().find(|one| name_of(one) == name).ok_or_else(|| Error::usage(format!("there is no planner \"{name}\"")))
 }
 
 fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Context<'_>) -> Result<()> {

@@ -73,7 +73,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let days = replays::days(&page, is_cut, &mut input)?;
     let telling = told.telling(args, &page, &sheet, (is_cut, days));
     let text = html.as_ref().and_then(|_| file::text(&telling, &follow_ups, &|tool| told.tool(tool)));
-    let is_written = html.zip(text).map_or(Ok(false), |(html, text)| html.write(&text, context))?;
+    let is_written =
+        html.zip(text).map_or(Ok(false), |(html, text)| html.write(&text, args.asked.output.quiet, context))?;
     input.tell(&args.asked.output, context)?;
     match chosen {
         _ if is_written => {}

@@ -248,7 +248,7 @@ pub struct ComparedRow {
 /// # Errors
 /// If it cannot be read, has neither header, or holds something that does not fit; the error names the line.
 pub fn read_published(path: &Path, lags: &[u32]) -> Result<Side> {
-    let text = files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
+    let text = files::read_to_string(path).map_err(|cause| Error::unread(path, &cause))?;
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().unwrap_or_default().trim_start_matches('\u{feff}').split(',').collect();
     let column = |name: &str| header.iter().position(|known| known.trim() == name);

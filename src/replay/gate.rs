@@ -125,7 +125,7 @@ impl ReplayGate {
         let known = match crate::base::files::read_to_string(path) {
             Ok(text) if !asked.is_renewed => Some(Baseline::parse(path, &text)?),
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::io("reading", path, &cause));
+                return Err(Error::unread(path, &cause));
             }
             _ => None,
         };
@@ -231,9 +231,10 @@ impl ReplayGate {
         let verdict = match self.worse().count() {
             _ if self.lines.is_empty() => "open",
             0 => "passed",
-            _ => "NOT passed",
+            _ => "failed",
         };
-        let outcome = format!("gate {verdict}: {} allows {} points", self.path.shown(), self.max_regression_pct);
+        let (points, path) = (self.max_regression_pct, self.path.shown());
+        let outcome = format!("gate {verdict}: savings may fall by {points} points against {path} (--max-regression)");
         writeln!(out, "{}\n", format.sentence(&outcome))?;
         for note in &self.notes {
             writeln!(out, "note: {}\n", format.sentence(note))?;

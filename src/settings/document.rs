@@ -40,10 +40,7 @@ impl SettingsFile {
         let bytes = match files::read(path) {
             Ok(bytes) => bytes,
             Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Self::missing(path)),
-            Err(cause) if path.is_dir() => {
-                return Err(Error::io("reading", path, &cause).hint("name the file itself"));
-            }
-            Err(cause) => return Err(Error::io("reading", path, &cause)),
+            Err(cause) => return Err(Error::unread(path, &cause)),
         };
         let text = String::from_utf8(bytes).map_err(|cause| not_utf8(path, &cause))?;
         let mut file = Self::parse(path, &text)?;

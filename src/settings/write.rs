@@ -79,16 +79,33 @@ impl GuardedFile {
 /// # Errors
 /// Whatever the disk says; the file is then as it was.
 pub fn write_private(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
-    if path == Path::new("-") {
-        return Err(Error::usage("- stands for stdout, and this goes to a file").hint("name one"));
-    }
-    // A device would be gone, and a file in its place.
-    if let Some(what) = fs::metadata(path).ok().as_ref().and_then(files::oddity) {
-        return Err(Error::failed(format!("writing {}: {what}", path.shown())).hint("name a file"));
-    }
+    not_odd(path)?;
     create_private(directory_of(path))?;
     remove_left_over(path);
     Staged::new(path, new.as_ref(), None)?.commit()
+}
+
+/// Whether a file can be where the user named it, so that no work is done in vain.
+///
+/// # Errors
+/// If something else is there, or no directory for it.
+pub fn expect_place(path: &Path) -> Result<()> {
+    not_odd(path)?;
+    let directory = directory_of(path);
+    if directory.is_dir() {
+        return Ok(());
+    }
+    Err(Error::failed(format!("writing {}: there is no directory {}", path.shown(), directory.shown()))
+        .hint("make it, or name another file"))
+}
+
+/// Refuses stdout, and a device: it would be gone, and a file in its place.
+fn not_odd(path: &Path) -> Result<()> {
+    if path == Path::new("-") {
+        return Err(Error::usage("- stands for stdout, and this goes to a file").hint("name one"));
+    }
+    let odd = fs::metadata(path).ok().as_ref().and_then(files::oddity);
+    odd.map_or(Ok(()), |what| Err(Error::failed(format!("writing {}: {what}", path.shown())).hint("name a file")))
 }
 
 /// The same for a file that the user named: a symbolic link stays a link, and what it points to is replaced.
@@ -115,7 +132,7 @@ impl Drop for Staged<'_> {
 impl<'t> Staged<'t> {
     fn new(target: &'t Path, content: &[u8], mode: Option<&Permissions>) -> Result<Self> {
         let path = temporary_name(target);
-        let failed = |cause| Error::io("writing", &path, &cause).hint("the file itself was not touched");
+        let failed = |cause| not_written("writing", target, &cause);
         let mut file = files::create_new(&path).map_err(failed)?;
         let staged = Self { target, temporary: path.clone() };
         let mut write = || {
@@ -128,9 +145,16 @@ impl<'t> Staged<'t> {
     }
 
     fn commit(self) -> Result<()> {
-        files::rename(&self.temporary, self.target)
-            .map_err(|cause| Error::io("replacing", self.target, &cause).hint("the file itself was not touched"))
+        files::rename(&self.temporary, self.target).map_err(|cause| not_written("replacing", self.target, &cause))
     }
+}
+
+/// The error of a file that did not get its new content.
+fn not_written(doing: &str, target: &Path, cause: &std::io::Error) -> Error {
+    let is_barred = cause.kind() == ErrorKind::PermissionDenied;
+    let advice = is_barred.then_some("no permission in that directory: name a file elsewhere");
+    let kept = target.exists().then_some("the file itself was not touched");
+    Error::io(doing, target, cause).hint(advice.into_iter().chain(kept).collect::<Vec<_>>().join("\n"))
 }
 
 /// The file that a chain of links leads to; it need not exist.
@@ -179,7 +203,7 @@ pub(super) fn read_if_present(path: &Path) -> Result<Option<Vec<u8>>> {
     match files::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
-        Err(cause) => Err(Error::io("reading", path, &cause)),
+        Err(cause) => Err(Error::unread(path, &cause)),
     }
 }
 
@@ -211,7 +235,9 @@ pub(super) fn lock(path: &Path) -> Result<File> {
 /// # Errors
 /// Whatever the disk says.
 pub fn create_private(directory: &Path) -> Result<()> {
-    files::make_dir(directory).map_err(|cause| Error::io("creating", directory, &cause))
+    files::make_dir(directory).map_err(|cause| {
+        Error::io("creating", directory, &cause).hint("name a directory, or a place where one can be made")
+    })
 }
 
 /// Makes the renames durable. Only Unix can open a directory.

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::base::error::{Error, FailureKind, Result};
 use crate::base::files;
 use crate::base::pseudonyms::Pseudonyms;
+use crate::base::visible::Shown as _;
 use crate::logs::discover::PlaceVariables;
 use crate::logs::trace::Millis;
 use crate::report::table::Color;
 use crate::settings::claude::layers::ClaudePlaces;
+use crate::settings::{expect_place, write_output};
 
 /// What a command may touch.
 pub struct Context<'io> {
@@ -52,6 +54,16 @@ impl Context<'_> {
     /// If that cannot be written.
     pub fn note(&mut self, is_quiet: bool, words: impl Display) -> Result<()> {
         if is_quiet { Ok(()) } else { Ok(writeln!(self.err, "# {words}")?) }
+    }
+
+    /// Writes a file that was named into a directory that is there, and says so.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_file(&mut self, path: &Path, bytes: impl AsRef<[u8]>, is_quiet: bool) -> Result<()> {
+        expect_place(path)?;
+        write_output(path, bytes)?;
+        self.note(is_quiet, format_args!("written: {}", path.shown()))
     }
 
     /// Shows what is acted on next. Whoever stops reading has seen enough; what was asked for is done all the same.
@@ -149,7 +161,7 @@ impl Env {
 
 /// The first line of a file; none if there is none, or nothing in it.
 /// Editors of Windows put a byte order mark before it.
-pub(crate) fn first_line(path: &std::path::Path) -> Option<Vec<u8>> {
+pub(crate) fn first_line(path: &Path) -> Option<Vec<u8>> {
     let text = files::read_to_string(path).ok()?;
     text.trim_start_matches('\u{feff}')
         .lines()

@@ -32,9 +32,19 @@ pub fn of(args: &WindowArgs, now_ms: Millis) -> Result<Range<Millis>> {
     };
     let end = args.until.as_ref().map_or(Ok(ALL.end), |text| parse("--until", text, now, &zone).map(|(_, end)| end))?;
     if start >= end {
-        return Err(Error::usage("the window is empty: --since lies behind --until"));
+        return Err(empty(args));
     }
     Ok(start..end)
+}
+
+/// The error of a window that ends before it begins: only an end that was named can do that.
+fn empty(WindowArgs { since, until, days }: &WindowArgs) -> Error {
+    let until = until.as_deref().unwrap_or_default();
+    match since {
+        Some(since) => Error::usage(format!("--since {since} is later than --until {until}")).hint("swap them"),
+        None => Error::usage(format!("--days {} begins later than --until {until}", days.unwrap_or_default()))
+            .hint("name more days, or a later --until"),
+    }
 }
 
 /// What to say of a `TZ` that names no time zone.

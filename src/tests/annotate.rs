@@ -563,6 +563,11 @@ fn no_file_is_an_error_that_says_where_was_looked() {
     assert_eq!(nowhere.exit, Exit::Failed);
     let place = home.path(".config/devboy/telemetry/events");
     assert!(nowhere.err.contains(&format!("{} (default): does not exist", place.display())), "{}", nowhere.err);
+    assert!(nowhere.err.contains("`telemetry.enabled = true`") && !nowhere.err.contains("--recursive"));
+    let other = home.write("README.md", "# Words\n");
+    let other = home.run(&["annotate", other.to_str().unwrap()]);
+    assert_eq!((other.exit, other.out.as_str()), (Exit::Failed, ""));
+    assert!(other.err.contains("README.md (given): holds no event"), "{}", other.err);
     let missing = home.run(&["annotate", "/no/such/place"]);
     assert_eq!((missing.exit, missing.err.contains("/no/such/place does not exist")), (Exit::Failed, true));
     let done = home.write("t/a.annotated.jsonl", lines(&[AHEAD]));

@@ -306,7 +306,11 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
         ("all", &["--sweep", "compaction.window=100000"], &["one policy"]),
         ("compaction", &["--compare", "history-trim", "--sweep", "window=1"], &["one policy"]),
         ("arg-check", &["--sweep", "coerce=true,false"], &["nothing to sweep"]),
-        ("compaction", &["--since", "2026-02-01", "--until", "2026-01-01"], &["--since lies behind --until"]),
+        (
+            "compaction",
+            &["--since", "2026-02-01", "--until", "2026-01-01"],
+            &["--since 2026-02-01 is later than --until 2026-01-01", "swap them"],
+        ),
         ("tool-filter", &["--tool-catalog", "server=weather"], &["server=NAME:FILE"]),
     ] {
         fails(&home, &words(policy, more), Exit::Usage, told);
@@ -340,7 +344,8 @@ fn files_that_cannot_be_used_are_named_with_the_place() {
     let home = home();
     let write = |name: &str, text: &str| home.write(name, text).to_str().unwrap().to_owned();
     let config = |text: &str| write("parameters.toml", text);
-    fails(&home, &words("compaction", &["--config", "no/such.toml"]), Exit::Failed, &["no/such.toml"]);
+    let there = "hint: name a file that is there";
+    fails(&home, &words("compaction", &["--config", "no/such.toml"]), Exit::Failed, &["no/such.toml", there]);
     let bad = config("[compaction]\nwindow =\n");
     fails(&home, &words("compaction", &["--config", &bad]), Exit::Failed, &["parameters.toml:2"]);
     let list = config("[[compaction]]\nwindow = 1\n");
@@ -354,7 +359,7 @@ fn files_that_cannot_be_used_are_named_with_the_place() {
     let missing = ["--tool-catalog", "no/such.json"];
     fails(&home, &words("tool-filter", &missing), Exit::Failed, &["no/such.json"]);
     let predictor = ["--set", "predictor=replay:no/such.jsonl"];
-    fails(&home, &words("tool-filter", &predictor), Exit::Failed, &["no/such.jsonl"]);
+    fails(&home, &words("tool-filter", &predictor), Exit::Failed, &["no/such.jsonl", there]);
     let into = ["--per-request", "/dev/null/requests.jsonl"];
     assert_eq!(home.run(&words("compaction", &into)).exit, Exit::Failed);
 }
@@ -637,7 +642,7 @@ fn sessions_add_up_to_the_whole() {
 #[test]
 fn requests_are_written_for_their_owner_only_and_add_up_to_the_whole() {
     let home = home();
-    let file = home.path("out/requests.jsonl");
+    let file = home.path("requests.jsonl");
     let settings = set(&SMALL_WINDOW);
     let more = [&settings[..], &["--compare", "history-trim", "--per-request", file.to_str().unwrap()]].concat();
     let reports = reports(&home, "compaction", &more);
@@ -1128,8 +1133,12 @@ fn requests_are_never_written_over_a_log_or_a_device() {
     let home = home();
     let log = home.path(".claude/projects/-home-user-lantern/one.jsonl");
     let before = std::fs::read(&log).unwrap();
-    for (place, why) in [(log.to_str().unwrap(), "one of the logs"), ("/dev/null", "no file"), ("-", "no file")] {
-        fails(&home, &words("compaction", &["--per-request", place]), Exit::Usage, &[why, "name a"]);
+    for (place, exit, why) in [
+        (log.to_str().unwrap(), Exit::Usage, "one of the logs"),
+        ("/dev/null", Exit::Failed, "no regular file"),
+        ("-", Exit::Usage, "stands for stdout"),
+    ] {
+        fails(&home, &words("compaction", &["--per-request", place]), exit, &[why, "name "]);
     }
     assert_eq!(std::fs::read(&log).unwrap(), before);
 }

@@ -333,6 +333,8 @@ fn the_gate_writes_compares_and_fails_with_the_lines_that_got_worse() {
     let failed = gate(&["--config", worse]);
     assert_eq!(failed.exit, Exit::Gate);
     assert!(failed.err.contains("# worse: published"), "{}", failed.err);
+    let told = format!("gate failed: savings may fall by 0 points against {file} (--max-regression)\n");
+    assert!(failed.out.contains(&told), "{}", failed.out);
     assert_eq!(gate(&["--config", worse, "--max-regression", "99"]).exit, Exit::Done);
     assert_eq!(std::fs::read(file).unwrap(), written, "comparing does not write");
     assert_eq!(gate(&["--config", worse, "--update-baseline"]).exit, Exit::Done);
@@ -585,7 +587,7 @@ fn mistakes_are_told_with_their_place_and_what_to_do() {
         (&["replay", "--config", broken], Exit::Failed, "broken.toml:1: not valid TOML: "),
         (&["replay", "--config", directory], Exit::Failed, "name the file itself"),
         (&["replay", "--sweep", "dedup.lru_size=a"], Exit::Usage, "fit: `dedup.lru_size` must be a whole number"),
-        (&["planner", "--arm", "nobody"], Exit::Usage, "planners: published"),
+        (&["planner", "--arm", "nobody"], Exit::Usage, "[possible values: published, configured, mined, selective]"),
         (&["cost", "--days", "0"], Exit::Usage, "--days"),
         (&["mine", "tools", "--output", directory], Exit::Failed, "is a directory\n  hint: name a file"),
     ] {

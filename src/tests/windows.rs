@@ -133,6 +133,10 @@ fn more_days_than_there_are_and_a_window_without_ends_are_refused_in_plain_words
     let days = home.run(&["cost", "--days", "4294967295"]);
     assert!(days.exit == Exit::Usage && days.err.contains("36500"), "{}", days.err);
     assert!(!days.err.contains("parameter"), "{}", days.err);
+    let past = home.run(&["cost", "--days", "3", "--until", "2020-01-01"]);
+    assert!(past.err.contains("--days 3 begins later than --until 2020-01-01\n  hint: name more days"), "{}", past.err);
+    let compared = home.run(&["mine", "compare", "2026-02-01..2026-01-01", "30d.."]).err;
+    assert!(compared.contains("is no window of time: 2026-02-01 is later than 2026-01-01"), "{compared}");
     let compared = home.run(&["mine", "compare", "..", "30d.."]);
     assert!(compared.exit == Exit::Usage && compared.err.contains("../ for the directory above"), "{}", compared.err);
 }

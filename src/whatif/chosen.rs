@@ -313,7 +313,7 @@ pub fn unread<'s>(runs: impl Iterator<Item = Result<(&'s Stack, PolicyConfigs)>>
 /// # Errors
 /// If it cannot be read, is no TOML, or has a list of tables.
 pub fn settings_of(path: &Path) -> Result<Vec<Assigned>> {
-    let text = crate::base::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
+    let text = crate::base::files::read_to_string(path).map_err(|cause| Error::unread(path, &cause))?;
     let fault = |cause| syntax_error(path, &text, &cause);
     let places = KeyPlaces { path, text: &text, document: Document::parse(text.as_str()).map_err(fault)? };
     let document: DocumentMut = text.parse().map_err(fault)?;

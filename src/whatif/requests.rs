@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -14,7 +13,6 @@ use crate::base::visible::Shown as _;
 use crate::frames::input::Input;
 use crate::logs::cited;
 use crate::report::sharing::hide_servers;
-use crate::settings::write_output;
 use crate::whatif::chosen::{Policy, PolicyConfigs, StackRow};
 use crate::whatif::pick_tools::outcome;
 use crate::whatif::pick_tools::outcome::Pick;
@@ -24,18 +22,17 @@ use crate::whatif::sim::bill;
 use crate::whatif::sim::simulator::{Priced, SimulatedRun};
 use crate::whatif::simulation::Simulation;
 
-/// Writes the lines, policy by policy in the order of the requests. Ids are hashes, and servers and
+/// The lines, policy by policy in the order of the requests. Ids are hashes, and servers and
 /// kinds of agents have the names that `hidden` gives them. What a report withholds is no figure here either.
 ///
 /// # Errors
-/// If a parameter makes no sense or the file cannot be written.
-pub fn write<'r>(
-    path: &Path,
+/// If a parameter makes no sense.
+pub fn lines<'r>(
     simulation: &Simulation<'_>,
     configs: &PolicyConfigs,
     rows: impl Iterator<Item = (&'r StackRow, &'r PolicyReport)>,
     hidden: Option<&Pseudonyms>,
-) -> Result<()> {
+) -> Result<String> {
     let mut text = String::new();
     for (row, report) in rows.filter(|(row, _)| !row.stack.has(Policy::ArgCheck)) {
         let configs = configs.with(row)?;
@@ -52,7 +49,7 @@ pub fn write<'r>(
             writeln!(text, "{line}").expect("a String takes everything");
         }
     }
-    write_output(path, text)
+    Ok(text)
 }
 
 /// What every policy says about a request.

@@ -27,8 +27,8 @@ use crate::replay::scenarios::{ScenarioChanges, Scenarios};
 use crate::replay::{Scenario, emit, gate, report, study};
 use crate::report::numbers::counted;
 use crate::report::table::TableFormat;
+use crate::settings::expect_place;
 use crate::settings::formats::{lists_extended, load_config};
-use crate::settings::write_output;
 use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;
 use crate::telemetry::log::EventLog;
@@ -118,6 +118,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if args.planner || args.policy.is_some() {
         return run_as_spelled_now(args.clone(), context);
     }
+    args.html.as_deref().map_or(Ok(()), expect_place)?;
     let scenarios = scenarios(args, context)?;
     // What a place is worth in money is asked of the requests, too.
     let asks_worth = args.reach.is_some() && !scenarios.is_sweep() && args.against.is_none() && args.baseline.is_none();
@@ -164,7 +165,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         None => None,
     };
     if let Some(path) = &args.html {
-        write_output(path, report::html(report))?;
+        context.write_file(path, report::html(report), args.asked.output.quiet)?;
     }
     show(args, report, (gate.as_ref(), worth.as_ref()), &input, context)?;
     gate.map_or(Ok(Exit::Done), |gate| conclude(&gate, &args.asked.output, context))

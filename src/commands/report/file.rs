@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use crate::base::error::{Error, Result};
-use crate::base::visible::Shown as _;
 use crate::commands::report::Args;
 use crate::commands::report::show::tool_label;
 use crate::cost::findings::thresholds::FindingThresholds;
@@ -17,7 +16,7 @@ use crate::frames::input::Input;
 use crate::mine::edge_page::PageEdge;
 use crate::mine::edges;
 use crate::report::table::TableFormat;
-use crate::settings::write_output;
+use crate::settings::expect_place;
 use crate::shell::context::Context;
 
 /// Where the page goes.
@@ -34,7 +33,6 @@ impl<'p> PageTarget<'p> {
     /// # Errors
     /// If no file can be there, or two things would go to stdout.
     pub fn of(path: &'p Path, args: &Args) -> Result<Self> {
-        let place = path.shown();
         if path == Path::new("-") {
             if args.asked.output.form() == TableFormat::Table {
                 return Ok(Self::Stdout);
@@ -43,9 +41,7 @@ impl<'p> PageTarget<'p> {
                 Error::usage("--html - and another form would both go to stdout").hint("name a file: --html page.html")
             );
         }
-        if path.is_dir() {
-            return Err(Error::usage(format!("--html {place}: that is a directory")).hint("name a file in it"));
-        }
+        expect_place(path)?;
         Ok(Self::File(path))
     }
 
@@ -53,10 +49,10 @@ impl<'p> PageTarget<'p> {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, text: &str, context: &mut Context<'_>) -> Result<bool> {
+    pub fn write(&self, text: &str, is_quiet: bool, context: &mut Context<'_>) -> Result<bool> {
         match self {
             Self::Stdout => context.out.write_all(text.as_bytes())?,
-            Self::File(path) => write_output(path, text)?,
+            Self::File(path) => context.write_file(path, text, is_quiet)?,
         }
         Ok(matches!(self, Self::Stdout))
     }

@@ -68,7 +68,7 @@ impl TeamArgs {
 }
 
 fn load(path: &Path) -> Result<Pool> {
-    let bytes = files::read(path).map_err(|cause| Error::io("reading", path, &cause))?;
+    let bytes = files::read(path).map_err(|cause| Error::unread(path, &cause))?;
     read_pool(bytes, POOL_ROWS_MAX).map_err(|why| {
         Error::failed(format!("{}: {why}", path.shown()))
             .hint("`devboy pool DIR --publish OUT` writes OUT/pool.parquet")

@@ -20,8 +20,8 @@ use crate::logs::timeline::requests::{NO_USAGE, Timeline};
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::{Reach, Reaches};
 use crate::report::numbers::counted as counted_noun;
-use crate::settings::Settings;
 use crate::settings::formats::vocabularies;
+use crate::settings::{Settings, expect_place};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -160,7 +160,8 @@ fn replay_rows(
     }
     if let Some(path) = &args.setting.per_request {
         let names = args.setting.redact.then_some(&context.pseudonyms);
-        requests::write(path, simulation, sheets, rows.iter().zip(&reports), names)?;
+        let lines = requests::lines(simulation, sheets, rows.iter().zip(&reports), names)?;
+        context.write_file(path, lines, args.asked.output.quiet)?;
     }
     input.tell(&args.asked.output, context)?;
     show::tell(args, &mut reports, input);
@@ -197,6 +198,7 @@ fn check(args: &Args, rows: &[StackRow]) -> Result<()> {
             .hint("add pipeline, or leave it out"));
     }
     let policy = &args.setting;
+    policy.per_request.as_deref().map_or(Ok(()), expect_place)?;
     let of_logs = [
         ("--sweep", !args.sweep.is_empty()),
         ("--per-request", policy.per_request.is_some()),
@@ -221,16 +223,13 @@ fn check(args: &Args, rows: &[StackRow]) -> Result<()> {
     }
 }
 
-/// A file that requests can be written to: not one of the logs, and nothing but a file.
+/// A file that requests can be written to: not one of the logs.
 fn check_output(path: &Path, input: &Input) -> Result<()> {
-    let place = path.shown();
     let same = |log: &Path| path.canonicalize().is_ok_and(|path| log.canonicalize().is_ok_and(|log| log == path));
     if input.sources.iter().filter_map(|source| source.path.as_deref()).any(same) {
-        return Err(Error::usage(format!("--per-request {place}: that is one of the logs")).hint("name another file"));
-    }
-    let is_odd = path == Path::new("-") || path.metadata().is_ok_and(|found| !found.is_file());
-    if is_odd {
-        return Err(Error::usage(format!("--per-request {place}: that is no file")).hint("name a file to be written"));
+        return Err(
+            Error::usage(format!("--per-request {}: that is one of the logs", path.shown())).hint("name another file")
+        );
     }
     Ok(())
 }

@@ -165,6 +165,7 @@ impl Input {
             format!("looked at {} ({}): {state}", root.path.shown(), root.origin)
         });
         let mut hints: Vec<String> = looked.collect();
+        let is_absent = self.listing.missing.len() == self.roots.len();
         if let Some(project) = self.project.as_deref().filter(|_| !self.listing.files.is_empty()) {
             let files = self.listing.files.len() as u64;
             let files = format!("{} {}", numbers::counted(files, "file"), if files == 1 { "is" } else { "are" });
@@ -184,6 +185,9 @@ impl Input {
                 .hint(hints.join("\n"));
         } else if self.roots.is_empty() {
             hints.push("neither HOME nor CLAUDE_CONFIG_DIR is set: name the folder with --input-dir".to_owned());
+        } else if is_absent && self.roots.iter().all(|root| root.origin == DEFAULT) {
+            // The message names the places.
+            hints = vec!["run Claude Code once, set CLAUDE_CONFIG_DIR, or give --input-dir DIR".to_owned()];
         } else {
             hints.push("name the folder of your logs with --input-dir; `devboy doctor` says more".to_owned());
         }

@@ -295,6 +295,6 @@ fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<
 fn predictions(params: &Params) -> Result<Predictions> {
     let Predictor::Replay(file) = &params.predictor else { return Ok(Predictions::default()) };
     let path = std::path::Path::new(file);
-    let text = crate::base::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
+    let text = crate::base::files::read_to_string(path).map_err(|cause| Error::unread(path, &cause))?;
     Predictions::parse(&text, file)
 }
