@@ -55,7 +55,7 @@ pub fn asked_session(id: Option<&str>, timeline: &Timeline, input: &mut Input, f
     let mut lines = lines(&listed, &full, timeline, input);
     if listed.len() > CANDIDATES {
         let gap = if flags.is_empty() { "" } else { " " };
-        lines.push(format!("and {} more: `devboy mine sessions{gap}{flags}`", listed.len() - CANDIDATES));
+        lines.push(format!("and {} more: `devboy mine sessions --all{gap}{flags}`", listed.len() - CANDIDATES));
     }
     Err(Error::failed(message).hint(lines.join("\n")))
 }

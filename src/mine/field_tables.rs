@@ -53,9 +53,9 @@ fn interval(share: &Share) -> String {
     format!("{} ({})", percent(share.value()), ends.join("–"))
 }
 
-/// The first tools for people.
-pub fn tools_overview(rows: &[ToolFields], top: usize) -> Table {
-    TableBuilder::of(rows.iter().take(top))
+/// Tools for people.
+pub fn tools_overview(rows: &[ToolFields]) -> Table {
+    TableBuilder::of(rows)
         .text("tool", |row| row.tool.clone())
         .number("JSON answers", |row| format!("{} of {}", thousands(row.responses), thousands(row.answers)))
         .count("sessions", |row| row.sessions)
@@ -67,9 +67,9 @@ pub fn tools_overview(rows: &[ToolFields], top: usize) -> Table {
         .table()
 }
 
-/// The first fields for people.
-pub fn fields_overview(rows: &[FieldUse], top: usize, numbers: &GroupNumbers) -> Table {
-    TableBuilder::of(rows.iter().take(top))
+/// Fields for people.
+pub fn fields_overview(rows: &[FieldUse], numbers: &GroupNumbers) -> Table {
+    TableBuilder::of(rows)
         .text("tool", |row| row.tool.clone())
         .text("field", |row| row.field.clone())
         .count("answers", |row| row.responses)

@@ -80,9 +80,9 @@ pub fn edges_published(rows: &[Edge]) -> Listing {
         .finish()
 }
 
-/// The first rows of edges for people; `*` at the lift marks what is more than another order of the messages would show.
-pub fn edges_overview(rows: &[Edge], top: usize) -> Table {
-    TableBuilder::of(rows.iter().take(top))
+/// Edges for people; `*` at the lift marks what is more than another order of the messages would show.
+pub fn edges_overview(rows: &[Edge]) -> Table {
+    TableBuilder::of(rows)
         .text("from", |row| row.from.clone())
         .text("to", |row| row.to.clone())
         .number("lag", |row| row.sum.lag.map_or_else(|| "any".to_owned(), |lag| lag.to_string()))
@@ -234,9 +234,9 @@ pub fn sessions(rows: &[SessionRowSummary]) -> Listing {
         .finish()
 }
 
-/// Sessions for people.
+/// Sessions for people, the latest first.
 pub fn sessions_overview(rows: &[SessionRowSummary]) -> Table {
-    TableBuilder::of(rows)
+    TableBuilder::of(rows.iter().rev())
         .text("session", |row| row.session.clone())
         .text("project", |row| row.project.clone())
         .text("begun", |row| known(row.first_ms, date))
@@ -272,8 +272,8 @@ pub fn changes(rows: &[ComparedRow]) -> Listing {
         .finish()
 }
 
-/// The first rows of a comparison for people.
-pub fn changes_overview(rows: &[ComparedRow], top: usize) -> Table {
+/// Rows of a comparison for people.
+pub fn changes_overview(rows: &[ComparedRow]) -> Table {
     let shown = |share: &Share, median: Option<u64>| match median {
         Some(median) => format!("{} chars", thousands(median)),
         None if share.n == 0 => "–".to_owned(),
@@ -283,7 +283,7 @@ pub fn changes_overview(rows: &[ComparedRow], top: usize) -> Table {
         let lag = row.lag.filter(|&lag| lag > 1).map(|lag| format!(" (lag {lag})")).unwrap_or_default();
         if row.to.is_empty() { row.name.clone() } else { format!("{} → {}{lag}", row.name, row.to) }
     };
-    TableBuilder::of(rows.iter().take(top))
+    TableBuilder::of(rows)
         .text("what", |row| row.what.into_str().to_owned())
         .text("tools", |row| tools(row))
         .number("A", |row| shown(&row.a, row.median_a))

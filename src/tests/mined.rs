@@ -668,10 +668,16 @@ fn no_flag_is_passed_over() {
     let home = home();
     let ends = |more: &[&str]| home.run(&[&["mine", "edges", "--ends"], more].concat());
     let (some, all) = (ends(&["--top", "2"]), ends(&["--all"]));
-    assert_eq!((some.out.lines().count(), all.out.lines().count()), (3, 4), "{}", all.out);
+    assert_eq!((some.out.lines().count(), all.out.lines().count()), (4, 4), "{}", all.out);
     let first = |out: &str| out.split_whitespace().take(10).collect::<Vec<_>>().join(" ");
     assert_eq!(first(&some.out), first(&all.out), "those with most calls come first");
-    assert!(some.err.contains("the first 2 of 3 tools") && !all.err.contains("the first"), "{}", some.err);
+    assert!(some.out.ends_with("\n1 more row with --all\n") && !all.out.contains("more row"), "{}", some.out);
+    for rows in ["tools", "fingerprints", "sessions", "patterns"] {
+        let top = home.run(&["mine", rows, "--top", "1"]);
+        assert!(top.out.ends_with(" with --all\n") && top.out.lines().count() == 3, "{rows}: {}", top.out);
+        let (csv, whole) = (["mine", rows, "--top", "1", "--format", "csv"], ["mine", rows, "--format", "csv"]);
+        assert_eq!(home.run(&csv).out, home.run(&whole).out, "data has all rows");
+    }
     assert_eq!(ends(&["--top", "2", "--format", "csv"]).out.lines().count(), 4, "data has all rows");
     for flag in ["--servers", "--exact"] {
         let refused = home.run(&["mine", "tools", flag, "--layout", "published"]);
@@ -687,7 +693,11 @@ fn no_flag_is_passed_over() {
 fn only_edges_can_be_drawn() {
     let home = home();
     assert!(run(&home, &["mine", "edges"], &["--format", "dot"]).starts_with("digraph"));
-    assert_eq!(home.run(&["mine", "tools", "--format", "mermaid"]).exit, Exit::Usage);
+    let refused = home.run(&["mine", "tools", "--format", "mermaid"]);
+    assert_eq!(refused.exit, Exit::Usage);
+    assert!(refused.err.starts_with("error: invalid value 'mermaid'"), "before anything is read: {}", refused.err);
+    let help = |rows: &str| home.run(&["mine", rows, "--help"]).out;
+    assert!(help("edges").contains("mermaid") && !help("tools").contains("mermaid"));
     assert_eq!(home.run(&["mine", "edges", "--layout", "published", "--json"]).exit, Exit::Usage);
 }
 

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use super::harness::{Home, session};
 use super::log_builder::{agent_progress, asks};
 use super::report_page::{OPUS, Told, finding, home_with_large_contexts, home_with_swaps, place, report};
+use crate::base::files::WriteStep;
+use crate::base::files::faults::Fault;
 use crate::report::envelope;
 use crate::report::html::Html;
 use crate::report::html::chart::{PlotLine, StackedColumns, columns, curves};
@@ -34,12 +36,86 @@ fn a_page_for_a_browser_goes_to_stdout_or_where_a_file_can_be() {
     assert!(out.starts_with("<!DOCTYPE html>") && out.trim_end().ends_with("</html>"), "{out}");
     let both = home.run(&["report", "--json", "--html", "-"]);
     assert_eq!(both.exit, Exit::Usage, "{}", both.out);
-    // A directory that is not there is made, as for every other file.
-    let missing = home.path("no/such/page.html");
-    assert_eq!(home.run(&["--html", missing.to_str().unwrap()]).exit, Exit::Done);
-    assert!(std::fs::read_to_string(&missing).unwrap().starts_with("<!DOCTYPE html>"));
     let directory = home.run(&["--html", home.path(".claude").to_str().unwrap()]);
-    assert!(directory.err.contains("that is a directory"), "{}", directory.err);
+    assert!(directory.err.contains("is a directory"), "{}", directory.err);
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_a_slip_and_nothing_is_read_for_it() {
+    let home = home_with_swaps(2);
+    let missing = home.path("no/such/page.html");
+    let missing = missing.to_str().unwrap();
+    for command in [
+        &["report", "--html"][..],
+        &["mine", "edges", "--html"],
+        &["replay", "--html"],
+        &["planner", "--write-selectivity"],
+        &["what-if", "prompt-cache", "--per-request"],
+    ] {
+        let refused = home.run(&[command, &[missing]].concat());
+        assert_eq!((refused.exit, refused.out.as_str()), (Exit::Failed, ""), "{command:?}: {}", refused.err);
+        let told = "no/such\n  hint: make it, or name another file\n";
+        assert!(refused.err.starts_with("devboy: writing ") && refused.err.ends_with(told), "{}", refused.err);
+    }
+    assert!(!home.path("no").exists());
+    let drawn = home.run(&["mine", "edges", "--html", "-"]);
+    assert_eq!(drawn.exit, Exit::Usage);
+    assert!(drawn.err.starts_with("devboy: - stands for stdout"), "before anything else: {}", drawn.err);
+}
+
+#[test]
+fn what_cannot_be_read_or_made_is_told_with_what_to_do() {
+    let home = home_with_swaps(2);
+    home.write(".claude/projects/p/a.jsonl", session("a", 12));
+    let file = home.write("file", "text");
+    let file = file.to_str().unwrap();
+    for (command, told) in [
+        (
+            &["mine", "compare", "no.csv", "30d.."][..],
+            "no.csv: No such file or directory (os error 2)\n  hint: name a file",
+        ),
+        (&["tune", "from-claude-logs", "--dry-run", "--team", "no.parquet"], "(os error 2)\n  hint: name a file"),
+        (&["report", "--rules-dir", "no/such"], "--rules-dir no/such does not exist\n  hint: name a directory"),
+        (&["report", "--rules-dir", file], "is a file, not a directory\n  hint: name a directory"),
+        (&["replay", "--emit-telemetry", file], "file: is not a directory\n  hint: name a directory"),
+    ] {
+        let outcome = home.run(command);
+        assert_eq!(outcome.exit, Exit::Failed, "{command:?}: {}", outcome.err);
+        assert!(outcome.err.contains(told), "{command:?}: {}", outcome.err);
+    }
+    let lake = home.run(&["report", "--lake", file]);
+    assert!(
+        lake.err.contains("working without the lake: making ") && lake.err.contains(": is not a directory"),
+        "{}",
+        lake.err
+    );
+    let closed = home.path("closed.toml");
+    let _fault = Fault::new(&closed, WriteStep::Open, 0, true, 13);
+    let barred = home.run(&["replay", "--config", closed.to_str().unwrap()]);
+    assert!(barred.err.contains("hint: you may not read it"), "{}", barred.err);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_called_by_its_own_name() {
+    let home = home_with_swaps(2);
+    let (page, page_path) = (home.write("out/page.html", "old"), home.path("out/page.html"));
+    let page = page.to_str().unwrap();
+    let _fault = Fault::new(&home.path("out"), WriteStep::Create, 0, true, 13);
+    let refused = home.run(&["report", "--html", page]);
+    assert_eq!(refused.exit, Exit::Failed);
+    let told = format!("writing {page}: Permission denied (os error 13)\n  hint: no permission in that directory");
+    assert!(refused.err.contains(&told) && refused.err.contains("was not touched"), "{}", refused.err);
+    assert_eq!(std::fs::read_to_string(&page_path).unwrap(), "old");
+    let new = home.run(&["report", "--html", home.path("out/new.html").to_str().unwrap()]);
+    assert!(new.err.contains("out/new.html: Permission") && !new.err.contains("not touched"), "{}", new.err);
+}
+
+#[test]
+fn who_has_no_logs_yet_is_told_how_to_get_some() {
+    let outcome = Home::new().run(&["report"]);
+    assert_eq!(outcome.exit, Exit::Failed);
+    assert!(outcome.err.contains("hint: run Claude Code once, set CLAUDE_CONFIG_DIR, or give --input-dir DIR\n"));
+    assert!(!outcome.err.contains("looked at"), "the places are told once: {}", outcome.err);
 }
 
 #[test]
@@ -47,6 +123,8 @@ fn no_rows_at_all_are_refused() {
     let home = home_with_swaps(2);
     let commands =
         ["report", "cost", "session", "what-if prompt-cache", "mine edges", "mine fields", "mine compare a b"];
+    let of_rows = ["mine tools", "mine fingerprints", "mine sessions", "mine patterns", "mine projections"];
+    let commands = commands.into_iter().chain(of_rows);
     for command in commands {
         let words = |more: &[&'static str]| command.split(' ').chain(more.iter().copied()).collect::<Vec<_>>();
         let outcome = home.run(&words(&["--top", "0"]));
@@ -178,7 +256,11 @@ fn evidence_that_is_shared_names_nobody() {
         assert!(!outcome.out.contains("lantern") && !outcome.out.contains("/home/"), "{}", outcome.out);
         assert!(outcome.out.contains("project A"), "{}", outcome.out);
     }
-    assert!(home.run(&["--finding", "miss_model_swap"]).out.contains("…/lantern"));
+    let own = home.run(&["--finding", "miss_model_swap"]).out;
+    assert!(own.contains("…/lantern"), "{own}");
+    // Half of the sessions are of a project that changes no model.
+    let orchard = own.lines().find(|line| line.contains("…/orchard")).unwrap();
+    assert!(orchard.ends_with("no effect"), "{own}");
 }
 
 #[test]

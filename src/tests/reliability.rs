@@ -620,6 +620,8 @@ fn an_output_that_is_a_link_stays_one() {
         assert_eq!(outcome.exit, Exit::Done, "{command:?}: {}", outcome.err);
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink(), "{command:?}");
         assert_ne!(fs::read(&real).unwrap(), b"old", "{command:?}");
+        let told = format!("{}{}", outcome.out, outcome.err);
+        assert!(told.contains(&format!("written: {name}\n")), "{command:?}: {told}");
     }
 }
 

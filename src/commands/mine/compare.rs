@@ -11,9 +11,7 @@ use crate::commands::mine::logs;
 use crate::frames::edge::{Concurrency, EdgeThresholds};
 use crate::mine::compare::{ComparedRow, Side};
 use crate::mine::{compare, tables as mined};
-use crate::report::numbers::thousands;
 use crate::report::sharing::without_paths;
-use crate::shell::arguments;
 use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -38,24 +36,12 @@ pub struct Args {
     /// Only what changed beyond chance.
     #[arg(long)]
     changed: bool,
-    /// Rows of the table for people. Other forms have all rows.
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = arguments::rows)]
-    top: u32,
-    /// All rows.
-    #[arg(long, conflicts_with = "top")]
-    all: bool,
     #[command(flatten)]
     export: ExportArgs,
     #[command(flatten)]
     kept: KeptArgs,
     #[command(flatten)]
     input: InputArgs,
-}
-
-impl Args {
-    fn rows_max(&self) -> usize {
-        if self.all { usize::MAX } else { self.top as usize }
-    }
 }
 
 /// What a side is.
@@ -85,8 +71,7 @@ impl<'a> Named<'a> {
 /// A side that is no window, under its own name: its bounds were given by no flag.
 fn unreadable(window: &WindowArgs, cause: &Error) -> Error {
     let bound = |bound: &Option<String>| bound.clone().unwrap_or_default();
-    let said = ["--since ", "--until "].iter().find_map(|flag| cause.message.strip_prefix(flag));
-    let said = said.unwrap_or(&cause.message);
+    let said = cause.message.replace("--since ", "").replace("--until ", "");
     Error::usage(format!("{}..{} is no window of time: {said}", bound(&window.since), bound(&window.until))).hint(
         "write it as 30d..7d or 2026-01-01..2026-01-31; a path or a table of edges (.csv) can stand there as well",
     )
@@ -131,11 +116,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         row.sessions_min.unwrap_or(u64::MAX)
     });
     if !args.export.quiet {
-        tell(args, rows.len(), left_out, thresholds.q_max, context)?;
+        tell(args, left_out, thresholds.q_max, context)?;
     }
     let fields = fields(args, concurrency, &thresholds, (&rows, left_out));
-    let overview = mined::changes_overview(&rows, args.rows_max());
-    let rows = Mined { overview, fields, ..Mined::listed("mine compare", "changes", mined::changes(&rows)) };
+    let (overview, top) = (mined::changes_overview(&rows), args.kept.top());
+    let rows = Mined { overview, top, fields, ..Mined::listed("mine compare", "changes", mined::changes(&rows)) };
     args.export.send_mined(context, rows)?;
     Ok(Exit::Done)
 }
@@ -162,16 +147,12 @@ fn read(
 }
 
 /// Says what is left out, and what the columns mean.
-fn tell(args: &Args, rows: usize, left_out: u64, q_max: f64, context: &mut Context<'_>) -> Result<()> {
+fn tell(args: &Args, left_out: u64, q_max: f64, context: &mut Context<'_>) -> Result<()> {
     if left_out > 0 {
         writeln!(context.err, "# {left_out} rows left out: fewer than {} sessions", args.kept.k_anonymity)?;
     }
     if args.export.form() != ExportForm::Table {
         return Ok(());
-    }
-    let top = args.rows_max();
-    if rows > top {
-        writeln!(context.err, "# the first {top} of {} rows; --all shows all", thousands(rows as u64))?;
     }
     writeln!(
         context.err,

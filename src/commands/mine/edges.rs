@@ -3,6 +3,7 @@
 use crate::frames::input::Input;
 use std::path::PathBuf;
 
+use clap::builder::EnumValueParser;
 use serde_json::json;
 
 use crate::base::error::{Error, Result};
@@ -11,10 +12,9 @@ use crate::commands::mine::logs;
 use crate::frames::edge::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, Turns};
 use crate::logs::overview::Holds;
 use crate::mine::{edge_graph, edge_page, edges, tables as mined};
-use crate::report::numbers::{counted, thousands};
+use crate::report::numbers::counted;
 use crate::report::table;
-use crate::settings::write_output;
-use crate::shell::arguments;
+use crate::settings::expect_place;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
@@ -23,6 +23,7 @@ use crate::shell::context::Context;
 /// Pairs are counted within a context (a chain between compactions). Names of MCP servers are pseudonyms unless --names
 /// is given. With --format dot or mermaid the edges are drawn.
 #[derive(clap::Args, Debug)]
+#[command(mut_arg("format", |format| format.value_parser(EnumValueParser::<ExportForm>::new())))]
 pub struct Args {
     /// How many messages (with --concurrency flat: calls) later; a comma list.
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 2, 3], value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -45,12 +46,6 @@ pub struct Args {
     /// Print with which tools contexts begin and end instead.
     #[arg(long)]
     ends: bool,
-    /// Rows of the table for people. Other forms have all rows.
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = arguments::rows)]
-    top: u32,
-    /// All rows.
-    #[arg(long, conflicts_with = "top")]
-    all: bool,
     /// Draw the edges that are more than chance into a file for a browser as well: one file, without scripts, that fetches
     /// nothing.
     #[arg(long, value_name = "FILE", conflicts_with = "ends")]
@@ -75,19 +70,6 @@ impl Args {
 
     fn shows(&self, edge: &Edge) -> bool {
         edge.sum.count >= self.min_count && (edge.significant || !self.significant)
-    }
-
-    fn rows_max(&self) -> usize {
-        if self.all { usize::MAX } else { self.top as usize }
-    }
-
-    /// Says how many of so many rows are shown.
-    fn tell_top(&self, rows: usize, context: &mut Context<'_>) -> Result<()> {
-        if self.asked.export.in_layout(self.layout)?.form() == ExportForm::Table && rows > self.rows_max() {
-            let what = if self.ends { "tools" } else { "edges" };
-            writeln!(context.err, "# the first {} of {} {what}; --all shows all", self.top, thousands(rows as u64))?;
-        }
-        Ok(())
     }
 
     /// Says what the columns and a mark behind an edge mean.
@@ -119,6 +101,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Err(Error::usage("--concurrency flat knows no turns: --turns says nothing about it")
             .hint("leave out --turns, or count by message"));
     }
+    args.html.as_deref().map_or(Ok(()), expect_place)?;
     let mut input = logs::read(&args.asked.input, &args.asked.window, 0, &export, context)?;
     if args.concurrency() == Concurrency::Flat {
         input.report_holds(Holds::Nothing)?;
@@ -126,14 +109,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let shown = |name: &str| logs::shown(&export, &context.pseudonyms, name);
     let counted = CountedEdges::of(args, &mut input, &shown)?;
     logs::tell(&input, &export, (counted.left_out, args.asked.kept), context)?;
-    if !export.quiet {
-        args.tell_top(if args.ends { counted.ends.len() } else { counted.edges.len() }, context)?;
-    }
     if !args.ends && !export.quiet && args.layout == CsvLayout::All {
         args.tell(&counted.thresholds, context)?;
     }
     if let Some(path) = &args.html {
-        write_output(path, edge_page::page(&counted.edges, &counted.words(args)))?;
+        context.write_file(path, edge_page::page(&counted.edges, &counted.words(args)), export.quiet)?;
     }
     counted.send(args, &export, &input, context)?;
     Ok(Exit::Done)
@@ -182,10 +162,9 @@ impl CountedEdges {
         fields["thresholds"] = json!(self.thresholds);
         let ends = mined::ends(&self.ends);
         let about = vec![("concurrency", concurrency.to_owned()), ("turns", turns.to_owned())];
-        let (command, rows_max) = ("mine edges", args.rows_max());
+        let (command, top) = ("mine edges", args.asked.kept.top());
         if args.ends {
-            let overview = table::table(&mined::ends(&self.ends[..self.ends.len().min(rows_max)]));
-            let rows = Mined { command, rows: "ends", listing: ends, overview, fields, graph: None, about };
+            let rows = Mined { top, fields, about, ..Mined::listed(command, "ends", ends) };
             return export.send_mined(context, rows);
         }
         fields["ends"] = table::json(&ends);
@@ -198,8 +177,8 @@ impl CountedEdges {
         } else {
             mined::edges(&self.edges, args.has_turns())
         };
-        let overview = mined::edges_overview(&self.edges, rows_max);
-        let rows = Mined { command, rows: "edges", listing, overview, fields, graph: Some(&draw), about };
+        let overview = mined::edges_overview(&self.edges);
+        let rows = Mined { command, rows: "edges", listing, overview, top, fields, graph: Some(&draw), about };
         export.send_mined(context, rows)
     }
 

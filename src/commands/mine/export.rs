@@ -4,15 +4,15 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
 use crate::base::error::{Error, Result};
 use crate::base::listing::Listing;
-use crate::base::visible::Shown as _;
 use crate::frames::export as parquet_listing;
 use crate::report::table::{Color, Table, TableFormat};
 use crate::report::{envelope, sharing, table};
-use crate::settings::write_output;
+use crate::shell::arguments;
 use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 
@@ -30,10 +30,18 @@ pub enum ExportForm {
     Md,
     /// Parquet, all columns with their types.
     Parquet,
-    /// A graph for Graphviz (`mine edges`).
+    /// A graph for Graphviz.
     Dot,
-    /// A graph for Mermaid (`mine edges`).
+    /// A graph for Mermaid.
     Mermaid,
+}
+
+/// The forms of what is no graph; `mine edges` has all.
+fn undrawn() -> impl TypedValueParser<Value = ExportForm> {
+    let is_drawn = |form: &&ExportForm| matches!(form, ExportForm::Dot | ExportForm::Mermaid);
+    let forms = ExportForm::value_variants().iter().filter(|form| !is_drawn(form));
+    PossibleValuesParser::new(forms.filter_map(ExportForm::to_possible_value))
+        .try_map(|name| <ExportForm as ValueEnum>::from_str(&name, false))
 }
 
 /// Which columns a CSV has.
@@ -56,6 +64,8 @@ pub struct Mined<'a> {
     pub listing: Listing,
     /// What people are shown.
     pub overview: Table,
+    /// How many rows of that.
+    pub top: usize,
     /// Other fields of the envelope.
     pub fields: Value,
     /// The graph, if there is one: in the given form.
@@ -65,7 +75,7 @@ pub struct Mined<'a> {
 }
 
 /// What an aggregate is made of, and how it is shown.
-#[derive(clap::Args, Debug, Default)]
+#[derive(clap::Args, Debug)]
 pub struct MinedArgs {
     /// How it is shown.
     #[command(flatten)]
@@ -82,12 +92,25 @@ pub struct MinedArgs {
 }
 
 /// Which rows of an aggregate are shown.
-#[derive(clap::Args, Debug, Clone, Copy, Default)]
+#[derive(clap::Args, Debug, Clone, Copy)]
 #[command(next_help_heading = "Output")]
 pub struct KeptArgs {
     /// Only what at least this many sessions have done; asked for before anything is shared.
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub k_anonymity: u64,
+    /// Rows of the table for people. Other forms have all rows.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = arguments::rows)]
+    top: u32,
+    /// All rows.
+    #[arg(long, conflicts_with = "top")]
+    all: bool,
+}
+
+impl KeptArgs {
+    /// How many rows people are shown.
+    pub fn top(&self) -> usize {
+        if self.all { usize::MAX } else { self.top as usize }
+    }
 }
 
 /// How results are shown.
@@ -95,7 +118,7 @@ pub struct KeptArgs {
 #[command(next_help_heading = "Output")]
 pub struct ExportArgs {
     /// Form of the report.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, value_parser = undrawn())]
     pub format: ExportForm,
     /// Short for `--format json`.
     #[arg(short, long, conflicts_with = "format")]
@@ -124,7 +147,7 @@ impl<'a> Mined<'a> {
     /// An aggregate of which people are shown all columns.
     pub fn listed(command: &'a str, rows: &'a str, listing: Listing) -> Self {
         let overview = table::table(&listing);
-        Self { command, rows, listing, overview, fields: json!({}), graph: None, about: Vec::new() }
+        Self { command, rows, listing, overview, top: usize::MAX, fields: json!({}), graph: None, about: Vec::new() }
     }
 }
 
@@ -162,17 +185,16 @@ impl ExportArgs {
     /// Sends an aggregate in the form asked for.
     ///
     /// # Errors
-    /// As [`ExportArgs::send`]; a graph of what is none.
+    /// As [`ExportArgs::send`].
     pub fn send_mined(&self, context: &mut Context<'_>, mut mined: Mined<'_>) -> Result<()> {
         let stamp = self.shared().stamp(context);
         self.send(context, |out, width| match self.form() {
-            ExportForm::Table => mined.overview.write(out, TableFormat::Table, width),
             ExportForm::Csv => table::table(&mined.listing).write(out, TableFormat::Csv, width),
             ExportForm::Md => table::rounded(&mined.listing).write(out, TableFormat::Md, width),
             ExportForm::Parquet => parquet_listing::write_listing(out, &mined.listing, &mined.about),
-            ExportForm::Dot | ExportForm::Mermaid => match mined.graph {
-                Some(graph) => Ok(out.write_all(graph(self.form()).as_bytes())?),
-                None => Err(no_graph()),
+            ExportForm::Table | ExportForm::Dot | ExportForm::Mermaid => match mined.graph {
+                Some(graph) if self.form() != ExportForm::Table => Ok(out.write_all(graph(self.form()).as_bytes())?),
+                _ => mined.overview.write_top(out, TableFormat::Table, width, mined.top),
             },
             ExportForm::Json => {
                 self.hide_places(&mut mined.fields);
@@ -205,15 +227,7 @@ impl ExportArgs {
         write(&mut bytes, context.width)?;
         match &self.output {
             None => Ok(context.out.write_all(&bytes)?),
-            Some(path) => {
-                write_output(path, bytes)?;
-                context.note(self.quiet, format_args!("written: {}", path.shown()))
-            }
+            Some(path) => context.write_file(path, bytes, self.quiet),
         }
     }
-}
-
-/// The refusal to draw what is no graph.
-pub fn no_graph() -> Error {
-    Error::usage("only `mine edges` is a graph").hint("--format dot and mermaid work there")
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::commands::mine::export::{ExportForm, MinedArgs, no_graph};
+use crate::commands::mine::export::{ExportForm, MinedArgs};
 use crate::commands::mine::logs;
 use crate::frames::export as parquet_listing;
 use crate::frames::input::Input;
@@ -14,10 +14,8 @@ use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::mine::fields::{CallFields, FieldUse, FieldUses, GroupNumbers, ToolFields};
 use crate::mine::{field_tables as tables, fields};
-use crate::report::numbers::counted;
 use crate::report::table::TableFormat;
 use crate::report::{envelope, table};
-use crate::shell::arguments;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -31,16 +29,11 @@ const SHEET: &str = "t2_fields.toml";
 /// answer. --explain lists the fields of each tool. Names of fields are shown if they are identifiers; names of MCP servers
 /// are pseudonyms unless --names is given.
 #[derive(clap::Args, Debug)]
+#[command(mut_arg("top", |top| top.default_value("10")))]
 pub struct Args {
     /// List the fields, and say what the columns mean.
     #[arg(long)]
     explain: bool,
-    /// So many rows of a table, most tokens in vain first. CSV, JSON and Markdown have all rows.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = arguments::rows)]
-    top: u32,
-    /// All rows.
-    #[arg(long, conflicts_with = "top")]
-    all: bool,
     #[command(flatten)]
     asked: MinedArgs,
 }
@@ -72,20 +65,18 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     fields["fields"] = table::json(&of_fields);
     args.asked.export.hide_places(&mut fields);
     let stamp = output.stamp(context);
-    let top = if args.all { usize::MAX } else { args.top as usize };
+    let top = args.asked.kept.top();
     args.asked.export.send(context, |out, width| match args.asked.export.form() {
-        ExportForm::Table => {
+        ExportForm::Table | ExportForm::Dot | ExportForm::Mermaid => {
             summary.iter().try_for_each(|line| writeln!(out, "{line}"))?;
             if tools.is_empty() {
                 return Ok(());
             }
             writeln!(out)?;
-            tables::tools_overview(&tools, top).write(out, TableFormat::Table, width)?;
-            more(out, tools.len(), top)?;
+            tables::tools_overview(&tools).write_top(out, TableFormat::Table, width, top)?;
             if args.explain {
                 writeln!(out)?;
-                tables::fields_overview(&rows, top, &numbers).write(out, TableFormat::Table, width)?;
-                more(out, rows.len(), top)?;
+                tables::fields_overview(&rows, &numbers).write_top(out, TableFormat::Table, width, top)?;
                 writeln!(out)?;
                 tables::legend(&numbers).iter().try_for_each(|line| writeln!(out, "{line}"))?;
             }
@@ -94,18 +85,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         ExportForm::Csv => table::table(shown).write(out, TableFormat::Csv, width),
         ExportForm::Md => table::table(shown).write(out, TableFormat::Md, width),
         ExportForm::Parquet => parquet_listing::write_listing(out, shown, &[]),
-        ExportForm::Dot | ExportForm::Mermaid => Err(no_graph()),
         ExportForm::Json => envelope::write(out, "mine fields", stamp, fields),
     })?;
     Ok(Exit::Done)
-}
-
-/// Says how many rows are not shown.
-fn more(out: &mut Vec<u8>, rows: usize, top: usize) -> Result<()> {
-    match rows.saturating_sub(top) {
-        0 => Ok(()),
-        left => Ok(writeln!(out, "{} with --all", counted(left as u64, "more row"))?),
-    }
 }
 
 /// When a field is judged.

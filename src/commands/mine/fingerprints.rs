@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::commands::config::settings;
-use crate::commands::mine::export::{ExportForm, MinedArgs, no_graph};
+use crate::commands::mine::export::{ExportForm, MinedArgs};
 use crate::commands::responses::Wanted;
 use crate::frames::export::write_endpoints;
 use crate::frames::fingerprint::Fingerprint;
@@ -66,10 +66,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     args.asked.export.hide_places(&mut fields);
     let stamp = output.stamp(context);
     args.asked.export.send(context, |out, width| match args.asked.export.form() {
-        ExportForm::Table => fingerprints::overview(&rows).write(out, TableFormat::Table, width),
+        ExportForm::Table | ExportForm::Dot | ExportForm::Mermaid => {
+            fingerprints::overview(&rows).write_top(out, TableFormat::Table, width, args.asked.kept.top())
+        }
         ExportForm::Csv => fingerprints::csv(&rows).write(out, TableFormat::Csv, width),
         ExportForm::Md => fingerprints::markdown(&rows).write(out, TableFormat::Md, width),
-        ExportForm::Dot | ExportForm::Mermaid => Err(no_graph()),
         ExportForm::Parquet => write_endpoints(out, &rows, &responses.about()),
         ExportForm::Json => envelope::write(out, "mine fingerprints", stamp, fields),
     })?;

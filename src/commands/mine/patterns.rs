@@ -59,7 +59,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     fields["tokens_basis"] = json!(format!("estimated: {bytes_per_token} bytes per token"));
     fields["response_tokens"] = json!(counted.response_tokens);
     let listing = mined::patterns(&rows, counted.response_tokens);
-    let overview = mined::patterns_overview(&rows, counted.response_tokens);
-    export.send_mined(context, Mined { overview, fields, ..Mined::listed("mine patterns", "patterns", listing) })?;
+    let (overview, top) = (mined::patterns_overview(&rows, counted.response_tokens), kept.top());
+    export
+        .send_mined(context, Mined { overview, top, fields, ..Mined::listed("mine patterns", "patterns", listing) })?;
     Ok(Exit::Done)
 }

@@ -6,7 +6,7 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::names::Names;
 use crate::base::pseudonyms::Pseudonyms;
-use crate::commands::mine::export::{ExportForm, MinedArgs, no_graph};
+use crate::commands::mine::export::{ExportForm, MinedArgs};
 use crate::commands::mine::logs;
 use crate::frames;
 use crate::frames::input::Input;
@@ -54,15 +54,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     args.asked.export.hide_places(&mut fields);
     let stamp = output.stamp(context);
     args.asked.export.send(context, |out, width| match args.asked.export.form() {
-        ExportForm::Table => {
-            shown::overview(&rows).write(out, TableFormat::Table, width)?;
+        ExportForm::Table | ExportForm::Dot | ExportForm::Mermaid => {
+            shown::overview(&rows).write_top(out, TableFormat::Table, width, args.asked.kept.top())?;
             let links = rows.iter().filter(|row| row.held.is_none()).map(shown::words);
             let said = links.chain(rows.iter().filter_map(shown::held));
             said.filter(|_| args.explain).try_for_each(|line| Ok(writeln!(out, "{line}")?))
         }
         ExportForm::Csv => shown::table(&rows).write(out, TableFormat::Csv, width),
         ExportForm::Md => shown::table(&rows).write(out, TableFormat::Md, width),
-        ExportForm::Dot | ExportForm::Mermaid => Err(no_graph()),
         ExportForm::Parquet => frames::export::write_projections(out, &rows, &[]),
         ExportForm::Json => envelope::write(out, "mine projections", stamp, fields),
     })?;

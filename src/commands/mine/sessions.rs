@@ -62,6 +62,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     logs::tell(&input, export, (left_out, args.asked.kept), context)?;
     let mined = Mined {
         overview: mined::sessions_overview(&shown),
+        top: args.asked.kept.top(),
         fields: logs::fields(&input, left_out),
         ..Mined::listed("mine sessions", "sessions", mined::sessions(&rows))
     };

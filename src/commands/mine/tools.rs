@@ -101,6 +101,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             command: "mine tools",
             rows: if args.servers { "servers" } else { "tools" },
             overview: mined::tools_overview(rows.0, rows.1, all_tokens),
+            top: args.asked.kept.top(),
             listing: if args.servers { of_servers } else { of_tools },
             fields,
             graph: None,
