@@ -55,6 +55,9 @@ pub struct Args {
     export: ExportArgs,
 }
 
+/// Refused contributions that an error names.
+const REFUSED_NAMED: usize = 10;
+
 /// What a pool is shown by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub enum PoolBy {
@@ -81,11 +84,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let judge = Judge { naming: &naming, limits: &limits, now_ms: context.now_ms, by_rows: args.rows };
     let _locks = roster::locked(&args.directories)?;
     let held = judge.read(&args.directories)?;
-    let found = pooled(&held, naming.secret(), &limits);
-    if held.given.is_empty() && held.refused.is_empty() {
-        return Err(Error::failed("there are no contributions")
-            .hint("`devboy share --to DIR` writes them as DIR/user=…/week=…/contribution.parquet"));
+    if held.given.is_empty() {
+        return Err(nothing_to_pool(&held.refused));
     }
+    let found = pooled(&held, naming.secret(), &limits);
     // Kept first: a pool whose people are not noted could be pooled again with one more.
     if found.roster != held.roster {
         let text = serde_json::to_vec_pretty(&found.roster).map_err(|cause| Error::failed(cause.to_string()))?;
@@ -119,6 +121,17 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// The error of folders without a contribution that could be pooled.
+fn nothing_to_pool(refused: &[(String, String)]) -> Error {
+    if refused.is_empty() {
+        return Error::failed("there are no contributions")
+            .hint("`devboy share --to DIR` writes them as DIR/user=…/week=…/contribution.parquet");
+    }
+    let why: Vec<String> = refused.iter().take(REFUSED_NAMED).map(|(place, why)| format!("{place}: {why}")).collect();
+    let all = counted(refused.len() as u64, "contribution");
+    Error::failed(format!("nothing to pool: {all} refused")).hint(why.join("\n"))
 }
 
 fn tell(refused: &[(String, String)], found: &Pooled, limits: &FleetLimits, context: &mut Context<'_>) -> Result<()> {

@@ -170,7 +170,7 @@ pub fn naming(plain: bool, context: &Context<'_>) -> Result<FleetNaming> {
         return FleetNaming::new(None);
     }
     let Some(secret) = &context.env.team_secret else {
-        return Err(Error::usage("there is no team secret").hint(
+        return Err(Error::failed("there is no team secret").hint(
             "set DEVBOY_TEAM_SECRET, or DEVBOY_TEAM_SECRET_FILE to a file that holds it: `openssl rand -hex 32` makes one, \
              and everybody of the team needs the same; to see names as they are, without one: --plain-names",
         ));
@@ -187,7 +187,7 @@ pub fn enough_secret(limits: &FleetLimits, plain: bool, context: &Context<'_>) -
     if plain || bytes >= limits.secret_bytes_min {
         return Ok(());
     }
-    Err(Error::usage(format!("the team secret has {bytes} bytes, at least {} are asked for", limits.secret_bytes_min))
+    Err(Error::failed(format!("the team secret has {bytes} bytes, at least {} are asked for", limits.secret_bytes_min))
         .hint("a short one can be guessed, and with it the names of tools: `openssl rand -hex 32` makes a long one"))
 }
 
@@ -195,13 +195,13 @@ pub fn enough_secret(limits: &FleetLimits, plain: bool, context: &Context<'_>) -
 fn user(args: &Args, context: &Context<'_>) -> Result<String> {
     const HINT: &str = "say who you are with --as PSEUDONYM";
     if args.user.is_none() && context.env.team_secret.is_none() && !args.show {
-        return Err(Error::usage("there is no team secret to make a pseudonym with").hint(HINT));
+        return Err(Error::failed("there is no team secret to make a pseudonym with").hint(HINT));
     }
     // Those of the team, or, where nothing leaves, of the lake.
     let keyed = FleetNaming::new(Some(context.pseudonyms.clone()))?;
     let home = || context.env.places.home.as_ref().map(|home| home.to_string_lossy().into_owned());
     let user = args.user.clone().or_else(|| Some(format!("person-{}", keyed.mark(&home()?))));
-    let user = user.ok_or_else(|| Error::usage("HOME is not set").hint(HINT))?;
+    let user = user.ok_or_else(|| Error::failed("HOME is not set").hint(HINT))?;
     if !is_user(&user) {
         return Err(Error::usage(format!("--as {user}: not a pseudonym"))
             .hint("up to 40 small letters, digits and dashes, so that it can name a directory anywhere"));

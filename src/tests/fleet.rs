@@ -220,6 +220,17 @@ fn a_folder_that_cannot_be_read_is_refused_by_name() {
     assert!(said["refused"][0]["why"].as_str().unwrap().starts_with("it cannot be read"), "{said}");
 }
 
+#[test]
+fn a_pool_of_refused_contributions_fails_and_publishes_nothing() {
+    let home = Home::of_team(Some(SECRET));
+    home.write("team/user=p1/week=2026-10-19/contribution.parquet", "no table");
+    let [team, out] = ["team", "published"].map(|name| home.path(name).to_string_lossy().into_owned());
+    let refused = home.run(&["pool", &team, "--publish", &out]);
+    assert_eq!((refused.exit, refused.out.as_str()), (Exit::Failed, ""), "{}", refused.err);
+    assert!(refused.err.contains("nothing to pool: 1 contribution refused\n  hint: user=p1/"), "{}", refused.err);
+    assert!(!home.path("published").exists());
+}
+
 /// So many people of whom each reads.
 fn people_give(home: &Home, people: usize) {
     for person in 0..people {
@@ -534,7 +545,7 @@ fn sharing_shows_what_leaves_and_writes_a_week_once() {
         let home = Home::of_team(secret);
         home.write(".claude/projects/-home-u-p/a.jsonl", log("s1", "Read", 9, "2026-10-20"));
         let refused = home.run(&["share", "--to", &team]);
-        assert!(refused.exit == Exit::Usage && refused.err.contains(words), "{}", refused.err);
+        assert!(refused.exit == Exit::Failed && refused.err.contains(words), "{}", refused.err);
     }
 }
 
@@ -593,7 +604,7 @@ fn nobody_is_named_by_what_anybody_can_compute() {
     assert_eq!(person(&shared.err), person(&home.run(&["share", "--to", &other]).err), "one person, one pseudonym");
     for (secret, told) in [(None, "--as PSEUDONYM"), (Some("short"), "has 5 bytes")] {
         let (home, refused) = with(secret);
-        assert!(refused.exit == Exit::Usage && refused.err.contains(told), "{}", refused.err);
+        assert!(refused.exit == Exit::Failed && refused.err.contains(told), "{}", refused.err);
         assert!(!home.path("team").exists());
     }
 }
