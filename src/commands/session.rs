@@ -10,6 +10,7 @@ use crate::cost::groups::Label;
 use crate::cost::session::SessionCost;
 use crate::cost::shown_names::ShownNames;
 use crate::cost::{session, session_tables as tables};
+use crate::frames::input::Input;
 use crate::logs::overview::Holds;
 use crate::logs::trace::Place;
 use crate::report::table::TableFormat;
@@ -45,7 +46,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut logs = BilledLogs::open(&args.asked, context)?;
     let flags = args.asked.same_logs(None, false);
     let Some(index) = asked_session(args.id.as_deref(), &logs.workload.timeline, &mut logs.input, &flags)? else {
-        return Ok(Exit::Done);
+        return show_none(args, &logs.input, context);
     };
     let own = logs.workload.timeline.chains.iter().filter(|chain| chain.session == index);
     let in_progress = own.filter(|chain| chain.place == Place::Progress).count() as u64;
@@ -86,6 +87,23 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             let title = format!("Session {} in {}", session.trim_start_matches("session "), names.short(&head[1]));
             show(&title, &found, (top, &name), form, context)?;
         }
+    }
+    Ok(Exit::Done)
+}
+
+/// Where there is no session, and none is no error.
+fn show_none(args: &Args, input: &Input, context: &mut Context<'_>) -> Result<Exit> {
+    let output = &args.asked.output;
+    input.tell(output, context)?;
+    match output.form() {
+        TableFormat::Json => {
+            let mut fields = input.fields(json!({ "session": null }));
+            if args.redact {
+                sharing::hide_places(&mut fields);
+            }
+            output.write_json("session", fields, context)?;
+        }
+        _ => context.note(output.quiet, "no session in these logs")?,
     }
     Ok(Exit::Done)
 }

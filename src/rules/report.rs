@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::visible;
-use crate::report::numbers::{counted, thousands};
+use crate::report::numbers::{counted, signed, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::settings::claude::levers::{Lever, LeverUse, Levers, SettingsScope};
 use crate::settings::entries::BillForecast;
@@ -162,12 +162,12 @@ pub fn forecast_words(forecast: &BillForecast) -> String {
         );
     }
     format!(
-        "{part} {} {} (change {} to {}, 95 % over {sessions}), {} of their whole bill{usd}{unpriced}; the simulation is {off} off \
+        "{part} {} {} (change {} % to {} %, 95 % over {sessions}), {} of their whole bill{usd}{unpriced}; the simulation is {off} off \
          the bill there{breaks} [replayed]",
         percent(forecast.change.abs()),
         side(forecast.change),
-        percent(forecast.lower),
-        percent(forecast.upper),
+        signed(100.0 * forecast.lower, 1),
+        signed(100.0 * forecast.upper, 1),
         percent(forecast.of_bill.abs()),
     )
 }

@@ -298,6 +298,15 @@ fn a_renamed_tool_is_one_tool_and_malformed_lines_are_told_of() {
     assert_eq!(calls, [(&json!("Agent"), &json!(2))], "{report:#}");
 }
 
+#[test]
+fn a_session_that_is_not_there_is_told_where_none_is_no_error() {
+    let home = Home::new();
+    let outcome = home.run(&["session", "--allow-empty"]);
+    assert_eq!((outcome.exit, outcome.out.as_str()), (Exit::Done, ""));
+    assert!(outcome.err.contains("# no session in these logs\n"), "{}", outcome.err);
+    assert_eq!(home.json(&["session", "--allow-empty"])["session"], Value::Null);
+}
+
 /// A hint is about the same logs as the command that gives it.
 #[test]
 fn the_list_of_all_sessions_is_asked_of_the_same_logs() {
@@ -308,6 +317,6 @@ fn the_list_of_all_sessions_is_asked_of_the_same_logs() {
     }
     let logs = home.path("my logs").display().to_string();
     let said = home.run(&["session", "77", "--input-dir", &logs, "--project", "home", "--days", "9000"]).err;
-    let hint = format!("and 2 more: `devboy mine sessions --input-dir '{logs}' --project home --days 9000`");
+    let hint = format!("and 2 more: `devboy mine sessions --all --input-dir '{logs}' --project home --days 9000`");
     assert!(said.contains(&hint), "{said}");
 }

@@ -25,7 +25,7 @@ pub fn looks(telling: &Telling<'_>, finding: &BillFinding) -> Table {
         .number("less", |look| usd(look.saved_usd))
         .number("of it", |look| share(look))
         .number("95 %", |look| interval(look))
-        .text("verdict", |look| verdict(look.verdict).to_owned())
+        .text("verdict", |look| verdict(look).to_owned())
         .table()
 }
 
@@ -59,8 +59,9 @@ fn place(telling: &Telling<'_>, look: &Looked) -> String {
     }
 }
 
-fn verdict(verdict: CostVerdict) -> &'static str {
-    match verdict {
+fn verdict(look: &Looked) -> &'static str {
+    match look.verdict {
+        _ if look.interval_usd == Some((0.0, 0.0)) => "no effect",
         CostVerdict::Cheaper => "holds",
         CostVerdict::MoreExpensive => "costs more",
         CostVerdict::NoClearWinner => "may be chance or error",
