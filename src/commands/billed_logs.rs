@@ -25,14 +25,14 @@ impl BilledLogs {
     /// Reads the logs.
     ///
     /// # Errors
-    /// If there are none, if no request lies in the window (unless `asked` allows that), or if a data file does not fit.
+    /// If there are none, if no request with usage lies in the window (unless `asked` allows that), or if a data file does not fit.
     pub fn open(asked: &QuestionArgs, context: &mut Context<'_>) -> Result<Self> {
         let mut input = asked.read(0, Some(TimelineDetail::default()), context)?;
         input.expect_records(&asked.input)?;
         input.report_holds(Holds::FirstChunks)?;
         let timeline = input.timeline(TimelineDetail::default())?;
-        if timeline.requests.is_empty() && !asked.input.allow_empty {
-            return Err(input.nothing_in_window("requests to a model"));
+        if !timeline.counted().any(|(_, request)| request.is_billed()) && !asked.input.allow_empty {
+            return Err(input.nothing_in_window("requests with usage"));
         }
         let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
         let mut workload = Workload::new(timeline, None, &input.data, false, true)?;

@@ -1,7 +1,7 @@
 //! `devboy doctor`: places looked at, what was found there, damage, retention.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -17,6 +17,7 @@ use crate::frames::input::Input;
 use crate::logs::discover;
 use crate::logs::discover::Root;
 use crate::logs::overview::Overview;
+use crate::logs::trace::Millis;
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::quality;
 use crate::mine::quality::Quality;
@@ -34,19 +35,28 @@ use crate::telemetry::{TelemetryPlace, places as places_of_telemetry, stored_fil
 /// Say where devboy looks, what it finds, and what is damaged or missing.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
     /// The configuration to look at. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Warn if the logs do not reach back to this time: a date, RFC 3339, `7d` or `4w`.
+    #[arg(short, long, value_name = "WHEN")]
+    since: Option<String>,
     /// Show how the counts of ingest, mine, replay and the policies go into each other, over all that is known; fails if
     /// they do not.
-    #[arg(long, conflicts_with_all = ["since", "until", "days"])]
+    #[arg(long, conflicts_with = "since")]
     reconcile: bool,
     #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
     output: OutputArgs,
+}
+
+impl Args {
+    /// The time that the logs have to reach back to; the start of everything if none was named.
+    fn wanted_start(&self, context: &Context<'_>) -> Result<Millis> {
+        let asked = WindowArgs { since: self.since.clone(), ..WindowArgs::default() };
+        Ok(window::of(&asked, context.now_ms)?.start)
+    }
 }
 
 /// One line of the examination.
@@ -92,7 +102,8 @@ fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
     lines.extend(client_settings(context));
     lines.extend(recorded(args, context));
     // The reach of the logs is judged against the window, so that nothing is cut to it.
-    let mut read = window::of(&args.window, context.now_ms)
+    let mut read = args
+        .wanted_start(context)
         .and_then(|_| Input::read(&args.input, window::ALL, (0, None), &args.output, context));
     let mut damage = BTreeMap::new();
     match &mut read {
@@ -238,8 +249,10 @@ fn recorded(args: &Args, context: &Context<'_>) -> Vec<ExaminedLine> {
 fn found(input: &Input, overview: &Overview, is_reproducible: bool) -> Vec<ExaminedLine> {
     let line = |what: &str, told: String| ExaminedLine::new("ok", what, told);
     let tally = &input.tally;
-    let packed = |packing| input.listing.files.iter().filter(|file| file.packing == packing).count() as u64;
-    let kinds = [(Packing::Plain, ".jsonl"), (Packing::Gzip, ".jsonl.gz"), (Packing::Zstd, ".jsonl.zst")];
+    let asked: BTreeSet<&Path> = input.sources.iter().filter_map(|source| source.path.as_deref()).collect();
+    let files = || input.listing.files.iter().filter(|file| asked.contains(file.path.as_path()));
+    let packed = |packing| files().filter(|file| file.packing == packing).count() as u64;
+    let kinds = [(Packing::Gzip, ".jsonl.gz"), (Packing::Zstd, ".jsonl.zst")];
     let kinds = kinds.map(|(packing, name)| (packed(packing), name));
     let kinds =
         kinds.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{} {name}", thousands(*count)));
@@ -281,8 +294,7 @@ fn reach(args: &Args, context: &Context<'_>, words: &Vocabulary, overview: &Over
     let Some((first, last)) = overview.span_ms else {
         return line("warn", "no record carries a time".to_owned());
     };
-    let window = window::of(&args.window, context.now_ms);
-    let start = window.map_or(i64::MIN, |window| window.start);
+    let start = args.wanted_start(context).unwrap_or(i64::MIN);
     let wanted = if start == i64::MIN { context.now_ms - words.window_days * DAY_MS } else { start };
     let (keeps, origin) =
         cleanup_days(args, context).map_or((words.retention_days, "its default"), |kept| (kept, "its settings"));

@@ -19,7 +19,7 @@ use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 
-/// Bring the lake up to date with the logs and say what was read.
+/// Update what devboy keeps of your logs (the lake) and say what was read.
 ///
 /// The lake holds one row per call: sizes, hashes, classes, times. No text of your logs is in it. It is a cache, except
 /// that it keeps the rows of logs that Claude Code has deleted.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use crate::base::damage::Reason;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
@@ -119,7 +120,9 @@ impl Input {
     /// If that cannot be written.
     pub fn tell(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
         self.tell_notes(output, context)?;
-        let damaged = quality::of(&self.sources);
+        let mut damaged = quality::of(&self.sources);
+        // A file is no line, and each has a note of its own.
+        damaged.remove(&Reason::Unreadable);
         if !damaged.is_empty() && !output.quiet {
             let damaged = format!("{} (`devboy doctor` says where)", quality::in_a_line(&damaged));
             write!(context.err, "{}", paragraph("# malformed lines: ", &damaged, context.width))?;

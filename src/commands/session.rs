@@ -121,7 +121,7 @@ fn show(
     let mut say = |words: &str| writeln!(out, "{}\n", form.sentence(words));
     say(title)?;
     say(&tables::headline(found))?;
-    let drawing = tables::drawing(found);
+    let drawing = tables::drawing(found, *width);
     if !drawing.is_empty() {
         let fence = if form == TableFormat::Md { "```\n" } else { "" };
         writeln!(out, "{fence}{}\n{fence}{}\n", drawing.join("\n"), tables::CAPTION)?;

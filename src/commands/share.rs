@@ -34,7 +34,7 @@ use crate::shell::window;
 /// would leave and writes nothing.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The folder of the team. Without it nothing is written.
+    /// The folder of the team; needed unless --show is given.
     #[arg(long, value_name = "DIR", required_unless_present = "show")]
     to: Option<PathBuf>,
     /// Your pseudonym: small letters, digits, dashes; the same on all your machines of which only one shares. Default: one

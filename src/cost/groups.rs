@@ -296,7 +296,7 @@ fn content(block: &Block, key: CostKey) -> &'static str {
 }
 
 /// Subagents whose kind no log names.
-pub const NO_KIND: &str = "(subagents of no known kind)";
+pub const NO_KIND: &str = "(subagents of unknown kind)";
 /// What stands before all messages.
 pub const PREFIX: &str = "(system prompt and tool definitions)";
 /// What the model thought.

@@ -11,16 +11,19 @@ use crate::report::numbers::{counted, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::cost::Cost;
 
-/// Columns of the drawing, and its lines.
-const WIDTH: usize = 72;
+/// Columns of the drawing at most, those before it, and its lines.
+const COLUMNS_MAX: usize = 72;
+const MARGIN: usize = 10;
 const HEIGHT: usize = 6;
 /// Eighths of a line.
 const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The size of the main thread's context over its requests, with compactions (`c`) and cache misses (`m`) below.
-pub fn drawing(found: &SessionCost) -> Vec<String> {
+/// The size of the main thread's context over its requests, with compactions (`c`) and cache misses (`m`) below; no wider than a
+/// terminal of so many columns.
+pub fn drawing(found: &SessionCost, terminal: Option<u16>) -> Vec<String> {
     let main: Vec<&SessionRequest> = found.moments.iter().filter(|moment| moment.thread == 0).collect();
-    let width = main.len().min(WIDTH);
+    let room = terminal.map_or(COLUMNS_MAX, |columns| usize::from(columns).saturating_sub(MARGIN));
+    let width = main.len().min(COLUMNS_MAX).min(room);
     if width < 2 {
         return Vec::new();
     }
@@ -31,7 +34,8 @@ pub fn drawing(found: &SessionCost) -> Vec<String> {
     let mut lines: Vec<String> = (0..HEIGHT)
         .rev()
         .map(|line| {
-            let scale = if line + 1 == HEIGHT { format!("{:>9}", thousands(top)) } else { " ".repeat(9) };
+            let scale =
+                if line + 1 == HEIGHT { format!("{:>1$}", thousands(top), MARGIN - 1) } else { " ".repeat(MARGIN - 1) };
             let bars = (0..width).map(|column| BARS[eighths(column).saturating_sub(8 * line).min(8)]);
             format!("{scale} {}", bars.collect::<String>().trim_end())
         })
@@ -44,7 +48,7 @@ pub fn drawing(found: &SessionCost) -> Vec<String> {
             (false, false) => ' ',
         }
     };
-    lines.push(format!("{} {}", " ".repeat(9), (0..width).map(mark).collect::<String>().trim_end()));
+    lines.push(format!("{} {}", " ".repeat(MARGIN - 1), (0..width).map(mark).collect::<String>().trim_end()));
     lines
 }
 
@@ -89,7 +93,8 @@ fn occasion(moment: &SessionRequest) -> String {
 
 /// The session in one sentence.
 pub fn headline(found: &SessionCost) -> String {
-    let span = found.span.map(|(first, last)| format!("from {}, {}", time(first), duration(last - first)));
+    let span =
+        found.span.map(|(first, last)| format!("from {}, {}", time(first), duration(last.saturating_sub(first))));
     let misses = found.moments.iter().filter(|moment| moment.miss.is_some()).count() as u64;
     let lost: Cost = found.moments.iter().map(|moment| moment.miss_cost).sum();
     let mut parts: Vec<String> = span.into_iter().collect();

@@ -20,6 +20,8 @@ pub struct Root {
 
 /// The origin of places that nobody named.
 pub const DEFAULT: &str = "default";
+/// The origin of a place that somebody named on the command line.
+pub const NAMED: &str = "--input-dir";
 
 /// The variables that decide where logs are looked for.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +37,7 @@ pub struct PlaceVariables {
 /// The roots to read: those given, else those of `CLAUDE_CONFIG_DIR`, else the two defaults.
 pub fn roots(given: &[PathBuf], places: &PlaceVariables) -> Vec<Root> {
     if !given.is_empty() {
-        return given.iter().map(|path| Root { path: path.clone(), origin: "--input-dir" }).collect();
+        return given.iter().map(|path| Root { path: path.clone(), origin: NAMED }).collect();
     }
     let listed = places.claude_config_dir.as_deref().unwrap_or_default();
     let listed: Vec<&str> = listed.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();

@@ -116,7 +116,7 @@ pub fn legend(numbers: &GroupNumbers) -> Vec<String> {
          three digits). Texts, single words, yes and no are not: they may be read without being repeated."
             .into(),
         "What the model or a person had written before the answer is an echo and not followed.".into(),
-        "Short numbers and common names may be met again by chance, so that a share is rather too high than too low.".into(),
+        "Short numbers and common names may be met again by chance, so that a share is more likely too high than too low.".into(),
         format!(
             "A group is given from {} answers in {} sessions on (rules/t2_fields.toml).",
             numbers.responses_min, numbers.sessions_min

@@ -86,6 +86,7 @@ const TOOLS: &str = "mine tools";
 const SESSIONS: &str = "mine sessions";
 const REPLAY: &str = "replay";
 const POLICIES: &str = "what-if";
+const BILL: &str = "cost, session, the page";
 
 /// All sums.
 pub fn reconcile(books: &Reconciled<'_>) -> Vec<Sum> {
@@ -259,6 +260,7 @@ fn messages(books: &Reconciled<'_>) -> Vec<Sum> {
     let gone = books.only_gone(messages_of);
     let gone = billed().filter(|message| gone.contains(&message.id) && !requests.contains(&message.id));
     let in_sessions = books.sessions.iter().map(|row| row.messages).sum();
+    let unbilled = books.timeline.requests.iter().filter(|request| !request.is_billed());
     vec![
         Sum::new(
             "messages",
@@ -281,6 +283,12 @@ fn messages(books: &Reconciled<'_>) -> Vec<Sum> {
                 (-count(gone.count()), "in deleted logs that no policy read while they were there"),
             ],
             (POLICIES, books.timeline.requests.len() as u64),
+        ),
+        Sum::new(
+            "requests",
+            (POLICIES, books.timeline.requests.len() as u64),
+            &[(-count(unbilled.count()), "whose usage is nothing but zeros")],
+            (BILL, books.timeline.counted().filter(|(_, request)| request.is_billed()).count() as u64),
         ),
     ]
 }

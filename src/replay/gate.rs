@@ -24,6 +24,11 @@ const ENDPOINT_SHARE_MIN: f64 = 0.01;
 const OTHER_TEXT: &str = "the logs are not those of the baseline, or their tokens were counted otherwise: shares are compared, \
                           and single endpoints do not fail the gate";
 
+/// What to do about a baseline that cannot be used.
+const RENEWED: &str = "--update-baseline writes it anew";
+/// What to do about a file that was never one.
+const OTHER_FILE: &str = "is this the right file? --update-baseline replaces a baseline and nothing else";
+
 /// What is said where there was nothing to replay.
 const NOTHING_REPLAYED: &str = "nothing was replayed: nothing is compared, and no baseline is written";
 
@@ -124,6 +129,10 @@ impl ReplayGate {
             Self { path: path.to_owned(), max_regression_pct, written: false, lines: Vec::new(), notes: Vec::new() };
         let known = match crate::base::files::read_to_string(path) {
             Ok(text) if !asked.is_renewed => Some(Baseline::parse(path, &text)?),
+            Ok(text) if !is_baseline(&text) => {
+                return Err(Error::failed(format!("{} is not a baseline file, so it is not replaced", path.shown()))
+                    .hint(OTHER_FILE));
+            }
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::unread(path, &cause));
             }
@@ -284,7 +293,7 @@ impl Baseline {
     fn parse(path: &Path, text: &str) -> Result<Self> {
         let place = |cause: serde_json::Error| {
             Error::failed(format!("{}:{}: not a baseline file: {cause}", path.shown(), cause.line()))
-                .hint("--update-baseline writes it anew")
+                .hint(if is_baseline(text) { RENEWED } else { OTHER_FILE })
         };
         let baseline: Self = serde_json::from_str(text).map_err(place)?;
         if baseline.schema_version != SCHEMA_VERSION {
@@ -293,7 +302,7 @@ impl Baseline {
                 "{} has schema {version}, this devboy reads {SCHEMA_VERSION}",
                 path.shown()
             ))
-            .hint("--update-baseline writes it anew"));
+            .hint(RENEWED));
         }
         if baseline.arms.values().all(|arm| arm.baseline_tokens == 0) {
             return Err(nothing_to_compare(path));
@@ -304,8 +313,13 @@ impl Baseline {
 
 /// A baseline without figures would let everything pass.
 fn nothing_to_compare(path: &Path) -> Error {
-    Error::failed(format!("{} holds no figures that this replay could be compared with", path.shown()))
-        .hint("--update-baseline writes it anew")
+    Error::failed(format!("{} holds no figures that this replay could be compared with", path.shown())).hint(RENEWED)
+}
+
+/// Whether a text was once written as a baseline, of whatever schema: nothing else is ever replaced.
+fn is_baseline(text: &str) -> bool {
+    let written: Option<Value> = serde_json::from_str(text).ok();
+    written.is_some_and(|written| ["schema_version", "arms"].iter().all(|key| written.get(key).is_some()))
 }
 
 impl ArmBaseline {

@@ -108,7 +108,7 @@ impl Prefetching {
     /// Why a link is not written; none if it is.
     pub fn why_not(&self, from: &str, to: &str) -> Option<String> {
         if self.judged_on < self.judged_min {
-            return Some(format!("judging it takes {} later sessions, here are {}", self.judged_min, self.judged_on));
+            return Some(format!("needs {} later sessions to judge, there are {}", self.judged_min, self.judged_on));
         }
         let Some(fetched) = self.links.get(from).and_then(|links| links.get(to)) else {
             return Some("the earlier sessions do not have it, so that the later ones cannot judge it".to_owned());
@@ -127,7 +127,7 @@ impl Prefetching {
         let least = self.judged_min;
         if self.judged_on < least {
             return format!(
-                "prefetching: not proposed; judging it takes {least} later sessions, here are {}",
+                "prefetching: not proposed; needs {least} later sessions to judge, there are {}",
                 self.judged_on
             );
         }

@@ -103,7 +103,7 @@ pub fn table(rows: &[PromiseCoverage]) -> Table {
         .number("of", |row| of(row.share().n, &row.unit))
         .number("weeks", |row| row.weeks.len().to_string())
         .text("judged from", |row| known(row.weeks.first(), |week| date(week.week_ms)))
-        .text("covers", |row| row.verdict().into_str().to_owned())
+        .text("verdict", |row| row.verdict().into_str().to_owned())
         .table()
 }
 
@@ -118,7 +118,7 @@ pub fn notes(tolerance: f64) -> [String; 3] {
         "each week: what the sessions before it said, held against all sessions behind it".to_owned(),
         format!(
             "covers: pass or fail only where the whole interval is within, or beyond, {:.0} points of the promise; weeks \
-             share their later sessions, so the interval is rather too narrow than too wide",
+             share their later sessions, so the interval is more likely too narrow than too wide",
             100.0 * tolerance
         ),
         "a rule whose statistic fails proposes nothing from it; on forecasts of policies (reads, sizes after compactions) no rule \

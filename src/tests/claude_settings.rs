@@ -483,7 +483,7 @@ fn nothing_is_written_where_nothing_pays_and_that_is_one_line() {
     told(&home, &Kind { turns: 3, ..Kind::default() });
     let outcome = home.run(&TUNE);
     assert_eq!(outcome.exit, Exit::Done);
-    let line = "no change of Claude Code's settings is proposed: nothing to change";
+    let line = "nothing to change in Claude Code's settings";
     assert_eq!(outcome.err.lines().filter(|told| told.contains(line)).count(), 1, "{}", outcome.err);
     assert!(
         !home.path(".claude/settings.json").exists() && !home.config().with_file_name("tuning-journal.jsonl").exists()

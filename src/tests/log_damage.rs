@@ -196,7 +196,7 @@ fn looking_behind_a_torn_record_takes_no_more_than_the_length_of_its_line() {
     let log = format!("{{\"torn\":[{}x\n", object.repeat(4000));
     let start = std::time::Instant::now();
     assert_eq!(trace(&log).counters.bad_fragments, 1);
-    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+    assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
 }
 
 #[test]

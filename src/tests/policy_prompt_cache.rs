@@ -200,6 +200,45 @@ fn a_break_is_priced_by_what_was_written_again() {
     assert!(!sums.contains_key(&Cause::Compaction), "9,000 after 9,000 is no drop");
 }
 
+/// A session that is taken up in a log of its own goes on from the context of the first.
+#[test]
+fn a_session_taken_up_in_another_log_pays_again_for_what_the_first_had_cached() {
+    let sums = |seconds: i64| {
+        let mut log = Story::new();
+        log.session("a", "/p").human(10).ask(0, 50_000, 0).says(10).wait(1);
+        log.human(10).ask(50_000, 1_000, 0).says(10).wait(seconds);
+        log.session("b", "/p").back_to(1).human(10).ask(9_000, 43_000, 0).says(10).wait(1);
+        log.human(10).ask(52_000, 1_000, 0);
+        let sums = on_ground(&log.done(), |_| {}, causes::attribute);
+        sums.into_iter().map(|(cause, sum)| (cause, sum.events, sum.tokens_again)).collect::<Vec<_>>()
+    };
+    assert_eq!(sums(90_000), [(Cause::TtlExpiry, 1, 42_000)]);
+    assert_eq!(sums(1), [(Cause::Fork, 1, 42_000)]);
+}
+
+#[test]
+fn what_a_rewind_or_a_compaction_left_out_is_not_paid_for_again() {
+    let sums = |goes_on: fn(&mut Story)| {
+        let mut log = Story::new();
+        log.session("a", "/p").human(10).ask(0, 20_000, 0).says(10).wait(1);
+        log.human(300_000).ask(20_000, 80_000, 0).says(10).wait(1);
+        log.human(300_000).ask(100_000, 100_000, 0).says(10).wait(1);
+        goes_on(&mut log);
+        on_ground(&log.done(), |_| {}, causes::attribute)
+    };
+    let rewound = sums(|log| {
+        log.back_to(1).human(20_000).ask(30_000, 75_000, 0);
+    });
+    let sum = rewound[&Cause::RewindOrShrink];
+    // Three of what was written: the answer before, which no context had held.
+    assert_eq!((sum.tokens_lost, sum.tokens_again), (170_000, 70_003));
+    let compacted = sums(|log| {
+        log.compaction(Trigger::Auto, None, 40_000).ask(20_000, 10_000, 0);
+    });
+    let sum = compacted[&Cause::Compaction];
+    assert_eq!((sum.tokens_lost, sum.tokens_again), (180_000, 0), "the summary is new");
+}
+
 #[test]
 fn differences_within_the_error_have_no_winner() {
     let wide = |change: f64| Some((change - 0.01, change + 0.01));

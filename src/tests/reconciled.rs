@@ -38,6 +38,23 @@ proptest! {
     }
 }
 
+/// Gateways that tell no usage write zeros.
+#[test]
+fn the_bill_lacks_the_requests_whose_usage_is_nothing_but_zeros() {
+    let nothing = json!({ "input_tokens": 0, "output_tokens": 0 });
+    let records = vec![
+        user("p", "go on"),
+        asks("m1", "c1", "Read").at(1),
+        answers("c1", "one").at(2),
+        asks("m2", "c2", "Read").message("usage", nothing).at(3),
+    ];
+    let (exit, report) = sums(&home_of(&vec![("s-main".into(), records)]));
+    assert_eq!(exit, Exit::Done, "{report:#}");
+    let sum = report["sums"].as_array().unwrap().iter().find(|sum| sum["to"] == "cost, session, the page").unwrap();
+    assert!(sum.to_string().contains("\"whose usage is nothing but zeros\""), "{sum:#}");
+    assert_eq!(sum["steps"][0]["change"], -1, "{sum:#}");
+}
+
 #[test]
 fn every_report_says_what_it_holds_of_subagents_known_from_progress_records_only() {
     let story = |is_told: bool| {
@@ -116,6 +133,7 @@ fn each_difference_between_the_reports_has_its_name() {
             "messages 1 [1] 2",
             "messages 2 [] 2",
             "messages, requests 2 [1] 3",
+            "requests 3 [] 3",
             "sessions 2 [] 2",
             "sessions 2 [] 2",
             "sessions 2 [-1] 1",

@@ -343,6 +343,16 @@ fn the_gate_writes_compares_and_fails_with_the_lines_that_got_worse() {
     let broken = gate(&[]);
     assert_eq!(broken.exit, Exit::Failed);
     assert!(broken.err.contains("replay-baseline.json:2"), "{}", broken.err);
+    // What never was a baseline is not replaced by one.
+    for other in ["# Notes\n", "{\"version\": 1}"] {
+        std::fs::write(file, other).unwrap();
+        for more in [&[][..], &["--update-baseline"]] {
+            let refused = gate(more);
+            assert_eq!(refused.exit, Exit::Failed, "{more:?}");
+            assert!(refused.err.contains("is this the right file?"), "{}", refused.err);
+            assert_eq!(std::fs::read_to_string(file).unwrap(), other);
+        }
+    }
 }
 
 #[test]

@@ -259,7 +259,10 @@ fn a_few_sessions_have_no_findings() {
         assert_eq!(report["findings"], json!([]), "an interval over {sessions} sessions says nothing");
     }
     let out = home_with_swaps(1).run(&[]).out;
-    assert!(out.contains("nothing: no saving in this session is larger than chance may explain"), "{out}");
+    assert!(
+        out.contains("nothing: no saving in this session can be told from chance and the simulation's error"),
+        "{out}"
+    );
 }
 
 #[test]

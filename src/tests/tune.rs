@@ -341,12 +341,12 @@ fn too_few_later_sessions_judge_nothing() {
     }
     let outcome = home.run(&with(&["--dry-run", "--explain"]));
     assert!(
-        outcome.err.contains("prefetching: not proposed; judging it takes 5 later sessions, here are 3"),
+        outcome.err.contains("prefetching: not proposed; needs 5 later sessions to judge, there are 3"),
         "{}",
         outcome.err
     );
     assert!(!outcome.out.contains("[tools."), "{}", outcome.out);
-    let reason = "`tools.Grep.follow_up`: Read: judging it takes 5 later sessions, here are 3";
+    let reason = "`tools.Grep.follow_up`: Read: needs 5 later sessions to judge, there are 3";
     assert!(outcome.out.contains(reason), "{}", outcome.out);
 }
 
@@ -521,12 +521,12 @@ fn doctor_warns_when_the_logs_do_not_reach_back_to_the_window() {
     // Twelve days old: who began then misses nothing, unless a window is asked for that reaches back further.
     home.write(".claude/projects/-p/a.jsonl", log("a", "Read", 9, "2026-10-20"));
     assert!(told(&[]).contains("ok    reach"), "{}", told(&[]));
-    assert!(told(&["--days", "1"]).contains("ok    reach"));
+    assert!(told(&["--since", "1d"]).contains("ok    reach"));
     // A day is told once.
     assert!(told(&[]).contains("records of 2026-10-20; "), "{}", told(&[]));
     let span = home.run(&with(&["--dry-run"])).err;
     assert!(span.contains("span:        2026-10-20\n"), "{span}");
-    let asked = told(&["--days", "20"]);
+    let asked = told(&["--since", "20d"]);
     assert!(asked.contains("warn  reach") && asked.contains("what is older is missing"), "{asked}");
     // About as old as what is kept: something was deleted.
     home.write(".claude/projects/-p/b.jsonl", log("b", "Read", 9, "2026-10-04"));

@@ -205,8 +205,7 @@ impl PolicyConfigs {
     pub fn set(&mut self, setting: &Assigned, asked: &[Policy]) -> Result<()> {
         if let Some(policy) = Policy::named(&setting.key[0]) {
             if !asked.contains(&policy) && policy != Policy::PromptCache {
-                let message =
-                    format!("{}: {} was not asked for, so nothing comes of it", setting.place, policy.into_str());
+                let message = format!("{} has no effect: {} was not asked for", setting.place, policy.into_str());
                 return Err(
                     Error::usage(message).hint("name it as the policy or with --compare, or leave the setting out")
                 );

@@ -15,7 +15,7 @@ use crate::base::error::Result;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
-/// Print what devboy mines: follow-up edges, tools, fingerprints, patterns, projections, fields, sessions.
+/// Statistics of your logs: which tool follows which, tools, shapes of answers, patterns, fields, sessions.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(subcommand)]

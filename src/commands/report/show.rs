@@ -186,14 +186,12 @@ fn words(args: &Args, telling: &Telling<'_>, context: &mut Context<'_>) -> Resul
 /// What is to be kept in mind.
 fn footer(args: &Args, telling: &Telling<'_>) -> Vec<String> {
     let mut lines = Vec::new();
-    let (shown, hidden) = (telling.findings().count(), telling.hidden());
+    let hidden = telling.hidden();
     if hidden > 0 {
         lines.push(format!("{hidden} more with --all."));
     }
     lines.extend(telling.reminders());
-    if shown > 0 || telling.not_worth().is_some() {
-        lines.extend(telling.off_the_bar());
-    }
+    lines.extend(telling.off_the_bar());
     if args.explain {
         lines.extend(telling.explained());
     }
@@ -251,8 +249,18 @@ pub fn row(telling: &Telling<'_>, finding: &BillFinding) -> Value {
 
 /// The findings as rows.
 fn table(telling: &Telling<'_>) -> Table {
-    let mut table =
-        Table::new(&["finding", "what", "#count", "#saved usd", "#lower", "#upper", "basis", "where", "do", "command"]);
+    let mut table = Table::new(&[
+        "finding",
+        "what",
+        "#count",
+        "#saved_usd",
+        "#lower_usd",
+        "#upper_usd",
+        "basis",
+        "where",
+        "do",
+        "command",
+    ]);
     for finding in telling.findings() {
         let told = telling.told(finding);
         let money = [finding.saved_usd, finding.lower_usd, finding.upper_usd].map(|usd| format!("{usd:.2}"));

@@ -46,9 +46,9 @@ pub struct Args {
     #[arg(long, requires = "from_claude_logs")]
     extended_formats: bool,
     #[command(flatten)]
-    others: TeamArgs,
-    #[command(flatten)]
     write: WriteArgs,
+    #[command(flatten)]
+    others: TeamArgs,
     #[command(flatten)]
     asked: QuestionArgs,
 }
@@ -196,7 +196,7 @@ fn gate_lines(gate: &ProposalGate, too_few: Option<(u64, u64)>) -> Vec<String> {
         format!(
             "replayed, by the {host}: saves {before} of {baseline} tokens now, {after} with what is proposed (baseline: as it is)"
         ),
-        format!("bound, by a {all} that changes all answers: {most_before} now, {most_after} with what is proposed"),
+        format!("upper bound, a {all} that changes all answers: {most_before} now, {most_after} with what is proposed"),
     ]
 }
 

@@ -184,11 +184,11 @@ fn conclude(
     let (now_ms, quiet) = (context.now_ms, args.asked.output.quiet);
     let mut tell = |words: String| context.note(quiet, format_args!("{words}{aside}"));
     if diff.is_empty() {
-        let why = match waiting {
-            0 => "nothing to change".to_owned(),
-            _ => format!("{} after an update of Claude Code", if waiting == 1 { "one pays" } else { "some pay" }),
-        };
-        tell(format!("no change of Claude Code's settings is proposed: {why}"))?;
+        tell(match waiting {
+            0 => "nothing to change in Claude Code's settings".to_owned(),
+            1 => "no change of Claude Code's settings is proposed: one pays after an update of Claude Code".to_owned(),
+            _ => "no change of Claude Code's settings is proposed: some pay after an update of Claude Code".to_owned(),
+        })?;
         return Ok(Exit::Done);
     }
     let changes = counted(count, "change");

@@ -75,9 +75,9 @@ pub struct Args {
     #[arg(long)]
     calibrate: bool,
     #[command(flatten)]
-    others: TeamArgs,
-    #[command(flatten)]
     write: WriteArgs,
+    #[command(flatten)]
+    others: TeamArgs,
     #[command(flatten)]
     asked: QuestionArgs,
 }

@@ -18,7 +18,7 @@ const POOL_ROWS_MAX: usize = 20_000_000;
 
 /// Which pools lend.
 #[derive(clap::Args, Debug, Clone, Default)]
-#[command(next_help_heading = "Others")]
+#[command(next_help_heading = "Team")]
 pub struct TeamArgs {
     /// A pool of the team (`devboy pool --publish`): lends where own data is not enough, at most 30 % where it is.
     #[arg(long, value_name = "FILE")]

@@ -40,7 +40,7 @@ use crate::whatif::{requests, sweep};
 
 pub use args::PolicyArgs;
 
-/// Send the requests of your logs again under another policy for contexts: what it saves, costs and breaks.
+/// Simulate the requests of your logs under another policy for contexts: what it saves, costs and breaks. Nothing is sent.
 ///
 /// Policies: prompt-cache, compaction, history-trim, tool-filter, pick-tools, pipeline, arg-check, several joined by `+`,
 /// or all.

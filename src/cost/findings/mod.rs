@@ -79,7 +79,7 @@ pub struct ReplayedSetting {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingBasis {
-    /// The requests were sent again under another setting.
+    /// The requests were simulated under another setting.
     Replayed,
     /// It is what the bill of the input shows: the most that can be saved.
     Billed,
@@ -237,13 +237,13 @@ impl Breaks {
     pub fn told(&self, inside: &[(u32, Sym)], is_whole: bool) -> Option<String> {
         let inside = inside.iter().filter_map(|key| self.by.get(key));
         let (hard, soft) = inside.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        let again = self.again_usd.filter(|_| is_whole).map(|again| format!(" (reading it again: {})", usd(again)));
+        let again = self.again_usd.filter(|_| is_whole).map(|again| format!("; reading it again costs {}", usd(again)));
         let parts = [
-            (hard > 0).then(|| format!("{} would need text that was dropped", counted(hard, "edit"))),
-            (soft > 0).then(|| format!("{} would name such text", counted(soft, "later step"))),
+            (hard > 0).then(|| format!("{} would need text that is gone", counted(hard, "edit"))),
+            (soft > 0).then(|| format!("{} would mention such text", counted(soft, "later step"))),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| format!("in return {}{}", parts.join(", "), again.unwrap_or_default()))
+        (!parts.is_empty()).then(|| format!("the price: {}{}", parts.join(", "), again.unwrap_or_default()))
     }
 }
 

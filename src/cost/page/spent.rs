@@ -75,6 +75,8 @@ pub struct PageSpent {
     pub unlogged_calls: u64,
     /// What these would cost, and the output that answers are longer by than was logged.
     pub unlogged: Amount,
+    /// Of this, what answers are longer by.
+    pub unlogged_answers: Amount,
     /// Calls that searched the web. Their searches are billed by number and are in no log.
     pub web_searches: u64,
     /// Nano-dollars of one search for each; in no sum here.
@@ -121,6 +123,7 @@ impl PageSpent {
         let all: [&UnloggedCalls; 3] = [&hidden.forks, &hidden.summaries, &hidden.answers];
         spent.unlogged_calls = all.iter().map(|calls| calls.calls).sum();
         all.iter().for_each(|calls| spent.unlogged.add(&calls.cost));
+        spent.unlogged_answers.add(&hidden.answers.cost);
         if let Some(price) = &evidence.workload.prices.web_search {
             spent.web_searches = web_searches(timeline, &price.tools);
             spent.web_searches_nano_usd = price.nano_usd(spent.web_searches);

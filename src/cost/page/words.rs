@@ -172,13 +172,13 @@ impl Telling<'_> {
         if spent.without_usage > 0 {
             parts.push(format!("{} without usage", counted(spent.without_usage, "answer")));
         }
-        if spent.unlogged.nano_usd > 0 {
-            let what = match spent.unlogged_calls {
-                0 => "answers that are longer than their usage says",
-                _ => "requests that the client does not log",
-            };
-            parts.push(format!("about {} more for {what} (estimated)", usd(spent.unlogged.usd())));
-        }
+        let answers = spent.unlogged_answers.usd();
+        let unlogged = [
+            (spent.unlogged.usd() - answers, "requests that the client does not log"),
+            (answers, "answers that are longer than their usage says"),
+        ];
+        let unlogged = unlogged.into_iter().filter(|(sum, _)| *sum > 0.0);
+        parts.extend(unlogged.map(|(sum, what)| format!("about {} more for {what} (estimated)", usd(sum))));
         if spent.web_searches_nano_usd > 0 {
             let (searches, nano) = (counted(spent.web_searches, "web search"), spent.web_searches_nano_usd);
             parts.push(format!("at least {} for {searches}", usd(nano as f64 / 1e9)));
@@ -249,7 +249,10 @@ impl Telling<'_> {
         let waits =
             waited.map(|time| format!("{} of waiting, {} a day; ", lasting(time.seconds), lasting(time.seconds_a_day)));
         let waits = waits.unwrap_or_default();
-        let holds = format!("{waits}{at_most}{saved} of {before} of {of}{month}: {}{breaks}", self.place(finding));
+        // Where it costs time and not a cent, no money is told.
+        let is_money = waited.is_none() || saved != usd(0.0);
+        let costs = if is_money { format!("{at_most}{saved} of {before} of {of}{month}: ") } else { String::new() };
+        let holds = format!("{waits}{costs}{}{breaks}", self.place(finding));
         let parts = match &finding.scope {
             FindingScope::Parts(by, names) => {
                 names.iter().map(|name| self.part(by, name)).collect::<Vec<_>>().join(", ")
@@ -264,10 +267,10 @@ impl Telling<'_> {
         let advice = update.map_or_else(|| advice.clone(), |update| format!("{update}. Then {advice}"));
         let spared = waited.map(|time| {
             let [all, lower, upper] = [time.seconds_a_day, time.lower, time.upper].map(lasting);
-            format!("at most {all} a day here ({IN_OTHERS} [{lower} … {upper}]) and ")
+            format!("at most {all} a day here ({IN_OTHERS} [{lower} … {upper}])")
         });
-        let spared = spared.unwrap_or_default();
-        let effect = format!("{spared}{saves}{interval}, {basis}");
+        let money = is_money.then(|| format!("{saves}{interval}, {basis}"));
+        let effect = spared.into_iter().chain(money).collect::<Vec<_>>().join(" and ");
         let evidence = ["report", "--finding", finding.id.as_str()].map(str::to_owned);
         ToldFinding {
             what: finding.what.replace("{made}", &made),
@@ -344,7 +347,8 @@ impl Telling<'_> {
             let month = self.a_month(finding.saved_usd).map(|month| format!(", {month}")).unwrap_or_default();
             let interval = self.interval(finding, (finding.lower_usd, finding.upper_usd), finding.before_usd);
             let interval = interval.map(|interval| format!(" {interval}")).unwrap_or_default();
-            format!("{}: {}{interval}{month}; {}", finding.what, usd(finding.saved_usd), finding.advice)
+            let (saved, place) = (usd(finding.saved_usd), self.place(finding));
+            format!("{}: at most {saved}{interval}{month}, {place}; {}", finding.what, finding.advice)
         };
         told.take(self.top.unwrap_or(self.sheet.nothing_to_set_max)).map(line).collect()
     }
@@ -390,7 +394,7 @@ impl Telling<'_> {
         let way = if *off_bill < 0.0 { "below" } else { "above" };
         (off_bill.abs() > *bar).then(|| {
             format!(
-                "The simulation of these logs is {} {way} their bill (aim: {}); effects marked as replayed are larger than that.",
+                "The simulation of these logs is {} {way} their bill (aim: {}); an effect that is replayed is told only if it is larger.",
                 percent(off_bill.abs()),
                 percent(*bar)
             )
@@ -419,7 +423,7 @@ impl Telling<'_> {
         let lines = [
             "Spent: tokens as logged at list prices of their day; output is a lower bound where a client logged it early.".to_owned(),
             format!(
-                "replayed: every request was sent again under the setting, against the log simulated the same way; that is {} \
+                "replayed: every request was simulated under the setting, against the log simulated the same way; that is {} \
                  off the bill, and a finding has to be beyond it.",
                 percent(self.page.off_bill.abs())
             ),
@@ -480,7 +484,7 @@ impl Telling<'_> {
             1 => "this session".to_owned(),
             sessions => format!("these {} sessions", thousands(sessions)),
         };
-        format!("nothing: no saving in {sessions} is larger than chance may explain")
+        format!("nothing: no saving in {sessions} can be told from chance and the simulation's error")
     }
 }
 

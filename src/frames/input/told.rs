@@ -1,6 +1,7 @@
 //! What there is to say of an input: its fields in every JSON report, notes, and why there is nothing in it.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -9,7 +10,8 @@ use crate::base::numbers;
 use crate::base::visible::Shown as _;
 use crate::frames::input::Input;
 use crate::frames::sync::directory_of;
-use crate::logs::discover::DEFAULT;
+use crate::logs::corpus::RowSource;
+use crate::logs::discover::{DEFAULT, NAMED};
 use crate::logs::overview::{Holds, InProgress, Overview};
 use crate::logs::read::Failure;
 use crate::logs::window;
@@ -112,14 +114,23 @@ impl Input {
 
     /// The error of an input without a session log.
     pub fn no_records(&self) -> Error {
-        let files = numbers::counted(self.sources.len() as u64, "file");
+        let files = |count: usize| numbers::counted(count as u64, "file");
+        let closed: BTreeSet<&Path> = self.listing.unreadable.iter().map(|(path, _)| path.as_path()).collect();
+        let read = self.sources.iter().filter(|file| file.path.as_deref().is_none_or(|path| !closed.contains(path)));
+        let what = match (read.count(), self.sources.as_slice()) {
+            (0, [_, ..]) => format!("none of {} could be read", files(self.sources.len())),
+            (1, [RowSource { path: Some(path), .. }]) => format!("{} was read, no session record in it", path.shown()),
+            (count, _) => format!("{} read, no session record in any", files(count)),
+        };
         let unreadable = self.listing.unreadable.iter();
         let mut hints: Vec<String> = unreadable
             .map(|(path, why)| format!("{} could not be read: {why}", path.shown()))
             .take(HINTS_MAX)
             .collect();
-        hints.push("`devboy doctor` says what they hold instead; --allow-empty makes this no error".to_owned());
-        Error::failed(format!("{NOTHING_PARSED}: {files} read, but no session record in them")).hint(hints.join("\n"))
+        let named = self.roots.iter().filter(|root| root.origin == NAMED);
+        let places: String = named.map(|root| format!(" {NAMED} {}", root.path.shown())).collect();
+        hints.push(format!("`devboy doctor{places}` says what is there instead; --allow-empty makes this no error"));
+        Error::failed(format!("{NOTHING_PARSED}: {what}")).hint(hints.join("\n"))
     }
 
     /// What happened within the window, in numbers.

@@ -1,6 +1,6 @@
 //! Why the cache was missed, as the bill shows it: every big drop of a read gets the first cause that fits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::logs::timeline::requests::{Marks, NONE, Request, SegmentCause};
 use crate::logs::trace::Place;
@@ -10,6 +10,7 @@ use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::laid_out;
 use crate::whatif::sim::simulator::Simulator;
+use crate::whatif::sim::view::ItemKey;
 
 /// Percent by which a read dropped, floored, if that is a break: the read before was positive and this one is less than half
 /// of it (policies.md 2.1).
@@ -33,7 +34,12 @@ fn occasion(simulator: &Simulator<'_>, before: u32, index: u32) -> Cause {
     let [before, request] = [before, index].map(|request| simulator.timeline.request(request));
     let has = |marks: Marks| request.marks.has(marks);
     let slack = i64::from(simulator.oracle.params.slack_s) * 1_000;
-    let expired = simulator.priors[index as usize].idle > class.millis() + slack;
+    let is_forked = before.chain != request.chain;
+    let idle = match is_forked {
+        true => request.start.saturating_sub(before.end),
+        false => simulator.priors[index as usize].idle,
+    };
+    let expired = idle > class.millis() + slack;
     let segment = &simulator.timeline.segments[request.segment as usize];
     let opens = laid_out::opens(simulator.timeline, index);
     let went_back = opens && matches!(segment.cause, SegmentCause::Rewind | SegmentCause::Shrink);
@@ -45,6 +51,7 @@ fn occasion(simulator: &Simulator<'_>, before: u32, index: u32) -> Cause {
         (before.version != request.version, Cause::VersionChange),
         (has(Marks::RESUME), Cause::Resume),
         (has(Marks::EFFORT_CHANGE), Cause::EffortChange),
+        (is_forked, Cause::Fork),
         (has(Marks::META) || has(Marks::SKILL), Cause::MetaInjection),
         (has(Marks::PLAN_MODE), Cause::PlanMode),
         (went_back || has(Marks::REWIND), Cause::RewindOrShrink),
@@ -67,7 +74,11 @@ pub fn occasions(simulator: &Simulator<'_>) -> Vec<Cause> {
             _ => Cause::AgentStart,
         });
     }
-    for_pairs(simulator, |before, index| occasions[index as usize] = occasion(simulator, before, index));
+    for_pairs(simulator, |before, index| {
+        if timeline.request(before).chain == timeline.request(index).chain {
+            occasions[index as usize] = occasion(simulator, before, index);
+        }
+    });
     occasions
 }
 
@@ -93,11 +104,14 @@ pub fn losses(simulator: &Simulator<'_>) -> Vec<Loss> {
     let mut losses = Vec::new();
     for_pairs(simulator, |before, index| {
         let Some(cause) = of(simulator, before, index) else { return };
+        let there = still_there(simulator, before, index);
         let [before, request] = [before, index].map(|request| simulator.timeline.request(request));
         let cached = before.usage.cache_read + before.usage.cache_creation;
         let tokens_lost = cached.saturating_sub(request.usage.cache_read);
-        let rewritten = tokens_lost.min(request.usage.cache_creation);
-        let uncached = (tokens_lost - rewritten).min(request.usage.input);
+        // What a compaction or a rewind left out is not paid for again.
+        let old = tokens_lost.min(there.saturating_sub(request.usage.cache_read));
+        let rewritten = old.min(request.usage.cache_creation);
+        let uncached = (old - rewritten).min(request.usage.input);
         let class = simulator.priors[index as usize].class;
         losses.push(Loss {
             request: index,
@@ -109,6 +123,24 @@ pub fn losses(simulator: &Simulator<'_>) -> Vec<Loss> {
         });
     });
     losses
+}
+
+/// Tokens of a request's context that stood in the context of another before it.
+fn still_there(simulator: &Simulator<'_>, before: u32, index: u32) -> u64 {
+    let Simulator { timeline, sizes, .. } = *simulator;
+    let chain = timeline.request(index).chain;
+    let is_whole = |at: u32| !laid_out::opens(timeline, at) && !sizes.gone.contains_key(&at);
+    if timeline.request(before).chain == chain && (before + 1..=index).all(is_whole) {
+        return timeline.request(before).context();
+    }
+    let laid = |request: u32| {
+        let mut items = Vec::new();
+        laid_out::lay(timeline, sizes, request, &mut items);
+        items
+    };
+    let held: BTreeSet<ItemKey> = laid(before).iter().map(|item| item.key).collect();
+    let stays = laid(index).into_iter().filter(|item| held.contains(&item.key));
+    sizes.prefix[chain as usize] + stays.map(|item| u64::from(item.tokens)).sum::<u64>()
 }
 
 /// All breaks by cause.
@@ -150,11 +182,16 @@ pub fn premium(
     again(simulator, request, written_again, uncached, class).less(&read)
 }
 
-/// Every billed request that counts and has another before it in its chain, by index: that one, and it.
+/// Every billed request that counts and has another before it, by index: that one, and it. Before the first of a main thread
+/// that goes on from the context of another (a session that was forked, or taken up in a log of its own) stands the one
+/// that it went on from.
 pub fn for_pairs(simulator: &Simulator<'_>, mut each: impl FnMut(u32, u32)) {
+    let is_billed = |at: u32| simulator.timeline.request(at).context() > 0;
     for chain in &simulator.timeline.chains {
-        let mut before = None;
-        for index in chain.requests.clone().filter(|&at| simulator.timeline.requests[at as usize].context() > 0) {
+        let first = simulator.timeline.segments.get(chain.segments.start as usize);
+        let base = first.filter(|_| chain.place == Place::Main).map(|first| first.after);
+        let mut before = base.filter(|&base| base != NONE && is_billed(base));
+        for index in chain.requests.clone().filter(|&at| is_billed(at)) {
             if let Some(before) = before.replace(index).filter(|_| simulator.timeline.request(index).counts()) {
                 each(before, index);
             }

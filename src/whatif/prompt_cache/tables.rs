@@ -17,8 +17,8 @@ const NOTES: [&str; 3] = [
     "the start of a request is not logged: the last record before its answer stands for it, which is late, so a little more \
      counts as expired; 15 s of slack make up for it",
     "variants are held against the simulated log, not against the bill, both without the requests that have no price one \
-     way; a difference within the simulation's own error (or 3 %), or whose 95 % interval over sessions holds none, is \
-     called no clear winner",
+     way; a difference within the simulation's own error (or 3 %), or whose 95 % interval over sessions includes zero, \
+     is called no clear winner",
 ];
 
 /// What the figures rest on; `with_output`: whether answers count.

@@ -124,7 +124,7 @@ impl PolicyReport {
         change.is_some_and(|change| change.abs() <= error.max(self.winner_min)) || self.may_be_nothing()
     }
 
-    /// Whether the 95 % interval of the difference holds no difference, or there are too few sessions for one.
+    /// Whether the 95 % interval of the difference includes zero, or there are too few sessions for one.
     pub fn may_be_nothing(&self) -> bool {
         let ends = self.whole.as_ref().map(|whole| whole.lower.zip(whole.upper));
         ends.is_some_and(|ends| ends.is_none_or(|(lower, upper)| lower <= 0.0 && upper >= 0.0))

@@ -104,10 +104,10 @@ pub fn off_the_bar(report: &PolicyReport) -> Option<String> {
         .collect();
     let most = if named.is_empty() { String::new() } else { format!("; most of it: {}", named.join(", ")) };
     Some(format!(
-        "the simulation misses its bar: the simulated log is {} off the bill (bar ± {bar} %), so a difference of up to {} is no \
+        "the simulation misses its bar: the simulated log is {} off the bill (allowed: ± {bar} %); a difference below {} is no \
          clear winner{most}",
         off(error, |error| figure(error, 1)),
-        percent(error.size())
+        percent(error.size().max(report.winner_min))
     ))
 }
 
@@ -225,7 +225,7 @@ pub fn basis(report: &PolicyReport) -> Option<String> {
     report.outcome.as_ref()?;
     let error = report.accuracy.map(|accuracy| {
         format!(
-            "; the simulated log is {} off the bill{}, its cache reads {}{}",
+            "; the simulated log is {} off the bill{}, its cache reads are {} off{}",
             off(accuracy.cost_error, |error| figure(error, 1)),
             beside(accuracy.cost_error, accuracy.cost_bar),
             off(accuracy.wape_read, |error| format!("{error:.2}")),
@@ -457,7 +457,7 @@ fn off(deviation: Deviation, figure: impl FnOnce(f64) -> String) -> String {
 
 /// What stands beside a figure that does not reach its bar.
 fn beside(deviation: Deviation, bar: f64) -> String {
-    if deviation.size() <= bar { String::new() } else { format!(", missed: the bar is {} %", 100.0 * bar) }
+    if deviation.size() <= bar { String::new() } else { format!(" (more than the {} % allowed)", 100.0 * bar) }
 }
 
 /// At which rates the cache was missed for no reason that the log has.
@@ -522,8 +522,7 @@ fn unpriced_of<'o>(outcomes: impl IntoIterator<Item = &'o Outcome>) -> Option<St
         format!("{from}{} of {} to {model}", counted(most, "token"), counted(requests, "request"))
     };
     let models: Vec<String> = models.into_iter().map(one).collect();
-    (!models.is_empty())
-        .then(|| format!("without a price, and in no dollars or per cent of them: {}", models.join(", ")))
+    (!models.is_empty()).then(|| format!("no known price, left out of dollars and per cent: {}", models.join(", ")))
 }
 
 /// Cheapest first; those that claim nothing last.

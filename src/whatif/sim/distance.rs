@@ -85,6 +85,9 @@ fn losses(simulator: &Simulator<'_>, resampling: &Resampling) -> Vec<UnforeseenL
     causes::for_pairs(simulator, |before, index| {
         let Some(unforeseen) = simulator.priors[index as usize].unforeseen else { return };
         let [before, request] = [before, index].map(|request| simulator.timeline.request(request));
+        if before.chain != request.chain {
+            return;
+        }
         let cached = before.usage.cache_read + before.usage.cache_creation;
         let session = simulator.timeline.session_of_chain(request.chain);
         for occasion in [None, Some(unforeseen.occasion)] {

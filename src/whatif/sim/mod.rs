@@ -1,4 +1,4 @@
-//! What another context policy would have saved, cost and broken: the requests of the log are sent again as the policy
+//! What another context policy would have saved, cost and broken: the requests of the log are simulated as the policy
 //! would have sent them, and every variant is priced by one simulator of the provider's prompt cache.
 //!
 //! [`laid_out`] is a context as the log says it was sent, [`view`] the same as it is about to be sent and what a policy

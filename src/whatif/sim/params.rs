@@ -192,7 +192,7 @@ impl PolicyConfig {
                 is_meant && value_at(&self.document, rule.other()).is_some_and(|other| !(rule.is)(&other))
             };
             let rule = rules.iter().find(is_unread)?;
-            Some(format!("{place}: nothing comes of it: {} reads {name} only with {}", self.policy, rule.only))
+            Some(format!("{place} has no effect: {} reads {name} only with {}", self.policy, rule.only))
         };
         self.set.iter().filter_map(of_one).collect()
     }
