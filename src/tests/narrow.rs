@@ -5,6 +5,7 @@ use std::io::Write as _;
 use serde_json::json;
 
 use super::harness::{Home, session};
+use super::log_builder;
 use super::report_page::{OPUS, Told, place};
 use crate::report::table::{Table, TableFormat};
 use crate::report::wrapped::Wrapped;
@@ -173,5 +174,24 @@ fn pages_and_costs_fit_the_terminal() {
             });
             assert!(!broken, "{words:?} at {width}: {out}");
         }
+    }
+}
+
+/// Bars stand above each other, however many requests there are.
+#[test]
+fn the_drawing_of_a_session_is_no_wider_than_the_terminal() {
+    let home = Home::new();
+    let mut records = vec![log_builder::user("p", "go on")];
+    for number in 0..100_u32 {
+        let (message, call) = (format!("m{number}"), format!("c{number}"));
+        records.push(log_builder::asks(&message, &call, "Read").at(2 * number + 1));
+        records.push(log_builder::answers(&call, "one").at(2 * number + 2));
+    }
+    home.write(".claude/projects/p/s.jsonl", log_builder::log(&records));
+    for (width, room) in [(40, 30), (60, 50), (80, 70), (200, 72)] {
+        let out = home.run_at_width(&["session"], width).out;
+        let rows: Vec<&str> = out.lines().filter(|line| line.contains('█')).collect();
+        let is_whole = |row: &&str| row.chars().count() == 10 + room && row.matches('█').count() == room;
+        assert!(rows.len() == 6 && rows.iter().all(is_whole), "{width}: {out}");
     }
 }

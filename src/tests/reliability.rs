@@ -641,6 +641,18 @@ fn a_log_that_cannot_be_opened_is_told_once() {
 }
 
 #[test]
+fn logs_of_which_none_can_be_opened_were_not_read() {
+    let home = Home::new();
+    let locked = home.write(".claude/projects/p/locked.jsonl", session("b", 12));
+    let _fault = Fault::new(&locked, WriteStep::Open, 0, true, 13);
+    let outcome = home.run(&["cost"]);
+    assert_eq!(outcome.exit, Exit::Failed);
+    assert!(outcome.err.contains("none of 1 file could be read"), "{}", outcome.err);
+    assert!(outcome.err.contains("locked.jsonl could not be read"), "{}", outcome.err);
+    assert!(!outcome.err.contains("malformed lines"), "{}", outcome.err);
+}
+
+#[test]
 fn what_other_systems_do_differently_is_decided_in_one_place() {
     let home = Home::new();
     let (file, link) = (home.path("file"), home.path("link"));
