@@ -1,6 +1,6 @@
 //! The one error type: what went wrong, where, and what to do about it.
 //!
-//! Malformed lines data is never an error here: readers count it (see `model::damage`). An [`Error`] ends the command.
+//! Malformed input is never an error here: readers count it (see [`crate::base::damage`]). An [`Error`] ends the command.
 
 use std::fmt;
 use std::io::ErrorKind;
