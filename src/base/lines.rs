@@ -30,7 +30,7 @@ pub enum ReadLine<'a> {
     },
 }
 
-/// A buffer that a worker keeps from file to file.
+/// A buffer that a worker keeps from file to file. All of it may be written to; what was read is a part of it.
 #[derive(Default)]
 pub struct LineBuffer {
     bytes: Vec<u8>,
@@ -42,6 +42,8 @@ pub struct LineReader<'b, R> {
     buffer: &'b mut Vec<u8>,
     /// Start of what is not yet handed out.
     start: usize,
+    /// End of what was read.
+    end: usize,
     /// Up to here the buffer is known to hold no line feed.
     scanned: usize,
     ended: bool,
@@ -54,11 +56,11 @@ pub struct LineReader<'b, R> {
 impl<'b, R: Read> LineReader<'b, R> {
     /// Lines of `source`.
     pub fn new(source: R, buffer: &'b mut LineBuffer) -> Self {
-        buffer.bytes.clear();
         Self {
             source,
             buffer: &mut buffer.bytes,
             start: 0,
+            end: 0,
             scanned: 0,
             ended: false,
             failed: None,
@@ -78,24 +80,24 @@ impl<'b, R: Read> LineReader<'b, R> {
     /// What the source failed with, after the whole lines that came before.
     pub fn next_line(&mut self) -> std::io::Result<Option<ReadLine<'_>>> {
         loop {
-            if let Some(length) = memchr(b'\n', &self.buffer[self.scanned..]) {
+            if let Some(length) = memchr(b'\n', &self.buffer[self.scanned..self.end]) {
                 let (start, end) = (self.start, self.scanned + length);
                 self.start = end + 1;
                 self.scanned = self.start;
                 self.offset += (self.start - start) as u64;
                 return Ok(Some(self.line(start, end, true)));
             }
-            self.scanned = self.buffer.len();
+            self.scanned = self.end;
             if let Some(cause) = self.failed.take() {
                 return Err(cause);
             }
             if self.ended {
-                let (start, end) = (self.start, self.buffer.len());
+                let (start, end) = (self.start, self.end);
                 self.start = end;
                 self.offset += (end - start) as u64;
                 return Ok((end > start).then(|| self.line(start, end, false)));
             }
-            if self.buffer.len() - self.start > LINE_BYTES_MAX {
+            if self.end - self.start > LINE_BYTES_MAX {
                 let terminated = self.pass_over(u64::MAX)?;
                 return Ok(Some(ReadLine::Oversize { terminated }));
             }
@@ -112,52 +114,67 @@ impl<'b, R: Read> LineReader<'b, R> {
 
     /// Makes room by moving the unfinished line to the front (and growing when it fills the buffer), then reads.
     fn fill(&mut self) {
-        self.buffer.drain(..self.start);
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
         self.scanned -= self.start;
         self.start = 0;
-        let held = self.buffer.len();
+        let held = self.end;
         let target = if held * 2 > BUFFER_BYTES { (held * 2).min(LINE_BYTES_MAX + BUFFER_BYTES) } else { BUFFER_BYTES };
         self.size_to(target);
-        let room = (target - held) as u64;
-        match self.source.by_ref().take(room).read_to_end(self.buffer) {
-            Ok(read) => self.ended = (read as u64) < room,
-            Err(cause) => self.failed = Some(cause),
+        if let Err(cause) = self.read_up_to(target) {
+            self.failed = Some(cause);
         }
     }
 
+    /// Reads until the buffer is filled up to `target`, or the stream ends.
+    fn read_up_to(&mut self, target: usize) -> std::io::Result<()> {
+        while self.end < target && !self.ended {
+            match self.source.read(&mut self.buffer[self.end..target]) {
+                Ok(read) => {
+                    self.end += read;
+                    self.ended = read == 0;
+                }
+                Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(cause) => return Err(cause),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the buffer room for at least so many bytes; what was read stays.
     fn size_to(&mut self, target: usize) {
         if target >= LARGE_BYTES && self.large.is_none() {
             // A poisoned lock only means that another worker panicked; the unit inside cannot be broken.
             self.large = Some(LARGE_BUFFER.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
         }
         if target < LARGE_BYTES && self.buffer.capacity() >= LARGE_BYTES {
+            self.buffer.truncate(target);
             self.buffer.shrink_to(target);
             self.large = None;
         }
-        self.buffer.reserve_exact(target.saturating_sub(self.buffer.len()));
+        if self.buffer.len() < target {
+            self.buffer.reserve_exact(target - self.buffer.len());
+            self.buffer.resize(target, 0);
+        }
     }
 
     /// Drops what is held and reads on to behind the next line feed (true), to the end of the stream, or until the
     /// offset `limit` is passed.
     pub fn pass_over(&mut self, limit: u64) -> std::io::Result<bool> {
-        self.offset += (self.buffer.len() - self.start) as u64;
+        self.offset += (self.end - self.start) as u64;
         loop {
-            self.buffer.clear();
-            self.start = 0;
-            self.scanned = 0;
+            (self.start, self.scanned, self.end) = (0, 0, 0);
             self.size_to(BUFFER_BYTES);
-            let read = self.source.by_ref().take(BUFFER_BYTES as u64).read_to_end(self.buffer)?;
-            self.ended = read < BUFFER_BYTES;
-            if let Some(length) = memchr(b'\n', self.buffer) {
+            self.read_up_to(BUFFER_BYTES)?;
+            if let Some(length) = memchr(b'\n', &self.buffer[..self.end]) {
                 self.start = length + 1;
                 self.scanned = self.start;
                 self.offset += self.start as u64;
                 return Ok(true);
             }
-            self.offset += read as u64;
+            self.offset += self.end as u64;
             if self.ended || self.offset > limit {
-                self.start = read;
-                self.scanned = read;
+                (self.start, self.scanned) = (self.end, self.end);
                 return Ok(false);
             }
         }

@@ -108,6 +108,13 @@ pub fn mcp_server(tool: &str) -> Option<&str> {
     Some(rest.split_once("__").map_or(rest, |(server, _)| server))
 }
 
+/// Whether a tool is one of an MCP server, whose name (as it stands in the names of its tools) may hold `__` itself. Of two
+/// servers of which one is called like the beginning of the other, both have it.
+pub fn is_of_mcp_server(tool: &str, server: &str) -> bool {
+    let rest = tool.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(server));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("__"))
+}
+
 /// The name of an MCP server as it stands in the names of its tools, where only letters, digits, `_` and `-` can.
 pub fn mcp_server_in_tools(server: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };

@@ -63,6 +63,16 @@ impl Shown for Path {
     }
 }
 
+/// A word of a command line that can be pasted.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | ':' | '~' | '+');
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 /// The last line of defence before a terminal: passes text on with hidden characters written out, except line feeds, tabs
 /// and devboy's own colours. A code has to come in one piece.
 pub struct Visible<'w>(pub &'w mut dyn Write);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::base::damage::Reason;
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::base::visible::Shown as _;
+use crate::base::visible::{Shown as _, quoted};
 use crate::frames::input::timeline::TimelineDetail;
 use crate::frames::input::{Input, InputRequest};
 use crate::logs::discover;
@@ -17,7 +17,7 @@ use crate::logs::trace::Millis;
 use crate::mine::quality;
 use crate::report::numbers;
 use crate::report::table::paragraph;
-use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs, quoted};
+use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 

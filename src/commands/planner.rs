@@ -23,8 +23,8 @@ use crate::replay::input::ReplayInput;
 use crate::replay::scenarios::{ScenarioChanges, Scenarios};
 use crate::report::table::TableFormat;
 use crate::rules::{mined_planners, planner_advice};
-use crate::settings::expect_place;
 use crate::settings::formats::load_config;
+use crate::settings::{expect_directory, expect_place};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -72,6 +72,7 @@ pub struct PlannerArgs {
 /// Reads, learns on the earlier sessions, judges on the later ones, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     args.planning.write_selectivity.as_deref().map_or(Ok(()), expect_place)?;
+    args.emit_telemetry.as_deref().map_or(Ok(()), expect_directory)?;
     let path = config_path(args.config.as_ref(), context)?;
     let file = load_config(&path, args.config.is_some())?;
     let grid = SweepGrid::parse(&args.sweep, &file)?;

@@ -8,6 +8,7 @@ use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::assemble::standings_of;
 use crate::mine::reconcile::{Reconciled, Sum, reconcile};
+use crate::mine::tools::ToolUseRules;
 use crate::mine::totals::totals;
 use crate::mine::{sessions, tools};
 use crate::report::numbers::thousands;
@@ -22,8 +23,8 @@ use crate::shell::window;
 /// If the logs cannot be read.
 pub fn run(args: &InputArgs, output: &OutputArgs, context: &mut Context<'_>) -> Result<Exit> {
     let mut input = Input::read(args, window::ALL, (0, Some(TimelineDetail::default())), output, context)?;
-    let bytes_per_token = input.data.parsed::<tools::ToolUseRules>("tool_use.toml")?.bytes_per_token;
-    let called = called(&mut input, false, bytes_per_token);
+    let rules = input.data.parsed::<ToolUseRules>("tool_use.toml")?;
+    let called = called(&mut input, false, &rules);
     let tools = input.pool.install(|| tools::uses(&called.calls, &called.servers, &called.names))?;
     let sessions = sessions::sessions(&called.history, &called.names, &input.vocabulary.read_class_tools);
     let timeline = input.timeline(TimelineDetail::default())?;

@@ -51,7 +51,8 @@ pub struct EndpointSum {
     pub sent: u64,
     /// Events that repeat an earlier one of their context and partition.
     pub repeats: u64,
-    /// Events of which nobody can tell what they repeat: their content hash was not recorded.
+    /// Events of which nobody can tell what they repeat: no content hash was recorded, or images stand beside
+    /// the text.
     pub unhashed: u64,
     /// Columns of Markdown tables, added up.
     pub columns: u64,
@@ -192,7 +193,7 @@ fn numbers_of(event: &RecordedEvent, group: u32) -> [u32; NUMBERS.len()] {
         if is_table { event.rows } else { 0 },
         if is_array { stability } else { u32::MAX },
         u32::from(event.plan.prefetched) + u32::from(is_cited(event)),
-        u32::from(!event.body.is_some()),
+        u32::from(!event.is_comparable()),
     ]
 }
 

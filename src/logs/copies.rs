@@ -7,6 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use rayon::prelude::*;
+
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::logs::trace::{ChainKey, Millis, NO_TIME, Place, earlier};
 
@@ -134,8 +136,8 @@ pub struct FileStanding {
 
 /// Looks for the files that say nothing of their own. Of files that say the same the first one stays.
 pub fn standings(mut files: Vec<FileFacts>) -> Vec<FileStanding> {
-    files.iter_mut().for_each(FileFacts::settle);
-    let words: Vec<Id> = files.iter().map(FileFacts::words).collect();
+    files.par_iter_mut().for_each(FileFacts::settle);
+    let words: Vec<Id> = files.par_iter().map(FileFacts::words).collect();
     let standing = |(facts, words): (&FileFacts, &Id)| {
         let (first, last) = facts.said_at.unwrap_or((NO_TIME, NO_TIME));
         FileStanding { is_repeated: false, first, last, digest: facts.digest(*words) }

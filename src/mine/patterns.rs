@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::names::Names;
 use crate::frames::tool_use::{MinedCall, Reread};
 use crate::logs::history::{Call, History};
+use crate::logs::trace::ResultKind;
 
 /// Counts every pattern; `uses` are the calls of the history, in its order.
 pub fn count(history: &History, uses: &[MinedCall], names: &Names, patterns: &[Pattern]) -> Vec<PatternCount> {
@@ -98,7 +99,9 @@ impl<'a> PatternSearch<'a> {
     fn is_unchanged_poll(&self, calls: &[Call], at: usize) -> bool {
         let (call, reach) = (&calls[at], self.pattern.between_max as usize + 1);
         let before = calls[..at].iter().rev().take(reach).find(|before| before.tool == call.tool);
-        call.ran() && before.is_some_and(|before| before.ran() && before.body == call.body)
+        // Of images nothing is known by which they could be compared.
+        let is_text = |call: &Call| call.ran() && !matches!(call.kind, ResultKind::NonText | ResultKind::Mixed);
+        is_text(call) && before.is_some_and(|before| is_text(before) && before.body == call.body)
     }
 }
 

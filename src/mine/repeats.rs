@@ -11,7 +11,7 @@ pub const NO_REPEAT: u32 = u32::MAX;
 
 /// For each event of a sorted log the LRU stack distance of its repeat: the number of distinct other bodies that the same
 /// context and partition was shown since it was last shown this one (Mattson et al. 1970). [`NO_REPEAT`] for the first
-/// showing, where no content hash was recorded, and in sessions that are left out.
+/// showing, where no content hash was recorded or images stand beside the text, and in sessions that are left out.
 pub fn repeats(part: &LogPart<'_>) -> Vec<u32> {
     let context = |event: &RecordedEvent| (event.session, event.chain, event.partition);
     let contexts = part.log.events.par_chunk_by(|a, b| context(a) == context(b));
@@ -27,7 +27,7 @@ fn distances(events: &[RecordedEvent]) -> Vec<u32> {
     let mut latest = MarkCounts::new(events.len());
     let mut distances = Vec::with_capacity(events.len());
     for (place, event) in events.iter().enumerate() {
-        if !event.body.is_some() {
+        if !event.is_comparable() {
             distances.push(NO_REPEAT);
             continue;
         }

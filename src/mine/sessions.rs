@@ -9,7 +9,7 @@ use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
 use crate::base::stats::{ModelUse, SessionUse};
 use crate::frames::tool_use::SessionRowSummary;
-use crate::logs::history::History;
+use crate::logs::history::{History, Message};
 use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::telemetry::log::{LogPart, RecordedEvent};
 
@@ -71,11 +71,14 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
 /// Tokens that entered a context: of every reader (main thread or subagent) the sum of all growth from one request to
 /// the next, the first request counting whole. What a compaction takes out is not counted again.
 ///
+/// Subagents that only progress records tell of are readers too: what a first chunk says of what went in is whole.
+///
 /// An estimate: side chains without an id are taken for one reader, and the summary that a compaction leaves counts only
 /// as far as the context grows beyond it.
 pub fn tokens_entered(history: &History) -> u64 {
     let mut readers: BTreeMap<(u32, bool, Id), Vec<(Millis, u64)>> = BTreeMap::new();
-    for message in history.messages.iter().filter(|message| message.billed) {
+    let has_usage = |message: &&Message| message.billed || message.place == Place::Progress;
+    for message in history.messages.iter().filter(has_usage) {
         let usage = &message.usage;
         let prompt = usage.input + usage.cache_creation + usage.cache_read;
         let reader = (message.session, message.place != Place::Main, message.agent);

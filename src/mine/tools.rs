@@ -138,7 +138,6 @@ pub fn calls(history: &History, names: &Names, guide: &ToolGuide<'_>) -> (Vec<Mi
 fn plain(call: &Call, guide: &ToolGuide<'_>) -> MinedCall {
     let exact = guide.exact.get(&call.body).copied();
     let estimated = (f64::from(call.bytes) / guide.bytes_per_token).ceil() as u32;
-    let text = matches!(call.kind, ResultKind::Text | ResultKind::Mixed);
     MinedCall {
         tool: call.tool,
         ran: call.ran(),
@@ -147,7 +146,8 @@ fn plain(call: &Call, guide: &ToolGuide<'_>) -> MinedCall {
         rejected: call.status == Status::Rejected,
         open: matches!(call.status, Status::Unanswered | Status::Cancelled),
         empty: call.is_empty(),
-        repeatable: call.status == Status::Ok && text,
+        // Of images nothing is known by which they could be compared.
+        repeatable: call.status == Status::Ok && call.kind == ResultKind::Text,
         chars: call.chars,
         bytes: call.bytes,
         tokens: exact.unwrap_or(estimated),
@@ -242,4 +242,6 @@ fn interpolated(sorted: &[u32], share: f64) -> u64 {
 pub struct ToolUseRules {
     /// Bytes per token.
     pub bytes_per_token: f64,
+    /// Tools whose answer is a file, or lines of it.
+    pub reading_tools: BTreeSet<String>,
 }

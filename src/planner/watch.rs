@@ -3,7 +3,7 @@
 use crate::base::id::IdMap;
 use crate::base::names::Sym;
 use crate::logs::history::Call;
-use crate::logs::trace::Status;
+use crate::logs::trace::{ResultKind, Status};
 use crate::mine::projections::ToldHistory;
 use crate::planner::known_tools::{AnswerEffect, KnownTools};
 use crate::planner::numbers::PlannerThresholds;
@@ -286,7 +286,8 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
                 return;
             }
         }
-        if found >= Match::Target && row.status == Status::Ok {
+        // The answer to other arguments is another one, and images have no size in text.
+        if found == Match::Exact && row.status == Status::Ok && row.kind != ResultKind::NonText {
             sent.bytes = Some(row.bytes.into());
         }
         sent.ever = sent.ever.max(found);

@@ -111,10 +111,10 @@ fn summary(laid: &ReplayInput, scenario: &Scenario) -> report::ReplayedInput {
     let ReplayInput { tape, .. } = laid;
     let count =
         |outcome: TapeEntry| tape.responses.iter().filter(|response| response.outcome == outcome).count() as u64;
-    let sessions: BTreeSet<u32> = tape.responses.iter().map(|response| response.session).collect();
-    let mut contexts = BTreeSet::new();
+    let (mut sessions, mut contexts) = (BTreeSet::new(), BTreeSet::new());
     let mut bodies = BTreeSet::new();
     for response in tape.responses.iter().filter(|response| response.body != u32::MAX) {
+        sessions.insert(response.session);
         contexts.insert((response.chain, response.partition));
         bodies.insert(response.body);
     }

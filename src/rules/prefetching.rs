@@ -32,9 +32,9 @@ pub struct PrefetchBars {
 pub struct Fetched {
     /// Calls made ahead.
     pub sent: u64,
-    /// Of these, asked for with exactly these arguments soon after.
+    /// Of these, asked for with exactly these arguments within three calls.
     pub exact: u64,
-    /// Of these, there in time, so that the agent's own call need not run.
+    /// Of [`Self::sent`], asked for then or later and there in time, so that the agent's own call need not run.
     pub won: u64,
     /// Both ends of the 95 % interval of [`Self::net`] over sessions.
     pub net_95: Option<(f64, f64)>,
@@ -56,7 +56,7 @@ impl Fetched {
         }
         let hits = exact as f64 / sent as f64;
         let counts = format!(
-            "{} of {} calls ahead were asked for ({}), {} spared, {} for nothing",
+            "{} of {} calls ahead were asked for within three calls ({}), {} spared a call then or later, {} for nothing",
             thousands(exact),
             thousands(sent),
             percent(hits),

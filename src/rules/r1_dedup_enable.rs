@@ -46,7 +46,7 @@ fn endpoint(
     let finding = |verdict, evidence| Finding::new(RULE.id, recorded.name(), verdict, evidence);
     let evidence = evidence(seen, &recorded);
     if seen.comparable() < thresholds.calls_min {
-        let which = if seen.unhashed_events > 0 { " with a content hash" } else { "" };
+        let which = if seen.unhashed_events > 0 { " that can be compared" } else { "" };
         let reason = format!("too few responses{which} ({})", sheet.cite("calls_min"));
         return vec![finding(Verdict::Skip(reason), evidence)];
     }
@@ -67,7 +67,9 @@ fn endpoint(
         return vec![finding(Verdict::Hold(reason), evidence)];
     }
     if !on && seen.unhashed_events > 0 {
-        let reason = "not every response has a content hash, and repeats of the others cannot be seen".to_owned();
+        let reason =
+            "not every response can be compared (no content hash, or images), and repeats of the others cannot be seen"
+                .to_owned();
         return vec![finding(Verdict::Hold(reason), evidence)];
     }
     let name = recorded.name();
@@ -94,7 +96,7 @@ fn evidence(seen: &Fingerprint, recorded: &RecordedSubject<'_>) -> Evidence {
     if unhashed_events > 0 {
         let are = if unhashed_events == 1 { "is" } else { "are" };
         let unhashed = counted(unhashed_events, "response");
-        counts = format!("{unhashed} without a content hash {are} left out\n{counts}");
+        counts = format!("{unhashed} without a content hash, or with images, {are} left out\n{counts}");
     }
     if seen.calls != seen.events as f64 {
         let rate = 100.0 * seen.dup_rate();

@@ -85,6 +85,17 @@ pub fn write_private(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
     Staged::new(path, new.as_ref(), None)?.commit()
 }
 
+/// Whether a directory can be where the user named it, so that no work is done in vain.
+///
+/// # Errors
+/// If something else is there.
+pub fn expect_directory(path: &Path) -> Result<()> {
+    if path.is_dir() || !path.exists() {
+        return Ok(());
+    }
+    Err(Error::failed(format!("writing to {}: it is no directory", path.shown())).hint("name a directory"))
+}
+
 /// Whether a file can be where the user named it, so that no work is done in vain.
 ///
 /// # Errors

@@ -142,14 +142,18 @@ impl Env {
 
     /// Where files of Claude Code's settings are.
     pub fn claude_places(&self) -> ClaudePlaces {
-        let named = self.places.claude_config_dir.as_deref().and_then(|list| list.split(',').next());
-        let named = named.map(str::trim).filter(|name| !name.is_empty()).map(PathBuf::from);
         ClaudePlaces {
-            home: named.or_else(|| Some(self.places.home.as_ref()?.join(".claude"))),
+            home: self.claude_config_dirs().next().or_else(|| Some(self.places.home.as_ref()?.join(".claude"))),
             project: self.current_dir.clone(),
             managed: self.managed_settings.clone(),
             variables: self.variables.clone(),
         }
+    }
+
+    /// The directories of `CLAUDE_CONFIG_DIR`. Each has settings of its own.
+    pub fn claude_config_dirs(&self) -> impl Iterator<Item = PathBuf> {
+        let listed = self.places.claude_config_dir.as_deref().unwrap_or_default().split(',');
+        listed.map(str::trim).filter(|name| !name.is_empty()).map(PathBuf::from)
     }
 
     /// The configuration file: `DEVBOY_CONFIG`, else `~/.config/devboy/pipeline_config.toml`.

@@ -27,7 +27,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 pub enum UsedWhen {
     /// The agent itself soon got the same answer of the same tool, before the file was changed.
     ///
-    /// In the same context (session, and main thread or subagent). Answers are compared by their content; where one was
+    /// In the same context (session, main thread or subagent, and compaction). Answers are compared by their content; where one was
     /// recorded without, by the file that they name. Only what the agent asked for counts towards the lookahead, and one of
     /// its calls uses at most one response.
     #[default]
@@ -172,6 +172,8 @@ struct CitationEvent<'a> {
     session: &'a [u8],
     /// The subagent's name, and whether there was one without a name.
     reader: (&'a [u8], bool),
+    /// Compactions before it: what was shown before one is no longer there.
+    partition: u32,
     tool: RawStr<'a>,
     /// Hash of the content; empty if it was not recorded.
     body: &'a [u8],
@@ -198,6 +200,7 @@ impl<'a> CitationEvent<'a> {
             editable: true,
             session: session.0,
             reader: (agent, agent.is_empty() && sidechain),
+            partition: fields.count(Field::Partition),
             tool,
             body: fields.text(Field::Content).0,
             path: fields.text(Field::Path).0,
@@ -313,9 +316,12 @@ fn cited_by_name(records: &[CitationEvent<'_>], lookahead: u32) -> Vec<bool> {
 /// Whether each prefetch was used, by [`UsedWhen::Answer`]; none where that cannot be told.
 fn cited_by_answer(records: &[CitationEvent<'_>], pass: &Pass<'_>, counts: &mut Citations) -> Vec<Option<bool>> {
     let mut cited = vec![None; records.len()];
-    let mut open: BTreeMap<_, Vec<Open>> = BTreeMap::new();
+    let mut open: BTreeMap<_, (u32, Vec<Open>)> = BTreeMap::new();
     for (at, record) in records.iter().enumerate().filter(|(_, record)| record.prefetched || !record.declined) {
-        let windows = open.entry((record.session, record.reader)).or_default();
+        let (partition, windows) = open.entry((record.session, record.reader)).or_default();
+        if std::mem::replace(partition, record.partition) != record.partition {
+            windows.clear();
+        }
         if record.prefetched {
             if !record.sampled && !record.is_untraced() {
                 cited[at] = Some(false);
@@ -333,7 +339,7 @@ fn cited_by_answer(records: &[CitationEvent<'_>], pass: &Pass<'_>, counts: &mut 
             window.left > 0 && !(mutates && records[window.record].names_file_of(record))
         });
     }
-    counts.cut_short = open.values().map(|windows| windows.len() as u64).sum();
+    counts.cut_short = open.values().map(|(_, windows)| windows.len() as u64).sum();
     cited
 }
 

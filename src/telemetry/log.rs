@@ -136,6 +136,13 @@ pub struct RecordedEvent {
 
 const _: () = assert!(size_of::<RecordedEvent>() == 120);
 
+impl RecordedEvent {
+    /// Whether it can be told what repeats it: its content hash was recorded, and is that of all that it holds.
+    pub fn is_comparable(&self) -> bool {
+        self.body.is_some() && self.content != RecordedContent::Mixed
+    }
+}
+
 /// Nothing known of a response.
 impl Default for RecordedEvent {
     fn default() -> Self {

@@ -18,6 +18,8 @@ const FIELD: &str = "cited_in_next_n_turns";
 struct Said {
     session: u8,
     agent: u8,
+    /// Compactions before it.
+    partition: u8,
     tool: &'static str,
     /// 0 for none.
     body: u8,
@@ -29,8 +31,17 @@ struct Said {
 }
 
 /// A Read of a file, with a content of its own.
-const READ: Said =
-    Said { session: 1, agent: 0, tool: "Read", body: 1, path: 1, prefetched: false, sampled: false, cited: None };
+const READ: Said = Said {
+    session: 1,
+    agent: 0,
+    partition: 0,
+    tool: "Read",
+    body: 1,
+    path: 1,
+    prefetched: false,
+    sampled: false,
+    cited: None,
+};
 /// The same, prefetched.
 const AHEAD: Said = Said { prefetched: true, ..READ };
 /// Something else.
@@ -50,7 +61,7 @@ impl Said {
             "is_dedup_hit": false,
             "tokens_baseline": 125,
             "tokens_final": 125,
-            "context_partition": 0,
+            "context_partition": self.partition,
             "is_sidechain": self.agent > 0,
             "ts_ms": 7,
         });
@@ -175,6 +186,14 @@ fn what_another_reader_is_shown_is_no_use() {
     // Events of other readers do not use up the lookahead.
     let other = Said { agent: 2, ..BASH };
     assert_eq!(first(&[other.clone(), other.clone(), other, READ]), (YES, NO));
+}
+
+#[test]
+fn what_was_shown_before_a_compaction_is_of_no_use_behind_it() {
+    assert_eq!(first(&[Said { partition: 1, ..READ }]), (NO, YES));
+    assert_eq!(first(&[Said { partition: 1, ..BASH }, READ]), (NO, YES), "it is gone by then");
+    let ahead = Said { partition: 1, ..AHEAD };
+    assert_eq!(judged(&[AHEAD, ahead, Said { partition: 1, ..READ }]).0, [NO, YES, None]);
 }
 
 #[test]
@@ -358,6 +377,10 @@ fn used_by_answer(said: &[Said], lookahead: usize) -> Vec<Option<bool>> {
     let judges = |one: &Said| one.prefetched && !one.sampled && (one.body > 0 || one.path > 0);
     let mut used: Vec<Option<bool>> = said.iter().map(|one| judges(one).then_some(false)).collect();
     for (at, call) in said.iter().enumerate().filter(|(_, call)| !call.prefetched) {
+        let is_one_context = |said: &[Said]| {
+            let own = said.iter().filter(|other| (other.session, other.agent) == (call.session, call.agent));
+            own.map(|other| other.partition).all(|partition| partition == call.partition)
+        };
         let fits = |from: usize| {
             let one = &said[from];
             let same_file = |other: &Said| one.path > 0 && other.path == one.path;
@@ -366,6 +389,7 @@ fn used_by_answer(said: &[Said], lookahead: usize) -> Vec<Option<bool>> {
                 .filter(|other| !other.prefetched && (other.session, other.agent) == (one.session, one.agent))
                 .collect();
             (call.session, call.agent, call.tool) == (one.session, one.agent, one.tool)
+                && is_one_context(&said[from..=at])
                 && (if one.body > 0 && call.body > 0 { one.body == call.body } else { same_file(call) })
                 && own.len() < lookahead
                 && !own.iter().any(|other| mutates(other.tool) && same_file(other))
@@ -381,10 +405,12 @@ fn any_event() -> impl Strategy<Value = Said> {
     let tool = prop::sample::select(vec!["Read", "Edit", "Bash", "mcp__p1a2b3c__get"]);
     let cited = prop_oneof![6 => Just(None), 1 => any::<bool>().prop_map(Some)];
     let flags = (prop::bool::weighted(0.5), prop::bool::weighted(0.1));
-    (1..3_u8, 0..3_u8, tool, 0..3_u8, 0..3_u8, flags, cited).prop_map(
-        |(session, agent, tool, body, path, (prefetched, sampled), cited)| Said {
+    let partition = prop_oneof![6 => Just(0_u8), 1 => Just(1)];
+    (1..3_u8, (0..3_u8, partition), tool, 0..3_u8, 0..3_u8, flags, cited).prop_map(
+        |(session, (agent, partition), tool, body, path, (prefetched, sampled), cited)| Said {
             session,
             agent,
+            partition,
             tool,
             body,
             path,

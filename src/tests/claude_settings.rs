@@ -416,6 +416,9 @@ fn servers_that_a_project_never_calls_are_told_of_and_never_written() {
     let scope = ["--scope", "project"];
     hinted("S5", "idle", &scope, [&homes[0], &homes[1], &homes[2]], "hold", "2.1.200");
     assert_eq!(finding(&homes[0], "S5", "tracker", &scope)["verdict"], "skip");
+    let odd = home_of(&Kind { tool: "mcp__docs__v2___search", ..Kind::default() });
+    odd.write("work/.mcp.json", r#"{"mcpServers": {"docs (v2)": {"command": "x"}}}"#);
+    assert_eq!(finding(&odd, "S5", "docs (v2)", &scope)["reason"], "it is called");
     let outcome = homes[0].run(&[&TUNE[..], &scope].concat());
     assert!(outcome.out.contains("S5 hint idle: never called here"), "{}", outcome.out);
     assert!(!homes[0].path("work/.claude").exists(), "a hint is not written");
@@ -1027,6 +1030,43 @@ fn settings_that_are_proposed_together_are_replayed_as_one_configuration() {
     // Of a single change there is no more to say.
     let single = pausing("").json(&[&TUNE[..], &["--dry-run"]].concat());
     assert_eq!(single["together"], Value::Null);
+}
+
+/// A window is chosen beside the lifetime that is proposed with it: a second run finds nothing better.
+#[test]
+fn what_is_written_is_what_the_next_run_would_write() {
+    let home = home_of(&Kind { pause: 600, hour: true, turns: 45, result: 15_000, tool: "Fetch", ..Kind::default() });
+    home.write(".claude/settings.json", "{\"promptCacheTtl\": \"5m\"}");
+    let outcome = home.run(&TUNE);
+    let written = fs::read_to_string(home.path(".claude/settings.json")).unwrap();
+    assert!(written.contains("\"1h\"") && written.contains("autoCompactWindow"), "{written}\n{}", outcome.out);
+    let again = home.json(&[&TUNE[..], &["--dry-run"]].concat());
+    assert_eq!(again["diff"], "", "{written}\n{again:#}");
+}
+
+/// Each directory of several has settings of its own, and the figures are of the logs of all.
+#[test]
+fn what_other_settings_there_are_is_told_beside_the_file() {
+    let home = pausing("");
+    fs::create_dir_all(home.path("other/projects")).unwrap();
+    let dirs = [".claude", "other"].map(|name| home.path(name).to_str().unwrap().to_owned()).join(",");
+    home.variables.lock().unwrap().push(format!("CLAUDE_CONFIG_DIR={dirs}"));
+    let outcome = home.run(&[&TUNE[..], &["--dry-run"]].concat());
+    assert!(outcome.err.contains("# CLAUDE_CONFIG_DIR names several directories"), "{}", outcome.err);
+    let page = home.run(&["report"]).out;
+    assert!(page.contains("settings.json and the other directories' own"), "{page}");
+}
+
+/// What the project at hand sets itself is no reason against the user's file, but wins over it here.
+#[test]
+fn the_page_says_where_a_project_goes_its_own_way() {
+    let home = growing();
+    told(&home, &Kind { turns: 45, result: 9_000, tool: "Fetch", name: "t", ..Kind::default() });
+    home.write("work/.claude/settings.json", "{\"autoCompactWindow\": 400000}");
+    let page = home.json(&["report"]);
+    let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
+    let advice = found.unwrap()["advice"].as_str().unwrap();
+    assert!(advice.contains("in this project autoCompactWindow is 400000 (it wins here) now"), "{advice}");
 }
 
 #[test]

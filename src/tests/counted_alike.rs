@@ -196,6 +196,21 @@ fn a_subagent_without_a_log_and_without_calls_is_told_of_beside_the_bill() {
     assert_eq!(home.json(&["mine", "sessions"])["inputs"]["subagents_in_progress_only"]["count"], 0);
 }
 
+/// What such a subagent was shown is a part of what entered contexts, as its tool responses are a part of those.
+#[test]
+fn the_share_of_tool_responses_counts_the_same_readers_above_and_below() {
+    let seen = [
+        asks("m9", "c9", "Read").usage(20_000, 5).at(3),
+        answers("c9", "word ".repeat(10_000)).at(4),
+        says("m10").usage(31_000, 5).at(5),
+    ];
+    let told = seen.iter().zip(3..).map(|(record, second)| agent_progress("a1", record).at(second));
+    let main: Vec<Record> =
+        [prompt("q1").at(1), asks("m1", "c1", "Task").usage(5_000, 1).at(2)].into_iter().chain(told).collect();
+    let replay = home(&[("s", &main)]).json(&["replay"])["replay"].clone();
+    assert_eq!(replay["input"]["context_tokens"], 36_000, "{replay:#}");
+}
+
 /// A session lasts from its first request to its last answer, wherever that is told.
 #[test]
 fn a_session_of_one_request_lasts_until_it_is_answered() {

@@ -279,13 +279,16 @@ fn responses_without_a_content_hash_are_no_evidence_that_nothing_repeats() {
         })
     };
     let why = reason("R1", &unhashed(120, 0, 120), "");
-    assert!(why.starts_with("skip too few responses with a content hash (rules/r1"), "{why}");
-    assert!(reason("R1", &unhashed(40, 1, 1), "").starts_with("hold not every response has a content hash"));
+    assert!(why.starts_with("skip too few responses that can be compared (rules/r1"), "{why}");
+    assert!(reason("R1", &unhashed(40, 1, 1), "").starts_with("hold not every response can be compared"));
     // The share is that of the others.
     let findings = spoken("R1", &unhashed(60, 9, 30), "");
     assert_eq!(changes(&findings).len(), 2);
     let Evidence { counts, share, .. } = &findings[0].evidence;
-    assert!(counts.contains("30 responses without a content hash are left out\n9 of 30 responses repeat"), "{counts}");
+    assert!(
+        counts.contains("30 responses without a content hash, or with images, are left out\n9 of 30 responses repeat"),
+        "{counts}"
+    );
     assert_eq!(share.map(|share| (share.k, share.n)), Some((9, 30)));
 }
 

@@ -523,6 +523,47 @@ fn rereads_repeats_and_empty_rows_are_counted_within_a_context() {
     assert_eq!((matches["find_then_fix"], matches["bulk_listing"], matches["todo_chains"]), (0, 0, 0));
 }
 
+/// The same words beside another image are another answer, as far as anybody can tell; another search is no re-read.
+#[test]
+fn what_cannot_be_compared_is_no_repeat() {
+    let shot = |call: &str, image: usize| {
+        let image = json!({ "type": "image", "source": { "type": "base64", "data": format!("iVBOR{image}") } });
+        let result = json!({ "type": "tool_result", "tool_use_id": call, "content": [{ "type": "text", "text": "the page as it looks now" }, image] });
+        user("", vec![result])
+    };
+    let polls = |message: &str, call: &str| asks(message, call, "BashOutput");
+    let mut records: Vec<Record> = Vec::new();
+    for number in 0..30 {
+        let (message, call) = (format!("m{number}"), format!("c{number}"));
+        records.extend([asks(&message, &call, "mcp__browser__shot"), shot(&call, number)]);
+    }
+    for number in 30..32 {
+        let (message, call) = (format!("m{number}"), format!("c{number}"));
+        records.extend([polls(&message, &call), shot(&call, number)]);
+    }
+    for (number, pattern) in ["alpha", "beta"].iter().enumerate() {
+        let mut block = tool_use(&format!("g{number}"), "Grep");
+        block["input"] = json!({ "pattern": pattern, "path": "/a" });
+        records.extend([assistant(&format!("n{number}"), &[block]), answers(&format!("g{number}"), *pattern)]);
+    }
+    let home = Home::new();
+    home.write(".claude/projects/-p/1.jsonl", log(&records));
+    let report = home.json(&["mine", "tools"]);
+    let row = |tool: &str| {
+        let rows = report["tools"].as_array().unwrap().iter();
+        rows.filter(|row| row["tool"].as_str().unwrap().ends_with(tool)).next().unwrap_or_else(|| panic!("{report:#}"))
+    };
+    assert_eq!((&row("shot")["repeatable"], &row("shot")["repeats"]), (&json!(0), &json!(0)));
+    assert_eq!((&row("Grep")["reads"], &row("Grep")["rereads_overlapping"]), (&json!(0), &json!(0)));
+    let fingerprints = home.json(&["mine", "fingerprints"]);
+    let rows = fingerprints["fingerprints"].as_array().unwrap().iter();
+    let shots = rows.filter(|row| row["endpoint_class"].as_str().unwrap().ends_with("shot")).next().unwrap();
+    assert_eq!((&shots["call_count"], &shots["dup_events"]), (&json!(30.0), &json!(0)), "{shots:#}");
+    let patterns = home.json(&["mine", "patterns"]);
+    let polling = patterns["patterns"].as_array().unwrap().iter().find(|row| row["pattern"] == "pipeline_polling");
+    assert_eq!(polling.unwrap()["matches"], 0);
+}
+
 /// Of a second read counts whether its bytes were shown, else whether its lines were.
 #[test]
 fn rereads_are_of_three_classes() {

@@ -230,6 +230,29 @@ fn servers_that_are_called_or_small_are_no_finding() {
     }
 }
 
+/// Characters that a tool cannot have in its name are written `_`, so that two of them look like what ends a server's name.
+#[test]
+fn a_server_whose_name_has_the_marks_of_a_tool_in_it_is_seen_to_be_called() {
+    for (server, tool) in [("docs (v2)", "mcp__docs__v2___search"), ("my__srv", "mcp__my__srv__do")] {
+        let home = Home::new();
+        for number in 0..6 {
+            let mut told = Told::new(&format!("m-{number}"), "/home/user/lantern", number * 43_200);
+            told.attach(json!({
+                "type": "deferred_tools_delta", "addedNames": [tool], "addedLines": [tool], "removedNames": [],
+            }));
+            told.attach(json!({
+                "type": "mcp_instructions_delta", "addedNames": [server], "removedNames": [],
+                "addedBlocks": [format!("## {server}\n{}", "x".repeat(8_000))],
+            }));
+            told.ask(OPUS, 0, 12_000, 10).call(OPUS, (12_000, 100, 10), tool, json!("found"));
+            (0..20).for_each(|turn| _ = told.ask(OPUS, 12_100 + turn * 20, 20, 10));
+            place(&home, &told);
+        }
+        let page = report(&home, &[]);
+        assert!(finding(&page, "unused_servers").is_none(), "{server}: {page:#}");
+    }
+}
+
 /// Six sessions of ten turns; at every prompt a hook adds so many code points, at the end of each turn others take so many
 /// milliseconds.
 fn home_with_hooks(chars: usize, millis: u64) -> Home {

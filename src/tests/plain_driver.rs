@@ -52,6 +52,13 @@ fn lay(timeline: &Timeline, request: u32, items: &mut Vec<Item>) {
     }
 }
 
+/// Whether what the request before wrote lives when this one starts: five minutes or an hour, and 15 seconds of slack.
+fn is_alive(timeline: &Timeline, request: u32) -> bool {
+    let [last, this] = [request - 1, request].map(|request| &timeline.requests[request as usize]);
+    let seconds = if last.usage.cache_creation_1h > 0 { 3_600 } else { 300 };
+    this.start - last.end <= (seconds + 15) * 1_000
+}
+
 /// Sends all requests through one stage. All that was sent before counts as cached.
 pub fn send(timeline: &Timeline, stage: &mut dyn Stage) -> Vec<Sent> {
     let mut all = Vec::new();
@@ -67,6 +74,7 @@ pub fn send(timeline: &Timeline, stage: &mut dyn Stage) -> Vec<Sent> {
                 sent_before: before.as_ref().map(ContextView::tokens),
                 before: before.as_ref(),
                 cached_before: before.as_ref().map_or(0, ContextView::tokens),
+                is_warm: before.is_some() && is_alive(timeline, request),
                 opens_segment: timeline.segments[segment as usize].requests.start == request,
             };
             let (mut view, mut aside) = (logged.clone(), StageOutput::default());

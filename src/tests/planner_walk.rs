@@ -208,6 +208,7 @@ fn a_range_of_the_file_is_a_target_and_no_hit() {
     assert_eq!((found.near.exact, found.near.target), (0, 1));
     assert_eq!(ends(&found), BTreeMap::from([("target_only", 1)]));
     assert_eq!((found.calls_saved(), found.calls_added()), (0, 1));
+    assert_eq!(found.answers_known, 0, "the answer to other arguments is another one");
 }
 
 /// A5: a change counts whatever the size of its answer.

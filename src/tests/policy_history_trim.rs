@@ -576,7 +576,15 @@ fn contexts(timeline: &Timeline) -> Vec<(u32, ContextView)> {
 fn apply(stage: &mut HistoryTrim, timeline: &Timeline, request: u32, logged: &ContextView) -> Sent {
     let segment = timeline.requests[request as usize].segment as usize;
     let opens_segment = timeline.segments[segment].requests.start == request;
-    let moment = RequestMoment { timeline, request, sent_before: None, before: None, cached_before: 0, opens_segment };
+    let moment = RequestMoment {
+        timeline,
+        request,
+        sent_before: None,
+        before: None,
+        cached_before: 0,
+        is_warm: false,
+        opens_segment,
+    };
     let (mut view, mut aside) = (logged.clone(), StageOutput::default());
     stage.apply(&moment, &mut view, &mut aside);
     assert!(aside.extra.is_empty(), "trimming asks nobody");

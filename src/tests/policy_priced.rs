@@ -11,7 +11,7 @@ use crate::whatif::clearing::Micro;
 use crate::whatif::compaction::figures::{SweepPoint, row};
 use crate::whatif::compaction::params::{MicroParams, Params, Style};
 use crate::whatif::compaction::{Compaction, CompactionThresholds, CompactionTrigger};
-use crate::whatif::prompt_cache::params::CacheRules;
+use crate::whatif::prompt_cache::params::{CacheLifetime, CacheRules, Params as CacheParams, TtlPolicy};
 use crate::whatif::sim::breakage;
 use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::breakage::{BreakWatch, Detectors};
@@ -58,13 +58,18 @@ impl Bench {
 
 /// Turns of two requests: the prompt brings 2,000 tokens, a result 6,000; each request reads what was written before.
 fn talk(turns: usize) -> Story {
+    pausing(turns, 30)
+}
+
+/// The same with so many seconds between turns.
+fn pausing(turns: usize, seconds: i64) -> Story {
     let mut log = Story::new();
     log.session("a", "/p").hour();
     let mut cached = 0;
     for turn in 0..turns {
         let first = if turn == 0 { 18_000 } else { 2_000 };
         log.human(4_000).ask(cached, first, 0).calls("Bash", "", 60).wait(2).result(20_000).wait(1);
-        log.ask(cached + first, 6_000, 0).says(300).wait(30);
+        log.ask(cached + first, 6_000, 0).says(300).wait(seconds);
         cached += first + 6_000;
     }
     log
@@ -103,6 +108,44 @@ fn a_compaction_reads_no_more_than_the_static_prefix_and_writes_the_rest() {
     assert_eq!(after.spent.prompt() - after.spent.read, after.spent.write());
     // Two units a token read and a hundred a token of the summary (in twentieths of an input token).
     assert_eq!(compacted.extra[0].cost.units, (2 * 40_000 + 100 * 3_000) * 10);
+}
+
+/// Under another lifetime the summariser finds what that one has left, whatever the log's did.
+#[test]
+fn the_summariser_finds_the_cache_of_the_simulated_lifetime() {
+    let bench = Bench::new(pausing(6, 600).done());
+    let summary = |ttl| {
+        let oracle = bench.oracle.with(CacheParams { ttl, ..bench.oracle.params });
+        let mut stages = vec![bench.compaction(&params(), CompactionTrigger::Tokens(33_000))];
+        let run = bench.ground().under(&oracle).run(0..1, &mut stages, None);
+        (run.extra[0].request, run.extra[0].call.read, run.extra[0].call.uncached)
+    };
+    // The third prompt, ten minutes after the answer before.
+    assert_eq!(summary(TtlPolicy::Observed), (4, 34_000, 0));
+    assert_eq!(summary(TtlPolicy::Always(CacheLifetime::FiveMinutes)), (4, 0, 34_000));
+}
+
+/// A session that goes on in a file of its own has the static prefix that it began with: nothing else tells what that is.
+#[test]
+fn a_session_taken_up_in_another_file_is_simulated_as_if_it_had_one() {
+    let told = |is_split: bool| {
+        let mut log = talk(3);
+        if is_split {
+            log.session("b", "/p").hour().back_to(5);
+        }
+        for turn in 0..4 {
+            let cached = 40_000 + 8_000 * turn;
+            log.human(4_000).ask(cached, 2_000, 0).calls("Bash", "", 60).wait(2).result(20_000).wait(1);
+            log.ask(cached + 2_000, 6_000, 0).says(300).wait(30);
+        }
+        let bench = Bench::new(log.done());
+        let stills: Vec<u64> = bench.sizes.priors.iter().map(|prior| prior.still).collect();
+        let run = bench.run(|| Some(bench.compaction(&params(), CompactionTrigger::Tokens(60_000))));
+        (stills, run.requests.iter().map(|priced| priced.spent).collect::<Vec<_>>(), run.extra.len())
+    };
+    let (stills, spent, compactions) = told(false);
+    assert!(compactions > 0 && stills.iter().all(|still| *still < 18_000), "{stills:?}");
+    assert_eq!(told(true), (stills, spent, compactions));
 }
 
 #[test]

@@ -181,8 +181,15 @@ fn sent(filter: &Arc<Filter>, timeline: &Timeline) -> Vec<(ContextView, StageOut
             let mut aside = StageOutput::default();
             let before = request.checked_sub(1).map(|before| timeline.requests[before as usize].segment);
             let opens_segment = before != Some(timeline.requests[request as usize].segment);
-            let moment =
-                RequestMoment { timeline, request, sent_before, before: None, cached_before: 0, opens_segment };
+            let moment = RequestMoment {
+                timeline,
+                request,
+                sent_before,
+                before: None,
+                cached_before: 0,
+                is_warm: false,
+                opens_segment,
+            };
             stage.apply(&moment, &mut view, &mut aside);
             sent_before = Some(view.tokens());
             out.push((view, aside));

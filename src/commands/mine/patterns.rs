@@ -8,6 +8,7 @@ use crate::commands::mine::export::{Mined, MinedArgs};
 use crate::commands::mine::tools::Called;
 use crate::commands::mine::{logs, tools};
 use crate::mine::patterns::PatternCount;
+use crate::mine::tools::ToolUseRules;
 use crate::mine::{patterns, tables as mined};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
@@ -33,14 +34,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let export = &args.asked.export;
     let mut input = logs::read(&args.asked.input, &args.asked.window, 0, export, context)?;
     let wanted = input.data.parsed::<patterns::Patterns>("patterns.toml")?.pattern;
-    let bytes_per_token = input.data.parsed::<crate::mine::tools::ToolUseRules>("tool_use.toml")?.bytes_per_token;
+    let rules = input.data.parsed::<ToolUseRules>("tool_use.toml")?;
     let words = &input.vocabulary;
-    let question = format!(
-        "patterns {wanted:?} {bytes_per_token} {:?} {:?} {:?}",
-        words.tool_aliases, words.file_read_tools, words.file_mutate_tools
-    );
+    let question = format!("patterns {wanted:?} {rules:?} {:?} {:?}", words.tool_aliases, words.file_mutate_tools);
     let counted: Counted = input.remember(&question, |input| {
-        let Called { history, names, calls, .. } = tools::called(input, false, bytes_per_token);
+        let Called { history, names, calls, .. } = tools::called(input, false, &rules);
         Ok(Counted {
             patterns: patterns::count(&history, &calls, &names, &wanted),
             calls: calls.len() as u64,
@@ -56,7 +54,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let (rows, left_out) = logs::keep_k(counted.patterns, kept, sessions);
     logs::tell(&input, export, (left_out, kept), context)?;
     let mut fields = logs::fields(&input, left_out);
-    fields["tokens_basis"] = json!(format!("estimated: {bytes_per_token} bytes per token"));
+    fields["tokens_basis"] = json!(format!("estimated: {} bytes per token", rules.bytes_per_token));
     fields["response_tokens"] = json!(counted.response_tokens);
     let listing = mined::patterns(&rows, counted.response_tokens);
     let (overview, top) = (mined::patterns_overview(&rows, counted.response_tokens), kept.top());

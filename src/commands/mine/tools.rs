@@ -12,7 +12,7 @@ use crate::frames::input::Input;
 use crate::frames::tool_use::{MinedCall, ToolUsage, ToolUsages, Volume};
 use crate::logs::history::History;
 use crate::logs::overview::Holds;
-use crate::mine::tools::{BUILT_IN, ToolGuide};
+use crate::mine::tools::{BUILT_IN, ToolGuide, ToolUseRules};
 use crate::mine::{tables as mined, tools};
 use crate::report::table;
 use crate::shell::arguments::Exit;
@@ -55,14 +55,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if args.layout == CsvLayout::Published {
         return published(&mut input, &export, args.asked.kept, context);
     }
-    let bytes_per_token = input.data.parsed::<tools::ToolUseRules>("tool_use.toml")?.bytes_per_token;
+    let rules = input.data.parsed::<ToolUseRules>("tool_use.toml")?;
     let words = &input.vocabulary;
-    let question = format!(
-        "tools {bytes_per_token} {:?} {:?} {:?}",
-        words.tool_aliases, words.file_read_tools, words.file_mutate_tools
-    );
+    let question = format!("tools {rules:?} {:?} {:?}", words.tool_aliases, words.file_mutate_tools);
     let uses: ToolUsages = input.remember(&question, |input| {
-        let Called { calls, servers, names, .. } = called(input, args.exact, bytes_per_token);
+        let Called { calls, servers, names, .. } = called(input, args.exact, &rules);
         input.pool.install(|| tools::uses(&calls, &servers, &names))
     })?;
     if uses.tools.is_empty() && !args.asked.input.allow_empty {
@@ -78,15 +75,15 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         logs::keep_k(uses.servers.into_iter().map(by_server).collect(), args.asked.kept, |row| row.sessions);
     let left_out = if args.servers { servers_out } else { tools_out };
     logs::tell(&input, &export, (left_out, args.asked.kept), context)?;
-    let estimate = format!("estimated: {bytes_per_token} bytes per token");
+    let estimate = format!("estimated: {} bytes per token", rules.bytes_per_token);
     let basis = if args.exact {
         format!("replayed: {counted} answers of {ran} counted with o200k_base, all other text {estimate}")
     } else {
         estimate.clone()
     };
     context.note(export.quiet, format_args!("tokens of answers {basis}"))?;
-    let of_tools = mined::tools(&tools, "tool", all_tokens, bytes_per_token);
-    let of_servers = mined::tools(&servers, "server", all_tokens, bytes_per_token);
+    let of_tools = mined::tools(&tools, "tool", all_tokens, rules.bytes_per_token);
+    let of_servers = mined::tools(&servers, "server", all_tokens, rules.bytes_per_token);
     let mut fields = logs::fields(&input, left_out);
     fields["sessions"] = json!(uses.sessions);
     fields["tokens_basis"] = json!({ "responses": basis, "inputs": estimate });
@@ -124,17 +121,17 @@ pub struct Called {
 }
 
 /// Looks at every call of the input.
-pub fn called(input: &mut Input, exact: bool, bytes_per_token: f64) -> Called {
+pub fn called(input: &mut Input, exact: bool, rules: &ToolUseRules) -> Called {
     let (history, names) = input.named_history();
     let bodies = if exact { input.bodies() } else { Vec::new() };
     let counted = bodies.iter().filter(|body| body.counted & EXACT_TIER != 0);
     let exact: IdMap<Id, u32> = counted.map(|body| (body.body, body.raw.tokens[0])).collect();
     let words = &input.vocabulary;
     let guide = ToolGuide {
-        reading: &words.file_read_tools,
+        reading: &rules.reading_tools,
         changing: &words.file_mutate_tools,
         exact: &exact,
-        bytes_per_token,
+        bytes_per_token: rules.bytes_per_token,
     };
     let (calls, servers) = tools::calls(&history, &names, &guide);
     Called { history, names, calls, servers }

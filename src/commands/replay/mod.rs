@@ -27,8 +27,8 @@ use crate::replay::scenarios::{ScenarioChanges, Scenarios};
 use crate::replay::{Scenario, emit, gate, report, study};
 use crate::report::numbers::counted;
 use crate::report::table::TableFormat;
-use crate::settings::expect_place;
 use crate::settings::formats::{lists_extended, load_config};
+use crate::settings::{expect_directory, expect_place};
 use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;
 use crate::telemetry::log::EventLog;
@@ -119,6 +119,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return run_as_spelled_now(args.clone(), context);
     }
     args.html.as_deref().map_or(Ok(()), expect_place)?;
+    args.emit_telemetry.as_deref().map_or(Ok(()), expect_directory)?;
     let scenarios = scenarios(args, context)?;
     // What a place is worth in money is asked of the requests, too.
     let asks_worth = args.reach.is_some() && !scenarios.is_sweep() && args.against.is_none() && args.baseline.is_none();

@@ -94,6 +94,9 @@ impl ProjectFiles {
                 let words = format!("in this project {words}, which wins over the user's settings");
                 Some(StandingSetting::Off { words, is_own: true })
             }
+            None if !finding.sets.is_empty() => {
+                Some(StandingSetting::Other(format!("in this project {words} (it wins here)")))
+            }
             stands => stands,
         }
     }
@@ -192,9 +195,10 @@ fn spared(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Re
 
 /// The user's file of settings as a page names it; in what is shared no place is told.
 pub fn file_words(is_shared: bool, context: &Context<'_>) -> String {
-    let moved = context.env.places.claude_config_dir.as_ref();
-    match moved.and_then(|_| context.env.claude_places().file(SettingsScope::User)) {
+    let moved = context.env.claude_config_dirs().count();
+    match context.env.claude_places().file(SettingsScope::User).filter(|_| moved > 0) {
         _ if is_shared => "Claude Code's settings.json".to_owned(),
+        Some(path) if moved > 1 => format!("{} and the other directories' own", path.shown()),
         Some(path) => path.shown(),
         None => "~/.claude/settings.json".to_owned(),
     }

@@ -120,6 +120,13 @@ fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &I
         let earlier = study.sessions.iter().filter(|seen| seen.is_earlier).count() as u64;
         let sessions = study.sessions.len() as u64;
         let versions: Vec<&str> = study.versions.keys().map(|version| client_words(version)).collect();
+        if *scope == SettingsScope::User && context.env.claude_config_dirs().count() > 1 {
+            writeln!(
+                context.err,
+                "# CLAUDE_CONFIG_DIR names several directories: the figures are of the logs of all of them, and each has a \
+                 settings.json of its own"
+            )?;
+        }
         if let (SettingsScope::User, Some(part)) = (scope, &args.asked.input.project) {
             writeln!(
                 context.err,

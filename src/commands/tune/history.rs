@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
-use crate::base::visible::{Shown as _, visible};
+use crate::base::visible::{Shown as _, quoted, visible};
 use crate::commands::config::config_path;
 use crate::commands::tune::realised;
 use crate::frames::fingerprint::LayerTokens;
@@ -19,7 +19,7 @@ use crate::settings::claude::file::ClaudeFile;
 use crate::settings::claude::reversal::journal_of_all;
 use crate::settings::entries::{EntryStanding, Journal, JournalChange, JournalEntry};
 use crate::settings::journal_path;
-use crate::shell::arguments::{Exit, InputArgs, OutputArgs, quoted};
+use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::telemetry::log::EventLog;
 use crate::whatif::client::joint::{JointChange, joint_changes};

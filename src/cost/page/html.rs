@@ -52,7 +52,8 @@ fn findings(html: &mut Html, telling: &Telling<'_>) {
             });
         }
     });
-    telling.reminders().into_iter().for_each(|line| _ = html.leaf("p", &[("class", "soft")], &line));
+    let notes = telling.reminders().into_iter().chain(telling.off_the_bar());
+    notes.for_each(|line| _ = html.leaf("p", &[("class", "soft")], &line));
     let nothing = telling.nothing_to_set();
     if !nothing.is_empty() {
         html.leaf("h2", &[], NOTHING_TO_SET);
@@ -61,6 +62,10 @@ fn findings(html: &mut Html, telling: &Telling<'_>) {
     if let Some(line) = telling.not_worth() {
         html.leaf("h2", &[], NOT_WORTH).leaf("p", &[], &line);
     }
+    html.element("details", &[], |html| {
+        html.leaf("summary", &[], "How the figures come about");
+        telling.explained().into_iter().for_each(|line| _ = html.leaf("p", &[("class", "soft")], &line));
+    });
 }
 
 /// A plot with words below it.

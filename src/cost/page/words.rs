@@ -264,6 +264,7 @@ impl Telling<'_> {
         let flags = if self.same_logs.is_empty() { String::new() } else { format!(" {}", self.same_logs) };
         let advice = advice.replace("{settings}", self.settings_file).replace("{logs}", &flags);
         let update = finding.update.as_ref();
+        let bare = &advice;
         let advice = update.map_or_else(|| advice.clone(), |update| format!("{update}. Then {advice}"));
         let spared = waited.map(|time| {
             let [all, lower, upper] = [time.seconds_a_day, time.lower, time.upper].map(lasting);
@@ -286,7 +287,8 @@ impl Telling<'_> {
                 }
                 Some(StandingSetting::Off { words, is_own: false }) => format!("nothing to set: {words}"),
                 Some(StandingSetting::Off { words, is_own: true }) => {
-                    format!("first take away what stands in the way: {words}. Then {advice}; effect: {effect}")
+                    let update = update.map_or_else(String::new, |update| format!("; and {update}"));
+                    format!("first take away what stands in the way: {words}{update}. Then {bare}; effect: {effect}")
                 }
                 Some(StandingSetting::Other(words)) if finding.basis == FindingBasis::Priced => {
                     format!("{advice}, unless what is set is cheaper: {words} now; effect on these logs: {effect}")

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::base::error::{Error, Result};
 use crate::base::numbers;
-use crate::base::visible::Shown as _;
+use crate::base::visible::{Shown as _, quoted};
 use crate::frames::input::Input;
 use crate::frames::sync::directory_of;
 use crate::logs::corpus::RowSource;
@@ -128,7 +128,7 @@ impl Input {
             .take(HINTS_MAX)
             .collect();
         let named = self.roots.iter().filter(|root| root.origin == NAMED);
-        let places: String = named.map(|root| format!(" {NAMED} {}", root.path.shown())).collect();
+        let places: String = named.map(|root| format!(" {NAMED} {}", quoted(&root.path.shown()))).collect();
         hints.push(format!("`devboy doctor{places}` says what is there instead; --allow-empty makes this no error"));
         Error::failed(format!("{NOTHING_PARSED}: {what}")).hint(hints.join("\n"))
     }

@@ -93,8 +93,8 @@ fn tally(tally: &PrefetchTally) -> Value {
     let held = |held: DeclineReason| {
         let count = json!({
             "count": tally.held[held],
-            "needed_exactly": tally.late_exact[held],
-            "needed_by_name": tally.late_name[held],
+            "needed_exactly": held.is_decline().then_some(tally.late_exact[held]),
+            "needed_by_name": held.is_decline().then_some(tally.late_name[held]),
         });
         (held.into_str(), count)
     };

@@ -273,7 +273,7 @@ fn verdict(report: &PlannerReport) -> String {
         None => said.push("As configured nothing is prefetched.".to_owned()),
         Some(arm) if reached(arm).is_none() => {
             let hit = arm.metrics.first().map(interval).unwrap_or_default();
-            said.push(format!("Not as configured: {hit} of what it fetches is asked for."));
+            said.push(format!("Not as configured: {hit} of what it fetches is asked for within three calls."));
         }
         Some(_) => {}
     }
@@ -283,7 +283,7 @@ fn verdict(report: &PlannerReport) -> String {
         let (sure, but) =
             if is_sure { ("Yes", "") } else { ("Perhaps", ", but the interval reaches below the target") };
         said.push(format!(
-            "{sure} with planner \"{}\": {} of what it fetches is asked for{but}.",
+            "{sure} with planner \"{}\": {} of what it fetches is asked for within three calls{but}.",
             arm.name,
             interval(metric)
         ));

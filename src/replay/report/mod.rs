@@ -42,9 +42,9 @@ pub struct ReplayReport {
 /// What was replayed.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq, Default)]
 pub struct ReplayedInput {
-    /// Sessions with a call.
+    /// Sessions that a tool gave a text.
     pub sessions: u64,
-    /// Contexts: sessions' threads between compactions.
+    /// Contexts in which one did: sessions' threads between compactions.
     pub contexts: u64,
     /// Calls.
     pub calls: u64,

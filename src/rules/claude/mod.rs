@@ -56,8 +56,8 @@ pub struct SettingsFacts<'a> {
 pub struct Uses {
     /// Servers of the project's `.mcp.json`; none where no project was asked about.
     pub servers: Option<Vec<String>>,
-    /// Calls of MCP tools, by server.
-    pub server_calls: BTreeMap<String, u64>,
+    /// Calls of MCP tools, by tool.
+    pub mcp_calls: BTreeMap<String, u64>,
     /// Uses of skills.
     pub skills: u64,
     /// Requests of subagents, by model.

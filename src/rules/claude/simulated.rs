@@ -149,8 +149,12 @@ pub fn held(
 /// The setting that a finding proposes; none if it proposes none, or one that nobody can simulate.
 pub(super) fn setting(finding: &Finding) -> Option<LeverValue> {
     let value = as_json(&proposed(finding)?.to);
-    let asked = |question: &&Question| (question.rule, question.subject) == (finding.rule, finding.subject.as_str());
-    (QUESTIONS.iter().find(asked)?.meant)(&value)
+    (question_of(finding)?.meant)(&value)
+}
+
+/// The question that a finding answers.
+pub(super) fn question_of(finding: &Finding) -> Option<&'static Question> {
+    QUESTIONS.iter().find(|question| (question.rule, question.subject) == (finding.rule, finding.subject.as_str()))
 }
 
 fn lifetime(value: &Value) -> Option<CacheLifetime> {

@@ -12,7 +12,6 @@ use serde_json::Value;
 use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
-use crate::base::names::mcp_server;
 use crate::base::visible::Shown as _;
 use crate::frames::input::Input;
 use crate::logs::timeline::requests::{Marks, Timeline};
@@ -192,8 +191,9 @@ fn uses(timeline: &Timeline, projects: Option<&BTreeSet<Id>>, servers: Option<Ve
         }
         let calls = timeline.blocks[request.outputs.start as usize..request.outputs.end as usize].iter();
         for call in calls.filter_map(|block| timeline.calls.get(block.call as usize)) {
-            if let Some(server) = mcp_server(timeline.names.text(call.tool)) {
-                *uses.server_calls.entry(server.to_owned()).or_default() += 1;
+            let tool = timeline.names.text(call.tool);
+            if tool.starts_with("mcp__") {
+                *uses.mcp_calls.entry(tool.to_owned()).or_default() += 1;
             }
         }
     }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::base::error::Result;
-use crate::base::names::mcp_server_in_tools;
+use crate::base::names::{is_of_mcp_server, mcp_server_in_tools};
 use crate::report::numbers::date;
 use crate::rules::RuleThresholds;
 use crate::rules::claude::judge::{hint, key_of};
@@ -96,7 +96,9 @@ fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
         return Ok(findings);
     };
     for server in servers {
-        let calls = facts.uses.server_calls.get(&mcp_server_in_tools(server)).copied().unwrap_or_default();
+        let tools = mcp_server_in_tools(server);
+        let own = facts.uses.mcp_calls.iter().filter(|(tool, _)| is_of_mcp_server(tool, &tools));
+        let calls: u64 = own.map(|(_, calls)| calls).sum();
         let evidence =
             Evidence::of(format!("{calls} calls of {server} in {sessions} sessions of this project"), sessions)
                 .by(sheet.cite("sessions_min"));
@@ -107,7 +109,6 @@ fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
                 Finding { evidence, ..finding(server, Verdict::Skip(reason)) }
             }
             (None, 0) if sessions >= thresholds.sessions_min => {
-                let tools = mcp_server_in_tools(server);
                 let others = [
                     ("deniedMcpServers", format!("\"deniedMcpServers\": [{{\"serverName\": \"{server}\"}}]")),
                     ("permissions.deny", format!("\"mcp__{tools}\" in \"permissions.deny\"")),
@@ -133,7 +134,7 @@ fn tool_search(facts: &SettingsFacts<'_>, needs: &ToolSearch) -> Result<Option<F
     if resolved(facts, lever)?.is_none_or(|value| value != "false") {
         return Ok(None);
     }
-    let calls: u64 = facts.uses.server_calls.values().sum();
+    let calls: u64 = facts.uses.mcp_calls.values().sum();
     let evidence = Evidence::of(format!("{calls} calls of MCP tools"), calls);
     if let Some(variable) = without_search(facts, needs)? {
         let reason = format!("without `{key}` the definitions of MCP tools would not wait either: {variable} is set");

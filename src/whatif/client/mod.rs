@@ -127,6 +127,13 @@ impl SettingSides {
     pub fn change(&self) -> Option<f64> {
         self.before.change_to(&self.after)
     }
+
+    /// What several settings do beyond some of them.
+    #[must_use]
+    pub fn beyond(&self, some: &Self) -> Self {
+        let (hard, soft) = (self.hard.saturating_sub(some.hard), self.soft.saturating_sub(some.soft));
+        Self { before: some.after, hard, soft, ..*self }
+    }
 }
 
 /// What a setting comes to.

@@ -210,7 +210,8 @@ impl<'b> LeverTrials<'b> {
         let oracle = living(self.simulator.oracle, class);
         let (run, breaks) = BreakWatch::new(&self.detectors).over(&self.simulator.under(&oracle), stages);
         let limits: Vec<ResultLimit> = limits().collect();
-        let penalties = self.penalties(&breaks, &lookups(self.simulator.timeline, &limits, &self.tokens, &breaks));
+        let penalties =
+            self.penalties(&breaks, &lookups(self.simulator.timeline, &limits, &self.tokens, &breaks), class);
         Replayed { run, steps: steps(&breaks), penalties }
     }
 
@@ -292,14 +293,16 @@ impl<'b> LeverTrials<'b> {
 
     /// What breaks cost at least: each lost reading is written again once, and each step that would surely have failed is a
     /// request more, which reads its whole context. So is each look at what a limit keeps back; what it brings is written, and
-    /// read again as long as the result stands in the context of the log.
-    fn penalties(&self, breaks: &[Break], looked_up: &[LookUp]) -> Vec<(u32, Cost)> {
+    /// read again as long as the result stands in the context of the log. What is written lives as long as all else does.
+    fn penalties(&self, breaks: &[Break], looked_up: &[LookUp], class: Option<CacheLifetime>) -> Vec<(u32, Cost)> {
         let Simulator { timeline, tariff, priors, .. } = self.simulator;
         let cost = |index: u32, spent: &Spent| {
             let request = timeline.request(index);
             (index, tariff.cost(request.model, request.start, spent))
         };
-        let write = |request: u32, tokens: u64| cost(request, &written(tokens, priors[request as usize].class));
+        let write = |request: u32, tokens: u64| {
+            cost(request, &written(tokens, class.unwrap_or(priors[request as usize].class)))
+        };
         let read = |request: u32, tokens: u64| cost(request, &Spent { read: tokens, ..Spent::default() });
         let again = |request: u32| read(request, timeline.request(request).context());
         let mut all: Vec<(u32, Cost)> = penalties(breaks).map(|lost| write(lost.request, lost.reread_tokens)).collect();

@@ -28,7 +28,6 @@ use crate::whatif::compaction::outcome::{AttemptEnd, CompactionAttempt};
 use crate::whatif::compaction::params::{AttemptGate, Params, Permission, Real};
 use crate::whatif::compaction::splice::Splice;
 use crate::whatif::sim::breakage::rows::BreakClass;
-use crate::whatif::sim::unlogged::is_warm;
 use crate::whatif::sim::view::{
     ContextView, ExtraCall, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput, tokens,
 };
@@ -213,9 +212,7 @@ impl Compaction {
 
     /// The summariser reads the whole context. A failed call is paid for what it read.
     fn summary_call(&self, moment: &RequestMoment<'_>, context_tokens: u64, is_ok: bool) -> ExtraCall {
-        let is_warm = self.is_same_model(moment)
-            && moment.cached_before > 0
-            && is_warm(moment.timeline, moment.request, self.sheet.warm.slack_seconds);
+        let is_warm = self.is_same_model(moment) && moment.is_warm;
         let (read, uncached) = if is_warm { (context_tokens, 0) } else { (0, context_tokens) };
         let output = if is_ok { u64::from(self.params.summary_tokens) } else { 0 };
         ExtraCall { cause: SUMMARY_CALL, model: self.summarizer, is_before: false, read, write: 0, uncached, output }

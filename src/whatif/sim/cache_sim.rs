@@ -307,6 +307,13 @@ impl<'a> PrefixCache<'a> {
         self.classes(observed).1
     }
 
+    /// Whether all that the request before left is alive for a model at a time.
+    pub fn is_warm(&self, model: Sym, now: Millis) -> bool {
+        let Some(last) = self.last.filter(|last| last.model == model && last.cached > 0) else { return false };
+        let is_that = |entry: &&CachedPrefix| entry.model == model && entry.length == last.cached;
+        self.entries.iter().find(is_that).is_some_and(|entry| self.is_live(entry.last_use, entry.class, now))
+    }
+
     /// Leading tokens that are cached after the request before.
     pub fn cached(&self) -> u64 {
         self.last.map_or(0, |last| last.cached)

@@ -227,13 +227,13 @@ impl Learner<'_> {
         let key = self.key(request);
         let idle = self.idle[index as usize];
         let inherited = self.candidate(index).filter(|_| self.family(request).inherits >= 0);
+        let opening = self.opening(request);
         let seen = &mut self.seen[request.chain as usize];
         let under = Some((request.model, request.version));
         if seen.under != under {
             *seen =
                 ChainSeen { last: seen.last, under, estimate: seen.estimate, fork: seen.fork, ..ChainSeen::default() };
         }
-        let opening = sizes::opening(self.timeline, request, self.rules);
         let most = *seen.estimate.get_or_insert(opening);
         let commons = self.commons.entry(key).or_default();
         let common = commons.floors.iter().rev().copied().find(|&floor| floor <= most);
@@ -265,6 +265,15 @@ impl Learner<'_> {
             .and_then(|last| could_be_lost(last, request, idle, class))
             .map(|place| self.losses.before(place, Occasion::of(self.timeline, request, idle)));
         Prior { still, class, idle, elsewhere, inherited, fork, unforeseen }
+    }
+
+    /// The most that the static prefix of a chain that begins here can be. One that goes on from another has that one's: the
+    /// conversation that it begins with is none of it.
+    fn opening(&self, request: &Request) -> u64 {
+        let after = self.timeline.segments[request.segment as usize].after;
+        let base = (after != NONE).then(|| self.seen[self.timeline.request(after).chain as usize]);
+        let of_base = base.and_then(|seen| seen.floor.or(seen.first_read).or(seen.estimate));
+        of_base.unwrap_or_else(|| sizes::opening(self.timeline, request, self.rules))
     }
 
     fn family(&self, request: &Request) -> &Family {

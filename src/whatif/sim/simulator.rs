@@ -329,12 +329,14 @@ impl Driver<'_, '_> {
     /// Lets the stages change the context.
     fn apply(&mut self, index: u32, opens: bool) {
         let timeline = self.simulator.timeline;
+        let request = timeline.request(index);
         let moment = RequestMoment {
             timeline,
             request: index,
             sent_before: self.last.map(|last| last.tokens),
             before: self.last.map(|_| &self.before),
             cached_before: self.cache.cached(),
+            is_warm: self.cache.is_warm(request.model, self.start(index)),
             opens_segment: opens,
         };
         self.sent.prefix = self.logged.prefix;

@@ -103,7 +103,7 @@ pub fn summariser_calls(timeline: &Timeline, tokens: &[u32], slack_s: i64) -> Ve
 }
 
 /// Whether the cache that the chain's last request left is still alive when this one is made.
-pub fn is_warm(timeline: &Timeline, request: u32, slack_s: i64) -> bool {
+fn is_warm(timeline: &Timeline, request: u32, slack_s: i64) -> bool {
     let this = timeline.request(request);
     let before = &timeline.requests[timeline.chain(this.chain).requests.start as usize..request as usize];
     let Some(last) = before.last() else { return false };

@@ -107,6 +107,8 @@ pub struct RequestMoment<'a> {
     /// Of its tokens, how many leading tokens were cached when it was sent (policies.md, only what is not yet cached may be
     /// cleared for free).
     pub cached_before: u64,
+    /// Whether they still are.
+    pub is_warm: bool,
     /// Whether this request opens a segment.
     pub opens_segment: bool,
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::id::Id;
-use crate::base::names::{Sym, mcp_server};
+use crate::base::names::{Sym, is_of_mcp_server};
 use crate::cost::findings::BillEvidence;
 use crate::cost::findings::carried::{CarriedCosts, PartItem};
 use crate::cost::findings::parts::Parts;
@@ -26,8 +26,9 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
         sessions.entry((project(addition), addition.name)).or_default().insert(session);
     }
     let is_unused = |place: &ServerInProject| {
-        let is_called =
-            used.contains(&(place.0, None)) || used.contains(&(place.0, Some(timeline.names.text(place.1).to_owned())));
+        let server = timeline.names.text(place.1);
+        let is_for = |tool: &Sym| is_of_mcp_server(timeline.names.text(*tool), server);
+        let is_called = used.get(&place.0).is_some_and(|used| used.any_server || used.tools.iter().any(is_for));
         !is_called && sessions.get(place).map_or(0, BTreeSet::len) as u64 >= sheet.sessions_min
     };
     let mut items: BTreeMap<ServerInProject, PartItem> = BTreeMap::new();
@@ -51,19 +52,27 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
     vec![Parts::of([&sheet.id, &sheet.what, &sheet.advice], "content", &kinds, items.into_values())]
 }
 
-/// Servers that were called, by project; no server stands for all of them where a resource of some server was asked for.
-fn used(timeline: &Timeline, resource_tools: &[String]) -> BTreeSet<(Id, Option<String>)> {
+/// What a project called.
+#[derive(Default)]
+struct Called {
+    /// MCP tools.
+    tools: BTreeSet<Sym>,
+    /// Whether a resource of some server was asked for: no call says of which.
+    any_server: bool,
+}
+
+/// What was called of MCP servers, by project.
+fn used(timeline: &Timeline, resource_tools: &[String]) -> BTreeMap<Id, Called> {
     let requests = requests_of_blocks(timeline);
-    let mut used = BTreeSet::new();
+    let mut used: BTreeMap<Id, Called> = BTreeMap::new();
     for call in &timeline.calls {
         let Some(&request) = requests.get(call.asked as usize).filter(|request| **request != NONE) else { continue };
-        let project = timeline.session_of(timeline.request(request)).project;
         let tool = timeline.names.text(call.tool);
-        if let Some(server) = mcp_server(tool) {
-            used.insert((project, Some(server.to_owned())));
-        } else if resource_tools.iter().any(|known| known == tool) {
-            used.insert((project, None));
+        let called = used.entry(timeline.session_of(timeline.request(request)).project).or_default();
+        if tool.starts_with("mcp__") {
+            called.tools.insert(call.tool);
         }
+        called.any_server |= resource_tools.iter().any(|known| known == tool);
     }
     used
 }
