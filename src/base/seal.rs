@@ -128,7 +128,13 @@ pub fn kept_secret(lake: &Path) -> Result<[u8; SECRET_BYTES]> {
         other => other?,
     };
     stored.try_into().map_err(|_| {
-        Error::new(ErrorKind::InvalidData, format!("{} holds no secret of {SECRET_BYTES} bytes", path.shown()))
+        Error::new(
+            ErrorKind::InvalidData,
+            format!(
+                "{} holds no secret of {SECRET_BYTES} bytes; once it is deleted, the lake is made anew",
+                path.shown()
+            ),
+        )
     })
 }
 

@@ -95,6 +95,8 @@ struct Inputs {
     files: Vec<PathBuf>,
     annotated: u64,
     packed: u64,
+    /// What is there and cannot be read.
+    notes: Vec<String>,
 }
 
 /// Judges file by file, then reports.
@@ -153,8 +155,9 @@ fn inputs(args: &Args, places: &[TelemetryPlace]) -> Inputs {
     let is_meant = |file: &StoredFile| {
         deep || args.paths.iter().any(|path| file.path == *path || file.path.parent() == Some(path.as_path()))
     };
-    let mut inputs = Inputs::default();
-    for file in stored_files(places.to_vec()).into_iter().filter(is_meant) {
+    let (files, notes) = stored_files(places.to_vec());
+    let mut inputs = Inputs { notes, ..Inputs::default() };
+    for file in files.into_iter().filter(is_meant) {
         if is_annotated(&file.path) {
             inputs.annotated += 1;
         } else if file.packed {
@@ -226,6 +229,9 @@ fn tell(
     context: &mut Context<'_>,
 ) -> Result<()> {
     let err = &mut context.err;
+    for note in &inputs.notes {
+        writeln!(err, "# note: {note}")?;
+    }
     let written = done.iter().filter(|file| file.output.is_some()).count() as u64;
     let verb = if args.dry_run { "would be annotated" } else { "annotated" };
     let files = counted(inputs.files.len() as u64, "file");

@@ -235,7 +235,7 @@ fn recorded(args: &Args, context: &Context<'_>) -> Vec<ExaminedLine> {
     let settings = file.and_then(|file| Effective::resolve(&file).ok()).unwrap_or_else(Effective::built_in).settings;
     let place = |place: TelemetryPlace| {
         let (path, origin) = (place.path.shown(), place.origin);
-        let files = stored_files(vec![place.clone()]).len() as u64;
+        let files = stored_files(vec![place.clone()]).0.len() as u64;
         match (std::fs::metadata(&place.path), origin) {
             (Ok(_), _) => ("ok", format!("{path} ({origin}): {}", counted(files, "file"))),
             (Err(_), "default") => ("-", format!("{path} (default) is not there")),

@@ -57,9 +57,12 @@ impl QuestionArgs {
 
     /// The same without any days.
     pub fn places(&self, is_shared: bool) -> String {
-        let InputArgs { input_dir, project, .. } = &self.input;
-        let dirs = input_dir.iter().map(|path| format!("--input-dir {}", quoted(&path.to_string_lossy())));
-        let told = dirs.chain(flag("--project", project.as_deref())).filter(|_| !is_shared);
+        let InputArgs { input_dir, project, lake, rules_dir, .. } = &self.input;
+        let named = |name: &'static str, path: &PathBuf| format!("{name} {}", quoted(&path.to_string_lossy()));
+        let dirs = input_dir.iter().map(|path| named("--input-dir", path));
+        let lake = lake.as_ref().map(|path| named("--lake", path));
+        let rules = rules_dir.as_ref().map(|path| named("--rules-dir", path));
+        let told = dirs.chain(flag("--project", project.as_deref())).chain(lake).chain(rules).filter(|_| !is_shared);
         told.collect::<Vec<_>>().join(" ")
     }
 }
@@ -124,7 +127,8 @@ impl Input {
         // A file is no line, and each has a note of its own.
         damaged.remove(&Reason::Unreadable);
         if !damaged.is_empty() && !output.quiet {
-            let damaged = format!("{} (`devboy doctor` says where)", quality::in_a_line(&damaged));
+            let places = self.named_places();
+            let damaged = format!("{} (`devboy doctor{places}` says where)", quality::in_a_line(&damaged));
             write!(context.err, "{}", paragraph("# malformed lines: ", &damaged, context.width))?;
         }
         Ok(())

@@ -40,7 +40,7 @@ pub fn prune(data: &Data, quiet: bool, context: &mut Context<'_>) -> Result<()> 
         summaries: context.now_ms - Millis::from(rules.summaries_days) * DAY_MS,
     };
     let mut pruned = Pruned::default();
-    for file in stored_files(places(&[], &surroundings(&settings(context)?, context))) {
+    for file in stored_files(places(&[], &surroundings(&settings(context)?, context))).0 {
         let busy = file.modified_ms > context.now_ms - Millis::from(rules.quiet_hours) * HOUR_MS;
         prune_file(&file, busy, limits, &mut pruned)?;
     }

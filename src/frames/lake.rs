@@ -189,7 +189,11 @@ impl Lake {
         let anew = || empty(dir, &seal);
         let (manifest, stamp, note) = match Manifest::load(dir) {
             Ok((manifest, stamp)) => (manifest, stamp, None),
-            Err(Unusable::Absent) => (anew(), Id::NONE, None),
+            Err(Unusable::Absent) if last_segment(dir) == 0 => (anew(), Id::NONE, None),
+            Err(Unusable::Absent) => {
+                let note = "the lake has lost its manifest.json and is rebuilt; deleted logs are lost";
+                (anew(), Id::NONE, Some(note.to_owned()))
+            }
             Err(Unusable::Newer) => return Err(format!("{place} was written by a later devboy")),
             Err(Unusable::Unreadable(why)) => return Err(format!("{place} cannot be read ({why})")),
             Err(Unusable::Older) => {

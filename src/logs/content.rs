@@ -7,8 +7,9 @@ use crate::base::json::{Cursor, JsonKind, RawStr, TextSink, decode_into};
 use crate::logs::field::{FieldResult, flag_or, id_of, span, text, text_or};
 use crate::logs::trace::Usage;
 
-/// No message has more tokens than this (2^32): a larger number is damage. Sums over all logs of a disk stay exact with it.
-pub const TOKENS_MAX: u64 = 1 << 32;
+/// No message has more tokens than this (four billion): a larger number is damage. Sums over all logs of a disk stay exact with
+/// it, and rows have room for it in 32 bits.
+pub const TOKENS_MAX: u64 = 4_000_000_000;
 
 /// Takes content part by part, before it is known whether the record around it is whole. Of a repeated key the last one
 /// stands: whatever begins anew is forgotten first.
@@ -184,7 +185,12 @@ pub fn read_content<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut 
             sink.string(cursor.string()?);
             return Ok(Content::Text);
         }
-        _ => return cursor.skip_value().map(|()| Content::None),
+        shape => {
+            if shape != JsonKind::Null {
+                sink.odd(Reason::MistypedField);
+            }
+            return cursor.skip_value().map(|()| Content::None);
+        }
     };
     while cursor.next_element(&mut first)? {
         if cursor.shape()? == JsonKind::Object {
@@ -271,8 +277,7 @@ fn read_usage<'a, S: TakeContent<'a>>(
     cursor: &mut Cursor<'a>,
     sink: &mut S,
 ) -> FieldResult<(Option<Usage>, Option<RawStr<'a>>)> {
-    if cursor.shape()? != JsonKind::Object {
-        cursor.skip_value()?;
+    if !is_object(cursor, sink)? {
         return Ok((None, None));
     }
     let (mut usage, mut speed) = (Usage::default(), None);
@@ -284,7 +289,7 @@ fn read_usage<'a, S: TakeContent<'a>>(
             b"cache_creation_input_tokens" => usage.cache_creation = read_tokens(cursor, sink)?,
             b"cache_read_input_tokens" => usage.cache_read = read_tokens(cursor, sink)?,
             b"speed" => speed = text(cursor)?,
-            b"cache_creation" if cursor.shape()? == JsonKind::Object => {
+            b"cache_creation" if is_object(cursor, sink)? => {
                 let mut first = cursor.enter()?;
                 while let Some(key) = cursor.next_key(&mut first)? {
                     match key.0 {
@@ -294,11 +299,24 @@ fn read_usage<'a, S: TakeContent<'a>>(
                     }
                 }
             }
+            b"cache_creation" => {}
             _ => cursor.skip_value()?,
         }
     }
     usage.settle_split();
     Ok((Some(usage), speed))
+}
+
+/// Whether an object stands here; what does not is passed over, and told as mistyped unless it is null.
+fn is_object<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<bool> {
+    let shape = cursor.shape()?;
+    if shape == JsonKind::Object {
+        return Ok(true);
+    }
+    if shape != JsonKind::Null {
+        sink.odd(Reason::MistypedField);
+    }
+    cursor.skip_value().map(|()| false)
 }
 
 fn read_tokens<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<u64> {

@@ -94,44 +94,60 @@ fn trim_space_and_nul(line: &[u8]) -> &[u8] {
     &line[start..end]
 }
 
-/// All values on a line: normally one record.
+/// All values on a line: normally one record. Where one breaks off, the next whole record behind it is looked for.
 fn values<R: TakeRecords>(reader: &mut R, line: &[u8], last: bool) {
     let mut cursor = Cursor::new(line);
-    let mut count = 0;
+    let (mut count, mut breaks, mut is_breaking, mut walked) = (0, 0, false, 0);
     loop {
         let start = cursor.pos();
-        match value(reader, &mut cursor) {
-            Ok(()) => count += 1,
-            Err(fault) => {
-                broken(reader, line, start, fault, last);
+        let Err(fault) = value(reader, &mut cursor) else {
+            count += u32::from(breaks == 0);
+            is_breaking = false;
+            pass_over_gap(reader.counters(), line, &mut cursor);
+            if cursor.at_end() {
                 break;
             }
+            continue;
+        };
+        let behind = next_record(line, start + 1, &mut walked);
+        // What breaks off right behind another break is a part of it.
+        if !std::mem::replace(&mut is_breaking, true) {
+            breaks += 1;
+            broken(reader.counters(), &line[start..], fault, (last, behind.is_some()));
         }
-        if cursor.at_end() {
-            break;
-        }
+        let Some(at) = behind else { break };
+        cursor = Cursor::at(line, at);
     }
     if count > 1 {
         damage(reader.counters(), Reason::Glued);
     }
 }
 
-/// A value broke off or is no JSON: count it, and look for whole records that were appended behind a torn one.
-fn broken<R: TakeRecords>(reader: &mut R, line: &[u8], start: usize, fault: JsonFault, last: bool) {
-    let counters = reader.counters();
+/// Passes over what a crash or an editor may leave between two records.
+fn pass_over_gap(counters: &mut Counters, line: &[u8], cursor: &mut Cursor<'_>) {
+    const MARK: &[u8] = b"\xEF\xBB\xBF";
+    let mut at = cursor.pos();
+    let mut has_mark = false;
+    loop {
+        match &line[at..] {
+            [b' ' | b'\t' | b'\r' | 0, ..] => at += 1,
+            rest if rest.starts_with(MARK) => (at, has_mark) = (at + MARK.len(), true),
+            _ => break,
+        }
+    }
+    if has_mark {
+        damage(counters, Reason::Bom);
+    }
+    cursor.jump_to(at);
+}
+
+/// Counts a value that broke off, or is no JSON.
+fn broken(counters: &mut Counters, from: &[u8], fault: JsonFault, (last, is_followed): (bool, bool)) {
     counters.bad_fragments += 1;
     counters.items += 1;
-    let torn = fault == JsonFault::Torn || line[start..].first() == Some(&b'{');
-    let behind = records_at_end(line, start);
-    if !behind.is_empty() {
-        damage(counters, Reason::TornRecord);
-        for at in behind {
-            // It may still hold a malformed escape, which shows only now; the line is counted already.
-            let _counted = value(reader, &mut Cursor::at(line, at));
-        }
-        return;
-    }
+    let torn = fault == JsonFault::Torn || from.first() == Some(&b'{');
     let reason = match fault {
+        _ if is_followed => Reason::TornRecord,
         JsonFault::TooDeep => Reason::TooDeep,
         JsonFault::Torn if last => Reason::TornTail,
         _ if torn => Reason::TornRecord,
@@ -169,36 +185,25 @@ pub(super) fn may_hold_another(rest: &[u8]) -> bool {
     begins_oddly || memmem::find(rest, b"\"sessionId\":").is_some()
 }
 
-/// Where the whole records start that reach to the end of the line, behind a torn one: a writer was killed, the next ones
-/// appended. Nested objects of the torn record do not qualify, since they lack the fields of a record.
-fn records_at_end(line: &[u8], start: usize) -> Vec<usize> {
+/// Where the next whole record starts behind one that broke off: a writer was killed, the next ones appended. Nested objects of
+/// the torn record do not qualify, since they lack the fields of a record. `walked` counts the bytes that were looked at.
+fn next_record(line: &[u8], mut from: usize, walked: &mut usize) -> Option<usize> {
     /// How often the line may be walked through for them. Objects that are whole are soon over, however many there are; only
     /// what the break left open reaches far.
     const WALKS_MAX: usize = 64;
-    let (mut from, mut walked) = (start + 1, 0);
-    while walked <= WALKS_MAX * line.len() {
-        let Some(offset) = memmem::find(&line[from..], b"{\"") else { break };
-        let begin = from + offset;
+    while *walked <= WALKS_MAX * line.len() {
+        let begin = from + memmem::find(line.get(from..)?, b"{\"")?;
         let mut cursor = Cursor::at(line, begin);
-        // What broke off behind whole records breaks off behind each of them.
-        from = begin + 1;
-        let mut starts = Vec::new();
-        loop {
-            let at = cursor.pos();
-            match is_whole_record(&mut cursor) {
-                Ok(true) => starts.push(at),
-                // The end of a string was looked for up to there.
-                Err(JsonFault::Torn) => break cursor.jump_to_end(),
-                Ok(false) | Err(_) => break,
-            }
-            if cursor.at_end() {
-                return starts;
-            }
-            from = cursor.pos();
+        match is_whole_record(&mut cursor) {
+            Ok(true) => return Some(begin),
+            // The end of a string was looked for up to there.
+            Err(JsonFault::Torn) => cursor.jump_to_end(),
+            Ok(false) | Err(_) => {}
         }
-        walked += cursor.pos() - begin;
+        *walked += cursor.pos() - begin;
+        from = begin + 1;
     }
-    Vec::new()
+    None
 }
 
 /// Whether a record stands here; the cursor is behind it then.

@@ -26,9 +26,13 @@ pub fn parse_millis(text: &[u8]) -> Option<Millis> {
     {
         return None;
     }
+    let next = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+    let days = days_from_civil(year, month, day);
+    if days >= days_from_civil(next.0, next.1, 1) {
+        return None;
+    }
     let (millis, zone) = fraction(&text[19..])?;
-    let seconds =
-        days_from_civil(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - offset_seconds(zone)?;
+    let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second - offset_seconds(zone)?;
     Some(seconds * 1_000 + millis)
 }
 

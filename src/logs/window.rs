@@ -56,8 +56,8 @@ pub fn parse(flag: &str, text: &str, now: Timestamp, zone: &TimeZone) -> Result<
     let date = date.map_err(|_| odd())?;
     let day = date.to_zoned(zone.clone()).map_err(|_| odd())?;
     // Where a clock is put forward at midnight, the next day does not begin as late as this one did.
-    let next = date.tomorrow().and_then(|next| next.to_zoned(zone.clone())).map_err(|_| odd())?;
-    Ok((day.timestamp().as_millisecond(), next.timestamp().as_millisecond()))
+    let next = date.tomorrow().and_then(|next| next.to_zoned(zone.clone()));
+    Ok((day.timestamp().as_millisecond(), next.map_or(ALL.end, |next| next.timestamp().as_millisecond())))
 }
 
 fn ago(text: &str) -> Option<Span> {

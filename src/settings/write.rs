@@ -47,6 +47,7 @@ impl GuardedFile {
         create_private(directory_of(lock_file))?;
         let _lock = lock(lock_file)?;
         remove_left_over(&target);
+        remove_left_over(&beside(&target, ".bak"));
         let old = read_if_present(&target)?;
         if old.as_deref() != expected_old.map(str::as_bytes) {
             return Err(Error::failed(format!("{} changed while devboy was working", path.shown()))
@@ -93,7 +94,7 @@ pub fn expect_directory(path: &Path) -> Result<()> {
     if path.is_dir() || !path.exists() {
         return Ok(());
     }
-    Err(Error::failed(format!("writing to {}: it is no directory", path.shown())).hint("name a directory"))
+    Err(Error::failed(format!("{}: is not a directory", path.shown())).hint("name a directory"))
 }
 
 /// Whether a file can be where the user named it, so that no work is done in vain.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::base::unpack::Packing;
 use crate::logs::trace::Millis;
 use crate::telemetry::event::CONTEXT_EVENT;
-use crate::telemetry::places::{TelemetryPlace, find};
+use crate::telemetry::places::{EventFile, TelemetryPlace, find};
 
 /// A file that may be sifted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,16 +21,15 @@ pub struct StoredFile {
     pub packed: bool,
 }
 
-/// Every telemetry file below the places.
-pub fn stored_files(mut places: Vec<TelemetryPlace>) -> Vec<StoredFile> {
-    let files = find(&mut places).files.into_iter();
-    files
-        .map(|file| StoredFile {
-            packed: file.packing != Packing::Plain,
-            path: file.path,
-            modified_ms: file.modified_ms,
-        })
-        .collect()
+/// Every telemetry file below the places, and what is there and cannot be read.
+pub fn stored_files(mut places: Vec<TelemetryPlace>) -> (Vec<StoredFile>, Vec<String>) {
+    let found = find(&mut places);
+    let stored = |file: EventFile| StoredFile {
+        packed: file.packing != Packing::Plain,
+        path: file.path,
+        modified_ms: file.modified_ms,
+    };
+    (found.files.into_iter().map(stored).collect(), found.notes)
 }
 
 /// Before when something is dropped, in milliseconds since 1970.

@@ -271,6 +271,30 @@ fn a_damaged_lake_is_rebuilt_and_says_so() {
     }
 }
 
+#[test]
+fn a_lake_without_its_manifest_is_rebuilt_and_says_so() {
+    let home = home_with(6);
+    let before = home.json(&["ingest"]);
+    std::fs::remove_file(home.lake().join("manifest.json")).unwrap();
+    let after = home.json(&["ingest"]);
+    assert_eq!(facts(&before), facts(&after));
+    assert!(after["inputs"]["notes"].to_string().contains("lost its manifest.json"), "{}", after["inputs"]["notes"]);
+    assert_eq!(home.json(&["ingest"])["inputs"]["notes"], json!([]));
+}
+
+/// Without a lake the time of a file is all that tells how old it is: what is not opened because of it is told of.
+#[test]
+fn files_that_look_too_old_are_told_of() {
+    let home = home_with(6);
+    home.write(".claude/projects/-home-u-secretproject/two.jsonl", session("two", 4));
+    let old = std::fs::File::options().write(true).open(home.path(".claude/projects/-home-u-secretproject/two.jsonl"));
+    old.unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    let outcome = home.run(&["mine", "tools", "--no-lake", "--since", "2026-01-01"]);
+    assert!(outcome.err.contains("1 file not opened: last written to before the window begins"), "{}", outcome.err);
+    let all = home.run(&["mine", "tools", "--since", "2026-01-01"]);
+    assert!(!all.err.contains("not opened"), "{}", all.err);
+}
+
 /// A directory that belongs to something else stays as it is.
 #[test]
 fn a_manifest_of_something_else_is_left_alone() {

@@ -229,10 +229,18 @@ fn all_records_appended_to_a_torn_one_are_read() {
     let bad_escape = answer().replace("some text", "some \\x text");
     let log = format!("{}\n{}{bad_escape}{}\n", ask(), torn(&answer()), answer());
     check(log, Expected { lines: 2, records: 2, bad: 1, calls: vec![CALL], damage: damage(), ..Default::default() });
-    // Where the last one broke off as well, none of them ends the line.
+    // Where the last one broke off as well, each break counts.
     let log = format!("{}\n{}{}{}\n", ask(), torn(&answer()), answer(), torn(&ask()));
-    let calls = vec![UNANSWERED];
-    check(log, Expected { lines: 2, records: 1, bad: 1, calls, damage: damage(), ..Default::default() });
+    let damage_of = |breaks| vec![(TornRecord, breaks, 2)];
+    check(
+        log,
+        Expected { lines: 2, records: 2, bad: 2, calls: vec![CALL], damage: damage_of(2), ..Default::default() },
+    );
+    let log = format!("{}\n{}{}{}{}\n", ask(), torn(&answer()), words(), torn(&ask()), answer());
+    check(
+        log,
+        Expected { lines: 2, records: 3, bad: 2, calls: vec![CALL], damage: damage_of(2), ..Default::default() },
+    );
     // However many they are.
     let log = format!("{}\n{}{}{}\n", ask(), torn(&answer()), words().repeat(20_000), answer());
     check(
@@ -288,6 +296,39 @@ fn a_block_of_nul_bytes_before_a_record_is_ignored() {
     check(log, Expected { lines: 2, records: 2, calls: vec![CALL], damage: vec![(Nul, 1, 2)], ..Default::default() });
     let log = format!("{}\n{}\n{}{}\n", ask(), "\0".repeat(100), answer(), "\0");
     check(log, Expected { lines: 3, records: 2, calls: vec![CALL], damage: vec![(Nul, 2, 2)], ..Default::default() });
+}
+
+/// However many gaps there are on a line: nothing of what stands between them is torn.
+#[test]
+fn what_stands_between_records_on_a_line_costs_none_of_them() {
+    let words = |number: usize| user(&format!("u{number}"), "and then").to_string();
+    for (gap, own) in [("\0".repeat(4096), vec![(Glued, 1, 1), (Nul, 1, 1)]), (" \t".to_owned(), vec![(Glued, 1, 1)])] {
+        let log = format!("{}{gap}{}{gap}{}{gap}{}\n", ask(), words(1), words(2), answer());
+        check(log, Expected { lines: 1, records: 4, calls: vec![CALL], damage: own, ..Default::default() });
+    }
+    let log = format!("{}\u{FEFF}{}\u{FEFF}{}\n", ask(), words(1), answer());
+    let damage = vec![(Glued, 1, 1), (Bom, 2, 1)];
+    check(log, Expected { lines: 1, records: 3, calls: vec![CALL], damage, ..Default::default() });
+    let log = format!("{},{},{}\n", ask(), words(1), answer());
+    let damage = vec![(TornRecord, 2, 1)];
+    check(log, Expected { lines: 1, records: 3, bad: 2, calls: vec![CALL], damage, ..Default::default() });
+}
+
+/// What is no usage or content of any kind is told of.
+#[test]
+fn a_usage_or_content_of_another_type_is_counted() {
+    for odd in [json!("x"), json!(3), json!(true)] {
+        odd_record(&assistant("m1", &[]).message("usage", odd.clone()), &[], &[(MistypedField, 1, 1)]);
+        odd_record(
+            &assistant("m1", &[]).message("usage", json!({ "cache_creation": odd })),
+            &[],
+            &[(MistypedField, 1, 1)],
+        );
+    }
+    odd_record(&assistant("m1", &[]).message("usage", json!(null)), &[], &[]);
+    odd_record(&assistant("m1", &[]).message("content", json!(5)), &[], &[(MistypedField, 1, 1)]);
+    odd_record(&user("u", "x").message("content", json!({})), &[], &[(MistypedField, 1, 1)]);
+    odd_record(&user("u", "x").message("content", json!(null)), &[], &[]);
 }
 
 #[test]

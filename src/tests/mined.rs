@@ -550,14 +550,14 @@ fn what_cannot_be_compared_is_no_repeat() {
     home.write(".claude/projects/-p/1.jsonl", log(&records));
     let report = home.json(&["mine", "tools"]);
     let row = |tool: &str| {
-        let rows = report["tools"].as_array().unwrap().iter();
-        rows.filter(|row| row["tool"].as_str().unwrap().ends_with(tool)).next().unwrap_or_else(|| panic!("{report:#}"))
+        let mut rows = report["tools"].as_array().unwrap().iter();
+        rows.find(|row| row["tool"].as_str().unwrap().ends_with(tool)).unwrap_or_else(|| panic!("{report:#}"))
     };
     assert_eq!((&row("shot")["repeatable"], &row("shot")["repeats"]), (&json!(0), &json!(0)));
     assert_eq!((&row("Grep")["reads"], &row("Grep")["rereads_overlapping"]), (&json!(0), &json!(0)));
     let fingerprints = home.json(&["mine", "fingerprints"]);
-    let rows = fingerprints["fingerprints"].as_array().unwrap().iter();
-    let shots = rows.filter(|row| row["endpoint_class"].as_str().unwrap().ends_with("shot")).next().unwrap();
+    let mut rows = fingerprints["fingerprints"].as_array().unwrap().iter();
+    let shots = rows.find(|row| row["endpoint_class"].as_str().unwrap().ends_with("shot")).unwrap();
     assert_eq!((&shots["call_count"], &shots["dup_events"]), (&json!(30.0), &json!(0)), "{shots:#}");
     let patterns = home.json(&["mine", "patterns"]);
     let polling = patterns["patterns"].as_array().unwrap().iter().find(|row| row["pattern"] == "pipeline_polling");

@@ -265,6 +265,48 @@ fn a_few_sessions_have_no_findings() {
     );
 }
 
+/// One clock that ran ahead takes the page to no other days: what it says is left out and told of.
+#[test]
+fn a_request_of_the_future_hides_no_request_of_the_past() {
+    let page = |months: &[&str]| {
+        let home = Home::new();
+        for (number, month) in months.iter().enumerate() {
+            for day in 0..20 {
+                let mut told = Told::new(&format!("s{number}-{day}"), "/home/user/lantern", day * 86_400);
+                told.ask(OPUS, 0, 1_000, 100);
+                told.text = told.text.replace("2026-01-", month);
+                place(&home, &told);
+                if !month.starts_with("2026") {
+                    break;
+                }
+            }
+        }
+        let outcome = home.run(&["report"]);
+        assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+        (outcome.out.lines().next().unwrap().to_owned(), outcome.err)
+    };
+    for past in [&["2026-01-", "2026-02-", "2026-03-"][..], &["2026-03-"]] {
+        let (alone, err) = page(past);
+        assert!(!err.contains("future"), "{err}");
+        for ahead in ["2028-01-", "2126-01-"] {
+            let (beside, err) = page(&[past, &[ahead]].concat());
+            assert_eq!(beside, alone);
+            assert!(err.contains(&format!("1 request of the future left out: the logs go on to {ahead}")), "{err}");
+        }
+    }
+}
+
+/// The commands that a page names read what it has read.
+#[test]
+fn commands_that_are_told_name_the_lake_and_the_rules() {
+    let home = super::claude_settings::growing();
+    let rules = home.write("rules/tool_use.toml", include_str!("../../rules/tool_use.toml"));
+    let lake = home.path("a lake");
+    let [lake, rules] = [&*lake, rules.parent().unwrap()].map(|path| path.to_str().unwrap());
+    let outcome = home.run(&["report", "--lake", lake, "--rules-dir", rules]);
+    assert!(outcome.out.contains(&format!("--lake '{lake}' --rules-dir {rules}")), "{}\n{}", outcome.out, outcome.err);
+}
+
 #[test]
 fn one_record_only_subagents_and_a_clock_that_runs_backwards_make_a_true_page() {
     let home = Home::new();

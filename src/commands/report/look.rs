@@ -1,6 +1,7 @@
 //! Reads what the page is made of, and makes it.
 
 use crate::base::error::Result;
+use crate::base::numbers::{DAY_MS, counted, date};
 use crate::commands::clients;
 use crate::commands::report::{Args, standing};
 use crate::cost::findings::levers;
@@ -8,7 +9,7 @@ use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::page::Page;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
-use crate::logs::trace::Millis;
+use crate::logs::trace::{Millis, NO_TIME};
 use crate::settings::claude::levers::{Lever, Levers};
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -37,13 +38,30 @@ pub fn cut(args: &Args, sheet: &FindingThresholds, input: &mut Input, now_ms: Mi
     }
     let overview = input.overview()?;
     let Some((first, last)) = overview.span_ms else { return Ok(false) };
-    let last = overview.newest_message_ms.unwrap_or(last);
+    let newest = overview.newest_message_ms.unwrap_or(last);
+    let (last, end) = up_to_now(newest, input, now_ms);
     let start = window::days_before(last.min(now_ms), sheet.days);
-    if start <= first || start > last {
-        return Ok(false);
+    let is_cut = start > first && start <= last;
+    input.window = if is_cut { start } else { ALL.start }..end;
+    Ok(is_cut)
+}
+
+/// The newest request that was made by now, and where the days of the page end. A clock that ran ahead would else take its days
+/// to where nothing was done; what it says is left out and told of. Where all of it is ahead, the clock of this machine is behind.
+fn up_to_now(newest: Millis, input: &mut Input, now_ms: Millis) -> (Millis, Millis) {
+    let soon = now_ms.saturating_add(DAY_MS);
+    if newest <= soon {
+        return (newest, ALL.end);
     }
-    input.window = start..ALL.end;
-    Ok(true)
+    let history = input.history();
+    let times = || history.messages.iter().filter(|message| message.billed && message.ts != NO_TIME).map(|one| one.ts);
+    let Some(last) = times().filter(|ts| *ts <= soon).max() else { return (newest, ALL.end) };
+    let ahead = counted(times().filter(|ts| *ts > soon).count() as u64, "request");
+    let day = date(newest);
+    input.notes.push(format!(
+        "{ahead} of the future left out: the logs go on to {day}, by a clock that ran ahead; --until {day} has all of it"
+    ));
+    (last, soon)
 }
 
 /// Says what is to be set, as far as the clients in use know it, and where the user's file decides already. A file that cannot

@@ -17,8 +17,8 @@ use crate::base::data::{Data, typed};
 use crate::base::error::Result;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
-use crate::base::progress;
 use crate::base::visible::visible;
+use crate::base::{numbers, progress};
 use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::BodyFacts;
 use crate::facts::encode::FormatRules;
@@ -286,6 +286,12 @@ impl Input {
             .collect();
         let on_disk: Vec<_> = known.files.into_iter().filter(|file| inside.contains(&file.path)).collect();
         let tally = SyncTally::of(&on_disk, known.pruned);
+        if known.pruned > 0 && !on_disk.is_empty() {
+            let files = numbers::counted(known.pruned, "file");
+            self.notes.push(format!(
+                "{files} not opened: last written to before the window begins (the lake knows what is in them)"
+            ));
+        }
         // The name of a deleted project is known by its pseudonym only.
         let named = |stored: &StoredSource| {
             wanted.as_ref().is_none_or(|wanted| stored.directory == Id::pseudonym(wanted.as_bytes()))

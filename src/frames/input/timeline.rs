@@ -273,7 +273,8 @@ impl Input {
         }
         if !gone.is_empty() {
             let logs = numbers::counted(gone.len() as u64, "deleted log");
-            let why = "before they were deleted, only tool calls were read (`devboy ingest` reads both)";
+            let why =
+                "they were not read before the logs were deleted (`devboy ingest` reads them), or the lake lost them";
             self.note([format!("the requests of {logs} are missing: {why}")]);
         }
         self.leave_out(unreadable);

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::base::damage::Reason;
 use crate::base::error::{Error, Result};
 use crate::base::numbers;
 use crate::base::visible::{Shown as _, quoted};
@@ -112,6 +113,12 @@ impl Input {
         self.sources.iter().any(|source| source.counters.known_records > 0)
     }
 
+    /// The places that were named on the command line, as flags that can be pasted, each behind a blank.
+    pub fn named_places(&self) -> String {
+        let named = self.roots.iter().filter(|root| root.origin == NAMED);
+        named.map(|root| format!(" {NAMED} {}", quoted(&root.path.shown()))).collect()
+    }
+
     /// The error of an input without a session log.
     pub fn no_records(&self) -> Error {
         let files = |count: usize| numbers::counted(count as u64, "file");
@@ -127,8 +134,8 @@ impl Input {
             .map(|(path, why)| format!("{} could not be read: {why}", path.shown()))
             .take(HINTS_MAX)
             .collect();
-        let named = self.roots.iter().filter(|root| root.origin == NAMED);
-        let places: String = named.map(|root| format!(" {NAMED} {}", quoted(&root.path.shown()))).collect();
+        hints.extend(self.sources.iter().filter_map(damaged_where).take(HINTS_MAX));
+        let places = self.named_places();
         hints.push(format!("`devboy doctor{places}` says what is there instead; --allow-empty makes this no error"));
         Error::failed(format!("{NOTHING_PARSED}: {what}")).hint(hints.join("\n"))
     }
@@ -169,9 +176,10 @@ impl Input {
         let looked = self.roots.iter().enumerate().map(|(index, root)| {
             let unreadable = self.listing.unreadable.iter().find(|(path, _)| path.starts_with(&root.path));
             let state = match unreadable {
-                Some((_, why)) => why.as_str(),
-                None if self.listing.missing.contains(&index) => "does not exist",
-                None => "holds no .jsonl, .jsonl.gz or .jsonl.zst file",
+                Some((path, why)) if *path == root.path => why.clone(),
+                Some((path, why)) => format!("{}: {why}", path.shown()),
+                None if self.listing.missing.contains(&index) => "does not exist".to_owned(),
+                None => "holds no .jsonl, .jsonl.gz or .jsonl.zst file".to_owned(),
             };
             format!("looked at {} ({}): {state}", root.path.shown(), root.origin)
         });
@@ -200,7 +208,8 @@ impl Input {
             // The message names the places.
             hints = vec!["run Claude Code once, set CLAUDE_CONFIG_DIR, or give --input-dir DIR".to_owned()];
         } else {
-            hints.push("name the folder of your logs with --input-dir; `devboy doctor` says more".to_owned());
+            let places = self.named_places();
+            hints.push(format!("name the folder of your logs with --input-dir; `devboy doctor{places}` says more"));
         }
         Error::failed(self.nowhere()).hint(hints.join("\n"))
     }
@@ -225,4 +234,15 @@ const PROJECTS_NAMED: usize = 10;
 /// Says that a report lacks a file.
 pub fn missing((path, why): &Failure) -> String {
     format!("{} is missing from this report: {why}", path.shown())
+}
+
+/// Where a file is damaged first, and how, as far as that may be why nothing was found in it.
+fn damaged_where(source: &RowSource) -> Option<String> {
+    let is_harmless = |reason: &Reason| {
+        matches!(reason, Reason::Crlf | Reason::Bom | Reason::BlankLine | Reason::Glued | Reason::LoneSurrogate)
+    };
+    let damage = source.counters.damage.0.iter().filter(|(reason, _)| !is_harmless(reason));
+    let (reason, seen) = damage.min_by_key(|(_, seen)| seen.line)?;
+    let line = if seen.line == 0 { String::new() } else { format!(":{}", seen.line) };
+    Some(format!("{}{line}: {}", source.shown(), reason.outcome()))
 }
