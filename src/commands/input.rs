@@ -45,11 +45,11 @@ impl QuestionArgs {
         Input::read(&self.input, window, (tier, timeline), &self.output, context)
     }
 
-    /// Arguments with which other commands see the same logs; `since` is the first day of a page that was cut. In what is
-    /// shared no place and no name is told.
-    pub fn same_logs(&self, since: Option<&str>, is_shared: bool) -> String {
+    /// Arguments with which other commands see the same logs; `since` and `until` are the first and last day of a page that was
+    /// cut. In what is shared no place and no name is told.
+    pub fn same_logs(&self, since: Option<&str>, until: Option<&str>, is_shared: bool) -> String {
         let days = self.window.days.map(|days| format!("--days {days}"));
-        let [since, until] = [self.window.since.as_deref().or(since), self.window.until.as_deref()];
+        let [since, until] = [self.window.since.as_deref().or(since), self.window.until.as_deref().or(until)];
         let flags = [flag("--since", since), flag("--until", until), days];
         let places = Some(self.places(is_shared)).filter(|places| !places.is_empty());
         places.into_iter().chain(flags.into_iter().flatten()).collect::<Vec<_>>().join(" ")

@@ -44,7 +44,7 @@ pub struct Args {
 /// Reads, looks up, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut logs = BilledLogs::open(&args.asked, context)?;
-    let flags = args.asked.same_logs(None, false);
+    let flags = args.asked.same_logs(None, None, false);
     let Some(index) = asked_session(args.id.as_deref(), &logs.workload.timeline, &mut logs.input, &flags)? else {
         return show_none(args, &logs.input, context);
     };

@@ -191,7 +191,8 @@ impl Lake {
             Ok((manifest, stamp)) => (manifest, stamp, None),
             Err(Unusable::Absent) if last_segment(dir) == 0 => (anew(), Id::NONE, None),
             Err(Unusable::Absent) => {
-                let note = "the lake has lost its manifest.json and is rebuilt; deleted logs are lost";
+                let note = "the lake has no manifest.json (its first run was stopped, or the file is lost) and is made anew; \
+                            deleted logs that only it knew are lost";
                 (anew(), Id::NONE, Some(note.to_owned()))
             }
             Err(Unusable::Newer) => return Err(format!("{place} was written by a later devboy")),

@@ -109,7 +109,8 @@ fn values<R: TakeRecords>(reader: &mut R, line: &[u8], last: bool) {
             }
             continue;
         };
-        let behind = next_record(line, start + 1, &mut walked);
+        let is_joined = line[start] == b',' && line[start + 1..].trim_ascii_start().starts_with(b"{");
+        let behind = if is_joined { Some(start + 1) } else { next_record(line, start + 1, &mut walked) };
         // What breaks off right behind another break is a part of it.
         if !std::mem::replace(&mut is_breaking, true) {
             breaks += 1;
@@ -123,22 +124,26 @@ fn values<R: TakeRecords>(reader: &mut R, line: &[u8], last: bool) {
     }
 }
 
-/// Passes over what a crash or an editor may leave between two records.
+/// Passes over what may stand between two records.
 fn pass_over_gap(counters: &mut Counters, line: &[u8], cursor: &mut Cursor<'_>) {
-    const MARK: &[u8] = b"\xEF\xBB\xBF";
-    let mut at = cursor.pos();
-    let mut has_mark = false;
-    loop {
-        match &line[at..] {
-            [b' ' | b'\t' | b'\r' | 0, ..] => at += 1,
-            rest if rest.starts_with(MARK) => (at, has_mark) = (at + MARK.len(), true),
-            _ => break,
-        }
-    }
+    let (length, has_mark) = gap(&line[cursor.pos()..]);
     if has_mark {
         damage(counters, Reason::Bom);
     }
-    cursor.jump_to(at);
+    cursor.jump_to(cursor.pos() + length);
+}
+
+/// How long what a crash or an editor may leave between two records is, and whether a byte order mark is in it.
+fn gap(text: &[u8]) -> (usize, bool) {
+    const MARK: &[u8] = b"\xEF\xBB\xBF";
+    let (mut length, mut has_mark) = (0, false);
+    loop {
+        match &text[length..] {
+            [b' ' | b'\t' | b'\r' | 0, ..] => length += 1,
+            rest if rest.starts_with(MARK) => (length, has_mark) = (length + MARK.len(), true),
+            _ => return (length, has_mark),
+        }
+    }
 }
 
 /// Counts a value that broke off, or is no JSON.
@@ -186,7 +191,8 @@ pub(super) fn may_hold_another(rest: &[u8]) -> bool {
 }
 
 /// Where the next whole record starts behind one that broke off: a writer was killed, the next ones appended. Nested objects of
-/// the torn record do not qualify, since they lack the fields of a record. `walked` counts the bytes that were looked at.
+/// the torn record do not qualify, since they lack the fields of a record, and something of it stands behind them. `walked`
+/// counts the bytes that were looked at.
 fn next_record(line: &[u8], mut from: usize, walked: &mut usize) -> Option<usize> {
     /// How often the line may be walked through for them. Objects that are whole are soon over, however many there are; only
     /// what the break left open reaches far.
@@ -194,13 +200,15 @@ fn next_record(line: &[u8], mut from: usize, walked: &mut usize) -> Option<usize
     while *walked <= WALKS_MAX * line.len() {
         let begin = from + memmem::find(line.get(from..)?, b"{\"")?;
         let mut cursor = Cursor::at(line, begin);
-        match is_whole_record(&mut cursor) {
-            Ok(true) => return Some(begin),
-            // The end of a string was looked for up to there.
-            Err(JsonFault::Torn) => cursor.jump_to_end(),
-            Ok(false) | Err(_) => {}
-        }
+        let found = is_whole_record(&mut cursor);
         *walked += cursor.pos() - begin;
+        let behind = &line[cursor.pos()..][gap(&line[cursor.pos()..]).0..];
+        match found {
+            Ok(true) if matches!(behind, [] | [b'{', ..]) => return Some(begin),
+            // The end of a string was looked for up to there.
+            Err(JsonFault::Torn) => *walked += line.len() - cursor.pos(),
+            Ok(_) | Err(_) => {}
+        }
         from = begin + 1;
     }
     None

@@ -1054,7 +1054,7 @@ fn what_other_settings_there_are_is_told_beside_the_file() {
     let outcome = home.run(&[&TUNE[..], &["--dry-run"]].concat());
     assert!(outcome.err.contains("# CLAUDE_CONFIG_DIR names several directories"), "{}", outcome.err);
     let page = home.run(&["report"]).out;
-    assert!(page.contains("settings.json and the other directories' own"), "{page}");
+    assert!(page.contains("settings.json (and in that of each other directory) set"), "{page}");
 }
 
 /// What the project at hand sets itself is no reason against the user's file, but wins over it here.
@@ -1066,7 +1066,7 @@ fn the_page_says_where_a_project_goes_its_own_way() {
     let page = home.json(&["report"]);
     let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
     let advice = found.unwrap()["advice"].as_str().unwrap();
-    assert!(advice.contains("in this project autoCompactWindow is 400000 (it wins here) now"), "{advice}");
+    assert!(advice.contains("in this project, where it wins, autoCompactWindow is 400000 now"), "{advice}");
 }
 
 #[test]

@@ -278,7 +278,11 @@ fn a_lake_without_its_manifest_is_rebuilt_and_says_so() {
     std::fs::remove_file(home.lake().join("manifest.json")).unwrap();
     let after = home.json(&["ingest"]);
     assert_eq!(facts(&before), facts(&after));
-    assert!(after["inputs"]["notes"].to_string().contains("lost its manifest.json"), "{}", after["inputs"]["notes"]);
+    assert!(
+        after["inputs"]["notes"].to_string().contains("the lake has no manifest.json"),
+        "{}",
+        after["inputs"]["notes"]
+    );
     assert_eq!(home.json(&["ingest"])["inputs"]["notes"], json!([]));
 }
 

@@ -56,10 +56,11 @@ fn up_to_now(newest: Millis, input: &mut Input, now_ms: Millis) -> (Millis, Mill
     let history = input.history();
     let times = || history.messages.iter().filter(|message| message.billed && message.ts != NO_TIME).map(|one| one.ts);
     let Some(last) = times().filter(|ts| *ts <= soon).max() else { return (newest, ALL.end) };
-    let ahead = counted(times().filter(|ts| *ts > soon).count() as u64, "request");
-    let day = date(newest);
+    let ahead = times().filter(|ts| *ts > soon).count() as u64;
+    let are = if ahead == 1 { "is" } else { "are" };
+    let (ahead, today, day) = (counted(ahead, "request"), date(now_ms), date(newest));
     input.notes.push(format!(
-        "{ahead} of the future left out: the logs go on to {day}, by a clock that ran ahead; --until {day} has all of it"
+        "{ahead} dated in the future {are} left out: this clock says {today}, the logs go on to {day}; --until {day} has all of it"
     ));
     (last, soon)
 }

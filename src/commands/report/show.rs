@@ -20,6 +20,7 @@ use crate::report::numbers::date;
 use crate::report::sharing::without_paths;
 use crate::report::table::{Table, TableFormat, paragraph};
 use crate::shell::context::Context;
+use crate::shell::window::ALL;
 
 /// Under which names the page is told.
 pub struct PageNaming {
@@ -56,8 +57,9 @@ pub fn told(
     let shown = ShownNames::of(labels.iter(), is_shared, input);
     let named = ids.into_iter().chain(own).map(|(id, label)| (id, shown.short(&label)));
     let since = is_cut.then(|| date(input.window.start));
-    let flags = |since: Option<&str>| args.asked.same_logs(since, is_shared);
-    let (same_logs, own_flags) = (flags(since.as_deref()), flags(None));
+    let until = (input.window.end != ALL.end).then(|| date(input.window.end - 1));
+    let flags = |since: Option<&str>, until: Option<&str>| args.asked.same_logs(since, until, is_shared);
+    let (same_logs, own_flags) = (flags(since.as_deref(), until.as_deref()), flags(None, None));
     let (standing, unread) = match standing::of(page, &input.data, is_shared, context) {
         Ok(standing) => (standing, None),
         Err(why) => {

@@ -95,7 +95,7 @@ impl ProjectFiles {
                 Some(StandingSetting::Off { words, is_own: true })
             }
             None if !finding.sets.is_empty() => {
-                Some(StandingSetting::Other(format!("in this project {words} (it wins here)")))
+                Some(StandingSetting::Other(format!("in this project, where it wins, {words}")))
             }
             stands => stands,
         }
@@ -198,7 +198,7 @@ pub fn file_words(is_shared: bool, context: &Context<'_>) -> String {
     let moved = context.env.claude_config_dirs().count();
     match context.env.claude_places().file(SettingsScope::User).filter(|_| moved > 0) {
         _ if is_shared => "Claude Code's settings.json".to_owned(),
-        Some(path) if moved > 1 => format!("{} and the other directories' own", path.shown()),
+        Some(path) if moved > 1 => format!("{} (and in that of each other directory)", path.shown()),
         Some(path) => path.shown(),
         None => "~/.claude/settings.json".to_owned(),
     }

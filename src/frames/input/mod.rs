@@ -289,7 +289,7 @@ impl Input {
         if known.pruned > 0 && !on_disk.is_empty() {
             let files = numbers::counted(known.pruned, "file");
             self.notes.push(format!(
-                "{files} not opened: last written to before the window begins (the lake knows what is in them)"
+                "{files} not opened: last written to before the window begins (without --no-lake they count)"
             ));
         }
         // The name of a deleted project is known by its pseudonym only.

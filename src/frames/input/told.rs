@@ -239,7 +239,10 @@ pub fn missing((path, why): &Failure) -> String {
 /// Where a file is damaged first, and how, as far as that may be why nothing was found in it.
 fn damaged_where(source: &RowSource) -> Option<String> {
     let is_harmless = |reason: &Reason| {
-        matches!(reason, Reason::Crlf | Reason::Bom | Reason::BlankLine | Reason::Glued | Reason::LoneSurrogate)
+        matches!(
+            reason,
+            Reason::Crlf | Reason::Bom | Reason::BlankLine | Reason::Glued | Reason::LoneSurrogate | Reason::Unreadable
+        )
     };
     let damage = source.counters.damage.0.iter().filter(|(reason, _)| !is_harmless(reason));
     let (reason, seen) = damage.min_by_key(|(_, seen)| seen.line)?;

@@ -330,13 +330,15 @@ pub fn settle(
     replay: impl Fn(&[LeverValue]) -> Vec<SettingSides>,
 ) -> Result<Option<BillForecast>> {
     let mut tried = Configurations { study: facts.study, replay, replayed: BTreeMap::new() };
-    // Values could take turns for ever.
-    let mut turns = findings.len();
+    // What each would be by itself.
+    let judged = findings.to_vec();
+    let mut turns = TURNS_MAX;
     loop {
         let mut told =
             |settings: &[LeverValue]| forecast(facts.study, facts.resampling, settings, &tried.sides(settings));
         let proposals = proposals(findings);
         if proposals.len() < 2 {
+            proposals.iter().for_each(|(place, _)| findings[*place] = judged[*place].clone());
             return Ok(None);
         }
         let settings = |without: Option<usize>| -> Vec<LeverValue> {
@@ -357,7 +359,7 @@ pub fn settle(
         }
         let Some((adds, place, cite)) = idle else {
             turns -= 1;
-            if turns > 0 && choose_together(facts, findings, &mut |settings| tried.sides(settings)) {
+            if turns > 0 && choose_together(facts, findings, &judged, &mut |settings| tried.sides(settings)) {
                 continue;
             }
             return Ok(Some(whole));
@@ -368,18 +370,22 @@ pub fn settle(
     }
 }
 
+/// How often values are chosen anew: they could take turns for ever.
+const TURNS_MAX: u32 = 3;
+
 /// Chooses the value of each proposal anew beside the others, on the earlier sessions: what is best by itself need not be
-/// best beside another change. Says whether another one was chosen.
+/// best beside another change. `judged` is what each would be by itself. Says whether another value was chosen.
 fn choose_together(
     facts: &SettingsFacts<'_>,
     findings: &mut [Finding],
+    judged: &[Finding],
     tried: &mut dyn FnMut(&[LeverValue]) -> Vec<SettingSides>,
 ) -> bool {
     let proposals = proposals(findings);
     let mut settings: Vec<LeverValue> = proposals.iter().map(|(_, setting)| *setting).collect();
     let mut is_changed = false;
     for (at, (place, current)) in proposals.into_iter().enumerate() {
-        let candidates = revalued(facts, &findings[place]);
+        let candidates = revalued(facts, &judged[place]);
         let others = tried(&[&settings[..at], &settings[at + 1..]].concat());
         let mut beside = |setting: LeverValue| {
             settings[at] = setting;

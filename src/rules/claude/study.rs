@@ -92,10 +92,11 @@ impl SettingsStudy {
         let facts = SettingsFacts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
         let mut findings = judge_all(&facts, &input.data)?;
         hold_broken(&mut findings, &study, &input.data, &effects::changed(journal, reach))?;
+        let judged = findings.clone();
         let together = input
             .pool
             .install(|| claude::settle(&facts, &mut findings, &input.data, |settings| trials.together(settings)))?;
-        let together = together.filter(|together| !hold_what_the_best_does_alone(&mut findings, together));
+        let together = together.filter(|together| !hold_what_the_best_does_alone(&mut findings, &judged, together));
         let text = with_proposed(&layers, &findings)?;
         let diff = unified_diff(&layers.file.text, &text, &layers.file.path.shown());
         Ok(Self { scope, reach, layers, study, findings, together, text, diff })
@@ -123,20 +124,24 @@ fn with_proposed(layers: &SettingsLayers, findings: &[Finding]) -> Result<String
     layers.file.with(changes.iter().map(|(key, value)| (key, value)))
 }
 
-/// Where several settings together save less than the best of them, only that one is proposed; says whether it is so.
-fn hold_what_the_best_does_alone(all: &mut [Finding], together: &BillForecast) -> bool {
-    let of_bill = |finding: &Finding| {
-        proposed(finding).and(finding.forecast.as_ref()).map_or(f64::INFINITY, |forecast| forecast.of_bill)
+/// Where several settings together save less than the best of them by itself, as it was `judged`, only that one is proposed;
+/// says whether it is so.
+fn hold_what_the_best_does_alone(all: &mut [Finding], judged: &[Finding], together: &BillForecast) -> bool {
+    let of_bill = |place: usize| {
+        let is_proposed = proposed(&all[place]).is_some();
+        let alone = judged[place].forecast.as_ref().filter(|_| is_proposed);
+        alone.map_or(f64::INFINITY, |forecast| forecast.of_bill)
     };
-    let Some(best) = (0..all.len()).min_by(|&a, &b| of_bill(&all[a]).total_cmp(&of_bill(&all[b]))) else {
+    let Some(best) = (0..all.len()).min_by(|&a, &b| of_bill(a).total_cmp(&of_bill(b))) else {
         return false;
     };
-    if of_bill(&all[best]) >= together.of_bill {
+    if of_bill(best) >= together.of_bill {
         return false;
     }
+    all[best] = judged[best].clone();
     let subject = all[best].subject.clone();
     for (place, finding) in all.iter_mut().enumerate() {
-        if place != best && of_bill(finding).is_finite() {
+        if place != best && proposed(finding).is_some() {
             let reason = format!("together with {subject} it saves less than that alone");
             finding.verdict = Verdict::Hold(reason);
         }

@@ -128,9 +128,12 @@ impl SettingSides {
         self.before.change_to(&self.after)
     }
 
-    /// What several settings do beyond some of them.
+    /// What several settings do beyond some of them; all of it where those do not reach.
     #[must_use]
     pub fn beyond(&self, some: &Self) -> Self {
+        if some.before.units == 0 {
+            return *self;
+        }
         let (hard, soft) = (self.hard.saturating_sub(some.hard), self.soft.saturating_sub(some.soft));
         Self { before: some.after, hard, soft, ..*self }
     }

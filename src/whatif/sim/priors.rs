@@ -272,7 +272,11 @@ impl Learner<'_> {
     fn opening(&self, request: &Request) -> u64 {
         let after = self.timeline.segments[request.segment as usize].after;
         let base = (after != NONE).then(|| self.seen[self.timeline.request(after).chain as usize]);
-        let of_base = base.and_then(|seen| seen.floor.or(seen.first_read).or(seen.estimate));
+        let under = Some((request.model, request.version));
+        let of_base = base.and_then(|seen| {
+            // Another model or client has another one, which is no larger than what was estimated at first.
+            seen.floor.or(seen.first_read).filter(|_| seen.under == under).or(seen.estimate)
+        });
         of_base.unwrap_or_else(|| sizes::opening(self.timeline, request, self.rules))
     }
 
