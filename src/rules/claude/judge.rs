@@ -1,22 +1,15 @@
 //! One judgement for all levers that can be simulated: the value is chosen on the earlier sessions, and proposed if the
 //! later ones are cheaper with it by more than the simulation is off, and the client and the files let it have an effect.
-//!
-//! And what all proposals do as one configuration, and which of them add nothing to the others.
-
-use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::base::bootstrap::Resampling;
-use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::numbers::{counted, signed};
 use crate::rules::RuleThresholds;
-use crate::rules::claude::simulated::{question_of, setting};
-use crate::rules::claude::{SettingsFacts, sheet_of};
-use crate::rules::proposal::proposed;
+use crate::rules::claude::SettingsFacts;
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::{Lever, Levers};
 use crate::settings::entries::BillForecast;
@@ -57,7 +50,7 @@ impl Question {
     }
 
     /// What was tried of it.
-    fn trials<'t>(&self, study: &'t LeverStudy) -> Vec<&'t Trial> {
+    pub(super) fn trials<'t>(&self, study: &'t LeverStudy) -> Vec<&'t Trial> {
         study.trials.iter().filter(|trial| self.value(trial.setting).is_some()).collect()
     }
 
@@ -259,7 +252,7 @@ pub(super) fn plain(value: &Value) -> String {
 }
 
 /// A value as findings hold it.
-fn as_toml(value: &Value) -> toml_edit::Value {
+pub(super) fn as_toml(value: &Value) -> toml_edit::Value {
     match value {
         Value::String(text) => text.as_str().into(),
         Value::Bool(flag) => (*flag).into(),
@@ -291,145 +284,4 @@ pub fn hint(
         Err(reason) => Verdict::Hold(reason),
     };
     Finding::new(rule, subject, verdict, evidence)
-}
-
-/// Replays several settings as one configuration, session by session; each configuration once.
-struct Configurations<'a, F> {
-    study: &'a LeverStudy,
-    replay: F,
-    replayed: BTreeMap<Vec<LeverValue>, Vec<SettingSides>>,
-}
-
-impl<F: Fn(&[LeverValue]) -> Vec<SettingSides>> Configurations<'_, F> {
-    /// Both sides of some settings: in a project that sets some of the levers itself, only the others change anything.
-    fn sides(&mut self, settings: &[LeverValue]) -> Vec<SettingSides> {
-        let study = self.study;
-        let mut of_session = |place: usize, settings: Vec<LeverValue>| match settings.is_empty() {
-            true => SettingSides::default(),
-            false => self.replayed.entry(settings).or_insert_with_key(|settings| (self.replay)(settings))[place],
-        };
-        let sessions = study.sessions.iter().enumerate();
-        sessions.map(|(place, seen)| of_session(place, study.reaching(settings, seen.project))).collect()
-    }
-}
-
-/// What is proposed, by its place among the findings.
-fn proposals(findings: &[Finding]) -> Vec<(usize, LeverValue)> {
-    (0..).zip(findings).filter_map(|(place, finding)| Some((place, setting(finding)?))).collect()
-}
-
-/// Holds one proposal after the other without which the rest saves as much, chooses the values of the rest as parts of one
-/// configuration, and says what that does; none of a single proposal. `replay` tries several settings at once.
-///
-/// # Errors
-/// If a sheet does not fit.
-pub fn settle(
-    facts: &SettingsFacts<'_>,
-    findings: &mut [Finding],
-    data: &Data,
-    replay: impl Fn(&[LeverValue]) -> Vec<SettingSides>,
-) -> Result<Option<BillForecast>> {
-    let mut tried = Configurations { study: facts.study, replay, replayed: BTreeMap::new() };
-    // What each would be by itself.
-    let judged = findings.to_vec();
-    let mut turns = TURNS_MAX;
-    loop {
-        let mut told =
-            |settings: &[LeverValue]| forecast(facts.study, facts.resampling, settings, &tried.sides(settings));
-        let proposals = proposals(findings);
-        if proposals.len() < 2 {
-            proposals.iter().for_each(|(place, _)| findings[*place] = judged[*place].clone());
-            return Ok(None);
-        }
-        let settings = |without: Option<usize>| -> Vec<LeverValue> {
-            proposals.iter().filter(|(place, _)| Some(*place) != without).map(|(_, setting)| *setting).collect()
-        };
-        let Some(whole) = told(&settings(None)) else { return Ok(None) };
-        let mut idle: Option<(f64, usize, String)> = None;
-        for &(place, _) in &proposals {
-            let Some(rest) = told(&settings(Some(place))) else { continue };
-            let sheet = sheet_of(findings[place].rule, data)?;
-            let adds = rest.of_bill - whole.of_bill;
-            let is_least = idle.as_ref().is_none_or(|(least, other, _)| {
-                adds.total_cmp(least).then_with(|| worth(&findings[place]).total_cmp(&worth(&findings[*other]))).is_lt()
-            });
-            if 100.0 * adds < sheet.thresholds::<Thresholds>()?.of_bill_percent_min && is_least {
-                idle = Some((adds, place, sheet.cite("of_bill_percent_min")));
-            }
-        }
-        let Some((adds, place, cite)) = idle else {
-            turns -= 1;
-            if turns > 0 && choose_together(facts, findings, &judged, &mut |settings| tried.sides(settings)) {
-                continue;
-            }
-            return Ok(Some(whole));
-        };
-        let percent = 100.0 * adds.max(0.0);
-        let reason = format!("no effect beside the others: it adds {percent:.2} % of the whole bill ({cite})");
-        findings[place].verdict = Verdict::Hold(reason);
-    }
-}
-
-/// How often values are chosen anew: they could take turns for ever.
-const TURNS_MAX: u32 = 3;
-
-/// Chooses the value of each proposal anew beside the others, on the earlier sessions: what is best by itself need not be
-/// best beside another change. `judged` is what each would be by itself. Says whether another value was chosen.
-fn choose_together(
-    facts: &SettingsFacts<'_>,
-    findings: &mut [Finding],
-    judged: &[Finding],
-    tried: &mut dyn FnMut(&[LeverValue]) -> Vec<SettingSides>,
-) -> bool {
-    let proposals = proposals(findings);
-    let mut settings: Vec<LeverValue> = proposals.iter().map(|(_, setting)| *setting).collect();
-    let mut is_changed = false;
-    for (at, (place, current)) in proposals.into_iter().enumerate() {
-        let candidates = revalued(facts, &judged[place]);
-        let others = tried(&[&settings[..at], &settings[at + 1..]].concat());
-        let mut beside = |setting: LeverValue| {
-            settings[at] = setting;
-            let sessions = tried(&settings).iter().zip(&others).map(|(all, others)| all.beyond(others)).collect();
-            Trial { setting, sessions, by_model: BTreeMap::new() }
-        };
-        let trials: Vec<Trial> = candidates.iter().map(|(setting, _)| beside(*setting)).collect();
-        let best = facts.study.chosen(&trials).filter(|(change, _)| *change < 0.0);
-        let best = best.map_or(current, |(_, best)| best.setting);
-        settings[at] = best;
-        if let Some((_, other)) = candidates.into_iter().find(|(setting, _)| *setting == best && best != current) {
-            findings[place] = other;
-            is_changed = true;
-        }
-    }
-    is_changed
-}
-
-/// A proposal with each value that was tried of its lever, what stands already left out.
-fn revalued(facts: &SettingsFacts<'_>, finding: &Finding) -> Vec<(LeverValue, Finding)> {
-    let (Some(question), Some(delta)) = (question_of(finding), proposed(finding)) else { return Vec::new() };
-    let is_meant = |lever: &&Lever| lever.key(None).as_ref() == Some(&delta.key);
-    let Some(lever) = question.levers.iter().filter_map(|name| facts.levers.named(name)).find(is_meant) else {
-        return Vec::new();
-    };
-    let current = setting(finding);
-    let with = |trial: &Trial| {
-        let value = trial.setting.value();
-        let to = as_toml(&lever.spelled(&value));
-        let is_other =
-            lever.check(&value).is_ok() && delta.from.as_ref().map(ToString::to_string) != Some(to.to_string());
-        let forecast = of_trial(facts.study, facts.resampling, trial).filter(|_| is_other)?;
-        let mut counts = finding.evidence.counts.clone();
-        if Some(trial.setting) != current {
-            counts += &format!("; beside the other changes {} is the one to choose", plain(&value));
-        }
-        let evidence = Evidence { counts, ..finding.evidence.clone() };
-        let verdict = Verdict::Propose(Delta { to, ..delta.clone() });
-        Some((trial.setting, Finding { forecast: Some(forecast), verdict, evidence, ..finding.clone() }))
-    };
-    question.trials(facts.study).into_iter().filter_map(with).collect()
-}
-
-/// What a proposal saves of the bill by itself; less than that if it breaks anything.
-fn worth(finding: &Finding) -> f64 {
-    finding.forecast.as_ref().map_or(0.0, |told| -told.of_bill / (1.0 + told.hard_breaks + told.soft_breaks))
 }

@@ -5,6 +5,7 @@ mod judge;
 pub mod search;
 mod simulated;
 pub mod study;
+mod together;
 mod told;
 
 use std::collections::BTreeMap;
@@ -18,8 +19,8 @@ use crate::settings::claude::levers::Levers;
 use crate::settings::finding::Finding;
 use crate::whatif::client::LeverStudy;
 
-pub use judge::settle;
 pub use simulated::{asks_several, held, paying, question, standing};
+pub use together::settle;
 
 /// A rule about settings.
 pub struct ClaudeRule {
