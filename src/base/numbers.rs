@@ -1,5 +1,8 @@
 //! Numbers as people read them, and the units that they are counted in.
 
+/// Milliseconds of an hour.
+pub const HOUR_MS: i64 = 3_600_000;
+
 /// Milliseconds of a day.
 pub const DAY_MS: i64 = 86_400_000;
 

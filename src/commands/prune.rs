@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
-use crate::base::numbers::DAY_MS;
+use crate::base::numbers::{DAY_MS, HOUR_MS};
 use crate::commands::config::settings;
 use crate::commands::responses::surroundings;
 use crate::logs::trace::Millis;
@@ -12,8 +12,6 @@ use crate::report::numbers::{counted, thousands};
 use crate::settings::write_private;
 use crate::shell::context::Context;
 use crate::telemetry::{RetentionLimits, Sifted, StoredFile, TelemetryRules, places, sift, stored_files};
-
-const HOUR_MS: Millis = 3_600_000;
 
 /// What was dropped.
 #[derive(Default)]

@@ -185,12 +185,7 @@ pub fn read_content<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut 
             sink.string(cursor.string()?);
             return Ok(Content::Text);
         }
-        shape => {
-            if shape != JsonKind::Null {
-                sink.odd(Reason::MistypedField);
-            }
-            return cursor.skip_value().map(|()| Content::None);
-        }
+        shape => return pass_over(shape, cursor, sink).map(|()| Content::None),
     };
     while cursor.next_element(&mut first)? {
         if cursor.shape()? == JsonKind::Object {
@@ -235,12 +230,7 @@ fn read_result<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) ->
             return Ok(ResultForm { is_string: true, texts: 1, ..form });
         }
         JsonKind::Array => cursor.enter()?,
-        shape => {
-            if shape != JsonKind::Null {
-                sink.odd(Reason::MistypedField);
-            }
-            return cursor.skip_value().map(|()| form);
-        }
+        shape => return pass_over(shape, cursor, sink).map(|()| form),
     };
     while cursor.next_element(&mut first)? {
         if cursor.shape()? != JsonKind::Object {
@@ -307,16 +297,20 @@ fn read_usage<'a, S: TakeContent<'a>>(
     Ok((Some(usage), speed))
 }
 
-/// Whether an object stands here; what does not is passed over, and told as mistyped unless it is null.
+/// Whether an object stands here; anything else is passed over.
 fn is_object<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<bool> {
-    let shape = cursor.shape()?;
-    if shape == JsonKind::Object {
-        return Ok(true);
+    match cursor.shape()? {
+        JsonKind::Object => Ok(true),
+        shape => pass_over(shape, cursor, sink).map(|()| false),
     }
+}
+
+/// Passes over a value of another type than it should have: told as mistyped unless it is null.
+fn pass_over<'a, S: TakeContent<'a>>(shape: JsonKind, cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<()> {
     if shape != JsonKind::Null {
         sink.odd(Reason::MistypedField);
     }
-    cursor.skip_value().map(|()| false)
+    cursor.skip_value()
 }
 
 fn read_tokens<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<u64> {
@@ -326,14 +320,11 @@ fn read_tokens<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) ->
             let whole = |number: f64| (0.0..=TOKENS_MAX as f64).contains(&number).then_some(number as u64);
             // Whole numbers are read as they stand; 1e3 and 10.0 are numbers as well.
             let tokens = literal.parse::<u64>().map_or_else(|_| literal.parse().ok(), |whole| Some(whole as f64));
-            return Ok(tokens.and_then(whole).unwrap_or_else(|| {
+            Ok(tokens.and_then(whole).unwrap_or_else(|| {
                 sink.odd(Reason::MistypedField);
                 0
-            }));
+            }))
         }
-        JsonKind::Null => {}
-        _ => sink.odd(Reason::MistypedField),
+        shape => pass_over(shape, cursor, sink).map(|()| 0),
     }
-    cursor.skip_value()?;
-    Ok(0)
 }

@@ -7,6 +7,8 @@ use crate::base::damage::Reason;
 use crate::base::json::{Cursor, JsonFault, JsonKind};
 use crate::logs::trace::Counters;
 
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// Makes something of the records on the lines of a file.
 pub trait TakeRecords: Sized {
     /// What was counted so far.
@@ -74,7 +76,7 @@ fn trim<'a>(counters: &mut Counters, mut line: &'a [u8]) -> &'a [u8] {
         }
         return line;
     }
-    if let Some(rest) = line.strip_prefix(b"\xEF\xBB\xBF") {
+    if let Some(rest) = line.strip_prefix(BYTE_ORDER_MARK) {
         damage(counters, Reason::Bom);
         line = rest;
     }
@@ -97,11 +99,11 @@ fn trim_space_and_nul(line: &[u8]) -> &[u8] {
 /// All values on a line: normally one record. Where one breaks off, the next whole record behind it is looked for.
 fn values<R: TakeRecords>(reader: &mut R, line: &[u8], last: bool) {
     let mut cursor = Cursor::new(line);
-    let (mut count, mut breaks, mut is_breaking, mut walked) = (0, 0, false, 0);
+    let (mut count, mut is_broken, mut is_breaking, mut walked) = (0, false, false, 0);
     loop {
         let start = cursor.pos();
         let Err(fault) = value(reader, &mut cursor) else {
-            count += u32::from(breaks == 0);
+            count += u32::from(!is_broken);
             is_breaking = false;
             pass_over_gap(reader.counters(), line, &mut cursor);
             if cursor.at_end() {
@@ -113,7 +115,7 @@ fn values<R: TakeRecords>(reader: &mut R, line: &[u8], last: bool) {
         let behind = if is_joined { Some(start + 1) } else { next_record(line, start + 1, &mut walked) };
         // What breaks off right behind another break is a part of it.
         if !std::mem::replace(&mut is_breaking, true) {
-            breaks += 1;
+            is_broken = true;
             broken(reader.counters(), &line[start..], fault, (last, behind.is_some()));
         }
         let Some(at) = behind else { break };
@@ -135,12 +137,11 @@ fn pass_over_gap(counters: &mut Counters, line: &[u8], cursor: &mut Cursor<'_>) 
 
 /// How long what a crash or an editor may leave between two records is, and whether a byte order mark is in it.
 fn gap(text: &[u8]) -> (usize, bool) {
-    const MARK: &[u8] = b"\xEF\xBB\xBF";
     let (mut length, mut has_mark) = (0, false);
     loop {
         match &text[length..] {
             [b' ' | b'\t' | b'\r' | 0, ..] => length += 1,
-            rest if rest.starts_with(MARK) => (length, has_mark) = (length + MARK.len(), true),
+            rest if rest.starts_with(BYTE_ORDER_MARK) => (length, has_mark) = (length + BYTE_ORDER_MARK.len(), true),
             _ => return (length, has_mark),
         }
     }

@@ -1,7 +1,7 @@
 //! Reads what the page is made of, and makes it.
 
 use crate::base::error::Result;
-use crate::base::numbers::{DAY_MS, counted, date};
+use crate::base::numbers::{HOUR_MS, counted, date};
 use crate::commands::clients;
 use crate::commands::report::{Args, standing};
 use crate::cost::findings::levers;
@@ -39,7 +39,7 @@ pub fn cut(args: &Args, sheet: &FindingThresholds, input: &mut Input, now_ms: Mi
     let overview = input.overview()?;
     let Some((first, last)) = overview.span_ms else { return Ok(false) };
     let newest = overview.newest_message_ms.unwrap_or(last);
-    let (last, end) = up_to_now(newest, input, now_ms);
+    let (last, end) = up_to(newest, input, now_ms, sheet.ahead_hours_max);
     let start = window::days_before(last.min(now_ms), sheet.days);
     let is_cut = start > first && start <= last;
     input.window = if is_cut { start } else { ALL.start }..end;
@@ -48,8 +48,8 @@ pub fn cut(args: &Args, sheet: &FindingThresholds, input: &mut Input, now_ms: Mi
 
 /// The newest request that was made by now, and where the days of the page end. A clock that ran ahead would else take its days
 /// to where nothing was done; what it says is left out and told of. Where all of it is ahead, the clock of this machine is behind.
-fn up_to_now(newest: Millis, input: &mut Input, now_ms: Millis) -> (Millis, Millis) {
-    let soon = now_ms.saturating_add(DAY_MS);
+fn up_to(newest: Millis, input: &mut Input, now_ms: Millis, ahead_hours_max: u32) -> (Millis, Millis) {
+    let soon = now_ms.saturating_add(HOUR_MS * Millis::from(ahead_hours_max));
     if newest <= soon {
         return (newest, ALL.end);
     }

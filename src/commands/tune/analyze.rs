@@ -30,9 +30,9 @@ const TOP_ENDPOINTS: usize = 10;
 /// Sum up recorded responses, apply rules R1 to R6 (R7 with --auto-enrichment, E1 with --extended-formats), replay every proposal, write the configuration and print its diff.
 ///
 /// Reads the telemetry of the live pipeline, or with --from-claude-logs the logs themselves. The diff and the evidence of
-/// every change go to stdout, everything else to stderr. A proposal that would save fewer tokens is held (held against the
-/// later sessions where there are enough of them, else against all); if all together would, nothing is written and the exit code is 3. The previous file stays beside the new one
-/// as pipeline_config.toml.bak, and each change is noted in tuning-journal.jsonl (`devboy tune history`, `devboy tune
+/// every change go to stdout, everything else to stderr. A proposal that would save fewer tokens on the
+/// later sessions (on all of them, where they are few) is held; if all together would, nothing is written and the exit code
+/// is 3. The previous file stays beside the new one as pipeline_config.toml.bak, and each change is noted in tuning-journal.jsonl (`devboy tune history`, `devboy tune
 /// undo`). A key or table marked `# pin` is never touched. Exit code 4 with --check means that changes are pending.
 #[derive(clap::Args, Debug, Default)]
 pub struct Args {

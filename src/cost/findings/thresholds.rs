@@ -27,6 +27,8 @@ pub struct FindingThresholds {
     pub follow_ups_drawn: usize,
     /// Days of a page, if nothing else is asked for.
     pub days: u32,
+    /// Hours by which a request may be later than now.
+    pub ahead_hours_max: u32,
     /// Share of a finding that one place must have to be named.
     pub most_share: f64,
     /// Least days from which money per month is told.

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
+use crate::base::names::mcp_server;
 use crate::base::visible::Shown as _;
 use crate::frames::input::Input;
 use crate::logs::timeline::requests::{Marks, Timeline};
@@ -23,7 +24,7 @@ use crate::settings::claude::file::ClaudeFile;
 use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers};
 use crate::settings::claude::levers::{Levers, SettingsScope};
 use crate::settings::entries::{BillForecast, Journal, SettingsReach};
-use crate::settings::finding::{Finding, Verdict};
+use crate::settings::finding::Finding;
 use crate::settings::unified_diff;
 use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::thresholds::{ClientThresholds, Versions};
@@ -92,11 +93,9 @@ impl SettingsStudy {
         let facts = SettingsFacts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
         let mut findings = judge_all(&facts, &input.data)?;
         hold_broken(&mut findings, &study, &input.data, &effects::changed(journal, reach))?;
-        let judged = findings.clone();
         let together = input
             .pool
             .install(|| claude::settle(&facts, &mut findings, &input.data, |settings| trials.together(settings)))?;
-        let together = together.filter(|together| !hold_what_the_best_does_alone(&mut findings, &judged, together));
         let text = with_proposed(&layers, &findings)?;
         let diff = unified_diff(&layers.file.text, &text, &layers.file.path.shown());
         Ok(Self { scope, reach, layers, study, findings, together, text, diff })
@@ -122,31 +121,6 @@ fn with_proposed(layers: &SettingsLayers, findings: &[Finding]) -> Result<String
     let changes: Vec<(KeyPath, Value)> =
         findings.iter().filter_map(proposed).map(|delta| (delta.key.clone(), report::plain(&delta.to))).collect();
     layers.file.with(changes.iter().map(|(key, value)| (key, value)))
-}
-
-/// Where several settings together save less than the best of them by itself, as it was `judged`, only that one is proposed;
-/// says whether it is so.
-fn hold_what_the_best_does_alone(all: &mut [Finding], judged: &[Finding], together: &BillForecast) -> bool {
-    let of_bill = |place: usize| {
-        let is_proposed = proposed(&all[place]).is_some();
-        let alone = judged[place].forecast.as_ref().filter(|_| is_proposed);
-        alone.map_or(f64::INFINITY, |forecast| forecast.of_bill)
-    };
-    let Some(best) = (0..all.len()).min_by(|&a, &b| of_bill(a).total_cmp(&of_bill(b))) else {
-        return false;
-    };
-    if of_bill(best) >= together.of_bill {
-        return false;
-    }
-    all[best] = judged[best].clone();
-    let subject = all[best].subject.clone();
-    for (place, finding) in all.iter_mut().enumerate() {
-        if place != best && proposed(finding).is_some() {
-            let reason = format!("together with {subject} it saves less than that alone");
-            finding.verdict = Verdict::Hold(reason);
-        }
-    }
-    true
 }
 
 /// What the current project sets itself, and for all projects of its repository, where a file for all projects is asked about.
@@ -197,7 +171,7 @@ fn uses(timeline: &Timeline, projects: Option<&BTreeSet<Id>>, servers: Option<Ve
         let calls = timeline.blocks[request.outputs.start as usize..request.outputs.end as usize].iter();
         for call in calls.filter_map(|block| timeline.calls.get(block.call as usize)) {
             let tool = timeline.names.text(call.tool);
-            if tool.starts_with("mcp__") {
+            if mcp_server(tool).is_some() {
                 *uses.mcp_calls.entry(tool.to_owned()).or_default() += 1;
             }
         }

@@ -43,7 +43,7 @@ fn proposals(findings: &[Finding]) -> Vec<(usize, LeverValue)> {
 }
 
 /// Holds one proposal after the other without which the rest saves as much, chooses the values of the rest as parts of one
-/// configuration, and says what that does; none of a single proposal. `replay` tries several settings at once.
+/// configuration, and says what that does; none where a single one is left. `replay` tries several settings at once.
 ///
 /// # Errors
 /// If a sheet does not fit.
@@ -86,12 +86,37 @@ pub fn settle(
             if turns > 0 && choose_together(facts, findings, &judged, &mut |settings| tried.sides(settings)) {
                 continue;
             }
-            return Ok(Some(whole));
+            return Ok(Some(whole).filter(|whole| !hold_what_the_best_does_alone(findings, &judged, whole)));
         };
         let percent = 100.0 * adds.max(0.0);
         let reason = format!("no effect beside the others: it adds {percent:.2} % of the whole bill ({cite})");
         findings[place] = Finding { verdict: Verdict::Hold(reason), ..judged[place].clone() };
     }
+}
+
+/// Where several settings together save less than the best of them by itself, as it was `judged`, only that one is proposed;
+/// says whether it is so.
+fn hold_what_the_best_does_alone(all: &mut [Finding], judged: &[Finding], together: &BillForecast) -> bool {
+    let of_bill = |place: usize| {
+        let is_proposed = proposed(&all[place]).is_some();
+        let alone = judged[place].forecast.as_ref().filter(|_| is_proposed);
+        alone.map_or(f64::INFINITY, |forecast| forecast.of_bill)
+    };
+    let Some(best) = (0..all.len()).min_by(|&a, &b| of_bill(a).total_cmp(&of_bill(b))) else {
+        return false;
+    };
+    if of_bill(best) >= together.of_bill {
+        return false;
+    }
+    all[best] = judged[best].clone();
+    let subject = all[best].subject.clone();
+    for (place, finding) in all.iter_mut().enumerate() {
+        if place != best && proposed(finding).is_some() {
+            let reason = format!("together with {subject} it saves less than that alone");
+            *finding = Finding { verdict: Verdict::Hold(reason), ..judged[place].clone() };
+        }
+    }
+    true
 }
 
 /// Chooses the value of each proposal anew beside the others, on the earlier sessions: what is best by itself need not be

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::id::Id;
-use crate::base::names::{Sym, is_of_mcp_server};
+use crate::base::names::{Sym, is_of_mcp_server, mcp_server};
 use crate::cost::findings::BillEvidence;
 use crate::cost::findings::carried::{CarriedCosts, PartItem};
 use crate::cost::findings::parts::Parts;
@@ -69,7 +69,7 @@ fn used(timeline: &Timeline, resource_tools: &[String]) -> BTreeMap<Id, Called> 
         let Some(&request) = requests.get(call.asked as usize).filter(|request| **request != NONE) else { continue };
         let tool = timeline.names.text(call.tool);
         let called = used.entry(timeline.session_of(timeline.request(request)).project).or_default();
-        if tool.starts_with("mcp__") {
+        if mcp_server(tool).is_some() {
             called.tools.insert(call.tool);
         }
         called.any_server |= resource_tools.iter().any(|known| known == tool);
