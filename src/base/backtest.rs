@@ -2,6 +2,8 @@
 //! interval covers. Sessions stand in the order of their start; a *cut* divides those that were known from those that
 //! came later.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::base::bootstrap::{Resampling, SessionTrials, interval};
@@ -77,11 +79,14 @@ pub struct ForecastCoverage {
     pub judged: u64,
 }
 
-/// The interval of the share that held, whole weeks drawn with replacement. Of one week, and of weeks without a miss or without a hit, all
-/// draws are the same, however few they are: then Wilson's over weeks.
-pub fn over_weeks(weeks: &[SessionTrials], resampling: &Resampling) -> Option<(f64, f64)> {
-    let (lower, upper) = interval(weeks, resampling)?;
-    let count = weeks.iter().filter(|(_, judged)| *judged > 0).count() as f64;
+/// What of that is of one thing that hangs together, by its number: of one session, one pair of tools, one week.
+pub type JudgedCluster = (u64, SessionTrials);
+
+/// The interval of the share that held, whole clusters drawn with replacement. Of one cluster, and of clusters without a miss or without
+/// a hit, all draws are the same, however few they are: then Wilson's over clusters.
+pub fn over_clusters(clusters: &[SessionTrials], resampling: &Resampling) -> Option<(f64, f64)> {
+    let (lower, upper) = interval(clusters, resampling)?;
+    let count = clusters.iter().filter(|(_, judged)| *judged > 0).count() as f64;
     let is_drawn = lower < upper || count > 1.0 && lower > 0.0 && upper < 1.0;
     Some(if is_drawn { (lower, upper) } else { wilson(lower * count, count) })
 }
@@ -99,31 +104,41 @@ pub struct PromiseCoverage {
     pub tolerance: f64,
     /// The weeks with something to judge.
     pub weeks: Vec<ForecastCoverage>,
-    /// Interval of the share that held, over weeks.
+    /// How many different things were judged: weeks share what came later.
+    pub distinct: u64,
+    /// 95 % interval of the share that held, over what hangs together.
     pub interval: Option<(f64, f64)>,
 }
 
 impl PromiseCoverage {
-    /// Runs a statistic: `judge` says for a cut how much it would have said and how much of that held.
+    /// Runs a statistic: `judge` says for a cut how much it would have said and how much of that held, cluster by cluster. What came
+    /// later is judged in several weeks, so the interval is over clusters, each with all its weeks.
     pub fn of(
         (statistic, unit): (&str, &str),
         promise: Promise,
         cuts: &[SessionSplit],
         numbers: &BacktestNumbers,
-        judge: &dyn Fn(SessionSplit) -> SessionTrials,
+        judge: &dyn Fn(SessionSplit) -> Vec<JudgedCluster>,
     ) -> Self {
-        let week = |&cut: &SessionSplit| {
-            let (held, judged) = judge(cut);
-            ForecastCoverage { week_ms: cut.week_ms, held, judged }
-        };
-        let weeks: Vec<ForecastCoverage> = cuts.iter().map(week).filter(|week| week.judged > 0).collect();
-        let tallies: Vec<SessionTrials> = weeks.iter().map(|week| (week.held, week.judged)).collect();
+        let mut weeks = Vec::new();
+        let mut clusters: BTreeMap<u64, (SessionTrials, u64)> = BTreeMap::new();
+        for &cut in cuts {
+            let mut week = ForecastCoverage { week_ms: cut.week_ms, held: 0, judged: 0 };
+            for (cluster, (held, judged)) in judge(cut) {
+                (week.held, week.judged) = (week.held + held, week.judged + judged);
+                let (all, most) = clusters.entry(cluster).or_default();
+                (*all, *most) = ((all.0 + held, all.1 + judged), judged.max(*most));
+            }
+            weeks.extend((week.judged > 0).then_some(week));
+        }
+        let tallies: Vec<SessionTrials> = clusters.values().map(|(all, _)| *all).collect();
         Self {
             statistic: statistic.to_owned(),
             unit: unit.to_owned(),
             promise,
             tolerance: numbers.tolerance,
-            interval: over_weeks(&tallies, &numbers.resampling),
+            interval: over_clusters(&tallies, &numbers.resampling),
+            distinct: clusters.values().map(|(_, most)| most).sum(),
             weeks,
         }
     }
@@ -152,17 +167,14 @@ impl PromiseCoverage {
 
     /// Why nothing may be proposed from it; none unless it surely breaks its promise.
     pub fn broken(&self) -> Option<String> {
-        let share = self.share();
         let percent = |share: f64| 100.0 * share;
         (self.verdict() == TargetVerdict::Fail).then(|| {
             format!(
-                "{} do not hold on later sessions: {} of {} {} ({:.1} %) in {} weeks, {:.1} % promised \
-                 (`devboy tune backtest`)",
+                "{} do not hold on later sessions: {:.1} % of {} {} in {} weeks, {:.1} % promised (`devboy tune backtest`)",
                 self.statistic,
-                share.k,
-                share.n,
+                percent(self.share().value()),
+                self.distinct,
                 self.unit,
-                percent(share.value()),
                 self.weeks.len(),
                 percent(self.promise.share()),
             )

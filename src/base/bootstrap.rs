@@ -6,6 +6,8 @@
 //! deterministic: the generator is SplitMix64 (Steele, Lea and Flood 2014) with a given seed, and sessions stand in a fixed
 //! order.
 
+use crate::base::significance::quantile_above;
+
 /// How it is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,6 +23,25 @@ pub type SessionTrials = (u64, u64);
 
 /// What a 95 % interval leaves out on either side.
 pub const TAIL: f64 = 0.025;
+
+/// How often an interval over so many sessions held, in a hundred: samples of real sessions, held against the change of the whole
+/// bill over all of them (means of windows of compaction and of policies; docs/policies.md, "The interval").
+const HELD: [(u64, u32); 5] = [(5, 57), (8, 63), (20, 78), (41, 86), (57, 90)];
+/// From so many sessions on an interval holds about as often as it says.
+const HOLDS_FROM: u64 = 80;
+
+/// By how much an interval over so few sessions has to be wider for it to hold as often as it says, if errors are normal.
+pub fn stretch(sessions: u64) -> f64 {
+    holds_in_100(sessions)
+        .map_or(1.0, |held| quantile_above(TAIL) / quantile_above((1.0 - f64::from(held) / 100.0) / 2.0))
+}
+
+/// How often in a hundred an interval over so few sessions holds, about; none where it holds about as often as it says.
+pub fn holds_in_100(sessions: u64) -> Option<u32> {
+    let (_, least) = HELD[0];
+    let known = HELD.iter().rev().find(|(from, _)| *from <= sessions);
+    (sessions < HOLDS_FROM).then(|| known.map_or(least, |(_, held)| *held))
+}
 
 /// Least error of a sample, as a share of that of the estimate: without it one odd session among many that are nearly alike
 /// makes an interval of thousands of per cent.

@@ -3,6 +3,7 @@
 //! Only regular files are opened, and never by waiting for a pipe. What devboy keeps for itself is private to the user,
 //! is never reached through a symbolic link, and is replaced as a whole. In tests any step can be made to fail.
 
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -387,15 +388,16 @@ fn exposed(_: &Metadata) -> Option<&'static str> {
     None
 }
 
-/// Whether terminals show colours without being asked to. A console of Windows shows their codes as they are, unless it is a newer one
-/// or another system's, which say so in these variables.
-pub fn shows_colours(is_set: impl Fn(&str) -> bool) -> bool {
-    shows_colours_on(cfg!(windows), is_set)
+/// Whether terminals show colours without being asked to, by what variables say. One without a name, or named "dumb", shows their
+/// codes as they are. So does a console of Windows, unless it is a newer one or another system's.
+pub fn shows_colours(variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    shows_colours_on(cfg!(windows), variable)
 }
 
 /// The same of a system.
-pub fn shows_colours_on(is_windows: bool, is_set: impl Fn(&str) -> bool) -> bool {
-    !is_windows || ["WT_SESSION", "TERM", "ANSICON"].into_iter().any(is_set)
+pub fn shows_colours_on(is_windows: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    let is_named = variable("TERM").is_some_and(|name| name != "dumb");
+    is_named || is_windows && ["WT_SESSION", "ANSICON"].into_iter().any(|name| variable(name).is_some())
 }
 
 /// Where an organisation sets what Claude Code does on its machines.

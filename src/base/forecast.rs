@@ -83,7 +83,8 @@ pub fn coverage(name: &str, attempts: &[ForecastWeek], promise: f64, numbers: &B
     weeks.dedup();
     let judge = |cut: SessionSplit| {
         let of_week = || told.iter().filter(|(week_ms, _)| *week_ms == cut.week_ms);
-        (of_week().filter(|(_, told)| told.holds()).count() as u64, of_week().count() as u64)
+        let held = of_week().filter(|(_, told)| told.holds()).count() as u64;
+        vec![(cut.week_ms.unsigned_abs(), (held, of_week().count() as u64))]
     };
     PromiseCoverage::of((name, "forecasts"), Promise::AtLeast(promise), &weeks, numbers, &judge)
 }

@@ -2,6 +2,7 @@
 
 pub mod allocator;
 pub mod backtest;
+pub mod block;
 pub mod body_shape;
 pub mod bootstrap;
 pub mod clustered;

@@ -25,7 +25,7 @@ use crate::report::numbers::{bytes, counted, date, days, thousands};
 use crate::report::table::{Table, TableFormat};
 use crate::report::{envelope, sharing};
 use crate::settings::claude::file::ClaudeFile;
-use crate::settings::claude::levers::{Levers, SettingsScope};
+use crate::settings::claude::levers::{Lever, Levers, SettingsScope};
 use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
@@ -97,14 +97,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
+    let wanted = args.wanted_start(context)?;
     let mut lines = places(args, context);
     lines.push(configuration(args, context));
-    lines.extend(client_settings(context));
+    lines.extend(client_settings(args, context));
     lines.extend(recorded(args, context));
     // The reach of the logs is judged against the window, so that nothing is cut to it.
-    let mut read = args
-        .wanted_start(context)
-        .and_then(|_| Input::read(&args.input, window::ALL, (0, None), &args.output, context));
+    let mut read = Input::read(&args.input, window::ALL, (0, None), &args.output, context);
     let mut damage = BTreeMap::new();
     match &mut read {
         Err(error) => {
@@ -118,7 +117,7 @@ fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
             if !input.has_records() && !args.input.allow_empty {
                 lines.push(ExaminedLine::new("fail", "logs", "no session record in any of these files"));
             }
-            lines.push(reach(args, context, &input.vocabulary, &overview));
+            lines.push(reach(args, wanted, context, &input.vocabulary, &overview));
             damage = quality::of(&input.sources);
         }
     }
@@ -217,15 +216,37 @@ fn configuration(args: &Args, context: &Context<'_>) -> ExaminedLine {
     }
 }
 
-/// Claude Code's own settings of the user.
-fn client_settings(context: &Context<'_>) -> Option<ExaminedLine> {
-    let path = context.env.claude_places().file(SettingsScope::User)?;
-    let (state, told) = match ClaudeFile::load(&path) {
-        Err(error) => ("warn", error.message),
-        Ok(_) if path.exists() => ("ok", path.shown()),
-        Ok(_) => ("-", format!("{} is not there", path.shown())),
+/// Claude Code's own settings of the user, and what in them the client is not known to take.
+fn client_settings(args: &Args, context: &Context<'_>) -> Vec<ExaminedLine> {
+    let Some(path) = context.env.claude_places().file(SettingsScope::User) else { return Vec::new() };
+    let line = |state, told: String| vec![ExaminedLine::new(state, "settings", told)];
+    let file = match ClaudeFile::load(&path) {
+        Err(error) => return line("warn", error.message),
+        Ok(_) if !path.exists() => return line("-", format!("{} is not there", path.shown())),
+        Ok(file) => file,
     };
-    Some(ExaminedLine::new(state, "settings", told))
+    let odd =
+        Data::new(args.input.rules_dir.as_deref()).and_then(|data| Ok(odd_settings(&file, &Levers::load(&data)?)));
+    match odd {
+        Err(error) => line("warn", error.message),
+        Ok(odd) if odd.is_empty() => line("ok", path.shown()),
+        Ok(odd) => odd.into_iter().flat_map(|odd| line("warn", odd)).collect(),
+    }
+}
+
+/// Settings that stand twice, or have a value that the client is not known to take.
+fn odd_settings(file: &ClaudeFile, levers: &Levers) -> Vec<String> {
+    let odd = |lever: &Lever| match file.get(&lever.key(None)?) {
+        Err(error) => Some(error.message),
+        Ok(value) => {
+            let value = value.filter(|value| lever.taken(value).is_none() && value.as_str() != Some(""))?;
+            let (path, name, takes) = (file.path.shown(), &lever.name, lever.takes());
+            Some(format!("{path}: {name} is {value}; Claude Code is known to take {takes}"))
+        }
+    };
+    let mut odd: Vec<String> = levers.all().filter_map(odd).collect();
+    odd.dedup();
+    odd
 }
 
 /// Where the live pipeline may have recorded, and what is there.
@@ -289,12 +310,11 @@ fn found(input: &Input, overview: &Overview, is_reproducible: bool) -> Vec<Exami
 }
 
 /// Whether the logs reach back as far as the window, and what Claude Code will delete.
-fn reach(args: &Args, context: &Context<'_>, words: &Vocabulary, overview: &Overview) -> ExaminedLine {
+fn reach(args: &Args, start: Millis, context: &Context<'_>, words: &Vocabulary, overview: &Overview) -> ExaminedLine {
     let line = |state, told: String| ExaminedLine::new(state, "reach", told);
     let Some((first, last)) = overview.span_ms else {
         return line("warn", "no record carries a time".to_owned());
     };
-    let start = args.wanted_start(context).unwrap_or(i64::MIN);
     let wanted = if start == i64::MIN { context.now_ms - words.window_days * DAY_MS } else { start };
     let (keeps, origin) =
         cleanup_days(args, context).map_or((words.retention_days, "its default"), |kept| (kept, "its settings"));

@@ -137,9 +137,10 @@ fn summary(input: &Input, said: &LogsReport) -> Table {
     let copies = [(merged.duplicate_call, "merged"), (merged.superseded_progress, "in progress records left out")];
     row("copies of calls", merged.duplicate_call + merged.superseded_progress, parts(&copies));
     row("results without a call", merged.orphan_result, String::new());
-    let mut bound = format!("{} without stop_reason: output is a lower bound", thousands(overview.messages_unfinished));
+    let mut bound =
+        format!("{} without stop_reason, whose output is a lower bound", thousands(overview.messages_unfinished));
     if overview.subagents_in_progress > 0 {
-        bound += "; without those of progress records";
+        bound += "; those known from progress records only are not counted";
     }
     row("API messages, each once", overview.messages, bound);
     row("copies of messages merged", merged.duplicate_message, String::new());

@@ -74,7 +74,7 @@ pub struct SessionCost {
     pub carried: Vec<CarriedThing>,
     /// Its bill.
     pub total: Total,
-    /// What was paid for again after cache misses.
+    /// What was paid for again: it had been in the cache and was not read from it.
     pub again: Cost,
     /// Subagents.
     pub subagents: u64,

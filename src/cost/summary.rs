@@ -112,7 +112,7 @@ impl Summary {
             if is_priced { format!("{} ({share})", dollars(cost)) } else { share }
         };
         lines.push(format!(
-            "First cost {}; carried, request by request, {}; paid again after cache misses {}.",
+            "First cost {}; carried, request by request, {}; paid again, not read from the cache that had it, {}.",
             part(&self.first),
             part(&self.carried),
             part(&self.again),

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::base::data::typed;
 use crate::base::error::{Error, Result};
 use crate::logs::file_text::FileText;
-use crate::logs::shell::Commands;
+use crate::logs::shell::{Commands, Word};
 
 /// The shipped list of words.
 #[cfg(any(test, fuzzing))]
@@ -165,7 +165,7 @@ impl Endpoints {
 
     /// The words of a command from its program on, without assignments and programs that only run it. `None` if there
     /// are only assignments.
-    fn unwrapped<'w>(&self, words: &'w [String]) -> Option<&'w [String]> {
+    fn unwrapped<'w, 't>(&self, words: &'w [Word<'t>]) -> Option<&'w [Word<'t>]> {
         let mut words = without_assignments(words);
         while let Some(options) = words.first().and_then(|word| self.wrappers.get(&*program_of(word))) {
             let inner = options.passed(&words[1..]);
@@ -177,7 +177,7 @@ impl Endpoints {
         (!words.is_empty()).then_some(words)
     }
 
-    fn program_class(&self, program: &str, arguments: &[String]) -> &str {
+    fn program_class(&self, program: &str, arguments: &[Word<'_>]) -> &str {
         match program.as_bytes().first() {
             None => return "bash_unk",
             Some(b'/') => return "bash_path_exec",
@@ -194,9 +194,9 @@ impl Endpoints {
         }
     }
 
-    fn git_class(&self, arguments: &[String]) -> &str {
+    fn git_class(&self, arguments: &[Word<'_>]) -> &str {
         let command = without_options(arguments, &self.git_options_with_value).first();
-        command.and_then(|command| self.git_commands.get(command)).map_or("git", String::as_str)
+        command.and_then(|command| self.git_commands.get(&**command)).map_or("git", String::as_str)
     }
 
     fn url_class(&self, url: &str) -> Cow<'_, str> {
@@ -217,15 +217,15 @@ impl Endpoints {
 
 impl Options {
     /// The command that a wrapper runs, given its arguments.
-    fn passed<'w>(&self, arguments: &'w [String]) -> &'w [String] {
+    fn passed<'w, 't>(&self, arguments: &'w [Word<'t>]) -> &'w [Word<'t>] {
         let rest = without_assignments(without_options(arguments, &self.with_value));
         rest.get(self.operands..).unwrap_or_default()
     }
 }
 
-fn without_options<'w>(mut arguments: &'w [String], with_value: &BTreeSet<String>) -> &'w [String] {
+fn without_options<'w, 't>(mut arguments: &'w [Word<'t>], with_value: &BTreeSet<String>) -> &'w [Word<'t>] {
     while let Some(word) = arguments.first().filter(|word| word.starts_with('-')) {
-        let used = if with_value.contains(word) { 2 } else { 1 };
+        let used = if with_value.contains(&**word) { 2 } else { 1 };
         arguments = arguments.get(used..).unwrap_or_default();
     }
     arguments
@@ -241,7 +241,7 @@ pub(super) fn program_of(word: &str) -> Cow<'_, str> {
     }
 }
 
-fn without_assignments(words: &[String]) -> &[String] {
+fn without_assignments<'w, 't>(words: &'w [Word<'t>]) -> &'w [Word<'t>] {
     let count = words.iter().take_while(|word| is_assignment(word)).count();
     &words[count..]
 }

@@ -45,6 +45,8 @@ pub(super) struct Envelope<'a> {
     pub(super) agent: Option<RawStr<'a>>,
     /// `uuid`.
     pub(super) uuid: Option<RawStr<'a>>,
+    /// `forkedFrom.messageUuid`: the record that this one is a copy of, in the session that was forked.
+    pub(super) copied: Option<RawStr<'a>>,
     /// `parentUuid`.
     pub(super) parent: ParentField<'a>,
     /// `requestId`.
@@ -142,6 +144,7 @@ impl<'a> Envelope<'a> {
             b"agentId" => self.agent = expected(cursor, sink)?,
             // An empty one names nothing.
             b"uuid" => self.uuid = expected(cursor, sink)?.filter(|uuid: &RawStr<'_>| !uuid.0.is_empty()),
+            b"forkedFrom" => self.copied = copied_from(span(cursor)?),
             b"parentUuid" => self.parent = parent_field(cursor, sink)?,
             b"requestId" => self.request = expected(cursor, sink)?.filter(|id: &RawStr<'_>| !id.0.is_empty()),
             b"cwd" => self.cwd = expected(cursor, sink)?,
@@ -176,8 +179,13 @@ impl<'a> Envelope<'a> {
         self.kind.map_or(b"", |kind| kind.0)
     }
 
-    /// Hash of its `uuid`, or none.
+    /// Hash of its `uuid`, or none; of a copy in a fork that of the original, which may have another one.
     pub(super) fn uuid(&self) -> Id {
+        self.copied.or(self.uuid).map(id_of).unwrap_or_default()
+    }
+
+    /// Hash of its `uuid` by which the records behind it know it.
+    pub(super) fn own_uuid(&self) -> Id {
         self.uuid.map(id_of).unwrap_or_default()
     }
 
@@ -209,6 +217,19 @@ impl<'a> Envelope<'a> {
         let fallback = || text.map_or(Id::NONE, |text| Id::of(&[b"without message.id: ", text.0].concat()));
         self.message.and_then(|message| message.id).unwrap_or_else(fallback)
     }
+}
+
+/// The `messageUuid` of a `forkedFrom`.
+fn copied_from(forked: &[u8]) -> Option<RawStr<'_>> {
+    let mut copied = None;
+    known_fields(forked, |key, cursor| {
+        match key {
+            b"messageUuid" => copied = text(cursor)?.filter(|uuid| !uuid.0.is_empty()),
+            _ => cursor.skip_value()?,
+        }
+        Ok(())
+    });
+    copied
 }
 
 fn parent_field<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<ParentField<'a>> {

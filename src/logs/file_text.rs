@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::base::showing::Showing;
 use crate::logs::endpoint::{EndpointArguments, program_of};
-use crate::logs::shell::Commands;
+use crate::logs::shell::{Commands, Word};
 use crate::logs::value_rules::WordSet;
 
 /// How deep commands are looked for in words of commands (`ssh host 'cat …'`).
@@ -76,7 +76,7 @@ impl FileText {
     }
 
     /// Whether one of the options listed for a program is given.
-    fn is_given(&self, listed: &BTreeMap<String, Vec<String>>, program: &str, words: &[String]) -> bool {
+    fn is_given(&self, listed: &BTreeMap<String, Vec<String>>, program: &str, words: &[Word<'_>]) -> bool {
         let listed = listed.get(program).map(Vec::as_slice).unwrap_or_default();
         words.iter().any(|word| listed.iter().any(|option| self.gives(word, option)))
     }

@@ -1,10 +1,13 @@
 //! What an answer in text lists: paths, addresses and ids, in the order in which they stand there.
 
+use std::ops::Range;
+
 use memchr::{memchr, memmem, memrchr};
 
 use crate::logs::path::has_drive;
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::values::{List, ValueKind};
+use crate::logs::word_bounds::WordBounds;
 
 /// Names of the lists.
 pub const EXTRACTORS: [&str; 3] = ["path", "url", "id"];
@@ -12,38 +15,22 @@ const PATH: usize = 0;
 const URL: usize = 1;
 const ID: usize = 2;
 
-/// Bits of [`CLASSES`].
+/// Bits of a class.
 const SLASH: u8 = 1;
 const DOT: u8 = 2;
 const DIGIT: u8 = 4;
 const COLON: u8 = 8;
-/// Ends a word.
-const SEPARATOR: u8 = 16;
 
-/// What each byte is to a word.
-const CLASSES: [u8; 256] = {
-    let mut classes = [0; 256];
-    let mut byte = 0;
-    while byte <= b' ' as usize {
-        classes[byte] = SEPARATOR;
-        byte += 1;
+/// What a byte is to a word.
+fn class(byte: u8) -> u8 {
+    match byte {
+        b'/' => SLASH,
+        b'.' => DOT,
+        b'0'..=b'9' => DIGIT,
+        b':' => COLON,
+        _ => 0,
     }
-    let separators = b"\"'`<>|(){}[],;=*?!$&^\\";
-    let mut index = 0;
-    while index < separators.len() {
-        classes[separators[index] as usize] = SEPARATOR;
-        index += 1;
-    }
-    let mut digit = b'0';
-    while digit <= b'9' {
-        classes[digit as usize] = DIGIT;
-        digit += 1;
-    }
-    classes[b'/' as usize] = SLASH;
-    classes[b'.' as usize] = DOT;
-    classes[b':' as usize] = COLON;
-    classes
-};
+}
 
 /// Drafts the lists of a text. A text with numbered lines is a file, not a list.
 pub(super) fn scan(draft: &mut ValueDraft<'_>, text: &[u8]) {
@@ -62,11 +49,12 @@ pub(super) fn scan(draft: &mut ValueDraft<'_>, text: &[u8]) {
         return;
     }
     let mut head: &[u8] = b"";
-    let mut rest = text;
-    while !rest.is_empty() {
-        let end = memchr(b'\n', rest).unwrap_or(rest.len());
-        line(draft, &rest[..end], &mut head);
-        rest = rest.get(end + 1..).unwrap_or_default();
+    let mut bounds = WordBounds::of(text);
+    let mut start = 0;
+    while start < text.len() {
+        let end = memchr(b'\n', &text[start..]).map_or(text.len(), |length| start + length);
+        line(draft, &mut bounds, start..end, &mut head);
+        start = end + 1;
     }
 }
 
@@ -97,7 +85,8 @@ fn is_numbered(text: &[u8]) -> bool {
 }
 
 /// `head` is the file that the lines before were from.
-fn line<'t>(draft: &mut ValueDraft<'_>, line: &'t [u8], head: &mut &'t [u8]) {
+fn line<'t>(draft: &mut ValueDraft<'_>, bounds: &mut WordBounds<'t>, place: Range<usize>, head: &mut &'t [u8]) {
+    let line = &bounds.text[place.clone()];
     if !head.is_empty() && line.starts_with(head) {
         match line.get(head.len()) {
             Some(b':') => return draft.add_path(PATH, head, ValueKind::Head),
@@ -127,43 +116,40 @@ fn line<'t>(draft: &mut ValueDraft<'_>, line: &'t [u8], head: &mut &'t [u8]) {
         _ => {}
     }
     let is_diff = || [&b"diff --git "[..], b"--- ", b"+++ "].iter().any(|start| line.starts_with(start));
-    words(draft, bare, &is_diff);
+    words(draft, bounds, place, &is_diff);
 }
 
-fn words(draft: &mut ValueDraft<'_>, line: &[u8], is_diff: &dyn Fn() -> bool) {
-    let mut at = 0;
-    while at < line.len() {
-        let start = at;
-        let mut classes = 0;
-        loop {
-            while let Some(class) =
-                line.get(at).map(|&byte| CLASSES[byte as usize]).filter(|class| class & SEPARATOR == 0)
-            {
-                classes |= class;
-                at += 1;
-            }
-            // A path of Windows goes on behind its back-slashes.
-            if line.get(at) != Some(&b'\\') || !has_drive(&line[start..]) {
-                break;
-            }
-            at += 1;
+fn words(draft: &mut ValueDraft<'_>, bounds: &mut WordBounds<'_>, line: Range<usize>, is_diff: &dyn Fn() -> bool) {
+    let text = &bounds.text[..line.end];
+    let mut at = line.start;
+    loop {
+        let start = bounds.start(at);
+        if start >= line.end {
+            return;
         }
-        let mut found = &line[start..at];
+        let (mut end, mut is_marked) = bounds.end(start);
+        // A path of Windows goes on behind its back-slashes.
+        while text.get(end) == Some(&b'\\') && has_drive(&text[start..]) {
+            let (next, has_mark) = bounds.end(end + 1);
+            (end, is_marked) = (next, is_marked || has_mark);
+        }
+        at = end;
+        let mut found = &text[start..end];
+        let classes = if is_marked { found.iter().fold(0, |classes, &byte| classes | class(byte)) } else { 0 };
         if classes & (COLON | SLASH) == COLON | SLASH
             && let Some(url) = url_in(found)
         {
-            let end =
-                line[start + url..].iter().position(|byte| ends_url(*byte)).map_or(line.len(), |end| start + url + end);
-            draft.add_url(URL, &line[start + url..end]);
+            let behind = &text[start + url..];
+            let url_bytes = behind.iter().position(|byte| ends_url(*byte)).unwrap_or(behind.len());
+            draft.add_url(URL, &behind[..url_bytes]);
             found = &found[..url];
-            at = end;
+            at = start + url + url_bytes;
         }
         if classes != 0 {
             word(draft, found, classes, is_diff);
         } else if draft.rules.is_known_name(found) {
             draft.add_path(PATH, found, ValueKind::Token);
         }
-        at += 1;
     }
 }
 

@@ -7,7 +7,7 @@
 use memchr::memmem;
 
 use crate::base::damage::Reason;
-use crate::base::id::Id;
+use crate::base::id::{Id, IdMap};
 use crate::base::json::{Cursor, RawStr};
 use crate::base::names::Sym;
 use crate::logs::content::MessageFields;
@@ -32,6 +32,8 @@ pub struct Extractor<'v> {
     version: Memo<Sym>,
     chains: ChainIndex,
     sessions: SessionPlaces,
+    /// By `uuid` of a copy in a fork: that of its original, where it is another one.
+    originals: IdMap<Id, Id>,
 }
 
 impl<'v> Extractor<'v> {
@@ -45,6 +47,7 @@ impl<'v> Extractor<'v> {
             version: Memo::default(),
             chains: ChainIndex::default(),
             sessions: SessionPlaces::default(),
+            originals: IdMap::default(),
         }
     }
 
@@ -62,6 +65,10 @@ impl<'v> Extractor<'v> {
         self.trace.counters.records += 1;
         for reason in std::mem::take(&mut self.draft.damage) {
             self.damage(reason);
+        }
+        let (own, uuid) = (envelope.own_uuid(), envelope.uuid());
+        if own != uuid {
+            self.originals.insert(own, uuid);
         }
         let kind = self.count_type(envelope);
         let ts = self.timestamp(envelope);
@@ -174,12 +181,18 @@ impl<'v> Extractor<'v> {
         let other = match envelope.parent {
             _ if self.draft.is_restart() => Id::NONE,
             ParentField::Absent => return,
-            parent => parent.id(),
+            _ => self.above(envelope),
         };
         if !envelope.is_sidechain() {
             let mark = MarkRow { record, kind: MarkKind::Said, other, ts: NO_TIME, ..MarkRow::default() };
             self.mark(envelope, mark);
         }
+    }
+
+    /// The record that a record follows.
+    fn above(&self, envelope: &Envelope<'_>) -> Id {
+        let parent = envelope.parent.id();
+        self.originals.get(&parent).copied().unwrap_or(parent)
     }
 
     /// A person wrote. In side chains it is the parent that writes.
@@ -297,7 +310,8 @@ impl<'v> Extractor<'v> {
 
     /// Marks that any record may carry: a compaction summary, a link of an inline side chain.
     fn chain_marks(&mut self, envelope: &Envelope<'_>, record: u32) {
-        let mark = |kind| MarkRow { record, kind, other: envelope.parent.id(), ts: NO_TIME, ..MarkRow::default() };
+        let other = self.above(envelope);
+        let mark = |kind| MarkRow { record, kind, other, ts: NO_TIME, ..MarkRow::default() };
         if envelope.summary {
             self.mark(envelope, MarkRow { ts: envelope.ts(), ..mark(MarkKind::Summary) });
         }
@@ -342,8 +356,13 @@ pub(super) fn is_passed_over(envelope: &Envelope<'_>, rest: &[u8]) -> bool {
         // A record inside a side chain may be the parent of one that counts.
         && envelope.sidechain.map_or_else(|| memmem::find(rest, b"\"isSidechain\"").is_none(), |is| !is)
         // Last, so that a line of many glued records is not searched to its end for each of them.
-        && (kind != Some(b"progress") || memmem::find(rest, b"\"agent_progress\"").is_none())
-        && (kind != Some(b"attachment") || memmem::find(rest, b"\"queued_command\"").is_none())
+        && (kind != Some(b"progress") || !says(envelope.data, rest, b"\"agent_progress\""))
+        && (kind != Some(b"attachment") || !says(envelope.attachment, rest, b"\"queued_command\""))
+}
+
+/// Whether a word stands in a field that was read already, or in what is left of the record.
+fn says(field: Option<&[u8]>, rest: &[u8], word: &[u8]) -> bool {
+    memmem::find(rest, word).is_some() || field.is_some_and(|field| memmem::find(field, word).is_some())
 }
 
 /// Whether an attachment is a prompt that was sent while the assistant worked.

@@ -3,7 +3,12 @@
 //! Quotes, substitutions, redirections, comments and here-documents are taken for what they are; nothing is expanded.
 //! What a shell would refuse is read as far as it makes sense. One pass, no recursion.
 
+use std::borrow::Cow;
+
 use memchr::memchr;
+
+/// A word of a command, quotes resolved. Most stand in the text as they are.
+pub(super) type Word<'a> = Cow<'a, str>;
 
 /// Words kept of a command. What follows is only read over.
 const WORDS_MAX: usize = 64;
@@ -12,14 +17,15 @@ const WORDS_MAX: usize = 64;
 /// for the `$` or back-tick that begins it.
 #[derive(Default)]
 pub struct Commands<'a> {
+    text: &'a [u8],
     rest: &'a [u8],
-    words: Vec<String>,
+    words: Vec<Word<'a>>,
     /// The word at hand, if one has begun.
-    word: Option<Vec<u8>>,
+    word: Option<Cow<'a, [u8]>>,
     /// The next word is the target of a redirection, or the end mark of a here-document.
     target: Option<Target>,
     /// End marks of here-documents that begin on the next line.
-    end_marks: Vec<Vec<u8>>,
+    end_marks: Vec<Cow<'a, [u8]>>,
     /// Whether a comment was met so far.
     pub has_comment: bool,
     /// Whether the last command reads what the one before writes.
@@ -46,10 +52,10 @@ enum Target {
     EndMark,
 }
 
-impl Iterator for Commands<'_> {
-    type Item = Vec<String>;
+impl<'a> Iterator for Commands<'a> {
+    type Item = Vec<Word<'a>>;
 
-    fn next(&mut self) -> Option<Vec<String>> {
+    fn next(&mut self) -> Option<Vec<Word<'a>>> {
         while let Some(byte) = self.take() {
             let is_pipe = byte == b'|' && self.rest.first() != Some(&b'|');
             let ends = self.step(byte);
@@ -67,7 +73,7 @@ impl Iterator for Commands<'_> {
 impl<'a> Commands<'a> {
     /// The commands of a text.
     pub fn of(text: &'a str) -> Self {
-        Self { rest: text.as_bytes(), ..Self::default() }
+        Self { text: text.as_bytes(), rest: text.as_bytes(), ..Self::default() }
     }
 
     fn take(&mut self) -> Option<u8> {
@@ -76,18 +82,24 @@ impl<'a> Commands<'a> {
         Some(*byte)
     }
 
-    fn push(&mut self, bytes: &[u8]) {
-        self.word.get_or_insert_default().extend_from_slice(bytes);
+    /// The last bytes that were taken.
+    fn taken(&self, count: usize) -> &'a [u8] {
+        let end = self.text.len() - self.rest.len();
+        &self.text[end - count..end]
     }
 
-    /// Takes a byte that was passed, and the run of such bytes that follows it, into the word.
-    fn push_run(&mut self, byte: u8, is_plain: impl Fn(u8) -> bool) {
+    fn push(&mut self, bytes: &'a [u8]) {
+        match &mut self.word {
+            Some(word) if !word.is_empty() => word.to_mut().extend_from_slice(bytes),
+            word => *word = Some(Cow::Borrowed(bytes)),
+        }
+    }
+
+    /// Takes the byte that was taken last, and the run of such bytes that follows it, into the word.
+    fn push_run(&mut self, is_plain: impl Fn(u8) -> bool) {
         let count = self.rest.iter().take_while(|&&byte| is_plain(byte)).count();
-        let (run, rest) = self.rest.split_at(count);
-        self.rest = rest;
-        let word = self.word.get_or_insert_default();
-        word.push(byte);
-        word.extend_from_slice(run);
+        self.rest = &self.rest[count..];
+        self.push(self.taken(1 + count));
     }
 
     /// Takes one byte outside of quotes; true if it ends a command.
@@ -115,7 +127,7 @@ impl<'a> Commands<'a> {
                 self.end_word();
                 return true;
             }
-            _ => self.push_run(byte, |byte| PLAIN[byte as usize]),
+            _ => self.push_run(|byte| PLAIN[byte as usize]),
         }
         false
     }
@@ -136,7 +148,7 @@ impl<'a> Commands<'a> {
     fn end_line(&mut self) -> bool {
         self.end_word();
         for end_mark in std::mem::take(&mut self.end_marks) {
-            while !self.rest.is_empty() && self.take_line().trim_ascii() != end_mark {}
+            while !self.rest.is_empty() && self.take_line().trim_ascii() != &*end_mark {}
         }
         true
     }
@@ -168,7 +180,7 @@ impl<'a> Commands<'a> {
                 b'"' => return,
                 b'\\' => self.escaped(),
                 b'$' | b'`' => self.substitution(byte),
-                _ => self.push_run(byte, |byte| !matches!(byte, b'"' | b'\\' | b'$' | b'`')),
+                _ => self.push_run(|byte| !matches!(byte, b'"' | b'\\' | b'$' | b'`')),
             }
         }
     }
@@ -177,15 +189,15 @@ impl<'a> Commands<'a> {
     fn escaped(&mut self) {
         match self.take() {
             Some(b'\n') => {}
-            Some(byte @ (b'"' | b'\'' | b'\\' | b'$' | b'`' | b' ')) => self.push(&[byte]),
-            Some(byte) => self.push(&[b'\\', byte]),
-            None => self.push(b"\\"),
+            Some(b'"' | b'\'' | b'\\' | b'$' | b'`' | b' ') => self.push(self.taken(1)),
+            Some(_) => self.push(self.taken(2)),
+            None => self.push(self.taken(1)),
         }
     }
 
     /// `$name`, `$(…)`, `${…}` or back-ticks.
     fn substitution(&mut self, byte: u8) {
-        self.push(&[byte]);
+        self.push(self.taken(1));
         match (byte, self.rest.first()) {
             (b'`', _) => {
                 self.skip_until(b'`');
@@ -234,8 +246,8 @@ impl<'a> Commands<'a> {
         let opens_document = (byte, more) == (b'<', 1);
         match self.rest.first() {
             Some(b'(') => {
+                self.push(self.taken(1));
                 self.take();
-                self.push(&[byte]);
                 return self.skip_nested(b')');
             }
             Some(b'&' | b'|') => drop(self.take()),
@@ -247,6 +259,9 @@ impl<'a> Commands<'a> {
 }
 
 /// A word. Words are cut at single bytes of ASCII, so that almost all are text as they stand.
-fn text(word: Vec<u8>) -> String {
-    String::from_utf8(word).unwrap_or_else(|word| String::from_utf8_lossy(word.as_bytes()).into_owned())
+fn text(word: Cow<'_, [u8]>) -> Word<'_> {
+    match word {
+        Cow::Borrowed(word) => String::from_utf8_lossy(word),
+        Cow::Owned(word) => Cow::Owned(String::from_utf8_lossy(&word).into_owned()),
+    }
 }

@@ -1,11 +1,12 @@
 //! Sizes of answers, session by session: how well quantiles of the past hold for what comes. The values are weighted:
 //! with sampling, one recorded value stands for several.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use crate::base::backtest::{BacktestNumbers, Promise, PromiseCoverage, SessionSplit, cuts};
+use crate::base::backtest::{BacktestNumbers, JudgedCluster, Promise, PromiseCoverage, SessionSplit, cuts};
 use crate::base::bootstrap::SessionTrials;
 use crate::base::names::Sym;
 use crate::base::stats::quantile_place;
@@ -66,20 +67,37 @@ impl SizesBySession {
         numbers: &BacktestNumbers,
     ) -> PromiseCoverage {
         let starts: Vec<Millis> = self.0.iter().map(|session| session.start).collect();
-        let judge = |cut: SessionSplit| -> SessionTrials {
+        let judge = |cut: SessionSplit| -> Vec<JudgedCluster> {
             let (known, later) = self.0.split_at(cut.known);
-            let [known, later] = [known, later].map(by_tool);
-            let of_tool = |(tool, mut known): (Sym, Vec<u32>)| {
-                let place = quantile_place(known.len(), promise.share()).filter(|_| known.len() as u64 >= calls_min)?;
-                let (bound, later) = (*known.select_nth_unstable(place).1, later.get(&tool)?);
-                let count = |is_counted: fn(&u32, &u32) -> bool| {
-                    later.iter().filter(|bytes| is_counted(bytes, &bound)).count() as u64
-                };
-                Some((held(promise, count(u32::lt), count(u32::eq), later.len() as u64), later.len() as u64))
-            };
-            known.into_iter().filter_map(of_tool).fold((0, 0), |(held, judged), (h, j)| (held + h, judged + j))
+            let mut sessions = vec![SessionTrials::default(); later.len()];
+            for (tool, mut known) in by_tool(known) {
+                let place = quantile_place(known.len(), promise.share()).filter(|_| known.len() as u64 >= calls_min);
+                let Some(place) = place else { continue };
+                judge_tool(promise, *known.select_nth_unstable(place).1, tool, later, &mut sessions);
+            }
+            (cut.known as u64..).zip(sessions).filter(|(_, (_, judged))| *judged > 0).collect()
         };
         PromiseCoverage::of(names, promise, &cuts(&starts, numbers), numbers, &judge)
+    }
+}
+
+/// Adds to each session how many answers of a tool there are, and how many of these lie within the bound. Answers that are as large as
+/// it count in part: in every session as large a part of them as in all together.
+fn judge_tool(promise: Promise, bound: u32, tool: Sym, later: &[SessionSizes], sessions: &mut [SessionTrials]) {
+    let counts = |session: &SessionSizes| {
+        let bytes = session.bytes.get(&tool).map_or(&[][..], Vec::as_slice);
+        let count = |order: Ordering| bytes.iter().filter(|bytes| bytes.cmp(&&bound) == order).count() as u64;
+        [count(Ordering::Less), count(Ordering::Equal), bytes.len() as u64]
+    };
+    let counts: Vec<[u64; 3]> = later.iter().map(counts).collect();
+    let [smaller, equal, all] = [0, 1, 2].map(|column| counts.iter().map(|row| row[column]).sum::<u64>());
+    let within = held(promise, smaller, equal, all) - smaller;
+    let mut seen = 0;
+    for (session, [smaller, equal_here, all]) in sessions.iter_mut().zip(counts) {
+        let so_far = |seen: u64| (within * seen).checked_div(equal).unwrap_or(0);
+        let here = so_far(seen + equal_here) - so_far(seen);
+        seen += equal_here;
+        *session = (session.0 + smaller + here, session.1 + all);
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use crate::base::backtest::{BacktestNumbers, PromiseCoverage, SessionSplit, cuts};
+use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::forecast::{ForecastWeek, SessionEffect, coverage};
 use crate::base::key_path::KeyPath;
@@ -16,7 +17,7 @@ use crate::logs::trace::Millis;
 use crate::replay::Scenario;
 use crate::replay::reach::reaches;
 use crate::replay::savings::{SavedBySession, shares};
-use crate::rules::claude::{asks_several, question};
+use crate::rules::claude::{asks_several, paying, question};
 use crate::rules::gate::ProposalGate;
 use crate::rules::proposal::{proposed, settle};
 use crate::rules::responses::Responses;
@@ -27,7 +28,8 @@ use crate::settings::finding::{Delta, Finding, Verdict};
 use crate::settings::{Effective, Settings, SettingsFile, View, journal_of, reverse, what_if};
 use crate::telemetry::log::{EventLog, Start};
 use crate::whatif::client::joint::joint_changes;
-use crate::whatif::client::{LeverPart, LeverStudy, SettingSides, Trial};
+use crate::whatif::client::thresholds::ClientThresholds;
+use crate::whatif::client::{LeverPart, LeverStudy, SettingSides};
 
 /// The name of the row about everything together.
 const WHOLE: &str = "effects of R1 to R5 together";
@@ -212,60 +214,51 @@ pub fn changed(journal: &Journal, reach: SettingsReach) -> Vec<(Millis, LeverPar
     times.collect()
 }
 
-/// Attempts by the name of their row. At each week the value that is cheapest in the first part of what was known, judged on
-/// the rest of it, beside what is set now. What was `changed` between that and what came is not judged: what came is not what was
+/// Attempts by the name of their row. At each week what the rules would have written then, as they told it of the sessions that they
+/// judged it on, beside what is set now. What was `changed` between that and what came is not judged: what came is not what was
 /// forecast then.
+///
+/// # Errors
+/// If a sheet does not fit.
 pub fn attempts(
     study: &LeverStudy,
-    earlier_percent: u64,
+    data: &Data,
     numbers: &BacktestNumbers,
-    effects: &Effects,
     changed: &[(Millis, LeverPart)],
-) -> BTreeMap<String, Vec<ForecastWeek>> {
-    let mut questions: BTreeMap<(&'static str, &'static str), Vec<&Trial>> = BTreeMap::new();
-    for trial in &study.trials {
-        if let Some(question) = question(trial.setting) {
-            questions.entry(question).or_default().push(trial);
-        }
-    }
+) -> Result<BTreeMap<String, Vec<ForecastWeek>>> {
+    let effects = effect_numbers(data)?;
+    let earlier_percent = ClientThresholds::load(data)?.split.earlier_percent;
     let starts: Vec<Millis> = study.sessions.iter().map(|seen| seen.first).collect();
     let mut out: BTreeMap<String, Vec<ForecastWeek>> = BTreeMap::new();
     for cut in cuts(&starts, numbers) {
-        let earlier = (cut.known as u64 * earlier_percent / 100) as usize;
-        let span = starts[earlier]..cut.week_ms + effects.horizon_ms();
-        for ((rule, subject), trials) in &questions {
-            let change = |trial: &&&Trial| total(&trial.sessions[..earlier]);
-            let Some(best) = trials.iter().min_by_key(change).filter(|trial| change(trial) < 0) else { continue };
-            let part = best.setting.part();
-            let is_changed = changed.iter().any(|(at, of)| span.contains(at) && part.meets(*of));
-            let attempt = attempt(study, best, earlier, cut, span.end);
+        let until_ms = cut.week_ms + effects.horizon_ms();
+        let later = cut.known..starts.partition_point(|start| *start < until_ms);
+        let known = study.until(cut.known, cut.week_ms, earlier_percent);
+        let judged_from = known.sessions.iter().find(|seen| !seen.is_earlier).map_or(cut.week_ms, |seen| seen.first);
+        for setting in paying(&known, &numbers.resampling, data)? {
+            let part = setting.part();
+            let is_changed = changed.iter().any(|(at, of)| (judged_from..until_ms).contains(at) && part.meets(*of));
+            let tried = (question(setting), known.trial(setting), study.trial(setting));
+            let (Some((rule, subject)), Some(then), Some(trial)) = tried else { continue };
+            let told = known.concerned(&then.sessions, false).map(|(_, sides)| sides);
+            let attempt = ForecastWeek {
+                week_ms: cut.week_ms,
+                until_ms,
+                known: parts(told),
+                came: parts(&trial.sessions[later.clone()]),
+            };
             if !is_changed && attempt.known.len().min(attempt.came.len()) >= numbers.later_min {
                 out.entry(name_of(rule, subject)).or_default().push(attempt);
             }
         }
     }
-    out
-}
-
-fn attempt(study: &LeverStudy, trial: &Trial, earlier: usize, cut: SessionSplit, until_ms: Millis) -> ForecastWeek {
-    let later = &trial.sessions[cut.known..];
-    let coming = study.sessions[cut.known..].iter().take_while(|seen| seen.first < until_ms).count();
-    ForecastWeek {
-        week_ms: cut.week_ms,
-        until_ms,
-        known: parts(&trial.sessions[earlier..cut.known]),
-        came: parts(&later[..coming]),
-    }
+    Ok(out)
 }
 
 /// The sessions that a lever concerns.
-fn parts(sessions: &[SettingSides]) -> Vec<SessionEffect> {
-    let concerned = sessions.iter().filter(|sides| sides.before.units > 0);
+fn parts<'s>(sessions: impl IntoIterator<Item = &'s SettingSides>) -> Vec<SessionEffect> {
+    let concerned = sessions.into_iter().filter(|sides| sides.before.units > 0);
     concerned.map(|sides| SessionEffect { effect: difference(sides) as f64, of: sides.before.units as f64 }).collect()
-}
-
-fn total(sessions: &[SettingSides]) -> i128 {
-    sessions.iter().map(difference).sum()
 }
 
 fn difference(sides: &SettingSides) -> i128 {

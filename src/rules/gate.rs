@@ -68,6 +68,7 @@ impl ProposalGate {
             return Err(Error::failed("there is nobody who could change what a model reads"));
         };
         let resampling = statistics::numbers(&responses.data)?.backtest.resampling;
+        let least_share = statistics::effects(&responses.data)?.of_tokens_percent_min / 100.0;
         let groups = groups(&findings);
         let sessions = log.starts().len();
         let laid = responses.laid(log);
@@ -77,7 +78,7 @@ impl ProposalGate {
             let (findings, groups) = (&findings, groups.clone());
             let (annotations, laid, grounds) = (&responses.annotations, &laid, &grounds);
             let bench = ProposalReplay { file, annotations, laid, places, grounds, sessions, findings, groups };
-            Round::first(bench)?.judged(&resampling)
+            Round::first(bench)?.judged(&resampling, least_share)
         })?;
         let ProposalEffects { present: [present, in_host], effects, intervals, alone, whole, fates, idle } = judged;
         let baseline = present.baseline;
@@ -136,6 +137,8 @@ enum SubjectFate {
     Loses(f64),
     /// What they save may be chance.
     Chance,
+    /// They save too little.
+    Little,
     /// The others save as much without them.
     Needless,
 }
@@ -154,6 +157,10 @@ impl SubjectFate {
             }
             (Self::Needless, Some(_)) => Some("no effect beside the others, which save as much without it".to_owned()),
             (Self::Chance, Some(_)) => Some("no effect beyond its error over these sessions".to_owned()),
+            (Self::Little, Some(effect)) => {
+                let share = 100.0 * effect.tokens / effect.baseline;
+                Some(format!("saves {share:.2} % of all tokens: too little to be worth a line (rules/backtest.toml)"))
+            }
             (Self::Made, Some(_)) => None,
         }
     }
@@ -292,9 +299,10 @@ impl<'b> Round<'b> {
     }
 
     /// What becomes of all of them.
-    fn judged(mut self, resampling: &Resampling) -> Result<ProposalEffects> {
+    fn judged(mut self, resampling: &Resampling, least_share: f64) -> Result<ProposalEffects> {
         let idle = self.settle()?;
-        self.without_chance(resampling)?;
+        let least = least_share * self.bench.grounds[0].present().baseline;
+        self.without_chance(resampling, least)?;
         let Self { bench, together, effects, alone, intervals, fates, .. } = self;
         let known_or_new = |(known, effect): (&Option<(f64, f64)>, &Option<SavedInBoth>)| {
             known.or_else(|| interval(effect.as_ref()?, bench.sessions, resampling))
@@ -359,21 +367,26 @@ impl<'b> Round<'b> {
         }
     }
 
-    /// Takes out what may be chance until nothing is: without it the others have other shares.
-    fn without_chance(&mut self, resampling: &Resampling) -> Result<()> {
+    /// Takes out what may be chance, or saves less than `least` tokens, until nothing does: without it the others have other shares.
+    fn without_chance(&mut self, resampling: &Resampling, least: f64) -> Result<()> {
         let mut lasts = self.without_needless()?;
         loop {
             self.together = self.bench.together(&self.made)?;
             self.share_out(&lasts, resampling);
-            let is_chance = |&&group: &&usize| {
-                self.effects[group].is_some() && self.intervals[group].is_none_or(|(lower, _)| lower <= 0.0)
+            let fate = |&group: &usize| match &self.effects[group] {
+                None => SubjectFate::Made,
+                Some(_) if self.intervals[group].is_none_or(|(lower, _)| lower <= 0.0) => SubjectFate::Chance,
+                Some(effect) if total(&effect[0]) < least => SubjectFate::Little,
+                Some(_) => SubjectFate::Made,
             };
-            let (chance, rest): (Vec<usize>, Vec<usize>) = self.made.iter().partition(is_chance);
-            if chance.is_empty() {
+            let fates: Vec<(usize, SubjectFate)> = self.made.iter().map(|group| (*group, fate(group))).collect();
+            fates.iter().for_each(|&(group, fate)| self.fates[group] = fate);
+            let kept = fates.iter().filter(|(_, fate)| *fate == SubjectFate::Made);
+            let kept: Vec<usize> = kept.map(|(group, _)| *group).collect();
+            if kept.len() == self.made.len() {
                 return Ok(());
             }
-            chance.into_iter().for_each(|group| self.fates[group] = SubjectFate::Chance);
-            self.made = rest;
+            self.made = kept;
             lasts = self.bench.lasts(&self.made)?;
         }
     }

@@ -145,7 +145,9 @@ fn coverage_of(stage: &PlannerStage, data: &Data, numbers: &BacktestNumbers) -> 
     let judged = |cut: SessionSplit| {
         let is_known = |session: u32| rank[session as usize] < cut.known;
         let found = backtest(&examples, &is_known, targets.hit_min, &selectivity, resampling);
-        found.judged.map_or((0, 0), |point| (point.exact.k, point.exact.n))
+        let held_out = examples.iter().filter(|example| !is_known(example.session));
+        let of_session = found.by_session(held_out, &selectivity).into_iter();
+        of_session.map(|(session, judged)| (u64::from(session), judged)).collect()
     };
     let promise = Promise::AtLeast(targets.hit_min);
     Ok(PromiseCoverage::of((SELECTIVE_TABLE, "candidates"), promise, &cuts(&starts, numbers), numbers, &judged))

@@ -205,14 +205,14 @@ impl RuleThresholds {
         self.0.parsed()
     }
 
-    /// Where a threshold stands and what it asks for: "rules/p1_model.toml:4 asks for 0.80".
+    /// Where a threshold stands and what it asks for: "rules/p1_model.toml:4 asks for share_min = 0.80".
     pub fn cite(&self, key: &str) -> String {
         let DataFile { place, text } = &self.0;
         let numbered = text.lines().enumerate();
         let found = numbered.filter_map(|(index, line)| {
             let (name, value) = line.split_once('=')?;
             let value = value.split('#').next().unwrap_or_default();
-            (name.trim() == key).then(|| format!("{place}:{} asks for {}", index + 1, value.trim()))
+            (name.trim() == key).then(|| format!("{place}:{} asks for {key} = {}", index + 1, value.trim()))
         });
         found.into_iter().next().unwrap_or_else(|| place.clone())
     }

@@ -11,6 +11,7 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::model_id::normalise;
 use crate::base::stats::Share;
+use crate::rules::proposal::unpinned;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 
@@ -60,8 +61,9 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
         return Ok(vec![finding(name, Verdict::Hold(reason), evidence)]);
     }
     if share.value() < thresholds.share_min {
-        let reason = "no model reaches the share; `auto` stays".to_owned();
-        return Ok(vec![finding(name, Verdict::Hold(reason), evidence)]);
+        let active = KeyPath::from(["profiles", "llm", "active"]);
+        let verdict = unpinned(facts.current, active, name, "no model reaches the share");
+        return Ok(vec![finding(name, verdict, evidence)]);
     }
     Ok(pin(facts, name, used, &thresholds, &evidence))
 }

@@ -7,6 +7,7 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::numbers::counted;
 use crate::base::stats::Share;
+use crate::rules::proposal::unpinned;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 
@@ -63,7 +64,7 @@ fn verdict(
         return Verdict::Hold(format!("only {} tool calls ({})", share.n, sheet.cite("calls_min")));
     }
     if share.value() < thresholds.share_min {
-        return Verdict::Hold("no class has the majority; `auto` stays".to_owned());
+        return unpinned(facts.current, key, class, "no class has the majority");
     }
     if chosen == class {
         return Verdict::Skip("the file says so already".to_owned());

@@ -19,7 +19,7 @@ use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 pub static RULE: Rule = Rule {
     id: "P3",
     file: "p3_data",
-    summary: "Adds a data profile under `profiles.data.variants` for every MCP endpoint that no pattern matches.",
+    summary: "Adds a data profile under `profiles.data.variants` for every MCP endpoint that no pattern matches and whose answers have one shape.",
     speaks: Speaks::Logs,
     judge,
 };
@@ -76,8 +76,10 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
         } else {
             let key = variants.child(&name);
             let delta = Delta { key: key.child("endpoint_pattern"), from: None, to: Value::from(endpoint) };
-            findings.push(add(Verdict::Propose(delta)));
-            findings.push(format_finding(&key, endpoint, stats, &thresholds, sheet));
+            let format = format_finding(&key, endpoint, stats, &thresholds, sheet);
+            // A profile without a format does nothing.
+            findings.extend(matches!(format.verdict, Verdict::Propose(_)).then(|| add(Verdict::Propose(delta))));
+            findings.push(format);
         }
     }
     Ok(findings)

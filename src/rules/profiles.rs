@@ -33,16 +33,18 @@ pub fn gate(
     mut findings: Vec<Finding>,
     read: impl FnOnce(Vec<PathBuf>) -> Result<Responses>,
 ) -> Result<Vec<Finding>> {
-    let with_format: BTreeSet<String> =
-        findings.iter().filter(|finding| is_format(finding)).map(|finding| finding.subject.clone()).collect();
-    hold_what_cannot_be_replayed(&mut findings, &with_format, input.listing.stdin);
+    if input.listing.stdin {
+        let profiles = findings.iter_mut().filter(|finding| is_profile(finding));
+        profiles.for_each(|it| it.verdict = Verdict::Hold("no effect: standard input cannot be replayed".to_owned()));
+    }
     let (mut profiles, others): (Vec<Finding>, Vec<Finding>) = findings.into_iter().partition(is_profile);
     if profiles.is_empty() {
         return Ok(others);
     }
     let proposals: Vec<String> = profiles.iter().filter_map(proposed).map(|delta| format!("{delta:?}")).collect();
     let judged: Vec<ProfileVerdict> = input.remember(&format!("profiles {proposals:?} {}", file.text), |input| {
-        let input_dir = latest_calling(input, &with_format)?;
+        let tools = profiles.iter().map(|finding| finding.subject.clone()).collect();
+        let input_dir = latest_calling(input, &tools)?;
         if input_dir.is_empty() {
             let held =
                 Some("not replayed: the logs with its endpoint are gone, or too large to be read once more".to_owned());
@@ -63,21 +65,6 @@ pub fn gate(
 
 fn is_profile(finding: &Finding) -> bool {
     finding.rule == p3_data::RULE.id && proposed(finding).is_some()
-}
-
-fn is_format(finding: &Finding) -> bool {
-    is_profile(finding) && proposed(finding).is_some_and(|delta| delta.key.leaf() == Some("preferred_format"))
-}
-
-fn hold_what_cannot_be_replayed(findings: &mut [Finding], with_format: &BTreeSet<String>, is_stdin: bool) {
-    for finding in findings.iter_mut().filter(|finding| is_profile(finding)) {
-        let why = match (with_format.contains(&finding.subject), is_stdin) {
-            (false, _) => "a profile without a format does nothing",
-            (true, true) => "standard input cannot be replayed",
-            (true, false) => continue,
-        };
-        finding.verdict = Verdict::Hold(format!("no effect: {why}"));
-    }
 }
 
 impl ProfileVerdict {

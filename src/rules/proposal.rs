@@ -90,6 +90,17 @@ pub fn proposed(finding: &Finding) -> Option<&Delta> {
     }
 }
 
+/// What becomes of a profile that is chosen for all while none leads by as much as it should: what devboy chose goes back to `auto`
+/// once another one leads.
+pub fn unpinned(view: &View<'_>, key: KeyPath, leading: &str, why: &str) -> Verdict {
+    let now = view.value(&key);
+    let chosen = now.as_ref().and_then(Value::as_str).unwrap_or("auto");
+    if chosen == "auto" || chosen == leading || view.line_by_hand(&key).is_some() {
+        return Verdict::Hold(format!("{why}; `{chosen}` stays"));
+    }
+    Verdict::Propose(Delta { key, from: now, to: Value::from("auto") })
+}
+
 /// A shipped value only fills a new block: it gives way to what another rule measured, and one of it is enough.
 fn drop_fillers(findings: &mut Vec<Finding>) {
     let is_shipped = |finding: &Finding| finding.evidence.basis == Basis::Shipped;

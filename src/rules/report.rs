@@ -5,6 +5,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
+use crate::base::bootstrap::holds_in_100;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::visible;
@@ -161,8 +162,10 @@ pub fn forecast_words(forecast: &BillForecast) -> String {
             "{part} cost the same in {sessions}{unpriced}{breaks}; the simulation is {off} off the bill there [replayed]"
         );
     }
+    let held = holds_in_100(forecast.sessions);
+    let held = held.map_or_else(String::new, |held| format!("; over so few it holds about {held} times in 100"));
     format!(
-        "{part} {} {} (change {} % to {} %, 95 % over {sessions}), {} of their whole bill{usd}{unpriced}; the simulation is {off} off \
+        "{part} {} {} (change {} % to {} %, 95 % over {sessions}{held}), {} of their whole bill{usd}{unpriced}; the simulation is {off} off \
          the bill there{breaks} [replayed]",
         percent(forecast.change.abs()),
         side(forecast.change),

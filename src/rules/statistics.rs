@@ -46,6 +46,8 @@ pub struct Effects {
     horizon_weeks: i64,
     /// Share of the forecasts in whose interval the realised effect has to lie.
     pub promise: f64,
+    /// Least share of all tokens that a change of the pipeline has to save, in percent.
+    pub of_tokens_percent_min: f64,
 }
 
 impl Effects {
@@ -97,10 +99,8 @@ pub fn table(rows: &[PromiseCoverage]) -> Table {
         .text("statistic", |row| row.statistic.clone())
         .number("promised", |row| promised(row.promise))
         .number("held", |row| known(held(row), |share| percent(share.value())))
-        .number("95 % over weeks", |row| {
-            known(row.interval, |(low, high)| format!("{}–{}", percent(low), percent(high)))
-        })
-        .number("of", |row| of(row.share().n, &row.unit))
+        .number("95 %", |row| known(row.interval, |(low, high)| format!("{}–{}", percent(low), percent(high))))
+        .number("of", |row| of(row.distinct, &row.unit))
         .number("weeks", |row| row.weeks.len().to_string())
         .text("judged from", |row| known(row.weeks.first(), |week| date(week.week_ms)))
         .text("verdict", |row| row.verdict().into_str().to_owned())
@@ -117,8 +117,8 @@ pub fn notes(tolerance: f64) -> [String; 3] {
     [
         "each week: what the sessions before it said, held against all sessions behind it".to_owned(),
         format!(
-            "covers: pass or fail only where the whole interval is within, or beyond, {:.0} points of the promise; weeks \
-             share their later sessions, so the interval is more likely too narrow than too wide",
+            "verdict: pass or fail only where the whole interval is within, or beyond, {:.0} points of the promise; it is over \
+             sessions (of bounds over pairs of tools, of forecasts over weeks), since weeks share what came later",
             100.0 * tolerance
         ),
         "a rule whose statistic fails proposes nothing from it; on forecasts of policies (reads, sizes after compactions) no rule \
@@ -139,6 +139,7 @@ pub fn json(rows: &[PromiseCoverage]) -> Value {
             "tolerance": row.tolerance,
             "held": share.k,
             "judged": share.n,
+            "distinct": row.distinct,
             "share": (share.n > 0).then(|| share.value()),
             "weeks_95": row.interval.map(|(low, high)| [low, high]),
             "verdict": row.verdict().into_str(),

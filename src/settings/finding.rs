@@ -56,7 +56,7 @@ pub struct Evidence {
     pub share: Option<Share>,
     /// Observations behind the value.
     pub n: u64,
-    /// The threshold, with its place: "`rules/p1_model.toml:4` asks for 0.8".
+    /// The threshold, with its place: "`rules/p1_model.toml:4` asks for share_min = 0.8".
     pub threshold: Option<String>,
     /// Whether the value is *measured* in the logs, *replayed* over them or *shipped* with devboy.
     pub basis: Basis,

@@ -107,7 +107,7 @@ impl Env {
     /// The environment of this process.
     pub fn from_process() -> Self {
         // An empty variable counts as unset.
-        let text = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let text = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let path = |name| text(name).map(PathBuf::from);
         // The XDG base directory specification asks to ignore a relative one.
         let xdg = |name| path(name).filter(|path| path.is_absolute());
@@ -129,7 +129,7 @@ impl Env {
                 .filter(|(_, value)| !value.is_empty())
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
                 .collect(),
-            no_color: text("NO_COLOR").is_some() || !files::shows_colours(|name| std::env::var_os(name).is_some()),
+            no_color: text("NO_COLOR").is_some() || !files::shows_colours(text),
             reproducible: text("SOURCE_DATE_EPOCH").is_some(),
         }
     }

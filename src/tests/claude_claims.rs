@@ -168,11 +168,7 @@ fn what_is_to_be_set_for_one_project_is_held_against_what_is_set() {
     for (file, text, begins) in [
         (".claude/settings.json", hour, "promptCacheTtl is 1h already: done"),
         ("work/.claude/settings.json", hour, "promptCacheTtl is 1h in this project already: done"),
-        (
-            ".claude/settings.json",
-            "{\"env\": {\"FORCE_PROMPT_CACHING_5M\": \"1\"}}",
-            "first take away what stands in the way",
-        ),
+        (".claude/settings.json", "{\"env\": {\"FORCE_PROMPT_CACHING_5M\": \"1\"}}", "first correct this: "),
         // What a project sets wins over what the user's file sets otherwise.
         (".claude/settings.json", "{\"promptCacheTtl\": \"5m\"}", "in .claude/settings.json of …/work set"),
     ] {
@@ -243,7 +239,7 @@ fn what_is_set_for_a_model_that_nobody_uses_stands_in_no_way() {
         let page = home.json(&["report"]);
         let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
         let advice = found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned();
-        (finding(&home, "S3", WINDOW, &[])["verdict"].clone(), advice.starts_with("first take away"))
+        (finding(&home, "S3", WINDOW, &[])["verdict"].clone(), advice.starts_with("first correct this: "))
     };
     assert_eq!(window("claude-haiku-4-5"), (json!("propose"), false));
     assert_eq!(window("claude-opus-4-5"), (json!("hold"), true));

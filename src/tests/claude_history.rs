@@ -323,5 +323,8 @@ fn what_changes_nothing_is_neither_cheaper_nor_more_expensive() {
     assert!(forecast_words(&nothing).starts_with("all requests cost the same in 9 later sessions; "), "{nothing:?}");
     let one = BillForecast { sessions: 1, ..forecast("main", -0.1) };
     assert!(forecast_words(&one).contains("(change −15.0 % to −5.0 %, 95 % over"), "{}", forecast_words(&one));
-    assert!(forecast_words(&one).contains("10.0 % cheaper") && forecast_words(&one).contains("over 1 later session)"));
+    assert!(
+        forecast_words(&one).contains("10.0 % cheaper")
+            && forecast_words(&one).contains("over 1 later session; over so few ")
+    );
 }

@@ -329,14 +329,9 @@ fn what_is_set_or_switched_off_already_is_no_advice() {
         "{\"env\": {\"DISABLE_COMPACT\": \"true\"}}",
     ] {
         let (advice, rule) = said(off);
-        assert!(
-            advice.starts_with(
-                "first take away what stands in the way: autoCompactWindow is without effect, or with another: see "
-            ),
-            "{off}: {advice}"
-        );
+        assert!(advice.starts_with("first correct this: autoCompactWindow is overridden by "), "{off}: {advice}");
         assert_eq!(rule["verdict"], "hold", "{off}: {rule:#}");
-        assert!(rule["reason"].as_str().unwrap().contains("is without effect, or with another: see "), "{rule:#}");
+        assert!(rule["reason"].as_str().unwrap().contains("is overridden by "), "{rule:#}");
     }
     for on in ["{\"autoCompactEnabled\": true}", "{\"env\": {\"DISABLE_AUTO_COMPACT\": \"0\"}}"] {
         assert_eq!(said(on).1["verdict"], "propose", "{on}");
@@ -577,12 +572,9 @@ fn what_holds_for_a_project_is_what_the_files_below_it_say_too() {
         assert_eq!(set["verdict"], "skip", "{set:#}");
         assert!(reason.contains("no value is cheaper than 150000, which is set already"), "{reason}");
         for (settings, why) in [
-            (
-                "{\"env\": {\"DISABLE_AUTO_COMPACT\": \"1\"}}",
-                "without effect, or with another: see DISABLE_AUTO_COMPACT in ",
-            ),
+            ("{\"env\": {\"DISABLE_AUTO_COMPACT\": \"1\"}}", "overridden by DISABLE_AUTO_COMPACT in "),
             ("{\"env\": {\"CLAUDE_CODE_AUTO_COMPACT_WINDOW\": \"400000\"}}", "which wins over it"),
-            ("{\"autoCompactWindow\": 150000, \"autoCompactEnabled\": false}", "see autoCompactEnabled in "),
+            ("{\"autoCompactWindow\": 150000, \"autoCompactEnabled\": false}", "overridden by autoCompactEnabled in "),
         ] {
             let held = window(settings, scope);
             assert!(
@@ -658,7 +650,7 @@ fn the_cache_lifetime_in_force_is_seen_whoever_sets_it() {
         lifetime("", &["DISABLE_PROMPT_CACHING_OPUS"]),
     ] {
         let reason = off["reason"].as_str().unwrap();
-        assert!(off["verdict"] == "hold" && reason.contains("without effect, or with another: "), "{off:#}");
+        assert!(off["verdict"] == "hold" && reason.contains("overridden by "), "{off:#}");
     }
 }
 
@@ -722,7 +714,7 @@ fn the_page_knows_what_is_set_already() {
         assert!(told.contains("set \"autoCompactWindow\": 150000 (") && !told.contains(" now, "), "{odd}: {told}");
     }
     let (_, out) = advice("{ broken");
-    assert!(out.contains("first take away what stands in the way: the settings cannot be read"), "{out}");
+    assert!(out.contains("first correct this: the settings cannot be read"), "{out}");
 }
 
 #[test]

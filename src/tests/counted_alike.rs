@@ -435,3 +435,64 @@ fn a_subagent_whose_own_file_was_cut_off_is_counted_as_its_parent_saw_it() {
     assert_eq!(counted(&home), before);
     assert_eq!(home.run(&["doctor", "--reconcile"]).exit, Exit::Done);
 }
+
+/// Who forks a session may give the copies uuids of their own, and say of each what it is a copy of.
+#[test]
+fn a_fork_counts_alike_whether_its_copies_keep_their_uuids_or_not() {
+    let body = "a result of some length ".repeat(60);
+    let original = chained(&[
+        prompt("q1").at(1),
+        asks("m1", "c1", "Read").usage(2_000, 20).at(2),
+        answers("c1", body.as_str()).at(3),
+        says("m2").usage(2_500, 20).at(4),
+        boundary("b1").at(5),
+        compact_summary("s1", Some("b1")).at(6),
+        prompt("q2").at(7),
+        asks("m3", "c2", "Bash").usage(2_600, 20).at(8),
+        answers("c2", body.as_str()).at(9),
+        says("m4").usage(3_000, 20).at(10),
+    ]);
+    let copy = |record: &Record, is_renamed: bool| {
+        let mut fields: serde_json::Map<String, Value> = serde_json::from_str(&record.to_string()).unwrap();
+        fields.insert("forkedFrom".to_owned(), json!({ "sessionId": "s", "messageUuid": fields["uuid"] }));
+        for key in ["uuid", "parentUuid"] {
+            if let Some(uuid) = fields.get(key).and_then(Value::as_str).map(str::to_owned).filter(|_| is_renamed) {
+                fields.insert(key.to_owned(), json!(format!("n-{uuid}")));
+            }
+        }
+        fields.insert("sessionId".to_owned(), json!("fork"));
+        json!(fields).to_string() + "\n"
+    };
+    let told = |is_renamed: bool| {
+        let home = home(&[("s", &original)]);
+        let copies: String = original.iter().map(|record| copy(record, is_renamed)).collect();
+        let last = if is_renamed { "n-m4" } else { "m4" };
+        let own =
+            [prompt("q3").link("q3", Some(last)).at(20), says("m5").link("m5", Some("q3")).usage(3_200, 20).at(21)];
+        let own: Vec<Record> = own.iter().map(|record| record.clone().session("fork")).collect();
+        home.write(".claude/projects/p/fork.jsonl", copies + &log(&own));
+        let words: [&[&str]; 7] = [
+            &["ingest"],
+            &["cost", "--by", "session,content", "--since", "2026-01-01"],
+            &["cost", "--by", "outcome", "--since", "2026-01-01"],
+            &["mine", "sessions"],
+            &["what-if", "compaction"],
+            &["session", "s"],
+            &["session", "fork"],
+        ];
+        words.map(|words| {
+            let mut report = home.json(words);
+            // Files, and how many bytes they have.
+            for field in ["inputs", "files", "bytes"] {
+                report.as_object_mut().unwrap().remove(field);
+            }
+            report["totals"].as_object_mut().map(|totals| totals.remove("bytes"));
+            report
+        })
+    };
+    let (kept, renamed) = (told(false), told(true));
+    for (kept, renamed) in kept.iter().zip(&renamed) {
+        assert_eq!(kept, renamed);
+    }
+    assert_eq!(kept[0]["history"]["compactions"], 1);
+}

@@ -8,7 +8,7 @@ use super::fleet_tune::days;
 use super::harness::Home;
 use super::planted::Random;
 use crate::base::backtest::BacktestNumbers;
-use crate::base::bootstrap::Resampling;
+use crate::base::bootstrap::{Resampling, holds_in_100, stretch, sum_interval};
 use crate::base::data::Data;
 use crate::base::forecast::{ForecastWeek, SessionEffect, ahead, coverage, forecasts, ratio};
 use crate::base::id::Id;
@@ -16,10 +16,10 @@ use crate::base::stats::TargetVerdict;
 use crate::logs::trace::Millis;
 use crate::rules::claude::paying;
 use crate::rules::effects::attempts;
-use crate::rules::statistics;
 use crate::shell::arguments::Exit;
 use crate::whatif::client::capped::Limit;
 use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
+use crate::whatif::compaction::carry::Reattached;
 use crate::whatif::sim::cost::Cost;
 
 const WEEK_MS: i64 = 7 * 24 * 3_600_000;
@@ -98,6 +98,7 @@ fn study(of_shell: impl Fn(i64) -> u128, of_mcp: impl Fn(i64) -> u128) -> LeverS
     };
     let trial = |limit, saves: &dyn Fn(i64) -> u128| Trial {
         setting: LeverValue::Result(limit),
+        compacts_at: None,
         sessions: (0..80)
             .map(|number| SettingSides {
                 before: cost(1_000),
@@ -114,13 +115,15 @@ fn study(of_shell: impl Fn(i64) -> u128, of_mcp: impl Fn(i64) -> u128) -> LeverS
         versions: Default::default(),
         own: Default::default(),
         least_percent: 1.0,
+        reattached: Reattached { known: 0, is_measured: false, tokens: 0 },
     }
 }
 
 #[test]
 fn what_was_followed_is_no_broken_promise_and_each_lever_has_a_row() {
-    let effects = statistics::effects(&Data::default()).unwrap();
-    let told = |study: &LeverStudy, changed: &[(Millis, LeverPart)]| attempts(study, 60, &numbers(), &effects, changed);
+    let told = |study: &LeverStudy, changed: &[(Millis, LeverPart)]| {
+        attempts(study, &Data::default(), &numbers(), changed).unwrap()
+    };
     let broken = |told: &BTreeMap<String, Vec<ForecastWeek>>, row: &str| {
         told.get(row).is_some_and(|attempts| attempts.iter().any(|week| ratio(&week.came).unwrap() > -0.29))
     };
@@ -175,4 +178,25 @@ fn the_backtest_says_how_often_effects_came_true() {
     // What a person writes is theirs.
     home.write(".config/devboy/pipeline_config.toml", "[dedup]\nlru_size = 50\n");
     assert_ne!(of_pipeline(&home.json(&["tune", "backtest"])), of_pipeline(&report));
+}
+
+/// What intervals over few sessions lack is added before anything is written.
+#[test]
+fn few_sessions_have_to_be_surer() {
+    assert_eq!(
+        (holds_in_100(4), holds_in_100(5), holds_in_100(79), holds_in_100(80)),
+        (Some(57), Some(57), Some(90), None)
+    );
+    assert!((2.3..2.7).contains(&stretch(5)) && (1.1..1.3).contains(&stretch(79)) && stretch(80) == 1.0);
+    // Of the later sessions every other one saves; the interval is just clear of nothing, and that is not enough.
+    let paid = |share: u128| {
+        let study = study(move |number| if number < 30 { 30 } else { share * u128::from(number % 5 == 0) }, |_| 0);
+        !paying(&study, &RESAMPLING, &Data::default()).unwrap().is_empty()
+    };
+    let least = (1..=100).find(|share| paid(*share)).unwrap();
+    let clear = (1..=100).find(|share| {
+        let values: Vec<f64> = (30..80).map(|number| if number % 5 == 0 { *share as f64 } else { 0.0 }).collect();
+        sum_interval(&values, 50, &RESAMPLING, 0.025).unwrap().0 / 50.0 > 1.0
+    });
+    assert!(clear.unwrap() < least, "clear from {clear:?} on, written from {least} on");
 }

@@ -420,7 +420,7 @@ fn the_kind_of_the_responses_is_told_with_counts() {
     let words = "the most frequent shape of 25 responses is markdown_table (80.0 %), tables have 3.25 columns on \
                  average, inner formats url";
     assert_eq!((evidence.counts.as_str(), evidence.n), (words, 25));
-    assert_eq!(evidence.threshold.as_deref(), Some("rules/r2_template.toml:7 asks for 2"));
+    assert_eq!(evidence.threshold.as_deref(), Some("rules/r2_template.toml:7 asks for columns_min = 2"));
 }
 
 // --- R3 --------------------------------------------------------------------------------------------------------------
@@ -623,7 +623,7 @@ fn sizes_are_the_median_and_the_99th_percentile_in_kib_with_three_digits() {
     assert!(reason("R6", &one_tool(few), "").starts_with("skip too few responses"));
     let evidence = &spoken("R6", &one_tool(tool(20, 1234, 5000, 123_456)), "")[0].evidence;
     assert_eq!(evidence.counts, "the median of 20 responses is 1234 bytes");
-    assert_eq!(evidence.threshold.as_deref(), Some("rules/r6_cost_models.toml:5 asks for 20"));
+    assert_eq!(evidence.threshold.as_deref(), Some("rules/r6_cost_models.toml:5 asks for calls_min = 20"));
 }
 
 #[test]

@@ -152,7 +152,10 @@ fn the_interval_stands_in_the_evidence() {
     // Wilson, by hand: (0.25 + 1.96²/24 ± 1.96 √(0.1875/12 + 1.96²/576)) / (1 + 1.96²/12).
     assert!((share.lower - 0.0889).abs() < 1e-4 && (share.upper - 0.5323).abs() < 1e-4, "{share:?}");
     assert!(findings[0].evidence.counts.ends_with("\n3 of 12 judged prefetches were used"));
-    assert_eq!(findings[0].evidence.threshold.as_deref(), Some("rules/r7_speculation.toml:9 asks for 0.5"));
+    assert_eq!(
+        findings[0].evidence.threshold.as_deref(),
+        Some("rules/r7_speculation.toml:9 asks for tool_share_min = 0.5")
+    );
 }
 
 // --- What is written -------------------------------------------------------------------------------------------------

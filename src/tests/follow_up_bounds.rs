@@ -173,8 +173,9 @@ fn cuts_lie_between_weeks_and_leave_enough_on_both_sides() {
 fn coverage_passes_fails_or_stays_open_by_its_whole_interval() {
     let cuts: Vec<SessionSplit> = (0..30).map(|week| SessionSplit { week_ms: week, known: 1 }).collect();
     let verdict = |promise: Promise, held: &dyn Fn(i64) -> u64| {
-        let coverage =
-            PromiseCoverage::of(("x", "things"), promise, &cuts, &backtest(), &|cut| (held(cut.week_ms), 20));
+        let coverage = PromiseCoverage::of(("x", "things"), promise, &cuts, &backtest(), &|cut| {
+            vec![(cut.week_ms as u64, (held(cut.week_ms), 20))]
+        });
         (coverage.verdict(), coverage.broken().is_some())
     };
     let least = Promise::AtLeast(0.9);
@@ -183,7 +184,7 @@ fn coverage_passes_fails_or_stays_open_by_its_whole_interval() {
     assert_eq!(verdict(least, &|week| if week % 5 == 0 { 10 } else { 19 }), (TargetVerdict::Open, false));
     assert_eq!(verdict(Promise::About(0.5), &|_| 10), (TargetVerdict::Pass, false));
     assert_eq!(verdict(Promise::About(0.5), &|_| 19), (TargetVerdict::Fail, true), "too wide is not right either");
-    let nothing = PromiseCoverage::of(("x", "things"), least, &cuts, &backtest(), &|_| (0, 0));
+    let nothing = PromiseCoverage::of(("x", "things"), least, &cuts, &backtest(), &|_| Vec::new());
     assert_eq!((nothing.verdict(), nothing.broken()), (TargetVerdict::NotApplicable, None));
 }
 

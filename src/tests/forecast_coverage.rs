@@ -55,7 +55,9 @@ fn one_week_breaks_no_promise() {
         let cuts: Vec<SessionSplit> =
             (0..weeks).map(|week| SessionSplit { week_ms: week * WEEK_MS, known: 20 }).collect();
         // A median below which 53.3 % lie: three points are tolerated.
-        PromiseCoverage::of(("sizes", "answers"), Promise::About(0.5), &cuts, &numbers(), &|_| (1_103, 2_068))
+        PromiseCoverage::of(("sizes", "answers"), Promise::About(0.5), &cuts, &numbers(), &|cut| {
+            vec![(cut.week_ms as u64, (1_103, 2_068))]
+        })
     };
     assert_eq!(judged(1).verdict(), TargetVerdict::Open);
     assert_eq!(judged(1).broken(), None);
@@ -71,4 +73,18 @@ fn sizes_after_compactions_hold_as_often_as_they_promise_where_the_client_is_kno
     let share = found[1].share();
     // Of 200 sessions the last half year: one every day and a half.
     assert!(share.n >= 100 && share.value() >= 0.87, "{share:?}");
+}
+
+/// What comes later is judged in every week before it: it is one thing all the same.
+#[test]
+fn what_is_judged_in_many_weeks_is_counted_once() {
+    let cuts: Vec<SessionSplit> = (0..30).map(|week| SessionSplit { week_ms: week * WEEK_MS, known: 20 }).collect();
+    let of = |sessions: u64| {
+        let judge = |_| (0..sessions).map(|session| (session, (8 + session % 3, 10))).collect();
+        PromiseCoverage::of(("sizes", "answers"), Promise::AtLeast(0.9), &cuts, &numbers(), &judge)
+    };
+    let (few, many) = (of(3), of(200));
+    assert_eq!((few.share().n, few.distinct, many.distinct), (30 * 30, 30, 2_000));
+    assert_eq!(few.verdict(), TargetVerdict::Open, "{few:?}");
+    assert_eq!(many.verdict(), TargetVerdict::Pass, "{many:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
@@ -758,5 +758,27 @@ fn each_message_without_any_id_is_its_own() {
     assert_eq!(timeline.requests.len(), 4);
     for at in text.match_indices('\n').map(|(at, _)| at + 1) {
         assert_eq!(Told::from_traces([("f", appended(&text, at))]).lines(), told.lines(), "cut at byte {at}");
+    }
+}
+
+/// In whatever order its keys stand, a progress record says the same.
+#[test]
+fn a_progress_record_may_have_its_keys_in_any_order() {
+    let inner =
+        assistant("m9", &[json!({ "type": "tool_use", "id": "c9", "name": "Read", "input": { "file_path": "a.rs" } })]);
+    let text = log(&[agent_progress("a1", &inner.at(2))]);
+    let record: serde_json::Map<String, Value> = serde_json::from_str(text.trim_end()).unwrap();
+    let spelled = |keys: &[&str]| {
+        let named = keys.iter().filter_map(|key| Some((*key, record.get(*key)?)));
+        let rest = record.iter().map(|(key, value)| (key.as_str(), value)).filter(|(key, _)| !keys.contains(key));
+        let fields: Vec<String> = named.chain(rest).map(|(key, value)| format!("{}:{value}", json!(key))).collect();
+        format!("{{{}}}\n", fields.join(","))
+    };
+    let path = |line: &str| trace(line).rows.calls[0].asked.unwrap().path;
+    let expected = path(&text);
+    for keys in
+        [&["data", "type", "sessionId", "cwd"][..], &["isSidechain", "data", "sessionId", "type"], &["cwd", "type"]]
+    {
+        assert_eq!(path(&spelled(keys)), expected, "{keys:?}");
     }
 }

@@ -2,6 +2,7 @@
 
 mod analyze;
 mod annotate;
+mod blocks;
 mod body_shapes;
 mod budget;
 mod calibration_population;

@@ -317,12 +317,15 @@ fn waiting_for_hooks_is_told_by_the_slowest_of_each_turn() {
     // Ten turns of twenty seconds in each of six sessions, on three days.
     assert_eq!(found["waited"]["seconds"], 1_200.0, "{found:#}");
     assert_eq!(found["waited"]["seconds_a_day"], 400.0);
-    assert!(found["where"].as_str().unwrap().starts_with("20 min 0 s of waiting, 6 min 40 s a day"), "{found:#}");
+    assert!(
+        found["where"].as_str().unwrap().starts_with("20 min 0 s of waiting, 6 min 40 s a day with requests"),
+        "{found:#}"
+    );
     assert!(
         found["advice"]
             .as_str()
             .unwrap()
-            .contains("at most 6 min 40 s a day here (in other sessions like these at most ["),
+            .contains("at most 6 min 40 s a day with requests here (in other sessions like these at most ["),
         "{found:#}"
     );
 }

@@ -102,3 +102,26 @@ fn a_week_knows_nothing_of_itself_and_of_later_ones() {
         "later weeks learn from it"
     );
 }
+
+/// What comes back is measured on the log where it has compactions enough; else it is what the parameters say.
+#[test]
+fn what_comes_back_after_a_compaction_is_that_of_the_log() {
+    let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
+    let sheet = CompactionThresholds::shipped();
+    let of = |count: usize| {
+        let timeline = sessions(count, 5, 6_000, 4_000);
+        let sizes = BlockSizes::new(&timeline, Estimator::Anchored, &rules);
+        let found = carry::reattached(&timeline, &sizes, &sheet.params, sheet);
+        let mut came: Vec<u64> =
+            timeline.boundaries.iter().map(|one| timeline.request(one.request).context() - PREFIX).collect();
+        came.sort_unstable();
+        (found, came[came.len().div_ceil(2) - 1] - 3_012)
+    };
+    let (measured, expected) = of(41);
+    assert!(measured.is_measured && measured.known == 41);
+    assert!(u64::from(measured.tokens).abs_diff(expected) * 50 < expected, "{measured:?}, not {expected}");
+    assert!(measured.words().ends_with("(the median of 41 compactions here)"), "{}", measured.words());
+    let (few, _) = of(2);
+    assert_eq!((few.is_measured, few.known, few.tokens), (false, 2, sheet.params.reattach_tokens));
+    assert!(few.words().contains("15,000 tokens come back"), "{}", few.words());
+}

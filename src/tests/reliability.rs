@@ -2,6 +2,7 @@
 //! Whatever happens, the answer is the right one or a message says what is missing, and the next run is right.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -663,7 +664,11 @@ fn what_other_systems_do_differently_is_decided_in_one_place() {
     assert_eq!(files::no_link(&link).unwrap_err().to_string(), "is a symbolic link");
     let secret = home.write("secret", "\u{feff} deadbeef \r\nmore\r\n");
     assert_eq!(crate::shell::context::first_line(&secret).unwrap(), b"deadbeef");
-    assert!(files::shows_colours_on(false, |_| false));
-    assert!(!files::shows_colours_on(true, |_| false));
-    assert!(files::shows_colours_on(true, |name| name == "WT_SESSION"));
+    let shows = |is_windows, set: &[(&str, &str)]| {
+        let value = |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value));
+        files::shows_colours_on(is_windows, value)
+    };
+    assert!(shows(false, &[("TERM", "xterm-256color")]) && shows(true, &[("TERM", "xterm")]));
+    assert!(!shows(false, &[]) && !shows(false, &[("TERM", "dumb"), ("WT_SESSION", "1")]) && !shows(true, &[]));
+    assert!(shows(true, &[("WT_SESSION", "1")]) && shows(true, &[("TERM", "dumb"), ("ANSICON", "1")]));
 }

@@ -158,7 +158,10 @@ fn a_variant_without_a_window_does_not_make_the_model_rule_speak() {
 #[test]
 fn too_little_is_held_with_its_counts() {
     let few = FamilyRatio { increments: 199, ..row(SONNET) };
-    assert_eq!(reason(few, ""), "hold only 199 measured increments (rules/p4_tokenizer.toml:5 asks for 200)");
+    assert_eq!(
+        reason(few, ""),
+        "hold only 199 measured increments (rules/p4_tokenizer.toml:5 asks for increments_min = 200)"
+    );
     let lonely = FamilyRatio { sessions: 9, ..row(SONNET) };
     assert!(reason(lonely, "").starts_with("hold only 9 sessions with measured increments (rules/p4_tokenizer.toml:9"));
     // 0.15 of 2.944 is 5.1 %.
@@ -340,7 +343,7 @@ fn the_shipped_example_is_too_small_and_says_so() {
     assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
     assert!(outcome.out.contains("P4 hold claude-"), "{}", outcome.out);
     assert!(
-        outcome.out.contains("only 1 measured increment (rules/p4_tokenizer.toml:5 asks for 200)"),
+        outcome.out.contains("only 1 measured increment (rules/p4_tokenizer.toml:5 asks for increments_min = 200)"),
         "{}",
         outcome.out
     );

@@ -234,7 +234,7 @@ fn equal_verbs_of_two_servers_are_told_apart() {
     // Neither has a format, so that both are names alone.
     let told = home.run(&["tune", "from-claude-logs", "--dry-run", "--explain"]).out;
     assert!(
-        told.contains("P3 hold mcp__alpha__list: no effect") && told.contains("P3 hold mcp__beta__list: no effect"),
+        told.contains("P3 skip mcp__alpha__list: too few") && told.contains("P3 skip mcp__beta__list: too few"),
         "{told}"
     );
 }
@@ -244,7 +244,8 @@ fn a_profile_without_a_format_is_a_name_and_no_change() {
     let home = Home::new();
     mcp_session(&home, "a", "mcp__alpha__list", "x", 30);
     let outcome = home.run(&["tune", "from-claude-logs", "--explain"]);
-    assert!(outcome.out.contains("P3 hold mcp__alpha__list: no effect: a profile without a format does nothing"));
+    assert_eq!(outcome.out.matches("mcp__alpha__list").count(), 1, "{}", outcome.out);
+    assert!(outcome.out.contains("P3 skip mcp__alpha__list: no format follows from the shape"), "{}", outcome.out);
     let text = std::fs::read_to_string(home.config()).unwrap();
     assert!(!text.contains("alpha"), "{text}");
 }
@@ -540,6 +541,74 @@ fn doctor_warns_when_the_logs_do_not_reach_back_to_the_window() {
         assert!(told.contains(&format!("keeps logs {kept}")), "{value}: {told}");
     }
     assert_eq!(Home::new().run(&["doctor"]).exit, Exit::Failed);
+}
+
+#[test]
+fn doctor_says_which_settings_the_client_is_not_known_to_take() {
+    let home = Home::new();
+    home.write(".claude/projects/-p/a.jsonl", log("a", "Read", 9, "2026-10-20"));
+    let told = |settings: &str| {
+        home.write(".claude/settings.json", settings);
+        home.run(&["doctor"]).out
+    };
+    let twice = "{\"autoCompactWindow\": 150000,\n \"autoCompactWindow\": 200000}";
+    for (settings, expected) in [
+        (
+            "{\"autoCompactWindow\": \"big\"}",
+            "autoCompactWindow is \"big\"; Claude Code is known to take a whole number from ",
+        ),
+        ("{\"promptCacheTtl\": \"2h\"}", "promptCacheTtl is \"2h\"; Claude Code is known to take 5m or 1h"),
+        ("{\"env\": {\"MAX_MCP_OUTPUT_TOKENS\": \"all\"}}", "MAX_MCP_OUTPUT_TOKENS is \"all\"; "),
+        (twice, "settings.json:2:2: `autoCompactWindow` stands a second time"),
+    ] {
+        let out = told(settings);
+        assert!(out.contains("warn  settings") && out.contains(expected), "{settings}: {out}");
+    }
+    let fine = "{\"autoCompactWindow\": 150000, \"promptCacheTtl\": \"1h\", \"theme\": 7, \"env\": {\"MAX_MCP_OUTPUT_TOKENS\": \"\"}}";
+    assert!(told(fine).contains("ok    settings"), "{}", told(fine));
+    // A time that makes no sense is a wrong command line, before anything is looked at.
+    let outcome = home.run(&["doctor", "--since", "tomorrow"]);
+    assert_eq!((outcome.exit, outcome.out.as_str()), (Exit::Usage, ""));
+}
+
+/// What devboy pinned goes back once another model leads and none reaches the share; what a person set stays.
+#[test]
+fn a_pin_is_taken_back_once_another_model_leads() {
+    let home = Home::new();
+    let of_model = |name: &str, model: &str, calls: usize| {
+        let call = |number| CallLines { session: name, number, tool: "Read", input: "x", body: "text", model }.text();
+        home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), (0..calls).map(call).collect::<String>());
+    };
+    let active = || {
+        let text = std::fs::read_to_string(home.config()).unwrap();
+        text.lines().find(|line| line.starts_with("active")).unwrap_or_default().to_owned()
+    };
+    of_model("a", "claude-opus-4-6", 40);
+    home.run(&["tune", "from-claude-logs"]);
+    assert!(active().starts_with("active = \"claude-opus-4.6\""), "{}", active());
+    of_model("b", "claude-sonnet-4-5", 45);
+    let outcome = home.run(&["tune", "from-claude-logs"]);
+    assert!(active().starts_with("active = \"auto\""), "{}{}", active(), outcome.out);
+    home.write(".config/devboy/pipeline_config.toml", "[profiles.llm]\nactive = \"claude-opus-4.6\"\n");
+    let told = home.run(&["tune", "from-claude-logs", "--dry-run", "--explain"]).out;
+    assert!(told.contains("no model reaches the share; `claude-opus-4.6` stays"), "{told}");
+}
+
+/// A copy of a log in another folder makes no project.
+#[test]
+fn a_copy_of_a_log_makes_no_project_of_a_replay() {
+    let home = Home::new();
+    let body = "a text that is long enough to be counted ".repeat(20);
+    for name in ["a", "b", "c"] {
+        mcp_session(&home, name, "mcp__alpha__list", &body, 6);
+    }
+    let projects = || home.json(&["replay", "--no-lake"])["replay"]["arms"][0]["projects"].clone();
+    let before = projects();
+    assert_eq!(before.as_array().unwrap().len(), 1, "{before:#}");
+    let log = std::fs::read_to_string(home.path(".claude/projects/-home-u-p/a.jsonl")).unwrap();
+    home.write(".claude/projects/-aaa/a.jsonl", &log);
+    home.write(".claude/projects/-zzz/copy.jsonl", &log);
+    assert_eq!(projects(), before);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::backtest::{BacktestNumbers, ForecastCoverage, Promise, PromiseCoverage, cuts, over_weeks};
+use crate::base::backtest::{BacktestNumbers, ForecastCoverage, Promise, PromiseCoverage, cuts, over_clusters};
 use crate::base::bootstrap::SessionTrials;
 use crate::base::data::Data;
 use crate::base::error::Result;
@@ -77,6 +77,7 @@ pub fn held(
         promise: Promise::AtLeast(promised),
         tolerance: numbers.tolerance,
         weeks: weeks.into_iter().map(week).collect(),
-        interval: over_weeks(&tallies, &numbers.resampling),
+        distinct: tallies.iter().map(|(_, judged)| judged).sum(),
+        interval: over_clusters(&tallies, &numbers.resampling),
     }
 }

@@ -193,7 +193,7 @@ fn footer(args: &Args, telling: &Telling<'_>) -> Vec<String> {
         lines.push(format!("{hidden} more with --all."));
     }
     lines.extend(telling.reminders());
-    lines.extend(telling.off_the_bar());
+    lines.extend(telling.off_the_bar().into_iter().chain(telling.of_few_sessions()));
     if args.explain {
         lines.extend(telling.explained());
     }

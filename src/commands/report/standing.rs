@@ -120,10 +120,10 @@ impl ProjectFiles {
     }
 }
 
-/// The same where the settings cannot be read: the client leaves such a file out, so nothing that is set there would hold.
+/// The same where the settings cannot be read: nobody can say what the client makes of them.
 pub fn unread(page: &Page, why: &str) -> BTreeMap<String, StandingSetting> {
     let about_settings = page.findings.iter().filter(|finding| !finding.sets.is_empty());
-    let words = format!("the settings cannot be read, so the client leaves them out ({why})");
+    let words = format!("the settings cannot be read as they stand ({why})");
     about_settings
         .map(|finding| (finding.id.clone(), StandingSetting::Off { words: words.clone(), is_own: true }))
         .collect()

@@ -29,7 +29,6 @@ use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::whatif::backtest;
 use crate::whatif::chosen::PolicyConfigs;
-use crate::whatif::client::thresholds::ClientThresholds;
 use crate::whatif::client::{LeverPart, LeverValue, study};
 use crate::whatif::workload::{Workload, oracle};
 
@@ -96,8 +95,7 @@ fn of_settings(
     let workload = Workload::new(timeline, None, &input.data, false, true)?;
     let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
     let study = input.pool.install(|| study(&workload.with_answers(&cache), &workload, &input.data, None, standing))?;
-    let earlier_percent = ClientThresholds::load(&input.data)?.split.earlier_percent;
-    Ok(effects::attempts(&study, earlier_percent, numbers, &statistics::effects(&input.data)?, changed))
+    effects::attempts(&study, &input.data, numbers, changed)
 }
 
 fn show(args: &Args, rows: &[PromiseCoverage], tolerance: f64, input: &Input, context: &mut Context<'_>) -> Result<()> {

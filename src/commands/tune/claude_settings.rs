@@ -137,14 +137,12 @@ fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &I
         if sessions == 0 {
             writeln!(context.err, "# no session of this scope in the logs: there is nothing to choose values by")?;
         } else {
-            writeln!(
-                context.err,
-                "# {}{}: values chosen on the first {earlier}, judged on the other {}; clients of the last weeks: {}",
-                counted(sessions, "session"),
-                days(study),
-                sessions - earlier,
-                versions.join(", ")
-            )?;
+            let judged = match earlier {
+                0 => "too few to choose values on the earlier and to judge them on the later".to_owned(),
+                _ => format!("values chosen on the first {earlier}, judged on the other {}", sessions - earlier),
+            };
+            let (all, days, versions) = (counted(sessions, "session"), days(study), versions.join(", "));
+            writeln!(context.err, "# {all}{days}: {judged}; clients of the last weeks: {versions}")?;
         }
     }
     match args.asked.output.form() {
@@ -211,6 +209,9 @@ fn conclude(
     (entry.reach, entry.together) = (Some(found.reach), found.together.clone());
     entry.inputs = Some(window::inputs("logs", requests, found.study.sessions.len() as u64, &input.window));
     write_noted(&layers.file.place(journal), text, &entry)?;
-    tell(format!("settings → {}: {changes} written; new sessions of Claude Code use them", layers.file.path.shown()))?;
+    tell(format!(
+        "settings → {}: {changes} written; running sessions of Claude Code take them over as well",
+        layers.file.path.shown()
+    ))?;
     Ok(Exit::Done)
 }

@@ -110,10 +110,13 @@ impl Undo<'_> {
         let Self { args, target, entry, reversal } = self;
         let (err, id, path) = (&mut context.err, &entry.id, target.path.shown());
         match reversal {
-            Reversal { text, .. } if text.trim().is_empty() => {
+            Reversal { text, .. } if ["", "{}"].contains(&text.trim()) => {
                 writeln!(err, "# nothing is left in the file; it stays, empty")?;
             }
-            Reversal { is_exact: true, .. } => writeln!(err, "# the file is byte for byte what it was before {id}")?,
+            Reversal { is_exact: true, .. } => {
+                let is = if args.dry_run { "would be" } else { "is" };
+                writeln!(err, "# the file {is} byte for byte what it was before {id}")?;
+            }
             Reversal { is_edited: true, .. } => {
                 writeln!(err, "# the file was edited since {id}; all else in it stays")?;
             }

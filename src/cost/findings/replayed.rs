@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::base::names::Sym;
 use crate::cost::findings::levers::Settable;
 use crate::cost::findings::thresholds::{ReplayedFinding, TriedSetting};
-use crate::cost::findings::{BillEvidence, Breaks, Case, FindingBasis, ReplayedSetting};
+use crate::cost::findings::{BillEvidence, Breaks, Case, FindingBasis};
+use crate::logs::timeline::requests::Request;
 use crate::report::numbers::thousands;
 use crate::whatif::client::{LeverValue, Trial};
 use crate::whatif::sim::cells::{Cell, correct};
@@ -36,18 +37,24 @@ fn case(evidence: &BillEvidence<'_>, setting: &ReplayedFinding, value: &str) -> 
     let set = setting.set(value);
     let replay = evidence.replays.iter().find(|replay| replay.policy == setting.policy && replay.set == set)?;
     let outcome = replay.report.outcome.as_ref().filter(|_| replay.report.not_estimated.is_none())?;
+    let trial = trial(evidence, value);
+    let compacts_at = trial.and_then(|trial| trial.compacts_at);
     let shown = value.parse().map_or_else(|_| value.to_owned(), thousands);
+    let from = compacts_at.map_or_else(|| shown.clone(), thousands);
+    let said = |text: &str| text.replace("{value}", &shown).replace("{compacts_at}", &from);
+    let so = setting.so.as_deref().map(said);
     let levers = Settable {
         groups: setting.rules.iter().map(|rule| evidence.owned(rule)).collect(),
         for_model: setting.model_lever.as_deref(),
-        so: setting.so.as_deref(),
+        so: so.as_deref(),
     };
     Some(Case {
         id: setting.id.clone(),
-        what: setting.what.replace("{value}", &shown),
-        what_uncounted: Some(setting.what_below.replace("{value}", &shown)),
-        counts: larger(evidence, value),
-        breaks: breaks(evidence, replay, value),
+        what: said(&setting.what),
+        what_uncounted: Some(said(&setting.what_below)),
+        counts: reaching(evidence, compacts_at.or_else(|| value.parse().ok())),
+        // As `tune claude-settings` counts it, and what reading it again costs.
+        breaks: trial.map_or_else(Breaks::default, |trial| Breaks::of(trial, replay.report.reread.usd())),
         sides: outcome.by_session.clone(),
         source: source(&setting.policy, &set),
         ..levers.case(evidence, value, Case::of(FindingBasis::Replayed, &[]))
@@ -60,18 +67,16 @@ fn source(policy: &str, set: &[String]) -> Vec<String> {
     words.chain(set.iter().flat_map(|one| ["--set".to_owned(), one.clone()])).collect()
 }
 
-/// Requests whose context is larger than a value.
-fn larger(evidence: &BillEvidence<'_>, value: &str) -> BTreeMap<(u32, Sym), u64> {
-    let most: u64 = value.parse().unwrap_or(u64::MAX);
+/// Requests whose context is of that size at least.
+fn reaching(evidence: &BillEvidence<'_>, least: Option<u64>) -> BTreeMap<(u32, Sym), u64> {
     let requests = evidence.workload.timeline.counted();
-    evidence.counts(requests.filter(|(_, request)| request.context() > most).map(|(index, _)| index))
+    let reach = |request: &Request| least.is_some_and(|least| request.context() >= least);
+    evidence.counts(requests.filter(|(_, request)| reach(request)).map(|(index, _)| index))
 }
 
-/// What would have been missed, as `tune claude-settings` counts it, and what reading it again costs.
-fn breaks(evidence: &BillEvidence<'_>, replay: &ReplayedSetting, value: &str) -> Breaks {
-    let is_this = |trial: &&Trial| matches!(trial.setting, LeverValue::Window(tokens) if tokens.to_string() == value);
-    let trial = evidence.study.trials.iter().find(is_this);
-    trial.map_or_else(Breaks::default, |trial| Breaks::of(trial, replay.report.reread.usd()))
+/// The same setting as `tune claude-settings` tries it.
+fn trial<'e>(evidence: &BillEvidence<'e>, value: &str) -> Option<&'e Trial> {
+    evidence.study.trial(LeverValue::Window(value.parse().ok()?))
 }
 
 /// Something that costs more.

@@ -5,7 +5,9 @@ use serde::Deserialize;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::cost::outcomes::{FAILED, READ_AGAIN};
+use crate::whatif::chosen::Policy;
 use crate::whatif::client::thresholds::{ClientThresholds, Results};
+use crate::whatif::compaction::carry::Reattached;
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::prompt_cache::params::CacheLifetime;
 
@@ -86,7 +88,7 @@ pub struct ReplayedFinding {
     pub with: Vec<String>,
     /// What happens.
     pub what: String,
-    /// The same where nothing that is counted is larger than the value.
+    /// The same where none of the requests that save is counted.
     pub what_below: String,
     /// The rules of `tune claude-settings` that own the levers to be set.
     pub rules: Vec<String>,
@@ -349,6 +351,14 @@ impl FindingThresholds {
             (setting.values, setting.is_chosen) = (windows.clone(), true);
         }
         Ok(sheet)
+    }
+
+    /// Has contexts compacted as they were when settings of the client were tried.
+    pub fn bring_back(&mut self, reattached: Reattached) {
+        let is_told =
+            |one: &&mut ReplayedFinding| reattached.is_measured && one.policy == Policy::Compaction.into_str();
+        let of_compaction = self.replayed.iter_mut().filter(is_told);
+        of_compaction.for_each(|one| one.with.push(format!("reattach_tokens={}", reattached.tokens)));
     }
 
     /// Every replay that is wanted, each once: the policy and what is set.

@@ -52,7 +52,7 @@ fn findings(html: &mut Html, telling: &Telling<'_>) {
             });
         }
     });
-    let notes = telling.reminders().into_iter().chain(telling.off_the_bar());
+    let notes = telling.reminders().into_iter().chain(telling.off_the_bar()).chain(telling.of_few_sessions());
     notes.for_each(|line| _ = html.leaf("p", &[("class", "soft")], &line));
     let nothing = telling.nothing_to_set();
     if !nothing.is_empty() {
@@ -192,7 +192,7 @@ fn tool_costs(html: &mut Html, tools: &[ToolCost]) {
     if tools.is_empty() {
         return;
     }
-    let parts = ["when it came in", "sent again", "paid again after a cache miss"].map(str::to_owned);
+    let parts = ["when it came in", "sent again", "paid again, not read from the cache"].map(str::to_owned);
     let told = &tools[..ROWS.min(tools.len())];
     let all = |tool: &ToolCost| tool.first + tool.carried + tool.again;
     html.leaf("h2", &[], "First and carried cost by tool");

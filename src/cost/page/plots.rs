@@ -33,7 +33,7 @@ pub struct ToolCost {
     pub first: f64,
     /// Dollars of sending it again.
     pub carried: f64,
-    /// Dollars of paying for it once more after a cache miss.
+    /// Dollars of paying for it once more, not read from the cache that had it.
     pub again: f64,
 }
 

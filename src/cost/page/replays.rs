@@ -48,7 +48,7 @@ pub type PayingRule<'r> = &'r (dyn Fn(&LeverStudy, &Resampling, &Data) -> Result
 /// # Errors
 /// If a data file does not fit.
 pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRule<'_>) -> Result<Page> {
-    let sheet = FindingThresholds::load(&input.data)?;
+    let mut sheet = FindingThresholds::load(&input.data)?;
     let levers = Levers::load(&input.data)?;
     let asked =
         sheet.replays(|_, _| true).into_iter().map(|(policy, _)| Stack::parse(&policy)).collect::<Result<Vec<_>>>()?;
@@ -59,6 +59,7 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
         let (simulation, workload) = (shipped.simulation(), &shipped.workload);
         let mut study = study(&simulation.simulator, workload, &input.data, None, &[])?;
         study.versions = ClientThresholds::load(&input.data)?.versions(&workload.timeline, None, now_ms);
+        sheet.bring_back(study.reattached);
         let paying = paying(&study, &workload.cells.resampling, &input.data)?;
         let is_told = is_told(&paying);
         // A curve has every value.

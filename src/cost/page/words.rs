@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::base::bootstrap::holds_in_100;
 use crate::cost::findings::FindingBasis;
 use crate::cost::findings::replayed::Loser;
 use crate::cost::findings::search::{BillFinding, FindingPart, FindingScope};
@@ -177,7 +178,8 @@ impl Telling<'_> {
             (spent.unlogged.usd() - answers, "requests that the client does not log"),
             (answers, "answers that are longer than their usage says"),
         ];
-        let unlogged = unlogged.into_iter().filter(|(sum, _)| *sum > 0.0);
+        // Less than half a cent is not worth a word.
+        let unlogged = unlogged.into_iter().filter(|(sum, _)| *sum >= 0.005);
         parts.extend(unlogged.map(|(sum, what)| format!("about {} more for {what} (estimated)", usd(sum))));
         if spent.web_searches_nano_usd > 0 {
             let (searches, nano) = (counted(spent.web_searches, "web search"), spent.web_searches_nano_usd);
@@ -246,8 +248,9 @@ impl Telling<'_> {
         let breaks = finding.breaks.as_ref().map(|words| format!("; {words}")).unwrap_or_default();
         let (saved, before) = (usd(finding.saved_usd), usd(finding.before_usd));
         let waited = finding.waited.as_ref();
-        let waits =
-            waited.map(|time| format!("{} of waiting, {} a day; ", lasting(time.seconds), lasting(time.seconds_a_day)));
+        let waits = waited.map(|time| {
+            format!("{} of waiting, {} a day with requests; ", lasting(time.seconds), lasting(time.seconds_a_day))
+        });
         let waits = waits.unwrap_or_default();
         // Where it costs time and not a cent, no money is told.
         let is_money = waited.is_none() || saved != usd(0.0);
@@ -268,7 +271,7 @@ impl Telling<'_> {
         let advice = update.map_or_else(|| advice.clone(), |update| format!("{update}. Then {advice}"));
         let spared = waited.map(|time| {
             let [all, lower, upper] = [time.seconds_a_day, time.lower, time.upper].map(lasting);
-            format!("at most {all} a day here ({IN_OTHERS} [{lower} … {upper}])")
+            format!("at most {all} a day with requests here ({IN_OTHERS} [{lower} … {upper}])")
         });
         let money = is_money.then(|| format!("{saves}{interval}, {basis}"));
         let effect = spared.into_iter().chain(money).collect::<Vec<_>>().join(" and ");
@@ -288,7 +291,7 @@ impl Telling<'_> {
                 Some(StandingSetting::Off { words, is_own: false }) => format!("nothing to set: {words}"),
                 Some(StandingSetting::Off { words, is_own: true }) => {
                     let update = update.map_or_else(String::new, |update| format!("; and {update}"));
-                    format!("first take away what stands in the way: {words}{update}. Then {bare}; effect: {effect}")
+                    format!("first correct this: {words}{update}. Then {bare}; effect: {effect}")
                 }
                 Some(StandingSetting::Other(words)) if finding.basis == FindingBasis::Priced => {
                     format!("{advice}, unless what is set is cheaper: {words} now; effect on these logs: {effect}")
@@ -390,6 +393,16 @@ impl Telling<'_> {
         }
     }
 
+    /// How often the intervals of the page hold, where its sessions are few.
+    pub fn of_few_sessions(&self) -> Option<String> {
+        let sessions = self.page.spent.sessions;
+        let held = holds_in_100(sessions).filter(|_| !self.page.findings.is_empty())?;
+        let sessions = counted(sessions, "session");
+        Some(format!(
+            "Intervals over {sessions} hold about {held} times in 100, not 95: few large ones are most of a bill."
+        ))
+    }
+
     /// How far the simulation is from the bill, if that is more than it may be.
     pub fn off_the_bar(&self) -> Option<String> {
         let Page { off_bill, bar, .. } = self.page;
@@ -468,7 +481,10 @@ impl Telling<'_> {
                 true => " Only some projects were asked about, and this file holds for all of them: --scope project sets them for one.",
                 false => "",
             };
-            format!("Settings: `{command}` tries them on all days of these logs and {so}{part}")
+            format!(
+                "Settings: `{command}` chooses values on the earlier sessions of all these logs and judges them on the later ones (the \
+                 effects above are of the days that they were chosen on), and {so}{part}"
+            )
         });
         overlap.into_iter().chain(setting).collect()
     }

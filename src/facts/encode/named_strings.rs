@@ -146,9 +146,10 @@ fn repeated_places(text: &[u8]) -> Vec<StringStart> {
     let bits = usize::BITS - (text.len() / 4).clamp(1 << 8, 1 << 16).leading_zeros();
     let mut counts = vec![0u8; 1 << bits];
     let slot = |gram: u64| usize::try_from(gram >> (u64::BITS - bits)).unwrap_or(0);
-    let mut repeated: Vec<(u64, StringStart)> = places(text).map(|place| (gram(text, place.at), place)).collect();
-    repeated.iter().for_each(|(gram, _)| counts[slot(*gram)] = counts[slot(*gram)].saturating_add(1));
-    repeated.retain(|(gram, _)| counts[slot(*gram)] > 1);
+    // Looked at twice: few begin what is repeated, and only those are held.
+    let grams = || places(text).map(|place| (gram(text, place.at), place));
+    grams().for_each(|(gram, _)| counts[slot(gram)] = counts[slot(gram)].saturating_add(1));
+    let mut repeated: Vec<(u64, StringStart)> = grams().filter(|(gram, _)| counts[slot(*gram)] > 1).collect();
     if repeated.len() * NAMED_BYTES_MIN < text.len() / SAVED_ONE_IN {
         return Vec::new();
     }

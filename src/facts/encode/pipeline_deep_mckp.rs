@@ -320,23 +320,22 @@ const KINDS: [TokenKind; 256] = {
 /// line break. One blank belongs to the word or mark behind it, but not to a number; a line break to the mark before
 /// it.
 fn estimate(text: &str) -> usize {
-    let mut before = TokenKind::Break;
-    let mut blanks = 0;
-    let kind_of = |byte: &u8| KINDS[usize::from(*byte)];
-    let runs = text.as_bytes().chunk_by(|one, two| kind_of(one) == kind_of(two));
-    let tokens = runs.map(|run| {
-        let kind = kind_of(&run[0]);
-        let alone = usize::from(blanks > 1 || blanks == 1 && kind == TokenKind::Digit);
-        blanks = if kind == TokenKind::Blank { run.len() } else { 0 };
-        let own = match kind {
+    let (mut tokens, mut before, mut blanks) = (0, TokenKind::Break, 0);
+    let mut rest = text.as_bytes();
+    while let Some(&first) = rest.first() {
+        let kind = KINDS[usize::from(first)];
+        let length = 1 + rest[1..].iter().take_while(|byte| KINDS[usize::from(**byte)] == kind).count();
+        rest = &rest[length..];
+        tokens += usize::from(blanks > 1 || blanks == 1 && kind == TokenKind::Digit);
+        blanks = if kind == TokenKind::Blank { length } else { 0 };
+        tokens += match kind {
             TokenKind::Letter => 1,
-            TokenKind::Digit => run.len().div_ceil(3),
-            TokenKind::Mark => run.len().div_ceil(2),
+            TokenKind::Digit => length.div_ceil(3),
+            TokenKind::Mark => length.div_ceil(2),
             TokenKind::Blank => 0,
             TokenKind::Break => usize::from(before != TokenKind::Mark),
         };
         before = kind;
-        own + alone
-    });
-    tokens.sum()
+    }
+    tokens
 }

@@ -6,6 +6,7 @@ mod texts;
 pub mod timeline;
 mod told;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::Read;
 use std::ops::Range;
@@ -30,11 +31,11 @@ use crate::frames::sync::{
     Loaded, SyncScope, SyncTally, UpToDate, Want, bring_up_to_date, directory_of, root_id, slug, thread_pool,
     with_known,
 };
-use crate::logs::assemble::assemble;
+use crate::logs::assemble::{assemble, standings_of};
 use crate::logs::corpus::{Corpus, RowSource, SourceRows};
 use crate::logs::discover::{LogFile, LogListing, Root};
 use crate::logs::endpoint::Endpoints;
-use crate::logs::history::History;
+use crate::logs::history::{History, Session};
 use crate::logs::message::ExtractionGuide;
 use crate::logs::overview::InProgress;
 use crate::logs::read::{Failure, Job, READING};
@@ -267,7 +268,8 @@ impl Input {
 
     /// Takes down which files a second reading lacks.
     pub fn leave_out(&mut self, failures: Vec<Failure>) {
-        self.listing.unreadable.extend(failures);
+        let known: HashSet<PathBuf> = self.listing.unreadable.iter().map(|(path, _)| path.clone()).collect();
+        self.listing.unreadable.extend(failures.into_iter().filter(|(path, _)| !known.contains(path)));
     }
 
     /// Takes down things to tell, each once.
@@ -361,18 +363,33 @@ impl Input {
         with_known(std::mem::take(&mut self.piped_bodies), self.bodies.take().unwrap_or_default())
     }
 
-    /// The project directory of each session, as a pseudonym; of several the first.
+    /// The project directory of each session, as a pseudonym: that of most sessions that began in the same working directory. A copy
+    /// of a log in another folder makes no project.
     pub fn projects(&mut self, history: &History) -> Vec<Id> {
         self.corpus();
-        let mut known: IdMap<Id, Id> = IdMap::default();
+        let standings = self.corpus.as_ref().map(standings_of).unwrap_or_default();
+        let mut known: IdMap<Id, (bool, Millis, Id)> = IdMap::default();
         let files = self.corpus.iter().flat_map(|corpus| &corpus.files);
         for (file, stored) in files.zip(&self.selected) {
+            let is_repeated = standings.get(&file.source.key).is_some_and(|standing| standing.is_repeated);
             for row in &file.rows.sessions {
-                let directory = known.entry(row.session).or_insert(stored.directory);
-                *directory = stored.directory.min(*directory);
+                let named = (is_repeated, row.ts_first, stored.directory);
+                known.entry(row.session).and_modify(|first| *first = named.min(*first)).or_insert(named);
             }
         }
-        history.sessions.iter().map(|session| known.get(&session.id).copied().unwrap_or(session.project)).collect()
+        let directory =
+            |session: &Session| known.get(&session.id).map_or(session.project, |(.., directory)| *directory);
+        let mut counts: BTreeMap<(Id, Reverse<Id>), u64> = BTreeMap::new();
+        for session in history.sessions.iter().filter(|session| session.project.is_some()) {
+            *counts.entry((session.project, Reverse(directory(session)))).or_default() += 1;
+        }
+        let mut most: IdMap<Id, (u64, Reverse<Id>)> = IdMap::default();
+        for ((project, directory), count) in counts {
+            let named = (count, directory);
+            most.entry(project).and_modify(|known| *known = named.max(*known)).or_insert(named);
+        }
+        let of_most = |session: &Session| most.get(&session.project).map(|(_, Reverse(directory))| *directory);
+        history.sessions.iter().map(|session| of_most(session).unwrap_or_else(|| directory(session))).collect()
     }
 
     /// The first log on disk whose rows name each of these sessions and directories; none while rows are left to the lake.

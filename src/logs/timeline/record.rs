@@ -233,8 +233,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         if let Some(agent) = envelope.agent {
             return self.agent_chain(session, agent);
         }
-        let uuid = envelope.uuid();
-        let agent = self.roots.get(&uuid).copied().unwrap_or(uuid);
+        let agent = self.roots.get(&envelope.own_uuid()).copied().unwrap_or(envelope.uuid());
         self.chain(ChainKey { session, agent, place: Place::Inline })
     }
 
@@ -253,10 +252,10 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
 
     /// Remembers which inline side chain a record belongs to, of whatever type it is: others may follow it.
     fn side_chain(&mut self, envelope: &Envelope<'_>) {
-        let uuid = envelope.uuid();
+        let uuid = envelope.own_uuid();
         if envelope.is_sidechain() && envelope.agent.is_none() && uuid.is_some() {
             let above = envelope.parent.id();
-            let agent = self.roots.get(&above).copied().unwrap_or(uuid);
+            let agent = self.roots.get(&above).copied().unwrap_or(envelope.uuid());
             self.roots.insert(uuid, agent);
         }
     }
@@ -373,8 +372,8 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             .compacted
             .is_some_and(|(number, id)| record - number <= SUMMARY_WITHIN_RECORDS || (id.is_some() && id == above));
         if !belongs {
-            self.standing[chain as usize].compacted = Some((record, envelope.uuid()));
-            let nameless = Envelope { uuid: None, ..*envelope };
+            self.standing[chain as usize].compacted = Some((record, envelope.own_uuid()));
+            let nameless = Envelope { uuid: None, copied: None, ..*envelope };
             let kind = CompactedRow { trigger: Trigger::Unknown, pre_tokens: None };
             let kind = RecordKind::Compacted(Box::new(kind));
             self.push(&nameless, parent, chain, Marks::COMPACTION, kind);
@@ -526,7 +525,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         match envelope.subtype.map(|subtype| subtype.0) {
             Some(b"compact_boundary") => {
                 let chain = self.chain_of(envelope);
-                self.standing[chain as usize].compacted = Some((self.counters.items, envelope.uuid()));
+                self.standing[chain as usize].compacted = Some((self.counters.items, envelope.own_uuid()));
                 let Metadata { manual, pre_tokens, .. } = metadata();
                 let trigger = match manual {
                     Some(true) => Trigger::Manual,

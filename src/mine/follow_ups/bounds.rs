@@ -10,8 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use crate::base::backtest::{BacktestNumbers, Promise, PromiseCoverage, SessionSplit, cuts};
-use crate::base::bootstrap::SessionTrials;
+use crate::base::backtest::{BacktestNumbers, JudgedCluster, Promise, PromiseCoverage, SessionSplit, cuts};
 use crate::base::clustered::Clustered;
 use crate::base::names::Sym;
 use crate::base::numbers::DAY_MS;
@@ -32,6 +31,8 @@ pub struct BoundNumbers {
     pub later_steps_min: u64,
     /// Judged bounds from which on the past says how wide an interval must be.
     pub judged_min: usize,
+    /// The widest that it may ask for, in standard errors.
+    pub errors_max: f64,
 }
 
 /// Which follow-ups become links: the thresholds of rule T1.
@@ -94,10 +95,11 @@ impl FollowUps {
         let cuts = cuts(&self.starts, &numbers.backtest);
         let ends: Vec<usize> = cuts.iter().map(|cut| cut.known).collect();
         let past = Past::new(self, &ends, numbers);
-        let judge = |cut: SessionSplit| -> SessionTrials {
+        // Bounds of one pair rest on the same steps, week after week.
+        let pair = |judged: &JudgedBound| u64::from(judged.pair.0.0) << 32 | u64::from(judged.pair.1.0);
+        let judge = |cut: SessionSplit| -> Vec<JudgedCluster> {
             let judged = past.judged(cut.known, self.starts.len(), past.width(cut.known));
-            let held = judged.iter().filter(|judged| judged.came >= judged.lower).count();
-            (held as u64, judged.len() as u64)
+            judged.iter().map(|judged| (pair(judged), (u64::from(judged.came >= judged.lower), 1))).collect()
         };
         let promise = Promise::AtLeast(numbers.bounds.promise);
         PromiseCoverage::of((statistic, "bounds"), promise, &cuts, &numbers.backtest, &judge)
@@ -117,6 +119,7 @@ struct Past<'s> {
 
 /// A bound against what came.
 struct JudgedBound {
+    pair: LaggedTools,
     lower: f64,
     /// The later share.
     came: f64,
@@ -158,7 +161,7 @@ impl<'s> Past<'s> {
         }
         errors.sort_by(f64::total_cmp);
         let rank = (bounds.promise * (errors.len() + 1) as f64).ceil() as usize;
-        errors[rank.clamp(1, errors.len()) - 1]
+        errors[rank.clamp(1, errors.len()) - 1].min(bounds.errors_max)
     }
 
     /// The links that would have been written after `end` sessions, as far as enough came until `until` to judge them.
@@ -172,7 +175,7 @@ impl<'s> Past<'s> {
                 return None;
             }
             let came = sum(support.get(&link.pair)) as f64 / trials as f64;
-            Some(JudgedBound { lower, came, errors: link.share.errors_above(came) })
+            Some(JudgedBound { pair: link.pair, lower, came, errors: link.share.errors_above(came) })
         };
         self.links(end, width).into_iter().filter_map(judge).collect()
     }

@@ -304,7 +304,7 @@ fn words(arm: &PlannerArm) -> String {
     }
     format!(
         "{}: {} prefetched, {} asked for exactly within three calls. {} of the agent need not have run, {} ran for \
-         nothing or twice. Answers wait {} longer, {} of its own waiting is spared.",
+         nothing or twice. Answers come {} later in all; the agent is spared {} of waiting for its own calls.",
         arm.name,
         thousands(total.sent()),
         thousands(total.near.exact),

@@ -31,6 +31,21 @@ pub struct SelectiveBacktest {
 }
 
 impl SelectiveBacktest {
+    /// How often what the threshold lets through was exactly what was asked for, in each of the other sessions.
+    pub fn by_session<'e>(
+        &self,
+        held_out: impl Iterator<Item = &'e JudgedCandidate>,
+        numbers: &SelectivityThresholds,
+    ) -> BTreeMap<u32, SessionTrials> {
+        let mut sessions: BTreeMap<u32, SessionTrials> = BTreeMap::new();
+        let least = self.threshold().unwrap_or(f64::INFINITY);
+        for candidate in judged_by(&self.table, held_out, numbers).iter().filter(|one| one.reaches(least)) {
+            let (exact, all) = sessions.entry(candidate.session).or_default();
+            (*exact, *all) = (*exact + u64::from(candidate.exact), *all + 1);
+        }
+        sessions
+    }
+
     /// From which score on a candidate is fetched; none if none is.
     pub fn threshold(&self) -> Option<f64> {
         self.chosen.as_ref().map(|point| point.threshold)
@@ -150,6 +165,12 @@ pub struct Scored {
     pub target: bool,
 }
 
+impl Scored {
+    fn reaches(&self, threshold: f64) -> bool {
+        self.score.is_some_and(|score| score >= threshold)
+    }
+}
+
 /// What comes of one threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThresholdPoint {
@@ -192,7 +213,7 @@ pub fn point(scored: &[Scored], threshold: f64, resampling: &Resampling) -> Thre
     let all: BTreeSet<u64> = scored.iter().map(|candidate| candidate.trigger).collect();
     let mut reached = BTreeSet::new();
     let mut sessions: BTreeMap<u32, (SessionTrials, SessionTrials)> = BTreeMap::new();
-    for candidate in scored.iter().filter(|candidate| candidate.score.is_some_and(|score| score >= threshold)) {
+    for candidate in scored.iter().filter(|candidate| candidate.reaches(threshold)) {
         reached.insert(candidate.trigger);
         let (exact, target) = sessions.entry(candidate.session).or_default();
         *exact = (exact.0 + u64::from(candidate.exact), exact.1 + 1);

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::base::bootstrap::Resampling;
+use crate::base::bootstrap::{Resampling, stretch};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::numbers::{counted, signed};
@@ -122,8 +122,10 @@ fn evidence(study: &LeverStudy, question: &Question) -> Evidence {
     let listed = if listed.is_empty() { listed } else { format!(" ({listed})") };
     let is_own = trials.first().is_some_and(|trial| !study.without(&[trial.setting]).is_empty());
     let apart = if is_own { "; this project sets it itself, so that its sessions are left out" } else { "" };
+    let compacts = trials.first().is_some_and(|trial| matches!(trial.setting, LeverValue::Window(_)));
+    let after = if compacts { format!("; {}", study.reattached.words()) } else { String::new() };
     let (chosen, judged) = (counted(earlier, "earlier session"), counted(later, "later one"));
-    Evidence::of(format!("chosen on {chosen}{listed}, judged on {judged}{apart}"), earlier + later)
+    Evidence::of(format!("chosen on {chosen}{listed}, judged on {judged}{apart}{after}"), earlier + later)
 }
 
 /// Judges one lever.
@@ -192,6 +194,15 @@ fn too_little(
     let words = format!("{} % on later sessions", signed(percent(told.change), 1));
     if told.change > margin {
         return Some(format!("loses, {words}"));
+    }
+    let upper = told.change + stretch(told.sessions) * (told.upper - told.change);
+    if told.upper < -margin && upper >= -margin {
+        let [narrow, wide] = [told.upper, upper].map(|end| signed(percent(end), 1));
+        let sessions = counted(told.sessions, "session");
+        return Some(format!(
+            "not sure enough: {words}, and the interval ends at {narrow} %, but intervals over {sessions} promise too much: as wide as \
+             it has to be this one ends at {wide} %"
+        ));
     }
     if told.upper >= -margin {
         let [lower, upper] = [told.lower, told.upper].map(|end| signed(percent(end), 1));

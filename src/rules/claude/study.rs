@@ -27,7 +27,7 @@ use crate::settings::entries::{BillForecast, Journal, SettingsReach};
 use crate::settings::finding::Finding;
 use crate::settings::unified_diff;
 use crate::whatif::chosen::PolicyConfigs;
-use crate::whatif::client::thresholds::{ClientThresholds, Versions};
+use crate::whatif::client::thresholds::Versions;
 use crate::whatif::client::{LeverStudy, LeverTrials, LeverValue};
 use crate::whatif::workload::{Workload, oracle};
 
@@ -110,8 +110,7 @@ fn hold_broken(
     changed: &[(Millis, LeverPart)],
 ) -> Result<()> {
     let (numbers, promised) = (statistics::numbers(data)?.backtest, statistics::effects(data)?);
-    let earlier = ClientThresholds::load(data)?.split.earlier_percent;
-    let attempts = effects::attempts(study, earlier, &numbers, &promised, changed);
+    let attempts = effects::attempts(study, data, &numbers, changed)?;
     effects::hold_broken(findings, &effects::rows(&attempts, &numbers, &promised));
     Ok(())
 }

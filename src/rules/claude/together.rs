@@ -136,7 +136,7 @@ fn choose_together(
         let mut beside = |setting: LeverValue| {
             settings[at] = setting;
             let sessions = tried(&settings).iter().zip(&others).map(|(all, others)| all.beyond(others)).collect();
-            Trial { setting, sessions, by_model: BTreeMap::new() }
+            Trial { setting, compacts_at: None, sessions, by_model: BTreeMap::new() }
         };
         let trials: Vec<Trial> = candidates.iter().map(|(setting, _)| beside(*setting)).collect();
         let best = facts.study.chosen(&trials).filter(|(change, _)| *change < 0.0);

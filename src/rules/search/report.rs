@@ -16,6 +16,9 @@ pub fn sentence(search: &Search, who: &str) -> String {
     let held = search.steps.iter().filter(|step| step.holds).count() as u64;
     let later = counted(search.later.sessions, "later session");
     let tried = counted(search.candidates, "value");
+    if search.later.sessions == 0 {
+        return format!("too few sessions to judge {tried} on later ones ({who})");
+    }
     if held == 0 {
         return format!("of {tried}, none saves more in the {later} ({who})");
     }

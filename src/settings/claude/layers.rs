@@ -59,7 +59,7 @@ pub fn root_of(directory: &Path) -> &Path {
 /// What keeps a lever from having any effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
-    /// Behind the name of the lever: "set by …", "without effect, or with another: …".
+    /// Behind the name of the lever: "set by …", "overridden by …".
     pub why: String,
     /// Whether whoever owns the file that is changed can take it away.
     pub is_own: bool,
@@ -281,15 +281,11 @@ impl SettingsLayers {
             }
             return Ok(Some(match file {
                 Some(file) => {
-                    let why = format!("without effect, or with another: see {} in {}", switch.name, file.path.shown());
+                    let why = format!("overridden by {} in {}", switch.name, file.path.shown());
                     Obstacle { why, is_own: self.is_own(file) }
                 }
                 None => Obstacle {
-                    why: format!(
-                        "without effect, or with another: the variable {} of the shell is set{}",
-                        switch.name,
-                        taken_away(&switch.name)
-                    ),
+                    why: format!("overridden by the variable {} of the shell{}", switch.name, taken_away(&switch.name)),
                     is_own: true,
                 },
             }));

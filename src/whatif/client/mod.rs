@@ -18,6 +18,7 @@ use crate::base::sums::adds_up;
 use crate::logs::trace::Millis;
 use crate::whatif::client::capped::Limit;
 use crate::whatif::client::thresholds::Versions;
+use crate::whatif::compaction::carry::Reattached;
 use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::cost::Cost;
 
@@ -144,6 +145,8 @@ impl SettingSides {
 pub struct Trial {
     /// The setting.
     pub setting: LeverValue,
+    /// Of a window: the size of a context at which the newest client compacts, in tokens.
+    pub compacts_at: Option<u64>,
     /// Session by session, in the order of [`LeverStudy::sessions`].
     pub sessions: Vec<SettingSides>,
     /// By session (index into the timeline's) and model.
@@ -180,6 +183,8 @@ pub struct LeverStudy {
     pub versions: Versions,
     /// By how many percent sides have to differ at least.
     pub least_percent: f64,
+    /// What comes back after a compaction, as windows were tried.
+    pub reattached: Reattached,
     /// What projects set themselves, where a file for all projects is asked about: that one does nothing about it there.
     pub own: BTreeMap<Id, Vec<LeverValue>>,
 }
@@ -197,6 +202,36 @@ impl LeverStudy {
             sessions.filter(|(seen, _)| is_own(seen)).for_each(|(_, sides)| *sides = SettingSides::default());
         }
         study
+    }
+
+    /// The same as it was known at a time, when the first `known` sessions had begun: of these the ones that were over, the earlier
+    /// ones to choose on. What models had of it is left out.
+    #[must_use]
+    pub fn until(&self, known: usize, now_ms: Millis, earlier_percent: u64) -> Self {
+        let is_over: Vec<bool> = self.sessions[..known].iter().map(|seen| seen.last < now_ms).collect();
+        let over = |place: &usize| is_over[*place];
+        let places: Vec<usize> = (0..known).filter(over).collect();
+        let earlier = (places.len() as u64 * earlier_percent / 100) as usize;
+        let session =
+            |(count, place): (usize, &usize)| StudiedSession { is_earlier: count < earlier, ..self.sessions[*place] };
+        let trial = |trial: &Trial| Trial {
+            sessions: places.iter().map(|place| trial.sessions[*place]).collect(),
+            by_model: BTreeMap::new(),
+            ..*trial
+        };
+        Self {
+            sessions: places.iter().enumerate().map(session).collect(),
+            trials: self.trials.iter().map(trial).collect(),
+            standing: self.standing.clone(),
+            versions: self.versions.clone(),
+            own: self.own.clone(),
+            ..*self
+        }
+    }
+
+    /// What was tried of a setting.
+    pub fn trial(&self, setting: LeverValue) -> Option<&Trial> {
+        self.trials.iter().find(|trial| trial.setting == setting)
     }
 
     /// Of some settings those that reach a project.

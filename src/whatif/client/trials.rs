@@ -15,6 +15,7 @@ use crate::whatif::chosen::{Policy, PolicyConfigs};
 use crate::whatif::client::capped::{Capped, Limit, LookUp, ResultLimit, carried, lookups};
 use crate::whatif::client::thresholds::ClientThresholds;
 use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
+use crate::whatif::compaction::carry::{Reattached, reattached};
 use crate::whatif::compaction::params::{Align, Params as CompactionParams};
 use crate::whatif::compaction::{Compaction, CompactionThresholds};
 use crate::whatif::prompt_cache::params::{CacheLifetime, CacheRules, Params, TtlPolicy};
@@ -56,6 +57,8 @@ pub struct LeverTrials<'b> {
     sheet: ClientThresholds,
     compaction: CompactionThresholds,
     params: CompactionParams,
+    /// What comes back after a compaction.
+    reattached: Reattached,
     tokens: Arc<[u32]>,
     /// The projects that are asked about; none: all.
     projects: Option<&'b BTreeSet<Id>>,
@@ -127,6 +130,8 @@ impl<'b> LeverTrials<'b> {
         projects: Option<&'b BTreeSet<Id>>,
         standing: &[LeverValue],
     ) -> Result<Self> {
+        let compaction = data.read("policies/compaction.toml", CompactionThresholds::parse)?;
+        let params = PolicyConfigs::load(data)?.sheet(Policy::Compaction).params()?;
         let mut trials = Self {
             simulator,
             workload,
@@ -136,8 +141,9 @@ impl<'b> LeverTrials<'b> {
             before_of_subagents: None,
             blind: SimulatedRun::default(),
             sheet: ClientThresholds::load(data)?,
-            compaction: data.read("policies/compaction.toml", CompactionThresholds::parse)?,
-            params: PolicyConfigs::load(data)?.sheet(Policy::Compaction).params()?,
+            reattached: reattached(&workload.timeline, &workload.sizes, &params, &compaction),
+            compaction,
+            params,
             tokens: workload.sizes.tokens.as_slice().into(),
             projects,
             order: order(&workload.timeline, projects),
@@ -170,6 +176,7 @@ impl<'b> LeverTrials<'b> {
             versions: self.sheet.versions(&self.workload.timeline, self.projects, Millis::MAX),
             own: BTreeMap::new(),
             least_percent: self.workload.winner_percent_min,
+            reattached: self.reattached,
         }
     }
 
@@ -180,7 +187,8 @@ impl<'b> LeverTrials<'b> {
 
     fn trial(&self, setting: LeverValue) -> Trial {
         let by_model = self.by_model(&[setting], setting.part());
-        Trial { setting, sessions: self.in_order(&by_model), by_model }
+        let compacts_at = self.compaction_params(setting).map(|params| params.newest_trigger_tokens(&self.compaction));
+        Trial { setting, compacts_at, sessions: self.in_order(&by_model), by_model }
     }
 
     /// Both sides of some settings, by session and model. What stands of other levers goes on holding.
@@ -220,16 +228,21 @@ impl<'b> LeverTrials<'b> {
         Some(ResultLimit::new(limit, self.sheet.results.clone(), self.workload.sizes.rules.clone()))
     }
 
-    fn compaction(&self, setting: LeverValue) -> Option<Box<dyn Stage>> {
+    /// As the client compacts: it keeps no tail, does not count turns, and brings back what it brought back in the log.
+    fn compaction_params(&self, setting: LeverValue) -> Option<CompactionParams> {
         let LeverValue::Window(window) = setting else { return None };
-        // As the client compacts: it keeps no tail, and does not count turns.
-        let params = CompactionParams {
+        Some(CompactionParams {
             window,
             tail_keep_tokens: self.compaction.client.tail_keep_tokens,
             align: Align::Message,
             min_turns_between: 0,
+            reattach_tokens: self.reattached.tokens,
             ..self.params.clone()
-        };
+        })
+    }
+
+    fn compaction(&self, setting: LeverValue) -> Option<Box<dyn Stage>> {
+        let params = self.compaction_params(setting)?;
         Some(Box::new(Compaction::new(params, self.compaction.clone(), self.tokens.clone(), StageJournal::default())))
     }
 

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::base::forecast::{Forecast, at_share, next_within, week_of};
 use crate::base::id::Id;
+use crate::base::numbers::{counted, thousands};
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{BlockKind, Boundary, NONE, Segment, SegmentCause, Timeline};
 use crate::logs::trace::{Millis, NO_TIME, Usage};
@@ -176,6 +177,46 @@ pub fn after_sizes(
         interval_percent: sheet.client.reattach.interval_percent,
         forecasts,
     }
+}
+
+/// What comes back after a compaction besides its summary.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reattached {
+    /// Compactions of which it is known.
+    pub known: u64,
+    /// Whether these are enough.
+    pub is_measured: bool,
+    /// Tokens: at the median of these, or what the parameters say where too few are known.
+    pub tokens: u32,
+}
+
+impl Reattached {
+    /// What is taken to come back, and why.
+    pub fn words(&self) -> String {
+        let tokens = thousands(self.tokens.into());
+        let why = if self.is_measured {
+            format!("the median of {} here", counted(self.known, "compaction"))
+        } else {
+            "as elsewhere: too few compactions here to measure it".to_owned()
+        };
+        format!("after a compaction {tokens} tokens come back besides the summary ({why})")
+    }
+}
+
+/// Measures what came back after the compactions of a log, beside a summary as long as the parameters say.
+pub fn reattached(
+    timeline: &Timeline,
+    sizes: &BlockSizes,
+    params: &Params,
+    sheet: &CompactionThresholds,
+) -> Reattached {
+    let summary = u64::from(params.summary_tokens) + u64::from(sheet.client.acknowledgement_tokens);
+    let came: Vec<(u64, u64)> = contexts(timeline, sizes);
+    let sheet = &sheet.client.reattach;
+    let measured = median(came.iter().map(|(prefix, came)| came.saturating_sub(prefix + summary) as f64));
+    let measured = measured.filter(|_| came.len() >= sheet.known_min);
+    let tokens = measured.map_or(params.reattach_tokens, |tokens| tokens as u32);
+    Reattached { known: came.len() as u64, is_measured: measured.is_some(), tokens }
 }
 
 /// Summary, acknowledgement and what is reattached.

@@ -204,6 +204,13 @@ impl Params {
         Ok(())
     }
 
+    /// Tokens of the context at which the newest client compacts.
+    pub fn newest_trigger_tokens(&self, sheet: &CompactionThresholds) -> u64 {
+        /// A version later than any.
+        const NEWEST: &str = "999999";
+        self.trigger_tokens(sheet, NEWEST)
+    }
+
     /// Tokens of the context at which a client of this version compacts.
     pub fn trigger_tokens(&self, sheet: &CompactionThresholds, version: &str) -> u64 {
         self.trigger(match self.reserve_output {

@@ -6,10 +6,11 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use crate::base::error::{Error, Result};
+use crate::base::numbers::thousands;
 use crate::logs::trace::NO_TIME;
 use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::clearing::{Cleared, Micro, clearings, replayed};
-use crate::whatif::compaction::carry::{after_sizes, growth};
+use crate::whatif::compaction::carry::{after_sizes, growth, reattached};
 use crate::whatif::compaction::figures::{compactions, points, row};
 use crate::whatif::compaction::outcome::Compactions;
 use crate::whatif::compaction::params::{Params, Tier};
@@ -20,6 +21,7 @@ use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::params::{PolicyConfig, ReadOnlyWith};
 use crate::whatif::sim::view::StageJournal;
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
+use crate::whatif::workload::Workload;
 
 /// Whether the price of the summariser is known, if one is named.
 fn check_summarizer(params: &Params, prices: &Prices) -> Result<()> {
@@ -126,6 +128,16 @@ fn of_telemetry(finished: &Finished<'_>, done: &Compactions) -> PolicyShare {
     }
 }
 
+/// What came back after the compactions of the log, where that is known and something else was replayed.
+fn came_back(workload: &Workload, params: &Params, sheet: &CompactionThresholds) -> Option<String> {
+    let found = reattached(&workload.timeline, &workload.sizes, params, sheet);
+    let (replayed, tokens) = (params.reattach_tokens, found.tokens);
+    (found.is_measured && tokens != replayed).then(|| {
+        let replayed = thousands(replayed.into());
+        format!("{}; {replayed} are replayed: --set reattach_tokens={tokens} replays the former", found.words())
+    })
+}
+
 /// What compaction did, beside the compactions of the log and other thresholds.
 fn compacted(
     finished: &Finished<'_>,
@@ -150,7 +162,7 @@ fn compacted(
     };
     let notes = report::NOTES.iter().map(|note| (*note).to_owned());
     PolicyShare {
-        summary: vec![report::trigger(params, sheet)],
+        summary: [report::trigger(params, sheet)].into_iter().chain(came_back(workload, params, sheet)).collect(),
         formulas: report::formulas(params, sheet),
         tables: report::tables(&found, &sheet.bars),
         details: json!(found),

@@ -13,9 +13,6 @@ use crate::whatif::compaction::params::Params;
 use crate::whatif::compaction::thresholds::{CompactionBars, CompactionThresholds};
 use crate::whatif::sim::breakage::rows::{Breakage, EditAges};
 
-/// A version later than any.
-const NEWEST: &str = "999999";
-
 /// What the figures rest on, and in which direction they err.
 pub const TELEMETRY_NOTE: &str = "telemetry has the sizes of tool answers alone: contexts are larger by prompts, answers and \
      the static prefix, so a trigger of a window is reached later here; `--set window=…` replays a smaller one";
@@ -31,7 +28,7 @@ pub const NOTES: [&str; 3] = [
 pub fn trigger(params: &Params, sheet: &CompactionThresholds) -> String {
     format!(
         "contexts are compacted where they reach {} tokens (by the newest client)",
-        thousands(params.trigger_tokens(sheet, NEWEST))
+        thousands(params.newest_trigger_tokens(sheet))
     )
 }
 
@@ -40,7 +37,7 @@ pub fn formulas(params: &Params, sheet: &CompactionThresholds) -> Vec<String> {
     vec![
         format!(
             "it fires where context sent + what came in ≥ trigger = {} tokens (newest client)",
-            thousands(params.trigger_tokens(sheet, NEWEST))
+            thousands(params.newest_trigger_tokens(sheet))
         ),
         format!(
             "context after = static prefix + summary {} + acknowledgement {} + reattached {} + tail of at least {}",

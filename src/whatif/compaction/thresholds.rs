@@ -77,6 +77,8 @@ pub struct Reattach {
     pub memory_tokens_max: u64,
     /// Tokens of whatever else comes back, before a compaction was seen.
     pub rest_tokens: u64,
+    /// From so many compactions on it is measured what comes back after one.
+    pub known_min: usize,
     /// How often the interval of a prediction promises to hold, in percent.
     pub interval_percent: f64,
     /// How far off a prediction may be, as a share of it, before enough compactions were seen.

@@ -158,7 +158,6 @@ pub fn summary(found: &PickTools) -> Vec<String> {
         lines
             .push(format!("every tool stays for {}: nobody types there", counted(found.chains_left_alone, "subagent")));
     }
-    lines.extend(found.not_estimated.iter().map(|reason| format!("savings not estimated: {reason}")));
     lines
 }
 

@@ -104,8 +104,8 @@ pub fn off_the_bar(report: &PolicyReport) -> Option<String> {
         .collect();
     let most = if named.is_empty() { String::new() } else { format!("; most of it: {}", named.join(", ")) };
     Some(format!(
-        "the simulation misses its bar: the simulated log is {} off the bill (allowed: ± {bar} %); a difference below {} is no \
-         clear winner{most}",
+        "careful: replayed unchanged, these logs are {} off their bill (the aim is ± {bar} %), so a difference below {} decides \
+         nothing{most}",
         off(error, |error| figure(error, 1)),
         percent(error.size().max(report.winner_min))
     ))
@@ -296,7 +296,7 @@ fn verdict(report: &PolicyReport, outcome: &Outcome, change: f64) -> String {
 fn may_be_nothing(whole: Option<&Cell>) -> &'static str {
     match whole.and_then(|whole| whole.lower) {
         Some(_) => "and its interval over sessions includes zero",
-        None => "of too few sessions to tell what others would do",
+        None => "in too few sessions to expect it of others",
     }
 }
 
@@ -514,12 +514,15 @@ fn unpriced_of<'o>(outcomes: impl IntoIterator<Item = &'o Outcome>) -> Option<St
     for (model, sides) in outcomes.into_iter().flat_map(Outcome::unpriced) {
         models.entry(model).or_default().push(sides);
     }
-    let one = |(model, sides): (&str, Vec<&Sides>)| {
-        let requests = sides.iter().map(|sides| sides.unpriced_requests).max().unwrap_or_default();
-        let tokens = || sides.iter().map(|sides| sides.unpriced_tokens());
-        let (least, most) = (tokens().min().unwrap_or_default(), tokens().max().unwrap_or_default());
+    let span = |numbers: Vec<u64>, of: &str| {
+        let (least, most) = numbers.iter().fold((u64::MAX, 0), |(least, most), &one| (one.min(least), one.max(most)));
         let from = if least < most { format!("{} to ", thousands(least)) } else { String::new() };
-        format!("{from}{} of {} to {model}", counted(most, "token"), counted(requests, "request"))
+        format!("{from}{}", counted(most, of))
+    };
+    let one = |(model, sides): (&str, Vec<&Sides>)| {
+        let tokens = span(sides.iter().map(|sides| sides.unpriced_tokens()).collect(), "token");
+        let requests = span(sides.iter().map(|sides| sides.unpriced_requests).collect(), "request");
+        format!("{tokens} of {requests} to {model}")
     };
     let models: Vec<String> = models.into_iter().map(one).collect();
     (!models.is_empty()).then(|| format!("no known price, left out of dollars and per cent: {}", models.join(", ")))

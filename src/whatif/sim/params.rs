@@ -157,12 +157,13 @@ impl PolicyConfig {
         let name = line.split(['=', ' ']).next().unwrap_or_default();
         let set = self.set.iter().rev().find(|(key, _)| key.iter().any(|part| part == name));
         let place = set.map_or(&self.place, |(_, place)| place);
-        Error::usage(format!(
-            "{place}: the parameters of {} do not fit: `{line}`: {}",
-            self.policy,
-            plain(&cause.message)
-        ))
-        .hint(format!("its parameters: {}", self.names().join(", ")))
+        // The hint lists them.
+        let message = match cause.message.split_once(", expected one of") {
+            Some((unknown, _)) if unknown.starts_with("unknown field") => unknown,
+            _ => &cause.message,
+        };
+        Error::usage(format!("{place}: the parameters of {} do not fit: `{line}`: {}", self.policy, plain(message)))
+            .hint(format!("its parameters: {}", self.names().join(", ")))
     }
 
     /// All numbers of the sheet as the policy reads them.

@@ -10,13 +10,13 @@ use crate::whatif::tool_filter::result::{
 /// What was shown and missed.
 pub fn summary(found: &ToolFilter) -> Vec<String> {
     let accuracy = &found.accuracy;
-    let mut lines = vec![match (&found.not_estimated, found.removed_tokens) {
-        (Some(reason), _) => format!("savings not estimated: {reason}"),
-        (None, Some(tokens)) => {
+    let saved = || match found.removed_tokens {
+        Some(tokens) => {
             format!("{} tokens of definitions left out over {}", thousands(tokens), counted(found.requests, "request"))
         }
-        (None, None) => "nothing is left out".to_owned(),
-    }];
+        None => "nothing is left out".to_owned(),
+    };
+    let mut lines: Vec<String> = found.not_estimated.is_none().then(saved).into_iter().collect();
     lines.push(format!(
         "{:.1} of {} shown to a request, mean",
         found.visible.value(),
