@@ -3,7 +3,7 @@
 #
 # usage: weekly-tune.sh [OPTION of `devboy tune analyze`]…
 #
-#   DEVBOY           the program (default: devboy from PATH)
+#   DEVBOY           the program (default: devboy from PATH, ~/.cargo/bin or ~/.local/bin)
 #   DEVBOY_DAYS      days that count (default 30)
 #   DEVBOY_SOURCE    telemetry, logs, or auto (default): telemetry if there is any, else the logs
 #
@@ -14,6 +14,9 @@ set -eu
 devboy=${DEVBOY:-devboy}
 days=${DEVBOY_DAYS:-30}
 source=${DEVBOY_SOURCE:-auto}
+
+# Cron knows neither of these.
+PATH=$PATH:$HOME/.cargo/bin:$HOME/.local/bin
 
 command -v "$devboy" >/dev/null 2>&1 || {
     echo "weekly-tune: $devboy is not on PATH; set DEVBOY to its full path" >&2
@@ -26,9 +29,10 @@ mkdir -p "$cache"
 lock=$cache/weekly.lock
 if ! mkdir "$lock" 2>/dev/null; then
     holder=$(cat "$lock/pid" 2>/dev/null || echo)
-    # Whoever died without cleaning up holds nothing. A lock without a number was made this very moment, unless it is old.
+    # Whoever died without cleaning up holds nothing, and after a day its number is another's. A lock without a number was made this
+    # very moment, unless it is old.
     if [ -n "$holder" ]; then
-        if kill -0 "$holder" 2>/dev/null; then exit 0; fi
+        if kill -0 "$holder" 2>/dev/null && [ -z "$(find "$lock" -prune -mmin +1440 2>/dev/null)" ]; then exit 0; fi
     elif [ -z "$(find "$lock" -prune -mmin +60 2>/dev/null)" ]; then
         exit 0
     fi

@@ -400,6 +400,14 @@ pub fn shows_colours_on(is_windows: bool, variable: impl Fn(&str) -> Option<OsSt
     is_named || is_windows && ["WT_SESSION", "ANSICON"].into_iter().any(|name| variable(name).is_some())
 }
 
+/// One name for a file, whatever links lead to its directory. On Windows it is as it was given, from the root on: names there that are
+/// resolved are no names for people.
+pub fn one_name(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let directory = absolute.parent().filter(|_| cfg!(unix)).and_then(|parent| parent.canonicalize().ok());
+    directory.zip(absolute.file_name()).map(|(directory, name)| directory.join(name)).unwrap_or(absolute)
+}
+
 /// Where an organisation sets what Claude Code does on its machines.
 pub const MANAGED_SETTINGS: &str = if cfg!(target_os = "macos") {
     "/Library/Application Support/ClaudeCode/managed-settings.json"

@@ -672,3 +672,16 @@ fn what_other_systems_do_differently_is_decided_in_one_place() {
     assert!(!shows(false, &[]) && !shows(false, &[("TERM", "dumb"), ("WT_SESSION", "1")]) && !shows(true, &[]));
     assert!(shows(true, &[("WT_SESSION", "1")]) && shows(true, &[("TERM", "dumb"), ("ANSICON", "1")]));
 }
+
+/// The journal knows a file of settings by one name.
+#[test]
+fn a_file_of_settings_has_one_name_whatever_leads_to_it() {
+    let home = Home::new();
+    let file = home.write("real/settings.json", "{}");
+    std::os::unix::fs::symlink(home.path("real"), home.path("link")).unwrap();
+    let name = crate::settings::claude::file::name_of(&file);
+    for other in ["link/settings.json", "real/../real/settings.json"] {
+        assert_eq!(crate::settings::claude::file::name_of(&home.path(other)), name, "{other}");
+    }
+    assert!(name.ends_with("real/settings.json"), "{name}");
+}

@@ -337,7 +337,7 @@ fn the_gate_writes_compares_and_fails_with_the_lines_that_got_worse() {
     assert!(failed.out.contains(&told), "{}", failed.out);
     assert_eq!(gate(&["--config", worse, "--max-regression", "99"]).exit, Exit::Done);
     assert_eq!(std::fs::read(file).unwrap(), written, "comparing does not write");
-    assert_eq!(gate(&["--config", worse, "--update-baseline"]).exit, Exit::Done);
+    assert_eq!(gate(&["--config", worse, "--max-regression", "0.5", "--update-baseline"]).exit, Exit::Done);
     assert_eq!(gate(&["--config", worse]).exit, Exit::Done);
     std::fs::write(file, "{\"schema_version\": 1,\n nonsense").unwrap();
     let broken = gate(&[]);

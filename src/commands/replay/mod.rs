@@ -68,7 +68,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "against")]
     baseline: Option<PathBuf>,
     /// Write the baseline file anew.
-    #[arg(long, requires = "baseline", conflicts_with = "max_regression")]
+    #[arg(long, requires = "baseline")]
     update_baseline: bool,
     /// Percentage points that combined savings, all together or of an endpoint with 1 % of the tokens, may lose against the
     /// baseline before exit code 3. Over other logs than the baseline's only the whole counts.

@@ -72,13 +72,6 @@ struct HistoryRow<'j> {
     by_hand: Vec<(String, String)>,
 }
 
-impl HistoryRow<'_> {
-    /// What became of its changes, as far as that is known.
-    fn judged(&self) -> impl Iterator<Item = &ActualChange> {
-        self.came.iter().filter_map(|(_, came)| came.as_ref())
-    }
-}
-
 /// Reads the journal and what was recorded and billed since, and prints it.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let config = config_path(args.output.as_ref(), context)?;
@@ -207,7 +200,7 @@ fn tell(rows: &[HistoryRow<'_>], args: &Args, config: &Path, journal: &Path, con
 
 /// The history; `journal` is the configuration that names it, if it is not the user's own.
 fn table(rows: &[HistoryRow<'_>], journal: Option<&Path>) -> Table {
-    let mut table = Table::new(&["id", "when", "command", "#keys", "predicted", "#actual", "#events", "state"]);
+    let mut table = Table::new(&["id", "when", "command", "#keys", "predicted", "actual", "#events", "state"]);
     for row in rows {
         let entry = row.entry;
         table.row([
@@ -246,7 +239,8 @@ fn actual(row: &HistoryRow<'_>) -> String {
         (Some(change), Some(lower), Some(upper)) => change_words(change, lower, upper),
         _ => "–".to_owned(),
     };
-    row.judged().map(of).collect::<Vec<_>>().join("; ")
+    let came: Vec<String> = row.came.iter().map(|(_, came)| came.as_ref().map_or_else(|| "–".to_owned(), of)).collect();
+    if came.is_empty() { "–".to_owned() } else { came.join("; ") }
 }
 
 fn predicted(row: &HistoryRow<'_>) -> String {
@@ -263,7 +257,11 @@ fn state(row: &HistoryRow<'_>, journal: Option<&Path>) -> String {
     match row.standing {
         standing if standing.holds() => {
             let changed = row.by_hand.iter().map(|(_, is)| format!("changed since, not by devboy: {is}"));
-            let came = row.judged().map(|came| came_words(row, came, journal));
+            let of = |(change, came): &(JointChange<'_>, Option<ActualChange>)| {
+                let words = came_words(row, came.as_ref()?, journal);
+                Some(if row.came.len() > 1 { format!("{}: {words}", change.keys.join(", ")) } else { words })
+            };
+            let came = row.came.iter().filter_map(of);
             changed.chain(came).collect::<Vec<_>>().join("; ")
         }
         standing if standing.is_undone() => "undone".to_owned(),

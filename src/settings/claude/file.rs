@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::base::error::{Error, Result};
+use crate::base::files;
 use crate::base::key_path::KeyPath;
 use crate::settings::claude::edit;
 use crate::settings::claude::strict::{KeySearch, at, check, find};
@@ -87,5 +88,5 @@ impl ClaudeFile {
 
 /// The name under which a file of settings stands in the journal.
 pub fn name_of(path: &Path) -> String {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
+    files::one_name(path).to_string_lossy().into_owned()
 }

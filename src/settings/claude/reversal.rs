@@ -38,7 +38,8 @@ pub fn claude_entry(
         let (old, new) = (spelled(before)?, if after.is_empty() { None } else { spelled(&new)? });
         if old != new {
             let table = key.parent().filter(|parent| !parent.0.is_empty());
-            let table = table.map(|table| before.get(&table)).transpose()?.flatten();
+            // One that cannot be read is not empty.
+            let table = table.and_then(|table| before.get(&table).ok().flatten());
             let in_empty_table = table.is_some_and(|table| table == Value::Object(Default::default()));
             filled.push(JournalChange { old, new, in_empty_table, ..change });
         }
