@@ -10,7 +10,7 @@ pub const BLOCK_BYTES: usize = 16;
 #[inline(always)]
 pub fn within<const N: usize>(block: &[u8; BLOCK_BYTES], ranges: [(u8, u8); N]) -> u32 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: every processor of x86-64 has SSE2. Without it cold runs take a tenth more time (docs/benchmarks.md).
+    // SAFETY: every processor of x86-64 has SSE2. Without it cold runs take 3 to 7 % more time (docs/benchmarks.md).
     #[allow(unsafe_code)]
     return unsafe { sse2::within(block, ranges) };
     #[cfg(not(target_arch = "x86_64"))]

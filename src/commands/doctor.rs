@@ -235,7 +235,7 @@ fn client_settings(args: &Args, context: &Context<'_>) -> Vec<ExaminedLine> {
 }
 
 /// Settings that stand twice, or have a value that the client is not known to take.
-fn odd_settings(file: &ClaudeFile, levers: &Levers) -> Vec<String> {
+fn odd_settings(file: &ClaudeFile, levers: &Levers) -> BTreeSet<String> {
     let odd = |lever: &Lever| match file.get(&lever.key(None)?) {
         Err(error) => Some(error.message),
         Ok(value) => {
@@ -244,9 +244,8 @@ fn odd_settings(file: &ClaudeFile, levers: &Levers) -> Vec<String> {
             Some(format!("{path}: {name} is {value}; Claude Code is known to take {takes}"))
         }
     };
-    let mut odd: Vec<String> = levers.all().filter_map(odd).collect();
-    odd.dedup();
-    odd
+    // Several may stand in a table that stands twice.
+    levers.all().filter_map(odd).collect()
 }
 
 /// Where the live pipeline may have recorded, and what is there.
