@@ -213,7 +213,7 @@ impl<'a> Envelope<'a> {
 
     /// Names a message without an id by its request, else by its record; never equal to a `message.id`.
     pub(super) fn message_id(&self) -> Id {
-        let text = self.request.or(self.uuid);
+        let text = self.request.or(self.copied).or(self.uuid);
         let fallback = || text.map_or(Id::NONE, |text| Id::of(&[b"without message.id: ", text.0].concat()));
         self.message.and_then(|message| message.id).unwrap_or_else(fallback)
     }

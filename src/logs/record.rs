@@ -32,7 +32,7 @@ pub struct Extractor<'v> {
     version: Memo<Sym>,
     chains: ChainIndex,
     sessions: SessionPlaces,
-    /// By `uuid` of a copy in a fork: that of its original, where it is another one.
+    /// By `uuid` of a copy in a fork: that of its original, which may be another one.
     originals: IdMap<Id, Id>,
 }
 
@@ -66,9 +66,8 @@ impl<'v> Extractor<'v> {
         for reason in std::mem::take(&mut self.draft.damage) {
             self.damage(reason);
         }
-        let (own, uuid) = (envelope.own_uuid(), envelope.uuid());
-        if own != uuid {
-            self.originals.insert(own, uuid);
+        if envelope.copied.is_some() {
+            self.originals.insert(envelope.own_uuid(), envelope.uuid());
         }
         let kind = self.count_type(envelope);
         let ts = self.timestamp(envelope);

@@ -232,7 +232,7 @@ pub fn attempts(
     let mut out: BTreeMap<String, Vec<ForecastWeek>> = BTreeMap::new();
     for cut in cuts(&starts, numbers) {
         let until_ms = cut.week_ms + effects.horizon_ms();
-        let later = cut.known..starts.partition_point(|start| *start < until_ms);
+        let coming = starts[cut.known..].iter().take_while(|start| **start < until_ms).count();
         let known = study.until(cut.known, cut.week_ms, earlier_percent);
         let judged_from = known.sessions.iter().find(|seen| !seen.is_earlier).map_or(cut.week_ms, |seen| seen.first);
         for setting in paying(&known, &numbers.resampling, data)? {
@@ -245,7 +245,7 @@ pub fn attempts(
                 week_ms: cut.week_ms,
                 until_ms,
                 known: parts(told),
-                came: parts(&trial.sessions[later.clone()]),
+                came: parts(&trial.sessions[cut.known..cut.known + coming]),
             };
             if !is_changed && attempt.known.len().min(attempt.came.len()) >= numbers.later_min {
                 out.entry(name_of(rule, subject)).or_default().push(attempt);

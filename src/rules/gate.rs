@@ -159,7 +159,9 @@ impl SubjectFate {
             (Self::Chance, Some(_)) => Some("no effect beyond its error over these sessions".to_owned()),
             (Self::Little, Some(effect)) => {
                 let share = 100.0 * effect.tokens / effect.baseline;
-                Some(format!("saves {share:.2} % of all tokens: too little to be worth a line (rules/backtest.toml)"))
+                Some(format!(
+                    "saves {share:.2} % of all tokens: too little to be worth a line (of_tokens_percent_min in rules/backtest.toml)"
+                ))
             }
             (Self::Made, Some(_)) => None,
         }

@@ -208,9 +208,7 @@ impl LeverStudy {
     /// ones to choose on. What models had of it is left out.
     #[must_use]
     pub fn until(&self, known: usize, now_ms: Millis, earlier_percent: u64) -> Self {
-        let is_over: Vec<bool> = self.sessions[..known].iter().map(|seen| seen.last < now_ms).collect();
-        let over = |place: &usize| is_over[*place];
-        let places: Vec<usize> = (0..known).filter(over).collect();
+        let places: Vec<usize> = (0..known).filter(|place| self.sessions[*place].last < now_ms).collect();
         let earlier = (places.len() as u64 * earlier_percent / 100) as usize;
         let session =
             |(count, place): (usize, &usize)| StudiedSession { is_earlier: count < earlier, ..self.sessions[*place] };
