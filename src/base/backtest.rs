@@ -82,12 +82,15 @@ pub struct ForecastCoverage {
 /// What of that is of one thing that hangs together, by its number: of one session, one pair of tools, one week.
 pub type JudgedCluster = (u64, SessionTrials);
 
-/// The interval of the share that held, whole clusters drawn with replacement. Of one cluster, and of clusters without a miss or without
-/// a hit, all draws are the same, however few they are: then Wilson's over clusters.
+/// The interval of the share that held, whole clusters drawn with replacement. Of clusters without a miss or without a hit all draws
+/// are the same, however few they are: then Wilson's over clusters. One cluster says nothing of others.
 pub fn over_clusters(clusters: &[SessionTrials], resampling: &Resampling) -> Option<(f64, f64)> {
     let (lower, upper) = interval(clusters, resampling)?;
     let count = clusters.iter().filter(|(_, judged)| *judged > 0).count() as f64;
-    let is_drawn = lower < upper || count > 1.0 && lower > 0.0 && upper < 1.0;
+    if count <= 1.0 {
+        return Some((0.0, 1.0));
+    }
+    let is_drawn = lower < upper || lower > 0.0 && upper < 1.0;
     Some(if is_drawn { (lower, upper) } else { wilson(lower * count, count) })
 }
 

@@ -152,7 +152,10 @@ impl<'b, R: Read> LineReader<'b, R> {
             self.buffer.shrink_to(target);
             self.large = None;
         }
-        if self.buffer.len() < target {
+        if self.buffer.is_empty() {
+            // Zeroes as the system gives them, which are not written.
+            *self.buffer = vec![0; target];
+        } else if self.buffer.len() < target {
             self.buffer.reserve_exact(target - self.buffer.len());
             self.buffer.resize(target, 0);
         }

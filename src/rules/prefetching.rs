@@ -145,6 +145,14 @@ impl Prefetching {
         )
     }
 
+    /// What is spared where prefetching is switched on, for the first line of the configuration.
+    pub fn spared(&self) -> String {
+        let Fetched { won, sent, .. } = self.paying;
+        let [won, calls, wasted] = [won, self.calls, sent - won].map(thousands);
+        let later = counted(self.judged_on, "later session");
+        format!("prefetching spares {won} of {calls} calls of {later}, with {wasted} calls made for nothing")
+    }
+
     fn evidence(&self) -> Evidence {
         Evidence::of(self.line(), self.judged_on)
     }

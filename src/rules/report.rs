@@ -164,9 +164,16 @@ pub fn forecast_words(forecast: &BillForecast) -> String {
     }
     let held = holds_in_100(forecast.sessions);
     let held = held.map_or_else(String::new, |held| format!("; over so few it holds about {held} times in 100"));
+    let beside = forecast.beside.map_or_else(String::new, |beside| {
+        let signed = |of_bill: f64| format!("{} %", signed(100.0 * of_bill, 1));
+        let usd = beside.usd.map_or_else(String::new, |usd| format!(" (${usd:.2})"));
+        let (share, last) = (signed(beside.of_bill), signed(beside.last_of_bill));
+        format!("; of what all changes do together its share is {share}{usd}, and {last} is what it adds to the others")
+    });
+    let by_itself = if forecast.beside.is_some() { "by itself " } else { "" };
     format!(
-        "{part} {} {} (change {} % to {} %, 95 % over {sessions}{held}), {} of their whole bill{usd}{unpriced}; the simulation is {off} off \
-         the bill there{breaks} [replayed]",
+        "{by_itself}{part} {} {} (change {} % to {} %, 95 % over {sessions}{held}), {} of their whole bill{usd}{unpriced}{beside}; the simulation \
+         is {off} off the bill there{breaks} [replayed]",
         percent(forecast.change.abs()),
         side(forecast.change),
         signed(100.0 * forecast.lower, 1),

@@ -157,6 +157,9 @@ pub struct BillForecast {
     /// Dollars of these sessions that it would have saved; none where nothing has a price.
     #[serde(default)]
     pub usd: Option<f64>,
+    /// Of a setting that is proposed beside others: what of their common effect is its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<BesideOthers>,
     /// Share of these requests that have no price with it or without it: where others have one, nothing is told of them.
     #[serde(default)]
     pub unpriced: f64,
@@ -172,6 +175,18 @@ pub struct BillForecast {
     pub hard_breaks: f64,
     /// Steps whose source is gone from the context, per 1,000 requests; the model may know it from elsewhere.
     pub soft_breaks: f64,
+}
+
+/// A setting as one of several that are proposed: what each does by itself overlaps.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
+pub struct BesideOthers {
+    /// Its share of what all of them do, of the whole bill: the mean of alone and as the last one, the rest split by how far
+    /// these are apart. The shares of all add up.
+    pub of_bill: f64,
+    /// The same in dollars; none where nothing has a price.
+    pub usd: Option<f64>,
+    /// What it adds as the last one, of the whole bill.
+    pub last_of_bill: f64,
 }
 
 /// The effect of one change by replay.

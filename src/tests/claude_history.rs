@@ -27,6 +27,7 @@ fn forecast(part: &str, change: f64) -> BillForecast {
         upper: change + 0.05,
         of_bill: change,
         usd: None,
+        beside: None,
         error: 0.0,
         chosen_on: 9,
         sessions: 9,

@@ -1017,11 +1017,38 @@ fn settings_that_are_proposed_together_are_replayed_as_one_configuration() {
     // One concerns main threads, the other subagents: what they save adds up.
     let sum: f64 = proposed.iter().map(|row| of_bill(&row["effect"])).sum();
     assert!((of_bill(&report["together"]) - sum).abs() < 1e-9 && sum < -0.1, "{sum} {}", report["together"]);
+    let shares = proposed.iter().map(|row| (row["effect"]["beside"].clone(), of_bill(&row["effect"])));
+    for (beside, alone) in shares {
+        let [share, last] = ["of_bill", "last_of_bill"].map(|key| beside[key].as_f64().unwrap());
+        assert!((share - alone).abs() < 1e-9 && (last - alone).abs() < 1e-9, "{beside} of {alone}");
+    }
     let text = home.run(&[&TUNE[..], &["--dry-run"]].concat()).out;
     assert!(text.lines().last().unwrap().starts_with("# together: all requests "), "{text}");
     // Of a single change there is no more to say.
     let single = pausing("").json(&[&TUNE[..], &["--dry-run"]].concat());
     assert_eq!(single["together"], Value::Null);
+}
+
+/// Two settings that spare the same tokens: each is told by itself, and by its share of what both do.
+#[test]
+fn shares_of_settings_that_overlap_add_up_to_what_they_do_together() {
+    let home = home_of(&Kind { pause: 600, hour: true, turns: 45, result: 15_000, tool: "Fetch", ..Kind::default() });
+    home.write(".claude/settings.json", "{\"promptCacheTtl\": \"5m\"}");
+    let report = home.json(&[&TUNE[..], &["--dry-run"]].concat());
+    let effects = report["findings"].as_array().unwrap().iter().filter(|row| row["verdict"] == "propose");
+    let effects: Vec<&Value> = effects.map(|row| &row["effect"]).collect();
+    assert_eq!(effects.len(), 2, "{report:#}");
+    let sum = |of: &dyn Fn(&Value) -> f64| effects.iter().map(|effect| of(effect)).sum::<f64>();
+    let whole = |key: &str| report["together"][key].as_f64().unwrap();
+    let close = |a: f64, b: f64| (a - b).abs() < 1e-9 * b.abs().max(1.0);
+    assert!(close(sum(&|effect| effect["beside"]["of_bill"].as_f64().unwrap()), whole("of_bill")), "{report:#}");
+    assert!(close(sum(&|effect| effect["beside"]["usd"].as_f64().unwrap()), whole("usd")), "{report:#}");
+    // By itself each does more than beside the other, and both overlap.
+    assert!(sum(&|effect| effect["of_bill"].as_f64().unwrap()) < whole("of_bill") - 0.01, "{report:#}");
+    for effect in effects {
+        let [share, last] = ["of_bill", "last_of_bill"].map(|key| effect["beside"][key].as_f64().unwrap());
+        assert!(effect["of_bill"].as_f64().unwrap() < share && share < last && last < 0.0, "{effect:#}");
+    }
 }
 
 /// A window is chosen beside the lifetime that is proposed with it: a second run finds nothing better.
@@ -1032,6 +1059,7 @@ fn what_is_written_is_what_the_next_run_would_write() {
     let outcome = home.run(&TUNE);
     let written = fs::read_to_string(home.path(".claude/settings.json")).unwrap();
     assert!(written.contains("\"1h\"") && written.contains("autoCompactWindow"), "{written}\n{}", outcome.out);
+    assert!(outcome.out.contains("effect: by itself all requests "), "{}", outcome.out);
     let again = home.json(&[&TUNE[..], &["--dry-run"]].concat());
     assert_eq!(again["diff"], "", "{written}\n{again:#}");
 }

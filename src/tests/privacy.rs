@@ -23,7 +23,7 @@ impl Words {
 
     /// The fields of which a word stands in the bytes.
     fn found(&self, bytes: &[u8]) -> Vec<&'static str> {
-        let holds = |word: &str| bytes.windows(word.len()).any(|bytes| bytes == word.as_bytes());
+        let holds = |word: &str| memchr::memmem::find(bytes, word.as_bytes()).is_some();
         let mut fields: Vec<_> = self.0.iter().filter(|(word, _)| holds(word)).map(|(_, field)| *field).collect();
         fields.sort_unstable();
         fields.dedup();

@@ -429,7 +429,7 @@ fn a_redacted_page_names_nobody_and_the_lake_holds_no_name() {
         assert!(outcome.out.contains("project A"), "{form:?}: {}", outcome.out);
     }
     let lake = all_bytes(&home.lake());
-    let holds = |name: &str| lake.windows(name.len()).any(|bytes| bytes == name.as_bytes());
+    let holds = |name: &str| memchr::memmem::find(&lake, name.as_bytes()).is_some();
     assert!(!holds("lantern") && !holds("orchard"), "the page is remembered without names");
 }
 
@@ -664,13 +664,26 @@ fn commands_in_the_words_of_a_finding_are_about_the_same_logs() {
     let asked = ["report", "--finding", "failed_calls", "--since", "2026-01-02", "--project", "user"];
     let out = home.run(&asked).out;
     let flags = "--project user --since 2026-01-02";
-    assert!(out.contains(&format!("(`devboy mine tools {flags}` says which tools fail)")), "{out}");
     assert!(out.contains(&format!("Sessions with most of it (devboy session ID {flags} shows one)\n")), "{out}");
     let shared = home.run(&[&asked[..], &["--redact"]].concat()).out;
     assert!(shared.contains("\nSessions with most of it\n"), "{shared}");
-    assert!(shared.contains("(`devboy mine tools --since 2026-01-02` says which tools fail)"), "{shared}");
     let plain = home.run(&["report", "--finding", "failed_calls"]).out;
-    assert!(plain.contains("(`devboy mine tools` says") && plain.contains("(devboy session ID shows one)"), "{plain}");
+    assert!(plain.contains("(devboy session ID shows one)"), "{plain}");
+}
+
+/// What fails is told by the tool, those first that cost most; all of it is shared out among them.
+#[test]
+fn failed_calls_are_told_by_tool() {
+    let home = home_with_failures();
+    let out = home.json(&["report", "--finding", "failed_calls", "--since", "2026-01-02"]);
+    let what = out["finding"]["what"].as_str().unwrap();
+    assert!(what.contains("96 of them, by Bash, Edit; their messages"), "{what}");
+    let made = out["made_of"].as_array().unwrap();
+    let counts = made.iter().map(|made| (made["tool"].as_str().unwrap(), made["count"].as_u64().unwrap()));
+    assert_eq!(counts.collect::<Vec<_>>(), [("Bash", 72), ("Edit", 24)]);
+    let sum: f64 = made.iter().map(|made| made["saved_usd"].as_f64().unwrap()).sum();
+    let whole = out["finding"]["saved_usd"].as_f64().unwrap();
+    assert!((sum - whole).abs() < 1e-9 && whole > 0.0, "{sum} of {whole}");
 }
 
 /// Sessions whose calls fail with long messages.
@@ -682,7 +695,7 @@ fn home_with_failures() -> Home {
         for turn in 0..12 {
             let text = "no such thing is there ".repeat(400);
             let read = 20_000 + turn * 2_500;
-            told.fail(OPUS, (read, 2_500, 100), "Bash", &text);
+            told.fail(OPUS, (read, 2_500, 100), if turn % 4 == 3 { "Edit" } else { "Bash" }, &text);
         }
         told.ask(OPUS, 50_000, 500, 500);
         place(&home, &told);

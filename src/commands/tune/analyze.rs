@@ -106,16 +106,18 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     whose.tell(&mut found);
     prefetching::gate_refreshed(&file, &view, &mut responses, &mut found)?;
     let judged_on = later.as_ref().unwrap_or(&responses.log);
-    let (mut gate, mut found) = ProposalGate::pass(&file, &effective.settings, &responses, judged_on, found)?;
+    let (mut gate, mut judged) = ProposalGate::pass(&file, &effective.settings, &responses, judged_on, found.clone())?;
     // What was predicted in the weeks of the past has to have come true.
-    if later.is_some() && found.iter().any(|finding| finding.effect.is_some() && proposed(finding).is_some()) {
+    if later.is_some() && judged.iter().any(|finding| finding.effect.is_some() && proposed(finding).is_some()) {
         let rows = effects::of_pipeline(&file, &responses, &context.pseudonyms)?;
-        if effects::hold_broken(&mut found, &rows) {
-            (gate, found) = ProposalGate::pass(&file, &effective.settings, &responses, judged_on, found)?;
+        if effects::hold_broken(&mut judged, &rows) {
+            // What added nothing beside what is held now may do so without it.
+            effects::hold_broken(&mut found, &rows);
+            (gate, judged) = ProposalGate::pass(&file, &effective.settings, &responses, judged_on, found)?;
         }
     }
-    whose.hold_what_does_not_pay(&mut found);
-    let proposal = Proposal::new(&file, found, &responses.annotations)?.titled(&file, &worth(&gate));
+    whose.hold_what_does_not_pay(&mut judged);
+    let proposal = Proposal::new(&file, judged, &responses.annotations)?.titled(&file, &worth(&gate));
     let is_own = others.is_none();
     let too_few = later.is_none().then_some((sessions, sessions_min));
     let analysis = Analysis { file: &file, responses: &responses, gate, proposal, is_own, too_few };

@@ -32,7 +32,7 @@ use crate::planner::stage::PlannerStage;
 use crate::report::numbers::{counted, days, known, percent, thousands};
 use crate::report::table::TableFormat;
 use crate::rules::prefetching::Prefetching;
-use crate::rules::proposal::{KeyOwners, Proposal, settle};
+use crate::rules::proposal::{KeyOwners, Proposal, proposed, settle};
 use crate::rules::responses::Responses;
 use crate::rules::{
     RuleFacts, Speaks, judge_all, mined_planners, p1_model, prefetching, profiles, report as findings, statistics,
@@ -139,9 +139,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Responses::from_logs(&Wanted { input: &args, ..wanted }, context)
     };
     let found = profiles::gate(&file, &effective.settings, &mut input, found, read)?;
+    let switched_on = found.iter().filter_map(proposed).any(|delta| delta.key == prefetching::switch());
+    let spared = mined.prefetching.as_ref().filter(|judged| switched_on && judged.is_worth_it());
+    let worth = spared.map_or_else(|| NO_TOKENS.to_owned(), |judged| format!("{NO_TOKENS}; {}", judged.spared()));
     let mut proposal = Proposal::new(&file, found, &Annotations::load(&input.data)?)?;
     if file.is_bare() {
-        proposal = proposal.titled(&file, NO_TOKENS);
+        proposal = proposal.titled(&file, &worth);
     }
     context.show(|context| show(args, context, &input, &mined, &file, &proposal))?;
     let inputs = window::inputs("logs", mined.overview.calls, mined.overview.sessions, &input.window);

@@ -69,10 +69,12 @@ pub fn billed(
     if changes.iter().all(|(_, change)| change.forecast.is_none()) {
         return Ok(nothing());
     }
-    let asked = InputArgs { input_dir: args.log_dir.clone(), allow_empty: true, ..args.input.clone() };
+    let asked = InputArgs { input_dir: args.log_dir.clone(), ..args.input.clone() };
     let read = Input::read(&asked, window::ALL, (0, Some(TimelineDetail::default())), &args.report, context);
-    let mut input = match read {
+    let mut input = match read.and_then(|input| input.expect_records(&asked).map(|()| input)) {
         Ok(input) => input,
+        // Logs that were named have to be there.
+        Err(cause) if !args.log_dir.is_empty() => return Err(cause),
         Err(cause) => {
             writeln!(context.err, "# note: no logs to hold changes of settings against: {}", cause.message)?;
             return Ok(nothing());

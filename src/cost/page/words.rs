@@ -264,8 +264,7 @@ impl Telling<'_> {
         };
         let made = self.made(finding);
         let advice = finding.advice.replace("{parts}", &parts).replace("{made}", &made);
-        let flags = if self.same_logs.is_empty() { String::new() } else { format!(" {}", self.same_logs) };
-        let advice = advice.replace("{settings}", self.settings_file).replace("{logs}", &flags);
+        let advice = advice.replace("{settings}", self.settings_file);
         let update = finding.update.as_ref();
         let bare = &advice;
         let advice = update.map_or_else(|| advice.clone(), |update| format!("{update}. Then {advice}"));

@@ -247,6 +247,7 @@ pub(super) fn forecast(
         upper: drawn.upper,
         of_bill: if bill > 0.0 { saved / bill } else { 0.0 },
         usd: in_money.then_some(-saved / 1e9),
+        beside: None,
         error: all.error(),
         chosen_on: study.concerned(tried, true).count() as u64,
         sessions: pairs.len() as u64,

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use crate::base::data::Data;
 use crate::base::error::Result;
+use crate::replay::savings::{SavedBySession, shares, total};
 use crate::rules::claude::judge::{Thresholds, as_toml, forecast, of_trial, plain};
 use crate::rules::claude::simulated::{question_of, setting};
 use crate::rules::claude::{SettingsFacts, sheet_of};
 use crate::rules::proposal::proposed;
 use crate::settings::claude::levers::Lever;
-use crate::settings::entries::BillForecast;
+use crate::settings::entries::{BesideOthers, BillForecast};
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::whatif::client::{LeverStudy, LeverValue, SettingSides, Trial};
 
@@ -70,10 +71,12 @@ pub fn settle(
         };
         let Some(whole) = told(&settings(None)) else { return Ok(None) };
         let mut idle: Option<(f64, usize, String)> = None;
+        let mut lasts = Vec::new();
         for &(place, _) in &proposals {
             let Some(rest) = told(&settings(Some(place))) else { continue };
             let sheet = sheet_of(findings[place].rule, data)?;
             let adds = rest.of_bill - whole.of_bill;
+            lasts.push((place, -adds));
             let is_least = idle.as_ref().is_none_or(|(least, other, _)| {
                 adds.total_cmp(least).then_with(|| worth(&findings[place]).total_cmp(&worth(&findings[*other]))).is_lt()
             });
@@ -86,11 +89,30 @@ pub fn settle(
             if turns > 0 && choose_together(facts, findings, &judged, &mut |settings| tried.sides(settings)) {
                 continue;
             }
-            return Ok(Some(whole).filter(|whole| !hold_what_the_best_does_alone(findings, &judged, whole)));
+            if hold_what_the_best_does_alone(findings, &judged, &whole) {
+                return Ok(None);
+            }
+            share_out(findings, &lasts, &whole);
+            return Ok(Some(whole));
         };
         let percent = 100.0 * adds.max(0.0);
         let reason = format!("no effect beside the others: it adds {percent:.2} % of the whole bill ({cite})");
         findings[place] = Finding { verdict: Verdict::Hold(reason), ..judged[place].clone() };
+    }
+}
+
+/// Gives each proposal its share of the whole. `lasts` are what each adds as the last one, of the whole bill, by its place.
+fn share_out(findings: &mut [Finding], lasts: &[(usize, f64)], whole: &BillForecast) {
+    let one = |of_bill: f64| BTreeMap::from([(0, of_bill)]);
+    let alone = |&(place, _): &(usize, f64)| one(findings[place].forecast.as_ref().map_or(0.0, |told| told.of_bill));
+    let alone: Vec<SavedBySession> = lasts.iter().map(alone).collect();
+    let last: Vec<SavedBySession> = lasts.iter().map(|(_, last)| one(*last)).collect();
+    for (&(place, last_of_bill), share) in lasts.iter().zip(shares(&alone, &last, &one(whole.of_bill))) {
+        let of_bill = total(&share);
+        let usd = whole.usd.filter(|_| whole.of_bill != 0.0).map(|usd| usd * of_bill / whole.of_bill);
+        if let Some(told) = &mut findings[place].forecast {
+            told.beside = Some(BesideOthers { of_bill, usd, last_of_bill });
+        }
     }
 }
 

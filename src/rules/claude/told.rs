@@ -220,8 +220,9 @@ fn subagent_model(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
     let percent = if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 };
     let models = facts.uses.subagent_models.iter().map(|(model, requests)| format!("{model} {requests}"));
     let models = models.collect::<Vec<_>>().join(", ");
+    let models = if models.is_empty() { models } else { format!("; their requests by model: {models}") };
     let evidence = Evidence::of(
-        format!("subagents took {percent:.1} % of the bill as simulated; their requests by model: {models}"),
+        format!("subagents took {percent:.1} % of the bill as simulated{models}"),
         facts.uses.subagent_models.values().sum(),
     )
     .by(sheet.cite("of_bill_percent_min"));

@@ -77,6 +77,7 @@ fn forecast(entry: &JournalEntry, changes: &[&JournalChange]) -> Option<BillFore
         upper: told.iter().map(|told| of_bill(told, told.upper)).fold(f64::INFINITY, f64::min),
         of_bill: sum(|told| told.change),
         usd: None,
+        beside: None,
         ..first.clone()
     })
 }

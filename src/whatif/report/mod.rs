@@ -116,6 +116,11 @@ impl PolicyReport {
         self.outcome.as_ref().filter(|_| self.not_estimated.is_none())
     }
 
+    /// What breaks; none where nothing is estimated and nothing was found either: that is not known to be nothing.
+    pub fn known_breakage(&self) -> Option<&Breakage> {
+        self.breakage.as_ref().filter(|breakage| self.not_estimated.is_none() || !breakage.classes.is_empty())
+    }
+
     /// Whether the difference is within what the simulation itself is off, less than the least that is called one, or may
     /// be none at all by its interval over sessions.
     pub fn is_unsure(&self) -> bool {

@@ -427,7 +427,7 @@ fn purpose(cause: &str) -> &'static str {
 
 /// What is missed; nothing about policies that change no context.
 fn broken(report: &PolicyReport) -> Option<String> {
-    let breakage = report.breakage.as_ref()?;
+    let breakage = report.known_breakage()?;
     if breakage.classes.is_empty() {
         return Some("broken: nothing was found missing".into());
     }
@@ -447,7 +447,9 @@ fn broken(report: &PolicyReport) -> Option<String> {
             format!("; reading again would bring {} tokens{}", thousands(tokens), money.unwrap_or_default())
         }
     };
-    Some(format!("broken: {}{again}", classes.join(", ")))
+    let (hard, soft) = breakage.steps;
+    let steps = format!("; in all {} surely and {} perhaps", counted(hard, "step"), thousands(soft));
+    Some(format!("broken: {}{steps}{again}", classes.join(", ")))
 }
 
 /// How far a figure is off in per cent; "n/a" of nothing.
@@ -554,7 +556,7 @@ pub(crate) fn verdict_word(report: &PolicyReport) -> &'static str {
 const FIGURES: [&str; 8] = ["#tokens, M", "#calls", "#cost", "#95 %", "#dollars", "#hard", "#soft", "verdict"];
 
 fn figures(report: &PolicyReport) -> [String; FIGURES.len()] {
-    let events = |strength| known(report.breakage.as_ref(), |breakage| thousands(breakage.events_of(strength)));
+    let events = |strength| known(report.known_breakage(), |breakage| thousands(breakage.events_of(strength)));
     let told = report.told();
     let cell = |cell: fn(&Outcome) -> Option<String>| known(told.and_then(cell), |cell| cell);
     [

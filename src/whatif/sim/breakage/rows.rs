@@ -161,6 +161,9 @@ pub struct Breakage {
     /// Tokens that reading again would bring, each lost reading once and without those that the log reads again itself:
     /// the penalty to hold against a saving.
     pub reread_tokens: u64,
+    /// Steps of the log that surely break, and others that may: several events can be of one step.
+    #[serde(skip)]
+    pub steps: (u64, u64),
 }
 
 impl Breakage {
@@ -221,7 +224,13 @@ pub fn tally(detectors: &Detectors<'_>, breaks: &[Break], requests: u64) -> Brea
         let events: Vec<&Break> = breaks.iter().filter(|event| event.class == class).collect();
         (!events.is_empty()).then(|| count(detectors, class, &events, requests))
     });
-    Breakage { classes: classes.collect(), reread_tokens: penalty(&breaks) }
+    let steps = steps(&breaks);
+    let so_sure = |strength| steps.iter().filter(|(_, of)| *of == strength).count() as u64;
+    Breakage {
+        classes: classes.collect(),
+        reread_tokens: penalty(&breaks),
+        steps: (so_sure(Strength::Hard), so_sure(Strength::Soft)),
+    }
 }
 
 fn count(detectors: &Detectors<'_>, class: BreakClass, events: &[&Break], requests: u64) -> ClassCount {
