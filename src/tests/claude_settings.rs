@@ -414,6 +414,22 @@ fn servers_that_a_project_never_calls_are_told_of_and_never_written() {
     let odd = home_of(&Kind { tool: "mcp__docs__v2___search", ..Kind::default() });
     odd.write("work/.mcp.json", r#"{"mcpServers": {"docs (v2)": {"command": "x"}}}"#);
     assert_eq!(finding(&odd, "S5", "docs (v2)", &scope)["reason"], "it is called");
+    // However it is denied.
+    for (server, entry) in [
+        ("idle", r#"{"serverName": "idle"}"#),
+        ("idle", r#"{"serverUrl": "https://*.example.org/y"}"#),
+        ("own", r#"{"serverCommand": ["npx", "-y", "own"]}"#),
+    ] {
+        let home = home_of(&calls);
+        let servers =
+            r#"{"idle": {"url": "https://mcp.example.org/y"}, "own": {"command": "npx", "args": ["-y", "own"]}}"#;
+        home.write("work/.mcp.json", format!("{{\"mcpServers\": {servers}}}"));
+        home.write(".claude/settings.json", format!("{{\"deniedMcpServers\": [{entry}]}}"));
+        for name in ["idle", "own"] {
+            let verdict = if name == server { "skip" } else { "hint" };
+            assert_eq!(finding(&home, "S5", name, &scope)["verdict"], verdict, "{entry}: {name}");
+        }
+    }
     let outcome = homes[0].run(&[&TUNE[..], &scope].concat());
     assert!(outcome.out.contains("S5 hint idle: never called here"), "{}", outcome.out);
     assert!(!homes[0].path("work/.claude").exists(), "a hint is not written");
@@ -1087,6 +1103,39 @@ fn the_page_says_where_a_project_goes_its_own_way() {
     let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
     let advice = found.unwrap()["advice"].as_str().unwrap();
     assert!(advice.contains("in this project, where it wins, autoCompactWindow is 400000 now"), "{advice}");
+}
+
+/// What a project switches off, or sets for one model, the user's file changes as little as what it sets.
+#[test]
+fn what_a_project_switches_off_itself_is_not_proposed_for_all_projects() {
+    let model = "{\"modelSettings\": {\"claude-opus-4-5\": {\"autoCompactWindow\": 500000}}}";
+    let other_model = model.replace("opus", "haiku");
+    let concerned = |settings: &str| {
+        let home = growing();
+        home.write("work/.claude/settings.json", settings);
+        let found = finding(&home, "S3", "automatic compaction", &[]);
+        let page = home.json(&["report"]);
+        let told = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
+        let advice = told.unwrap()["advice"].as_str().unwrap().to_owned();
+        (found["verdict"] == "propose", found["reason"].as_str().unwrap_or_default().to_owned(), advice)
+    };
+    for settings in [
+        "{\"autoCompactWindow\": 500000, \"autoCompactEnabled\": false}",
+        "{\"autoCompactEnabled\": false}",
+        "{\"env\": {\"DISABLE_COMPACT\": \"1\"}}",
+        "{\"env\": {\"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE\": \"50\"}}",
+        model,
+    ] {
+        let (is_proposed, reason, advice) = concerned(settings);
+        assert!(!is_proposed && reason.starts_with("too few sessions that it concerns"), "{settings}: {reason}");
+        let what_is_there = ["is overridden by", "is set by"].iter().any(|words| advice.contains(words));
+        assert!(what_is_there && advice.starts_with("first correct this: in this project"), "{settings}: {advice}");
+    }
+    // What the client does not take, and what is about other models, decides nothing.
+    for settings in ["{\"env\": {\"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE\": \"half\"}}", "{}", &other_model] {
+        let (is_proposed, reason, advice) = concerned(settings);
+        assert!(is_proposed && !advice.contains("in this project"), "{settings}: {reason} {advice}");
+    }
 }
 
 #[test]

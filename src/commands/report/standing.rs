@@ -33,7 +33,8 @@ pub fn of(
     let places = context.env.claude_places();
     let project = places.project.as_deref().map(|project| project_id(project).to_string()).unwrap_or_default();
     let is_all = page.spent.by_project.keys().all(|other| *other == project);
-    let own = ProjectFiles { project, layers: SettingsLayers::of_project(&places), is_all };
+    let files = SettingsLayers::of_project(&places).map(|files| files.about_those_of(&layers));
+    let own = ProjectFiles { project, layers: files, is_all };
     let mut standing = BTreeMap::new();
     for finding in &page.findings {
         if let Some(mut stands) = own.beside(finding, &levers, one(finding, &layers, &levers)?) {
@@ -115,7 +116,16 @@ impl ProjectFiles {
     fn other(&self, finding: &BillFinding, levers: &Levers) -> Option<String> {
         let layers = self.layers.as_ref()?;
         let wanted = finding.sets.iter().chain(&finding.spared_by);
-        let mut own = wanted.filter_map(|set| held(layers, levers, (&set.lever, &set.value)).ok()?);
+        // In other projects the user's file acts.
+        let obstacle = |name: &str| {
+            let lever = levers.named(name).filter(|_| self.is_all)?;
+            let obstacle = layers.overridden(lever, &lever.key(None)?, levers).ok()??;
+            Some((format!("{name} is {}", obstacle.why), false))
+        };
+        let mut own = wanted.filter_map(|set| {
+            let held = held(layers, levers, (&set.lever, &set.value)).ok()?;
+            held.or_else(|| obstacle(&set.lever))
+        });
         own.find(|(_, is_same)| !is_same).map(|(words, _)| words)
     }
 }

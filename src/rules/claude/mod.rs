@@ -10,6 +10,8 @@ mod told;
 
 use std::collections::BTreeMap;
 
+use serde_json::{Map, Value};
+
 use crate::base::bootstrap::Resampling;
 use crate::base::data::Data;
 use crate::base::error::Result;
@@ -19,7 +21,7 @@ use crate::settings::claude::levers::Levers;
 use crate::settings::finding::Finding;
 use crate::whatif::client::LeverStudy;
 
-pub use simulated::{asks_several, held, paying, question, standing};
+pub use simulated::{asks_several, decided, held, paying, question, standing};
 pub use together::settle;
 
 /// A rule about settings.
@@ -56,7 +58,7 @@ pub struct SettingsFacts<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uses {
     /// Servers of the project's `.mcp.json`; none where no project was asked about.
-    pub servers: Option<Vec<String>>,
+    pub servers: Option<Map<String, Value>>,
     /// Calls of MCP tools, by tool.
     pub mcp_calls: BTreeMap<String, u64>,
     /// Uses of skills.

@@ -1,7 +1,7 @@
 //! S1–S4: levers whose values are replayed over the requests of the logs: lifetimes of the prompt cache, the size at which
 //! contexts are compacted, and how much of a long result the model is shown.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::base::bootstrap::Resampling;
 use crate::base::data::Data;
@@ -112,6 +112,23 @@ fn asked(rule: &str, facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Resul
 pub fn standing(layers: &SettingsLayers, levers: &Levers) -> Result<Vec<LeverValue>> {
     let in_force = QUESTIONS.iter().map(|question| Ok(question.in_force(layers, levers)?.map(|(_, value)| value)));
     Ok(in_force.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+}
+
+/// The levers that can be simulated of which files decide what becomes, each as any of its values: what somebody switches off, or
+/// sets for one model, is decided as well.
+///
+/// # Errors
+/// If a file of settings holds a key twice.
+pub fn decided(layers: &SettingsLayers, levers: &Levers) -> Result<Vec<LeverValue>> {
+    let any = |question: &Question| [json!("1h"), json!(100_000)].iter().find_map(question.meant);
+    let mut out = Vec::new();
+    for question in &QUESTIONS {
+        let lever = question.levers.first().and_then(|name| levers.named(name));
+        if lever.map(|lever| layers.decide(lever, levers)).transpose()?.unwrap_or(false) {
+            out.extend(any(question));
+        }
+    }
+    Ok(out)
 }
 
 /// The settings that pay: of each lever that can be simulated the value that is proposed if nothing stands in its way.

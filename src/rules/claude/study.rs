@@ -7,7 +7,7 @@ use crate::settings::claude::reach;
 use crate::whatif::client::LeverPart;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::base::error::Result;
 use crate::base::id::Id;
@@ -87,7 +87,7 @@ impl SettingsStudy {
         let standing = claude::standing(&layers, &levers)?;
         let trials =
             input.pool.install(|| LeverTrials::new(&simulator, &workload, &input.data, projects, &standing))?;
-        let own = own(scope, places, &levers, (&workload.timeline, input));
+        let own = own(scope, places, (&layers, &levers), (&workload.timeline, input));
         let study = LeverStudy { versions: clients, ..input.pool.install(|| trials.study()) }.beside(own);
         let resampling = &workload.cells.resampling;
         let facts = SettingsFacts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
@@ -122,37 +122,37 @@ fn with_proposed(layers: &SettingsLayers, findings: &[Finding]) -> Result<String
     layers.file.with(changes.iter().map(|(key, value)| (key, value)))
 }
 
-/// What the current project sets itself, and for all projects of its repository, where a file for all projects is asked about.
+/// Of what the current project decides itself, and for all projects of its repository, where a file for all projects is asked about.
 fn own(
     scope: SettingsScope,
     places: &ClaudePlaces,
-    levers: &Levers,
+    (layers, levers): (&SettingsLayers, &Levers),
     (timeline, input): (&Timeline, &Input),
 ) -> BTreeMap<Id, Vec<LeverValue>> {
     let Some(project) = places.project.as_deref().filter(|_| scope == SettingsScope::User) else {
         return BTreeMap::new();
     };
     // The client leaves a broken file out.
-    let set = |layers: Option<SettingsLayers>| {
-        layers.and_then(|layers| claude::standing(&layers, levers).ok()).unwrap_or_default()
+    let decided = |files: Option<SettingsLayers>| {
+        let files = files.map(|files| files.about_those_of(layers));
+        files.and_then(|files| claude::decided(&files, levers).ok()).unwrap_or_default()
     };
-    let of_all = set(SettingsLayers::of_repository(places));
+    let of_all = decided(SettingsLayers::of_repository(places));
     let within = reach::projects(reach::of_scope(SettingsScope::Local, places), timeline, input).unwrap_or_default();
     let mut own: BTreeMap<Id, Vec<LeverValue>> = within.into_iter().map(|project| (project, of_all.clone())).collect();
-    own.insert(reach::project_id(project), set(SettingsLayers::of_project(places)));
+    own.insert(reach::project_id(project), decided(SettingsLayers::of_project(places)));
     own.retain(|_, settings| !settings.is_empty());
     own
 }
 
 /// The servers of the project's `.mcp.json`; none where no project is asked about.
-fn servers(scope: SettingsScope, places: &ClaudePlaces) -> Result<Option<Vec<String>>> {
+fn servers(scope: SettingsScope, places: &ClaudePlaces) -> Result<Option<Map<String, Value>>> {
     let Some(project) = places.project.as_ref().filter(|_| scope != SettingsScope::User) else { return Ok(None) };
     let listed = ClaudeFile::load(&project.join(".mcp.json"))?.get(&KeyPath::from(["mcpServers"]))?;
-    let names = listed.as_ref().and_then(Value::as_object).map(|servers| servers.keys().cloned().collect());
-    Ok(Some(names.unwrap_or_default()))
+    Ok(Some(listed.as_ref().and_then(Value::as_object).cloned().unwrap_or_default()))
 }
 
-fn uses(timeline: &Timeline, projects: Option<&BTreeSet<Id>>, servers: Option<Vec<String>>) -> Uses {
+fn uses(timeline: &Timeline, projects: Option<&BTreeSet<Id>>, servers: Option<Map<String, Value>>) -> Uses {
     let mut uses = Uses { servers, ..Uses::default() };
     let is_asked =
         |session: u32| projects.is_none_or(|asked| asked.contains(&timeline.sessions[session as usize].project));

@@ -24,21 +24,40 @@ pub static S5: ClaudeRule = ClaudeRule {
 /// The lever that leaves servers of a project out.
 const DISABLED_SERVERS: &str = "disabledMcpjsonServers";
 
-/// Whether an entry of a list is about a server.
-type IsServer = fn(&str, &Value) -> bool;
+/// Whether an entry of a list is about a server, by its name and how it is started or reached.
+type IsServer = fn((&str, &Value), &Value) -> bool;
 
 /// The levers that leave a server out, the first one to be told of, and what one of their entries is for it.
 const LEAVE_OUT: [(&str, IsServer); 3] = [
-    (DISABLED_SERVERS, |server, entry| entry == server),
-    ("deniedMcpServers", |server, entry| entry["serverName"] == server),
-    ("permissions.deny", |server, entry| {
+    (DISABLED_SERVERS, |(server, _), entry| entry == server),
+    ("deniedMcpServers", |(server, definition), entry| {
+        let url = definition["url"].as_str().zip(entry["serverUrl"].as_str());
+        entry["serverName"] == server
+            || entry["serverCommand"].as_array() == command(definition).as_ref()
+            || url.is_some_and(|(url, pattern)| fits(url, pattern))
+    }),
+    ("permissions.deny", |(server, _), entry| {
         let tools = format!("mcp__{}", mcp_server_in_tools(server));
         entry == "mcp__*" || entry == &Value::from(format!("{tools}__*")) || entry == &Value::from(tools)
     }),
 ];
 
+/// A command with its arguments; none of a server that is reached over the network.
+fn command(definition: &Value) -> Option<Vec<Value>> {
+    let arguments = definition["args"].as_array().into_iter().flatten();
+    definition["command"]
+        .is_string()
+        .then(|| std::iter::once(&definition["command"]).chain(arguments).cloned().collect())
+}
+
+/// Whether an address fits a pattern in which `*` stands for anything.
+fn fits(url: &str, pattern: &str) -> bool {
+    let parts = pattern.split('*').map(regex::escape).collect::<Vec<_>>().join(".*");
+    regex::Regex::new(&format!("^{parts}$")).is_ok_and(|pattern| pattern.is_match(url))
+}
+
 /// The lever that leaves a server out already.
-fn left_out(facts: &SettingsFacts<'_>, server: &str) -> Result<Option<&'static str>> {
+fn left_out(facts: &SettingsFacts<'_>, server: (&str, &Value)) -> Result<Option<&'static str>> {
     for (lever, is_meant) in LEAVE_OUT {
         let Some(key) = key_of(facts, lever) else { continue };
         if facts.layers.lists(&key, |entry| is_meant(server, entry))? {
@@ -95,14 +114,14 @@ fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
         findings.push(finding("MCP servers", Verdict::Skip(reason)));
         return Ok(findings);
     };
-    for server in servers {
+    for (server, definition) in servers {
         let tools = mcp_server_in_tools(server);
         let own = facts.uses.mcp_calls.iter().filter(|(tool, _)| is_of_mcp_server(tool, &tools));
         let calls: u64 = own.map(|(_, calls)| calls).sum();
         let evidence =
             Evidence::of(format!("{calls} calls of {server} in {sessions} sessions of this project"), sessions)
                 .by(sheet.cite("sessions_min"));
-        let left_out = left_out(facts, server)?;
+        let left_out = left_out(facts, (server, definition))?;
         findings.push(match (left_out, calls) {
             (Some(lever), _) => {
                 let reason = format!("`{lever}` leaves it out already");

@@ -129,6 +129,12 @@ impl SettingsLayers {
         Self { models: Some(models.into_iter().map(str::to_owned).collect()), ..self }
     }
 
+    /// The same, about the requests of the same models as `other`.
+    #[must_use]
+    pub fn about_those_of(self, other: &Self) -> Self {
+        Self { models: other.models.clone(), ..self }
+    }
+
     /// Whether some of the requests are of a model, or of a family of models, of this name.
     fn has_model(&self, name: &str) -> bool {
         // "[1m]" is a window of the same model.
@@ -270,13 +276,31 @@ impl SettingsLayers {
         Ok(None)
     }
 
+    /// Whether anything here says what becomes of a lever: sets it or one that decides the same, for all models or for one, or
+    /// switches it off.
+    ///
+    /// # Errors
+    /// As [`ClaudeFile::get`].
+    pub fn decide(&self, lever: &Lever, levers: &Levers) -> Result<bool> {
+        for one in levers.deciding(lever) {
+            if self.set(one)?.is_some_and(|set| one.taken(&set.value).is_some()) {
+                return Ok(true);
+            }
+        }
+        Ok(self.switched_off(lever, levers)?.is_some())
+    }
+
     /// What switches off all that a lever sets; none if nothing does.
     fn switched_off(&self, lever: &Lever, levers: &Levers) -> Result<Option<Obstacle>> {
         let is_met = |switch: &&Lever| switch.family.as_ref().is_none_or(|family| self.has_model(family));
         for switch in lever.off_by.iter().filter_map(|name| levers.named(name)).filter(is_met) {
             let Some(Set { value, file, .. }) = self.set(switch)? else { continue };
-            // A variable switches off if it is set at all; a setting has to be false.
-            if switch.place == LeverPlace::Setting && value != Value::Bool(false) {
+            // A variable switches off if the client takes it, whatever it says; a setting has to be false.
+            let is_off = match switch.place {
+                LeverPlace::Setting => value == Value::Bool(false),
+                _ => switch.taken(&value).is_some(),
+            };
+            if !is_off {
                 continue;
             }
             return Ok(Some(match file {
