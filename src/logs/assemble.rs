@@ -6,7 +6,7 @@
 
 use crate::logs::trace::CallRow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -332,7 +332,8 @@ impl<'a> Loose<'a> {
 fn canonical_calls<'a>(files: &'a [File<'a>], superseded: &IdSet<Id>, merged: &mut Merged) -> Vec<Canonical<'a>> {
     let rows = files.iter().map(|file| file.rows.rows.calls.len()).sum();
     let best = IdMap::with_capacity_and_hasher(rows, Default::default());
-    let mut found = FoundCalls { files, best, calls: Vec::with_capacity(rows), loose: Vec::new() };
+    let (nameless, calls) = (HashMap::new(), Vec::with_capacity(rows));
+    let mut found = FoundCalls { files, best, nameless, calls, loose: Vec::new() };
     for (index, file) in (0..).zip(files) {
         for row in &file.rows.rows.calls {
             let Some(asked) = &row.asked else {
@@ -359,6 +360,8 @@ struct FoundCalls<'a> {
     /// Where a call stands in `calls`, by its id and the message that asked for it: other makers' models number their calls anew
     /// in each conversation, or in each answer.
     best: IdMap<(Id, Id), usize>,
+    /// Calls without an id, by file and message.
+    nameless: HashMap<(u32, Id), u32>,
     calls: Vec<Canonical<'a>>,
     loose: Vec<Loose<'a>>,
 }
@@ -377,10 +380,10 @@ impl<'a> FoundCalls<'a> {
             answered: answered.filter(|_| row.call.is_some()),
             answer_rank: (row.progress, false, age, Reverse(block)),
         };
-        // Calls without an id cannot be copies of each other as far as anyone can tell.
-        let key = (row.call, asked.message);
-        let Some(known) = self.best.get(&key).copied().filter(|_| row.call.is_some()) else {
-            if row.call.is_some() {
+        let id = if row.call.is_some() { row.call } else { self.name(file, asked) };
+        let key = (id, asked.message);
+        let Some(known) = self.best.get(&key).copied().filter(|_| id.is_some()) else {
+            if id.is_some() {
                 self.best.insert(key, self.calls.len());
             }
             self.calls.push(call);
@@ -394,6 +397,17 @@ impl<'a> FoundCalls<'a> {
             self.loose.extend(answered.map(|answered| Loose::of(file, row, answered, Some(known))));
         }
         false
+    }
+
+    /// A name for a call without an id: that of the same call in another file, and of no other one of its message. None where the
+    /// message has no id either: then nobody can tell.
+    fn name(&mut self, file: u32, asked: &ToolUse) -> Id {
+        if !asked.message.is_some() {
+            return Id::NONE;
+        }
+        let before = self.nameless.entry((file, asked.message)).or_default();
+        *before += 1;
+        Id::of(format!("{before} {}", asked.input_bytes).as_bytes())
     }
 
     /// Smaller is better.

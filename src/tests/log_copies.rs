@@ -214,6 +214,22 @@ fn copies_of_records_without_a_session_are_counted() {
     }
 }
 
+#[test]
+fn calls_without_an_id_are_known_by_their_message() {
+    let nameless = |tool: &str| serde_json::json!({ "type": "tool_use", "name": tool, "input": { "of": tool } });
+    let turn = |session: &str, message: &str| {
+        let prompt = user(&format!("p-{message}"), "go on");
+        [prompt, assistant(message, &[nameless("Bash"), nameless("Bash")])].map(|record| record.session(session))
+    };
+    let one = [turn("s", "m1"), turn("s", "m2")].concat();
+    // A fork repeats the first turn and goes on by itself.
+    let fork = [turn("s", "m1"), turn("t", "m3")].concat();
+    let told = Told::of(&[("s", &log(&one)), ("t", &log(&fork))]);
+    assert_eq!((told.history.calls.len(), told.history.merged.duplicate_call), (6, 2));
+    let timeline = timeline::timeline_of(&[("s", &log(&one)), ("t", &log(&fork))]);
+    assert_eq!(timeline.calls.len(), 6);
+}
+
 /// Where each request and each call was made, what the request used, and how often each thread that made calls was
 /// compacted: as the history has it, and as the timeline does. What progress records alone tell of is left out: the
 /// history knows no usage of it.
