@@ -13,6 +13,7 @@ use std::sync::Arc;
 use crate::logs::timeline::requests::{Marks, NONE, Request, SegmentCause, Timeline};
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::prompt_cache::params::{CacheRules, HiddenForks};
+use crate::whatif::sim::breakage::BreakWatch;
 use crate::whatif::sim::cache_sim::{CacheRequest, PrefixCache, written};
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::money::{Prices, Tariff};
@@ -127,15 +128,6 @@ impl SimulatedRun {
     }
 }
 
-/// Looks at contexts as they are sent (the search for what was lost).
-pub trait Observer {
-    /// A chain begins.
-    fn begin(&mut self, timeline: &Timeline, chain: u32);
-
-    /// A request goes out: its context as the log has it and as the stages left it, and what they left besides.
-    fn sent(&mut self, moment: &RequestMoment<'_>, logged: &ContextView, sent: &ContextView, output: &StageOutput);
-}
-
 /// Sends the requests of one timeline under one cache, as often as is asked: what all its runs share.
 #[derive(Clone)]
 pub struct Simulator<'a> {
@@ -216,13 +208,13 @@ impl<'a> Simulator<'a> {
         &'r self,
         chains: Range<u32>,
         stages: &'r mut [Box<dyn Stage>],
-        observer: Option<&'r mut (dyn Observer + 'r)>,
+        watch: Option<&'r mut BreakWatch<'_>>,
     ) -> SimulatedRun {
         let mut driver = Driver {
             simulator: self,
             cache: PrefixCache::new(self.oracle),
             stages,
-            observer,
+            watch,
             logged: ContextView::default(),
             sent: ContextView::default(),
             before: ContextView::default(),
@@ -255,11 +247,12 @@ struct Last {
     end: Millis,
 }
 
-struct Driver<'a, 'r> {
+struct Driver<'a, 'r, 'b> {
     simulator: &'r Simulator<'a>,
     cache: PrefixCache<'r>,
     stages: &'r mut [Box<dyn Stage>],
-    observer: Option<&'r mut (dyn Observer + 'r)>,
+    /// What looks for breaks in contexts as they are sent.
+    watch: Option<&'r mut BreakWatch<'b>>,
     /// The context as the log has it, as it is sent, and as the last one was sent. The buffers are kept.
     logged: ContextView,
     sent: ContextView,
@@ -274,7 +267,7 @@ struct Driver<'a, 'r> {
     run: SimulatedRun,
 }
 
-impl Driver<'_, '_> {
+impl Driver<'_, '_, '_> {
     fn chain(&mut self, chain: u32) {
         let timeline = self.simulator.timeline;
         self.cache.begin();
@@ -282,12 +275,12 @@ impl Driver<'_, '_> {
         self.logged.items.clear();
         (self.kept, self.had) = (0, 0);
         self.logged.prefix = Prefix { tokens: self.simulator.sizes.prefix[chain as usize], edition: 0 };
-        let is_watched = self.stages.is_empty() && self.observer.is_some();
+        let is_watched = self.stages.is_empty() && self.watch.is_some();
         let largest = self.simulator.largest[chain as usize];
         self.is_plain = !is_watched && !self.stages.iter().any(|stage| stage.may_change(timeline, chain, largest));
         self.stages.iter_mut().for_each(|stage| stage.begin(timeline, chain));
-        if let Some(observer) = self.observer.as_deref_mut() {
-            observer.begin(timeline, chain);
+        if let Some(watch) = self.watch.as_deref_mut() {
+            watch.begin();
         }
         for index in timeline.chain(chain).requests.clone() {
             self.request(index);
@@ -344,8 +337,8 @@ impl Driver<'_, '_> {
         for stage in self.stages.iter_mut() {
             stage.apply(&moment, &mut self.sent, &mut self.output);
         }
-        if let Some(observer) = self.observer.as_deref_mut() {
-            observer.sent(&moment, &self.logged, &self.sent, &self.output);
+        if let Some(watch) = self.watch.as_deref_mut() {
+            watch.sent(&moment, &self.logged, &self.sent, &self.output);
         }
         self.output.hints.clear();
         self.output.noticed.clear();

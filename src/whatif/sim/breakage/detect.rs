@@ -14,7 +14,7 @@ use crate::logs::timeline::requests::{NONE, Occurrence, Reference, ReferenceKind
 use crate::whatif::sim::breakage::BreakageThresholds;
 use crate::whatif::sim::breakage::files::{Access, Files, calls_of};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass};
-use crate::whatif::sim::simulator::{Observer, SimulatedRun, Simulator};
+use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 use crate::whatif::sim::view::{ContextView, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput};
 
 /// The detectors over one timeline. Made once; every request is looked at by itself, in any order.
@@ -219,15 +219,15 @@ impl<'a> BreakWatch<'a> {
             }
         }
     }
-}
 
-impl Observer for BreakWatch<'_> {
-    fn begin(&mut self, _: &Timeline, _: u32) {
+    /// A chain begins.
+    pub fn begin(&mut self) {
         self.dangling.clear();
         self.orphans.clear();
     }
 
-    fn sent(&mut self, moment: &RequestMoment<'_>, logged: &ContextView, sent: &ContextView, output: &StageOutput) {
+    /// A request goes out: its context as the log has it and as the stages left it, and what they left besides.
+    pub fn sent(&mut self, moment: &RequestMoment<'_>, logged: &ContextView, sent: &ContextView, output: &StageOutput) {
         let noticed = output.noticed.iter().map(|noticed| self.detectors.noticed(moment.request, noticed));
         self.breaks.extend(noticed);
         let lost = dangling(moment.timeline, moment.request, &output.hints, sent).into_iter();
