@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::logs::timeline::requests::{Marks, NONE, Request, SegmentCause};
 use crate::logs::trace::Place;
 use crate::whatif::prompt_cache::outcome::{Cause, CauseSum};
-use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::laid_out;
@@ -112,14 +111,15 @@ pub fn losses(simulator: &Simulator<'_>) -> Vec<Loss> {
         let old = tokens_lost.min(there.saturating_sub(request.usage.cache_read));
         let rewritten = old.min(request.usage.cache_creation);
         let uncached = (old - rewritten).min(request.usage.input);
-        let class = simulator.priors[index as usize].class;
+        let again = Spent { uncached, ..written(rewritten, simulator.priors[index as usize].class) };
+        let (cost_again, cost_lost) = paid_again(simulator, request, &again);
         losses.push(Loss {
             request: index,
             cause,
             tokens_lost,
             tokens_again: rewritten + uncached,
-            cost_again: again(simulator, request, rewritten, uncached, class),
-            cost_lost: premium(simulator, request, rewritten, uncached, class),
+            cost_again,
+            cost_lost,
         });
     });
     losses
@@ -157,29 +157,11 @@ pub fn attribute(simulator: &Simulator<'_>) -> BTreeMap<Cause, CauseSum> {
     sums
 }
 
-/// What tokens cost that are written again or billed in full.
-fn again(
-    simulator: &Simulator<'_>,
-    request: &Request,
-    written_again: u64,
-    uncached: u64,
-    class: CacheLifetime,
-) -> Cost {
+/// What tokens cost that are written again or billed in full, and how much more than if they were read.
+pub fn paid_again(simulator: &Simulator<'_>, request: &Request, again: &Spent) -> (Cost, Cost) {
     let rates = simulator.tariff.rates(request.model, request.start, request.context());
-    rates.cost(&Spent { uncached, ..written(written_again, class) })
-}
-
-/// What tokens cost more when they are written again or billed in full than when they are read.
-pub fn premium(
-    simulator: &Simulator<'_>,
-    request: &Request,
-    written_again: u64,
-    uncached: u64,
-    class: CacheLifetime,
-) -> Cost {
-    let rates = simulator.tariff.rates(request.model, request.start, request.context());
-    let read = rates.cost(&Spent { read: written_again + uncached, ..Spent::default() });
-    again(simulator, request, written_again, uncached, class).less(&read)
+    let (paid, read) = (rates.cost(again), rates.cost(&Spent { read: again.prompt(), ..Spent::default() }));
+    (paid, paid.less(&read))
 }
 
 /// Every billed request that counts and has another before it, by index: that one, and it. Before the first of a main thread

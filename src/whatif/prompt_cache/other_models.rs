@@ -12,6 +12,7 @@ use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::{HotCache, ThresholdModel, Workspace};
 use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::bill;
+use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::simulator::Simulator;
 
@@ -219,5 +220,5 @@ fn followed(simulator: &Simulator<'_>, index: u32, found: &mut Workspace) {
     let prior = &simulator.priors[next as usize];
     let at_risk = (request.usage.cache_read + request.usage.cache_creation).saturating_sub(prior.still);
     let request = simulator.timeline.request(next);
-    found.cost_at_risk += causes::premium(simulator, request, at_risk, 0, prior.class);
+    found.cost_at_risk += causes::paid_again(simulator, request, &written(at_risk, prior.class)).1;
 }
