@@ -71,7 +71,8 @@ fn change(second: i64, part: &str, project: Option<Id>) -> SettingChange {
 /// What became of one of some changes.
 fn among(timeline: &Timeline, changes: &[SettingChange], place: usize, forecast: &BillForecast) -> ActualChange {
     let data = Data::default();
-    let (rules, prices) = (HistoryRules::load(&data).unwrap(), data.read("prices.toml", Prices::parse).unwrap());
+    let rules: HistoryRules = data.parsed("history.toml").unwrap();
+    let prices = data.read("prices.toml", Prices::parse).unwrap();
     realised(timeline, &prices, (changes, place), forecast, &rules)
 }
 

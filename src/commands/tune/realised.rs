@@ -64,7 +64,7 @@ pub fn billed(
     context: &mut Context<'_>,
 ) -> Result<Vec<Option<ActualChange>>> {
     // A sheet that does not fit is told of, whether or not there is a change to be judged.
-    let rules = HistoryRules::load(&Data::new(args.input.rules_dir.as_deref())?)?;
+    let rules: HistoryRules = Data::new(args.input.rules_dir.as_deref())?.parsed("history.toml")?;
     let nothing = || changes.iter().map(|_| None).collect();
     if changes.iter().all(|(_, change)| change.forecast.is_none()) {
         return Ok(nothing());

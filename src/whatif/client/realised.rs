@@ -6,8 +6,6 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::base::bootstrap::{Resampling, TAIL, below, studentised};
-use crate::base::data::Data;
-use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::{Millis, NO_TIME, Place};
@@ -28,16 +26,6 @@ pub struct HistoryRules {
     pub before_min: u64,
     /// How sessions are drawn.
     pub resampling: Resampling,
-}
-
-impl HistoryRules {
-    /// Reads the sheet.
-    ///
-    /// # Errors
-    /// If it does not fit.
-    pub fn load(data: &Data) -> Result<Self> {
-        data.parsed("history.toml")
-    }
 }
 
 /// A change of Claude Code's settings: when, and which requests it concerns.
@@ -129,30 +117,19 @@ pub enum CameTrue {
     No,
 }
 
-/// Requests that are compared.
-struct ComparedRequests {
-    projects: ReachedProjects,
-    part: LeverPart,
-}
-
-impl ComparedRequests {
-    /// Those that a change concerns.
-    fn of(change: &SettingChange) -> Self {
-        Self { projects: change.projects.clone(), part: change.part }
-    }
-
-    /// Those that it is held against, with their name: of some projects the others for which nothing was set, else the other
-    /// chains of the same projects; of everything none.
-    fn beside(change: &SettingChange, changes: &[SettingChange]) -> Option<(Self, &'static str)> {
-        let others = |part| Self { projects: change.projects.clone(), part };
-        match (&change.projects, change.part) {
+impl SettingChange {
+    /// The same for the requests that it is held against, with their name: of some projects the others for which nothing was
+    /// set, else the other chains of the same projects; of everything none.
+    fn beside(&self, changes: &[Self]) -> Option<(Self, &'static str)> {
+        let others = |part| Self { part, ..self.clone() };
+        match (&self.projects, self.part) {
             (ReachedProjects::Only(_), part) => {
                 let set = changes.iter().filter_map(|one| match &one.projects {
                     ReachedProjects::Only(own) => Some(own),
                     ReachedProjects::AllBut(_) => None,
                 });
                 let projects = ReachedProjects::AllBut(set.flatten().copied().collect());
-                Some((Self { projects, part }, "other projects"))
+                Some((Self { projects, part, ..*self }, "other projects"))
             }
             (_, LeverPart::Main) => Some((others(LeverPart::Subagents), "subagents")),
             (_, LeverPart::Subagents) => Some((others(LeverPart::Main), "main threads")),
@@ -164,38 +141,36 @@ impl ComparedRequests {
         self.part.has(is_main) && self.projects.has(project)
     }
 
-    /// Whether a change concerns any of them.
-    fn meets(&self, change: &SettingChange) -> bool {
-        self.part.meets(change.part) && !self.projects.is_apart(&change.projects)
+    /// Whether both concern some requests.
+    fn meets(&self, other: &Self) -> bool {
+        self.part.meets(other.part) && !self.projects.is_apart(&other.projects)
     }
 }
 
 /// Which sessions of which requests are compared.
-struct Comparison {
-    of: ComparedRequests,
-    /// What does not concern the change; none where there is no such thing, or something else was changed for it at once.
-    beside: Option<(ComparedRequests, &'static str)>,
+struct Comparison<'c> {
+    of: &'c SettingChange,
+    /// What the change does not concern; none where there is no such thing, or something else was changed for it at once.
+    beside: Option<(SettingChange, &'static str)>,
     /// From the change before it on that concerns any of these requests, up to the next one.
     span: (Option<Millis>, Millis, Option<Millis>),
 }
 
-impl Comparison {
+impl<'c> Comparison<'c> {
     /// `changes` are all that are known, in the order in which they were written.
-    fn new(changes: &[SettingChange], place: usize) -> Self {
-        let change = &changes[place];
+    fn new(changes: &'c [SettingChange], place: usize) -> Self {
+        let of = &changes[place];
         let others = || changes.iter().enumerate().filter(|(other, _)| *other != place);
-        let is_clean = |(requests, _): &(ComparedRequests, _)| {
-            !others().any(|(_, other)| other.at == change.at && requests.meets(other))
-        };
-        let (of, beside) = (ComparedRequests::of(change), ComparedRequests::beside(change, changes).filter(is_clean));
-        let is_met = |other: &SettingChange| {
-            of.meets(other) || beside.as_ref().is_some_and(|(requests, _)| requests.meets(other))
-        };
+        let is_clean =
+            |(beside, _): &(SettingChange, _)| !others().any(|(_, other)| other.at == of.at && beside.meets(other));
+        let beside = of.beside(changes).filter(is_clean);
+        let is_met =
+            |other: &SettingChange| of.meets(other) || beside.as_ref().is_some_and(|(beside, _)| beside.meets(other));
         let times = |is_earlier: bool| {
             let met = others().filter(move |(other, one)| (*other < place) == is_earlier && is_met(one));
             met.map(|(_, one)| one.at)
         };
-        let span = (times(true).max(), change.at, times(false).min());
+        let span = (times(true).max(), of.at, times(false).min());
         Self { of, beside, span }
     }
 
@@ -213,7 +188,7 @@ impl Comparison {
             let (project, is_main) = (timeline.sessions[session].project, chain.place == Place::Main);
             let side = if self.of.has(project, is_main) {
                 &mut sums[session].of
-            } else if self.beside.as_ref().is_some_and(|(requests, _)| requests.has(project, is_main)) {
+            } else if self.beside.as_ref().is_some_and(|(beside, _)| beside.has(project, is_main)) {
                 &mut sums[session].beside
             } else {
                 continue;
