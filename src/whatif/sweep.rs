@@ -14,7 +14,8 @@ const CELLS_MAX: usize = 400;
 
 /// What a sweep sets.
 pub struct SweepGrid {
-    keys: Vec<String>,
+    /// What is swept.
+    pub keys: Vec<String>,
     /// Settings of each cell, one of every key, the last key fastest.
     pub cells: Vec<Vec<Assigned>>,
 }
@@ -56,14 +57,6 @@ pub struct SweepCell {
     pub report: PolicyReport,
 }
 
-/// A sweep.
-pub struct Swept {
-    /// What was swept.
-    pub keys: Vec<String>,
-    /// The cells, the last key fastest.
-    pub cells: Vec<SweepCell>,
-}
-
 /// Runs every cell.
 ///
 /// # Errors
@@ -74,21 +67,20 @@ pub fn run(
     configs: &PolicyConfigs,
     rows: &[StackRow],
     counted: &Counted,
-) -> Result<Swept> {
+) -> Result<Vec<SweepCell>> {
     let [StackRow { stack, .. }] = rows else {
         return Err(Error::usage("--sweep goes with one policy (or one stack)").hint("leave --compare and `all` out"));
     };
     if stack.has(Policy::ArgCheck) {
         return Err(Error::usage("arg-check has nothing to sweep: it changes no context"));
     }
-    let SweepGrid { keys, cells } = grid;
     let one = |cell: &Vec<Assigned>| {
         let set = cell_configs(cell, configs, rows)?;
         let report = simulation.framed(simulation.report(&set, stack, false)?, counted.clone(), &set)?;
         let values = cell.iter().map(|setting| setting.value.to_string().trim().trim_matches('"').to_owned());
         Ok(SweepCell { values: values.collect(), report })
     };
-    Ok(Swept { keys: keys.clone(), cells: cells.par_iter().with_max_len(1).map(one).collect::<Result<_>>()? })
+    grid.cells.par_iter().with_max_len(1).map(one).collect()
 }
 
 /// `KEY=A,B,…` as one setting per value; commas inside brackets and quotes do not divide.

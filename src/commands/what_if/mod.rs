@@ -121,11 +121,11 @@ fn replay_sweep(
     context: &mut Context<'_>,
 ) -> Result<Exit> {
     let counted = simulation.workload.counted(input.sources.len() as u64);
-    let mut swept = input.pool.install(|| sweep::run(grid, simulation, sheets, rows, &counted))?;
-    correct(swept.cells.iter_mut().flat_map(|cell| &mut cell.report.cells), &simulation.workload.cells);
-    check_prices(args, swept.cells.iter().map(|cell| &cell.report))?;
+    let mut cells = input.pool.install(|| sweep::run(grid, simulation, sheets, rows, &counted))?;
+    correct(cells.iter_mut().flat_map(|cell| &mut cell.report.cells), &simulation.workload.cells);
+    check_prices(args, cells.iter().map(|cell| &cell.report))?;
     input.tell(&args.asked.output, context)?;
-    show::sweep(args, &mut swept, input, context)?;
+    show::sweep(args, (&grid.keys, &mut cells), input, context)?;
     Ok(Exit::Done)
 }
 

@@ -16,7 +16,7 @@ use crate::report::table::TableFormat;
 use crate::shell::context::Context;
 use crate::whatif::report;
 use crate::whatif::report::{PolicyReport, csv};
-use crate::whatif::sweep::Swept;
+use crate::whatif::sweep::SweepCell;
 
 /// Writes the figures of the cache under the names of an agent runtime.
 fn aliases(args: &Args, reports: &[PolicyReport], context: &mut Context<'_>) -> Result<()> {
@@ -62,26 +62,31 @@ fn hides_servers(args: &Args) -> bool {
 }
 
 /// Writes a sweep.
-pub fn sweep(args: &Args, swept: &mut Swept, input: &Input, context: &mut Context<'_>) -> Result<()> {
+pub fn sweep(
+    args: &Args,
+    (keys, cells): (&[String], &mut [SweepCell]),
+    input: &Input,
+    context: &mut Context<'_>,
+) -> Result<()> {
     if args.asked.output.form() == TableFormat::Json {
-        let cell = |cell: &crate::whatif::sweep::SweepCell| {
-            let values = swept.keys.iter().cloned().zip(cell.values.iter().map(|value| json!(value)));
+        let cell = |cell: &SweepCell| {
+            let values = keys.iter().cloned().zip(cell.values.iter().map(|value| json!(value)));
             json!({ "values": values.collect::<serde_json::Map<String, Value>>(), "policy": report::json(&cell.report, args.setting.per_session) })
         };
-        let cells: Vec<Value> = swept.cells.iter().map(cell).collect();
+        let cells: Vec<Value> = cells.iter().map(cell).collect();
         let mut fields = input.fields(json!({ "cells": cells }));
         hide(args, &mut fields, context);
         return args.asked.output.write_json("replay", fields, context);
     }
-    for cell in swept.cells.iter_mut().filter(|_| hides_servers(args)) {
+    for cell in cells.iter_mut().filter(|_| hides_servers(args)) {
         cell.report.hide_servers(&context.pseudonyms);
         cell.values.iter_mut().for_each(|value| *value = sharing::servers_hidden(value, &context.pseudonyms));
     }
     let rows: Vec<(&[String], &PolicyReport)> =
-        swept.cells.iter().map(|cell| (cell.values.as_slice(), &cell.report)).collect();
+        cells.iter().map(|cell| (cell.values.as_slice(), &cell.report)).collect();
     let form = args.asked.output.form();
     if form == TableFormat::Csv {
-        return csv::sweep(&swept.keys, &rows).write(context.out, form, context.width);
+        return csv::sweep(keys, &rows).write(context.out, form, context.width);
     }
     let first = rows.first().map(|(_, report)| *report);
     if let Some(off) = first.and_then(report::off_the_bar) {
@@ -90,7 +95,7 @@ pub fn sweep(args: &Args, swept: &mut Swept, input: &Input, context: &mut Contex
     if let Some(report) = first {
         writeln!(context.out, "{}: each cell against the log", report.policy)?;
     }
-    report::sweep(&swept.keys, &rows).write(context.out, form, context.width)?;
+    report::sweep(keys, &rows).write(context.out, form, context.width)?;
     if let Some(why) = rows.iter().find_map(|(_, report)| report.not_estimated.as_ref()) {
         writeln!(context.out, "\nnot estimated: {why}")?;
     }
