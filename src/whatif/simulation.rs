@@ -46,12 +46,8 @@ pub struct Simulation<'w> {
     pub observed: SimulatedRun,
     /// What the log was billed.
     pub billed: RunBill,
-    /// How far a simulation that sees no bill is from the bill.
-    pub accuracy: SimulationAccuracy,
-    /// Where it is off.
-    pub distance: Distance,
-    /// The same by session and model.
-    pub apart: BTreeMap<(u32, Sym), Apart>,
+    /// How far it is from that.
+    pub off_bill: OffBill,
 }
 
 impl<'w> Simulation<'w> {
@@ -68,8 +64,7 @@ impl<'w> Simulation<'w> {
         let detectors = Detectors::new(&workload.timeline, &workload.sizes.tokens, &workload.breakage);
         let total = bill::total(&simulator);
         let billed = RunBill { spent: total.spent, cost: total.cost };
-        let OffBill { accuracy, distance, apart } = off_bill;
-        Self { workload, tools, replayed, simulator, detectors, observed, billed, accuracy, distance, apart }
+        Self { workload, tools, replayed, simulator, detectors, observed, billed, off_bill }
     }
 
     /// Runs stages over all chains.
@@ -105,10 +100,7 @@ impl<'w> Simulation<'w> {
         // Parameters that hold for both sides move the log as simulated nearer to the bill, or away from it.
         let is_set = workload.is_billed && matches!(baseline, Cow::Owned(_));
         let under_set = is_set.then(|| OffBill::of(&self.simulator.under(&set), workload));
-        let under_set = under_set.as_ref();
-        let accuracy = under_set.map_or(self.accuracy, |off| off.accuracy);
-        let distance = under_set.map_or(&self.distance, |off| &off.distance);
-        let apart = under_set.map_or(&self.apart, |off| &off.apart);
+        let OffBill { accuracy, distance, apart } = under_set.as_ref().unwrap_or(&self.off_bill);
         let (mut stages, mut concluding) = (Vec::new(), Vec::new());
         for (policy, one) in self.ready(configs, stack)? {
             stages.extend(one.stage);
@@ -130,7 +122,7 @@ impl<'w> Simulation<'w> {
             run: &run,
             breaks: &breaks,
             uncached,
-            accuracy,
+            accuracy: *accuracy,
             is_named,
             is_alone,
         };
@@ -147,7 +139,7 @@ impl<'w> Simulation<'w> {
             bias: workload.bias.of(&stack.0.iter().map(|policy| policy.into_str()).collect::<Vec<_>>(), true),
             params: params(configs, stack, workload.is_billed)?,
             cache: if is_priced_aside { configs.sheet(Policy::PromptCache).changed() } else { Vec::new() },
-            accuracy: workload.is_billed.then_some(accuracy),
+            accuracy: workload.is_billed.then_some(*accuracy),
             distance: workload.is_billed.then(|| distance.clone()),
             cells: cells.unwrap_or_default(),
             whole,
@@ -235,10 +227,13 @@ impl<'w> Simulation<'w> {
 }
 
 /// How far a simulation that sees no bill is from the bill.
-struct OffBill {
-    accuracy: SimulationAccuracy,
-    distance: Distance,
-    apart: BTreeMap<(u32, Sym), Apart>,
+pub struct OffBill {
+    /// In sum.
+    pub accuracy: SimulationAccuracy,
+    /// Where.
+    pub distance: Distance,
+    /// By session and model.
+    pub apart: BTreeMap<(u32, Sym), Apart>,
 }
 
 impl OffBill {

@@ -75,14 +75,14 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
             workload,
             simulator: &simulation.simulator,
             billed_usd: simulation.billed.cost.nano_usd as f64 / 1e9,
-            apart: &simulation.apart,
+            apart: &simulation.off_bill.apart,
             replays: &replays,
             levers: &levers,
             study: &study,
             paying: &paying,
             sheet: &sheet,
         };
-        Ok(Page::of(&evidence, &simulation.accuracy, is_drawn))
+        Ok(Page::of(&evidence, &simulation.off_bill.accuracy, is_drawn))
     })
 }
 

@@ -334,7 +334,10 @@ fn ready<'s>(_scene: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Read
             tables: tables::tables(&found, &calibration, &shipped.reference)
                 .into_iter()
                 .chain([
-                    ("cache misses that nothing foretold".to_owned(), tables::losses(&simulation.distance.losses)),
+                    (
+                        "cache misses that nothing foretold".to_owned(),
+                        tables::losses(&simulation.off_bill.distance.losses),
+                    ),
                     (unlogged_report::TITLE.to_owned(), unlogged_report::table(&hidden)),
                 ])
                 .collect(),
