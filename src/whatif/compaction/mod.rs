@@ -25,7 +25,7 @@ use crate::base::names::Sym;
 use crate::logs::timeline::requests::{NONE, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::compaction::outcome::{AttemptEnd, CompactionAttempt};
-use crate::whatif::compaction::params::{AttemptGate, Params, Permission, Real};
+use crate::whatif::compaction::params::{AttemptGate, Params, Real};
 use crate::whatif::compaction::splice::Splice;
 use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::view::{
@@ -153,10 +153,9 @@ impl Compaction {
     ) {
         let mut attempt = CompactionAttempt::idle(moment.request, AttemptEnd::Ok, context_tokens);
         let turn = moment.timeline.request(moment.request).turn;
-        attempt.outcome = match self.chain.gate.ask(&self.params, turn) {
-            Permission::Held => AttemptEnd::Held,
-            Permission::BreakerOpen => AttemptEnd::BreakerOpen,
-            Permission::Granted => self.compact(moment, view, output, &mut attempt),
+        attempt.outcome = match self.chain.gate.refusal(&self.params, turn) {
+            Some(refusal) => refusal,
+            None => self.compact(moment, view, output, &mut attempt),
         };
         self.note(moment, attempt);
     }

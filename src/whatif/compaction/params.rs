@@ -4,6 +4,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
+use crate::whatif::compaction::outcome::AttemptEnd;
 
 use crate::base::error::{Error, Result};
 use crate::whatif::compaction::thresholds::{Client, CompactionThresholds};
@@ -228,6 +229,8 @@ impl Params {
             }
             Mode::ClaudeCode => self.window.saturating_sub(reserve).saturating_sub(self.buffer),
         }
+        let is_held = self.turn.is_some_and(|last| turn.saturating_sub(last) < params.min_turns_between);
+        is_held.then_some(AttemptEnd::Held)
     }
 }
 
@@ -239,26 +242,11 @@ pub struct AttemptGate {
     calls: u32,
 }
 
-/// What the gate says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Permission {
-    /// Go on.
-    Granted,
-    /// Too few human turns since the last compaction.
-    Held,
-    /// Too many failures in a row.
-    BreakerOpen,
-}
-
 impl AttemptGate {
-    /// Whether a compaction may be tried in this human turn.
-    pub fn ask(&self, params: &Params, turn: u32) -> Permission {
+    /// What keeps a compaction from being tried in this human turn; none if it may be.
+    pub fn refusal(&self, params: &Params, turn: u32) -> Option<AttemptEnd> {
         if self.failures >= params.max_consecutive_failures {
-            return Permission::BreakerOpen;
-        }
-        match self.turn {
-            Some(last) if turn.saturating_sub(last) < params.min_turns_between => Permission::Held,
-            _ => Permission::Granted,
+            return Some(AttemptEnd::BreakerOpen);
         }
     }
 
