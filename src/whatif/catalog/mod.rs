@@ -7,7 +7,7 @@
 
 pub mod read;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -174,12 +174,8 @@ impl Catalog {
 
     /// The newest definition of a tool.
     pub fn find(&self, name: &str) -> Option<&ToolDefinition> {
-        self.definitions.iter().rfind(|definition| definition.name == name && definition.until.is_none()).or_else(
-            || {
-                // Gone tools: their last definition.
-                self.definitions.iter().rfind(|definition| definition.name == name)
-            },
-        )
+        // Gone tools: their last definition.
+        self.definitions.iter().filter(|known| known.name == name).max_by_key(|known| known.until.is_none())
     }
 
     /// This catalog, and definitions of `other` for names that it has not.
@@ -196,16 +192,12 @@ impl Catalog {
 
     /// What the user should know about the files: tools of an MCP server without its prefix meet no call.
     pub fn notes(&self) -> Vec<String> {
-        let mut bare = BTreeMap::<usize, bool>::new();
-        for definition in &self.definitions {
-            let is_bare = !definition.name.starts_with(read::MCP_PREFIX);
-            bare.entry(definition.file).and_modify(|all| *all &= is_bare).or_insert(is_bare);
-        }
-        let mcp =
-            self.files.iter().enumerate().filter(|(index, file)| {
-                file.shape == DefinitionShape::Mcp && bare.get(index).copied().unwrap_or(false)
-            });
-        let mcp = mcp.map(|(_, file)| {
+        let is_bare = |index: usize| {
+            let mut tools = self.definitions.iter().filter(|known| known.file == index).peekable();
+            tools.peek().is_some() && tools.all(|known| !known.name.starts_with(read::MCP_PREFIX))
+        };
+        let mcp = self.files.iter().enumerate();
+        let mcp = mcp.filter(|(index, file)| file.shape == DefinitionShape::Mcp && is_bare(*index)).map(|(_, file)| {
             let name = &file.name;
             format!("{name}: tools of an MCP server, but their names lack mcp__SERVER__: write server=NAME:{name}")
         });
