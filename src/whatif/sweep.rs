@@ -86,13 +86,12 @@ pub fn run(
 /// `KEY=A,B,…` as one setting per value; commas inside brackets and quotes do not divide.
 fn axis(text: &str) -> Result<Vec<Assigned>> {
     let place = format!("--sweep {text}");
-    let (key, values) = text.split_once('=').ok_or_else(|| {
-        Error::usage(format!("`{text}` sweeps nothing")).hint("write KEY=A,B, for instance ttl=5m,1h")
-    })?;
+    let fault = |does: &str| Error::usage(format!("`{text}` {does}")).hint("write KEY=A,B, for instance ttl=5m,1h");
+    let (key, values) = text.split_once('=').ok_or_else(|| fault("sweeps nothing"))?;
     let split = split_outside_brackets(values).into_iter();
     let values: Vec<&str> = split.map(str::trim).filter(|value| !value.is_empty()).collect();
     if values.is_empty() {
-        return Err(Error::usage(format!("`{text}` names no value")).hint("write KEY=A,B, for instance ttl=5m,1h"));
+        return Err(fault("names no value"));
     }
     values.iter().map(|value| Assigned::parse(&format!("{key}={value}"), place.clone())).collect()
 }

@@ -28,15 +28,12 @@ impl Assigned {
     /// # Errors
     /// If there is no `=` or no key.
     pub fn parse(text: &str, place: impl Into<String>) -> Result<Self> {
-        let example = "for instance `--set ttl=5m`";
-        let (key, value) = text.split_once('=').ok_or_else(|| {
-            Error::usage(format!("`{text}` sets nothing")).hint(format!("write KEY=VALUE, {example}"))
-        })?;
+        let fault =
+            |does: &str| Error::usage(format!("`{text}` {does}")).hint("write KEY=VALUE, for instance `--set ttl=5m`");
+        let (key, value) = text.split_once('=').ok_or_else(|| fault("sets nothing"))?;
         let key: Vec<String> = key.trim().split('.').map(|part| part.trim().to_owned()).collect();
         if key.iter().any(String::is_empty) {
-            return Err(
-                Error::usage(format!("`{text}` names no parameter")).hint(format!("write KEY=VALUE, {example}"))
-            );
+            return Err(fault("names no parameter"));
         }
         Ok(Self { key, value: value_of(value.trim()), place: place.into() })
     }
