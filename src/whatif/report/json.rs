@@ -84,16 +84,11 @@ fn unpriced(outcome: &Outcome) -> Value {
 }
 
 fn bill(bill: &RunBill) -> Value {
-    json!({
-        "read": bill.spent.read,
-        "write_5m": bill.spent.write_5m,
-        "write_1h": bill.spent.write_1h,
-        "uncached": bill.spent.uncached,
-        "output": bill.spent.output,
-        "iet": bill.cost.iet(),
-        "usd": bill.cost.usd(),
-        "unpriced_tokens": bill.cost.unpriced_tokens,
-    })
+    let mut fields = json!(bill.spent);
+    fields["iet"] = json!(bill.cost.iet());
+    fields["usd"] = json!(bill.cost.usd());
+    fields["unpriced_tokens"] = json!(bill.cost.unpriced_tokens);
+    fields
 }
 
 /// Sizes can be known where money is not.
