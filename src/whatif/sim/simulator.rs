@@ -142,7 +142,7 @@ pub struct Simulator<'a> {
     /// What is known of each request before its bill.
     pub priors: Arc<[Prior]>,
     /// Whether answers count.
-    answers: bool,
+    pub answers: bool,
     min_cacheable: Vec<u64>,
     /// By chain: tokens that no context of the log exceeds.
     largest: Arc<[u64]>,
@@ -175,11 +175,6 @@ impl<'a> Simulator<'a> {
     #[must_use]
     pub fn counting_answers(self, answers: bool) -> Self {
         Self { answers, ..self }
-    }
-
-    /// Whether answers count.
-    pub fn counts_answers(&self) -> bool {
-        self.answers
     }
 
     /// Tokens of the answer to a request, if answers count: the longer of what its usage says, which is often too little

@@ -131,7 +131,7 @@ fn logged_summarisers(timeline: &Timeline) -> BTreeMap<u32, u64> {
 /// What answers are longer than their usage says; nothing where that counts anyway.
 fn answers(simulator: &Simulator<'_>) -> UnloggedCalls {
     let mut sum = UnloggedCalls::default();
-    if simulator.counts_answers() {
+    if simulator.answers {
         return sum;
     }
     let size = |request: &Request| -> u64 {
