@@ -79,9 +79,7 @@ struct Replayed {
 impl Replayed {
     /// The cost of requests, calls besides them and penalties, as `run` prices them.
     fn costs<'r>(&'r self, run: &'r SimulatedRun) -> impl Iterator<Item = (u32, Cost)> + use<'r> {
-        let requests = run.requests.iter().map(|priced| (priced.request, priced.cost));
-        let extra = run.extra.iter().map(|extra| (extra.request, extra.cost));
-        requests.chain(extra).chain(self.penalties.iter().copied())
+        run.parts().map(|(request, part)| (request, part.cost)).chain(self.penalties.iter().copied())
     }
 }
 

@@ -62,14 +62,27 @@ pub struct SimulatedRun {
 }
 
 impl SimulatedRun {
+    /// All requests, then the extra calls with the request of each; only the former count as requests.
+    pub fn parts(&self) -> impl Iterator<Item = (u32, Total)> {
+        let requests =
+            self.requests.iter().map(|one| (one.request, Total { requests: 1, spent: one.spent, cost: one.cost }));
+        let extra = self.extra.iter().map(|one| (one.request, Total { requests: 0, spent: one.spent, cost: one.cost }));
+        requests.chain(extra)
+    }
+
+    /// Everything.
+    pub fn total(&self) -> Total {
+        self.parts().map(|(_, part)| part).sum()
+    }
+
     /// Tokens of all requests and extra calls.
     pub fn spent(&self) -> Spent {
-        self.requests.iter().map(|priced| priced.spent).chain(self.extra.iter().map(|extra| extra.spent)).sum()
+        self.total().spent
     }
 
     /// Cost of all requests and extra calls.
     pub fn cost(&self) -> Cost {
-        self.requests.iter().map(|priced| priced.cost).chain(self.extra.iter().map(|extra| extra.cost)).sum()
+        self.total().cost
     }
 
     /// Runs with the money of only those requests that have a price in all of them: what lacks it in one compares with
@@ -87,9 +100,7 @@ impl SimulatedRun {
 
     /// Requests that have no price, or a call besides them that has none.
     pub fn unpriced(&self) -> impl Iterator<Item = u32> {
-        let requests = self.requests.iter().map(|priced| (priced.request, priced.cost));
-        let all = requests.chain(self.extra.iter().map(|extra| (extra.request, extra.cost)));
-        all.filter(|(_, cost)| cost.unpriced_tokens > 0).map(|(request, _)| request)
+        self.parts().filter(|(_, part)| part.cost.unpriced_tokens > 0).map(|(request, _)| request)
     }
 
     /// The run without the money of these requests.
@@ -110,21 +121,10 @@ impl SimulatedRun {
     /// Sums by anything that a request has: model, version, project, session.
     pub fn by<K: Ord>(&self, timeline: &Timeline, key: impl Fn(&Request) -> K) -> BTreeMap<K, Total> {
         let mut sums: BTreeMap<K, Total> = BTreeMap::new();
-        let of = |index: u32| key(timeline.request(index));
-        for priced in &self.requests {
-            let (spent, cost) = (priced.spent, priced.cost);
-            *sums.entry(of(priced.request)).or_default() += Total { requests: 1, spent, cost };
-        }
-        for extra in &self.extra {
-            let (spent, cost) = (extra.spent, extra.cost);
-            *sums.entry(of(extra.request)).or_default() += Total { requests: 0, spent, cost };
+        for (request, part) in self.parts() {
+            *sums.entry(key(timeline.request(request))).or_default() += part;
         }
         sums
-    }
-
-    /// Everything.
-    pub fn total(&self) -> Total {
-        Total { requests: self.requests.len() as u64, spent: self.spent(), cost: self.cost() }
     }
 }
 
