@@ -29,7 +29,7 @@ use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::whatif::backtest;
 use crate::whatif::chosen::PolicyConfigs;
-use crate::whatif::client::{LeverPart, LeverValue, study};
+use crate::whatif::client::{LeverPart, LeverTrials, LeverValue};
 use crate::whatif::workload::{Workload, oracle};
 
 /// Hold the statistics behind proposals against what came after them, week by week.
@@ -94,7 +94,9 @@ fn of_settings(
     }
     let workload = Workload::new(timeline, None, &input.data, false, true)?;
     let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
-    let study = input.pool.install(|| study(&workload.with_answers(&cache), &workload, &input.data, None, standing))?;
+    let simulator = workload.with_answers(&cache);
+    let trials = || LeverTrials::new(&simulator, &workload, &input.data, None, standing).map(|trials| trials.study());
+    let study = input.pool.install(trials)?;
     effects::attempts(&study, &input.data, numbers, changed)
 }
 

@@ -16,7 +16,7 @@ use crate::logs::window::ALL;
 use crate::settings::claude::levers::Levers;
 use crate::whatif::chosen::{PolicyConfigs, Stack, StackRow};
 use crate::whatif::client::thresholds::ClientThresholds;
-use crate::whatif::client::{LeverStudy, LeverValue, study};
+use crate::whatif::client::{LeverStudy, LeverTrials, LeverValue};
 use crate::whatif::shipped::ShippedWorkload;
 use crate::whatif::sim::params::Assigned;
 use crate::whatif::simulation::Simulation;
@@ -57,7 +57,7 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
     let shipped = ShippedWorkload::new(timeline, &input.data)?;
     input.pool.install(|| {
         let (simulation, workload) = (shipped.simulation(), &shipped.workload);
-        let mut study = study(&simulation.simulator, workload, &input.data, None, &[])?;
+        let mut study = LeverTrials::new(&simulation.simulator, workload, &input.data, None, &[])?.study();
         study.versions = ClientThresholds::load(&input.data)?.versions(&workload.timeline, None, now_ms);
         sheet.bring_back(study.reattached);
         let paying = paying(&study, &workload.cells.resampling, &input.data)?;

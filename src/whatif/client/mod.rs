@@ -22,7 +22,7 @@ use crate::whatif::compaction::carry::Reattached;
 use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::cost::Cost;
 
-pub use trials::{LeverTrials, study};
+pub use trials::LeverTrials;
 
 /// A lever that can be simulated, at a value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -29,22 +29,8 @@ use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 use crate::whatif::sim::view::{Stage, StageJournal};
 use crate::whatif::workload::Workload;
 
-/// Tries levers on the sessions of some projects, or on all, under the cache of the simulator. Whether answers count is its
-/// matter as well. `standing` are settings that hold already.
-///
-/// # Errors
-/// If a data file does not fit.
-pub fn study(
-    simulator: &Simulator<'_>,
-    workload: &Workload,
-    data: &Data,
-    projects: Option<&BTreeSet<Id>>,
-    standing: &[LeverValue],
-) -> Result<LeverStudy> {
-    Ok(LeverTrials::new(simulator, workload, data, projects, standing)?.study())
-}
-
-/// What every try is made on.
+/// What every try is made on: the sessions of some projects, or all, under the cache of the simulator. Whether answers count is
+/// its matter as well.
 pub struct LeverTrials<'b> {
     simulator: &'b Simulator<'b>,
     workload: &'b Workload,
@@ -117,7 +103,7 @@ fn order(timeline: &Timeline, projects: Option<&BTreeSet<Id>>) -> Vec<u32> {
 }
 
 impl<'b> LeverTrials<'b> {
-    /// Replays what stands.
+    /// Replays what stands: `standing` are settings that hold already.
     ///
     /// # Errors
     /// If a data file does not fit.
