@@ -86,12 +86,12 @@ pub fn by_target(sizes: impl DoubleEndedIterator<Item = u64> + ExactSizeIterator
 /// begins and no result stands without its call. None if there is no such place but the very start.
 pub fn start(timeline: &Timeline, items: &[Item], keep_tokens: u64, align: Align) -> Option<usize> {
     let newest = by_target(items.iter().map(|item| u64::from(item.tokens)), keep_tokens)?;
-    let oldest_block = items.iter().find_map(|item| block(item.key)).unwrap_or(NONE);
+    let oldest_block = items.iter().find_map(|item| item.key.block()).unwrap_or(NONE);
     // A residual alone is nothing to summarise.
     let first = items.iter().position(|item| !matches!(item.key, ItemKey::Residual(_)))?;
     let mut oldest_asked = NONE;
     for index in (first + 1..items.len()).rev() {
-        let Some(here) = block(items[index].key) else { continue };
+        let Some(here) = items[index].key.block() else { continue };
         let asked = asked_by_result(timeline, here).filter(|&asked| asked >= oldest_block);
         oldest_asked = oldest_asked.min(asked.unwrap_or(NONE));
         let is_whole = oldest_asked >= here;
@@ -102,10 +102,6 @@ pub fn start(timeline: &Timeline, items: &[Item], keep_tokens: u64, align: Align
     None
 }
 
-fn block(key: ItemKey) -> Option<u32> {
-    if let ItemKey::Block(block) = key { Some(block) } else { None }
-}
-
 /// Of a result: the block that asked for it.
 fn asked_by_result(timeline: &Timeline, index: u32) -> Option<u32> {
     let block = timeline.blocks[index as usize];
@@ -114,7 +110,7 @@ fn asked_by_result(timeline: &Timeline, index: u32) -> Option<u32> {
 
 /// An answer is one message; of a user record each result is one, and what else it says another.
 fn begins_message(timeline: &Timeline, items: &[Item], index: usize, align: Align) -> bool {
-    let of = |item: &Item| block(item.key).map(|block| timeline.blocks[block as usize]);
+    let of = |item: &Item| item.key.block().map(|block| timeline.blocks[block as usize]);
     let Some(here) = of(&items[index]) else { return false };
     let is_continued = of(&items[index - 1]).is_some_and(|before| is_same_message(&before, &here));
     if is_continued {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::logs::timeline::requests::{Block, BlockKind, NONE, Timeline};
 use crate::whatif::history_trim::outcome::Role;
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{Item, ItemKey};
+use crate::whatif::sim::view::Item;
 
 /// One message.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -84,10 +84,7 @@ impl Conversation {
 
     /// Blocks of a message.
     pub(crate) fn blocks(&self, message: &TrimMessage) -> impl Iterator<Item = u32> {
-        self.items[message.items.clone()].iter().filter_map(|item| match item.key {
-            ItemKey::Block(index) => Some(index),
-            ItemKey::Residual(_) | ItemKey::Made(_) => None,
-        })
+        self.items[message.items.clone()].iter().filter_map(|item| item.key.block())
     }
 
     /// Reads one assistant message, returns where it ends.
@@ -126,10 +123,7 @@ impl Conversation {
 
 impl<'a> MessageReading<'a> {
     fn block(&self, item: &Item) -> Option<(u32, &'a Block)> {
-        match item.key {
-            ItemKey::Block(index) => Some((index, &self.timeline.blocks[index as usize])),
-            ItemKey::Residual(_) | ItemKey::Made(_) => None,
-        }
+        item.key.block().map(|index| (index, &self.timeline.blocks[index as usize]))
     }
 
     /// End of the answer that holds a block.

@@ -24,6 +24,13 @@ pub enum ItemKey {
     Made(u32),
 }
 
+impl ItemKey {
+    /// The block, if it is one.
+    pub fn block(self) -> Option<u32> {
+        if let Self::Block(block) = self { Some(block) } else { None }
+    }
+}
+
 /// One item of a context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Item {

@@ -15,7 +15,7 @@ use crate::whatif::sim::breakage::BreakageThresholds;
 use crate::whatif::sim::breakage::files::{Access, Files, calls_of};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass};
 use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
-use crate::whatif::sim::view::{ContextView, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, Item, Noticed, RequestMoment, Stage, StageOutput};
 
 /// The detectors over one timeline. Made once; every request is looked at by itself, in any order.
 pub struct Detectors<'a> {
@@ -127,11 +127,9 @@ struct BothContexts {
 /// Calls of which one half is in the sent context and the other is not, although the log's has both.
 pub fn orphans(timeline: &Timeline, logged: &ContextView, sent: &ContextView) -> Vec<u32> {
     let (before, after) = (KeptBlocks::of(logged), KeptBlocks::of(sent));
-    let asked = logged.items.iter().filter_map(|item| match item.key {
-        ItemKey::Block(block) => Some(&timeline.blocks[block as usize]).filter(|block| block.call != NONE),
-        _ => None,
-    });
-    let mut calls: Vec<u32> = asked.map(|block| block.call).collect();
+    let blocks = logged.items.iter().filter_map(|item| item.key.block());
+    let mut calls: Vec<u32> =
+        blocks.map(|block| timeline.blocks[block as usize].call).filter(|&call| call != NONE).collect();
     calls.sort_unstable();
     calls.dedup();
     calls.retain(|&call| {
@@ -291,10 +289,7 @@ pub struct KeptBlocks(Vec<(u32, u32)>);
 impl KeptBlocks {
     /// The blocks of `view`.
     pub fn of(view: &ContextView) -> Self {
-        let block = |item: &Item| match item.key {
-            ItemKey::Block(block) => Some((block, item.kept_chars)),
-            ItemKey::Residual(_) | ItemKey::Made(_) => None,
-        };
+        let block = |item: &Item| item.key.block().map(|block| (block, item.kept_chars));
         let mut blocks: Vec<(u32, u32)> = Vec::with_capacity(view.items.len());
         blocks.extend(view.items.iter().filter_map(block));
         if !blocks.is_sorted() {
