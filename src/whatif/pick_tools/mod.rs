@@ -496,8 +496,7 @@ impl Chains for PickPolicy {
             return None;
         }
         let prefix = self.prefixes.as_ref().map(|prefixes| prefixes[chain as usize]);
-        let tokens = self.inventory.sizes(prefix, false).into_iter().map(|tokens| tokens.unwrap_or(0));
-        let tokens = tokens.collect::<Vec<_>>();
+        let tokens = self.inventory.sizes(prefix, false);
         let (expand, framing_tokens) = (self.params.expand, self.rules.retry.framing_tokens);
         Some(Definitions { trimmed: vec![0; tokens.len()], tokens, fallback: 0, expand, framing_tokens })
     }

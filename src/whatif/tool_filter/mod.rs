@@ -103,8 +103,8 @@ impl Filter {
         self.prefixes.as_ref().map(|prefixes| prefixes[chain as usize]).filter(|prefix| *prefix > 0)
     }
 
-    /// Tokens by tool in a chain; those of unknown size have none.
-    fn sizes(&self, timeline: &Timeline, chain: u32) -> Vec<Option<u64>> {
+    /// Tokens by tool in a chain; those of unknown size count as nothing.
+    fn sizes(&self, timeline: &Timeline, chain: u32) -> Vec<u64> {
         let prefix = self.prefix(chain);
         match (self.inventory.source, self.params.system_tokens) {
             (DefinitionSource::Inferred, Some(system)) => {
@@ -115,7 +115,7 @@ impl Filter {
             (DefinitionSource::Given | DefinitionSource::Logged, _) => {
                 self.inventory.sizes(prefix, self.params.catalog.timeline)
             }
-            _ => vec![None; self.inventory.tools.len()],
+            _ => vec![0; self.inventory.tools.len()],
         }
     }
 
@@ -155,7 +155,7 @@ impl Chains for Filter {
         if self.is_idle() || self.inventory.source == DefinitionSource::Names {
             return None;
         }
-        let tokens = self.sizes(timeline, chain).into_iter().map(|tokens| tokens.unwrap_or(0)).collect::<Vec<_>>();
+        let tokens = self.sizes(timeline, chain);
         let trimmed = self.trimmed.iter().zip(&tokens).map(|(trimmed, tokens)| (*trimmed).min(*tokens)).collect();
         let fallback = if self.params.fallback { self.fallback_tokens } else { 0 };
         let (expand, framing_tokens) = (self.params.expand, self.rules.retry.framing_tokens);

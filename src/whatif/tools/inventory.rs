@@ -117,30 +117,24 @@ impl Inventory {
         xxhash_rust::xxh3::xxh3_64(names.join("\n").as_bytes()) | 1
     }
 
-    /// Tools whose sizes are known in a session with a static prefix of `prefix` tokens. With `by_prefix`, a file of
-    /// definitions that is larger than that prefix was not sent and its sizes do not count (policies.md 5.2).
-    pub fn sizes(&self, prefix: Option<u64>, by_prefix: bool) -> Vec<Option<u64>> {
+    /// Tokens by tool in a session with a static prefix of `prefix` tokens; those of unknown size count as nothing. With
+    /// `by_prefix`, a file of definitions that is larger than that prefix was not sent and its sizes do not count (policies.md 5.2).
+    pub fn sizes(&self, prefix: Option<u64>, by_prefix: bool) -> Vec<u64> {
         let was_sent = |tool: &Tool| {
             let total = self.file_tokens.get(tool.definition.file).copied().unwrap_or(0);
             !by_prefix || prefix.is_none_or(|prefix| prefix >= total)
         };
-        self.tools.iter().map(|tool| tool.tokens.filter(|_| was_sent(tool))).collect()
+        self.tools.iter().map(|tool| tool.tokens.filter(|_| was_sent(tool)).unwrap_or(0)).collect()
     }
 
     /// Sizes that share evenly what a static prefix leaves beside the system prompt, among the tools used in a project.
-    pub fn inferred_sizes(
-        &self,
-        timeline: &Timeline,
-        project: Id,
-        prefix: u64,
-        system_tokens: u64,
-    ) -> Vec<Option<u64>> {
+    pub fn inferred_sizes(&self, timeline: &Timeline, project: Id, prefix: u64, system_tokens: u64) -> Vec<u64> {
         let names = self.used_in(timeline, project);
         let total = prefix.saturating_sub(system_tokens);
         let count = (names.len() as u64).max(1);
-        let mut sizes = vec![None; self.tools.len()];
+        let mut sizes = vec![0; self.tools.len()];
         for (place, tool) in (0..).zip(names) {
-            sizes[tool as usize] = Some(total / count + u64::from(place < total % count));
+            sizes[tool as usize] = total / count + u64::from(place < total % count);
         }
         sizes
     }
