@@ -51,17 +51,9 @@ type PrefixKey = (Id, Sym, Sym);
 /// Requests of one key, in the order of their starts.
 #[derive(Default)]
 struct Commons {
-    uses: Vec<PrefixUse>,
+    uses: Vec<Sent>,
     /// Lengths at which reads were seen to stop.
     floors: Vec<u64>,
-}
-
-#[derive(Clone, Copy)]
-struct PrefixUse {
-    chain: u32,
-    end: Millis,
-    class: CacheLifetime,
-    still: u64,
 }
 
 /// What one chain has shown so far.
@@ -85,18 +77,17 @@ struct ChainSeen {
 /// What the chains of one session have sent.
 #[derive(Default)]
 struct Family {
-    sent: Vec<SentRequest>,
+    sent: Vec<Sent>,
     /// Chains forked off that found the context they begin with in the cache, less those that did not.
     inherits: i32,
 }
 
+/// What a request left in the cache: all that was cached of it, or its static prefix.
 #[derive(Clone, Copy)]
-struct SentRequest {
+struct Sent {
     chain: u32,
     model: Sym,
-    end: Millis,
-    cached: u64,
-    class: CacheLifetime,
+    warm: WarmPrefix,
 }
 
 /// Learns all priors; `unknown` is the lifetime of writes whose usage does not say it.
@@ -302,12 +293,12 @@ impl Learner<'_> {
         if most < self.rules.inherited_tokens_min {
             return None;
         }
-        let fits = |sent: &&SentRequest| {
+        let fits = |sent: &&Sent| {
+            let WarmPrefix { length, last_use, .. } = sent.warm;
             let is_other = sent.chain != request.chain && sent.model == request.model;
-            is_other && sent.end <= request.start && sent.cached <= most && 2 * sent.cached > most
+            is_other && last_use <= request.start && length <= most && 2 * length > most
         };
-        let largest = self.family(request).sent.iter().filter(fits).max_by_key(|sent| sent.cached)?;
-        Some(WarmPrefix { length: largest.cached, last_use: largest.end, class: largest.class })
+        self.family(request).sent.iter().filter(fits).max_by_key(|sent| sent.warm.length).map(|sent| sent.warm)
     }
 
     /// Takes in what the bill of a request shows.
@@ -319,10 +310,12 @@ impl Learner<'_> {
         let family = &mut self.families[self.timeline.session_of_chain(request.chain) as usize];
         let inherits = candidate.map(|warm| 2 * read > warm.length);
         family.inherits += inherits.map_or(0, |found| if found { 1 } else { -1 });
-        let cached = read + request.usage.cache_creation;
-        let sent =
-            SentRequest { chain: request.chain, model: request.model, end: request.end, cached, class: prior.class };
-        family.sent.push(sent);
+        let left = |length: u64| Sent {
+            chain: request.chain,
+            model: request.model,
+            warm: WarmPrefix { length, last_use: request.end, class: prior.class },
+        };
+        family.sent.push(left(read + request.usage.cache_creation));
         let before = self.seen[request.chain as usize].last.map(|last| self.timeline.request(last));
         let before = before.filter(|before| before.model == request.model);
         let cold = before.is_some() && prior.idle > prior.class.millis();
@@ -365,8 +358,7 @@ impl Learner<'_> {
             self.forks.insert(request.version, shown);
         }
         seen.last = Some(index);
-        let still = seen.floor.or(seen.first_read).unwrap_or(prior.still);
-        commons.uses.push(PrefixUse { chain: request.chain, end: request.end, class: prior.class, still });
+        commons.uses.push(left(seen.floor.or(seen.first_read).unwrap_or(prior.still)));
     }
 }
 
@@ -404,12 +396,10 @@ impl Commons {
     /// The newest use of a static prefix of that length by another chain that was over when the request started.
     fn last_use(&self, request: &Request, still: u64) -> Option<WarmPrefix> {
         let timed = request.start != NO_TIME;
-        let over = |used: &&PrefixUse| {
-            timed && used.chain != request.chain && used.end != NO_TIME && used.end <= request.start
-        };
-        let recent = |used: &&PrefixUse| request.start.saturating_sub(used.end) <= 2 * CacheLifetime::Hour.millis();
-        let mut candidates = self.uses.iter().rev().filter(over).take_while(recent);
-        let found = candidates.find(|used| used.still == still)?;
-        Some(WarmPrefix { length: still, last_use: found.end, class: found.class })
+        let others = self.uses.iter().rev().filter(|used| timed && used.chain != request.chain).map(|used| used.warm);
+        let over = |used: &WarmPrefix| used.last_use != NO_TIME && used.last_use <= request.start;
+        let recent =
+            |used: &WarmPrefix| request.start.saturating_sub(used.last_use) <= 2 * CacheLifetime::Hour.millis();
+        others.filter(over).take_while(recent).find(|used| used.length == still)
     }
 }
