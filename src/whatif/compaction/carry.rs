@@ -11,14 +11,13 @@ use crate::base::forecast::{Forecast, at_share, next_within, week_of};
 use crate::base::id::Id;
 use crate::base::numbers::{counted, thousands};
 use crate::base::stats::Share;
-use crate::logs::timeline::requests::{BlockKind, Boundary, NONE, Segment, SegmentCause, Timeline};
+use crate::logs::timeline::requests::{BlockKind, Boundary, NONE, Request, Segment, SegmentCause, Timeline};
 use crate::logs::trace::{Millis, NO_TIME, Usage};
 use crate::whatif::compaction::figures::percentiles;
 use crate::whatif::compaction::outcome::{AfterSizes, ContextGrowth, Grown};
 use crate::whatif::compaction::params::Params;
 use crate::whatif::compaction::thresholds::{CompactionThresholds, Reattach};
-use crate::whatif::sim::sizes;
-use crate::whatif::sim::sizes::BlockSizes;
+use crate::whatif::sim::sizes::{self, BlockSizes};
 
 /// A compaction with what is known before it, and how large the context was after it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -49,10 +48,7 @@ fn carried(
     sheet: &CompactionThresholds,
     boundary: &Boundary,
 ) -> Option<CarriedCompaction> {
-    let request = timeline.requests.get(boundary.request as usize)?;
-    if request.chain != boundary.chain || request.context() == 0 {
-        return None;
-    }
+    let request = around(timeline, boundary).1.filter(|request| request.context() > 0)?;
     let summary = (boundary.summary != NONE).then(|| u64::from(sizes.tokens[boundary.summary as usize]));
     Some(CarriedCompaction {
         at: request.start,
@@ -61,6 +57,12 @@ fn carried(
         summary: summary.unwrap_or(0),
         came: request.context(),
     })
+}
+
+/// The last request of the chain before a compaction, and the first after it.
+pub fn around<'t>(timeline: &'t Timeline, boundary: &Boundary) -> (Option<&'t Request>, Option<&'t Request>) {
+    let in_chain = |at: u32| timeline.requests.get(at as usize).filter(|request| request.chain == boundary.chain);
+    (boundary.request.checked_sub(1).and_then(in_chain), in_chain(boundary.request))
 }
 
 /// What the chain began with besides its first prompt; where that cannot be told, the static prefix.
@@ -228,9 +230,8 @@ fn made_tokens(params: &Params, sheet: &CompactionThresholds) -> u64 {
 /// The static prefix and the first context after every compaction with a request after it.
 fn contexts(timeline: &Timeline, sizes: &BlockSizes) -> Vec<(u64, u64)> {
     let first = |boundary: &Boundary| {
-        let request = timeline.requests.get(boundary.request as usize)?;
-        let prefix = sizes.prefix.get(boundary.chain as usize).copied().unwrap_or_default();
-        (request.chain == boundary.chain && request.context() > 0).then(|| (prefix, request.context()))
+        let context = around(timeline, boundary).1.map(Request::context).filter(|&context| context > 0)?;
+        Some((sizes.prefix.get(boundary.chain as usize).copied().unwrap_or_default(), context))
     };
     timeline.boundaries.iter().filter_map(first).collect()
 }

@@ -15,10 +15,10 @@ use std::ops::Range;
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{Boundary, NONE, Segment, Timeline, Trigger};
 use crate::logs::trace::compare_versions;
+use crate::whatif::compaction::carry::around;
 use crate::whatif::compaction::outcome::{Placement, RealCompactions, SummariserTokens, VersionEdge};
 use crate::whatif::compaction::params::Params;
-use crate::whatif::compaction::thresholds;
-use crate::whatif::compaction::thresholds::CompactionThresholds;
+use crate::whatif::compaction::thresholds::{self, CompactionThresholds};
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::detect::ShownBlocks;
 use crate::whatif::sim::breakage::files::{calls_of, rereads};
@@ -68,9 +68,7 @@ pub fn soon_after(timeline: &Timeline, request: u32, calls: usize) -> Range<u32>
 
 /// What the context lost, and what was written to the cache again.
 fn change(timeline: &Timeline, boundary: &Boundary, real: &mut RealCompactions) {
-    let in_chain = |at: u32| timeline.requests.get(at as usize).filter(|request| request.chain == boundary.chain);
-    let before = boundary.request.checked_sub(1).and_then(in_chain);
-    let after = in_chain(boundary.request);
+    let (before, after) = around(timeline, boundary);
     real.rewritten_tokens += after.map_or(0, |request| request.usage.cache_creation);
     if let (Some(before), Some(after)) = (before, after) {
         real.removed_tokens += before.context().saturating_sub(after.context());
@@ -80,11 +78,10 @@ fn change(timeline: &Timeline, boundary: &Boundary, real: &mut RealCompactions) 
 /// Shows the detectors the contexts that would have been without the compaction, and those that were.
 fn lost(detectors: &Detectors<'_>, boundary: &Boundary, soon: Range<u32>, breaks: &mut Vec<Break>) {
     let Detectors { timeline, tokens, .. } = detectors;
-    let Some(last) = boundary.request.checked_sub(1) else { return };
-    if timeline.request(last).chain != boundary.chain {
+    if around(timeline, boundary).0.is_none() {
         return;
     }
-    let before: Vec<u32> = ShownBlocks::after(timeline, last).blocks().collect();
+    let before: Vec<u32> = ShownBlocks::after(timeline, boundary.request - 1).blocks().collect();
     let view = |blocks: &mut dyn Iterator<Item = u32>| ContextView {
         items: blocks.map(|block| item(timeline, tokens, block)).collect(),
         ..ContextView::default()
@@ -166,11 +163,7 @@ impl PlacementCounts {
 
 /// The compaction that ends each segment, where one does and something was sent before it.
 fn by_segment(timeline: &Timeline) -> BTreeMap<usize, &Boundary> {
-    let ends = |boundary: &Boundary| {
-        let last = boundary.request.checked_sub(1)?;
-        let request = timeline.requests.get(last as usize)?;
-        (request.chain == boundary.chain).then_some(request.segment as usize)
-    };
+    let ends = |boundary: &Boundary| around(timeline, boundary).0.map(|last| last.segment as usize);
     timeline.boundaries.iter().filter_map(|boundary| Some((ends(boundary)?, boundary))).collect()
 }
 
@@ -192,9 +185,7 @@ fn grown(timeline: &Timeline, request: u32, growth: &thresholds::GrowthThreshold
 fn edges(timeline: &Timeline, params: &Params, sheet: &CompactionThresholds) -> Vec<VersionEdge> {
     let mut sizes: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for boundary in timeline.boundaries.iter().filter(|boundary| boundary.trigger == Trigger::Auto) {
-        let before = boundary.request.checked_sub(1).and_then(|last| timeline.requests.get(last as usize));
-        let before = before.filter(|request| request.chain == boundary.chain);
-        if let (Some(request), Some(tokens)) = (before, boundary.pre_tokens) {
+        if let (Some(request), Some(tokens)) = (around(timeline, boundary).0, boundary.pre_tokens) {
             sizes.entry(timeline.names.text(request.version)).or_default().push(tokens);
         }
     }
