@@ -1,16 +1,14 @@
 //! What can be set about compaction (policies.md 3.2), and whether an attempt to compact is allowed: the distance to
 //! the last one, and the breaker.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize, Serializer};
-use crate::whatif::compaction::outcome::AttemptEnd;
+use serde::Deserialize;
 
 use crate::base::error::{Error, Result};
+use crate::whatif::compaction::outcome::AttemptEnd;
 use crate::whatif::compaction::thresholds::{Client, CompactionThresholds};
 
 /// The parameters; defaults stand in `rules/policies/compaction.toml`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Which contexts are made smaller.
@@ -52,7 +50,7 @@ pub struct Params {
 }
 
 /// `tier`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tier {
     /// Compaction.
@@ -62,7 +60,7 @@ pub enum Tier {
 }
 
 /// `mode`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Window less the reserve less the buffer.
@@ -72,7 +70,7 @@ pub enum Mode {
 }
 
 /// `reserve_output`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "it has to be a number of tokens or \"observed\"")]
 pub enum Reserve {
     /// So many tokens.
@@ -82,7 +80,7 @@ pub enum Reserve {
 }
 
 /// What `reserve_output` may say besides a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReserveWord {
     /// By client version.
@@ -90,7 +88,7 @@ pub enum ReserveWord {
 }
 
 /// `align`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Align {
     /// Where a person wrote.
@@ -100,7 +98,7 @@ pub enum Align {
 }
 
 /// `real`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Real {
     /// They happen, and the virtual run starts anew.
@@ -110,7 +108,7 @@ pub enum Real {
 }
 
 /// `micro.*`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct MicroParams {
     /// Smaller results stay.
@@ -148,21 +146,6 @@ impl TryFrom<String> for Style {
                 head(other).ok_or_else(|| format!("style is `{other}`; it can be `clear` or `head(<characters>)`"))
             }
         }
-    }
-}
-
-impl fmt::Display for Style {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Clear => f.write_str("clear"),
-            Self::Head(chars) => write!(f, "head({chars})"),
-        }
-    }
-}
-
-impl Serialize for Style {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 
@@ -229,8 +212,6 @@ impl Params {
             }
             Mode::ClaudeCode => self.window.saturating_sub(reserve).saturating_sub(self.buffer),
         }
-        let is_held = self.turn.is_some_and(|last| turn.saturating_sub(last) < params.min_turns_between);
-        is_held.then_some(AttemptEnd::Held)
     }
 }
 
@@ -248,6 +229,8 @@ impl AttemptGate {
         if self.failures >= params.max_consecutive_failures {
             return Some(AttemptEnd::BreakerOpen);
         }
+        let is_held = self.turn.is_some_and(|last| turn.saturating_sub(last) < params.min_turns_between);
+        is_held.then_some(AttemptEnd::Held)
     }
 
     /// Calls the summariser in this human turn; says whether it succeeded.

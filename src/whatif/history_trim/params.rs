@@ -1,6 +1,6 @@
 //! The parameters of the policy, which values make sense, and the numbers of `rules/policies/history_trim.toml` as types.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
@@ -8,13 +8,13 @@ use crate::whatif::history_trim::caps::{Caps, CutNumbers};
 use crate::whatif::history_trim::outcome::CapNumbers;
 
 /// `[params]` of the sheet, which says what each one does.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Whether anything is done at all.
     pub history_trimming: bool,
     /// The router's old name of `history_trimming`; where it is given, it decides.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub enabled: Option<bool>,
     /// Budget of the conversation in tokens.
     pub max_history_tokens: u32,
@@ -51,7 +51,7 @@ pub struct Params {
 }
 
 /// Whose rule is followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrimSource {
     /// The router's.
@@ -61,7 +61,7 @@ pub enum TrimSource {
 }
 
 /// What is kept of a text that is cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CutStyle {
     /// Its head.
@@ -71,7 +71,7 @@ pub enum CutStyle {
 }
 
 /// Where a history begins anew.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SegmentRule {
     /// At each compaction.
@@ -79,7 +79,7 @@ pub enum SegmentRule {
 }
 
 /// What an exchange is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exchanges {
     /// What the rule takes for one: the router every message with the role of the user, the mended rule a person's.

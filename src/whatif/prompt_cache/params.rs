@@ -100,12 +100,6 @@ impl fmt::Display for TtlPolicy {
     }
 }
 
-impl Serialize for TtlPolicy {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
 impl<'de> Deserialize<'de> for TtlPolicy {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
@@ -113,7 +107,7 @@ impl<'de> Deserialize<'de> for TtlPolicy {
 }
 
 /// Where breakpoints stand.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(const_into_str, serialize_all = "kebab-case")]
 pub enum CacheLayout {
@@ -131,7 +125,7 @@ pub enum CacheLayout {
 }
 
 /// Whether the previous answer counts as cached at a human turn (policies.md F5).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HiddenForks {
     /// Yes; its size as measured where the bill shows it, else estimated.
@@ -154,7 +148,7 @@ enum Given {
 }
 
 /// `on` or `off`; `true` and `false` are understood.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase", try_from = "Given")]
 pub enum Switch {
     /// On.
@@ -196,15 +190,6 @@ pub enum MinCacheable {
     Tokens(u64),
 }
 
-impl Serialize for MinCacheable {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        match self {
-            Self::Table => serializer.serialize_str("table"),
-            Self::Tokens(tokens) => serializer.serialize_u64(*tokens),
-        }
-    }
-}
-
 impl TryFrom<Given> for MinCacheable {
     type Error = String;
 
@@ -218,7 +203,7 @@ impl TryFrom<Given> for MinCacheable {
 }
 
 /// What can be set.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// What decides the lifetime of writes.
@@ -248,7 +233,7 @@ pub struct Params {
 }
 
 /// Reports on request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct ReportParams {
     /// Writes to workspace files and what they would have cost if each had voided the prefix.
