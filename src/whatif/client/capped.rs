@@ -38,20 +38,8 @@ pub struct Capped {
     limit: ResultLimit,
     /// Sizes of [`Timeline::blocks`].
     tokens: Arc<[u32]>,
-    /// By block what was found of it: each stands in many contexts.
-    known: Vec<BlockSize>,
-}
-
-/// What is known of a block.
-#[derive(Clone, Copy, Default)]
-enum BlockSize {
-    /// Nothing yet.
-    #[default]
-    Unknown,
-    /// It is not too long.
-    Whole,
-    /// Its tokens and characters under the limit.
-    Cut(u32, u32),
+    /// By block what [`ResultLimit::cut`] gave, once it was asked for: each stands in many contexts.
+    known: Vec<Option<Option<(u32, u32)>>>,
 }
 
 impl ResultLimit {
@@ -104,21 +92,17 @@ impl Capped {
     /// The item as it would have been shown. Whoever cut it before has the say.
     fn shown(&mut self, timeline: &Timeline, item: Item) -> Item {
         let ItemKey::Block(index) = item.key else { return item };
-        if let BlockSize::Unknown = self.known[index as usize] {
+        let cut = self.known[index as usize].get_or_insert_with(|| {
             let is_whole = item.kept_chars >= timeline.blocks[index as usize].chars;
-            let cut = is_whole.then(|| self.limit.cut(timeline, index, item.tokens)).flatten();
-            self.known[index as usize] = cut.map_or(BlockSize::Whole, |(tokens, chars)| BlockSize::Cut(tokens, chars));
-        }
-        match self.known[index as usize] {
-            BlockSize::Cut(tokens, kept_chars) => Item { tokens, kept_chars, ..item },
-            _ => item,
-        }
+            is_whole.then(|| self.limit.cut(timeline, index, item.tokens)).flatten()
+        });
+        cut.map_or(item, |(tokens, kept_chars)| Item { tokens, kept_chars, ..item })
     }
 }
 
 impl Stage for Capped {
     fn begin(&mut self, timeline: &Timeline, _: u32) {
-        self.known.resize(timeline.blocks.len(), BlockSize::Unknown);
+        self.known.resize(timeline.blocks.len(), None);
     }
 
     fn may_change(&self, timeline: &Timeline, chain: u32, _: u64) -> bool {
