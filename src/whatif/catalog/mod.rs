@@ -9,7 +9,7 @@ pub mod read;
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::base::error::{Error, Result};
@@ -17,9 +17,8 @@ use crate::whatif::arg_check::outcome::{Provider, ProviderSizes, ShapedTool};
 use crate::whatif::catalog::read::{DefinitionShape, Spec, provider_walk};
 
 /// Where definitions come from (policies.md 5.2), best first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, strum::IntoStaticStr)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
-#[serde(rename_all = "snake_case")]
 pub enum DefinitionSource {
     /// Files that the user brought.
     Given,
@@ -91,14 +90,12 @@ impl ToolDefinition {
 }
 
 /// A file of definitions.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CatalogFile {
     /// As the user named it.
     pub name: String,
     /// The shape that was found in it.
     pub shape: DefinitionShape,
-    /// Its tools.
-    pub tools: usize,
 }
 
 /// Definitions in the order in which a client would send them.
@@ -142,7 +139,7 @@ impl Catalog {
         definitions.sort_by_key(|definition| !definition.is_real);
         let mut seen = BTreeSet::new();
         definitions.retain(|definition| seen.insert(definition.name.clone()));
-        let file = CatalogFile { name: "logs".into(), shape: DefinitionShape::Anthropic, tools: definitions.len() };
+        let file = CatalogFile { name: "logs".into(), shape: DefinitionShape::Anthropic };
         (!definitions.is_empty()).then(|| Self { files: vec![file], definitions })
     }
 
@@ -153,7 +150,6 @@ impl Catalog {
 
     fn add(&mut self, file: &str, shape: DefinitionShape, definitions: Vec<ToolDefinition>) -> Result<()> {
         let index = self.files.len();
-        let before = self.definitions.len();
         for definition in definitions {
             let definition = ToolDefinition { file: index, ..definition };
             match self.definitions.iter().find(|known| is_rival(known, &definition)) {
@@ -167,8 +163,7 @@ impl Catalog {
                 None => self.definitions.push(definition),
             }
         }
-        let tools = self.definitions.len() - before;
-        self.files.push(CatalogFile { name: file.to_owned(), shape, tools });
+        self.files.push(CatalogFile { name: file.to_owned(), shape });
         Ok(())
     }
 

@@ -1,7 +1,6 @@
 //! Reads tool definitions in any of the shapes in which clients, servers and SDKs hand them out, or in which a log
 //! quotes them: answers of a tool search that spell out what they found, and lists that a client attached to a request.
 
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::base::data::typed;
@@ -16,8 +15,7 @@ const KNOWN_SHAPES: &str = "known shapes: an MCP tools/list answer ({\"tools\": 
      [{type: \"function\", name, parameters}]), Gemini ([{functionDeclarations: [{name, parameters}]}])";
 
 /// A shape in which definitions are written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DefinitionShape {
     /// `inputSchema`, in a `tools/list` answer.
     Mcp,
