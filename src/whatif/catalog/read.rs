@@ -167,21 +167,17 @@ fn schema_of(body: &Map<String, Value>, shape: DefinitionShape) -> std::result::
         Value::Null => Ok(None),
         Value::Object(_) | Value::Bool(_) if key == "parameters" && shape == DefinitionShape::Gemini => {
             let mut schema = schema.clone();
-            lower_types(&mut schema);
+            // Gemini writes `STRING` where JSON Schema has `string`.
+            provider_walk(&mut schema, &mut |keywords| {
+                if let Some(Value::String(kind)) = keywords.get_mut("type") {
+                    *kind = kind.to_lowercase();
+                }
+            });
             Ok(Some(schema))
         }
         Value::Object(_) | Value::Bool(_) => Ok(Some(schema.clone())),
         other => Err(format!("{key} is {}, no schema", told(other))),
     }
-}
-
-/// Gemini writes `STRING` where JSON Schema has `string`.
-fn lower_types(schema: &mut Value) {
-    provider_walk(schema, &mut |keywords| {
-        if let Some(Value::String(kind)) = keywords.get_mut("type") {
-            *kind = kind.to_lowercase();
-        }
-    });
 }
 
 /// Visits the keywords of a schema and of all schemas in it; names of properties are no keywords.
