@@ -139,7 +139,7 @@ fn of_chain<'b>(
                 compacted: request.marks.has(Marks::COMPACTION),
                 human: was_prompted(bill.timeline, request),
                 miss: miss.map(|miss| miss.cause),
-                miss_cost: miss.map_or_else(Cost::default, |miss| miss.cost_lost),
+                miss_cost: miss.map_or_else(Cost::default, |miss| miss.sum.cost_lost),
             }
         },
     )

@@ -36,7 +36,7 @@ fn case(
     let mut sides = billed.clone();
     for loss in of_cause() {
         let cost = &mut sides.get_mut(&evidence.key(loss.request))?.policy.cost;
-        *cost = cost.less(&loss.cost_lost);
+        *cost = cost.less(&loss.sum.cost_lost);
     }
     let of_subagents = !of_cause().any(|loss| is_of(evidence, loss, ThreadKind::Main));
     (!counts.is_empty()).then(|| Case {
@@ -80,7 +80,7 @@ fn spared_by<'l>(
     let priors = &evidence.simulator.priors;
     // What was written for an hour expires behind it.
     let is_spared = |loss: &&Loss| priors[loss.request as usize].idle <= CacheLifetime::Hour.millis();
-    let left = losses.clone().filter(|loss| !is_spared(loss)).map(|loss| loss.cost_lost.nano_usd as f64 / 1e9);
+    let left = losses.clone().filter(|loss| !is_spared(loss)).map(|loss| loss.sum.cost_lost.nano_usd as f64 / 1e9);
     if left.sum::<f64>() >= evidence.sheet.share_min * evidence.billed_usd {
         return Vec::new();
     }

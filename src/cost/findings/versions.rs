@@ -48,7 +48,7 @@ fn seen(evidence: &BillEvidence<'_>, sheet: &OldVersions) -> BTreeMap<VersionNum
     let lost: BTreeMap<u32, Cost> = losses
         .iter()
         .filter(|loss| sheet.causes.contains(&loss.cause))
-        .map(|loss| (loss.request, loss.cost_lost))
+        .map(|loss| (loss.request, loss.sum.cost_lost))
         .collect();
     let mut versions: BTreeMap<VersionNumbers, SeenVersion> = BTreeMap::new();
     for (index, request) in timeline.counted().filter(|(_, one)| one.context() > 0) {

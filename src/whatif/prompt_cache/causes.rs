@@ -88,14 +88,8 @@ pub struct Loss {
     pub request: u32,
     /// Why.
     pub cause: Cause,
-    /// Tokens that had been cached and were not read.
-    pub tokens_lost: u64,
-    /// Of these, tokens that were written again or billed in full.
-    pub tokens_again: u64,
-    /// What these cost.
-    pub cost_again: Cost,
-    /// What that cost more than reading them.
-    pub cost_lost: Cost,
+    /// What it comes to: one event.
+    pub sum: CauseSum,
 }
 
 /// All breaks, in the order of the requests.
@@ -113,14 +107,8 @@ pub fn losses(simulator: &Simulator<'_>) -> Vec<Loss> {
         let uncached = (old - rewritten).min(request.usage.input);
         let again = Spent { uncached, ..written(rewritten, simulator.priors[index as usize].class) };
         let (cost_again, cost_lost) = paid_again(simulator, request, &again);
-        losses.push(Loss {
-            request: index,
-            cause,
-            tokens_lost,
-            tokens_again: rewritten + uncached,
-            cost_again,
-            cost_lost,
-        });
+        let sum = CauseSum { events: 1, tokens_lost, tokens_again: rewritten + uncached, cost_again, cost_lost };
+        losses.push(Loss { request: index, cause, sum });
     });
     losses
 }
@@ -147,12 +135,7 @@ fn still_there(simulator: &Simulator<'_>, before: u32, index: u32) -> u64 {
 pub fn attribute(simulator: &Simulator<'_>) -> BTreeMap<Cause, CauseSum> {
     let mut sums: BTreeMap<Cause, CauseSum> = BTreeMap::new();
     for loss in losses(simulator) {
-        let sum = sums.entry(loss.cause).or_default();
-        sum.events += 1;
-        sum.tokens_lost += loss.tokens_lost;
-        sum.tokens_again += loss.tokens_again;
-        sum.cost_again += loss.cost_again;
-        sum.cost_lost += loss.cost_lost;
+        *sums.entry(loss.cause).or_default() += loss.sum;
     }
     sums
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::base::forecast::Forecast;
+use crate::base::sums::adds_up;
 use crate::whatif::prompt_cache::reference::{Own, Stated};
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::figures::{CostVerdict, Deviation, Portion};
@@ -179,6 +180,8 @@ pub struct CauseSum {
     /// What that is more than reading them would have cost.
     pub cost_lost: Cost,
 }
+
+adds_up!(CauseSum: events, tokens_lost, tokens_again, cost_again, cost_lost);
 
 /// The choice of a lifetime for each session by itself.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
