@@ -92,12 +92,6 @@ impl SimulatedRun {
         runs.map(|run| run.without_prices(&lacking))
     }
 
-    /// What two runs cost, over the requests that have a price in both.
-    pub fn costs(one: &Self, other: &Self) -> (Cost, Cost) {
-        let [one, other] = Self::priced_alike([one, other]);
-        (one.cost(), other.cost())
-    }
-
     /// Requests that have no price, or a call besides them that has none.
     pub fn unpriced(&self) -> impl Iterator<Item = u32> {
         self.parts().filter(|(_, part)| part.cost.unpriced_tokens > 0).map(|(request, _)| request)
