@@ -8,7 +8,6 @@ pub mod outcome;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
 
 use serde::Deserialize;
 
@@ -21,13 +20,12 @@ use crate::whatif::catalog::read::MCP_PREFIX;
 use crate::whatif::catalog::{DefinitionSource, ToolDefinition};
 use crate::whatif::pick_tools::outcome::{Pick, PickTools, Picks, RecallAt, SCORE_BINS};
 use crate::whatif::sim::figures::Portion;
-use crate::whatif::sim::view::Stage;
 use crate::whatif::tool_filter::facts;
 use crate::whatif::tool_filter::params::Retry;
 use crate::whatif::tools::inventory::{Inventory, StopWords, Tool};
-use crate::whatif::tools::plan::{Expand, Handling, OnEmpty, ToolPlan, ToolSelection};
-use crate::whatif::tools::stage::{Chains, Definitions, ToolStage};
-use crate::whatif::tools::{Bag, Queries, ToolSet, Tools, WordKind, counted_part, turns};
+use crate::whatif::tools::plan::{Expand, Handling, ToolPlan, ToolSelection};
+use crate::whatif::tools::stage::{Chains, Definitions};
+use crate::whatif::tools::{Bag, Queries, ToolSet, Tools, counted_part, turns};
 
 /// What the user may set.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -253,7 +251,7 @@ impl<'a> Picker<'a> {
     /// For one timeline.
     pub fn new(timeline: &'a Timeline, inventory: &'a Inventory, stop: &'a StopWords, params: &'a Params) -> Self {
         let min_score_ppm = (params.min_score * 1e6).round() as u64;
-        Self { inventory, queries: Queries::new(timeline, stop, WordKind::Words), params, min_score_ppm }
+        Self { inventory, queries: Queries::new(timeline, stop, |text| &text.words), params, min_score_ppm }
     }
 
     /// What is asked for at a request of a turn.
@@ -335,7 +333,7 @@ impl PickPolicy {
         let handling = Handling {
             always: inventory.matching(&params.always),
             proposed: (0, None),
-            on_empty: OnEmpty::Nothing,
+            all_if_empty: false,
             expand: params.expand,
             retries: 1,
             learn: false,
@@ -345,11 +343,6 @@ impl PickPolicy {
         let (params, rules, stop) = (params.clone(), rules.clone(), tools.stop.clone());
         let prefixes = prefixes.map(<[u64]>::to_vec);
         Self { params, rules, stop, inventory, handling, prefixes, catalog_notes: tools.notes() }
-    }
-
-    /// A stage for the driver.
-    pub fn stage(self: &Arc<Self>) -> Box<dyn Stage> {
-        Box::new(ToolStage::new(Arc::clone(self) as Arc<dyn Chains>))
     }
 
     fn picker<'a>(&'a self, timeline: &'a Timeline) -> Picker<'a> {

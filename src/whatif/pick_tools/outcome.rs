@@ -17,6 +17,7 @@ use crate::whatif::sim::figures::Portion;
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 use crate::whatif::tool_filter::result::CatalogFacts;
 use crate::whatif::tool_filter::tables::share;
+use crate::whatif::tools::stage::ToolStage;
 
 /// Bins of scores: 0, up to 10 %, …, up to 100 %.
 pub const SCORE_BINS: usize = 11;
@@ -114,7 +115,7 @@ pub static POLICY: PolicyEntry = PolicyEntry {
 
 fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
     let policy = Arc::new(policy(simulation, configs)?);
-    let stage = policy.stage();
+    let stage = ToolStage::new(policy.clone());
     let conclude = move |finished: &Finished<'_>| {
         let timeline = &finished.simulation.workload.timeline;
         let found = policy.outcome(timeline);
@@ -132,7 +133,7 @@ fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<
             ..PolicyShare::default()
         }
     };
-    Ok(Ready { stage: Some(stage), conclude: Box::new(conclude) })
+    Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) })
 }
 
 /// What was picked and what was not.

@@ -27,9 +27,9 @@ use crate::whatif::tool_filter::params::{Continuation, Order, Params, Predictor,
 use crate::whatif::tool_filter::result::ListCoverage;
 use crate::whatif::tool_filter::tables::{break_even, coverage, regret, summary};
 use crate::whatif::tools::inventory::{Inventory, StopWords};
-use crate::whatif::tools::plan::{Handling, OnEmpty, Selector, ToolPlan, ToolSelection};
+use crate::whatif::tools::plan::{Handling, Selector, ToolPlan, ToolSelection};
 use crate::whatif::tools::stage::{Chains, Definitions, ToolStage};
-use crate::whatif::tools::{Queries, ToolSet, Tools, WordKind};
+use crate::whatif::tools::{Queries, ToolSet, Tools};
 
 pub(crate) use outcome::facts;
 
@@ -70,7 +70,16 @@ impl Filter {
         let mut notes = tools.notes();
         notes.extend(unknown_predictions(&predictions, &inventory));
         Self {
-            handling: handling(params, always),
+            handling: Handling {
+                always,
+                proposed: (params.min_tools, params.max_tools),
+                all_if_empty: true,
+                expand: params.expand,
+                retries: if params.fallback { params.max_retries } else { 0 },
+                learn: params.learn,
+                continuation_all: params.continuation == Continuation::All,
+                every_request: false,
+            },
             successions: Successions::new(timeline, &inventory),
             stop: tools.stop.clone(),
             predictions,
@@ -135,7 +144,7 @@ impl Filter {
             Predictor::TfCosine => {
                 let cosine = TfCosine {
                     inventory,
-                    queries: Queries::new(timeline, &self.stop, WordKind::Terms),
+                    queries: Queries::new(timeline, &self.stop, |text| &text.terms),
                     top_k: params.top_k,
                     min_score_ppm: (params.min_score * 1e6).round() as u64,
                     stored_messages: self.rules.query.stored_messages,
@@ -177,19 +186,6 @@ impl Rules {
     fn alias(&self, name: &str) -> String {
         let name = name.trim();
         self.aliases.get(name).map_or(name, String::as_str).to_owned()
-    }
-}
-
-fn handling(params: &Params, always: ToolSet) -> Handling {
-    Handling {
-        always,
-        proposed: (params.min_tools, params.max_tools),
-        on_empty: OnEmpty::All,
-        expand: params.expand,
-        retries: if params.fallback { params.max_retries } else { 0 },
-        learn: params.learn,
-        continuation_all: params.continuation == Continuation::All,
-        every_request: false,
     }
 }
 

@@ -105,15 +105,6 @@ impl Tools {
 /// Words with their counts, by hash.
 pub type Bag = BTreeMap<u64, u32>;
 
-/// Which of the two kinds of words.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WordKind {
-    /// Of the relevance filter.
-    Terms,
-    /// Of the keyword scorer.
-    Words,
-}
-
 /// Turns of a chain: from one message of a person to the next, tool chains included.
 pub fn turns(timeline: &Timeline, chain: u32) -> Vec<Range<u32>> {
     let requests = timeline.chain(chain).requests.clone();
@@ -139,12 +130,13 @@ pub fn counted_part(timeline: &Timeline, turn: &Range<u32>) -> Option<Range<u32>
 pub struct Queries<'a> {
     timeline: &'a Timeline,
     stop: &'a StopWords,
-    kind: WordKind,
+    /// Which of the words of a text: terms of the relevance filter, or words of the keyword scorer.
+    kind: fn(&Utterance) -> &Range<u32>,
 }
 
 impl<'a> Queries<'a> {
     /// Words of one kind, without those of the stop list.
-    pub fn new(timeline: &'a Timeline, stop: &'a StopWords, kind: WordKind) -> Self {
+    pub fn new(timeline: &'a Timeline, stop: &'a StopWords, kind: fn(&Utterance) -> &Range<u32>) -> Self {
         Self { timeline, stop, kind }
     }
 
@@ -182,10 +174,7 @@ impl<'a> Queries<'a> {
     }
 
     fn add(&self, bag: &mut Bag, utterance: &Utterance, chars: Option<u32>) {
-        let range = match self.kind {
-            WordKind::Terms => utterance.terms.clone(),
-            WordKind::Words => utterance.words.clone(),
-        };
+        let range = (self.kind)(utterance).clone();
         let start = |word: &Word| usize::from(word.position) * Word::STEP_CHARS;
         let near = |word: &Word| chars.is_none_or(|chars| start(word) < chars as usize);
         for word in self.timeline.words.of(range).filter(near).filter(|word| !self.stop.contains(word.hash)) {

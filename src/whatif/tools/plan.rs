@@ -24,15 +24,6 @@ pub enum ToolSelection {
 /// for the request given.
 pub type Selector<'s> = dyn Fn(&[Range<u32>], u32) -> ToolSelection + 's;
 
-/// What becomes of the visible set where nothing is allowed or nothing that is allowed exists.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OnEmpty {
-    /// Every tool is shown.
-    All,
-    /// Tools that are always shown, and if there are none, none.
-    Nothing,
-}
-
 /// How a tool that was needed and not shown comes back.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -54,8 +45,8 @@ pub struct Handling {
     pub always: ToolSet,
     /// Least and most proposed tools of a turn; too few are filled in catalog order.
     pub proposed: (usize, Option<usize>),
-    /// What an empty set becomes.
-    pub on_empty: OnEmpty,
+    /// Whether every tool is shown where nothing is allowed or nothing that is allowed exists; else none is.
+    pub all_if_empty: bool,
     /// How misses are made good.
     pub expand: Expand,
     /// Whether there is a tool to ask for others with, and how often it may be used per request.
@@ -210,7 +201,7 @@ impl SetsWalk<'_> {
         };
         set.extend(&self.handling.always);
         let is_empty = set.is_empty() && self.learned.is_empty();
-        if is_empty && self.handling.on_empty == OnEmpty::All { Arc::clone(&self.all) } else { Arc::new(set) }
+        if is_empty && self.handling.all_if_empty { Arc::clone(&self.all) } else { Arc::new(set) }
     }
 
     fn bounded(&self, proposed: &[u32]) -> ToolSet {
