@@ -622,7 +622,7 @@ fn the_sweep_tries_every_threshold_with_every_carry_and_once_none() {
     let sheet = CompactionThresholds::shipped();
     let found = points(&sheet.params, sheet);
     let settings: Vec<(Option<u64>, u64)> =
-        found.iter().map(|point| (point.trigger_tokens(), point.carry_tokens)).collect();
+        found.iter().map(|point| (point.trigger_tokens, point.carry_tokens)).collect();
     let mut expected = Vec::new();
     for carry in [35_000, 15_000] {
         expected.extend([75_000, 80_000, 100_000, 120_000, 140_000].map(|tokens| (Some(tokens), carry)));

@@ -157,12 +157,12 @@ fn a_row_of_the_sweep_holds_cost_summaries_and_losses() {
     let sheet = CompactionThresholds::shipped();
     let detectors = Detectors::new(&bench.timeline, &bench.sizes.tokens, breakage::BreakageThresholds::shipped());
     let requests = Simulator::new(&bench.timeline, &bench.sizes, &bench.oracle, &bench.prices);
-    let point = |trigger| SweepPoint { trigger, carry_tokens: 10_012, params: params() };
-    let at = |trigger| row(&requests, &detectors, &point(trigger), sheet);
-    let never = at(CompactionTrigger::Never);
+    let point = |trigger_tokens| SweepPoint { trigger_tokens, carry_tokens: 10_012, params: params() };
+    let at = |trigger_tokens| row(&requests, &detectors, &point(trigger_tokens), sheet);
+    let never = at(None);
     assert_eq!((never.trigger_tokens, never.firings, never.edit_source_lost), (None, 0, 0));
     assert_eq!(never.cost, bench.run(|| None).cost());
-    let fired = at(CompactionTrigger::Tokens(40_000));
+    let fired = at(Some(40_000));
     let run = bench.run(|| Some(bench.compaction(&params(), CompactionTrigger::Tokens(40_000))));
     assert_eq!((fired.firings, fired.cost), (run.extra.len() as u64, run.cost()));
     assert_eq!(fired.summariser.units, run.extra.iter().map(|extra| extra.cost.units).sum::<u128>());

@@ -96,19 +96,12 @@ pub fn percentiles(mut values: Vec<u64>) -> Percentiles {
 /// One setting of the sweep.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SweepPoint {
-    /// When to compact.
-    pub trigger: CompactionTrigger,
+    /// The threshold in tokens; none: never.
+    pub trigger_tokens: Option<u64>,
     /// Tokens that a compaction leaves besides the static prefix (where the tail ends exactly where it may).
     pub carry_tokens: u64,
     /// The parameters with that carry.
     pub params: Params,
-}
-
-impl SweepPoint {
-    /// The threshold in tokens; none: never.
-    pub fn trigger_tokens(&self) -> Option<u64> {
-        if let CompactionTrigger::Tokens(tokens) = self.trigger { Some(tokens) } else { None }
-    }
 }
 
 /// All settings: every carry with every threshold, and once without any compaction.
@@ -116,14 +109,11 @@ pub fn points(params: &Params, sheet: &CompactionThresholds) -> Vec<SweepPoint> 
     let mut points: Vec<SweepPoint> = Vec::new();
     for &carry in &sheet.sweep.carries {
         let params = with_carry(params, sheet, carry);
-        let point = |&tokens| SweepPoint {
-            trigger: CompactionTrigger::Tokens(tokens),
-            carry_tokens: carry.into(),
-            params: params.clone(),
-        };
+        let point =
+            |&tokens| SweepPoint { trigger_tokens: Some(tokens), carry_tokens: carry.into(), params: params.clone() };
         points.extend(sheet.sweep.triggers.iter().map(point));
     }
-    points.push(SweepPoint { trigger: CompactionTrigger::Never, carry_tokens: 0, params: params.clone() });
+    points.push(SweepPoint { trigger_tokens: None, carry_tokens: 0, params: params.clone() });
     points
 }
 
@@ -146,13 +136,14 @@ pub fn row(
 ) -> CompactionSweepRow {
     let journal = StageJournal::default();
     let tokens: Arc<[u32]> = requests.sizes.tokens.as_slice().into();
-    let stage = Compaction::new(point.params.clone(), sheet.clone(), tokens, journal.clone()).at(point.trigger);
+    let trigger = point.trigger_tokens.map_or(CompactionTrigger::Never, CompactionTrigger::Tokens);
+    let stage = Compaction::new(point.params.clone(), sheet.clone(), tokens, journal.clone()).at(trigger);
     let (run, breaks) = BreakWatch::new(detectors).over(requests, vec![Box::new(stage)]);
     let done = compactions(requests.timeline, &journal.take(), &run, None, sheet);
     let broken = tally(detectors, &breaks, run.requests.len() as u64);
     let is_summary = |extra: &&Extra| extra.call.cause == SUMMARY_CALL;
     CompactionSweepRow {
-        trigger_tokens: point.trigger_tokens(),
+        trigger_tokens: point.trigger_tokens,
         carry_tokens: point.carry_tokens,
         firings: done.outcomes.get(&AttemptEnd::Ok).copied().unwrap_or_default(),
         is_thrashing: done.is_thrashing,
