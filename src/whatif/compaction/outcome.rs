@@ -8,10 +8,9 @@ use crate::base::forecast::Forecast;
 use crate::base::stats::Share;
 use crate::base::sums::adds_up;
 use crate::whatif::sim::breakage::rows::Breakage;
-use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::cost::Spent;
+use crate::whatif::sim::cost::{Cost, Spent};
 
-/// What became of an attempt to compact.
+/// What became of an attempt to compact, in the order of reports.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
@@ -30,12 +29,6 @@ pub enum AttemptEnd {
     BreakerOpen,
     /// The context grew past the window.
     Overflow,
-}
-
-impl AttemptEnd {
-    /// All of them, in the order of reports.
-    pub const ALL: [Self; 7] =
-        [Self::Ok, Self::Failed, Self::NoBoundary, Self::NoGain, Self::Held, Self::BreakerOpen, Self::Overflow];
 }
 
 /// One attempt to compact, in a virtual run.

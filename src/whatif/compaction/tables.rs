@@ -106,9 +106,7 @@ pub fn tables(found: &CompactionReport<'_>, bars: &CompactionBars) -> Vec<(Strin
 /// The tables about telemetry, which knows sizes of tool answers and where partitions ended.
 pub fn telemetry_tables(done: &Compactions, growth: &ContextGrowth) -> Vec<(String, Table)> {
     let mut attempts = Table::new(&["attempts of the replay", "#times"]);
-    let outcomes =
-        AttemptEnd::ALL.iter().filter_map(|outcome| Some((outcome.into_str(), *done.outcomes.get(outcome)?)));
-    outcomes.for_each(|(word, times)| attempts.row([word.to_owned(), thousands(times)]));
+    done.outcomes.iter().for_each(|(end, times)| attempts.row([end.into_str().to_owned(), thousands(*times)]));
     let mut table = Table::new(&["partitions", "#number", "#tokens p50", "#p95", "#largest", "#requests p50", "#p95"]);
     for (name, grown) in [("ended by a compaction", growth.compacted), ("the last of their context", growth.open)] {
         let Grown { partitions, tokens, requests } = grown;
@@ -143,12 +141,11 @@ pub fn clearings(found: &ClearingsReplayed) -> Table {
 
 fn both(found: &CompactionReport<'_>) -> Table {
     let (done, real) = (found.compactions, &found.real);
-    let outcomes =
-        AttemptEnd::ALL.iter().filter_map(|outcome| Some((outcome.into_str(), *done.outcomes.get(outcome)?)));
-    let mut table = TableBuilder::of(outcomes)
-        .text("figure", |(word, _)| format!("attempts: {word}"))
-        .count("replay", |(_, count)| *count)
-        .number("log", |(word, _)| known((*word == "ok").then(|| real.triggers.values().sum::<u64>()), thousands))
+    let compacted = real.triggers.values().sum::<u64>();
+    let mut table = TableBuilder::of(&done.outcomes)
+        .text("figure", |(end, _)| format!("attempts: {}", end.into_str()))
+        .count("replay", |(_, count)| **count)
+        .number("log", |(end, _)| known((**end == AttemptEnd::Ok).then_some(compacted), thousands))
         .table();
     let mut row = |figure: &str, replay: String, log: String| table.row([figure.to_owned(), replay, log]);
     for (trigger, count) in &real.triggers {
