@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::base::id::Id;
 use crate::base::names::Sym;
-use crate::logs::timeline::requests::{Chain, Marks, NONE, Request, Timeline};
+use crate::logs::timeline::requests::{Marks, NONE, Request, Timeline};
 use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::sizes::SizeRules;
@@ -162,30 +162,26 @@ fn classes(timeline: &Timeline, unknown: CacheLifetime) -> Vec<CacheLifetime> {
 fn idle(timeline: &Timeline) -> Vec<Millis> {
     let mut idle = vec![0; timeline.requests.len()];
     for chain in &timeline.chains {
-        measure(timeline, chain, &mut idle);
+        let mut ends: BTreeMap<Millis, u32> = BTreeMap::new();
+        for index in chain.requests.clone() {
+            *ends.entry(timeline.request(index).end).or_default() += 1;
+        }
+        let trusted = |time: Millis| time != NO_TIME && ends.get(&time).is_none_or(|&answers| answers == 1);
+        // In order, almost always by growing at the end.
+        let mut earlier: Vec<Millis> = Vec::new();
+        for index in chain.requests.clone() {
+            let request = timeline.request(index);
+            let after = earlier.partition_point(|&time| time <= request.start);
+            if trusted(request.start) && after > 0 {
+                idle[index as usize] = request.start.saturating_sub(earlier[after - 1]);
+            }
+            for time in [request.start, request.end].into_iter().filter(|&time| trusted(time)) {
+                let place = earlier.partition_point(|&held| held <= time);
+                earlier.insert(place, time);
+            }
+        }
     }
     idle
-}
-
-fn measure(timeline: &Timeline, chain: &Chain, idle: &mut [Millis]) {
-    let mut ends: BTreeMap<Millis, u32> = BTreeMap::new();
-    for index in chain.requests.clone() {
-        *ends.entry(timeline.request(index).end).or_default() += 1;
-    }
-    let trusted = |time: Millis| time != NO_TIME && ends.get(&time).is_none_or(|&answers| answers == 1);
-    // In order, almost always by growing at the end.
-    let mut earlier: Vec<Millis> = Vec::new();
-    for index in chain.requests.clone() {
-        let request = timeline.request(index);
-        let after = earlier.partition_point(|&time| time <= request.start);
-        if trusted(request.start) && after > 0 {
-            idle[index as usize] = request.start.saturating_sub(earlier[after - 1]);
-        }
-        for time in [request.start, request.end].into_iter().filter(|&time| trusted(time)) {
-            let place = earlier.partition_point(|&held| held <= time);
-            earlier.insert(place, time);
-        }
-    }
 }
 
 struct Learner<'a> {
