@@ -79,8 +79,8 @@ pub fn own(
     study: &PublishedStudy,
 ) -> Own {
     let timeline = simulator.timeline;
-    let session_of = |chain: u32| timeline.session_of_chain(chain);
-    let compacted: BTreeSet<u32> = timeline.boundaries.iter().map(|boundary| session_of(boundary.chain)).collect();
+    let sessions = timeline.boundaries.iter().map(|boundary| timeline.session_of_chain(boundary.chain));
+    let compacted: BTreeSet<u32> = sessions.collect();
     let steps = steps(timeline);
     Own {
         read: Portion { k: billed.spent.read, n: billed.spent.prompt() },
