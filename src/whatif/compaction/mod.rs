@@ -214,7 +214,7 @@ impl Compaction {
         let is_warm = self.is_same_model(moment) && moment.is_warm;
         let (read, uncached) = if is_warm { (context_tokens, 0) } else { (0, context_tokens) };
         let output = if is_ok { u64::from(self.params.summary_tokens) } else { 0 };
-        ExtraCall { cause: SUMMARY_CALL, model: self.summarizer, is_before: false, read, write: 0, uncached, output }
+        ExtraCall { cause: SUMMARY_CALL, model: self.summarizer, read, uncached, output, ..ExtraCall::default() }
     }
 
     /// Whether the summariser finds the cache of the request.

@@ -564,15 +564,7 @@ impl Driver<'_, '_, '_> {
             return;
         }
         let before = self.simulator.timeline.request(last.request);
-        let call = ExtraCall {
-            cause: "keep_alive",
-            model: None,
-            is_before: true,
-            read: kept.tokens,
-            write: 0,
-            uncached: 0,
-            output: 0,
-        };
+        let call = ExtraCall { cause: "keep_alive", is_before: true, read: kept.tokens, ..ExtraCall::default() };
         let spent = Spent { read: kept.tokens, ..Spent::default() };
         let cost = self.simulator.tariff.cost(before.model, before.end, &spent);
         let extra = Extra { request: index, call, spent, cost };

@@ -73,7 +73,7 @@ pub fn tokens(items: &[Item]) -> u64 {
 }
 
 /// Something that a policy adds to the bill besides the requests of the log.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ExtraCall {
     /// Why, as a word for reports: `summary`, `tool_retry`, `keep_alive`.
     pub cause: &'static str,

@@ -147,7 +147,7 @@ impl ToolStage {
 
 /// An extra request for a tool. The definition itself is written by the request of the log, in whose context it stands.
 fn retry(read: u64, write: u64) -> ExtraCall {
-    ExtraCall { cause: "tool_retry", model: None, is_before: false, read, write, uncached: 0, output: 0 }
+    ExtraCall { cause: "tool_retry", read, write, ..ExtraCall::default() }
 }
 
 fn notice(step: &ToolRequest, output: &mut StageOutput) {
