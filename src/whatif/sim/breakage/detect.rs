@@ -38,7 +38,7 @@ impl<'a> Detectors<'a> {
     /// Appends what the answer to `request` needed of the log's context and the sent one no longer shows.
     pub fn look(&self, request: u32, logged: &ContextView, sent: &ContextView, breaks: &mut Vec<Break>) {
         let references = self.references_of(request);
-        let on_files = || calls_of(self.timeline, request).filter(|&call| self.files.access(call) != Access::Other);
+        let on_files = || calls_of(self.timeline, request).filter(|&call| self.files.access[call] != Access::Other);
         if references.is_empty() && on_files().next().is_none() || logged.items == sent.items {
             return;
         }
@@ -109,11 +109,11 @@ impl<'a> Detectors<'a> {
 
     fn broken(&self, class: BreakClass, request: u32, call: u32) -> Break {
         let on_file = call != NONE && matches!(class, BreakClass::EditSourceLost | BreakClass::RereadPredicted);
-        let reading = if on_file { self.files.reading(call as usize) } else { NONE };
+        let reading = if on_file { self.files.reading[call as usize] } else { NONE };
         Break {
             reading,
             reread_tokens: if reading == NONE { 0 } else { u64::from(self.tokens[reading as usize]) },
-            is_reading: on_file && self.files.access(call as usize) == Access::Read,
+            is_reading: on_file && self.files.access[call as usize] == Access::Read,
             ..Break::new(class, request, call)
         }
     }

@@ -40,9 +40,11 @@ pub enum Access {
 
 /// Calls on files, call by call parallel to [`Timeline::calls`].
 pub struct Files {
-    access: Vec<Access>,
+    /// What a call does.
+    pub access: Vec<Access>,
     before: Vec<u32>,
-    reading: Vec<u32>,
+    /// Block of the newest result of reading the same file before a call, or [`NONE`].
+    pub reading: Vec<u32>,
 }
 
 impl Files {
@@ -90,20 +92,10 @@ impl Files {
         }
     }
 
-    /// What a call does.
-    pub fn access(&self, call: usize) -> Access {
-        self.access[call]
-    }
-
     /// Earlier calls of the chain that name the same file, newest first.
     pub fn before(&self, call: usize) -> impl Iterator<Item = u32> {
         let link = |call: usize| Some(self.before[call]).filter(|&before| before != NONE);
         std::iter::successors(link(call), move |&before| link(before as usize))
-    }
-
-    /// Block of the newest result of reading the same file before this call, or [`NONE`].
-    pub fn reading(&self, call: usize) -> u32 {
-        self.reading[call]
     }
 }
 
@@ -170,10 +162,10 @@ pub fn rereads(timeline: &Timeline, files: &Files, sheet: &BreakageThresholds) -
         let mut again = 0;
         for call in calls.take(sheet.report.calls_after) {
             is_after[call] = true;
-            if files.access(call) == Access::Read {
+            if files.access[call] == Access::Read {
                 found.reads += 1;
                 let was_read = files.before(call).any(|earlier| {
-                    files.access(earlier as usize) == Access::Read && timeline.calls[earlier as usize].asked < old
+                    files.access[earlier as usize] == Access::Read && timeline.calls[earlier as usize].asked < old
                 });
                 again += u64::from(was_read);
             }
@@ -183,9 +175,9 @@ pub fn rereads(timeline: &Timeline, files: &Files, sheet: &BreakageThresholds) -
         found.compactions_with_one += u64::from(again > 0);
     }
     let counted = timeline.counted_calls().map(|(call, _)| call as usize);
-    let elsewhere = counted.filter(|&call| !is_after[call] && files.access(call) == Access::Read);
+    let elsewhere = counted.filter(|&call| !is_after[call] && files.access[call] == Access::Read);
     let (reads, again) =
-        elsewhere.fold((0, 0), |(reads, again), call| (reads + 1, again + u64::from(files.reading(call) != NONE)));
+        elsewhere.fold((0, 0), |(reads, again), call| (reads + 1, again + u64::from(files.reading[call] != NONE)));
     found.elsewhere = Share::new(again, reads);
     found
 }

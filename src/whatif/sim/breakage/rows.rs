@@ -302,11 +302,11 @@ fn is_sourced(timeline: &Timeline, reference: &Reference) -> bool {
 fn natural_rereads(detectors: &Detectors<'_>) -> Share {
     let Detectors { timeline, files, .. } = detectors;
     let counted = timeline.counted_calls().map(|(call, _)| call as usize);
-    let readings = counted.filter(|&call| files.access(call) == Access::Read);
+    let readings = counted.filter(|&call| files.access[call] == Access::Read);
     let (mut again, mut all) = (0, 0);
     for call in readings {
         let shown = || ShownBlocks::to(timeline, request_of(timeline, timeline.calls[call].asked));
-        let before = files.reading(call);
+        let before = files.reading[call];
         all += 1;
         again += u64::from(before != NONE && shown().contains(before));
     }
