@@ -27,7 +27,7 @@ use crate::settings::entries::{Journal, JournalEntry, SettingsReach};
 use crate::settings::finding::{Delta, Finding, Verdict};
 use crate::settings::{Effective, Settings, SettingsFile, View, journal_of, reverse, what_if};
 use crate::telemetry::log::{EventLog, Start};
-use crate::whatif::client::joint::joint_changes;
+use crate::whatif::client::realised::joint_changes;
 use crate::whatif::client::thresholds::ClientThresholds;
 use crate::whatif::client::{LeverPart, LeverStudy, SettingSides};
 

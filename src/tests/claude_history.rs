@@ -13,8 +13,9 @@ use crate::logs::trace::NO_TIME;
 use crate::rules::report::forecast_words;
 use crate::settings::entries::{BillForecast, Journal, JournalChange, JournalEntry};
 use crate::whatif::client::LeverPart;
-use crate::whatif::client::joint::joint_changes;
-use crate::whatif::client::realised::{ActualChange, CameTrue, HistoryRules, ReachedProjects, SettingChange, realised};
+use crate::whatif::client::realised::{
+    ActualChange, CameTrue, HistoryRules, ReachedProjects, SettingChange, joint_changes, realised,
+};
 use crate::whatif::sim::money::Prices;
 
 fn forecast(part: &str, change: f64) -> BillForecast {

@@ -20,8 +20,9 @@ use crate::shell::arguments::InputArgs;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::telemetry::log::EventLog;
-use crate::whatif::client::joint::JointChange;
-use crate::whatif::client::realised::{ActualChange, HistoryRules, ReachedProjects, SettingChange, realised};
+use crate::whatif::client::realised::{
+    ActualChange, HistoryRules, JointChange, ReachedProjects, SettingChange, realised,
+};
 use crate::whatif::sim::money::Prices;
 
 /// All that was recorded.

@@ -2,7 +2,6 @@
 //! session by session, with what it would have broken.
 
 pub mod capped;
-pub mod joint;
 pub mod realised;
 pub mod thresholds;
 mod trials;
