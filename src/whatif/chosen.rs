@@ -48,7 +48,7 @@ impl Policy {
             Self::Compaction => &compaction::ready::POLICY,
             Self::HistoryTrim => &history_trim::ready::POLICY,
             Self::PromptCache => &prompt_cache::POLICY,
-            Self::ArgCheck => &arg_check::checked::POLICY,
+            Self::ArgCheck => &arg_check::POLICY,
         }
     }
 

@@ -25,7 +25,7 @@ use crate::settings::{Settings, expect_place};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::arg_check::checked as arg_check;
+use crate::whatif::arg_check;
 use crate::whatif::chosen::{Policy, PolicyConfigs, StackRow, asked, unread};
 use crate::whatif::pipeline::replayed::ReplayedLayers;
 use crate::whatif::report::PolicyReport;
