@@ -9,12 +9,12 @@ use super::log_builder::cases;
 use super::timeline_builder::Story;
 use crate::logs::timeline::requests::{BlockKind, NONE, SegmentCause, Timeline, Trigger};
 use crate::report::table::TableFormat;
-use crate::whatif::history_trim::caps::{Caps, cap_at, kept_chars, units};
 use crate::whatif::history_trim::conversation::{Conversation, MessageReading, TrimMessage, boundary, is_continuation};
 use crate::whatif::history_trim::outcome::{
     BreakCause, BreakCount, Edits, MessageAgeRow, Role, TrimCosts, TrimOutcome, TrimReport,
 };
 use crate::whatif::history_trim::params::{CutStyle, Exchanges, TrimSource};
+use crate::whatif::history_trim::plan::{Caps, cap_at, kept_chars, units};
 use crate::whatif::history_trim::plan::{Memory, MessageFate, TrimPlan};
 use crate::whatif::history_trim::{HistoryTrim, HistoryTrimThresholds, Params, TrimRule, tables};
 use crate::whatif::sim::breakage::rows::BreakClass;

@@ -46,7 +46,7 @@ impl Policy {
             Self::PickTools => &pick_tools::outcome::POLICY,
             Self::Pipeline => &pipeline::replayed::POLICY,
             Self::Compaction => &compaction::ready::POLICY,
-            Self::HistoryTrim => &history_trim::ready::POLICY,
+            Self::HistoryTrim => &history_trim::POLICY,
             Self::PromptCache => &prompt_cache::POLICY,
             Self::ArgCheck => &arg_check::POLICY,
         }

@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
-use crate::whatif::history_trim::caps::{Caps, CutNumbers};
 use crate::whatif::history_trim::outcome::CapNumbers;
+use crate::whatif::history_trim::plan::{Caps, CutNumbers};
 
 /// `[params]` of the sheet, which says what each one does.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
