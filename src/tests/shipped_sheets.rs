@@ -7,8 +7,8 @@ use crate::planner::numbers::PlannerThresholds;
 use crate::whatif::{compaction, sim::breakage};
 
 static PLANNER: LazyLock<PlannerThresholds> = LazyLock::new(|| Data::default().parsed("planner.toml").unwrap());
-static COMPACTION: LazyLock<compaction::thresholds::CompactionThresholds> = LazyLock::new(|| {
-    Data::default().read("policies/compaction.toml", compaction::thresholds::CompactionThresholds::parse).unwrap()
+static COMPACTION: LazyLock<compaction::params::CompactionThresholds> = LazyLock::new(|| {
+    Data::default().read("policies/compaction.toml", compaction::params::CompactionThresholds::parse).unwrap()
 });
 static BREAKAGE: LazyLock<breakage::BreakageThresholds> =
     LazyLock::new(|| Data::default().parsed("policies/breakage.toml").unwrap());
@@ -19,7 +19,7 @@ impl PlannerThresholds {
     }
 }
 
-impl compaction::thresholds::CompactionThresholds {
+impl compaction::params::CompactionThresholds {
     pub fn shipped() -> &'static Self {
         &COMPACTION
     }

@@ -45,7 +45,7 @@ impl Policy {
             Self::ToolFilter => &tool_filter::POLICY,
             Self::PickTools => &pick_tools::outcome::POLICY,
             Self::Pipeline => &pipeline::replayed::POLICY,
-            Self::Compaction => &compaction::ready::POLICY,
+            Self::Compaction => &compaction::POLICY,
             Self::HistoryTrim => &history_trim::POLICY,
             Self::PromptCache => &prompt_cache::POLICY,
             Self::ArgCheck => &arg_check::POLICY,

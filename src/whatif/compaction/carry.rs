@@ -15,8 +15,7 @@ use crate::logs::timeline::requests::{BlockKind, Boundary, NONE, Request, Segmen
 use crate::logs::trace::{Millis, NO_TIME, Usage};
 use crate::whatif::compaction::figures::percentiles;
 use crate::whatif::compaction::outcome::{AfterSizes, ContextGrowth, Grown};
-use crate::whatif::compaction::params::Params;
-use crate::whatif::compaction::thresholds::{CompactionThresholds, Reattach};
+use crate::whatif::compaction::params::{CompactionThresholds, Params, Reattach};
 use crate::whatif::sim::sizes::{self, BlockSizes};
 
 /// A compaction with what is known before it, and how large the context was after it.

@@ -8,9 +8,8 @@ use crate::logs::timeline::requests::Timeline;
 use crate::whatif::compaction::outcome::{
     AttemptEnd, CompactionAttempt, CompactionSweepRow, Compactions, Percentiles, SummariserTokens,
 };
-use crate::whatif::compaction::params::Params;
+use crate::whatif::compaction::params::{CompactionThresholds, Params};
 use crate::whatif::compaction::real::soon_after;
-use crate::whatif::compaction::thresholds::CompactionThresholds;
 use crate::whatif::compaction::{Compaction, CompactionTrigger, SUMMARY_CALL};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass, Breakage, tally};
 use crate::whatif::sim::breakage::{BreakWatch, Detectors};

@@ -17,8 +17,7 @@ use crate::logs::timeline::requests::{Boundary, NONE, Segment, Timeline, Trigger
 use crate::logs::trace::compare_versions;
 use crate::whatif::compaction::carry::around;
 use crate::whatif::compaction::outcome::{Placement, RealCompactions, SummariserTokens, VersionEdge};
-use crate::whatif::compaction::params::Params;
-use crate::whatif::compaction::thresholds::{self, CompactionThresholds};
+use crate::whatif::compaction::params::{CompactionThresholds, GrowthThresholds, Params};
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::detect::ShownBlocks;
 use crate::whatif::sim::breakage::files::{calls_of, rereads};
@@ -168,7 +167,7 @@ fn by_segment(timeline: &Timeline) -> BTreeMap<usize, &Boundary> {
 }
 
 /// The context after this request: its own, its answer and the results of the calls it made.
-fn grown(timeline: &Timeline, request: u32, growth: &thresholds::GrowthThresholds) -> u64 {
+fn grown(timeline: &Timeline, request: u32, growth: &GrowthThresholds) -> u64 {
     let request = timeline.request(request);
     let blocks = request.outputs.clone().map(|block| &timeline.blocks[block as usize]);
     let tokens = |chars: u64| (chars as f64 * growth.tokens_per_char) as u64;

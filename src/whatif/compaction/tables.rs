@@ -9,8 +9,7 @@ use crate::whatif::compaction::outcome::{
     AfterSizes, AttemptEnd, ClearingsReplayed, CompactionSweepRow, Compactions, ContextGrowth, Grown, Percentiles,
     Placement, RealCompactions, SummariserTokens,
 };
-use crate::whatif::compaction::params::Params;
-use crate::whatif::compaction::thresholds::{CompactionBars, CompactionThresholds};
+use crate::whatif::compaction::params::{CompactionBars, CompactionThresholds, Params};
 use crate::whatif::sim::breakage::rows::{Breakage, EditAges};
 
 /// What the figures rest on, and in which direction they err.
