@@ -16,7 +16,7 @@ mod select;
 
 pub use annotate::{Annotated, Citations, Pass, UsedWhen, annotate, annotated_path, is_annotated};
 pub use event::{CONTEXT_EVENT, ContextLine, PipelineEvent, SessionSummary, SummaryLine};
-pub use parse::{KnownWords, ParseCounts};
+pub use parse::ParseCounts;
 pub use places::{Surroundings, TelemetryPlace, places};
 pub use read::{Telemetry, TelemetryListing, TelemetryRequest};
 pub use retention::{RetentionLimits, Sifted, StoredFile, TelemetryRules, sift, stored_files};

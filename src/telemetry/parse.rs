@@ -12,6 +12,8 @@ use crate::base::damage::{Damage, Reason};
 use crate::base::id::Id;
 use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
 use crate::base::names::{Names, Sym};
+use crate::facts::encode;
+use crate::facts::inner_formats::InnerFormat;
 use crate::logs::take::TakeLines;
 use crate::logs::trace::Millis;
 use crate::telemetry::field::{EventFields, Field, FieldValue, whole};
@@ -28,15 +30,6 @@ const ATTEMPTS_MAX: usize = 64;
 pub(super) const MAIN: u32 = 0;
 /// The same of a subagent without a name. Behind it come those with one, by symbol.
 pub(super) const SIDE: u32 = 1;
-
-/// Words whose numbers are known elsewhere.
-#[derive(Clone, Copy, Debug)]
-pub struct KnownWords {
-    /// The bit of an inner format in [`RecordedEvent::inner_formats`].
-    pub inner_format: fn(&str) -> Option<u16>,
-    /// The number of a format in [`RecordedEvent::format`].
-    pub format: fn(&str) -> Option<u8>,
-}
 
 /// What was found in a file, or in a piece of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,7 +91,6 @@ pub(super) struct ParsedRows {
 
 /// Turns the lines of one piece after the other into rows.
 pub(super) struct Parser<'r> {
-    vocabulary: KnownWords,
     window: &'r Range<Millis>,
     pub(super) texts: RowTexts,
     /// The session of the event before: mostly that of the next one too.
@@ -132,8 +124,8 @@ impl TakeLines for Parser<'_> {
 }
 
 impl<'r> Parser<'r> {
-    pub(super) fn new(vocabulary: KnownWords, window: &'r Range<Millis>) -> Self {
-        Self { vocabulary, window, texts: RowTexts::default(), session: Sym::default(), rows: ParsedRows::default() }
+    pub(super) fn new(window: &'r Range<Millis>) -> Self {
+        Self { window, texts: RowTexts::default(), session: Sym::default(), rows: ParsedRows::default() }
     }
 
     fn damage(&mut self, reason: Reason) {
@@ -270,7 +262,7 @@ impl<'r> Parser<'r> {
         let call = u32::from_be_bytes(hash_of(fields.text(Field::Call), odd)?);
         let path = u32::from_be_bytes(hash_of(fields.text(Field::Path), odd)?);
         let body = Id(hash_of(fields.text(Field::Content), odd)?);
-        let inner_formats = self.inner_formats(fields.span(Field::InnerFormats), odd)?;
+        let inner_formats = Self::inner_formats(fields.span(Field::InnerFormats), odd)?;
         let (encodings_start, encodings_count) = self.encodings(fields.span(Field::Encodings), odd)?;
         let words = EventWords::read(fields, odd)?;
         let order = fields.whole(Field::Order).map_or(NO_ORDER, |_| fields.count(Field::Order));
@@ -281,7 +273,7 @@ impl<'r> Parser<'r> {
         let layer = odd.known(&words.layer, |word| word.parse().ok()).unwrap_or(unsaid);
         let is_declined = !words.declined.is_empty();
         let declined = odd.known(&words.declined, decline_of).or(is_declined.then_some(Decline::Other));
-        let formats = [&words.template, &words.l2_format].map(|word| odd.known(word, self.vocabulary.format));
+        let formats = [&words.template, &words.l2_format].map(|word| odd.known(word, format_of));
         let format = match layer {
             LayerId::L1 => formats[0],
             LayerId::L2 => formats[1],
@@ -347,7 +339,7 @@ impl<'r> Parser<'r> {
     }
 
     /// The bits of a list of inner formats. A list that is none counts as absent.
-    fn inner_formats(&self, span: Option<&[u8]>, odd: &mut Odd) -> Result<u16, Reason> {
+    fn inner_formats(span: Option<&[u8]>, odd: &mut Odd) -> Result<u16, Reason> {
         let Some(mut cursor) = span.map(Cursor::new) else { return Ok(0) };
         let mut bits = 0;
         let mut first = cursor.enter().map_err(not_json)?;
@@ -357,7 +349,7 @@ impl<'r> Parser<'r> {
                 return Ok(0);
             }
             let tag = text(cursor.string().map_err(not_json)?, odd)?;
-            bits |= odd.known(&tag, self.vocabulary.inner_format).unwrap_or_default();
+            bits |= odd.known(&tag, |tag| tag.parse().ok().map(InnerFormat::bit)).unwrap_or_default();
         }
         Ok(bits)
     }
@@ -383,7 +375,7 @@ impl<'r> Parser<'r> {
         let mut cursor = Cursor::new(span);
         let mut first = cursor.enter().map_err(not_json)?;
         while cursor.next_element(&mut first).map_err(not_json)? {
-            let entry = encoding(&mut cursor, self.vocabulary.format, odd)?;
+            let entry = encoding(&mut cursor, odd)?;
             self.rows.encodings.extend(entry);
         }
         Ok(())
@@ -500,11 +492,7 @@ fn text<'a>(raw: RawStr<'a>, odd: &mut Odd) -> Result<Cow<'a, str>, Reason> {
 }
 
 /// One `[format, depth, tokens]`; none if the format is not known.
-fn encoding(
-    cursor: &mut Cursor<'_>,
-    format_of: fn(&str) -> Option<u8>,
-    odd: &mut Odd,
-) -> Result<Option<EncodedTokens>, Reason> {
+fn encoding(cursor: &mut Cursor<'_>, odd: &mut Odd) -> Result<Option<EncodedTokens>, Reason> {
     if cursor.shape().map_err(not_json)? != JsonKind::Array {
         return Err(Reason::MistypedField);
     }
@@ -538,6 +526,11 @@ fn count(cursor: &mut Cursor<'_>, most: u32) -> Result<u32, Reason> {
 /// in single precision.
 fn stride(rate: f64) -> f64 {
     f64::from((1.0 / rate as f32).round()).max(1.0)
+}
+
+/// The number of a format in [`RecordedEvent::format`].
+fn format_of(id: &str) -> Option<u8> {
+    encode::find(id).map(|(number, _)| number)
 }
 
 fn content_of(fields: &EventFields<'_>) -> RecordedContent {

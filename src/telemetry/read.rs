@@ -15,7 +15,7 @@ use crate::logs::read::{Job, PIECE_BYTES, Piece, cut, take_piece};
 use crate::logs::trace::Millis;
 use crate::telemetry::gather::{Gathered, Routes};
 use crate::telemetry::log::EventLog;
-use crate::telemetry::parse::{KnownWords, ParseCounts, Parser};
+use crate::telemetry::parse::{ParseCounts, Parser};
 use crate::telemetry::places::{EventFile, TelemetryPlace, find};
 use crate::telemetry::select::{FileSelection, select};
 
@@ -26,8 +26,6 @@ pub struct TelemetryRequest {
     pub window: Range<Millis>,
     /// Silence, in milliseconds, behind which a process id is taken to have been handed out again.
     pub recycled_gap_ms: u64,
-    /// Words whose numbers are known elsewhere.
-    pub vocabulary: KnownWords,
 }
 
 /// What one file gave.
@@ -164,7 +162,7 @@ fn work<'p>(
     gathered: &Mutex<Gathered>,
     advance: &(dyn Fn(u64) + Sync),
 ) -> Vec<(&'p Piece, ParseCounts)> {
-    let mut parser = Parser::new(request.vocabulary, &request.window);
+    let mut parser = Parser::new(&request.window);
     let mut routes = Routes::default();
     let mut buffer = LineBuffer::default();
     let mut done = Vec::new();

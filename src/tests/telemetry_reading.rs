@@ -20,6 +20,8 @@ use crate::base::id::Id;
 use crate::base::lines::LINE_BYTES_MAX;
 use crate::base::names::Sym;
 use crate::base::visible::visible;
+use crate::facts::encode;
+use crate::facts::inner_formats::InnerFormat;
 use crate::logs::trace::Millis;
 use crate::telemetry::effectiveness::Effectiveness;
 use crate::telemetry::log::{
@@ -27,8 +29,7 @@ use crate::telemetry::log::{
     RecordedEvent, RecordedPlan,
 };
 use crate::telemetry::{
-    KnownWords, PipelineEvent, SummaryLine, Surroundings, Telemetry, TelemetryListing, TelemetryPlace,
-    TelemetryRequest, places,
+    PipelineEvent, SummaryLine, Surroundings, Telemetry, TelemetryListing, TelemetryPlace, TelemetryRequest, places,
 };
 use crate::tests::log_builder::cases;
 
@@ -40,15 +41,15 @@ const FORMATS: [&str; 3] = ["csv", "kv", "pipeline_deep_mckp"];
 const TAGS: [&str; 3] = ["url", "md_table", "yaml"];
 
 fn format(name: &str) -> Option<u8> {
-    FORMATS.iter().position(|format| *format == name).map(|place| place as u8)
+    encode::find(name).map(|(number, _)| number)
 }
 
 fn inner_format(name: &str) -> Option<u16> {
-    TAGS.iter().position(|tag| *tag == name).map(|place| 1 << place)
+    name.parse().ok().map(InnerFormat::bit)
 }
 
 fn request(window: Range<Millis>) -> TelemetryRequest {
-    TelemetryRequest { window, recycled_gap_ms: HOUR_MS, vocabulary: KnownWords { inner_format, format } }
+    TelemetryRequest { window, recycled_gap_ms: HOUR_MS }
 }
 
 fn pool(threads: usize) -> rayon::ThreadPool {
@@ -238,7 +239,7 @@ fn said(telemetry: &Telemetry) -> Vec<Said> {
         ),
         tokens: (
             event.layer.key(),
-            FORMATS.get(event.format as usize).copied(),
+            FORMATS.into_iter().find(|id| format(id) == Some(event.format)),
             event.baseline,
             event.sent,
             event.weight,
@@ -254,7 +255,7 @@ fn said(telemetry: &Telemetry) -> Vec<Said> {
         encodings: log
             .encodings_of(event)
             .iter()
-            .map(|cost| (FORMATS[cost.format as usize].to_owned(), cost.depth, cost.tokens))
+            .map(|cost| (encode::REGISTER[cost.format as usize].id.to_owned(), cost.depth, cost.tokens))
             .collect(),
     });
     said.collect()
@@ -941,8 +942,12 @@ fn words_that_are_not_known_count_as_none() {
     let (event, telemetry) = only(&line_with(all.into()));
     assert_eq!(damage(&telemetry), [(UnknownValue, 1, 1)], "an event counts once");
     assert_eq!((event.shape, event.layer, event.format), (BodyShape::Unknown as u8, LayerId::L3, NO_FORMAT));
-    assert_eq!((event.plan.declined, event.inner_formats), (Some(Decline::Other), 0b101));
-    let kept = [EncodedTokens { format: 0, depth: 0, tokens: 7 }, EncodedTokens { format: 1, depth: 1, tokens: 9 }];
+    assert_eq!(
+        (event.plan.declined, event.inner_formats),
+        (Some(Decline::Other), InnerFormat::Url.bit() | InnerFormat::Yaml.bit())
+    );
+    let cost = |id, depth, tokens| EncodedTokens { format: format(id).unwrap(), depth, tokens };
+    let kept = [cost("csv", 0, 7), cost("kv", 1, 9)];
     assert_eq!(telemetry.log.encodings_of(&event), kept);
     // Declined for a reason of its own: nobody asked for it, and it is no response.
     let declined = line_with(json!({ "enricher_decline_reason": "tired", "response_chars": 0 }));
@@ -972,7 +977,7 @@ fn lists_of_encodings_are_whole_or_none() {
         + &line_with(json!({ "encodings": [["csv", 1, 2]], "ts_ms": 6 }));
     let telemetry = Store::of(text).read();
     let costs: Vec<_> = telemetry.log.events.iter().map(|event| telemetry.log.encodings_of(event).to_vec()).collect();
-    assert_eq!(costs, [vec![], vec![EncodedTokens { format: 0, depth: 1, tokens: 2 }]]);
+    assert_eq!(costs, [vec![], vec![EncodedTokens { format: format("csv").unwrap(), depth: 1, tokens: 2 }]]);
 }
 
 #[test]

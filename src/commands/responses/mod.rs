@@ -11,8 +11,6 @@ use std::path::Path;
 use crate::base::data::{Data, typed};
 use crate::base::error::{Error, Result};
 use crate::commands::input::QuestionArgs;
-use crate::facts::encode;
-use crate::facts::inner_formats::InnerFormat;
 use crate::frames::export::write_endpoints;
 use crate::frames::fingerprint::Observed;
 use crate::frames::input::Input;
@@ -74,10 +72,6 @@ impl Responses {
         let request = TelemetryRequest {
             window: wanted.window.clone(),
             recycled_gap_ms: u64::from(assumed.recycled_gap_hours) * 3_600_000,
-            vocabulary: telemetry::KnownWords {
-                inner_format: |key| key.parse().ok().map(InnerFormat::bit),
-                format: |id| encode::find(id).map(|(number, _)| number),
-            },
         };
         let pool = thread_pool(wanted.input.threads)?;
         let mut telemetry = listing.read(&request, &pool, &|_| {});
