@@ -11,9 +11,9 @@ use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
 use crate::base::tokenizer::TokenCounts;
 use crate::base::varint;
-use crate::logs::timeline::requests::{Added, BlockKind, ReferenceKind, RequestSetting, Trigger, Utterance};
+use crate::logs::timeline::requests::{Added, Addition, BlockKind, ReferenceKind, RequestSetting, Trigger, Utterance};
 use crate::logs::timeline::rows::{
-    AddedRow, AnswerRow, BlockRow, FieldRow, FileTimeline, Parent, RecordKind, ReferenceRow, TimelineRows,
+    AnswerRow, BlockRow, FieldRow, FileTimeline, Parent, RecordKind, ReferenceRow, TimelineRows,
 };
 use crate::logs::timeline::words::{Numbered, WordIndex};
 use crate::logs::trace::{Millis, Place, Usage};
@@ -404,8 +404,8 @@ fn walk_words<W: PackedField>(way: &mut W, words: &mut [Numbered]) -> Option<()>
     column(way, words, |way, row| way.number(&mut row.position))
 }
 
-fn walk_added<W: PackedField>(way: &mut W, rows: &mut [AddedRow], records: usize) -> Option<()> {
-    column(way, rows, |way, row| way.place(&mut row.record, records))?;
+fn walk_added<W: PackedField>(way: &mut W, rows: &mut [Addition], records: usize) -> Option<()> {
+    column(way, rows, |way, row| way.place(&mut row.with, records))?;
     column(way, rows, |way, row| way.coded(&mut row.what, |what| what as u8, Added::from_repr))?;
     column(way, rows, |way, row| way.sym(&mut row.name))?;
     column(way, rows, |way, row| way.id(&mut row.run))?;

@@ -10,8 +10,7 @@ use crate::base::numbers::saturated;
 use crate::logs::body::code_points;
 use crate::logs::envelope::{Attachment, MILLIS_MAX};
 use crate::logs::field::{FieldResult, each_field, id_of, span, text, whole_number};
-use crate::logs::timeline::requests::Added;
-use crate::logs::timeline::rows::AddedRow;
+use crate::logs::timeline::requests::{Added, Addition};
 use crate::logs::timeline::rules::HookRules;
 
 /// Names of servers that are longer are none.
@@ -26,7 +25,7 @@ pub(super) fn of_attachment(
     record: u32,
     rules: &HookRules,
     names: &mut Names,
-) -> Vec<AddedRow> {
+) -> Vec<Addition> {
     match attachment.kind.unwrap_or_default().0 {
         b"mcp_instructions_delta" => of_servers(attachment, attachment.blocks, record, names, &|name| Some(name)),
         b"deferred_tools_delta" => of_servers(attachment, attachment.lines, record, names, &mcp_server),
@@ -44,10 +43,10 @@ fn of_servers(
     record: u32,
     names: &mut Names,
     server: &dyn Fn(&str) -> Option<&str>,
-) -> Vec<AddedRow> {
+) -> Vec<Addition> {
     let keys = attachment.names.map(strings).unwrap_or_default();
     let texts = texts.map(strings).filter(|texts| texts.len() == keys.len()).unwrap_or_else(|| keys.clone());
-    let (mut rows, mut places) = (Vec::<AddedRow>::new(), IdMap::<Sym, usize>::default());
+    let (mut rows, mut places) = (Vec::<Addition>::new(), IdMap::<Sym, usize>::default());
     for (key, text) in keys.iter().zip(&texts) {
         let Some(name) = server(&String::from_utf8_lossy(key)).map(mcp_server_in_tools) else { continue };
         if name.is_empty() || name.len() > SERVER_BYTES_MAX {
@@ -58,14 +57,14 @@ fn of_servers(
         let place = *places.entry(name).or_insert(rows.len());
         match rows.get_mut(place) {
             Some(row) => row.chars = row.chars.saturating_add(chars),
-            None => rows.push(AddedRow { record, what: Added::Server, name, run: Id::NONE, chars, millis: 0 }),
+            None => rows.push(Addition { with: record, what: Added::Server, name, run: Id::NONE, chars, millis: 0 }),
         }
     }
     rows
 }
 
 /// One run of a hook: its time, and what of its output the model was sent.
-fn of_hook(attachment: &Attachment<'_>, record: u32, rules: &HookRules, names: &mut Names) -> Option<AddedRow> {
+fn of_hook(attachment: &Attachment<'_>, record: u32, rules: &HookRules, names: &mut Names) -> Option<Addition> {
     let has = |words: &[String], word: RawStr<'_>| words.iter().any(|known| known.as_bytes() == word.0);
     let (kind, event) = (attachment.kind?, attachment.event.unwrap_or_default());
     let is_sent = has(&rules.context_attachments, kind)
@@ -77,14 +76,21 @@ fn of_hook(attachment: &Attachment<'_>, record: u32, rules: &HookRules, names: &
     let millis = attachment.millis.filter(|_| !is_summed).unwrap_or_default();
     let name = super::beside::word(names, event);
     let run = attachment.run.map(id_of).unwrap_or_default();
-    (chars > 0 || millis > 0).then_some(AddedRow { record, what: Added::Hook, name, run, chars, millis: millis as u32 })
+    (chars > 0 || millis > 0).then_some(Addition {
+        with: record,
+        what: Added::Hook,
+        name,
+        run,
+        chars,
+        millis: millis as u32,
+    })
 }
 
 /// The hooks that ran when a turn ended: together they took as long as the slowest.
-pub(super) fn of_summary(infos: &[u8], record: u32, names: &mut Names) -> Option<AddedRow> {
+pub(super) fn of_summary(infos: &[u8], record: u32, names: &mut Names) -> Option<Addition> {
     let millis = slowest(infos).ok().flatten().filter(|millis| *millis > 0)?;
     let name = names.intern(STOP);
-    Some(AddedRow { record, what: Added::Hook, name, run: Id::NONE, chars: 0, millis: millis as u32 })
+    Some(Addition { with: record, what: Added::Hook, name, run: Id::NONE, chars: 0, millis: millis as u32 })
 }
 
 fn slowest(infos: &[u8]) -> FieldResult<Option<u64>> {

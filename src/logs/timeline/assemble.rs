@@ -15,8 +15,8 @@ use crate::base::names::{Names, Sym};
 use crate::logs::copies::{FileStanding, RecordedAgents};
 use crate::logs::timeline::layout;
 use crate::logs::timeline::record::SYNTHETIC;
-use crate::logs::timeline::requests::{BlockKind, Marks, NONE, RequestSetting, SegmentCause, Timeline};
-use crate::logs::timeline::rows::{AddedRow, AnswerRow, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
+use crate::logs::timeline::requests::{Addition, BlockKind, Marks, NONE, RequestSetting, SegmentCause, Timeline};
+use crate::logs::timeline::rows::{AnswerRow, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
 use crate::logs::timeline::words::WordList;
 use crate::logs::trace::{Millis, NO_TIME, Place, Usage, count_under, earlier};
 
@@ -303,7 +303,7 @@ impl<'a> Assembly<'a> {
     }
 
     /// What came in with a node beside the conversation, with the symbols of its file.
-    pub(super) fn added_with(&self, node: u32) -> (&'a [AddedRow], &'a [Sym]) {
+    pub(super) fn added_with(&self, node: u32) -> (&'a [Addition], &'a [Sym]) {
         let RecordNode { file, record, .. } = self.nodes[node as usize];
         let file = &self.files[file as usize];
         (file.rows.rows.added_with(record), &file.symbols)

@@ -13,7 +13,7 @@ use crate::logs::timeline::requests::{
     Addition, ArrivedResults, Block, BlockKind, Boundary, Chain, Clearing, Marks, NO_USAGE, NONE, Occurrence,
     Reference, ReferenceKind, Request, Segment, SegmentCause, Session, StatedCost, Timeline, ToolCall, Utterance,
 };
-use crate::logs::timeline::rows::{AddedRow, BlockRow, ClearedRow, CompactedRow, RecordKind};
+use crate::logs::timeline::rows::{BlockRow, ClearedRow, CompactedRow, RecordKind};
 use crate::logs::trace::{Millis, NO_TIME, earlier};
 
 /// Lays everything out but the words, which stay where they are.
@@ -221,13 +221,11 @@ impl Layout<'_> {
                 ![*end, ts, start].contains(&NO_TIME) && ts.saturating_sub(*end) < start.saturating_sub(ts)
             };
             let nearest = before.filter(is_nearer).map_or(request, |(before, _)| before);
-            let addition = |row: &AddedRow| Addition {
-                request: if row.chars == 0 { nearest } else { request },
-                what: row.what,
+            let addition = |row: &Addition| Addition {
+                with: if row.chars == 0 { nearest } else { request },
                 name: symbols[row.name.0 as usize],
-                run: row.run,
                 chars: if is_sent { row.chars } else { 0 },
-                millis: row.millis,
+                ..*row
             };
             self.out.added.extend(rows.iter().map(addition));
         }

@@ -461,11 +461,11 @@ pub enum Added {
 }
 
 /// Something that the client put into a context, or did, beside the conversation: no block shows it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Addition {
     /// Index into [`Timeline::requests`] of the request that it came in with; what came behind the last request of a chain
-    /// stands there, and nothing of it was sent.
-    pub request: u32,
+    /// stands there, and nothing of it was sent. In the rows of a file: index of the record that it came in with.
+    pub with: u32,
     /// What it is.
     pub what: Added,
     /// The event of the hook, the server.

@@ -11,7 +11,7 @@ use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
 use crate::base::tokenizer::TokenCounts;
 use crate::logs::timeline::requests::{
-    Added, BlockKind, Marks, Occurrence, ReferenceKind, RequestSetting, StatedCost, Trigger, Utterance,
+    Addition, BlockKind, Marks, Occurrence, ReferenceKind, RequestSetting, StatedCost, Trigger, Utterance,
 };
 use crate::logs::timeline::words::WordIndex;
 use crate::logs::trace::{ChainKey, Millis, Usage};
@@ -207,23 +207,6 @@ pub struct AgentRow {
     pub kind: Sym,
 }
 
-/// What the client put into a context, or did, beside the conversation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct AddedRow {
-    /// Index into [`TimelineRows::records`].
-    pub record: u32,
-    /// What it is.
-    pub what: Added,
-    /// See [`crate::logs::timeline::requests::Addition::name`].
-    pub name: Sym,
-    /// Names the hooks that ran together; none where one row tells of all of them.
-    pub run: Id,
-    /// Code points that the model was sent.
-    pub chars: u32,
-    /// How long a hook ran.
-    pub millis: u32,
-}
-
 /// The rows of one file.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct TimelineRows {
@@ -254,16 +237,16 @@ pub struct TimelineRows {
     /// Those words.
     pub words: WordIndex,
     /// What came in beside the conversation, by record.
-    pub added: Vec<AddedRow>,
+    pub added: Vec<Addition>,
     /// What was left out, by reason.
     pub skipped: BTreeMap<String, u64>,
 }
 
 impl TimelineRows {
     /// What came in with a record beside the conversation.
-    pub fn added_with(&self, record: u32) -> &[AddedRow] {
-        let start = self.added.partition_point(|row| row.record < record);
-        let count = self.added[start..].iter().take_while(|row| row.record == record).count();
+    pub fn added_with(&self, record: u32) -> &[Addition] {
+        let start = self.added.partition_point(|row| row.with < record);
+        let count = self.added[start..].iter().take_while(|row| row.with == record).count();
         &self.added[start..start + count]
     }
 

@@ -65,8 +65,8 @@ pub(crate) fn select(from: Timeline, window: &Range<Millis>) -> Timeline {
         ..clearing
     });
     out.clearings = clearings.collect();
-    let added = from.added.into_iter().filter(|row| kept.requests.keeps(row.request));
-    out.added = added.map(|row| Addition { request: kept.requests.at(row.request), ..row }).collect();
+    let added = from.added.into_iter().filter(|row| kept.requests.keeps(row.with));
+    out.added = added.map(|row| Addition { with: kept.requests.at(row.with), ..row }).collect();
     kept.references(from.references, &from.sources, &mut out);
     out.words = from.words.without_rows();
     for mut utterance in from.utterances.into_iter().filter(|row| kept.blocks.keeps(row.block)) {

@@ -18,9 +18,9 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
     for addition in timeline.added.iter().filter(|addition| addition.what == Added::Hook) {
         let names = vec![timeline.names.text(addition.name).to_owned()];
         let item = items.entry(addition.name).or_insert_with(|| carried.item(names));
-        came.push((item.item, addition.request, f64::from(addition.chars) / per_token));
-        if timeline.request(addition.request).counts() {
-            *item.counts.entry(evidence.key(addition.request)).or_default() += 1;
+        came.push((item.item, addition.with, f64::from(addition.chars) / per_token));
+        if timeline.request(addition.with).counts() {
+            *item.counts.entry(evidence.key(addition.with)).or_default() += 1;
         }
     }
     carried.unlogged(&came);
@@ -35,9 +35,9 @@ fn waits(evidence: &BillEvidence<'_>) -> Option<Waits> {
     let mut runs: BTreeMap<(u32, Sym, Id), u64> = BTreeMap::new();
     let mut by_session: BTreeMap<u32, u64> = BTreeMap::new();
     let session =
-        |addition: &Addition| timeline.chains[timeline.requests[addition.request as usize].chain as usize].session;
+        |addition: &Addition| timeline.chains[timeline.requests[addition.with as usize].chain as usize].session;
     let ran = timeline.added.iter().filter(|addition| addition.what == Added::Hook && addition.millis > 0);
-    for addition in ran.filter(|addition| timeline.request(addition.request).counts()) {
+    for addition in ran.filter(|addition| timeline.request(addition.with).counts()) {
         let millis = u64::from(addition.millis);
         if addition.run.is_some() {
             let slowest = runs.entry((session(addition), addition.name, addition.run)).or_default();

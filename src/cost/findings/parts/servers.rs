@@ -18,11 +18,11 @@ type ServerInProject = (Id, Sym);
 pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
     let (timeline, sheet) = (&evidence.workload.timeline, &evidence.sheet.servers);
     let used = used(timeline, &sheet.resource_tools);
-    let project = |addition: &Addition| timeline.session_of(timeline.request(addition.request)).project;
+    let project = |addition: &Addition| timeline.session_of(timeline.request(addition.with)).project;
     let offered = || timeline.added.iter().filter(|addition| addition.what == Added::Server && addition.chars > 0);
     let mut sessions: BTreeMap<ServerInProject, BTreeSet<Id>> = BTreeMap::new();
     for addition in offered() {
-        let session = timeline.session_of(timeline.request(addition.request)).id;
+        let session = timeline.session_of(timeline.request(addition.with)).id;
         sessions.entry((project(addition), addition.name)).or_default().insert(session);
     }
     let is_unused = |place: &ServerInProject| {
@@ -39,12 +39,12 @@ pub fn parts(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec
         let place = (project(addition), addition.name);
         let names = vec![timeline.names.text(place.1).to_owned(), place.0.to_string()];
         let item = items.entry(place).or_insert_with(|| carried.item(names));
-        came.push((item.item, addition.request, f64::from(addition.chars) / per_token));
+        came.push((item.item, addition.with, f64::from(addition.chars) / per_token));
         // A server that comes with its instructions and its tools came once.
-        let chain = timeline.requests[addition.request as usize].chain;
-        let counts = timeline.request(addition.request).counts();
-        if counts && told.insert((chain, addition.name, addition.request)) {
-            *item.counts.entry(evidence.key(addition.request)).or_default() += 1;
+        let chain = timeline.requests[addition.with as usize].chain;
+        let counts = timeline.request(addition.with).counts();
+        if counts && told.insert((chain, addition.name, addition.with)) {
+            *item.counts.entry(evidence.key(addition.with)).or_default() += 1;
         }
     }
     carried.unlogged(&came);
