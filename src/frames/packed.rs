@@ -211,7 +211,7 @@ fn walk<W: PackedField>(way: &mut W, rows: &mut TimelineRows) -> Option<()> {
     room_for(&mut rows.sessions, sessions);
     let mut time = 0;
     column(way, &mut rows.sessions, |way, row| {
-        way.id(&mut row.session)?;
+        way.id(&mut row.id)?;
         way.id(&mut row.project)?;
         way.time(&mut time, &mut row.ts_first)?;
         way.flag(&mut row.is_background)

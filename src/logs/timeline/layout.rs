@@ -121,11 +121,11 @@ impl Layout<'_> {
         for file in self.assembly.files.iter().filter(|file| !file.is_repeated) {
             for span in file.rows.rows.sessions.iter().filter(|span| span.project.is_some()) {
                 let named = (span.ts_first, span.project);
-                let known = projects.entry(file.session(span.session)).or_insert(named);
+                let known = projects.entry(file.session(span.id)).or_insert(named);
                 *known = named.min(*known);
             }
             let ran = file.rows.rows.sessions.iter().filter(|span| span.is_background);
-            background.extend(ran.map(|span| file.session(span.session)));
+            background.extend(ran.map(|span| file.session(span.id)));
         }
         let mut begins: BTreeMap<Id, Millis> = self.used_chains().map(|(id, _)| (id.0, NO_TIME)).collect();
         for (number, node) in self.assembly.nodes.iter().enumerate() {

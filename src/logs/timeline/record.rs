@@ -19,9 +19,9 @@ use crate::logs::timeline::content::{ContentDraft, DraftBlock, DraftKind};
 use crate::logs::timeline::fields::FieldFollower;
 use crate::logs::timeline::identifiers::utterance;
 use crate::logs::timeline::references::{References, TextSpot};
-use crate::logs::timeline::requests::{BlockKind, Marks, NONE, RequestSetting, ToolCall, Trigger};
+use crate::logs::timeline::requests::{BlockKind, Marks, NONE, RequestSetting, Session, ToolCall, Trigger};
 use crate::logs::timeline::rows::{
-    AgentRow, AnswerRow, BlockRow, ClearedRow, CompactedRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan,
+    AgentRow, AnswerRow, BlockRow, ClearedRow, CompactedRow, FileTimeline, Parent, RecordKind, RecordRow,
 };
 use crate::logs::timeline::words::WordList;
 use crate::logs::timeline::{TimelineGuide, TokenCounter, added, beside};
@@ -214,7 +214,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         let is_background = envelope.session_kind.is_some_and(|kind| kind.0 == background);
         let sessions = &mut self.out.rows.sessions;
         let place = *self.sessions.entry(session).or_insert_with(|| {
-            sessions.push(SessionSpan { session, project, ts_first, is_background });
+            sessions.push(Session { id: session, project, ts_first, is_background });
             sessions.len() - 1
         });
         let known = &mut sessions[place];

@@ -479,13 +479,13 @@ pub struct Addition {
 }
 
 /// A session.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Session {
     /// Pseudonym of `sessionId`.
     pub id: Id,
-    /// Pseudonym of the working directory: sessions of one directory may share a cached prefix.
+    /// Pseudonym of the first working directory: sessions of one directory may share a cached prefix.
     pub project: Id,
-    /// First record that is no copy of another session's.
+    /// First record that is no copy of another session's; in the rows of a file, its first record there.
     pub ts_first: Millis,
     /// Whether the client says that it ran in the background (`sessionKind: bg`).
     pub is_background: bool,

@@ -11,7 +11,7 @@ use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
 use crate::base::tokenizer::TokenCounts;
 use crate::logs::timeline::requests::{
-    Addition, BlockKind, Marks, Occurrence, ReferenceKind, RequestSetting, StatedCost, Trigger, Utterance,
+    Addition, BlockKind, Marks, Occurrence, ReferenceKind, RequestSetting, Session, StatedCost, Trigger, Utterance,
 };
 use crate::logs::timeline::words::WordIndex;
 use crate::logs::trace::{ChainKey, Millis, Usage};
@@ -183,19 +183,6 @@ impl FieldRow {
     pub const IN_TEXT: u8 = 4;
 }
 
-/// What a file says about a session.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct SessionSpan {
-    /// Pseudonym of `sessionId`.
-    pub session: Id,
-    /// Pseudonym of the first `cwd`.
-    pub project: Id,
-    /// First record.
-    pub ts_first: Millis,
-    /// See [`crate::logs::timeline::requests::Session::is_background`].
-    pub is_background: bool,
-}
-
 /// What kind of agent a chain is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AgentRow {
@@ -213,7 +200,7 @@ pub struct TimelineRows {
     /// Chains, in order of first sight.
     pub chains: Vec<ChainKey>,
     /// Sessions, in order of first sight.
-    pub sessions: Vec<SessionSpan>,
+    pub sessions: Vec<Session>,
     /// Kinds of agents, in the order in which the file tells them.
     pub agents: Vec<AgentRow>,
     /// Running totals of cost, in order.
