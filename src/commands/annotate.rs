@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::base::data::{Data, typed};
 use crate::base::error::{Error, Result};
 use crate::base::stats::Share;
+use crate::base::unpack::Packing;
 use crate::base::visible::Shown as _;
 use crate::commands::config::settings;
 use crate::commands::responses::surroundings;
@@ -18,8 +19,8 @@ use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;
 use crate::telemetry;
 use crate::telemetry::{
-    Annotated, Citations, Pass, StoredFile, Surroundings, TelemetryPlace, UsedWhen, annotate, annotated_path,
-    is_annotated, stored_files,
+    Annotated, Citations, EventFile, Pass, Surroundings, TelemetryPlace, UsedWhen, annotate, annotated_path,
+    event_files, is_annotated,
 };
 
 /// Say of every response that was prefetched whether the agent used it, in a copy of the telemetry.
@@ -152,15 +153,15 @@ fn places(args: &Args, context: &Context<'_>) -> Result<Vec<TelemetryPlace>> {
 fn inputs(args: &Args, places: &[TelemetryPlace]) -> Inputs {
     // The usual places are looked through to the bottom, as `tune analyze` does.
     let deep = args.recursive || args.paths.is_empty();
-    let is_meant = |file: &StoredFile| {
+    let is_meant = |file: &EventFile| {
         deep || args.paths.iter().any(|path| file.path == *path || file.path.parent() == Some(path.as_path()))
     };
-    let (files, notes) = stored_files(places.to_vec());
-    let mut inputs = Inputs { notes, ..Inputs::default() };
-    for file in files.into_iter().filter(is_meant) {
+    let found = event_files(&mut places.to_vec());
+    let mut inputs = Inputs { notes: found.notes, ..Inputs::default() };
+    for file in found.files.into_iter().filter(is_meant) {
         if is_annotated(&file.path) {
             inputs.annotated += 1;
-        } else if file.packed {
+        } else if file.packing != Packing::Plain {
             inputs.packed += 1;
         } else {
             inputs.files.push(file.path);

@@ -30,7 +30,7 @@ use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::telemetry::{TelemetryPlace, places as places_of_telemetry, stored_files};
+use crate::telemetry::{TelemetryPlace, event_files, places as places_of_telemetry};
 
 /// Say where devboy looks, what it finds, and what is damaged or missing.
 #[derive(clap::Args, Debug)]
@@ -255,7 +255,7 @@ fn recorded(args: &Args, context: &Context<'_>) -> Vec<ExaminedLine> {
     let settings = file.and_then(|file| Effective::resolve(&file).ok()).unwrap_or_else(Effective::built_in).settings;
     let place = |place: TelemetryPlace| {
         let (path, origin) = (place.path.shown(), place.origin);
-        let files = stored_files(vec![place.clone()]).0.len() as u64;
+        let files = event_files(&mut [place.clone()]).files.len() as u64;
         match (std::fs::metadata(&place.path), origin) {
             (Ok(_), _) => ("ok", format!("{path} ({origin}): {}", counted(files, "file"))),
             (Err(_), "default") => ("-", format!("{path} (default) is not there")),

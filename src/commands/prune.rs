@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::numbers::{DAY_MS, HOUR_MS};
+use crate::base::unpack::Packing;
 use crate::commands::config::settings;
 use crate::commands::responses::surroundings;
 use crate::logs::trace::Millis;
 use crate::report::numbers::{counted, thousands};
 use crate::settings::write_private;
 use crate::shell::context::Context;
-use crate::telemetry::{RetentionLimits, Sifted, StoredFile, TelemetryRules, places, sift, stored_files};
+use crate::telemetry::{EventFile, RetentionLimits, Sifted, TelemetryRules, event_files, places, sift};
 
 /// What was dropped.
 #[derive(Default)]
@@ -38,7 +39,7 @@ pub fn prune(data: &Data, quiet: bool, context: &mut Context<'_>) -> Result<()> 
         summaries: context.now_ms - Millis::from(rules.summaries_days) * DAY_MS,
     };
     let mut pruned = Pruned::default();
-    for file in stored_files(places(&[], &surroundings(&settings(context)?, context))).0 {
+    for file in event_files(&mut places(&[], &surroundings(&settings(context)?, context))).files {
         let busy = file.modified_ms > context.now_ms - Millis::from(rules.quiet_hours) * HOUR_MS;
         prune_file(&file, busy, limits, &mut pruned)?;
     }
@@ -48,8 +49,8 @@ pub fn prune(data: &Data, quiet: bool, context: &mut Context<'_>) -> Result<()> 
     Ok(())
 }
 
-fn prune_file(file: &StoredFile, busy: bool, limits: RetentionLimits, pruned: &mut Pruned) -> Result<()> {
-    if file.packed {
+fn prune_file(file: &EventFile, busy: bool, limits: RetentionLimits, pruned: &mut Pruned) -> Result<()> {
+    if file.packing != Packing::Plain {
         pruned.packed += 1;
         return Ok(());
     }

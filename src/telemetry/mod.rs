@@ -17,6 +17,6 @@ mod select;
 pub use annotate::{Annotated, Citations, Pass, UsedWhen, annotate, annotated_path, is_annotated};
 pub use event::{CONTEXT_EVENT, ContextLine, PipelineEvent, SessionSummary, SummaryLine};
 pub use parse::ParseCounts;
-pub use places::{Surroundings, TelemetryPlace, places};
+pub use places::{EventFile, Surroundings, TelemetryPlace, event_files, places};
 pub use read::{Telemetry, TelemetryListing, TelemetryRequest};
-pub use retention::{RetentionLimits, Sifted, StoredFile, TelemetryRules, sift, stored_files};
+pub use retention::{RetentionLimits, Sifted, TelemetryRules, sift};

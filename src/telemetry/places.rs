@@ -52,28 +52,29 @@ pub fn places(given: &[PathBuf], around: &Surroundings) -> Vec<TelemetryPlace> {
 
 /// One file of telemetry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct EventFile {
+pub struct EventFile {
     /// Path as it is shown.
-    pub(super) path: PathBuf,
+    pub path: PathBuf,
     canonical: PathBuf,
     /// Size at the time of the listing.
-    pub(super) bytes: u64,
+    pub bytes: u64,
     /// Modification time; [`NO_TIME`] where the system has none.
-    pub(super) modified_ms: Millis,
-    pub(super) packing: Packing,
+    pub modified_ms: Millis,
+    /// How it is packed, by its name.
+    pub packing: Packing,
 }
 
 /// What a look at the places gave.
 #[derive(Debug, Default)]
-pub(super) struct FoundTelemetry {
+pub struct FoundTelemetry {
     /// Files by path.
-    pub(super) files: Vec<EventFile>,
+    pub files: Vec<EventFile>,
     /// What could not be opened and why.
-    pub(super) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// Lists every file below the places once, however many links lead to it, and marks the places that are there.
-pub(super) fn find(places: &mut [TelemetryPlace]) -> FoundTelemetry {
+pub fn event_files(places: &mut [TelemetryPlace]) -> FoundTelemetry {
     let (mut found, mut walk) = (FoundTelemetry::default(), Walk::default());
     for place in places {
         match walk.place(&place.path) {

@@ -16,7 +16,7 @@ use crate::logs::trace::Millis;
 use crate::telemetry::gather::{Gathered, Routes};
 use crate::telemetry::log::EventLog;
 use crate::telemetry::parse::{ParseCounts, Parser};
-use crate::telemetry::places::{EventFile, TelemetryPlace, find};
+use crate::telemetry::places::{EventFile, TelemetryPlace, event_files};
 use crate::telemetry::select::{FileSelection, select};
 
 /// What is wanted of the telemetry.
@@ -70,7 +70,7 @@ pub struct Telemetry {
 impl TelemetryListing {
     /// Looks at the places. Files last written before `since` are left out.
     pub fn new(mut places: Vec<TelemetryPlace>, since: Millis) -> Self {
-        let found = find(&mut places);
+        let found = event_files(&mut places);
         let mut selection = select(found.files, since);
         selection.notes.extend(found.notes);
         Self { places, selection }

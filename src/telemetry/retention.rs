@@ -1,36 +1,10 @@
 //! How long telemetry is kept: raw events and session summaries each for their time, line by line. What is neither stays.
 
-use std::path::PathBuf;
-
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::base::unpack::Packing;
 use crate::logs::trace::Millis;
 use crate::telemetry::event::CONTEXT_EVENT;
-use crate::telemetry::places::{EventFile, TelemetryPlace, find};
-
-/// A file that may be sifted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredFile {
-    /// Path.
-    pub path: PathBuf,
-    /// When it was last written; [`crate::logs::trace::NO_TIME`] where the system does not say.
-    pub modified_ms: Millis,
-    /// Whether it is compressed; such a file is not sifted.
-    pub packed: bool,
-}
-
-/// Every telemetry file below the places, and what is there and cannot be read.
-pub fn stored_files(mut places: Vec<TelemetryPlace>) -> (Vec<StoredFile>, Vec<String>) {
-    let found = find(&mut places);
-    let stored = |file: EventFile| StoredFile {
-        packed: file.packing != Packing::Plain,
-        path: file.path,
-        modified_ms: file.modified_ms,
-    };
-    (found.files.into_iter().map(stored).collect(), found.notes)
-}
 
 /// Before when something is dropped, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
