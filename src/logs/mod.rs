@@ -19,7 +19,6 @@ pub mod discover;
 pub mod endpoint;
 mod envelope;
 mod field;
-mod file_text;
 pub mod leaves;
 pub mod listed;
 pub mod message;
