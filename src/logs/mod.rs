@@ -36,4 +36,3 @@ pub mod value_draft;
 pub mod value_rules;
 pub mod vocabulary;
 pub mod window;
-pub mod word_bounds;

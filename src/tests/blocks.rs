@@ -5,7 +5,7 @@ use std::array::from_fn;
 use proptest::prelude::*;
 
 use crate::base::block::{portable, within};
-use crate::logs::word_bounds::WordBounds;
+use crate::logs::listed::WordBounds;
 
 #[test]
 fn every_byte_is_told_from_every_range() {
