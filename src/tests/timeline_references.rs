@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use crate::base::id::Id;
 use crate::base::words;
+use crate::logs::timeline::identifiers::{UUID_BYTES, telling_runs};
 use crate::logs::timeline::requests::{BlockKind, ReferenceKind, Timeline};
 use crate::logs::timeline::rules::TimelineRules;
-use crate::logs::timeline::runs::{UUID_BYTES, telling_runs};
 use crate::tests::log_builder::*;
 use crate::tests::timeline::{check, linked, says, timeline_of};
 

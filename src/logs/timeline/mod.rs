@@ -14,13 +14,12 @@ pub mod assemble;
 pub(crate) mod beside;
 pub(crate) mod content;
 mod fields;
-mod identifiers;
+pub mod identifiers;
 mod layout;
 mod occurrences;
 mod record;
 mod references;
 pub mod rules;
-pub mod runs;
 
 #[cfg(any(test, fuzzing))]
 use std::io::Read;
