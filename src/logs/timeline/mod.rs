@@ -9,7 +9,6 @@ pub mod rows;
 pub mod window;
 pub mod words;
 
-mod added;
 pub mod assemble;
 pub(crate) mod beside;
 pub(crate) mod content;

@@ -24,7 +24,7 @@ use crate::logs::timeline::rows::{
     AgentRow, AnswerRow, BlockRow, ClearedRow, CompactedRow, FileTimeline, Parent, RecordKind, RecordRow,
 };
 use crate::logs::timeline::words::WordList;
-use crate::logs::timeline::{TimelineGuide, TokenCounter, added, beside};
+use crate::logs::timeline::{TimelineGuide, TokenCounter, beside};
 use crate::logs::trace::{
     ChainIndex, ChainKey, Counters, Place, SUMMARY_WITHIN_RECORDS, SessionPlaces, chain_place, count_under, earlier,
 };
@@ -547,7 +547,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             }
             Some(b"stop_hook_summary") => {
                 let next = self.out.rows.records.len() as u32;
-                let row = added::of_summary(envelope.hook_infos?, next, &mut self.out.names)?;
+                let row = beside::of_summary(envelope.hook_infos?, next, &mut self.out.names)?;
                 let chain = self.chain_of(envelope);
                 self.out.rows.added.push(row);
                 Some(self.push(envelope, parent, chain, Marks::default(), RecordKind::Noted))
@@ -584,7 +584,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         let known = rules.attachments.iter().find(|known| known.as_bytes() == kind.0);
         self.skip(&format!("attachment:{}", known.map_or("other", String::as_str)), 1);
         let next = self.out.rows.records.len() as u32;
-        let added = added::of_attachment(&attachment, next, &rules.hooks, &mut self.out.names);
+        let added = beside::of_attachment(&attachment, next, &rules.hooks, &mut self.out.names);
         self.out.rows.added.extend(added);
         self.note(envelope, parent, marks)
     }
