@@ -11,7 +11,6 @@ mod arguments;
 pub mod assemble;
 pub mod body;
 pub mod call_texts;
-pub mod cited;
 pub mod content;
 pub mod definitions;
 pub mod digest;

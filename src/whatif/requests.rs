@@ -11,7 +11,7 @@ use crate::base::id::{Id, IdSet};
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Shown as _;
 use crate::frames::input::Input;
-use crate::logs::cited;
+use crate::logs::named;
 use crate::report::sharing::hide_servers;
 use crate::whatif::chosen::{Policy, PolicyConfigs, StackRow};
 use crate::whatif::pick_tools::outcome;
@@ -121,7 +121,7 @@ pub fn add(reports: &mut [PolicyReport], input: &mut Input) {
     };
     let wanted: IdSet<Id> = reports.iter().flat_map(examples).map(|(_, id)| id).collect();
     let jobs = input.jobs();
-    let (found, failures) = cited::find(&jobs, &wanted, CHARS, &input.pool);
+    let (found, failures) = named::find_records(&jobs, &wanted, CHARS, &input.pool);
     for report in reports {
         let lines = examples(report).into_iter().filter_map(|(word, id)| {
             let cited = found.get(&id)?;
