@@ -7,7 +7,6 @@ pub mod history;
 pub mod trace;
 pub mod values;
 
-mod arguments;
 pub mod assemble;
 pub mod body;
 pub mod call_texts;

@@ -10,7 +10,7 @@ use crate::base::names::{Names, Sym};
 use crate::logs::path::{is_rooted, normal_path_into};
 use crate::logs::value_rules::{ValueRules, is_url, normal_url};
 use crate::logs::values::{GivenArgument, List, ListedValue, ValueKind, ValueRows, input_value};
-use crate::logs::{arguments, leaves, listed};
+use crate::logs::{leaves, listed};
 
 /// What the record at hand lists and gives.
 pub struct ValueDraft<'v> {
@@ -114,7 +114,7 @@ impl<'v> ValueDraft<'v> {
     /// Drafts what an answer lists; `answer` is its place in the record.
     pub fn answer(&mut self, answer: usize, text: &[u8]) {
         self.open_sheet();
-        if leaves::walk(self, text).is_none() {
+        if leaves::walk_answer(self, text).is_none() {
             self.open_sheet();
             listed::scan(self, text);
         }
@@ -125,7 +125,7 @@ impl<'v> ValueDraft<'v> {
     /// Drafts what a call is given; `call` is its place in the record, `input` a JSON value.
     pub fn input(&mut self, call: usize, input: &[u8]) {
         self.given.push(DraftGiven { call, ..DraftGiven::default() });
-        arguments::walk(self, call, input);
+        leaves::walk_input(self, call, input);
     }
 
     fn open_sheet(&mut self) {
