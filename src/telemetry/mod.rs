@@ -12,7 +12,6 @@ mod parse;
 mod places;
 mod read;
 mod retention;
-mod select;
 
 pub use annotate::{Annotated, Citations, Pass, UsedWhen, annotate, annotated_path, is_annotated};
 pub use event::{CONTEXT_EVENT, ContextLine, PipelineEvent, SessionSummary, SummaryLine};

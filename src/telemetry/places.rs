@@ -1,14 +1,18 @@
-//! Where telemetry may lie, and every file of it below those places once.
+//! Where telemetry may lie, every file of it below those places once, and which of these are read: no event may count twice, and
+//! none that is known to lie outside the window.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use crate::base::numbers;
 use crate::base::unpack::Packing;
 use crate::base::visible::Shown as _;
 use crate::base::walk::{FoundFile, Walk};
+use crate::base::{files, numbers};
 use crate::logs::trace::{Millis, NO_TIME};
+use crate::telemetry::annotate::ANNOTATED;
 
 /// A place to look for telemetry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,4 +133,152 @@ impl FoundTelemetry {
 fn looks_like_lines(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     !name.starts_with('.') && name.contains(".jsonl")
+}
+
+/// Bytes at the start of a file by which most pairs are told apart without a second look.
+const HEAD_BYTES: u64 = 4096;
+/// Bytes compared at a time.
+const BLOCK_BYTES: usize = 64 << 10;
+
+/// The files to read and what was left out.
+#[derive(Debug, Default)]
+pub(super) struct FileSelection {
+    /// Files by path.
+    pub(super) files: Vec<EventFile>,
+    /// Files whose content stands in another file of the same name.
+    pub(super) copies: u64,
+    /// Files last written before the window.
+    pub(super) outside_window: u64,
+    /// What to tell the user.
+    pub(super) notes: Vec<String>,
+}
+
+/// Chooses among files sorted by path.
+pub(super) fn select(mut files: Vec<EventFile>, since: Millis) -> FileSelection {
+    let before = files.len();
+    files.retain(|file| file.modified_ms == NO_TIME || file.modified_ms >= since);
+    let outside_window = (before - files.len()) as u64;
+
+    let annotated_by = annotated_by(&files);
+    let (annotated, plain): (Vec<usize>, Vec<usize>) =
+        (0..files.len()).partition(|&place| original_name(&files[place]).is_some());
+    let mut notes = Vec::new();
+    let mut unread = copies(&files, plain, &annotated_by, &mut notes);
+    // An annotated file stands for its original, also where that is a copy.
+    unread.extend(unread.clone().iter().flat_map(|original| annotated_by.get(original).into_iter().flatten()));
+    let annotated = annotated.into_iter().filter(|place| !unread.contains(place)).collect();
+    unread.extend(copies(&files, annotated, &annotated_by, &mut notes));
+    unread.retain(|place| !annotated_by.contains_key(place));
+    let copies = unread.len() as u64;
+    notes.extend(note(&files, &annotated_by, &unread));
+    unread.extend(annotated_by.into_keys());
+
+    let files = files.into_iter().enumerate().filter(|(place, _)| !unread.contains(place)).map(|(_, file)| file);
+    FileSelection { files: files.collect(), copies, outside_window, notes }
+}
+
+/// Originals with the annotated files that stand beside them.
+type AnnotatedBeside = BTreeMap<usize, Vec<usize>>;
+
+/// The name of the original, without its ending, if this is an annotated file.
+fn original_name(file: &EventFile) -> Option<&[u8]> {
+    Packing::split_name(&file.path)?.0.strip_suffix(ANNOTATED.as_bytes())
+}
+
+fn annotated_by(files: &[EventFile]) -> AnnotatedBeside {
+    let mut by_original: BTreeMap<(Option<&Path>, &[u8]), Vec<usize>> = BTreeMap::new();
+    for (place, file) in files.iter().enumerate() {
+        if let Some(original) = original_name(file) {
+            by_original.entry((file.path.parent(), original)).or_default().push(place);
+        }
+    }
+    let annotated_of = |file: &EventFile| {
+        let (name, _) = Packing::split_name(&file.path)?;
+        by_original.get(&(file.path.parent(), name)).cloned()
+    };
+    files.iter().enumerate().filter_map(|(place, file)| Some((place, annotated_of(file)?))).collect()
+}
+
+/// Says which originals are not read because annotated files stand for them.
+fn note(files: &[EventFile], annotated_by: &AnnotatedBeside, unread: &BTreeSet<usize>) -> Option<String> {
+    let stands = |annotated: &&usize| !unread.contains(annotated);
+    let pairs: Vec<(&EventFile, &EventFile)> = annotated_by
+        .iter()
+        .filter_map(|(original, annotated)| Some((&files[*original], &files[*annotated.iter().find(stands)?])))
+        .collect();
+    let (_, first) = pairs.first()?;
+    let mut text = format!("originals read in their annotated form: {} (first: {})", pairs.len(), first.path.shown());
+    let outdated: Vec<&EventFile> = pairs
+        .into_iter()
+        .filter(|(original, annotated)| annotated.modified_ms < original.modified_ms)
+        .map(|(original, _)| original)
+        .collect();
+    if let Some(first) = outdated.first() {
+        let (count, path) = (outdated.len(), first.path.shown());
+        text += &format!("; written to since, so annotate them again: {count} (first: {path})");
+    }
+    Some(text)
+}
+
+/// Which of some files have nothing but the beginning of another one with the same name, or all of it. Of equal ones
+/// that with an annotation stays, or else the first by path. Files that cannot be compared are noted.
+fn copies(
+    files: &[EventFile],
+    among: Vec<usize>,
+    annotated_by: &AnnotatedBeside,
+    notes: &mut Vec<String>,
+) -> BTreeSet<usize> {
+    let mut by_name: BTreeMap<Option<&OsStr>, Vec<usize>> = BTreeMap::new();
+    for place in among {
+        by_name.entry(files[place].path.file_name()).or_default().push(place);
+    }
+    let mut copies = BTreeSet::new();
+    for (_, mut group) in by_name.into_iter().filter(|(_, group)| group.len() > 1) {
+        group.sort_by_key(|&place| (std::cmp::Reverse(files[place].bytes), !annotated_by.contains_key(&place), place));
+        let mut kept: Vec<(usize, Vec<u8>)> = Vec::new();
+        for place in group {
+            let file = &files[place];
+            let head = head(file).and_then(|head| {
+                let mut others = kept.iter().filter(|(_, other)| other.starts_with(&head));
+                let is_copy = others.try_fold(false, |is_copy, (other, _)| {
+                    Ok::<_, std::io::Error>(is_copy || is_beginning(file, &files[*other])?)
+                })?;
+                Ok((!is_copy).then_some(head))
+            });
+            match head {
+                Ok(None) => drop(copies.insert(place)),
+                Ok(Some(head)) => kept.push((place, head)),
+                Err(cause) => notes.push(format!(
+                    "{} could not be compared with files of the same name ({cause}): what stands in both counts twice",
+                    file.path.shown()
+                )),
+            }
+        }
+    }
+    copies
+}
+
+/// The first bytes of a file.
+fn head(file: &EventFile) -> std::io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    files::open(&file.path)?.take(file.bytes.min(HEAD_BYTES)).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// Whether all of `short` stands at the beginning of `long`, as both were when they were listed.
+fn is_beginning(short: &EventFile, long: &EventFile) -> std::io::Result<bool> {
+    let mut files = [files::open(&short.path)?.take(short.bytes), files::open(&long.path)?.take(short.bytes)];
+    let mut blocks = [Vec::with_capacity(BLOCK_BYTES), Vec::with_capacity(BLOCK_BYTES)];
+    let mut left = short.bytes;
+    while left > 0 {
+        for (file, block) in files.iter_mut().zip(&mut blocks) {
+            block.clear();
+            file.take(BLOCK_BYTES as u64).read_to_end(block)?;
+        }
+        if blocks[0].is_empty() || blocks[0] != blocks[1] {
+            return Ok(false);
+        }
+        left -= blocks[0].len() as u64;
+    }
+    Ok(true)
 }

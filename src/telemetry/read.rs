@@ -16,8 +16,7 @@ use crate::logs::trace::Millis;
 use crate::telemetry::gather::{Gathered, Routes};
 use crate::telemetry::log::EventLog;
 use crate::telemetry::parse::{ParseCounts, Parser};
-use crate::telemetry::places::{EventFile, TelemetryPlace, event_files};
-use crate::telemetry::select::{FileSelection, select};
+use crate::telemetry::places::{EventFile, FileSelection, TelemetryPlace, event_files, select};
 
 /// What is wanted of the telemetry.
 #[derive(Clone, Debug)]
