@@ -12,7 +12,6 @@ pub mod body;
 pub mod call_texts;
 pub mod content;
 pub mod definitions;
-pub mod digest;
 pub mod discover;
 pub mod endpoint;
 mod envelope;

@@ -13,7 +13,7 @@ use crate::base::files;
 use crate::base::id::Id;
 use crate::base::lines::{LineBuffer, LineReader, ReadLine};
 use crate::base::unpack::{Packing, unpack};
-use crate::logs::digest::Hashing;
+use crate::logs::discover::Hashing;
 use crate::logs::message::ExtractionGuide;
 use crate::logs::record::Extractor;
 use crate::logs::take::{TakeLines, TakeRecords};
