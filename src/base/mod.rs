@@ -5,7 +5,6 @@ pub mod backtest;
 pub mod block;
 pub mod body_shape;
 pub mod bootstrap;
-pub mod clustered;
 pub mod contained;
 pub mod damage;
 pub mod data;

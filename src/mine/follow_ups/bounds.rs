@@ -11,11 +11,10 @@ use rayon::prelude::*;
 use serde::Deserialize;
 
 use crate::base::backtest::{BacktestNumbers, JudgedCluster, Promise, PromiseCoverage, SessionSplit, cuts};
-use crate::base::clustered::Clustered;
 use crate::base::names::Sym;
 use crate::base::numbers::DAY_MS;
 use crate::base::significance::{quantile_above, t_above};
-use crate::base::stats::FollowUpCount;
+use crate::base::stats::{Clustered, FollowUpCount};
 use crate::mine::follow_ups::{Counts, FollowUps};
 use crate::mine::shuffled::LaggedTools;
 
