@@ -264,33 +264,39 @@ impl<'r> Parser<'r> {
         let body = Id(hash_of(fields.text(Field::Content), odd)?);
         let inner_formats = Self::inner_formats(fields.span(Field::InnerFormats), odd)?;
         let (encodings_start, encodings_count) = self.encodings(fields.span(Field::Encodings), odd)?;
-        let words = EventWords::read(fields, odd)?;
+        let mut word = |field| text(fields.text(field), odd);
+        let (session, agent, tool) = (word(Field::Session)?, word(Field::Agent)?, word(Field::Tool)?);
+        let is_tool = fields.text(Field::Endpoint) == fields.text(Field::Tool);
+        let endpoint = if is_tool { None } else { Some(word(Field::Endpoint)?) };
+        let (shape, layer, declined) = (word(Field::Shape)?, word(Field::Layer)?, word(Field::Declined)?);
+        let (template, l2_format, race) = (word(Field::Template)?, word(Field::L2Format)?, word(Field::Race)?);
+        let what = recorded_as(&word(Field::What)?).ok_or(Reason::UnknownValue)?;
         let order = fields.whole(Field::Order).map_or(NO_ORDER, |_| fields.count(Field::Order));
-        let shape = odd.known(&words.shape, |key| key.parse().ok()).unwrap_or(BodyShape::Unknown) as u8;
+        let shape = odd.known(&shape, |key| key.parse().ok()).unwrap_or(BodyShape::Unknown) as u8;
         // A hint was shown by L0, whether the recorder says so or only flags it.
-        let is_flagged = words.layer.is_empty() && fields.flag(Field::DedupHit) == Some(true);
+        let is_flagged = layer.is_empty() && fields.flag(Field::DedupHit) == Some(true);
         let unsaid = if is_flagged { LayerId::L0 } else { LayerId::L3 };
-        let layer = odd.known(&words.layer, |word| word.parse().ok()).unwrap_or(unsaid);
-        let is_declined = !words.declined.is_empty();
-        let declined = odd.known(&words.declined, decline_of).or(is_declined.then_some(Decline::Other));
-        let formats = [&words.template, &words.l2_format].map(|word| odd.known(word, format_of));
+        let layer = odd.known(&layer, |word| word.parse().ok()).unwrap_or(unsaid);
+        let is_declined = !declined.is_empty();
+        let declined = odd.known(&declined, decline_of).or(is_declined.then_some(Decline::Other));
+        let formats = [&template, &l2_format].map(|word| odd.known(word, format_of));
         let format = match layer {
             LayerId::L1 => formats[0],
             LayerId::L2 => formats[1],
             LayerId::L0 | LayerId::L3 => None,
         };
         // Nothing can fail from here on: what is skipped leaves no name behind.
-        let tool = self.texts.names.intern(&words.tool);
+        let tool = self.texts.names.intern(&tool);
         Ok(RecordedEvent {
-            session: self.session_of(&words.session),
-            chain: self.chain_of(&words.agent, fields.flag(Field::Sidechain) == Some(true)),
+            session: self.session_of(&session),
+            chain: self.chain_of(&agent, fields.flag(Field::Sidechain) == Some(true)),
             partition: fields.count(Field::Partition),
             step: fields.whole(Field::Step).map_or(NO_STEP, |_| fields.count(Field::Step)),
             ts,
             latency_ms: NO_LATENCY,
             call,
             tool,
-            endpoint: words.endpoint.map_or(tool, |endpoint| self.texts.names.intern(&endpoint)),
+            endpoint: endpoint.map_or(tool, |endpoint| self.texts.names.intern(&endpoint)),
             path,
             body,
             bytes: fields.count(Field::Bytes),
@@ -309,13 +315,13 @@ impl<'r> Parser<'r> {
             content: content_of(fields),
             handle_tokens: fields.count(Field::HandleTokens) as u8,
             order,
-            what: words.what,
+            what,
             plan: RecordedPlan {
                 prefetched: fields.flag(Field::Prefetched) == Some(true),
                 predicted: fields.count(Field::Predicted),
                 cited: fields.flag(Field::Cited),
                 declined,
-                race: odd.known(&words.race, |word| word.parse().ok()),
+                race: odd.known(&race, |word| word.parse().ok()),
             },
             encodings_start,
             encodings_count,
@@ -436,46 +442,6 @@ fn not_json(_: JsonFault) -> Reason {
     Reason::ParseError
 }
 
-/// The words of an event.
-struct EventWords<'e> {
-    session: Cow<'e, str>,
-    agent: Cow<'e, str>,
-    tool: Cow<'e, str>,
-    /// None where it is the tool.
-    endpoint: Option<Cow<'e, str>>,
-    shape: Cow<'e, str>,
-    layer: Cow<'e, str>,
-    declined: Cow<'e, str>,
-    template: Cow<'e, str>,
-    l2_format: Cow<'e, str>,
-    what: RecordedAs,
-    race: Cow<'e, str>,
-}
-
-impl<'e> EventWords<'e> {
-    fn read(fields: &EventFields<'e>, odd: &mut Odd) -> Result<Self, Reason> {
-        let mut text = |field| text(fields.text(field), odd);
-        let is_tool = fields.text(Field::Endpoint) == fields.text(Field::Tool);
-        let what = |word: &str| match word {
-            "" => Some(RecordedAs::Response),
-            word => RecordedAs::BESIDE.into_iter().find(|known| known.into_str() == word),
-        };
-        Ok(Self {
-            session: text(Field::Session)?,
-            agent: text(Field::Agent)?,
-            tool: text(Field::Tool)?,
-            endpoint: if is_tool { None } else { Some(text(Field::Endpoint)?) },
-            shape: text(Field::Shape)?,
-            layer: text(Field::Layer)?,
-            declined: text(Field::Declined)?,
-            template: text(Field::Template)?,
-            l2_format: text(Field::L2Format)?,
-            race: text(Field::Race)?,
-            what: what(&text(Field::What)?).ok_or(Reason::UnknownValue)?,
-        })
-    }
-}
-
 /// The text between the quotes. The line is UTF-8, and so is every stretch of it between ASCII bytes.
 fn text<'a>(raw: RawStr<'a>, odd: &mut Odd) -> Result<Cow<'a, str>, Reason> {
     if raw.0.is_empty() {
@@ -539,6 +505,14 @@ fn content_of(fields: &EventFields<'_>) -> RecordedContent {
         (true, _) => RecordedContent::Mixed,
         (false, true) => RecordedContent::Preview,
         (false, false) => RecordedContent::Text,
+    }
+}
+
+/// What a record is, by its word; none for a word that is not known.
+fn recorded_as(word: &str) -> Option<RecordedAs> {
+    match word {
+        "" => Some(RecordedAs::Response),
+        word => RecordedAs::BESIDE.into_iter().find(|known| known.into_str() == word),
     }
 }
 
