@@ -15,10 +15,10 @@ use crate::base::names::{Names, Sym};
 use crate::logs::copies::{FileStanding, RecordedAgents};
 use crate::logs::timeline::layout;
 use crate::logs::timeline::record::SYNTHETIC;
-use crate::logs::timeline::requests::{Addition, BlockKind, Marks, NONE, RequestSetting, SegmentCause, Timeline};
+use crate::logs::timeline::requests::{Addition, BlockKind, Marks, NONE, Request, SegmentCause, Timeline};
 use crate::logs::timeline::rows::{AnswerRow, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
 use crate::logs::timeline::words::WordList;
-use crate::logs::trace::{Millis, NO_TIME, Place, Usage, count_under, earlier};
+use crate::logs::trace::{Millis, NO_TIME, Place, count_under, earlier};
 
 /// Where the parent of a record leads is not known: the conversation goes on.
 const UNKNOWN: u32 = NONE - 1;
@@ -106,24 +106,15 @@ impl RecordNode {
     }
 }
 
-/// A request that is being put together; its nodes instead of its blocks.
+/// A request that is being put together.
 pub(super) struct RequestDraft {
-    pub(super) id: Id,
-    chain: u32,
+    /// What is known of it. Instead of a chain it has a track; what went in is a range of [`Assembly::members`], and what came
+    /// out begins and ends with the first and the last part of the answer: the others are found one by one
+    /// ([`RecordNode::next`]).
+    pub(super) request: Request,
     is_progress: bool,
-    pub(super) model: Sym,
-    pub(super) version: Sym,
-    pub(super) setting: RequestSetting,
-    pub(super) start: Millis,
-    pub(super) end: Millis,
-    pub(super) usage: Usage,
-    pub(super) marks: Marks,
     /// Why a segment begins here, and what it goes on from.
     pub(super) opens: Option<(SegmentCause, u32)>,
-    /// What went in: a range of [`Assembly::members`].
-    inputs: Range<u32>,
-    /// The first and the last part of its answer; the others are found one by one ([`RecordNode::next`]).
-    outputs: (u32, u32),
     /// Nodes with what came in beside the conversation: a range of [`Assembly::members`].
     added: Range<u32>,
 }
@@ -317,7 +308,7 @@ impl<'a> Assembly<'a> {
 
     /// Nodes of what went into a request.
     pub(super) fn inputs_of(&self, draft: &RequestDraft) -> &[u32] {
-        &self.members[draft.inputs.start as usize..draft.inputs.end as usize]
+        &self.members[draft.request.inputs.start as usize..draft.request.inputs.end as usize]
     }
 
     /// Nodes of what came in beside the conversation.
@@ -328,7 +319,7 @@ impl<'a> Assembly<'a> {
     /// Nodes of the parts of an answer.
     pub(super) fn outputs_of(&self, draft: &RequestDraft) -> impl Iterator<Item = u32> {
         let some = |node: u32| (node != NONE).then_some(node);
-        std::iter::successors(some(draft.outputs.0), move |node| some(self.nodes[*node as usize].next))
+        std::iter::successors(some(draft.request.outputs.start), move |node| some(self.nodes[*node as usize].next))
     }
 
     pub(super) fn blocks_of(&self, node: u32) -> &'a [BlockRow] {
@@ -469,13 +460,13 @@ impl<'a> Assembly<'a> {
         let setting = answer.setting.renamed(&self.files[file as usize].symbols);
         let Some(&request) = self.by_message.get(&answer.message).filter(|_| answer.is_request) else { return };
         let model = self.files[file as usize].symbols[answer.model.0 as usize];
-        let request = &mut self.requests[request as usize];
+        let RequestDraft { request, is_progress, .. } = &mut self.requests[request as usize];
         // Of two names the one that sorts last, as in the history.
         if self.names.text(model) > self.names.text(request.model) {
             request.model = model;
         }
         request.setting.merge(&setting);
-        if request.is_progress || self.tracks[track as usize].place != Place::Progress {
+        if *is_progress || self.tracks[track as usize].place != Place::Progress {
             request.usage.merge(&answer.usage);
         }
     }
@@ -537,7 +528,7 @@ impl<'a> Assembly<'a> {
         let request = match known.copied() {
             Some(request) => {
                 self.merge_usage(self.nodes[node as usize].file, answer, track);
-                let is_elsewhere = self.requests[request as usize].chain != track && !self.asks_more(node);
+                let is_elsewhere = self.requests[request as usize].request.chain != track && !self.asks_more(node);
                 if is_elsewhere || self.asks_again(node, request) {
                     self.nodes[node as usize].tip = request;
                     self.skip("duplicate_message");
@@ -554,9 +545,9 @@ impl<'a> Assembly<'a> {
         if self.blocks_of(node).iter().any(|block| block.kind == BlockKind::ToolUsage) {
             self.parts_with_calls.insert(self.part_name(node, request));
         }
-        let draft = &mut self.requests[request as usize];
-        match std::mem::replace(&mut draft.outputs.1, node) {
-            NONE => draft.outputs.0 = node,
+        let draft = &mut self.requests[request as usize].request;
+        match std::mem::replace(&mut draft.outputs.end, node) {
+            NONE => draft.outputs.start = node,
             last => self.nodes[last as usize].next = node,
         }
         draft.end = draft.end.max(row.ts);
@@ -587,7 +578,7 @@ impl<'a> Assembly<'a> {
             Some(_) => Some((SegmentCause::Rewind, tip)),
         };
         if let Some(before) = before {
-            let before = &self.requests[before as usize];
+            let before = &self.requests[before as usize].request;
             let (was, is) = (before.setting.effort, setting.effort);
             let changed = |is: bool, mark: Marks| if is { mark } else { Marks::default() };
             marks.set(changed(before.version != version, Marks::VERSION_CHANGE));
@@ -603,22 +594,22 @@ impl<'a> Assembly<'a> {
             // Without any id it can have no copies.
             id = unnamed(&self.files[file as usize].key, self.nodes[node as usize].record);
         }
-        self.requests.push(RequestDraft {
+        let begun = Request {
             id,
             chain: track_index,
-            is_progress,
+            segment: 0,
+            turn: 0,
             model,
             version,
             setting,
             start: spoken.unwrap_or(row.ts),
             end: row.ts,
             usage: answer.usage,
-            marks,
-            opens,
             inputs,
-            outputs: (NONE, NONE),
-            added,
-        });
+            outputs: NONE..NONE,
+            marks,
+        };
+        self.requests.push(RequestDraft { request: begun, is_progress, opens, added });
         request
     }
 

@@ -167,22 +167,8 @@ impl Layout<'_> {
             let assembly = self.assembly;
             let draft = &assembly.requests[index as usize];
             let number = self.out.requests.len() as u32;
-            turn += u32::from(count > 0 && draft.marks.has(Marks::HUMAN));
-            let mut request = Request {
-                id: draft.id,
-                chain,
-                segment: 0,
-                turn,
-                model: draft.model,
-                version: draft.version,
-                setting: draft.setting,
-                start: draft.start,
-                end: draft.end,
-                usage: draft.usage,
-                inputs: 0..0,
-                outputs: 0..0,
-                marks: draft.marks,
-            };
+            turn += u32::from(count > 0 && draft.request.marks.has(Marks::HUMAN));
+            let mut request = Request { chain, turn, ..draft.request.clone() };
             let before = self.out.requests.last().filter(|_| count > 0);
             let before_end = before.map(|before| before.end);
             // Copies may have told of another model than the first.
