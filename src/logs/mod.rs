@@ -15,7 +15,7 @@ pub mod definitions;
 pub mod discover;
 pub mod endpoint;
 mod envelope;
-mod field;
+pub mod field;
 pub mod leaves;
 pub mod listed;
 pub mod message;

@@ -4,10 +4,9 @@
 use std::ops::RangeInclusive;
 
 use crate::base::damage::Reason;
-use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
+use crate::base::json::{Cursor, JsonKind, RawStr};
+use crate::logs::field::{FieldResult, span};
 use crate::telemetry::log::{NO_ORDER, NO_STEP};
-
-type FieldResult<T> = Result<T, JsonFault>;
 
 /// A field of the published schema or one of devboy's additions, in the order in which they are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -216,12 +215,6 @@ fn real(text: &[u8], possible: impl Fn(f64) -> bool) -> FieldValue<'static> {
         Ok(Ok(number)) if possible(number) => FieldValue::Real(number),
         _ => FieldValue::OutOfRange,
     }
-}
-
-fn span<'a>(cursor: &mut Cursor<'a>) -> FieldResult<&'a [u8]> {
-    let start = cursor.pos();
-    cursor.skip_value()?;
-    Ok(cursor.since(start))
 }
 
 /// The known fields of one JSON object.
