@@ -105,18 +105,12 @@ impl Reason {
 
 /// Count of one reason and the line where it was seen first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(from = "(u64, u64)", into = "(u64, u64)")]
+#[serde(into = "(u64, u64)")]
 pub struct FirstSeen {
     /// How often.
     pub count: u64,
     /// First line, counted from 1; 0 stands for the file as a whole.
     pub line: u64,
-}
-
-impl From<(u64, u64)> for FirstSeen {
-    fn from((count, line): (u64, u64)) -> Self {
-        Self { count, line }
-    }
 }
 
 impl From<FirstSeen> for (u64, u64) {
