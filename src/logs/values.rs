@@ -246,8 +246,16 @@ impl CallValues {
 struct Blocks(Vec<(u32, Place)>);
 
 impl Blocks {
-    fn of(places: impl Iterator<Item = (u32, Place)>) -> Self {
-        let mut places: Vec<(u32, Place)> = places.collect();
+    /// Where the rows of each block stand; `block_of` tells the block of a row, and how many listed values belong to it.
+    fn of<R>(file: usize, rows: &[R], block_of: impl Fn(&R) -> (u32, u16)) -> Self {
+        let (mut row, mut listed) = (0, 0);
+        let blocks = rows.chunk_by(|a, b| block_of(a).0 == block_of(b).0).map(|own| {
+            let place = Place { file, rows: row..row + own.len(), listed };
+            row += own.len();
+            listed += own.iter().map(|one| usize::from(block_of(one).1)).sum::<usize>();
+            (block_of(&own[0]).0, place)
+        });
+        let mut places: Vec<(u32, Place)> = blocks.collect();
         // They stand in order already, but where a file was written by somebody else.
         places.sort_by_key(|(block, _)| *block);
         Self(places)
@@ -258,27 +266,6 @@ impl Blocks {
         let until = self.0.partition_point(|(other, _)| *other <= block);
         self.0[..until].last().filter(|(other, _)| *other == block).map(|(_, place)| place)
     }
-}
-
-fn lists_by_block((file, values): (usize, &ValueRows)) -> Blocks {
-    let (mut row, mut listed) = (0, 0);
-    let answers = values.lists.chunk_by(|a, b| a.block == b.block);
-    Blocks::of(answers.map(|lists| {
-        let place = Place { file, rows: row..row + lists.len(), listed };
-        row += lists.len();
-        listed += lists.iter().map(|list| usize::from(list.kept)).sum::<usize>();
-        (lists[0].block, place)
-    }))
-}
-
-fn given_by_block((file, values): (usize, &ValueRows)) -> Blocks {
-    let mut row = 0;
-    let calls = values.given.chunk_by(|a, b| a.block == b.block);
-    Blocks::of(calls.map(|given| {
-        let place = Place { file, rows: row..row + given.len(), listed: 0 };
-        row += given.len();
-        (given[0].block, place)
-    }))
 }
 
 /// Rank of a copy, smaller is better: a record of its own before a progress record; then whatever does not depend on the
@@ -308,9 +295,12 @@ pub fn gather(corpus: &Corpus, history: &History, names: Arc<Names>, values: Vec
             }
         }
     }
-    let numbered = || values.par_iter().map(Arc::as_ref).enumerate();
-    let lists: Vec<Blocks> = numbered().map(lists_by_block).collect();
-    let given: Vec<Blocks> = numbered().map(given_by_block).collect();
+    let numbered = || values.par_iter().enumerate();
+    let lists_of =
+        |(file, rows): (usize, &Arc<ValueRows>)| Blocks::of(file, &rows.lists, |list| (list.block, list.kept));
+    let lists: Vec<Blocks> = numbered().map(lists_of).collect();
+    let given_of = |(file, rows): (usize, &Arc<ValueRows>)| Blocks::of(file, &rows.given, |given| (given.block, 0));
+    let given: Vec<Blocks> = numbered().map(given_of).collect();
     let find = |places: &[Blocks], best: &Option<Copied>| {
         best.and_then(|(_, (file, block))| places[file].get(block).cloned()).unwrap_or_default()
     };
