@@ -26,12 +26,23 @@ pub(super) struct Gathered {
     encodings: Vec<EncodedTokens>,
 }
 
-/// Where the symbols of one worker went.
+/// Where symbols went.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     names: Vec<Sym>,
     sessions: Vec<Sym>,
     agents: Vec<Sym>,
+}
+
+impl Routes {
+    fn renumber(&self, event: &mut RecordedEvent) {
+        event.tool = self.names[event.tool.0 as usize];
+        event.endpoint = self.names[event.endpoint.0 as usize];
+        event.session = self.sessions[event.session as usize].0;
+        if event.chain > SIDE {
+            event.chain = self.agents[(event.chain - SIDE) as usize].0 + SIDE;
+        }
+    }
 }
 
 impl Gathered {
@@ -40,16 +51,10 @@ impl Gathered {
         extend(&mut routes.names, &mut self.texts.names, &texts.names);
         extend(&mut routes.sessions, &mut self.texts.sessions, &texts.sessions);
         extend(&mut routes.agents, &mut self.texts.agents, &texts.agents);
-        let to = |routes: &[Sym], sym: u32| routes[sym as usize].0;
         let encodings_before = u32::try_from(self.encodings.len()).expect("fewer than 2^32 encodings");
         self.encodings.append(&mut rows.encodings);
         self.events.extend(rows.events.drain(..).map(|mut event| {
-            event.tool = routes.names[event.tool.0 as usize];
-            event.endpoint = routes.names[event.endpoint.0 as usize];
-            event.session = to(&routes.sessions, event.session);
-            if event.chain > SIDE {
-                event.chain = to(&routes.agents, event.chain - SIDE) + SIDE;
-            }
+            routes.renumber(&mut event);
             if event.encodings_count > 0 {
                 event.encodings_start += encodings_before;
             }
@@ -65,14 +70,8 @@ impl Gathered {
         let (names, name_ranks) = sorted(&texts.names);
         let (sessions, session_ranks) = sorted(&texts.sessions);
         let (_, agent_ranks) = sorted(&texts.agents);
-        events.par_iter_mut().for_each(|event| {
-            event.tool = Sym(name_ranks[event.tool.0 as usize]);
-            event.endpoint = Sym(name_ranks[event.endpoint.0 as usize]);
-            event.session = session_ranks[event.session as usize];
-            if event.chain > SIDE {
-                event.chain = agent_ranks[(event.chain - SIDE) as usize] + SIDE;
-            }
-        });
+        let ranks = Routes { names: name_ranks, sessions: session_ranks, agents: agent_ranks };
+        events.par_iter_mut().for_each(|event| ranks.renumber(event));
         let sessions = number_sessions(&mut events, sessions.texts(), recycled_gap_ms);
         sort(&mut events, sessions.len(), &encodings);
         let copies = merge_copies(&mut events, &encodings);
@@ -95,11 +94,11 @@ fn extend(routes: &mut Vec<Sym>, all: &mut Names, own: &Names) {
 }
 
 /// The same names in alphabetical order, and the new number of each old symbol. The empty name stays the first.
-fn sorted(names: &Names) -> (Names, Vec<u32>) {
+fn sorted(names: &Names) -> (Names, Vec<Sym>) {
     let mut texts = names.texts().to_vec();
     texts.sort_unstable();
     let sorted = Names::from_texts(texts);
-    let ranks = names.texts().iter().map(|text| sorted.find(text).unwrap_or_default().0).collect();
+    let ranks = names.texts().iter().map(|text| sorted.find(text).unwrap_or_default()).collect();
     (sorted, ranks)
 }
 
