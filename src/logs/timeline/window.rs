@@ -58,7 +58,8 @@ pub(crate) fn select(from: Timeline, window: &Range<Millis>) -> Timeline {
         ..boundary
     });
     out.boundaries = boundaries.collect();
-    let clearings = from.clearings.into_iter().filter(|row| kept.is_inside(row.chain, row.request));
+    let clearings =
+        from.clearings.into_iter().filter(|row| kept.chains.keeps(row.chain) && kept.requests.has_beside(row.request));
     let clearings = clearings.map(|clearing| Clearing {
         chain: kept.chains.at(clearing.chain),
         request: kept.requests.at(clearing.request),
@@ -136,20 +137,11 @@ impl Kept {
 
     /// Whether a compaction is one of the window: by its own time, if it has one.
     fn holds(&self, boundary: &Boundary, window: &Range<Millis>) -> bool {
-        match boundary.ts {
-            NO_TIME => self.counts_before(boundary.chain, boundary.request),
-            ts => self.chains.keeps(boundary.chain) && is_within(window, ts),
-        }
-    }
-
-    /// Whether what stands before this request of a chain belongs to what is kept.
-    fn is_inside(&self, chain: u32, request: u32) -> bool {
-        self.chains.keeps(chain) && beside(&self.requests, request)
-    }
-
-    /// Whether what stands before this request of a chain belongs to what counts.
-    fn counts_before(&self, chain: u32, request: u32) -> bool {
-        self.chains.keeps(chain) && beside(&self.counted, request)
+        let is_counted = match boundary.ts {
+            NO_TIME => self.counted.has_beside(boundary.request),
+            ts => is_within(window, ts),
+        };
+        is_counted && self.chains.keeps(boundary.chain)
     }
 
     /// References with those of their sources that are kept; one that has lost all of them goes.
@@ -168,11 +160,6 @@ impl Kept {
             out.references.push(reference);
         }
     }
-}
-
-/// Whether a request or the one before it is one of some.
-fn beside(some: &Places, request: u32) -> bool {
-    some.keeps(request) || request.checked_sub(1).is_some_and(|before| some.keeps(before))
 }
 
 /// Where each row of a list goes when only some are kept.
@@ -198,6 +185,11 @@ impl Places {
 
     fn keeps(&self, row: u32) -> bool {
         self.before.get(row as usize + 1).is_some_and(|&behind| behind > self.before[row as usize])
+    }
+
+    /// Whether a row or the one before it is kept.
+    fn has_beside(&self, row: u32) -> bool {
+        self.keeps(row) || row.checked_sub(1).is_some_and(|before| self.keeps(before))
     }
 
     fn any(&self, rows: &Range<u32>) -> bool {
