@@ -10,7 +10,6 @@ pub mod damage;
 pub mod data;
 pub mod error;
 pub mod files;
-pub mod forecast;
 pub mod id;
 pub mod json;
 pub mod key_path;

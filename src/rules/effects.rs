@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use crate::base::backtest::{BacktestNumbers, PromiseCoverage, SessionSplit, cuts};
+use crate::base::backtest::{
+    BacktestNumbers, ForecastWeek, PromiseCoverage, SessionEffect, SessionSplit, coverage, cuts,
+};
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::base::forecast::{ForecastWeek, SessionEffect, coverage};
 use crate::base::key_path::KeyPath;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::logs::trace::Millis;

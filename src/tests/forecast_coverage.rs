@@ -1,9 +1,8 @@
 //! Forecasts of the policies in the backtest: which weeks are judged, and what few weeks can say.
 
 use super::policy_carry::sessions;
-use crate::base::backtest::{BacktestNumbers, Promise, PromiseCoverage, SessionSplit};
+use crate::base::backtest::{BacktestNumbers, Forecast, Promise, PromiseCoverage, SessionSplit};
 use crate::base::data::Data;
-use crate::base::forecast::Forecast;
 use crate::base::numbers::WEEK_MS;
 use crate::base::stats::TargetVerdict;
 use crate::rules::statistics;

@@ -1,6 +1,6 @@
 //! Predictions and what came: weeks, and intervals that promise how often they hold.
 
-use crate::base::forecast::{at_share, next_within, week_of};
+use crate::base::backtest::{at_share, next_within, week_of};
 
 #[test]
 fn the_next_of_many_equal_draws_lies_in_the_range_as_often_as_asked() {

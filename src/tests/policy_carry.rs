@@ -1,8 +1,8 @@
 //! Sizes after compactions, predicted by what was known before their week, on clients of which everything is known.
 
+use crate::base::backtest::week_of;
 use crate::base::bootstrap::below;
 use crate::base::data::Data;
-use crate::base::forecast::week_of;
 use crate::logs::timeline::requests::{Timeline, Trigger};
 use crate::tests::timeline_builder::Story;
 use crate::whatif::compaction::carry::after_sizes;

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::backtest::{BacktestNumbers, ForecastCoverage, Promise, PromiseCoverage, cuts, over_clusters};
+use crate::base::backtest::{
+    BacktestNumbers, Forecast, ForecastCoverage, Promise, PromiseCoverage, cuts, over_clusters,
+};
 use crate::base::bootstrap::SessionTrials;
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::base::forecast::Forecast;
 use crate::base::numbers::WEEK_MS;
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::compaction::{CompactionThresholds, carry};

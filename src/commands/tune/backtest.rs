@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::base::backtest::{BacktestNumbers, PromiseCoverage};
+use crate::base::backtest::{BacktestNumbers, ForecastWeek, PromiseCoverage};
 use crate::base::error::Result;
-use crate::base::forecast::ForecastWeek;
 use crate::commands::config::config_path;
 use crate::commands::input::QuestionArgs;
 use crate::commands::responses::Wanted;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::forecast::{Forecast, at_share, next_within, week_of};
+use crate::base::backtest::{Forecast, at_share, next_within, week_of};
 use crate::base::id::Id;
 use crate::base::numbers::{counted, thousands};
 use crate::base::stats::Share;

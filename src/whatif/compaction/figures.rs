@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::base::forecast::at_share;
+use crate::base::backtest::at_share;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::compaction::outcome::{
     AttemptEnd, CompactionAttempt, CompactionSweepRow, Compactions, Percentiles, SummariserTokens,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::base::forecast::Forecast;
+use crate::base::backtest::Forecast;
 use crate::base::stats::Share;
 use crate::base::sums::adds_up;
 use crate::whatif::sim::breakage::rows::Breakage;

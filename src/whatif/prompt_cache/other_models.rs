@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use crate::base::forecast::at_share;
+use crate::base::backtest::at_share;
 use crate::logs::timeline::requests::{Request, ToolCall};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::prompt_cache::causes;

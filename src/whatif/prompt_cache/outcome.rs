@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::forecast::Forecast;
+use crate::base::backtest::Forecast;
 use crate::base::sums::adds_up;
 use crate::whatif::prompt_cache::reference::{Own, Stated};
 use crate::whatif::sim::cost::{Cost, Total};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use crate::base::forecast::{Forecast, next_within, week_of};
+use crate::base::backtest::{Forecast, next_within, week_of};
 use crate::logs::timeline::requests::Request;
 use crate::logs::trace::NO_TIME;
 use crate::whatif::prompt_cache::Fit;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::forecast::at_share;
+use crate::base::backtest::at_share;
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{Request, Timeline};
 use crate::whatif::sim::cells::CellRules;
