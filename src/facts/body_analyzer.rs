@@ -2,10 +2,9 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::base::body_shape::BodyShape;
+use crate::base::body_shape::{BodyShape, KeptLines};
 use crate::base::id::Id;
 use crate::base::numbers::saturated;
-use crate::base::showing::KeptLines;
 use crate::base::tokenizer::{Size, TokenCounts, VOCABULARIES};
 use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::facts::encode::{Format, Params};

@@ -2,8 +2,8 @@
 //!
 //! Facts follow from the text alone, so a body that many calls return is looked at once.
 
+use crate::base::body_shape::{KeptLines, Showing};
 use crate::base::id::Id;
-use crate::base::showing::{KeptLines, Showing};
 use crate::base::tokenizer::Size;
 use crate::facts::lines::BodyLines;
 use crate::facts::shape::Description;

@@ -6,8 +6,8 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::base::body_shape::{KeptLines, Showing};
 use crate::base::names::TextSet;
-use crate::base::showing::{KeptLines, Showing};
 use crate::facts::encode::grouped_paths::END;
 use crate::facts::encode::grouped_paths::lines::{BodyItem, Hits};
 use crate::facts::numbered;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
 
+use crate::base::body_shape::{KeptLines, Showing};
 use crate::base::id::{Id, IdMap};
 use crate::base::names::Names;
-use crate::base::showing::{KeptLines, Showing};
 use crate::base::tokenizer::Size;
 use crate::facts::body_facts::{BodyFacts, Encoding, NearField, NearSignature};
 use crate::facts::texts::LineHashes;

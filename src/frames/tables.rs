@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use arrow_array::RecordBatch;
 
+use crate::base::body_shape::Showing;
 use crate::base::names::Names;
-use crate::base::showing::Showing;
 use crate::frames::columns::{BatchColumns, ColumnResult, RowSchema, field, part};
 use crate::logs::trace::{
     CallRow, ChainKey, FileRows, MarkKind, MarkRow, MessageRow, Place, ResultKind, SessionRow, Status, ToolResult,

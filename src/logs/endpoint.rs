@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
+use crate::base::body_shape::Showing;
 use crate::base::data::typed;
 use crate::base::error::{Error, Result};
-use crate::base::showing::Showing;
 use crate::logs::shell::{Commands, Word};
 use crate::logs::value_rules::WordSet;
 

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::body_shape::Showing;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
-use crate::base::showing::Showing;
 use crate::logs::trace::{Handle, Millis, NO_TIME, Place, ResultKind, Status, Usage, earlier, is_within};
 use crate::logs::vocabulary::Vocabulary;
 

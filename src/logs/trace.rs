@@ -8,10 +8,10 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::body_shape::Showing;
 use crate::base::damage::Damage;
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
-use crate::base::showing::Showing;
 use crate::base::tokenizer::{Size, VOCABULARIES};
 use crate::logs::value_rules::ValueRules;
 use crate::logs::values::ValueRows;

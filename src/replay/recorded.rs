@@ -8,10 +8,9 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::base::body_shape::{BodyShape, LayerId};
+use crate::base::body_shape::{BodyShape, KeptLines, LayerId, Showing};
 use crate::base::id::{Id, IdHasher, IdMap};
 use crate::base::names::Sym;
-use crate::base::showing::{KeptLines, Showing};
 use crate::base::tokenizer::{Counting, Size, VOCABULARIES};
 use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::facts::encode;

@@ -4,9 +4,9 @@ use std::sync::{Arc, LazyLock};
 
 use rayon::prelude::*;
 
+use crate::base::body_shape::Showing;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
-use crate::base::showing::Showing;
 use crate::base::tokenizer::Size;
 use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::facts::lines::BodyLines;

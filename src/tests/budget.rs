@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use crate::base::showing::Showing;
+use crate::base::body_shape::Showing;
 use crate::facts::budget::{BudgetRequest, Fitted, Unfit, fit, overflow};
 use crate::facts::encode::{Format, FormatFamily, Params, REGISTER};
 use crate::facts::outline::{Outline, OutlinePart, OutlineRules};

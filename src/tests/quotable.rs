@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use crate::base::showing::{KeptLines, Showing};
+use crate::base::body_shape::{KeptLines, Showing};
 use crate::facts::encode::{EncodeAttempt, Params, attempt, find};
 use crate::facts::quotable::Quotable;
 use crate::facts::shape::classify;

@@ -6,11 +6,10 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::{hint_texts, range_references};
-use crate::base::body_shape::{BodyShape, LayerId};
+use crate::base::body_shape::{BodyShape, KeptLines, LayerId, Showing};
 use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
 use crate::base::pseudonyms::published_tool;
-use crate::base::showing::{KeptLines, Showing};
 use crate::base::tokenizer::{Bpe, Size};
 use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_analyzer::BodyAnalyzer;

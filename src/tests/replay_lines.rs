@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::range_references;
+use crate::base::body_shape::Showing;
 use crate::base::id::Id;
-use crate::base::showing::Showing;
 use crate::base::tokenizer::Size;
 use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::body_facts::BodyFacts;

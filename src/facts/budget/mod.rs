@@ -9,8 +9,7 @@ mod labels;
 mod price;
 mod selection;
 
-use crate::base::body_shape::BodyShape;
-use crate::base::showing::Showing;
+use crate::base::body_shape::{BodyShape, Showing};
 use crate::facts::budget::graph::Graph;
 use crate::facts::budget::price::{Price, longest_path};
 use crate::facts::budget::selection::{NodeSelection, select};

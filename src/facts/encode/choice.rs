@@ -1,7 +1,7 @@
 //! One body written in every format, and which text is chosen.
 
 use super::{EncodeAttempt, Format, FormatFamily, Params, REGISTER, attempt};
-use crate::base::showing::{KeptLines, Showing};
+use crate::base::body_shape::{KeptLines, Showing};
 use crate::facts::quotable::Quotable;
 use crate::facts::subject::Subject;
 use crate::facts::tokens::Counter;
