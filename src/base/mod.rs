@@ -21,7 +21,6 @@ pub mod numbers;
 pub mod progress;
 pub mod pseudonyms;
 pub mod seal;
-pub mod shuffled;
 pub mod significance;
 pub mod stats;
 pub mod sums;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::base::names::Sym;
-use crate::base::shuffled::Chance;
+use crate::base::significance::Chance;
 
 /// What the calls of one tool looked like.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::body_shape::BodyShape;
 use crate::base::names::Sym;
-use crate::base::shuffled::Chance;
+use crate::base::significance::Chance;
 use crate::base::stats::{FollowUpCount, Share, ToolStats};
 use crate::fleet::limits::FleetLimits;
 use crate::fleet::measure::{

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::error::Result;
 use crate::base::names::Sym;
-use crate::base::shuffled::Chance;
+use crate::base::significance::Chance;
 use crate::base::stats::Share;
 use crate::frames::columns::{Collected, fault};
 use crate::logs::trace::Millis;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::base::id::{IdMap, IdSet};
 use crate::base::names::Sym;
-use crate::base::shuffled::{Chance, LaggedPairs, MessageSums, chance};
+use crate::base::significance::{Chance, LaggedPairs, MessageSums, chance};
 use crate::frames::edge::{Activity, Turns};
 
 /// An earlier tool, a later one, and the lag between.

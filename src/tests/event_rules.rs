@@ -10,7 +10,7 @@ use toml_edit::Value;
 use crate::base::data::Data;
 use crate::base::key_path::KeyPath;
 use crate::base::names::Sym;
-use crate::base::shuffled::Chance;
+use crate::base::significance::Chance;
 use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts, UnrecordedPlans};
 use crate::planner::numbers::PlannerThresholds;

@@ -9,7 +9,7 @@ use super::fleet::{SECRET, WEEK, limits, log, naming};
 use super::harness::{Home, NOW_MS};
 use super::log_builder::*;
 use crate::base::names::Sym;
-use crate::base::shuffled::Chance;
+use crate::base::significance::Chance;
 use crate::base::stats::FollowUpCount;
 use crate::fleet::lend::{Lender, Lenders};
 use crate::fleet::shares::Shares;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::harness::{Home, session};
 use crate::base::names::Sym;
-use crate::base::shuffled::Chance;
+use crate::base::significance::Chance;
 use crate::frames::edge::{Edge, EdgeSum, EdgeSums, EdgeThresholds, EndSum, Turns};
 use crate::mine::{edge_graph, edges, tables};
 use crate::report::table;

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::planted::Random;
 use crate::base::id::IdMap;
 use crate::base::names::{Names, Sym};
-use crate::base::shuffled::{Chance, LaggedPairs, MessageSums, chance};
+use crate::base::significance::{Chance, LaggedPairs, MessageSums, chance};
 use crate::frames::edge::{Activity, Edge, EdgeThresholds, Turns};
 use crate::mine::shuffled::{ShuffledMessage, WantedPairs};
 use crate::mine::{edges, shuffled};

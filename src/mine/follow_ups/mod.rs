@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::base::id::IdMap;
 use crate::base::names::Sym;
-use crate::base::shuffled::Chance;
+use crate::base::significance::Chance;
 use crate::frames::edge::Turns;
 use crate::logs::history::{Call, History};
 use crate::logs::trace::Millis;
