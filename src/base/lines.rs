@@ -15,19 +15,11 @@ const LARGE_BYTES: usize = 8 << 20;
 static LARGE_BUFFER: Mutex<()> = Mutex::new(());
 
 /// One step of reading.
-pub enum ReadLine<'a> {
-    /// A line without its line feed; `terminated` says whether there was one.
-    Text {
-        /// The bytes.
-        bytes: &'a [u8],
-        /// Whether a line feed followed.
-        terminated: bool,
-    },
-    /// A line over [`LINE_BYTES_MAX`] was passed over.
-    Oversize {
-        /// Whether a line feed followed.
-        terminated: bool,
-    },
+pub struct ReadLine<'a> {
+    /// A line without its line feed; none if one over [`LINE_BYTES_MAX`] was passed over.
+    pub bytes: Option<&'a [u8]>,
+    /// Whether a line feed followed.
+    pub terminated: bool,
 }
 
 /// A buffer that a worker keeps from file to file. All of it may be written to; what was read is a part of it.
@@ -99,17 +91,14 @@ impl<'b, R: Read> LineReader<'b, R> {
             }
             if self.end - self.start > LINE_BYTES_MAX {
                 let terminated = self.pass_over(u64::MAX)?;
-                return Ok(Some(ReadLine::Oversize { terminated }));
+                return Ok(Some(ReadLine { bytes: None, terminated }));
             }
             self.fill();
         }
     }
 
     fn line(&self, start: usize, end: usize, terminated: bool) -> ReadLine<'_> {
-        if end - start > LINE_BYTES_MAX {
-            return ReadLine::Oversize { terminated };
-        }
-        ReadLine::Text { bytes: &self.buffer[start..end], terminated }
+        ReadLine { bytes: (end - start <= LINE_BYTES_MAX).then(|| &self.buffer[start..end]), terminated }
     }
 
     /// Makes room by moving the unfinished line to the front (and growing when it fills the buffer), then reads.

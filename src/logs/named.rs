@@ -10,7 +10,7 @@ use memchr::memmem::Finder;
 use crate::base::files;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::json::{Cursor, JsonFault, RawStr};
-use crate::base::lines::{LineBuffer, LineReader, ReadLine};
+use crate::base::lines::{LineBuffer, LineReader};
 use crate::base::unpack::{Packing, unpack};
 use crate::logs::content::Unread;
 use crate::logs::envelope::Envelope;
@@ -34,10 +34,10 @@ pub fn look_up(path: &Path, packing: Packing, bytes: u64, wanted: &IdSet<Id>) ->
     let mut lines = LineReader::new(source, &mut buffer);
     while found.len() < wanted.len() && lines.offset() < bytes {
         match lines.next_line() {
-            Ok(Some(ReadLine::Text { bytes, .. })) => {
+            Ok(Some(line)) => {
+                let bytes = line.bytes.unwrap_or_default();
                 fields.iter_mut().for_each(|field| take(bytes, field, wanted, &mut found));
             }
-            Ok(Some(ReadLine::Oversize { .. })) => {}
             Ok(None) | Err(_) => break,
         }
     }

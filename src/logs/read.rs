@@ -291,12 +291,11 @@ fn take_lines<R: Read>(
     while lines.offset() < owned {
         match lines.next_line() {
             Ok(None) => break,
-            Ok(Some(ReadLine::Text { bytes, terminated })) => {
-                reader.line(bytes, !terminated);
-                end.open_tail = !terminated;
-            }
-            Ok(Some(ReadLine::Oversize { terminated })) => {
-                reader.oversize_line();
+            Ok(Some(ReadLine { bytes, terminated })) => {
+                match bytes {
+                    Some(line) => reader.line(line, !terminated),
+                    None => reader.oversize_line(),
+                }
                 end.open_tail = !terminated;
             }
             Err(cause) => {
