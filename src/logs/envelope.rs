@@ -5,10 +5,9 @@ use crate::base::json::{Cursor, JsonKind, RawStr};
 use crate::base::numbers::DAY_MS;
 use crate::logs::content::{MessageFields, TOKENS_MAX, TakeContent, expected, read_message};
 use crate::logs::field::{
-    FieldResult, each_field, flag_or, id_of, known_fields, pseudonym_of, span, text, whole_number,
+    FieldResult, Memo, each_field, flag_or, id_of, known_fields, parse_millis, pseudonym_of, span, text, whole_number,
 };
 use crate::logs::path::normal_path;
-use crate::logs::time::{Memo, parse_millis};
 use crate::logs::trace::{Millis, NO_TIME};
 
 /// No hook runs for longer than a day; a larger number of milliseconds is none.

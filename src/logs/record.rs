@@ -12,11 +12,10 @@ use crate::base::json::{Cursor, RawStr};
 use crate::base::names::Sym;
 use crate::logs::content::MessageFields;
 use crate::logs::envelope::{Attachment, Envelope, Metadata, ParentField, ProgressFields};
-use crate::logs::field::{FieldResult, id_of};
+use crate::logs::field::{FieldResult, Memo, id_of, parse_millis};
 use crate::logs::message::{CallDraft, ExtractionGuide, MessageDraft};
 use crate::logs::path::directory;
 use crate::logs::take::{TakeRecords, may_hold_another};
-use crate::logs::time::{Memo, parse_millis};
 use crate::logs::trace::{
     CallRow, ChainIndex, ChainKey, Counters, FileTrace, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place,
     SessionPlaces, SessionRow, Status, ToolResult, ToolUse, chain_place, count_under, merge_session,

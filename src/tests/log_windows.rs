@@ -22,7 +22,7 @@ struct Walk {
 
 fn millis(record: &Value) -> Millis {
     let text = record["timestamp"].as_str().unwrap();
-    crate::logs::time::parse_millis(text.as_bytes()).unwrap()
+    crate::logs::field::parse_millis(text.as_bytes()).unwrap()
 }
 
 fn walk(records: &[Record], window: &std::ops::Range<Millis>) -> Walk {
