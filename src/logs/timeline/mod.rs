@@ -15,7 +15,6 @@ pub(crate) mod content;
 mod fields;
 pub mod identifiers;
 mod layout;
-mod occurrences;
 mod record;
 mod references;
 pub mod rules;
