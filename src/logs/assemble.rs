@@ -115,9 +115,7 @@ fn facts(file: &SourceRows, names: &Names) -> FileFacts {
 /// One log with what is needed to place its rows.
 struct File<'a> {
     rows: &'a SourceRows,
-    /// Whether another file says all that this one does: then it is asked for nothing but what may grow.
-    is_repeated: bool,
-    /// Decides between copies.
+    /// Decides between copies. If another file says all that this one does, it is asked for nothing but what may grow.
     age: FileStanding,
     /// Root record of each inline side-chain record, by record number.
     roots: BTreeMap<u32, Id>,
@@ -144,7 +142,7 @@ impl<'a> File<'a> {
     fn new(rows: &'a SourceRows, age: FileStanding) -> Self {
         let (roots, compactions, prompts) = (side_chain_roots(rows), compactions(rows), prompts(rows));
         let (chains, is_aside) = Default::default();
-        Self { rows, is_repeated: age.is_repeated, age, roots, compactions, prompts, chains, is_aside }
+        Self { rows, age, roots, compactions, prompts, chains, is_aside }
     }
 
     /// Looks up the sessions of the file's chains.
@@ -257,7 +255,7 @@ fn sessions(files: &[File<'_>], names: &Names) -> Vec<Session> {
     for file in files {
         for row in &file.rows.rows.sessions {
             if row.project.is_some() {
-                let named = (file.is_repeated, row.ts_first, row.project, row.project_name);
+                let named = (file.age.is_repeated, row.ts_first, row.project, row.project_name);
                 projects.entry(row.session).and_modify(|first| *first = named.min(*first)).or_insert(named);
             }
             rows.entry(row.session).and_modify(|known| known.merge(row, names)).or_insert(*row);
@@ -267,7 +265,7 @@ fn sessions(files: &[File<'_>], names: &Names) -> Vec<Session> {
         let rows_of = &file.rows.rows;
         let has_mark = rows_of.marks.iter().any(|mark| mark.kind != MarkKind::Said);
         let is_empty = rows_of.calls.is_empty() && rows_of.messages.is_empty() && !has_mark;
-        let told = rows_of.chains.iter().filter(|_| !file.is_repeated && !is_empty).map(|key| file.session(key));
+        let told = rows_of.chains.iter().filter(|_| !file.age.is_repeated && !is_empty).map(|key| file.session(key));
         // The records of the file that carry no `sessionId`.
         let (ts_first, ts_last) = (file.age.first, file.age.last);
         let nameless = SessionRow { project_record: u32::MAX, ts_first, ts_last, ..SessionRow::default() };
@@ -287,7 +285,7 @@ fn sessions(files: &[File<'_>], names: &Names) -> Vec<Session> {
 /// Calls and messages in progress records that are set aside, also where a fork repeats them.
 fn superseded(files: &[File<'_>]) -> IdSet<Id> {
     let mut out = IdSet::default();
-    for file in files.iter().filter(|file| !file.is_repeated) {
+    for file in files.iter().filter(|file| !file.age.is_repeated) {
         let is_aside = |chain: u32| file.is_aside[chain as usize];
         let asked = file.rows.rows.calls.iter().filter(|row| row.asked.is_some_and(|asked| is_aside(asked.chain)));
         out.extend(asked.map(|row| row.call));
@@ -338,13 +336,13 @@ fn canonical_calls<'a>(files: &'a [File<'a>], superseded: &IdSet<Id>, merged: &m
         for row in &file.rows.rows.calls {
             let Some(asked) = &row.asked else {
                 found.loose.extend(
-                    row.answered.as_ref().filter(|_| !file.is_repeated).map(|it| Loose::of(index, row, it, None)),
+                    row.answered.as_ref().filter(|_| !file.age.is_repeated).map(|it| Loose::of(index, row, it, None)),
                 );
                 continue;
             };
             if file.is_aside[asked.chain as usize] || row.progress && superseded.contains(&row.call) {
                 merged.superseded_progress += 1;
-            } else if file.is_repeated || !found.take(index, row, asked) {
+            } else if file.age.is_repeated || !found.take(index, row, asked) {
                 merged.duplicate_call += 1;
             }
         }
@@ -566,7 +564,7 @@ fn find_compactions(
 /// goes on from calls that were copied, those behind the last of them; what stands between them are copies as well.
 fn talk_compactions(files: &[File<'_>], found: &IdMap<Id, Opened>) -> Vec<(u32, Millis)> {
     let mut oldest: IdMap<Id, (FileStanding, u32, Millis)> = IdMap::default();
-    for file in files.iter().filter(|file| !file.is_repeated && !file.compactions.is_empty()) {
+    for file in files.iter().filter(|file| !file.age.is_repeated && !file.compactions.is_empty()) {
         let mut last_call: BTreeMap<u32, u32> = BTreeMap::new();
         for asked in file.rows.rows.calls.iter().filter_map(|row| row.asked) {
             last_call.entry(asked.chain).and_modify(|last| *last = asked.record.max(*last)).or_insert(asked.record);
@@ -712,7 +710,7 @@ fn rewinds<'a>(files: &'a [File<'a>]) -> Vec<(&'a File<'a>, Vec<Rewind>)> {
         }
         rewinds
     };
-    let whole = files.iter().filter(|file| !file.is_repeated);
+    let whole = files.iter().filter(|file| !file.age.is_repeated);
     whole.map(|file| (file, of_file(file))).filter(|(_, rewinds)| !rewinds.is_empty()).collect()
 }
 
@@ -781,7 +779,7 @@ impl RewoundChain {
 /// The marks of micro-compactions, file by file.
 fn cleared_marks<'a>(files: &'a [File<'a>]) -> Vec<(&'a File<'a>, Vec<MarkRow>)> {
     let marks = |file: &File<'_>| {
-        let marks = file.rows.rows.marks.iter().filter(|_| !file.is_repeated);
+        let marks = file.rows.rows.marks.iter().filter(|_| !file.age.is_repeated);
         marks.filter(|mark| mark.kind == MarkKind::Evicted).copied().collect::<Vec<MarkRow>>()
     };
     files.iter().map(|file| (file, marks(file))).filter(|(_, marks)| !marks.is_empty()).collect()
@@ -836,9 +834,9 @@ fn messages(files: &[File<'_>], superseded: &IdSet<Id>, names: &Names) -> (Vec<M
             duplicates += u64::from(row.copies) - 1;
             if !row.id.is_some() {
                 // Without any id it can have no copies but in a file that holds nothing else.
-                duplicates += u64::from(file.is_repeated);
+                duplicates += u64::from(file.age.is_repeated);
                 let id = Id::of(&[&file.rows.source.key.0[..], &(number as u64).to_le_bytes()].concat());
-                out.extend((!file.is_repeated).then(|| (index, KnownMessage::of(MessageRow { id, ..*row }))));
+                out.extend((!file.age.is_repeated).then(|| (index, KnownMessage::of(MessageRow { id, ..*row }))));
                 continue;
             }
             let Some(&known) = best.get(&row.id) else {
