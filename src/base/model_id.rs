@@ -51,6 +51,7 @@ fn without_mark(id: &str, is_claude: bool) -> Option<&str> {
     let variant = || id.rsplit_once(':').map(|(name, _)| name);
     let latest = || id.strip_suffix("-latest");
     let window = || id.rsplit_once('[').filter(|(_, mark)| mark.ends_with(']')).map(|(name, _)| name);
+    let has_digit = |text: &str| text.bytes().any(|byte| byte.is_ascii_digit());
     let revision =
         || id.rsplit_once("-v").filter(|(name, digits)| is_number(digits) && has_digit(name)).map(|(name, _)| name);
     always.or_else(variant).or_else(latest).or_else(window).or_else(revision)
@@ -99,8 +100,4 @@ fn claude_name(id: &str) -> String {
 
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-fn has_digit(text: &str) -> bool {
-    text.bytes().any(|byte| byte.is_ascii_digit())
 }

@@ -175,7 +175,9 @@ pub struct Digest {
 /// Whatever the disk says.
 pub fn digest(path: &Path, start: u64, bytes: u64) -> std::io::Result<Digest> {
     let mut file = files::open(path)?.take(bytes);
-    let (mut hasher, mut buffer, mut done) = (Xxh3::new(), vec![0; step_bytes(bytes)], 0);
+    // Most files are small, and there may be many.
+    let step_bytes = bytes.clamp(1, STEP_BYTES as u64) as usize;
+    let (mut hasher, mut buffer, mut done) = (Xxh3::new(), vec![0; step_bytes], 0);
     let mut digest = Digest::default();
     loop {
         if done == start {
@@ -217,11 +219,6 @@ impl<R: Read> Read for Hashing<R> {
         self.hasher.update(&buffer[..read]);
         Ok(read)
     }
-}
-
-/// How much of a file is read at once: most files are small, and there may be many.
-fn step_bytes(bytes: u64) -> usize {
-    bytes.clamp(1, STEP_BYTES as u64) as usize
 }
 
 fn named(hasher: &Xxh3) -> Id {

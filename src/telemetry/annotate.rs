@@ -1,7 +1,6 @@
 //! The citation pass: which responses that were prefetched the agent went on to ask for, told by what was recorded
 //! behind them. One field of such an event is set; every other byte stays.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -227,10 +226,6 @@ impl<'a> CitationEvent<'a> {
     fn names_file_of(&self, other: &Self) -> bool {
         !self.path.is_empty() && self.path == other.path
     }
-
-    fn tool_name(&self) -> Cow<'a, str> {
-        self.tool.text().unwrap_or_default()
-    }
 }
 
 /// All events of a file, in its order.
@@ -333,7 +328,7 @@ fn cited_by_answer(records: &[CitationEvent<'_>], pass: &Pass<'_>, counts: &mut 
         if let Some(used) = windows.iter().position(|window| records[window.record].is_same_answer(record)) {
             cited[windows.remove(used).record] = Some(true);
         }
-        let mutates = !record.path.is_empty() && (pass.mutates)(&record.tool_name());
+        let mutates = !record.path.is_empty() && (pass.mutates)(&record.tool.text().unwrap_or_default());
         windows.retain_mut(|window| {
             window.left -= 1;
             window.left > 0 && !(mutates && records[window.record].names_file_of(record))

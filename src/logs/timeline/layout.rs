@@ -397,17 +397,13 @@ impl Layout<'_> {
         of_file
     }
 
-    /// Results in a record, by call, with their code points.
-    fn results_of(&self, node: u32) -> impl Iterator<Item = (Id, u32)> {
-        let blocks = self.assembly.blocks_of(node).iter();
-        blocks.filter(|block| block.kind == BlockKind::ToolResult).map(|block| (block.call, block.chars))
-    }
-
-    /// The results in records, and where those of each one begin; the last entry is their number.
+    /// The results in records, by call, with their code points; and where those of each record begin: the last entry is their
+    /// number.
     fn arrived(&self, nodes: &[u32]) -> (Arc<[(Id, u32)]>, Vec<usize>) {
         let (mut results, mut places) = (Vec::new(), vec![0]);
         for &node in nodes {
-            results.extend(self.results_of(node));
+            let own = self.assembly.blocks_of(node).iter().filter(|block| block.kind == BlockKind::ToolResult);
+            results.extend(own.map(|block| (block.call, block.chars)));
             places.push(results.len());
         }
         (results.into(), places)
