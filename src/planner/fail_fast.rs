@@ -10,7 +10,7 @@ use crate::mine::projections::ToldHistory;
 use crate::planner::numbers::FailFastNumbers;
 use crate::planner::plan::ExpectedCost;
 use crate::planner::prefetches::PrefetchTally;
-use crate::planner::walk::{JudgedPlanner, Wiring};
+use crate::planner::walk::JudgedPlanner;
 use crate::settings::tool_model::ToolModel;
 
 /// What a call came back with.
@@ -108,9 +108,10 @@ enum Guard<'a> {
 impl<'a> Refusals<'a> {
     /// Before the first call.
     pub fn new(policy: &'a JudgedPlanner<'a>) -> Self {
-        let guard = match policy.wiring {
-            Wiring::Published { .. } => Guard::Published(BTreeMap::new()),
-            Wiring::Improved { .. } => Guard::Improved(FailFast::new(&policy.numbers.fail_fast)),
+        let guard = if policy.is_published {
+            Guard::Published(BTreeMap::new())
+        } else {
+            Guard::Improved(FailFast::new(&policy.numbers.fail_fast))
         };
         Self { policy, guard }
     }

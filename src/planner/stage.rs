@@ -20,6 +20,7 @@ use crate::planner::contexts::{Latencies, PlannerSplit};
 use crate::planner::intents::Intents;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::PlannerThresholds;
+use crate::planner::opportunities::Odds;
 use crate::planner::prefetches::{HostTrace, PlannerLedger};
 use crate::planner::report::PlannerSweepRow;
 use crate::planner::selectivity::SelectivityThresholds;
@@ -28,7 +29,7 @@ use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::odds::{Named, Selective};
 use crate::planner::value_models::ValueModels;
 use crate::planner::walk;
-use crate::planner::walk::{JudgedPlanner, Wiring, arguments_seen, judge};
+use crate::planner::walk::{JudgedPlanner, arguments_seen, judge};
 use crate::replay::scenarios::{axes, grid};
 use crate::settings::{Enrichment, Settings, SettingsFile, what_if};
 
@@ -150,19 +151,14 @@ fn policy<'a>(
     odds: Option<&'a Selective<'_>>,
     probability_min: Option<f64>,
 ) -> JudgedPlanner<'a> {
-    let by_link = probability_min.unwrap_or(stage.numbers.candidates.probability_min);
-    let wiring = match odds {
-        _ if planner.always_runs() => Wiring::Published { probability_min: by_link },
-        None => Wiring::Improved { probability_min: by_link, odds: None },
-        // The table has its own threshold, below which nothing is left.
-        Some(odds) => {
-            Wiring::Improved { probability_min: probability_min.unwrap_or(f64::MIN_POSITIVE), odds: Some(odds) }
-        }
-    };
+    // A table has its own threshold, below which nothing is left.
+    let own = if odds.is_some() { f64::MIN_POSITIVE } else { stage.numbers.candidates.probability_min };
     JudgedPlanner {
         models: &planner.models,
         known,
-        wiring,
+        is_published: planner.always_runs(),
+        probability_min: probability_min.unwrap_or(own),
+        odds: odds.map(|odds| odds as &dyn Odds),
         enrichment: &stage.settings.enrichment,
         latencies: &trained.latencies,
         arguments_seen: &trained.arguments,

@@ -30,23 +30,6 @@ use crate::settings::Enrichment;
 use crate::settings::tool_model::FollowUp;
 use crate::telemetry::log as event;
 
-/// How plans are made.
-#[derive(Clone, Copy)]
-pub enum Wiring<'a> {
-    /// As published: names of tools instead of arguments, whatever fits the budget, the first values of a list.
-    Published {
-        /// Probability below which a link is dropped.
-        probability_min: f64,
-    },
-    /// Per call and arguments, charged one by one.
-    Improved {
-        /// Probability below which nothing is called ahead.
-        probability_min: f64,
-        /// Where probabilities come from; none takes those of the links.
-        odds: Option<&'a dyn Odds>,
-    },
-}
-
 /// A planner to be judged.
 #[derive(Clone, Copy)]
 pub struct JudgedPlanner<'a> {
@@ -54,8 +37,13 @@ pub struct JudgedPlanner<'a> {
     pub models: &'a ValueModels,
     /// The same in the symbols of the history.
     pub known: &'a KnownTools<'a>,
-    /// How plans are made.
-    pub wiring: Wiring<'a>,
+    /// Whether plans are made as published: names of tools instead of arguments, whatever fits the budget, the first values
+    /// of a list. Else per call and arguments, charged one by one.
+    pub is_published: bool,
+    /// Probability below which nothing is called ahead; as published, that of the link.
+    pub probability_min: f64,
+    /// Where probabilities come from; none takes those of the links, as the published planner does.
+    pub odds: Option<&'a dyn Odds>,
     /// Budget and limits.
     pub enrichment: &'a Enrichment,
     /// How long calls take.
@@ -287,10 +275,7 @@ impl<'a> ContextWalk<'a> {
         if self.recent.len() > self.policy.numbers.published.recent_tools_max {
             self.recent.pop_front();
         }
-        let mut planned = match self.policy.wiring {
-            Wiring::Published { probability_min } => self.published(trigger, probability_min),
-            Wiring::Improved { probability_min, odds } => self.improved(trigger, name, probability_min, odds),
-        };
+        let mut planned = if self.policy.is_published { self.published(trigger) } else { self.improved(trigger, name) };
         if let Some(donors) = self.policy.control {
             planned.retain_mut(|planned| match donors.other(&planned.moment) {
                 Some(value) => {
@@ -305,7 +290,7 @@ impl<'a> ContextWalk<'a> {
         }
     }
 
-    fn improved(&mut self, trigger: u32, tool: &str, probability_min: f64, odds: Option<&dyn Odds>) -> Vec<Planned> {
+    fn improved(&mut self, trigger: u32, tool: &str) -> Vec<Planned> {
         let JudgedPlanner { intents, arguments_seen, runnable, .. } = *self.policy;
         let offer = self.fresh(trigger);
         if offer.moments.is_empty() {
@@ -315,11 +300,11 @@ impl<'a> ContextWalk<'a> {
         let nothing = BTreeSet::new();
         let intents = intents.map_or(&nothing, |intents| intents.of(trigger));
         let turn = AnswerMoment { tool, intents, arguments_seen: Some(arguments_seen), runnable };
-        let found = self.found(&turn, &offer, probability_min, odds);
+        let found = self.found(&turn, &offer);
         self.compare(&found);
         let plan = self.plan(found);
         if !intents.is_empty() {
-            let without = self.found(&AnswerMoment { intents: &nothing, ..turn }, &offer, probability_min, odds);
+            let without = self.found(&AnswerMoment { intents: &nothing, ..turn }, &offer);
             self.total.plans_with_intent += 1;
             self.total.plans_by_intent += u64::from(!plan.is_like(&self.plan(without)));
         }
@@ -338,15 +323,9 @@ impl<'a> ContextWalk<'a> {
     }
 
     /// The candidates among what an answer offers.
-    fn found(
-        &self,
-        turn: &AnswerMoment<'_>,
-        offer: &AnswerOffer<'_>,
-        probability_min: f64,
-        odds: Option<&dyn Odds>,
-    ) -> Candidates {
-        let project = |follow_up: &FollowUp| offer.project(follow_up, odds);
-        candidates(self.policy.models, turn, probability_min, self.policy.numbers, &project)
+    fn found(&self, turn: &AnswerMoment<'_>, offer: &AnswerOffer<'_>) -> Candidates {
+        let JudgedPlanner { models, probability_min, odds, numbers, .. } = *self.policy;
+        candidates(models, turn, probability_min, numbers, &|follow_up| offer.project(follow_up, odds))
     }
 
     fn plan(&self, found: Candidates) -> Plan {
@@ -403,8 +382,8 @@ impl<'a> ContextWalk<'a> {
     }
 
     /// The published planner, in the wiring of its host.
-    fn published(&mut self, trigger: u32, probability_min: f64) -> Vec<Planned> {
-        let JudgedPlanner { known, models, numbers, enrichment, .. } = *self.policy;
+    fn published(&mut self, trigger: u32) -> Vec<Planned> {
+        let JudgedPlanner { known, models, probability_min, numbers, enrichment, .. } = *self.policy;
         let mut offered = Vec::new();
         for (number, link) in self.reader.links(trigger) {
             self.reader.offers(trigger, number, link, link.taken(self.told, trigger as usize), &mut offered);
@@ -462,7 +441,7 @@ impl<'a> ContextWalk<'a> {
         let prefetches: Vec<Prefetch> = planned.iter().map(prefetch).collect();
         let round = self.race.dispatch(self.now_ms, prefetches);
         self.total.waited_ms += round.waited_ms;
-        if matches!(self.policy.wiring, Wiring::Published { .. }) {
+        if self.policy.is_published {
             self.total.hint_tokens += self.hint_tokens(&round.in_time);
         }
         for (planned, record) in planned.into_iter().zip(round.records) {
@@ -492,7 +471,7 @@ impl<'a> ContextWalk<'a> {
             let fate = self.race.records()[sent.record].fate;
             let tally = self.edges.entry((sent.moment.from, sent.moment.to)).or_default();
             tally.name_by_chance += chances.share(sent.moment.to);
-            record(tally, sent, fate, bytes_per_token, matches!(self.policy.wiring, Wiring::Published { .. }));
+            record(tally, sent, fate, bytes_per_token, self.policy.is_published);
         }
         for left in &self.watch.left {
             let tally = self.edges.entry(left.edge).or_default();

@@ -16,7 +16,7 @@ use crate::planner::numbers::PlannerThresholds;
 use crate::planner::opportunities::{Odds, Opportunity, moments};
 use crate::planner::prefetches::{Bound, DeclineReason, PlannerLedger, PrefetchEnd, PrefetchTally};
 use crate::planner::value_models::ValueModels;
-use crate::planner::walk::{JudgedPlanner, Wiring, arguments_seen, judge};
+use crate::planner::walk::{JudgedPlanner, arguments_seen, judge};
 use crate::settings::{Enrichment, SettingsFile, what_if};
 
 fn enrichment(text: &str) -> Enrichment {
@@ -52,7 +52,7 @@ impl<'a> Replay<'a> {
         Self { enrichment: enrichment(&format!("[enrichment]\n{text}")), ..self }
     }
 
-    fn books(&self, wiring: Wiring<'_>) -> Vec<PlannerLedger> {
+    fn books(&self, is_published: bool, odds: Option<&dyn Odds>) -> Vec<PlannerLedger> {
         let (told, numbers) = (self.scene.told(), PlannerThresholds::shipped());
         let all = vec![true; self.scene.history.sessions.len()];
         let known = KnownTools::new(&self.models, told, numbers);
@@ -60,7 +60,9 @@ impl<'a> Replay<'a> {
         let policy = JudgedPlanner {
             models: &self.models,
             known: &known,
-            wiring,
+            is_published,
+            probability_min: numbers.candidates.probability_min,
+            odds,
             enrichment: &self.enrichment,
             latencies: &Latencies::measure(told, &all),
             arguments_seen: &arguments_seen(told, &all),
@@ -75,18 +77,12 @@ impl<'a> Replay<'a> {
     }
 
     fn tally(&self) -> PrefetchTally {
-        sum(&self.books(improved(None)))
+        sum(&self.books(false, None))
     }
 
     fn published(&self) -> PrefetchTally {
-        let probability_min = PlannerThresholds::shipped().candidates.probability_min;
-        sum(&self.books(Wiring::Published { probability_min }))
+        sum(&self.books(true, None))
     }
-}
-
-fn improved(odds: Option<&dyn Odds>) -> Wiring<'_> {
-    let probability_min = PlannerThresholds::shipped().candidates.probability_min;
-    Wiring::Improved { probability_min, odds }
 }
 
 fn sum(books: &[PlannerLedger]) -> PrefetchTally {
@@ -482,7 +478,7 @@ impl Odds for OnlyFirst {
 #[test]
 fn another_source_of_probabilities_decides_call_by_call() {
     let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs", "src/b.rs"]).read("src/a.rs")]);
-    let found = sum(&Replay::of(&scene).books(improved(Some(&OnlyFirst))));
+    let found = sum(&Replay::of(&scene).books(false, Some(&OnlyFirst)));
     assert_eq!((found.sent(), found.near.exact, found.held[DeclineReason::LowProbability]), (1, 1, 1));
 }
 
@@ -519,8 +515,7 @@ fn the_bound_counts_what_the_answers_could_have_told() {
 fn sessions_that_are_not_wanted_are_not_judged() {
     let script = |name: &str| Script::new(name).grep(&["src/a.rs"]).read("src/a.rs");
     let scene = Scene::of(&[script("one"), script("two")]);
-    let found: BTreeSet<u64> =
-        Replay::of(&scene).books(improved(None)).iter().map(|books| books.total.sent()).collect();
+    let found: BTreeSet<u64> = Replay::of(&scene).books(false, None).iter().map(|books| books.total.sent()).collect();
     assert_eq!(found, BTreeSet::from([1]));
 }
 
