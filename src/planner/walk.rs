@@ -101,7 +101,6 @@ struct Planned {
 }
 
 /// What an answer offers, link by link.
-#[derive(Default)]
 struct AnswerOffer<'a> {
     moments: Vec<Opportunity>,
     /// Links with the places of what they are offered.
@@ -148,12 +147,13 @@ struct ContextWalk<'a> {
 }
 
 impl<'a> ContextWalk<'a> {
-    fn new(told: ToldHistory<'a>, policy: &'a JudgedPlanner<'a>, session: u32) -> Self {
+    /// The walk to the end of a context.
+    fn over(told: ToldHistory<'a>, policy: &'a JudgedPlanner<'a>, context: &PlannerContext) -> Self {
         let numbers = policy.numbers;
-        Self {
+        let mut walk = Self {
             told,
             policy,
-            reader: OpportunityReader::new(told, policy.known, &numbers.judge, session),
+            reader: OpportunityReader::new(told, policy.known, &numbers.judge, context.session),
             watch: PrefetchWatch::new(told, policy.known, numbers),
             race: Race::new(RaceLimits::new(policy.enrichment, &numbers.race)),
             now_ms: 0,
@@ -163,26 +163,17 @@ impl<'a> ContextWalk<'a> {
             refusals: Refusals::new(policy),
             total: PrefetchTally::default(),
             edges: BTreeMap::new(),
-        }
-    }
-
-    /// The walk to the end of a context.
-    fn over(told: ToldHistory<'a>, policy: &'a JudgedPlanner<'a>, context: &PlannerContext) -> Self {
-        let mut walk = Self::new(told, policy, context.session);
-        walk.run(context);
-        walk
-    }
-
-    fn run(&mut self, context: &PlannerContext) {
-        for step in context.steps(self.told.history) {
-            self.watch.message();
-            step.iter().for_each(|&call| self.call(call));
-            step.iter().for_each(|&call| self.reader.see(call));
-            for (answered_ms, trigger) in self.answers(step) {
-                self.now_ms = self.now_ms.max(answered_ms);
-                self.answer(trigger);
+        };
+        for step in context.steps(told.history) {
+            walk.watch.message();
+            step.iter().for_each(|&call| walk.call(call));
+            step.iter().for_each(|&call| walk.reader.see(call));
+            for (answered_ms, trigger) in walk.answers(step) {
+                walk.now_ms = walk.now_ms.max(answered_ms);
+                walk.answer(trigger);
             }
         }
+        walk
     }
 
     /// What the host would have recorded, by the answer that set it off.
@@ -353,7 +344,7 @@ impl<'a> ContextWalk<'a> {
 
     /// What the answer offers to each link and was not read before.
     fn fresh(&mut self, trigger: u32) -> AnswerOffer<'a> {
-        let AnswerOffer { moments: mut offered, mut ranges } = AnswerOffer::default();
+        let (mut offered, mut ranges) = (Vec::new(), Vec::new());
         for (number, link) in self.reader.links(trigger) {
             let start = offered.len();
             let values = link.offered(self.told, trigger as usize, self.policy.numbers.judge.ranks_max);
@@ -466,11 +457,14 @@ impl<'a> ContextWalk<'a> {
     fn finish(mut self, context: &PlannerContext, books: &mut PlannerLedger) {
         self.race.end(self.now_ms);
         let bytes_per_token = self.bytes_per_token();
-        let mut chances = WindowChances::new(self.told, context, self.policy.numbers.judge.calls_near);
+        let calls_near = self.policy.numbers.judge.calls_near as usize;
+        let mut chances: BTreeMap<Sym, f64> = BTreeMap::new();
         for sent in &self.watch.sent {
             let fate = self.race.records()[sent.record].fate;
             let tally = self.edges.entry((sent.moment.from, sent.moment.to)).or_default();
-            tally.name_by_chance += chances.share(sent.moment.to);
+            let tool = sent.moment.to;
+            tally.name_by_chance +=
+                *chances.entry(tool).or_insert_with(|| chance_of(tool, self.told, context, calls_near));
             record(tally, sent, fate, bytes_per_token, self.policy.is_published);
         }
         for left in &self.watch.left {
@@ -532,32 +526,13 @@ fn enter(asked: &mut AskedFor, found: Match) {
 }
 
 /// How often a window of the context, wherever it begins, has a call of a tool.
-struct WindowChances<'a> {
-    told: ToldHistory<'a>,
-    context: &'a PlannerContext,
-    calls_near: usize,
-    known: BTreeMap<Sym, f64>,
-}
-
-impl<'a> WindowChances<'a> {
-    fn new(told: ToldHistory<'a>, context: &'a PlannerContext, calls_near: u32) -> Self {
-        Self { told, context, calls_near: calls_near as usize, known: BTreeMap::new() }
+fn chance_of(tool: Sym, told: ToldHistory<'_>, context: &PlannerContext, calls_near: usize) -> f64 {
+    let (calls, mut behind, mut with) = (&context.calls, 0, 0);
+    let is_of_tool = |&call: &u32| told.history.calls[call as usize].tool == tool;
+    for step in context.steps(told.history) {
+        behind += step.len();
+        let has = window(told.history, &calls[behind..], calls_near).iter().any(is_of_tool);
+        with += step.len() * usize::from(has);
     }
-
-    fn share(&mut self, tool: Sym) -> f64 {
-        if let Some(&share) = self.known.get(&tool) {
-            return share;
-        }
-        let (calls, mut behind, mut with) = (&self.context.calls, 0, 0);
-        for step in self.context.steps(self.told.history) {
-            behind += step.len();
-            let has = window(self.told.history, &calls[behind..], self.calls_near)
-                .iter()
-                .any(|&call| self.told.history.calls[call as usize].tool == tool);
-            with += step.len() * usize::from(has);
-        }
-        let share = with as f64 / calls.len().max(1) as f64;
-        self.known.insert(tool, share);
-        share
-    }
+    with as f64 / calls.len().max(1) as f64
 }
