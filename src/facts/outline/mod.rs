@@ -33,6 +33,7 @@ pub enum OutlinePart {
 }
 
 /// The smallest thing to keep or leave out.
+#[derive(Default)]
 pub struct OutlineNode {
     /// How it can be written, each as whole lines.
     pub forms: Vec<String>,
@@ -263,7 +264,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn node(&mut self, forms: Vec<String>, value: u64, count: u64) {
-        self.parts.push(OutlinePart::Node(OutlineNode { forms, value, count, goes_on: false, required: false }));
+        self.parts.push(OutlinePart::Node(OutlineNode { forms, value, count, ..OutlineNode::default() }));
     }
 
     fn group(&mut self, head: GroupHead, tail: Tail, is_value: bool, fill: impl FnOnce(&mut Self)) {

@@ -21,7 +21,7 @@ impl Builder<'_> {
             }
             let next = blocks.get(index + 1).map(|block| &block.kind);
             if next.is_none_or(|next| matches!(next, OutlineBlockKind::Heading(next) if *next <= level)) {
-                self.verbatim(&text[block.lines.clone()]);
+                self.part(&text[block.lines.clone()], false);
             } else {
                 sections.push((level, self.parts.len()));
                 let head = GroupHead::Lines(text[block.lines.clone()].to_owned());
@@ -41,15 +41,10 @@ impl Builder<'_> {
                 && lines.trim_end().ends_with(']')
                 && lines.trim_end().lines().count() == 1 =>
             {
-                self.parts.push(OutlinePart::Node(OutlineNode {
-                    forms: vec![lines.to_owned()],
-                    value: 0,
-                    count: 0,
-                    goes_on: false,
-                    required: true,
-                }));
+                let hint = OutlineNode { forms: vec![lines.to_owned()], required: true, ..OutlineNode::default() };
+                self.parts.push(OutlinePart::Node(hint));
             }
-            _ if self.is_small(lines) && starts.is_empty() => self.verbatim(lines),
+            _ if self.is_small(lines) && starts.is_empty() => self.part(lines, false),
             OutlineBlockKind::Table if !starts.is_empty() => {
                 let head = GroupHead::Lines(text[block.lines.start..starts[0]].to_owned());
                 self.group(head, Tail::None, false, |builder| builder.children(text, starts, block.lines.end));
@@ -65,7 +60,7 @@ impl Builder<'_> {
         let ends = starts[1..].iter().copied().chain([end]);
         for (start, end) in starts.iter().copied().zip(ends) {
             let lines = &text[start..end];
-            if self.is_small(lines) { self.verbatim(lines) } else { self.lines(lines) }
+            if self.is_small(lines) { self.part(lines, false) } else { self.lines(lines) }
         }
     }
 
@@ -115,18 +110,10 @@ impl Builder<'_> {
         line[..most].rfind(' ').map_or(most, |blank| blank + 1).max(least)
     }
 
-    fn verbatim(&mut self, text: &str) {
-        self.part(text, false);
-    }
-
+    /// A node for a text as it stands.
     fn part(&mut self, text: &str, goes_on: bool) {
-        let node = OutlineNode {
-            forms: vec![text.to_owned()],
-            value: (self.worth)(text),
-            count: lines_in(text),
-            goes_on,
-            required: false,
-        };
+        let (forms, value) = (vec![text.to_owned()], (self.worth)(text));
+        let node = OutlineNode { forms, value, count: lines_in(text), goes_on, required: false };
         self.parts.push(OutlinePart::Node(node));
     }
 }
