@@ -5,6 +5,7 @@
 //! JSON, a string as its bare text. A string that would be read as one of the others (`"1"`, `"null"`, `""`) or would not
 //! stay where it is put (line breaks, outer blanks) is a JSON string. Nothing at all stands for what is missing.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::base::json::Cursor;
@@ -159,6 +160,21 @@ impl GridColumns {
 /// Appends a text in quotes, those in it doubled, as CSV has it.
 pub fn write_quoted(text: &str, out: &mut String) {
     out.extend(["\"", &text.replace('"', "\"\""), "\""]);
+}
+
+/// Reads what [`write_quoted`] wrote, from behind its first quote: the text, and what stands behind the last quote.
+pub fn read_quoted(inner: &str) -> Option<(Cow<'_, str>, &str)> {
+    let mut from = 0;
+    let end = loop {
+        let quote = from + inner[from..].find('"')?;
+        if !inner[quote + 1..].starts_with('"') {
+            break quote;
+        }
+        from = quote + 2;
+    };
+    let text = &inner[..end];
+    let text = if from > 0 { Cow::Owned(text.replace("\"\"", "\"")) } else { Cow::Borrowed(text) };
+    Some((text, &inner[end + 1..]))
 }
 
 /// Shortest fence that Markdown knows.

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::facts::cell::{CellGrid, GridColumns, as_json, write_quoted};
+use crate::facts::cell::{CellGrid, GridColumns, as_json, read_quoted, write_quoted};
 use crate::facts::encode::{Format, FormatFamily, Params};
 use crate::facts::json_tree::{Json, write_string};
 use crate::facts::subject::{Meaning, Subject};
@@ -109,7 +109,7 @@ impl<'a> Fields<'a> {
     fn field(&mut self) -> Option<(CsvField<'a>, bool)> {
         let text = self.rest?;
         let (field, behind) = match text.strip_prefix('"') {
-            Some(inner) => quoted_field(inner)?,
+            Some(inner) => read_quoted(inner).map(|(text, behind)| (CsvField { text, quoted: true }, behind))?,
             None => bare_field(text)?,
         };
         self.rest = match behind.strip_prefix([',', '\n']) {
@@ -118,21 +118,6 @@ impl<'a> Fields<'a> {
         };
         Some((field, !behind.starts_with(',')))
     }
-}
-
-/// The field that ends at the next quote which is not doubled, and what stands behind it.
-fn quoted_field(inner: &str) -> Option<(CsvField<'_>, &str)> {
-    let mut from = 0;
-    let end = loop {
-        let quote = from + inner[from..].find('"')?;
-        if !inner[quote + 1..].starts_with('"') {
-            break quote;
-        }
-        from = quote + 2;
-    };
-    let text = &inner[..end];
-    let text = if from > 0 { Cow::Owned(text.replace("\"\"", "\"")) } else { Cow::Borrowed(text) };
-    Some((CsvField { text, quoted: true }, &inner[end + 1..]))
 }
 
 fn bare_field(text: &str) -> Option<(CsvField<'_>, &str)> {

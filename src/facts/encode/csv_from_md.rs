@@ -3,7 +3,7 @@
 
 use pulldown_cmark::Alignment;
 
-use crate::facts::cell::{FENCE_BYTES_MIN, fence_for, longest_fence, write_quoted};
+use crate::facts::cell::{FENCE_BYTES_MIN, fence_for, longest_fence, read_quoted, write_quoted};
 use crate::facts::encode::{Format, FormatFamily, Params};
 use crate::facts::markdown::{Document, MarkdownPart, PipeTable};
 use crate::facts::subject::{Meaning, Subject};
@@ -134,15 +134,6 @@ fn read_field(text: &str) -> Option<(String, &str)> {
         let end = memchr::memchr2(b',', b'\n', text.as_bytes())?;
         return (!text[..end].contains(['"', '\r'])).then(|| (text[..end].to_owned(), &text[end..]));
     };
-    let mut cell = String::new();
-    let mut rest = quoted;
-    loop {
-        let (part, after) = rest.split_once('"')?;
-        cell.push_str(part);
-        match after.strip_prefix('"') {
-            Some(after) => rest = after,
-            None => return after.starts_with([',', '\n']).then_some((cell, after)),
-        }
-        cell.push('"');
-    }
+    let (cell, after) = read_quoted(quoted)?;
+    after.starts_with([',', '\n']).then(|| (cell.into_owned(), after))
 }
