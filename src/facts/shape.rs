@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use memchr::memchr;
+use memchr::memchr_iter;
 
 use crate::base::body_shape::BodyShape;
 use crate::base::json::{Cursor, JsonFault, JsonKind};
@@ -198,17 +198,9 @@ fn classify_text(body: &[u8]) -> BodyShape {
 
 /// The lines of a text without their line feeds.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = Some(text);
-    std::iter::from_fn(move || {
-        let text = rest?;
-        match memchr(b'\n', text) {
-            Some(end) => {
-                rest = Some(&text[end + 1..]);
-                Some(&text[..end])
-            }
-            None => rest.take(),
-        }
-    })
+    let mut start = 0;
+    let ends = memchr_iter(b'\n', text).chain(std::iter::once(text.len()));
+    ends.map(move |end| &text[std::mem::replace(&mut start, end + 1)..end])
 }
 
 /// Whether a trimmed line opens or closes fenced code.
