@@ -4,7 +4,7 @@
 use crate::base::id::IdMap;
 use crate::facts::body_facts::{BodyFacts, NearField, NearSignature};
 use crate::facts::lines::BodyLine;
-use crate::replay::offer::{Decision, SentAs};
+use crate::replay::layers::{Decision, SentAs};
 use crate::replay::runs::LineRun;
 use crate::replay::savings::Expanded;
 use crate::replay::tape::Tape;

@@ -2,7 +2,7 @@
 
 use crate::base::body_shape::BodyShape;
 use crate::facts::encode;
-use crate::replay::offer::{Decision, SentAs};
+use crate::replay::layers::{Decision, SentAs};
 use crate::replay::savings::Tally;
 use crate::replay::tape::{Response, Tape, TapeEntry};
 

@@ -9,7 +9,6 @@ pub mod reach;
 pub mod report;
 pub mod savings;
 
-mod cache;
 mod effects;
 pub mod emit;
 mod expansion;
@@ -17,7 +16,6 @@ pub mod gate;
 pub mod input;
 mod layers;
 mod ledger;
-mod offer;
 pub mod published;
 mod recorded;
 pub mod runs;
@@ -28,8 +26,8 @@ pub mod study;
 pub mod tape;
 
 pub use effects::{EffectsBaseline, HistoryPiece, Present, SessionTape, SessionTokens};
+pub use layers::{Decision, SentAs};
 pub use ledger::Ledger;
-pub use offer::{Decision, SentAs};
 pub use published::{bounds, published_claim};
 pub use quotes::quotes;
 pub use recorded::{Laid, RecordedLog};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::id::IdMap;
 use crate::facts::body_facts::BodyFacts;
-use crate::replay::offer::SentAs;
+use crate::replay::layers::SentAs;
 use crate::replay::scenario::Scenario;
 use crate::replay::stack::replay_each;
 use crate::replay::tape::Tape;

@@ -8,7 +8,7 @@ use crate::base::tokenizer::Counting;
 use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::facts::encode;
 use crate::facts::encode::FormatFamily;
-use crate::replay::cache::DedupCache;
+use crate::replay::layers::exact_dedup::DedupCache;
 use crate::replay::reach::{Reach, WithinReach};
 use crate::replay::tape::{Endpoint, Response, SessionProfile, Tape, TapeEntry, ToolKind};
 use crate::settings::{Settings, ShapeThresholds, Verbosity};

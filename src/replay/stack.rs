@@ -4,13 +4,12 @@
 use std::ops::Range;
 
 use crate::facts::hints::ShownAs;
-use crate::replay::cache::{DedupCache, ShownBody};
 use crate::replay::expansion::Expansion;
+use crate::replay::layers::exact_dedup::{DedupCache, ShownBody};
 use crate::replay::layers::near_ref::NearRef;
 use crate::replay::layers::range_ref::RangeRef;
-use crate::replay::layers::{exact_dedup, passthrough, router, template};
+use crate::replay::layers::{Decision, Offer, SentAs, exact_dedup, passthrough, router, template};
 use crate::replay::ledger::Ledger;
-use crate::replay::offer::{Decision, Offer, SentAs};
 use crate::replay::reach::WithinReach;
 use crate::replay::runs::LineRun;
 use crate::replay::savings::Expanded;

@@ -4,8 +4,8 @@ use crate::base::body_shape::LayerId;
 use crate::facts::hints;
 use crate::facts::hints::ShownAs;
 use crate::facts::near_ref::delta;
-use crate::replay::cache::DedupCache;
-use crate::replay::offer::{Decision, Offer, SentAs};
+use crate::replay::layers::exact_dedup::DedupCache;
+use crate::replay::layers::{Decision, Offer, SentAs};
 
 /// Counts what it shows: there is a limit per session.
 #[derive(Default)]

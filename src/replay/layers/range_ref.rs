@@ -8,7 +8,7 @@ use crate::base::body_shape::LayerId;
 use crate::base::tokenizer::Size;
 use crate::facts::hints;
 use crate::facts::lines::BodyLine;
-use crate::replay::offer::{Decision, Offer, SentAs};
+use crate::replay::layers::{Decision, Offer, SentAs};
 use crate::replay::runs::{LineRun, NO_WINDOW, Windows};
 
 /// Places that are looked at for the longest run: work per line stays bounded whatever the logs hold.
