@@ -43,7 +43,7 @@ pub use crate::shell::context::{Context, Env};
 #[cfg(fuzzing)]
 pub mod readers {
     pub use crate::base::{id, tokenizer};
-    pub use crate::facts::{encode, shape, subject};
+    pub use crate::facts::{encode, shape};
     pub use crate::frames::packed;
     pub use crate::logs::{assemble, corpus, endpoint, message, read, timeline, value_rules, vocabulary};
     pub use crate::mine::totals;

@@ -2,9 +2,8 @@
 //! decoder.
 #![no_main]
 
-use devboy::readers::encode::{self, EncodeAttempt, Params};
+use devboy::readers::encode::{self, EncodeAttempt, Params, Subject};
 use devboy::readers::shape;
-use devboy::readers::subject::Subject;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

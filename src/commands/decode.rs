@@ -2,7 +2,7 @@
 
 use crate::base::error::{Error, Result};
 use crate::commands::encode::{format_named, read_body};
-use crate::facts::subject::Meaning;
+use crate::facts::encode::Meaning;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 

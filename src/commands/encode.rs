@@ -8,10 +8,8 @@ use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::tokenizer::Bpe;
 use crate::facts::budget::{BudgetRequest, Unfit};
-use crate::facts::encode::choice::EncodingChoice;
-use crate::facts::encode::{EncodeAttempt, FormatRules, Params, choice};
+use crate::facts::encode::{EncodeAttempt, EncodingChoice, FormatRules, Params, Subject};
 use crate::facts::quotable::Quotable;
-use crate::facts::subject::Subject;
 use crate::facts::tokens::Counter;
 use crate::facts::{budget, encode, inner_formats, knapsack, shape};
 use crate::logs::endpoint::{EndpointArguments, Endpoints};
@@ -88,9 +86,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         let request = BudgetRequest { text, shape, showing, budget, signature, formats: &formats, params };
         return fit(args, &request, &mut counter, context);
     }
-    let candidates = choice::candidates(&subject, params, (&quotable, showing), &mut counter);
+    let candidates = encode::candidates(&subject, params, (&quotable, showing), &mut counter);
     let baseline = counter.count(&text);
-    let winner = choice::winner(&candidates, args.extended_formats, baseline);
+    let winner = encode::winner(&candidates, args.extended_formats, baseline);
     if args.print {
         let text = winner.and_then(EncodingChoice::text).unwrap_or(&text);
         context.out.write_all(text.as_bytes())?;

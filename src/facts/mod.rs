@@ -21,5 +21,4 @@ pub mod numbered;
 pub mod outline;
 pub mod quotable;
 pub mod shape;
-pub mod subject;
 pub mod texts;

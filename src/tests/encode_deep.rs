@@ -2,10 +2,9 @@
 
 use proptest::prelude::*;
 
-use crate::facts::encode::{EncodeAttempt, Format, Params, attempt, find};
+use crate::facts::encode::{EncodeAttempt, Format, Meaning, Params, Subject, attempt, find};
 use crate::facts::json_tree::Json;
 use crate::facts::shape::classify;
-use crate::facts::subject::{Meaning, Subject};
 use crate::tests::log_builder::cases;
 
 fn format() -> &'static Format {

@@ -6,11 +6,10 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::Value;
 
-use crate::facts::encode::{Format, Params, prove};
+use crate::facts::encode::{Format, Meaning, Params, Subject, prove};
 use crate::facts::encode::{csv, json, kv, markdown_table, mckp_v2, mr_diff_fence};
 use crate::facts::json_tree::{Json, JsonRefusal};
 use crate::facts::shape::classify;
-use crate::facts::subject::{Meaning, Subject};
 use crate::tests::log_builder::cases;
 
 const KNOBS: Params = Params { recursion_depth: 5, numbered_every: 10 };

@@ -5,11 +5,10 @@ use std::fmt::Write;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::facts::encode::{EncodeAttempt, Format, Params, REGISTER, attempt};
+use crate::facts::encode::{EncodeAttempt, Format, Params, REGISTER, Subject, attempt};
 use crate::facts::markdown::{Document, MarkdownPart};
 use crate::facts::numbered;
 use crate::facts::shape::classify;
-use crate::facts::subject::Subject;
 use crate::tests::log_builder::cases;
 
 const KNOBS: Params = Params { recursion_depth: 3, numbered_every: 10 };

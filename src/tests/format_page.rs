@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::facts::encode::{EncodeAttempt, Params, REGISTER, attempt, find};
+use crate::facts::encode::{EncodeAttempt, Params, REGISTER, Subject, attempt, find};
 use crate::facts::shape::classify;
-use crate::facts::subject::Subject;
 
 const PAGE: &str = include_str!("../../docs/formats.md");
 

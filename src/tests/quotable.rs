@@ -5,10 +5,9 @@ use proptest::sample::select;
 use serde_json::{Value, json};
 
 use crate::base::body_shape::{KeptLines, Showing};
-use crate::facts::encode::{EncodeAttempt, Params, attempt, find};
+use crate::facts::encode::{EncodeAttempt, Params, Subject, attempt, find};
 use crate::facts::quotable::Quotable;
 use crate::facts::shape::classify;
-use crate::facts::subject::Subject;
 use crate::logs::endpoint::{EndpointArguments, Endpoints};
 use crate::replay::quotes::Quotes;
 use crate::shell::arguments::Exit;

@@ -13,11 +13,10 @@ use crate::base::body_shape::{BodyShape, Showing};
 use crate::facts::budget::graph::Graph;
 use crate::facts::budget::price::{Price, longest_path};
 use crate::facts::budget::selection::{NodeSelection, select};
-use crate::facts::encode::{Format, Params, prove};
+use crate::facts::encode::{Format, Params, Subject, prove};
 use crate::facts::knapsack::Choice;
 use crate::facts::outline::{Outline, OutlinePart, OutlineRules, lines_in};
 use crate::facts::quotable::Quotable;
-use crate::facts::subject::Subject;
 
 /// How many nodes a budget should hold at least, to be used well.
 const NODES_MIN: u64 = 8;

@@ -7,9 +7,8 @@
 use std::borrow::Cow;
 
 use crate::facts::cell::{CellGrid, GridColumns, as_json, read_quoted, write_quoted};
-use crate::facts::encode::{Format, FormatFamily, Params};
+use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::json_tree::{Json, write_string};
-use crate::facts::subject::{Meaning, Subject};
 
 /// CSV with line feeds between records, quotes doubled, columns of all elements in document order.
 pub const FORMAT: Format = Format { id: "csv", family: FormatFamily::Published, by_depth: false, encode, decode };

@@ -4,9 +4,8 @@
 use pulldown_cmark::Alignment;
 
 use crate::facts::cell::{FENCE_BYTES_MIN, fence_for, longest_fence, read_quoted, write_quoted};
-use crate::facts::encode::{Format, FormatFamily, Params};
+use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::markdown::{Document, MarkdownPart, PipeTable};
-use crate::facts::subject::{Meaning, Subject};
 
 /// Comma, quotes doubled, LF line ends, header first. The info string of a fence is `csv`, followed by one letter per
 /// column if any column is aligned.

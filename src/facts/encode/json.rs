@@ -1,9 +1,8 @@
 //! JSON without white space: what a body costs before any better format is tried. And over several lines: only something
 //! to compare with, since savings against it are easily large.
 
-use crate::facts::encode::{Format, FormatFamily, Params};
+use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::json_tree::Json;
-use crate::facts::subject::{Meaning, Subject};
 
 /// Compact JSON: keys in document order, numbers as they are spelled.
 pub const COMPACT: Format =

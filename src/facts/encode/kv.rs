@@ -1,9 +1,8 @@
 //! A flat JSON object as `key: value` lines.
 
 use crate::facts::cell::{read_members, write_members};
-use crate::facts::encode::{Format, FormatFamily, Params};
+use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::json_tree::Json;
-use crate::facts::subject::{Meaning, Subject};
 
 /// One line per member in document order, spelled as in [`crate::facts::cell`]; `key:` alone is `null`.
 pub const FORMAT: Format = Format { id: "kv", family: FormatFamily::Published, by_depth: false, encode, decode };

@@ -1,9 +1,8 @@
 //! A JSON array of objects as a pipe table: the keys once, then a row per element.
 
 use crate::facts::cell::{CellGrid, GridColumns, read_name, read_value, write_name, write_value};
-use crate::facts::encode::{Format, FormatFamily, Params};
+use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::json_tree::Json;
-use crate::facts::subject::{Meaning, Subject};
 
 /// A pipe table, cells spelled as in [`crate::facts::cell`]; a cell with nothing in it is a missing key.
 pub const FORMAT: Format =

@@ -5,9 +5,8 @@
 
 use crate::facts::cell::{CellGrid, read_members, read_name, write_members, write_name};
 use crate::facts::encode::markdown_table::{read_table, write_table};
-use crate::facts::encode::{Format, FormatFamily, Params};
+use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::json_tree::Json;
-use crate::facts::subject::{Meaning, Subject};
 
 /// Its name as a template of L1, in telemetry and configurations.
 pub const TEMPLATE_ID: &str = "deep_mckp_with_inner_table";

@@ -1,11 +1,10 @@
 //! The formats in which a body can be written: each a pair of an encoder and a decoder in a file of its own, the
-//! register that lists them, and the numbers of `rules/formats.toml`.
+//! register that lists them, a body as encoders see it and what it says, and the numbers of `rules/formats.toml`.
 //!
 //! An encoding counts only if decoding it gives back what the body says; [`prove`] is where that is decided, on the
 //! real text, for every format alike. An encoder may therefore be written optimistically: what it loses is refused
 //! here.
 
-pub mod choice;
 pub mod csv;
 pub mod csv_from_md;
 pub mod grouped_paths;
@@ -18,11 +17,18 @@ pub mod named_strings;
 pub mod numbered_compact;
 pub mod pipeline_deep_mckp;
 
+use std::cell::OnceCell;
+
 use serde::Deserialize;
 
+use crate::base::body_shape::BodyShape;
 use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
-use crate::facts::subject::{Meaning, Subject};
+use crate::base::body_shape::{KeptLines, Showing};
+use crate::facts::json_tree::{Json, JsonRefusal};
+use crate::facts::markdown::Document;
+use crate::facts::quotable::Quotable;
+use crate::facts::tokens::Counter;
 
 /// Every format; its place is its number within one run of the program. A new format is a file and a line here.
 pub const REGISTER: &[Format] = &[
@@ -86,6 +92,56 @@ pub struct Format {
     pub decode: fn(&str) -> Option<Meaning>,
 }
 
+/// What a text says, in the form in which two of them are compared.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Meaning {
+    /// A JSON value: equal trees, numbers by their spelling, keys in any order.
+    Json(Json),
+    /// Markdown: tables by their trimmed cells, every byte outside of them as it is.
+    Markdown(Document),
+    /// A text, byte by byte.
+    Text(String),
+}
+
+/// A body with what was found out about it.
+pub struct Subject<'a> {
+    /// The text that the model saw.
+    pub text: &'a str,
+    /// Its shape.
+    pub shape: BodyShape,
+    json: OnceCell<std::result::Result<Json, JsonRefusal>>,
+    markdown: OnceCell<Document>,
+}
+
+impl<'a> Subject<'a> {
+    /// A body of a known shape.
+    pub fn new(text: &'a str, shape: BodyShape) -> Self {
+        Self { text, shape, json: OnceCell::new(), markdown: OnceCell::new() }
+    }
+
+    /// The body as JSON; why not, if it is none that can be re-encoded.
+    pub fn json(&self) -> std::result::Result<&Json, JsonRefusal> {
+        let parsed = self
+            .json
+            .get_or_init(|| if self.shape.is_json() { Json::parse(self.text) } else { Err(JsonRefusal::NotJson) });
+        parsed.as_ref().map_err(|refusal| *refusal)
+    }
+
+    /// The body as Markdown.
+    pub fn markdown(&self) -> &Document {
+        self.markdown.get_or_init(|| Document::parse(self.text))
+    }
+
+    /// Whether the body says exactly that.
+    pub fn says(&self, meaning: &Meaning) -> bool {
+        match meaning {
+            Meaning::Json(json) => self.json() == Ok(json),
+            Meaning::Markdown(document) => self.markdown() == document,
+            Meaning::Text(text) => self.text == text,
+        }
+    }
+}
+
 /// What came of writing a body in a format.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EncodeAttempt {
@@ -111,6 +167,67 @@ pub fn says_the_same(format: &Format, subject: &Subject<'_>, text: &str) -> bool
 /// Writes a body and proves it: the text, if reading it gives back what the body says.
 pub fn prove(format: &Format, subject: &Subject<'_>, params: Params) -> Option<String> {
     (format.encode)(subject, params).filter(|text| says_the_same(format, subject, text))
+}
+
+/// One way to write the body.
+pub struct EncodingChoice {
+    /// The format.
+    pub id: &'static str,
+    /// Who knows it.
+    pub family: FormatFamily,
+    /// What came of it.
+    pub outcome: EncodeAttempt,
+    /// What the text costs.
+    pub tokens: Option<u64>,
+    /// What can be quoted from it.
+    pub kept: KeptLines,
+    /// Whether that is enough for this body.
+    pub is_quotable: bool,
+}
+
+impl EncodingChoice {
+    /// The text, if it is proven.
+    pub fn text(&self) -> Option<&str> {
+        if let EncodeAttempt::Proven(text) = &self.outcome { Some(text) } else { None }
+    }
+
+    /// What came of it, in words.
+    pub fn state(&self) -> &'static str {
+        match (&self.outcome, self.family) {
+            (EncodeAttempt::Refused, _) => "does not apply",
+            (EncodeAttempt::Unproven, _) => "does not give the body back: not used",
+            (EncodeAttempt::Proven(_), _) if !self.is_quotable => "proven, but not quotable: not used",
+            (EncodeAttempt::Proven(_), FormatFamily::Baseline) => "proven (a baseline, never chosen)",
+            (EncodeAttempt::Proven(_), FormatFamily::Extended) => "proven (extended)",
+            (EncodeAttempt::Proven(_), FormatFamily::Published) => "proven",
+        }
+    }
+}
+
+/// The body in every format, of which so much can be quoted and has to be.
+pub fn candidates(
+    subject: &Subject<'_>,
+    params: Params,
+    (quotable, showing): (&Quotable<'_>, Showing),
+    counter: &mut Counter,
+) -> Vec<EncodingChoice> {
+    let candidate = |format: &Format| {
+        let outcome = attempt(format, subject, params);
+        let (tokens, kept) = match &outcome {
+            EncodeAttempt::Proven(text) => (Some(counter.count(text)), quotable.kept(text)),
+            EncodeAttempt::Refused | EncodeAttempt::Unproven => (None, KeptLines::Nothing),
+        };
+        let is_quotable = kept.suits(showing);
+        EncodingChoice { id: format.id, family: format.family, outcome, tokens, kept, is_quotable }
+    };
+    REGISTER.iter().map(candidate).collect()
+}
+
+/// The cheapest that may be chosen; none if the body as it is costs no more.
+pub fn winner(candidates: &[EncodingChoice], extended: bool, baseline: u64) -> Option<&EncodingChoice> {
+    let allowed = candidates.iter().filter(|candidate| candidate.family.is_allowed(extended) && candidate.is_quotable);
+    let cheaper = allowed.filter(|candidate| candidate.tokens.is_some_and(|t| t < baseline));
+    cheaper.min_by_key(|candidate| candidate.tokens)
 }
 
 /// Names of all formats, by number.

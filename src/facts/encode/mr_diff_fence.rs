@@ -17,9 +17,8 @@
 //! `content`, named behind the language, or else `diff`; `no-eol` there says that it does not end with a line feed.
 
 use crate::facts::cell::{fence_for, read_member, read_members, read_name, write_members, write_name};
-use crate::facts::encode::{Format, FormatFamily, Params};
+use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::json_tree::{Json, write_string};
-use crate::facts::subject::{Meaning, Subject};
 
 /// Lines and fences, spelled as in [`crate::facts::cell`]; a fence is longer than any run of back-ticks in it.
 pub const FORMAT: Format =

@@ -11,9 +11,8 @@
 //! Names are defined on the first lines, up to a blank one. Only whole words and paths are named, few of them, and only
 //! if it pays: the reader has to look them up. Numbered lines are left alone: they are files, and are quoted from.
 
-use crate::facts::encode::{Format, FormatFamily, Params};
+use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::numbered;
-use crate::facts::subject::{Meaning, Subject};
 
 /// A name is `$` and a letter, and stands for the same string everywhere.
 pub const FORMAT: Format =

@@ -9,9 +9,8 @@
 use crate::base::body_shape::BodyShape;
 use crate::base::json::Cursor;
 use crate::facts::cell::{as_json, fence_for, read_name, read_value, write_name, write_value};
-use crate::facts::encode::{Format, FormatFamily, Params, csv, markdown_table};
+use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject, csv, markdown_table};
 use crate::facts::json_tree::{Json, write_string};
-use crate::facts::subject::{Meaning, Subject};
 
 /// The cheapest form of every node, which is the multiple-choice knapsack of Paper 2 where no budget binds. Tokens are
 /// estimated here; not for values that seem cheapest as compact JSON.

@@ -2,12 +2,11 @@
 
 use crate::base::body_shape::BodyShape;
 use crate::facts::cell::{as_json, write_name, write_value};
-use crate::facts::encode::prove;
+use crate::facts::encode::{Subject, prove};
 use crate::facts::json_tree::{Json, write_string};
 use crate::facts::outline::text::leaf_lines;
 use crate::facts::outline::{Builder, GroupHead, Tail};
 use crate::facts::shape::classify;
-use crate::facts::subject::Subject;
 
 /// Deepest member that is taken apart; what lies deeper stays in one node.
 const DEPTH_MAX: usize = 32;

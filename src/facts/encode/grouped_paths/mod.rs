@@ -23,9 +23,8 @@ pub mod lines;
 use std::borrow::Cow;
 
 use crate::facts::encode::grouped_paths::lines::{BodyItem, Hits, SearchHit, has_candidates, row_number};
-use crate::facts::encode::{Format, FormatFamily, Params};
+use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::numbered::split_lines;
-use crate::facts::subject::{Meaning, Subject};
 
 /// Headings as ripgrep and `ls -R` write them.
 pub const FORMAT: Format =
