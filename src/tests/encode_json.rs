@@ -266,7 +266,8 @@ fn what_cannot_be_kept_is_refused_by_every_format() {
         ("{\"a\":\"\t\"}", JsonRefusal::NotJson),
         (r#"{"a":"\x"}"#, JsonRefusal::NotJson),
     ] {
-        assert_eq!(Subject::new(body, classify(body.as_bytes())).json().err(), Some(refusal), "{body}");
+        assert_eq!(Json::parse(body).err(), Some(refusal), "{body}");
+        assert_eq!(Subject::new(body, classify(body.as_bytes())).json(), None, "{body}");
         ALL.iter().for_each(|format| refuses(format, &[body]));
     }
 }

@@ -14,7 +14,7 @@ use crate::facts::json_tree::{Json, write_string};
 pub const FORMAT: Format = Format { id: "csv", family: FormatFamily::Published, by_depth: false, encode, decode };
 
 fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
-    let grid = CellGrid::of(subject.json().ok()?.as_array()?, subject.text.len())?;
+    let grid = CellGrid::of(subject.json()?.as_array()?, subject.text.len())?;
     let mut out = String::new();
     for (index, name) in grid.columns.iter().enumerate() {
         out.push_str(if index > 0 { "," } else { "" });

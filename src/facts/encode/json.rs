@@ -13,11 +13,11 @@ pub const PRETTY: Format =
     Format { id: "json_pretty", family: FormatFamily::Baseline, by_depth: false, encode: pretty, decode };
 
 fn compact(subject: &Subject<'_>, _: Params) -> Option<String> {
-    Some(subject.json().ok()?.compact())
+    subject.json().map(Json::compact)
 }
 
 fn pretty(subject: &Subject<'_>, _: Params) -> Option<String> {
-    Some(subject.json().ok()?.pretty())
+    subject.json().map(Json::pretty)
 }
 
 fn decode(text: &str) -> Option<Meaning> {

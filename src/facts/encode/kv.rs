@@ -8,7 +8,7 @@ use crate::facts::json_tree::Json;
 pub const FORMAT: Format = Format { id: "kv", family: FormatFamily::Published, by_depth: false, encode, decode };
 
 fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
-    let members = subject.json().ok()?.as_object()?;
+    let members = subject.json()?.as_object()?;
     if members.is_empty() || members.iter().any(|(_, value)| value.is_container()) {
         return None;
     }

@@ -9,7 +9,7 @@ pub const FORMAT: Format =
     Format { id: "markdown_table", family: FormatFamily::Published, by_depth: false, encode, decode };
 
 fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
-    let grid = CellGrid::of(subject.json().ok()?.as_array()?, subject.text.len())?;
+    let grid = CellGrid::of(subject.json()?.as_array()?, subject.text.len())?;
     let mut out = String::new();
     write_table(&grid, &mut out);
     Some(out)

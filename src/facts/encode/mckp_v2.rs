@@ -18,7 +18,7 @@ pub const FORMAT: Format = Format { id: "mckp_v2", family: FormatFamily::Publish
 const ELEMENTS_MIN: usize = 2;
 
 fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
-    let members = subject.json().ok()?.as_object()?;
+    let members = subject.json()?.as_object()?;
     let main = main_array(members)?;
     let (name, array) = &members[main];
     let grid = CellGrid::of(array.as_array()?, subject.text.len())?;

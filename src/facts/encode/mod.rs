@@ -25,7 +25,7 @@ use crate::base::body_shape::BodyShape;
 use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::base::body_shape::{KeptLines, Showing};
-use crate::facts::json_tree::{Json, JsonRefusal};
+use crate::facts::json_tree::Json;
 use crate::facts::markdown::Document;
 use crate::facts::quotable::Quotable;
 use crate::facts::tokens::Counter;
@@ -109,7 +109,7 @@ pub struct Subject<'a> {
     pub text: &'a str,
     /// Its shape.
     pub shape: BodyShape,
-    json: OnceCell<std::result::Result<Json, JsonRefusal>>,
+    json: OnceCell<Option<Json>>,
     markdown: OnceCell<Document>,
 }
 
@@ -119,12 +119,10 @@ impl<'a> Subject<'a> {
         Self { text, shape, json: OnceCell::new(), markdown: OnceCell::new() }
     }
 
-    /// The body as JSON; why not, if it is none that can be re-encoded.
-    pub fn json(&self) -> std::result::Result<&Json, JsonRefusal> {
-        let parsed = self
-            .json
-            .get_or_init(|| if self.shape.is_json() { Json::parse(self.text) } else { Err(JsonRefusal::NotJson) });
-        parsed.as_ref().map_err(|refusal| *refusal)
+    /// The body as JSON, if it is such as can be re-encoded.
+    pub fn json(&self) -> Option<&Json> {
+        let parse = || if self.shape.is_json() { Json::parse(self.text).ok() } else { None };
+        self.json.get_or_init(parse).as_ref()
     }
 
     /// The body as Markdown.
@@ -135,7 +133,7 @@ impl<'a> Subject<'a> {
     /// Whether the body says exactly that.
     pub fn says(&self, meaning: &Meaning) -> bool {
         match meaning {
-            Meaning::Json(json) => self.json() == Ok(json),
+            Meaning::Json(json) => self.json() == Some(json),
             Meaning::Markdown(document) => self.markdown() == document,
             Meaning::Text(text) => self.text == text,
         }

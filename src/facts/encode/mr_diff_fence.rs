@@ -28,7 +28,7 @@ const DIFFS: &str = "diffs";
 const OTHER_PATH: &str = "new_path: ";
 
 fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
-    let members = subject.json().ok()?.as_object()?;
+    let members = subject.json()?.as_object()?;
     let (_, diffs) = members.iter().find(|(key, _)| key == DIFFS)?;
     let diffs = diffs.as_array().filter(|diffs| !diffs.is_empty())?;
     let mut out = String::new();

@@ -24,7 +24,7 @@ const LEVELS_MAX: usize = 16;
 const JSON_TEXT: &str = "!json";
 
 fn encode(subject: &Subject<'_>, params: Params) -> Option<String> {
-    let value = subject.json().ok()?;
+    let value = subject.json()?;
     let json = CostedText::of(value.compact());
     let blocks = DeepWriter { params }.blocks(value, &json.text, 0);
     let mut best = blocks.into_iter().min_by_key(|block| block.cost).filter(|block| block.cost < json.cost)?.text;
