@@ -64,6 +64,7 @@ struct LayerValues {
 #[derive(Debug, Default)]
 pub struct ModelLayers {
     tools: BTreeMap<String, Vec<LayerValues>>,
+    /// Names that exist although no layer says anything of them.
     known: BTreeSet<String>,
 }
 
@@ -121,11 +122,6 @@ impl ModelLayers {
             flatten(said, &at, &mut place, &mut leaves);
             self.say(tool, LayerValues { level, place: place(&at), leaves });
         }
-    }
-
-    /// Names that exist although no layer says anything of them.
-    pub fn know<'t>(&mut self, tools: impl IntoIterator<Item = &'t str>) {
-        self.known.extend(tools.into_iter().map(str::to_owned));
     }
 
     /// The effective models, and what is wrong with them.

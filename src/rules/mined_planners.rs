@@ -155,11 +155,10 @@ fn coverage_of(stage: &PlannerStage, data: &Data, numbers: &BacktestNumbers) -> 
 
 fn layers(stage: &PlannerStage, annotations: &Annotations) -> Result<ModelLayers> {
     let mut layers = ModelLayers::default();
-    let tools = || stage.tools.texts().iter().map(String::as_str);
-    layers.annotate_reachable(tools(), |tool| {
+    let tools = stage.tools.texts().iter().map(String::as_str);
+    layers.annotate_reachable(tools, |tool| {
         annotations.of(tool).map(|annotation| (annotation.model, annotation.origin))
     })?;
-    layers.know(tools());
     Ok(layers)
 }
 
