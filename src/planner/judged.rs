@@ -1,10 +1,12 @@
 //! From planners to a report: every planner walks the judged sessions, once as it is and once as the control.
 
 use crate::base::bootstrap::interval;
+use crate::base::stats::TargetFigure::{AtLeast, AtMost};
 use crate::base::stats::{Share, TargetFigure};
 use crate::logs::history::Call;
 use crate::planner::bound::{OfferedValues, bound};
 use crate::planner::known_tools::KnownTools;
+use crate::planner::numbers::Targets;
 use crate::planner::opportunities::moments;
 use crate::planner::prefetches::PrefetchTally;
 use crate::planner::report::{EdgeRow, HIT, Metric, PlannerArm, PlannerBacktest, PlannerReport, calls_saved};
@@ -77,35 +79,26 @@ fn arm(stage: &PlannerStage, planner: &Planner, trained: &Trained) -> PlannerArm
 
 /// The target metrics with their intervals over sessions.
 fn metrics(stage: &PlannerStage, arm: &PlannerArm) -> Vec<Metric> {
-    let targets = &stage.numbers.targets;
-    let always_runs = arm.always_runs;
-    let saved = move |tally: &PrefetchTally| (calls_saved(tally, always_runs), tally.calls);
-    type Count<'c> = Box<dyn Fn(&PrefetchTally) -> (u64, u64) + 'c>;
-    let wanted: [(&'static str, &str, Option<TargetFigure>, Count<'_>); 4] = [
-        (HIT, "hit", Some(TargetFigure::AtLeast(targets.hit_min)), Box::new(|tally| (tally.near.exact, tally.sent()))),
-        (
-            "exact_recall_loss",
-            "recall loss",
-            Some(TargetFigure::AtMost(targets.recall_loss_max)),
-            Box::new(|tally| (tally.declined_needed(), tally.declined())),
-        ),
-        (
-            "cost_overrun",
-            "overrun",
-            Some(TargetFigure::AtMost(targets.overrun_max)),
-            Box::new(|tally| (tally.overruns, tally.answers_known)),
-        ),
-        ("calls_not_run", "calls not run", None, Box::new(saved)),
+    let Targets { hit_min, recall_loss_max, overrun_max } = stage.numbers.targets;
+    // Successes and trials; whether the agent's own calls run all the same.
+    type Count = fn(&PrefetchTally, bool) -> (u64, u64);
+    let (hit, loss, overrun) = (AtLeast(hit_min), AtMost(recall_loss_max), AtMost(overrun_max));
+    let wanted: [(&'static str, &'static str, Option<TargetFigure>, Count); 4] = [
+        (HIT, "hit", Some(hit), |tally, _| (tally.near.exact, tally.sent())),
+        ("exact_recall_loss", "recall loss", Some(loss), |tally, _| (tally.declined_needed(), tally.declined())),
+        ("cost_overrun", "overrun", Some(overrun), |tally, _| (tally.overruns, tally.answers_known)),
+        ("calls_not_run", "calls not run", None, |tally, always_runs| (calls_saved(tally, always_runs), tally.calls)),
     ];
     wanted
         .into_iter()
         .map(|(key, name, target, count)| {
+            let count = |tally: &PrefetchTally| count(tally, arm.always_runs);
             let (k, n) = count(&arm.total);
             let sessions: Vec<(u64, u64)> = arm.sessions.iter().map(|(_, tally)| count(tally)).collect();
             let share = Share::new(k, n);
             let wider = |(lower, upper): (f64, f64)| (lower.min(share.lower), upper.max(share.upper));
             let sessions = interval(&sessions, &stage.numbers.resampling).map(wider);
-            Metric { key, name: name.to_owned(), share, sessions, target }
+            Metric { key, name, share, sessions, target }
         })
         .collect()
 }

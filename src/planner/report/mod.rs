@@ -81,21 +81,20 @@ pub struct Metric {
     /// Its key in JSON.
     pub key: &'static str,
     /// Its name.
-    pub name: String,
+    pub name: &'static str,
     /// Successes of trials; without a target: a count.
     pub share: Share,
-    /// Interval over sessions, or over calls (Wilson) where that is wider.
+    /// Interval over sessions, or over calls (Wilson) where that is wider: either alone can be too sure, the one where few
+    /// sessions have any, the other where one session has most of them.
     pub sessions: Option<(f64, f64)>,
     /// What it should reach.
     pub target: Option<TargetFigure>,
 }
 
 impl Metric {
-    /// The wider of its intervals: over sessions, and as if all trials were independent. Either alone can be too sure, the
-    /// one where few sessions have any, the other where one session has most of them.
-    fn ends(&self) -> (f64, f64) {
-        let Share { lower, upper, .. } = self.share;
-        self.sessions.map_or((lower, upper), |(low, high)| (low.min(lower), high.max(upper)))
+    /// Its interval.
+    pub fn ends(&self) -> (f64, f64) {
+        self.sessions.unwrap_or((self.share.lower, self.share.upper))
     }
 
     /// How it stands to its target.

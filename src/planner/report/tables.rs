@@ -89,7 +89,7 @@ fn target(arm: &PlannerArm, metric: &Metric) -> Vec<String> {
         None => "–".to_owned(),
     };
     vec![
-        name.clone(),
+        (*name).to_owned(),
         arm.name.clone(),
         percent(*share),
         sessions.map_or_else(|| "n/a".to_owned(), ends),
@@ -337,7 +337,7 @@ pub fn interval(metric: &Metric) -> String {
     if metric.share.n == 0 {
         return "n/a".to_owned();
     }
-    let (lower, upper) = metric.sessions.unwrap_or((metric.share.lower, metric.share.upper));
+    let (lower, upper) = metric.ends();
     format!("{:.0} % [{:.0}–{:.0}]", 100.0 * metric.share.value(), 100.0 * lower, 100.0 * upper)
 }
 
