@@ -28,12 +28,12 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: TableFormat, w
     format
         .heading(out, "all figures; shares are of what was prefetched (the paper claims 58 % won and 12 % wasted)")?;
     figures(report).write(out, format, width)?;
-    let edges = edges(report);
+    let edges = most_sent(report, "edge", by_edge);
     if !edges.is_empty() {
         format.heading(out, "by edge: prefetched, and asked for within three calls; intervals are over calls alone")?;
         edges.write(out, format, width)?;
         format.heading(out, "by tool that is called ahead; intervals are over calls alone")?;
-        tools(report).write(out, format, width)?;
+        most_sent(report, "tool", by_tool).write(out, format, width)?;
     }
     format.heading(
         out,
@@ -131,12 +131,18 @@ const FIGURES: [ArmRow; 21] = [
 ];
 
 fn figures(report: &PlannerReport) -> Table {
-    let names: Vec<String> = report.arms.iter().map(|arm| format!("#{}", arm.name)).collect();
-    let mut table = Table::new(&std::iter::once("figure").chain(names.iter().map(String::as_str)).collect::<Vec<_>>());
+    let mut table = by_arm(report, "figure");
     for (name, cell) in FIGURES {
         table.row(std::iter::once(name.to_owned()).chain(report.arms.iter().map(cell)));
     }
     table
+}
+
+/// A table with a column for each arm behind the first one.
+fn by_arm(report: &PlannerReport, first: &str) -> Table {
+    let arms = report.arms.iter().map(|arm| format!("#{}", arm.name));
+    let columns: Vec<String> = std::iter::once(first.to_owned()).chain(arms).collect();
+    Table::new(&columns.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// What the greedy choice reaches of the best one.
@@ -154,33 +160,22 @@ fn by_chance(tally: &PrefetchTally) -> String {
     if sent == 0 { "n/a".to_owned() } else { format!("{:.1} %", 100.0 * tally.name_by_chance / sent as f64) }
 }
 
-const COLUMNS: [&str; 8] = ["planner", "edge", "#sent", "#exact", "#value", "#tool", "#chance", "#won"];
-
-fn edges(report: &PlannerReport) -> Table {
-    let mut table = Table::new(&COLUMNS);
+/// What was sent most, of what is told apart by `name`.
+fn most_sent(report: &PlannerReport, name: &str, of: fn(&[EdgeRow]) -> Vec<(String, PrefetchTally)>) -> Table {
+    let mut table = Table::new(&["planner", name, "#sent", "#exact", "#value", "#tool", "#chance", "#won"]);
     for arm in &report.arms {
-        let mut rows: Vec<&EdgeRow> = arm.edges.iter().filter(|edge| edge.tally.sent() > 0).collect();
-        rows.sort_by_key(|edge| std::cmp::Reverse(edge.tally.sent()));
-        for edge in rows.into_iter().take(ROWS_MAX) {
-            table.row(judged(arm, format!("{} → {}", edge.from, edge.to), &edge.tally));
+        let mut rows = of(&arm.edges);
+        rows.retain(|(_, tally)| tally.sent() > 0);
+        rows.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.sent()));
+        for (name, tally) in rows.into_iter().take(ROWS_MAX) {
+            table.row(judged(arm, name, &tally));
         }
     }
     table
 }
 
-fn tools(report: &PlannerReport) -> Table {
-    let mut columns = COLUMNS;
-    columns[1] = "tool";
-    let mut table = Table::new(&columns);
-    for arm in &report.arms {
-        let mut rows = by_tool(&arm.edges);
-        rows.retain(|(_, tally)| tally.sent() > 0);
-        rows.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.sent()));
-        for (tool, tally) in rows.into_iter().take(ROWS_MAX) {
-            table.row(judged(arm, tool, &tally));
-        }
-    }
-    table
+fn by_edge(edges: &[EdgeRow]) -> Vec<(String, PrefetchTally)> {
+    edges.iter().map(|edge| (format!("{} → {}", edge.from, edge.to), edge.tally)).collect()
 }
 
 fn judged(arm: &PlannerArm, name: String, tally: &PrefetchTally) -> Vec<String> {
@@ -201,9 +196,7 @@ fn judged(arm: &PlannerArm, name: String, tally: &PrefetchTally) -> Vec<String> 
 }
 
 fn declines(report: &PlannerReport) -> Table {
-    let names: Vec<String> = report.arms.iter().map(|arm| format!("#{}", arm.name)).collect();
-    let headers: Vec<&str> = std::iter::once("reason").chain(names.iter().map(String::as_str)).collect();
-    let mut table = Table::new(&headers);
+    let mut table = by_arm(report, "reason");
     for &held in DeclineReason::ALL {
         let cell = |arm: &PlannerArm| {
             let PrefetchTally { held: all, late_exact, late_name, .. } = &arm.total;
