@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use serde::Serialize;
+
 use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::error::Result;
 use crate::base::pseudonyms::Pseudonyms;
@@ -22,7 +24,7 @@ use crate::telemetry::{ContextLine, PipelineEvent, SummaryLine};
 /// If the directory or a file cannot be written.
 pub fn write(dir: &Path, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms, by: CountedBy) -> Result<u64> {
     create_private(dir)?;
-    let mut behind = Behind::new(log);
+    let mut behind = planned_behind(log);
     let (mut files, mut at, mut after) = (0, 0, 0);
     for (number, session_hash) in (0..).zip(log.sessions.iter()) {
         let of_session = |events: &[RecordedEvent]| events.iter().take_while(|event| event.session == number).count();
@@ -36,7 +38,7 @@ pub fn write(dir: &Path, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms,
         let (mut text, mut planned) = (String::new(), Vec::new());
         for event in &events {
             text += &line(event);
-            for event in behind.take(at) {
+            for event in behind.remove(&at).into_iter().flatten() {
                 text += &line(&recorded(event, log, laid, names));
                 planned.push(event);
             }
@@ -44,11 +46,10 @@ pub fn write(dir: &Path, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms,
         }
         let summary = SummaryLine::of(&events, effectiveness(session, &planned, by));
         for event in beside {
-            let line = ContextLine::of(recorded(event, log, laid, names));
-            text += &(serde_json::to_string(&line).expect("an event prints") + "\n");
+            text += &line(&ContextLine::of(recorded(event, log, laid, names)));
         }
         if let Some(summary) = summary {
-            text += &(serde_json::to_string(&summary).expect("a summary prints") + "\n");
+            text += &line(&summary);
         }
         write_private(&dir.join(format!("{session_hash}.jsonl")), text)?;
         files += 1;
@@ -63,36 +64,28 @@ pub fn others(dir: &Path, written: u64) -> u64 {
     all.saturating_sub(written)
 }
 
-fn line(event: &PipelineEvent) -> String {
-    serde_json::to_string(event).expect("an event prints") + "\n"
+fn line(row: &impl Serialize) -> String {
+    serde_json::to_string(row).expect("rows of telemetry print") + "\n"
 }
 
 /// What the planner did, by the event behind which it stands: the last one of the same step, or of the last step before
 /// it that has any, in the same context.
-struct Behind<'l>(BTreeMap<usize, Vec<&'l RecordedEvent>>);
-
-impl<'l> Behind<'l> {
-    fn new(log: &'l EventLog) -> Self {
-        let mut behind: BTreeMap<usize, Vec<&RecordedEvent>> = BTreeMap::new();
-        if log.planned.is_empty() {
-            return Self(behind);
-        }
-        let mut last: BTreeMap<(u32, u32), BTreeMap<u32, usize>> = BTreeMap::new();
-        for (at, event) in log.events.iter().enumerate() {
-            last.entry((event.chain, event.partition)).or_default().insert(event.step, at);
-        }
-        for planned in &log.planned {
-            let steps = last.get(&(planned.chain, planned.partition));
-            if let Some((_, at)) = steps.and_then(|steps| steps.range(..=planned.step).next_back()) {
-                behind.entry(*at).or_default().push(planned);
-            }
-        }
-        Self(behind)
+fn planned_behind(log: &EventLog) -> BTreeMap<usize, Vec<&RecordedEvent>> {
+    let mut behind: BTreeMap<usize, Vec<&RecordedEvent>> = BTreeMap::new();
+    if log.planned.is_empty() {
+        return behind;
     }
-
-    fn take(&mut self, at: usize) -> impl Iterator<Item = &'l RecordedEvent> {
-        self.0.remove(&at).into_iter().flatten()
+    let mut last: BTreeMap<(u32, u32), BTreeMap<u32, usize>> = BTreeMap::new();
+    for (at, event) in log.events.iter().enumerate() {
+        last.entry((event.chain, event.partition)).or_default().insert(event.step, at);
     }
+    for planned in &log.planned {
+        let steps = last.get(&(planned.chain, planned.partition));
+        if let Some((_, at)) = steps.and_then(|steps| steps.range(..=planned.step).next_back()) {
+            behind.entry(*at).or_default().push(planned);
+        }
+    }
+    behind
 }
 
 /// The name of the content; empty where nobody knows what the planner would have got.
