@@ -16,9 +16,8 @@ use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::facts::encode;
 use crate::facts::shape::Description;
 use crate::logs::trace::Handle;
-use crate::replay::reach::Reach;
 use crate::replay::tape::{BodyAtHand, Endpoint, Response, SessionProfile, SessionProfiles, Tape, TapeEntry};
-use crate::replay::{EffectsBaseline, HistoryPiece, ReplayOptions, Scenario};
+use crate::replay::{HistoryPiece, ReplayOptions, Scenario};
 use crate::settings::Settings;
 use crate::telemetry::log::{EventLog, NO_FORMAT, RecordedAs, RecordedContent, RecordedEvent};
 
@@ -272,9 +271,9 @@ fn body_facts(event: &RecordedEvent) -> BodyFacts {
 /// Responses laid out for a replay.
 pub struct Laid {
     /// The responses.
-    pieces: Vec<HistoryPiece>,
+    pub pieces: Vec<HistoryPiece>,
     /// What configurations of them are resolved for: their endpoints and sessions.
-    skeleton: Tape,
+    pub skeleton: Tape,
 }
 
 impl Laid {
@@ -287,15 +286,5 @@ impl Laid {
     pub fn scenario(&self, settings: &Settings) -> Scenario {
         let options = ReplayOptions { extended: false, invalidate: true, counting: Some(Counting::Exact(0)) };
         Scenario::new(settings, &self.skeleton, options)
-    }
-
-    /// The same, where only some of the responses can be changed.
-    pub fn within(&self, scenario: &Scenario, reach: &Reach) -> Scenario {
-        scenario.within(reach, &self.skeleton)
-    }
-
-    /// The responses under a configuration.
-    pub fn ground(&self, now: Scenario) -> EffectsBaseline<'_> {
-        EffectsBaseline::new(&self.pieces, now)
     }
 }

@@ -15,9 +15,9 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::logs::trace::Millis;
-use crate::replay::Scenario;
 use crate::replay::reach::reaches;
 use crate::replay::savings::{SavedBySession, shares};
+use crate::replay::{EffectsBaseline, Scenario};
 use crate::rules::claude::{asks_several, paying, question};
 use crate::rules::gate::ProposalGate;
 use crate::rules::proposal::{proposed, settle};
@@ -169,9 +169,9 @@ impl Week<'_> {
         let Some(all) = reaches(&self.responses.data)?.pop() else { return Ok(Vec::new()) };
         let laid = self.responses.laid(log);
         let replay = |now: &Settings, cells: &[Settings]| {
-            let scenario = |settings: &Settings| laid.within(&laid.scenario(settings), &all);
+            let scenario = |settings: &Settings| laid.scenario(settings).within(&all, &laid.skeleton);
             let cells: Vec<Scenario> = cells.iter().map(scenario).collect();
-            let found = self.responses.install(|| laid.ground(scenario(now)).effects(&cells));
+            let found = self.responses.install(|| EffectsBaseline::new(&laid.pieces, scenario(now)).effects(&cells));
             found.into_iter().map(Option::unwrap_or_default).collect::<Vec<SavedBySession>>()
         };
         let now = Effective::resolve(self.file)?.settings;

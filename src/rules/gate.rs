@@ -200,7 +200,7 @@ struct ProposalReplay<'b> {
 /// The responses under a configuration, in both places.
 fn grounds<'l>(laid: &'l Laid, places: &[&Reach; 2], settings: &Settings) -> [EffectsBaseline<'l>; 2] {
     let scenario = laid.scenario(settings);
-    places.map(|place| laid.ground(laid.within(&scenario, place)))
+    places.map(|place| EffectsBaseline::new(&laid.pieces, scenario.within(place, &laid.skeleton)))
 }
 
 impl ProposalReplay<'_> {
@@ -217,7 +217,7 @@ impl ProposalReplay<'_> {
     fn effects(&self, grounds: &[EffectsBaseline<'_>; 2], cells: &[Settings]) -> Vec<Option<SavedInBoth>> {
         let scenarios: Vec<Scenario> = cells.iter().map(|cell| self.laid.scenario(cell)).collect();
         let [all, host] = [0, 1].map(|place| {
-            let within = |scenario| self.laid.within(scenario, self.places[place]);
+            let within = |scenario: &Scenario| scenario.within(self.places[place], &self.laid.skeleton);
             grounds[place].effects(&scenarios.iter().map(within).collect::<Vec<_>>())
         });
         all.into_iter().zip(host).map(|(all, host)| Some([all?, host?])).collect()
