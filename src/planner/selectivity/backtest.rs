@@ -26,8 +26,6 @@ pub struct SelectiveBacktest {
     pub held_out: Vec<ThresholdPoint>,
     /// The point to work at, chosen on the training sessions alone; none if the target is out of reach.
     pub chosen: Option<ThresholdPoint>,
-    /// The same threshold on the other sessions.
-    pub judged: Option<ThresholdPoint>,
 }
 
 impl SelectiveBacktest {
@@ -66,15 +64,9 @@ pub fn backtest(
     let table = LinkCounts::learn(training.iter().copied(), numbers);
     let tried = thresholds(numbers.threshold_step);
     let training = curve(&left_out(&training, &table, numbers), &tried, resampling);
-    let held_out = judged_by(&table, held_out, numbers);
+    let held_out = curve(&judged_by(&table, held_out, numbers), &tried, resampling);
     let chosen = operating_point(&training, target).cloned();
-    SelectiveBacktest {
-        judged: chosen.as_ref().map(|chosen| point(&held_out, chosen.threshold, resampling)),
-        held_out: curve(&held_out, &tried, resampling),
-        table,
-        training,
-        chosen,
-    }
+    SelectiveBacktest { table, training, held_out, chosen }
 }
 
 /// Candidates with the scores that a table gives them, which must not have counted them.
