@@ -27,15 +27,6 @@ pub enum CallAnswer {
     Failed,
 }
 
-/// What happens to a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallVerdict {
-    /// It runs; its answer is to be reported.
-    Run,
-    /// It does not run, and nothing else may be counted as saved for it.
-    Refused,
-}
-
 #[derive(Debug, Clone, Copy, Default)]
 struct Streak {
     empties: u32,
@@ -62,19 +53,17 @@ impl<'n> FailFast<'n> {
         after_n.is_some_and(|after_n| empties >= after_n.max(1))
     }
 
-    /// Decides about a call, to be asked once for each. After `refusals_max` refusals the question is let through, to
-    /// see whether it has an answer by now.
-    pub fn call(&mut self, tool: &str, arguments: u64, after_n: Option<u32>) -> CallVerdict {
+    /// Whether a call is refused, to be asked once for each: then nothing else may be counted as saved for it. Else it runs,
+    /// and its answer is to be reported. After `refusals_max` refusals the question is let through, to see whether it has an
+    /// answer by now.
+    pub fn refuses(&mut self, tool: &str, arguments: u64, after_n: Option<u32>) -> bool {
         if !self.is_armed(tool, arguments, after_n) {
-            return CallVerdict::Run;
+            return false;
         }
         let streak = self.streaks.entry((tool.to_owned(), arguments)).or_default();
-        if streak.refusals >= self.numbers.refusals_max {
-            streak.refusals = 0;
-            return CallVerdict::Run;
-        }
-        streak.refusals += 1;
-        CallVerdict::Refused
+        let is_refused = streak.refusals < self.numbers.refusals_max;
+        streak.refusals = if is_refused { streak.refusals + 1 } else { 0 };
+        is_refused
     }
 
     /// Takes in the answer to a call that ran.
@@ -144,11 +133,11 @@ impl<'a> Refusals<'a> {
             Guard::Improved(fail_fast) => {
                 let Some(input) = told.values.input(index) else { return false };
                 let tool = self.policy.known.names.text(row.tool);
-                let verdict = fail_fast.call(tool, input.value, Some(after_n));
-                if verdict == CallVerdict::Run {
+                let is_refused = fail_fast.refuses(tool, input.value, Some(after_n));
+                if !is_refused {
                     fail_fast.answered(tool, input.value, answer(row));
                 }
-                verdict == CallVerdict::Refused
+                is_refused
             }
         }
     }

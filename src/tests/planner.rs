@@ -12,7 +12,7 @@ use crate::base::data::{Data, fitting};
 use crate::base::key_path::KeyPath;
 use crate::mine::runnable::Runnable;
 use crate::planner::candidates::{AnswerMoment, Candidate, Candidates, Declined, NamedArgument, Projected, candidates};
-use crate::planner::fail_fast::{CallAnswer, CallVerdict, FailFast};
+use crate::planner::fail_fast::{CallAnswer, FailFast};
 use crate::planner::intents::prefetch_hint;
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::plan::{
@@ -773,23 +773,22 @@ fn an_answer_without_text_is_an_answer() {
 #[test]
 fn a_refusal_ends() {
     // A3
-    use CallVerdict::{Refused, Run};
     let mut guard = FailFast::new(&PlannerThresholds::shipped().fail_fast);
-    let mut verdicts = Vec::new();
+    let mut refused = Vec::new();
     for _ in 0..7 {
-        let verdict = guard.call("Find", 1, Some(2));
-        if verdict == Run {
+        let is_refused = guard.refuses("Find", 1, Some(2));
+        if !is_refused {
             guard.answered("Find", 1, EMPTY);
         }
-        verdicts.push(verdict);
+        refused.push(is_refused);
     }
-    assert_eq!(verdicts, [Run, Run, Refused, Run, Refused, Run, Refused]);
+    assert_eq!(refused, [false, false, true, false, true, false, true]);
     // Let through once more, it has an answer, and the past is forgotten.
-    assert_eq!(guard.call("Find", 1, Some(2)), Run);
+    assert!(!guard.refuses("Find", 1, Some(2)));
     guard.answered("Find", 1, REAL);
-    assert_eq!(guard.call("Find", 1, Some(2)), Run);
+    assert!(!guard.refuses("Find", 1, Some(2)));
     guard.answered("Find", 1, EMPTY);
-    assert_eq!(guard.call("Find", 1, Some(2)), Run);
+    assert!(!guard.refuses("Find", 1, Some(2)));
 }
 
 #[test]
