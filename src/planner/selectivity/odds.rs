@@ -45,13 +45,17 @@ pub fn features(moment: &Opportunity) -> Features {
 }
 
 /// How long the planner waits for a call before its prefetch counts as unused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(const_into_str)]
 pub enum WaitWindow {
     /// The next few calls, which is what every hit is judged by.
+    #[strum(serialize = "calls_near")]
     Calls,
     /// More calls.
+    #[strum(serialize = "calls_far")]
     MoreCalls,
     /// The next few steps.
+    #[strum(serialize = "steps_near")]
     Steps,
 }
 

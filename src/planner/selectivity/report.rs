@@ -139,7 +139,8 @@ pub fn json(learned: &Learned, numbers: &SelectivityThresholds) -> Value {
     });
     let points = |points: &[ThresholdPoint]| points.iter().map(point_json).collect::<Vec<_>>();
     let judged = learned.judged.as_ref().map(|judged| {
-        let of_window = |(window, point): (WaitWindow, &ThresholdPoint)| (key(window).to_owned(), point_json(point));
+        let of_window =
+            |(window, point): (WaitWindow, &ThresholdPoint)| (window.into_str().to_owned(), point_json(point));
         WaitWindow::ALL.into_iter().zip(judged).map(of_window).collect::<Map<String, Value>>()
     });
     json!({
@@ -171,15 +172,6 @@ fn share_json(share: Share, sessions: Option<(f64, f64)>) -> Value {
         "wilson_95": known.then_some([share.lower, share.upper]),
         "sessions_95": sessions.map(|(low, high)| [low, high]),
     })
-}
-
-/// The name of a window in JSON.
-fn key(window: WaitWindow) -> &'static str {
-    match window {
-        WaitWindow::Steps => "steps_near",
-        WaitWindow::Calls => "calls_near",
-        WaitWindow::MoreCalls => "calls_far",
-    }
 }
 
 fn within(window: WaitWindow) -> &'static str {
