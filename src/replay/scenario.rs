@@ -268,11 +268,9 @@ fn router(settings: &Settings, extended: bool) -> Vec<Routed> {
         enabled.iter().filter_map(|name| encode::find(name)).map(|(_, format)| format.id).collect();
     let listed = |id: &str| named.contains(id) || deep && encode::is_deep(id);
     let routed = |format: &encode::Format| match format.family {
-        FormatFamily::Baseline => Routed::Never,
         FormatFamily::Extended if extended || listed(format.id) => Routed::Extended,
-        FormatFamily::Extended => Routed::Never,
         FormatFamily::Published if listed(format.id) => Routed::Published,
-        FormatFamily::Published => Routed::Never,
+        FormatFamily::Baseline | FormatFamily::Extended | FormatFamily::Published => Routed::Never,
     };
     encode::REGISTER.iter().map(routed).collect()
 }
