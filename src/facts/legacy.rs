@@ -9,8 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use crate::base::body_shape::BodyShape;
 use crate::facts::cell::write_quoted;
 use crate::facts::json_tree::Json;
-use crate::facts::shape;
-use crate::facts::shape::Description;
+use crate::facts::shape::{self, Description};
 
 /// Fewest columns of a table that is written as CSV (`markdown_table_min_cols`).
 const COLUMNS_MIN: usize = 2;

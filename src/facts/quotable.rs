@@ -10,8 +10,7 @@ use crate::base::body_shape::{KeptLines, Showing};
 use crate::base::names::TextSet;
 use crate::facts::encode::grouped_paths::END;
 use crate::facts::encode::grouped_paths::lines::{BodyItem, Hits};
-use crate::facts::numbered;
-use crate::facts::numbered::split_lines;
+use crate::facts::numbered::{self, split_lines};
 use crate::facts::texts::{LineHashes, Text};
 
 /// Keeps hashes of lines apart from all other hashes.

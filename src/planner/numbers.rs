@@ -5,8 +5,7 @@ use serde::Deserialize;
 use crate::base::bootstrap::Resampling;
 use crate::logs::values::List;
 use crate::mine::declines::CountedBy;
-use crate::settings::tool_model::FollowUp;
-use crate::settings::tool_model::ValueClass;
+use crate::settings::tool_model::{FollowUp, ValueClass};
 
 /// All numbers of the planner; the file says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

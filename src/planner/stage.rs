@@ -28,8 +28,7 @@ use crate::planner::selectivity::backtest::Learned;
 use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::odds::{Named, Selective};
 use crate::planner::value_models::ValueModels;
-use crate::planner::walk;
-use crate::planner::walk::{JudgedPlanner, arguments_seen, judge};
+use crate::planner::walk::{self, JudgedPlanner, arguments_seen, judge};
 use crate::replay::scenarios::{axes, grid};
 use crate::settings::{Enrichment, Settings, SettingsFile, what_if};
 

@@ -5,8 +5,7 @@
 use std::ops::Range;
 
 use crate::base::numbers::saturated;
-use crate::facts::hints;
-use crate::facts::hints::ShownAs;
+use crate::facts::hints::{self, ShownAs};
 use crate::replay::effects::Present;
 use crate::replay::layers::SentAs;
 use crate::replay::layers::exact_dedup::{DedupCache, ShownBody, wording};

@@ -12,8 +12,7 @@
 use std::collections::BTreeSet;
 
 use crate::base::id::IdMap;
-use crate::facts::hints;
-use crate::facts::hints::{ShownAs, Wording};
+use crate::facts::hints::{self, ShownAs, Wording};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::replay::layers::exact_dedup::{DedupCache, ShownBody, wording};
 use crate::replay::reach::WithinReach;

@@ -18,9 +18,7 @@
 use std::borrow::Cow;
 
 use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
-use crate::facts::numbered;
-use crate::facts::numbered::LineHead;
-use crate::facts::numbered::split_lines;
+use crate::facts::numbered::{self, LineHead, split_lines};
 
 /// The first number of a sequence is padded as it was; the others stand without padding.
 pub const FORMAT: Format =

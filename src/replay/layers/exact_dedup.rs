@@ -2,8 +2,7 @@
 //! the most recently used bodies, oldest first.
 
 use crate::base::body_shape::LayerId;
-use crate::facts::hints;
-use crate::facts::hints::{ShownAs, Wording};
+use crate::facts::hints::{self, ShownAs, Wording};
 use crate::replay::layers::{Decision, Offer, SentAs};
 use crate::replay::tape::ToolKind;
 use crate::settings::Verbosity;

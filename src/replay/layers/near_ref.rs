@@ -1,8 +1,7 @@
 //! L0: a JSON object that differs from an earlier answer of the same endpoint in a few scalars is answered by those.
 
 use crate::base::body_shape::LayerId;
-use crate::facts::hints;
-use crate::facts::hints::ShownAs;
+use crate::facts::hints::{self, ShownAs};
 use crate::facts::near_ref::delta;
 use crate::replay::layers::exact_dedup::DedupCache;
 use crate::replay::layers::{Decision, Offer, SentAs};
