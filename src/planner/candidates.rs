@@ -20,8 +20,8 @@ pub struct AnswerMoment<'a> {
     pub tool: &'a str,
     /// What the agent is after, as words; empty if nobody knows.
     pub intents: &'a BTreeSet<String>,
-    /// Arguments that each tool was seen to take. A tool that is not listed may take any; none at all checks nothing.
-    pub arguments_seen: Option<&'a BTreeMap<String, BTreeSet<String>>>,
+    /// Arguments that each tool was seen to take. A tool that is not listed may take any.
+    pub arguments_seen: &'a BTreeMap<String, BTreeSet<String>>,
     /// Which calls can run with one argument.
     pub runnable: &'a Runnable,
 }
@@ -127,19 +127,18 @@ impl CandidateSearch<'_> {
             let lacks = !self.turn.runnable.can_run(&link.tool, &projected.argument.name);
             let of_link = if lacks { Some(DeclineReason::MissingArgument) } else { of_link };
             match of_link.or_else(|| self.objection(&link.tool, &projected.argument)) {
-                Some(reason) => self.decline(link, projected.argument, reason),
+                Some(reason) => {
+                    let (tool, argument) = (link.tool.clone(), Some(projected.argument));
+                    self.declined.push(Declined { tool, argument, reason });
+                }
                 None => self.offer(link, model, projected, rank),
             }
         }
     }
 
     fn objection(&self, tool: &str, argument: &NamedArgument) -> Option<DeclineReason> {
-        let seen = self.turn.arguments_seen.and_then(|seen| seen.get(tool));
+        let seen = self.turn.arguments_seen.get(tool);
         seen.is_some_and(|names| !names.contains(&argument.name)).then_some(DeclineReason::UnknownArgument)
-    }
-
-    fn decline(&mut self, link: &FollowUp, argument: NamedArgument, reason: DeclineReason) {
-        self.declined.push(Declined { tool: link.tool.clone(), argument: Some(argument), reason });
     }
 
     /// Of two links to the same request the one that makes it likelier counts.

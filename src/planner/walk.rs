@@ -290,7 +290,7 @@ impl<'a> ContextWalk<'a> {
         self.total.plans += 1;
         let nothing = BTreeSet::new();
         let intents = intents.map_or(&nothing, |intents| intents.of(trigger));
-        let turn = AnswerMoment { tool, intents, arguments_seen: Some(arguments_seen), runnable };
+        let turn = AnswerMoment { tool, intents, arguments_seen, runnable };
         let found = self.found(&turn, &offer);
         self.compare(&found);
         let plan = self.plan(found);

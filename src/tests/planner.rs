@@ -371,14 +371,14 @@ fn among_equals_the_published_planner_goes_by_the_alphabet() {
 struct Moment {
     called: BTreeSet<String>,
     intents: BTreeSet<String>,
-    arguments_seen: Option<BTreeMap<String, BTreeSet<String>>>,
+    arguments_seen: BTreeMap<String, BTreeSet<String>>,
     runnable: Runnable,
 }
 
 impl Moment {
     fn turn<'a>(&'a self, tool: &'a str) -> AnswerMoment<'a> {
         let Self { intents, arguments_seen, runnable, .. } = self;
-        AnswerMoment { tool, intents, arguments_seen: arguments_seen.as_ref(), runnable }
+        AnswerMoment { tool, intents, arguments_seen, runnable }
     }
 
     fn candidates(&self, models: &ValueModels, tool: &str, values: &[&str]) -> Candidates {
@@ -439,10 +439,10 @@ fn an_argument_that_the_tool_was_never_seen_to_take_is_declined() {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
     let discussions = "mcp__gitlab__get_merge_request_discussions".to_owned();
     let mut moment =
-        Moment { arguments_seen: Some(BTreeMap::from([(discussions.clone(), names(&["key"]))])), ..Moment::default() };
+        Moment { arguments_seen: BTreeMap::from([(discussions.clone(), names(&["key"]))]), ..Moment::default() };
     let found = moment.candidates(&models, "mcp__gitlab__get_merge_request", &["7"]);
     assert_eq!(reasons(&found.declined), [(discussions.as_str(), DeclineReason::UnknownArgument)]);
-    moment.arguments_seen = Some(BTreeMap::from([(discussions, names(&["key", "merge_request_id"]))]));
+    moment.arguments_seen = BTreeMap::from([(discussions, names(&["key", "merge_request_id"]))]);
     assert_eq!(moment.candidates(&models, "mcp__gitlab__get_merge_request", &["7"]).open.len(), 1);
 }
 
