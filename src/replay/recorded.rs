@@ -60,13 +60,8 @@ impl<'l> RecordedLog<'l> {
         Self { log, endpoints, sessions: SessionProfiles::new(&sessions), number, handle_tokens }
     }
 
-    /// A tape without responses, from which scenarios are made.
-    pub fn skeleton(&self) -> Tape {
-        Tape { sessions: self.sessions.clone(), ..self.lay(0..0).0 }
-    }
-
     /// All of it, in pieces of whole sessions.
-    pub fn pieces(&self) -> Vec<HistoryPiece> {
+    pub fn laid(&self) -> Laid {
         let mut counts = vec![0; self.log.sessions.len()];
         self.log.events.iter().chain(&self.log.beside).for_each(|event| counts[event.session as usize] += 1);
         let (mut pieces, mut start, mut held) = (Vec::new(), 0, 0);
@@ -81,7 +76,8 @@ impl<'l> RecordedLog<'l> {
             let (tape, weights) = self.lay(sessions);
             HistoryPiece { tape, weights }
         };
-        pieces.into_par_iter().map(piece).collect()
+        let skeleton = Tape { sessions: self.sessions.clone(), ..self.lay(0..0).0 };
+        Laid { pieces: pieces.into_par_iter().map(piece).collect(), skeleton }
     }
 
     /// The tape of some sessions, and the responses that each one on it stands for. Bodies of which more is recorded than
@@ -272,16 +268,11 @@ fn body_facts(event: &RecordedEvent) -> BodyFacts {
 pub struct Laid {
     /// The responses.
     pub pieces: Vec<HistoryPiece>,
-    /// What configurations of them are resolved for: their endpoints and sessions.
+    /// What configurations of them are resolved for: their endpoints and sessions, without any response.
     pub skeleton: Tape,
 }
 
 impl Laid {
-    /// Lays responses out.
-    pub fn new(recorded: &RecordedLog<'_>) -> Self {
-        Self { pieces: recorded.pieces(), skeleton: recorded.skeleton() }
-    }
-
     /// A configuration for these responses. The recorder counted their tokens; those of hints are counted as it says.
     pub fn scenario(&self, settings: &Settings) -> Scenario {
         let options = ReplayOptions { extended: false, invalidate: true, counting: Some(Counting::Exact(0)) };

@@ -168,7 +168,7 @@ impl Responses {
     /// Some responses laid out, for any number of configurations.
     pub fn laid(&self, log: &EventLog) -> Laid {
         let recorded = self.recorded(log);
-        self.pool.install(|| Laid::new(&recorded))
+        self.pool.install(|| recorded.laid())
     }
 
     /// Runs something on the threads that were asked for.
