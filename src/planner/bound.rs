@@ -18,7 +18,6 @@ use crate::planner::plan::ExpectedCost;
 use crate::planner::prefetches::Bound;
 use crate::planner::watch::key;
 use crate::settings::Enrichment;
-use crate::settings::tool_model::ToolModel;
 
 /// The bound over the sessions wanted.
 pub fn bound(
@@ -142,12 +141,9 @@ impl BoundSearch<'_> {
         if self.made - then >= self.numbers.judge.calls_near as usize {
             return CallReach::Whole;
         }
-        let tokens = self.tokens(&tool.model.model);
-        if self.rooms[answer].take(tokens) { CallReach::Reachable } else { CallReach::Near }
-    }
-
-    fn tokens(&self, model: &ToolModel) -> u64 {
-        ExpectedCost::of(&model.cost_model, self.numbers.published.bytes_per_token.into()).charged(model.value_class)
+        let model = &tool.model.model;
+        let cost = ExpectedCost::of(&model.cost_model, self.numbers.published.bytes_per_token.into());
+        if self.rooms[answer].take(cost.charged(model.value_class)) { CallReach::Reachable } else { CallReach::Near }
     }
 }
 

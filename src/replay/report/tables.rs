@@ -17,7 +17,9 @@ const ROWS_MAX: usize = 15;
 
 /// Writes the report for people (or as Markdown).
 pub fn write(out: &mut dyn Write, report: &ReplayReport, format: TableFormat, width: Option<u16>) -> Result<()> {
-    write_summary(out, report, format)?;
+    for line in summary(report) {
+        writeln!(out, "{}{}", format.bullet(), format.sentence(&line))?;
+    }
     if format == TableFormat::Md {
         writeln!(out)?;
     }
@@ -75,14 +77,6 @@ pub fn table(report: &ReplayReport) -> Table {
         .number("encoder_pct", |(.., tally)| number(tally.savings().encoder))
         .number("combined_pct", |(.., tally)| number(tally.savings().combined))
         .table()
-}
-
-fn write_summary(out: &mut dyn Write, report: &ReplayReport, format: TableFormat) -> Result<()> {
-    let bullet = format.bullet();
-    for line in summary(report) {
-        writeln!(out, "{bullet}{}", format.sentence(&line))?;
-    }
-    Ok(())
 }
 
 /// What was replayed and what came of it, in sentences.
