@@ -6,13 +6,12 @@ use crate::base::body_shape::{BodyShape, KeptLines};
 use crate::base::id::Id;
 use crate::base::numbers::saturated;
 use crate::base::tokenizer::{Size, TokenCounts, VOCABULARIES};
-use crate::facts::body_facts::{BodyFacts, Encoding};
+use crate::facts::body_facts::{BodyFacts, BodyLine, BodyLines, Encoding, witness};
 use crate::facts::encode::{Format, Params, Subject};
-use crate::facts::lines::{BodyLine, BodyLines};
 use crate::facts::numbered::{BodySegment, stretches};
 use crate::facts::quotable::Quotable;
 use crate::facts::tokens::Counter;
-use crate::facts::{encode, inner_formats, legacy, lines, near_ref, shape, tokens};
+use crate::facts::{encode, inner_formats, legacy, near_ref, shape, tokens};
 use crate::logs::body::text_of;
 use crate::logs::timeline::TokenCounter;
 
@@ -161,7 +160,7 @@ impl BodyAnalyzer {
     fn lines(&mut self, text: &str) -> BodyLines {
         let stretch = |stretch: BodySegment<'_>| BodyLine {
             number: stretch.number,
-            text: lines::witness(stretch.text),
+            text: witness(stretch.text),
             size: self.measure(stretch.text),
         };
         stretches(text).into_iter().map(stretch).collect()

@@ -1,13 +1,14 @@
 //! What is known of one body once its text is gone: all that a replay needs, whatever configuration it replays.
 //!
-//! Facts follow from the text alone, so a body that many calls return is looked at once.
+//! Facts follow from the text alone, so a body that many calls return is looked at once. The stretches of a numbered body,
+//! and the lines that can be quoted from one, are packed: they are most of what is known of bodies, nearly all are shown by
+//! every encoding, and few of them are looked at again. So they stand in as few bytes as tell them apart.
 
 use crate::base::body_shape::{KeptLines, Showing};
 use crate::base::id::Id;
 use crate::base::tokenizer::Size;
-use crate::facts::lines::BodyLines;
+use crate::base::varint;
 use crate::facts::shape::Description;
-use crate::facts::texts::LineHashes;
 
 /// One proven way to write the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,5 +93,161 @@ impl BodyFacts {
     /// The name under which is kept what a call quotes.
     pub fn quoted_by(call: Id) -> Id {
         Id::of(&[b"quoted by ", call.0.as_slice()].concat())
+    }
+}
+
+/// A stretch of a body: one numbered line, or text between such lines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BodyLine {
+    /// The number that stands on the line; 0 for other text.
+    pub number: u32,
+    /// Witness of the line with its number and its line end ([`witness`]).
+    pub text: u64,
+    /// Size; those of all stretches add up to that of the body, token by token.
+    pub size: Size,
+}
+
+/// Half of the witness of a text: a reference stands for two lines at least, and so for a whole one.
+pub fn witness(text: &str) -> u64 {
+    let Id(bytes) = Id::witness(text.as_bytes());
+    u64::from_le_bytes(std::array::from_fn(|byte| bytes[byte]))
+}
+
+/// The stretches of a body in their order. What does not fit together is read as far as it does.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct BodyLines {
+    /// Witnesses, eight bytes each, little-endian.
+    pub witnesses: Box<[u8]>,
+    /// Per stretch its number (0 for one more than the last one, 1 for none, else itself and 2) and its size in bytes and
+    /// tokens ([`varint`]).
+    pub sizes: Box<[u8]>,
+}
+
+const NEXT: u64 = 0;
+const NONE: u64 = 1;
+const OTHER: u64 = 2;
+
+impl BodyLines {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.witnesses.len() / 8
+    }
+
+    /// Whether there are none: the body has no numbered lines.
+    pub fn is_empty(&self) -> bool {
+        self.witnesses.is_empty()
+    }
+
+    /// The witnesses of some lines that follow each other, as bytes.
+    pub fn witnesses_of(&self, first: u32, count: usize) -> &[u8] {
+        &self.witnesses[8 * first as usize..][..8 * count]
+    }
+
+    /// One after the other.
+    pub fn iter(&self) -> impl Iterator<Item = BodyLine> {
+        let (mut witnesses, mut sizes, mut last) = (&*self.witnesses, &*self.sizes, 0_u32);
+        std::iter::from_fn(move || {
+            let (witness, rest) = witnesses.split_first_chunk()?;
+            let number = match varint::take(&mut sizes)? {
+                NEXT => last.checked_add(1)?,
+                NONE => 0,
+                other => u32::try_from(other - OTHER).ok()?,
+            };
+            let mut small = || u32::try_from(varint::take(&mut sizes)?).ok();
+            let size = Size { bytes: small()?, tokens: [small()?, small()?] };
+            (witnesses, last) = (rest, number);
+            Some(BodyLine { number, text: u64::from_le_bytes(*witness), size })
+        })
+    }
+}
+
+impl FromIterator<BodyLine> for BodyLines {
+    fn from_iter<I: IntoIterator<Item = BodyLine>>(lines: I) -> Self {
+        let (mut witnesses, mut sizes, mut last) = (Vec::new(), Vec::new(), 0);
+        for BodyLine { number, text, size } in lines {
+            witnesses.extend_from_slice(&text.to_le_bytes());
+            let coded = match number {
+                0 => NONE,
+                next if Some(next) == u32::checked_add(last, 1) => NEXT,
+                other => u64::from(other) + OTHER,
+            };
+            last = number;
+            varint::put(&mut sizes, coded);
+            [size.bytes].iter().chain(&size.tokens).for_each(|&number| varint::put(&mut sizes, number.into()));
+        }
+        Self { witnesses: witnesses.into(), sizes: sizes.into() }
+    }
+}
+
+/// A line that can be quoted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Text {
+    /// Hash of the line, white space around it left out. For counting: two lines may share one.
+    pub hash: u32,
+    /// The formats whose encoding does not show the line as it is, one bit each by number in the register.
+    pub lost_in: u32,
+}
+
+/// The lines of one body, by hash.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LineHashes {
+    hashes: Box<[u32]>,
+    /// Which of them some formats lose, in their order, and those formats.
+    lost: Box<[(u32, u32)]>,
+}
+
+impl LineHashes {
+    /// The lines with these hashes, of which nothing is lost.
+    pub fn of_hashes(hashes: impl Iterator<Item = u32>) -> Self {
+        Self { hashes: hashes.collect(), lost: Box::default() }
+    }
+
+    /// Their hashes.
+    pub fn hashes(&self) -> &[u32] {
+        &self.hashes
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
+    /// One after the other.
+    pub fn iter(&self) -> impl Iterator<Item = Text> {
+        let mut lost = self.lost.iter().peekable();
+        (0..).zip(&self.hashes).map(move |(place, &hash)| {
+            let lost_in = lost.next_if(|(at, _)| *at == place).map_or(0, |&(_, formats)| formats);
+            Text { hash, lost_in }
+        })
+    }
+
+    /// The places of the lines that a format loses, in their order.
+    pub fn lost_in(&self, format: u8) -> impl Iterator<Item = u32> {
+        self.lost.iter().filter(move |(_, formats)| formats >> format & 1 == 1).map(|&(place, _)| place)
+    }
+
+    /// Notes what a format loses, by places in any order; a place beyond the lines is none.
+    pub fn lose(&mut self, format: u8, places: impl Iterator<Item = u32>) {
+        let mut all = std::mem::take(&mut self.lost).into_vec();
+        all.extend(places.filter(|&place| (place as usize) < self.hashes.len()).map(|place| (place, 1 << format)));
+        all.sort_unstable_by_key(|(place, _)| *place);
+        all.dedup_by(|next, one| {
+            let same = next.0 == one.0;
+            one.1 |= if same { next.1 } else { 0 };
+            same
+        });
+        self.lost = all.into();
+    }
+}
+
+impl FromIterator<Text> for LineHashes {
+    fn from_iter<I: IntoIterator<Item = Text>>(texts: I) -> Self {
+        let texts = texts.into_iter();
+        let (mut hashes, mut lost) = (Vec::with_capacity(texts.size_hint().0), Vec::new());
+        for (place, Text { hash, lost_in }) in (0..).zip(texts) {
+            hashes.push(hash);
+            lost.extend((lost_in != 0).then_some((place, lost_in)));
+        }
+        Self { hashes: hashes.into(), lost: lost.into() }
     }
 }

@@ -8,10 +8,10 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::base::body_shape::{KeptLines, Showing};
 use crate::base::names::TextSet;
+use crate::facts::body_facts::{LineHashes, Text};
 use crate::facts::encode::grouped_paths::END;
 use crate::facts::encode::grouped_paths::lines::{BodyItem, Hits};
 use crate::facts::numbered::{self, split_lines};
-use crate::facts::texts::{LineHashes, Text};
 
 /// Keeps hashes of lines apart from all other hashes.
 const SEED: u64 = 0x7175_6f74_6564;

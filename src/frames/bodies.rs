@@ -9,8 +9,7 @@ use crate::base::body_shape::{KeptLines, Showing};
 use crate::base::id::{Id, IdMap};
 use crate::base::names::Names;
 use crate::base::tokenizer::Size;
-use crate::facts::body_facts::{BodyFacts, Encoding, NearField, NearSignature};
-use crate::facts::texts::LineHashes;
+use crate::facts::body_facts::{BodyFacts, Encoding, LineHashes, NearField, NearSignature};
 use crate::frames::columns::{
     BatchColumns, Column, ColumnResult, RowSchema, blobs, field, ids, part, texts, u8s, u32s,
 };

@@ -2,8 +2,7 @@
 //! against the body that it stands for. Shares nothing with the layers that wrote it.
 
 use crate::base::id::IdMap;
-use crate::facts::body_facts::{BodyFacts, NearField, NearSignature};
-use crate::facts::lines::BodyLine;
+use crate::facts::body_facts::{BodyFacts, BodyLine, NearField, NearSignature};
 use crate::replay::layers::{Decision, SentAs};
 use crate::replay::runs::LineRun;
 use crate::replay::savings::Expanded;

@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rayon::prelude::*;
 
 use crate::base::id::IdHasher;
-use crate::facts::body_facts::BodyFacts;
-use crate::facts::lines::BodyLine;
+use crate::facts::body_facts::{BodyFacts, BodyLine};
 
 /// Stands where no window begins.
 pub const NO_WINDOW: u32 = u32::MAX;

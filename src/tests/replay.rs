@@ -13,14 +13,13 @@ use crate::base::pseudonyms::published_tool;
 use crate::base::tokenizer::{Bpe, Size};
 use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_analyzer::BodyAnalyzer;
-use crate::facts::body_facts::{BodyFacts, Encoding};
+use crate::facts::body_facts::{BodyFacts, BodyLine, Encoding, witness};
 use crate::facts::encode::Params;
 use crate::facts::hints::{ShownAs, Wording};
-use crate::facts::lines::BodyLine;
 use crate::facts::numbered::stretches;
 use crate::facts::shape::Description;
 use crate::facts::tokens::Counter;
-use crate::facts::{encode, hints, lines, near_ref};
+use crate::facts::{encode, hints, near_ref};
 use crate::logs::trace::Handle;
 use crate::replay::reach::Reach;
 use crate::replay::runs::Windows;
@@ -408,7 +407,7 @@ fn published_and_extended_formats_are_kept_apart() {
 
 /// A body of numbered lines; each line has its own text.
 fn numbered(name: u8, lines: &[(u32, u32)]) -> BodyFacts {
-    let text = |number: u32, text: u32| lines::witness(&format!("{number} {text}"));
+    let text = |number: u32, text: u32| witness(&format!("{number} {text}"));
     let line = |&(number, line): &(u32, u32)| BodyLine { number, text: text(number, line), size: size(20) };
     let mut facts = prose(name, 20 * lines.len() as u32);
     facts.shape = BodyShape::NumberedList as u8;

@@ -10,10 +10,8 @@ use crate::base::body_shape::Showing;
 use crate::base::id::Id;
 use crate::base::tokenizer::Size;
 use crate::facts::body_analyzer::BodyAnalyzer;
-use crate::facts::body_facts::BodyFacts;
+use crate::facts::body_facts::{BodyFacts, BodyLine, BodyLines, witness};
 use crate::facts::encode::Params;
-use crate::facts::lines;
-use crate::facts::lines::{BodyLine, BodyLines};
 use crate::facts::numbered::stretches;
 use crate::logs::trace::Handle;
 use crate::replay::runs::{LineRun, Windows};
@@ -164,7 +162,7 @@ fn a_hint_that_does_not_give_the_body_back_is_counted_as_such() {
     assert_eq!(read.decide().1, Expanded { same: 1, different: 0 });
     // The layer still goes by the windows that were numbered before the line changed.
     let first = read.tape.responses[0].body as usize;
-    read.tape.windows.change_line_of(first, 7, lines::witness("something else"));
+    read.tape.windows.change_line_of(first, 7, witness("something else"));
     assert_eq!(read.decide().1, Expanded { same: 0, different: 1 });
 }
 

@@ -6,8 +6,8 @@
 
 use crate::base::body_shape::LayerId;
 use crate::base::tokenizer::Size;
+use crate::facts::body_facts::BodyLine;
 use crate::facts::hints;
-use crate::facts::lines::BodyLine;
 use crate::replay::layers::{Decision, Offer, SentAs};
 use crate::replay::runs::{LineRun, NO_WINDOW, Windows};
 
