@@ -9,10 +9,9 @@ use crate::replay::layers::exact_dedup::{DedupCache, ShownBody};
 use crate::replay::layers::near_ref::NearRef;
 use crate::replay::layers::range_ref::RangeRef;
 use crate::replay::layers::{Decision, Offer, SentAs, exact_dedup, passthrough, router, template};
-use crate::replay::ledger::Ledger;
 use crate::replay::reach::WithinReach;
 use crate::replay::runs::LineRun;
-use crate::replay::savings::Expanded;
+use crate::replay::savings::{Expanded, Ledger};
 use crate::replay::scenario::Scenario;
 use crate::replay::tape::{Response, Tape, TapeEntry};
 
