@@ -33,7 +33,7 @@ use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
 use crate::rules::prefetching::{Fetched, PrefetchBars, Prefetching, is_on, only_links};
 use crate::rules::proposal::{KeyOwners, Proposal, settle};
-use crate::rules::{RuleFacts, Speaks, judge_all, statistics, t1_tools};
+use crate::rules::{RuleFacts, Speaks, judge_all, statistics};
 use crate::settings::annotations::Annotations;
 use crate::settings::finding::Finding;
 use crate::settings::{SettingsFile, View};
@@ -175,8 +175,7 @@ pub fn mined(stage: &PlannerStage, data: &Data, annotations: &Annotations) -> Re
     let thresholds: Thresholds = data.parsed("mined_projections.toml")?;
     let numbers = statistics::numbers(data)?;
     let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
-    let calls_min = t1_tools::calls_min(data)?;
-    let coverage = statistics::coverage(&follow_ups, &SizesBySession::of_history(&history), calls_min, &numbers);
+    let coverage = statistics::coverage(&follow_ups, &SizesBySession::of_history(&history), &numbers);
     let view = View::of(&empty)?;
     let told = ToldHistory { history: &history, values: &values, tools: &stage.tools };
     let facts = RuleFacts {

@@ -21,7 +21,7 @@ use crate::planner::numbers::PlannerThresholds;
 use crate::replay::input::endpoint;
 use crate::replay::{Laid, RecordedLog, SessionProfile};
 use crate::rules::prefetching::Fetched;
-use crate::rules::{mined_planners, statistics, t1_tools};
+use crate::rules::{mined_planners, statistics};
 use crate::settings::annotations::Annotations;
 use crate::settings::{AgentClass, SettingsFile, classify_agent};
 use crate::telemetry::effectiveness::Effectiveness;
@@ -89,7 +89,6 @@ impl Responses {
     /// # Errors
     /// If a data file does not fit, or Polars refuses a query, which is a fault of devboy.
     pub fn rule_basis(&mut self, names: &Pseudonyms, numbers: &bounds::FollowUpThresholds) -> Result<RuleBasis> {
-        let calls_min = t1_tools::calls_min(&self.data)?;
         let (starts, lags) = (self.pool.install(|| self.log.starts()), &numbers.links.lags);
         let halves = self.split(&starts)?;
         let known = halves.map_or_else(|| self.log.whole(), |[known, _]| self.log.within(known));
@@ -97,7 +96,7 @@ impl Responses {
         let follow = || {
             let sessions = halves.map_or(starts.len(), |[known, _]| known.len());
             let all = FollowUps::of_events(&self.log, &starts, lags, sessions);
-            let coverage = statistics::coverage(&all, &SizesBySession::of_events(&self.log), calls_min, numbers);
+            let coverage = statistics::coverage(&all, &SizesBySession::of_events(&self.log), numbers);
             (coverage, all.rows_of_first(sessions, numbers))
         };
         let (sums, (coverage, follow_ups)) = self.pool.join(sum, follow);

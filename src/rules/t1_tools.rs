@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use toml_edit::Value;
 
 use crate::base::data::Data;
@@ -33,38 +32,16 @@ pub static RULE: Rule = Rule {
     judge,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Thresholds {
-    calls_min: u64,
-    steps_min: u64,
-    sessions_min: u64,
-    probability_min: f64,
-    q_max: f64,
-    links_max: usize,
-    lags: Vec<u32>,
-}
-
-/// Which follow-ups become links.
+/// The numbers of its sheet.
 ///
 /// # Errors
-/// If its sheet does not fit.
+/// If they do not fit.
 pub fn link_numbers(data: &Data) -> Result<LinkNumbers> {
-    let Thresholds { steps_min, sessions_min, probability_min, links_max, lags, .. } =
-        RuleThresholds::of(RULE.file, data)?.thresholds()?;
-    Ok(LinkNumbers { steps_min, sessions_min, probability_min, links_max, lags })
-}
-
-/// Answers of a tool before its sizes are taken.
-///
-/// # Errors
-/// If its sheet does not fit.
-pub fn calls_min(data: &Data) -> Result<u64> {
-    Ok(RuleThresholds::of(RULE.file, data)?.thresholds::<Thresholds>()?.calls_min)
+    RuleThresholds::of(RULE.file, data)?.thresholds()
 }
 
 fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
-    let thresholds: Thresholds = sheet.thresholds()?;
+    let thresholds: LinkNumbers = sheet.thresholds()?;
     let mut tools: Vec<&ToolStats> = facts.tools.iter().collect();
     tools.sort_by_key(|stats| facts.names.text(stats.tool));
     let mut findings = Vec::new();
@@ -80,7 +57,7 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
 }
 
 /// Of every edge that occurs in enough sessions, by its tools and lag, how likely it is chance, over all of them.
-fn chances(edges: &[FollowUpCount], thresholds: &Thresholds) -> ChanceByLag {
+fn chances(edges: &[FollowUpCount], thresholds: &LinkNumbers) -> ChanceByLag {
     let often: Vec<&FollowUpCount> = edges.iter().filter(|edge| edge.sessions >= thresholds.sessions_min).collect();
     let p: Vec<f64> = often.iter().map(|edge| edge.p_of_chance()).collect();
     often.into_iter().map(|edge| (edge.from, edge.to, edge.lag)).zip(benjamini_hochberg(&p)).collect()
@@ -92,7 +69,7 @@ type ChanceByLag = BTreeMap<(Sym, Sym, u32), f64>;
 struct ToolJudge<'a> {
     facts: &'a RuleFacts<'a>,
     sheet: &'a RuleThresholds,
-    thresholds: &'a Thresholds,
+    thresholds: &'a LinkNumbers,
     chances: &'a ChanceByLag,
     stats: &'a ToolStats,
     name: &'a str,

@@ -36,7 +36,6 @@ use crate::rules::proposal::{KeyOwners, Proposal, proposed, settle};
 use crate::rules::responses::Responses;
 use crate::rules::{
     RuleFacts, Speaks, judge_all, mined_planners, p1_model, prefetching, profiles, report as findings, statistics,
-    t1_tools,
 };
 use crate::settings::annotations::Annotations;
 use crate::settings::finding::Finding;
@@ -210,12 +209,11 @@ fn mine(input: &mut Input, numbers: Option<&bounds::FollowUpThresholds>, file: &
     let input = &*input;
     let of_all = || -> Result<MinedLogs> {
         let follow_ups = FollowUps::of_history(history, &numbers.links.lags);
-        let calls_min = t1_tools::calls_min(&input.data)?;
         Ok(MinedLogs {
             follow_ups: follow_ups.rows(numbers),
             projections: projections::of_history(input, history, values, tools)?,
             runnable: Runnable::shipped(&input.data)?.learned(history, values, tools, &[]),
-            coverage: statistics::coverage(&follow_ups, &SizesBySession::of_history(history), calls_min, numbers),
+            coverage: statistics::coverage(&follow_ups, &SizesBySession::of_history(history), numbers),
             ..used(input, history, tools)?
         })
     };

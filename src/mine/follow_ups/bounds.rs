@@ -34,15 +34,20 @@ pub struct BoundNumbers {
     pub errors_max: f64,
 }
 
-/// Which follow-ups become links: the thresholds of rule T1.
-#[derive(Clone, Debug, PartialEq)]
+/// Which follow-ups become links: the thresholds of rule T1 (`rules/t1_tools.toml`).
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LinkNumbers {
+    /// Answers of a tool before its sizes and latencies are taken.
+    pub calls_min: u64,
     /// Steps with the earlier tool.
     pub steps_min: u64,
     /// Sessions with the pair.
     pub sessions_min: u64,
     /// Lower bound.
     pub probability_min: f64,
+    /// False discovery rate above which a link may be chance.
+    pub q_max: f64,
     /// Links of one tool.
     pub links_max: usize,
     /// Steps between the two.
