@@ -17,11 +17,9 @@ pub struct Annotations {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AnnotationFile {
-    #[serde(default)]
     provider: Option<String>,
     #[serde(default)]
     server_names: Vec<String>,
-    #[serde(default)]
     rate_limit_host: Option<String>,
     tools: BTreeMap<String, ToolModel>,
 }

@@ -38,7 +38,6 @@ pub struct JournalEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<SettingsReach>,
     /// What the rules read; none for an undo.
-    #[serde(default)]
     pub inputs: Option<RuleInputs>,
     /// Pseudonym (see [`crate::base::id::Id`]) of the text before.
     pub before_sha: String,
@@ -49,16 +48,13 @@ pub struct JournalEntry {
     /// The keys that changed.
     pub changes: Vec<JournalChange>,
     /// What all of it together was expected to save, if it was replayed.
-    #[serde(default)]
     pub predicted: Option<Predicted>,
     /// What all of it together was expected to change of the bill, if it was simulated and is more than one change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub together: Option<BillForecast>,
     /// The entry that this one takes back.
-    #[serde(default)]
     pub undoes: Option<String>,
     /// How to get from the text after to the text before, byte for byte.
-    #[serde(default)]
     pub restore: Option<Restore>,
     /// Noted before the configuration was written and not confirmed yet: [`Journal::decided`] tells whether it was.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -96,10 +92,8 @@ pub struct RuleInputs {
     /// Sessions.
     pub sessions: u64,
     /// Start of the window; none if it is open.
-    #[serde(default)]
     pub since_ms: Option<Millis>,
     /// End of the window, itself outside; none if it is open.
-    #[serde(default)]
     pub until_ms: Option<Millis>,
 }
 
@@ -112,10 +106,8 @@ pub struct JournalChange {
     /// The key, spelled as in TOML.
     pub key: String,
     /// What stood in the file before, as TOML; none if nothing did.
-    #[serde(default)]
     pub old: Option<String>,
     /// What stands there after, as TOML; none if nothing does.
-    #[serde(default)]
     pub new: Option<String>,
     /// Whether the table of the key stood in the file before, without any key.
     #[serde(default)]
@@ -127,10 +119,8 @@ pub struct JournalChange {
     #[serde(default)]
     pub n: u64,
     /// The threshold, with its place.
-    #[serde(default)]
     pub threshold: Option<String>,
     /// Its share of what all changes of the entry were expected to save more, if it was replayed.
-    #[serde(default)]
     pub effect: Option<ExpectedEffect>,
     /// What it was expected to change of the bill, and over which sessions, if it was simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -155,7 +145,6 @@ pub struct BillForecast {
     /// The same change as a share of the whole bill of these sessions.
     pub of_bill: f64,
     /// Dollars of these sessions that it would have saved; none where nothing has a price.
-    #[serde(default)]
     pub usd: Option<f64>,
     /// Of a setting that is proposed beside others: what of their common effect is its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -30,34 +30,25 @@ pub struct Lever {
     #[serde(default)]
     pub values: Vec<String>,
     /// Least value.
-    #[serde(default)]
     pub min: Option<i64>,
     /// Greatest value.
-    #[serde(default)]
     pub max: Option<i64>,
     /// Whether the client takes the least for what is below it, and the greatest for what is above.
     #[serde(default)]
     clamps: bool,
     /// The family of models that it is about, as their names have it; none where it is about all.
-    #[serde(default)]
     pub family: Option<String>,
     /// What a switch sets where it is on: a value of the levers that decide the same.
-    #[serde(default)]
     means: Option<Value>,
     /// What holds where nobody sets it.
-    #[serde(default)]
     default: Option<Value>,
     /// The same in words, where it is no single value.
-    #[serde(default)]
     unset: Option<String>,
     /// The first client version that knows it.
-    #[serde(default)]
     pub since: Option<String>,
     /// Where nobody says that: the client version that the documentation was of.
-    #[serde(default)]
     pub documented: Option<String>,
     /// The last client version in which it does anything.
-    #[serde(default)]
     pub until: Option<String>,
     /// The files that it may stand in.
     pub scopes: Vec<SettingsScope>,
@@ -75,11 +66,9 @@ pub struct Lever {
     pub source: String,
     /// How sure that is.
     pub confidence: Confidence,
-    #[serde(default)]
     rule: Option<String>,
     #[serde(default)]
     hint: bool,
-    #[serde(default)]
     why_not: Option<String>,
 }
 
