@@ -34,21 +34,8 @@ struct Thresholds {
     decimals: u8,
 }
 
-/// Why nothing is proposed.
-enum Quiet {
-    Hold(String),
-    Skip(String),
-}
-
-impl From<Quiet> for Verdict {
-    fn from(quiet: Quiet) -> Self {
-        match quiet {
-            Quiet::Hold(reason) => Self::Hold(reason),
-            Quiet::Skip(reason) => Self::Skip(reason),
-        }
-    }
-}
-
+/// Why nothing is proposed: [`Verdict::Hold`] or [`Verdict::Skip`], and the reason.
+type Quiet = (fn(String) -> Verdict, String);
 type OrQuiet<T> = std::result::Result<T, Quiet>;
 
 /// Where the ratio of a family stands now, and where a better one would go.
@@ -70,7 +57,7 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
         return Ok(vec![Finding::new(RULE.id, "(none)", Verdict::Skip(reason.to_owned()), Evidence::default())]);
     }
     let judged = facts.calibration.iter().map(|row| {
-        let quiet = |why: Quiet| vec![finding(row, why.into(), evidence(facts, row, None, sheet))];
+        let quiet = |(verdict, reason): Quiet| vec![finding(row, verdict(reason), evidence(facts, row, None, sheet))];
         calibrate(facts, row, &thresholds, sheet).unwrap_or_else(quiet)
     });
     Ok(judged.collect::<Vec<_>>().concat())
@@ -93,7 +80,7 @@ fn calibrate(
     let to = rounded(row.bytes_per_token.value, thresholds.decimals, lower..=upper);
     if (lower..=upper).contains(&seat.ratio) || to == seat.ratio {
         let within = format!("within the interval {lower:.2} to {upper:.2}");
-        return Err(Quiet::Skip(format!("`{key}` is {}, {within}", seat.ratio)));
+        return Err((Verdict::Skip, format!("`{key}` is {}, {within}", seat.ratio)));
     }
     let told = evidence(facts, row, Some(&seat), sheet);
     let deltas = match seat.is_own {
@@ -101,7 +88,7 @@ fn calibrate(
         false => own_variant(facts, &row.family, &seat, to, &told)?,
     };
     if let Some((pinned, _)) = deltas.iter().find(|(delta, _)| facts.current.pinned(&delta.key)) {
-        return Err(Quiet::Hold(format!("`{}` is marked `# pin`", pinned.key)));
+        return Err((Verdict::Hold, format!("`{}` is marked `# pin`", pinned.key)));
     }
     Ok(deltas.into_iter().map(|(delta, evidence)| finding(row, Verdict::Propose(delta), evidence)).collect())
 }
@@ -116,7 +103,8 @@ pub(crate) fn rounded(value: f64, decimals: u8, within: RangeInclusive<f64>) -> 
 
 /// The interval, if it is one to rely on.
 fn certain(row: &FamilyRatio, thresholds: &Thresholds, sheet: &RuleThresholds) -> OrQuiet<(f64, f64)> {
-    let hold = |what: String, key: &str| Err(Quiet::Hold(format!("{what} ({})", sheet.cite(key))));
+    let hold =
+        |what: String, key: &str| -> OrQuiet<_> { Err((Verdict::Hold, format!("{what} ({})", sheet.cite(key)))) };
     let ratio = row.bytes_per_token;
     if row.increments < thresholds.increments_min {
         return hold(format!("only {}", counted(row.increments, "measured increment")), "increments_min");
@@ -137,10 +125,10 @@ fn certain(row: &FamilyRatio, thresholds: &Thresholds, sheet: &RuleThresholds) -
 fn seat(facts: &RuleFacts<'_>, family: &str) -> OrQuiet<Seat> {
     let current = facts.current;
     if let Some(active) = current.chosen("tokenizer") {
-        return Err(Quiet::Skip(format!("`profiles.tokenizer.active` is \"{active}\", whatever the model is")));
+        return Err((Verdict::Skip, format!("`profiles.tokenizer.active` is \"{active}\", whatever the model is")));
     }
     if let Some(active) = current.chosen("llm").filter(|active| normalise(active) != family) {
-        return Err(Quiet::Skip(format!("`profiles.llm.active` is \"{active}\", whatever the model is")));
+        return Err((Verdict::Skip, format!("`profiles.llm.active` is \"{active}\", whatever the model is")));
     }
     let models = models();
     let names = current.entries(&models);
@@ -148,7 +136,7 @@ fn seat(facts: &RuleFacts<'_>, family: &str) -> OrQuiet<Seat> {
     let named = named.or_else(|| names.iter().find(|name| normalise(name) == family));
     let llm = models.child(named.map_or("default", String::as_str));
     let pointer = llm.child("tokenizer");
-    let unknown = || Quiet::Hold(format!("`{pointer}` names no tokenizer that there is"));
+    let unknown = || -> Quiet { (Verdict::Hold, format!("`{pointer}` names no tokenizer that there is")) };
     let tokenizer = current.text(&pointer).ok_or_else(unknown)?;
     let key = ratio_key(&tokenizer);
     let ratio = current.number(&key).ok_or_else(unknown)?;
@@ -169,14 +157,15 @@ fn own_variant(
     let current = facts.current;
     let own = tokenizers().child(family);
     if !current.entries(&own).is_empty() {
-        return Err(Quiet::Hold(format!("`{own}` is there already and is not this model's alone")));
+        return Err((Verdict::Hold, format!("`{own}` is there already and is not this model's alone")));
     }
     let shipped = facts.families.iter().find(|known| known.variant == family);
     let (llm, source) = match (&seat.llm, shipped) {
         (Some(llm), _) => (llm.clone(), seat.tokenizer.as_str()),
         (None, Some(known)) => (models().child(family), known.tokenizer.as_str()),
         (None, None) => {
-            return Err(Quiet::Hold("devboy knows nothing else of this model, so it cannot add a variant".to_owned()));
+            let reason = "devboy knows nothing else of this model, so it cannot add a variant";
+            return Err((Verdict::Hold, reason.to_owned()));
         }
     };
     let new = |key: KeyPath, to: Value| Delta { from: None, key, to };
