@@ -3,7 +3,6 @@
 //! The text is never printed from a tree. Each change is one splice at a place that the [`DocumentOutline`] names, so comments,
 //! order, number spelling, line endings and a byte order mark survive because nobody touches them.
 
-mod pairs;
 mod removal;
 
 use std::collections::BTreeSet;
