@@ -11,7 +11,7 @@ use crate::commands::mine::export::{CsvLayout, ExportArgs, ExportForm, Mined, Mi
 use crate::commands::mine::logs;
 use crate::frames::edge::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, Turns};
 use crate::logs::overview::Holds;
-use crate::mine::{edge_graph, edge_page, edges, tables as mined};
+use crate::mine::{edge_graph, edges, tables as mined};
 use crate::report::numbers::counted;
 use crate::report::table;
 use crate::settings::expect_place;
@@ -113,7 +113,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         args.tell(&counted.thresholds, context)?;
     }
     if let Some(path) = &args.html {
-        context.write_file(path, edge_page::page(&counted.edges, &counted.words(args)), export.quiet)?;
+        context.write_file(path, edge_graph::page(&counted.edges, &counted.words(args)), export.quiet)?;
     }
     counted.send(args, &export, &input, context)?;
     Ok(Exit::Done)

@@ -13,7 +13,6 @@ use crate::cost::page::plots::ToolCost;
 use crate::cost::page::words::Telling;
 use crate::frames::edge::{Concurrency, Edge, EdgeThresholds, Turns};
 use crate::frames::input::Input;
-use crate::mine::edge_page::PageEdge;
 use crate::mine::edges;
 use crate::report::table::TableFormat;
 use crate::settings::expect_place;
@@ -62,12 +61,8 @@ impl<'p> PageTarget<'p> {
 pub fn text(telling: &Telling<'_>, follow_ups: &[Edge], shown: &dyn Fn(&str) -> String) -> Option<String> {
     let plots = telling.page.plots.as_ref()?;
     let costs = plots.tools.iter().map(|cost| ToolCost { tool: shown(&cost.tool), ..cost.clone() });
-    let follow_ups = follow_ups.iter().map(|edge| PageEdge {
-        from: shown(&edge.from),
-        to: shown(&edge.to),
-        count: edge.sum.count,
-        percent: 100.0 * edge.confidence.value(),
-    });
+    let follow_ups =
+        follow_ups.iter().map(|edge| Edge { from: shown(&edge.from), to: shown(&edge.to), ..edge.clone() });
     Some(html(telling, plots, &costs.collect::<Vec<_>>(), &follow_ups.collect::<Vec<_>>()))
 }
 

@@ -3,7 +3,8 @@
 use crate::cost::page::plots::{ContextTrace, Plots, ToolCost};
 use crate::cost::page::spent::UNDATED;
 use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, Telling};
-use crate::mine::edge_page::{self, PageEdge};
+use crate::frames::edge::Edge;
+use crate::mine::edge_graph;
 use crate::report::html::Html;
 use crate::report::html::chart::{self, PlotLine, StackedColumns};
 use crate::report::numbers::{percent, thousands, usd};
@@ -15,7 +16,7 @@ const DAYS: usize = 62;
 const ROWS: usize = 15;
 
 /// The whole page with its plots; `tools` are those of the plots, under the names that they are shown by.
-pub fn html(telling: &Telling<'_>, plots: &Plots, tools: &[ToolCost], follow_ups: &[PageEdge]) -> String {
+pub fn html(telling: &Telling<'_>, plots: &Plots, tools: &[ToolCost], follow_ups: &[Edge]) -> String {
     let mut html = Html::new();
     html.leaf("h1", &[], &telling.headline());
     html.element("dl", &[], |html| {
@@ -253,14 +254,16 @@ fn heat(html: &mut Html, telling: &Telling<'_>) {
     figure(html, caption, |html| chart::heat(html, &columns, &rows, usd));
 }
 
-fn graph(html: &mut Html, follow_ups: &[PageEdge]) {
+fn graph(html: &mut Html, follow_ups: &[Edge]) {
     if follow_ups.is_empty() {
         return;
     }
     html.leaf("h2", &[], "What follows what");
     let caption = "Left: a tool. Right: the tools of the next step. Only pairs beyond chance; see devboy mine edges.";
-    edge_page::figure(html, "which tool follows which", follow_ups, caption);
-    let row =
-        |one: &PageEdge| vec![one.from.clone(), one.to.clone(), thousands(one.count), format!("{:.0} %", one.percent)];
+    edge_graph::figure(html, "which tool follows which", &follow_ups.iter().collect::<Vec<_>>(), caption);
+    let row = |edge: &Edge| {
+        let percent = 100.0 * edge.confidence.value();
+        vec![edge.from.clone(), edge.to.clone(), thousands(edge.sum.count), format!("{percent:.0} %")]
+    };
     html.table(&["tool", "next", "#times", "#share"], &follow_ups.iter().map(row).collect::<Vec<_>>());
 }
