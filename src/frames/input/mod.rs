@@ -2,7 +2,6 @@
 //! them.
 
 pub mod answers;
-mod texts;
 pub mod timeline;
 mod told;
 
