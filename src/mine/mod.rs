@@ -2,7 +2,6 @@
 //! and what recorded responses add up to.
 
 pub mod edge_graph;
-pub mod field_tables;
 pub mod fingerprint_tables;
 pub mod quality;
 pub mod tables;

@@ -12,8 +12,8 @@ use crate::frames::export as parquet_listing;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
+use crate::mine::fields;
 use crate::mine::fields::{CallFields, FieldUse, FieldUses, GroupNumbers, ToolFields};
-use crate::mine::{field_tables as tables, fields};
 use crate::report::table::TableFormat;
 use crate::report::{envelope, table};
 use crate::shell::arguments::Exit;
@@ -51,12 +51,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let name = |tool: &str| logs::shown(&args.asked.export, &context.pseudonyms, tool);
     uses.tools.iter_mut().for_each(|row| row.tool = name(&row.tool));
     uses.fields.iter_mut().for_each(|row| row.tool = name(&row.tool));
-    let summary = tables::summary(&uses);
+    let summary = fields::summary(&uses);
     let (tools, tools_out) = logs::keep_k(uses.tools, args.asked.kept, |row: &ToolFields| row.sessions);
     let (rows, rows_out) = logs::keep_k(uses.fields, args.asked.kept, |row: &FieldUse| row.sessions);
     let left_out = if args.explain { rows_out } else { tools_out };
     logs::tell(&input, &args.asked.export, (left_out, args.asked.kept), context)?;
-    let (of_tools, of_fields) = (tables::tools(&tools), tables::fields(&rows, &numbers));
+    let (of_tools, of_fields) = (fields::tools(&tools), fields::fields(&rows, &numbers));
     let shown = if args.explain { &of_fields } else { &of_tools };
     let mut fields = logs::fields(&input, tools_out + rows_out);
     fields["answers"] = json!(uses.answers);
@@ -73,12 +73,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
                 return Ok(());
             }
             writeln!(out)?;
-            tables::tools_overview(&tools).write_top(out, TableFormat::Table, width, top)?;
+            fields::tools_overview(&tools).write_top(out, TableFormat::Table, width, top)?;
             if args.explain {
                 writeln!(out)?;
-                tables::fields_overview(&rows, &numbers).write_top(out, TableFormat::Table, width, top)?;
+                fields::fields_overview(&rows, &numbers).write_top(out, TableFormat::Table, width, top)?;
                 writeln!(out)?;
-                tables::legend(&numbers).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+                fields::legend(&numbers).iter().try_for_each(|line| writeln!(out, "{line}"))?;
             }
             Ok(())
         }

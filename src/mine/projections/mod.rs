@@ -7,7 +7,6 @@
 pub mod chance;
 pub mod tables;
 
-mod spelling;
 mod value_flows;
 mod verdicts;
 
