@@ -12,12 +12,10 @@ use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::base::id::Id;
 use crate::base::visible::Shown as _;
-use crate::fleet::check::{BinCounts, checked};
-use crate::fleet::light_check::counted;
-use crate::fleet::limits::FleetLimits;
+use crate::fleet::check::{BinCounts, checked, counted};
+use crate::fleet::limits::{FleetLimits, week_named};
 use crate::fleet::naming::{FleetNaming, is_user};
 use crate::fleet::roster::{self, Roster};
-use crate::fleet::weeks;
 use crate::frames::contribution::{Contribution, ContributionResult, read};
 use crate::frames::light;
 use crate::logs::trace::Millis;
@@ -116,7 +114,7 @@ impl Judge<'_> {
         };
         for path in weeks {
             let name = name_of(&path);
-            let week = name.strip_prefix("week=").and_then(weeks::named).filter(|_| is_directory(&path));
+            let week = name.strip_prefix("week=").and_then(week_named).filter(|_| is_directory(&path));
             let outcome = match week {
                 None => Err("it is no directory week=<Monday>".to_owned()),
                 Some(week) => self.given(&path.join(FILE), user, week),
@@ -136,10 +134,10 @@ impl Judge<'_> {
     }
 
     fn given(&self, path: &Path, user: &str, week: Date) -> ContributionResult<PooledFile> {
-        if weeks::is_past(week, self.now_ms, self.limits) {
+        if self.limits.is_past(week, self.now_ms) {
             return Err(TOO_OLD.to_owned());
         }
-        if !weeks::is_told(week, self.now_ms, self.limits) {
+        if !self.limits.is_told(week, self.now_ms) {
             return Err("its week is not over".to_owned());
         }
         let bytes = self.bytes(path, self.limits.file_bytes_max)?;

@@ -7,14 +7,13 @@ use crate::base::body_shape::BodyShape;
 use crate::base::names::Sym;
 use crate::base::significance::Chance;
 use crate::base::stats::{FollowUpCount, Share, ToolStats};
-use crate::fleet::limits::FleetLimits;
+use crate::fleet::limits::{FleetLimits, week_named};
 use crate::fleet::measure::{
     BYTES, CALLS, COLUMNS, DISTANCE, EDGE, ENDPOINT, INNER_FORMAT, OTHER, REPEATS, SHAPE, STEPS, SUPPORT, TOOL,
 };
 use crate::fleet::naming::FleetNaming;
 use crate::fleet::shares::Shares;
 use crate::fleet::sums::{Summed, summed};
-use crate::fleet::weeks;
 use crate::frames::contribution::{CountSubject, Pool};
 use crate::frames::fingerprint::{Fingerprint, Observed, ToolCosts};
 use crate::logs::trace::Millis;
@@ -29,7 +28,7 @@ pub struct Lender {
 impl Lender {
     /// The pool as it counts now.
     pub fn new(pool: &Pool, now_ms: Millis, limits: &FleetLimits) -> Self {
-        let weight = |week: &str| weeks::named(week).map_or(0.0, |week| weeks::weight(week, now_ms, limits));
+        let weight = |week: &str| week_named(week).map_or(0.0, |week| limits.weight(week, now_ms));
         Self { subjects: summed(pool, weight) }
     }
 

@@ -7,9 +7,8 @@ use jiff::civil::Date;
 
 use crate::base::names::Sym;
 use crate::fleet::contribute::ShareGuide;
-use crate::fleet::limits::FleetLimits;
+use crate::fleet::limits::{FleetLimits, monday_of};
 use crate::fleet::measure::{bin, middle};
-use crate::fleet::weeks;
 use crate::frames::contribution::TEXT_BYTES_MAX;
 use crate::frames::light::{AFTER, LightCall, NONE, Number};
 use crate::logs::trace::Millis;
@@ -70,7 +69,7 @@ struct LightDraft<'a> {
 
 impl LightDraft<'_> {
     fn week(&self, event: &RecordedEvent) -> Option<Date> {
-        weeks::monday_of(event.ts).filter(|week| weeks::is_told(*week, self.guide.now_ms, self.guide.limits))
+        monday_of(event.ts).filter(|week| self.guide.limits.is_told(*week, self.guide.now_ms))
     }
 
     fn endpoints(&mut self) {

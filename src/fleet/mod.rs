@@ -11,10 +11,7 @@ pub mod roster;
 pub mod shares;
 pub mod sums;
 pub mod tables;
-pub mod weeks;
 
 mod check;
-mod counting;
-mod light_check;
 mod measure;
 mod standing;

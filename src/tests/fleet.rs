@@ -581,7 +581,7 @@ fn one_person_adds_no_more_than_the_bounds() {
     // Each of 40 steps but the last of a session is followed by Read: the share survives the sample.
     let share = number("edge", "support") as f64 / 500.0;
     assert!((share - 39.0 / 40.0).abs() < 0.03, "{share}");
-    assert!(crate::fleet::weeks::named(WEEK).is_some_and(|week| crate::fleet::weeks::is_told(week, NOW_MS, &limits())));
+    assert!(crate::fleet::limits::week_named(WEEK).is_some_and(|week| limits().is_told(week, NOW_MS)));
 }
 
 #[test]
