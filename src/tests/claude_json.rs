@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::base::key_path::KeyPath;
-use crate::settings::claude::edit::{remove, set};
 use crate::settings::claude::file::ClaudeFile;
+use crate::settings::claude::file::{remove, set};
 use crate::settings::claude::reversal::{claude_entry, reverse_claude};
 use crate::settings::entries::JournalChange;
 use crate::settings::write_noted;

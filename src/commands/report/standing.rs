@@ -14,8 +14,8 @@ use crate::cost::page::words::StandingSetting;
 use crate::report::sharing::without_paths;
 use crate::rules::claude::held;
 use crate::settings::claude::layers::SettingsLayers;
+use crate::settings::claude::layers::project_id;
 use crate::settings::claude::levers::{Lever, Levers, SettingsScope};
-use crate::settings::claude::reach::project_id;
 use crate::shell::context::Context;
 
 /// By finding, of those about whose setting the user's file says something. In what is shared no place is named.

@@ -24,9 +24,8 @@ use crate::rules::proposal::proposed;
 use crate::rules::report as findings;
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::SettingsScope;
-use crate::settings::claude::reach;
 use crate::settings::claude::reversal::{claude_entry, journal_of_all};
-use crate::settings::entries::JournalChange;
+use crate::settings::entries::{JournalChange, SettingsReach};
 use crate::settings::finding::Verdict;
 use crate::settings::{journal_path, write_noted};
 use crate::shell::arguments::Exit;
@@ -84,8 +83,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             None => input.nothing_in_window("requests to a model"),
         });
     }
-    let reach = reach::of_scope(scope, &places);
-    let projects = reach::projects(reach, &timeline, &input);
+    let reach = SettingsReach::of_scope(scope, &places);
+    let projects = reach.projects(&timeline, &input);
     let clients = ClientThresholds::load(&input.data)?.versions(&timeline, projects.as_ref(), context.now_ms);
     let clients = clients::in_use(&args.asked, (&input, clients), projects.as_ref(), context)?;
     let layers = layers.about(models(&timeline, projects.as_ref()));

@@ -12,8 +12,7 @@ use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::trace::Millis;
 use crate::rules::responses::Responses;
-use crate::settings::claude::reach;
-use crate::settings::entries::JournalEntry;
+use crate::settings::entries::{JournalEntry, SettingsReach};
 use crate::settings::formats::load_config;
 use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::InputArgs;
@@ -86,7 +85,7 @@ pub fn billed(
     let places = context.env.claude_places();
     let of_change = |(entry, change): &(&JournalEntry, &JointChange<'_>)| SettingChange {
         at: entry.at_ms,
-        projects: match reach::projects(reach::of_entry(entry, &places), &timeline, &input) {
+        projects: match SettingsReach::of_entry(entry, &places).projects(&timeline, &input) {
             Some(reached) => ReachedProjects::Only(reached),
             None => ReachedProjects::AllBut(change.without.clone()),
         },

@@ -3,7 +3,6 @@
 
 use crate::logs::trace::Millis;
 use crate::rules::Data;
-use crate::settings::claude::reach;
 use crate::whatif::client::LeverPart;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +20,7 @@ use crate::rules::claude::{SettingsFacts, Uses, judge_all};
 use crate::rules::proposal::proposed;
 use crate::rules::{claude, effects, report, statistics};
 use crate::settings::claude::file::ClaudeFile;
-use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers};
+use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers, project_id};
 use crate::settings::claude::levers::{Levers, SettingsScope};
 use crate::settings::entries::{BillForecast, Journal, SettingsReach};
 use crate::settings::finding::Finding;
@@ -138,9 +137,9 @@ fn own(
         files.and_then(|files| claude::decided(&files, levers).ok()).unwrap_or_default()
     };
     let of_all = decided(SettingsLayers::of_repository(places));
-    let within = reach::projects(reach::of_scope(SettingsScope::Local, places), timeline, input).unwrap_or_default();
+    let within = SettingsReach::of_scope(SettingsScope::Local, places).projects(timeline, input).unwrap_or_default();
     let mut own: BTreeMap<Id, Vec<LeverValue>> = within.into_iter().map(|project| (project, of_all.clone())).collect();
-    own.insert(reach::project_id(project), decided(SettingsLayers::of_project(places)));
+    own.insert(project_id(project), decided(SettingsLayers::of_project(places)));
     own.retain(|_, settings| !settings.is_empty());
     own
 }

@@ -1,18 +1,26 @@
 //! Which file of settings wins: what an organisation sets over what one person sets for a project, that over what a
 //! project sets for all, and that over what a person sets for all projects. Shell variables are no layer; each wins
 //! over the keys that give way to it.
+//!
+//! And which sessions a file reaches: the client reads what one person sets for a project at the root of the git repository, what a
+//! project sets for everybody only where a session begins.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::base::error::Result;
+use crate::base::id::{Id, IdSet};
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
-use crate::settings::claude::file::ClaudeFile;
+use crate::frames::input::Input;
+use crate::logs::path::directory;
+use crate::logs::timeline::requests::Timeline;
+use crate::settings::claude::file::{ClaudeFile, name_of};
 use crate::settings::claude::levers::{Lever, LeverKind, LeverPlace, Levers, SettingsScope};
+use crate::settings::entries::{JournalEntry, SettingsReach};
 
 /// Where the files are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -344,4 +352,47 @@ fn is_unset(lever: &Lever, value: &Value) -> bool {
             Value::Bool(value) => is_switch && !value,
             _ => false,
         }
+}
+
+impl SettingsReach {
+    /// That of a scope where the current directory is.
+    pub fn of_scope(scope: SettingsScope, places: &ClaudePlaces) -> Self {
+        match (scope, &places.project) {
+            (SettingsScope::Project, Some(project)) => Self::Directory(project_id(project)),
+            (SettingsScope::Local, Some(project)) => Self::Repository(project_id(root_of(project))),
+            _ => Self::All,
+        }
+    }
+
+    /// That of what an entry of the journal is about. Entries of earlier versions do not say it: there the place of the file does.
+    pub fn of_entry(entry: &JournalEntry, places: &ClaudePlaces) -> Self {
+        let is_users = places.file(SettingsScope::User).is_some_and(|path| name_of(&path) == entry.config);
+        let path = Path::new(&entry.config);
+        let project = || path.parent().filter(|parent| parent.ends_with(".claude"))?.parent().map(project_id);
+        match (is_users, entry.reach, project()) {
+            (true, ..) | (false, None, None) => Self::All,
+            (false, Some(reach), _) => reach,
+            (false, None, Some(project)) if path.ends_with("settings.local.json") => Self::Repository(project),
+            (false, None, Some(project)) => Self::Directory(project),
+        }
+    }
+
+    /// The projects that settings reach; none: all.
+    pub fn projects(self, timeline: &Timeline, input: &Input) -> Option<BTreeSet<Id>> {
+        match self {
+            Self::All => None,
+            Self::Directory(project) => Some(BTreeSet::from([project])),
+            Self::Repository(root) => {
+                let known: IdSet<Id> = timeline.sessions.iter().map(|session| session.project).collect();
+                let texts = input.texts(known, IdSet::default());
+                let within = texts.into_iter().filter(|(_, path)| project_id(root_of(Path::new(path))) == root);
+                Some(within.map(|(project, _)| project).chain([root]).collect())
+            }
+        }
+    }
+}
+
+/// The name of a project in logs.
+pub fn project_id(path: &Path) -> Id {
+    Id::pseudonym(directory(path.as_os_str().as_encoded_bytes()))
 }
