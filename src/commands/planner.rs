@@ -22,7 +22,7 @@ use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
 use crate::replay::scenarios::{ScenarioChanges, Scenarios};
 use crate::report::table::TableFormat;
-use crate::rules::{mined_planners, planner_advice};
+use crate::rules::mined_planners;
 use crate::settings::formats::load_config;
 use crate::settings::{expect_directory, expect_place};
 use crate::shell::arguments::Exit;
@@ -105,7 +105,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     if grid.is_empty() {
         let mut report = input.pool.install(|| judged::report(&stage, &planners));
-        report.advice = planner_advice::advice(&stage, &report.arms, &input.data)?;
+        report.advice = mined_planners::advice(&stage, &report.arms, &input.data)?;
         if let (Some(path), Some((learned, numbers))) = (&args.planning.write_selectivity, &report.selectivity) {
             context.write_file(path, learned.selectivity().to_toml(numbers), args.asked.output.quiet)?;
         }

@@ -7,7 +7,7 @@ use crate::base::body_shape::BodyShape;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::facts::encode::{FormatFamily, REGISTER};
-use crate::rules::recorded::EVERYTHING;
+use crate::rules::responses::EVERYTHING;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Evidence, Finding, Verdict};
 

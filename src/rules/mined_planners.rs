@@ -1,5 +1,6 @@
 //! The planners that are compared, each with its value models: as published, as configured, and as the earlier sessions
-//! teach. And which mined links pay: those of the earlier sessions, followed through the later ones.
+//! teach; which mined links pay: those of the earlier sessions, followed through the later ones; and what the rules say of
+//! planners that were judged.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,8 +10,9 @@ use crate::base::bootstrap::{TAIL, sum_interval};
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
-use crate::frames::calls::tool_stats;
+use crate::frames::fingerprint::{Observed, ToolCosts};
 use crate::frames::input::Input;
+use crate::frames::calls::tool_stats;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::projections;
 use crate::mine::projections::{Thresholds, ToldHistory};
@@ -20,6 +22,7 @@ use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::opportunities::moments;
 use crate::planner::prefetches::{PlannerLedger, PrefetchEdge, PrefetchEnd, PrefetchTally};
+use crate::planner::report::{PlannerArm, by_tool};
 use crate::planner::selectivity::backtest::{Learned, backtest};
 use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::odds::{Named, WaitWindow, examples};
@@ -33,9 +36,9 @@ use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
 use crate::rules::prefetching::{Fetched, PrefetchBars, Prefetching, is_on, only_links};
 use crate::rules::proposal::{KeyOwners, Proposal, settle};
-use crate::rules::{RuleFacts, Speaks, judge_all, statistics};
+use crate::rules::{RuleFacts, RuleThresholds, Speaks, judge_all, r6_cost_models, r7_speculation, statistics};
 use crate::settings::annotations::Annotations;
-use crate::settings::finding::Finding;
+use crate::settings::finding::{Finding, Verdict};
 use crate::settings::{SettingsFile, View};
 use crate::telemetry::log::EventLog;
 
@@ -327,4 +330,67 @@ fn add(sum: &mut Fetched, tally: &PrefetchTally) {
     sum.won += tally.ends[PrefetchEnd::Won];
     sum.overruns.0 += tally.overruns;
     sum.overruns.1 += tally.answers_known;
+}
+
+/// What R7 says of the planner as it is configured, with hits that know arguments.
+pub fn advice(stage: &PlannerStage, arms: &[PlannerArm], data: &Data) -> Result<Vec<String>> {
+    let Some(arm) = arms.iter().find(|arm| arm.name == CONFIGURED) else { return Ok(Vec::new()) };
+    let tools = by_tool(&arm.edges).into_iter().filter(|(_, tally)| tally.sent() > 0);
+    let costs = |(tool, tally): (String, PrefetchTally)| ToolCosts {
+        key: Some(tool.clone()),
+        tool,
+        events: tally.sent(),
+        calls: tally.sent() as f64,
+        predictions: tally.answers_known,
+        overruns: tally.overruns,
+        prefetches: tally.sent(),
+        prefetches_judged: tally.sent(),
+        prefetches_cited: tally.near.exact,
+        ..ToolCosts::default()
+    };
+    let observed = Observed { tools: tools.map(costs).collect(), ..Observed::default() };
+    let view = View::of(&stage.file)?;
+    let annotations = Annotations::load(data)?;
+    let facts = RuleFacts {
+        names: &stage.tools,
+        runnable: &stage.runnable,
+        observed: &observed,
+        ..RuleFacts::none(&view, &annotations, &stage.numbers.projection)
+    };
+    let found = settle(&view, &KeyOwners::default(), judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
+    let changes = found.iter().any(|finding| matches!(finding.verdict, Verdict::Propose(_)));
+    let mut lines = r7_speculation::lines(&found);
+    lines.extend(tighten(&facts, data)?);
+    if lines.is_empty() {
+        lines.push("R7: nothing was prefetched, so there is nothing to judge".to_owned());
+    }
+    if changes {
+        lines.push(
+            "`devboy tune analyze --from-claude-logs --auto-enrichment` judges the configured planner over its own sessions and \
+             writes such a change into the configuration"
+                .to_owned(),
+        );
+    }
+    let hit = |arm: &PlannerArm| arm.hit().value();
+    let best = arms.iter().filter(|other| other.total.sent() > 0).max_by(|a, b| hit(a).total_cmp(&hit(b)));
+    if let Some(best) = best.filter(|best| best.name != CONFIGURED && best.hit().lower > arm.hit().upper) {
+        let how = match best.name.as_str() {
+            MINED => "; `devboy tune from-claude-logs --tools` mines such links",
+            SELECTIVE => "; `--write-selectivity FILE` writes its table for your configuration",
+            _ => "",
+        };
+        lines.push(format!("planner \"{}\" has the best hit rate: {}{how}", best.name, best.about));
+    }
+    Ok(lines)
+}
+
+/// What R6 flags: tools whose links promise more than they keep. Its other judgements need recorded responses.
+fn tighten(facts: &RuleFacts<'_>, data: &Data) -> Result<Vec<String>> {
+    let rule = &r6_cost_models::RULE;
+    let found = (rule.judge)(facts, &RuleThresholds::of(rule.file, data)?)?;
+    let flagged = found.iter().filter_map(|finding| match &finding.verdict {
+        Verdict::Hold(reason) => Some(format!("R6 hold: {}: {reason} ({})", finding.subject, finding.evidence.counts)),
+        _ => None,
+    });
+    Ok(flagged.collect())
 }

@@ -8,7 +8,7 @@ use crate::base::key_path::KeyPath;
 use crate::base::numbers::counted;
 use crate::base::stats::Share;
 use crate::frames::fingerprint::Fingerprint;
-use crate::rules::recorded::RecordedSubject;
+use crate::rules::responses::RecordedSubject;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::View;
 use crate::settings::finding::{Evidence, Finding, Verdict};

@@ -7,7 +7,7 @@ use crate::base::body_shape::BodyShape;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::frames::fingerprint::Fingerprint;
-use crate::rules::recorded::RecordedSubject;
+use crate::rules::responses::RecordedSubject;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::View;
 use crate::settings::finding::{Evidence, Finding, Verdict};

@@ -8,7 +8,7 @@ use crate::base::key_path::KeyPath;
 use crate::base::numbers::counted;
 use crate::base::stats::Share;
 use crate::frames::fingerprint::EventProfile;
-use crate::rules::recorded::{EVERYTHING, scaled};
+use crate::rules::responses::{EVERYTHING, scaled};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Evidence, Finding, Verdict};
 

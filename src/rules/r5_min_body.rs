@@ -6,7 +6,7 @@ use toml_edit::Value;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::numbers::counted;
-use crate::rules::recorded::{EVERYTHING, scaled};
+use crate::rules::responses::{EVERYTHING, scaled};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Evidence, Finding, Verdict};
 

@@ -10,7 +10,7 @@ use crate::base::names::Sym;
 use crate::base::numbers::{counted, percent};
 use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::ToolCosts;
-use crate::rules::recorded::RecordedSubject;
+use crate::rules::responses::RecordedSubject;
 use crate::rules::statistics::{FOLLOW_UPS, LARGEST, TYPICAL};
 use crate::rules::tool_keys::{
     TOOLS, kib, kib_at_least, line_each, link_list, link_words, of_new_block, rounded_down, strongest_lag,

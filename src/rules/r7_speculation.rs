@@ -7,7 +7,7 @@ use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
 use crate::base::sums::adds_up;
 use crate::frames::fingerprint::{ToolCosts, UnrecordedPlans};
-use crate::rules::recorded::{EVERYTHING, RecordedSubject};
+use crate::rules::responses::{EVERYTHING, RecordedSubject};
 use crate::rules::tool_keys::{TOOLS, of_new_block};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Basis, Evidence, Finding, Verdict};

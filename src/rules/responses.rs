@@ -1,5 +1,7 @@
-//! Recorded responses as rules see them, wherever they come from: what they add up to, which of them rules speak of, and on
-//! which that is judged.
+//! Recorded responses as rules see them, wherever they come from: what they add up to, which of them rules speak of, on
+//! which that is judged, how many responses the recorded ones stand for, and by which name a configuration can speak of them.
+
+use std::ops::Range;
 
 use crate::base::allocator;
 use crate::base::backtest::{BacktestNumbers, PromiseCoverage};
@@ -8,7 +10,7 @@ use crate::base::error::Result;
 use crate::base::pseudonyms::{Pseudonyms, is_pseudonym};
 use crate::base::stats::SessionUse;
 use crate::facts::inner_formats::InnerFormat;
-use crate::frames::fingerprint::Observed;
+use crate::frames::fingerprint::{Fingerprint, Observed, ToolCosts};
 use crate::frames::input::Input;
 use crate::logs::trace::Millis;
 use crate::logs::vocabulary::Vocabulary;
@@ -22,12 +24,12 @@ use crate::replay::input::endpoint;
 use crate::replay::{Laid, RecordedLog, SessionProfile};
 use crate::rules::prefetching::Fetched;
 use crate::rules::{mined_planners, statistics};
-use crate::settings::annotations::Annotations;
+use crate::settings::annotations::{Annotations, is_plain_name};
+use crate::settings::finding::{Evidence, Verdict};
 use crate::settings::{AgentClass, SettingsFile, classify_agent};
 use crate::telemetry::effectiveness::Effectiveness;
 use crate::telemetry::log::{EventLog, LogPart, RecordedEvent, Start};
 use crate::telemetry::{Telemetry, TelemetryRules};
-use std::ops::Range;
 
 /// Where responses come from.
 pub(crate) enum ResponseOrigin {
@@ -228,4 +230,59 @@ const SESSIONS_TRIED: usize = 1_000_000;
 
 fn class_of(session: &SessionUse) -> AgentClass {
     classify_agent(session.calls, session.read_calls, session.compactions)
+}
+
+/// Subject of a finding about all responses together.
+pub const EVERYTHING: &str = "(all)";
+
+/// The recorded responses of one endpoint or tool.
+#[derive(Clone, Copy)]
+pub struct RecordedSubject<'a> {
+    name: &'a str,
+    key: Option<&'a str>,
+    events: u64,
+    calls: f64,
+}
+
+impl<'a> RecordedSubject<'a> {
+    /// Those of an endpoint.
+    pub fn of_endpoint(seen: &'a Fingerprint) -> Self {
+        Self { name: &seen.endpoint, key: seen.key.as_deref(), events: seen.events, calls: seen.calls }
+    }
+
+    /// Those of a tool.
+    pub fn of_tool(seen: &'a ToolCosts) -> Self {
+        Self { name: &seen.tool, key: seen.key.as_deref(), events: seen.events, calls: seen.calls }
+    }
+
+    /// The name in the configuration, else the recorded one.
+    pub fn name(&self) -> &'a str {
+        self.key.unwrap_or(self.name)
+    }
+
+    /// Why no configuration can speak of them, if none can.
+    pub fn unnamed(&self) -> Option<Verdict> {
+        match self.key {
+            Some(key) if is_plain_name(key) => None,
+            Some(_) => Some(Verdict::Skip("the name cannot stand in a configuration".to_owned())),
+            None => Some(Verdict::Hold(
+                "only a pseudonym of this name was recorded; run `devboy ingest` once over the logs in which it was \
+                 called, or name it in the configuration"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// Measured evidence from all of its responses.
+    pub fn evidence(&self, counts: &str) -> Evidence {
+        Evidence::of(scaled(self.events, self.calls, counts), self.events)
+    }
+}
+
+/// Counts in words, with what the events stand for in front where only a part was recorded.
+pub fn scaled(events: u64, calls: f64, counts: &str) -> String {
+    if calls == events as f64 {
+        return counts.to_owned();
+    }
+    format!("{events} events that stand for {calls:.1} responses\n{counts}")
 }
