@@ -8,7 +8,6 @@ pub mod projection;
 pub mod tool_use;
 
 pub mod bodies;
-pub mod calls;
 mod columns;
 pub mod edge;
 pub mod events;

@@ -12,7 +12,7 @@ use crate::base::error::Result;
 use crate::base::visible::Shown as _;
 use crate::frames::fingerprint::{Observed, ToolCosts};
 use crate::frames::input::Input;
-use crate::frames::calls::tool_stats;
+use crate::frames::tool_use::tool_stats;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::projections;
 use crate::mine::projections::{Thresholds, ToldHistory};
