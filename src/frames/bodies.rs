@@ -11,7 +11,7 @@ use crate::base::names::Names;
 use crate::base::tokenizer::Size;
 use crate::facts::body_facts::{BodyFacts, Encoding, LineHashes, NearField, NearSignature};
 use crate::frames::columns::{
-    BatchColumns, Column, ColumnResult, RowSchema, blobs, field, ids, part, texts, u8s, u32s,
+    BatchColumns, Column, ColumnResult, RowSchema, blobs, field, fields, ids, part, texts, u8s, u32s,
 };
 
 /// The tables, by the name of their files.
@@ -44,25 +44,13 @@ pub fn read_encodings(batches: &[RecordBatch], formats: &[&str], facts: &mut [Bo
 }
 
 fn bodies() -> RowSchema<BodyFacts> {
-    RowSchema::<BodyFacts>::new()
-        .column("body", field!(body))
-        .column("sha", field!(sha))
-        .column("counted", field!(counted))
-        .column("chars", field!(chars))
+    let schema = fields!(RowSchema::<BodyFacts>::new(), body, sha, counted, chars)
         .column("bytes", field!(raw.bytes))
         .column("tokens_o200k", field!(raw.tokens[0]))
-        .column("tokens_cl100k", field!(raw.tokens[1]))
-        .column("shape", field!(shape))
-        .column("inner_formats", field!(inner_formats))
-        .column("depth", field!(measures.depth))
-        .column("items", field!(measures.items))
-        .column("fields", field!(measures.fields))
-        .column("columns", field!(measures.columns))
-        .column("rows", field!(measures.rows))
-        .column("key_stability", field!(measures.key_stability))
-        .column("preview", field!(preview))
-        .column("oversize", field!(oversize))
-        .column("unproven", field!(unproven))
+        .column("tokens_cl100k", field!(raw.tokens[1]));
+    let schema = fields!(schema, shape, inner_formats);
+    let schema = fields!(schema, measures: depth, items, fields, columns, rows, key_stability);
+    fields!(schema, preview, oversize, unproven)
         .column("published", (|row| row.published.is_some(), |row, is| row.published = is.then(Size::default)))
         .column("published_bytes", part!(published.bytes))
         .column("published_o200k", part!(published.tokens[0]))

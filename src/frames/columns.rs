@@ -270,6 +270,16 @@ macro_rules! field {
     };
 }
 
+/// Adds columns that are fields of the row, or of a part of it, and called like them.
+macro_rules! fields {
+    ($schema:expr, $($field:ident),+) => {
+        $schema$(.column(stringify!($field), field!($field)))+
+    };
+    ($schema:expr, $part:ident: $($field:ident),+) => {
+        $schema$(.column(stringify!($field), field!($part.$field)))+
+    };
+}
+
 /// A column that is a field of a part that not every row has; the part is made by a column before it.
 macro_rules! part {
     ($part:ident.$($path:tt)+) => {
@@ -284,7 +294,7 @@ macro_rules! part {
     };
 }
 
-pub(super) use {field, part};
+pub(super) use {field, fields, part};
 
 /// A collected frame.
 pub(super) struct Collected<'a>(pub(super) &'a DataFrame);

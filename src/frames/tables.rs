@@ -9,7 +9,7 @@ use arrow_array::RecordBatch;
 
 use crate::base::body_shape::Showing;
 use crate::base::names::Names;
-use crate::frames::columns::{BatchColumns, ColumnResult, RowSchema, field, part};
+use crate::frames::columns::{BatchColumns, ColumnResult, RowSchema, field, fields, part};
 use crate::logs::trace::{
     CallRow, ChainKey, FileRows, MarkKind, MarkRow, MessageRow, Place, ResultKind, SessionRow, Status, ToolResult,
     ToolUse,
@@ -81,18 +81,12 @@ fn scatter<R>(
 }
 
 fn chains() -> RowSchema<ChainKey> {
-    RowSchema::<ChainKey>::new().column("session", field!(session)).column("agent", field!(agent)).coded(
-        "place",
-        Place::from_repr,
-        |row| row.place as u8,
-        |row, place| row.place = place,
-    )
+    let schema = fields!(RowSchema::<ChainKey>::new(), session, agent);
+    schema.coded("place", Place::from_repr, |row| row.place as u8, |row, place| row.place = place)
 }
 
 fn calls() -> RowSchema<CallRow> {
-    RowSchema::<CallRow>::new()
-        .column("call", field!(call))
-        .column("progress", field!(progress))
+    fields!(RowSchema::<CallRow>::new(), call, progress)
         .column(
             "asked_record",
             (
@@ -148,41 +142,19 @@ fn calls() -> RowSchema<CallRow> {
 }
 
 fn messages() -> RowSchema<MessageRow> {
-    RowSchema::<MessageRow>::new()
-        .column("id", field!(id))
-        .column("model", field!(model))
-        .column("chain", field!(chain))
-        .column("ts", field!(ts))
-        .column("copies", field!(copies))
-        .column("input", field!(usage.input))
-        .column("output", field!(usage.output))
-        .column("cache_creation", field!(usage.cache_creation))
-        .column("cache_read", field!(usage.cache_read))
-        .column("cache_creation_5m", field!(usage.cache_creation_5m))
-        .column("cache_creation_1h", field!(usage.cache_creation_1h))
-        .column("has_usage", field!(has_usage))
-        .column("has_id", field!(has_id))
-        .column("finished", field!(finished))
+    let schema = fields!(RowSchema::<MessageRow>::new(), id, model, chain, ts, copies);
+    let schema =
+        fields!(schema, usage: input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h);
+    fields!(schema, has_usage, has_id, finished)
 }
 
 fn marks() -> RowSchema<MarkRow> {
-    RowSchema::<MarkRow>::new()
-        .column("record", field!(record))
-        .coded("kind", MarkKind::from_repr, |row| row.kind as u8, |row, kind| row.kind = kind)
-        .column("id", field!(id))
-        .column("other", field!(other))
-        .column("chain", field!(chain))
-        .column("ts", field!(ts))
+    let schema = fields!(RowSchema::<MarkRow>::new(), record);
+    let schema = schema.coded("kind", MarkKind::from_repr, |row| row.kind as u8, |row, kind| row.kind = kind);
+    fields!(schema, id, other, chain, ts)
 }
 
 fn sessions() -> RowSchema<SessionRow> {
-    RowSchema::<SessionRow>::new()
-        .column("session", field!(session))
-        .column("project", field!(project))
-        .column("project_name", field!(project_name))
-        .column("project_record", field!(project_record))
-        .column("version", field!(version))
-        .column("ts_first", field!(ts_first))
-        .column("ts_last", field!(ts_last))
-        .column("records", field!(records))
+    let schema = fields!(RowSchema::<SessionRow>::new(), session, project, project_name, project_record);
+    fields!(schema, version, ts_first, ts_last, records)
 }

@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 
 use crate::base::names::Names;
-use crate::frames::columns::{BatchColumns, ColumnResult, RowSchema, blobs, field, u32s};
+use crate::frames::columns::{BatchColumns, ColumnResult, RowSchema, blobs, field, fields, u32s};
 use crate::logs::values::{GivenArgument, List, ListedValue, ValueKind, ValueRows};
 
 /// The tables, by the name of their files.
@@ -65,21 +65,11 @@ pub type Of<'f> = &'f mut dyn FnMut(u32, &mut dyn FnMut(&mut ValueRows));
 
 /// Lists but for their values, which stand packed in a column of their own.
 fn listed() -> RowSchema<List> {
-    RowSchema::<List>::new()
-        .column("block", field!(block))
-        .column("extractor", field!(extractor))
-        .column("found", field!(found))
-        .column("matches", field!(matches))
-        .column("flags", field!(flags))
+    fields!(RowSchema::<List>::new(), block, extractor, found, matches, flags)
 }
 
 fn given() -> RowSchema<GivenArgument> {
-    RowSchema::<GivenArgument>::new()
-        .column("block", field!(block))
-        .column("argument", field!(argument))
-        .column("value", field!(value))
-        .column("parent", field!(parent))
-        .column("leaves", field!(leaves))
+    fields!(RowSchema::<GivenArgument>::new(), block, argument, value, parent, leaves)
 }
 
 fn listed_batch(files: &TaggedValues<'_>, names: &Names, places: Range<usize>) -> Option<ColumnResult<RecordBatch>> {
