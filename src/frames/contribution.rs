@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{Field, Schema};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
@@ -89,22 +89,11 @@ pub struct Pool {
     pub rows: Vec<PooledCount>,
 }
 
-fn counts_schema() -> Vec<Field> {
-    vec![
-        Field::new("kind", DataType::Utf8, false),
-        Field::new("name", DataType::Utf8, false),
-        Field::new("other", DataType::Utf8, false),
-        Field::new("lag", DataType::Int32, false),
-        Field::new("measure", DataType::Utf8, false),
-        Field::new("bin", DataType::Int32, false),
-        Field::new("count", DataType::Int64, false),
-    ]
-}
+/// Columns with their names. Those of no rows are what a file is held against.
+pub(super) type NamedColumns = Vec<(&'static str, ArrayRef)>;
 
-fn pooled_schema() -> Vec<Field> {
-    let week = [Field::new("week", DataType::Utf8, false), Field::new("batch", DataType::Int32, false)];
-    let people = Field::new("people", DataType::Int64, false);
-    week.into_iter().chain(counts_schema()).chain([people]).collect()
+fn fields(columns: &NamedColumns) -> Vec<Field> {
+    columns.iter().map(|(name, values)| Field::new(*name, values.data_type().clone(), false)).collect()
 }
 
 /// The bytes of a contribution file. Nothing in it is compressed, so that its size bounds what a reader has to hold.
@@ -112,7 +101,7 @@ fn pooled_schema() -> Vec<Field> {
 /// # Errors
 /// If the columns do not fit together, which is a fault of devboy.
 pub fn write(contribution: &Contribution) -> Result<Vec<u8>> {
-    encoded(CONTRIBUTION, counts_schema(), count_columns(contribution.counts.iter()), &about(contribution))
+    encoded(CONTRIBUTION, count_columns(contribution.counts.iter()), &about(contribution))
 }
 
 /// What a file of a person's week says of itself.
@@ -126,22 +115,26 @@ pub(super) fn about(of: &Contribution) -> [(&'static str, String); 4] {
 /// # Errors
 /// As [`write`].
 pub fn write_pool(pool: &Pool) -> Result<Vec<u8>> {
-    let rows = || pool.rows.iter();
-    let mut columns = vec![texts(rows().map(|row| &*row.week)), ints(rows().map(|row| row.batch))];
-    columns.extend(count_columns(rows().map(|row| &row.count)));
-    columns.push(longs(rows().map(|row| row.people)));
-    encoded("pool", pooled_schema(), columns, &[("secret", pool.secret.clone())])
+    encoded("pool", pooled_columns(&pool.rows), &[("secret", pool.secret.clone())])
 }
 
-fn count_columns<'a>(rows: impl Iterator<Item = &'a Count> + Clone) -> Vec<ArrayRef> {
+fn pooled_columns(rows: &[PooledCount]) -> NamedColumns {
+    let week = texts(rows.iter().map(|row| &*row.week));
+    let mut columns = vec![("week", week), ("batch", ints(rows.iter().map(|row| row.batch)))];
+    columns.extend(count_columns(rows.iter().map(|row| &row.count)));
+    columns.push(("people", longs(rows.iter().map(|row| row.people))));
+    columns
+}
+
+fn count_columns<'a>(rows: impl Iterator<Item = &'a Count> + Clone) -> NamedColumns {
     vec![
-        texts(rows.clone().map(|row| &*row.subject.kind)),
-        texts(rows.clone().map(|row| &*row.subject.name)),
-        texts(rows.clone().map(|row| &*row.subject.other)),
-        ints(rows.clone().map(|row| row.subject.lag)),
-        texts(rows.clone().map(|row| &*row.measure)),
-        ints(rows.clone().map(|row| row.bin)),
-        longs(rows.map(|row| row.count)),
+        ("kind", texts(rows.clone().map(|row| &*row.subject.kind))),
+        ("name", texts(rows.clone().map(|row| &*row.subject.name))),
+        ("other", texts(rows.clone().map(|row| &*row.subject.other))),
+        ("lag", ints(rows.clone().map(|row| row.subject.lag))),
+        ("measure", texts(rows.clone().map(|row| &*row.measure))),
+        ("bin", ints(rows.clone().map(|row| row.bin))),
+        ("count", longs(rows.map(|row| row.count))),
     ]
 }
 
@@ -157,24 +150,19 @@ pub(super) fn longs(values: impl Iterator<Item = i64>) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(values))
 }
 
-pub(super) fn encoded(
-    what: &str,
-    fields: Vec<Field>,
-    columns: Vec<ArrayRef>,
-    about: &[(&str, String)],
-) -> Result<Vec<u8>> {
+pub(super) fn encoded(what: &str, columns: NamedColumns, about: &[(&str, String)]) -> Result<Vec<u8>> {
     let version = [("schema_version", SCHEMA_VERSION.to_string())];
-    encoded_as(&version, what, fields, columns, about)
+    encoded_as(&version, what, columns, about)
 }
 
 pub(super) fn encoded_as(
     version: &[(&str, String)],
     what: &str,
-    fields: Vec<Field>,
-    columns: Vec<ArrayRef>,
+    columns: NamedColumns,
     about: &[(&str, String)],
 ) -> Result<Vec<u8>> {
-    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns);
+    let schema = Schema::new(fields(&columns));
+    let batch = RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(_, values)| values).collect());
     let own = [tool_version(), ("what", what.to_owned())];
     let mut bytes = Vec::new();
     write_batch(&mut bytes, batch, Compression::UNCOMPRESSED, version.iter().chain(&own).chain(about))?;
@@ -191,7 +179,7 @@ pub type ContributionResult<T> = std::result::Result<T, FileRefusal>;
 /// # Errors
 /// Why it is none that this version can read.
 pub fn read(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<Contribution> {
-    let (mut contribution, batches) = read_table(bytes, CONTRIBUTION, &counts_schema(), rows_max)?;
+    let (mut contribution, batches) = read_table(bytes, CONTRIBUTION, &count_columns(std::iter::empty()), rows_max)?;
     for batch in &batches {
         for row in 0..batch.num_rows() {
             contribution.counts.push(count(batch, 0, row)?);
@@ -204,10 +192,10 @@ pub fn read(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<Contribution>
 pub(super) fn read_table(
     bytes: Vec<u8>,
     what: &str,
-    fields: &[Field],
+    columns: &NamedColumns,
     rows_max: usize,
 ) -> ContributionResult<(Contribution, Vec<RecordBatch>)> {
-    let table = table(bytes, what, fields, rows_max)?;
+    let table = table(bytes, what, columns, rows_max)?;
     let said = |key: &str| table.said(key).map(str::to_owned).ok_or_else(|| format!("it does not say its {key}"));
     let marks = said("marks")?.split(',').filter(|mark| !mark.is_empty()).map(str::to_owned).collect();
     let of = Contribution { user: said("user")?, week: said("week")?, secret: said("secret")?, marks, counts: vec![] };
@@ -219,7 +207,7 @@ pub(super) fn read_table(
 /// # Errors
 /// Why it is none that this version can read.
 pub fn read_pool(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<Pool> {
-    let table = table(bytes, "pool", &pooled_schema(), rows_max)?;
+    let table = table(bytes, "pool", &pooled_columns(&[]), rows_max)?;
     let mut rows = Vec::new();
     for batch in &table.batches {
         for row in 0..batch.num_rows() {
@@ -247,8 +235,8 @@ impl ContributionFile {
 }
 
 /// A file with exactly these columns. A reader that panics on hostile bytes has refused them.
-fn table(bytes: Vec<u8>, what: &str, fields: &[Field], rows_max: usize) -> ContributionResult<ContributionFile> {
-    let (what, fields) = (what.to_owned(), fields.to_vec());
+fn table(bytes: Vec<u8>, what: &str, columns: &NamedColumns, rows_max: usize) -> ContributionResult<ContributionFile> {
+    let (what, fields) = (what.to_owned(), fields(columns));
     let read = move || table_of(bytes.into(), &what, &fields, rows_max);
     contained(read).unwrap_or_else(|| Err("it is no Parquet file: damaged".to_owned()))
 }
@@ -334,35 +322,25 @@ pub mod hostile {
 
     /// A contribution with this odd thing about it.
     pub fn odd(like: &Contribution, what: &str) -> Vec<u8> {
-        encoded_oddly(what, CONTRIBUTION, counts_schema(), count_columns(like.counts.iter()), ("count", like))
+        encoded_oddly(what, CONTRIBUTION, count_columns(like.counts.iter()), ("count", like))
     }
 
     /// A file of a person's week with this odd thing about it, or about a column of numbers.
     pub fn encoded_oddly(
         what: &str,
         kind: &str,
-        mut fields: Vec<Field>,
-        mut columns: Vec<ArrayRef>,
+        mut columns: NamedColumns,
         (column, of): (&str, &Contribution),
     ) -> Vec<u8> {
-        let (rows, place) = (columns[0].len(), fields.iter().position(|field| field.name() == column).unwrap());
+        let (rows, place) = (columns[0].1.len(), columns.iter().position(|(name, _)| *name == column).unwrap());
         let mut version = vec![("schema_version", SCHEMA_VERSION.to_string())];
         match what {
-            "NaN" => {
-                fields[place] = Field::new(column, DataType::Float64, false);
-                columns[place] = Arc::new(Float64Array::from(vec![f64::NAN; rows]));
-            }
-            "2^63" => {
-                fields[place] = Field::new(column, DataType::UInt64, false);
-                columns[place] = Arc::new(UInt64Array::from(vec![1_u64 << 63; rows]));
-            }
-            "more columns" => {
-                fields.push(Field::new("prompt", DataType::Utf8, false));
-                columns.push(texts(std::iter::repeat_n("text", rows)));
-            }
+            "NaN" => columns[place].1 = Arc::new(Float64Array::from(vec![f64::NAN; rows])),
+            "2^63" => columns[place].1 = Arc::new(UInt64Array::from(vec![1_u64 << 63; rows])),
+            "more columns" => columns.push(("prompt", texts(std::iter::repeat_n("text", rows)))),
             "no version" => version.clear(),
             version_of_it => version[0].1 = version_of_it.to_owned(),
         }
-        encoded_as(&version, kind, fields, columns, &about(of)).unwrap()
+        encoded_as(&version, kind, columns, &about(of)).unwrap()
     }
 }

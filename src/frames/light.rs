@@ -1,13 +1,14 @@
 //! Light rows of one person's week as Parquet: a row for each call that counts in what the person adds to a pool, without
 //! any text of a log. Written and read as strictly as counts are ([`crate::frames::contribution`]).
 
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field};
 
 use crate::base::error::Result;
-use crate::frames::contribution::{Contribution, ContributionResult, about, encoded, longs, read_table, text, texts};
+use crate::frames::contribution::{
+    Contribution, ContributionResult, NamedColumns, about, encoded, longs, read_table, text, texts,
+};
 
 /// A number that is not known, or that there is none of.
 pub const NONE: i64 = -1;
@@ -91,31 +92,27 @@ impl LightCall {
 
 /// The columns with the tools one, two and three steps later.
 pub const AFTER: [&str; 3] = ["after_1", "after_2", "after_3"];
-const TEXTS: [&str; 4] = ["session", "chain", "tool", "endpoint"];
-
-fn schema() -> Vec<Field> {
-    let text = |name: &str| Field::new(name, DataType::Utf8, false);
-    let number = |(_, name): (Number, &'static str)| Field::new(name, DataType::Int64, false);
-    TEXTS.map(text).into_iter().chain(Number::ALL.map(number)).chain(AFTER.map(text)).collect()
-}
+/// Columns of text before the numbers.
+const TEXTS: usize = 4;
 
 /// The bytes of a file of light rows.
 ///
 /// # Errors
 /// If the columns do not fit together, which is a fault of devboy.
 pub fn write(of: &Contribution, calls: &[LightCall]) -> Result<Vec<u8>> {
-    encoded(WHAT, schema(), columns(calls), &about(of))
+    encoded(WHAT, columns(calls), &about(of))
 }
 
-fn columns(calls: &[LightCall]) -> Vec<ArrayRef> {
+fn columns(calls: &[LightCall]) -> NamedColumns {
     let mut columns = vec![
-        texts(calls.iter().map(|call| &*call.session)),
-        texts(calls.iter().map(|call| &*call.chain)),
-        texts(calls.iter().map(|call| &*call.tool)),
-        texts(calls.iter().map(|call| &*call.endpoint)),
+        ("session", texts(calls.iter().map(|call| &*call.session))),
+        ("chain", texts(calls.iter().map(|call| &*call.chain))),
+        ("tool", texts(calls.iter().map(|call| &*call.tool))),
+        ("endpoint", texts(calls.iter().map(|call| &*call.endpoint))),
     ];
-    columns.extend(Number::ALL.map(|(number, _)| longs(calls.iter().map(|call| call.number(number)))));
-    columns.extend((0..AFTER.len()).map(|at| texts(calls.iter().map(move |call| &*call.after[at]))));
+    columns.extend(Number::ALL.map(|(number, name)| (name, longs(calls.iter().map(|call| call.number(number))))));
+    let after = |(at, name): (usize, _)| (name, texts(calls.iter().map(move |call| &*call.after[at])));
+    columns.extend(AFTER.into_iter().enumerate().map(after));
     columns
 }
 
@@ -124,14 +121,14 @@ fn columns(calls: &[LightCall]) -> Vec<ArrayRef> {
 /// # Errors
 /// Why it is no such file that this version can read.
 pub fn read(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<(Contribution, Vec<LightCall>)> {
-    let (of, batches) = read_table(bytes, WHAT, &schema(), rows_max)?;
+    let (of, batches) = read_table(bytes, WHAT, &columns(&[]), rows_max)?;
     let calls = batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |row| call(batch, row)));
     Ok((of, calls.collect()))
 }
 
 fn call(batch: &RecordBatch, row: usize) -> LightCall {
-    let number = |at: usize| batch.column(TEXTS.len() + at).as_primitive::<Int64Type>().value(row);
-    let first = TEXTS.len() + Number::COUNT;
+    let number = |at: usize| batch.column(TEXTS + at).as_primitive::<Int64Type>().value(row);
+    let first = TEXTS + Number::COUNT;
     LightCall {
         session: text(batch, 0, row),
         chain: text(batch, 1, row),
@@ -151,6 +148,6 @@ pub mod hostile {
 
     /// Light rows with this odd thing about them.
     pub fn odd(of: &Contribution, calls: &[LightCall], what: &str) -> Vec<u8> {
-        encoded_oddly(what, WHAT, schema(), columns(calls), ("bytes", of))
+        encoded_oddly(what, WHAT, columns(calls), ("bytes", of))
     }
 }
