@@ -1,6 +1,5 @@
 //! The configuration file as text, together with where each of its keys stands.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use toml_edit::{Document, Value};
@@ -10,10 +9,10 @@ use super::outline::DocumentOutline;
 use super::resolve::UnknownVariant;
 use super::{CURRENT_VERSION, Effective, effective};
 use crate::base::error::{Error, Result};
-use crate::base::files;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::settings::formats::of_no_effect;
+use crate::settings::write::read_if_present;
 use crate::settings::{lines, outline, schema, tree};
 
 /// A read and checked `pipeline_config.toml`. Nothing in it is ever replaced by defaults: a file that cannot be
@@ -37,11 +36,7 @@ pub struct SettingsFile {
 impl SettingsFile {
     /// Reads the file. A missing file is an empty one; an unreadable one is an error.
     pub fn load(path: &Path) -> Result<Self> {
-        let bytes = match files::read(path) {
-            Ok(bytes) => bytes,
-            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Self::missing(path)),
-            Err(cause) => return Err(Error::unread(path, &cause)),
-        };
+        let Some(bytes) = read_if_present(path)? else { return Ok(Self::missing(path)) };
         let text = String::from_utf8(bytes).map_err(|cause| not_utf8(path, &cause))?;
         let mut file = Self::parse(path, &text)?;
         file.warn_of_names();
