@@ -405,12 +405,7 @@ fn shapes(seen: &mut Fingerprint, own: f64, lent: &[(u32, f64)], more: f64) {
         let shape = u8::try_from(*bin).map(BodyShape::from_number).unwrap_or_default();
         *mix.entry(shape.into_str().to_owned()).or_default() += more * count / total;
     }
-    seen.shape_mix = mix.into_iter().map(|(name, count)| (name, count / (own + more))).collect();
-    let known = seen.shape_mix.iter().filter(|(name, _)| name != BodyShape::Unknown.into_str());
-    let best = known.max_by(|(a, x), (b, y)| x.total_cmp(y).then_with(|| b.cmp(a)));
-    seen.shape_dominant = best.map(|(name, _)| name.clone());
-    let share = |(_, share): &(String, f64)| if *share > 0.0 { -share * share.log2() } else { 0.0 };
-    seen.format_entropy = 0.0 + seen.shape_mix.iter().map(share).sum::<f64>();
+    seen.mix(mix.into_iter().map(|(name, count)| (name, count / (own + more))).collect());
 }
 
 impl Whose {

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::body_shape::BodyShape;
 use crate::base::stats::FollowUpCount;
 use crate::base::sums::adds_up;
 use crate::logs::trace::Millis;
@@ -72,6 +73,17 @@ impl Fingerprint {
     /// Share of these that repeat an earlier one of their context and partition.
     pub fn dup_rate(&self) -> f64 {
         if self.comparable() > 0.0 { self.repeats / self.comparable() } else { 0.0 }
+    }
+
+    /// Takes a mix of shapes, by name, with what follows from it.
+    pub fn mix(&mut self, mix: Vec<(String, f64)>) {
+        let known = mix.iter().filter(|(shape, _)| shape != BodyShape::Unknown.into_str());
+        let best = known.max_by(|(a, x), (b, y)| x.total_cmp(y).then_with(|| b.cmp(a)));
+        self.shape_dominant = best.map(|(shape, _)| shape.clone());
+        let part = |(_, share): &(String, f64)| if *share > 0.0 { -share * share.log2() } else { 0.0 };
+        // Added to 0 so that a sum of -0 prints as 0.
+        self.format_entropy = 0.0 + mix.iter().map(part).sum::<f64>();
+        self.shape_mix = mix;
     }
 }
 

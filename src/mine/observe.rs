@@ -240,15 +240,10 @@ fn summed(sums: &[EndpointSum], inner_formats: &[&'static str]) -> Fingerprint {
     };
     let mut tokens = LayerTokens::default();
     sums.iter().for_each(|sum| tokens.absorb(&layer_tokens(sum)));
-    let mix = shape_mix(sums, calls);
-    Fingerprint {
+    let mut seen = Fingerprint {
         events: total(&|sum| sum.events),
         calls,
         bytes_mean: mean(&|sum| sum.bytes, &|sum| sum.events).unwrap_or_default(),
-        shape_dominant: dominant(&mix),
-        // Added to 0 so that a sum of -0 prints as 0.
-        format_entropy: 0.0 + mix.iter().map(|(_, share)| -share * share.log2()).sum::<f64>(),
-        shape_mix: mix,
         repeats: weigh(&|sum| sum.repeats),
         repeat_events: total(&|sum| sum.repeats),
         unhashed: weigh(&|sum| sum.unhashed),
@@ -262,7 +257,9 @@ fn summed(sums: &[EndpointSum], inner_formats: &[&'static str]) -> Fingerprint {
         prefetches: total(&|sum| sum.prefetches),
         prefetches_cited: total(&|sum| sum.prefetches_cited),
         ..Fingerprint::default()
-    }
+    };
+    seen.mix(shape_mix(sums, calls));
+    seen
 }
 
 fn is_routed_table(sum: &EndpointSum) -> bool {
@@ -284,13 +281,6 @@ fn shape_mix(sums: &[EndpointSum], calls: f64) -> Vec<(String, f64)> {
         *weights.entry(BodyShape::from_number(sum.shape).into_str()).or_default() += sum.weight * sum.events as f64;
     }
     weights.into_iter().map(|(shape, weight)| (shape.to_owned(), weight / calls)).collect()
-}
-
-/// The most frequent shape that says something; of equals the first by name.
-fn dominant(mix: &[(String, f64)]) -> Option<String> {
-    let known = mix.iter().filter(|(shape, _)| shape != BodyShape::Unknown.into_str());
-    let best = known.max_by(|(a, x), (b, y)| x.total_cmp(y).then_with(|| b.cmp(a)));
-    best.map(|(shape, _)| shape.clone())
 }
 
 fn top_inner_formats(sums: &[EndpointSum], names: &[&'static str]) -> Vec<String> {
