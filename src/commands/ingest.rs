@@ -62,7 +62,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             "ingest",
             json!({
                 "inputs": input.json(),
-                "data_quality": quality::json(&damage),
+                "data_quality": damage,
                 "totals": said.totals,
                 "history": said.overview,
             }),

@@ -109,7 +109,7 @@ impl Input {
         let mut fields = json!({
             "window": self.window_json(),
             "inputs": self.json(),
-            "data_quality": quality::json(&quality::of(&self.sources)),
+            "data_quality": quality::of(&self.sources),
         });
         if let (Value::Object(fields), Value::Object(own)) = (&mut fields, own) {
             fields.extend(own);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::base::damage::{Damage, Reason};
 use crate::base::error::Result;
@@ -10,8 +10,8 @@ use crate::logs::corpus::RowSource;
 use crate::report::numbers::thousands;
 use crate::report::table::{Table, TableBuilder};
 
-/// One reason over all files.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One reason over all files; as it stands in JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Quality {
     /// How often.
     pub count: u64,
@@ -71,12 +71,4 @@ pub fn write_places(out: &mut dyn std::io::Write, quality: &BTreeMap<Reason, Qua
         writeln!(out, "first {:<18} {}", reason.into_str(), row.first)?;
     }
     Ok(())
-}
-
-/// The same for JSON.
-pub fn json(quality: &BTreeMap<Reason, Quality>) -> Value {
-    let row = |(reason, row): (&Reason, &Quality)| {
-        (reason.into_str().to_owned(), json!({ "count": row.count, "files": row.files, "first": row.first }))
-    };
-    Value::Object(quality.iter().map(row).collect())
 }

@@ -143,7 +143,7 @@ impl Responses {
 
     /// Malformed lines for JSON.
     pub fn quality_json(&self) -> Value {
-        quality::json(&self.damage())
+        json!(self.damage())
     }
 
     /// Fields of every JSON report about the input.
