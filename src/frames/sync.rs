@@ -317,7 +317,26 @@ fn keep(
     (delta, facts): (&[NewRows], &[BodyFacts]),
     (loaded, known): (&mut Loaded, &mut UpToDate),
 ) -> std::result::Result<bool, Trouble> {
-    match scope.pool.install(|| commit(lake, scope, stored, delta, loaded, facts)) {
+    let live: BTreeSet<u32> = stored.sources.values().map(|source| source.number).collect();
+    let rows = |number: &u32| loaded.rows.get(number);
+    let delta = delta.iter().filter_map(|(number, new)| Some((*number, new.as_ref().or_else(|| rows(number))?)));
+    let delta: Vec<(u32, &FileRows)> = delta.collect();
+    let all = loaded.rows.iter().filter(|(number, _)| live.contains(number));
+    let all: Vec<(u32, &FileRows)> = all.map(|(number, rows)| (*number, rows)).collect();
+    let formats = encode::ids();
+    let news = News {
+        delta: &delta,
+        all: &all,
+        names: &loaded.names,
+        facts,
+        maker: scope.maker.facts,
+        formats: &formats,
+        values: &loaded.values,
+        value_names: &loaded.value_names,
+    };
+    let news = (!delta.is_empty() || !facts.is_empty()).then_some(news);
+    let update = Update { sources: &stored.sources, next_source: stored.next_source, news };
+    match scope.pool.install(|| lake.commit(&update, scope.waiting)) {
         Ok(lake) => {
             known.lake = Some(lake);
             loaded.values.clear();
@@ -677,36 +696,6 @@ fn take_over(
     source.readings += 1;
     source.bytes = plan.file.bytes;
     added
-}
-
-/// Writes what is new; nothing when nothing changed. Returns the lake as it is then.
-fn commit(
-    lake: &Lake,
-    scope: &SyncScope<'_>,
-    stored: &StoredFiles,
-    delta: &[NewRows],
-    loaded: &Loaded,
-    facts: &[BodyFacts],
-) -> std::result::Result<Lake, Trouble> {
-    let live: BTreeSet<u32> = stored.sources.values().map(|source| source.number).collect();
-    let known = |number: &u32| loaded.rows.get(number);
-    let delta = delta.iter().filter_map(|(number, rows)| Some((*number, rows.as_ref().or_else(|| known(number))?)));
-    let delta: Vec<(u32, &FileRows)> = delta.collect();
-    let all = loaded.rows.iter().filter(|(number, _)| live.contains(number));
-    let all: Vec<(u32, &FileRows)> = all.map(|(number, rows)| (*number, rows)).collect();
-    let formats = encode::ids();
-    let news = News {
-        delta: &delta,
-        all: &all,
-        names: &loaded.names,
-        facts,
-        maker: scope.maker.facts,
-        formats: &formats,
-        values: &loaded.values,
-        value_names: &loaded.value_names,
-    };
-    let news = (!delta.is_empty() || !facts.is_empty()).then_some(news);
-    lake.commit(&Update { sources: &stored.sources, next_source: stored.next_source, news }, scope.waiting)
 }
 
 /// What the lake knows of files.
