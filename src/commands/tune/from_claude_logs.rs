@@ -35,7 +35,7 @@ use crate::rules::prefetching::Prefetching;
 use crate::rules::proposal::{KeyOwners, Proposal, proposed, settle};
 use crate::rules::responses::Responses;
 use crate::rules::{
-    RuleFacts, Speaks, judge_all, mined_planners, p1_model, prefetching, profiles, report as findings, statistics,
+    RuleFacts, Speaks, judge_all, mined_planners, p1_model, p3_data, prefetching, report as findings, statistics,
 };
 use crate::settings::annotations::Annotations;
 use crate::settings::finding::Finding;
@@ -137,7 +137,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         let args = InputArgs { input_dir, project: None, lake: None, no_lake: true, ..args.asked.input.clone() };
         Responses::from_logs(&Wanted { input: &args, ..wanted }, context)
     };
-    let found = profiles::gate(&file, &effective.settings, &mut input, found, read)?;
+    let found = p3_data::gate(&file, &effective.settings, &mut input, found, read)?;
     let switched_on = found.iter().filter_map(proposed).any(|delta| delta.key == prefetching::switch());
     let spared = mined.prefetching.as_ref().filter(|judged| switched_on && judged.is_worth_it());
     let worth = spared.map_or_else(|| NO_TOKENS.to_owned(), |judged| format!("{NO_TOKENS}; {}", judged.spared()));
