@@ -8,7 +8,6 @@ pub mod limits;
 pub mod naming;
 pub mod pool;
 pub mod roster;
-pub mod shares;
 pub mod sums;
 pub mod tables;
 

@@ -11,8 +11,7 @@ use super::log_builder::*;
 use crate::base::names::Sym;
 use crate::base::significance::Chance;
 use crate::base::stats::FollowUpCount;
-use crate::fleet::lend::{Lender, Lenders};
-use crate::fleet::shares::Shares;
+use crate::fleet::lend::{Lender, Lenders, Shares};
 use crate::frames::contribution::{Count, CountSubject, Pool, PooledCount};
 
 proptest! {
