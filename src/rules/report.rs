@@ -3,6 +3,8 @@
 
 use std::io::Write;
 
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
 use serde_json::{Value, json};
 
 use crate::base::bootstrap::holds_in_100;
@@ -245,17 +247,7 @@ fn finding_json(finding: &Finding) -> Value {
 
 /// A TOML value as JSON.
 pub fn plain(value: &toml_edit::Value) -> Value {
-    match value {
-        toml_edit::Value::String(text) => json!(text.value()),
-        toml_edit::Value::Integer(number) => json!(number.value()),
-        toml_edit::Value::Float(number) => json!(number.value()),
-        toml_edit::Value::Boolean(flag) => json!(flag.value()),
-        toml_edit::Value::Datetime(time) => json!(time.value().to_string()),
-        toml_edit::Value::Array(list) => list.iter().map(plain).collect(),
-        toml_edit::Value::InlineTable(table) => {
-            Value::Object(table.iter().map(|(key, value)| (key.to_owned(), plain(value))).collect())
-        }
-    }
+    Value::deserialize(value.clone().into_deserializer()).expect("JSON holds all that stands in a configuration")
 }
 
 /// What can be set in Claude Code, as Markdown.
