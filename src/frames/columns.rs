@@ -296,6 +296,17 @@ macro_rules! part {
 
 pub(super) use {field, fields, part};
 
+/// A frame summed up by some of its columns, in the order of these.
+pub(super) fn grouped(frame: LazyFrame, by: &[&str], sums: &[Expr]) -> Result<DataFrame> {
+    let sums = frame.group_by(by.iter().map(|name| col(*name)).collect::<Vec<Expr>>()).agg(sums);
+    sums.sort(by.iter().copied(), SortMultipleOptions::default()).collect().map_err(fault)
+}
+
+/// A sum as a whole number with a name.
+pub(super) fn whole(sum: Expr, name: &str) -> Expr {
+    sum.cast(DataType::UInt64).alias(name)
+}
+
 /// A collected frame.
 pub(super) struct Collected<'a>(pub(super) &'a DataFrame);
 

@@ -8,7 +8,7 @@ use crate::base::error::Result;
 use crate::base::names::Sym;
 use crate::base::significance::Chance;
 use crate::base::stats::Share;
-use crate::frames::columns::{Collected, fault};
+use crate::frames::columns::{Collected, fault, grouped, whole};
 use crate::logs::trace::Millis;
 
 /// What follows what: how calls of one message are taken.
@@ -205,8 +205,8 @@ impl EdgeFrame {
             gaps.quantile(lit(share), QuantileMethod::Lower).cast(DataType::Int64)
         };
         let sums = [
-            len().cast(DataType::UInt64).alias("count"),
-            across().sum().cast(DataType::UInt64).alias("across_turns"),
+            whole(len(), "count"),
+            whole(across().sum(), "across_turns"),
             distinct("case", "cases"),
             distinct("session", "sessions"),
             gap(0.5).alias("gap_ms_p50"),
@@ -230,7 +230,7 @@ impl EdgeFrame {
             .filter(col("place").lt(col("last")));
         let none = || lit(NULL).cast(DataType::Int64);
         let sums = [
-            len().cast(DataType::UInt64).alias("count"),
+            whole(len(), "count"),
             lit(0_u64).alias("across_turns"),
             distinct("case", "cases"),
             distinct("session", "sessions"),
@@ -247,36 +247,24 @@ impl EdgeFrame {
     pub fn ends(&self) -> Result<Vec<EndSum>> {
         let bounds = [col("place").min().alias("first"), col("place").max().alias("last")];
         let bounds = self.calls.clone().group_by([col("case")]).agg(bounds);
-        let cases_at = |end: &str| col("case").filter(col("place").eq(col(end))).n_unique().cast(DataType::UInt64);
-        let found = self
-            .calls
-            .clone()
-            .join(bounds, [col("case")], [col("case")], JoinArgs::new(JoinType::Inner))
-            .group_by([col("tool")])
-            .agg([
-                len().cast(DataType::UInt64).alias("calls"),
-                cases_at("first").alias("starts"),
-                cases_at("last").alias("ends"),
-                distinct("session", "sessions"),
-            ])
-            .sort(["tool"], SortMultipleOptions::default())
-            .collect()
-            .map_err(fault)?;
-        Collected(&found).rows()
+        let cases_at = |end: &str| col("case").filter(col("place").eq(col(end))).n_unique();
+        let calls = self.calls.clone().join(bounds, [col("case")], [col("case")], JoinArgs::new(JoinType::Inner));
+        let sums = [
+            whole(len(), "calls"),
+            whole(cases_at("first"), "starts"),
+            whole(cases_at("last"), "ends"),
+            distinct("session", "sessions"),
+        ];
+        Collected(&grouped(calls, &["tool"], &sums)?).rows()
     }
 }
 
 fn distinct(column: &str, name: &str) -> Expr {
-    col(column).n_unique().cast(DataType::UInt64).alias(name)
+    whole(col(column).n_unique(), name)
 }
 
 fn edges(pairs: LazyFrame, sums: &[Expr], lag: Option<u32>) -> Result<Vec<EdgeSum>> {
-    let found = pairs
-        .group_by([col("from"), col("to")])
-        .agg(sums)
-        .sort(["from", "to"], SortMultipleOptions::default())
-        .collect()
-        .map_err(fault)?;
+    let found = grouped(pairs, &["from", "to"], sums)?;
     let mut edges: Vec<EdgeSum> = Collected(&found).rows()?;
     edges.iter_mut().for_each(|edge| edge.lag = lag);
     Ok(edges)

@@ -11,7 +11,7 @@ use crate::base::error::Result;
 use crate::base::id::IdMap;
 use crate::base::names::Sym;
 use crate::base::sums::adds_up;
-use crate::frames::columns::{Collected, fault};
+use crate::frames::columns::{Collected, fault, grouped, whole};
 use crate::telemetry::log::RecordedEvent;
 
 /// Parts of one in which key stability is added up.
@@ -119,25 +119,25 @@ impl EventFrame {
     /// # Errors
     /// If Polars refuses the query, which is a fault of devboy.
     pub fn endpoint_sums(&self) -> Result<Vec<EndpointSum>> {
-        let whole = |name: &str| col(name).cast(DataType::UInt64);
+        let wide = |name: &str| col(name).cast(DataType::UInt64);
         let stable = || col("stability").neq(lit(u32::MAX));
-        let count = |condition: Expr, name: &str| condition.sum().cast(DataType::UInt64).alias(name);
+        let count = |condition: Expr, name: &str| whole(condition.sum(), name);
         let sums = [
-            len().cast(DataType::UInt64).alias("events"),
-            whole("bytes").sum().alias("bytes"),
-            whole("baseline").sum().alias("baseline"),
-            whole("sent").sum().alias("sent"),
+            whole(len(), "events"),
+            wide("bytes").sum().alias("bytes"),
+            wide("baseline").sum().alias("baseline"),
+            wide("sent").sum().alias("sent"),
             count(col("repeats"), "repeats"),
             count(col("unhashed").gt(lit(0_u32)), "unhashed"),
-            whole("columns").sum().alias("columns"),
-            whole("rows").sum().alias("rows"),
+            wide("columns").sum().alias("columns"),
+            wide("rows").sum().alias("rows"),
             count(col("columns").gt(lit(0_u32)), "tables"),
-            whole("stability").filter(stable()).sum().alias("stability"),
+            wide("stability").filter(stable()).sum().alias("stability"),
             count(stable(), "stable"),
             count(col("plan").gt(lit(0_u32)), "prefetches"),
             count(col("plan").gt(lit(1_u32)), "prefetches_cited"),
         ];
-        let found = self.grouped("group", &sums)?;
+        let found = grouped(self.events.clone(), &["group"], &sums)?;
         let groups = Collected(&found).numbers("group")?.into_iter().map(|group| self.groups[group as usize]);
         let sums = Collected(&found).rows()?.into_iter().zip(groups);
         let sum = |(sum, (endpoint, weight, kind)): (EndpointSum, EventGroup)| EndpointSum {
@@ -156,20 +156,12 @@ impl EventFrame {
     /// # Errors
     /// If Polars refuses the query, which is a fault of devboy.
     pub fn endpoint_spans(&self) -> Result<Vec<EndpointSpan>> {
-        let found = self.grouped(
-            "endpoint",
-            &[
-                col("session").n_unique().cast(DataType::UInt64).alias("sessions"),
-                col("ts").min().alias("first_ms"),
-                col("ts").max().alias("last_ms"),
-            ],
-        )?;
-        Collected(&found).rows()
-    }
-
-    fn grouped(&self, key: &str, sums: &[Expr]) -> Result<DataFrame> {
-        let grouped = self.events.clone().group_by([col(key)]).agg(sums);
-        grouped.sort([key], SortMultipleOptions::default()).collect().map_err(fault)
+        let sums = [
+            whole(col("session").n_unique(), "sessions"),
+            col("ts").min().alias("first_ms"),
+            col("ts").max().alias("last_ms"),
+        ];
+        Collected(&grouped(self.events.clone(), &["endpoint"], &sums)?).rows()
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::error::Result;
 use crate::base::names::Sym;
 use crate::base::stats::ToolStats;
-use crate::frames::columns::{Collected, fault};
+use crate::frames::columns::{Collected, fault, grouped, whole};
 use crate::logs::history::History;
 use crate::logs::trace::ResultKind;
 
@@ -251,7 +251,6 @@ impl ToolFrame {
     /// # Errors
     /// If Polars refuses the query, which is a fault of devboy.
     pub fn uses(&self, by: &str) -> Result<Vec<(u32, ToolUsage)>> {
-        let whole = |of: Expr, name: &str| of.cast(DataType::UInt64).alias(name);
         let mut sums = vec![
             whole(len(), "calls"),
             whole(col("session").n_unique(), "sessions"),
@@ -270,8 +269,7 @@ impl ToolFrame {
             sums.push(of(col("bytes").filter(col("sized")), "bytes"));
             sums.push(of(col("latency_ms").drop_nulls(), "latency_ms"));
         }
-        let order = SortMultipleOptions::default();
-        let found = self.calls.clone().group_by([col(by)]).agg(sums).sort([by], order).collect().map_err(fault)?;
+        let found = grouped(self.calls.clone(), &[by], &sums)?;
         let columns = Collected(&found);
         let mut uses = columns.rows::<ToolUsage>()?;
         for (row, sums) in uses.iter_mut().enumerate() {
@@ -309,25 +307,19 @@ fn frame(history: &History) -> Result<LazyFrame> {
 pub fn tool_stats(history: &History) -> Result<Vec<ToolStats>> {
     let calls = frame(history)?;
     let sized = || col("ran").and(col("kind").neq(lit(ResultKind::NonText as u32)));
-    let quantile =
-        |share: f64| col("bytes").filter(sized()).quantile(lit(share), QuantileMethod::Lower).cast(DataType::UInt64);
+    let quantile = |share: f64| col("bytes").filter(sized()).quantile(lit(share), QuantileMethod::Lower);
     let timed = || col("latency_ms").filter(col("ran")).drop_nulls();
-    let stats = calls
-        .clone()
-        .group_by([col("tool")])
-        .agg([
-            len().cast(DataType::UInt64).alias("calls"),
-            col("session").n_unique().cast(DataType::UInt64).alias("sessions"),
-            col("ran").sum().cast(DataType::UInt64).alias("ran"),
-            sized().sum().cast(DataType::UInt64).alias("sized"),
-            quantile(0.5).alias("bytes_p50"),
-            quantile(0.99).alias("bytes_p99"),
-            timed().len().cast(DataType::UInt64).alias("timed"),
-            timed().quantile(lit(0.5), QuantileMethod::Lower).cast(DataType::UInt64).alias("latency_ms_p50"),
-        ])
-        .sort(["tool"], SortMultipleOptions::default())
-        .collect()
-        .map_err(fault)?;
+    let sums = [
+        whole(len(), "calls"),
+        whole(col("session").n_unique(), "sessions"),
+        whole(col("ran").sum(), "ran"),
+        whole(sized().sum(), "sized"),
+        whole(quantile(0.5), "bytes_p50"),
+        whole(quantile(0.99), "bytes_p99"),
+        whole(timed().len(), "timed"),
+        whole(timed().quantile(lit(0.5), QuantileMethod::Lower), "latency_ms_p50"),
+    ];
+    let stats = grouped(calls.clone(), &["tool"], &sums)?;
     let shapes = shapes(calls)?;
     let mut stats = Collected(&stats).rows::<ToolStats>()?;
     stats.iter_mut().for_each(|row| row.shapes = shapes.get(&row.tool).cloned().unwrap_or_default());
@@ -336,12 +328,8 @@ pub fn tool_stats(history: &History) -> Result<Vec<ToolStats>> {
 
 /// Answers by tool and shape, where the shape was looked at.
 fn shapes(calls: LazyFrame) -> Result<BTreeMap<Sym, BTreeMap<u8, u64>>> {
-    let counted = calls
-        .filter(col("ran").and(col("shape").gt(lit(0_u32))))
-        .group_by([col("tool"), col("shape")])
-        .agg([len().cast(DataType::UInt64).alias("calls")])
-        .collect()
-        .map_err(fault)?;
+    let known = calls.filter(col("ran").and(col("shape").gt(lit(0_u32))));
+    let counted = grouped(known, &["tool", "shape"], &[whole(len(), "calls")])?;
     let columns = Collected(&counted);
     let mut out: BTreeMap<Sym, BTreeMap<u8, u64>> = BTreeMap::new();
     for row in 0..counted.height() {
