@@ -10,11 +10,13 @@ use crate::base::body_shape::LayerId;
 use crate::base::error::Result;
 use crate::base::names::Sym;
 use crate::base::stats::SessionUse;
+use crate::facts::inner_formats::InnerFormat;
 use crate::frames::events::{EndpointSpan, EndpointSum, EventFrame, STABILITY_PARTS};
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts, UnrecordedPlans};
 use crate::logs::trace::Millis;
 use crate::mine::repeats::{NO_REPEAT, repeats};
 use crate::mine::sizes::{ValueCount, ValueCounts, quantile};
+use crate::settings::{AgentClass, classify_agent};
 use crate::telemetry::log::{EventLog, LogPart, RecordedEvent, foreseeable_tokens};
 
 /// Events that a frame holds, apart from the rest of the last session.
@@ -22,16 +24,12 @@ const PIECE_EVENTS: usize = 100_000;
 
 /// What the summing up needs to know besides the events.
 pub struct EventGuide<'a> {
-    /// Names of the inner formats, by bit.
-    pub inner_formats: &'a [&'static str],
     /// How each session was worked in.
     pub sessions: &'a [SessionUse],
     /// The name of a tool or endpoint that may leave the machine.
     pub pseudonym: &'a (dyn Fn(&str) -> String + Sync),
     /// Whether a recorded name is such a pseudonym, so that the name in configurations is not known.
     pub is_pseudonym: &'a (dyn Fn(&str) -> bool + Sync),
-    /// The agent variant of a session.
-    pub classify: &'a (dyn Fn(&SessionUse) -> &'static str + Sync),
     /// Bytes of an answer that the planner takes for one token.
     pub bytes_per_token: u32,
 }
@@ -188,7 +186,7 @@ fn fingerprints(log: &EventLog, guide: &EventGuide<'_>, sums: &EventSums) -> Vec
         let sums = of_group(&sums.endpoints, span.endpoint, |sum| sum.endpoint);
         let distances = weighted(of_group(&distances, span.endpoint, |count| count.group).iter());
         let (fetched, used) = fetched.get(&span.endpoint).copied().unwrap_or_default();
-        let summed = summed(sums, guide.inner_formats);
+        let summed = summed(sums);
         Fingerprint {
             endpoint,
             key,
@@ -230,7 +228,7 @@ fn fetched(log: &EventLog) -> BTreeMap<Sym, (u64, u64)> {
 }
 
 /// What follows from the sums of one endpoint.
-fn summed(sums: &[EndpointSum], inner_formats: &[&'static str]) -> Fingerprint {
+fn summed(sums: &[EndpointSum]) -> Fingerprint {
     let total = |of: &dyn Fn(&EndpointSum) -> u64| sums.iter().map(of).sum::<u64>();
     let weigh = |of: &dyn Fn(&EndpointSum) -> u64| sums.iter().map(|sum| sum.weight * of(sum) as f64).sum::<f64>();
     let calls = weigh(&|sum| sum.events);
@@ -248,7 +246,7 @@ fn summed(sums: &[EndpointSum], inner_formats: &[&'static str]) -> Fingerprint {
         repeat_events: total(&|sum| sum.repeats),
         unhashed: weigh(&|sum| sum.unhashed),
         unhashed_events: total(&|sum| sum.unhashed),
-        inner_formats_top3: top_inner_formats(sums, inner_formats),
+        inner_formats_top3: top_inner_formats(sums),
         columns_mean: mean(&|sum| sum.columns, &|sum| sum.tables),
         routed_tables: weigh(&|sum| if is_routed_table(sum) { sum.events - sum.tables } else { 0 }),
         rows_mean: mean(&|sum| sum.rows, &|sum| sum.tables),
@@ -283,13 +281,13 @@ fn shape_mix(sums: &[EndpointSum], calls: f64) -> Vec<(String, f64)> {
     weights.into_iter().map(|(shape, weight)| (shape.to_owned(), weight / calls)).collect()
 }
 
-fn top_inner_formats(sums: &[EndpointSum], names: &[&'static str]) -> Vec<String> {
+fn top_inner_formats(sums: &[EndpointSum]) -> Vec<String> {
     let weight = |bit: usize| {
         let having = sums.iter().filter(|sum| sum.inner_formats >> bit & 1 == 1);
         having.map(|sum| sum.weight * sum.events as f64).sum::<f64>()
     };
-    let mut found: Vec<(f64, &str)> =
-        names.iter().enumerate().map(|(bit, name)| (weight(bit), *name)).filter(|(weight, _)| *weight > 0.0).collect();
+    let weights = InnerFormat::ALL.iter().enumerate().map(|(bit, format)| (weight(bit), format.into_str()));
+    let mut found: Vec<(f64, &str)> = weights.filter(|(weight, _)| *weight > 0.0).collect();
     found.sort_by(|(x, a), (y, b)| y.total_cmp(x).then_with(|| a.cmp(b)));
     found.into_iter().take(3).map(|(_, name)| name.to_owned()).collect()
 }
@@ -361,7 +359,7 @@ fn profile(sums: &EventSums, guide: &EventGuide<'_>, bytes: &[ValueCount]) -> Ev
     let depths = sums.depths.rows();
     let mut variants: BTreeMap<&'static str, u64> = BTreeMap::new();
     let used = || guide.sessions.iter().filter(|session| session.calls > 0);
-    used().for_each(|session| *variants.entry((guide.classify)(session)).or_default() += 1);
+    used().for_each(|session| *variants.entry(class_of(session).into_str()).or_default() += 1);
     EventProfile {
         events: contexts.events,
         calls: endpoints.iter().map(|sum| sum.weight * sum.events as f64).sum(),
@@ -376,6 +374,11 @@ fn profile(sums: &EventSums, guide: &EventGuide<'_>, bytes: &[ValueCount]) -> Ev
         sessions: used().count() as u64,
         agent_variants: variants.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
     }
+}
+
+/// How a session was worked in.
+pub fn class_of(session: &SessionUse) -> AgentClass {
+    classify_agent(session.calls, session.read_calls, session.compactions)
 }
 
 /// The contexts of sessions, and when they took place.

@@ -9,14 +9,13 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::pseudonyms::{Pseudonyms, is_pseudonym};
 use crate::base::stats::SessionUse;
-use crate::facts::inner_formats::InnerFormat;
 use crate::frames::fingerprint::{Fingerprint, Observed, ToolCosts};
 use crate::frames::input::Input;
 use crate::logs::trace::Millis;
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::declines::{CountedBy, effectiveness};
 use crate::mine::follow_ups::{FollowUps, bounds};
-use crate::mine::observe::{EventGuide, EventSums};
+use crate::mine::observe::{EventGuide, EventSums, class_of};
 use crate::mine::sessions::session_uses_of_events;
 use crate::mine::sizes::SizesBySession;
 use crate::planner::numbers::PlannerThresholds;
@@ -24,9 +23,9 @@ use crate::replay::input::endpoint;
 use crate::replay::{Laid, RecordedLog, SessionProfile};
 use crate::rules::prefetching::Fetched;
 use crate::rules::{mined_planners, statistics};
+use crate::settings::SettingsFile;
 use crate::settings::annotations::{Annotations, is_plain_name};
 use crate::settings::finding::{Evidence, Verdict};
-use crate::settings::{AgentClass, SettingsFile, classify_agent};
 use crate::telemetry::effectiveness::Effectiveness;
 use crate::telemetry::log::{EventLog, LogPart, RecordedEvent, Start};
 use crate::telemetry::{Telemetry, TelemetryRules};
@@ -136,13 +135,10 @@ impl Responses {
 
     fn told(&self, log: &EventLog, sums: &EventSums, sessions: &[SessionUse], names: &Pseudonyms) -> Observed {
         let is_recorded = matches!(self.origin, ResponseOrigin::Telemetry(_));
-        let inner_formats: Vec<&str> = InnerFormat::ALL.iter().map(|format| format.into_str()).collect();
         let guide = EventGuide {
-            inner_formats: &inner_formats,
             pseudonym: &|name| names.tool(name),
             is_pseudonym: &|name| is_recorded && is_pseudonym(name),
             sessions,
-            classify: &|session| class_of(session).into_str(),
             bytes_per_token: self.counted_by.bytes_per_token,
         };
         sums.observed(log, &guide)
@@ -227,10 +223,6 @@ impl SplitRule {
 
 /// Of shares that leave no later sessions no number is enough.
 const SESSIONS_TRIED: usize = 1_000_000;
-
-fn class_of(session: &SessionUse) -> AgentClass {
-    classify_agent(session.calls, session.read_calls, session.compactions)
-}
 
 /// Subject of a finding about all responses together.
 pub const EVERYTHING: &str = "(all)";
