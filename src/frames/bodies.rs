@@ -40,7 +40,23 @@ pub fn read(batch: &RecordBatch) -> ColumnResult<Vec<BodyFacts>> {
 /// Adds the encodings of the batches of one segment to its facts. Those in formats that this program lacks are left out.
 pub fn read_encodings(batches: &[RecordBatch], formats: &[&str], facts: &mut [BodyFacts]) -> ColumnResult<()> {
     let place: IdMap<Id, usize> = facts.iter().enumerate().map(|(index, row)| (row.body, index)).collect();
-    batches.iter().try_for_each(|batch| add_encodings(&BatchColumns(batch), formats, &place, facts))
+    let numbers: BTreeMap<&str, u8> = formats.iter().zip(0..).map(|(&id, number)| (id, number)).collect();
+    for columns in batches.iter().map(BatchColumns) {
+        let mut names = Names::default();
+        let (body, format) = (columns.ids("body")?, columns.syms("format", &mut names)?);
+        let (depth, bytes) = (columns.u8("depth")?, columns.u32("bytes")?);
+        let (o200k, cl100k) = (columns.u32("tokens_o200k")?, columns.u32("tokens_cl100k")?);
+        let (kept, lost) = (columns.u8("kept")?, columns.blobs("lost")?);
+        for (row, format) in format.into_iter().enumerate() {
+            let known = numbers.get(names.text(format)).zip(place.get(&body.at(row)));
+            let Some((&format, &place)) = known else { continue };
+            let size = Size { bytes: bytes.value(row), tokens: [o200k.value(row), cl100k.value(row)] };
+            let kept = KeptLines::from_number(kept.value(row));
+            facts[place].encodings.push(Encoding { format, depth: depth.value(row), size, kept });
+            unpack_lost(lost.value(row), format, &mut facts[place].texts);
+        }
+    }
+    Ok(())
 }
 
 fn bodies() -> RowSchema<BodyFacts> {
@@ -83,29 +99,6 @@ fn encoding_columns(facts: &[&BodyFacts], formats: &[&str]) -> Vec<Column> {
         ("kept", u8s(each().map(|(_, row)| row.kept as u8)), false),
         ("lost", blobs(of_body().map(|(body, row)| pack_lost(&body.texts, row.format))), false),
     ]
-}
-
-fn add_encodings(
-    columns: &BatchColumns<'_>,
-    formats: &[&str],
-    place: &IdMap<Id, usize>,
-    facts: &mut [BodyFacts],
-) -> ColumnResult<()> {
-    let numbers: BTreeMap<&str, u8> = formats.iter().zip(0..).map(|(&id, number)| (id, number)).collect();
-    let mut names = Names::default();
-    let (body, format) = (columns.ids("body")?, columns.syms("format", &mut names)?);
-    let (depth, bytes) = (columns.u8("depth")?, columns.u32("bytes")?);
-    let (o200k, cl100k) = (columns.u32("tokens_o200k")?, columns.u32("tokens_cl100k")?);
-    let (kept, lost) = (columns.u8("kept")?, columns.blobs("lost")?);
-    for (row, format) in format.into_iter().enumerate() {
-        let known = numbers.get(names.text(format)).zip(place.get(&body.at(row)));
-        let Some((&format, &place)) = known else { continue };
-        let size = Size { bytes: bytes.value(row), tokens: [o200k.value(row), cl100k.value(row)] };
-        let kept = KeptLines::from_number(kept.value(row));
-        facts[place].encodings.push(Encoding { format, depth: depth.value(row), size, kept });
-        unpack_lost(lost.value(row), format, &mut facts[place].texts);
-    }
-    Ok(())
 }
 
 /// Numbers of a packed list, little-endian.
