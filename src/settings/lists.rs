@@ -36,7 +36,7 @@ pub(super) fn update_blocks(draft: &mut DocumentDraft<'_>, list: &KeyPath, new: 
     let mut wanted: Vec<_> = tables(new).into_iter().map(Some).collect();
     let kept: Vec<_> = tables(&old).into_iter().map(|table| take(&mut wanted, name(table))).collect();
     for position in (0..kept.len()).rev().filter(|position| kept[*position].is_none()) {
-        draft.remove_block(&list.child(position.to_string()))?;
+        draft.cut(&[&list.child(position.to_string())])?;
     }
     for (position, fields) in kept.into_iter().flatten().enumerate() {
         update_block(draft, &list.child(position.to_string()), fields)?;

@@ -309,12 +309,8 @@ impl<'f> DocumentDraft<'f> {
         self.cut(&there)
     }
 
-    /// Takes one block of a list out, with the comments above it and the blank line that set it off.
-    pub(super) fn remove_block(&mut self, block: &KeyPath) -> Result<()> {
-        self.cut(&[block])
-    }
-
-    fn cut(&mut self, keys: &[&KeyPath]) -> Result<()> {
+    /// Takes keys out. A block goes with the comments above it and the blank line that set it off.
+    pub(super) fn cut(&mut self, keys: &[&KeyPath]) -> Result<()> {
         for range in removal::cuts(&self.text, &self.outline, keys).into_iter().rev() {
             self.text.replace_range(range, "");
         }
