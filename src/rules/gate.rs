@@ -12,7 +12,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::replay::reach::Reach;
 use crate::replay::savings::{SavedBySession, shares, total};
-use crate::replay::{EffectsBaseline, Laid, Present, Scenario};
+use crate::replay::{EffectsBaseline, Laid, Scenario};
 use crate::report::numbers::thousands;
 use crate::rules::proposal::proposed;
 use crate::rules::responses::Responses;
@@ -72,15 +72,16 @@ impl ProposalGate {
         let groups = groups(&findings);
         let sessions = log.starts().len();
         let laid = responses.laid(log);
+        let places = [all, host];
+        let grounds = &responses.install(|| grounds(&laid, &places, now));
         let judged = responses.install(|| {
-            let places = [all, host];
-            let grounds = grounds(&laid, &places, now);
             let (findings, groups) = (&findings, groups.clone());
-            let (annotations, laid, grounds) = (&responses.annotations, &laid, &grounds);
+            let (annotations, laid) = (&responses.annotations, &laid);
             let bench = ProposalReplay { file, annotations, laid, places, grounds, sessions, findings, groups };
             Round::first(bench)?.judged(&resampling, least_share)
         })?;
-        let ProposalEffects { present: [present, in_host], effects, intervals, alone, whole, fates, idle } = judged;
+        let Round { together, effects, intervals, alone, fates, idle, .. } = judged;
+        let [present, in_host] = responses.install(|| grounds.each_ref().map(EffectsBaseline::present));
         let baseline = present.baseline;
         for (group, members) in groups.iter().enumerate() {
             let effect = effects[group].as_ref().map(|effect| Effect {
@@ -100,7 +101,7 @@ impl ProposalGate {
                 }
             }
         }
-        let [more, more_in_host] = whole.each_ref().map(total);
+        let [more, more_in_host] = together.unwrap_or_default().each_ref().map(total);
         let gate = Self {
             baseline,
             saved_before: present.saved,
@@ -166,21 +167,6 @@ impl SubjectFate {
             (Self::Made, Some(_)) => None,
         }
     }
-}
-
-/// What was found out about all proposals.
-struct ProposalEffects {
-    present: [Present; 2],
-    /// By group, of what is made its share.
-    effects: Vec<Option<SavedInBoth>>,
-    /// Their 95 % intervals over sessions.
-    intervals: Vec<Option<(f64, f64)>>,
-    alone: Vec<Option<SavedInBoth>>,
-    /// What is made, together.
-    whole: SavedInBoth,
-    fates: Vec<SubjectFate>,
-    /// Proposals that say nothing beside the others.
-    idle: BTreeSet<usize>,
 }
 
 /// What proposals are replayed on.
@@ -278,8 +264,11 @@ struct Round<'b> {
     /// By group, of what is held beside what is made; in the end of what is made its share.
     effects: Vec<Option<SavedInBoth>>,
     alone: Vec<Option<SavedInBoth>>,
+    /// 95 % intervals of the effects over sessions.
     intervals: Vec<Option<(f64, f64)>>,
     fates: Vec<SubjectFate>,
+    /// Proposals that say nothing beside the others.
+    idle: BTreeSet<usize>,
 }
 
 impl<'b> Round<'b> {
@@ -297,21 +286,20 @@ impl<'b> Round<'b> {
         }
         let (alone, intervals) = (effects.clone(), vec![None; every.len()]);
         let fates = vec![SubjectFate::Made; every.len()];
-        Ok(Self { bench, made, held, together, effects, alone, intervals, fates })
+        Ok(Self { bench, made, held, together, effects, alone, intervals, fates, idle: BTreeSet::new() })
     }
 
     /// What becomes of all of them.
-    fn judged(mut self, resampling: &Resampling, least_share: f64) -> Result<ProposalEffects> {
-        let idle = self.settle()?;
+    fn judged(mut self, resampling: &Resampling, least_share: f64) -> Result<Self> {
+        self.idle = self.settle()?;
         let least = least_share * self.bench.grounds[0].present().baseline;
         self.without_chance(resampling, least)?;
-        let Self { bench, together, effects, alone, intervals, fates, .. } = self;
+        let sessions = self.bench.sessions;
         let known_or_new = |(known, effect): (&Option<(f64, f64)>, &Option<SavedInBoth>)| {
-            known.or_else(|| interval(effect.as_ref()?, bench.sessions, resampling))
+            known.or_else(|| interval(effect.as_ref()?, sessions, resampling))
         };
-        let intervals = intervals.par_iter().zip(&effects).map(known_or_new).collect();
-        let present = bench.grounds.each_ref().map(EffectsBaseline::present);
-        Ok(ProposalEffects { present, effects, intervals, alone, whole: together.unwrap_or_default(), fates, idle })
+        self.intervals = self.intervals.par_iter().zip(&self.effects).map(known_or_new).collect();
+        Ok(self)
     }
 
     /// Makes also what gains beside the others, and takes out the keys that say nothing beside them: tells which.
