@@ -10,7 +10,7 @@ use super::outline::DocumentOutline;
 use super::schema::{SchemaNode, SettingKind, is_not_positive, quoted};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
-use crate::settings::{spell, tree};
+use crate::settings::values;
 
 /// Unknown keys for which a similar one is looked for; a bound of work, not a rule's threshold.
 const SUGGESTIONS_MAX: usize = 100;
@@ -62,7 +62,7 @@ impl OutlineCheck<'_> {
             (SchemaNode::Leaf { kind, .. }, _) if !kind.accepts(value) => self.problem(at, &kind.describe(), value),
             (SchemaNode::Leaf { kind: SettingKind::Word(known), .. }, _) => self.word(known, value, at),
             (SchemaNode::Leaf { kind: SettingKind::PositiveFloat { instead }, .. }, _) if is_not_positive(value) => {
-                let message = format!("`{at}` is {}, which is not above 0: {instead} holds", spell::value(value));
+                let message = format!("`{at}` is {}, which is not above 0: {instead} holds", values::spelled(value));
                 self.warnings.push(Warning { line: self.line(at), key: at.to_string(), message, suggestion: None });
             }
             (SchemaNode::Leaf { .. }, _) => {}
@@ -73,17 +73,17 @@ impl OutlineCheck<'_> {
         for (key, value) in table {
             let below = at.child(key);
             match node.child(key) {
-                Some(child) => self.value(child, value, built_in.and_then(|tree| tree::child(tree, key)), &below),
+                Some(child) => self.value(child, value, built_in.and_then(|tree| values::child(tree, key)), &below),
                 None => self.unknown(node, key, &below),
             }
         }
         for name in required(node).into_iter().filter(|name| !table.contains_key(name)) {
-            self.missing(name, built_in.and_then(|tree| tree::child(tree, name)), at);
+            self.missing(name, built_in.and_then(|tree| values::child(tree, name)), at);
         }
     }
 
     fn problem(&mut self, at: &KeyPath, expected: &str, found: &Value) {
-        let message = format!("`{at}` must be {expected}, found {}", spell::value(found));
+        let message = format!("`{at}` must be {expected}, found {}", values::spelled(found));
         self.problems.push((self.line(at), message));
     }
 
@@ -93,7 +93,7 @@ impl OutlineCheck<'_> {
             return;
         }
         let message =
-            format!("`{at}` is {}, which is none of {}: it allows nothing", spell::value(value), quoted(known));
+            format!("`{at}` is {}, which is none of {}: it allows nothing", values::spelled(value), quoted(known));
         self.warnings.push(Warning { line: self.line(at), key: at.to_string(), message, suggestion: None });
     }
 
@@ -108,7 +108,7 @@ impl OutlineCheck<'_> {
             key: at.child(name).to_string(),
             message: format!(
                 "`{name}` comes from the built-in entry here, but other readers of this file insist on it; add `{}`",
-                spell::assignment(&KeyPath::from([name]), inherited)
+                values::assignment(&KeyPath::from([name]), inherited)
             ),
             suggestion: None,
         });

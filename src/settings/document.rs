@@ -13,7 +13,7 @@ use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::settings::formats::of_no_effect;
 use crate::settings::write::read_if_present;
-use crate::settings::{lines, outline, schema, tree};
+use crate::settings::{lines, outline, schema, values};
 
 /// A read and checked `pipeline_config.toml`. Nothing in it is ever replaced by defaults: a file that cannot be
 /// understood is an error.
@@ -71,7 +71,7 @@ impl SettingsFile {
     /// Checks `text` as the content of an existing file at `path`.
     pub fn parse(path: &Path, text: &str) -> Result<Self> {
         let (outline, tree) = read(path, text)?;
-        let schema_version = match tree::find(&tree, &schema::key()) {
+        let schema_version = match values::find(&tree, &schema::key()) {
             Some(found) => schema::accept(found, path, outline.line_of(&schema::key()).unwrap_or(1))?,
             None => CURRENT_VERSION,
         };
@@ -82,7 +82,7 @@ impl SettingsFile {
 
     /// The value that the file gives to the key: a leaf, or a whole table or list as one value.
     pub fn get(&self, key: &KeyPath) -> Option<Value> {
-        tree::find(&self.tree, key).cloned()
+        values::find(&self.tree, key).cloned()
     }
 
     /// Whether no key stands in it: there is no file, or one that is empty or holds comments alone.
@@ -105,7 +105,7 @@ impl SettingsFile {
 pub(super) fn read(path: &Path, text: &str) -> Result<(DocumentOutline, Value)> {
     let document = Document::parse(text.to_owned()).map_err(|cause| syntax_error(path, text, &cause))?;
     let outline = DocumentOutline::of(&document);
-    let tree = tree::plain(&Value::InlineTable(document.into_mut().into_table().into_inline_table()));
+    let tree = values::plain(&Value::InlineTable(document.into_mut().into_table().into_inline_table()));
     Ok((outline, tree))
 }
 

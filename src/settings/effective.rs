@@ -18,7 +18,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::settings::resolve::overruled;
-use crate::settings::{Settings, SettingsFile, schema, tree};
+use crate::settings::{Settings, SettingsFile, schema, values};
 
 static BUILT_IN: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/defaults.toml")));
 static FALLBACKS: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/fallbacks.toml")));
@@ -74,7 +74,7 @@ pub(super) fn built_in_tree() -> &'static Value {
 
 /// What an entry is worth that says nothing: `path` with "<id>" as its last segment.
 pub(super) fn fallback(path: &KeyPath) -> Option<&'static Value> {
-    tree::find(&FALLBACKS, path)
+    values::find(&FALLBACKS, path)
 }
 
 /// What each layer says about one place.
@@ -87,7 +87,7 @@ struct Sources<'v> {
 
 impl<'v> Sources<'v> {
     fn child(self, segment: &str) -> Self {
-        let step = |value: Option<&'v Value>| value.and_then(|value| tree::child(value, segment));
+        let step = |value: Option<&'v Value>| value.and_then(|value| values::child(value, segment));
         Self {
             built_in: step(self.built_in),
             file: step(self.file),
@@ -154,7 +154,7 @@ fn empty() -> Value {
 
 fn shipped(text: &str) -> Value {
     let document: DocumentMut = text.parse().expect("the shipped defaults are TOML; a test reads them");
-    tree::plain(&Value::InlineTable(document.into_table().into_inline_table()))
+    values::plain(&Value::InlineTable(document.into_table().into_inline_table()))
 }
 
 /// The settings that would hold if these keys had these values.
@@ -239,7 +239,7 @@ impl<'a> View<'a> {
 
     /// The same of a key that holds a number.
     pub fn number(&self, key: &KeyPath) -> Option<f64> {
-        self.value(key).as_ref().and_then(tree::number)
+        self.value(key).as_ref().and_then(values::number)
     }
 
     /// The variant of an axis of `[profiles]` that is chosen for all sessions; none if each session decides.

@@ -6,7 +6,7 @@ use toml_edit::Value;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
 use crate::settings::entries::BillForecast;
-use crate::settings::spell;
+use crate::settings::values;
 
 /// One change of the configuration.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Delta {
 impl Delta {
     /// The change as it would be written, on one line.
     pub fn assignment(&self) -> String {
-        format!("`{}` = {}", self.key, spell::value(&self.to))
+        format!("`{}` = {}", self.key, values::spelled(&self.to))
     }
 }
 

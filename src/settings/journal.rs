@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use toml_edit::Value;
 
+use super::SettingsFile;
 use super::write::{GuardedFile, create_private, directory_of, lock, sync_directory};
-use super::{SettingsFile, spell};
 use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::base::id::Id;
@@ -21,6 +21,7 @@ use crate::base::visible::Shown as _;
 use crate::logs::trace::Millis;
 use crate::settings::entries::{Journal, JournalChange, JournalEntry, Restore, SettledEntry};
 use crate::settings::schema;
+use crate::settings::values;
 
 /// Hex digits of an entry's id.
 const ID_DIGITS: usize = 8;
@@ -202,7 +203,7 @@ fn filled(before: &SettingsFile, after: &SettingsFile, changes: Vec<JournalChang
     for change in changes.into_iter().chain([version]) {
         let key: KeyPath = change.key.parse()?;
         for leaf in leaves(before, after, &key) {
-            let spelled = |file: &SettingsFile| file.get(&leaf).map(|value| spell::value(&value));
+            let spelled = |file: &SettingsFile| file.get(&leaf).map(|value| values::spelled(&value));
             let (old, new) = (spelled(before), spelled(after));
             if old != new && seen.insert(leaf.clone()) {
                 let table = leaf.parent().and_then(|table| before.get(&table));

@@ -4,11 +4,10 @@
 use toml_edit::{InlineTable, Value};
 
 use super::draft::DocumentDraft;
-use super::spell;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::settings::outline::Site;
-use crate::settings::{lines, tree};
+use crate::settings::{lines, values};
 
 /// The field that names an element.
 const NAME: &str = "tool";
@@ -50,10 +49,10 @@ pub(super) fn update_blocks(draft: &mut DocumentDraft<'_>, list: &KeyPath, new: 
 pub(super) fn update_lines(draft: &mut DocumentDraft<'_>, site: &Site, list: &KeyPath, new: &Value) -> Result<bool> {
     let (Some(old), Some(new)) = (draft.get(list), new.as_array()) else { return Ok(false) };
     let old: Vec<_> = old.as_array().into_iter().flatten().cloned().collect();
-    let is_kept = |value: &Value| new.iter().any(|wanted| tree::same(value, wanted));
+    let is_kept = |value: &Value| new.iter().any(|wanted| values::same(value, wanted));
     let kept: Vec<_> = old.iter().filter(|value| is_kept(value)).collect();
     let keeps_order =
-        !kept.is_empty() && kept.len() <= new.len() && kept.iter().zip(new).all(|(a, b)| tree::same(a, b));
+        !kept.is_empty() && kept.len() <= new.len() && kept.iter().zip(new).all(|(a, b)| values::same(a, b));
     if !keeps_order || !has_line_each(draft, site, list, old.len()) {
         return Ok(false);
     }
@@ -79,7 +78,7 @@ fn append_line(draft: &mut DocumentDraft<'_>, last: &KeyPath, value: &Value) -> 
     if !draft.text()[end..].trim_start().starts_with(',') {
         draft.splice(end..end, ",")?;
     }
-    draft.insert_line(end, site.start, &format!("{},", spell::value(value)))
+    draft.insert_line(end, site.start, &format!("{},", values::spelled(value)))
 }
 
 fn update_block(draft: &mut DocumentDraft<'_>, block: &KeyPath, fields: &InlineTable) -> Result<()> {

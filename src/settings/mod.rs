@@ -32,9 +32,8 @@ pub mod resolve;
 pub mod reversal;
 mod schema;
 pub mod sections;
-mod spell;
-mod tree;
 pub mod undo;
+mod values;
 pub mod write;
 
 pub use crate::settings::schema::{CURRENT_VERSION, is_idle};

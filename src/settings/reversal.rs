@@ -7,11 +7,11 @@ use toml_edit::{InlineTable, Value};
 
 use super::journal::text_sha;
 use super::schema::SchemaNode;
-use super::{SettingsFile, WantedValue, apply, spell};
+use super::{SettingsFile, WantedValue, apply};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::settings::entries::{JournalChange, JournalEntry};
-use crate::settings::{schema, tree};
+use crate::settings::{schema, values};
 
 /// What taking an entry back comes to.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,7 +110,7 @@ fn step<'e>(file: &SettingsFile, change: &'e JournalChange) -> std::result::Resu
     let found = file.get(&key);
     if !same(found.as_ref(), new.as_ref()) {
         let is_old = same(found.as_ref(), old.as_ref());
-        return Err(changed_since(found.as_ref().map(spell::value), is_old, change.new.as_deref()));
+        return Err(changed_since(found.as_ref().map(values::spelled), is_old, change.new.as_deref()));
     }
     if file.touches_pin(&key) {
         return Err("is marked `# pin`".to_owned());
@@ -182,7 +182,7 @@ fn changed(file: &SettingsFile, changes: &[WantedValue]) -> Result<SettingsFile>
 
 fn same(left: Option<&Value>, right: Option<&Value>) -> bool {
     match (left, right) {
-        (Some(left), Some(right)) => tree::same(left, right),
+        (Some(left), Some(right)) => values::same(left, right),
         (left, right) => left.is_none() && right.is_none(),
     }
 }

@@ -9,7 +9,7 @@ use toml_edit::{DocumentMut, Item, TableLike, Value};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::settings::document::at_line;
-use crate::settings::{spell, tree};
+use crate::settings::values;
 
 static ROOT: LazyLock<SchemaNode> = LazyLock::new(|| {
     let text = include_str!("../../rules/settings/schema.toml");
@@ -95,17 +95,17 @@ impl SchemaNode {
                 Value::from(*instead)
             }
             (Self::Leaf { kind: SettingKind::Float { .. } | SettingKind::PositiveFloat { .. }, .. }, _) => {
-                tree::number(value).map_or_else(|| tree::plain(value), |number| Value::from(tree::single(number)))
+                values::number(value).map_or_else(|| values::plain(value), |number| Value::from(values::single(number)))
             }
             (Self::List(element), Value::Array(list)) => {
                 Value::Array(list.iter().map(|value| element.normal(value)).collect())
             }
             (Self::Table { .. }, Value::InlineTable(table)) => {
                 let normal =
-                    |(key, value)| (key, self.child(key).map_or_else(|| tree::plain(value), |n| n.normal(value)));
+                    |(key, value)| (key, self.child(key).map_or_else(|| values::plain(value), |n| n.normal(value)));
                 Value::InlineTable(table.iter().map(normal).collect())
             }
-            _ => tree::plain(value),
+            _ => values::plain(value),
         }
     }
 
@@ -174,7 +174,7 @@ pub(super) fn is_not_positive(value: &Value) -> bool {
 }
 
 fn finite(value: &Value) -> Option<f64> {
-    tree::number(value).filter(|number| number.is_finite())
+    values::number(value).filter(|number| number.is_finite())
 }
 
 fn table_node(table: &dyn TableLike) -> SchemaNode {
@@ -259,7 +259,7 @@ pub(super) fn needed_for(key: &KeyPath) -> u32 {
 
 /// The version as a number, or why devboy does not read the file.
 pub(super) fn accept(found: &Value, path: &Path, line: usize) -> Result<u32> {
-    let spelled = spell::value(found);
+    let spelled = values::spelled(found);
     let accepted = u32::try_from(found.as_integer().unwrap_or_default()).unwrap_or_default();
     if (OLDEST_VERSION..=CURRENT_VERSION).contains(&accepted) {
         return Ok(accepted);

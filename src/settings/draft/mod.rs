@@ -14,11 +14,11 @@ use toml_edit::{InlineTable, Value};
 use super::document::{at_line, read};
 use super::outline::{DocumentOutline, Site, SiteForm};
 use super::schema::SchemaNode;
-use super::{CURRENT_VERSION, SettingsFile, lists, spell};
+use super::{CURRENT_VERSION, SettingsFile, lists};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::settings::write::WantedValue;
-use crate::settings::{lines, outline, schema, tree};
+use crate::settings::{lines, outline, schema, values};
 
 /// A text in the making, read anew after every splice.
 pub(super) struct DocumentDraft<'f> {
@@ -73,7 +73,7 @@ impl<'f> DocumentDraft<'f> {
         for change in changes {
             self.refuse_pinned(&change.key)?;
             if let Some(Value::InlineTable(table)) = &change.value {
-                blocks.push(spell::table(&change.key, table, eol));
+                blocks.push(values::table(&change.key, table, eol));
             }
         }
         let first = &changes[0].key;
@@ -120,21 +120,21 @@ impl<'f> DocumentDraft<'f> {
     }
 
     fn holds(&self, key: &KeyPath, value: &Value) -> bool {
-        match tree::find(&self.tree, key) {
-            Some(found) => tree::same(found, value),
+        match values::find(&self.tree, key) {
+            Some(found) => values::same(found, value),
             None => is_empty_list(value) && matches!(SchemaNode::root().find(key), Some(SchemaNode::List(_))),
         }
     }
 
     fn set_table(&mut self, key: &KeyPath, table: &InlineTable) -> Result<()> {
-        let by_key = || spell::in_order(key, table).into_iter().map(|(name, value)| (key.child(name), value));
+        let by_key = || values::in_order(key, table).into_iter().map(|(name, value)| (key.child(name), value));
         if self.exists(key) {
             return by_key().try_for_each(|(key, value)| self.set(&key, value));
         }
         self.refuse_pinned(key)?;
         match self.place(key)? {
             KeyPlacement::Block | KeyPlacement::Section(_) | KeyPlacement::Root => {
-                let blocks = spell::table(key, table, lines::ending(&self.text));
+                let blocks = values::table(key, table, lines::ending(&self.text));
                 self.insert_block(key, &blocks)
             }
             KeyPlacement::Beside(_) if !table.is_empty() => by_key().try_for_each(|(key, value)| self.set(&key, value)),
@@ -143,7 +143,7 @@ impl<'f> DocumentDraft<'f> {
     }
 
     fn replace(&mut self, site: &Site, key: &KeyPath, value: &Value) -> Result<()> {
-        let old = tree::find(&self.tree, key).cloned();
+        let old = values::find(&self.tree, key).cloned();
         if site.is_inline_table {
             return self.refuse(key, "is a table in this file");
         }
@@ -153,40 +153,40 @@ impl<'f> DocumentDraft<'f> {
         if lists::update_lines(self, site, key, value)? {
             return Ok(());
         }
-        let value = spell::ordered(key, value);
+        let value = values::ordered(key, value);
         let first = self.outline.at(&key.child("0")).map(|element| element.start);
         let own_line = first.filter(|start| self.text[site.value.start..*start].contains('\n'));
         let spelled = match own_line.filter(|_| !is_empty_list(&value)) {
             Some(start) => {
                 let indents = [start, site.start].map(|offset| lines::indent(&self.text, offset));
-                spell::tall_list(&value, indents[0], indents[1], lines::ending(&self.text))
+                values::tall_list(&value, indents[0], indents[1], lines::ending(&self.text))
             }
-            None => spell::value(&value),
+            None => values::spelled(&value),
         };
         self.splice(site.value.clone(), &spelled)
     }
 
     fn insert(&mut self, key: &KeyPath, value: &Value) -> Result<()> {
-        let value = &spell::ordered(key, value);
+        let value = &values::ordered(key, value);
         match self.place(key)? {
             KeyPlacement::Inline(table) => self.insert_inline(&table, &key.below(&table.path), value),
             KeyPlacement::Beside(site) => {
-                let line = spell::assignment(&key.below(&site.host), value);
+                let line = values::assignment(&key.below(&site.host), value);
                 self.insert_line(site.value.end, site.start, &line)
             }
-            KeyPlacement::Root => self.insert_at_root(&spell::assignment(key, value)),
-            KeyPlacement::Section(_) | KeyPlacement::Block if tree::is_table_list(value) => {
+            KeyPlacement::Root => self.insert_at_root(&values::assignment(key, value)),
+            KeyPlacement::Section(_) | KeyPlacement::Block if values::is_table_list(value) => {
                 self.append_blocks(key, value)
             }
             KeyPlacement::Section(header) => {
                 let last = self.last_entry_of(&header.path).unwrap_or(header);
                 let name = KeyPath::from([key.leaf().unwrap_or_default()]);
-                self.insert_line(last.value.end, last.start, &spell::assignment(&name, value))
+                self.insert_line(last.value.end, last.start, &values::assignment(&name, value))
             }
             KeyPlacement::Block => {
                 let parent = key.parent().unwrap_or_default();
                 let table = InlineTable::from_iter(key.leaf().map(|name| (name, value.clone())));
-                let blocks = spell::table(&parent, &table, lines::ending(&self.text));
+                let blocks = values::table(&parent, &table, lines::ending(&self.text));
                 self.insert_block(&parent, &blocks)
             }
         }
@@ -220,7 +220,7 @@ impl<'f> DocumentDraft<'f> {
     }
 
     fn insert_inline(&mut self, table: &Site, key: &KeyPath, value: &Value) -> Result<()> {
-        let new = spell::assignment(key, value);
+        let new = values::assignment(key, value);
         let is_own = |site: &&Site| site.form == SiteForm::Inline && site.host == table.path;
         let Some(last) = self.outline.under(&table.path).rfind(is_own).cloned() else {
             let inside = table.value.start + 1..table.value.end - 1;
@@ -290,7 +290,7 @@ impl<'f> DocumentDraft<'f> {
         if is_empty_list(elements) {
             return Ok(());
         }
-        let blocks = spell::table_list(list, elements, lines::ending(&self.text));
+        let blocks = values::table_list(list, elements, lines::ending(&self.text));
         self.insert_block(list, &blocks)
     }
 
@@ -330,12 +330,12 @@ impl<'f> DocumentDraft<'f> {
 
     /// The value of a key in the draft.
     pub(super) fn get(&self, key: &KeyPath) -> Option<Value> {
-        tree::find(&self.tree, key).cloned()
+        values::find(&self.tree, key).cloned()
     }
 
     /// A file that states an older version than a section needs is raised to the current one.
     fn raise_version(&mut self, key: &KeyPath) -> Result<()> {
-        let stated = tree::find(&self.tree, &schema::key()).and_then(Value::as_integer);
+        let stated = values::find(&self.tree, &schema::key()).and_then(Value::as_integer);
         let is_old = stated.is_some_and(|stated| stated < i64::from(schema::needed_for(key)));
         if is_old { self.set(&schema::key(), &Value::from(i64::from(CURRENT_VERSION))) } else { Ok(()) }
     }
