@@ -15,7 +15,7 @@ use crate::logs::vocabulary::Vocabulary;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Table, TableFormat};
 use crate::settings::write_private;
-use crate::shell::arguments::{Exit, OutputArgs};
+use crate::shell::arguments::OutputArgs;
 use crate::shell::context::Context;
 use crate::telemetry;
 use crate::telemetry::{
@@ -101,7 +101,7 @@ struct Inputs {
 }
 
 /// Judges file by file, then reports.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let places = places(args, context)?;
     let inputs = inputs(args, &places);
     if inputs.files.is_empty() {
@@ -136,7 +136,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             }
         }
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn places(args: &Args, context: &Context<'_>) -> Result<Vec<TelemetryPlace>> {

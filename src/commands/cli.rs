@@ -165,24 +165,26 @@ impl Kept {
 }
 
 fn execute(command: Command, context: &mut Context<'_>) -> Exit {
+    // Those that end with nothing but success or an error.
+    let done = |()| Exit::Done;
     let outcome = match command {
-        Command::Report(args) => report::run(&args, context),
+        Command::Report(args) => report::run(&args, context).map(done),
         Command::Tune(args) => tune::run(&args, context),
-        Command::Session(args) => session::run(&args, context),
-        Command::Cost(args) => cost::run(&args, context),
-        Command::WhatIf(args) => what_if::run(&args, context),
+        Command::Session(args) => session::run(&args, context).map(done),
+        Command::Cost(args) => cost::run(&args, context).map(done),
+        Command::WhatIf(args) => what_if::run(&args, context).map(done),
         Command::Replay(args) => replay::run(&args, context),
-        Command::Planner(args) => planner::run(&args, context),
-        Command::Mine(args) => mine::run(&args, context),
-        Command::Share(args) => share::run(&args, context),
-        Command::Pool(args) => pool::run(&args, context),
-        Command::Annotate(args) => annotate::run(&args, context),
-        Command::Encode(args) => encode::run(&args, context),
-        Command::Decode(args) => decode::run(&args, context),
-        Command::Ingest(args) => ingest::run(&args, context),
+        Command::Planner(args) => planner::run(&args, context).map(done),
+        Command::Mine(args) => mine::run(&args, context).map(done),
+        Command::Share(args) => share::run(&args, context).map(done),
+        Command::Pool(args) => pool::run(&args, context).map(done),
+        Command::Annotate(args) => annotate::run(&args, context).map(done),
+        Command::Encode(args) => encode::run(&args, context).map(done),
+        Command::Decode(args) => decode::run(&args, context).map(done),
+        Command::Ingest(args) => ingest::run(&args, context).map(done),
         Command::Doctor(args) => doctor::run(&args, context),
-        Command::Completions(args) => completions::run(&args, context),
-        Command::Man => man::run(context),
+        Command::Completions(args) => completions::run(&args, context).map(done),
+        Command::Man => man::run(context).map(done),
     };
     match outcome {
         // A reader that went away does not change what the command found.

@@ -2,7 +2,6 @@
 
 use crate::base::error::Result;
 use crate::commands::cli;
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Print a completion script for a shell.
@@ -13,9 +12,8 @@ pub struct Args {
 }
 
 /// Prints the script.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut cli::command(), "devboy", &mut script);
-    context.out.write_all(&script)?;
-    Ok(Exit::Done)
+    Ok(context.out.write_all(&script)?)
 }

@@ -14,7 +14,6 @@ use crate::report::table::TableFormat;
 use crate::report::table::paragraph;
 use crate::report::{sharing, table};
 use crate::shell::arguments;
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Rows of a table that nobody asked to be longer.
@@ -44,7 +43,7 @@ pub struct Args {
 }
 
 /// Reads, shares out, shows.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let keys = keys(&args.by)?;
     let logs = BilledLogs::open(&args.asked, context)?;
     let (input, bill) = (&logs.input, logs.bill());
@@ -82,7 +81,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             tables::table(&found, top, &short, &sessions).write(context.out, form, context.width)?;
         }
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// The keys, each once.

@@ -3,7 +3,6 @@
 use crate::base::error::{Error, Result};
 use crate::commands::encode::{format_named, read_body};
 use crate::facts::encode::Meaning;
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Read an encoded text back to the body that it stands for.
@@ -19,7 +18,7 @@ pub struct Args {
 }
 
 /// Reads, decodes, writes.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let format = format_named(&args.format)?;
     let example = format!("devboy encode --as {0} < response.json | devboy decode --as {0}", format.id);
     let text = read_body(&example, context)?;
@@ -32,6 +31,5 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Meaning::Markdown(document) => document.tight(),
         Meaning::Text(text) => text,
     };
-    context.out.write_all(body.as_bytes())?;
-    Ok(Exit::Done)
+    Ok(context.out.write_all(body.as_bytes())?)
 }

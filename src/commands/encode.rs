@@ -15,7 +15,7 @@ use crate::facts::{budget, encode, inner_formats, knapsack, shape};
 use crate::logs::endpoint::{EndpointArguments, Endpoints};
 use crate::report::numbers::{counted, thousands};
 use crate::report::table::{Table, TableFormat};
-use crate::shell::arguments::{Exit, OutputArgs};
+use crate::shell::arguments::OutputArgs;
 use crate::shell::context::Context;
 
 /// Write one body in every way and show what each costs.
@@ -62,7 +62,7 @@ pub struct Args {
 }
 
 /// Reads, encodes, proves, shows.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let data = Data::new(args.rules_dir.as_deref())?;
     let rules = data.read("formats.toml", FormatRules::parse)?;
     let text = read_body("devboy encode < response.json", context)?;
@@ -72,7 +72,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let subject = Subject::new(&text, shape::classify(text.as_bytes()));
     if let Some(name) = &args.as_format {
         context.out.write_all(encoded(format_named(name)?, &subject, params)?.as_bytes())?;
-        return Ok(Exit::Done);
+        return Ok(());
     }
     let endpoints = data.read("endpoints.toml", Endpoints::parse)?;
     let input = EndpointArguments { command: args.command.as_deref(), ..EndpointArguments::default() };
@@ -92,7 +92,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if args.print {
         let text = winner.and_then(EncodingChoice::text).unwrap_or(&text);
         context.out.write_all(text.as_bytes())?;
-        return Ok(Exit::Done);
+        return Ok(());
     }
     match args.output.form() {
         TableFormat::Json => write_json(args, &subject, baseline, &candidates, winner, context)?,
@@ -107,11 +107,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             }
         }
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// Cuts the body to a budget.
-fn fit(args: &Args, request: &BudgetRequest<'_>, counter: &mut Counter, context: &mut Context<'_>) -> Result<Exit> {
+fn fit(args: &Args, request: &BudgetRequest<'_>, counter: &mut Counter, context: &mut Context<'_>) -> Result<()> {
     let BudgetRequest { text, shape, budget, .. } = *request;
     let fitted = budget::fit(request, &mut |text| counter.count(text)).map_err(|unfit| match unfit {
         Unfit::NoCall => Error::usage("--fetch-rest names no call in one line"),
@@ -127,7 +127,7 @@ fn fit(args: &Args, request: &BudgetRequest<'_>, counter: &mut Counter, context:
             "text": fitted.text,
         });
         args.output.write_json("encode", fields, context)?;
-        return Ok(Exit::Done);
+        return Ok(());
     }
     context.out.write_all(fitted.text.as_bytes())?;
     if args.output.verbose {
@@ -150,7 +150,7 @@ fn fit(args: &Args, request: &BudgetRequest<'_>, counter: &mut Counter, context:
             100.0 * fitted.gap()
         )?;
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// The format with this name.

@@ -15,7 +15,7 @@ use crate::mine::totals::{Totals, totals};
 use crate::report::numbers::{bytes, counted, days, thousands};
 use crate::report::sharing;
 use crate::report::table::{Table, TableFormat};
-use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
+use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 
@@ -42,7 +42,7 @@ struct LogsReport {
 }
 
 /// Reads what is new, then reports.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     if args.prune {
         prune(&Data::new(args.input.rules_dir.as_deref())?, args.output.quiet, context)?;
     }
@@ -68,7 +68,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             }),
             context,
         )?;
-        return Ok(Exit::Done);
+        return Ok(());
     }
     let mut summary = summary(&input, &said);
     if args.output.form() != TableFormat::Table {
@@ -79,7 +79,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             summary.row([format!("malformed lines: {}", reason.into_str()), thousands(row.count), first]);
         }
         summary.write(context.out, args.output.form(), context.width)?;
-        return Ok(Exit::Done);
+        return Ok(());
     }
     summary.write(context.out, TableFormat::Table, context.width)?;
     if !damage.is_empty() {
@@ -87,7 +87,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         quality::table(&damage).write(context.out, TableFormat::Table, context.width)?;
         quality::write_places(context.out, &damage)?;
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn summary(input: &Input, said: &LogsReport) -> Table {

@@ -2,17 +2,15 @@
 
 use crate::base::error::Result;
 use crate::commands::cli;
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Prints the manual page, the subcommands' flags included.
-pub fn run(context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(context: &mut Context<'_>) -> Result<()> {
     let mut page = Vec::new();
     let mut command = cli::command();
     command.build();
     render(&command, &mut page)?;
-    context.out.write_all(&page)?;
-    Ok(Exit::Done)
+    Ok(context.out.write_all(&page)?)
 }
 
 fn render(command: &clap::Command, page: &mut Vec<u8>) -> Result<()> {

@@ -25,7 +25,6 @@ use crate::report::table::TableFormat;
 use crate::rules::mined_planners;
 use crate::settings::formats::load_config;
 use crate::settings::{expect_directory, expect_place};
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 
@@ -70,7 +69,7 @@ pub struct PlannerArgs {
 }
 
 /// Reads, learns on the earlier sessions, judges on the later ones, shows.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     args.planning.write_selectivity.as_deref().map_or(Ok(()), expect_place)?;
     args.emit_telemetry.as_deref().map_or(Ok(()), expect_directory)?;
     let path = config_path(args.config.as_ref(), context)?;
@@ -122,7 +121,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         let rows = input.pool.install(|| grid.run(&stage, &planners));
         show_sweep(args, &grid.keys, &rows, &input, context)?;
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// Tells which file holds, and what is odd about it and its value models.

@@ -19,7 +19,6 @@ use crate::frames::{contribution, export};
 use crate::report::numbers::counted;
 use crate::report::table;
 use crate::settings::write_private;
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Pool the contributions of a team: every published row stands on several people.
@@ -73,7 +72,7 @@ pub enum PoolBy {
 }
 
 /// Reads, pools, notes whose weeks are spent, shows, writes.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     if let Some(missing) = args.directories.iter().find(|directory| !directory.is_dir()) {
         return Err(Error::failed(format!("there is no directory {}", missing.shown()))
             .hint("name the folder that the team shares: everybody writes into it with `devboy share --to DIR`"));
@@ -120,7 +119,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             args.export.send_mined(context, mined)?;
         }
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// The error of folders without a contribution that could be pooled.

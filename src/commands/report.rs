@@ -15,7 +15,6 @@ use crate::cost::page::{Page, replays};
 use crate::logs::overview::Holds;
 use crate::rules::claude;
 use crate::shell::arguments;
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Say on one page what was spent, what would have cost less and what to change, and what does not pay.
@@ -50,7 +49,7 @@ pub struct Args {
 }
 
 /// Reads, asks, shows.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let html = args.html.as_deref().map(|path| file::PageTarget::of(path, args)).transpose()?;
     let mut input = look::input(args, context)?;
     let sheet = FindingThresholds::load(&input.data)?;
@@ -82,7 +81,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Some(None) => evidence::show_none(args, &telling, &input, context)?,
         None => show::show(args, &telling, &input, context)?,
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 impl Args {

@@ -16,7 +16,6 @@ use crate::logs::trace::Place;
 use crate::report::table::TableFormat;
 use crate::report::{sharing, table};
 use crate::shell::arguments;
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::whatif::sim::simulator::Simulator;
 
@@ -42,7 +41,7 @@ pub struct Args {
 }
 
 /// Reads, looks up, shows.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let mut logs = BilledLogs::open(&args.asked, context)?;
     let flags = args.asked.same_logs(None, None, false);
     let Some(index) = asked_session(args.id.as_deref(), &logs.workload.timeline, &mut logs.input, &flags)? else {
@@ -88,11 +87,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             show(&title, &found, (top, &name), form, context)?;
         }
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// Where there is no session, and none is no error.
-fn show_none(args: &Args, input: &Input, context: &mut Context<'_>) -> Result<Exit> {
+fn show_none(args: &Args, input: &Input, context: &mut Context<'_>) -> Result<()> {
     let output = &args.asked.output;
     input.tell(output, context)?;
     match output.form() {
@@ -105,7 +104,7 @@ fn show_none(args: &Args, input: &Input, context: &mut Context<'_>) -> Result<Ex
         }
         _ => context.note(output.quiet, "no session in these logs")?,
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 type TopNamed<'n> = (usize, &'n dyn Fn(&Label) -> String);

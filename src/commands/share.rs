@@ -22,7 +22,7 @@ use crate::report::table;
 use crate::report::table::TableFormat;
 use crate::rules::responses::Responses;
 use crate::settings::{Effective, write_private};
-use crate::shell::arguments::{Exit, InputArgs};
+use crate::shell::arguments::InputArgs;
 use crate::shell::context::Context;
 use crate::shell::window;
 
@@ -65,7 +65,7 @@ pub struct Args {
 const SAMPLE: usize = 20;
 
 /// Reads, counts, shows, writes.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     // One for all, so that what it saves can be added up.
     let settings = Effective::built_in().settings;
     let wanted = Wanted {
@@ -95,7 +95,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             writeln!(context.err, "# {weeks} would leave as {user}; nothing written")?;
             tell_why_none(&found, &limits, context)?;
         }
-        return Ok(Exit::Done);
+        return Ok(());
     };
     let (mut written, mut without_rows) = (0, 0);
     for PersonWeek { contribution, calls } in &found {
@@ -131,7 +131,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         }
         tell_why_none(&found, &limits, context)?;
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn tell_why_none(found: &[PersonWeek], limits: &FleetLimits, context: &mut Context<'_>) -> Result<()> {

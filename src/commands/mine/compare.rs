@@ -12,7 +12,7 @@ use crate::frames::edge::{Concurrency, EdgeThresholds};
 use crate::mine::compare::{ComparedRow, Side};
 use crate::mine::{compare, tables as mined};
 use crate::report::sharing::without_paths;
-use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
+use crate::shell::arguments::{InputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 
@@ -92,7 +92,7 @@ const SIDES: &str =
     "a side is a folder of logs or a log file, a window as 30d..7d, or a table of edges or volumes (.csv)";
 
 /// Reads both, compares, prints.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     if [&args.a, &args.b].into_iter().any(|side| side == "..") {
         return Err(Error::usage("..: a window without a beginning and an end, or the directory above?")
             .hint("write 30d.. or ..30d for a window, ../ for the directory above"));
@@ -121,8 +121,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let fields = fields(args, concurrency, &thresholds, (&rows, left_out));
     let (overview, top) = (mined::changes_overview(&rows), args.kept.top());
     let rows = Mined { overview, top, fields, ..Mined::listed("mine compare", "changes", mined::changes(&rows)) };
-    args.export.send_mined(context, rows)?;
-    Ok(Exit::Done)
+    args.export.send_mined(context, rows)
 }
 
 /// Reads a side; `data` becomes the data files of the logs, if these are any.

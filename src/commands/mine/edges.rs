@@ -15,7 +15,6 @@ use crate::mine::{edge_graph, edges, tables as mined};
 use crate::report::numbers::counted;
 use crate::report::table;
 use crate::settings::expect_place;
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Print which tool follows which: counts, intervals, lift, dependency, significance, time between.
@@ -91,7 +90,7 @@ impl Args {
 }
 
 /// Reads, counts, prints.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let export = args.asked.export.in_layout(args.layout)?;
     if args.ends && args.layout == CsvLayout::Published {
         return Err(Error::usage("the published layout is of edges, --ends says nothing about it")
@@ -115,8 +114,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if let Some(path) = &args.html {
         context.write_file(path, edge_graph::page(&counted.edges, &counted.words(args)), export.quiet)?;
     }
-    counted.send(args, &export, &input, context)?;
-    Ok(Exit::Done)
+    counted.send(args, &export, &input, context)
 }
 
 /// What was counted, as far as it is shown.

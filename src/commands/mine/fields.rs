@@ -16,7 +16,6 @@ use crate::mine::fields;
 use crate::mine::fields::{CallFields, FieldUse, FieldUses, GroupNumbers, ToolFields};
 use crate::report::table::TableFormat;
 use crate::report::{envelope, table};
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 
@@ -39,7 +38,7 @@ pub struct Args {
 }
 
 /// Reads, sums up, prints.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let output = args.asked.export.shared();
     let window = window::of(&args.asked.window, context.now_ms)?;
     let mut input = Input::read(&args.asked.input, window, (0, Some(TimelineDetail::ALL)), &output, context)?;
@@ -86,8 +85,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         ExportForm::Md => table::table(shown).write(out, TableFormat::Md, width),
         ExportForm::Parquet => parquet_listing::write_listing(out, shown, &[]),
         ExportForm::Json => envelope::write(out, "mine fields", stamp, fields),
-    })?;
-    Ok(Exit::Done)
+    })
 }
 
 /// When a field is judged.

@@ -13,7 +13,6 @@ use crate::report::envelope;
 use crate::report::numbers::counted;
 use crate::report::table::TableFormat;
 use crate::rules::responses::Responses;
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 
@@ -31,7 +30,7 @@ pub struct Args {
 }
 
 /// Reads, sums up, prints.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let settings = settings(context)?;
     let window = window::of(&args.asked.window, context.now_ms)?;
     let output = args.asked.export.shared();
@@ -73,8 +72,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         ExportForm::Md => fingerprints::markdown(&rows).write(out, TableFormat::Md, width),
         ExportForm::Parquet => write_endpoints(out, &rows, &responses.about()),
         ExportForm::Json => envelope::write(out, "mine fingerprints", stamp, fields),
-    })?;
-    Ok(Exit::Done)
+    })
 }
 
 /// The rows to show, under the names to show, and how many are left out.

@@ -12,7 +12,6 @@ mod sessions;
 pub mod tools;
 
 use crate::base::error::Result;
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Statistics of your logs: which tool follows which, tools, shapes of answers, patterns, fields, sessions.
@@ -35,7 +34,7 @@ enum Command {
 }
 
 /// Runs a subcommand.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     match &args.command {
         Command::Edges(args) => edges::run(args, context),
         Command::Tools(args) => tools::run(args, context),

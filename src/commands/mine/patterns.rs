@@ -10,7 +10,6 @@ use crate::commands::mine::{logs, tools};
 use crate::mine::patterns::PatternCount;
 use crate::mine::tools::ToolUseRules;
 use crate::mine::{patterns, tables as mined};
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Print how often the nine patterns of Paper 3 occur, what they cost, and what answers them.
@@ -30,7 +29,7 @@ struct Counted {
 }
 
 /// Reads, searches, prints.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let export = &args.asked.export;
     let mut input = logs::read(&args.asked.input, &args.asked.window, 0, export, context)?;
     let wanted = input.data.parsed::<patterns::Patterns>("patterns.toml")?.pattern;
@@ -58,7 +57,5 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     fields["response_tokens"] = json!(counted.response_tokens);
     let listing = mined::patterns(&rows, counted.response_tokens);
     let (overview, top) = (mined::patterns_overview(&rows, counted.response_tokens), kept.top());
-    export
-        .send_mined(context, Mined { overview, top, fields, ..Mined::listed("mine patterns", "patterns", listing) })?;
-    Ok(Exit::Done)
+    export.send_mined(context, Mined { overview, top, fields, ..Mined::listed("mine patterns", "patterns", listing) })
 }

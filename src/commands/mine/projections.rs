@@ -18,7 +18,6 @@ use crate::mine::projections;
 use crate::mine::projections::{Thresholds, ToldHistory, tables as shown};
 use crate::report::envelope;
 use crate::report::table::TableFormat;
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 
@@ -39,7 +38,7 @@ pub struct Args {
 }
 
 /// Reads, mines, prints.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let output = args.asked.export.shared();
     let window = window::of(&args.asked.window, context.now_ms)?;
     let mut input = Input::read(&args.asked.input, window, (0, None), &output, context)?;
@@ -64,8 +63,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         ExportForm::Md => shown::table(&rows).write(out, TableFormat::Md, width),
         ExportForm::Parquet => frames::export::write_projections(out, &rows, &[]),
         ExportForm::Json => envelope::write(out, "mine projections", stamp, fields),
-    })?;
-    Ok(Exit::Done)
+    })
 }
 
 /// What mined projections depend on besides the logs.

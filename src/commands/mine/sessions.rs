@@ -10,7 +10,6 @@ use crate::frames::input::Input;
 use crate::frames::tool_use::SessionRowSummary;
 use crate::mine::{sessions, tables as mined};
 use crate::settings::classify_agent;
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Print one row per session: span, calls, chains, compactions, turns, models, tokens, class.
@@ -30,7 +29,7 @@ pub struct Args {
 const DIGITS: usize = 16;
 
 /// Reads, sums up, prints.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let export = &args.asked.export;
     let mut input = logs::read(&args.asked.input, &args.asked.window, 0, export, context)?;
     let words = &input.vocabulary;
@@ -66,8 +65,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         fields: logs::fields(&input, left_out),
         ..Mined::listed("mine sessions", "sessions", mined::sessions(&rows))
     };
-    export.send_mined(context, mined)?;
-    Ok(Exit::Done)
+    export.send_mined(context, mined)
 }
 
 /// The rows under the names that their owner knows, or under letters.

@@ -15,7 +15,6 @@ use crate::logs::overview::Holds;
 use crate::mine::tools::{BUILT_IN, ToolGuide, ToolUseRules};
 use crate::mine::{tables as mined, tools};
 use crate::report::table;
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// The vocabulary in which `--exact` counts, as a tier: `o200k_base`.
@@ -40,7 +39,7 @@ pub struct Args {
 }
 
 /// Reads, sums up, prints.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let export = args.asked.export.in_layout(args.layout)?;
     let of_another = [("--servers", args.servers), ("--exact", args.exact)];
     let of_another = of_another.iter().find(|(_, is_given)| *is_given && args.layout == CsvLayout::Published);
@@ -104,8 +103,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             graph: None,
             about: vec![("tokens_basis", basis)],
         },
-    )?;
-    Ok(Exit::Done)
+    )
 }
 
 /// A history with what is known of each of its calls.
@@ -147,13 +145,12 @@ fn server_shown(export: &ExportArgs, names: &Pseudonyms, server: &str) -> String
 }
 
 /// The published table of volumes.
-fn published(input: &mut Input, export: &ExportArgs, kept: KeptArgs, context: &mut Context<'_>) -> Result<Exit> {
+fn published(input: &mut Input, export: &ExportArgs, kept: KeptArgs, context: &mut Context<'_>) -> Result<()> {
     input.report_holds(Holds::Nothing)?;
     let window = input.window.clone();
     let rows: Vec<Volume> = input.remember("volumes", |input| Ok(tools::volumes(input.corpus(), &window)))?;
     let shown = |row: Volume| Volume { tool: logs::shown(export, &context.pseudonyms, &row.tool), ..row };
     let (rows, left_out) = logs::keep_k(rows.into_iter().map(shown).collect(), kept, |row| row.sessions);
     logs::tell(input, export, (left_out, kept), context)?;
-    export.send_mined(context, Mined::listed("mine tools", "tools", mined::volumes(&rows)))?;
-    Ok(Exit::Done)
+    export.send_mined(context, Mined::listed("mine tools", "tools", mined::volumes(&rows)))
 }

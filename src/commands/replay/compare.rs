@@ -10,11 +10,10 @@ use crate::replay::compare::{ReplayGrid, arms, arms_json};
 use crate::replay::report::{ReplayReport, reaches, reaches_json};
 use crate::replay::scenarios::Scenarios;
 use crate::report::table::TableFormat;
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Runs every cell of the grid and shows them.
-pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mut Context<'_>) -> Result<Exit> {
+pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mut Context<'_>) -> Result<()> {
     let grid = ReplayGrid::run(scenarios, input)?;
     input.tell(&args.asked.output, context)?;
     tell(scenarios, &args.asked.output, context)?;
@@ -30,7 +29,7 @@ pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mu
             "cells": grid.json(),
         }));
         args.asked.output.write_json("replay", fields, context)?;
-        return Ok(Exit::Done);
+        return Ok(());
     }
     if form != TableFormat::Csv {
         write_covered(args, input, context)?;
@@ -42,7 +41,7 @@ pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mu
         writeln!(context.out, "\nwho could do this\n")?;
         grid.who().write(context.out, form, context.width)?;
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// Shows what the second configuration changes, per endpoint.

@@ -116,7 +116,7 @@ pub fn hide_old_spellings(command: clap::Command) -> clap::Command {
 /// Reads, replays, compares, shows, gates.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if args.planner || args.policy.is_some() {
-        return run_as_spelled_now(args.clone(), context);
+        return run_as_spelled_now(args.clone(), context).map(|()| Exit::Done);
     }
     args.html.as_deref().map_or(Ok(()), expect_place)?;
     args.emit_telemetry.as_deref().map_or(Ok(()), expect_directory)?;
@@ -134,7 +134,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         input.notes.extend(notes);
     }
     if scenarios.is_sweep() {
-        return compare::sweep(args, &scenarios, &mut input, context);
+        return compare::sweep(args, &scenarios, &mut input, context).map(|()| Exit::Done);
     }
     let mut laid = None;
     let reports = study::reports(&scenarios, &mut input, &mut laid)?;
@@ -173,7 +173,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 /// `replay --policy` is `what-if`, and `replay --planner` is `planner`.
-fn run_as_spelled_now(args: Args, context: &mut Context<'_>) -> Result<Exit> {
+fn run_as_spelled_now(args: Args, context: &mut Context<'_>) -> Result<()> {
     let Args { policy, config, sweep, reach, emit_telemetry, planning, setting, asked, .. } = args;
     match policy {
         Some(policy) => what_if::run(&what_if::Args { policy, config, sweep, reach, setting, asked }, context),

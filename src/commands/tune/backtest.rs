@@ -24,7 +24,6 @@ use crate::settings::Effective;
 use crate::settings::claude::reversal::journal_of_all;
 use crate::settings::entries::SettingsReach;
 use crate::settings::formats::load_config;
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::whatif::backtest;
 use crate::whatif::chosen::PolicyConfigs;
@@ -48,7 +47,7 @@ pub struct Args {
 }
 
 /// Reads, judges, shows.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let path = config_path(args.config.as_ref(), context)?;
     let file = load_config(&path, args.config.is_some())?;
     let mut input = args.asked.read(0, Some(TimelineDetail::default()), context)?;
@@ -75,8 +74,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         rows.extend(effects::of_pipeline(&file, &responses, &context.pseudonyms)?);
     }
     input.tell(&args.asked.output, context)?;
-    show(args, &rows, numbers.backtest.tolerance, &input, context)?;
-    Ok(Exit::Done)
+    show(args, &rows, numbers.backtest.tolerance, &input, context)
 }
 
 /// What the rules about Claude Code's settings would have predicted, and what came.

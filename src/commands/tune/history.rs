@@ -19,7 +19,7 @@ use crate::settings::claude::file::ClaudeFile;
 use crate::settings::claude::reversal::journal_of_all;
 use crate::settings::entries::{EntryStanding, Journal, JournalChange, JournalEntry};
 use crate::settings::journal_path;
-use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
+use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::telemetry::log::EventLog;
 use crate::whatif::client::realised::{ActualChange, CameTrue, JointChange, joint_changes};
@@ -72,7 +72,7 @@ struct HistoryRow<'j> {
 }
 
 /// Reads the journal and what was recorded and billed since, and prints it.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let config = config_path(args.output.as_ref(), context)?;
     let path = journal_path(&config);
     let journal = journal_of_all(&config)?;
@@ -114,7 +114,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         TableFormat::Csv | TableFormat::Md if args.explain => keys(&rows).write(context.out, form, context.width)?,
         TableFormat::Csv | TableFormat::Md => table(&rows, named).write(context.out, form, context.width)?,
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// Tells about lines of the journal that mean nothing to devboy.

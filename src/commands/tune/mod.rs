@@ -48,15 +48,16 @@ enum Command {
 /// Runs a subcommand.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let Some(command) = &args.command else { return all::run(&args.all, context) };
+    let done = |()| Exit::Done;
     match command {
         Command::Analyze(args) => analyze::run(args, context),
         Command::ClaudeSettings(args) => claude_settings::run(args, context),
         Command::FromClaudeLogs(args) => from_claude_logs::run(args, context),
-        Command::Backtest(args) => backtest::run(args, context),
+        Command::Backtest(args) => backtest::run(args, context).map(done),
         Command::Search(args) => search::run(args, context),
-        Command::Show(args) => show::run(args, context),
-        Command::History(args) => history::run(args, context),
-        Command::Undo(args) => undo::run(args, context),
-        Command::Rules(args) => rules::run(args, context),
+        Command::Show(args) => show::run(args, context).map(done),
+        Command::History(args) => history::run(args, context).map(done),
+        Command::Undo(args) => undo::run(args, context).map(done),
+        Command::Rules(args) => rules::run(args, context).map(done),
     }
 }

@@ -8,7 +8,7 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::report::table::{TableBuilder, TableFormat};
 use crate::rules::{DocumentedRule, documentation, documented};
-use crate::shell::arguments::{Exit, OutputArgs};
+use crate::shell::arguments::OutputArgs;
 use crate::shell::context::Context;
 
 /// Print what each rule looks at, why, when it stays quiet, and its numbers (Markdown).
@@ -22,7 +22,7 @@ pub struct Args {
 }
 
 /// Prints the documentation.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let data = Data::new(args.rules_dir.as_deref())?;
     match args.output.form() {
         TableFormat::Table | TableFormat::Md => write!(context.out, "{}", documentation(&data)?)?,
@@ -42,5 +42,5 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             args.output.write_json("tune rules", json!({ "rules": rules }), context)?;
         }
     }
-    Ok(Exit::Done)
+    Ok(())
 }

@@ -15,7 +15,7 @@ use crate::report::table::{Table, TableFormat};
 use crate::rules::report as findings;
 use crate::settings::annotations::Annotations;
 use crate::settings::{Effective, Origin, SettingsFile, is_idle};
-use crate::shell::arguments::{Exit, OutputArgs};
+use crate::shell::arguments::OutputArgs;
 use crate::shell::context::Context;
 
 /// Print the effective configuration and where each value comes from.
@@ -29,7 +29,7 @@ pub struct Args {
 }
 
 /// Resolves the file and prints every value.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let path = config_path(args.config.as_ref(), context)?;
     let file = SettingsFile::load(&path)?;
     if !file.existed && args.config.is_some() {
@@ -83,7 +83,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             table.write(context.out, form, context.width)?;
         }
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// Tells what is wrong with the value models of `[tools]`: probabilities that are none, circles of prerequisites, blocks

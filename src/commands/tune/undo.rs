@@ -14,7 +14,7 @@ use crate::rules::report as findings;
 use crate::settings::entries::{JournalChange, JournalEntry};
 use crate::settings::undo::UndoTarget;
 use crate::settings::{Reversal, unified_diff};
-use crate::shell::arguments::{Exit, OutputArgs};
+use crate::shell::arguments::OutputArgs;
 use crate::shell::context::Context;
 
 /// Take back the last change that devboy wrote, or the one named, and print the diff.
@@ -38,7 +38,7 @@ pub struct Args {
 }
 
 /// Chooses an entry, takes it back, shows, writes.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let path = config_path(args.output.as_ref(), context)?;
     let id = args.id.as_deref();
     let target = UndoTarget::load(&path, &config_path(None, context)?, id, args.output.as_deref())?;
@@ -55,7 +55,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if !args.report.quiet {
         undo.conclude(context)?;
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// An entry that is taken back.

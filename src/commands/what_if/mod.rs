@@ -22,7 +22,6 @@ use crate::replay::reach::{Reach, Reaches};
 use crate::report::numbers::counted as counted_noun;
 use crate::settings::formats::vocabularies;
 use crate::settings::{Settings, expect_place};
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::arg_check;
@@ -67,7 +66,7 @@ pub struct Args {
 }
 
 /// Reads, simulates the log, simulates the policies, shows.
-pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let data = Data::new(args.asked.input.rules_dir.as_deref())?;
     let rows = crate::whatif::chosen::rows(&args.policy, &args.setting.compare, &data)?;
     check(args, &rows)?;
@@ -119,14 +118,13 @@ fn replay_sweep(
     (simulation, sheets): (&Simulation<'_>, &PolicyConfigs),
     input: &Input,
     context: &mut Context<'_>,
-) -> Result<Exit> {
+) -> Result<()> {
     let counted = simulation.workload.counted(input.sources.len() as u64);
     let mut cells = input.pool.install(|| sweep::run(grid, simulation, sheets, rows, &counted))?;
     correct(cells.iter_mut().flat_map(|cell| &mut cell.report.cells), &simulation.workload.cells);
     check_prices(args, cells.iter().map(|cell| &cell.report))?;
     input.tell(&args.asked.output, context)?;
-    show::sweep(args, (&grid.keys, &mut cells), input, context)?;
-    Ok(Exit::Done)
+    show::sweep(args, (&grid.keys, &mut cells), input, context)
 }
 
 /// Every policy asked for, once.
@@ -136,7 +134,7 @@ fn replay_rows(
     (simulation, sheets): (&Simulation<'_>, &PolicyConfigs),
     input: &mut Input,
     context: &mut Context<'_>,
-) -> Result<Exit> {
+) -> Result<()> {
     let counted = simulation.workload.counted(input.sources.len() as u64);
     let one = |row: &StackRow| {
         let sheets = sheets.with(row)?;
@@ -165,8 +163,7 @@ fn replay_rows(
     }
     input.tell(&args.asked.output, context)?;
     show::tell(args, &mut reports, input);
-    show::show(args, &mut reports, Some(input), context)?;
-    Ok(Exit::Done)
+    show::show(args, &mut reports, Some(input), context)
 }
 
 /// Definitions of tools, from the logs where a row was asked for that needs them.

@@ -6,7 +6,6 @@ use crate::commands::responses::Wanted;
 use crate::commands::what_if::{Args, sheets, show};
 use crate::report::numbers::{counted, thousands};
 use crate::rules::responses::Responses;
-use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::chosen::{PolicyConfigs, Stack, StackRow};
@@ -17,7 +16,7 @@ use crate::whatif::tools::Tools;
 use crate::whatif::workload::{Workload, oracle};
 
 /// Reads what the live pipeline recorded and replays what can be replayed on it.
-pub fn run(args: &Args, rows: &[StackRow], context: &mut Context<'_>) -> Result<Exit> {
+pub fn run(args: &Args, rows: &[StackRow], context: &mut Context<'_>) -> Result<()> {
     let (told, refused): (Vec<&StackRow>, Vec<&StackRow>) = rows.iter().partition(|row| refusal(&row.stack).is_none());
     if let ([], Some(row)) = (told.as_slice(), refused.first()) {
         let why = refusal(&row.stack).unwrap_or_default();
@@ -53,8 +52,7 @@ pub fn run(args: &Args, rows: &[StackRow], context: &mut Context<'_>) -> Result<
         let fidelity = Fidelity { estimator: TELEMETRY.into(), ..Fidelity::default() };
         reports.push(PolicyReport { policy: row.name.clone(), not_estimated, fidelity, ..PolicyReport::default() });
     }
-    show::show(args, &mut reports, None, context)?;
-    Ok(Exit::Done)
+    show::show(args, &mut reports, None, context)
 }
 
 /// That a part of the responses was not recorded; none if all were.
