@@ -14,7 +14,7 @@ use crate::facts::tokens::Counter;
 use crate::facts::{budget, encode, inner_formats, knapsack, shape};
 use crate::logs::endpoint::{EndpointArguments, Endpoints};
 use crate::report::numbers::{counted, thousands};
-use crate::report::table::{Table, TableFormat};
+use crate::report::table::{Table, TableBuilder, TableFormat};
 use crate::shell::arguments::OutputArgs;
 use crate::shell::context::Context;
 
@@ -210,22 +210,19 @@ fn inner_words(subject: &Subject<'_>) -> String {
 }
 
 fn table(candidates: &[EncodingChoice], baseline: u64, winner: Option<&EncodingChoice>) -> Table {
-    let mut table = Table::new(&["format", "#tokens", "#saved", "choice", "quotable", "proof"]);
-    for candidate in candidates {
-        let saved = candidate.tokens.map(|tokens| {
-            let share = if baseline == 0 { 0.0 } else { 100.0 * (1.0 - tokens as f64 / baseline as f64) };
-            format!("{share:.1} %")
-        });
-        table.row([
-            candidate.id.to_owned(),
-            candidate.tokens.map(thousands).unwrap_or_default(),
-            saved.unwrap_or_default(),
-            if winner.is_some_and(|winner| winner.id == candidate.id) { "chosen".to_owned() } else { String::new() },
-            candidate.text().map_or("", |_| candidate.kept.into_str()).to_owned(),
-            candidate.state().to_owned(),
-        ]);
-    }
-    table
+    let saved = |tokens: u64| {
+        let share = if baseline == 0 { 0.0 } else { 100.0 * (1.0 - tokens as f64 / baseline as f64) };
+        format!("{share:.1} %")
+    };
+    let is_chosen = |candidate: &EncodingChoice| winner.is_some_and(|winner| winner.id == candidate.id);
+    TableBuilder::of(candidates)
+        .text("format", |candidate| candidate.id.to_owned())
+        .number("tokens", |candidate| candidate.tokens.map(thousands).unwrap_or_default())
+        .number("saved", |candidate| candidate.tokens.map(saved).unwrap_or_default())
+        .text("choice", |candidate| if is_chosen(candidate) { "chosen".to_owned() } else { String::new() })
+        .text("quotable", |candidate| candidate.text().map_or("", |_| candidate.kept.into_str()).to_owned())
+        .text("proof", |candidate| candidate.state().to_owned())
+        .table()
 }
 
 fn write_json(

@@ -12,7 +12,7 @@ use crate::cost::page::words::Telling;
 use crate::frames::input::Input;
 use crate::report::numbers::percent;
 use crate::report::sharing::hide_places;
-use crate::report::table::{Table, TableFormat, paragraph};
+use crate::report::table::{TableFormat, paragraph};
 use crate::shell::context::Context;
 
 /// The finding of this name; none where there is such a finding and these logs do not have it.
@@ -57,7 +57,7 @@ pub fn show_none(args: &Args, telling: &Telling<'_>, input: &Input, context: &mu
             }
             args.asked.output.write_json("report", fields, context)
         }
-        TableFormat::Csv => Table::new(&LOOKS_CSV).write(context.out, form, context.width),
+        TableFormat::Csv => looks_csv(telling, &[]).write(context.out, form, context.width),
         _ => {
             let told = format!(
                 "{} is no finding of these logs: it did not happen, or it holds nowhere beyond chance and for {} of the input.",
@@ -68,10 +68,6 @@ pub fn show_none(args: &Args, telling: &Telling<'_>, input: &Input, context: &mu
         }
     }
 }
-
-/// The columns of [`looks_csv`].
-const LOOKS_CSV: [&str; 9] =
-    ["by", "name", "#sessions", "#count", "#before_usd", "#saved_usd", "#lower_usd", "#upper_usd", "verdict"];
 
 /// Shows it.
 pub fn show(
@@ -91,7 +87,7 @@ pub fn show(
             }
             args.asked.output.write_json("report", fields, context)
         }
-        TableFormat::Csv => looks_csv(telling, finding).write(context.out, form, context.width),
+        TableFormat::Csv => looks_csv(telling, &finding.looks).write(context.out, form, context.width),
         _ => words(args, telling, finding, context),
     }
 }

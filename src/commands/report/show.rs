@@ -18,7 +18,7 @@ use crate::cost::shown_names::ShownNames;
 use crate::frames::input::Input;
 use crate::report::numbers::date;
 use crate::report::sharing::without_paths;
-use crate::report::table::{Table, TableFormat, paragraph};
+use crate::report::table::{Table, TableBuilder, TableFormat, paragraph};
 use crate::shell::context::Context;
 use crate::shell::window::ALL;
 
@@ -251,39 +251,18 @@ pub fn row(telling: &Telling<'_>, finding: &BillFinding) -> Value {
 
 /// The findings as rows.
 fn table(telling: &Telling<'_>) -> Table {
-    let mut table = Table::new(&[
-        "finding",
-        "what",
-        "#count",
-        "#saved_usd",
-        "#lower_usd",
-        "#upper_usd",
-        "basis",
-        "where",
-        "do",
-        "command",
-    ]);
-    for finding in telling.findings() {
-        let told = telling.told(finding);
-        let money = [finding.saved_usd, finding.lower_usd, finding.upper_usd].map(|usd| format!("{usd:.2}"));
-        let [saved, lower, upper] = money;
-        let basis = serde_json::to_value(finding.basis).ok().and_then(|basis| basis.as_str().map(str::to_owned));
-        let basis = basis.unwrap_or_default();
-        let count = finding.count.to_string();
-        table.row([
-            finding.id.clone(),
-            told.what,
-            count,
-            saved,
-            lower,
-            upper,
-            basis,
-            told.holds,
-            told.advice,
-            told.command,
-        ]);
-    }
-    table
+    TableBuilder::of(telling.findings().map(|finding| (finding, telling.told(finding))))
+        .text("finding", |(finding, _)| finding.id.clone())
+        .text("what", |(_, told)| told.what.clone())
+        .number("count", |(finding, _)| finding.count.to_string())
+        .number("saved_usd", |(finding, _)| format!("{:.2}", finding.saved_usd))
+        .number("lower_usd", |(finding, _)| format!("{:.2}", finding.lower_usd))
+        .number("upper_usd", |(finding, _)| format!("{:.2}", finding.upper_usd))
+        .text("basis", |(finding, _)| finding.basis.into_str().to_owned())
+        .text("where", |(_, told)| told.holds.clone())
+        .text("do", |(_, told)| told.advice.clone())
+        .text("command", |(_, told)| told.command.clone())
+        .table()
 }
 
 fn document(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Context<'_>) -> Result<()> {

@@ -13,7 +13,7 @@ use crate::commands::tune::realised;
 use crate::frames::fingerprint::LayerTokens;
 use crate::logs::trace::Millis;
 use crate::report::numbers::{counted, date, known, percent, signed, thousands};
-use crate::report::table::{Table, TableFormat};
+use crate::report::table::{Table, TableBuilder, TableFormat};
 use crate::rules::report as findings;
 use crate::settings::claude::file::ClaudeFile;
 use crate::settings::claude::reversal::journal_of_all;
@@ -199,21 +199,16 @@ fn tell(rows: &[HistoryRow<'_>], args: &Args, config: &Path, journal: &Path, con
 
 /// The history; `journal` is the configuration that names it, if it is not the user's own.
 fn table(rows: &[HistoryRow<'_>], journal: Option<&Path>) -> Table {
-    let mut table = Table::new(&["id", "when", "command", "#keys", "predicted", "actual", "#events", "state"]);
-    for row in rows {
-        let entry = row.entry;
-        table.row([
-            entry.id.clone(),
-            date(entry.at_ms),
-            command(entry),
-            thousands(entry.changes.len() as u64),
-            predicted(row),
-            actual(row),
-            thousands(row.actual.map_or(0, |actual| actual.events)),
-            state(row, journal),
-        ]);
-    }
-    table
+    TableBuilder::of(rows)
+        .text("id", |row| row.entry.id.clone())
+        .text("when", |row| date(row.entry.at_ms))
+        .text("command", |row| command(row.entry))
+        .count("keys", |row| row.entry.changes.len() as u64)
+        .text("predicted", |row| predicted(row))
+        .text("actual", |row| actual(row))
+        .count("events", |row| row.actual.map_or(0, |actual| actual.events))
+        .text("state", |row| state(row, journal))
+        .table()
 }
 
 fn command(entry: &JournalEntry) -> String {
@@ -299,19 +294,15 @@ fn came_words(row: &HistoryRow<'_>, came: &ActualChange, journal: Option<&Path>)
 
 /// The changed keys, one a row.
 fn keys(rows: &[HistoryRow<'_>]) -> Table {
-    let mut table = Table::new(&["id", "rule", "key", "old", "new", "#n", "evidence"]);
-    for (entry, change) in rows.iter().flat_map(|row| row.entry.changes.iter().map(|change| (row.entry, change))) {
-        table.row([
-            entry.id.clone(),
-            change.rule.clone(),
-            change.key.clone(),
-            change.old.clone().unwrap_or_default(),
-            change.new.clone().unwrap_or_default(),
-            change.n.to_string(),
-            reasons(change).join("; ").replace('\n', "; "),
-        ]);
-    }
-    table
+    TableBuilder::of(rows.iter().flat_map(|row| row.entry.changes.iter().map(|change| (row.entry, change))))
+        .text("id", |(entry, _)| entry.id.clone())
+        .text("rule", |(_, change)| change.rule.clone())
+        .text("key", |(_, change)| change.key.clone())
+        .text("old", |(_, change)| change.old.clone().unwrap_or_default())
+        .text("new", |(_, change)| change.new.clone().unwrap_or_default())
+        .number("n", |(_, change)| change.n.to_string())
+        .text("evidence", |(_, change)| reasons(change).join("; ").replace('\n', "; "))
+        .table()
 }
 
 fn explain(row: &HistoryRow<'_>, context: &mut Context<'_>) -> Result<()> {

@@ -76,8 +76,9 @@ pub struct ReplayedSetting {
 }
 
 /// On what the figures of a finding rest.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum FindingBasis {
     /// The requests were simulated under another setting.
     Replayed,

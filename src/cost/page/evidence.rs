@@ -30,9 +30,9 @@ pub fn looks(telling: &Telling<'_>, finding: &BillFinding) -> Table {
 }
 
 /// The same for programs, by the names that they have in JSON: plain numbers, and nothing where there is no interval.
-pub fn looks_csv(telling: &Telling<'_>, finding: &BillFinding) -> Table {
+pub fn looks_csv(telling: &Telling<'_>, looks: &[Looked]) -> Table {
     let end = |end: Option<f64>| end.map(|end| end.to_string()).unwrap_or_default();
-    TableBuilder::of(&finding.looks)
+    TableBuilder::of(looks)
         .text("by", |look| look.by.clone())
         .text("name", |look| name(telling, look))
         .number("sessions", |look| look.sessions.to_string())
