@@ -67,11 +67,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let chosen = args.finding.as_deref().map(|id| evidence::chosen(id, &sheet, &page)).transpose()?;
     let follow_ups = if html.is_some() { file::follow_ups(&mut input, &sheet)? } else { Vec::new() };
     let tools = file::tools(&page, &follow_ups);
-    let told = show::told(args, &page, (&tools, chosen.flatten()), &input, is_cut, context);
-    input.notes.extend(told.unread.clone());
-    let days = replays::days(&page, is_cut, &mut input)?;
-    let telling = told.telling(args, &page, &sheet, (is_cut, days));
-    let text = html.as_ref().and_then(|_| file::text(&telling, &follow_ups, &|tool| told.tool(tool)));
+    let telling = show::telling(args, (&page, &sheet), (&tools, chosen.flatten()), is_cut, &mut input, context)?;
+    let text = html.as_ref().and_then(|_| file::text(&telling, &follow_ups));
     let is_written =
         html.zip(text).map_or(Ok(false), |(html, text)| html.write(&text, args.asked.output.quiet, context))?;
     input.tell(&args.asked.output, context)?;

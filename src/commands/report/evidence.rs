@@ -106,7 +106,7 @@ fn words(args: &Args, telling: &Telling<'_>, finding: &BillFinding, context: &mu
         made_of.write(out, form, width)?;
     }
     // In what is shared sessions are letters, which no command takes.
-    let one = telling.command(&["session", "ID"].map(str::to_owned), telling.same_logs);
+    let one = telling.command(&["session", "ID"].map(str::to_owned), &telling.same_logs);
     let one = if args.is_shared() { String::new() } else { format!(" ({one} shows one)") };
     writeln!(out, "\n{}\n", form.sentence(&format!("Sessions with most of it{one}")))?;
     sessions(telling, finding).write(out, form, width)?;

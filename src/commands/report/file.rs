@@ -4,9 +4,7 @@ use std::path::Path;
 
 use crate::base::error::{Error, Result};
 use crate::commands::report::Args;
-use crate::commands::report::show::tool_label;
 use crate::cost::findings::thresholds::FindingThresholds;
-use crate::cost::groups::Label;
 use crate::cost::page::Page;
 use crate::cost::page::html::html;
 use crate::cost::page::plots::ToolCost;
@@ -57,8 +55,9 @@ impl<'p> PageTarget<'p> {
     }
 }
 
-/// The page as a file, if it was made to be drawn. `shown` names a tool.
-pub fn text(telling: &Telling<'_>, follow_ups: &[Edge], shown: &dyn Fn(&str) -> String) -> Option<String> {
+/// The page as a file, if it was made to be drawn.
+pub fn text(telling: &Telling<'_>, follow_ups: &[Edge]) -> Option<String> {
+    let shown = |tool: &str| telling.names.own("tool", tool);
     let plots = telling.page.plots.as_ref()?;
     let costs = plots.tools.iter().map(|cost| ToolCost { tool: shown(&cost.tool), ..cost.clone() });
     let follow_ups =
@@ -67,9 +66,9 @@ pub fn text(telling: &Telling<'_>, follow_ups: &[Edge], shown: &dyn Fn(&str) -> 
 }
 
 /// The tools that the file names, those that cost most first.
-pub fn tools(page: &Page, follow_ups: &[Edge]) -> Vec<Label> {
+pub fn tools(page: &Page, follow_ups: &[Edge]) -> Vec<String> {
     let costs = page.plots.iter().flat_map(|plots| &plots.tools).map(|cost| &cost.tool);
-    costs.chain(follow_ups.iter().flat_map(|edge| [&edge.from, &edge.to])).map(|tool| tool_label(tool)).collect()
+    costs.chain(follow_ups.iter().flat_map(|edge| [&edge.from, &edge.to])).cloned().collect()
 }
 
 /// What the next step does after a tool, where that is more than chance; the most frequent first.

@@ -12,8 +12,8 @@ use crate::cost::findings::search::BillFinding;
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::groups::Label;
 use crate::cost::page;
-use crate::cost::page::Page;
-use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, StandingSetting, Telling, ToldFinding};
+use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, Telling, ToldFinding};
+use crate::cost::page::{Page, PageNames, replays};
 use crate::cost::shown_names::ShownNames;
 use crate::frames::input::Input;
 use crate::report::numbers::date;
@@ -22,62 +22,51 @@ use crate::report::table::{Table, TableBuilder, TableFormat, paragraph};
 use crate::shell::context::Context;
 use crate::shell::window::ALL;
 
-/// Under which names the page is told.
-pub struct PageNaming {
-    projects: page::PageNames,
-    shown: ShownNames,
-    same_logs: String,
-    own_flags: String,
-    places: String,
-    settings_file: String,
-    standing: BTreeMap<String, StandingSetting>,
-    /// Why nothing is known of what is set, in words.
-    pub unread: Option<String>,
-}
-
-/// Names for a page: letters if it is shared. `tools` are those that it will name, `chosen` is the finding asked for.
-pub fn told(
+/// The page as it is told: under letters if it is shared. `tools` are those that its file names, `chosen` is the finding asked for.
+///
+/// # Errors
+/// None of its own.
+pub fn telling<'p>(
     args: &Args,
-    page: &Page,
-    (tools, chosen): (&[Label], Option<&BillFinding>),
-    input: &Input,
+    (page, sheet): (&'p Page, &'p FindingThresholds),
+    (tools, chosen): (&[String], Option<&BillFinding>),
     is_cut: bool,
+    input: &mut Input,
     context: &Context<'_>,
-) -> PageNaming {
+) -> Result<Telling<'p>> {
     let is_shared = args.is_shared();
     let projects = by_money(page).into_iter().map(|id| (id, Label::Project as fn(Id) -> Label));
     let drawn = page.plots.iter().flat_map(|plots| &plots.sessions).map(|trace| &trace.session);
     let listed = chosen.into_iter().flat_map(|finding| finding.largest.iter().map(|one| &one.session));
     let sessions = drawn.chain(listed).map(|id| (id, Label::Session as fn(Id) -> Label));
     let label = |(id, label): (&String, fn(Id) -> Label)| Some((id.clone(), label(Id::from_hex(id)?)));
-    let ids: Vec<(String, Label)> = projects.chain(sessions).filter_map(label).collect();
-    let own: Vec<(String, Label)> = page.findings.iter().flat_map(own_names).collect();
-    let labels = ids.iter().chain(&own).map(|(_, label)| label);
-    let labels: Vec<Label> = labels.chain(tools).cloned().collect();
-    let shown = ShownNames::of(labels.iter(), is_shared, input);
-    let named = ids.into_iter().chain(own).map(|(id, label)| (id, shown.short(&label)));
+    let own = page.findings.iter().flat_map(own_names);
+    let tools = tools.iter().map(|tool| (page::own_key("tool", tool), tool_label(tool)));
+    let labels: Vec<(String, Label)> = projects.chain(sessions).filter_map(label).chain(own).chain(tools).collect();
+    let shown = ShownNames::of(labels.iter().map(|(_, label)| label), is_shared, input);
+    let named = labels.into_iter().map(|(id, label)| (id, shown.short(&label)));
     let since = is_cut.then(|| date(input.window.start));
     let until = (input.window.end != ALL.end).then(|| date(input.window.end - 1));
     let flags = |since: Option<&str>, until: Option<&str>| args.asked.same_logs(since, until, is_shared);
-    let (same_logs, own_flags) = (flags(since.as_deref(), until.as_deref()), flags(None, None));
-    let (standing, unread) = match standing::of(page, &input.data, is_shared, context) {
-        Ok(standing) => (standing, None),
-        Err(why) => {
-            let why = if is_shared { without_paths(&why.message).into_owned() } else { why.message };
-            (standing::unread(page, &why), Some(format!("what is set already is not known: {why}")))
-        }
-    };
-    let settings_file = standing::file_words(is_shared, context);
-    PageNaming {
-        projects: page::PageNames(named.collect()),
-        shown,
-        same_logs,
-        own_flags,
+    let standing = standing::of(page, &input.data, is_shared, context).unwrap_or_else(|why| {
+        let why = if is_shared { without_paths(&why.message).into_owned() } else { why.message };
+        input.notes.push(format!("what is set already is not known: {why}"));
+        standing::unread(page, &why)
+    });
+    Ok(Telling {
+        page,
+        names: PageNames(named.collect()),
+        sheet,
+        top: args.top(),
+        same_logs: flags(since.as_deref(), until.as_deref()),
+        own_flags: flags(None, None),
         places: args.asked.places(is_shared),
-        settings_file,
+        is_cut,
+        days: replays::days(page, is_cut, input)?,
+        settings_file: standing::file_words(is_shared, context),
+        is_part: args.asked.input.project.is_some(),
         standing,
-        unread,
-    }
+    })
 }
 
 /// What people may have named themselves in a finding.
@@ -91,41 +80,8 @@ fn own_names(finding: &BillFinding) -> impl Iterator<Item = (String, Label)> {
     })
 }
 
-impl PageNaming {
-    /// The page under these names.
-    pub fn telling<'p>(
-        &'p self,
-        args: &Args,
-        page: &'p Page,
-        sheet: &'p FindingThresholds,
-        (is_cut, days): (bool, i64),
-    ) -> Telling<'p> {
-        let Self { projects: names, same_logs, own_flags, places, settings_file, standing, .. } = self;
-        let (top, is_part) = (args.top(), args.asked.input.project.is_some());
-        Telling {
-            page,
-            names,
-            sheet,
-            top,
-            same_logs,
-            own_flags,
-            places,
-            is_cut,
-            days,
-            settings_file,
-            is_part,
-            standing,
-        }
-    }
-
-    /// The name of a tool, if it is one of those that were to be named.
-    pub fn tool(&self, tool: &str) -> String {
-        self.shown.short(&tool_label(tool))
-    }
-}
-
 /// A tool, or a word for what is none.
-pub fn tool_label(tool: &str) -> Label {
+fn tool_label(tool: &str) -> Label {
     if tool.starts_with('(') { Label::Word(tool.to_owned()) } else { Label::Tool(tool.to_owned()) }
 }
 

@@ -23,27 +23,27 @@ pub struct Telling<'p> {
     /// The page.
     pub page: &'p Page,
     /// Names of projects.
-    pub names: &'p PageNames,
+    pub names: PageNames,
     /// Numbers.
     pub sheet: &'p FindingThresholds,
     /// Most findings and names.
     pub top: Option<usize>,
     /// Arguments with which other commands see the same logs.
-    pub same_logs: &'p str,
+    pub same_logs: String,
     /// The same of this command: the days that it looks at by itself left out.
-    pub own_flags: &'p str,
+    pub own_flags: String,
     /// The arguments that say where the logs are, without any days.
-    pub places: &'p str,
+    pub places: String,
     /// Whether the page was cut to its last days.
     pub is_cut: bool,
     /// Days that its figures are about, those without a request as well.
     pub days: i64,
     /// The user's file of settings, in words.
-    pub settings_file: &'p str,
+    pub settings_file: String,
     /// Whether some projects only were asked about: the user's file holds for all.
     pub is_part: bool,
     /// What the user's settings say already about what a finding would set, by its id.
-    pub standing: &'p BTreeMap<String, StandingSetting>,
+    pub standing: BTreeMap<String, StandingSetting>,
 }
 
 /// What stands already.
@@ -264,7 +264,7 @@ impl Telling<'_> {
         };
         let made = self.made(finding);
         let advice = finding.advice.replace("{parts}", &parts).replace("{made}", &made);
-        let advice = advice.replace("{settings}", self.settings_file);
+        let advice = advice.replace("{settings}", &self.settings_file);
         let update = finding.update.as_ref();
         let bare = &advice;
         let advice = update.map_or_else(|| advice.clone(), |update| format!("{update}. Then {advice}"));
@@ -296,16 +296,16 @@ impl Telling<'_> {
                     format!("{advice}, unless what is set is cheaper: {words} now; effect on these logs: {effect}")
                 }
                 Some(StandingSetting::Other(words)) => {
-                    let compares = self.command(&["tune", "claude-settings"].map(str::to_owned), self.places);
+                    let compares = self.command(&["tune", "claude-settings"].map(str::to_owned), &self.places);
                     let part = format!("which may save part of this already: `{compares}` compares them");
                     format!("{advice}; {words} now, {part}; effect on these logs: {effect}")
                 }
                 None => format!("{advice}; effect: {effect}"),
             },
-            command: self.command(&evidence, self.own_flags),
+            command: self.command(&evidence, &self.own_flags),
             source: match finding.source.is_empty() {
-                true => self.command(&evidence, self.own_flags),
-                false => self.command(&finding.source, self.same_logs),
+                true => self.command(&evidence, &self.own_flags),
+                false => self.command(&finding.source, &self.same_logs),
             },
         }
     }
@@ -428,7 +428,7 @@ impl Telling<'_> {
 
     /// The command that the figures of something that does not pay come from.
     pub fn source(&self, loser: &Loser) -> String {
-        self.command(&loser.source, self.same_logs)
+        self.command(&loser.source, &self.same_logs)
     }
 
     /// How the figures come about.
@@ -463,7 +463,7 @@ impl Telling<'_> {
         };
         let mut settable = self.findings().filter(is_written).peekable();
         let setting = settable.peek().is_some().then(|| {
-            let command = self.command(&["tune", "claude-settings", "--dry-run"].map(str::to_owned), self.places);
+            let command = self.command(&["tune", "claude-settings", "--dry-run"].map(str::to_owned), &self.places);
             let is_set =
                 |finding: &&BillFinding| matches!(self.standing.get(&finding.id), Some(StandingSetting::Other(_)));
             let settable: Vec<&BillFinding> = settable.collect();
