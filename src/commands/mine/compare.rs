@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::commands::mine::export::{ExportArgs, ExportForm, KeptArgs, Mined};
-use crate::commands::mine::logs;
 use crate::frames::edge::{Concurrency, EdgeThresholds};
 use crate::mine::compare::{ComparedRow, Side};
 use crate::mine::{compare, tables as mined};
@@ -112,9 +111,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
             .hint("a table of edges has no sizes and a table of volumes no edges"));
     }
     let shows = |row: &ComparedRow| row.changed || !args.changed;
-    let (rows, left_out) = logs::keep_k(all.into_iter().filter(shows).collect(), args.kept, |row: &ComparedRow| {
-        row.sessions_min.unwrap_or(u64::MAX)
-    });
+    let (rows, left_out) = args.kept.keep(all.into_iter().filter(shows), |row| row.sessions_min.unwrap_or(u64::MAX));
     if !args.export.quiet {
         tell(args, left_out, thresholds.q_max, context)?;
     }
@@ -137,12 +134,12 @@ fn read(
         Named::Logs(input, window) => (input, window),
     };
     window::of(window, context.now_ms).map_err(|cause| unreadable(window, &cause))?;
-    let opened = logs::read(input, window, 0, &args.export, context);
+    let opened = args.export.read((input, window), 0, context);
     let mut input = opened.map_err(|cause| without_logs(window, cause))?;
     input.expect_calls(&args.input)?;
-    logs::tell(&input, &args.export, (0, args.kept), context)?;
+    args.export.tell(&input, (0, args.kept), context)?;
     *data = Some(input.data.clone());
-    Side::of_logs(&mut input, concurrency, &args.lags, &|tool| logs::shown(&args.export, &context.pseudonyms, tool))
+    Side::of_logs(&mut input, concurrency, &args.lags, &|tool| args.export.shown(&context.pseudonyms, tool))
 }
 
 /// Says what is left out, and what the columns mean.

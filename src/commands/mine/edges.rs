@@ -8,7 +8,6 @@ use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::commands::mine::export::{CsvLayout, ExportArgs, ExportForm, Mined, MinedArgs};
-use crate::commands::mine::logs;
 use crate::frames::edge::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, Turns};
 use crate::logs::overview::Holds;
 use crate::mine::{edge_graph, edges, tables as mined};
@@ -101,13 +100,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
             .hint("leave out --turns, or count by message"));
     }
     args.html.as_deref().map_or(Ok(()), expect_place)?;
-    let mut input = logs::read(&args.asked.input, &args.asked.window, 0, &export, context)?;
+    let mut input = args.asked.read(0, context)?;
     if args.concurrency() == Concurrency::Flat {
         input.report_holds(Holds::Nothing)?;
     }
-    let shown = |name: &str| logs::shown(&export, &context.pseudonyms, name);
+    let shown = |name: &str| export.shown(&context.pseudonyms, name);
     let counted = CountedEdges::of(args, &mut input, &shown)?;
-    logs::tell(&input, &export, (counted.left_out, args.asked.kept), context)?;
+    export.tell(&input, (counted.left_out, args.asked.kept), context)?;
     if !args.ends && !export.quiet && args.layout == CsvLayout::All {
         args.tell(&counted.thresholds, context)?;
     }
@@ -141,9 +140,9 @@ impl CountedEdges {
         // What is left out is tested all the same: the rate of false discoveries is that of all edges.
         let all = edges::edges(&sums, &thresholds).into_iter().filter(|edge| args.shows(edge));
         let named = all.map(|edge| Edge { from: shown(&edge.from), to: shown(&edge.to), ..edge });
-        let (edges, edges_out) = logs::keep_k(named.collect(), args.asked.kept, |edge: &Edge| edge.sum.sessions);
+        let (edges, edges_out) = args.asked.kept.keep(named, |edge| edge.sum.sessions);
         let named = sums.ends.iter().map(|end| (shown(&sums.names[end.tool.0 as usize]), *end));
-        let (ends, ends_out) = logs::keep_k(by_calls(named.collect()), args.asked.kept, |(_, end)| end.sessions);
+        let (ends, ends_out) = args.asked.kept.keep(by_calls(named.collect()), |(_, end)| end.sessions);
         let left_out = if args.ends { ends_out } else { edges_out };
         Ok(Self { lags, sums, thresholds, edges, ends, left_out })
     }
@@ -151,7 +150,7 @@ impl CountedEdges {
     /// Sends the edges, or with which tools contexts begin and end.
     fn send(&self, args: &Args, export: &ExportArgs, input: &Input, context: &mut Context<'_>) -> Result<()> {
         let (concurrency, turns) = (args.concurrency().into_str(), args.turns.into_str());
-        let mut fields = logs::fields(input, self.left_out);
+        let mut fields = input.fields(json!({ "left_out": self.left_out }));
         fields["concurrency"] = json!(concurrency);
         fields["lags"] = json!(self.lags);
         fields["turns"] = json!(turns);

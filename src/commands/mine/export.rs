@@ -1,4 +1,5 @@
-//! The forms in which aggregates leave devboy, and the file they go to.
+//! How aggregates of logs are asked for: reading the input, names that may leave the machine, the forms in which they leave, and
+//! the file they go to.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,12 +10,18 @@ use serde_json::{Value, json};
 
 use crate::base::error::{Error, Result};
 use crate::base::listing::Listing;
+use crate::base::pseudonyms::Pseudonyms;
+use crate::base::visible::visible;
 use crate::frames::export as parquet_listing;
+use crate::frames::input::Input;
+use crate::logs::overview::Holds;
+use crate::report::numbers::counted;
 use crate::report::table::{Color, Table, TableFormat};
 use crate::report::{envelope, sharing, table};
 use crate::shell::arguments;
 use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
+use crate::shell::window;
 
 /// How an aggregate is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -91,6 +98,13 @@ pub struct MinedArgs {
     pub window: WindowArgs,
 }
 
+impl MinedArgs {
+    /// [`ExportArgs::read`] of the logs and the window that are asked for.
+    pub fn read(&self, tier: u8, context: &mut Context<'_>) -> Result<Input> {
+        self.export.read((&self.input, &self.window), tier, context)
+    }
+}
+
 /// Which rows of an aggregate are shown.
 #[derive(clap::Args, Debug, Clone, Copy)]
 #[command(next_help_heading = "Output")]
@@ -110,6 +124,12 @@ impl KeptArgs {
     /// How many rows people are shown.
     pub fn top(&self) -> usize {
         if self.all { usize::MAX } else { self.top as usize }
+    }
+
+    /// Keeps what at least k sessions have done; says how many rows are left out.
+    pub fn keep<R>(self, rows: impl IntoIterator<Item = R>, sessions: impl Fn(&R) -> u64) -> (Vec<R>, u64) {
+        let (kept, few): (Vec<R>, Vec<R>) = rows.into_iter().partition(|row| sessions(row) >= self.k_anonymity);
+        (kept, few.len() as u64)
     }
 }
 
@@ -180,6 +200,30 @@ impl ExportArgs {
             verbose: self.verbose,
             reproducible: self.reproducible,
         }
+    }
+
+    /// Finds the logs and brings them up to date; `tier` as in [`Input::read`].
+    pub fn read(&self, (args, of): (&InputArgs, &WindowArgs), tier: u8, context: &mut Context<'_>) -> Result<Input> {
+        let mut input = Input::read(args, window::of(of, context.now_ms)?, (tier, None), &self.shared(), context)?;
+        input.expect_records(args)?;
+        input.report_holds(Holds::Calls)?;
+        Ok(input)
+    }
+
+    /// The name under which a tool is shown.
+    pub fn shown(&self, names: &Pseudonyms, tool: &str) -> String {
+        if self.names { tool.to_owned() } else { names.tool(tool) }
+    }
+
+    /// Tells the notes of the input, what it is, and how many rows are left out.
+    pub fn tell(&self, input: &Input, (left_out, kept): (u64, KeptArgs), context: &mut Context<'_>) -> Result<()> {
+        input.tell(&self.shared(), context)?;
+        context.note(self.quiet, visible(&input.covered(true)))?;
+        if left_out > 0 {
+            let (rows, k) = (counted(left_out, "row"), kept.k_anonymity);
+            context.note(self.quiet, format_args!("{rows} left out: fewer than {k} sessions"))?;
+        }
+        Ok(())
     }
 
     /// Sends an aggregate in the form asked for.

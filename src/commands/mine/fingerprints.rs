@@ -76,14 +76,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
 }
 
 /// The rows to show, under the names to show, and how many are left out.
-fn chosen(args: &Args, responses: &Responses) -> (Vec<Fingerprint>, usize) {
+fn chosen(args: &Args, responses: &Responses) -> (Vec<Fingerprint>, u64) {
     let all = &responses.observed.endpoints;
     let named = |row: &Fingerprint| {
         let live = row.key.clone().filter(|_| args.asked.export.names);
         Fingerprint { endpoint: live.unwrap_or_else(|| row.endpoint.clone()), ..row.clone() }
     };
-    let rows: Vec<Fingerprint> =
-        all.iter().filter(|row| row.sessions >= args.asked.kept.k_anonymity).map(named).collect();
-    let left_out = all.len() - rows.len();
-    (rows, left_out)
+    args.asked.kept.keep(all.iter().map(named), |row| row.sessions)
 }

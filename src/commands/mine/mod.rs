@@ -5,7 +5,6 @@ pub mod edges;
 pub mod export;
 pub mod fields;
 mod fingerprints;
-mod logs;
 mod patterns;
 pub mod projections;
 mod sessions;

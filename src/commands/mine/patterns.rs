@@ -5,8 +5,8 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::commands::mine::export::{Mined, MinedArgs};
+use crate::commands::mine::tools;
 use crate::commands::mine::tools::Called;
-use crate::commands::mine::{logs, tools};
 use crate::mine::patterns::PatternCount;
 use crate::mine::tools::ToolUseRules;
 use crate::mine::{patterns, tables as mined};
@@ -31,7 +31,7 @@ struct Counted {
 /// Reads, searches, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let export = &args.asked.export;
-    let mut input = logs::read(&args.asked.input, &args.asked.window, 0, export, context)?;
+    let mut input = args.asked.read(0, context)?;
     let wanted = input.data.parsed::<patterns::Patterns>("patterns.toml")?.pattern;
     let rules = input.data.parsed::<ToolUseRules>("tool_use.toml")?;
     let words = &input.vocabulary;
@@ -50,9 +50,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let kept = args.asked.kept;
     // Who does not ask for many sessions sees what nobody has, too.
     let sessions = |row: &PatternCount| row.sessions.max(1);
-    let (rows, left_out) = logs::keep_k(counted.patterns, kept, sessions);
-    logs::tell(&input, export, (left_out, kept), context)?;
-    let mut fields = logs::fields(&input, left_out);
+    let (rows, left_out) = kept.keep(counted.patterns, sessions);
+    export.tell(&input, (left_out, kept), context)?;
+    let mut fields = input.fields(json!({ "left_out": left_out }));
     fields["tokens_basis"] = json!(format!("estimated: {} bytes per token", rules.bytes_per_token));
     fields["response_tokens"] = json!(counted.response_tokens);
     let listing = mined::patterns(&rows, counted.response_tokens);

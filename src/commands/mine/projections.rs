@@ -2,12 +2,13 @@
 
 use std::io::Write;
 
+use serde_json::json;
+
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::names::Names;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::mine::export::{ExportForm, MinedArgs};
-use crate::commands::mine::logs;
 use crate::frames;
 use crate::frames::input::Input;
 use crate::frames::projection::{Hold, MinedProjection};
@@ -47,8 +48,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let question = format!("projections {}", about(&input.data, &input)?);
     let mined = input.remember(&question, mine)?;
     let (rows, left_out) = chosen(args, &context.pseudonyms, mined);
-    logs::tell(&input, &args.asked.export, (left_out, args.asked.kept), context)?;
-    let mut fields = logs::fields(&input, left_out);
+    args.asked.export.tell(&input, (left_out, args.asked.kept), context)?;
+    let mut fields = input.fields(json!({ "left_out": left_out }));
     fields["projections"] = shown::json(&rows);
     args.asked.export.hide_places(&mut fields);
     let stamp = output.stamp(context);
@@ -96,8 +97,8 @@ fn chosen(args: &Args, names: &Pseudonyms, mined: Vec<MinedProjection>) -> (Vec<
         row.held != Some(Hold::Sessions) || !(row.extractor.starts_with('$') || row.to.starts_with("mcp__"))
     };
     let wanted = mined.into_iter().filter(|row| row.held.is_none() || args.explain && is_known(row));
-    let (rows, few): (Vec<_>, Vec<_>) = wanted.partition(|row| row.sessions >= args.asked.kept.k_anonymity);
-    let name = |tool: &str| logs::shown(&args.asked.export, names, tool);
+    let (rows, left_out) = args.asked.kept.keep(wanted, |row| row.sessions);
+    let name = |tool: &str| args.asked.export.shown(names, tool);
     let named = |row: MinedProjection| MinedProjection { from: name(&row.from), to: name(&row.to), ..row };
-    (rows.into_iter().map(named).collect(), few.len() as u64)
+    (rows.into_iter().map(named).collect(), left_out)
 }

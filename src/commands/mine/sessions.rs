@@ -1,9 +1,10 @@
 //! `devboy mine sessions`: a row for each session, under a pseudonym.
 
+use serde_json::json;
+
 use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::commands::mine::export::{Mined, MinedArgs};
-use crate::commands::mine::logs;
 use crate::cost::groups::Label;
 use crate::cost::shown_names::ShownNames;
 use crate::frames::input::Input;
@@ -31,7 +32,7 @@ const DIGITS: usize = 16;
 /// Reads, sums up, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let export = &args.asked.export;
-    let mut input = logs::read(&args.asked.input, &args.asked.window, 0, export, context)?;
+    let mut input = args.asked.read(0, context)?;
     let words = &input.vocabulary;
     let question = format!("sessions {:?} {:?}", words.read_class_tools, words.tool_aliases);
     let rows: Vec<SessionRowSummary> = input.remember(&question, |input| {
@@ -45,7 +46,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         let class = classify_agent(row.calls, row.read_calls, row.compactions).into_str().to_owned();
         SessionRowSummary { class, ..row }
     });
-    let (rows, left_out) = logs::keep_k(classed.collect(), args.asked.kept, |_| 1);
+    let (rows, left_out) = args.asked.kept.keep(classed, |_| 1);
     let shown = for_people(&rows, args.redact, &input);
     let hidden = |text: &str| {
         let id = Id::from_hex(text).unwrap_or_default();
@@ -58,11 +59,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         ..row.clone()
     };
     let rows: Vec<SessionRowSummary> = rows.iter().map(hide).collect();
-    logs::tell(&input, export, (left_out, args.asked.kept), context)?;
+    export.tell(&input, (left_out, args.asked.kept), context)?;
     let mined = Mined {
         overview: mined::sessions_overview(&shown),
         top: args.asked.kept.top(),
-        fields: logs::fields(&input, left_out),
+        fields: input.fields(json!({ "left_out": left_out })),
         ..Mined::listed("mine sessions", "sessions", mined::sessions(&rows))
     };
     export.send_mined(context, mined)

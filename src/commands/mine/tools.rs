@@ -7,7 +7,6 @@ use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, mcp_server};
 use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::mine::export::{CsvLayout, ExportArgs, KeptArgs, Mined, MinedArgs};
-use crate::commands::mine::logs;
 use crate::frames::input::Input;
 use crate::frames::tool_use::{MinedCall, ToolUsage, ToolUsages, Volume};
 use crate::logs::history::History;
@@ -50,7 +49,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         .hint(format!("leave out --layout or {flag}")));
     }
     let tier = if args.exact { EXACT_TIER } else { 0 };
-    let mut input = logs::read(&args.asked.input, &args.asked.window, tier, &export, context)?;
+    let mut input = args.asked.read(tier, context)?;
     if args.layout == CsvLayout::Published {
         return published(&mut input, &export, args.asked.kept, context);
     }
@@ -66,14 +65,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     }
     let sum = |of: fn(&ToolUsage) -> u64| uses.tools.iter().map(of).sum::<u64>();
     let (all_tokens, counted, ran) = (sum(|row| row.response_tokens), sum(|row| row.counted), sum(|row| row.ran));
-    let by_tool = |row: ToolUsage| ToolUsage { name: logs::shown(&export, &context.pseudonyms, &row.name), ..row };
+    let by_tool = |row: ToolUsage| ToolUsage { name: export.shown(&context.pseudonyms, &row.name), ..row };
     let by_server = |row: ToolUsage| ToolUsage { name: server_shown(&export, &context.pseudonyms, &row.name), ..row };
-    let (tools, tools_out) =
-        logs::keep_k(uses.tools.into_iter().map(by_tool).collect(), args.asked.kept, |row| row.sessions);
-    let (servers, servers_out) =
-        logs::keep_k(uses.servers.into_iter().map(by_server).collect(), args.asked.kept, |row| row.sessions);
+    let (tools, tools_out) = args.asked.kept.keep(uses.tools.into_iter().map(by_tool), |row| row.sessions);
+    let (servers, servers_out) = args.asked.kept.keep(uses.servers.into_iter().map(by_server), |row| row.sessions);
     let left_out = if args.servers { servers_out } else { tools_out };
-    logs::tell(&input, &export, (left_out, args.asked.kept), context)?;
+    export.tell(&input, (left_out, args.asked.kept), context)?;
     let estimate = format!("estimated: {} bytes per token", rules.bytes_per_token);
     let basis = if args.exact {
         format!("replayed: {counted} answers of {ran} counted with o200k_base, all other text {estimate}")
@@ -83,7 +80,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     context.note(export.quiet, format_args!("tokens of answers {basis}"))?;
     let of_tools = mined::tools(&tools, "tool", all_tokens, rules.bytes_per_token);
     let of_servers = mined::tools(&servers, "server", all_tokens, rules.bytes_per_token);
-    let mut fields = logs::fields(&input, left_out);
+    let mut fields = input.fields(json!({ "left_out": left_out }));
     fields["sessions"] = json!(uses.sessions);
     fields["tokens_basis"] = json!({ "responses": basis, "inputs": estimate });
     fields["response_tokens"] = json!(all_tokens);
@@ -140,7 +137,7 @@ fn server_shown(export: &ExportArgs, names: &Pseudonyms, server: &str) -> String
     if server == BUILT_IN {
         return server.to_owned();
     }
-    let shown = logs::shown(export, names, &format!("mcp__{server}__tool"));
+    let shown = export.shown(names, &format!("mcp__{server}__tool"));
     mcp_server(&shown).unwrap_or_default().to_owned()
 }
 
@@ -149,8 +146,8 @@ fn published(input: &mut Input, export: &ExportArgs, kept: KeptArgs, context: &m
     input.report_holds(Holds::Nothing)?;
     let window = input.window.clone();
     let rows: Vec<Volume> = input.remember("volumes", |input| Ok(tools::volumes(input.corpus(), &window)))?;
-    let shown = |row: Volume| Volume { tool: logs::shown(export, &context.pseudonyms, &row.tool), ..row };
-    let (rows, left_out) = logs::keep_k(rows.into_iter().map(shown).collect(), kept, |row| row.sessions);
-    logs::tell(input, export, (left_out, kept), context)?;
+    let shown = |row: Volume| Volume { tool: export.shown(&context.pseudonyms, &row.tool), ..row };
+    let (rows, left_out) = kept.keep(rows.into_iter().map(shown), |row| row.sessions);
+    export.tell(input, (left_out, kept), context)?;
     export.send_mined(context, Mined::listed("mine tools", "tools", mined::volumes(&rows)))
 }
