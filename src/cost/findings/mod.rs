@@ -2,12 +2,11 @@
 
 pub mod carried;
 pub mod levers;
-pub mod lifetimes;
 pub mod made;
 pub mod misses;
 pub mod parts;
+pub mod paying;
 pub mod replayed;
-pub mod results;
 pub mod search;
 pub mod subagents;
 pub mod thresholds;
@@ -33,15 +32,8 @@ use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::workload::Workload;
 
 /// Every way to look. A new one is one line here.
-const REGISTER: &[fn(&BillEvidence<'_>) -> Vec<Case>] = &[
-    replayed::cases,
-    lifetimes::cases,
-    results::cases,
-    misses::cases,
-    parts::cases,
-    subagents::cases,
-    versions::cases,
-];
+const REGISTER: &[fn(&BillEvidence<'_>) -> Vec<Case>] =
+    &[replayed::cases, paying::cases, misses::cases, parts::cases, subagents::cases, versions::cases];
 
 /// What is looked at.
 pub struct BillEvidence<'e> {

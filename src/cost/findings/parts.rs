@@ -1,29 +1,28 @@
 //! Parts of contexts that need not be there, by what they cost from the moment they came in.
 
-mod calls;
-mod hooks;
-mod images;
-mod servers;
+use std::collections::{BTreeMap, BTreeSet};
 
-use std::collections::BTreeMap;
-
-use crate::base::names::Sym;
+use crate::base::id::Id;
+use crate::base::names::{Sym, is_of_mcp_server, mcp_server};
 use crate::cost::findings::carried::{CarriedCosts, Costs, PartItem};
 use crate::cost::findings::made::MadeOf;
-use crate::cost::findings::{BillEvidence, Case, FindingBasis};
+use crate::cost::findings::thresholds::ContextPart;
+use crate::cost::findings::{BillEvidence, Case, FindingBasis, Waits};
+use crate::cost::groups::requests_of_blocks;
+use crate::cost::outcomes::outcomes;
+use crate::logs::timeline::requests::{Added, Addition, Block, BlockKind, NONE, Timeline};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::figures::Sides;
 
 /// Every kind of part. A new one is one line here.
-const KINDS: &[fn(&BillEvidence<'_>, &mut CarriedCosts<'_>) -> Vec<Parts>] =
-    &[calls::parts, images::parts, servers::parts, hooks::parts];
+const KINDS: &[fn(&BillEvidence<'_>, &mut CarriedCosts<'_>) -> Vec<Parts>] = &[calls, images, servers, hooks];
 
 /// Some parts, with the case that they are.
-pub struct Parts {
+struct Parts {
     /// What is said of them.
-    pub case: Case,
+    case: Case,
     /// The items that were asked about.
-    pub items: Vec<PartItem>,
+    items: Vec<PartItem>,
 }
 
 impl Parts {
@@ -60,22 +59,186 @@ pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
 
 fn case(Parts { mut case, items }: Parts, costs: &[Costs], whole: &BTreeMap<(u32, Sym), Sides>) -> Option<Case> {
     case.sides = whole.clone();
-    let is_named = !case.made_of.kinds.is_empty();
     for item in items {
         for (&key, &cost) in &costs[item.item] {
             if let Some(sides) = case.sides.get_mut(&key) {
                 sides.policy.cost = sides.policy.cost.less(&cost);
             }
-            if is_named {
-                case.made_of.add(item.names.clone(), key, 0, cost, Cost::default());
-            }
+            case.made_of.add(item.names.clone(), key, 0, cost, Cost::default());
         }
         for (key, count) in item.counts {
             *case.counts.entry(key).or_default() += count;
-            if is_named {
-                case.made_of.add(item.names.clone(), key, count, Cost::default(), Cost::default());
-            }
+            case.made_of.add(item.names.clone(), key, count, Cost::default(), Cost::default());
         }
     }
     (!case.counts.is_empty()).then_some(case)
+}
+
+/// Calls that failed, and readings of what was there already: those that the sheet names, by how their calls ended, each by
+/// the tool that was called.
+fn calls(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
+    let timeline = &evidence.workload.timeline;
+    let (outcomes, requests) = (outcomes(timeline), requests_of_blocks(timeline));
+    let mut of = |part: &ContextPart| {
+        let mut items: BTreeMap<Sym, PartItem> = BTreeMap::new();
+        let is_part = |call: u32| outcomes.get(call as usize) == Some(&part.of.outcome());
+        for (index, block) in (0..).zip(&timeline.blocks).filter(|(_, block)| is_part(block.call)) {
+            let tool = timeline.calls[block.call as usize].tool;
+            let name = || vec![timeline.names.text(tool).to_owned()];
+            let item = items.entry(tool).or_insert_with(|| carried.item(name()));
+            carried.block(item.item, index, 1.0);
+        }
+        for (_, call) in timeline.counted_calls().filter(|(call, _)| is_part(*call)) {
+            let request = requests.get(call.asked as usize).filter(|request| **request != NONE);
+            if let Some((item, &request)) = items.get_mut(&call.tool).zip(request) {
+                *item.counts.entry(evidence.key(request)).or_default() += 1;
+            }
+        }
+        Parts::of([&part.id, &part.what, &part.advice], "outcome", &["tool"], items.into_values())
+    };
+    evidence.sheet.part.iter().map(&mut of).collect()
+}
+
+/// Images and documents, in prompts and in results of tools, by the tool that brought them.
+fn images(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
+    let timeline = &evidence.workload.timeline;
+    let requests = requests_of_blocks(timeline);
+    let mut items: BTreeMap<String, PartItem> = BTreeMap::new();
+    for (index, block) in (0..).zip(&timeline.blocks) {
+        let (count, request) = (images_of(block), requests[index as usize]);
+        if count == 0 || request == NONE {
+            continue;
+        }
+        let tool = timeline.calls.get(block.call as usize).map(|call| timeline.names.text(call.tool).to_owned());
+        let name = tool.unwrap_or_else(|| "(in prompts)".to_owned());
+        let item = items.entry(name.clone()).or_insert_with(|| carried.item(vec![name]));
+        if timeline.request(request).counts() {
+            *item.counts.entry(evidence.key(request)).or_default() += count;
+        }
+        carried.block(item.item, index, image_share(evidence, block));
+    }
+    let sheet = &evidence.sheet.images;
+    vec![Parts::of([&sheet.id, &sheet.what, &sheet.advice], "content", &["tool"], items.into_values())]
+}
+
+/// How many images a block holds.
+fn images_of(block: &Block) -> u64 {
+    if block.kind == BlockKind::Media { 1 } else { block.media.into() }
+}
+
+/// What of a block they are: in a result they stand beside its text.
+fn image_share(evidence: &BillEvidence<'_>, block: &Block) -> f64 {
+    let rules = &evidence.workload.sizes.rules;
+    if block.kind == BlockKind::Media {
+        return 1.0;
+    }
+    rules.framing.media * f64::from(block.media) / rules.estimate(block)
+}
+
+/// A server in a project.
+type ServerInProject = (Id, Sym);
+
+/// MCP servers that a project is given and never calls: what their instructions and the names of their tools cost, as far as the
+/// log has them. Definitions of tools are in no log and not counted.
+fn servers(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
+    let (timeline, sheet) = (&evidence.workload.timeline, &evidence.sheet.servers);
+    let used = used(timeline, &sheet.resource_tools);
+    let project = |addition: &Addition| timeline.session_of(timeline.request(addition.with)).project;
+    let offered = || timeline.added.iter().filter(|addition| addition.what == Added::Server && addition.chars > 0);
+    let mut sessions: BTreeMap<ServerInProject, BTreeSet<Id>> = BTreeMap::new();
+    for addition in offered() {
+        let session = timeline.session_of(timeline.request(addition.with)).id;
+        sessions.entry((project(addition), addition.name)).or_default().insert(session);
+    }
+    let is_unused = |place: &ServerInProject| {
+        let server = timeline.names.text(place.1);
+        let is_for = |tool: &Sym| is_of_mcp_server(timeline.names.text(*tool), server);
+        let is_called = used.get(&place.0).is_some_and(|used| used.any_server || used.tools.iter().any(is_for));
+        !is_called && sessions.get(place).map_or(0, BTreeSet::len) as u64 >= sheet.sessions_min
+    };
+    let mut items: BTreeMap<ServerInProject, PartItem> = BTreeMap::new();
+    let mut told: BTreeSet<(u32, Sym, u32)> = BTreeSet::new();
+    let mut came = Vec::new();
+    let per_token = evidence.workload.sizes.rules.chars_per_token.text;
+    for addition in offered().filter(|addition| is_unused(&(project(addition), addition.name))) {
+        let place = (project(addition), addition.name);
+        let names = vec![timeline.names.text(place.1).to_owned(), place.0.to_string()];
+        let item = items.entry(place).or_insert_with(|| carried.item(names));
+        came.push((item.item, addition.with, f64::from(addition.chars) / per_token));
+        // A server that comes with its instructions and its tools came once.
+        let chain = timeline.requests[addition.with as usize].chain;
+        let counts = timeline.request(addition.with).counts();
+        if counts && told.insert((chain, addition.name, addition.with)) {
+            *item.counts.entry(evidence.key(addition.with)).or_default() += 1;
+        }
+    }
+    carried.unlogged(&came);
+    let kinds = ["server", "project"];
+    vec![Parts::of([&sheet.id, &sheet.what, &sheet.advice], "content", &kinds, items.into_values())]
+}
+
+/// What a project called.
+#[derive(Default)]
+struct Called {
+    /// MCP tools.
+    tools: BTreeSet<Sym>,
+    /// Whether a resource of some server was asked for: no call says of which.
+    any_server: bool,
+}
+
+/// What was called of MCP servers, by project.
+fn used(timeline: &Timeline, resource_tools: &[String]) -> BTreeMap<Id, Called> {
+    let requests = requests_of_blocks(timeline);
+    let mut used: BTreeMap<Id, Called> = BTreeMap::new();
+    for call in &timeline.calls {
+        let Some(&request) = requests.get(call.asked as usize).filter(|request| **request != NONE) else { continue };
+        let tool = timeline.names.text(call.tool);
+        let called = used.entry(timeline.session_of(timeline.request(request)).project).or_default();
+        if mcp_server(tool).is_some() {
+            called.tools.insert(call.tool);
+        }
+        called.any_server |= resource_tools.iter().any(|known| known == tool);
+    }
+    used
+}
+
+/// Hooks, by the event at which they run: what their texts cost in contexts, and how long somebody waited for them.
+fn hooks(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
+    let (timeline, sheet) = (&evidence.workload.timeline, &evidence.sheet.hooks);
+    let per_token = evidence.workload.sizes.rules.chars_per_token.text;
+    let mut items: BTreeMap<Sym, PartItem> = BTreeMap::new();
+    let mut came = Vec::new();
+    for addition in timeline.added.iter().filter(|addition| addition.what == Added::Hook) {
+        let names = vec![timeline.names.text(addition.name).to_owned()];
+        let item = items.entry(addition.name).or_insert_with(|| carried.item(names));
+        came.push((item.item, addition.with, f64::from(addition.chars) / per_token));
+        if timeline.request(addition.with).counts() {
+            *item.counts.entry(evidence.key(addition.with)).or_default() += 1;
+        }
+    }
+    carried.unlogged(&came);
+    let mut parts = Parts::of([&sheet.id, &sheet.what, &sheet.advice], "content", &["hook"], items.into_values());
+    parts.case.waits = waits(evidence);
+    vec![parts]
+}
+
+/// How long hooks ran: those of one run side by side, so that the slowest counts. By session.
+fn waits(evidence: &BillEvidence<'_>) -> Option<Waits> {
+    let timeline = &evidence.workload.timeline;
+    let mut runs: BTreeMap<(u32, Sym, Id), u64> = BTreeMap::new();
+    let mut by_session: BTreeMap<u32, u64> = BTreeMap::new();
+    let session =
+        |addition: &Addition| timeline.chains[timeline.requests[addition.with as usize].chain as usize].session;
+    let ran = timeline.added.iter().filter(|addition| addition.what == Added::Hook && addition.millis > 0);
+    for addition in ran.filter(|addition| timeline.request(addition.with).counts()) {
+        let millis = u64::from(addition.millis);
+        if addition.run.is_some() {
+            let slowest = runs.entry((session(addition), addition.name, addition.run)).or_default();
+            *slowest = millis.max(*slowest);
+        } else {
+            *by_session.entry(session(addition)).or_default() += millis;
+        }
+    }
+    runs.iter().for_each(|((session, ..), millis)| *by_session.entry(*session).or_default() += millis);
+    (!by_session.is_empty()).then_some(Waits { by_session, seconds_a_day_min: evidence.sheet.hooks.seconds_a_day_min })
 }
