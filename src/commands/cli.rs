@@ -9,8 +9,8 @@ use crate::base::error::FailureKind;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Visible;
 use crate::commands::{
-    annotate, completions, cost, decode, doctor, encode, ingest, man, mine, planner, pool, replay, report, session,
-    share, tune, what_if,
+    annotate, completions, cost, doctor, encode, ingest, mine, planner, pool, replay, report, session, share, tune,
+    what_if,
 };
 use crate::report::sharing::Shared;
 use crate::report::wrapped::Wrapped;
@@ -41,7 +41,7 @@ enum Command {
     Pool(pool::Args),
     Annotate(annotate::Args),
     Encode(encode::Args),
-    Decode(decode::Args),
+    Decode(encode::DecodeArgs),
     Ingest(ingest::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
@@ -180,11 +180,11 @@ fn execute(command: Command, context: &mut Context<'_>) -> Exit {
         Command::Pool(args) => pool::run(&args, context).map(done),
         Command::Annotate(args) => annotate::run(&args, context).map(done),
         Command::Encode(args) => encode::run(&args, context).map(done),
-        Command::Decode(args) => decode::run(&args, context).map(done),
+        Command::Decode(args) => encode::decode(&args, context).map(done),
         Command::Ingest(args) => ingest::run(&args, context).map(done),
         Command::Doctor(args) => doctor::run(&args, context),
         Command::Completions(args) => completions::run(&args, context).map(done),
-        Command::Man => man::run(context).map(done),
+        Command::Man => completions::man(context).map(done),
     };
     match outcome {
         // A reader that went away does not change what the command found.

@@ -3,8 +3,7 @@
 use serde_json::json;
 
 use crate::base::error::{Error, Result};
-use crate::commands::billed_logs::BilledLogs;
-use crate::commands::input::QuestionArgs;
+use crate::commands::input::{BilledLogs, QuestionArgs};
 use crate::cost::attribution::Attribution;
 use crate::cost::groups::{CostKey, Label};
 use crate::cost::shown_names::ShownNames;

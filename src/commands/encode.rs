@@ -1,4 +1,5 @@
-//! `devboy encode`: one body on standard input, written in every way, with costs and proofs.
+//! `devboy encode`: one body on standard input, written in every way, with costs and proofs; `devboy decode`: an encoded text, read
+//! back to the body that it stands for.
 
 use std::time::Instant;
 
@@ -8,7 +9,7 @@ use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::tokenizer::Bpe;
 use crate::facts::budget::{BudgetRequest, Unfit};
-use crate::facts::encode::{EncodeAttempt, EncodingChoice, FormatRules, Params, Subject};
+use crate::facts::encode::{EncodeAttempt, EncodingChoice, FormatRules, Meaning, Params, Subject};
 use crate::facts::quotable::Quotable;
 use crate::facts::tokens::Counter;
 use crate::facts::{budget, encode, inner_formats, knapsack, shape};
@@ -157,7 +158,7 @@ fn fit(args: &Args, request: &BudgetRequest<'_>, counter: &mut Counter, context:
 ///
 /// # Errors
 /// If there is none.
-pub fn format_named(name: &str) -> Result<&'static encode::Format> {
+fn format_named(name: &str) -> Result<&'static encode::Format> {
     let known = || {
         Error::usage(format!("there is no format \"{name}\"")).hint(format!("formats: {}", encode::ids().join(", ")))
     };
@@ -179,7 +180,7 @@ fn encoded(format: &encode::Format, subject: &Subject<'_>, params: Params) -> Re
 ///
 /// # Errors
 /// If there is none, or it is not UTF-8.
-pub fn read_body(example: &str, context: &mut Context<'_>) -> Result<String> {
+fn read_body(example: &str, context: &mut Context<'_>) -> Result<String> {
     let mut bytes = Vec::new();
     context.input.read_to_end(&mut bytes).map_err(|cause| Error::failed(format!("reading standard input: {cause}")))?;
     if bytes.is_empty() {
@@ -264,4 +265,33 @@ fn write_json(
         "text": winner.and_then(EncodingChoice::text),
     });
     args.output.write_json("encode", fields, context)
+}
+
+/// Read an encoded text back to the body that it stands for.
+///
+/// The text comes on standard input, the body goes to stdout: byte for byte for formats of text, as compact JSON for formats of
+/// JSON, with tables drawn tight for csv_from_md.
+#[derive(clap::Args, Debug)]
+#[command(override_usage = "devboy decode --as <FORMAT> < FILE")]
+pub struct DecodeArgs {
+    /// The format in which it is written.
+    #[arg(long = "as", value_name = "FORMAT")]
+    format: String,
+}
+
+/// Reads, decodes, writes.
+pub fn decode(args: &DecodeArgs, context: &mut Context<'_>) -> Result<()> {
+    let format = format_named(&args.format)?;
+    let example = format!("devboy encode --as {0} < response.json | devboy decode --as {0}", format.id);
+    let text = read_body(&example, context)?;
+    let meaning = (format.decode)(&text).ok_or_else(|| {
+        Error::failed(format!("the text on standard input is no {}", format.id))
+            .hint(format!("`devboy encode --as {}` writes one", format.id))
+    })?;
+    let body = match meaning {
+        Meaning::Json(json) => json.compact(),
+        Meaning::Markdown(document) => document.tight(),
+        Meaning::Text(text) => text,
+    };
+    Ok(context.out.write_all(body.as_bytes())?)
 }

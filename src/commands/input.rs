@@ -1,6 +1,6 @@
 //! The input that the flags of a command ask for, and what its user is told about it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -9,10 +9,14 @@ use serde_json::{Value, json};
 use crate::base::damage::Reason;
 use crate::base::data::Data;
 use crate::base::error::Result;
+use crate::base::id::Id;
+use crate::base::numbers::DAY_MS;
 use crate::base::visible::{Shown as _, quoted};
+use crate::cost::bill::Bill;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::frames::input::{Input, InputRequest};
 use crate::logs::discover;
+use crate::logs::overview::Holds;
 use crate::logs::trace::Millis;
 use crate::mine::quality;
 use crate::report::numbers;
@@ -20,6 +24,10 @@ use crate::report::table::paragraph;
 use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
+use crate::whatif::chosen::PolicyConfigs;
+use crate::whatif::client::thresholds::{ClientThresholds, Versions};
+use crate::whatif::prompt_cache::params::CacheRules;
+use crate::whatif::workload::{Workload, oracle};
 
 /// What a question is asked of, and how its answer is shown.
 #[derive(clap::Args, Debug, Clone, Default)]
@@ -180,4 +188,73 @@ impl Input {
         }
         Err(self.nothing_in_window("tool calls"))
     }
+}
+
+/// What every command about money opens: logs with their requests and prices.
+pub struct BilledLogs {
+    /// The logs.
+    pub input: Input,
+    /// Their requests, sizes and prices.
+    pub workload: Workload,
+    /// The cache as it is shipped.
+    pub cache: CacheRules,
+}
+
+impl BilledLogs {
+    /// Reads the logs.
+    ///
+    /// # Errors
+    /// If there are none, if no request with usage lies in the window (unless `asked` allows that), or if a data file does not fit.
+    pub fn open(asked: &QuestionArgs, context: &mut Context<'_>) -> Result<Self> {
+        let mut input = asked.read(0, Some(TimelineDetail::default()), context)?;
+        input.expect_records(&asked.input)?;
+        input.report_holds(Holds::FirstChunks)?;
+        let timeline = input.timeline(TimelineDetail::default())?;
+        if !timeline.counted().any(|(_, request)| request.is_billed()) && !asked.input.allow_empty {
+            return Err(input.nothing_in_window("requests with usage"));
+        }
+        let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
+        let mut workload = Workload::new(timeline, None, &input.data, false, true)?;
+        workload.timeline.rename_tools(&input.vocabulary.tool_aliases);
+        let notes = workload.notes(&cache);
+        input.notes.extend(notes);
+        Ok(Self { input, workload, cache })
+    }
+
+    /// Their bill.
+    pub fn bill(&self) -> Bill<'_> {
+        Bill::new(&self.workload, self.cache.cache.class_unknown)
+    }
+}
+
+/// The client versions that are in use: of all logs, whatever part of them is asked about, since a setting reaches every client.
+/// `seen` are those of `input`: other logs are looked at only if they are no part of it.
+///
+/// # Errors
+/// If a data file does not fit.
+pub fn clients_in_use(
+    asked: &QuestionArgs,
+    (input, seen): (&Input, Versions),
+    projects: Option<&BTreeSet<Id>>,
+    context: &mut Context<'_>,
+) -> Result<Versions> {
+    let sheet = ClientThresholds::load(&input.data)?;
+    let now_ms = context.now_ms;
+    let last = seen.values().copied().filter(|last| *last <= now_ms).max();
+    let start = input.window.start;
+    let has_last_weeks =
+        start == window::ALL.start || last.is_some_and(|last| start <= last - sheet.split.version_days * DAY_MS);
+    let is_whole = asked.input.project.is_none() && input.window.end == window::ALL.end && has_last_weeks;
+    // A stream is read once.
+    if is_whole || asked.input.input_dir.iter().any(|dir| dir.as_os_str() == "-") {
+        return Ok(seen);
+    }
+    let asked = QuestionArgs {
+        input: InputArgs { project: None, ..asked.input.clone() },
+        window: WindowArgs::default(),
+        output: asked.output.clone(),
+    };
+    let mut all = asked.read(0, Some(TimelineDetail::default()), context)?;
+    let question = format!("clients in use on {} in {projects:?}", numbers::date(now_ms));
+    all.remember(&question, |all| Ok(sheet.versions(&all.timeline(TimelineDetail::default())?, projects, now_ms)))
 }

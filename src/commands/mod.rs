@@ -4,17 +4,13 @@
 pub mod cli;
 
 pub mod annotate;
-pub mod billed_logs;
-pub mod clients;
 pub mod completions;
 pub mod config;
 pub mod cost;
-pub mod decode;
 pub mod doctor;
 pub mod encode;
 pub mod ingest;
 pub mod input;
-pub mod man;
 pub mod mine;
 pub mod planner;
 pub mod pool;
@@ -25,6 +21,5 @@ pub mod report;
 pub mod responses;
 pub mod session;
 pub mod share;
-mod share_what_if;
 pub mod tune;
 pub mod what_if;

@@ -3,8 +3,7 @@
 use serde_json::json;
 
 use crate::base::error::Result;
-use crate::commands::billed_logs::BilledLogs;
-use crate::commands::input::QuestionArgs;
+use crate::commands::input::{BilledLogs, QuestionArgs};
 use crate::cost::asked_session::asked_session;
 use crate::cost::groups::Label;
 use crate::cost::session::SessionCost;

@@ -9,22 +9,24 @@ use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Shown as _;
 use crate::commands::mine::export::{ExportArgs, ExportForm, Mined};
 use crate::commands::responses::Wanted;
-use crate::commands::share_what_if::alternatives;
-use crate::fleet::contribute::{PersonWeek, ShareGuide, contributions};
+use crate::fleet::contribute::{Alternative, PersonWeek, ShareGuide, contributions};
 use crate::fleet::folder::{light_place, place};
 use crate::fleet::limits::{FleetLimits, SHEET};
 use crate::fleet::naming::{FleetNaming, is_user};
 use crate::fleet::tables;
 use crate::frames::contribution;
+use crate::frames::input::Input;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::frames::light;
 use crate::report::numbers::counted;
 use crate::report::table;
 use crate::report::table::TableFormat;
 use crate::rules::responses::Responses;
 use crate::settings::{Effective, write_private};
-use crate::shell::arguments::InputArgs;
+use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
+use crate::whatif::shipped::{self, ShippedWorkload};
 
 /// Write what you add to your team's pool, as counts of whole weeks, into a folder that the team syncs.
 ///
@@ -207,4 +209,20 @@ fn user(args: &Args, context: &Context<'_>) -> Result<String> {
             .hint("up to 40 small letters, digits and dashes, so that it can name a directory anywhere"));
     }
     Ok(user)
+}
+
+/// What every session would have cost under the settings that a team asks about (`--what-if`).
+///
+/// # Errors
+/// If no log can be found, or a data file does not fit.
+fn alternatives(
+    args: &InputArgs,
+    output: &OutputArgs,
+    limits: &FleetLimits,
+    context: &mut Context<'_>,
+) -> Result<Vec<Alternative>> {
+    let mut input = Input::read(args, window::ALL, (0, Some(TimelineDetail::default())), output, context)?;
+    let timeline = input.timeline(TimelineDetail { tokens: false, words: true })?;
+    let workload = ShippedWorkload::new(timeline, &input.data)?;
+    input.pool.install(|| shipped::alternatives(&workload, &limits.what_if))
 }

@@ -2,7 +2,7 @@
 
 use crate::base::error::Result;
 use crate::base::numbers::{HOUR_MS, counted, date};
-use crate::commands::clients;
+use crate::commands::input::clients_in_use;
 use crate::commands::report::{Args, standing};
 use crate::cost::findings::levers;
 use crate::cost::findings::thresholds::FindingThresholds;
@@ -74,7 +74,7 @@ pub fn settle(page: &mut Page, args: &Args, input: &Input, context: &mut Context
     if page.findings.iter().all(|finding| finding.to_set.is_none()) {
         return Ok(());
     }
-    let versions = clients::in_use(&args.asked, (input, page.versions.clone()), None, context)?;
+    let versions = clients_in_use(&args.asked, (input, page.versions.clone()), None, context)?;
     let layers = standing::layers(page, context).ok().flatten();
     let holds = |lever: &Lever| layers.as_ref().is_some_and(|layers| layers.holds(lever).unwrap_or_default());
     levers::settle(&mut page.findings, &Levers::load(&input.data)?, &versions, holds);

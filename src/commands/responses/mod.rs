@@ -3,17 +3,18 @@
 
 pub mod input_report;
 
-mod live_names;
-
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
 use crate::base::data::{Data, typed};
 use crate::base::error::{Error, Result};
+use crate::base::pseudonyms::{Pseudonyms, is_pseudonym, published_tool};
 use crate::commands::input::QuestionArgs;
 use crate::frames::export::write_endpoints;
 use crate::frames::fingerprint::Observed;
 use crate::frames::input::Input;
+use crate::frames::manifest::Manifest;
 use crate::frames::sync::thread_pool;
 use crate::logs::overview::Holds;
 use crate::logs::trace::Millis;
@@ -33,6 +34,7 @@ use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::telemetry;
+use crate::telemetry::log::EventLog;
 use crate::telemetry::{Surroundings, TelemetryListing, TelemetryRequest, TelemetryRules};
 
 /// What a command wants to read.
@@ -77,7 +79,7 @@ impl Responses {
         let mut telemetry = listing.read(&request, &pool, &|_| {});
         let mut log = std::mem::take(&mut telemetry.log);
         let lake = wanted.input.lake.clone().or_else(|| context.env.lake_dir()).filter(|_| !wanted.input.no_lake);
-        live_names::restore(&mut log, wanted.settings, &context.pseudonyms, lake.as_deref());
+        restore_names(&mut log, wanted.settings, &context.pseudonyms, lake.as_deref());
         let words: Vocabulary = data.read("logs.toml", typed)?;
         let sessions = pool.install(|| {
             log.set_aside();
@@ -180,4 +182,35 @@ pub fn surroundings(settings: &Settings, context: &Context<'_>) -> Surroundings 
         telemetry_dir: context.env.telemetry_dir.clone(),
         configured: settings.telemetry.path.as_ref().map(Into::into),
     }
+}
+
+/// Gives tools and endpoints their names back, as far as somebody knows them: telemetry names MCP servers by pseudonyms, and a
+/// configuration must call them by their names. Those that stand in the configuration or in the lake tell whose they are.
+fn restore_names(log: &mut EventLog, settings: &Settings, pseudonyms: &Pseudonyms, lake: Option<&Path>) {
+    if !log.names.texts().iter().any(|name| is_pseudonym(name)) {
+        return;
+    }
+    // What cannot be read is simply not known.
+    let of_lake =
+        lake.and_then(|dir| Manifest::load(dir).ok()).map(|(manifest, _)| manifest.mcp_tools).unwrap_or_default();
+    let recorded = log.names.texts().iter().filter(|name| name.starts_with("mcp__") && !is_pseudonym(name)).cloned();
+    let known: BTreeMap<String, String> = recorded
+        .chain(of_lake)
+        .chain(names_of_settings(settings))
+        .filter(|name| name.starts_with("mcp__"))
+        .flat_map(|name| [published_tool(&name), pseudonyms.tool(&name)].map(|hidden| (hidden, name.clone())))
+        .collect();
+    log.rename(|name| known.get(name).cloned().unwrap_or_else(|| name.to_owned()));
+}
+
+/// Every name of an endpoint or tool that a configuration mentions.
+fn names_of_settings(settings: &Settings) -> Vec<String> {
+    let patterns = settings.profiles.data.variants.values().map(|profile| &profile.endpoint_pattern);
+    patterns
+        .chain(settings.tools.keys())
+        .chain(settings.endpoint_overrides.keys())
+        .chain(settings.dedup.enabled_per_endpoint.keys())
+        .chain(settings.templates.endpoint_overrides.keys())
+        .cloned()
+        .collect()
 }
