@@ -38,26 +38,19 @@ const TOP_ENDPOINTS: usize = 10;
 pub struct Args {
     /// Read Claude Code logs instead of telemetry; --input-dir then names logs.
     #[arg(long)]
-    from_claude_logs: bool,
+    pub from_claude_logs: bool,
     /// Also apply rule R7: stop prefetches that go unused, switch the planner on where they are used.
     #[arg(long)]
-    auto_enrichment: bool,
+    pub auto_enrichment: bool,
     /// Also apply rule E1: list the formats for text that a pipeline has to know beyond the published ones.
     #[arg(long, requires = "from_claude_logs")]
-    extended_formats: bool,
+    pub extended_formats: bool,
     #[command(flatten)]
-    write: WriteArgs,
+    pub write: WriteArgs,
     #[command(flatten)]
-    others: TeamArgs,
+    pub others: TeamArgs,
     #[command(flatten)]
-    asked: QuestionArgs,
-}
-
-impl Args {
-    /// What recorded telemetry says, without R7.
-    pub fn of_telemetry(write: WriteArgs, asked: QuestionArgs) -> Self {
-        Self { write, asked, ..Self::default() }
-    }
+    pub asked: QuestionArgs,
 }
 
 /// Everything that is shown and written.

@@ -65,27 +65,20 @@ const MODELS_TOLD: usize = 8;
 pub struct Args {
     /// Also mine a `[tools.<name>]` value model for every tool that was used.
     #[arg(long)]
-    tools: bool,
+    pub tools: bool,
     /// Also sort the fields of JSON answers into groups by how often they were taken up later. Nothing reads these groups yet: the
     /// published pipeline does not trim answers.
     #[arg(long, requires = "tools")]
-    fields: bool,
+    pub fields: bool,
     /// Also read all text once more and measure, on what was billed, how many characters a token of each model holds.
     #[arg(long)]
-    calibrate: bool,
+    pub calibrate: bool,
     #[command(flatten)]
-    write: WriteArgs,
+    pub write: WriteArgs,
     #[command(flatten)]
-    others: TeamArgs,
+    pub others: TeamArgs,
     #[command(flatten)]
-    asked: QuestionArgs,
-}
-
-impl Args {
-    /// What logs say, without value models and without measuring tokenizers.
-    pub fn plain(write: WriteArgs, asked: QuestionArgs) -> Self {
-        Self { write, asked, ..Self::default() }
-    }
+    pub asked: QuestionArgs,
 }
 
 /// Everything the rules read, mined.
