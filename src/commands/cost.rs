@@ -9,9 +9,9 @@ use crate::cost::groups::{CostKey, Label};
 use crate::cost::shown_names::ShownNames;
 use crate::cost::summary::Summary;
 use crate::cost::tables;
+use crate::report::table;
 use crate::report::table::TableFormat;
 use crate::report::table::paragraph;
-use crate::report::{sharing, table};
 use crate::shell::arguments;
 use crate::shell::context::Context;
 
@@ -59,16 +59,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let top = if args.all { found.rows.len() } else { args.top as usize };
     match form {
         TableFormat::Json => {
-            let mut fields = input.fields(json!({
+            let own = json!({
                 "by": found.keys.iter().map(|key| key.into_str()).collect::<Vec<_>>(),
                 "summary": summary,
                 "total": tables::json(&found.total),
                 "rows": table::json(&tables::listing(&found, &full)),
-            }));
-            if is_redacted {
-                sharing::hide_places(&mut fields);
-            }
-            args.asked.output.write_json("cost", fields, context)?;
+            });
+            input.write_json("cost", own, (&args.asked.output, is_redacted), context)?;
         }
         TableFormat::Csv => table::table(&tables::listing(&found, &full)).write(context.out, TableFormat::Csv, None)?,
         form => {

@@ -22,8 +22,8 @@ use crate::logs::vocabulary::Vocabulary;
 use crate::mine::quality;
 use crate::mine::quality::Quality;
 use crate::report::numbers::{bytes, counted, date, days, thousands};
+use crate::report::sharing;
 use crate::report::table::{Table, TableFormat};
-use crate::report::{envelope, sharing};
 use crate::settings::claude::file::ClaudeFile;
 use crate::settings::claude::levers::{Lever, Levers, SettingsScope};
 use crate::settings::{Effective, SettingsFile};
@@ -133,8 +133,7 @@ impl Examined {
             "inputs": read.map_or(Value::Null, Input::json),
             "data_quality": read.map(|_| &self.damage),
         });
-        let stamp = args.output.stamp(context);
-        envelope::write(context.out, "doctor", stamp, fields)
+        args.output.write_json("doctor", fields, context)
     }
 
     /// One table, malformed lines in it.

@@ -20,6 +20,7 @@ use crate::logs::overview::Holds;
 use crate::logs::trace::Millis;
 use crate::mine::quality;
 use crate::report::numbers;
+use crate::report::sharing;
 use crate::report::table::paragraph;
 use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
@@ -123,6 +124,24 @@ impl Input {
             fields.extend(own);
         }
         fields
+    }
+
+    /// Writes the JSON document of a command about this input; one that is redacted names no place on disk.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn write_json(
+        &self,
+        command: &str,
+        own: Value,
+        (output, is_redacted): (&OutputArgs, bool),
+        context: &mut Context<'_>,
+    ) -> Result<()> {
+        let mut fields = self.fields(own);
+        if is_redacted {
+            sharing::hide_places(&mut fields);
+        }
+        output.write_json(command, fields, context)
     }
 
     /// Tells the user what is worth knowing about the input, malformed lines included.

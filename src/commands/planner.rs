@@ -151,10 +151,8 @@ fn named<'p, T>(all: &'p [T], name_of: impl Fn(&'p T) -> &'p str, name: &str) ->
 fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Context<'_>) -> Result<()> {
     match args.asked.output.form() {
         TableFormat::Json => {
-            let fields = input.fields(json!({
-                "planner": report::json(planned),
-            }));
-            args.asked.output.write_json("replay --planner", fields, context)
+            let own = json!({ "planner": report::json(planned) });
+            input.write_json("replay --planner", own, (&args.asked.output, false), context)
         }
         TableFormat::Csv => {
             let arm = named(&planned.arms, |arm| &arm.name, args.planning.arm.as_deref().unwrap_or(CONFIGURED))?;
@@ -178,11 +176,8 @@ fn show_sweep(
     context: &mut Context<'_>,
 ) -> Result<()> {
     if args.asked.output.form() == TableFormat::Json {
-        let fields = input.fields(json!({
-            "keys": keys,
-            "cells": report::sweep_json(keys, rows),
-        }));
-        return args.asked.output.write_json("replay --planner", fields, context);
+        let own = json!({ "keys": keys, "cells": report::sweep_json(keys, rows) });
+        return input.write_json("replay --planner", own, (&args.asked.output, false), context);
     }
     report::sweep(keys, rows).write(context.out, args.asked.output.form(), context.width)?;
     if args.asked.output.form() != TableFormat::Csv {

@@ -12,8 +12,8 @@ use crate::cost::{session, session_tables as tables};
 use crate::frames::input::Input;
 use crate::logs::overview::Holds;
 use crate::logs::trace::Place;
+use crate::report::table;
 use crate::report::table::TableFormat;
-use crate::report::{sharing, table};
 use crate::shell::arguments;
 use crate::shell::context::Context;
 use crate::whatif::sim::simulator::Simulator;
@@ -66,7 +66,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         TableFormat::Csv => table::table(&tables::listing(&found)).write(context.out, TableFormat::Csv, None)?,
         TableFormat::Json => {
             let [session, project] = head.each_ref().map(|label| names.full(label));
-            let mut fields = logs.input.fields(json!({
+            let own = json!({
                 "session": session,
                 "project": project,
                 "subagents": found.subagents,
@@ -74,11 +74,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
                 "again": found.again,
                 "requests": table::json(&tables::listing(&found)),
                 "carried": tables::carried_json(&found.carried, top, &name),
-            }));
-            if is_redacted {
-                sharing::hide_places(&mut fields);
-            }
-            args.asked.output.write_json("session", fields, context)?;
+            });
+            logs.input.write_json("session", own, (&args.asked.output, is_redacted), context)?;
         }
         form => {
             let session = names.short(&head[0]);
@@ -94,16 +91,9 @@ fn show_none(args: &Args, input: &Input, context: &mut Context<'_>) -> Result<()
     let output = &args.asked.output;
     input.tell(output, context)?;
     match output.form() {
-        TableFormat::Json => {
-            let mut fields = input.fields(json!({ "session": null }));
-            if args.redact {
-                sharing::hide_places(&mut fields);
-            }
-            output.write_json("session", fields, context)?;
-        }
-        _ => context.note(output.quiet, "no session in these logs")?,
+        TableFormat::Json => input.write_json("session", json!({ "session": null }), (output, args.redact), context),
+        _ => context.note(output.quiet, "no session in these logs"),
     }
-    Ok(())
 }
 
 type TopNamed<'n> = (usize, &'n dyn Fn(&Label) -> String);

@@ -23,13 +23,8 @@ pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mu
     }
     let (form, reach) = (args.asked.output.form(), scenarios.reaches.chosen());
     if form == TableFormat::Json {
-        let fields = input.fields(json!({
-            "keys": scenarios.keys,
-            "reach": reach.id,
-            "cells": grid.json(),
-        }));
-        args.asked.output.write_json("replay", fields, context)?;
-        return Ok(());
+        let own = json!({ "keys": scenarios.keys, "reach": reach.id, "cells": grid.json() });
+        return input.write_json("replay", own, (&args.asked.output, false), context);
     }
     if form != TableFormat::Csv {
         write_covered(args, input, context)?;
@@ -55,13 +50,13 @@ pub fn against(
     let names = [0, 1].map(|index| scenarios.files[index].path.shown());
     let form = args.asked.output.form();
     if form == TableFormat::Json {
-        let fields = input.fields(json!({
+        let own = json!({
             "configs": names,
             "reach": first.reach,
             "reaches": [reaches_json(&first.reaches), reaches_json(&second.reaches)],
             "arms": arms_json([first, second]),
-        }));
-        return args.asked.output.write_json("replay", fields, context);
+        });
+        return input.write_json("replay", own, (&args.asked.output, false), context);
     }
     if form != TableFormat::Csv {
         write_covered(args, input, context)?;

@@ -310,16 +310,14 @@ fn show(
 ) -> Result<()> {
     match args.asked.output.form() {
         TableFormat::Json => {
-            let mut fields = input.fields(json!({
-                "replay": report::json(report),
-            }));
+            let mut own = json!({ "replay": report::json(report) });
             if let Some(gate) = gate {
-                fields["gate"] = gate.json();
+                own["gate"] = gate.json();
             }
             if let Some(worth) = worth {
-                fields["worth"] = worth.json();
+                own["worth"] = worth.json();
             }
-            args.asked.output.write_json("replay", fields, context)
+            input.write_json("replay", own, (&args.asked.output, false), context)
         }
         TableFormat::Csv => report::table(report).write(context.out, TableFormat::Csv, context.width),
         form => {

@@ -11,7 +11,6 @@ use crate::cost::page::evidence::{self, caption, looks, looks_csv, made_of, sess
 use crate::cost::page::words::Telling;
 use crate::frames::input::Input;
 use crate::report::numbers::percent;
-use crate::report::sharing::hide_places;
 use crate::report::table::{TableFormat, paragraph};
 use crate::shell::context::Context;
 
@@ -51,11 +50,7 @@ pub fn show_none(args: &Args, telling: &Telling<'_>, input: &Input, context: &mu
     match form {
         TableFormat::Json => {
             let none = json!({ "finding": null, "looks": [], "largest": [], "made_of": [] });
-            let mut fields = input.fields(none);
-            if args.redact {
-                hide_places(&mut fields);
-            }
-            args.asked.output.write_json("report", fields, context)
+            input.write_json("report", none, (&args.asked.output, args.redact), context)
         }
         TableFormat::Csv => looks_csv(telling, &[]).write(context.out, form, context.width),
         _ => {
@@ -80,12 +75,9 @@ pub fn show(
     let form = args.asked.output.form();
     match form {
         TableFormat::Json => {
-            let mut fields = input.fields(evidence::json(telling, finding));
-            fields["finding"] = show::row(telling, finding);
-            if args.redact {
-                hide_places(&mut fields);
-            }
-            args.asked.output.write_json("report", fields, context)
+            let mut own = evidence::json(telling, finding);
+            own["finding"] = show::row(telling, finding);
+            input.write_json("report", own, (&args.asked.output, args.redact), context)
         }
         TableFormat::Csv => looks_csv(telling, &finding.looks).write(context.out, form, context.width),
         _ => words(args, telling, finding, context),

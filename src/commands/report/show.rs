@@ -234,7 +234,7 @@ fn document(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Con
         }
     }
     spent["by_project"] = json!(named);
-    let mut fields = input.fields(json!({
+    let own = json!({
         "spent": spent,
         "findings": telling.findings().map(|finding| row(telling, finding)).collect::<Vec<Value>>(),
         "nothing_to_set": page.findings.iter().filter(|one| !one.is_actionable).map(|one| row(telling, one))
@@ -245,9 +245,6 @@ fn document(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Con
         })).collect::<Vec<Value>>(),
         "simulation_off_bill": page.off_bill,
         "same_logs": telling.same_logs,
-    }));
-    if args.redact {
-        crate::report::sharing::hide_places(&mut fields);
-    }
-    args.asked.output.write_json("report", fields, context)
+    });
+    input.write_json("report", own, (&args.asked.output, args.redact), context)
 }

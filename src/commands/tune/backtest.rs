@@ -99,10 +99,8 @@ fn of_settings(
 fn show(args: &Args, rows: &[PromiseCoverage], tolerance: f64, input: &Input, context: &mut Context<'_>) -> Result<()> {
     let form = args.asked.output.form();
     if form == TableFormat::Json {
-        let fields = input.fields(json!({
-            "statistics": statistics::json(rows),
-        }));
-        return args.asked.output.write_json("tune backtest", fields, context);
+        let own = json!({ "statistics": statistics::json(rows) });
+        return input.write_json("tune backtest", own, (&args.asked.output, false), context);
     }
     statistics::table(rows).write(context.out, form, context.width)?;
     statistics::notes(tolerance).iter().try_for_each(|note| context.note(args.asked.output.quiet, note))
