@@ -19,6 +19,7 @@ use crate::logs::discover;
 use crate::logs::overview::Holds;
 use crate::logs::trace::Millis;
 use crate::mine::quality;
+use crate::mine::quality::Quality;
 use crate::report::numbers;
 use crate::report::sharing;
 use crate::report::table::paragraph;
@@ -80,6 +81,15 @@ fn flag(name: &str, value: Option<&str>) -> Option<String> {
     value.map(|value| format!("{name} {}", quoted(value)))
 }
 
+/// The fields of a JSON document about logs or telemetry: what was read and what was damaged, then those of the command.
+pub fn fields(window: Value, inputs: Value, damage: &BTreeMap<Reason, Quality>, own: Value) -> Value {
+    let mut fields = json!({ "window": window, "inputs": inputs, "data_quality": quality::json(damage) });
+    if let (Value::Object(fields), Value::Object(own)) = (&mut fields, own) {
+        fields.extend(own);
+    }
+    fields
+}
+
 /// An input as commands see it.
 impl Input {
     /// Finds the logs that `args` ask for and brings what is known of them up to date; `tier` are the vocabularies in
@@ -113,17 +123,9 @@ impl Input {
         Ok(input)
     }
 
-    /// The fields of a JSON document about this input: what it was and what was damaged, then those of the command.
+    /// [`fields`] of this input.
     pub fn fields(&self, own: Value) -> Value {
-        let mut fields = json!({
-            "window": self.window_json(),
-            "inputs": self.json(),
-            "data_quality": quality::of(&self.sources),
-        });
-        if let (Value::Object(fields), Value::Object(own)) = (&mut fields, own) {
-            fields.extend(own);
-        }
-        fields
+        fields(self.window_json(), self.json(), &quality::of(&self.sources), own)
     }
 
     /// Writes the JSON document of a command about this input; one that is redacted names no place on disk.

@@ -54,14 +54,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         let k = args.asked.kept.k_anonymity;
         context.note(output.quiet, format_args!("{left_out} endpoints left out: fewer than {k} sessions"))?;
     }
-    let mut fields = json!({
-        "window": responses.window_json(),
-        "inputs": responses.json(),
-        "data_quality": responses.quality_json(),
+    let mut fields = responses.fields(json!({
         "profile": fingerprints::profile_json(&responses.observed.profile),
         "left_out": left_out,
         "fingerprints": fingerprints::json(&rows),
-    });
+    }));
     args.asked.export.hide_places(&mut fields);
     let stamp = output.stamp(context);
     args.asked.export.send(context, |out, width| match args.asked.export.form() {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::base::damage::Reason;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
+use crate::commands::input::fields;
 use crate::mine::quality;
 use crate::mine::quality::Quality;
 use crate::report::numbers::{bytes, counted, days, thousands};
@@ -141,13 +142,12 @@ impl Responses {
         }
     }
 
-    /// Malformed lines for JSON.
-    pub fn quality_json(&self) -> Value {
-        json!(self.damage())
+    /// The fields of a JSON document about these responses.
+    pub fn fields(&self, own: Value) -> Value {
+        fields(window::json(&self.window), self.json(), &self.damage(), own)
     }
 
-    /// Fields of every JSON report about the input.
-    pub fn json(&self) -> Value {
+    fn json(&self) -> Value {
         match &self.origin {
             ResponseOrigin::Logs(origin) => origin.json(),
             ResponseOrigin::Telemetry(telemetry) => {
@@ -172,10 +172,5 @@ impl Responses {
                 })
             }
         }
-    }
-
-    /// The window as text for JSON.
-    pub fn window_json(&self) -> Value {
-        window::json(&self.window)
     }
 }

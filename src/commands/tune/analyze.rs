@@ -241,10 +241,7 @@ fn worth(gate: &ProposalGate) -> String {
 fn json_fields(analysis: &Analysis<'_>) -> serde_json::Value {
     let Analysis { file, responses, gate, proposal, .. } = analysis;
     let shares = gate.shares();
-    json!({
-        "window": responses.window_json(),
-        "inputs": responses.json(),
-        "data_quality": responses.quality_json(),
+    responses.fields(json!({
         "config": file.path.shown(),
         "warnings": warnings_json(file),
         "profile": fingerprints::profile_json(&responses.observed.profile),
@@ -265,7 +262,7 @@ fn json_fields(analysis: &Analysis<'_>) -> serde_json::Value {
         "findings": findings::json(&proposal.findings),
         "changes": proposal.count(),
         "diff": proposal.diff,
-    })
+    }))
 }
 
 /// Writes the file, or says why not.
