@@ -51,15 +51,8 @@ pub struct Args {
     output: OutputArgs,
 }
 
-impl Args {
-    /// The time that the logs have to reach back to; the start of everything if none was named.
-    fn wanted_start(&self, context: &Context<'_>) -> Result<Millis> {
-        let asked = WindowArgs { since: self.since.clone(), ..WindowArgs::default() };
-        Ok(window::of(&asked, context.now_ms)?.start)
-    }
-}
-
 /// One line of the examination.
+#[derive(serde::Serialize)]
 struct ExaminedLine {
     /// "ok", "warn", "fail", "-" of what need not be there and is not, or nothing of a line that belongs to the one above.
     state: &'static str,
@@ -97,7 +90,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
-    let wanted = args.wanted_start(context)?;
+    // The logs have to reach back to it; to the start of everything if none was named.
+    let asked = WindowArgs { since: args.since.clone(), ..WindowArgs::default() };
+    let wanted = window::of(&asked, context.now_ms)?.start;
     let mut lines = places(args, context);
     lines.push(configuration(args, context));
     lines.extend(client_settings(args, context));
@@ -126,10 +121,9 @@ fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
 
 impl Examined {
     fn write_json(&self, args: &Args, context: &mut Context<'_>) -> Result<()> {
-        let check = |line: &ExaminedLine| json!({ "state": line.state, "what": line.what, "told": line.told });
         let read = self.read.as_ref().ok();
         let fields = json!({
-            "checks": self.lines.iter().map(check).collect::<Vec<_>>(),
+            "checks": self.lines,
             "inputs": read.map_or(Value::Null, Input::json),
             "data_quality": read.map(|_| &self.damage),
         });

@@ -12,6 +12,7 @@ use crate::base::error::Result;
 use crate::commands::input::QuestionArgs;
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::page::{Page, replays};
+use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::rules::claude;
 use crate::shell::arguments;
@@ -51,7 +52,8 @@ pub struct Args {
 /// Reads, asks, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let html = args.html.as_deref().map(|path| file::PageTarget::of(path, args)).transpose()?;
-    let mut input = look::input(args, context)?;
+    let mut input = args.asked.read(0, Some(TimelineDetail::default()), context)?;
+    input.expect_records(&args.asked.input)?;
     let sheet = FindingThresholds::load(&input.data)?;
     let is_cut = look::cut(args, &sheet, &mut input, context.now_ms)?;
     // Behind the cut: it is about the same requests as the page.

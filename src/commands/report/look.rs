@@ -1,4 +1,4 @@
-//! Reads what the page is made of, and makes it.
+//! Which days the page is about, and what of it is to be set.
 
 use crate::base::error::Result;
 use crate::base::numbers::{HOUR_MS, counted, date};
@@ -8,22 +8,11 @@ use crate::cost::findings::levers;
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::page::Page;
 use crate::frames::input::Input;
-use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::settings::claude::levers::{Lever, Levers};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::shell::window::ALL;
-
-/// Opens the logs.
-///
-/// # Errors
-/// If there is none; the error lists the places looked at.
-pub fn input(args: &Args, context: &mut Context<'_>) -> Result<Input> {
-    let input = args.asked.read(0, Some(TimelineDetail::default()), context)?;
-    input.expect_records(&args.asked.input)?;
-    Ok(input)
-}
 
 /// Cuts the page to its last days if no window was asked for and there are more: up to the newest request, or up to now if a
 /// clock ran ahead. Whether it was cut.

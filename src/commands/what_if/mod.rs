@@ -18,10 +18,10 @@ use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::logs::timeline::requests::{NO_USAGE, Timeline};
 use crate::replay::input::ReplayInput;
-use crate::replay::reach::{Reach, Reaches};
+use crate::replay::reach::Reaches;
 use crate::report::numbers::counted as counted_noun;
+use crate::settings::expect_place;
 use crate::settings::formats::vocabularies;
-use crate::settings::{Settings, expect_place};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::arg_check;
@@ -99,7 +99,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     if let Some(path) = &args.setting.per_request {
         check_output(path, &input)?;
     }
-    let replayed = settings.map(|settings| replayed(&mut input, &timeline, &settings, reach.as_ref())).transpose()?;
+    // What the layers would have sent: nobody has taken the bodies yet.
+    let replayed = match &settings {
+        Some(settings) => {
+            let laid = ReplayInput::new(None, &mut input)?;
+            Some(ReplayedLayers::new(&input, &laid, &timeline, settings, reach.as_ref()))
+        }
+        None => None,
+    };
     let estimator = args.setting.estimator.as_deref();
     let workload = Workload::new(timeline, estimator, &input.data, args.setting.strict_pricing, true)?;
     let workload = Workload { with_output: args.setting.include_output.is_some(), ..workload };
@@ -299,15 +306,4 @@ fn unread_settings(rows: &[StackRow], grid: &SweepGrid, sheets: &PolicyConfigs) 
     unread(rows.iter().flat_map(|row| {
         grid.cells.iter().map(move |cell| Ok((&row.stack, cell_configs(cell, &sheets.with(row)?, rows)?)))
     }))
-}
-
-/// What the layers would have sent, from an input whose bodies nobody has taken yet.
-fn replayed(
-    input: &mut Input,
-    timeline: &Timeline,
-    settings: &Settings,
-    reach: Option<&Reach>,
-) -> Result<ReplayedLayers> {
-    let laid = ReplayInput::new(None, input)?;
-    Ok(ReplayedLayers::new(input, &laid, timeline, settings, reach))
 }

@@ -1,7 +1,6 @@
 //! A page of HTML in one file: nothing in it runs, nothing is fetched, and whatever comes from outside is text.
 
 pub mod chart;
-mod svg;
 
 use crate::base::visible::visible;
 
