@@ -83,7 +83,7 @@ fn flag(name: &str, value: Option<&str>) -> Option<String> {
 
 /// The fields of a JSON document about logs or telemetry: what was read and what was damaged, then those of the command.
 pub fn fields(window: Value, inputs: Value, damage: &BTreeMap<Reason, Quality>, own: Value) -> Value {
-    let mut fields = json!({ "window": window, "inputs": inputs, "data_quality": quality::json(damage) });
+    let mut fields = json!({ "window": window, "inputs": inputs, "data_quality": damage });
     if let (Value::Object(fields), Value::Object(own)) = (&mut fields, own) {
         fields.extend(own);
     }

@@ -14,7 +14,6 @@ pub mod input;
 pub mod mine;
 pub mod planner;
 pub mod pool;
-mod prune;
 pub mod reconcile;
 pub mod replay;
 pub mod report;
