@@ -3,9 +3,8 @@
 
 use crate::cost::bill;
 use crate::cost::findings::levers::Settable;
-use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::thresholds::Subagents;
-use crate::cost::findings::{BillEvidence, Case, FindingBasis};
+use crate::cost::findings::{BillEvidence, Case, FindingBasis, MadeOf};
 use crate::cost::groups::NO_KIND;
 use crate::logs::timeline::requests::{Chain, NONE, Request};
 use crate::logs::trace::Place;

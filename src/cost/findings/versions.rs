@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
 use crate::base::numbers::DAY_MS;
-use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::thresholds::OldVersions;
-use crate::cost::findings::{BillEvidence, Case, FindingBasis};
+use crate::cost::findings::{BillEvidence, Case, FindingBasis, MadeOf};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::percent;
 use crate::settings::claude::levers::numbers;

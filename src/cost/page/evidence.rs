@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::cost::findings::FindingBasis;
-use crate::cost::findings::made::Made;
 use crate::cost::findings::search::{BillFinding, InSession, Looked};
+use crate::cost::findings::{FindingBasis, Made};
 use crate::cost::page::words::{Telling, sized};
 use crate::report::numbers::{percent, thousands, usd};
 use crate::report::table::{Table, TableBuilder};
