@@ -122,13 +122,10 @@ struct Numbers {
 
 impl Numbers {
     fn of(&mut self, label: Label) -> u32 {
-        if let Some(&number) = self.known.get(&label) {
-            return number;
-        }
-        let number = self.labels.len() as u32;
-        self.known.insert(label.clone(), number);
-        self.labels.push(label);
-        number
+        *self.known.entry(label).or_insert_with_key(|label| {
+            self.labels.push(label.clone());
+            self.labels.len() as u32 - 1
+        })
     }
 }
 
