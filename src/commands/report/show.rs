@@ -12,6 +12,7 @@ use crate::cost::findings::search::BillFinding;
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::groups::Label;
 use crate::cost::page;
+use crate::cost::page::spent::by_money;
 use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, Telling, ToldFinding};
 use crate::cost::page::{Page, PageNames, replays};
 use crate::cost::shown_names::ShownNames;
@@ -35,7 +36,7 @@ pub fn telling<'p>(
     context: &Context<'_>,
 ) -> Result<Telling<'p>> {
     let is_shared = args.is_shared();
-    let projects = by_money(page).into_iter().map(|id| (id, Label::Project as fn(Id) -> Label));
+    let projects = by_money(&page.spent.by_project).into_iter().map(|(id, _)| (id, Label::Project as fn(Id) -> Label));
     let drawn = page.plots.iter().flat_map(|plots| &plots.sessions).map(|trace| &trace.session);
     let listed = chosen.into_iter().flat_map(|finding| finding.largest.iter().map(|one| &one.session));
     let sessions = drawn.chain(listed).map(|id| (id, Label::Session as fn(Id) -> Label));
@@ -94,13 +95,6 @@ pub fn show(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Con
         TableFormat::Md => markdown(args, telling, context),
         TableFormat::Table => words(args, telling, context),
     }
-}
-
-/// Projects, the most expensive first.
-fn by_money(page: &Page) -> Vec<&String> {
-    let mut projects: Vec<_> = page.spent.by_project.iter().collect();
-    projects.sort_by(|a, b| b.1.nano_usd.cmp(&a.1.nano_usd).then_with(|| a.0.cmp(b.0)));
-    projects.into_iter().map(|(id, _)| id).collect()
 }
 
 /// Columns of the labels in front of what was spent.

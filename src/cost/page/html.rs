@@ -1,7 +1,7 @@
 //! The page as one file of HTML: the same words, and under them the plots with their figures.
 
 use crate::cost::page::plots::{ContextTrace, Plots, ToolCost};
-use crate::cost::page::spent::UNDATED;
+use crate::cost::page::spent::{UNDATED, by_money};
 use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, Telling};
 use crate::frames::edge::Edge;
 use crate::mine::edge_graph;
@@ -79,8 +79,8 @@ fn figure(html: &mut Html, caption: &str, plot: impl FnOnce(&mut Html)) {
 
 fn days(html: &mut Html, telling: &Telling<'_>) {
     let spent = &telling.page.spent;
-    let mut models: Vec<_> = spent.by_model.iter().filter(|(_, amount)| amount.nano_usd > 0).collect();
-    models.sort_by(|a, b| b.1.nano_usd.cmp(&a.1.nano_usd).then_with(|| a.0.cmp(b.0)));
+    let mut models = by_money(&spent.by_model);
+    models.retain(|(_, amount)| amount.nano_usd > 0);
     if models.is_empty() || spent.by_day_model.is_empty() {
         return;
     }
@@ -237,12 +237,11 @@ fn signed(value: f64) -> String {
 
 fn heat(html: &mut Html, telling: &Telling<'_>) {
     let findings: Vec<_> = telling.findings().collect();
-    let spent = &telling.page.spent.by_project;
-    let mut projects: Vec<_> = spent.iter().filter(|(_, amount)| amount.nano_usd > 0).collect();
+    let mut projects = by_money(&telling.page.spent.by_project);
+    projects.retain(|(_, amount)| amount.nano_usd > 0);
     if findings.is_empty() || projects.len() < 2 {
         return;
     }
-    projects.sort_by(|a, b| b.1.nano_usd.cmp(&a.1.nano_usd).then_with(|| a.0.cmp(b.0)));
     projects.truncate(ROWS);
     let title = |words: &str| words.split(':').next().unwrap_or_default().to_owned();
     let columns: Vec<String> = findings.iter().map(|finding| title(&finding.what)).collect();

@@ -42,6 +42,13 @@ impl Amount {
     }
 }
 
+/// Sums by name, the most expensive first.
+pub fn by_money(sums: &BTreeMap<String, Amount>) -> Vec<(&String, &Amount)> {
+    let mut rows: Vec<(&String, &Amount)> = sums.iter().collect();
+    rows.sort_by(|a, b| b.1.nano_usd.cmp(&a.1.nano_usd).then_with(|| a.0.cmp(b.0)));
+    rows
+}
+
 /// What was spent.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct PageSpent {

@@ -7,7 +7,7 @@ use crate::cost::findings::FindingBasis;
 use crate::cost::findings::replayed::Loser;
 use crate::cost::findings::search::{BillFinding, FindingPart, FindingScope};
 use crate::cost::findings::thresholds::FindingThresholds;
-use crate::cost::page::spent::{Amount, UNDATED};
+use crate::cost::page::spent::{Amount, UNDATED, by_money};
 use crate::cost::page::{Page, PageNames};
 use crate::report::numbers::{counted, percent, thousands, usd};
 
@@ -190,8 +190,8 @@ impl Telling<'_> {
 
     /// The largest by name, and the rest in one.
     fn largest(&self, sums: &BTreeMap<String, Amount>, noun: &str) -> String {
-        let mut rows: Vec<(&String, &Amount)> = sums.iter().filter(|(_, amount)| amount.nano_usd > 0).collect();
-        rows.sort_by(|a, b| b.1.nano_usd.cmp(&a.1.nano_usd).then_with(|| a.0.cmp(b.0)));
+        let mut rows = by_money(sums);
+        rows.retain(|(_, amount)| amount.nano_usd > 0);
         let most = self.top.unwrap_or(self.sheet.names_max);
         let (told, rest) = rows.split_at(most.min(rows.len()));
         let mut parts: Vec<String> =
