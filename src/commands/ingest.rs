@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::numbers::{DAY_MS, HOUR_MS};
+use crate::base::unpack::Packing;
 use crate::commands::config::settings;
 use crate::commands::responses::surroundings;
 use crate::frames::input::Input;
@@ -23,7 +24,7 @@ use crate::settings::write_private;
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::telemetry::{RetentionLimits, Sifted, StoredFile, TelemetryRules, places, sift, stored_files};
+use crate::telemetry::{EventFile, RetentionLimits, Sifted, TelemetryRules, event_files, places, sift};
 
 /// Update what devboy keeps of your logs (the lake) and say what was read.
 ///
@@ -178,7 +179,7 @@ fn prune(data: &Data, quiet: bool, context: &mut Context<'_>) -> Result<()> {
         summaries: context.now_ms - Millis::from(rules.summaries_days) * DAY_MS,
     };
     let mut pruned = Pruned::default();
-    for file in stored_files(places(&[], &surroundings(&settings(context)?, context))).0 {
+    for file in event_files(&mut places(&[], &surroundings(&settings(context)?, context))).files {
         let busy = file.modified_ms > context.now_ms - Millis::from(rules.quiet_hours) * HOUR_MS;
         prune_file(&file, busy, limits, &mut pruned)?;
     }
@@ -188,8 +189,8 @@ fn prune(data: &Data, quiet: bool, context: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-fn prune_file(file: &StoredFile, busy: bool, limits: RetentionLimits, pruned: &mut Pruned) -> Result<()> {
-    if file.packed {
+fn prune_file(file: &EventFile, busy: bool, limits: RetentionLimits, pruned: &mut Pruned) -> Result<()> {
+    if file.packing != Packing::Plain {
         pruned.packed += 1;
         return Ok(());
     }

@@ -22,9 +22,9 @@ use std::cell::OnceCell;
 use serde::Deserialize;
 
 use crate::base::body_shape::BodyShape;
+use crate::base::body_shape::{KeptLines, Showing};
 use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
-use crate::base::body_shape::{KeptLines, Showing};
 use crate::facts::json_tree::Json;
 use crate::facts::markdown::Document;
 use crate::facts::quotable::Quotable;
