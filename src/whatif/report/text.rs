@@ -448,7 +448,10 @@ fn broken(report: &PolicyReport) -> Option<String> {
         }
     };
     let (hard, soft) = breakage.steps;
-    let steps = format!("; in all {} surely and {} perhaps", counted(hard, "step"), thousands(soft));
+    let events: u64 = [Strength::Hard, Strength::Soft].map(|strength| breakage.events_of(strength)).iter().sum();
+    let are_fewer = hard + soft < events;
+    let steps = format!("; these are {} that break, and {} more that may", counted(hard, "step"), thousands(soft));
+    let steps = if are_fewer { steps } else { String::new() };
     Some(format!("broken: {}{steps}{again}", classes.join(", ")))
 }
 
