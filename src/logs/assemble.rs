@@ -330,9 +330,9 @@ impl<'a> Loose<'a> {
 fn canonical_calls<'a>(files: &'a [File<'a>], superseded: &IdSet<Id>, merged: &mut Merged) -> Vec<Canonical<'a>> {
     let rows = files.iter().map(|file| file.rows.rows.calls.len()).sum();
     let best = IdMap::with_capacity_and_hasher(rows, Default::default());
-    let (nameless, calls) = (HashMap::new(), Vec::with_capacity(rows));
-    let mut found = FoundCalls { files, best, nameless, calls, loose: Vec::new() };
+    let mut found = FoundCalls { files, best, calls: Vec::with_capacity(rows), loose: Vec::new() };
     for (index, file) in (0..).zip(files) {
+        let mut nameless = NamelessCalls::default();
         for row in &file.rows.rows.calls {
             let Some(asked) = &row.asked else {
                 found.loose.extend(
@@ -342,7 +342,7 @@ fn canonical_calls<'a>(files: &'a [File<'a>], superseded: &IdSet<Id>, merged: &m
             };
             if file.is_aside[asked.chain as usize] || row.progress && superseded.contains(&row.call) {
                 merged.superseded_progress += 1;
-            } else if file.age.is_repeated || !found.take(index, row, asked) {
+            } else if file.age.is_repeated || !found.take(index, row, asked, &mut nameless) {
                 merged.duplicate_call += 1;
             }
         }
@@ -352,14 +352,29 @@ fn canonical_calls<'a>(files: &'a [File<'a>], superseded: &IdSet<Id>, merged: &m
     calls
 }
 
+/// The calls of a file that have no id, by their message.
+#[derive(Default)]
+pub struct NamelessCalls(HashMap<Id, u32>);
+
+impl NamelessCalls {
+    /// A name for the next one: that of the same call in another file, and of no other one of its message. None where the message
+    /// has no id either: then nobody can tell.
+    pub fn name(&mut self, asked: &ToolUse) -> Id {
+        if !asked.message.is_some() {
+            return Id::NONE;
+        }
+        let before = self.0.entry(asked.message).or_default();
+        *before += 1;
+        Id::of(format!("{before} {}", asked.input_bytes).as_bytes())
+    }
+}
+
 /// Calls that were found, each once, and the answers that stand elsewhere.
 struct FoundCalls<'a> {
     files: &'a [File<'a>],
     /// Where a call stands in `calls`, by its id and the message that asked for it: other makers' models number their calls anew
     /// in each conversation, or in each answer.
     best: IdMap<(Id, Id), usize>,
-    /// Calls without an id, by file and message.
-    nameless: HashMap<(u32, Id), u32>,
     calls: Vec<Canonical<'a>>,
     loose: Vec<Loose<'a>>,
 }
@@ -367,7 +382,7 @@ struct FoundCalls<'a> {
 impl<'a> FoundCalls<'a> {
     /// Takes a call of a file; says whether it is the first copy of it. The better one of two is kept, and the answer of the other
     /// is loose.
-    fn take(&mut self, file: u32, row: &'a CallRow, asked: &'a ToolUse) -> bool {
+    fn take(&mut self, file: u32, row: &'a CallRow, asked: &'a ToolUse, nameless: &mut NamelessCalls) -> bool {
         let answered = row.answered.as_ref();
         let block = answered.map_or(0, |answered| answered.block);
         let age = &self.files[file as usize].age;
@@ -378,7 +393,7 @@ impl<'a> FoundCalls<'a> {
             answered: answered.filter(|_| row.call.is_some()),
             answer_rank: (row.progress, false, age, Reverse(block)),
         };
-        let id = if row.call.is_some() { row.call } else { self.name(file, asked) };
+        let id = if row.call.is_some() { row.call } else { nameless.name(asked) };
         let key = (id, asked.message);
         let Some(known) = self.best.get(&key).copied().filter(|_| id.is_some()) else {
             if id.is_some() {
@@ -395,17 +410,6 @@ impl<'a> FoundCalls<'a> {
             self.loose.extend(answered.map(|answered| Loose::of(file, row, answered, Some(known))));
         }
         false
-    }
-
-    /// A name for a call without an id: that of the same call in another file, and of no other one of its message. None where the
-    /// message has no id either: then nobody can tell.
-    fn name(&mut self, file: u32, asked: &ToolUse) -> Id {
-        if !asked.message.is_some() {
-            return Id::NONE;
-        }
-        let before = self.nameless.entry((file, asked.message)).or_default();
-        *before += 1;
-        Id::of(format!("{before} {}", asked.input_bytes).as_bytes())
     }
 
     /// Smaller is better.

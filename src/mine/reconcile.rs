@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::frames::tool_use::{SessionRowSummary, ToolUsages};
+use crate::logs::assemble::NamelessCalls;
 use crate::logs::copies::FileStanding;
 use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::History;
@@ -169,8 +170,18 @@ fn calls_of_input(books: &Reconciled<'_>) -> Sum {
     let recorded: Vec<(Id, Id)> = all.map(|(asked, call)| (call, asked.message)).collect();
     let copies = recorded.len() - recorded.iter().collect::<HashSet<_>>().len();
     let distinct: IdSet<Id> = recorded.iter().map(|(call, _)| *call).collect();
-    let repeated = books.logs().filter(|file| books.standings[&file.source.key].is_repeated);
-    let nameless = repeated.flat_map(asked).filter(|id| !id.is_some()).count();
+    let is_repeated = |file: &&SourceRows| books.standings[&file.source.key].is_repeated;
+    let nameless = books.logs().filter(is_repeated).flat_map(asked).filter(|id| !id.is_some()).count();
+    let named = |file: &SourceRows| {
+        let mut nameless = NamelessCalls::default();
+        let calls = totals::asked(file).into_iter().filter(|(_, call)| !call.is_some());
+        calls
+            .map(|(asked, _)| (nameless.name(asked), asked.message))
+            .filter(|(name, _)| name.is_some())
+            .collect::<Vec<_>>()
+    };
+    let named: Vec<(Id, Id)> = books.logs().filter(|file| !is_repeated(file)).flat_map(named).collect();
+    let nameless = nameless + named.len() - named.iter().collect::<HashSet<_>>().len();
     let in_progress = books.history.calls.iter().filter(|call| {
         let is_progress = books.history.chains[call.chain as usize].place == Place::Progress;
         is_progress && !(call.id.is_some() && distinct.contains(&call.id))
@@ -181,7 +192,7 @@ fn calls_of_input(books: &Reconciled<'_>) -> Sum {
         &[
             (-count(aside), "in files that are no session logs"),
             (-count(copies), "copies of calls that stand elsewhere"),
-            (-count(nameless), "calls without an id, in copies of whole files or of parts"),
+            (-count(nameless), "calls without an id, copies of others"),
             (count(in_progress.count()), "of subagents that are known from progress records only"),
         ],
         (HISTORY, books.history.calls.len() as u64),

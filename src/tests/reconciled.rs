@@ -38,6 +38,21 @@ proptest! {
     }
 }
 
+/// What has no id is known by its message and its place in it.
+#[test]
+fn calls_without_an_id_add_up_in_a_fork() {
+    let nameless = json!({ "type": "tool_use", "name": "Bash", "input": {} });
+    let turn = |session: &str, message: &str| {
+        let calls = [nameless.clone(), nameless.clone()];
+        let records = [user(&format!("p-{message}"), "go on"), assistant(message, &calls).at(1)];
+        records.map(|record| record.session(session))
+    };
+    let one = [turn("s", "m1"), turn("s", "m2")].concat();
+    let fork = [turn("s", "m1"), turn("t", "m3")].concat();
+    let (exit, report) = sums(&home_of(&vec![("s".into(), one), ("t".into(), fork)]));
+    assert_eq!(exit, Exit::Done, "{report:#}");
+}
+
 /// Gateways that tell no usage write zeros.
 #[test]
 fn the_bill_lacks_the_requests_whose_usage_is_nothing_but_zeros() {
