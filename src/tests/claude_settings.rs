@@ -479,6 +479,9 @@ fn the_settings_are_written_noted_and_taken_back() {
         assert_eq!((&entry["command"], &entry["target"]), (&json!("tune claude-settings"), &json!("claude-settings")));
         let forecast = &entry["changes"][0]["forecast"];
         assert!(forecast["lower"].as_f64().unwrap() <= forecast["change"].as_f64().unwrap(), "{entry:#}");
+        // Logs that are named have to be there.
+        let nowhere = home.run(&["tune", "history", "--log-dir", "nowhere"]);
+        assert!(nowhere.exit == Exit::Failed && nowhere.err.contains("--log-dir names the folder"), "{}", nowhere.err);
         let undone = home.run(&["tune", "undo"]);
         assert_eq!(undone.exit, Exit::Done, "{}", undone.err);
         let back = fs::read_to_string(&path).unwrap();

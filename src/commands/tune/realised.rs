@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::base::data::Data;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::commands::responses::Wanted;
 use crate::commands::tune::history;
 use crate::commands::tune::history::ActualSavings;
@@ -74,7 +74,9 @@ pub fn billed(
     let mut input = match read.and_then(|input| input.expect_records(&asked).map(|()| input)) {
         Ok(input) => input,
         // Logs that were named have to be there.
-        Err(cause) if !args.log_dir.is_empty() => return Err(cause),
+        Err(cause) if !args.log_dir.is_empty() => {
+            return Err(Error::failed(cause.message).hint("--log-dir names the folder of the logs of Claude Code"));
+        }
         Err(cause) => {
             writeln!(context.err, "# note: no logs to hold changes of settings against: {}", cause.message)?;
             return Ok(nothing());
