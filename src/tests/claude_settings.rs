@@ -1124,8 +1124,6 @@ fn what_a_project_switches_off_itself_is_not_proposed_for_all_projects() {
     };
     for settings in [
         "{\"autoCompactWindow\": 500000, \"autoCompactEnabled\": false}",
-        "{\"autoCompactEnabled\": false}",
-        "{\"env\": {\"DISABLE_COMPACT\": \"1\"}}",
         "{\"env\": {\"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE\": \"50\"}}",
         model,
     ] {
@@ -1135,7 +1133,7 @@ fn what_a_project_switches_off_itself_is_not_proposed_for_all_projects() {
         assert!(what_is_there && advice.starts_with("first correct this: in this project"), "{settings}: {advice}");
     }
     // What the client does not take, and what is about other models, decides nothing.
-    for settings in ["{\"env\": {\"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE\": \"half\"}}", "{}", &other_model] {
+    for settings in ["{\"env\": {\"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE\": \"half\"}}", &other_model] {
         let (is_proposed, reason, advice) = concerned(settings);
         assert!(is_proposed && !advice.contains("in this project"), "{settings}: {reason} {advice}");
     }
