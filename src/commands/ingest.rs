@@ -1,4 +1,4 @@
-//! `devboy ingest`: bring the lake up to date and say what was read.
+//! `devboy ingest`: bring the lake up to date and say what was read; with `--prune`, drop telemetry that is older than it is kept.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! The input that the flags of a command ask for, and what its user is told about it.
+//! The input that the flags of a command ask for, what its user is told about it, and what every command about money opens of it:
+//! the requests with their bill, and the client versions that are in use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! `devboy share`: what one person adds to the pool of a team, shown before it leaves.
+//! `devboy share`: what one person adds to the pool of a team, shown before it leaves; with `--what-if`, also what every session would
+//! have cost under the settings that the team asks about.
 
 use std::path::PathBuf;
 

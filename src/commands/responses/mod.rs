@@ -1,5 +1,6 @@
 //! Recorded responses, wherever they come from: the telemetry of the live pipeline, or the logs as they would have been
-//! recorded. Either can be summed up, and replayed under another configuration.
+//! recorded. Either can be summed up, and replayed under another configuration. Telemetry names MCP servers by
+//! pseudonyms: names that stand in the configuration or in the lake tell which is whose.
 
 pub mod input_report;
 

@@ -1,4 +1,5 @@
-//! What a person can change to spend less, each with its effect on these very logs. One file for each way to look.
+//! What a person can change to spend less, each with its effect on these very logs, and what a case is made of. One file for each
+//! way to look.
 
 pub mod carried;
 pub mod levers;

@@ -184,7 +184,8 @@ pub struct LeverStudy {
     pub least_percent: f64,
     /// What comes back after a compaction, as windows were tried.
     pub reattached: Reattached,
-    /// What projects set themselves, where a file for all projects is asked about: that one does nothing about it there.
+    /// The levers of which projects decide themselves (set them, for one model as well, or switch them off), each as any of its
+    /// values, where a file for all projects is asked about: that one does nothing about it there.
     pub own: BTreeMap<Id, Vec<LeverValue>>,
 }
 
