@@ -1,5 +1,4 @@
-//! Arrow columns from plain values and back, for the tables of the lake; and the numbers of a collected Polars frame,
-//! so that queries can return typed rows.
+//! Arrow columns from plain values and back, for the tables of the lake.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,16 +10,12 @@ use arrow_array::{
     RecordBatch, StringArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_schema::ArrowError;
-use polars::prelude::*;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use crate::base::error::{Error, Result};
 use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
 
 /// Result of a conversion.
-pub type ColumnResult<T> = std::result::Result<T, ArrowError>;
+pub type ColumnResult<T> = Result<T, ArrowError>;
 
 /// A column by name, and whether it may hold nulls.
 pub(super) type Column = (&'static str, ArrayRef, bool);
@@ -295,53 +290,3 @@ macro_rules! part {
 }
 
 pub(super) use {field, fields, part};
-
-/// A frame summed up by some of its columns, in the order of these.
-pub(super) fn grouped(frame: LazyFrame, by: &[&str], sums: &[Expr]) -> Result<DataFrame> {
-    let sums = frame.group_by(by.iter().map(|name| col(*name)).collect::<Vec<Expr>>()).agg(sums);
-    sums.sort(by.iter().copied(), SortMultipleOptions::default()).collect().map_err(fault)
-}
-
-/// A sum as a whole number with a name.
-pub(super) fn whole(sum: Expr, name: &str) -> Expr {
-    sum.cast(DataType::UInt64).alias(name)
-}
-
-/// A collected frame.
-pub(super) struct Collected<'a>(pub(super) &'a DataFrame);
-
-impl Collected<'_> {
-    /// A whole number; null reads as 0.
-    pub(super) fn number(&self, name: &str, row: usize) -> Result<u64> {
-        let value = self.0.column(name).map_err(fault)?.get(row).map_err(fault)?;
-        Ok(value.extract::<u64>().unwrap_or_default())
-    }
-
-    /// The rows as a type whose fields are called like the columns. Of a column of numbers that may be below 0 null reads as
-    /// none, of any other as 0.
-    pub(super) fn rows<T: DeserializeOwned>(&self) -> Result<Vec<T>> {
-        let row = |row: usize| {
-            let fields = self.0.columns().iter().map(|column| {
-                let value = column.get(row).map_err(fault)?;
-                let number: Value = match column.dtype() {
-                    DataType::Int64 => value.extract::<i64>().into(),
-                    _ => value.extract::<u64>().unwrap_or_default().into(),
-                };
-                Ok((column.name().to_string(), number))
-            });
-            serde_json::from_value(Value::Object(fields.collect::<Result<_>>()?)).map_err(fault)
-        };
-        (0..self.0.height()).map(row).collect()
-    }
-
-    /// A whole column of numbers; for frames with many rows.
-    pub(super) fn numbers(&self, name: &str) -> Result<Vec<u64>> {
-        let column = self.0.column(name).map_err(fault)?.cast(&DataType::UInt64).map_err(fault)?;
-        Ok(column.u64().map_err(fault)?.iter().map(Option::unwrap_or_default).collect())
-    }
-}
-
-/// A query that Polars refuses is a fault of ours.
-pub(super) fn fault(cause: impl std::fmt::Display) -> Error {
-    Error::failed(format!("aggregating: {cause}")).hint("this is a fault of devboy; please report it")
-}

@@ -1,14 +1,15 @@
-//! Follow-up edges between tools: what they are counted from, and what is said about each; and calls as events of a process
-//! in a Polars frame, with the pairs that follow each other.
+//! Follow-up edges between tools: what they are counted from, and what is said about each; and calls as events of a process,
+//! with the pairs that follow each other.
 
-use polars::prelude::*;
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::Result;
 use crate::base::names::Sym;
 use crate::base::significance::Chance;
 use crate::base::stats::Share;
-use crate::frames::columns::{Collected, fault, grouped, whole};
+use crate::frames::groups::{column, frame, grouped};
 use crate::logs::trace::Millis;
 
 /// What follows what: how calls of one message are taken.
@@ -146,29 +147,25 @@ pub struct EdgeThresholds {
     pub sessions_min: u64,
 }
 
-/// One row per call.
+/// Calls in the order of their places.
 pub struct EdgeFrame {
-    calls: LazyFrame,
+    calls: Vec<Activity>,
+}
+
+/// A call and what comes after it: another call, or a tool at any time.
+struct Pair<'c> {
+    from: &'c Activity,
+    to: Sym,
+    across_turns: bool,
+    gap_ms: Option<Millis>,
 }
 
 impl EdgeFrame {
-    /// The frame of some calls, in any order.
-    ///
-    /// # Errors
-    /// If the columns do not fit together, which is a fault of devboy.
-    pub fn new(activities: &[Activity]) -> Result<Self> {
-        let of = |value: fn(&Activity) -> u32| activities.iter().map(value).collect::<Vec<u32>>();
-        let at = |value: fn(&Activity) -> Option<i64>| activities.iter().map(value).collect::<Vec<Option<i64>>>();
-        let frame = df!(
-            "case" => of(|row| row.case),
-            "session" => of(|row| row.session),
-            "place" => activities.iter().map(|row| row.place).collect::<Vec<u64>>(),
-            "turn" => of(|row| row.turn),
-            "tool" => of(|row| row.tool.0),
-            "asked" => at(|row| row.asked),
-            "answered" => at(|row| row.answered),
-        );
-        Ok(Self { calls: frame.map_err(fault)?.lazy() })
+    /// The calls, given in any order.
+    pub fn new(activities: &[Activity]) -> Self {
+        let mut calls = activities.to_vec();
+        calls.sort_by_key(|call| call.place);
+        Self { calls }
     }
 
     /// Pairs at one lag, within a context.
@@ -176,43 +173,24 @@ impl EdgeFrame {
     /// # Errors
     /// If Polars refuses the query, which is a fault of devboy.
     pub fn follows(&self, lag: u32, turns: Turns) -> Result<Vec<EdgeSum>> {
-        let earlier = self.calls.clone().select([
-            (col("place") + lit(u64::from(lag))).alias("next"),
-            col("case"),
-            col("session"),
-            col("turn"),
-            col("tool").alias("from"),
-            col("answered"),
-        ]);
-        let later = self.calls.clone().select([
-            col("place"),
-            col("case").alias("then"),
-            col("turn").alias("turn_then"),
-            col("tool").alias("to"),
-            col("asked"),
-        ]);
-        let across = || col("turn").neq(col("turn_then"));
-        let pairs = earlier
-            .join(later, [col("next")], [col("place")], JoinArgs::new(JoinType::Inner))
-            .filter(col("case").eq(col("then")));
-        let pairs = match turns {
-            Turns::All => pairs,
-            Turns::Within => pairs.filter(across().not()),
-            Turns::Across => pairs.filter(across()),
-        };
-        let gap = |share: f64| {
-            let gaps = (col("asked") - col("answered")).drop_nulls();
-            gaps.quantile(lit(share), QuantileMethod::Lower).cast(DataType::Int64)
-        };
-        let sums = [
-            whole(len(), "count"),
-            whole(across().sum(), "across_turns"),
-            distinct("case", "cases"),
-            distinct("session", "sessions"),
-            gap(0.5).alias("gap_ms_p50"),
-            gap(0.9).alias("gap_ms_p90"),
-        ];
-        edges(pairs, &sums, Some(lag))
+        let mut pairs = Vec::new();
+        for from in &self.calls {
+            let place = from.place + u64::from(lag);
+            let begin = self.calls.partition_point(|call| call.place < place);
+            let there = self.calls[begin..].iter().take_while(|call| call.place == place);
+            pairs.extend(there.filter(|to| to.case == from.case).map(|to| Pair {
+                from,
+                to: to.tool,
+                across_turns: to.turn != from.turn,
+                gap_ms: to.asked.zip(from.answered).map(|(asked, answered)| asked.saturating_sub(answered)),
+            }));
+        }
+        match turns {
+            Turns::All => {}
+            Turns::Within => pairs.retain(|pair| !pair.across_turns),
+            Turns::Across => pairs.retain(|pair| pair.across_turns),
+        }
+        edges(&pairs, Some(lag))
     }
 
     /// Calls that another tool follows at any time in their context.
@@ -220,24 +198,16 @@ impl EdgeFrame {
     /// # Errors
     /// If Polars refuses the query, which is a fault of devboy.
     pub fn eventually(&self) -> Result<Vec<EdgeSum>> {
-        let last =
-            self.calls.clone().group_by([col("case"), col("tool").alias("to")]).agg([col("place").max().alias("last")]);
-        let pairs = self
-            .calls
-            .clone()
-            .select([col("case"), col("session"), col("place"), col("tool").alias("from")])
-            .join(last, [col("case")], [col("case")], JoinArgs::new(JoinType::Inner))
-            .filter(col("place").lt(col("last")));
-        let none = || lit(NULL).cast(DataType::Int64);
-        let sums = [
-            whole(len(), "count"),
-            lit(0_u64).alias("across_turns"),
-            distinct("case", "cases"),
-            distinct("session", "sessions"),
-            none().alias("gap_ms_p50"),
-            none().alias("gap_ms_p90"),
-        ];
-        edges(pairs, &sums, None)
+        let mut last: BTreeMap<u32, BTreeMap<Sym, u64>> = BTreeMap::new();
+        for call in &self.calls {
+            last.entry(call.case).or_default().insert(call.tool, call.place);
+        }
+        let mut pairs = Vec::new();
+        for from in &self.calls {
+            let later = last[&from.case].iter().filter(|(_, last)| from.place < **last);
+            pairs.extend(later.map(|(to, _)| Pair { from, to: *to, across_turns: false, gap_ms: None }));
+        }
+        edges(&pairs, None)
     }
 
     /// Calls of every tool, and the contexts that begin and end with it; by symbol.
@@ -245,27 +215,51 @@ impl EdgeFrame {
     /// # Errors
     /// If Polars refuses the query, which is a fault of devboy.
     pub fn ends(&self) -> Result<Vec<EndSum>> {
-        let bounds = [col("place").min().alias("first"), col("place").max().alias("last")];
-        let bounds = self.calls.clone().group_by([col("case")]).agg(bounds);
-        let cases_at = |end: &str| col("case").filter(col("place").eq(col(end))).n_unique();
-        let calls = self.calls.clone().join(bounds, [col("case")], [col("case")], JoinArgs::new(JoinType::Inner));
-        let sums = [
-            whole(len(), "calls"),
-            whole(cases_at("first"), "starts"),
-            whole(cases_at("last"), "ends"),
-            distinct("session", "sessions"),
+        let mut bounds: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
+        for call in &self.calls {
+            bounds.entry(call.case).or_insert([call.place; 2])[1] = call.place;
+        }
+        let columns = vec![
+            column("tool", &self.calls, |call| call.tool.0),
+            column("case", &self.calls, |call| call.case),
+            column("session", &self.calls, |call| call.session),
+            column("first", &self.calls, |call| bounds[&call.case][0] == call.place),
+            column("last", &self.calls, |call| bounds[&call.case][1] == call.place),
         ];
-        Collected(&grouped(calls, &["tool"], &sums)?).rows()
+        grouped(&frame(self.calls.len(), columns)?, &["tool"], |group| {
+            Ok(EndSum {
+                tool: group.name("tool")?,
+                calls: group.count(),
+                starts: group.only("first")?.distinct("case")?,
+                ends: group.only("last")?.distinct("case")?,
+                sessions: group.distinct("session")?,
+            })
+        })
     }
 }
 
-fn distinct(column: &str, name: &str) -> Expr {
-    whole(col(column).n_unique(), name)
-}
-
-fn edges(pairs: LazyFrame, sums: &[Expr], lag: Option<u32>) -> Result<Vec<EdgeSum>> {
-    let found = grouped(pairs, &["from", "to"], sums)?;
-    let mut edges: Vec<EdgeSum> = Collected(&found).rows()?;
-    edges.iter_mut().for_each(|edge| edge.lag = lag);
-    Ok(edges)
+/// Pairs summed up by their two tools.
+fn edges(pairs: &[Pair<'_>], lag: Option<u32>) -> Result<Vec<EdgeSum>> {
+    let columns = vec![
+        column("from", pairs, |pair| pair.from.tool.0),
+        column("to", pairs, |pair| pair.to.0),
+        column("case", pairs, |pair| pair.from.case),
+        column("session", pairs, |pair| pair.from.session),
+        column("across_turns", pairs, |pair| pair.across_turns),
+        column("gap_ms", pairs, |pair| pair.gap_ms),
+    ];
+    grouped(&frame(pairs.len(), columns)?, &["from", "to"], |group| {
+        Ok(EdgeSum {
+            from: group.name("from")?,
+            to: group.name("to")?,
+            lag,
+            count: group.count(),
+            across_turns: group.sum("across_turns")?,
+            cases: group.distinct("case")?,
+            sessions: group.distinct("session")?,
+            gap_ms_p50: group.quantile("gap_ms", 0.5)?,
+            gap_ms_p90: group.quantile("gap_ms", 0.9)?,
+            chance: None,
+        })
+    })
 }

@@ -3,15 +3,12 @@
 //! All sums are of whole numbers, apart for each sampling rate, so that they do not depend on the order in which threads
 //! add; the weights come in afterwards.
 
-use polars::prelude::*;
-use serde::Deserialize;
-
 use crate::base::body_shape::BodyShape;
 use crate::base::error::Result;
 use crate::base::id::IdMap;
 use crate::base::names::Sym;
 use crate::base::sums::adds_up;
-use crate::frames::columns::{Collected, fault, grouped, whole};
+use crate::frames::groups::{Column, DataFrame, column, frame, grouped};
 use crate::telemetry::log::RecordedEvent;
 
 /// Parts of one in which key stability is added up.
@@ -19,7 +16,7 @@ pub const STABILITY_PARTS: f64 = 1e9;
 
 /// One row per event.
 pub struct EventFrame {
-    events: LazyFrame,
+    events: DataFrame,
     /// What events are summed up by; rows name it by place: one key is grouped much faster than several.
     groups: Vec<EventGroup>,
 }
@@ -28,8 +25,7 @@ pub struct EventFrame {
 type EventGroup = (Sym, u64, u32);
 
 /// Sums over the events of one endpoint that have the same weight, shape, layer and inner formats.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EndpointSum {
     /// Endpoint class.
     pub endpoint: Sym,
@@ -75,7 +71,7 @@ adds_up!(
 );
 
 /// When and in how many sessions an endpoint was called.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EndpointSpan {
     /// Endpoint class.
     pub endpoint: Sym,
@@ -95,7 +91,6 @@ impl EventFrame {
     pub fn new(rows: &[(&RecordedEvent, u32)]) -> Result<Self> {
         let (mut groups, mut places) = (Vec::new(), IdMap::<EventGroup, u32>::default());
         let mut numbers = NUMBERS.map(|_| Vec::with_capacity(rows.len()));
-        let (mut times, mut repeats) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
         // Row by row: column by column each event would be fetched a dozen times.
         for (event, distance) in rows {
             let group = group_of(event);
@@ -103,15 +98,13 @@ impl EventFrame {
                 groups.push(group);
                 groups.len() as u32 - 1
             });
-            numbers.iter_mut().zip(numbers_of(event, place)).for_each(|(column, number)| column.push(number));
-            times.push(event.ts);
-            repeats.push(*distance != u32::MAX);
+            let row = numbers_of(event, place, *distance != u32::MAX);
+            numbers.iter_mut().zip(row).for_each(|(column, number)| column.push(number));
         }
         let mut columns: Vec<Column> =
             NUMBERS.into_iter().zip(numbers).map(|(name, numbers)| Column::new(name.into(), numbers)).collect();
-        columns.extend([Column::new("ts".into(), times), Column::new("repeats".into(), repeats)]);
-        let frame = DataFrame::new(rows.len(), columns);
-        Ok(Self { events: frame.map_err(fault)?.lazy(), groups })
+        columns.push(column("ts", rows, |(event, _)| event.ts));
+        Ok(Self { events: frame(rows.len(), columns)?, groups })
     }
 
     /// The sums of all endpoints.
@@ -119,36 +112,29 @@ impl EventFrame {
     /// # Errors
     /// If Polars refuses the query, which is a fault of devboy.
     pub fn endpoint_sums(&self) -> Result<Vec<EndpointSum>> {
-        let wide = |name: &str| col(name).cast(DataType::UInt64);
-        let stable = || col("stability").neq(lit(u32::MAX));
-        let count = |condition: Expr, name: &str| whole(condition.sum(), name);
-        let sums = [
-            whole(len(), "events"),
-            wide("bytes").sum().alias("bytes"),
-            wide("baseline").sum().alias("baseline"),
-            wide("sent").sum().alias("sent"),
-            count(col("repeats"), "repeats"),
-            count(col("unhashed").gt(lit(0_u32)), "unhashed"),
-            wide("columns").sum().alias("columns"),
-            wide("rows").sum().alias("rows"),
-            count(col("columns").gt(lit(0_u32)), "tables"),
-            wide("stability").filter(stable()).sum().alias("stability"),
-            count(stable(), "stable"),
-            count(col("plan").gt(lit(0_u32)), "prefetches"),
-            count(col("plan").gt(lit(1_u32)), "prefetches_cited"),
-        ];
-        let found = grouped(self.events.clone(), &["group"], &sums)?;
-        let groups = Collected(&found).numbers("group")?.into_iter().map(|group| self.groups[group as usize]);
-        let sums = Collected(&found).rows()?.into_iter().zip(groups);
-        let sum = |(sum, (endpoint, weight, kind)): (EndpointSum, EventGroup)| EndpointSum {
-            endpoint,
-            weight: f64::from_bits(weight),
-            shape: (kind >> 8) as u8,
-            layer: kind as u8,
-            inner_formats: (kind >> 16) as u16,
-            ..sum
-        };
-        Ok(sums.map(sum).collect())
+        grouped(&self.events, &["group"], |group| {
+            let (endpoint, weight, kind) = self.groups[group.key("group")? as usize];
+            Ok(EndpointSum {
+                endpoint,
+                weight: f64::from_bits(weight),
+                shape: (kind >> 8) as u8,
+                layer: kind as u8,
+                inner_formats: (kind >> 16) as u16,
+                events: group.count(),
+                bytes: group.sum("bytes")?,
+                baseline: group.sum("baseline")?,
+                sent: group.sum("sent")?,
+                repeats: group.sum("repeats")?,
+                unhashed: group.sum("unhashed")?,
+                columns: group.sum("columns")?,
+                rows: group.sum("rows")?,
+                tables: group.sum("tables")?,
+                stability: group.sum("stability")?,
+                stable: group.sum("stable")?,
+                prefetches: group.sum("prefetches")?,
+                prefetches_cited: group.sum("prefetches_cited")?,
+            })
+        })
     }
 
     /// Sessions and times of all endpoints.
@@ -156,24 +142,41 @@ impl EventFrame {
     /// # Errors
     /// If Polars refuses the query, which is a fault of devboy.
     pub fn endpoint_spans(&self) -> Result<Vec<EndpointSpan>> {
-        let sums = [
-            whole(col("session").n_unique(), "sessions"),
-            col("ts").min().alias("first_ms"),
-            col("ts").max().alias("last_ms"),
-        ];
-        Collected(&grouped(self.events.clone(), &["endpoint"], &sums)?).rows()
+        grouped(&self.events, &["endpoint"], |group| {
+            let [first_ms, last_ms] = group.extremes("ts")?;
+            Ok(EndpointSpan {
+                endpoint: group.name("endpoint")?,
+                sessions: group.distinct("session")?,
+                first_ms,
+                last_ms,
+            })
+        })
     }
 }
 
-/// The columns of small numbers.
-const NUMBERS: [&str; 11] =
-    ["endpoint", "session", "group", "bytes", "baseline", "sent", "columns", "rows", "stability", "plan", "unhashed"];
+/// The columns of small numbers; those of conditions are 1 where they hold.
+const NUMBERS: [&str; 15] = [
+    "endpoint",
+    "session",
+    "group",
+    "bytes",
+    "baseline",
+    "sent",
+    "repeats",
+    "unhashed",
+    "columns",
+    "rows",
+    "tables",
+    "stability",
+    "stable",
+    "prefetches",
+    "prefetches_cited",
+];
 
 /// What they hold of an event.
-fn numbers_of(event: &RecordedEvent, group: u32) -> [u32; NUMBERS.len()] {
+fn numbers_of(event: &RecordedEvent, group: u32, repeats: bool) -> [u32; NUMBERS.len()] {
     let is_table = event.shape == BodyShape::MarkdownTable as u8 && event.columns > 0;
     let is_array = event.shape == BodyShape::ArrayOfObjects as u8 && !event.key_stability.is_nan();
-    let stability = (f64::from(event.key_stability) * STABILITY_PARTS).round() as u32;
     [
         event.endpoint.0,
         event.session,
@@ -181,11 +184,15 @@ fn numbers_of(event: &RecordedEvent, group: u32) -> [u32; NUMBERS.len()] {
         event.bytes,
         event.baseline,
         event.sent,
+        repeats.into(),
+        (!event.is_comparable()).into(),
         if is_table { event.columns.into() } else { 0 },
         if is_table { event.rows } else { 0 },
-        if is_array { stability } else { u32::MAX },
-        u32::from(event.plan.prefetched) + u32::from(is_cited(event)),
-        u32::from(!event.is_comparable()),
+        is_table.into(),
+        if is_array { (f64::from(event.key_stability) * STABILITY_PARTS).round() as u32 } else { 0 },
+        is_array.into(),
+        event.plan.prefetched.into(),
+        is_cited(event).into(),
     ]
 }
 

@@ -1,16 +1,13 @@
-//! How tools were used: what a call was like, and what the calls of a tool or server add up to in a Polars frame; and statistics
-//! of tools from the calls of a history. Frames hold numbers only: names are symbols, so grouping never touches text.
+//! How tools were used: what a call was like, and what the calls of a tool or server add up to; and statistics of tools from
+//! the calls of a history.
 
-use std::collections::BTreeMap;
-
-use polars::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::Result;
 use crate::base::names::Sym;
 use crate::base::stats::ToolStats;
-use crate::frames::columns::{Collected, fault, grouped, whole};
-use crate::logs::history::History;
+use crate::frames::groups::{DataFrame, FrameGroup, column, frame, grouped};
+use crate::logs::history::{Call, History};
 use crate::logs::trace::ResultKind;
 
 /// How a read stands to the earlier reads of the same file.
@@ -195,30 +192,9 @@ pub struct SessionRowSummary {
     pub class: String,
 }
 
-/// Names of the quantiles in the queries.
-const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)];
-/// A column that says yes or no.
-type Flag = (&'static str, fn(&MinedCall) -> bool);
-/// All of them.
-const FLAGS: [Flag; 13] = [
-    ("ran", |call| call.ran),
-    ("sized", |call| call.sized),
-    ("failed", |call| call.failed),
-    ("rejected", |call| call.rejected),
-    ("open", |call| call.open),
-    ("empty", |call| call.empty),
-    ("empty_in_runs", |call| call.in_empty_run),
-    ("repeatable", |call| call.repeatable),
-    ("repeats", |call| call.repeat),
-    ("reads", |call| call.reads),
-    ("rereads_same", |call| call.reread == Some(Reread::Same)),
-    ("rereads_overlapping", |call| call.reread == Some(Reread::Overlapping)),
-    ("rereads_other", |call| call.reread == Some(Reread::Other)),
-];
-
 /// One row per call.
 pub struct ToolFrame {
-    calls: LazyFrame,
+    calls: DataFrame,
 }
 
 impl ToolFrame {
@@ -227,23 +203,32 @@ impl ToolFrame {
     /// # Errors
     /// If the columns do not fit together, which is a fault of devboy.
     pub fn new(calls: &[MinedCall]) -> Result<Self> {
-        let of = |value: fn(&MinedCall) -> u32| calls.iter().map(value).collect::<Vec<u32>>();
-        let mut columns: Vec<Column> = vec![
-            Column::new("tool".into(), of(|call| call.tool.0)),
-            Column::new("server".into(), of(|call| call.server)),
-            Column::new("session".into(), of(|call| call.session)),
-            Column::new("chars".into(), of(|call| call.chars)),
-            Column::new("bytes".into(), of(|call| call.bytes)),
-            Column::new("tokens".into(), of(|call| call.tokens)),
-            Column::new("counted".into(), calls.iter().map(|call| call.counted).collect::<Vec<bool>>()),
-            Column::new("input_bytes".into(), of(|call| call.input_bytes)),
-            Column::new("latency_ms".into(), calls.iter().map(|call| call.latency_ms).collect::<Vec<Option<u32>>>()),
-            Column::new("empty_run".into(), of(|call| call.empty_run)),
+        let columns = vec![
+            column("tool", calls, |call| call.tool.0),
+            column("server", calls, |call| call.server),
+            column("session", calls, |call| call.session),
+            column("ran", calls, |call| call.ran),
+            column("sized", calls, |call| call.sized),
+            column("failed", calls, |call| call.failed),
+            column("rejected", calls, |call| call.rejected),
+            column("open", calls, |call| call.open),
+            column("empty", calls, |call| call.empty),
+            column("empty_in_runs", calls, |call| call.in_empty_run),
+            column("empty_run", calls, |call| call.empty_run),
+            column("repeatable", calls, |call| call.repeatable),
+            column("repeats", calls, |call| call.repeat),
+            column("reads", calls, |call| call.reads),
+            column("rereads_same", calls, |call| call.reread == Some(Reread::Same)),
+            column("rereads_overlapping", calls, |call| call.reread == Some(Reread::Overlapping)),
+            column("rereads_other", calls, |call| call.reread == Some(Reread::Other)),
+            column("chars", calls, |call| call.chars),
+            column("bytes", calls, |call| call.bytes),
+            column("latency_ms", calls, |call| call.latency_ms),
+            column("tokens", calls, |call| call.tokens),
+            column("counted", calls, |call| call.counted),
+            column("input_bytes", calls, |call| call.input_bytes),
         ];
-        let flags =
-            FLAGS.iter().map(|(name, of)| Column::new((*name).into(), calls.iter().map(of).collect::<Vec<bool>>()));
-        columns.extend(flags);
-        Ok(Self { calls: DataFrame::new(calls.len(), columns).map_err(fault)?.lazy() })
+        Ok(Self { calls: frame(calls.len(), columns)? })
     }
 
     /// Sums by tool (`"tool"`) or server (`"server"`), with the number of each; names are left empty.
@@ -251,53 +236,47 @@ impl ToolFrame {
     /// # Errors
     /// If Polars refuses the query, which is a fault of devboy.
     pub fn uses(&self, by: &str) -> Result<Vec<(u32, ToolUsage)>> {
-        let mut sums = vec![
-            whole(len(), "calls"),
-            whole(col("session").n_unique(), "sessions"),
-            whole(col("tokens").cast(DataType::UInt64).sum(), "response_tokens"),
-            whole(col("counted").sum(), "counted"),
-            whole(col("input_bytes").cast(DataType::UInt64).sum(), "input_bytes"),
-            whole(col("latency_ms").drop_nulls().len(), "timed"),
-            whole(col("empty_run").max(), "empty_run_max"),
-        ];
-        sums.extend(FLAGS.iter().map(|(name, _)| whole(col(*name).sum(), name)));
-        for (name, share) in QUANTILES {
-            let of = |values: Expr, what: &str| {
-                whole(values.quantile(lit(share), QuantileMethod::Lower), &format!("{what}_{name}"))
+        grouped(&self.calls, &[by], |group| {
+            let sized = group.only("sized")?;
+            let usage = ToolUsage {
+                name: String::new(),
+                calls: group.count(),
+                sessions: group.distinct("session")?,
+                ran: group.sum("ran")?,
+                sized: sized.count(),
+                failed: group.sum("failed")?,
+                rejected: group.sum("rejected")?,
+                open: group.sum("open")?,
+                empty: group.sum("empty")?,
+                empty_in_runs: group.sum("empty_in_runs")?,
+                empty_run_max: group.extremes("empty_run")?[1] as u64,
+                repeatable: group.sum("repeatable")?,
+                repeats: group.sum("repeats")?,
+                reads: group.sum("reads")?,
+                rereads_same: group.sum("rereads_same")?,
+                rereads_overlapping: group.sum("rereads_overlapping")?,
+                rereads_other: group.sum("rereads_other")?,
+                chars: quantiles(&sized, "chars")?,
+                bytes: quantiles(&sized, "bytes")?,
+                timed: group.known("latency_ms")?,
+                latency_ms: quantiles(group, "latency_ms")?,
+                response_tokens: group.sum("tokens")?,
+                counted: group.sum("counted")?,
+                input_bytes: group.sum("input_bytes")?,
             };
-            sums.push(of(col("chars").filter(col("sized")), "chars"));
-            sums.push(of(col("bytes").filter(col("sized")), "bytes"));
-            sums.push(of(col("latency_ms").drop_nulls(), "latency_ms"));
-        }
-        let found = grouped(self.calls.clone(), &[by], &sums)?;
-        let columns = Collected(&found);
-        let mut uses = columns.rows::<ToolUsage>()?;
-        for (row, sums) in uses.iter_mut().enumerate() {
-            for (place, (name, _)) in QUANTILES.iter().enumerate() {
-                let number = |what: &str| columns.number(&format!("{what}_{name}"), row);
-                (sums.chars[place], sums.bytes[place]) = (number("chars")?, number("bytes")?);
-                sums.latency_ms[place] = number("latency_ms")?;
-            }
-        }
-        Ok(columns.numbers(by)?.into_iter().map(|number| number as u32).zip(uses).collect())
+            Ok((group.key(by)?, usage))
+        })
     }
 }
 
-/// One row per call.
-fn frame(history: &History) -> Result<LazyFrame> {
-    let calls = &history.calls;
-    let of = |value: fn(&crate::logs::history::Call) -> u32| calls.iter().map(value).collect::<Vec<u32>>();
-    let session = |chain: u32| history.chains[chain as usize].session;
-    let frame = df!(
-        "tool" => of(|call| call.tool.0),
-        "session" => calls.iter().map(|call| session(call.chain)).collect::<Vec<u32>>(),
-        "ran" => calls.iter().map(|call| call.ran()).collect::<Vec<bool>>(),
-        "kind" => of(|call| call.kind as u32),
-        "bytes" => of(|call| call.bytes),
-        "latency_ms" => calls.iter().map(|call| call.latency_ms).collect::<Vec<Option<u32>>>(),
-        "shape" => of(|call| u32::from(call.shape)),
-    );
-    Ok(frame.map_err(fault)?.lazy())
+/// Median, 90th and 99th percentile of a column (lower elements); 0 where nothing is known.
+fn quantiles(group: &FrameGroup<'_>, name: &str) -> Result<[u64; 3]> {
+    let [p50, p90, p99] = [0.5, 0.9, 0.99].map(|share| quantile(group, name, share));
+    Ok([p50?, p90?, p99?])
+}
+
+fn quantile(group: &FrameGroup<'_>, name: &str, share: f64) -> Result<u64> {
+    Ok(group.quantile(name, share)?.unwrap_or_default() as u64)
 }
 
 /// Statistics of every tool, by symbol.
@@ -305,37 +284,36 @@ fn frame(history: &History) -> Result<LazyFrame> {
 /// # Errors
 /// If Polars refuses the query, which is a fault of devboy.
 pub fn tool_stats(history: &History) -> Result<Vec<ToolStats>> {
-    let calls = frame(history)?;
-    let sized = || col("ran").and(col("kind").neq(lit(ResultKind::NonText as u32)));
-    let quantile = |share: f64| col("bytes").filter(sized()).quantile(lit(share), QuantileMethod::Lower);
-    let timed = || col("latency_ms").filter(col("ran")).drop_nulls();
-    let sums = [
-        whole(len(), "calls"),
-        whole(col("session").n_unique(), "sessions"),
-        whole(col("ran").sum(), "ran"),
-        whole(sized().sum(), "sized"),
-        whole(quantile(0.5), "bytes_p50"),
-        whole(quantile(0.99), "bytes_p99"),
-        whole(timed().len(), "timed"),
-        whole(timed().quantile(lit(0.5), QuantileMethod::Lower), "latency_ms_p50"),
+    let calls = &history.calls;
+    let columns = vec![
+        column("tool", calls, |call| call.tool.0),
+        column("session", calls, |call| history.chains[call.chain as usize].session),
+        column("ran", calls, Call::ran),
+        column("sized", calls, |call| call.ran() && call.kind != ResultKind::NonText),
+        column("known", calls, |call| call.ran() && call.shape > 0),
+        column("bytes", calls, |call| call.bytes),
+        column("latency_ms", calls, |call| call.latency_ms.filter(|_| call.ran())),
+        column("shape", calls, |call| u32::from(call.shape)),
     ];
-    let stats = grouped(calls.clone(), &["tool"], &sums)?;
-    let shapes = shapes(calls)?;
-    let mut stats = Collected(&stats).rows::<ToolStats>()?;
-    stats.iter_mut().for_each(|row| row.shapes = shapes.get(&row.tool).cloned().unwrap_or_default());
-    Ok(stats)
-}
-
-/// Answers by tool and shape, where the shape was looked at.
-fn shapes(calls: LazyFrame) -> Result<BTreeMap<Sym, BTreeMap<u8, u64>>> {
-    let known = calls.filter(col("ran").and(col("shape").gt(lit(0_u32))));
-    let counted = grouped(known, &["tool", "shape"], &[whole(len(), "calls")])?;
-    let columns = Collected(&counted);
-    let mut out: BTreeMap<Sym, BTreeMap<u8, u64>> = BTreeMap::new();
-    for row in 0..counted.height() {
-        let tool = Sym(columns.number("tool", row)? as u32);
-        let shape = columns.number("shape", row)? as u8;
-        out.entry(tool).or_default().insert(shape, columns.number("calls", row)?);
-    }
-    Ok(out)
+    let calls = frame(calls.len(), columns)?;
+    grouped(&calls, &["tool"], |group| {
+        let sized = group.only("sized")?;
+        Ok(ToolStats {
+            tool: group.name("tool")?,
+            calls: group.count(),
+            sessions: group.distinct("session")?,
+            ran: group.sum("ran")?,
+            sized: sized.count(),
+            bytes_p50: quantile(&sized, "bytes", 0.5)?,
+            bytes_p99: quantile(&sized, "bytes", 0.99)?,
+            timed: group.known("latency_ms")?,
+            latency_ms_p50: quantile(group, "latency_ms", 0.5)?,
+            shapes: group
+                .only("known")?
+                .counts("shape")?
+                .into_iter()
+                .map(|(shape, calls)| (shape as u8, calls))
+                .collect(),
+        })
+    })
 }

@@ -89,7 +89,7 @@ pub fn sums(activities: &[Activity], names: &Names, lags: &[u32], eventually: bo
     if activities.is_empty() {
         return Ok(out);
     }
-    let frame = EdgeFrame::new(activities)?;
+    let frame = EdgeFrame::new(activities);
     let mut pairs: Vec<(u32, EdgeSum)> = Vec::new();
     for &lag in lags {
         pairs.extend(frame.follows(lag, turns)?.into_iter().map(|sum| (lag, sum)));

@@ -157,8 +157,9 @@ impl Input {
     /// The error of a window without what is wanted: which one was asked for, and which one is there.
     pub fn nothing_in_window(&mut self, wanted: &str) -> Error {
         if self.window == window::ALL {
+            let places = self.named_places();
             return Error::failed(format!("no {wanted} in these logs"))
-                .hint("`devboy ingest` says what they hold; --allow-empty makes this no error");
+                .hint(format!("`devboy ingest{places}` says what they hold; --allow-empty makes this no error"));
         }
         let asked = std::mem::replace(&mut self.window, window::ALL);
         let span = self.overview().ok().and_then(|whole| whole.span_ms);
