@@ -149,6 +149,37 @@ fn a_session_taken_up_in_another_file_is_simulated_as_if_it_had_one() {
 }
 
 #[test]
+fn tools_of_subagents_are_no_static_prefix_of_a_main_thread() {
+    let mut log = Story::new();
+    let day = |log: &mut Story, session: &str| {
+        log.session(session, "/servers").human(40).ask(0, 44_000, 0).says(60);
+        for (agent, read, write) in [("x", 0, 6_000), ("y", 6_000, 100)] {
+            log.wait(30).agent(&format!("{session}{agent}")).human(40).ask(read, write, 0).says(60);
+        }
+        log.wait(90_000);
+    };
+    day(&mut log, "a");
+    day(&mut log, "b");
+    let priors = Bench::new(log.done()).sizes.priors;
+    let (main, cold_agent, warm_agent) = (&priors[3], &priors[4], &priors[5]);
+    assert!(main.still > 43_000 && main.elsewhere.is_none(), "{main:?}");
+    assert!(cold_agent.still == 6_000 && cold_agent.elsewhere.is_none(), "{cold_agent:?}");
+    assert_eq!(warm_agent.elsewhere.map(|warm| warm.length), Some(6_000), "{warm_agent:?}");
+}
+
+/// Nothing that two subagents begin with is found, though it was sent a moment ago: so is the next one expected to begin.
+#[test]
+fn what_was_warm_and_not_found_is_not_expected() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(40).ask(0, 20_000, 0).says(60);
+    for agent in ["x", "y", "z"] {
+        log.wait(30).agent(agent).human(40).ask(0, 6_000, 0).says(60);
+    }
+    let priors = Bench::new(log.done()).sizes.priors;
+    assert!(priors[2].elsewhere.is_some() && priors[3].elsewhere.is_none(), "{priors:?}");
+}
+
+#[test]
 fn a_row_of_the_sweep_holds_cost_summaries_and_losses() {
     let mut log = talk(6);
     log.human(4_000).ask(64_000, 2_000, 0).calls("Edit", "/a.rs", 60);

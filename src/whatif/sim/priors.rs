@@ -45,8 +45,11 @@ pub struct Prior {
     pub unforeseen: Option<Unforeseen>,
 }
 
-/// Who shares a static prefix: directory, model, version.
-type PrefixKey = (Id, Sym, Sym);
+/// Whose static prefix it is: each kind of agent has tools and a system prompt of its own, and so has the main thread.
+type Role = (Place, Sym);
+
+/// Who shares a static prefix: directory, model, version, role.
+type PrefixKey = (Id, Sym, Sym, Role);
 
 /// Requests of one key, in the order of their starts.
 #[derive(Default)]
@@ -72,6 +75,8 @@ struct ChainSeen {
     fork: Option<bool>,
     /// Whether the static prefix was still warm when the chain last came back cold.
     kept: Option<bool>,
+    /// Whether another chain kept the static prefix warm when this one began.
+    began_warm: bool,
 }
 
 /// What the chains of one session have sent.
@@ -192,10 +197,11 @@ struct Learner<'a> {
     commons: BTreeMap<PrefixKey, Commons>,
     /// By version: what the last human turn showed.
     forks: BTreeMap<Sym, bool>,
-    /// Static prefixes as they were last seen in any directory, by model and version, and by model.
-    statics: BTreeMap<(Sym, Option<Sym>), u64>,
-    /// By model: whether the last main thread that began found its static prefix in the cache.
-    starts: BTreeMap<Sym, bool>,
+    /// Static prefixes as they were last seen in any directory, by role, model and version, and by role and model.
+    statics: BTreeMap<(Role, Sym, Option<Sym>), u64>,
+    /// By role, model and whether another chain kept it warm: whether the last chain that began found its static prefix in
+    /// the cache.
+    starts: BTreeMap<(Role, Sym, bool), bool>,
     /// By model: whether the last chain that came back cold did.
     returns: BTreeMap<Sym, bool>,
     /// Losses so far.
@@ -206,12 +212,18 @@ struct Learner<'a> {
 
 impl Learner<'_> {
     fn key(&self, request: &Request) -> PrefixKey {
-        (self.timeline.session_of(request).project, request.model, request.version)
+        (self.timeline.session_of(request).project, request.model, request.version, self.role(request))
+    }
+
+    fn role(&self, request: &Request) -> Role {
+        let chain = self.timeline.chain(request.chain);
+        let place = if chain.place == Place::Main { Place::Main } else { Place::AgentFile };
+        (place, chain.agent_type)
     }
 
     fn prior(&mut self, index: u32) -> Prior {
         let request = self.timeline.request(index);
-        let key = self.key(request);
+        let (key, role) = (self.key(request), self.role(request));
         let idle = self.idle[index as usize];
         let inherited = self.candidate(index).filter(|_| self.family(request).inherits >= 0);
         let opening = self.opening(request);
@@ -225,7 +237,7 @@ impl Learner<'_> {
         let commons = self.commons.entry(key).or_default();
         let common = commons.floors.iter().rev().copied().find(|&floor| floor <= most);
         // Tools and system are the same in every directory, as long as the client is (policies.md F14).
-        let anywhere = [(request.model, Some(request.version)), (request.model, None)];
+        let anywhere = [Some(request.version), None].map(|version| (role, request.model, version));
         let anywhere = anywhere.iter().filter_map(|key| self.statics.get(key)).copied().find(|&length| length <= most);
         let common = common.or(anywhere);
         let still = seen.floor.or(seen.first_read).or(common).unwrap_or(most).min(request.context());
@@ -236,14 +248,20 @@ impl Learner<'_> {
                 let own = commons.last_use(request, still);
                 let is_live =
                     own.is_some_and(|warm| request.start.saturating_sub(warm.last_use) <= warm.class.millis());
-                // Somebody whose log is not here kept it warm the last time.
-                let is_main = self.timeline.chain(request.chain).place == Place::Main;
+                // Somebody whose log is not here kept it warm the last time; or what was warm was not found.
                 let believed = match last {
                     Some(_) => seen.kept.or_else(|| self.returns.get(&request.model).copied()),
-                    None => self.starts.get(&request.model).copied().filter(|_| is_main && !is_live),
+                    None => {
+                        seen.began_warm = is_live;
+                        self.starts.get(&(role, request.model, is_live)).copied()
+                    }
                 };
                 let kept = WarmPrefix { length: still, last_use: request.start, class: CacheLifetime::FiveMinutes };
-                if believed == Some(true) { Some(kept) } else { own }
+                match believed {
+                    Some(false) if last.is_none() && is_live => None,
+                    Some(true) if last.is_some() || !is_live => Some(kept),
+                    _ => own,
+                }
             }
         };
         let fork = seen.fork.or_else(|| self.forks.get(&request.version).copied()).unwrap_or(true);
@@ -301,7 +319,7 @@ impl Learner<'_> {
     fn bill(&mut self, index: u32, prior: &Prior) {
         let request = self.timeline.request(index);
         let read = request.usage.cache_read;
-        let key = self.key(request);
+        let (key, role) = (self.key(request), self.role(request));
         let candidate = self.candidate(index);
         let family = &mut self.families[self.timeline.session_of_chain(request.chain) as usize];
         let inherits = candidate.map(|warm| 2 * read > warm.length);
@@ -328,13 +346,12 @@ impl Learner<'_> {
             let cached = before.usage.cache_read + before.usage.cache_creation;
             self.losses.add(&unforeseen, 2 * read < cached);
         }
-        let is_main = self.timeline.chain(request.chain).place == Place::Main;
-        if first && is_main && inherits.is_none() {
-            self.starts.insert(request.model, read > 0);
+        if first && inherits.is_none() {
+            self.starts.insert((role, request.model, seen.began_warm), read > 0);
         }
         if read > 0 && (broke || opens || (first && inherits != Some(true))) {
             for version in [Some(request.version), None] {
-                self.statics.insert((request.model, version), read);
+                self.statics.insert((role, request.model, version), read);
             }
         }
         if read > 0 && (broke || opens) {
