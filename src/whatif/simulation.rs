@@ -79,14 +79,27 @@ impl<'w> Simulation<'w> {
         if as_it_was { Cow::Borrowed(&self.observed) } else { Cow::Owned(self.simulator.under(set).baseline()) }
     }
 
+    /// The cache as it was, as far as its parameters are not about another cache.
+    fn as_it_was(&self, set: &CacheRules) -> CacheRules {
+        set.with(set.params.as_it_was(self.simulator.oracle.params))
+    }
+
     /// The run of a stack, and what it is held against.
     ///
     /// # Errors
     /// As [`Self::report`].
     pub fn run_stack(&self, configs: &PolicyConfigs, stack: &Stack) -> Result<(SimulatedRun, Cow<'_, SimulatedRun>)> {
-        let set = oracle(configs)?;
+        self.run_under(configs, stack, &oracle(configs)?)
+    }
+
+    fn run_under(
+        &self,
+        configs: &PolicyConfigs,
+        stack: &Stack,
+        set: &CacheRules,
+    ) -> Result<(SimulatedRun, Cow<'_, SimulatedRun>)> {
         let stages = self.ready(configs, stack)?.into_iter().filter_map(|(_, one)| one.stage).collect();
-        Ok((self.run(&set, stages).0, self.against(stack, &set)))
+        Ok((self.run(set, stages).0, self.against(stack, set)))
     }
 
     /// Everything that a stack says.
@@ -97,9 +110,11 @@ impl<'w> Simulation<'w> {
         let workload = self.workload;
         let set = oracle(configs)?;
         let baseline = self.against(stack, &set);
-        // Parameters that hold for both sides move the log as simulated nearer to the bill, or away from it.
-        let is_set = workload.is_billed && matches!(baseline, Cow::Owned(_));
-        let under_set = is_set.then(|| OffBill::of(&self.simulator.under(&set), workload));
+        // What is taken for known of the cache moves the log as simulated nearer to the bill, or away from it; another cache was
+        // never billed.
+        let was = self.as_it_was(&set);
+        let is_set = workload.is_billed && !stack.has(Policy::PromptCache) && was != *self.simulator.oracle;
+        let under_set = is_set.then(|| OffBill::of(&self.simulator.under(&was), workload));
         let OffBill { accuracy, distance, apart } = under_set.as_ref().unwrap_or(&self.off_bill);
         let (mut stages, mut concluding) = (Vec::new(), Vec::new());
         for (policy, one) in self.ready(configs, stack)? {
@@ -218,9 +233,13 @@ impl<'w> Simulation<'w> {
         }
         let change =
             |run: &SimulatedRun, against: &SimulatedRun| run.cost().units as i128 - against.cost().units as i128;
+        let set = oracle(configs)?;
+        // Beside another cache each of the others is taken alone, with the cache as it was.
+        let others = if stack.has(Policy::PromptCache) { self.as_it_was(&set) } else { set.clone() };
         let mut apart = 0;
         for &policy in &stack.0 {
-            let (run, against) = self.run_stack(configs, &Stack(vec![policy]))?;
+            let own = if policy == Policy::PromptCache { &set } else { &others };
+            let (run, against) = self.run_under(configs, &Stack(vec![policy]), own)?;
             apart += change(&run, &against);
         }
         Ok(Some(change(together, baseline) - apart))

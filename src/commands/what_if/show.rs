@@ -25,6 +25,9 @@ fn aliases(args: &Args, reports: &[PolicyReport], context: &mut Context<'_>) -> 
         .iter()
         .find_map(of)
         .ok_or_else(|| Error::usage("--alias tells figures of the cache").hint("ask for `prompt-cache`"))?;
+    if matches!(args.asked.output.form(), TableFormat::Csv | TableFormat::Md) {
+        return Err(Error::usage("--alias prints JSON").hint("leave out --format"));
+    }
     args.asked.output.write_json("replay", json!({ "metrics": figures }), context)
 }
 

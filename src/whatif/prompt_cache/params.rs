@@ -245,6 +245,14 @@ const KEEPALIVE_S_MIN: u32 = 10;
 const KEEPALIVE_MAX_S_MAX: u32 = 86_400;
 
 impl Params {
+    /// The same for a cache as it `was`: when writes expire, where breakpoints stand and what keeps prefixes alive are of the
+    /// cache, all else of what is known of it.
+    #[must_use]
+    pub fn as_it_was(self, was: Self) -> Self {
+        let Self { ttl, layout, keepalive_s, keepalive_max_s, double_system, .. } = was;
+        Self { ttl, layout, keepalive_s, keepalive_max_s, double_system, ..self }
+    }
+
     /// Rejects values that make no sense.
     ///
     /// # Errors

@@ -275,8 +275,13 @@ fn verdict(report: &PolicyReport, outcome: &Outcome, change: f64) -> String {
         return "changes nothing on these logs".into();
     }
     let unsure = report.is_unsure();
-    let size =
-        format!("{} {} than the log", percent(change.abs()), if change < 0.0 { "cheaper" } else { "more expensive" });
+    let than = if change < 0.0 { "cheaper" } else { "more expensive" };
+    let log = if report.cache.is_empty() {
+        "the log".to_owned()
+    } else {
+        format!("the log under the same cache ({})", report.cache.join(", "))
+    };
+    let size = format!("{} {than} than {log}", percent(change.abs()));
     let money = dollars(&outcome.total)
         .map_or_else(|| " in input-equivalent tokens".to_owned(), |money| format!(" ({money} at API list prices)"));
     if unsure {
